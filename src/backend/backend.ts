@@ -1,0 +1,92 @@
+/**
+ * What a backend is: something that can load a list of steps with their weights, and run rows of tokens through it. It knows
+ * nothing of text, sampling, scheduling or HTTP.
+ */
+import type { Buf, Step } from "./step.ts";
+
+/** Where weight bytes come from: the mapped GGUF. Nothing is copied. */
+export interface WeightSource {
+  /** Path of the file, for messages and for cache keys. */
+  readonly path: string;
+  /** The packed bytes of a whole tensor, a view on the mapped file. */
+  read(tensorName: string): Uint8Array;
+}
+
+/** The sizes a backend plans with. */
+export interface ModelShape {
+  readonly arch: string;
+  readonly dim: number;
+  readonly nLayers: number;
+  readonly vocabSize: number;
+  /** Per layer: what its KV cache holds per token, (nKvHeads · headDim) for each of k and v. */
+  readonly kv: readonly {
+    readonly nKvHeads: number;
+    readonly headDim: number;
+  }[];
+}
+
+/** A model ready to be planned: its steps, in order, and their weights. The last step writes `logits`. */
+export interface Program {
+  readonly shape: ModelShape;
+  readonly steps: readonly Step[];
+  readonly logits: Buf;
+  readonly weights: WeightSource;
+}
+
+export interface LoadOptions {
+  /** KV cache length of each slot, in tokens. */
+  readonly ctxLen: number;
+  /** Sequences that can be held, and decoded in one run, at once. */
+  readonly slots: number;
+  /** Float32 activations everywhere: slower, closest to the reference. */
+  readonly precise: boolean;
+  /** 0: as many as there are physical cores. */
+  readonly threads: number;
+  /** Folder for files that make a second load faster; undefined: keep none. */
+  readonly cacheDir: string | undefined;
+  /** Called with 0…1 while loading. */
+  readonly onProgress?: (fraction: number) => void;
+}
+
+/** Some tokens of one sequence, to be appended to its KV cache. */
+export interface Rows {
+  /** KV slot, 0 … slots − 1. Each appears once in a batch. */
+  readonly slot: number;
+  /** Position of the first token = tokens of this slot that are in the cache already. */
+  readonly start: number;
+  readonly tokens: Int32Array;
+  /** Which rows' logits are wanted. */
+  readonly logits: "none" | "last" | "all";
+}
+
+/** A loaded model with its KV cache. Not reentrant: one `run` at a time. */
+export interface Session {
+  readonly backend: string;
+  /** Device name for people, e.g. "CPU (2 threads)". */
+  readonly device: string;
+  readonly bytes: {
+    readonly weights: number;
+    readonly kv: number;
+    readonly scratch: number;
+  };
+  /**
+   * Appends the rows of each sequence to its slot and returns the wanted logits, (wantedRows, vocabSize), in batch order.
+   * The array is reused by the next run. Several sequences of one token each run as one pass.
+   */
+  run(batch: readonly Rows[]): Promise<Float32Array>;
+  /**
+   * Context shift: drops `discard` tokens after the first `keep` of a slot that holds `length`, moves the rest down and
+   * re-rotates their keys, so that they read as positions keep … length − discard − 1.
+   */
+  shift(slot: number, options: { keep: number; discard: number; length: number }): void;
+  /** Copies the first `length` tokens' KV from one slot to another. */
+  copy(options: { from: number; to: number; length: number }): void;
+  close(): void;
+}
+
+export interface Backend {
+  readonly name: string;
+  /** Why this backend cannot run here; undefined where it can. */
+  unavailable(): string | undefined;
+  load(program: Program, options: LoadOptions): Promise<Session>;
+}

@@ -1,0 +1,40 @@
+/**
+ * The two kinds of failure. What we expect (bad input, a missing model, a dead runner) is an `AppError` with a code from a
+ * closed union; what we guarantee is an `assert`, and failing one is our bug. Only the server maps codes to statuses.
+ */
+
+/** Every expected failure is one of these. */
+export type Code =
+  | "bad_request" // the caller's fault: malformed, out of range, contradictory
+  | "unauthorized"
+  | "forbidden"
+  | "not_found"
+  | "conflict"
+  | "bad_file" // a file that is not what it claims to be
+  | "too_large" // over a named limit
+  | "busy" // a queue is full
+  | "cancelled" // the caller went away
+  | "unsupported" // understood, but this build or machine cannot do it
+  | "runner" // a model's process failed
+  | "upstream"; // another server failed
+
+/** An expected failure. The message names the thing, where, what was expected and what was there. */
+export class AppError extends Error {
+  override readonly name = "AppError";
+  readonly code: Code;
+
+  constructor(code: Code, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Throws when an invariant of ours does not hold: a bug here, never the caller's fault. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(`invariant: ${message}`);
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,20 @@
+/**
+ * What a block type is: a fixed number of weights packed into a fixed number of bytes. One file per type; `index.ts` is the
+ * registry. Names and ids are ggml's (`ggml_type` and `type_name` in ggml.h / ggml.c).
+ */
+export interface Quant {
+  /** ggml's type name, as in `q4_K`. */
+  readonly name: string;
+  /** The `ggml_type` id stored in GGUF tensor infos. */
+  readonly ggmlType: number;
+  /** Weights per block. */
+  readonly blockLen: number;
+  /** Bytes per block. */
+  readonly blockBytes: number;
+  /**
+   * Unpacks whole blocks, bit-exactly as ggml's float32 formula does.
+   * @param src (blocks · blockBytes) packed bytes, any alignment
+   * @param out (blocks · blockLen) weights; its length decides how many blocks are read
+   */
+  dequantize(src: Uint8Array, out: Float32Array): void;
+}

@@ -1,0 +1,35 @@
+/**
+ * What a tokenizer is: text to ids and back, exactly as llama.cpp does it from the same GGUF metadata. `load.ts` builds one;
+ * each family has its own file.
+ */
+
+export interface EncodeOptions {
+  /** Add BOS / EOS where the model's metadata asks for them. */
+  readonly addSpecial: boolean;
+  /** Turn the text of control tokens (`<|im_end|>`) into their ids; otherwise it is plain text. */
+  readonly parseSpecial: boolean;
+}
+
+export interface Tokenizer {
+  readonly family: "bpe" | "spm" | "wpm" | "none";
+  readonly vocabSize: number;
+  readonly bos: number | undefined;
+  readonly eos: number | undefined;
+  /** Ids that end a generation (eos, eot, eom, …). */
+  readonly endOfGeneration: ReadonlySet<number>;
+  encode(text: string, options: EncodeOptions): Int32Array;
+  /** The bytes that a token stands for; control tokens give none unless `special`. */
+  bytesOf(id: number, options?: { special?: boolean }): Uint8Array;
+  /** Ids → text; bytes that are no UTF-8 become U+FFFD. */
+  detokenize(ids: Iterable<number>, options?: { special?: boolean }): string;
+  /** Id of the token that is one line feed. */
+  readonly newlineId: number | undefined;
+}
+
+/** Turns ids into text one by one, never emitting half a UTF-8 character. */
+export interface StreamDetokenizer {
+  /** Text that is complete after this token; may be empty. */
+  push(id: number): string;
+  /** What is left; bytes that never completed become U+FFFD. */
+  end(): string;
+}
