@@ -29,6 +29,8 @@ export interface Weight {
   readonly tensorRows: number;
   /** Number of stacked matrices; 1 unless this is a stack of experts. */
   readonly experts: number;
+  /** Factor on every weight of each stacked matrix, (experts): GGUF's `NAME.scale` tensor; undefined for 1. */
+  readonly scale?: Float32Array;
 }
 
 /** How positions become angles: angle = position · base^(−2i/rotaryDim), then scaled. (ggml_rope_ext, ggml-cpu/ops.cpp) */
@@ -51,6 +53,8 @@ export interface RopeScaling {
   readonly ctxLenOrig: number;
   /** Per-pair divisors of the frequency (llama 3, longrope), (rotaryDim/2); undefined for none. */
   readonly freqFactors?: Float32Array;
+  /** Takes the place of `freqFactors` where the session's context is longer than `ctxLenOrig` (longrope). */
+  readonly freqFactorsLong?: Float32Array;
 }
 
 export type Activation = "silu" | "gelu" | "gelu_erf" | "relu" | "relu_sqr";
@@ -109,14 +113,17 @@ export type Step =
       readonly window: number;
       readonly softCap: number;
     }
-  /** out = down · (act(gate · x) ⊙ (up · x)) */
+  /** out = down · (act(gate · x + gateB) ⊙ (up · x + upB)) + downB */
   | {
       readonly op: "gatedMlp";
       readonly out: Buf;
       readonly x: Buf;
       readonly gate: Weight;
+      readonly gateB?: Weight;
       readonly up: Weight;
+      readonly upB?: Weight;
       readonly down: Weight;
+      readonly downB?: Weight;
       readonly act: Activation;
     }
   /**
@@ -152,7 +159,7 @@ export type Step =
       readonly floorScale: number;
       readonly offset: number;
     }
-  /** Keeps only the rows whose logits are wanted; later steps work on those. */
+  /** out = the rows of x whose logits are wanted; steps that read `out` work on those only. */
   | { readonly op: "takeRows"; readonly out: Buf; readonly x: Buf }
   /** x = c · tanh(x / c) */
   | { readonly op: "softCap"; readonly x: Buf; readonly cap: number }
