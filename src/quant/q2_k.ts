@@ -1,0 +1,30 @@
+/**
+ * Q2_K: 256 weights per block in 16 groups of 16. 16 bytes of group scale s (low nibble) and minimum m (high nibble), 64 bytes
+ * of 2-bit q, f16 d, f16 dmin. Each 32 bytes of q hold 128 weights: bits 0–1 the first 32, bits 2–3 the next 32, and so on.
+ * w = d · s · q − dmin · m
+ */
+import { halfAt } from "../base/half.ts";
+import { checkBlocks } from "./blocks.ts";
+import type { Quant } from "./quant.ts";
+
+export const q2_K: Quant = {
+  name: "q2_K",
+  ggmlType: 10,
+  blockLen: 256,
+  blockBytes: 84,
+  dequantize(src, out) {
+    checkBlocks(q2_K, src, out);
+    for (let y = 0, at = 0; y < out.length; y += 256, at += 84) {
+      const d = halfAt(src, at + 80);
+      const dmin = halfAt(src, at + 82);
+      for (let group = 0; group < 16; group++) {
+        const scale = d * (src[at + group]! & 15);
+        const min = dmin * (src[at + group]! >> 4);
+        const from = at + 16 + (group >> 3) * 32 + (group & 1) * 16;
+        const shift = ((group >> 1) & 3) * 2;
+        const to = y + group * 16;
+        for (let j = 0; j < 16; j++) out[to + j] = scale * ((src[from + j]! >> shift) & 3) - min;
+      }
+    }
+  },
+};

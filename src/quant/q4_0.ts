@@ -1,0 +1,25 @@
+/**
+ * Q4_0: 32 weights per block, f16 scale d then 16 bytes of 4-bit q; the low nibbles are weights 0–15, the high ones 16–31.
+ * w = d · (q − 8)
+ */
+import { halfAt } from "../base/half.ts";
+import { checkBlocks } from "./blocks.ts";
+import type { Quant } from "./quant.ts";
+
+export const q4_0: Quant = {
+  name: "q4_0",
+  ggmlType: 2,
+  blockLen: 32,
+  blockBytes: 18,
+  dequantize(src, out) {
+    checkBlocks(q4_0, src, out);
+    for (let y = 0, at = 0; y < out.length; y += 32, at += 18) {
+      const d = halfAt(src, at);
+      for (let j = 0; j < 16; j++) {
+        const q = src[at + 2 + j]!;
+        out[y + j] = d * ((q & 15) - 8);
+        out[y + j + 16] = d * ((q >> 4) - 8);
+      }
+    }
+  },
+};

@@ -1,0 +1,26 @@
+/**
+ * Q4_1: 32 weights per block, f16 scale d, f16 minimum m, then 16 bytes of 4-bit q as in Q4_0.
+ * w = d · q + m
+ */
+import { halfAt } from "../base/half.ts";
+import { checkBlocks } from "./blocks.ts";
+import type { Quant } from "./quant.ts";
+
+export const q4_1: Quant = {
+  name: "q4_1",
+  ggmlType: 3,
+  blockLen: 32,
+  blockBytes: 20,
+  dequantize(src, out) {
+    checkBlocks(q4_1, src, out);
+    for (let y = 0, at = 0; y < out.length; y += 32, at += 20) {
+      const d = halfAt(src, at);
+      const m = halfAt(src, at + 2);
+      for (let j = 0; j < 16; j++) {
+        const q = src[at + 4 + j]!;
+        out[y + j] = d * (q & 15) + m;
+        out[y + j + 16] = d * (q >> 4) + m;
+      }
+    }
+  },
+};
