@@ -1,0 +1,294 @@
+/**
+ * Settings, and the only reader of environment variables, flags and the configuration file. Later wins: default, file
+ * (`--config`, else `$HEARTH_CONFIG`, else `~/.hearth/hearth.json5`), environment, flags. Each `HEARTH_X` falls back to the
+ * `OLLAMA_X` that people already have set. A value that cannot be understood is an error, never a default.
+ */
+import JSON5 from "json5";
+import { readFileSync } from "node:fs";
+import { isIPv6 } from "node:net";
+import { join } from "node:path";
+import { parseDuration } from "./base/duration.ts";
+import { AppError, messageOf } from "./base/errors.ts";
+
+const PORT_DEFAULT = 11434;
+const FILE_BYTES_MAX = 1024 * 1024; // a configuration is a page of text
+
+const BACKENDS = ["auto", "webgpu", "onnx", "wasm", "cpu"] as const;
+export type BackendSetting = (typeof BACKENDS)[number];
+
+export interface Address {
+  readonly hostname: string;
+  readonly port: number;
+}
+
+interface Setting<T> {
+  /** Environment variables, the first that is set wins. */
+  readonly env: readonly string[];
+  /** What the value looks like, for the error message. */
+  readonly expected: string;
+  /** The value, or undefined where it is none. Texts come from anywhere, other types from the file. */
+  readonly parse: (value: unknown) => T | undefined;
+  readonly initial: (home: string) => T;
+}
+
+const setting = <T>(row: Setting<T>): Setting<T> => row;
+
+/** One row per setting: the key is its name in the file and, in kebab-case, the flag. */
+const SETTINGS = {
+  host: setting<Address>({
+    env: ["HEARTH_HOST", "OLLAMA_HOST"],
+    expected: "[http://]host[:port], with a port from 0 to 65535",
+    parse: parseAddress,
+    initial: () => ({ hostname: "127.0.0.1", port: PORT_DEFAULT }),
+  }),
+  models: setting<string>({
+    env: ["HEARTH_MODELS", "OLLAMA_MODELS"],
+    expected: "the path of a folder",
+    parse: parsePath,
+    initial: (home) => join(home, "models"),
+  }),
+  backend: setting<BackendSetting>({
+    env: ["HEARTH_BACKEND"],
+    expected: BACKENDS.join(", "),
+    parse: (value) => BACKENDS.find((name) => name === value),
+    initial: () => "auto",
+  }),
+  numParallel: setting<number>({
+    env: ["HEARTH_NUM_PARALLEL", "OLLAMA_NUM_PARALLEL"],
+    expected: "a whole number from 1 to 256",
+    parse: (value) => parseInteger(value, { min: 1, max: 256 }),
+    initial: () => 4,
+  }),
+  maxLoadedModels: setting<number | "auto">({
+    env: ["HEARTH_MAX_LOADED_MODELS", "OLLAMA_MAX_LOADED_MODELS"],
+    expected: "'auto' or a whole number",
+    parse: (value) => (value === "auto" ? "auto" : parseInteger(value, { min: 0, max: 1e6 }) || autoWhereZero(value)),
+    initial: () => "auto",
+  }),
+  maxQueue: setting<number>({
+    env: ["HEARTH_MAX_QUEUE", "OLLAMA_MAX_QUEUE"],
+    expected: "a whole number from 1",
+    parse: (value) => parseInteger(value, { min: 1, max: 1e6 }),
+    initial: () => 512,
+  }),
+  keepAlive: setting<number>({
+    env: ["HEARTH_KEEP_ALIVE", "OLLAMA_KEEP_ALIVE"],
+    expected: "a duration such as '5m', or seconds; negative: for ever",
+    parse: (value) => parseMs(value, (ms) => (ms < 0 ? Infinity : ms)),
+    initial: () => 5 * 60_000,
+  }),
+  contextLength: setting<number>({
+    env: ["HEARTH_CONTEXT_LENGTH", "OLLAMA_CONTEXT_LENGTH"],
+    expected: "a whole number of tokens, at least 4 (0: the default)",
+    parse: (value) => (String(value) === "0" ? 4096 : parseInteger(value, { min: 4, max: 2 ** 24 })),
+    initial: () => 4096,
+  }),
+  loadTimeout: setting<number>({
+    env: ["HEARTH_LOAD_TIMEOUT", "OLLAMA_LOAD_TIMEOUT"],
+    expected: "a duration such as '5m', or seconds; 0 or negative: none",
+    parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : ms)),
+    initial: () => 5 * 60_000,
+  }),
+  origins: setting<readonly string[]>({
+    env: ["HEARTH_ORIGINS", "OLLAMA_ORIGINS"],
+    expected:
+      "origins separated by commas, each with at most one '*' or with http://, https:// or an extension's scheme",
+    parse: (value) => parseList(value, isOriginPattern),
+    initial: () => [],
+  }),
+  apiKeys: setting<readonly string[]>({
+    env: ["HEARTH_API_KEYS"],
+    expected: "keys separated by commas, without blanks",
+    parse: (value) => parseList(value, (key) => /^[\x21-\x7e]+$/.test(key)),
+    initial: () => [],
+  }),
+  debug: setting<boolean>({
+    env: ["HEARTH_DEBUG", "OLLAMA_DEBUG"],
+    expected: "true or false",
+    parse: parseBool,
+    initial: () => false,
+  }),
+} as const;
+
+export interface Config {
+  /** Gateway database, keys, caches. */
+  readonly home: string;
+  readonly host: Address;
+  readonly models: string;
+  readonly backend: BackendSetting;
+  /** Sequences that one model decodes at once. */
+  readonly numParallel: number;
+  /** `auto`: as many as fit. */
+  readonly maxLoadedModels: number | "auto";
+  /** Requests that may wait for a model. */
+  readonly maxQueue: number;
+  /** Infinity: for ever. */
+  readonly keepAliveMs: number;
+  /** Tokens. */
+  readonly contextLength: number;
+  /** Time without progress after which a load has failed; Infinity: never. */
+  readonly loadTimeoutMs: number;
+  /** Patterns of browser origins, added to the built-in ones. */
+  readonly origins: readonly string[];
+  /** Empty: no authentication. */
+  readonly apiKeys: readonly string[];
+  readonly debug: boolean;
+}
+
+export interface ConfigSources {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** By setting name; undefined where not given. Also `config` (a path) and `home`. */
+  readonly flags: Readonly<Record<string, unknown>>;
+  /** The user's home folder. */
+  readonly home: string;
+}
+
+interface Found {
+  readonly value: unknown;
+  /** Where the value came from, for the message. */
+  readonly where: string;
+}
+
+/** Throws `bad_request` naming the setting, where it was set, what was expected and what was found. */
+export function readConfig(sources: ConfigSources): Config {
+  const file = readFile(sources);
+  const find = (name: string, env: readonly string[]): Found | undefined =>
+    findFlag(sources.flags, name) ?? findEnv(sources.env, env) ?? file(name);
+  const found = find("home", ["HEARTH_HOME"]);
+  const home = found
+    ? checked(parsePath(found.value), { name: "home", found, expected: "the path of a folder" })
+    : join(sources.home, ".hearth");
+  const value = <T>(name: string, row: Setting<T>): T => {
+    const found = find(name, row.env);
+    return found ? checked(row.parse(found.value), { name, found, expected: row.expected }) : row.initial(home);
+  };
+  return {
+    home,
+    host: value("host", SETTINGS.host),
+    models: value("models", SETTINGS.models),
+    backend: value("backend", SETTINGS.backend),
+    numParallel: value("numParallel", SETTINGS.numParallel),
+    maxLoadedModels: value("maxLoadedModels", SETTINGS.maxLoadedModels),
+    maxQueue: value("maxQueue", SETTINGS.maxQueue),
+    keepAliveMs: value("keepAlive", SETTINGS.keepAlive),
+    contextLength: value("contextLength", SETTINGS.contextLength),
+    loadTimeoutMs: value("loadTimeout", SETTINGS.loadTimeout),
+    origins: value("origins", SETTINGS.origins),
+    apiKeys: value("apiKeys", SETTINGS.apiKeys),
+    debug: value("debug", SETTINGS.debug),
+  };
+}
+
+/** A lookup in the configuration file. A file that was asked for must exist; the default one may be missing. */
+function readFile({ env, flags, home }: ConfigSources): (name: string) => Found | undefined {
+  const asked = findFlag(flags, "config") ?? findEnv(env, ["HEARTH_CONFIG"]);
+  const path = asked ? String(asked.value) : join(home, ".hearth", "hearth.json5");
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === "ENOENT"; // node:fs throws nothing else
+    if (missing && !asked) return () => undefined;
+    throw new AppError("bad_request", `${asked?.where ?? "configuration"}: cannot read '${path}': ${messageOf(error)}`);
+  }
+  if (text.length > FILE_BYTES_MAX) {
+    throw new AppError("bad_request", `${path}: expected at most ${FILE_BYTES_MAX} characters, got ${text.length}`);
+  }
+  const settings = parseFile(text, path);
+  return (name) => (settings.has(name) ? { value: settings.get(name), where: path } : undefined);
+}
+
+function parseFile(text: string, path: string): ReadonlyMap<string, unknown> {
+  let root: unknown;
+  try {
+    root = JSON5.parse(text);
+  } catch (error) {
+    throw new AppError("bad_request", `${path}: not JSON5: ${messageOf(error)}`);
+  }
+  if (typeof root !== "object" || root === null || Array.isArray(root)) {
+    throw new AppError("bad_request", `${path}: expected an object of settings, got ${JSON.stringify(root)}`);
+  }
+  for (const name of Object.keys(root)) {
+    if (name === "home" || Object.hasOwn(SETTINGS, name)) continue;
+    const known = ["home", ...Object.keys(SETTINGS)].join(", ");
+    throw new AppError("bad_request", `${path}: unknown setting '${name}'; known: ${known}`);
+  }
+  return new Map(Object.entries(root));
+}
+
+function findFlag(flags: ConfigSources["flags"], name: string): Found | undefined {
+  const value = flags[name];
+  const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return value === undefined ? undefined : { value, where: flag };
+}
+
+/** Blanks and quotes around a value are not part of it; an empty variable is an unset one. */
+function findEnv(env: ConfigSources["env"], names: readonly string[]): Found | undefined {
+  for (const name of names) {
+    const value = env[name]?.trim().replace(/^["']+|["']+$/g, "");
+    if (value) return { value, where: name };
+  }
+  return undefined;
+}
+
+function checked<T>(value: T | undefined, at: { name: string; found: Found; expected: string }): T {
+  if (value !== undefined) return value;
+  const shown = at.name === "apiKeys" ? "(not shown)" : `'${String(at.found.value)}'`;
+  throw new AppError("bad_request", `${at.found.where}: setting '${at.name}': expected ${at.expected}, got ${shown}`);
+}
+
+/** `[http://]host[:port]`; a missing host is loopback, IPv6 stands in brackets. */
+function parseAddress(value: unknown): Address | undefined {
+  const match = /^(http:\/\/)?(\[[0-9a-fA-F:.]+\]|[^:/\s[\]]*)(?::(\d{1,5}))?\/?$/.exec(String(value));
+  if (!match || match[0] === "") return bareIpv6(value);
+  const port = match[3] === undefined ? (match[1] ? 80 : PORT_DEFAULT) : Number(match[3]);
+  if (port > 65535) return undefined;
+  return { hostname: match[2]?.replace(/^\[|\]$/g, "") || "127.0.0.1", port };
+}
+
+function bareIpv6(value: unknown): Address | undefined {
+  const text = String(value);
+  return isIPv6(text) ? { hostname: text, port: PORT_DEFAULT } : undefined;
+}
+
+function parsePath(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" && !value.includes("\0") ? value : undefined;
+}
+
+function parseInteger(value: unknown, range: { min: number; max: number }): number | undefined {
+  if (!/^\d{1,9}$/.test(String(value))) return undefined;
+  const number = Number(value);
+  return number >= range.min && number <= range.max ? number : undefined;
+}
+
+function autoWhereZero(value: unknown): "auto" | undefined {
+  return String(value) === "0" ? "auto" : undefined;
+}
+
+function parseMs(value: unknown, adjust: (ms: number) => number): number | undefined {
+  if (/^-?\d{1,12}(\.\d+)?$/.test(String(value))) return adjust(Number(value) * 1e3);
+  if (typeof value !== "string") return undefined;
+  try {
+    return adjust(parseDuration(value) / 1e6);
+  } catch {
+    return undefined; // the caller's message says more: which setting, from where
+  }
+}
+
+function parseList(value: unknown, accepts: (item: string) => boolean): readonly string[] | undefined {
+  const items: unknown[] = Array.isArray(value) ? value : String(value).split(",");
+  const texts = items.filter((item) => typeof item === "string").map((item) => item.trim());
+  const kept = texts.filter((item) => item !== "");
+  return texts.length === items.length && kept.every(accepts) ? kept : undefined;
+}
+
+function isOriginPattern(pattern: string): boolean {
+  const stars = pattern.split("*").length - 1;
+  if (stars > 0) return stars === 1;
+  return /^(https?|chrome-extension|safari-extension|moz-extension|ms-browser-extension):\/\//.test(pattern);
+}
+
+function parseBool(value: unknown): boolean | undefined {
+  if (/^(1|2|t|true)$/i.test(String(value))) return true; // 2: "trace" elsewhere
+  return /^(0|f|false)$/i.test(String(value)) ? false : undefined;
+}

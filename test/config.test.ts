@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readConfig } from "../src/config.ts";
+
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "hearth-config-"));
+  await mkdir(join(home, ".hearth"));
+});
+afterAll(() => rm(home, { recursive: true }));
+
+const withEnv = (env: Record<string, string>) => readConfig({ env, flags: {}, home: "/nowhere" });
+
+async function withFile(text: string, rest: { env?: Record<string, string>; flags?: Record<string, string> } = {}) {
+  const path = join(home, `${crypto.randomUUID()}.json5`);
+  await writeFile(path, text);
+  return { path, read: () => readConfig({ env: rest.env ?? {}, flags: { ...rest.flags, config: path }, home }) };
+}
+
+test("nothing set gives the documented defaults", () => {
+  expect(withEnv({})).toEqual({
+    home: "/nowhere/.hearth",
+    host: { hostname: "127.0.0.1", port: 11434 },
+    models: "/nowhere/.hearth/models",
+    backend: "auto",
+    numParallel: 4,
+    maxLoadedModels: "auto",
+    maxQueue: 512,
+    keepAliveMs: 300_000,
+    contextLength: 4096,
+    loadTimeoutMs: 300_000,
+    origins: [],
+    apiKeys: [],
+    debug: false,
+  });
+});
+
+test("flags win over the environment, the environment over the file", async () => {
+  const text = "{ backend: 'cpu', numParallel: 2, maxQueue: 7, /* comment */ apiKeys: ['a', 'b'], }";
+  const { read } = await withFile(text, {
+    env: { HEARTH_NUM_PARALLEL: "3", HEARTH_BACKEND: "wasm" },
+    flags: { backend: "onnx" },
+  });
+  expect(read()).toMatchObject({ backend: "onnx", numParallel: 3, maxQueue: 7, apiKeys: ["a", "b"] });
+});
+
+test("HEARTH_CONFIG names the file, else hearth.json5 in the home folder is read if it is there", async () => {
+  const { path } = await withFile("{ maxQueue: 9 }");
+  expect(readConfig({ env: { HEARTH_CONFIG: path }, flags: {}, home }).maxQueue).toBe(9);
+  await writeFile(join(home, ".hearth", "hearth.json5"), "{ maxQueue: 11 }");
+  expect(readConfig({ env: {}, flags: {}, home }).maxQueue).toBe(11);
+});
+
+describe("variables of the server that people come from are understood", () => {
+  test.each([
+    [{ OLLAMA_HOST: "0.0.0.0:8080" }, { host: { hostname: "0.0.0.0", port: 8080 } }],
+    [{ OLLAMA_HOST: ":8080" }, { host: { hostname: "127.0.0.1", port: 8080 } }],
+    [{ OLLAMA_HOST: "http://example.com" }, { host: { hostname: "example.com", port: 80 } }],
+    [{ OLLAMA_HOST: "[::1]:99" }, { host: { hostname: "::1", port: 99 } }],
+    [{ OLLAMA_HOST: "::1" }, { host: { hostname: "::1", port: 11434 } }],
+    [{ OLLAMA_MODELS: ' "/data/models" ' }, { models: "/data/models" }],
+    [{ HEARTH_MODELS: "/a", OLLAMA_MODELS: "/b" }, { models: "/a" }],
+    [{ HEARTH_MODELS: "", OLLAMA_MODELS: "/b" }, { models: "/b" }],
+    [{ HEARTH_HOME: "/h" }, { home: "/h", models: "/h/models" }],
+    [{ OLLAMA_KEEP_ALIVE: "-1" }, { keepAliveMs: Infinity }],
+    [{ OLLAMA_KEEP_ALIVE: "30" }, { keepAliveMs: 30_000 }],
+    [{ OLLAMA_KEEP_ALIVE: "1h" }, { keepAliveMs: 3_600_000 }],
+    [{ OLLAMA_LOAD_TIMEOUT: "0" }, { loadTimeoutMs: Infinity }],
+    [{ OLLAMA_MAX_LOADED_MODELS: "0" }, { maxLoadedModels: "auto" }],
+    [{ HEARTH_MAX_LOADED_MODELS: "2" }, { maxLoadedModels: 2 }],
+    [{ OLLAMA_CONTEXT_LENGTH: "0" }, { contextLength: 4096 }],
+    [{ OLLAMA_ORIGINS: "app://*, http://x.y," }, { origins: ["app://*", "http://x.y"] }],
+    [{ OLLAMA_DEBUG: "1" }, { debug: true }],
+  ])("%j", (env, expected) => expect(withEnv(env as Record<string, string>)).toMatchObject(expected));
+});
+
+describe("what cannot be understood is an error naming setting, place, value and expectation", () => {
+  test.each([
+    ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, onnx, wasm, cpu, got 'cuda'"],
+    ["HEARTH_NUM_PARALLEL", "0", "setting 'numParallel': expected a whole number from 1 to 256, got '0'"],
+    ["HEARTH_NUM_PARALLEL", "2.5", "setting 'numParallel': expected a whole number from 1 to 256, got '2.5'"],
+    ["HEARTH_MAX_LOADED_MODELS", "some", "setting 'maxLoadedModels': expected 'auto' or a whole number, got 'some'"],
+    ["HEARTH_KEEP_ALIVE", "5x", "setting 'keepAlive': expected a duration"],
+    ["HEARTH_HOST", "host:99999", "setting 'host': expected [http://]host[:port]"],
+    ["HEARTH_HOST", "https://host", "setting 'host': expected [http://]host[:port]"],
+    ["HEARTH_ORIGINS", "*://*", "setting 'origins': expected origins"],
+    ["HEARTH_ORIGINS", "x.y", "setting 'origins': expected origins"],
+    ["HEARTH_DEBUG", "maybe", "setting 'debug': expected true or false, got 'maybe'"],
+  ])("%s=%s", (name, value, message) => {
+    expect(() => withEnv({ [name]: value })).toThrow(`${name}: ${message}`);
+  });
+
+  test("but a bad key is never printed", () => {
+    expect(() => withEnv({ HEARTH_API_KEYS: "top secret" })).toThrow("got (not shown)");
+  });
+
+  test("an unknown setting in the file", async () => {
+    const { path, read } = await withFile("{ numParalel: 2 }");
+    expect(read).toThrow(`${path}: unknown setting 'numParalel'; known: home, host, models`);
+  });
+
+  test("a file that is not JSON5, no object, or missing although asked for", async () => {
+    expect((await withFile("{")).read).toThrow("not JSON5");
+    expect((await withFile("[1]")).read).toThrow("expected an object of settings, got [1]");
+    const missing = { env: {}, flags: { config: "/nowhere/x.json5" }, home };
+    expect(() => readConfig(missing)).toThrow("--config: cannot read '/nowhere/x.json5'");
+  });
+
+  test("a value of the wrong type in the file", async () => {
+    expect((await withFile("{ apiKeys: [1] }")).read).toThrow("setting 'apiKeys'");
+    expect((await withFile("{ numParallel: '4x' }")).read).toThrow("setting 'numParallel'");
+    expect((await withFile("{ models: null }")).read).toThrow("setting 'models'");
+  });
+});
