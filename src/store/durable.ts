@@ -1,0 +1,44 @@
+/**
+ * Files that survive a kill: written under a temporary name in the same folder, synced, renamed, and the folder synced too.
+ * A reader sees the old file or the new one, never half of one.
+ */
+import { constants } from "node:fs";
+import { copyFile, mkdir, open, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+/**
+ * Makes `path` by way of a temporary file beside it. The temporary file is removed where anything fails.
+ * @param fill writes the content of the temporary file and may say where it belongs instead of `path`
+ */
+export async function writeDurably(path: string, fill: (temporary: string) => Promise<string | void>): Promise<void> {
+  const folder = dirname(path);
+  await mkdir(folder, { recursive: true });
+  const temporary = join(folder, `.tmp-${crypto.randomUUID()}`);
+  try {
+    const target = (await fill(temporary)) ?? path;
+    await sync(temporary);
+    await rename(temporary, target);
+    await sync(folder);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+export async function writeBytes(path: string, bytes: Uint8Array): Promise<void> {
+  await Bun.write(path, bytes);
+}
+
+/** Copies, sharing the blocks where the file system can. */
+export async function copyBytes(paths: { from: string; to: string }): Promise<void> {
+  await copyFile(paths.from, paths.to, constants.COPYFILE_FICLONE);
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

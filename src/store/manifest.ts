@@ -1,0 +1,124 @@
+/**
+ * Manifests: which blobs make up a model. One JSON file per name, in the layout of the OCI image manifest, so that stores and
+ * registries of others can be read and ours be read by them.
+ */
+import { readFile } from "node:fs/promises";
+import { AppError } from "../base/errors.ts";
+import { digestOf, hexOf, parseDigest, type Digest } from "./digest.ts";
+import { writeBytes, writeDurably } from "./durable.ts";
+
+export const MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json";
+export const CONFIG_TYPE = "application/vnd.docker.container.image.v1+json";
+
+/** What a layer holds; the media type is `application/vnd.ollama.image.<kind>`. */
+export type LayerKind = "model" | "projector" | "adapter" | "template" | "system" | "params" | "messages" | "license";
+const TYPE_PREFIX = "application/vnd.ollama.image.";
+
+const MANIFEST_BYTES_MAX = 4 * 1024 * 1024; // one layer per tensor, in the largest we know of, is under 1 MB
+const LAYERS_MAX = 16384;
+
+export interface Layer {
+  readonly mediaType: string;
+  readonly digest: Digest;
+  /** Bytes. */
+  readonly size: number;
+  /** The model or path that the layer was made from. */
+  readonly from?: string;
+}
+
+export interface Manifest {
+  readonly config: Layer;
+  readonly layers: readonly Layer[];
+}
+
+/** A manifest as it lies on disk. */
+export interface StoredManifest extends Manifest {
+  /** Hex SHA-256 of the file's bytes: the digest that identifies the model. */
+  readonly digest: string;
+}
+
+export const mediaType = (kind: LayerKind): string => TYPE_PREFIX + kind;
+
+/** The layers of one kind, in order. */
+export function layersOf(layers: readonly Layer[], kind: LayerKind): readonly Layer[] {
+  const alias = kind === "template" ? `${TYPE_PREFIX}prompt` : undefined; // what templates were called at first
+  return layers.filter((layer) => layer.mediaType === mediaType(kind) || layer.mediaType === alias);
+}
+
+/** Bytes of all layers and the configuration together. */
+export function manifestBytes({ config, layers }: Manifest): number {
+  return layers.reduce((sum, layer) => sum + layer.size, config.size);
+}
+
+/** Throws `bad_file` naming file and field. */
+export function parseManifest(bytes: Uint8Array, path: string): StoredManifest {
+  if (bytes.length > MANIFEST_BYTES_MAX) {
+    throw bad(path, "size", `at most ${MANIFEST_BYTES_MAX} bytes`, bytes.length);
+  }
+  const root = parseJsonObject(new TextDecoder().decode(bytes), path);
+  const layers = root["layers"] ?? [];
+  if (!Array.isArray(layers) || layers.length > LAYERS_MAX) {
+    throw bad(path, "layers", `an array of at most ${LAYERS_MAX}`, layers);
+  }
+  return {
+    config: parseLayer(root["config"], { path, field: "config" }),
+    layers: layers.map((layer, i) => parseLayer(layer, { path, field: `layers[${i}]` })),
+    digest: hexOf(digestOf(bytes)),
+  };
+}
+
+/** A JSON value, or `bad_file` naming the file. */
+export function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new AppError("bad_file", `${path}: not JSON`, { cause: error });
+  }
+}
+
+/** A JSON object, or `bad_file` naming the file. */
+export function parseJsonObject(text: string, path: string): Record<string, unknown> {
+  const value = parseJson(text, path);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw bad(path, "root", "an object", value);
+  return value as Record<string, unknown>; // an object that is no array has string keys
+}
+
+export async function readManifest(path: string): Promise<StoredManifest> {
+  return parseManifest(await readFile(path), path);
+}
+
+/** Replaces the manifest at `path` as one step. */
+export async function writeManifest(path: string, manifest: Manifest): Promise<void> {
+  await writeDurably(path, (temporary) => writeBytes(temporary, encodeManifest(manifest)));
+}
+
+/** The bytes that `writeManifest` writes. */
+export function encodeManifest({ config, layers }: Manifest): Uint8Array {
+  return new TextEncoder().encode(
+    `${JSON.stringify({ schemaVersion: 2, mediaType: MANIFEST_TYPE, config, layers })}\n`,
+  );
+}
+
+function parseLayer(value: unknown, at: { path: string; field: string }): Layer {
+  if (typeof value !== "object" || value === null) throw bad(at.path, at.field, "an object", value);
+  const { mediaType, digest, size, from } = value as Record<string, unknown>; // every field is checked below
+  if (typeof mediaType !== "string") throw bad(at.path, `${at.field}.mediaType`, "a string", mediaType);
+  if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
+    throw bad(at.path, `${at.field}.size`, "a number of bytes", size);
+  }
+  const layer = { mediaType, digest: parseLayerDigest(digest, at), size };
+  return typeof from === "string" ? { ...layer, from } : layer;
+}
+
+function parseLayerDigest(value: unknown, at: { path: string; field: string }): Digest {
+  try {
+    return parseDigest(String(value));
+  } catch {
+    throw bad(at.path, `${at.field}.digest`, "sha256:<64 hex digits>", value);
+  }
+}
+
+function bad(path: string, field: string, expected: string, found: unknown): AppError {
+  const shown = JSON.stringify(found)?.slice(0, 80) ?? "nothing";
+  return new AppError("bad_file", `${path}: ${field}: expected ${expected}, got ${shown}`);
+}

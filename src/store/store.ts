@@ -1,0 +1,296 @@
+/**
+ * The model store: `manifests/<host>/<namespace>/<model>/<tag>` and `blobs/`, also one made by another server, which is served
+ * in place. Reading never writes. What the folders hold is hostile: names are checked, sizes bounded.
+ */
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError, messageOf } from "../base/errors.ts";
+import { parseOptions, type Options } from "../sampling/options.ts";
+import { blobPath, findBlob } from "./blobs.ts";
+import {
+  layersOf,
+  manifestBytes,
+  parseJson,
+  parseJsonObject,
+  readManifest,
+  type Layer,
+  type LayerKind,
+} from "./manifest.ts";
+import { displayName, makeName, manifestSegments, parseReference, type ModelName } from "./name.ts";
+
+const CONFIG_BYTES_MAX = 16 * 1024 * 1024;
+const TEXT_BYTES_MAX = 16 * 1024 * 1024; // the longest template seen is 2 MB
+const MODELS_MAX = 100_000;
+
+/** What the configuration blob says, as far as it says it. */
+export interface ModelConfig {
+  readonly model_format?: string;
+  readonly model_family?: string;
+  readonly model_families?: readonly string[];
+  /** Size label, as in `1.2B`. */
+  readonly model_type?: string;
+  /** Quantization label, as in `Q4_K_M`. */
+  readonly file_type?: string;
+  readonly remote_host?: string;
+  readonly remote_model?: string;
+  readonly capabilities?: readonly string[];
+  readonly context_length?: number;
+  readonly embedding_length?: number;
+  /** Digest of the Hearth model that this was installed from; only on models that Hearth installed itself. */
+  readonly hearth_embedded?: string;
+}
+
+/** A model as the list shows it: manifest and configuration were read, layers not. */
+export interface StoredModel {
+  readonly name: ModelName;
+  /** Shortest name, with tag. */
+  readonly displayName: string;
+  /** Hex SHA-256 of the manifest. */
+  readonly digest: string;
+  readonly sizeBytes: number;
+  readonly modifiedAt: Date;
+  readonly config: ModelConfig;
+  readonly layers: readonly Layer[];
+}
+
+export interface StoredMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+/** A model with its small layers read and all its blobs known to exist. */
+export interface ModelEntry extends StoredModel {
+  /** Absolute paths of blobs. */
+  readonly paths: {
+    readonly model: string;
+    readonly adapters: readonly string[];
+    readonly projectors: readonly string[];
+  };
+  readonly template?: string;
+  readonly system?: string;
+  readonly parameters: Options;
+  readonly messages: readonly StoredMessage[];
+  readonly licenses: readonly string[];
+}
+
+export interface Store {
+  readonly root: string;
+  /** All models, the one changed last first. A manifest that cannot be read is left out and reported to `onBad`. */
+  list(onBad?: (path: string, reason: string) => void): Promise<StoredModel[]>;
+  /** The model of that name, whatever its case. Throws `bad_request` where the name is malformed. */
+  find(name: string): Promise<StoredModel | undefined>;
+  /** Throws `not_found`, and `bad_file` where a layer is missing or malformed. */
+  load(name: string): Promise<ModelEntry>;
+}
+
+/** Throws `bad_file` where `root` exists and cannot be used as a store. A store that does not exist yet is empty. */
+export async function openStore(root: string): Promise<Store> {
+  for (const folder of [root, join(root, "manifests"), join(root, "blobs")]) await checkFolder(folder);
+  const find = async (text: string): Promise<StoredModel | undefined> => {
+    const name = await findName(root, parseReference(text));
+    return name && readModel(root, name);
+  };
+  return {
+    root,
+    find,
+    list: (onBad) => listModels(root, onBad),
+    load: async (text) => {
+      const model = await find(text);
+      if (!model) throw new AppError("not_found", `model '${text}' not found`);
+      return loadEntry(root, model);
+    },
+  };
+}
+
+export function manifestPath(root: string, name: ModelName): string {
+  return join(root, "manifests", ...manifestSegments(name));
+}
+
+async function checkFolder(path: string): Promise<void> {
+  try {
+    await readdir(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return; // node:fs throws nothing else
+    throw new AppError("bad_file", `model store: cannot read the folder '${path}': ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+async function listModels(root: string, onBad?: (path: string, reason: string) => void): Promise<StoredModel[]> {
+  const models: StoredModel[] = [];
+  for (const path of await manifestFiles(root)) {
+    const [host = "", namespace = "", model = "", tag = ""] = path;
+    try {
+      models.push(await readModel(root, makeName({ host, namespace, model, tag })));
+    } catch (error) {
+      onBad?.(join(root, "manifests", ...path), messageOf(error));
+    }
+  }
+  return models.sort((a, b) => b.modifiedAt.getTime() - a.modifiedAt.getTime() || compare(a, b));
+}
+
+const compare = (a: StoredModel, b: StoredModel): number => (a.displayName < b.displayName ? -1 : 1);
+
+/** Segments of every file four levels below `manifests/`. */
+async function manifestFiles(root: string): Promise<string[][]> {
+  let paths: string[][] = [[]];
+  for (let depth = 0; depth < 4; depth++) {
+    const next: string[][] = [];
+    for (const path of paths) {
+      for (const entry of await entries(join(root, "manifests", ...path))) {
+        if (!entry.startsWith(".")) next.push([...path, entry]);
+      }
+      if (next.length > MODELS_MAX) throw new AppError("bad_file", `${root}: more than ${MODELS_MAX} manifests`);
+    }
+    paths = next;
+  }
+  return paths;
+}
+
+/** Names in a folder; none where it is missing or no folder. */
+async function entries(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code; // node:fs throws nothing else
+    if (code === "ENOENT" || code === "ENOTDIR") return [];
+    throw new AppError("bad_file", `model store: cannot read the folder '${folder}': ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** The name as it is spelled in the store: the same case if that exists, else any. */
+async function findName(root: string, name: ModelName): Promise<ModelName | undefined> {
+  if (await isFile(manifestPath(root, name))) return name;
+  let paths: string[][] = [[]];
+  for (const part of manifestSegments(name)) {
+    const next: string[][] = [];
+    for (const path of paths) {
+      const found = await entries(join(root, "manifests", ...path));
+      next.push(...found.filter((entry) => sameText(entry, part)).map((entry) => [...path, entry]));
+    }
+    paths = next;
+  }
+  const [host, namespace, model, tag] = paths[0] ?? [];
+  if (host === undefined || namespace === undefined || model === undefined || tag === undefined) return undefined;
+  return makeName({ host, namespace, model, tag });
+}
+
+const sameText = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+}
+
+async function readModel(root: string, name: ModelName): Promise<StoredModel> {
+  const path = manifestPath(root, name);
+  const manifest = await readManifest(path);
+  const { mtime } = await stat(path);
+  const config = await readText(root, { layer: manifest.config, limit: CONFIG_BYTES_MAX, what: `${path}: config` });
+  return {
+    name,
+    displayName: displayName(name),
+    digest: manifest.digest,
+    sizeBytes: manifestBytes(manifest),
+    modifiedAt: mtime,
+    config: configOf(parseJsonObject(config, blobPath(root, manifest.config.digest))),
+    layers: manifest.layers,
+  };
+}
+
+/** The fields that have the right type; another server may have written anything. */
+function configOf(json: Record<string, unknown>): ModelConfig {
+  const texts = [
+    "model_format",
+    "model_family",
+    "model_type",
+    "file_type",
+    "remote_host",
+    "remote_model",
+    "hearth_embedded",
+  ];
+  const numbers = ["context_length", "embedding_length"];
+  const lists = ["model_families", "capabilities"];
+  const fits = ([key, value]: [string, unknown]): boolean =>
+    (texts.includes(key) && typeof value === "string") ||
+    (numbers.includes(key) && Number.isSafeInteger(value)) ||
+    (lists.includes(key) && Array.isArray(value) && value.every((item) => typeof item === "string"));
+  return Object.fromEntries(Object.entries(json).filter(fits));
+}
+
+async function loadEntry(root: string, model: StoredModel): Promise<ModelEntry> {
+  const what = `model '${model.displayName}'`;
+  if (model.config.remote_host)
+    throw new AppError("unsupported", `${what} runs on ${model.config.remote_host}, not here`);
+  const paths = async (kind: LayerKind): Promise<string[]> => {
+    const found: string[] = [];
+    for (const layer of layersOf(model.layers, kind))
+      found.push(await checkedPath(root, { layer, what: `${what}: ${kind} layer` }));
+    return found;
+  };
+  const texts = async (kind: LayerKind): Promise<string[]> => {
+    const found: string[] = [];
+    for (const layer of layersOf(model.layers, kind)) {
+      found.push(await readText(root, { layer, limit: TEXT_BYTES_MAX, what: `${what}: ${kind} layer` }));
+    }
+    return found;
+  };
+  const [weights] = await paths("model");
+  if (weights === undefined) throw new AppError("bad_file", `${what}: expected a layer with a GGUF model, found none`);
+  const [template] = await texts("template");
+  const [system] = await texts("system");
+  const [params] = await texts("params");
+  const [messages] = await texts("messages");
+  return {
+    ...model,
+    paths: { model: weights, adapters: await paths("adapter"), projectors: await paths("projector") },
+    ...(template === undefined ? {} : { template }),
+    ...(system === undefined ? {} : { system }),
+    parameters: params === undefined ? {} : parseParameters(params, `${what}: params layer`),
+    messages: messages === undefined ? [] : parseMessages(messages, `${what}: messages layer`),
+    licenses: await texts("license"),
+  };
+}
+
+async function checkedPath(root: string, { layer, what }: { layer: Layer; what: string }): Promise<string> {
+  const size = await findBlob(root, layer.digest);
+  if (size !== layer.size) {
+    const found = size === undefined ? "no such blob" : `${size} bytes`;
+    throw new AppError("bad_file", `${what}: expected ${layer.size} bytes in ${layer.digest}, found ${found}`);
+  }
+  return blobPath(root, layer.digest);
+}
+
+async function readText(root: string, at: { layer: Layer; limit: number; what: string }): Promise<string> {
+  const path = await checkedPath(root, at);
+  if (at.layer.size > at.limit) {
+    throw new AppError("bad_file", `${at.what}: expected at most ${at.limit} bytes, got ${at.layer.size}`);
+  }
+  return readFile(path, "utf8");
+}
+
+function parseParameters(text: string, what: string): Options {
+  try {
+    return parseOptions(parseJsonObject(text, what)).options;
+  } catch (error) {
+    throw new AppError("bad_file", `${what}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function parseMessages(text: string, what: string): StoredMessage[] {
+  const list = parseJson(text, what);
+  const isMessage = (value: unknown): value is StoredMessage =>
+    typeof value === "object" &&
+    value !== null &&
+    typeof (value as StoredMessage).role === "string" && // being checked just here
+    typeof (value as StoredMessage).content === "string";
+  if (!Array.isArray(list) || !list.every(isMessage)) {
+    throw new AppError("bad_file", `${what}: expected an array of {role, content}, got ${text.slice(0, 80)}`);
+  }
+  return list;
+}
