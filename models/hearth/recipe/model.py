@@ -1,8 +1,8 @@
 """The network of the embedded model: a small llama (RMSNorm, RoPE, grouped-query attention, SwiGLU, tied embedding).
 
-Written for training on CPU under bf16 autocast. Rotary pairs are (i, i + head_dim / 2) here because halves are contiguous
-in memory; `export.py` permutes wq and wk into the interleaved pairs that llama GGUF files use (the same permutation as
-`LlamaModel.permute` in llama.cpp's convert_hf_to_gguf.py).
+Written for training on CPU under bf16 autocast. Rotary pairs are (i, i + head_dim / 2) here because halves are
+contiguous in memory; `export.py` permutes wq and wk into the interleaved pairs that llama GGUF files use (the same
+permutation as `LlamaModel.permute` in llama.cpp's convert_hf_to_gguf.py).
 """
 
 import math
