@@ -1,0 +1,10 @@
+/** Arithmetic on byte offsets, for files whose parts start at multiples of a power of two. */
+
+/** The first multiple of `alignment` at or after `offset`. Exact up to 2^53, unlike bit masks. */
+export function alignUp(offset: number, alignment: number): number {
+  return Math.ceil(offset / alignment) * alignment;
+}
+
+export function isPowerOfTwo(value: number): boolean {
+  return Number.isInteger(value) && value > 0 && Number.isInteger(Math.log2(value));
+}

@@ -1,0 +1,120 @@
+/**
+ * A file mapped read-only into memory. Not `Bun.mmap`: that asks for write permission, which a shared model store rarely
+ * gives, and stops at the 4 GiB of one ArrayBuffer. Here libc maps the whole file and each view is an ArrayBuffer of its
+ * own. Where libc cannot be called (Windows), a view is a copy of its range instead.
+ *
+ * A file that someone truncates while it is mapped ends the process (SIGBUS), as in every program that maps files. Blobs
+ * are never truncated in place, and runners are processes of their own.
+ */
+import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { dlopen, toArrayBuffer, type Pointer } from "bun:ffi";
+import { AppError, assert, messageOf } from "../base/errors.ts";
+
+/** JavaScriptCore's largest ArrayBuffer. */
+const MAX_VIEW_BYTES = 2 ** 32;
+
+const PROT_READ = 1;
+const MAP_SHARED = 1; // both values are the same on Linux and macOS
+
+export interface FileMap {
+  readonly byteLength: number;
+  /** A view of a range inside the file: read-only, and emptied by `close`. */
+  view(offset: number, length: number): Uint8Array;
+  /** Unmaps the file and detaches every view, so that late JavaScript readers see nothing instead of freed memory. */
+  close(): void;
+}
+
+/** Opens a file. Throws `not_found`, or `bad_file` where it is no regular file or cannot be read. */
+export function mapFile(path: string): FileMap {
+  const fd = openFile(path);
+  const byteLength = fstatSync(fd).size;
+  const map = byteLength > 0 ? mapWhole(fd, byteLength) : undefined;
+  const buffers: ArrayBuffer[] = [];
+  let open = true;
+  if (map) closeSync(fd); // the mapping holds the file
+  return {
+    byteLength,
+    view(offset, length) {
+      assert(open, `${path}: read after close`);
+      assert(offset >= 0 && length >= 0 && offset + length <= byteLength, `${path}: range outside the file`);
+      if (length > MAX_VIEW_BYTES) {
+        const range = `bytes ${offset} to ${offset + length}`;
+        throw new AppError("unsupported", `${path}: ${range}: expected at most ${MAX_VIEW_BYTES} bytes, got ${length}`);
+      }
+      if (length === 0) return new Uint8Array(0);
+      if (!map) return readRange(fd, { path, offset, length });
+      // The cast is safe: an address inside the mapping is a pointer.
+      const buffer = toArrayBuffer((map.address + offset) as Pointer, 0, length);
+      buffers.push(buffer);
+      return new Uint8Array(buffer);
+    },
+    close() {
+      if (!open) return;
+      open = false;
+      for (const buffer of buffers) buffer.transfer(0);
+      if (map) map.unmap();
+      else closeSync(fd);
+    },
+  };
+}
+
+function openFile(path: string): number {
+  try {
+    // Looked at before opening, since opening a pipe would wait for its writer.
+    if (!statSync(path).isFile())
+      throw new AppError("bad_file", `${path}: expected a regular file, got something else`);
+    return openSync(path, "r");
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    const missing = (error as { code?: string }).code === "ENOENT"; // node:fs errors carry a code
+    if (missing) throw new AppError("not_found", `${path}: no such file`, { cause: error });
+    throw new AppError("bad_file", `${path}: cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Maps a whole file, or returns undefined where this system has no libc that we know or it refuses. */
+function mapWhole(fd: number, byteLength: number): { address: number; unmap(): void } | undefined {
+  const libc = openLibc();
+  if (!libc) return undefined;
+  const result = libc.symbols.mmap(null, byteLength, PROT_READ, MAP_SHARED, fd, 0);
+  const address = Number(result);
+  if (!result || !Number.isSafeInteger(address)) {
+    libc.close(); // MAP_FAILED is the address 2^64 − 1
+    return undefined;
+  }
+  return {
+    address,
+    unmap() {
+      libc.symbols.munmap(result, byteLength);
+      libc.close();
+    },
+  };
+}
+
+function openLibc() {
+  const arch = process.arch === "arm64" ? "aarch64" : "x86_64";
+  const names = process.platform === "darwin" ? ["libSystem.B.dylib"] : ["libc.so.6", `libc.musl-${arch}.so.1`];
+  if (process.platform === "win32") return undefined;
+  for (const name of names) {
+    try {
+      return dlopen(name, {
+        mmap: { args: ["ptr", "usize", "i32", "i32", "i32", "i64"], returns: "ptr" },
+        munmap: { args: ["ptr", "usize"], returns: "i32" },
+      });
+    } catch {
+      // Not this libc; try the next.
+    }
+  }
+  return undefined;
+}
+
+function readRange(fd: number, range: { path: string; offset: number; length: number }): Uint8Array {
+  const bytes = new Uint8Array(range.length);
+  let done = 0;
+  while (done < range.length) {
+    const count = readSync(fd, bytes, done, range.length - done, range.offset + done);
+    if (count === 0) throw new AppError("bad_file", `${range.path}: the file ended while it was read`);
+    done += count;
+  }
+  return bytes;
+}
