@@ -2,6 +2,7 @@
  * Generation options: names, types and defaults as clients send them under `options`. Sampling options change per request;
  * load options belong to a loaded model, and a change of one reloads it. (Defaults: the seed gives none; these are the field's.)
  */
+import { AppError } from "../base/errors.ts";
 
 /** Sampling options, complete. Order of use: penalties, top-k, tail-free, typical-p, top-p, min-p, temperature, draw. */
 export interface SamplingOptions {
@@ -68,3 +69,110 @@ export interface LoadingOptions {
 
 /** What a request or a model's parameters may set. */
 export type Options = Partial<SamplingOptions> & LoadingOptions;
+
+/** What JSON must give for an option, in the words of the error message. */
+type Kind = "integer" | "float32" | "boolean" | "array";
+
+/** Options that other servers once took; accepted, checked and without effect here. */
+type Retired = "numa" | "low_vram" | "f16_kv" | "logits_all" | "vocab_only" | "use_mlock" | "draft_num_predict";
+
+const KINDS: Readonly<Record<keyof Required<Options> | Retired, Kind>> = {
+  seed: "integer",
+  num_predict: "integer",
+  num_keep: "integer",
+  temperature: "float32",
+  top_k: "integer",
+  top_p: "float32",
+  min_p: "float32",
+  tfs_z: "float32",
+  typical_p: "float32",
+  repeat_last_n: "integer",
+  repeat_penalty: "float32",
+  presence_penalty: "float32",
+  frequency_penalty: "float32",
+  penalize_newline: "boolean",
+  mirostat: "integer",
+  mirostat_tau: "float32",
+  mirostat_eta: "float32",
+  stop: "array",
+  num_ctx: "integer",
+  num_batch: "integer",
+  num_gpu: "integer",
+  main_gpu: "integer",
+  num_thread: "integer",
+  use_mmap: "boolean",
+  numa: "boolean",
+  low_vram: "boolean",
+  f16_kv: "boolean",
+  logits_all: "boolean",
+  vocab_only: "boolean",
+  use_mlock: "boolean",
+  draft_num_predict: "integer",
+};
+
+const RETIRED: ReadonlySet<string> = new Set<Retired>([
+  "numa",
+  "low_vram",
+  "f16_kv",
+  "logits_all",
+  "vocab_only",
+  "use_mlock",
+  "draft_num_predict",
+]);
+
+const INT32_MAX = 2 ** 31 - 1;
+const FLOAT32_MAX = 3.4028234663852886e38;
+
+/** Reads `options` of a request: what they set, and the keys that nobody knows (for a warning). Nulls count as absent. */
+export function parseOptions(value: unknown): { options: Options; unknown: string[] } {
+  if (value === undefined || value === null) return { options: {}, unknown: [] };
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw new AppError(
+      "bad_request",
+      `options must be an object, got ${Array.isArray(value) ? "an array" : typeof value}`,
+    );
+  }
+  const options: Record<string, unknown> = {};
+  const unknown: string[] = [];
+  for (const [key, given] of Object.entries(value)) {
+    if (given === null || given === undefined) continue;
+    const kind = Object.hasOwn(KINDS, key) ? KINDS[key as keyof typeof KINDS] : undefined; // a key of the table
+    if (!kind) unknown.push(key);
+    else if (RETIRED.has(key)) parseOption(key, { kind, given });
+    else options[key] = parseOption(key, { kind, given });
+  }
+  return { options: options as Options, unknown }; // every value was checked against KINDS
+}
+
+function parseOption(key: string, { kind, given }: { kind: Kind; given: unknown }): unknown {
+  switch (kind) {
+    case "boolean":
+      if (typeof given === "boolean") return given;
+      break;
+    case "float32":
+      if (typeof given === "number" && Math.abs(given) <= FLOAT32_MAX) return given;
+      break;
+    case "integer":
+      if (typeof given === "number" && Number.isFinite(given)) return parseInteger(key, Math.trunc(given));
+      break;
+    case "array":
+      if (Array.isArray(given)) return parseStrings(key, given);
+      break;
+    default:
+      return kind satisfies never;
+  }
+  throw new AppError("bad_option", `option "${key}" must be of type ${kind}`);
+}
+
+/** Seeds keep 53 bits, everything else is brought into int32, where −1 and −2 keep their meaning. */
+function parseInteger(key: string, value: number): number {
+  const limit = key === "seed" ? Number.MAX_SAFE_INTEGER : INT32_MAX;
+  const integer = Math.max(-limit, Math.min(limit, value)) + 0; // no −0
+  if (key === "mirostat") return integer === 1 || integer === 2 ? integer : 0;
+  return key === "top_k" ? Math.max(0, integer) : integer;
+}
+
+function parseStrings(key: string, given: readonly unknown[]): string[] {
+  if (given.every((item) => typeof item === "string")) return [...given];
+  throw new AppError("bad_option", `option "${key}" must be of an array of strings`);
+}

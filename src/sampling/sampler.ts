@@ -1,0 +1,104 @@
+/**
+ * Chooses the next token: penalties, then either top-k → tail-free → typical-p → top-p → min-p → temperature, or temperature →
+ * mirostat, then one draw. The order is llama.cpp's default chain (`common/sampling.cpp`). One sampler belongs to one sequence
+ * and shares nothing: its draws depend on its seed and on how many came before, whatever else runs.
+ */
+import { makeRng, randomSeed } from "../base/rng.ts";
+import {
+  argmax,
+  checkVocabulary,
+  draw,
+  heat,
+  makeCandidates,
+  makeScratch,
+  selectAbove,
+  selectAll,
+  selectNucleus,
+  selectTop,
+  type Candidates,
+  type Scratch,
+} from "./candidates.ts";
+import { drawMirostat, type Mirostat } from "./mirostat.ts";
+import type { SamplingOptions } from "./options.ts";
+import { makePenalties } from "./penalties.ts";
+import { minP, tailFree, topP, typical } from "./truncation.ts";
+
+export interface Sampler {
+  /**
+   * The next id.
+   * @param logits (vocabSize); changed in place
+   * @param mask one bit per id, bit `id & 31` of word `id >> 5`; 0: the id may not follow
+   * Throws `runner` where the logits are unusable: NaN, +∞, or nothing left to choose.
+   */
+  sample(logits: Float32Array, mask?: Int32Array): number;
+  /** Notes a token of the prompt or the answer for the penalties. */
+  accept(id: number): void;
+}
+
+export function makeSampler(
+  options: SamplingOptions,
+  parts: { vocabSize: number; ctxLen: number; newlineId?: number },
+): Sampler {
+  checkVocabulary(parts.vocabSize);
+  const penalties = makePenalties(options, parts);
+  const rng = makeRng(options.seed < 0 ? randomSeed() : options.seed);
+  const candidates = makeCandidates();
+  const scratch = makeScratch();
+  const mirostat = makeMirostat(options);
+
+  const sample = (logits: Float32Array, mask?: Int32Array): number => {
+    penalties?.apply(logits);
+    if (mask) applyMask(logits, mask);
+    if (options.temperature <= 0) return argmax(logits);
+    if (mirostat) {
+      coolLogits(logits, options.temperature);
+      return drawMirostat(mirostat, { candidates, logits, scratch, rng });
+    }
+    select(candidates, logits, { options, scratch });
+    heat(candidates, options.temperature);
+    return candidates.ids[draw(candidates, rng.float())]!;
+  };
+  return { sample, accept: (id) => penalties?.accept(id) };
+}
+
+/** Runs the truncation chain. Where top-k is off, only what the next stages can keep is sorted. */
+function select(c: Candidates, logits: Float32Array, parts: { options: SamplingOptions; scratch: Scratch }): void {
+  const { options, scratch } = parts;
+  const { top_k, tfs_z, typical_p, top_p, min_p } = options;
+  if (top_k > 0) selectTop(c, logits, { k: top_k, scratch });
+  else if (tfs_z < 1 || typical_p < 1) selectAbove(c, logits, { cutoff: -Infinity, scratch });
+  else if (top_p < 1) selectNucleus(c, logits, { topP: top_p, scratch });
+  else if (min_p > 0) selectAbove(c, logits, { cutoff: minCutoff(logits, min_p), scratch });
+  else return selectAll(c, logits);
+  tailFree(c, tfs_z);
+  typical(c, typical_p);
+  topP(c, top_p);
+  minP(c, min_p);
+}
+
+/** The smallest logit that min-p keeps, a little less so that rounding loses none; `minP` decides. */
+function minCutoff(logits: Float32Array, p: number): number {
+  const max = logits[argmax(logits)]!;
+  return max + Math.min(0, Math.log(p)) - 1e-6 * Math.max(1, Math.abs(max));
+}
+
+function makeMirostat({ mirostat, mirostat_tau: tau, mirostat_eta: eta }: SamplingOptions): Mirostat | undefined {
+  return mirostat === 0 ? undefined : { version: mirostat, tau, eta, mu: 2 * tau };
+}
+
+/** Sets the logits of all ids without a bit to −∞. Ids beyond the mask have none. */
+export function applyMask(logits: Float32Array, mask: Int32Array): void {
+  const words = Math.ceil(logits.length / 32);
+  for (let w = 0; w < words; w++) {
+    const bits = w < mask.length ? mask[w]! : 0;
+    if (bits === -1) continue;
+    const end = Math.min(logits.length, w * 32 + 32);
+    for (let id = w * 32; id < end; id++) if (((bits >>> (id & 31)) & 1) === 0) logits[id] = -Infinity;
+  }
+}
+
+/** Applies a temperature to all logits, relative to the largest, so that none overflows. */
+function coolLogits(logits: Float32Array, temperature: number): void {
+  const max = logits[argmax(logits)]!;
+  for (let i = 0; i < logits.length; i++) logits[i] = (logits[i]! - max) / temperature;
+}
