@@ -1,26 +1,38 @@
-/** Opens a GGUF file: the header is read into memory, the weights stay in the file until someone asks for a tensor. */
+/** Opens a GGUF model: headers are read into memory, the weights stay in their files until someone asks for a tensor. */
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "./gguf.ts";
 import { mapFile, type FileMap } from "./map.ts";
 import { parseGguf, type Header } from "./parse.ts";
+import { joinTensors, shardPaths } from "./shards.ts";
 
 /** The largest header seen is 16 MB (Gemma 4's vocabulary); nothing beyond this is looked at as header. */
 const MAX_HEADER_BYTES = 256 * 2 ** 20;
 
-/** One mapped file of a model and its header. */
-export interface Shard {
+/** One file of a model. */
+interface Shard {
   readonly file: FileMap;
   readonly header: Header;
 }
 
-/** Opens a model. Throws `not_found`, `bad_file`, or `unsupported` for block types that we cannot read. */
+/**
+ * Opens a model; of a split one, by its first part.
+ * Throws `not_found`, `bad_file`, or `unsupported` for block types that we cannot read; nothing stays open then.
+ */
 export function openGguf(path: string): Gguf {
-  const shards = [openShard(path, 0)];
-  return joinShards(path, shards);
+  const shards: Shard[] = [];
+  try {
+    const first = openShard(path, 0);
+    shards.push(first);
+    const paths = shardPaths(path, first.header.metadata);
+    for (const [i, part] of paths.entries()) if (i > 0) shards.push(openPart(part, i, paths.length));
+    return joinShards(paths, shards);
+  } catch (error) {
+    for (const { file } of shards) file.close();
+    throw error;
+  }
 }
 
-/** Opens one file. Nothing stays open where its header is bad. */
-export function openShard(path: string, shard: number): Shard {
+function openShard(path: string, shard: number): Shard {
   const file = mapFile(path);
   try {
     const head = file.view(0, Math.min(file.byteLength, MAX_HEADER_BYTES));
@@ -31,14 +43,26 @@ export function openShard(path: string, shard: number): Shard {
   }
 }
 
-function joinShards(path: string, shards: readonly Shard[]): Gguf {
-  const first = shards[0]!.header; // a model has at least one file
-  const tensors = first.tensors;
+function openPart(path: string, shard: number, count: number): Shard {
+  try {
+    return openShard(path, shard);
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "not_found") throw error;
+    const message = `${path}: expected part ${shard + 1} of ${count} of a split model, got no such file`;
+    throw new AppError("bad_file", message, { cause: error });
+  }
+}
+
+function joinShards(paths: readonly string[], shards: readonly Shard[]): Gguf {
+  const path = paths[0]!; // a model has at least one file
+  const { version, metadata } = shards[0]!.header;
+  const headers = shards.map(({ header }) => header);
+  const tensors = joinTensors(paths, headers);
   const views = new Map<string, Uint8Array>();
   return {
     path,
-    version: first.version,
-    metadata: first.metadata,
+    version,
+    metadata,
     tensors,
     fileBytes: shards.reduce((sum, { file }) => sum + file.byteLength, 0),
     read(tensorName) {
