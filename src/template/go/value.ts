@@ -1,0 +1,109 @@
+/**
+ * Values of Go templates, and the questions Go's reflection answers about them: kind, truth, type name, JSON. A Go `int` is a
+ * bigint, a `float64` a number, a nil interface null, and the value of a missing thing (reflect.Value{}) undefined.
+ */
+
+export type GoValue = undefined | null | boolean | bigint | number | string | GoList | GoMap | GoStruct;
+
+/** What a value with a String method prints; absent: Go's own notation. */
+interface Printed {
+  readonly text?: () => string;
+}
+
+export interface GoList extends Printed {
+  readonly kind: "list";
+  readonly items: readonly GoValue[];
+  /** Go's name of its type, for messages; absent: `[]interface {}`. */
+  readonly type?: string;
+}
+
+/** Missing keys are nil. Iterated in the order of its sorted keys, as Go does. */
+export interface GoMap extends Printed {
+  readonly kind: "map";
+  readonly entries: ReadonlyMap<string, GoValue>;
+  readonly type?: string;
+}
+
+/** Unknown fields are errors. */
+export interface GoStruct extends Printed {
+  readonly kind: "struct";
+  readonly type: string;
+  readonly fields: ReadonlyMap<string, GoValue>;
+  /** The value that stands for it in JSON. */
+  readonly json: () => unknown;
+}
+
+/** Deepest JSON value that is taken in or printed. */
+const MAX_DEPTH = 200;
+
+/** A JSON value as `encoding/json` decodes it into an `any`: numbers are floats. */
+export function goFrom(json: unknown, depth = 0): GoValue {
+  if (depth > MAX_DEPTH) throw new RangeError(`value nested deeper than ${MAX_DEPTH}`);
+  if (json === null || json === undefined) return null;
+  if (typeof json === "boolean" || typeof json === "number" || typeof json === "string") return json;
+  if (Array.isArray(json)) return { kind: "list", items: json.map((item) => goFrom(item, depth + 1)) };
+  return goMap(Object.entries(json).map(([key, value]) => [key, goFrom(value, depth + 1)]));
+}
+
+export const goMap = (entries: Iterable<readonly [string, GoValue]>): GoMap => ({
+  kind: "map",
+  entries: new Map(entries),
+});
+
+/** Truth in `if`, `with`, `and`, `or`, `not`: not the zero of its type. */
+export function isTrue(value: GoValue): boolean {
+  if (typeof value !== "object" || value === null) return Boolean(value);
+  if (value.kind === "list") return value.items.length > 0;
+  return value.kind === "struct" || value.entries.size > 0;
+}
+
+export function typeName(value: GoValue): string {
+  if (value === null || value === undefined) return "nil";
+  if (typeof value === "bigint") return "int";
+  if (typeof value === "number") return "float64";
+  if (typeof value === "boolean") return "bool";
+  if (typeof value === "string") return "string";
+  if (value.kind === "list") return value.type ?? "[]interface {}";
+  return value.type ?? "map[string]interface {}";
+}
+
+/** Keys of a map in Go's order: by their bytes. */
+export const sortedKeys = (map: GoMap): string[] => [...map.entries.keys()].sort(compareText);
+
+/** Order of strings by their UTF-8 bytes, which is the order of their code points. */
+export function compareText(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x === y) continue;
+    // Surrogates stand for code points above all others.
+    return (isSurrogate(x) ? x + 0x10000 : x) - (isSurrogate(y) ? y + 0x10000 : y);
+  }
+  return a.length - b.length;
+}
+
+const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit < 0xe000;
+
+/** As `json.Marshal`: compact, map keys sorted, `<`, `>`, `&` and line separators escaped. */
+export function toJson(value: GoValue): string {
+  if (value === null || value === undefined) return "null";
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value === "number") return Object.is(value, -0) ? "-0" : JSON.stringify(value);
+  if (typeof value === "boolean") return String(value);
+  if (typeof value === "string") return jsonString(value);
+  if (value.kind === "list") return `[${value.items.map(toJson).join(",")}]`;
+  if (value.kind === "struct") return jsonText(value.json());
+  return `{${sortedKeys(value)
+    .map((key) => `${jsonString(key)}:${toJson(value.entries.get(key))}`)
+    .join(",")}}`;
+}
+
+/** Compact JSON with Go's escapes; keys stay in their order, undefined members are left out. */
+export const jsonText = (value: unknown): string => escapeHtml(JSON.stringify(value));
+
+const jsonString = (text: string): string => escapeHtml(JSON.stringify(text));
+
+/** Escapes that encoding/json adds so that JSON may stand in a page. These characters occur only inside strings. */
+const escapeHtml = (json: string): string =>
+  json.replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);

@@ -1,0 +1,50 @@
+/**
+ * Messages and tools as prompt templates take them: the shapes that clients send, whoever else has more fields on them.
+ */
+
+export interface PromptToolCall {
+  readonly id?: string;
+  readonly function: { readonly index?: number; readonly name: string; readonly arguments: Record<string, unknown> };
+}
+
+export interface PromptMessage {
+  readonly role: string;
+  readonly content: string;
+  readonly thinking?: string;
+  readonly images?: readonly unknown[];
+  readonly tool_calls?: readonly PromptToolCall[];
+  readonly tool_name?: string;
+  readonly tool_call_id?: string;
+}
+
+export interface PromptTool {
+  readonly type: string;
+  readonly function: { readonly name: string; readonly description?: string; readonly parameters?: unknown };
+}
+
+/** A string is a level: `low`, `medium`, `high`, `max`. */
+export type Think = boolean | string;
+
+/** What text stands between messages that were merged into one. */
+const BLANK_LINE = "\n\n";
+
+/** Neighbours of one role become one message, tool results excepted: each belongs to its own call. */
+export function mergeNeighbours(messages: readonly PromptMessage[]): PromptMessage[] {
+  const merged: PromptMessage[] = [];
+  for (const message of messages) {
+    const last = merged.at(-1);
+    if (last && last.role === message.role && message.role !== "tool") {
+      merged[merged.length - 1] = { ...last, content: last.content + BLANK_LINE + message.content };
+    } else {
+      merged.push(message);
+    }
+  }
+  return merged;
+}
+
+/** Every system message, wherever it stands. */
+export const systemText = (messages: readonly PromptMessage[]): string =>
+  messages
+    .filter((message) => message.role === "system")
+    .map((message) => message.content)
+    .join(BLANK_LINE);
