@@ -1,0 +1,44 @@
+/**
+ * Causal attention over a cache: `GroupQueryAttention` with past and present in the same memory, which then appends in place.
+ * It rotates q and k itself where both wait for the same rotation. Operator: ContribOperators.md, com.microsoft.
+ */
+import type { Step } from "../../src/backend/step.ts";
+import { pendingRope, ropeInputs, sameRope, setValue, stackOf, unrotated, valueOf, type Lowering } from "./lowering.ts";
+
+export function attention(step: Extract<Step, { op: "attention" }>, lowering: Lowering): void {
+  const { graph } = lowering;
+  const ropeQ = pendingRope(lowering, step.q)?.rope;
+  const ropeK = pendingRope(lowering, step.k)?.rope;
+  const rotates = ropeQ !== undefined && ropeK !== undefined && sameRope(ropeQ, ropeK);
+  const stack = rotates || (!ropeQ && !ropeK) ? stackOf(lowering, [step.q, step.k, step.v]) : undefined;
+  const read = rotates ? unrotated : valueOf;
+  const qkv = stack
+    ? [stack.value, "", ""]
+    : [read(lowering, step.q), read(lowering, step.k), valueOf(lowering, step.v)];
+  const cache = ["batch", step.nKvHeads, "ctx", step.headDim];
+  const { layer } = step;
+  const inputs = [
+    ...qkv,
+    graph.input(`pk.${layer}`, "float", cache),
+    graph.input(`pv.${layer}`, "float", cache),
+    graph.input("past", "int32", ["batch"]),
+    graph.input("total", "int32", []),
+    ...(rotates ? ropeInputs(lowering, ropeQ) : []),
+  ];
+  const out = graph.fresh("attention");
+  graph.nodes("GroupQueryAttention", inputs, {
+    outputs: [out, `ok.${layer}`, `ov.${layer}`],
+    attributes: {
+      num_heads: step.nHeads,
+      kv_num_heads: step.nKvHeads,
+      scale: { float: step.scale },
+      ...(step.softCap > 0 ? { softcap: { float: step.softCap } } : {}),
+      ...(step.window > 0 ? { local_window_size: step.window } : {}),
+      ...(rotates ? { do_rotary: 1, rotary_interleaved: ropeQ.style === "norm" ? 1 : 0 } : {}),
+    },
+  });
+  graph.output(`ok.${layer}`, "float", cache);
+  graph.output(`ov.${layer}`, "float", cache);
+  lowering.caches.push({ layer, nKvHeads: step.nKvHeads, headDim: step.headDim, rope: ropeK });
+  setValue(lowering, step.out, out);
+}

@@ -1,0 +1,180 @@
+/**
+ * What the lowerings of all steps share: which graph value each activation buffer holds now, and what was put off because
+ * a later node may do it for free (a split of stacked projections, a rotation inside attention).
+ *
+ * Every activation is (batch, tokens, dim) float32; after `takeRows`, (1, rows, dim).
+ */
+import type { Program, WeightSource } from "../../src/backend/backend.ts";
+import type { Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
+import type { GraphBuilder } from "./graph.ts";
+
+/** Several matrices applied to one input as one: value (batch, tokens, Σ sizes). */
+export interface Stack {
+  readonly value: string;
+  readonly sizes: readonly number[];
+  /** Its parts, once somebody wanted them apart. */
+  parts: readonly string[] | undefined;
+}
+
+/** What a buffer holds: a value of its own, or a part of a stack; and a rotation that is still to be done. */
+interface Held {
+  readonly value: string | { readonly stack: Stack; readonly index: number };
+  readonly rope: Extract<Step, { op: "rope" }> | undefined;
+}
+
+/** Factors by position that the host computes: see the step of that name. */
+export type PositionScale = Omit<Extract<Step, { op: "positionScale" }>, "op" | "x">;
+
+/** What the host must know to run the graph. */
+export interface Lowered {
+  readonly embed: Extract<Step, { op: "embed" }>;
+  /** Tables wanted as inputs `cos.i`, `sin.i`, (ctxLen, rotaryDim / 2). */
+  readonly ropes: readonly RopeScaling[];
+  /** Wanted as inputs `position_scale.i`, (batch, tokens, 1). */
+  readonly positionScales: readonly PositionScale[];
+  /** Whether input `positions`, int64 (batch, tokens), is wanted. */
+  readonly positions: boolean;
+  /** One entry per attention step, in order: inputs `pk.layer`, `pv.layer`, outputs `ok.layer`, `ov.layer`. */
+  readonly caches: readonly {
+    readonly layer: number;
+    readonly nKvHeads: number;
+    readonly headDim: number;
+    readonly rope: RopeScaling | undefined;
+  }[];
+}
+
+export interface Lowering {
+  readonly graph: GraphBuilder;
+  readonly source: WeightSource;
+  readonly precise: boolean;
+  /** Float32 value of each float16 bit pattern, (65,536). */
+  readonly half: Float32Array;
+  readonly held: Map<string, Held>;
+  /** Sums over blocks of an input, by value and block length: weights with minima share them. */
+  readonly blockSums: Map<string, string>;
+  embed: Lowered["embed"] | undefined;
+  readonly ropes: RopeScaling[];
+  readonly positionScales: PositionScale[];
+  positions: boolean;
+  readonly caches: Lowered["caches"][number][];
+  rowsTaken: boolean;
+  /** Called with the number of weights that were packed. */
+  readonly packed: (weights: number) => void;
+}
+
+export function makeLowering(
+  program: Program,
+  options: { graph: GraphBuilder; precise: boolean; half: Float32Array; packed: (weights: number) => void },
+): Lowering {
+  return {
+    ...options,
+    source: program.weights,
+    held: new Map(),
+    blockSums: new Map(),
+    embed: undefined,
+    ropes: [],
+    positionScales: [],
+    positions: false,
+    caches: [],
+    rowsTaken: false,
+  };
+}
+
+/** The graph value of a buffer, with everything that was put off done. */
+export function valueOf(lowering: Lowering, buf: Buf): string {
+  const held = heldOf(lowering, buf);
+  if (held.rope) setValue(lowering, buf, rotate(lowering, { value: unrotated(lowering, buf), rope: held.rope }));
+  return unrotated(lowering, buf);
+}
+
+/** The graph value of a buffer before its pending rotation. */
+export function unrotated(lowering: Lowering, buf: Buf): string {
+  const { value, rope } = heldOf(lowering, buf);
+  if (typeof value === "string") return value;
+  const apart = partsOf(lowering, value.stack)[value.index]!;
+  lowering.held.set(buf.name, { value: apart, rope });
+  return apart;
+}
+
+/** A buffer holds a value from now on. */
+export function setValue(lowering: Lowering, buf: Buf, value: string): void {
+  lowering.held.set(buf.name, { value, rope: undefined });
+}
+
+/** As `setValue`, for a change that commutes with the rotation that is pending. */
+export function setUnrotated(lowering: Lowering, buf: Buf, value: string): void {
+  lowering.held.set(buf.name, { value, rope: heldOf(lowering, buf).rope });
+}
+
+/** Buffers hold the parts of a stack, which is split only if somebody asks for one of them. */
+export function setParts(lowering: Lowering, bufs: readonly Buf[], value: string): void {
+  const stack: Stack = { value, sizes: bufs.map((buf) => buf.dim), parts: undefined };
+  for (const [index, buf] of bufs.entries()) lowering.held.set(buf.name, { value: { stack, index }, rope: undefined });
+}
+
+/** The stack whose parts are exactly these buffers, in this order. */
+export function stackOf(lowering: Lowering, bufs: readonly Buf[]): Stack | undefined {
+  const [first] = bufs;
+  const value = first && heldOf(lowering, first).value;
+  if (!value || typeof value === "string" || value.stack.sizes.length !== bufs.length) return undefined;
+  const { stack } = value;
+  const whole = bufs.every((buf, index) => {
+    const each = heldOf(lowering, buf).value;
+    return typeof each !== "string" && each.stack === stack && each.index === index;
+  });
+  return whole ? stack : undefined;
+}
+
+/** The parts of a stack as values of their own. */
+export function partsOf({ graph }: Lowering, stack: Stack): readonly string[] {
+  if (!stack.parts) {
+    const outputs = stack.sizes.map(() => graph.fresh("part"));
+    graph.nodes("Split", [stack.value, graph.ints(stack.sizes)], { outputs, attributes: { axis: -1 } });
+    stack.parts = outputs;
+  }
+  return stack.parts;
+}
+
+export function pendingRope(lowering: Lowering, buf: Buf): Held["rope"] {
+  return heldOf(lowering, buf).rope;
+}
+
+/** Remembers a rotation: attention does it for free, anybody else gets it through `valueOf`. */
+export function setRope(lowering: Lowering, step: Extract<Step, { op: "rope" }>): void {
+  if (heldOf(lowering, step.x).rope) valueOf(lowering, step.x);
+  lowering.held.set(step.x.name, { value: heldOf(lowering, step.x).value, rope: step });
+}
+
+/** Names of the cos and sin inputs for a rotation. */
+export function ropeInputs({ graph, ropes }: Lowering, rope: RopeScaling): readonly [string, string] {
+  let index = ropes.findIndex((each) => sameRope(each, rope));
+  if (index < 0) index = ropes.push(rope) - 1;
+  const shape = ["ctx", rope.rotaryDim / 2] as const;
+  return [graph.input(`cos.${index}`, "float", shape), graph.input(`sin.${index}`, "float", shape)];
+}
+
+/** Whether two rotations are one: architectures share the object, and two that differ in any field must not be merged. */
+export function sameRope(a: RopeScaling, b: RopeScaling): boolean {
+  return a === b || Bun.deepEquals(a, b);
+}
+
+function heldOf({ held }: Lowering, buf: Buf): Held {
+  const value = held.get(buf.name);
+  if (!value) throw new Error(`invariant: buffer '${buf.name}' is read before it is written`);
+  return value;
+}
+
+function rotate(
+  lowering: Lowering,
+  { value, rope: step }: { value: string; rope: Extract<Step, { op: "rope" }> },
+): string {
+  const { graph } = lowering;
+  const [cos, sin] = ropeInputs(lowering, step.rope);
+  lowering.positions = true;
+  const positions = graph.input("positions", "int64", ["batch", "tokens"]);
+  return graph.node("RotaryEmbedding", [value, positions, cos, sin], {
+    interleaved: step.rope.style === "norm" ? 1 : 0,
+    num_heads: step.heads,
+    rotary_embedding_dim: step.rope.rotaryDim === step.headDim ? 0 : step.rope.rotaryDim,
+  });
+}

@@ -1,0 +1,16 @@
+/**
+ * The ONNX backend: a step list lowered to one graph, run by ONNX Runtime's CPU kernels. Recipe and measurements:
+ * ARCHITECTURE.md. The lowerings are in `kernels/onnx/`.
+ */
+import type { Backend } from "../backend.ts";
+import { findLibrary } from "./library.ts";
+import { loadSession } from "./load.ts";
+
+export const onnxBackend: Backend = {
+  name: "onnx",
+  unavailable() {
+    const found = findLibrary();
+    return "reason" in found ? found.reason : undefined;
+  },
+  load: loadSession,
+};

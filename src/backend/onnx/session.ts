@@ -1,0 +1,250 @@
+/**
+ * A loaded model on the ONNX graph: batches of rows to passes of the graph, and the KV cache between them.
+ *
+ * One pass runs either some tokens of one sequence, or one token of each of several neighbouring slots. Slots between those
+ * that are wanted take part with a token of no meaning: it lands behind their last one, where their next run overwrites it.
+ */
+import type { Lowered } from "../../../kernels/onnx/lowering.ts";
+import { AppError, assert } from "../../base/errors.ts";
+import type { Program, Rows, Session } from "../backend.ts";
+import { ropeTable } from "../rope.ts";
+import type { Executor, Feed, KvCache } from "./executor.ts";
+import { copyTokens, shiftTokens } from "./kv-cache.ts";
+
+/** Slots that a shared pass carries along unasked before it is cheaper to run twice. */
+const GAP_SLOTS_MAX = 2;
+/** Most rows of one run: bounds what a caller can make us allocate. */
+const RUN_TOKENS_MAX = 65_536;
+
+export interface SessionParts {
+  readonly program: Program;
+  readonly lowered: Lowered;
+  readonly executor: Executor;
+  readonly cache: KvCache;
+  readonly backend: string;
+  readonly device: string;
+  readonly weightBytes: number;
+  readonly release: () => void;
+}
+
+/** Sequences that share a pass, and the first of their wanted rows in the result. */
+interface Group {
+  readonly members: readonly Rows[];
+  readonly row: number;
+}
+
+export function makeSession(parts: SessionParts): Session {
+  const { program, lowered, executor, cache } = parts;
+  const { vocabSize } = program.shape;
+  const lengths = new Int32Array(cache.slots); // tokens in each slot
+  const constants = ropeFeeds(lowered, cache.ctxLen);
+  const embed = makeEmbed(program, lowered);
+  let logits = new Float32Array(0);
+  let embeds = new Float32Array(0);
+
+  const runGroup = async ({ members, row }: Group): Promise<void> => {
+    const layout = layoutOf(members, lengths);
+    const { tokens, starts } = layout;
+    if (embeds.length < tokens.length * program.shape.dim) embeds = new Float32Array(tokens.length * program.shape.dim);
+    embed(tokens, embeds);
+    const wanted = layout.rows;
+    const feeds = [...inputsOf({ lowered, layout, dim: program.shape.dim, embeds }), ...constants];
+    await executor.run({
+      lowSlot: layout.lowSlot,
+      batch: starts.length,
+      feeds,
+      logits: logits.subarray(row * vocabSize, (row + wanted.length) * vocabSize),
+      logitRows: wanted.length,
+    });
+    for (const { slot, start, tokens: own } of members) lengths[slot] = start + own.length;
+  };
+
+  return {
+    backend: parts.backend,
+    device: parts.device,
+    bytes: { weights: parts.weightBytes, kv: cacheBytes(cache), scratch: 0 },
+    async run(batch) {
+      checkBatch(batch, cache);
+      const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
+      if (logits.length < rows * vocabSize) logits = new Float32Array(rows * vocabSize);
+      for (const group of groupsOf(batch, { lengths, ctxLen: cache.ctxLen })) await runGroup(group);
+      const out = logits.subarray(0, rows * vocabSize);
+      checkFinite(out, vocabSize);
+      return out;
+    },
+    shift(slot, options) {
+      assert(options.length === lengths[slot], `slot ${slot} holds ${lengths[slot]} tokens, not ${options.length}`);
+      const { keep, discard, length } = options;
+      for (const [i, layer] of cache.layers.entries()) {
+        shiftTokens(cache, { layer, slot, keep, discard, length, rope: lowered.caches[i]!.rope });
+      }
+      lengths[slot] = length - discard;
+    },
+    copy({ from, to, length }) {
+      for (const layer of cache.layers) copyTokens(cache, { layer, from, to, length });
+      lengths[to] = length;
+    },
+    close() {
+      executor.close();
+      parts.release();
+    },
+  };
+}
+
+const wantedRows = ({ logits, tokens }: Rows): number => (logits === "all" ? tokens.length : logits === "last" ? 1 : 0);
+
+/** Which slots a pass spans, and what each of them adds. All have the same number of tokens. */
+interface Layout {
+  readonly lowSlot: number;
+  /** Per slot: tokens in its cache. */
+  readonly starts: Int32Array;
+  /** (slots · tokensEach), −1 for a token of no meaning */
+  readonly tokens: Int32Array;
+  readonly tokensEach: number;
+  /** Rows whose logits are wanted, in the order of the members. */
+  readonly rows: readonly number[];
+}
+
+function layoutOf(members: readonly Rows[], lengths: Int32Array): Layout {
+  const slots = members.map(({ slot }) => slot);
+  const lowSlot = Math.min(...slots);
+  const count = Math.max(...slots) - lowSlot + 1;
+  const tokensEach = members[0]!.tokens.length;
+  const starts = lengths.slice(lowSlot, lowSlot + count);
+  const tokens = new Int32Array(count * tokensEach).fill(-1);
+  const rows: number[] = [];
+  for (const member of members) {
+    const first = (member.slot - lowSlot) * tokensEach;
+    starts[member.slot - lowSlot] = member.start;
+    tokens.set(member.tokens, first);
+    const wanted = wantedRows(member);
+    for (let i = tokensEach - wanted; i < tokensEach; i++) rows.push(first + i);
+  }
+  return { lowSlot, starts, tokens, tokensEach, rows };
+}
+
+type Inputs = { lowered: Lowered; layout: Layout; dim: number; embeds: Float32Array };
+
+/** The inputs that change from run to run, always in the same order. */
+function inputsOf({ lowered, layout, dim, embeds }: Inputs): readonly Feed[] {
+  const { starts, tokensEach, rows } = layout;
+  const batch = starts.length;
+  const last = starts.map((start) => start + tokensEach - 1);
+  const total = Int32Array.of(Math.max(...last) + 1);
+  const feeds: Feed[] = [
+    { name: "embeds", type: "float", shape: [batch, tokensEach, dim], data: embeds },
+    { name: "rows", type: "int64", shape: [rows.length], data: BigInt64Array.from(rows, BigInt) },
+  ];
+  if (lowered.caches.length > 0) {
+    feeds.push({ name: "past", type: "int32", shape: [batch], data: last });
+    feeds.push({ name: "total", type: "int32", shape: [], data: total });
+  }
+  const position = (row: number): number => starts[Math.floor(row / tokensEach)]! + (row % tokensEach);
+  const count = batch * tokensEach;
+  if (lowered.positions) {
+    const data = BigInt64Array.from({ length: count }, (_, row) => BigInt(position(row)));
+    feeds.push({ name: "positions", type: "int64", shape: [batch, tokensEach], data });
+  }
+  for (const [i, { coef, floorScale, offset }] of lowered.positionScales.entries()) {
+    const factor = (row: number): number => 1 + coef * Math.log(Math.floor((position(row) + offset) / floorScale) + 1);
+    const data = Float32Array.from({ length: count }, (_, row) => factor(row));
+    feeds.push({ name: `position_scale.${i}`, type: "float", shape: [batch, tokensEach, 1], data });
+  }
+  return feeds;
+}
+
+function ropeFeeds(lowered: Lowered, ctxLen: number): readonly Feed[] {
+  return lowered.ropes.flatMap((rope, i): Feed[] => {
+    const { cos, sin } = ropeTable(rope, ctxLen);
+    const shape = [ctxLen, rope.rotaryDim / 2];
+    return [
+      { name: `cos.${i}`, type: "float", shape, data: cos },
+      { name: `sin.${i}`, type: "float", shape, data: sin },
+    ];
+  });
+}
+
+/** A function that writes the embeddings of tokens, (tokens, dim), dequantizing their rows where they lie in the file. */
+function makeEmbed(
+  { weights }: Program,
+  { embed: { table, scale } }: Lowered,
+): (tokens: Int32Array, out: Float32Array) => void {
+  const rowBytes = (table.inDim / table.quant.blockLen) * table.quant.blockBytes;
+  const bytes = weights.read(table.name);
+  const factor = scale * (table.scale?.[0] ?? 1);
+  return (tokens, out) => {
+    for (let i = 0; i < tokens.length; i++) {
+      const token = tokens[i]!;
+      const row = out.subarray(i * table.inDim, (i + 1) * table.inDim);
+      if (token === -1) {
+        row.fill(0);
+        continue;
+      }
+      if (token < 0 || token >= table.outDim) {
+        throw new AppError("bad_request", `token ${token}: expected 0 to ${table.outDim - 1}`);
+      }
+      const from = (table.rowStart + token) * rowBytes;
+      table.quant.dequantize(bytes.subarray(from, from + rowBytes), row);
+      if (factor !== 1) for (let j = 0; j < row.length; j++) row[j]! *= factor;
+    }
+  };
+}
+
+/** Neighbouring sequences of one token each share a pass; everything else has its own. */
+function* groupsOf(
+  batch: readonly Rows[],
+  { lengths, ctxLen }: { lengths: Int32Array; ctxLen: number },
+): Generator<Group> {
+  let members: Rows[] = [];
+  let row = 0;
+  let next = 0;
+  for (const each of batch) {
+    const last = members.at(-1);
+    if (last && !(isStep(last) && isStep(each) && reaches(last.slot, each.slot))) {
+      yield { members, row };
+      members = [];
+      row = next;
+    }
+    members.push(each);
+    next += wantedRows(each);
+  }
+  if (members.length > 0) yield { members, row };
+
+  function isStep({ tokens, logits }: Rows): boolean {
+    return tokens.length === 1 && logits !== "none";
+  }
+  /** Whether the slots between two can take part: not many, and each has room for a token that means nothing. */
+  function reaches(from: number, to: number): boolean {
+    if (to <= from || to - from - 1 > GAP_SLOTS_MAX) return false;
+    for (let slot = from + 1; slot < to; slot++) if (lengths[slot]! >= ctxLen) return false;
+    return true;
+  }
+}
+
+function checkBatch(batch: readonly Rows[], { slots, ctxLen }: KvCache): void {
+  let total = 0;
+  for (const { slot, start, tokens } of batch) {
+    total += tokens.length;
+    assert(slot >= 0 && slot < slots, `slot ${slot} of ${slots}`);
+    assert(tokens.length > 0, `slot ${slot}: a run without tokens`);
+    assert(
+      start >= 0 && start + tokens.length <= ctxLen,
+      `slot ${slot}: ${start} + ${tokens.length} tokens of ${ctxLen}`,
+    );
+  }
+  if (total > RUN_TOKENS_MAX)
+    throw new AppError("too_large", `run of ${total} tokens: expected at most ${RUN_TOKENS_MAX}`);
+}
+
+/** Throws `runner` at the first value that is not a number: broken weights would otherwise be sampled from. */
+function checkFinite(logits: Float32Array, vocabSize: number): void {
+  for (let i = 0; i < logits.length; i++) {
+    const x = logits[i]!;
+    if (x - x === 0) continue;
+    const where = `row ${Math.floor(i / vocabSize)}, token ${i % vocabSize}`;
+    throw new AppError("runner", `logits: expected finite values, found ${x} at ${where}`);
+  }
+}
+
+const cacheBytes = ({ layers }: KvCache): number =>
+  layers.reduce((sum, { keys, values }) => sum + keys.byteLength + values.byteLength, 0);

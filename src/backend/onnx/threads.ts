@@ -1,0 +1,18 @@
+/** How many threads are worth starting: physical cores that this process may use. */
+import { readdirSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+
+const CPU_FOLDER = "/sys/devices/system/cpu";
+
+/** Two hardware threads of one core share its vector units, so a second one per core does not pay. */
+export function physicalCores(folder = CPU_FOLDER): number {
+  const allowed = availableParallelism();
+  try {
+    const cpus = readdirSync(folder).filter((name) => /^cpu\d+$/.test(name));
+    const siblings = cpus.map((cpu) => readFileSync(`${folder}/${cpu}/topology/thread_siblings_list`, "utf8").trim());
+    const cores = new Set(siblings).size;
+    return Math.max(1, Math.min(allowed, cores));
+  } catch {
+    return allowed; // not Linux, or the topology is hidden: Apple's and most ARM cores have one thread each
+  }
+}
