@@ -1,0 +1,160 @@
+/**
+ * Hyperparameters from GGUF metadata, each checked against a named bound before anything is sized by it. Keys and defaults
+ * are llama.cpp's (llama-arch.cpp LLM_KV_NAMES, llama-model.cpp load_hparams).
+ */
+import { AppError } from "../base/errors.ts";
+import type { Gguf, MetadataValue } from "../gguf/gguf.ts";
+
+/** LLAMA_MAX_LAYERS of llama.cpp. */
+const LAYERS_MAX = 512;
+/** LLAMA_MAX_EXPERTS of llama.cpp. */
+const EXPERTS_MAX = 512;
+/** Four times the most of any published model (128 heads of 128, 16,384 dimensions, 53,248 in the MLP). */
+const HEADS_MAX = 512;
+const HEAD_DIM_MAX = 2048;
+const DIM_MAX = 65_536;
+const FFN_DIM_MAX = 262_144;
+/** Positions are exact in float32 up to here. */
+const CTX_LEN_MAX = 2 ** 24;
+
+export interface Hparams {
+  readonly nLayers: number;
+  readonly dim: number;
+  readonly ffnDim: number;
+  readonly nHeads: number;
+  readonly nKvHeads: number;
+  readonly headDim: number;
+  /** Context length of training. */
+  readonly ctxLen: number;
+  /** Of every RMS norm. */
+  readonly eps: number;
+  /** 0 for a dense model. */
+  readonly nExperts: number;
+  readonly nExpertsUsed: number;
+}
+
+/** Metadata of one file, under its architecture's name. Every error names the file and the key. */
+export interface Keys {
+  /** `general.architecture` */
+  readonly arch: string;
+  /** A finite number; without a fallback, it must be there. */
+  number(key: string, fallback?: number): number;
+  /** A whole number of `min` … `max`. */
+  count(key: string, bounds: { min: number; max: number; fallback?: number }): number;
+  text(key: string, fallback: string): string;
+  flag(key: string, fallback: boolean): boolean;
+  /** Whatever is stored under the key. */
+  find(key: string): MetadataValue | undefined;
+}
+
+export function keysOf(gguf: Gguf, arch: string): Keys {
+  const find = (key: string): MetadataValue | undefined => gguf.metadata.get(`${arch}.${key}`);
+  const wrong = (key: string, expected: string, got: unknown): AppError =>
+    new AppError("bad_file", `${gguf.path}: '${arch}.${key}': expected ${expected}, got ${describe(got)}`);
+  const number = (key: string, fallback?: number): number => {
+    const value = find(key) ?? fallback;
+    if (typeof value !== "number" || !Number.isFinite(value)) throw wrong(key, "a number", value);
+    return value;
+  };
+  return {
+    arch,
+    find,
+    number,
+    count(key, { min, max, fallback }) {
+      // Some writers store one value per layer; where all are equal they mean a single one.
+      const value = uniform(find(key)) ?? fallback;
+      if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max) {
+        throw wrong(key, `a whole number of ${min} … ${max}`, value);
+      }
+      return value;
+    },
+    text(key, fallback) {
+      const value = find(key) ?? fallback;
+      if (typeof value !== "string") throw wrong(key, "text", value);
+      return value;
+    },
+    flag(key, fallback) {
+      const value = find(key) ?? fallback;
+      if (typeof value !== "boolean") throw wrong(key, "true or false", value);
+      return value;
+    },
+  };
+}
+
+export function readHparams(keys: Keys, path: string): Hparams {
+  const dim = keys.count("embedding_length", { min: 1, max: DIM_MAX });
+  const nHeads = keys.count("attention.head_count", { min: 1, max: HEADS_MAX });
+  const nKvHeads = keys.count("attention.head_count_kv", { min: 1, max: nHeads, fallback: nHeads });
+  if (nHeads % nKvHeads !== 0) {
+    const expected = `a divisor of the ${nHeads} heads`;
+    throw new AppError(
+      "bad_file",
+      `${path}: '${keys.arch}.attention.head_count_kv': expected ${expected}, got ${nKvHeads}`,
+    );
+  }
+  const headDim = keys.count("attention.key_length", { min: 1, max: HEAD_DIM_MAX, fallback: Math.floor(dim / nHeads) });
+  const valueDim = keys.count("attention.value_length", { min: 1, max: HEAD_DIM_MAX, fallback: headDim });
+  if (valueDim !== headDim) {
+    const expected = `attention.key_length, ${headDim}`;
+    throw new AppError(
+      "unsupported",
+      `${path}: '${keys.arch}.attention.value_length': expected ${expected}, got ${valueDim}`,
+    );
+  }
+  const nExperts = keys.count("expert_count", { min: 0, max: EXPERTS_MAX, fallback: 0 });
+  const eps = keys.number("attention.layer_norm_rms_epsilon");
+  if (eps < 0)
+    throw new AppError("bad_file", `${path}: '${keys.arch}.attention.layer_norm_rms_epsilon': ${eps} is below 0`);
+  return {
+    nLayers: keys.count("block_count", { min: 1, max: LAYERS_MAX }),
+    dim,
+    ffnDim: keys.count("feed_forward_length", { min: nExperts > 0 ? 0 : 1, max: FFN_DIM_MAX, fallback: 0 }),
+    nHeads,
+    nKvHeads,
+    headDim,
+    ctxLen: keys.count("context_length", { min: 1, max: CTX_LEN_MAX }),
+    eps,
+    nExperts,
+    nExpertsUsed: nExperts > 0 ? keys.count("expert_used_count", { min: 1, max: nExperts }) : 0,
+  };
+}
+
+/** Width of one expert's MLP. */
+export function expertFfnDim(keys: Keys, { ffnDim, nExpertsUsed }: Hparams): number {
+  const given = keys.count("expert_feed_forward_length", { min: 0, max: FFN_DIM_MAX, fallback: 0 });
+  return given > 0 ? given : Math.floor(ffnDim / nExpertsUsed);
+}
+
+/** Width of the MLP that every token passes beside its experts; 0 where there is none. */
+export function sharedFfnDim(keys: Keys): number {
+  return keys.count("expert_shared_feed_forward_length", { min: 0, max: FFN_DIM_MAX, fallback: 0 });
+}
+
+/**
+ * The attention window of each layer, (nLayers), 0 for all positions. By the key `attention.sliding_window_pattern`, a flag
+ * per layer or a period whose last layer sees everything; `period` is its default. (llama_hparams::set_swa_pattern)
+ */
+export function readWindows(keys: Keys, { nLayers }: Hparams, defaults: { window: number; period: number }): number[] {
+  const window = keys.count("attention.sliding_window", { min: 0, max: CTX_LEN_MAX, fallback: defaults.window });
+  const stored = keys.find("attention.sliding_window_pattern");
+  const flags = stored !== undefined && typeof stored === "object" && stored.length === nLayers ? stored : undefined;
+  const bounds = { min: 0, max: LAYERS_MAX, fallback: defaults.period };
+  const period = flags ? 0 : keys.count("attention.sliding_window_pattern", bounds);
+  return Array.from({ length: nLayers }, (_, layer) => {
+    const slides = flags ? Boolean(flags[layer]) : period === 0 || layer % period < period - 1;
+    return slides ? window : 0;
+  });
+}
+
+/** The one value of an array that holds only that; anything else as it is. */
+function uniform(value: MetadataValue | undefined): MetadataValue | undefined {
+  if (typeof value !== "object" || value.length === 0) return value;
+  const first = value[0];
+  for (let i = 1; i < value.length; i++) if (value[i] !== first) return value;
+  return first;
+}
+
+function describe(value: unknown): string {
+  if (value === undefined) return "nothing";
+  return typeof value === "object" ? "a list" : typeof value === "string" ? `'${value.slice(0, 40)}'` : String(value);
+}

@@ -1,0 +1,64 @@
+/**
+ * The registry of architectures, by the name that a GGUF gives in `general.architecture`, and the way from a file to a
+ * program. Each is checked against llama.cpp's logits in test/arch/.
+ */
+import type { Program } from "../backend/backend.ts";
+import type { Step } from "../backend/step.ts";
+import { AppError } from "../base/errors.ts";
+import type { Gguf } from "../gguf/gguf.ts";
+import { gemma } from "./gemma.ts";
+import { gemma2 } from "./gemma2.ts";
+import { gemma3 } from "./gemma3.ts";
+import { granite } from "./granite.ts";
+import { keysOf } from "./hparams.ts";
+import { llama } from "./llama.ts";
+import { mistral3 } from "./mistral3.ts";
+import { buffersOf, openModel, type Model } from "./model.ts";
+import { olmo2 } from "./olmo2.ts";
+import { phi3 } from "./phi3.ts";
+import { qwen2 } from "./qwen2.ts";
+import { qwen3 } from "./qwen3.ts";
+import { qwen3moe } from "./qwen3moe.ts";
+import { smollm3 } from "./smollm3.ts";
+
+/** The forward pass of a model, step by step. The last step leaves the logits in the buffer of that name. */
+export type Architecture = (model: Model) => Step[];
+
+export const archs = {
+  gemma,
+  gemma2,
+  gemma3,
+  granite,
+  granitemoe: granite,
+  llama,
+  mistral3,
+  olmo2,
+  phi3,
+  qwen2,
+  qwen3,
+  qwen3moe,
+  smollm3,
+} as const satisfies Record<string, Architecture>;
+
+/** The steps of a file, its hyperparameters and the shape of every weight checked. No weight is read. */
+export function loadProgram(gguf: Gguf): Program {
+  const arch = gguf.metadata.get("general.architecture");
+  const architecture = Object.entries<Architecture>(archs).find(([name]) => name === arch)?.[1];
+  if (!architecture) {
+    const known = Object.keys(archs).join(", ");
+    const got = typeof arch === "string" ? `'${arch.slice(0, 40)}'` : "none";
+    throw new AppError("unsupported", `${gguf.path}: general.architecture: expected one of ${known}, got ${got}`);
+  }
+  const keys = keysOf(gguf, String(arch));
+  const model = openModel(gguf, keys);
+  const steps = architecture(model);
+  model.checkAllUsed(keys.arch);
+  const { dim, nLayers, nKvHeads, headDim, vocabSize } = model;
+  const kv = Array.from({ length: nLayers }, () => ({ nKvHeads, headDim }));
+  return {
+    shape: { arch: keys.arch, dim, nLayers, vocabSize, kv },
+    steps,
+    logits: buffersOf(model).logits,
+    weights: gguf,
+  };
+}

@@ -1,0 +1,140 @@
+/**
+ * One GGUF as an architecture sees it: hyperparameters, metadata and tensors, and the groups of weights that transformer
+ * blocks are made of. Tensor names are llama.cpp's (llama-arch.cpp LLM_TENSOR_NAMES).
+ */
+import type { Buf, Weight } from "../backend/step.ts";
+import { AppError } from "../base/errors.ts";
+import type { Gguf } from "../gguf/gguf.ts";
+import { readHparams, type Hparams, type Keys } from "./hparams.ts";
+import { tensorsOf, type Linear, type Tensors } from "./tensors.ts";
+
+export interface Model extends Hparams, Tensors {
+  readonly path: string;
+  readonly keys: Keys;
+  /** Rows of the embedding. */
+  readonly vocabSize: number;
+}
+
+export function openModel(gguf: Gguf, keys: Keys): Model {
+  const vocabSize = gguf.tensors.get("token_embd.weight")?.shape[1];
+  if (vocabSize === undefined) {
+    throw new AppError("bad_file", `${gguf.path}: tensor 'token_embd.weight': expected two dimensions, got none`);
+  }
+  return { ...readHparams(keys, gguf.path), ...tensorsOf(gguf), path: gguf.path, keys, vocabSize };
+}
+
+/** The buffers that transformer blocks work on. */
+export function buffersOf({ dim, nHeads, nKvHeads, headDim, vocabSize }: Hparams & { vocabSize: number }) {
+  return {
+    /** The residual stream. */
+    x: { name: "x", dim },
+    /** What a block reads: the stream, normed. */
+    h: { name: "h", dim },
+    q: { name: "q", dim: nHeads * headDim },
+    k: { name: "k", dim: nKvHeads * headDim },
+    v: { name: "v", dim: nKvHeads * headDim },
+    /** What attention gives, head by head. */
+    heads: { name: "heads", dim: nHeads * headDim },
+    /** What a block adds to the stream. */
+    y: { name: "y", dim },
+    /** The stream of the rows whose logits are wanted. */
+    last: { name: "last", dim },
+    logits: { name: "logits", dim: vocabSize },
+  } as const satisfies Record<string, Buf>;
+}
+
+/** `token_embd` */
+export function embedding(model: Model): Weight {
+  return model.matrix("token_embd", { inDim: model.dim, outDim: model.vocabSize });
+}
+
+/** `output`, or the embedding again where the file ties them. */
+export function output(model: Model): Linear {
+  if (!model.has("output.weight")) return { w: embedding(model) };
+  return model.linear("output", { inDim: model.dim, outDim: model.vocabSize });
+}
+
+/** Query, key and value of a layer, apart or fused in `attn_qkv`. */
+export function qkv(model: Model, layer: number): { readonly q: Linear; readonly k: Linear; readonly v: Linear } {
+  const { dim: inDim, nHeads, nKvHeads, headDim } = model;
+  const [qDim, kvDim] = [nHeads * headDim, nKvHeads * headDim];
+  const blk = `blk.${layer}`;
+  if (!model.has(`${blk}.attn_qkv.weight`)) {
+    return {
+      q: model.linear(`${blk}.attn_q`, { inDim, outDim: qDim }),
+      k: model.linear(`${blk}.attn_k`, { inDim, outDim: kvDim }),
+      v: model.linear(`${blk}.attn_v`, { inDim, outDim: kvDim }),
+    };
+  }
+  const fused = model.matrix(`${blk}.attn_qkv`, { inDim, outDim: qDim + 2 * kvDim }, { scaled: true });
+  return {
+    q: { w: { ...fused, outDim: qDim } },
+    k: { w: { ...fused, outDim: kvDim, rowStart: qDim } },
+    v: { w: { ...fused, outDim: kvDim, rowStart: qDim + kvDim } },
+  };
+}
+
+/** The projection of all heads back to the stream. */
+export function attnOutput(model: Model, layer: number): Linear {
+  const { dim, nHeads, headDim } = model;
+  return model.linear(`blk.${layer}.attn_output`, { inDim: nHeads * headDim, outDim: dim });
+}
+
+export interface Mlp {
+  readonly gate: Weight;
+  readonly gateB?: Weight;
+  readonly up: Weight;
+  readonly upB?: Weight;
+  readonly down: Weight;
+  readonly downB?: Weight;
+}
+
+export interface MlpOptions {
+  readonly ffnDim?: number;
+  /** Names the tensors of a shared expert: `ffn_gate_shexp` … */
+  readonly shared?: boolean;
+  /** Applies `.scale` tensors, to the biases too. llama.cpp does so in some architectures only. (build_ffn) */
+  readonly scaled?: boolean;
+}
+
+/** `ffn_gate`, `ffn_up` and `ffn_down` of a layer. */
+export function mlp(model: Model, layer: number, options: MlpOptions = {}): Mlp {
+  const { ffnDim = model.ffnDim, shared = false, scaled = false } = options;
+  const part = (name: string, inDim: number, outDim: number): Linear => {
+    const full = `blk.${layer}.ffn_${name}${shared ? "_shexp" : ""}`;
+    const w = model.matrix(full, { inDim, outDim }, { scaled });
+    const b = model.bias(full, outDim);
+    return b ? { w, b: w.scale ? { ...b, scale: w.scale } : b } : { w };
+  };
+  const gate = part("gate", model.dim, ffnDim);
+  const up = part("up", model.dim, ffnDim);
+  const down = part("down", ffnDim, model.dim);
+  const biases = { ...(gate.b && { gateB: gate.b }), ...(up.b && { upB: up.b }), ...(down.b && { downB: down.b }) };
+  return { gate: gate.w, up: up.w, down: down.w, ...biases };
+}
+
+/** An MLP whose gate and up are fused in `ffn_up`, in this order. */
+export function fusedMlp(model: Model, layer: number): Mlp {
+  const { dim, ffnDim } = model;
+  const fused = model.matrix(`blk.${layer}.ffn_up`, { inDim: dim, outDim: 2 * ffnDim });
+  return {
+    gate: { ...fused, outDim: ffnDim },
+    up: { ...fused, outDim: ffnDim, rowStart: ffnDim },
+    down: model.matrix(`blk.${layer}.ffn_down`, { inDim: ffnDim, outDim: dim }),
+  };
+}
+
+/** Router and stacked matrices of a layer's experts. */
+export function experts(model: Model, layer: number, options: Omit<MlpOptions, "shared"> = {}) {
+  const { ffnDim = model.ffnDim, scaled = false } = options;
+  const { dim, nExperts } = model;
+  const inward = { inDim: dim, outDim: ffnDim, experts: nExperts };
+  return {
+    router: model.matrix(`blk.${layer}.ffn_gate_inp`, { inDim: dim, outDim: nExperts }),
+    gate: model.matrix(`blk.${layer}.ffn_gate_exps`, inward, { scaled }),
+    up: model.matrix(`blk.${layer}.ffn_up_exps`, inward, { scaled }),
+    down: model.matrix(`blk.${layer}.ffn_down_exps`, { inDim: ffnDim, outDim: dim, experts: nExperts }, { scaled }),
+    nUsed: model.nExpertsUsed,
+    scale: model.keys.number("expert_weights_scale", 0) || 1,
+  };
+}

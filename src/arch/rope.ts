@@ -1,0 +1,87 @@
+/**
+ * Rotary embedding of an architecture, from its metadata and tensors. Ported from llama.cpp: load_hparams (llama-model.cpp),
+ * the YaRN magnitudes of llama_context's constructor, and `get_rope_factors`.
+ */
+import type { RopeScaling } from "../backend/step.ts";
+import { AppError } from "../base/errors.ts";
+import type { Model } from "./model.ts";
+
+const SCALING_TYPES = ["none", "linear", "yarn", "longrope"];
+
+export interface RopeOptions {
+  readonly style: RopeScaling["style"];
+  /** Reads `yarn_log_multiplier`, as only some architectures do. */
+  readonly logMultiplier?: boolean;
+}
+
+/** The scaled rotation of a model's (global) layers. */
+export function ropeOf(model: Model, { style, logMultiplier = false }: RopeOptions): RopeScaling {
+  const { keys, headDim, path } = model;
+  const type = keys.text("rope.scaling.type", "linear");
+  if (!SCALING_TYPES.includes(type)) {
+    const expected = `one of ${SCALING_TYPES.join(", ")}`;
+    throw new AppError("unsupported", `${path}: '${keys.arch}.rope.scaling.type': expected ${expected}, got '${type}'`);
+  }
+  const factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 0));
+  const freqScale = type === "none" || factor === 0 ? 1 : 1 / factor;
+  const given = keys.number("rope.scaling.yarn_ext_factor", -1);
+  const extFactor = given >= 0 ? given : type === "yarn" ? 1 : 0;
+  const logMul = logMultiplier ? keys.number("rope.scaling.yarn_log_multiplier", 0) : 0;
+  const magnitude =
+    extFactor === 0 ? keys.number("rope.scaling.yarn_attn_factor", 1) : yarnMagnitude(freqScale, logMul);
+  const rotaryDim = keys.count("rope.dimension_count", { min: 2, max: headDim, fallback: headDim });
+  const factors = factorsOf(model, rotaryDim, { long: type === "longrope" });
+  return checked(model, {
+    base: keys.number("rope.freq_base", 10_000),
+    rotaryDim,
+    style,
+    freqScale,
+    extFactor,
+    attnFactor: magnitude * keys.number("rope.scaling.attn_factor", 1),
+    betaFast: keys.number("rope.scaling.yarn_beta_fast", 32),
+    betaSlow: keys.number("rope.scaling.yarn_beta_slow", 1),
+    ctxLenOrig: keys.number("rope.scaling.original_context_length", model.ctxLen),
+    ...factors,
+  });
+}
+
+/** The plain rotation of local layers: the model's, with a base of its own and no scaling. */
+export function localRope(model: Model, rope: RopeScaling, base: number): RopeScaling {
+  const { freqFactors: _, freqFactorsLong: __, ...plain } = rope;
+  return checked(model, { ...plain, base, freqScale: 1, extFactor: 0, attnFactor: 1 });
+}
+
+/** What attention should be scaled by, less what the rotation itself will put on top of it. */
+function yarnMagnitude(freqScale: number, logMul: number): number {
+  const factor = 1 / freqScale;
+  const scaleOf = (mul: number): number => (factor <= 1 ? 1 : 0.1 * mul * Math.log(factor) + 1);
+  const wanted = logMul === 0 ? scaleOf(1) : scaleOf(1) / scaleOf(logMul);
+  return wanted / (1 + 0.1 * Math.log(factor));
+}
+
+/** Divisors of the frequencies: `rope_freqs`, or a short and a long set of longrope. */
+function factorsOf(
+  model: Model,
+  rotaryDim: number,
+  { long }: { long: boolean },
+): Pick<RopeScaling, "freqFactors" | "freqFactorsLong"> {
+  const freqFactors = long ? undefined : model.values("rope_freqs", rotaryDim / 2);
+  if (freqFactors) return { freqFactors };
+  const short = model.values("rope_factors_short", rotaryDim / 2);
+  const extended = model.values("rope_factors_long", rotaryDim / 2);
+  return { ...(short && { freqFactors: short }), ...(extended && { freqFactorsLong: extended }) };
+}
+
+/** Angles must come out as numbers. */
+function checked(model: Model, rope: RopeScaling): RopeScaling {
+  const wrong = (what: string): AppError => new AppError("bad_file", `${model.path}: rotary embedding: ${what}`);
+  if (rope.rotaryDim % 2 !== 0) throw wrong(`expected an even number of dimensions, got ${rope.rotaryDim}`);
+  if (!(rope.base > 0)) throw wrong(`expected a base above 0, got ${rope.base}`);
+  if (!(rope.freqScale > 0 && rope.freqScale < Infinity))
+    throw wrong(`expected a factor above 0, got ${1 / rope.freqScale}`);
+  if (!(rope.ctxLenOrig > 0)) throw wrong(`expected an original context above 0, got ${rope.ctxLenOrig}`);
+  for (const factor of [...(rope.freqFactors ?? []), ...(rope.freqFactorsLong ?? [])]) {
+    if (!Number.isFinite(factor) || factor === 0) throw wrong(`expected frequency factors other than 0, got ${factor}`);
+  }
+  return rope;
+}
