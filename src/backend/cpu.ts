@@ -1,0 +1,201 @@
+/**
+ * The reference backend: one thread of plain TypeScript. It is what every other backend is compared with, and what runs small
+ * models where nothing else can. The meaning of the steps is in `cpu/ops.ts`; here are the session, its KV cache and shift.
+ */
+import { AppError, assert } from "../base/errors.ts";
+import type { Backend, LoadOptions, Program, Rows, Session } from "./backend.ts";
+import { runStep, type KvLayer, type Matrix, type Pass } from "./cpu/ops.ts";
+import { makeWeightReader, type WeightReader } from "./cpu/weights.ts";
+import { ropeShift, ropeTable, rotateHead, type RopeTable } from "./rope.ts";
+import type { Buf, RopeScaling, Step } from "./step.ts";
+
+/** KV cache and rotation tables together: more than this cannot be allocated as typed arrays on common machines. */
+const KV_BYTES_MAX = 64 * 1024 ** 3;
+
+export const cpuBackend: Backend = {
+  name: "cpu",
+  unavailable: () => undefined,
+  load: async (program, options) => new CpuSession(program, options),
+};
+
+/** An attention step and the rotation of its keys; none where the layer has no positions. */
+interface Layer {
+  readonly step: Step & { op: "attention" };
+  readonly rope: RopeScaling | undefined;
+}
+
+/** Owns the KV cache and the unpacked weights; `close` lets go of them. */
+class CpuSession implements Session {
+  readonly backend = "cpu";
+  readonly device = "CPU (1 thread, reference)";
+  readonly bytes: Session["bytes"];
+  readonly #program: Program;
+  readonly #options: LoadOptions;
+  readonly #layers: readonly Layer[];
+  readonly #weights: WeightReader;
+  readonly #ropes: ReadonlyMap<RopeScaling, RopeTable>;
+  #kv: readonly KvLayer[];
+  #buffers = new Map<string, Float32Array>();
+  #closed = false;
+
+  constructor(program: Program, options: LoadOptions) {
+    this.#program = program;
+    this.#options = options;
+    this.#layers = layersOf(program.steps);
+    const kvBytes = this.#layers.reduce((sum, { step }) => sum + 2 * 4 * cacheLen(step, options), 0);
+    if (kvBytes > KV_BYTES_MAX) {
+      const limit = `expected at most ${KV_BYTES_MAX}, got ${kvBytes}`;
+      throw new AppError("too_large", `KV cache of ${options.slots} × ${options.ctxLen} tokens: ${limit} bytes`);
+    }
+    this.#kv = this.#layers.map(({ step }) => ({
+      k: new Float32Array(cacheLen(step, options)),
+      v: new Float32Array(cacheLen(step, options)),
+    }));
+    this.#ropes = ropeTables(program.steps, options.ctxLen);
+    this.#weights = makeWeightReader(program.steps, program.weights);
+    const tables = [...this.#ropes.values()].reduce((sum, { cos, sin }) => sum + cos.byteLength + sin.byteLength, 0);
+    this.bytes = { weights: this.#weights.cacheBytes, kv: kvBytes, scratch: tables };
+    options.onProgress?.(1);
+  }
+
+  async run(batch: readonly Rows[]): Promise<Float32Array> {
+    const pass = this.#pass(batch);
+    for (const step of this.#program.steps) runStep(step, pass);
+    const logits = pass.get(this.#program.logits);
+    const values = logits.data.subarray(0, logits.rows * logits.dim);
+    if (!values.every(Number.isFinite)) throw this.#fault(pass);
+    return values;
+  }
+
+  shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
+    const { ctxLen } = this.#options;
+    assert(!this.#closed && keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
+    assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
+    for (const [i, { step, rope }] of this.#layers.entries()) {
+      const kvDim = step.nKvHeads * step.headDim;
+      const start = slot * ctxLen * kvDim;
+      for (const cache of [this.#kv[i]!.k, this.#kv[i]!.v]) {
+        cache.copyWithin(start + keep * kvDim, start + (keep + discard) * kvDim, start + length * kvDim);
+      }
+      if (!rope) continue;
+      const turn = ropeShift(rope, { discard, ctxLen });
+      const end = start + (length - discard) * kvDim;
+      for (let at = start + keep * kvDim; at < end; at += step.headDim) rotateHead(this.#kv[i]!.k, at, turn, 0, rope);
+    }
+  }
+
+  copy({ from, to, length }: { from: number; to: number; length: number }): void {
+    const { ctxLen, slots } = this.#options;
+    assert(!this.#closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
+    for (const [i, { step }] of this.#layers.entries()) {
+      const slotLen = ctxLen * step.nKvHeads * step.headDim;
+      const end = from * slotLen + length * step.nKvHeads * step.headDim;
+      this.#kv[i]!.k.copyWithin(to * slotLen, from * slotLen, end);
+      this.#kv[i]!.v.copyWithin(to * slotLen, from * slotLen, end);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#kv = [];
+    this.#buffers.clear();
+  }
+
+  #pass(batch: readonly Rows[]): Pass {
+    const { ctxLen, slots } = this.#options;
+    assert(!this.#closed, "run of a closed session");
+    assert(new Set(batch.map(({ slot }) => slot)).size === batch.length, "a slot appears twice in a batch");
+    const rows = batch.flatMap(({ slot, start, tokens, logits }) => {
+      assert(slot >= 0 && slot < slots, `slot ${slot} of ${slots}`);
+      assert(start >= 0 && start + tokens.length <= ctxLen, `slot ${slot}: ${start} + ${tokens.length} of ${ctxLen}`);
+      return Array.from(tokens, (token, i) => ({
+        token,
+        slot,
+        position: start + i,
+        wanted: logits === "all" || (logits === "last" && i === tokens.length - 1),
+      }));
+    });
+    const made = new Map<string, Matrix>();
+    return {
+      tokens: Int32Array.from(rows, (row) => row.token),
+      slots: Int32Array.from(rows, (row) => row.slot),
+      positions: Int32Array.from(rows, (row) => row.position),
+      wanted: Int32Array.from(rows.flatMap((row, i) => (row.wanted ? [i] : []))),
+      ctxLen,
+      kv: this.#kv,
+      ropes: this.#ropes,
+      weights: this.#weights,
+      make: (buf, count) => {
+        const matrix = { data: this.#buffer(buf, count), rows: count, dim: buf.dim };
+        made.set(buf.name, matrix);
+        return matrix;
+      },
+      get: (buf) => {
+        const matrix = made.get(buf.name);
+        assert(matrix?.dim === buf.dim, `buffer '${buf.name}' of ${buf.dim} was not written before it is read`);
+        return matrix;
+      },
+    };
+  }
+
+  /** Memory of a buffer, kept between runs and grown when more rows come. */
+  #buffer(buf: Buf, rows: number): Float32Array {
+    const kept = this.#buffers.get(buf.name);
+    if (kept && kept.length >= rows * buf.dim) return kept;
+    const grown = new Float32Array(rows * buf.dim);
+    this.#buffers.set(buf.name, grown);
+    return grown;
+  }
+
+  /** Runs the steps of a failed pass again, and names the first that wrote something that is no number. */
+  #fault(pass: Pass): AppError {
+    const { steps, weights } = this.#program;
+    for (const [i, step] of steps.entries()) {
+      runStep(step, pass);
+      const { data, rows, dim } = pass.get("out" in step ? step.out : step.x);
+      const at = data.subarray(0, rows * dim).findIndex((value) => !Number.isFinite(value));
+      if (at < 0) continue;
+      const what = `${step.op}${weightOf(step)}`;
+      const where = `row ${Math.floor(at / dim)}, value ${at % dim}`;
+      return new AppError(
+        "runner",
+        `${weights.path}: step ${i} (${what}): expected numbers, got ${data[at]} at ${where}`,
+      );
+    }
+    return new AppError("runner", `${weights.path}: logits: expected numbers, got NaN or Infinity once`);
+  }
+}
+
+/** The attention steps in order of their layer, each with the last rotation of its keys before it. */
+function layersOf(steps: readonly Step[]): Layer[] {
+  const ropes = new Map<string, RopeScaling>();
+  const layers: Layer[] = [];
+  for (const step of steps) {
+    if (step.op === "linear") ropes.delete(step.out.name);
+    if (step.op === "rope") ropes.set(step.x.name, step.rope);
+    if (step.op !== "attention") continue;
+    assert(step.layer === layers.length, `attention of layer ${step.layer}: expected layer ${layers.length}`);
+    layers.push({ step, rope: ropes.get(step.k.name) });
+  }
+  return layers;
+}
+
+function ropeTables(steps: readonly Step[], ctxLen: number): Map<RopeScaling, RopeTable> {
+  const tables = new Map<RopeScaling, RopeTable>();
+  for (const step of steps) {
+    if (step.op === "rope" && !tables.has(step.rope)) tables.set(step.rope, ropeTable(step.rope, ctxLen));
+  }
+  return tables;
+}
+
+/** Values in the key (or value) cache of a layer. */
+function cacheLen(step: Step & { op: "attention" }, { slots, ctxLen }: LoadOptions): number {
+  return slots * ctxLen * step.nKvHeads * step.headDim;
+}
+
+/** The tensor that tells which layer a step belongs to. */
+function weightOf(step: Step): string {
+  if (step.op === "attention") return ` of layer ${step.layer}`;
+  const weight = "w" in step ? step.w : "gate" in step ? step.gate : "table" in step ? step.table : undefined;
+  return weight ? ` with '${weight.name}'` : "";
+}

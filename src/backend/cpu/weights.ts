@@ -1,0 +1,85 @@
+/**
+ * Weights as float32, for the reference backend. Matrices are unpacked once, on first use, as far as a budget reaches; the
+ * rest is unpacked again, a few rows at a time, whenever it is needed.
+ */
+import { assert } from "../../base/errors.ts";
+import type { WeightSource } from "../backend.ts";
+import type { Step, Weight } from "../step.ts";
+
+/** Float32 copies that are kept: the whole of a 250 M parameter model. Larger ones run, only slower. */
+export const CACHE_BYTES_MAX = 1024 ** 3;
+/** Rows unpacked at a time. */
+export const PANEL_ROWS = 64;
+
+export interface WeightReader {
+  /** Bytes that all kept copies take once every weight has been used. */
+  readonly cacheBytes: number;
+  /**
+   * Rows `first` … `first + count − 1` of one stacked matrix, (count, inDim), its factor applied. Not kept past the next
+   * call: it may be scratch. At most PANEL_ROWS rows.
+   */
+  panel(weight: Weight, at: { expert: number; first: number; count: number }): Float32Array;
+}
+
+export function makeWeightReader(steps: readonly Step[], source: WeightSource, budget = CACHE_BYTES_MAX): WeightReader {
+  const kept = new Map<Weight, (Float32Array | undefined)[]>();
+  let cacheBytes = 0;
+  for (const weight of steps.flatMap(matricesOf)) {
+    const bytes = 4 * weight.inDim * weight.outDim * weight.experts;
+    if (kept.has(weight) || cacheBytes + bytes > budget) continue;
+    kept.set(weight, new Array<undefined>(weight.experts).fill(undefined));
+    cacheBytes += bytes;
+  }
+  let scratch = new Float32Array(0);
+
+  return {
+    cacheBytes,
+    panel(weight, { expert, first, count }) {
+      assert(count <= PANEL_ROWS && first + count <= weight.outDim, `rows ${first} + ${count} of '${weight.name}'`);
+      const { inDim } = weight;
+      const copies = kept.get(weight);
+      if (copies) {
+        const whole = (copies[expert] ??= unpack(source, weight, {
+          expert,
+          first: 0,
+          out: new Float32Array(inDim * weight.outDim),
+        }));
+        return whole.subarray(first * inDim, (first + count) * inDim);
+      }
+      if (scratch.length < count * inDim) scratch = new Float32Array(PANEL_ROWS * inDim);
+      return unpack(source, weight, { expert, first, out: scratch.subarray(0, count * inDim) });
+    },
+  };
+}
+
+/** Fills `out`, (rows, inDim), from row `first` of one stacked matrix. */
+function unpack(
+  source: WeightSource,
+  weight: Weight,
+  at: { expert: number; first: number; out: Float32Array },
+): Float32Array {
+  const { quant, inDim } = weight;
+  const rowBytes = (inDim / quant.blockLen) * quant.blockBytes;
+  const row = at.expert * weight.tensorRows + weight.rowStart + at.first;
+  const rows = at.out.length / inDim;
+  quant.dequantize(source.read(weight.name).subarray(row * rowBytes, (row + rows) * rowBytes), at.out);
+  const factor = weight.scale?.[at.expert];
+  if (factor !== undefined) for (let i = 0; i < at.out.length; i++) at.out[i]! *= factor;
+  return at.out;
+}
+
+/** The weights that a step reads as a whole. An embedding table is read by the row. */
+function matricesOf(step: Step): Weight[] {
+  switch (step.op) {
+    case "rmsNorm":
+      return [step.w];
+    case "linear":
+      return step.b ? [step.w, step.b] : [step.w];
+    case "gatedMlp":
+      return [step.gate, step.up, step.down, step.gateB, step.upB, step.downB].filter((w) => w !== undefined);
+    case "moe":
+      return [step.router, step.gate, step.up, step.down];
+    default:
+      return [];
+  }
+}

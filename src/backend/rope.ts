@@ -1,0 +1,99 @@
+/**
+ * Rotary position embedding: the angle of every position and pair, with linear scaling, YaRN and frequency factors. Backends
+ * share these tables. Ported from `ggml_rope_cache_init`, `rope_yarn` (ggml-cpu/ops.cpp) and `ggml_rope_yarn_corr_dims`
+ * (ggml.c), with float32 rounding at the same places: a long context multiplies every rounding error by the position.
+ */
+import type { RopeScaling } from "./step.ts";
+
+/** Rotations by position and pair, magnitude included. */
+export interface RopeTable {
+  readonly cos: Float32Array; // (positions, rotaryDim / 2)
+  readonly sin: Float32Array; // (positions, rotaryDim / 2)
+}
+
+const f32 = Math.fround;
+
+/** Rotations of positions 0 … ctxLen − 1, for a session with a context of `ctxLen` tokens. */
+export function ropeTable(rope: RopeScaling, ctxLen: number): RopeTable {
+  const pairs = rope.rotaryDim / 2;
+  const table = { cos: new Float32Array(ctxLen * pairs), sin: new Float32Array(ctxLen * pairs) };
+  const angles = makeAngles(rope, ctxLen);
+  const theta = new Float32Array(pairs);
+  const magnitude = ropeMagnitude(rope);
+  for (let position = 0; position < ctxLen; position++) {
+    angles(position, theta);
+    for (let i = 0; i < pairs; i++) {
+      table.cos[position * pairs + i] = f32(Math.cos(theta[i]!)) * magnitude;
+      table.sin[position * pairs + i] = f32(Math.sin(theta[i]!)) * magnitude;
+    }
+  }
+  return table;
+}
+
+/**
+ * The one rotation, of magnitude 1, that moves a rotated key `discard` positions down: (1, rotaryDim / 2). Angles are linear
+ * in the position, so it is the same for every key. (`build_rope_shift`, llama-kv-cache.cpp)
+ */
+export function ropeShift(rope: RopeScaling, options: { discard: number; ctxLen: number }): RopeTable {
+  const theta = new Float32Array(rope.rotaryDim / 2);
+  makeAngles(rope, options.ctxLen)(-options.discard, theta);
+  return { cos: theta.map(Math.cos), sin: theta.map(Math.sin) };
+}
+
+/** Factor on every rotated vector: `attnFactor`, and YaRN's own correction where it is on. */
+export function ropeMagnitude(rope: RopeScaling): number {
+  if (rope.extFactor === 0) return f32(rope.attnFactor);
+  return f32(rope.attnFactor * (1 + 0.1 * Math.log(1 / rope.freqScale)));
+}
+
+/**
+ * Rotates one head in place by one row of a table.
+ * @param x holds (headDim) values from `at`; those beyond rotaryDim stay
+ * @param row of the table: a position, or 0 for a shift
+ */
+export function rotateHead(x: Float32Array, at: number, table: RopeTable, row: number, rope: RopeScaling): void {
+  const pairs = rope.rotaryDim / 2;
+  const step = rope.style === "norm" ? 2 : 1;
+  const apart = rope.style === "norm" ? 1 : pairs;
+  for (let i = 0; i < pairs; i++) {
+    const cos = table.cos[row * pairs + i]!;
+    const sin = table.sin[row * pairs + i]!;
+    const a = at + i * step;
+    const x0 = x[a]!;
+    const x1 = x[a + apart]!;
+    x[a] = x0 * cos - x1 * sin;
+    x[a + apart] = x0 * sin + x1 * cos;
+  }
+}
+
+/** A function that writes the angle of each pair at a position, (rotaryDim / 2) radians. */
+function makeAngles(rope: RopeScaling, ctxLen: number): (position: number, theta: Float32Array) => void {
+  const long = ctxLen > rope.ctxLenOrig ? rope.freqFactorsLong : undefined;
+  const factors = long ?? rope.freqFactors;
+  const ratio = f32(Math.pow(f32(rope.base), f32(-2 / rope.rotaryDim)));
+  const freqScale = f32(rope.freqScale);
+  const mix = rope.extFactor === 0 ? undefined : yarnMix(rope);
+  return (position, theta) => {
+    let power = position;
+    for (let i = 0; i < theta.length; i++) {
+      const extrapolated = factors ? f32(power / factors[i]!) : power;
+      const interpolated = f32(freqScale * extrapolated);
+      theta[i] = mix ? f32(interpolated * f32(1 - mix[i]!)) + f32(extrapolated * mix[i]!) : interpolated;
+      power = f32(power * ratio);
+    }
+  };
+}
+
+/** Share of the unscaled angle in each pair, (rotaryDim / 2): 1 for fast pairs, 0 for slow ones, a ramp between. */
+function yarnMix(rope: RopeScaling): Float32Array {
+  const { rotaryDim, ctxLenOrig, base, extFactor } = rope;
+  /** The dimension that turns `turns` times within the trained context. */
+  const dimOf = (turns: number): number =>
+    (rotaryDim * Math.log(ctxLenOrig / (turns * 2 * Math.PI))) / (2 * Math.log(base));
+  const low = Math.max(0, Math.floor(dimOf(rope.betaFast)));
+  const high = Math.min(rotaryDim - 1, Math.ceil(dimOf(rope.betaSlow)));
+  return Float32Array.from({ length: rotaryDim / 2 }, (_, i) => {
+    const ramp = (i - low) / Math.max(0.001, high - low);
+    return (1 - Math.min(1, Math.max(0, ramp))) * extFactor;
+  });
+}
