@@ -15,10 +15,15 @@ export interface Cursor {
   boxedCount: number;
 }
 
-export function makeCursor(bytes: Uint8Array, path: string): Cursor {
-  const { buffer, byteOffset, byteLength } = bytes;
-  const view = new DataView(buffer, byteOffset, byteLength);
-  return { path, bytes, view, text: Buffer.from(buffer, byteOffset, byteLength), at: 0, boxedCount: 0 };
+export function makeCursor({ buffer, byteOffset, byteLength }: Uint8Array, path: string): Cursor {
+  return {
+    path,
+    bytes: new Uint8Array(buffer, byteOffset, byteLength), // never a Buffer, whose slice() does not copy
+    view: new DataView(buffer, byteOffset, byteLength),
+    text: Buffer.from(buffer, byteOffset, byteLength),
+    at: 0,
+    boxedCount: 0,
+  };
 }
 
 export interface Mismatch {
@@ -36,7 +41,7 @@ export function badFile(cursor: Cursor, { field, at, expected, found }: Mismatch
 export function take(cursor: Cursor, length: number, field: string): number {
   const at = cursor.at;
   if (length > cursor.bytes.length - at) {
-    const found = `${cursor.bytes.length - at} before the end`;
+    const found = `${cursor.bytes.length - at} before the end at byte ${cursor.bytes.length}`;
     throw badFile(cursor, { field, at, expected: `${length} bytes`, found });
   }
   cursor.at = at + length;
@@ -51,17 +56,13 @@ export function readU32(cursor: Cursor, field: string): number {
 export function readCount(cursor: Cursor, field: string, max: number): number {
   const at = take(cursor, 8, field);
   const count = cursor.view.getUint32(at + 4, true) * 2 ** 32 + cursor.view.getUint32(at, true); // ≥ 2^53 may round, up
-  if (count > max) throw badFile(cursor, { field, at, expected: `at most ${max}`, found: String(u64At(cursor, at)) });
-  return count;
-}
-
-function u64At(cursor: Cursor, at: number): bigint {
-  return cursor.view.getBigUint64(at, true);
+  if (count <= max) return count;
+  throw badFile(cursor, { field, at, expected: `at most ${max}`, found: String(cursor.view.getBigUint64(at, true)) });
 }
 
 /** A length-prefixed UTF-8 string. Bytes that are no UTF-8 become U+FFFD; a leading byte order mark is kept. */
 export function readString(cursor: Cursor, field: string, maxBytes: number): string {
-  const length = readCount(cursor, field, maxBytes);
+  const length = readCount(cursor, `length of ${field}`, maxBytes);
   const at = take(cursor, length, field);
   return cursor.text.toString("utf8", at, at + length);
 }

@@ -9,7 +9,7 @@ import { AppError } from "../base/errors.ts";
 import { quantOf, unsupportedQuant } from "../quant/index.ts";
 import { badFile, makeCursor, readCount, readString, readU32, take, type Cursor } from "./cursor.ts";
 import type { Metadata, MetadataArray, MetadataValue, TensorInfo } from "./gguf.ts";
-import { ARRAY, BOOL, FIXED, STRING } from "./value-types.ts";
+import { ARRAY, BOOL, numberTypeOf, STRING, type NumberType } from "./value-types.ts";
 
 const MAGIC = 0x46554747; // "GGUF", little-endian
 const DEFAULT_ALIGNMENT = 32; // GGUF_DEFAULT_ALIGNMENT
@@ -106,11 +106,22 @@ function readValue(cursor: Cursor, field: string, { type, depth }: { type: numbe
   if (type === STRING) return readString(cursor, field, MAX_STRING_BYTES);
   if (type === ARRAY) return readArray(cursor, field, depth + 1);
   if (type === BOOL) return readBool(cursor, field);
-  const fixed = FIXED[type];
-  if (!fixed) {
+  const numbers = numberTypeOf(type);
+  if (!numbers) {
     throw badFile(cursor, { field, at: cursor.at - 4, expected: "a value type from 0 to 12", found: String(type) });
   }
-  return fixed.get(cursor.view, take(cursor, fixed.bytes, field));
+  return narrow(readNumbers(cursor, field, { type: numbers, count: 1 })[0]!); // it has one item
+}
+
+/** A copy of `count` numbers: metadata outlives the mapping, and the file aligns nothing. */
+function readNumbers(cursor: Cursor, field: string, { type, count }: { type: NumberType; count: number }) {
+  const start = take(cursor, count * type.array.BYTES_PER_ELEMENT, field);
+  return new type.array(cursor.bytes.slice(start, cursor.at).buffer);
+}
+
+function narrow(value: number | bigint): number | bigint {
+  const number = Number(value);
+  return typeof value === "number" || Number.isSafeInteger(number) ? number : value;
 }
 
 function readBool(cursor: Cursor, field: string): boolean {
@@ -129,8 +140,8 @@ function readArray(cursor: Cursor, field: string, depth: number): MetadataArray 
   const typeAt = cursor.at - 4;
   const at = cursor.at;
   const count = readCount(cursor, field, Number.MAX_SAFE_INTEGER);
-  const fixed = FIXED[type];
-  const itemBytes = fixed?.bytes ?? MIN_BYTES[type];
+  const numbers = numberTypeOf(type);
+  const itemBytes = numbers?.array.BYTES_PER_ELEMENT ?? MIN_BYTES[type];
   if (itemBytes === undefined) {
     throw badFile(cursor, { field, at: typeAt, expected: "an item type from 0 to 12", found: String(type) });
   }
@@ -139,10 +150,7 @@ function readArray(cursor: Cursor, field: string, depth: number): MetadataArray 
     const expected = `at most the ${Math.floor(left / itemBytes)} items that fit the rest of the file`;
     throw badFile(cursor, { field, at, expected, found: String(count) });
   }
-  if (fixed) {
-    const start = take(cursor, count * fixed.bytes, field);
-    return new fixed.array(cursor.bytes.slice(start, cursor.at).buffer);
-  }
+  if (numbers) return readNumbers(cursor, field, { type: numbers, count });
   cursor.boxedCount += count;
   if (cursor.boxedCount > MAX_BOXED_VALUES) {
     const expected = `at most ${MAX_BOXED_VALUES} strings, bools and arrays in all`;
@@ -202,12 +210,13 @@ function readTensorDraft(cursor: Cursor, index: number): TensorDraft {
   }
   const shape: number[] = [];
   for (let i = 0; i < dims; i++) {
-    const size = readCount(cursor, field, Number.MAX_SAFE_INTEGER);
-    if (size === 0) throw badFile(cursor, { field, at: cursor.at - 8, expected: "dimensions over 0", found: "0" });
+    const dim = `${field}, dimension ${i}`;
+    const size = readCount(cursor, dim, Number.MAX_SAFE_INTEGER);
+    if (size === 0) throw badFile(cursor, { field: dim, at: cursor.at - 8, expected: "at least 1", found: "0" });
     shape.push(size);
   }
   const ggmlType = readU32(cursor, field);
-  return { name, shape, ggmlType, dataOffset: readCount(cursor, field, Number.MAX_SAFE_INTEGER), at };
+  return { name, shape, ggmlType, dataOffset: readCount(cursor, `${field}, offset`, Number.MAX_SAFE_INTEGER), at };
 }
 
 interface Placement {

@@ -9,7 +9,7 @@ export const f16: Quant = {
   blockBytes: 2,
   dequantize(src, out) {
     checkBlocks(f16, src, out);
-    const aligned = src.byteOffset % 2 === 0 ? src : src.slice(0, out.length * 2);
+    const aligned = src.byteOffset % 2 === 0 ? src : new Uint8Array(src.subarray(0, out.length * 2));
     out.set(new Float16Array(aligned.buffer, aligned.byteOffset, out.length));
   },
 };

@@ -26,9 +26,9 @@ describe("dequantize", () => {
   }
 });
 
-/** The same bytes at an odd address, as a tensor in a mapped file may be. */
+/** The same bytes at an odd address, and as a Buffer, whose methods differ from those of a Uint8Array. */
 function misaligned(bytes: Uint8Array): Uint8Array {
-  const wide = new Uint8Array(bytes.length + 3);
+  const wide = Buffer.alloc(bytes.length + 3);
   wide.set(bytes, 3);
   return wide.subarray(3);
 }

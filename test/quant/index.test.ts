@@ -1,0 +1,59 @@
+/** Block types against their formulas on random bits, and the registry. */
+import { describe, expect, test } from "bun:test";
+import { quantOf, quants, unsupportedQuant } from "../../src/quant/index.ts";
+import { formulas } from "./formula.ts";
+
+const SEED = 20_261_121;
+const BLOCKS = 64;
+
+describe("dequantize", () => {
+  for (const quant of Object.values(quants)) {
+    test(`${quant.name}: random blocks give what the formula gives, rounded where ggml rounds (seed ${SEED})`, () => {
+      const src = randomBytes(BLOCKS * quant.blockBytes, SEED + quant.ggmlType);
+      const out = new Float32Array(BLOCKS * quant.blockLen);
+      quant.dequantize(src, out);
+      const wrong = out.findIndex((weight, i) => !Object.is(weight, expected(i)));
+      if (wrong >= 0) throw new Error(`weight ${wrong}: expected ${expected(wrong)}, got ${out[wrong]}`);
+
+      function expected(i: number): number {
+        const block = Math.floor(i / quant.blockLen);
+        const bytes = src.slice(block * quant.blockBytes, (block + 1) * quant.blockBytes);
+        return formulas[quant.name]!(bytes, i % quant.blockLen);
+      }
+    });
+
+    test(`${quant.name}: the output's length decides how many blocks are read`, () => {
+      const src = randomBytes(3 * quant.blockBytes, SEED);
+      const all = new Float32Array(3 * quant.blockLen);
+      const first = new Float32Array(quant.blockLen);
+      quant.dequantize(src, all);
+      quant.dequantize(src, first);
+      expect(first).toEqual(all.slice(0, quant.blockLen));
+      expect(() => quant.dequantize(src.subarray(1), all)).toThrow("invariant");
+    });
+  }
+});
+
+test("a block type is found by ggml's id, under ggml's name", () => {
+  expect(quantOf(8)).toBe(quants.q8_0);
+  expect(quantOf(39)).toBe(quants.mxfp4);
+  expect(quantOf(17)).toBeUndefined();
+  for (const [name, quant] of Object.entries(quants)) {
+    expect(quant.name).toBe(name);
+    expect(quantOf(quant.ggmlType)).toBe(quant);
+  }
+});
+
+test("a block type that we cannot read is named, and so are those that we can", () => {
+  expect(unsupportedQuant(17)).toStartWith("block type iq2_xs (17) is not supported; supported: f32, f16, bf16, q4_0,");
+  expect(unsupportedQuant(999)).toStartWith("block type 999 is not known; supported: f32,");
+});
+
+/** Numerical Recipes' 32-bit generator, upper bytes. */
+function randomBytes(length: number, seed: number): Uint8Array {
+  let state = seed >>> 0;
+  return Uint8Array.from({ length }, () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state >>> 24;
+  });
+}
