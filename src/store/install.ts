@@ -1,0 +1,115 @@
+/**
+ * Installs the model that ships with Hearth into a store, as `hearth:latest`, at first start. Later starts change nothing
+ * unless the shipped model has changed; a model of that name that someone else made is left alone.
+ */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError, messageOf } from "../base/errors.ts";
+import { openGguf } from "../gguf/read.ts";
+import { blobPath, importBlob, writeBlob, type Blob } from "./blobs.ts";
+import { describeGguf, type GgufDetails } from "./details.ts";
+import { digestOf, digestOfFile, hexOf, type Digest } from "./digest.ts";
+import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "./manifest.ts";
+import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";
+import { parseName } from "./name.ts";
+import { manifestPath, type ModelConfig, type Store, type StoredModel } from "./store.ts";
+
+export const EMBEDDED_NAME = "hearth:latest";
+
+/**
+ * `installed`: written now; `present`: nothing to do; `kept`: the name belongs to a model that Hearth did not install.
+ * Throws `bad_file` where the shipped files cannot be read or the store cannot be written.
+ * @param dir folder with `Modelfile` and the file that its FROM names
+ */
+export async function installEmbedded(
+  store: Store,
+  { dir }: { dir: string },
+): Promise<"installed" | "present" | "kept"> {
+  try {
+    return await install(store, dir);
+  } catch (error) {
+    throw new AppError("bad_file", `installing ${EMBEDDED_NAME} into '${store.root}': ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+async function install(store: Store, dir: string): Promise<"installed" | "present" | "kept"> {
+  const bytes = await readFile(join(dir, "Modelfile"));
+  const file = parseModelfile(decodeModelfile(bytes));
+  const weights = join(dir, file.from[0] ?? "");
+  const source = sourceDigest(digestOf(bytes), await digestOfFile(weights));
+  const existing = await findReadable(store);
+  if (existing && existing.config.hearth_embedded === undefined) return "kept";
+  if (existing?.config.hearth_embedded === source) return "present";
+
+  const blob = await importBlob(store.root, weights);
+  const layers: Layer[] = [layerOf("model", blob)];
+  for (const [kind, text] of textLayers(file)) layers.push(layerOf(kind, await writeText(store, text)));
+  const config = imageConfig(describeFile(blobPath(store.root, blob.digest)), { layers, source });
+  await writeManifest(manifestPath(store.root, parseName(EMBEDDED_NAME)), {
+    config: { mediaType: CONFIG_TYPE, ...(await writeText(store, JSON.stringify(config))) },
+    layers,
+  });
+  return "installed";
+}
+
+/** The model of that name if all of it can be read; one that cannot serves nobody and is replaced. */
+async function findReadable(store: Store): Promise<StoredModel | undefined> {
+  try {
+    return await store.load(EMBEDDED_NAME);
+  } catch (error) {
+    if (error instanceof AppError && (error.code === "not_found" || error.code === "bad_file")) return undefined;
+    throw error;
+  }
+}
+
+/** Changes when the Modelfile or the weights do. */
+function sourceDigest(modelfile: Digest, weights: Digest): string {
+  return hexOf(digestOf(new TextEncoder().encode(`${modelfile}\n${weights}\n`)));
+}
+
+/** The layers of a Modelfile that are text, in the order in which others write them. */
+function textLayers(file: Modelfile): [LayerKind, string][] {
+  const layers: [LayerKind, string][] = [];
+  if (file.template !== undefined) layers.push(["template", file.template]);
+  if (file.system !== undefined) layers.push(["system", file.system]);
+  for (const license of file.licenses) layers.push(["license", license]);
+  if (Object.keys(file.parameters).length > 0) layers.push(["params", JSON.stringify(file.parameters)]);
+  if (file.messages.length > 0) layers.push(["messages", JSON.stringify(file.messages)]);
+  return layers;
+}
+
+function describeFile(path: string): GgufDetails {
+  const gguf = openGguf(path);
+  try {
+    return describeGguf(gguf);
+  } finally {
+    gguf.close();
+  }
+}
+
+/** The configuration blob, as others write it, with our mark. */
+function imageConfig(details: GgufDetails, parts: { layers: readonly Layer[]; source: string }): object {
+  const config: ModelConfig = {
+    model_format: "gguf",
+    model_family: details.family,
+    model_families: [details.family],
+    model_type: details.parameterSize,
+    file_type: details.fileType,
+    ...(details.ctxLen === undefined ? {} : { context_length: details.ctxLen }),
+    ...(details.embeddingLen === undefined ? {} : { embedding_length: details.embeddingLen }),
+    hearth_embedded: parts.source,
+  };
+  const architecture = process.arch === "arm64" ? "arm64" : "amd64";
+  const rootfs = { type: "layers", diff_ids: parts.layers.map((layer) => layer.digest) };
+  return { ...config, os: "linux", architecture, rootfs };
+}
+
+function layerOf(kind: LayerKind, blob: Blob): Layer {
+  return { mediaType: mediaType(kind), ...blob };
+}
+
+async function writeText(store: Store, text: string): Promise<Blob> {
+  return writeBlob(store.root, new TextEncoder().encode(text));
+}

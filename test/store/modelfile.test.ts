@@ -1,0 +1,147 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { AppError } from "../../src/base/errors.ts";
+import { decodeModelfile, parseModelfile, printModelfile, type Modelfile } from "../../src/store/modelfile.ts";
+
+const EMPTY: Modelfile = { from: ["m"], adapters: [], drafts: [], parameters: {}, messages: [], licenses: [] };
+
+test("every command is read", () => {
+  const text = `
+# a comment
+FROM ./model.gguf
+  from ./projector.gguf
+PARAMETER temperature 0.7
+PARAMETER stop <|end|>
+PARAMETER stop "two words "
+PARAMETER num_ctx 2048
+parameter use_mmap false
+TEMPLATE """{{ .Prompt }}
+# not a comment
+"""
+SYSTEM first
+SYSTEM Be brief. # literal
+ADAPTER a.gguf
+RENDERER r
+PARSER p
+REQUIRES 0.14.0
+LICENSE one
+LICENSE """two
+lines"""
+MESSAGE user Hi
+MESSAGE assistant "Hello
+there"
+`;
+  expect(parseModelfile(text)).toEqual({
+    from: ["./model.gguf", "./projector.gguf"],
+    adapters: ["a.gguf"],
+    drafts: [],
+    template: "{{ .Prompt }}\n# not a comment\n",
+    system: "Be brief. # literal",
+    renderer: "r",
+    parser: "p",
+    requires: "0.14.0",
+    parameters: { temperature: 0.7, stop: ["<|end|>", "two words "], num_ctx: 2048, use_mmap: false },
+    messages: [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: "Hello\nthere" },
+    ],
+    licenses: ["one", "two\nlines"],
+  });
+});
+
+describe("quotes", () => {
+  test.each([
+    ['SYSTEM "a "b" c"', 'a "b" c'],
+    ["SYSTEM 'a'", "'a'"],
+    ['SYSTEM say "hi"', 'say "hi"'],
+    ['SYSTEM "a" b\nc"', 'a" b\nc'],
+    ['SYSTEM ""', ""],
+    ['SYSTEM """"""', ""],
+    ['SYSTEM """a""" ', "a"],
+    ["SYSTEM tab\there\u00a0\u200d", "tab\there\u00a0\u200d"],
+    ["SYSTEM bell\x07", "bell"],
+    ['SYSTEM "x\r\ny"', "x\ny"],
+  ])("%p", (line, system) => expect(parseModelfile(`FROM m\n${line}\n`).system).toBe(system));
+});
+
+describe("errors carry the line", () => {
+  const commands =
+    '"from", "license", "template", "system", "adapter", "draft", "renderer", "parser", "parameter", "message", or "requires"';
+  test.each([
+    ["", "no FROM line"],
+    ["# only a comment", "no FROM line"],
+    ["FROM m\n\nFORM x", `(line 3): command must be one of ${commands}`],
+    ["FROM=m", `(line 1): command must be one of ${commands}`],
+    ["FROM m\nMESSAGE User hi", '(line 2): message role must be one of "system", "user", or "assistant"'],
+    ["FROM m\nPARAMETER a-b 1", "(line 2): expected the name of a parameter, got 'a-b'"],
+    ["FROM m\nPARAMETER heat 1", "unknown parameter 'heat'"],
+    ["FROM m\nPARAMETER num_ctx 1.5", "invalid int value [1.5]"],
+    ["FROM m\nPARAMETER top_p x", "invalid float value [x]"],
+    ["FROM m\nPARAMETER use_mmap yes", "invalid bool value [yes]"],
+    ["FROM m\nSYSTEM", "(line 2): unexpected EOF"],
+    ['FROM m\nSYSTEM """a\nb', '(line 2): unexpected EOF: the quote """ is never closed'],
+  ])("%p", (text, message) => expect(() => parseModelfile(text)).toThrow(message));
+});
+
+test("UTF-16 with a byte order mark is read, a file beyond the limit is not", () => {
+  const bytes = Buffer.from("\ufeffFROM ü", "utf16le");
+  expect(parseModelfile(decodeModelfile(bytes)).from).toEqual(["ü"]);
+  expect(parseModelfile(decodeModelfile(bytes.swap16())).from).toEqual(["ü"]);
+  expect(() => decodeModelfile(new Uint8Array(17 * 1024 * 1024))).toThrow("expected at most 16777216 bytes");
+});
+
+test("printing quotes only where a bare value would read differently", () => {
+  const text = printModelfile({
+    ...EMPTY,
+    template: "a\nb",
+    system: 'x "y"\nz',
+    parameters: { top_k: 1, stop: ["a", " b"] },
+    licenses: ["plain text"],
+  });
+  expect(text).toBe(
+    'FROM m\nTEMPLATE "a\nb"\nSYSTEM """x "y"\nz"""\nPARAMETER stop a\nPARAMETER stop " b"\nPARAMETER top_k 1\nLICENSE plain text\n',
+  );
+});
+
+test("what is printed is read back", () => {
+  const text = fc.string({ unit: fc.constantFrom("a", "b", " ", "\n", "#", "{"), minLength: 1, maxLength: 20 });
+  fc.assert(
+    fc.property(text, fc.array(text, { maxLength: 3 }), text, (system, stop, content) => {
+      const file: Modelfile = {
+        ...EMPTY,
+        system,
+        parameters: stop.length > 0 ? { stop, seed: 3 } : { seed: 3 },
+        messages: [{ role: "user", content }],
+      };
+      expect(parseModelfile(printModelfile(file))).toEqual(file);
+    }),
+    { seed: 3, numRuns: 500 },
+  );
+});
+
+test("any text is a Modelfile or an AppError", () => {
+  const unit = fc.constantFrom(
+    "FROM",
+    "SYSTEM",
+    "PARAMETER",
+    "MESSAGE",
+    " ",
+    "\n",
+    '"',
+    '"""',
+    "stop",
+    "user",
+    "x",
+    "\0",
+  );
+  fc.assert(
+    fc.property(fc.string({ unit, maxLength: 30 }), (text) => {
+      try {
+        parseModelfile(text);
+      } catch (error) {
+        expect(error).toBeInstanceOf(AppError);
+      }
+    }),
+    { seed: 9, numRuns: 1000 },
+  );
+});
