@@ -11,8 +11,10 @@ export interface Cursor {
   readonly text: Buffer;
   /** Offset of the next field. */
   at: number;
-  /** Strings, booleans and arrays made so far; see `MAX_BOXED_VALUES`. */
-  boxedCount: number;
+  /** Items of string and bool arrays so far; see `MAX_LIST_ITEMS`. */
+  itemCount: number;
+  /** Arrays inside arrays so far; see `MAX_NESTED_ARRAYS`. */
+  nestedCount: number;
 }
 
 export function makeCursor({ buffer, byteOffset, byteLength }: Uint8Array, path: string): Cursor {
@@ -22,7 +24,8 @@ export function makeCursor({ buffer, byteOffset, byteLength }: Uint8Array, path:
     view: new DataView(buffer, byteOffset, byteLength),
     text: Buffer.from(buffer, byteOffset, byteLength),
     at: 0,
-    boxedCount: 0,
+    itemCount: 0,
+    nestedCount: 0,
   };
 }
 

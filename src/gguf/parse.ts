@@ -20,9 +20,11 @@ const MAX_KEYS = 65_536;
 const MAX_KEY_BYTES = 65_535;
 /** The longest strings seen are chat templates of under 100 kB and licences of under 1 MB. */
 const MAX_STRING_BYTES = 16 * 2 ** 20;
-/** Strings, booleans and nested arrays in all, as each costs more in memory than in the file. Gemma 4 has 777 thousand. */
-const MAX_BOXED_VALUES = 4 * 2 ** 20;
-/** Arrays in arrays. No model is known to nest them at all. */
+/** Items of string and bool arrays in all, as each costs more in memory than in the file. Gemma 4 has 777 thousand. */
+const MAX_LIST_ITEMS = 4 * 2 ** 20;
+/** Arrays inside arrays, which no model is known to have; an empty one costs ten times its bytes in the file. */
+const MAX_NESTED_ARRAYS = 4096;
+/** How deep they go. */
 const MAX_ARRAY_DEPTH = 4;
 /** Tensors of one file. Deep mixture-of-experts models with unmerged experts have some ten thousand. */
 const MAX_TENSORS = 65_536;
@@ -151,10 +153,11 @@ function readArray(cursor: Cursor, field: string, depth: number): MetadataArray 
     throw badFile(cursor, { field, at, expected, found: String(count) });
   }
   if (numbers) return readNumbers(cursor, field, { type: numbers, count });
-  cursor.boxedCount += count;
-  if (cursor.boxedCount > MAX_BOXED_VALUES) {
-    const expected = `at most ${MAX_BOXED_VALUES} strings, bools and arrays in all`;
-    throw badFile(cursor, { field, at, expected, found: `${cursor.boxedCount} so far` });
+  if (type === ARRAY) cursor.nestedCount += count;
+  else cursor.itemCount += count;
+  if (cursor.itemCount > MAX_LIST_ITEMS || cursor.nestedCount > MAX_NESTED_ARRAYS) {
+    const expected = `at most ${MAX_LIST_ITEMS} strings and bools and ${MAX_NESTED_ARRAYS} nested arrays in all`;
+    throw badFile(cursor, { field, at, expected, found: `${count} more` });
   }
   if (type === STRING) return readStrings(cursor, field, count);
   if (type === BOOL) return Array.from({ length: count }, () => readBool(cursor, field));

@@ -18,10 +18,11 @@ const NAME = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
  */
 export function shardPaths(path: string, metadata: Metadata): string[] {
   const count = getNumber(metadata, "split.count", 1);
-  if (count <= 1) return [path];
-  if (count > MAX_SHARDS) {
-    throw new AppError("bad_file", `${path}: metadata 'split.count': expected at most ${MAX_SHARDS}, got ${count}`);
+  if (!Number.isInteger(count) || count < 0 || count > MAX_SHARDS) {
+    const expected = `a whole number from 0 to ${MAX_SHARDS}`;
+    throw new AppError("bad_file", `${path}: metadata 'split.count': expected ${expected}, got ${count}`);
   }
+  if (count <= 1) return [path];
   const named = NAME.exec(path);
   const no = getNumber(metadata, "split.no");
   if (no !== 0) {

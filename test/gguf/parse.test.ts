@@ -126,7 +126,7 @@ describe("metadata that cannot be", () => {
     const bytes = Buffer.concat([head, new Uint8Array(8 + many * 8)]);
     bytes.writeBigUInt64LE(BigInt(many), head.length);
     expect(fail(bytes)).toMatchInlineSnapshot(
-      `"bad_file: m.gguf: metadata 'list' at byte 44: expected at most 4194304 strings, bools and arrays in all, got 4194305 so far"`,
+      `"bad_file: m.gguf: metadata 'list' at byte 44: expected at most 4194304 strings and bools and 4096 nested arrays in all, got 4194305 more"`,
     );
   });
 
