@@ -1,0 +1,38 @@
+/**
+ * The cases themselves: they run on the reference, give numbers worth comparing, and cover every step and block type.
+ */
+import { expect, test } from "bun:test";
+import { cpuBackend } from "../../src/backend/cpu.ts";
+import { quants } from "../../src/quant/index.ts";
+import { conformanceCases, runCase } from "./cases.ts";
+
+const cases = conformanceCases();
+
+test("every case gives finite logits of a size that makes a difference visible", async () => {
+  for (const each of cases) {
+    const runs = await runCase(cpuBackend, each);
+    expect(runs.map(({ length }) => length / each.program.logits.dim)).toEqual([5, 1, 1, 3, 6, 2]);
+    const largest = runs.flatMap((run) => [...run]).reduce((a, b) => Math.max(a, Math.abs(b)), 0);
+    const [least, most] = each.name.includes("zeros") ? [0, 0] : [0.05, 1000];
+    expect(largest, each.name).toBeGreaterThanOrEqual(least);
+    expect(largest, each.name).toBeLessThanOrEqual(most);
+  }
+});
+
+test("every case of one name has the same weights each time", async () => {
+  for (const [i, each] of conformanceCases().entries().take(40)) {
+    expect(await runCase(cpuBackend, each)).toEqual(await runCase(cpuBackend, cases[i]!));
+  }
+});
+
+test("every block type is multiplied by, looked up in, and used in an MLP", () => {
+  for (const quant of Object.keys(quants)) {
+    for (const name of [`linear: ${quant}`, `embed: ${quant}, scaled`, `gatedMlp: ${quant}`]) {
+      expect(cases.map((each) => each.name)).toContain(name);
+    }
+  }
+});
+
+test("no two cases share a name", () => {
+  expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
+});

@@ -1,0 +1,265 @@
+/**
+ * What every backend must agree on with `cpu.ts`: small programs around each step, with random weights in every block type
+ * and awkward shapes, and the batches to run. A backend's own test runs them all with `runCase` and compares.
+ */
+import type { Backend } from "../../src/backend/backend.ts";
+import type { Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
+import { quants, type QuantName } from "../../src/quant/index.ts";
+import { attention, gatedMlp, linear, makeCase, moe, type Case } from "./draft.ts";
+
+export type { Case };
+
+/** Types that ggml packs in blocks of 256 need rows of 256; 512 for more than one block. */
+const IN_DIM = 512;
+
+/** Every case, the same each time. */
+export function conformanceCases(): Case[] {
+  return Object.values(builders).flatMap((build) => build());
+}
+
+/** Runs a case on a backend: the logits of each run, copied. */
+export async function runCase(backend: Backend, { program, options, batches }: Case): Promise<Float32Array[]> {
+  const session = await backend.load(program, { ...options, precise: true, threads: 1, cacheDir: undefined });
+  try {
+    const results: Float32Array[] = [];
+    for (const batch of batches) results.push((await session.run(batch)).slice());
+    return results;
+  } finally {
+    session.close();
+  }
+}
+
+const quantNames = Object.keys(quants) as QuantName[]; // the keys of a literal are its names
+
+/** A compile error here is an op without cases. */
+const builders: Readonly<Record<Step["op"], () => Case[]>> = {
+  embed: () => [
+    makeCase("embed: one value per token", { dim: 1 }, ({ x }) => x),
+    ...quantNames.map((quant) =>
+      makeCase(`embed: ${quant}, scaled`, { dim: IN_DIM, table: { quant, scale: 1.5 } }, ({ x }) => x),
+    ),
+  ],
+
+  rmsNorm: () => [
+    ...[1, 31, 64, 257].map((dim) =>
+      makeCase(`rmsNorm: rows of ${dim}`, { dim }, ({ x, steps, vector }) => {
+        const out = { name: "y", dim };
+        steps.push({ op: "rmsNorm", out, x, w: vector(dim, { mean: 1 }), eps: 1e-5 });
+        return out;
+      }),
+    ),
+    makeCase("rmsNorm: heads of a row, in place", { dim: 96 }, ({ x, steps, vector }) => {
+      steps.push({ op: "rmsNorm", out: x, x, w: vector(16, { mean: 1 }), eps: 1e-6 });
+      return x;
+    }),
+    makeCase("rmsNorm: zeros stay zeros", { dim: 32, table: { quant: "f32", scale: 0 } }, ({ x, steps, vector }) => {
+      steps.push({ op: "rmsNorm", out: x, x, w: vector(32), eps: 1e-5 });
+      return x;
+    }),
+  ],
+
+  linear: () => [
+    ...quantNames.map((quant) =>
+      makeCase(`linear: ${quant}`, { dim: IN_DIM }, (draft) =>
+        linear(draft, draft.matrix({ inDim: IN_DIM, outDim: 65, quant })),
+      ),
+    ),
+    ...(
+      [
+        [1, 1],
+        [3, 5],
+        [33, 1],
+        [40, 129],
+      ] as const
+    ).map(([dim, outDim]) =>
+      makeCase(`linear: ${dim} to ${outDim}`, { dim }, (draft) => linear(draft, draft.matrix({ inDim: dim, outDim }))),
+    ),
+    makeCase("linear: scaled, with a bias", { dim: 64 }, (draft) => {
+      const w = draft.matrix({ inDim: 64, outDim: 48, quant: "q8_0" });
+      return linear(draft, { ...w, scale: Float32Array.of(-0.7) }, draft.vector(48));
+    }),
+    ...(["f16", "q4_0", "q6_K"] as const).map((quant) =>
+      makeCase(`linear: three parts of a fused tensor, ${quant}`, { dim: 256 }, (draft) => {
+        const fused = draft.matrix({ inDim: 256, outDim: 60, quant });
+        const part = (name: string, rowStart: number): Buf =>
+          linear(draft, { ...fused, outDim: 20, rowStart }, undefined, name);
+        const [a, b, c] = [part("a", 0), part("b", 20), part("c", 40)];
+        draft.steps.push({ op: "add", out: a, a, b, scale: 2 }, { op: "add", out: a, a, b: c, scale: -3 });
+        return a;
+      }),
+    ),
+  ],
+
+  rope: () => {
+    const plain: RopeScaling = {
+      base: 10_000,
+      rotaryDim: 16,
+      style: "norm",
+      freqScale: 1,
+      extFactor: 0,
+      attnFactor: 1,
+      betaFast: 32,
+      betaSlow: 1,
+      ctxLenOrig: 8,
+    };
+    const factors = Float32Array.from({ length: 8 }, (_, i) => 1 + i / 4);
+    const variants: [string, RopeScaling, headDim?: number][] = [
+      ["norm", plain],
+      ["neox", { ...plain, style: "neox" }],
+      ["norm, a part of each head", plain, 40],
+      ["neox, a part of each head", { ...plain, style: "neox" }, 40],
+      ["linear scaling, another base", { ...plain, base: 1e6, freqScale: 0.25 }],
+      ["YaRN", { ...plain, base: 100, style: "neox", freqScale: 0.25, extFactor: 1, attnFactor: 0.9, ctxLenOrig: 64 }],
+      ["frequency factors", { ...plain, freqFactors: factors }],
+      [
+        "long frequency factors and a magnitude",
+        { ...plain, style: "neox", freqFactors: factors, freqFactorsLong: factors.map((f) => f * 3), attnFactor: 1.19 },
+      ],
+    ];
+    return variants.map(([name, rope, headDim = 16]) =>
+      makeCase(`rope: ${name}`, { dim: 32 }, (draft) => attention(draft, { nHeads: 4, nKvHeads: 2, headDim, rope })),
+    );
+  },
+
+  attention: () => [
+    ...(
+      [
+        [1, 1, 8],
+        [4, 4, 16],
+        [6, 2, 32],
+        [8, 1, 16],
+        [3, 3, 80],
+        [2, 1, 256],
+      ] as const
+    ).map(([nHeads, nKvHeads, headDim]) =>
+      makeCase(`attention: ${nHeads} heads on ${nKvHeads} of ${headDim}`, { dim: 32 }, (draft) =>
+        attention(draft, { nHeads, nKvHeads, headDim }),
+      ),
+    ),
+    ...[1, 3, 8].map((window) =>
+      makeCase(`attention: a window of ${window}`, { dim: 32 }, (draft) =>
+        attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, window }),
+      ),
+    ),
+    makeCase("attention: capped scores", { dim: 32 }, (draft) =>
+      attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, softCap: 2, scale: 1.5 }),
+    ),
+    makeCase("attention: scores too large for exp", { dim: 32 }, (draft) =>
+      attention(draft, { nHeads: 2, nKvHeads: 2, headDim: 16, scale: 300 }),
+    ),
+  ],
+
+  gatedMlp: () => [
+    ...(["silu", "gelu", "gelu_erf", "relu", "relu_sqr"] as const).map((act) =>
+      makeCase(`gatedMlp: ${act}`, { dim: 64 }, (draft) => gatedMlp(draft, { dim: 64, ffnDim: 96, act, size: 0.4 })),
+    ),
+    ...quantNames.map((quant) =>
+      makeCase(`gatedMlp: ${quant}`, { dim: 256 }, (draft) =>
+        gatedMlp(draft, { dim: 256, ffnDim: IN_DIM, act: "silu", quant }),
+      ),
+    ),
+    makeCase("gatedMlp: fused gate and up", { dim: 64 }, ({ x, steps, matrix }) => {
+      const fused = matrix({ inDim: 64, outDim: 192, quant: "q8_0" });
+      const [gate, up] = [
+        { ...fused, outDim: 96 },
+        { ...fused, outDim: 96, rowStart: 96 },
+      ];
+      const out = { name: "y", dim: 64 };
+      steps.push({ op: "gatedMlp", out, x, gate, up, down: matrix({ inDim: 96, outDim: 64 }), act: "silu" });
+      return out;
+    }),
+    makeCase("gatedMlp: biases and factors", { dim: 64 }, ({ x, steps, matrix, vector }) => {
+      const scaled = (w: Weight, by: number): Weight => ({ ...w, scale: Float32Array.of(by) });
+      const out = { name: "y", dim: 64 };
+      steps.push({
+        op: "gatedMlp",
+        out,
+        x,
+        gate: scaled(matrix({ inDim: 64, outDim: 96 }), 1.5),
+        gateB: scaled(vector(96), 1.5),
+        up: matrix({ inDim: 64, outDim: 96 }),
+        upB: vector(96),
+        down: scaled(matrix({ inDim: 96, outDim: 64 }), -2),
+        downB: scaled(vector(64), -2),
+        act: "silu",
+      });
+      return out;
+    }),
+  ],
+
+  moe: () => [
+    ...(
+      [
+        [4, 1],
+        [4, 2],
+        [8, 3],
+        [3, 3],
+        [1, 1],
+      ] as const
+    ).flatMap(([experts, nUsed]) =>
+      [true, false].map((normalize) =>
+        makeCase(`moe: ${nUsed} of ${experts}${normalize ? ", normalized" : ""}`, { dim: 32 }, (draft) =>
+          moe(draft, { experts, nUsed, normalize, scale: 1 }),
+        ),
+      ),
+    ),
+    ...(["f16", "q4_0", "q8_0", "q4_K", "q6_K", "mxfp4"] as const).map((quant) =>
+      makeCase(`moe: ${quant}, scaled`, { dim: 256 }, (draft) =>
+        moe(draft, { experts: 4, nUsed: 2, normalize: true, scale: 2.5, quant }),
+      ),
+    ),
+    makeCase("moe: a factor per expert", { dim: 32 }, (draft) =>
+      moe(draft, { experts: 3, nUsed: 2, normalize: true, scale: 1, factors: Float32Array.of(0.5, -1, 2) }),
+    ),
+  ],
+
+  add: () => [
+    makeCase("add: into a new buffer, into the left and into the right one", { dim: 33 }, (draft) => {
+      const { x, steps } = draft;
+      const y = linear(draft, draft.matrix({ inDim: 33, outDim: 33 }));
+      const z = { name: "z", dim: 33 };
+      steps.push(
+        { op: "add", out: z, a: x, b: y, scale: 0.22 },
+        { op: "add", out: z, a: z, b: y, scale: 1 },
+        { op: "add", out: y, a: z, b: y, scale: -2 },
+      );
+      return y;
+    }),
+  ],
+
+  positionScale: () => [
+    makeCase("positionScale: queries that grow with their position", { dim: 32 }, (draft) =>
+      attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, positionScale: { coef: 0.4, floorScale: 3, offset: 1 } }),
+    ),
+  ],
+
+  takeRows: () => [
+    makeCase("takeRows: two buffers, then a sum of what is left", { dim: 32 }, (draft) => {
+      const y = linear(draft, draft.matrix({ inDim: 32, outDim: 32 }));
+      const [keptX, keptY] = [
+        { name: "kept x", dim: 32 },
+        { name: "kept y", dim: 32 },
+      ];
+      draft.steps.push(
+        { op: "takeRows", out: keptX, x: draft.x },
+        { op: "takeRows", out: keptY, x: y },
+        { op: "add", out: keptX, a: keptX, b: keptY, scale: 1 },
+      );
+      return keptX;
+    }),
+  ],
+
+  softCap: () => [
+    makeCase("softCap: values beyond the cap", { dim: 33, table: { quant: "f32", scale: 20 } }, ({ x, steps }) => {
+      steps.push({ op: "softCap", x, cap: 5 });
+      return x;
+    }),
+  ],
+
+  scale: () => [
+    makeCase("scale: in place", { dim: 33 }, ({ x, steps }) => {
+      steps.push({ op: "scale", x, by: -0.0625 });
+      return x;
+    }),
+  ],
+};

@@ -1,0 +1,163 @@
+/**
+ * How a conformance case is built: an embedding, the steps in question on random weights, the wanted rows of what they give.
+ */
+import type { LoadOptions, Program, Rows } from "../../src/backend/backend.ts";
+import type { Activation, Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
+import { makeRng } from "../../src/base/rng.ts";
+import type { QuantName } from "../../src/quant/index.ts";
+import { makeWeightBox, type WeightBox } from "./weights.ts";
+
+export interface Case {
+  /** `op: what is special` */
+  readonly name: string;
+  readonly program: Program;
+  readonly options: Pick<LoadOptions, "ctxLen" | "slots">;
+  /** Runs, in order, of one session. */
+  readonly batches: readonly (readonly Rows[])[];
+  /** |got − expected| ≤ abs + rel · |expected|, for float32 arithmetic. Kernels of less precision bring their own. */
+  readonly tolerance: { readonly abs: number; readonly rel: number };
+}
+
+const VOCAB = 37;
+const TOLERANCE = { abs: 2e-5, rel: 2e-4 };
+/** What a builder adds its steps to: a program that starts with an embedding in `x`. */
+export interface Draft extends WeightBox {
+  readonly x: Buf;
+  readonly steps: Step[];
+}
+
+export interface CaseOptions {
+  readonly dim: number;
+  readonly ctxLen?: number;
+  readonly batches?: Case["batches"];
+  readonly table?: { quant: QuantName; scale: number };
+  readonly tolerance?: Case["tolerance"];
+}
+
+/** A case: embedding, the steps that `build` adds, the wanted rows of the buffer that it returns, unless it took them. */
+export function makeCase(name: string, options: CaseOptions, build: (draft: Draft) => Buf): Case {
+  const { dim, ctxLen = 16, batches = mixedBatches(), tolerance = TOLERANCE } = options;
+  const { quant, scale } = options.table ?? { quant: "f32", scale: 1 };
+  const rng = makeRng(Bun.hash.crc32(name));
+  const box = makeWeightBox(`conformance/${name}`, rng);
+  const x = { name: "x", dim };
+  const table = box.matrix({ inDim: dim, outDim: VOCAB, quant, size: 1 });
+  const steps: Step[] = [{ op: "embed", out: x, table, scale }];
+  const out = build({ ...box, x, steps });
+  const taken = steps.some(({ op }) => op === "takeRows");
+  const logits = taken ? out : { name: "logits", dim: out.dim };
+  if (!taken) steps.push({ op: "takeRows", out: logits, x: out });
+  const kv = steps.flatMap((step) =>
+    step.op === "attention" ? [{ nKvHeads: step.nKvHeads, headDim: step.headDim }] : [],
+  );
+  const shape = { arch: "conformance", dim, nLayers: kv.length, vocabSize: out.dim, kv };
+  return {
+    name,
+    program: { shape, steps, logits, weights: box.source },
+    options: { ctxLen, slots: 3 },
+    batches,
+    tolerance,
+  };
+}
+
+function rows(slot: number, start: number, count: number, logits: Rows["logits"]): Rows {
+  const tokens = Int32Array.from({ length: count }, (_, i) => (slot * 11 + (start + i) * 7 + 3) % VOCAB);
+  return { slot, start, tokens, logits };
+}
+
+/** Prefill of several lengths, chunks, and decode of several sequences at once; every way of wanting logits. */
+function mixedBatches(): Case["batches"] {
+  return [
+    [rows(0, 0, 5, "all")],
+    [rows(2, 0, 1, "last")],
+    [rows(1, 0, 4, "none"), rows(0, 5, 3, "last")],
+    [rows(0, 8, 1, "last"), rows(1, 4, 1, "last"), rows(2, 1, 1, "last")],
+    [rows(1, 5, 6, "all"), rows(2, 2, 1, "none")],
+    [rows(2, 3, 1, "last"), rows(1, 11, 1, "last")],
+  ];
+}
+
+export function linear({ x, steps }: Draft, w: Weight, b?: Weight, name = "y"): Buf {
+  const out = { name, dim: w.outDim };
+  steps.push({ op: "linear", out, x, w, ...(b && { b }) });
+  return out;
+}
+
+interface AttentionOptions {
+  readonly nHeads: number;
+  readonly nKvHeads: number;
+  readonly headDim: number;
+  readonly window?: number;
+  readonly softCap?: number;
+  readonly scale?: number;
+  readonly rope?: RopeScaling;
+  readonly positionScale?: { coef: number; floorScale: number; offset: number };
+}
+
+/** Attention of projections of x, perhaps rotated. */
+export function attention(draft: Draft, options: AttentionOptions): Buf {
+  const { x, steps } = draft;
+  const { nHeads, nKvHeads, headDim, window = 0, softCap = 0, scale = 1 / Math.sqrt(headDim), rope } = options;
+  const project = (name: string, heads: number): Buf =>
+    linear(
+      draft,
+      draft.matrix({ inDim: x.dim, outDim: heads * headDim, size: 1.5 / Math.sqrt(x.dim) }),
+      undefined,
+      name,
+    );
+  const [q, k, v] = [project("q", nHeads), project("k", nKvHeads), project("v", nKvHeads)];
+  if (rope) {
+    steps.push(
+      { op: "rope", x: q, heads: nHeads, headDim, rope },
+      { op: "rope", x: k, heads: nKvHeads, headDim, rope },
+    );
+  }
+  if (options.positionScale) steps.push({ op: "positionScale", x: q, ...options.positionScale });
+  const out = { name: "heads", dim: nHeads * headDim };
+  const layer = steps.filter(({ op }) => op === "attention").length;
+  steps.push({ op: "attention", out, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window, softCap });
+  return out;
+}
+
+interface GatedMlpOptions {
+  readonly dim: number;
+  readonly ffnDim: number;
+  readonly act: Activation;
+  readonly quant?: QuantName;
+  readonly size?: number;
+}
+
+export function gatedMlp({ x, steps, matrix }: Draft, { dim, ffnDim, act, quant = "f32", size }: GatedMlpOptions): Buf {
+  const inward = { inDim: dim, outDim: ffnDim, quant, ...(size && { size }) };
+  const [gate, up] = [matrix(inward), matrix(inward)];
+  const out = { name: "y", dim };
+  steps.push({ op: "gatedMlp", out, x, gate, up, down: matrix({ inDim: ffnDim, outDim: dim, quant }), act });
+  return out;
+}
+
+interface MoeOptions {
+  readonly experts: number;
+  readonly nUsed: number;
+  readonly normalize: boolean;
+  readonly scale: number;
+  readonly quant?: QuantName;
+  readonly factors?: Float32Array;
+}
+
+export function moe({ x, steps, matrix }: Draft, { quant = "f32", factors, experts, ...options }: MoeOptions): Buf {
+  const out = { name: "y", dim: x.dim };
+  const ffnDim = Math.max(x.dim, 48);
+  const factor = factors && { scale: factors };
+  steps.push({
+    op: "moe",
+    out,
+    x,
+    router: matrix({ inDim: x.dim, outDim: experts }),
+    gate: { ...matrix({ inDim: x.dim, outDim: ffnDim, experts, quant }), ...factor },
+    up: { ...matrix({ inDim: x.dim, outDim: ffnDim, experts, quant }), ...factor },
+    down: { ...matrix({ inDim: ffnDim, outDim: x.dim, experts, quant }), ...factor },
+    act: "silu",
+    ...options,
+  });
+  return out;
+}

@@ -1,0 +1,96 @@
+/**
+ * Random weights for tests, in memory: blocks of every type with scales that give values of a chosen size, and a source that
+ * hands them to a backend as if they lay in a file.
+ */
+import type { WeightSource } from "../../src/backend/backend.ts";
+import type { Weight } from "../../src/backend/step.ts";
+import { floatToHalf } from "../../src/base/half.ts";
+import type { Rng } from "../../src/base/rng.ts";
+import { quants, type QuantName } from "../../src/quant/index.ts";
+
+/** Where a block keeps its float16 scales, and how large values are when they are 1: standard deviation, ggml-common.h. */
+const HALF_SCALES: Readonly<Partial<Record<QuantName, { at: readonly number[]; size: number }>>> = {
+  q4_0: { at: [0], size: 4.6 },
+  q4_1: { at: [0, 2], size: 4.6 },
+  q5_0: { at: [0], size: 9.2 },
+  q5_1: { at: [0, 2], size: 9.2 },
+  q8_0: { at: [0], size: 74 },
+  q2_K: { at: [80, 82], size: 12 },
+  q3_K: { at: [108], size: 43 },
+  q4_K: { at: [0, 2], size: 190 },
+  q5_K: { at: [0, 2], size: 390 },
+  q6_K: { at: [208], size: 1370 },
+  iq4_nl: { at: [0], size: 70 },
+  iq4_xs: { at: [0], size: 1300 },
+};
+
+/** A number of the standard normal distribution (Box and Muller, 1958). */
+export function gaussian(rng: Rng): number {
+  return Math.sqrt(-2 * Math.log(1 - rng.float())) * Math.cos(2 * Math.PI * rng.float());
+}
+
+/** Packed blocks of `count` random weights of about the wanted size. */
+export function randomBlocks(name: QuantName, count: number, options: { size: number; rng: Rng }): Uint8Array {
+  const { size, rng } = options;
+  const quant = quants[name];
+  const bytes = new Uint8Array((count / quant.blockLen) * quant.blockBytes);
+  const view = new DataView(bytes.buffer);
+  if (name === "f32" || name === "f16" || name === "bf16") {
+    for (let i = 0; i < count; i++) {
+      const value = size * gaussian(rng);
+      if (name === "f32") view.setFloat32(4 * i, value, true);
+      else if (name === "f16") view.setUint16(2 * i, floatToHalf(value), true);
+      else view.setUint16(2 * i, new Uint32Array(Float32Array.of(value).buffer)[0]! >>> 16, true);
+    }
+    return bytes;
+  }
+  for (let i = 0; i < bytes.length; i++) bytes[i] = rng.uint32();
+  for (let block = 0; block < bytes.length; block += quant.blockBytes) {
+    const scales = HALF_SCALES[name];
+    for (const at of scales?.at ?? []) {
+      const value = (size / scales!.size) * (0.5 + rng.float()) * (rng.float() < 0.5 ? -1 : 1);
+      view.setUint16(block + at, floatToHalf(value), true);
+    }
+    // MXFP4 has a power of two for a scale, biased by 128 as its values are doubled; values deviate by 5.
+    if (name === "mxfp4") bytes[block] = 128 + Math.round(Math.log2(size / 5)) + (rng.uint32() % 3) - 1;
+  }
+  return bytes;
+}
+
+export interface WeightBox {
+  readonly source: WeightSource;
+  /** A new random matrix, or stack of them. Values of about `size`, 1 / sqrt(inDim) unless told. */
+  matrix(shape: MatrixOptions): Weight;
+  /** A new random vector of float32 around `mean`. */
+  vector(len: number, options?: { mean?: number; size?: number }): Weight;
+}
+
+export interface MatrixOptions {
+  readonly inDim: number;
+  readonly outDim: number;
+  readonly quant?: QuantName;
+  readonly experts?: number;
+  readonly size?: number;
+}
+
+/** Somewhere to make weights and read them back. */
+export function makeWeightBox(path: string, rng: Rng): WeightBox {
+  const tensors = new Map<string, Uint8Array>();
+  const keep = (bytes: Uint8Array): string => {
+    const name = `w${tensors.size}.weight`;
+    tensors.set(name, bytes);
+    return name;
+  };
+  return {
+    source: { path, read: (name) => tensors.get(name)! },
+    matrix: ({ inDim, outDim, quant = "f32", experts = 1, size = 1 / Math.sqrt(inDim) }) => {
+      const name = keep(randomBlocks(quant, inDim * outDim * experts, { size, rng }));
+      return { name, quant: quants[quant], inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
+    },
+    vector: (len, { mean = 0, size = 0.3 } = {}) => {
+      const values = Float32Array.from({ length: len }, () => mean + size * gaussian(rng));
+      const name = keep(new Uint8Array(values.buffer));
+      return { name, quant: quants.f32, inDim: len, outDim: 1, rowStart: 0, tensorRows: 1, experts: 1 };
+    },
+  };
+}
