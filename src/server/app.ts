@@ -1,0 +1,72 @@
+/**
+ * The HTTP application: guards in front (origin, host, key), the routes, and the plain-text answers for everything else.
+ * It translates and calls; what it calls was built by `main.ts`.
+ */
+import { Elysia } from "elysia";
+import { messageOf } from "../base/errors.ts";
+import { makeAuth } from "./auth.ts";
+import { makeGuard } from "./cors.ts";
+import type { AppDeps, RouteDeps } from "./deps.ts";
+import { jsonResponse, logRequest, makeAnswer, textResponse } from "./exchange.ts";
+import { makeInspect } from "./inspect.ts";
+import { chatRoutes } from "./routes/chat.ts";
+import { generateRoutes } from "./routes/generate.ts";
+import { psRoutes } from "./routes/ps.ts";
+import { rootRoutes } from "./routes/root.ts";
+import { showRoutes } from "./routes/show.ts";
+import { tagsRoutes } from "./routes/tags.ts";
+
+export function makeApp(parts: AppDeps) {
+  const { log, config } = parts;
+  const deps: RouteDeps = { ...parts, answer: makeAnswer(log), inspect: makeInspect(parts) };
+  const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
+  const mayPass = makeAuth(config.apiKeys);
+  const app = new Elysia()
+    .onRequest(({ request, set }) => {
+      const { status, headers } = guard(request);
+      Object.assign(set.headers, headers);
+      if (status) return refuse(request, new Response(null, { status }));
+      if (mayPass(request, new URL(request.url).pathname)) return undefined;
+      set.headers["www-authenticate"] = "Bearer";
+      return refuse(request, jsonResponse({ error: "unauthorized" }, 401));
+    })
+    .onError(({ code, error, request }) => {
+      if (code === "NOT_FOUND") return refuse(request, noSuchRoute(request, app.routes));
+      log.error("bug", { error: messageOf(error) });
+      return refuse(request, jsonResponse({ error: messageOf(error) }, 500));
+    })
+    .use(rootRoutes(deps))
+    .use(generateRoutes(deps))
+    .use(chatRoutes(deps))
+    .use(tagsRoutes(deps))
+    .use(showRoutes(deps))
+    .use(psRoutes(deps));
+
+  function refuse(request: Request, response: Response): Response {
+    logRequest(log, request, { status: response.status });
+    return response;
+  }
+
+  return app;
+}
+
+interface Route {
+  readonly method: string;
+  readonly path: string;
+}
+
+/** 405 where the path exists with other methods, else 404. */
+function noSuchRoute(request: Request, routes: readonly Route[]): Response {
+  const path = new URL(request.url).pathname;
+  const methods = routes.filter((route) => matches(route.path, path)).map((route) => route.method);
+  if (methods.length === 0) return textResponse("404 page not found", 404);
+  const allowed = new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])));
+  return textResponse("405 method not allowed", 405, { allow: [...allowed].join(", ") });
+}
+
+/** Whether a path fits a route's pattern, in which `:name` stands for one segment. */
+function matches(pattern: string, path: string): boolean {
+  const wanted = pattern.split("/");
+  const given = path.length > 1 ? path.replace(/\/$/, "").split("/") : path.split("/");
+  return wanted.length === given.length && wanted.every((part, i) => part.startsWith(":") || part === given[i]);
+}

@@ -1,0 +1,34 @@
+/**
+ * Request bodies as text, never more than a named limit in memory. Whatever the content type says, a body is JSON.
+ */
+import type { Static, TSchema } from "elysia";
+import { AppError } from "../base/errors.ts";
+import { decode } from "./decode.ts";
+import { parseFirstJson } from "./json.ts";
+
+/** Room for a dozen photographs in base64. The process-wide limit is far higher, for uploads of models. */
+export const JSON_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Throws `bad_request` with Go's wording, and `too_large`. */
+export async function readRequest<T extends TSchema>(request: Request, schema: T): Promise<Static<T>> {
+  const text = await readText(request, JSON_BYTES_MAX);
+  if (/^[ \t\r\n]*$/.test(text)) throw new AppError("bad_request", "missing request body");
+  return decode(schema, parseFirstJson(text));
+}
+
+async function readText(request: Request, limit: number): Promise<string> {
+  const announced = Number(request.headers.get("content-length") ?? 0);
+  if (announced > limit) throw tooLarge(limit, announced);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of request.body ?? []) {
+    length += chunk.length;
+    if (length > limit) throw tooLarge(limit, length);
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+}
+
+function tooLarge(limit: number, found: number): AppError {
+  return new AppError("too_large", `request body: expected at most ${limit} bytes, got ${found}`);
+}

@@ -1,0 +1,21 @@
+/** What every route may use. `main.ts` builds the parts; `app.ts` adds `answer`. */
+import type { Config } from "../config.ts";
+import type { Logger } from "../base/log.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { Store } from "../store/store.ts";
+import type { Answer } from "./exchange.ts";
+import type { Inspect } from "./inspect.ts";
+
+export interface AppDeps {
+  readonly runtime: Runtime;
+  readonly store: Store;
+  readonly config: Pick<Config, "host" | "origins" | "apiKeys">;
+  readonly log: Logger;
+  readonly version: string;
+  readonly now: () => Date;
+}
+
+export interface RouteDeps extends AppDeps {
+  readonly answer: Answer;
+  readonly inspect: Inspect;
+}

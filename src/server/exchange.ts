@@ -1,0 +1,68 @@
+/**
+ * One request and its answer: runs a handler, turns its reply or its failure into a response, and writes the one log line that
+ * every request gets. The line tells counts, never text.
+ */
+import { AppError, messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { errorBody, statusOf } from "./errors.ts";
+import { ndjson } from "./stream.ts";
+
+export type Reply =
+  | { readonly kind: "json"; readonly body: object }
+  | { readonly kind: "text"; readonly body: string }
+  | { readonly kind: "stream"; readonly values: AsyncGenerator<object, void, void> };
+
+/** What a handler gets. */
+export interface Exchange {
+  readonly request: Request;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+  /** Adds fields to the log line. */
+  note(fields: Readonly<Record<string, unknown>>): void;
+}
+
+export type Handler = (exchange: Exchange) => Reply | Promise<Reply>;
+
+/** Answers a request by a handler; never throws. */
+export type Answer = (request: Request, handler: Handler) => Promise<Response>;
+
+export function makeAnswer(log: Logger): Answer {
+  return async (request, handler) => {
+    const startedMs = performance.now();
+    const notes: Record<string, unknown> = {};
+    const end = (status: number, error?: unknown): void => {
+      const ms = Math.round((performance.now() - startedMs) * 10) / 10;
+      const failure = error === undefined ? {} : { error: messageOf(error) };
+      logRequest(log, request, { status, ms, ...notes, ...failure });
+    };
+    const note: Exchange["note"] = (fields) => void Object.assign(notes, fields);
+    const gone = new AbortController();
+    request.signal.addEventListener("abort", () => gone.abort(), { once: true });
+    const onEnd = (error?: unknown): void => end(isCancelled(error) ? statusOf(error) : 200, error);
+    try {
+      const reply = await handler({ request, signal: gone.signal, note });
+      if (reply.kind === "stream") return await ndjson(reply.values, { gone, onEnd });
+      end(200);
+      return reply.kind === "json" ? jsonResponse(reply.body, 200) : textResponse(reply.body, 200);
+    } catch (error) {
+      if (!(error instanceof AppError)) log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack });
+      end(statusOf(error), error);
+      return jsonResponse(errorBody(error), statusOf(error));
+    }
+  };
+}
+
+const isCancelled = (error: unknown): boolean => error instanceof AppError && error.code === "cancelled";
+
+/** The log line of a request. */
+export function logRequest(log: Logger, request: Request, fields: Readonly<Record<string, unknown>>): void {
+  log.info("request", { method: request.method, path: new URL(request.url).pathname, ...fields });
+}
+
+export function jsonResponse(body: object, status: number): Response {
+  return new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json; charset=utf-8" } });
+}
+
+export function textResponse(body: string, status: number, headers: Record<string, string> = {}): Response {
+  return new Response(body, { status, headers: { "content-type": "text/plain; charset=utf-8", ...headers } });
+}

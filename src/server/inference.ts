@@ -1,0 +1,106 @@
+/**
+ * What generate and chat have in common: finding the model, and the fields whose errors have wordings of their own.
+ */
+import { parseKeepAlive } from "../base/duration.ts";
+import { AppError } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { quoteGo } from "../base/quote.ts";
+import type { Format, InferenceEvent, Statistics } from "../runtime/runtime.ts";
+import { parseOptions, type Options } from "../sampling/options.ts";
+import type { Store, StoredModel } from "../store/store.ts";
+import type { GenerateBody } from "./schema/generate.ts";
+
+/** The fields that both requests have. */
+type InferenceBody = Pick<GenerateBody, "model" | "stream" | "format" | "options" | "keep_alive" | "think">;
+
+/** Throws `bad_request` where the name is malformed, `not_found` where there is no such model. */
+export async function findModel(store: Store, name: string): Promise<StoredModel> {
+  const model = name.trim() === "" ? undefined : await store.find(name);
+  if (!model) throw new AppError("not_found", `model '${name}' not found`);
+  return model;
+}
+
+/** Throws `bad_request` where no model was named. */
+export function requireModel(name: string | undefined): string {
+  if (!name?.trim()) throw new AppError("bad_request", "model is required");
+  return name;
+}
+
+/** Fields that Go reads while it decodes the body, so that their errors come before any other. Throws `bad_request`. */
+export function earlySettings(body: InferenceBody): { keepAliveMs?: number; think: boolean } {
+  const keepAliveMs = parseKeepAlive(body.keep_alive);
+  return { think: parseThink(body.think), ...(keepAliveMs === undefined ? {} : { keepAliveMs }) };
+}
+
+/** Throws `bad_option`. Unknown options are logged, not refused: clients send those of other servers. */
+export function lateSettings(body: InferenceBody, log: Logger): { options: Options; format?: Format } {
+  const { options, unknown } = parseOptions(body.options);
+  if (unknown.length > 0) log.warn("unknown options", { model: body.model, options: unknown.slice(0, 16) });
+  const format = parseFormat(body.format);
+  return { options, ...(format === undefined ? {} : { format }) };
+}
+
+/** Absent, empty, `json`, or a schema. */
+function parseFormat(value: unknown): Format | undefined {
+  if (value === undefined || value === "") return undefined;
+  if (value === "json") return value;
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>; // JSON
+  const raw = quoteGo(JSON.stringify(value));
+  throw new AppError("bad_option", `invalid format: ${raw}; expected "json" or a valid JSON Schema object`);
+}
+
+const THINK_LEVELS: readonly unknown[] = ["high", "medium", "low", "max"];
+const THINK_VALUES = `"high", "medium", "low", "max", true, or false`;
+
+/** Whether the request asks for thinking. */
+function parseThink(value: unknown): boolean {
+  if (value === undefined) return false;
+  if (typeof value === "boolean") return value;
+  if (THINK_LEVELS.includes(value)) return true;
+  if (typeof value === "string") {
+    throw new AppError("bad_request", `invalid think value: ${quoteGo(value)} (must be ${THINK_VALUES})`);
+  }
+  throw new AppError("bad_request", `think must be a boolean or string (${THINK_VALUES})`);
+}
+
+type DoneEvent = Extract<InferenceEvent, { kind: "done" }>;
+
+/** The fields of the last object: why it ended, and what it took. */
+export function doneFields({ reason, context, statistics }: DoneEvent): object {
+  return {
+    done: true,
+    done_reason: reason,
+    ...(context ? { context } : {}),
+    ...(statistics ? statisticsFields(statistics) : {}),
+  };
+}
+
+/** Durations in nanoseconds. */
+function statisticsFields(statistics: Statistics): object {
+  return {
+    total_duration: statistics.totalNs,
+    load_duration: statistics.loadNs,
+    prompt_eval_count: statistics.promptEvalCount,
+    prompt_eval_duration: statistics.promptEvalNs,
+    eval_count: statistics.evalCount,
+    eval_duration: statistics.evalNs,
+  };
+}
+
+/** What the log line says of a finished answer. */
+export function doneNotes({ reason, statistics }: DoneEvent): Record<string, unknown> {
+  const counts = statistics && { prompt_eval_count: statistics.promptEvalCount, eval_count: statistics.evalCount };
+  return { done_reason: reason, ...counts };
+}
+
+/** The events of an answer, ending with `done`. Throws `runner` where that never comes. */
+export async function* checkedEvents(
+  events: AsyncGenerator<InferenceEvent, void, void>,
+): AsyncGenerator<InferenceEvent> {
+  let last: InferenceEvent["kind"] | undefined;
+  for await (const event of events) {
+    last = event.kind;
+    yield event;
+  }
+  if (last !== "done") throw new AppError("runner", "model runner has unexpectedly stopped");
+}

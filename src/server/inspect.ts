@@ -1,0 +1,89 @@
+/**
+ * What only the GGUF file and the templates of a model can tell: labels, lengths, capabilities. Read once per model and
+ * remembered, for a header may hold a vocabulary of 260,000 words.
+ */
+import { AppError, messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { quoteGo } from "../base/quote.ts";
+import type { Gguf } from "../gguf/gguf.ts";
+import { openGguf } from "../gguf/read.ts";
+import { describeGguf, type GgufDetails } from "../store/details.ts";
+import { layersOf } from "../store/manifest.ts";
+import type { ModelEntry, Store, StoredModel } from "../store/store.ts";
+import { effectiveTemplate } from "./effective-template.ts";
+
+export interface ModelFacts {
+  readonly gguf: GgufDetails;
+  /** `completion`, `tools`, `insert`, `vision`, `embedding`, `thinking`, `audio`. */
+  readonly capabilities: readonly string[];
+}
+
+/** undefined where the model's files cannot be read: it can be listed, but nothing more is known. */
+export type Inspect = (model: StoredModel) => Promise<ModelFacts | undefined>;
+
+export function makeInspect(parts: { store: Store; log: Logger }): Inspect {
+  const known = new Map<string, Promise<ModelFacts>>();
+  return async (model) => {
+    const facts = known.get(model.digest) ?? inspect(parts.store, model);
+    known.set(model.digest, facts);
+    try {
+      return await facts;
+    } catch (error) {
+      known.delete(model.digest); // its files may be repaired
+      parts.log.debug("model cannot be inspected", { model: model.displayName, error: messageOf(error) });
+      return undefined;
+    }
+  };
+}
+
+/** What listings say of a model: its configuration, and the file where that is silent. */
+export function modelDetails(model: StoredModel, facts: ModelFacts | undefined) {
+  const { config } = model;
+  const family = config.model_family || facts?.gguf.family || "";
+  const [weights] = layersOf(model.layers, "model");
+  return {
+    parent_model: weights?.from ?? "",
+    format: config.model_format ?? "gguf",
+    family,
+    families: config.model_families ?? (family ? [family] : null),
+    parameter_size: config.model_type || facts?.gguf.parameterSize || "",
+    quantization_level:
+      config.file_type && config.file_type !== "unknown" ? config.file_type : (facts?.gguf.fileType ?? ""),
+  };
+}
+
+/** Throws `bad_request` where a request asks a model to think that cannot. */
+export async function checkThinking(
+  inspect: Inspect,
+  { model, stored }: { model: string; stored: StoredModel },
+): Promise<void> {
+  const facts = await inspect(stored);
+  if (facts && !facts.capabilities.includes("thinking")) {
+    throw new AppError("bad_request", `${quoteGo(model)} does not support thinking`);
+  }
+}
+
+async function inspect(store: Store, model: StoredModel): Promise<ModelFacts> {
+  const entry = await store.load(model.displayName);
+  const gguf = openGguf(entry.paths.model);
+  try {
+    return { gguf: describeGguf(gguf), capabilities: capabilitiesOf(entry, gguf) };
+  } finally {
+    gguf.close();
+  }
+}
+
+/** In the order in which clients are used to seeing them. */
+function capabilitiesOf(entry: ModelEntry, { metadata }: Gguf): string[] {
+  const architecture = String(metadata.get("general.architecture"));
+  const { native, capabilities } = effectiveTemplate(entry, metadata);
+  const fromTemplate = (["tools", "insert", "thinking"] as const).filter((name) => capabilities[name]);
+  const found = [
+    ...(entry.config.capabilities ?? []),
+    ...(native ? fromTemplate : []),
+    metadata.has(`${architecture}.pooling_type`) ? "embedding" : "completion",
+    ...(entry.paths.projectors.length > 0 ? ["vision"] : []),
+    ...(native ? [] : fromTemplate),
+  ];
+  return [...new Set(found)];
+}

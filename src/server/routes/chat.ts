@@ -1,0 +1,130 @@
+/** `POST /api/chat`: the next message of a conversation; without messages, loading and unloading. */
+import { Elysia } from "elysia";
+import { formatTime } from "../../base/duration.ts";
+import type { ChatRequest, InferenceEvent, Message, Tool, ToolCall } from "../../runtime/runtime.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import {
+  checkedEvents,
+  doneFields,
+  doneNotes,
+  earlySettings,
+  findModel,
+  lateSettings,
+  requireModel,
+} from "../inference.ts";
+import { checkThinking } from "../inspect.ts";
+import { ChatBody } from "../schema/chat.ts";
+import type { Message as MessageBody, Tool as ToolBody } from "../schema/message.ts";
+
+export const chatRoutes = (deps: RouteDeps) =>
+  new Elysia().post("/api/chat", ({ request }) => deps.answer(request, (exchange) => chat(deps, exchange)), {
+    parse: "none",
+  });
+
+async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const body = await readRequest(exchange.request, ChatBody);
+  const { keepAliveMs, think } = earlySettings(body);
+  const model = requireModel(body.model);
+  exchange.note({ model });
+  const stored = await findModel(deps.store, model);
+  if (think) await checkThinking(deps.inspect, { model, stored });
+  const request: ChatRequest = {
+    model,
+    messages: (body.messages ?? []).map(messageOf),
+    signal: exchange.signal,
+    ...lateSettings(body, deps.log),
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+    ...(body.tools && body.tools.length > 0 ? { tools: body.tools.map(toolOf) } : {}),
+  };
+  const events = withCallIds(checkedEvents(deps.runtime.chat(request)));
+  const at = { model, now: deps.now, note: exchange.note };
+  if (body.stream !== false && request.messages.length > 0) return { kind: "stream", values: chunks(events, at) };
+  return { kind: "json", body: await whole(events, at) };
+}
+
+function messageOf({ role = "", content = "", tool_calls, ...rest }: MessageBody): Message {
+  const calls = tool_calls?.map((call): ToolCall => {
+    const { name = "", arguments: args = {}, index } = call.function ?? {};
+    const named = { name, arguments: args, ...(index === undefined ? {} : { index }) };
+    return { function: named, ...(call.id ? { id: call.id } : {}) };
+  });
+  return { ...rest, role: role.toLowerCase(), content, ...(calls && calls.length > 0 ? { tool_calls: calls } : {}) };
+}
+
+function toolOf({ type = "function", function: body = {} }: ToolBody): Tool {
+  return { type, function: { ...body, name: body.name ?? "" } };
+}
+
+/** Numbers tool calls from 0 and names those that have no id. */
+async function* withCallIds(events: AsyncIterable<InferenceEvent>): AsyncGenerator<InferenceEvent, void, void> {
+  let index = 0;
+  for await (const event of events) {
+    if (event.kind !== "toolCall") yield event;
+    else {
+      const call = { id: event.call.id ?? callId(), function: { index, ...event.call.function } };
+      yield { kind: "toolCall", call };
+      index++;
+    }
+  }
+}
+
+/** `call_` and eight letters or digits. */
+function callId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(8));
+  return `call_${Array.from(bytes, (byte) => (byte % 36).toString(36)).join("")}`;
+}
+
+interface At {
+  readonly model: string;
+  readonly now: () => Date;
+  readonly note: Exchange["note"];
+}
+
+const assistant = (content: string, calls: readonly ToolCall[] = []): object => ({
+  role: "assistant",
+  content,
+  ...(calls.length > 0 ? { tool_calls: calls } : {}),
+});
+
+/** One object per event. */
+async function* chunks(
+  events: AsyncIterable<InferenceEvent>,
+  { model, now, note }: At,
+): AsyncGenerator<object, void, void> {
+  for await (const event of events) {
+    const head = { model, created_at: formatTime(now().getTime()) };
+    switch (event.kind) {
+      case "text":
+        yield { ...head, message: assistant(event.text), done: false };
+        break;
+      case "toolCall":
+        yield { ...head, message: assistant("", [event.call]), done: false };
+        break;
+      case "done":
+        note(doneNotes(event));
+        yield { ...head, message: assistant(""), ...doneFields(event) };
+        break;
+      default:
+        return event satisfies never;
+    }
+  }
+}
+
+/** All events in one object. */
+async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
+  let content = "";
+  const calls: ToolCall[] = [];
+  let done: object = {};
+  for await (const event of events) {
+    if (event.kind === "text") content += event.text;
+    else if (event.kind === "toolCall") calls.push(event.call);
+    else {
+      note(doneNotes(event));
+      done = doneFields(event);
+    }
+  }
+  if (calls.length > 0) content = content.trim(); // blanks around a call are no answer
+  return { model, created_at: formatTime(now().getTime()), message: assistant(content, calls), ...done };
+}

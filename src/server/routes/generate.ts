@@ -1,0 +1,101 @@
+/** `POST /api/generate`: the continuation of a prompt; without a prompt, loading and unloading. */
+import { Elysia } from "elysia";
+import { formatTime } from "../../base/duration.ts";
+import { AppError } from "../../base/errors.ts";
+import type { GenerateRequest, InferenceEvent, ToolCall } from "../../runtime/runtime.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import { checkedEvents, doneFields, doneNotes, earlySettings, findModel, lateSettings } from "../inference.ts";
+import { GenerateBody } from "../schema/generate.ts";
+import { checkThinking } from "../inspect.ts";
+
+export const generateRoutes = (deps: RouteDeps) =>
+  new Elysia().post("/api/generate", ({ request }) => deps.answer(request, (exchange) => generate(deps, exchange)), {
+    parse: "none",
+  });
+
+async function generate(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const body = await readRequest(exchange.request, GenerateBody);
+  const model = body.model ?? "";
+  exchange.note({ model });
+  const request = await generateRequest(deps, { body, exchange });
+  const events = checkedEvents(deps.runtime.generate(request));
+  const at = { model, now: deps.now, note: exchange.note };
+  if (body.stream !== false && request.prompt !== "") return { kind: "stream", values: chunks(events, at) };
+  return { kind: "json", body: await whole(events, at) };
+}
+
+async function generateRequest(
+  deps: RouteDeps,
+  { body, exchange }: { body: GenerateBody; exchange: Exchange },
+): Promise<GenerateRequest> {
+  const model = body.model ?? "";
+  const { system, template, context, suffix, images, raw = false, prompt = "" } = body;
+  const { keepAliveMs, think } = earlySettings(body);
+  const stored = await findModel(deps.store, model);
+  if (raw && (template || system || (context && context.length > 0))) {
+    throw new AppError("bad_request", "raw mode does not support template, system, or context");
+  }
+  if (think) await checkThinking(deps.inspect, { model, stored });
+  return {
+    model,
+    prompt,
+    raw,
+    signal: exchange.signal,
+    ...lateSettings(body, deps.log),
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+    ...(suffix ? { suffix } : {}),
+    ...(system === undefined ? {} : { system }),
+    ...(template ? { template } : {}),
+    ...(context ? { context } : {}),
+    ...(images ? { images } : {}),
+  };
+}
+
+interface At {
+  readonly model: string;
+  readonly now: () => Date;
+  readonly note: Exchange["note"];
+}
+
+/** One object per event. */
+async function* chunks(
+  events: AsyncIterable<InferenceEvent>,
+  { model, now, note }: At,
+): AsyncGenerator<object, void, void> {
+  for await (const event of events) {
+    const head = { model, created_at: formatTime(now().getTime()) };
+    switch (event.kind) {
+      case "text":
+        yield { ...head, response: event.text, done: false };
+        break;
+      case "toolCall":
+        yield { ...head, response: "", tool_calls: [event.call], done: false };
+        break;
+      case "done":
+        note(doneNotes(event));
+        yield { ...head, response: "", ...doneFields(event) };
+        break;
+      default:
+        return event satisfies never;
+    }
+  }
+}
+
+/** All events in one object. */
+async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
+  let response = "";
+  const calls: ToolCall[] = [];
+  let done: object = {};
+  for await (const event of events) {
+    if (event.kind === "text") response += event.text;
+    else if (event.kind === "toolCall") calls.push(event.call);
+    else {
+      note(doneNotes(event));
+      done = doneFields(event);
+    }
+  }
+  const tools = calls.length > 0 ? { tool_calls: calls } : {};
+  return { model, created_at: formatTime(now().getTime()), response, ...tools, ...done };
+}

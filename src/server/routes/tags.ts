@@ -1,0 +1,38 @@
+/** `GET /api/tags`: the models of the store, the one changed last first. */
+import { Elysia } from "elysia";
+import { formatTime } from "../../base/duration.ts";
+import type { StoredModel } from "../../store/store.ts";
+import type { RouteDeps } from "../deps.ts";
+import { modelDetails, type ModelFacts } from "../inspect.ts";
+
+export const tagsRoutes = (deps: RouteDeps) =>
+  new Elysia().get("/api/tags", ({ request }) =>
+    deps.answer(request, async () => ({ kind: "json", body: { models: await listModels(deps) } })),
+  );
+
+async function listModels({ store, inspect, log }: RouteDeps): Promise<object[]> {
+  const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));
+  const items: object[] = [];
+  for (const model of models) items.push(summaryOf(model, await inspect(model)));
+  return items;
+}
+
+function summaryOf(model: StoredModel, facts: ModelFacts | undefined): object {
+  const { config } = model;
+  const contextLength = config.context_length ?? facts?.gguf.ctxLen;
+  const embeddingLength = config.embedding_length ?? facts?.gguf.embeddingLen;
+  return {
+    name: model.displayName,
+    model: model.displayName,
+    ...(config.remote_model ? { remote_model: config.remote_model, remote_host: config.remote_host } : {}),
+    modified_at: formatTime(model.modifiedAt.getTime()),
+    size: model.sizeBytes,
+    digest: model.digest,
+    details: {
+      ...modelDetails(model, facts),
+      ...(contextLength ? { context_length: contextLength } : {}),
+      ...(embeddingLength ? { embedding_length: embeddingLength } : {}),
+    },
+    ...(facts ? { capabilities: facts.capabilities } : {}),
+  };
+}

@@ -1,0 +1,13 @@
+/** The body of `POST /api/chat`. */
+import { t } from "elysia";
+import { inferenceFields, Message, Tool } from "./message.ts";
+
+export const ChatBody = t.Object(
+  {
+    ...inferenceFields,
+    messages: t.Optional(t.Array(Message)),
+    tools: t.Optional(t.Array(Tool)),
+  },
+  { title: "ChatRequest" },
+);
+export type ChatBody = typeof ChatBody.static;

@@ -1,0 +1,18 @@
+/** The body of `POST /api/generate`. */
+import { t } from "elysia";
+import { Image, inferenceFields } from "./message.ts";
+
+export const GenerateBody = t.Object(
+  {
+    ...inferenceFields,
+    prompt: t.Optional(t.String()),
+    suffix: t.Optional(t.String()),
+    images: t.Optional(t.Array(Image)),
+    system: t.Optional(t.String()),
+    template: t.Optional(t.String()),
+    context: t.Optional(t.Array(t.Integer())),
+    raw: t.Optional(t.Boolean()),
+  },
+  { title: "GenerateRequest" },
+);
+export type GenerateBody = typeof GenerateBody.static;

@@ -1,0 +1,57 @@
+/**
+ * What requests that run a model share. Every field is optional: what must be there is checked where its absence has a
+ * message of its own. `title`, `goStruct` and `goType` are the names that type errors print.
+ */
+import { t } from "elysia";
+
+export const Image = t.Unsafe<Uint8Array>({ type: "string", contentEncoding: "base64", goType: "api.ImageData" });
+
+/** Values that are parsed where they are used: their errors have wordings of their own. */
+export const inferenceFields = {
+  model: t.Optional(t.String()),
+  stream: t.Optional(t.Boolean()),
+  format: t.Optional(t.Unknown()),
+  options: t.Optional(t.Record(t.String(), t.Unknown())),
+  keep_alive: t.Optional(t.Unknown()),
+  think: t.Optional(t.Unknown()),
+};
+
+const ToolCallFunction = t.Object({
+  index: t.Optional(t.Integer()),
+  name: t.Optional(t.String()),
+  arguments: t.Optional(t.Record(t.String(), t.Unknown(), { goType: "api.ToolCallFunctionArguments" })),
+});
+
+const ToolCall = t.Object({ id: t.Optional(t.String()), function: t.Optional(ToolCallFunction) });
+
+export const Message = t.Object(
+  {
+    role: t.Optional(t.String()),
+    content: t.Optional(t.String()),
+    thinking: t.Optional(t.String()),
+    images: t.Optional(t.Array(Image)),
+    tool_calls: t.Optional(t.Array(ToolCall)),
+    tool_name: t.Optional(t.String()),
+    tool_call_id: t.Optional(t.String()),
+  },
+  { goType: "api.Message" },
+);
+export type Message = typeof Message.static;
+
+export const Tool = t.Object(
+  {
+    type: t.Optional(t.String()),
+    function: t.Optional(
+      t.Object(
+        {
+          name: t.Optional(t.String()),
+          description: t.Optional(t.String()),
+          parameters: t.Optional(t.Record(t.String(), t.Unknown(), { goType: "api.ToolFunctionParameters" })),
+        },
+        { goStruct: "ToolFunction", goType: "api.ToolFunction" },
+      ),
+    ),
+  },
+  { goStruct: "Tool", goType: "api.Tool" },
+);
+export type Tool = typeof Tool.static;

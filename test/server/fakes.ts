@@ -1,0 +1,101 @@
+/**
+ * A runtime without models: a small program that plays scripts. It implements the interface that the routes call, keeps what
+ * it was asked, and knows whether its generators were ended.
+ */
+import { AppError } from "../../src/base/errors.ts";
+import type {
+  ChatRequest,
+  GenerateRequest,
+  InferenceEvent,
+  LoadedModel,
+  Runtime,
+  Statistics,
+} from "../../src/runtime/runtime.ts";
+
+export type Script = (request: GenerateRequest | ChatRequest) => AsyncGenerator<InferenceEvent, void, void>;
+
+export interface FakeRuntime extends Runtime {
+  readonly requests: (GenerateRequest | ChatRequest)[];
+  /** Generators that have not ended. */
+  running(): number;
+  /** When the last generator ended, in `performance.now()` time. */
+  endedMs(): number;
+  /** Replaces what the next requests get. */
+  script: Script;
+  models: LoadedModel[];
+}
+
+export const STATISTICS: Statistics = {
+  totalNs: 5_000_000,
+  loadNs: 1_000_000,
+  promptEvalCount: 3,
+  promptEvalNs: 2_000_000,
+  evalCount: 2,
+  evalNs: 1_500_000,
+};
+
+export const DONE: InferenceEvent = { kind: "done", reason: "stop", statistics: STATISTICS, context: [1, 2, 3] };
+
+/** Plays events, with a pause before each. */
+export const play = (events: readonly InferenceEvent[], pauseMs = 0): Script =>
+  async function* ({ signal }) {
+    for (const event of events) {
+      if (pauseMs > 0) await pause(pauseMs, signal);
+      yield event;
+    }
+  };
+
+export const hello = play([{ kind: "text", text: "He" }, { kind: "text", text: "llo" }, DONE]);
+
+/** Text for ever. */
+export const endless = (pauseMs: number): Script =>
+  async function* ({ signal }) {
+    for (let n = 0; ; n++) {
+      if (pauseMs > 0) await pause(pauseMs, signal);
+      yield { kind: "text", text: `word ${n} ` };
+    }
+  };
+
+/** Ends early, with `cancelled`, when the client has gone. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const gone = (): void => reject(new AppError("cancelled", "request canceled"));
+  const timer = setTimeout(resolve, ms);
+  signal.addEventListener("abort", gone, { once: true });
+  if (signal.aborted) gone();
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", gone);
+  }
+}
+
+export function makeFakeRuntime(script: Script = hello): FakeRuntime {
+  let running = 0;
+  let endedMs = 0;
+  async function* run(request: GenerateRequest | ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
+    fake.requests.push(request);
+    running++;
+    try {
+      const empty = "prompt" in request ? request.prompt === "" : request.messages.length === 0;
+      if (empty) yield { kind: "done", reason: request.keepAliveMs === 0 ? "unload" : "load" };
+      else yield* fake.script(request);
+    } finally {
+      running--;
+      endedMs = performance.now();
+    }
+  }
+  const fake: FakeRuntime = {
+    requests: [],
+    running: () => running,
+    endedMs: () => endedMs,
+    script,
+    models: [],
+    generate: run,
+    chat: run,
+    loaded: () => fake.models,
+    close: async () => {},
+  };
+  return fake;
+}

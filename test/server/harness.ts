@@ -1,0 +1,79 @@
+/** An application over a fake runtime and a store of small models, called in process or over a socket. */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { makeLogger } from "../../src/base/log.ts";
+import { makeApp } from "../../src/server/app.ts";
+import type { AppDeps } from "../../src/server/deps.ts";
+import { startServer } from "../../src/server/serve.ts";
+import { openStore } from "../../src/store/store.ts";
+import { putModel, tempFolder } from "../store/fixture.ts";
+import { makeFakeRuntime, type FakeRuntime } from "./fakes.ts";
+
+export const NOW = new Date("2026-01-02T03:04:05.678Z");
+export const CREATED_AT = "2026-01-02T03:04:05.678000000Z";
+
+export interface Harness {
+  readonly runtime: FakeRuntime;
+  /** Folder of the store. */
+  readonly root: string;
+  /** What was logged, parsed. */
+  readonly logs: Record<string, unknown>[];
+  readonly app: ReturnType<typeof makeApp>;
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+  post(path: string, body: unknown): Promise<Response>;
+  /** Starts the application on a port of its own. */
+  listen(): { url: string; stop(graceMs: number): Promise<void> };
+  close(): Promise<void>;
+}
+
+/** The store has one model, `m:latest`. */
+export async function makeHarness(config: Partial<AppDeps["config"]> = {}): Promise<Harness> {
+  const folder = await tempFolder();
+  const root = join(folder, "models");
+  await putModel(root, "m", { texts: [["params", '{"stop":["<|end|>"],"temperature":0.7}']] });
+  const runtime = makeFakeRuntime();
+  const logs: Record<string, unknown>[] = [];
+  const address = { hostname: "127.0.0.1", port: 0 };
+  const app = makeApp({
+    runtime,
+    store: await openStore(root),
+    config: { host: address, origins: [], apiKeys: [], ...config },
+    log: makeLogger({ write: (line) => void logs.push(JSON.parse(line)), now: () => NOW.getTime(), debug: true }),
+    version: "1.2.3",
+    now: () => NOW,
+  });
+  const stops: ((graceMs: number) => Promise<void>)[] = [];
+  const call: Harness["call"] = async (method, path, body, headers = {}) => {
+    const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+    return app.handle(
+      new Request(`http://localhost${path}`, { method, headers, ...(text === undefined ? {} : { body: text }) }),
+    );
+  };
+  return {
+    runtime,
+    root,
+    logs,
+    app,
+    call,
+    post: (path, body) => call("POST", path, body),
+    listen: () => {
+      const server = startServer(app, { host: address });
+      stops.push(server.stop);
+      return server;
+    },
+    close: async () => {
+      await Promise.all(stops.map((stop) => stop(0)));
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+/** The objects of an NDJSON reply. */
+export async function linesOf(response: Response): Promise<Record<string, unknown>[]> {
+  const text = await response.text();
+  if (!text.endsWith("\n")) throw new Error(`the last line is not ended: ${text}`);
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
