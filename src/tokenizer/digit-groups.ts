@@ -1,0 +1,45 @@
+/**
+ * Numbers cut into groups of three digits from the right, as thousands are. Tokenizers say it with a lookahead to the end of
+ * the number, which takes quadratic time on long ones; these take linear time.
+ */
+
+/** Where to cut a piece: UTF-16 offsets, ascending. */
+export type Cut = (piece: string) => number[];
+
+/** SuperBPE, `(?=(\d{3})+(?!\d))`: before every group that is full. */
+export const betweenThrees: Cut = (piece) => {
+  const cuts: number[] = [];
+  for (const { 0: run, index } of piece.matchAll(/\d+/g)) {
+    for (let at = index + (run.length % 3); at < index + run.length; at += 3) cuts.push(at);
+  }
+  return cuts;
+};
+
+/** Tiny Aya, `\d{1,3}(?=(?:\d{3})*\b)`: each group of a number that no letter follows is a piece. */
+export const wholeNumberThrees: Cut = (piece) => {
+  const cuts: number[] = [];
+  for (const { 0: run, index } of piece.matchAll(/\d+/g)) {
+    const end = index + run.length;
+    if (/^\w/.test(piece.charAt(end))) continue;
+    cuts.push(index);
+    for (let at = index + (run.length % 3 || 3); at <= end; at += 3) cuts.push(at);
+  }
+  return cuts;
+};
+
+/**
+ * AFMoE: after every group, the short one first. What stands before a number stays with its first group, as in
+ * `unicode_regex_split_custom_afmoe` in unicode.cpp; a later stage cuts it off.
+ */
+export const afterThrees: Cut = (piece) => {
+  const cuts: number[] = [];
+  for (const { 0: run, index } of piece.matchAll(/\p{N}+/gu)) {
+    const digits = [...run]; // some take two UTF-16 units
+    let at = index;
+    for (let i = 0; i < digits.length; i++) {
+      at += digits[i]!.length;
+      if ((digits.length - i - 1) % 3 === 0) cuts.push(at);
+    }
+  }
+  return cuts;
+};
