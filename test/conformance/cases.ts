@@ -106,8 +106,8 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     const variants: [string, RopeScaling, headDim?: number][] = [
       ["norm", plain],
       ["neox", { ...plain, style: "neox" }],
-      ["norm, a part of each head", plain, 40],
-      ["neox, a part of each head", { ...plain, style: "neox" }, 40],
+      ["norm, a part of each head", plain, 48],
+      ["neox, a part of each head", { ...plain, style: "neox" }, 48],
       ["linear scaling, another base", { ...plain, base: 1e6, freqScale: 0.25 }],
       ["YaRN", { ...plain, base: 100, style: "neox", freqScale: 0.25, extFactor: 1, attnFactor: 0.9, ctxLenOrig: 64 }],
       ["frequency factors", { ...plain, freqFactors: factors }],
