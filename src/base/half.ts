@@ -1,6 +1,6 @@
 /**
- * Half floats (IEEE 754 binary16) as 16-bit patterns. Bulk conversion of aligned data is `Float16Array`'s job; this is for
- * the single scales that sit at odd offsets inside quantization blocks.
+ * Half floats (IEEE 754 binary16) as 16-bit patterns. Bulk conversion of aligned data is `Float16Array`'s job; this is
+ * for the single scales that sit at odd offsets inside quantization blocks.
  */
 
 /** The value of a binary16 pattern; every one is exact. */

@@ -1,6 +1,6 @@
 /**
- * Reads little-endian fields of a header one after the other. Every read is checked against the end of the bytes, and an
- * error names file, field, byte offset, expected and found.
+ * Reads little-endian fields of a header one after the other. Every read is checked against the end of the bytes, and
+ * an error names file, field, byte offset, expected and found.
  */
 import { AppError } from "../base/errors.ts";
 

@@ -45,7 +45,8 @@ export function getStrings(metadata: Metadata, key: string): readonly string[];
 export function getStrings<D>(metadata: Metadata, key: string, fallback: D): readonly string[] | D;
 export function getStrings(metadata: Metadata, key: string, ...fallback: unknown[]): unknown {
   const value = metadata.get(key);
-  if (Array.isArray(value) && (value.length === 0 || typeof value[0] === "string")) return value; // arrays are of one type
+  // An array is of one type, so its first item speaks for all.
+  if (Array.isArray(value) && (value.length === 0 || typeof value[0] === "string")) return value;
   return absent(value, { key, expected: "an array of strings", fallback });
 }
 

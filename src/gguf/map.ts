@@ -1,10 +1,10 @@
 /**
- * A file mapped read-only into memory. Not `Bun.mmap`: that asks for write permission, which a shared model store rarely
- * gives, and stops at the 4 GiB of one ArrayBuffer. Here libc maps the whole file and each view is an ArrayBuffer of its
- * own. Where libc cannot be called (Windows), a view is a copy of its range instead.
+ * A file mapped read-only into memory. Not `Bun.mmap`: that asks for write permission, which a shared model store
+ * rarely gives, and stops at the 4 GiB of one ArrayBuffer. Here libc maps the whole file and each view is an
+ * ArrayBuffer of its own. Where libc cannot be called (Windows), a view is a copy of its range instead.
  *
- * A file that someone truncates while it is mapped ends the process (SIGBUS), as in every program that maps files. Blobs
- * are never truncated in place, and runners are processes of their own.
+ * A file that someone truncates while it is mapped ends the process (SIGBUS), as in every program that maps files.
+ * Blobs are never truncated in place, and runners are processes of their own.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { dlopen, toArrayBuffer, type Pointer } from "bun:ffi";
@@ -24,11 +24,14 @@ export interface FileMap {
   close(): void;
 }
 
-/** Opens a file. Throws `not_found`, or `bad_file` where it is no regular file or cannot be read. */
-export function mapFile(path: string): FileMap {
+/**
+ * Opens a file. Throws `not_found`, or `bad_file` where it is no regular file or cannot be read.
+ * @param mapper maps an open file, or gives undefined where that cannot be done
+ */
+export function mapFile(path: string, mapper: Mapper = mapWhole): FileMap {
   const fd = openFile(path);
   const byteLength = fstatSync(fd).size;
-  const map = byteLength > 0 ? mapWhole(fd, byteLength) : undefined;
+  const map = byteLength > 0 ? mapper(fd, byteLength) : undefined;
   const buffers: ArrayBuffer[] = [];
   let open = true;
   if (map) closeSync(fd); // the mapping holds the file
@@ -72,8 +75,16 @@ function openFile(path: string): number {
   }
 }
 
-/** Maps a whole file, or returns undefined where this system has no libc that we know or it refuses. */
-function mapWhole(fd: number, byteLength: number): { address: number; unmap(): void } | undefined {
+/** A file in memory. */
+interface Mapping {
+  readonly address: number;
+  unmap(): void;
+}
+
+type Mapper = (fd: number, byteLength: number) => Mapping | undefined;
+
+/** Maps with libc. Gives undefined where this system has no libc that we know, or it refuses. */
+function mapWhole(fd: number, byteLength: number): Mapping | undefined {
   const libc = openLibc();
   if (!libc) return undefined;
   const result = libc.symbols.mmap(null, byteLength, PROT_READ, MAP_SHARED, fd, 0);

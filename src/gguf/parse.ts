@@ -1,5 +1,5 @@
 /**
- * GGUF header → metadata and tensor infos. Format: gguf.md in ggml's docs; what is refused follows gguf.cpp. No I/O here.
+ * GGUF header → metadata and tensor infos, without I/O. Format: gguf.md in ggml's docs; limits as gguf.cpp or tighter.
  *
  * The bytes are hostile until checked: every count is compared with a named limit and with the bytes that remain before
  * anything is allocated for it, so that what we hold stays in proportion to the file.
@@ -170,7 +170,7 @@ const MIN_BYTES: Readonly<Record<number, number>> = { [BOOL]: 1, [STRING]: 8, [A
 /** The hot loop of a header: a vocabulary and its merges are up to a million strings. */
 function readStrings(cursor: Cursor, field: string, count: number): string[] {
   const { view, text, bytes } = cursor;
-  const strings: string[] = []; // pushed to, since JavaScriptCore keeps `new Array(count)` of this size in a slower form
+  const strings: string[] = []; // not `new Array(count)`, of which JavaScriptCore keeps large ones in a slower form
   for (let i = 0; i < count; i++) {
     const start = cursor.at + 8;
     const length = start <= bytes.length ? view.getUint32(start - 8, true) : Infinity;

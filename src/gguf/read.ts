@@ -1,4 +1,4 @@
-/** Opens a GGUF model: headers are read into memory, the weights stay in their files until someone asks for a tensor. */
+/** Opens a GGUF model: headers are read into memory, weights stay in their files until someone asks for a tensor. */
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "./gguf.ts";
 import { mapFile, type FileMap } from "./map.ts";

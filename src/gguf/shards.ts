@@ -1,6 +1,7 @@
 /**
- * Models split over several files, as `llama-gguf-split` writes them: `NAME-00001-of-00005.gguf`, each a GGUF with its own
- * tensors, the first with all metadata, all with `split.no` (from 0), `split.count` and `split.tensors.count`. No I/O here.
+ * Models split over several files, as `llama-gguf-split` writes them: `NAME-00001-of-00005.gguf`, each a GGUF with its
+ * own tensors, the first with all metadata, all with `split.no` (from 0), `split.count` and `split.tensors.count`.
+ * No I/O here.
  */
 import { AppError } from "../base/errors.ts";
 import type { Metadata, TensorInfo } from "./gguf.ts";

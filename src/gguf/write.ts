@@ -1,6 +1,6 @@
 /**
- * Writes GGUF version 3. Tensor data may be streamed, so a model never has to fit in memory. Mistakes of the caller (a shape
- * that does not fit its block type, data of another length than the shape says) are asserts, not `AppError`s.
+ * Writes GGUF version 3. Tensor data may be streamed, so a model never has to fit in memory. Mistakes of the caller (a
+ * shape that does not fit its block type, data of another length than the shape says) are asserts, not `AppError`s.
  */
 import { randomBytes } from "node:crypto";
 import { open, rename, rm, type FileHandle } from "node:fs/promises";

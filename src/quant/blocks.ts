@@ -1,9 +1,11 @@
 /**
  * What several block types share: the bounds check, and the packed 6-bit scales of the K types.
  *
- * Why no dequantizer rounds by hand: ggml computes in float32, we in float64 and round once, when a `Float32Array` stores
- * the result. Both agree to the last bit, since every product has at most 24 significant bits (f16 scale 11, sub-scale ≤ 7,
- * weight ≤ 7, and never all three at once), so float32 holds it exactly, and the one sum is exact in float64.
+ * Why no dequantizer rounds by hand: ggml computes in float32, we in float64 and round once, when a `Float32Array`
+ * stores the result. Both agree to the last bit: every product has at most 24 significant bits (f16 scale 11, sub-scale
+ * and weight together 13 at most), so float32 holds it exactly; the one sum is of multiples of 2^-24 below 2^27, so
+ * float64 does.
+ *
  * Formulas: `dequantize_row_*` in ggml-quants.c. Layouts: `block_*` in ggml-common.h.
  */
 import { assert } from "../base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * The registry of block types. A new type is one file and one line here. Types that ggml knows and we cannot read yet are
- * named in `UNSUPPORTED`, so that a file which uses them gets an error in its own words. Ids: `ggml_type`, ggml.h.
+ * The registry of block types. A new type is one file and one line here. Types that ggml knows and we cannot read yet
+ * are named in `UNSUPPORTED`, so that a file which uses them gets an error in its own words. Ids: `ggml_type`, ggml.h.
  */
 import { bf16 } from "./bf16.ts";
 import { f16 } from "./f16.ts";
@@ -64,6 +64,8 @@ const UNSUPPORTED: Readonly<Record<number, string>> = {
   34: "tq1_0",
   35: "tq2_0",
   40: "nvfp4",
+  41: "q1_0",
+  42: "q2_0",
 };
 
 /** The block type with this `ggml_type` id, where we can read it. */
@@ -72,7 +74,7 @@ export function quantOf(ggmlType: number): Quant | undefined {
   return undefined;
 }
 
-/** Why a `ggml_type` id cannot be read, for an error message: its name where ggml knows it, and what we read instead. */
+/** Why a `ggml_type` id cannot be read: its name where ggml knows it, and what we read instead. */
 export function unsupportedQuant(ggmlType: number): string {
   const name = UNSUPPORTED[ggmlType];
   const what =

@@ -1,6 +1,6 @@
 /**
- * IQ4_XS: 256 weights per block in 8 groups of 32. f16 d, 2 bytes with the high 2 bits of each group scale s, 4 bytes with
- * its low nibbles, then 16 bytes of q per group as in IQ4_NL.
+ * IQ4_XS: 256 weights per block in 8 groups of 32. f16 d, 2 bytes with the high 2 bits of each group scale s, 4 bytes
+ * with its low nibbles, then 16 bytes of q per group as in IQ4_NL.
  * w = d · (s − 32) · LEVELS[q]
  */
 import { halfAt } from "../base/half.ts";

@@ -1,7 +1,8 @@
 /**
  * MXFP4 (OCP Microscaling): 32 weights per block, one power-of-two scale as an 8-bit exponent e, then 16 bytes of 4-bit
  * E2M1 floats ordered as in Q4_0.
- * w = 2^(e − 128) · LEVELS[q], with levels doubled so that they are integers (`kvalues_mxfp4`, `ggml_e8m0_to_fp32_half`)
+ * w = 2^(e − 128) · LEVELS[q], with levels doubled so that they are integers (`kvalues_mxfp4`,
+ * `ggml_e8m0_to_fp32_half`)
  */
 import { checkBlocks } from "./blocks.ts";
 import type { Quant } from "./quant.ts";

@@ -1,6 +1,7 @@
 /**
- * Q2_K: 256 weights per block in 16 groups of 16. 16 bytes of group scale s (low nibble) and minimum m (high nibble), 64 bytes
- * of 2-bit q, f16 d, f16 dmin. Each 32 bytes of q hold 128 weights: bits 0–1 the first 32, bits 2–3 the next 32, and so on.
+ * Q2_K: 256 weights per block in 16 groups of 16. 16 bytes of group scale s (low nibble) and minimum m (high nibble),
+ * 64 bytes of 2-bit q, f16 d, f16 dmin. Each 32 bytes of q hold 128 weights: bits 0–1 the first 32, bits 2–3 the next
+ * 32, …
  * w = d · s · q − dmin · m
  */
 import { halfAt } from "../base/half.ts";

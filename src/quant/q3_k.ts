@@ -1,6 +1,6 @@
 /**
- * Q3_K: 256 weights per block in 16 groups of 16. 32 bytes of high bits h (bit i of byte l is weight 32·i + l), 64 bytes of
- * low 2-bit q laid out as in Q2_K, 12 bytes of 6-bit group scales s, f16 d.
+ * Q3_K: 256 weights per block in 16 groups of 16. 32 bytes of high bits h (bit i of byte l is weight 32·i + l), 64
+ * bytes of low 2-bit q laid out as in Q2_K, 12 bytes of 6-bit group scales s, f16 d.
  * w = d · (s − 32) · (q + 4·h − 4)
  */
 import { halfAt } from "../base/half.ts";

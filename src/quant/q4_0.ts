@@ -1,5 +1,5 @@
 /**
- * Q4_0: 32 weights per block, f16 scale d then 16 bytes of 4-bit q; the low nibbles are weights 0–15, the high ones 16–31.
+ * Q4_0: 32 weights per block, f16 scale d then 16 bytes of 4-bit q: low nibbles are weights 0–15, high ones 16–31.
  * w = d · (q − 8)
  */
 import { halfAt } from "../base/half.ts";

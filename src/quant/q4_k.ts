@@ -1,6 +1,6 @@
 /**
- * Q4_K: 256 weights per block in 8 groups of 32. f16 d, f16 dmin, 12 bytes of 6-bit scales s and minimums m, 128 bytes of
- * 4-bit q: 32 bytes per two groups, low nibbles the first.
+ * Q4_K: 256 weights per block in 8 groups of 32. f16 d, f16 dmin, 12 bytes of 6-bit scales s and minimums m, 128 bytes
+ * of 4-bit q: 32 bytes per two groups, low nibbles the first.
  * w = d · s · q − dmin · m
  */
 import { halfAt } from "../base/half.ts";

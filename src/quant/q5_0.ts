@@ -1,6 +1,6 @@
 /**
- * Q5_0: 32 weights per block, f16 scale d, 4 bytes with the fifth bit of each weight (bit j is weight j), then 16 bytes of
- * low nibbles as in Q4_0.
+ * Q5_0: 32 weights per block, f16 scale d, 4 bytes with the fifth bit of each weight (bit j is weight j), then 16 bytes
+ * of low nibbles as in Q4_0.
  * w = d · (q − 16)
  */
 import { halfAt } from "../base/half.ts";

@@ -1,6 +1,6 @@
 /**
- * Q5_K: Q4_K with a fifth bit h: f16 d, f16 dmin, 12 bytes of scales and minimums, 32 bytes of high bits (bit g of byte l is
- * weight l of group g), 128 bytes of low nibbles.
+ * Q5_K: Q4_K with a fifth bit h: f16 d, f16 dmin, 12 bytes of scales and minimums, 32 bytes of high bits (bit g of byte
+ * l is weight l of group g), 128 bytes of low nibbles.
  * w = d · s · (q + 16·h) − dmin · m
  */
 import { halfAt } from "../base/half.ts";

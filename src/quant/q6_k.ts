@@ -1,7 +1,7 @@
 /**
- * Q6_K: 256 weights per block in 16 groups of 16. 128 bytes of low nibbles, 64 bytes of high 2-bit pairs, 16 × i8 group scales s,
- * f16 d. Each half of the block (64 low bytes, 32 high bytes) holds 128 weights as four runs of 32: run r takes the low bytes
- * of 32·(r mod 2), its nibble r div 2, and bits 2r and 2r+1 of the high bytes.
+ * Q6_K: 256 weights per block in 16 groups of 16. 128 bytes of low nibbles, 64 bytes of high 2-bit pairs, 16 × i8 group
+ * scales s, f16 d. Each half of the block (64 low bytes, 32 high bytes) holds 128 weights as four runs of 32: run r
+ * takes the low bytes of 32·(r mod 2), its nibble r div 2, and bits 2r and 2r+1 of the high bytes.
  * w = d · s · (q − 32)
  */
 import { halfAt } from "../base/half.ts";

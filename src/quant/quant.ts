@@ -1,6 +1,6 @@
 /**
- * What a block type is: a fixed number of weights packed into a fixed number of bytes. One file per type; `index.ts` is the
- * registry. Names and ids are ggml's (`ggml_type` and `type_name` in ggml.h / ggml.c).
+ * What a block type is: a fixed number of weights packed into a fixed number of bytes. One file per type; `index.ts` is
+ * the registry. Names and ids are ggml's (`ggml_type` and `type_name` in ggml.h / ggml.c).
  */
 export interface Quant {
   /** ggml's type name, as in `q4_K`. */

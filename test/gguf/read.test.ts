@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { chmod, mkdir, open, truncate } from "node:fs/promises";
+import { mapFile } from "../../src/gguf/map.ts";
 import { openGguf } from "../../src/gguf/read.ts";
 import { encodeHeader, writeGguf } from "../../src/gguf/write.ts";
 import { quants } from "../../src/quant/index.ts";
@@ -44,6 +45,18 @@ test("a file that may only be read opens, and closing gives its memory back", ()
     if (process.platform === "linux") expect((await maps()).join()).toMatch(/^\S+ r--s /);
     gguf.close();
     if (process.platform === "linux") expect(await maps()).toEqual([]);
+  }));
+
+test("where files cannot be mapped, ranges are read instead", () =>
+  withFolder(async (path) => {
+    await Bun.write(path("f"), "0123456789");
+    const file = mapFile(path("f"), () => undefined);
+    expect(file.byteLength).toBe(10);
+    expect(Buffer.from(file.view(3, 4)).toString()).toBe("3456");
+    await truncate(path("f"), 5);
+    expect(failure(() => file.view(3, 4))).toEndWith("the file ended while it was read");
+    file.close();
+    expect(() => file.view(0, 1)).toThrow("read after close");
   }));
 
 test("tensors beyond 4 GiB are read, of a file larger than memory", () =>

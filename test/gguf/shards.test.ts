@@ -72,6 +72,10 @@ test("a part of no split or a broken one is named", () =>
     expect(failure(() => openGguf(path(partName(1))))).toEndWith(
       `${partName(2)}: expected part 2 of 3, got part 1 of 1`,
     );
+    await writeParts(path, { 2: { metadata: { "split.no": { u16: 1 }, "split.count": { u16: 4 } } } });
+    expect(failure(() => openGguf(path(partName(1))))).toEndWith(
+      `${partName(2)}: expected part 2 of 3, got part 2 of 4`,
+    );
     await Bun.write(path(partName(2)), "GGUF");
     expect(failure(() => openGguf(path(partName(1))))).toContain(`${partName(2)}: version at byte 4`);
   }));
@@ -81,7 +85,7 @@ test("a first part that cannot say where the others are is refused", () =>
     await writeParts(path);
     await rename(path(partName(1)), path("model.gguf"));
     expect(failure(() => openGguf(path("model.gguf")))).toEndWith(
-      "part 1 of 3 of a split model: expected a name that ends in '-00001-of-00003.gguf', to find the other parts by, got another",
+      "expected a name that ends in '-00001-of-00003.gguf', to find the other parts by, got another",
     );
     await rename(path("model.gguf"), path("m-00001-of-00004.gguf"));
     expect(failure(() => openGguf(path("m-00001-of-00004.gguf")))).toContain("'-00001-of-00003.gguf'");

@@ -137,6 +137,7 @@ test("what no reader would take is not written", () => {
   const tensor = smallModel.tensors[0]!;
   const encode = (change: object) => () => encodeHeader({ metadata: {}, tensors: [{ ...tensor, ...change }] });
   expect(encode({ shape: [48] })).toThrow("not whole q8_0 blocks");
+  expect(encode({ shape: [16, 2] })).toThrow("not whole q8_0 blocks");
   expect(encode({ shape: [64, 0] })).toThrow("not whole q8_0 blocks");
   expect(() => encodeHeader({ metadata: {}, tensors: [tensor, tensor] })).toThrow("two tensors of one name");
   expect(() => encodeHeader({ metadata: { mixed: ["a", true] as never }, tensors: [] })).toThrow("mixed types");

@@ -1,6 +1,6 @@
 /**
- * What each block type means, one weight at a time and rounded to float32 wherever ggml's C rounds: slow, and written apart
- * from `src/quant`, to compare with. `b` is one block, `i` the weight's index in it.
+ * What each block type means, one weight at a time and rounded to float32 wherever ggml's C rounds: slow, and written
+ * apart from `src/quant`, to compare with. `b` is one block, `i` the weight's index in it.
  */
 import { IQ4_LEVELS } from "../../src/quant/iq4_nl.ts";
 

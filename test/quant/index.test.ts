@@ -30,8 +30,35 @@ describe("dequantize", () => {
       quant.dequantize(src, first);
       expect(first).toEqual(all.slice(0, quant.blockLen));
       expect(() => quant.dequantize(src.subarray(1), all)).toThrow("invariant");
+      const inside = new Float32Array(3 * quant.blockLen);
+      quant.dequantize(src, inside.subarray(quant.blockLen, 2 * quant.blockLen));
+      expect(inside.slice(0, quant.blockLen)).toEqual(new Float32Array(quant.blockLen));
+      expect(inside.slice(quant.blockLen, 2 * quant.blockLen)).toEqual(first);
     });
   }
+});
+
+test("ids and sizes are ggml's", () => {
+  const rows = Object.values(quants).map((quant) => [quant.name, quant.ggmlType, quant.blockLen, quant.blockBytes]);
+  // GGML_QUANT_SIZES and GGMLQuantizationType in gguf-py's constants.py.
+  expect(rows).toEqual([
+    ["f32", 0, 1, 4],
+    ["f16", 1, 1, 2],
+    ["bf16", 30, 1, 2],
+    ["q4_0", 2, 32, 18],
+    ["q4_1", 3, 32, 20],
+    ["q5_0", 6, 32, 22],
+    ["q5_1", 7, 32, 24],
+    ["q8_0", 8, 32, 34],
+    ["q2_K", 10, 256, 84],
+    ["q3_K", 11, 256, 110],
+    ["q4_K", 12, 256, 144],
+    ["q5_K", 13, 256, 176],
+    ["q6_K", 14, 256, 210],
+    ["iq4_nl", 20, 32, 18],
+    ["iq4_xs", 23, 256, 136],
+    ["mxfp4", 39, 32, 17],
+  ]);
 });
 
 test("a block type is found by ggml's id, under ggml's name", () => {
