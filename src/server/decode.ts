@@ -4,7 +4,7 @@
  * (Elysia's own validation answers 422 and takes no part.)
  */
 import type { Static, TSchema } from "elysia";
-import { AppError } from "../base/errors.ts";
+import { AppError, assert } from "../base/errors.ts";
 import { decodeBase64 } from "./base64.ts";
 
 /** Where in the request a value stands: the struct that Go would name, and the path from the root. */
@@ -58,6 +58,7 @@ function decodeValue(schema: TSchema, value: unknown, place: Place): unknown {
       if (!schema["properties"]) return value; // an open map
       return decodeStruct(schema, value, { ...place, struct: schema["goStruct"] ?? place.struct });
     default:
+      assert(!schema["anyOf"], `${place.struct}.${place.path}: a schema that decode does not know`);
       return value; // any JSON
   }
   const kind = typeof value === "number" && schema["type"] === "integer" ? `number ${value}` : kindOf(value);

@@ -1,6 +1,6 @@
 /** The body of `POST /api/generate`. */
 import { t } from "elysia";
-import { Image, inferenceFields } from "./message.ts";
+import { Image, inferenceFields, Int } from "./message.ts";
 
 export const GenerateBody = t.Object(
   {
@@ -10,7 +10,7 @@ export const GenerateBody = t.Object(
     images: t.Optional(t.Array(Image)),
     system: t.Optional(t.String()),
     template: t.Optional(t.String()),
-    context: t.Optional(t.Array(t.Integer())),
+    context: t.Optional(t.Array(Int)),
     raw: t.Optional(t.Boolean()),
   },
   { title: "GenerateRequest" },

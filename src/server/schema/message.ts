@@ -6,6 +6,9 @@ import { t } from "elysia";
 
 export const Image = t.Unsafe<Uint8Array>({ type: "string", contentEncoding: "base64", goType: "api.ImageData" });
 
+/** Elysia's own Integer also takes texts. */
+export const Int = t.Unsafe<number>({ type: "integer" });
+
 /** Values that are parsed where they are used: their errors have wordings of their own. */
 export const inferenceFields = {
   model: t.Optional(t.String()),
@@ -17,7 +20,7 @@ export const inferenceFields = {
 };
 
 const ToolCallFunction = t.Object({
-  index: t.Optional(t.Integer()),
+  index: t.Optional(Int),
   name: t.Optional(t.String()),
   arguments: t.Optional(t.Record(t.String(), t.Unknown(), { goType: "api.ToolCallFunctionArguments" })),
 });

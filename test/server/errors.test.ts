@@ -1,0 +1,236 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { AppError } from "../../src/base/errors.ts";
+import type { InferenceEvent } from "../../src/runtime/runtime.ts";
+import { hello, type Script } from "./fakes.ts";
+import { linesOf, makeHarness, type Harness } from "./harness.ts";
+
+let harness: Harness;
+beforeAll(async () => void (harness = await makeHarness()));
+afterAll(() => harness.close());
+beforeEach(() => void (harness.runtime.script = hello));
+
+async function failure(path: string, body: unknown): Promise<[number, unknown]> {
+  const response = await harness.post(path, body);
+  expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+  return [response.status, await response.json()];
+}
+
+describe("bad and missing models", () => {
+  test.each([
+    ["generate", {}, 404, "model '' not found"],
+    ["generate", { model: "" }, 404, "model '' not found"],
+    ["generate", { model: null }, 404, "model '' not found"],
+    ["generate", { model: "a b" }, 400, "invalid model name"],
+    ["generate", { model: "../m" }, 400, "invalid model name"],
+    ["generate", { model: "Nope" }, 404, "model 'Nope' not found"],
+    ["generate", { model: "m:cloud" }, 404, "model 'm:cloud' not found"],
+    ["chat", {}, 400, "model is required"],
+    ["chat", { model: " " }, 400, "model is required"],
+    ["chat", { model: "a b" }, 400, "invalid model name"],
+    ["chat", { model: "nope" }, 404, "model 'nope' not found"],
+    ["show", {}, 400, "model is required"],
+    ["show", { model: "a b" }, 400, "invalid model name"],
+    ["show", { model: "nope" }, 404, "model 'nope:latest' not found"],
+    ["show", { name: "u/nope:1" }, 404, "model 'u/nope:1' not found"],
+  ])("%s %j: %d %s", async (route, body, status, error) => {
+    expect(await failure(`/api/${route}`, body)).toEqual([status, { error }]);
+  });
+});
+
+describe("bodies", () => {
+  const generate = (field: string, rest: string) =>
+    `json: cannot unmarshal ${rest.replace("FIELD", `GenerateRequest.${field}`)}`;
+  test.each([
+    ["generate", undefined, "missing request body"],
+    ["generate", " \n\t", "missing request body"],
+    ["chat", "", "missing request body"],
+    ["show", "", "missing request body"],
+    ["generate", "x", "invalid character 'x' looking for beginning of value"],
+    ["generate", "{", "unexpected EOF"],
+    ["generate", '{"model":"m"', "unexpected EOF"],
+    ["generate", '{"model":"m",}', "invalid character '}' looking for beginning of object key string"],
+    ["generate", "{'model':1}", "invalid character '\\'' looking for beginning of object key string"],
+    ["generate", '{"a" 1}', "invalid character '1' after object key"],
+    ["generate", '{"a":1 "b"}', "invalid character '\"' after object key:value pair"],
+    ["generate", "[1 2]", "invalid character '2' after array element"],
+    ["generate", "[1,]", "invalid character ']' looking for beginning of value"],
+    ["generate", '"a\nb"', "invalid character '\\n' in string literal"],
+    ["generate", '"\\x"', "invalid character 'x' in string escape code"],
+    ["generate", '"\\u12g4"', "invalid character 'g' in \\u hexadecimal character escape"],
+    ["generate", "-x", "invalid character 'x' in numeric literal"],
+    ["generate", "1.x", "invalid character 'x' after decimal point in numeric literal"],
+    ["generate", "1e", "unexpected EOF"],
+    ["generate", "1e+x", "invalid character 'x' in exponent of numeric literal"],
+    ["generate", "trux", "invalid character 'x' in literal true (expecting 'e')"],
+    ["generate", "é", "invalid character 'Ã' looking for beginning of value"],
+    ["generate", "[".repeat(2000), "exceeded max depth"],
+    ["generate", "[]", "json: cannot unmarshal array into Go value of type api.GenerateRequest"],
+    ["generate", '"x"', "json: cannot unmarshal string into Go value of type api.GenerateRequest"],
+    ["chat", "7", "json: cannot unmarshal number into Go value of type api.ChatRequest"],
+    ["generate", '{"stream":"no"}', generate("stream", "string into Go struct field FIELD of type bool")],
+    ["generate", '{"STREAM":1}', generate("stream", "number into Go struct field FIELD of type bool")],
+    ["generate", '{"model":7}', generate("model", "number into Go struct field FIELD of type string")],
+    ["generate", '{"prompt":true}', generate("prompt", "bool into Go struct field FIELD of type string")],
+    ["generate", '{"context":[1.5]}', generate("context", "number 1.5 into Go struct field FIELD of type int")],
+    ["generate", '{"context":"x"}', generate("context", "string into Go struct field FIELD of type []int")],
+    [
+      "generate",
+      '{"options":[]}',
+      generate("options", "array into Go struct field FIELD of type map[string]interface {}"),
+    ],
+    ["generate", '{"images":[7]}', generate("images", "number into Go struct field FIELD of type api.ImageData")],
+    ["generate", '{"images":["data:image/png;base64,AA=="]}', "illegal base64 data at input byte 4"],
+    ["generate", '{"images":["AAA"]}', "illegal base64 data at input byte 0"],
+    [
+      "chat",
+      '{"messages":[{"role":"user","content":["x"]}]}',
+      "json: cannot unmarshal array into Go struct field ChatRequest.messages.content of type string",
+    ],
+    [
+      "chat",
+      '{"messages":{}}',
+      "json: cannot unmarshal object into Go struct field ChatRequest.messages of type []api.Message",
+    ],
+    [
+      "chat",
+      '{"messages":[{"tool_calls":[{"function":{"arguments":"{}"}}]}]}',
+      "json: cannot unmarshal string into Go struct field ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments",
+    ],
+    [
+      "chat",
+      '{"tools":[{"function":{"name":1}}]}',
+      "json: cannot unmarshal number into Go struct field ToolFunction.tools.function.name of type string",
+    ],
+    ["generate", '{"keep_alive":"5"}', 'time: missing unit in duration "5"'],
+    ["generate", '{"keep_alive":"abc"}', 'time: invalid duration "abc"'],
+    ["chat", '{"keep_alive":true}', "Unsupported type: 'bool'"],
+    ["chat", '{"keep_alive":{}}', "Unsupported type: 'map[string]interface {}'"],
+    [
+      "chat",
+      '{"think":"hard"}',
+      'invalid think value: "hard" (must be "high", "medium", "low", "max", true, or false)',
+    ],
+    ["chat", '{"think":1}', 'think must be a boolean or string ("high", "medium", "low", "max", true, or false)'],
+  ])("%s with %p: 400 %s", async (route, text, error) => {
+    expect(await failure(`/api/${route}`, text)).toEqual([400, { error }]);
+  });
+
+  test("are read whatever their type, keys in any case, the first value only, unknown and null fields ignored", async () => {
+    for (const type of ["application/x-www-form-urlencoded", "text/plain", "application/json"]) {
+      const body =
+        '{"MODEL":"m","Prompt":"hi","stream":null,"format":null,"__proto__":{"x":1},"stream":false} trailing';
+      const response = await harness.call("POST", "/api/generate", body, { "content-type": type });
+      expect(await response.json()).toMatchObject({ model: "m", response: "Hello" });
+    }
+  });
+
+  test("larger than the limit are refused, announced or not", async () => {
+    const { url } = harness.listen();
+    const huge = "x".repeat(64 * 1024 * 1024 + 1);
+    const error = `request body: expected at most 67108864 bytes, got ${huge.length}`;
+    const response = await fetch(`${url}/api/generate`, { method: "POST", body: huge });
+    expect([response.status, await response.json()]).toEqual([413, { error }]);
+    const chunks = new ReadableStream({
+      pull: (controller) => controller.enqueue(new Uint8Array(1024 * 1024)),
+    });
+    const endless = new Request("http://localhost/api/generate", { method: "POST", body: chunks });
+    expect((await harness.app.handle(endless)).status).toBe(413);
+  });
+});
+
+describe("requests that contradict themselves", () => {
+  test.each([[{ template: "x" }], [{ system: "x" }], [{ context: [1] }]])("raw with %j", async (extra) => {
+    const error = "raw mode does not support template, system, or context";
+    expect(await failure("/api/generate", { model: "m", prompt: "x", raw: true, ...extra })).toEqual([400, { error }]);
+  });
+
+  test.each([
+    ["xml", '"\\"xml\\""'],
+    [7, '"7"'],
+    [["json"], '"[\\"json\\"]"'],
+  ])("format %j", async (format, raw) => {
+    const error = `invalid format: ${raw}; expected "json" or a valid JSON Schema object`;
+    expect(await failure("/api/chat", { model: "m", messages: [{}], format })).toEqual([500, { error }]);
+  });
+
+  test.each([
+    [{ temperature: "hot" }, 'option "temperature" must be of type float32'],
+    [{ top_k: true }, 'option "top_k" must be of type integer'],
+    [{ stop: "x" }, 'option "stop" must be of type array'],
+    [{ stop: [1] }, 'option "stop" must be of an array of strings'],
+    [{ use_mmap: 1 }, 'option "use_mmap" must be of type boolean'],
+  ])("options %j", async (options, error) => {
+    expect(await failure("/api/generate", { model: "m", prompt: "x", options })).toEqual([500, { error }]);
+  });
+});
+
+describe("a runtime that fails", () => {
+  const failing = (error: Error, before: InferenceEvent[] = []): Script =>
+    async function* () {
+      yield* before;
+      throw error;
+    };
+  const busy = "server busy, please try again.  maximum pending requests exceeded";
+
+  test.each([
+    [new AppError("busy", busy), 503],
+    [new AppError("unsupported", '"m" does not support chat'), 400],
+    [new AppError("runner", "model runner has unexpectedly stopped"), 500],
+    [new AppError("bad_file", "m.gguf: truncated"), 500],
+    [new AppError("cancelled", "request canceled"), 499],
+    [new Error("invariant: a bug"), 500],
+  ])("%s before the first piece: %d, streaming or not", async (error, status) => {
+    harness.runtime.script = failing(error);
+    for (const stream of [true, false]) {
+      const body = { model: "m", messages: [{ content: "x" }], stream };
+      expect(await failure("/api/chat", body)).toEqual([status, { error: error.message }]);
+    }
+  });
+
+  test("after the first piece is the last line of the stream", async () => {
+    harness.runtime.script = failing(new AppError("runner", "device lost"), [{ kind: "text", text: "He" }]);
+    const response = await harness.post("/api/chat", { model: "m", messages: [{ content: "x" }] });
+    expect(response.status).toBe(200);
+    const lines = await linesOf(response);
+    expect(lines).toEqual([expect.objectContaining({ done: false }), { error: "device lost" }]);
+    expect(harness.logs.at(-1)).toMatchObject({ msg: "request", status: 200, error: "device lost" });
+  });
+
+  test("is a status, not a line, without streaming", async () => {
+    harness.runtime.script = failing(new AppError("runner", "device lost"), [{ kind: "text", text: "He" }]);
+    const body = { model: "m", messages: [{ content: "x" }], stream: false };
+    expect(await failure("/api/chat", body)).toEqual([500, { error: "device lost" }]);
+  });
+});
+
+describe("paths and methods", () => {
+  test.each([
+    ["GET", "/nothing", 404, "404 page not found", null],
+    ["POST", "/", 405, "405 method not allowed", "GET, HEAD"],
+    ["GET", "/api/generate", 405, "405 method not allowed", "POST"],
+    ["DELETE", "/api/chat", 405, "405 method not allowed", "POST"],
+    ["POST", "/api/tags", 405, "405 method not allowed", "GET, HEAD"],
+    ["GET", "/api", 404, "404 page not found", null],
+    ["GET", "/api/generate/x", 404, "404 page not found", null],
+  ])("%s %s: %d", async (method, path, status, text, allow) => {
+    const response = await harness.call(method, path);
+    expect([response.status, await response.text()]).toEqual([status, text]);
+    expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    expect(response.headers.get("allow")).toBe(allow);
+  });
+
+  test.each(["/", "/api/version", "/api/tags"])("HEAD %s has a status and no body", async (path) => {
+    const { url } = harness.listen();
+    const response = await fetch(url + path, { method: "HEAD" });
+    expect([response.status, await response.text()]).toEqual([200, ""]);
+  });
+
+  test("the root says what probes look for", async () => {
+    const response = await harness.call("GET", "/");
+    expect([response.headers.get("content-type"), await response.text()]).toEqual([
+      "text/plain; charset=utf-8",
+      "Ollama is running",
+    ]);
+    expect(await (await harness.call("GET", "/api/version")).text()).toBe('{"version":"1.2.3"}');
+  });
+});
