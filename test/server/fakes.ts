@@ -71,11 +71,18 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
+/** What a request leaves in memory, until its time has come. */
+function loadedModel({ model, keepAliveMs = 300_000 }: GenerateRequest | ChatRequest): LoadedModel {
+  const expiresAt = new Date(Date.now() + Math.min(keepAliveMs, 1e12));
+  return { name: model, digest: "d", sizeBytes: 1, vramBytes: 0, ctxLen: 512, expiresAt, pid: 1 };
+}
+
 export function makeFakeRuntime(script: Script = hello): FakeRuntime {
   let running = 0;
   let endedMs = 0;
   async function* run(request: GenerateRequest | ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
     fake.requests.push(request);
+    fake.models = [loadedModel(request)];
     running++;
     try {
       const empty = "prompt" in request ? request.prompt === "" : request.messages.length === 0;
@@ -83,6 +90,7 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
       else yield* fake.script(request);
     } finally {
       running--;
+      if (request.keepAliveMs === 0) fake.models = [];
       endedMs = performance.now();
     }
   }

@@ -5,7 +5,14 @@ import { dirname, join } from "node:path";
 import { writeGguf, type WriteValue } from "../../src/gguf/write.ts";
 import { f32 } from "../../src/quant/f32.ts";
 import { writeBlob } from "../../src/store/blobs.ts";
-import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "../../src/store/manifest.ts";
+import {
+  CONFIG_TYPE,
+  mediaType,
+  readManifest,
+  writeManifest,
+  type Layer,
+  type LayerKind,
+} from "../../src/store/manifest.ts";
 import { parseName } from "../../src/store/name.ts";
 import { manifestPath } from "../../src/store/store.ts";
 
@@ -67,4 +74,15 @@ export async function putModel(root: string, name: string, fixture: StoredFixtur
     layers,
   });
   if (fixture.modifiedAt) await utimes(path, fixture.modifiedAt, fixture.modifiedAt);
+}
+
+/** Adds a layer to a model that is already in a store. */
+export async function addLayer(
+  root: string,
+  { name, kind, bytes }: { name: string; kind: LayerKind; bytes: Uint8Array },
+): Promise<void> {
+  const path = manifestPath(root, parseName(name));
+  const { config, layers } = await readManifest(path);
+  const layer = { mediaType: mediaType(kind), ...(await writeBlob(root, bytes)) };
+  await writeManifest(path, { config, layers: [...layers, layer] });
 }

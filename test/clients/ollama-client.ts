@@ -1,0 +1,167 @@
+/**
+ * What the `ollama` npm client does, as checks that any server can be put under: a base URL and the name of a model that is
+ * there. Nothing here knows what the model answers.
+ */
+import { expect } from "bun:test";
+import { Ollama, type ChatResponse, type GenerateResponse } from "ollama";
+
+export interface Target {
+  /** `http://host:port`. */
+  readonly url: string;
+  /** A model of that server, with its tag. */
+  readonly model: string;
+}
+
+const MESSAGES = [{ role: "user", content: "Say hello." }];
+/** Short answers, the same each time. */
+const OPTIONS = { num_predict: 8, temperature: 0, seed: 1 };
+const LONG = { num_predict: 100_000, temperature: 1 };
+
+const clientOf = ({ url }: Target): Ollama => new Ollama({ host: url });
+
+function expectStatistics(done: GenerateResponse | ChatResponse): void {
+  expect(done.done).toBe(true);
+  expect(["stop", "length"]).toContain(done.done_reason);
+  for (const key of ["total_duration", "load_duration", "prompt_eval_duration", "eval_duration"] as const) {
+    expect<unknown>([key, Number.isInteger(done[key]) && done[key] >= 0]).toEqual([key, true]);
+  }
+  expect(done.prompt_eval_count).toBeGreaterThan(0);
+  expect(done.eval_count).toBeGreaterThan(0);
+  expect(new Date(done.created_at).getTime()).toBeGreaterThan(0);
+}
+
+async function collect<T>(parts: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const part of parts) found.push(part);
+  return found;
+}
+
+/** Streaming and not give the same text, and statistics at the end only. */
+export async function generateBothWays(target: Target): Promise<void> {
+  const request = { model: target.model, prompt: "Say hello.", options: OPTIONS };
+  const whole = await clientOf(target).generate({ ...request, stream: false });
+  expect(whole.model).toBe(target.model);
+  expect(whole.context.length).toBeGreaterThan(0);
+  expectStatistics(whole);
+  const parts = await collect(await clientOf(target).generate({ ...request, stream: true }));
+  for (const part of parts.slice(0, -1)) expect(part).not.toContainAnyKeys(["eval_count", "done_reason", "context"]);
+  expectStatistics(parts.at(-1)!);
+  expect(parts.map((part) => part.response).join("")).toBe(whole.response);
+}
+
+export async function chatBothWays(target: Target): Promise<void> {
+  const request = { model: target.model, messages: MESSAGES, options: OPTIONS };
+  const whole = await clientOf(target).chat({ ...request, stream: false });
+  expect(whole.message.role).toBe("assistant");
+  expectStatistics(whole);
+  const parts = await collect(await clientOf(target).chat({ ...request, stream: true }));
+  for (const part of parts) expect(part.message.role).toBe("assistant");
+  for (const part of parts.slice(0, -1)) expect(part.done).toBe(false);
+  expectStatistics(parts.at(-1)!);
+  expect(parts.map((part) => part.message.content).join("")).toBe(whole.message.content);
+}
+
+/** Raw answers carry no context; a context can be sent back. */
+export async function contextAndRaw(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const request = { model: target.model, prompt: "Say hello.", options: OPTIONS, stream: false as const };
+  const raw = await client.generate({ ...request, raw: true });
+  expect(raw.context).toBeUndefined();
+  const first = await client.generate(request);
+  expectStatistics(await client.generate({ ...request, context: first.context }));
+}
+
+/** `format`: any JSON object, and one that fits a schema. */
+export async function jsonFormats(target: Target): Promise<void> {
+  const request = {
+    model: target.model,
+    messages: [{ role: "user", content: "Reply with a JSON object." }],
+    options: { ...OPTIONS, num_predict: 200 },
+    stream: false as const,
+  };
+  const free = await clientOf(target).chat({ ...request, format: "json" });
+  if (free.done_reason === "stop") expect(JSON.parse(free.message.content)).toBeObject();
+  const schema = {
+    type: "object",
+    properties: { ok: { type: "boolean" } },
+    required: ["ok"],
+    additionalProperties: false,
+  };
+  const fitting = await clientOf(target).chat({ ...request, format: schema });
+  expect(fitting.done_reason).toBe("stop");
+  expect(JSON.parse(fitting.message.content)).toEqual({ ok: expect.any(Boolean) });
+}
+
+/** `abort` ends the stream with an error, and the server serves on. */
+export async function abort(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const parts = await client.generate({ model: target.model, prompt: "Count.", options: LONG, stream: true });
+  const read = async (): Promise<void> => {
+    for await (const part of parts) if (!part.done) client.abort();
+  };
+  expect(await read().catch((error: Error) => error.name)).toBe("AbortError");
+  expect((await clientOf(target).list()).models.length).toBeGreaterThan(0);
+}
+
+export async function listAndShow(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const { models } = await client.list();
+  const item = models.find((model) => model.name === target.model);
+  expect(item).toMatchObject({
+    model: target.model,
+    size: expect.any(Number),
+    digest: expect.stringMatching(/^[0-9a-f]{64}$/),
+    details: { format: "gguf", family: expect.any(String), quantization_level: expect.any(String) },
+  });
+  const shown = await client.show({ model: target.model });
+  expect(shown.details).toMatchObject({ format: "gguf", family: item!.details.family });
+  expect(shown.modelfile).toContain("FROM ");
+  const info = shown.model_info as unknown as Record<string, unknown>; // typed as a Map, sent as an object
+  expect(info["general.architecture"]).toBeString();
+  expect(info["tokenizer.ggml.tokens"]).toEqual([]);
+  expect((await client.version()).version).toBeString();
+}
+
+/** `keep_alive`, and requests without a prompt: what is in memory, and until when. */
+export async function loadAndUnload(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const { model } = target;
+  const inMemory = async () => (await client.ps()).models.find((item) => item.name === model);
+  const load = await client.generate({ model, prompt: "", keep_alive: "10m", stream: false });
+  expect(load).toMatchObject({ response: "", done: true, done_reason: "load" });
+  const minutes = (new Date((await inMemory())!.expires_at).getTime() - Date.now()) / 60_000;
+  expect(minutes).toBeGreaterThan(9);
+  expect(minutes).toBeLessThanOrEqual(10.1);
+  const unload = await client.chat({ model, messages: [], keep_alive: 0, stream: false });
+  expect(unload).toMatchObject({ message: { role: "assistant", content: "" }, done: true, done_reason: "unload" });
+  for (let tries = 0; tries < 100 && (await inMemory()); tries++) await Bun.sleep(20);
+  expect(await inMemory()).toBeUndefined();
+  await client.generate({ model, prompt: "hi", options: OPTIONS, keep_alive: 0, stream: false });
+  for (let tries = 0; tries < 100 && (await inMemory()); tries++) await Bun.sleep(20);
+  expect(await inMemory()).toBeUndefined();
+}
+
+export async function clearErrors(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const missing = client.generate({ model: "does-not-exist", prompt: "hi", stream: false });
+  await expect(missing).rejects.toThrow("model 'does-not-exist' not found");
+  const streamed = client.chat({ model: "does-not-exist", messages: MESSAGES, stream: true });
+  await expect(streamed).rejects.toMatchObject({ status_code: 404 });
+  const option = { temperature: "hot" as unknown as number }; // what a client without types would send
+  const wrong = client.chat({ model: target.model, messages: MESSAGES, options: option, stream: false });
+  await expect(wrong).rejects.toThrow('option "temperature" must be of type float32');
+  const image = client.generate({ model: target.model, prompt: "hi", images: ["not base64!"], stream: false });
+  await expect(image).rejects.toThrow("illegal base64 data at input byte 3");
+}
+
+/** All of them, for a loop over names. */
+export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
+  "generate, streaming and not": generateBothWays,
+  "chat, streaming and not": chatBothWays,
+  "context and raw": contextAndRaw,
+  "JSON and JSON schema": jsonFormats,
+  abort,
+  "list, show and version": listAndShow,
+  "load, ps, keep_alive and unload": loadAndUnload,
+  "clear errors": clearErrors,
+};

@@ -1,0 +1,203 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { digestOf } from "../../src/store/digest.ts";
+import { parseName } from "../../src/store/name.ts";
+import { manifestPath, openStore } from "../../src/store/store.ts";
+import { addLayer, CHAT_TEMPLATE, putModel, writeTinyGguf } from "../store/fixture.ts";
+import { makeHarness, type Harness } from "./harness.ts";
+
+let harness: Harness;
+beforeEach(async () => void (harness = await makeHarness()));
+afterEach(() => harness.close());
+
+const get = async (path: string) =>
+  (await (await harness.call("GET", path)).json()) as { models: Record<string, unknown>[] };
+const show = async (body: object) => (await (await harness.post("/api/show", body)).json()) as Record<string, unknown>;
+
+const DETAILS = {
+  parent_model: "",
+  format: "gguf",
+  family: "llama",
+  families: ["llama"],
+  parameter_size: "128",
+  quantization_level: "F32",
+};
+
+describe("the list of models", () => {
+  test("has all fields, the model changed last first", async () => {
+    await putModel(harness.root, "user/new:q8", { modifiedAt: new Date("2100-02-03T04:05:06.789Z") });
+    await putModel(harness.root, "old", { modifiedAt: new Date("2001-02-03T04:05:06Z") });
+    const { models } = await get("/api/tags");
+    expect(models.map((model) => model["name"])).toEqual(["user/new:q8", "m:latest", "old:latest"]);
+    const bytes = await Bun.file(manifestPath(harness.root, parseName("user/new:q8"))).bytes();
+    expect(models[0]).toEqual({
+      name: "user/new:q8",
+      model: "user/new:q8",
+      modified_at: "2100-02-03T04:05:06.789000000Z",
+      size: expect.any(Number),
+      digest: digestOf(bytes).slice(7),
+      details: { ...DETAILS, context_length: 512, embedding_length: 64 },
+      capabilities: ["completion"],
+    });
+  });
+
+  test("is empty for an empty store", async () => {
+    await rm(harness.root, { recursive: true });
+    expect(await get("/api/tags")).toEqual({ models: [] });
+  });
+
+  test("says what the file says where the configuration is silent", async () => {
+    await putModel(harness.root, "bare", { config: {}, gguf: { "general.file_type": { u32: 15 } } });
+    const bare = (await get("/api/tags")).models.find((model) => model["name"] === "bare:latest");
+    expect(bare?.["details"]).toMatchObject({ ...DETAILS, quantization_level: "Q4_K_M" });
+  });
+
+  test("still has a model whose weights are gone, and what is known of it", async () => {
+    const { paths } = await (await openStore(harness.root)).load("m");
+    await rm(paths.model);
+    const [model] = (await get("/api/tags")).models;
+    expect(model).toMatchObject({ name: "m:latest", details: DETAILS });
+    expect(model).not.toHaveProperty("capabilities");
+  });
+
+  test("leaves out a broken manifest and logs it", async () => {
+    await putModel(harness.root, "bad");
+    const path = manifestPath(harness.root, parseName("bad"));
+    await writeFile(path, "{");
+    expect((await get("/api/tags")).models.map((model) => model["name"])).toEqual(["m:latest"]);
+    expect(harness.logs).toContainEqual(expect.objectContaining({ level: "warn", path }));
+  });
+});
+
+describe("showing a model", () => {
+  test("tells everything there is, with the vocabulary emptied", async () => {
+    const reply = await show({ model: "M" });
+    expect(reply).toMatchObject({
+      parameters: 'stop                           "<|end|>"\ntemperature                    0.7',
+      template: CHAT_TEMPLATE,
+      details: DETAILS,
+      model_info: {
+        "general.architecture": "llama",
+        "general.parameter_count": 128,
+        "llama.context_length": 512,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+        "llama.rope.dimension_sections": [],
+        "tokenizer.ggml.merges": [],
+        "tokenizer.ggml.token_type": [],
+        "tokenizer.ggml.tokens": [],
+      },
+      tensors: [{ name: "token_embd.weight", type: "F32", shape: [64, 2] }],
+      capabilities: ["completion"],
+      modified_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/),
+    });
+    for (const key of ["general.name", "tokenizer.chat_template"])
+      expect(reply["model_info"]).not.toHaveProperty([key]);
+    for (const key of ["license", "system", "messages", "projector_info"]) expect(reply).not.toHaveProperty(key);
+  });
+
+  test("gives whole arrays when asked to", async () => {
+    expect((await show({ model: "m", verbose: true }))["model_info"]).toMatchObject({
+      "llama.rope.dimension_sections": [1, 2, 3, 4, 5, 6],
+      "tokenizer.ggml.merges": ["a b"],
+      "tokenizer.ggml.token_type": [1, 1],
+      "tokenizer.ggml.tokens": ["a", "b"],
+    });
+  });
+
+  test("has licences, system message, messages and template of their layers", async () => {
+    await putModel(harness.root, "whole", {
+      texts: [
+        ["template", "{{ .System }} {{ .Prompt }}"],
+        ["system", "Be\nbrief."],
+        ["license", "MIT"],
+        ["license", "Apache"],
+        ["messages", '[{"role":"user","content":"hi"}]'],
+        ["params", '{"top_k":5}'],
+      ],
+    });
+    const reply = await show({ name: "whole" });
+    expect(reply).toMatchObject({
+      license: "MIT\nApache",
+      template: "{{ .System }} {{ .Prompt }}",
+      system: "Be\nbrief.",
+      messages: [{ role: "user", content: "hi" }],
+    });
+    const { model } = (await (await openStore(harness.root)).load("whole")).paths;
+    expect(reply["modelfile"]).toBe(
+      `# Modelfile generated by "hearth show"
+# To build a new Modelfile based on this, replace FROM with:
+# FROM whole:latest
+
+FROM ${model}
+TEMPLATE {{ .System }} {{ .Prompt }}
+SYSTEM "Be
+brief."
+PARAMETER top_k 5
+LICENSE MIT
+LICENSE Apache
+MESSAGE user hi
+`,
+    );
+  });
+
+  test("tells of a projector, which also makes the model see", async () => {
+    const projector = join(harness.root, "projector.gguf");
+    await writeTinyGguf(projector, { "general.architecture": "clip" });
+    await putModel(harness.root, "sees");
+    await addLayer(harness.root, { name: "sees", kind: "projector", bytes: await Bun.file(projector).bytes() });
+    const reply = await show({ model: "sees" });
+    expect(reply["capabilities"]).toEqual(["completion", "vision"]);
+    expect(reply["projector_info"]).toMatchObject({ "general.architecture": "clip" });
+  });
+
+  test("echoes another system message and other options", async () => {
+    const reply = await show({ model: "m", system: "Other.", options: { top_k: 1 } });
+    expect(reply["system"]).toBe("Other.");
+    expect(reply["modelfile"]).toContain(
+      "SYSTEM Other.\nPARAMETER stop <|end|>\nPARAMETER temperature 0.7\nPARAMETER top_k 1\n",
+    );
+  });
+
+  test("an embedding model is told from one that completes", async () => {
+    await putModel(harness.root, "embed", { gguf: { "llama.pooling_type": { u32: 1 } } });
+    expect((await show({ model: "embed" }))["capabilities"]).toEqual(["embedding"]);
+  });
+
+  test("a file that is no GGUF is an error that names it", async () => {
+    const { paths } = await (await openStore(harness.root)).load("m");
+    await writeFile(paths.model, new Uint8Array(Bun.file(paths.model).size));
+    const response = await harness.post("/api/show", { model: "m" });
+    expect(response.status).toBe(500);
+    expect(((await response.json()) as { error: string }).error).toContain(paths.model);
+  });
+});
+
+describe("the list of models in memory", () => {
+  test("is empty at first", async () => expect(await get("/api/ps")).toEqual({ models: [] }));
+
+  test("has all fields", async () => {
+    const loaded = { name: "m:latest", digest: "d1", sizeBytes: 10, vramBytes: 4, ctxLen: 2048, pid: 1 };
+    harness.runtime.models = [
+      { ...loaded, expiresAt: new Date("2026-05-06T07:08:09Z") },
+      { ...loaded, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z") },
+    ];
+    const { models } = await get("/api/ps");
+    expect(models).toEqual([
+      {
+        name: "m:latest",
+        model: "m:latest",
+        size: 10,
+        digest: "d1",
+        details: DETAILS,
+        expires_at: "2026-05-06T07:08:09.000000000Z",
+        size_vram: 4,
+        context_length: 2048,
+      },
+      expect.objectContaining({
+        name: "deleted:latest",
+        details: expect.objectContaining({ format: "gguf", families: null }),
+      }),
+    ]);
+  });
+});
