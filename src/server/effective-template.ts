@@ -1,21 +1,28 @@
 /** Which of a model's templates is in force: the Go one of its TEMPLATE layer, or the Jinja one of its GGUF file. */
+import { AppError } from "../base/errors.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import type { ModelEntry } from "../store/store.ts";
+import { capabilitiesOf, choosePrompt, type Capabilities } from "../template/prompt.ts";
 
 export interface EffectiveTemplate {
   readonly text: string;
   /** The Jinja template of the file is in force. */
   readonly native: boolean;
-  readonly capabilities: { readonly tools: boolean; readonly thinking: boolean; readonly insert: boolean };
+  readonly capabilities: Capabilities;
 }
 
+const NO_CAPABILITIES: Capabilities = { tools: false, thinking: false, insert: false };
+
+/** A template that does not parse is still shown, and can do nothing. */
 export function effectiveTemplate(entry: ModelEntry, metadata: Metadata): EffectiveTemplate {
-  const jinja = metadata.get("tokenizer.chat_template");
-  const text = entry.template ?? (typeof jinja === "string" ? jinja : "{{ .Prompt }}");
-  const native = entry.template === undefined && typeof jinja === "string";
-  return {
-    text,
-    native,
-    capabilities: { tools: /tools|Tools/.test(text), thinking: /<think>/.test(text), insert: false },
-  };
+  const stored = metadata.get("tokenizer.chat_template");
+  const jinja = typeof stored === "string" ? stored : undefined;
+  const go = entry.template;
+  try {
+    const prompt = choosePrompt({ jinja, go });
+    return { text: prompt.source, native: prompt.kind === "jinja", capabilities: capabilitiesOf(prompt) };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { text: go ?? jinja ?? "", native: go === undefined, capabilities: NO_CAPABILITIES };
+  }
 }

@@ -164,6 +164,20 @@ MESSAGE user hi
     expect((await show({ model: "embed" }))["capabilities"]).toEqual(["embedding"]);
   });
 
+  test("capabilities come from the template in force", async () => {
+    const jinja = "{% if tools %}{{ tools }}{% endif %}<think></think>{{ messages }}";
+    await putModel(harness.root, "native", { gguf: { "tokenizer.chat_template": jinja } });
+    expect((await show({ model: "native" }))["capabilities"]).toEqual(["tools", "thinking", "completion"]);
+    const go = "{{ .Prompt }}{{ .Suffix }}{{ .Tools }}";
+    await putModel(harness.root, "layered", { texts: [["template", go]] });
+    expect(await show({ model: "layered" })).toMatchObject({
+      template: go,
+      capabilities: ["completion", "tools", "insert"],
+    });
+    await putModel(harness.root, "broken", { texts: [["template", "{{ .Prompt "]] });
+    expect(await show({ model: "broken" })).toMatchObject({ template: "{{ .Prompt ", capabilities: ["completion"] });
+  });
+
   test("a file that is no GGUF is an error that names it", async () => {
     const { paths } = await (await openStore(harness.root)).load("m");
     await writeFile(paths.model, new Uint8Array(Bun.file(paths.model).size));

@@ -142,6 +142,16 @@ test("version answers while streams run, and many streams run at once", async ()
   for (const answer of await Promise.all(answers)) expect((await answer.text()).trim().split("\n")).toHaveLength(3);
 });
 
+test("a body announced to be too long is refused before any of it is sent", async () => {
+  const socket = await openRaw("");
+  socket.write("POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n");
+  const seen: string[] = [];
+  socket.on("data", (data) => seen.push(String(data)));
+  for (let tries = 0; tries < 100 && !seen.join("").includes("413"); tries++) await Bun.sleep(10);
+  expect(seen.join("")).toContain("expected at most 67108864 bytes, got 999999999999");
+  socket.destroy();
+});
+
 test("a body that ends in the middle is an error or a gone client, never a request", async () => {
   const before = harness.runtime.requests.length;
   const socket = await openRaw("");

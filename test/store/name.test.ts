@@ -10,6 +10,7 @@ describe("a name is read from the right, with defaults for what is missing", () 
     ["user/m", "registry.ollama.ai/user/m:latest", "user/m:latest"],
     ["hf.co/user/repo:Q4_K_M", "hf.co/user/repo:Q4_K_M", "hf.co/user/repo:Q4_K_M"],
     ["host:5000/ns/m:t", "host:5000/ns/m:t", "host:5000/ns/m:t"],
+    ["host:5000/ns/m", "host:5000/ns/m:latest", "host:5000/ns/m:latest"],
     ["https://host/ns/m", "host/ns/m:latest", "host/ns/m:latest"],
     ["registry.ollama.ai/library/m:t", "registry.ollama.ai/library/m:t", "m:t"],
     ["example.com/library/m", "example.com/library/m:latest", "example.com/library/m:latest"],

@@ -3,6 +3,7 @@ import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { blobPath, findBlob, importBlob, writeBlob } from "../../src/store/blobs.ts";
 import { digestOf } from "../../src/store/digest.ts";
+import { writeDurably } from "../../src/store/durable.ts";
 import { parseName } from "../../src/store/name.ts";
 import { manifestPath, openStore } from "../../src/store/store.ts";
 import { putModel, tempFolder, writeTinyGguf } from "./fixture.ts";
@@ -153,6 +154,15 @@ describe("blobs", () => {
     expect(await findBlob(root, digestOf(bytes))).toBeUndefined();
     await writeBlob(root, bytes);
     expect(await findBlob(root, digestOf(bytes))).toBe(7);
+  });
+
+  test("whose making fails leave no temporary file", async () => {
+    const failing = writeDurably(join(root, "file"), async (temporary) => {
+      await writeFile(temporary, "half");
+      throw new Error("disk full");
+    });
+    await expect(failing).rejects.toThrow("disk full");
+    expect(await tree(root)).toEqual([]);
   });
 
   test("that cannot be written leave nothing behind", async () => {
