@@ -163,9 +163,9 @@ function escapeHtml(text: string): string {
 }
 
 function escapeJs(text: string): string {
-  return text.replace(/[\\'"<>&=\x00-\x1f]|[^\x00-\x7f]/gu, (c) => {
+  return text.replace(/[\\'"<>&=]|\p{Cc}|\P{ASCII}/gu, (c) => {
     if (c === "\\" || c === "'" || c === '"') return `\\${c}`;
-    if (c > "\x7f" && isPrintable(c)) return c;
+    if (c === "\x7f" || (c > "\x7f" && isPrintable(c))) return c;
     return `\\u${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
   });
 }

@@ -1,0 +1,187 @@
+/**
+ * From messages to the text a model reads: which of a model's templates is used, and what it is given. A model can have a Go
+ * template (a layer of its manifest, or in a request) and a Jinja chat template (in its GGUF); the Go template wins unless the
+ * other can do more.
+ */
+import { AppError } from "../base/errors.ts";
+import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
+import { type JinjaTemplate, parseJinja } from "./jinja.ts";
+import type { PromptMessage, PromptTool, Think } from "./messages.ts";
+
+export type { PromptMessage, PromptTool, PromptToolCall, Think } from "./messages.ts";
+
+/** Texts of the tokens that a template may print. */
+export interface SpecialTokens {
+  readonly bos?: string;
+  readonly eos?: string;
+  /** The tokenizer puts BOS in front by itself, so a rendered one is dropped. */
+  readonly addsBos?: boolean;
+}
+
+export interface JinjaPrompt {
+  readonly kind: "jinja";
+  readonly source: string;
+  readonly template: JinjaTemplate;
+  readonly tokens: SpecialTokens;
+}
+
+export type PromptTemplate = JinjaPrompt | GoPrompt;
+
+/** For a model that has no template. */
+const DEFAULT_TEMPLATE = "{{ .Prompt }}";
+
+export interface TemplateSources {
+  readonly jinja?: string | undefined;
+  readonly go?: string | undefined;
+  readonly tokens?: SpecialTokens;
+  /** True: the Go template wins whatever the other can do; false: it loses. */
+  readonly prefersGo?: boolean;
+}
+
+/** @throws AppError where the template that is used does not parse */
+export function choosePrompt({ jinja, go, tokens = {}, prefersGo }: TemplateSources): PromptTemplate {
+  if (jinja === undefined) return parseGoPrompt(go ?? DEFAULT_TEMPLATE);
+  if (go === undefined || prefersGo === false) return parseJinjaPrompt(jinja, tokens);
+  const goPrompt = parseGoPrompt(go);
+  return prefersGo || !offersMore(jinja, goPrompt) ? goPrompt : parseJinjaPrompt(jinja, tokens);
+}
+
+const parseJinjaPrompt = (source: string, tokens: SpecialTokens): JinjaPrompt => ({
+  kind: "jinja",
+  source,
+  template: parseJinja(source),
+  tokens,
+});
+
+export interface Capabilities {
+  readonly tools: boolean;
+  readonly thinking: boolean;
+  /** Fill in the middle. */
+  readonly insert: boolean;
+}
+
+/** What a template has a place for. */
+export function capabilitiesOf(prompt: PromptTemplate): Capabilities {
+  if (prompt.kind === "jinja") return jinjaCapabilities(prompt.source);
+  return {
+    tools: prompt.vars.has("tools"),
+    thinking: thinkingTags(prompt) !== undefined,
+    insert: prompt.vars.has("suffix"),
+  };
+}
+
+function jinjaCapabilities(source: string): Capabilities {
+  const hasTags = source.includes("<think>") && source.includes("</think>");
+  const dropsThinking = /\.split\(\s*['"]<\/think>['"]/.test(source) && !/reasoning_content|<SPECIAL_12>/.test(source);
+  return {
+    tools: source.includes("tools") || source.includes("tool_call"),
+    thinking: hasTags || dropsThinking,
+    insert: false,
+  };
+}
+
+/** Whether the Jinja template can do what the Go template cannot. */
+function offersMore(jinja: string, go: GoPrompt): boolean {
+  const theirs = jinjaCapabilities(jinja);
+  const ours = capabilitiesOf(go);
+  const count = (capabilities: Capabilities): number => Object.values(capabilities).filter(Boolean).length;
+  const areSame = theirs.tools === ours.tools && theirs.thinking === ours.thinking && theirs.insert === ours.insert;
+  const jinjaReturns = returnsResultsInJinja(jinja);
+  const goReturns = returnsResultsInGo(go);
+  if (count(theirs) > count(ours)) return !goReturns || jinjaReturns;
+  return areSame && ours.tools && jinjaReturns && !goReturns;
+}
+
+/** Whether a template prints both the calls that a model made and what the tools answered. */
+const returnsResultsInJinja = (source: string): boolean =>
+  /tool_calls|assistant_tool_call/.test(source) &&
+  /tool_response|tool_results|role['"]?\]?\s*==\s*['"](?:tool|ipython)['"]|ipython/.test(source);
+
+const returnsResultsInGo = ({ vars, source }: GoPrompt): boolean =>
+  vars.has("tools") && vars.has("toolcalls") && /eq\s+\.Role\s+"tool"|tool_response|TOOL_RESULTS/.test(source);
+
+export interface ChatPrompt {
+  readonly messages: readonly PromptMessage[];
+  readonly tools?: readonly PromptTool[];
+  /** Undefined: not said. */
+  readonly think?: Think;
+  readonly now: Date;
+  /** Open the model's answer; default true. Go templates always do. */
+  readonly addGenerationPrompt?: boolean;
+}
+
+/**
+ * The prompt for a conversation. Where the last message is the model's own, the prompt ends inside it, for the model to go on.
+ * @throws AppError `bad_request` where the template fails or refuses, `too_large` beyond its limits
+ */
+export function renderChat(prompt: PromptTemplate, request: ChatPrompt): string {
+  return prompt.kind === "go" ? renderGoChat(prompt, request) : renderJinjaChat(prompt, request);
+}
+
+function renderJinjaChat({ template, tokens }: JinjaPrompt, request: ChatPrompt): string {
+  const { messages, tools, think, now, addGenerationPrompt = true } = request;
+  const last = messages.at(-1);
+  const begun =
+    addGenerationPrompt && last?.role === "assistant" && !last.tool_calls?.length ? last.content : undefined;
+  const context = {
+    messages: (begun === undefined ? messages : messages.slice(0, -1)).map(jinjaMessage),
+    tools: tools && tools.length > 0 ? tools : null,
+    documents: null,
+    add_generation_prompt: addGenerationPrompt,
+    enable_thinking: think === undefined ? undefined : Boolean(think),
+    reasoning_effort: typeof think === "string" ? think : undefined,
+    bos_token: tokens.bos ?? "",
+    eos_token: tokens.eos ?? "",
+  };
+  const text = template.render(context, now) + (begun ?? "");
+  return tokens.addsBos && tokens.bos && text.startsWith(tokens.bos) ? text.slice(tokens.bos.length) : text;
+}
+
+/**
+ * A message under the names that Jinja templates know: `name` of a tool, `reasoning_content`, calls with their type and without
+ * our index.
+ */
+const jinjaMessage = (message: PromptMessage): Record<string, unknown> => ({
+  role: message.role,
+  content: message.content,
+  thinking: message.thinking || undefined,
+  reasoning_content: message.thinking || undefined,
+  tool_calls: message.tool_calls?.map(({ id, function: { name, arguments: args } }) => ({
+    id: id || undefined,
+    type: "function",
+    function: { name, arguments: args },
+  })),
+  name: message.tool_name || undefined,
+  tool_call_id: message.tool_call_id || undefined,
+});
+
+export interface GeneratePrompt {
+  readonly prompt: string;
+  /** The model fills in between `prompt` and this. */
+  readonly suffix?: string;
+  readonly system?: string;
+  /** Messages before the prompt. */
+  readonly history?: readonly PromptMessage[];
+  /** The beginning of the answer. */
+  readonly response?: string;
+  readonly think?: Think;
+  readonly now: Date;
+}
+
+/**
+ * The prompt for one question, or for what belongs between two texts.
+ * @throws AppError as renderChat; `bad_request` where the template has no place for a suffix
+ */
+export function renderGenerate(prompt: PromptTemplate, request: GeneratePrompt): string {
+  const { suffix, system, history = [], response, prompt: text, ...rest } = request;
+  if (suffix) {
+    if (!capabilitiesOf(prompt).insert || prompt.kind !== "go") {
+      throw new AppError("bad_request", "suffix: the model's template does not support insert");
+    }
+    if (text) return renderGoInsert(prompt, { prompt: text, suffix }, { ...rest, messages: [] });
+  }
+  const messages: PromptMessage[] = [...history, { role: "user", content: text }];
+  if (system) messages.unshift({ role: "system", content: system });
+  if (response) messages.push({ role: "assistant", content: response });
+  return renderChat(prompt, { ...rest, messages });
+}

@@ -1,0 +1,149 @@
+/**
+ * Templates come with models that strangers made. Whatever they contain: a text or an AppError, and soon.
+ */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { AppError } from "../../src/base/errors.ts";
+import { parseGoTemplate } from "../../src/template/go/go-template.ts";
+import { goFrom } from "../../src/template/go/value.ts";
+import { parseJinja } from "../../src/template/jinja.ts";
+
+const now = new Date(2026, 10, 21);
+const limits = { outputLength: 1_000_000, steps: 1_000_000 };
+const values = {
+  a: "text é 👋",
+  b: { c: [1, 2.5, null, true, "x"], d: {} },
+  messages: [{ role: "user", content: "hi", Role: "user" }],
+};
+
+/** Milliseconds that no template may take; the limits above allow about a tenth of it. */
+const TIME_MAX_MS = 5000;
+
+/** What a template gave: its text, or the AppError it failed with. */
+function outcome(run: () => string): string | AppError {
+  const start = performance.now();
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  } finally {
+    expect(performance.now() - start).toBeLessThan(TIME_MAX_MS);
+  }
+}
+
+const runGo = (source: string): string | AppError =>
+  outcome(() => parseGoTemplate(source).render(goFrom(values), { now, limits }));
+const runJinja = (source: string): string | AppError => outcome(() => parseJinja(source, limits).render(values, now));
+
+const GO = `{{ }} {{- -}} if else end range with define template block break continue nil true . $ $x .a .b.c .messages
+  := = | ( ) , "s" \`r\` 'c' 1 -2 1.5 0x and or not eq lt len index slice print printf "%v%5d" html js json /* */ text`;
+const JINJA = `{{ }} {% %} {%- -%} {# #} if elif else endif for in endfor set endset macro endmacro call endcall filter break
+  m a b messages x ( ) [ ] { } , : . | ~ + - * // % ** == < not and or is none true 'it' "s" 0 1 2.5 range namespace loop.index
+  length join tojson replace map upper default sort string list format split text`;
+
+/** Any sequence of the pieces a template is made of, with single characters between. */
+const soup = (pieces: string): fc.Arbitrary<string> =>
+  fc
+    .array(
+      fc.oneof(
+        { weight: 12, arbitrary: fc.constantFrom(...pieces.split(/\s+/)) },
+        { weight: 4, arbitrary: fc.constantFrom(" ", "\n") },
+        { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 2 }) },
+      ),
+      { maxLength: 40 },
+    )
+    .map((parts) => parts.join(" "));
+
+/** Actions that are closed, so that more of them run. */
+const actions = (pieces: string, [open, close]: readonly [string, string]): fc.Arbitrary<string> =>
+  fc
+    .array(
+      soup(pieces).map((inner) => `${open} ${inner} ${close}`),
+      { maxLength: 4 },
+    )
+    .map((all) => all.join("\n"));
+
+describe("random text as a template is a text or an AppError", () => {
+  const check = (arbitrary: fc.Arbitrary<string>, run: (source: string) => unknown): void =>
+    fc.assert(
+      fc.property(arbitrary, (source) => void run(source)),
+      { numRuns: 1500, seed: 20261121 },
+    );
+
+  test("Go", () => check(fc.oneof(soup(GO), actions(GO, ["{{", "}}"])), runGo));
+  test("Jinja", () =>
+    check(fc.oneof(soup(JINJA), actions(JINJA, ["{{", "}}"]), actions(JINJA, ["{%", "%}"])), runJinja));
+});
+
+const twice = (statement: string, times: number): string => statement.repeat(times);
+
+describe("a template that would run or grow without end is refused", () => {
+  const jinja: Record<string, string> = {
+    "a long range": "{% for i in range(1000000000) %}x{% endfor %}",
+    "a range that is never used": "{{ range(10 ** 15) }}",
+    "loops in loops":
+      "{% for a in range(999) %}{% for b in range(999) %}{% for c in range(999) %}{% endfor %}{% endfor %}{% endfor %}",
+    "a macro that calls itself": "{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}",
+    "a macro that calls itself twice":
+      "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
+    "text that doubles": `{% set x = 'ab' %}${twice("{% set x = x ~ x %}", 60)}{{ x }}`,
+    "a list that doubles": `{% set x = [1] %}${twice("{% set x = x + x %}", 60)}{{ x | length }}`,
+    "a value inside itself many times": `{% set x = [1, 2] %}${twice("{% set x = [x, x] %}", 60)}{{ x }}`,
+    "its JSON": `{% set x = {'k': 1} %}${twice("{% set x = {'a': x, 'b': x} %}", 60)}{{ x | tojson }}`,
+    "its equal": `{% set x = [1] %}{% set y = [1] %}${twice("{% set x = [x, x] %}{% set y = [y, y] %}", 60)}{{ x == y }}`,
+    repetition: "{{ 'abc' * 10 ** 12 }}",
+    replacement: `{% set x = 'a' * 9999 %}{{ x.replace('a', x) }}`,
+    joining: `{% set x = 'a' * 9999 %}{{ x | list | join(x) }}`,
+    formatting: `{% set x = 'a' * 99999 %}{{ '${"{0}".repeat(5000)}'.format(x) }}`,
+    padding: "{{ 'a'.ljust(10 ** 12) }}{{ 'a' | center(10 ** 12) }}",
+    "deep brackets": `{{ ${"(".repeat(200_000)}1${")".repeat(200_000)} }}`,
+    "deep conditions": `${twice("{% if true %}", 20_000)}x${twice("{% endif %}", 20_000)}`,
+    "a long run of spaces": `{{ 1 }}${" ".repeat(100_000)}{% generation %}`,
+    "a long template": "x".repeat(2_000_000),
+  };
+  for (const [name, source] of Object.entries(jinja)) {
+    test(`Jinja: ${name}`, () => expect(runJinja(source)).toBeInstanceOf(AppError));
+  }
+
+  const go: Record<string, string> = {
+    "a template that calls itself": '{{ define "t" }}{{ template "t" . }}{{ end }}{{ template "t" . }}',
+    "two that call each other twice":
+      '{{ define "a" }}{{ template "b" . }}{{ template "b" . }}{{ end }}{{ define "b" }}{{ template "a" . }}{{ end }}{{ template "a" . }}',
+    "a long range": "{{ range 1000000000 }}x{{ end }}",
+    "text that doubles": `{{ $x := "ab" }}${twice("{{ $x = print $x $x }}", 60)}{{ $x }}`,
+    formatting: `{{ $x := "${"a".repeat(9999)}" }}{{ printf "${"%[1]s%s".repeat(99)}" ${"$x ".repeat(900)}}}`,
+    padding: `{{ printf "%999999999d" 1 }}${twice('{{ printf "%1000d" 1 }}', 2000)}`,
+    "deep parentheses": `{{ ${"(".repeat(200_000)}1${")".repeat(200_000)} }}`,
+    "deep conditions": `${twice("{{ if true }}", 20_000)}x${twice("{{ end }}", 20_000)}`,
+    "a long template": "x".repeat(2_000_000),
+  };
+  for (const [name, source] of Object.entries(go)) {
+    test(`Go: ${name}`, () => expect(runGo(source)).toBeInstanceOf(AppError));
+  }
+});
+
+describe("a template reaches nothing but its values", () => {
+  for (const source of [
+    "{{ messages.constructor }}",
+    "{{ a.__class__ }}",
+    "{{ b.__proto__ }}",
+    "{{ a.constructor.constructor }}",
+    "{{ range.__globals__ }}",
+    "{{ 'toString' | attr }}",
+    "{{ a | constructor }}",
+    "{{ a is constructor }}",
+  ]) {
+    test(`Jinja: ${source}`, () => {
+      const got = runJinja(source);
+      expect(got instanceof AppError ? "" : got).toBe("");
+    });
+  }
+
+  for (const source of ["{{ .constructor }}", "{{ .__proto__ }}", "{{ .a.length }}", "{{ toString . }}"]) {
+    test(`Go: ${source}`, () => {
+      const got = runGo(source);
+      expect(got instanceof AppError ? "" : got).toBeOneOf(["", "<no value>"]);
+    });
+  }
+});
