@@ -103,8 +103,12 @@ export function readHparams(keys: Keys, path: string): Hparams {
   }
   const nExperts = keys.count("expert_count", { min: 0, max: EXPERTS_MAX, fallback: 0 });
   const eps = keys.number("attention.layer_norm_rms_epsilon");
-  if (eps < 0)
-    throw new AppError("bad_file", `${path}: '${keys.arch}.attention.layer_norm_rms_epsilon': ${eps} is below 0`);
+  if (eps < 0) {
+    throw new AppError(
+      "bad_file",
+      `${path}: '${keys.arch}.attention.layer_norm_rms_epsilon': expected 0 or more, got ${eps}`,
+    );
+  }
   return {
     nLayers: keys.count("block_count", { min: 1, max: LAYERS_MAX }),
     dim,

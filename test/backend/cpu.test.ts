@@ -24,10 +24,12 @@ interface TinyOptions {
   readonly nLayers: number;
   readonly window?: number;
   readonly rope?: RopeScaling;
+  /** Leaves the keys and queries of the last layer unrotated. */
+  readonly lastUnrotated?: boolean;
 }
 
 /** A transformer of random weights: 4 heads of 8 on 2. */
-function tinyModel({ nLayers, window = 0, rope = ROPE }: TinyOptions): Program {
+function tinyModel({ nLayers, window = 0, rope = ROPE, lastUnrotated = false }: TinyOptions): Program {
   const dim = 32;
   const box = makeWeightBox("tiny", makeRng(7));
   const buf = (name: string, width: number): Buf => ({ name, dim: width });
@@ -44,8 +46,11 @@ function tinyModel({ nLayers, window = 0, rope = ROPE }: TinyOptions): Program {
       { op: "linear", out: q, x: h, w: matrix(dim, 32) },
       { op: "linear", out: k, x: h, w: matrix(dim, 16) },
       { op: "linear", out: v, x: h, w: matrix(dim, 16) },
-      { op: "rope", x: q, heads: 4, headDim: 8, rope },
-      { op: "rope", x: k, heads: 2, headDim: 8, rope },
+    );
+    if (!lastUnrotated || layer < nLayers - 1) {
+      steps.push({ op: "rope", x: q, heads: 4, headDim: 8, rope }, { op: "rope", x: k, heads: 2, headDim: 8, rope });
+    }
+    steps.push(
       { op: "attention", out: heads, q, k, v, layer, ...attention },
       { op: "linear", out: y, x: heads, w: matrix(32, dim) },
       { op: "add", out: x, a: x, b: y, scale: 1 },
@@ -184,14 +189,17 @@ describe("context shift", () => {
     });
   }
 
-  test("in a deeper model, tokens that no window reaches can be dropped without a trace", async () => {
-    const program = tinyModel({ nLayers: 3, window: 5 });
-    const session = await load(program, 1);
-    await session.run([rowsOf(0, 0, TOKENS.subarray(0, 20), "none")]);
-    const expected = (await session.run([rowsOf(0, 20, [next])])).slice();
-    session.shift(0, { keep: 0, discard: 12, length: 20 });
-    expectClose(await session.run([rowsOf(0, 8, [next])]), expected, 1e-4);
-  });
+  for (const lastUnrotated of [false, true]) {
+    const which = lastUnrotated ? ", also where a layer has no rotation" : "";
+    test(`in a deeper model, tokens that no window reaches can be dropped without a trace${which}`, async () => {
+      const program = tinyModel({ nLayers: 3, window: 5, lastUnrotated });
+      const session = await load(program, 1);
+      await session.run([rowsOf(0, 0, TOKENS.subarray(0, 20), "none")]);
+      const expected = (await session.run([rowsOf(0, 20, [next])])).slice();
+      session.shift(0, { keep: 0, discard: 12, length: 20 });
+      expectClose(await session.run([rowsOf(0, 8, [next])]), expected, 1e-4);
+    });
+  }
 
   test("in a deeper model, values keep what they knew of the dropped tokens", async () => {
     const program = tinyModel({ nLayers: 3 });

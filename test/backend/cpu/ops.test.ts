@@ -120,7 +120,7 @@ test("attention is a softmax over the positions of the window, each head on its 
     [0, 2, 0.5, -2],
     [-1, 0.5, 1, 1],
   ];
-  const attention = { layer: 0, nHeads: 2, nKvHeads: 1, headDim: 2, scale: 0.7, window: 3, softCap: 1.5 };
+  const attention = { layer: 0, nHeads: 4, nKvHeads: 2, headDim: 1, scale: 0.7, window: 3, softCap: 1.5 };
   const [k, v, heads] = [
     { name: "k", dim: 2 },
     { name: "v", dim: 2 },
@@ -142,14 +142,12 @@ test("attention is a softmax over the positions of the window, each head on its 
     [0, 1].map((o) => row.reduce((sum, value, i) => sum + value * valuesOf(w)[o * 4 + i]!, 0));
   const [keys, values] = [weights[0]!, weights[1]!].map((w) => rows.map((row) => project(w, row)));
   const expected = rows.flatMap((row, p) =>
-    [0, 1].flatMap((head) => {
+    [0, 1, 2, 3].map((head) => {
+      const group = head < 2 ? 0 : 1;
       const seen = [0, 1, 2, 3].filter((t) => t <= p && t > p - 3);
-      const scores = seen.map((t) => {
-        const score = 0.7 * (row[2 * head]! * keys![t]![0]! + row[2 * head + 1]! * keys![t]![1]!);
-        return Math.exp(1.5 * Math.tanh(score / 1.5));
-      });
+      const scores = seen.map((t) => Math.exp(1.5 * Math.tanh((0.7 * row[head]! * keys![t]![group]!) / 1.5)));
       const total = scores.reduce((a, b) => a + b, 0);
-      return [0, 1].map((i) => seen.reduce((sum, t, n) => sum + (scores[n]! / total) * values![t]![i]!, 0));
+      return seen.reduce((sum, t, n) => sum + (scores[n]! / total) * values![t]![group]!, 0);
     }),
   );
   expectAll(got, expected);
@@ -203,4 +201,14 @@ test("weights beyond the budget are unpacked anew and give the same bits", () =>
   ]) {
     expect(anew.panel(w, at)).toEqual(kept.panel(w, at));
   }
+});
+
+test("a factor multiplies every weight of its expert", () => {
+  const box = makeWeightBox("factors", makeRng(6));
+  const w = box.matrix({ inDim: 32, outDim: 3, quant: "q8_0", experts: 2 });
+  const panelOf = (weight: Weight): Float32Array => {
+    const step: Step = { op: "linear", out: { name: "y", dim: 3 }, x: { name: "x", dim: 32 }, w: weight };
+    return makeWeightReader([step], box.source).panel(weight, { expert: 1, first: 1, count: 2 });
+  };
+  expect(panelOf({ ...w, scale: Float32Array.of(9, -0.5) })).toEqual(panelOf(w).map((value) => value * -0.5));
 });
