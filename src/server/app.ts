@@ -21,7 +21,8 @@ export function makeApp(parts: AppDeps) {
   const deps: RouteDeps = { ...parts, answer: makeAnswer(log), inspect: makeInspect(parts) };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
   const mayPass = makeAuth(config.apiKeys);
-  const app = new Elysia()
+  // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the checks.
+  const app = new Elysia({ handler: { standardHostname: false } })
     .onRequest(({ request, set }) => {
       const { status, headers } = guard(request);
       Object.assign(set.headers, headers);

@@ -21,12 +21,21 @@ async function readText(request: Request, limit: number): Promise<string> {
   if (announced > limit) throw tooLarge(limit, announced);
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of request.body ?? []) {
+  for await (const chunk of received(request)) {
     length += chunk.length;
     if (length > limit) throw tooLarge(limit, length);
     chunks.push(chunk);
   }
   return new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+}
+
+/** The body as it comes in. A connection that breaks is a client that went away. */
+async function* received(request: Request): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    yield* request.body ?? [];
+  } catch (error) {
+    throw new AppError("cancelled", "request canceled", { cause: error });
+  }
 }
 
 function tooLarge(limit: number, found: number): AppError {

@@ -8,14 +8,24 @@ import { hostname as machineName, networkInterfaces } from "node:os";
 const LOCAL_NAMES = ["localhost", "127.0.0.1", "0.0.0.0"];
 const BUILT_IN = [
   ...LOCAL_NAMES.flatMap((name) => [`http://${name}`, `https://${name}`, `http://${name}:*`, `https://${name}:*`]),
-  ...["app://*", "file://*", "tauri://*", "vscode-webview://*", "vscode-file://*"],
+  "app://*",
+  "file://*",
+  "tauri://*",
+  "vscode-webview://*",
+  "vscode-file://*",
 ];
 
 const STAINLESS =
   "Arch Async Custom-Poll-Interval Helper-Method Lang Os Package-Version Poll-Helper Retry-Count Runtime Runtime-Version Timeout";
 const ALLOWED_HEADERS = [
-  ...["Authorization", "Content-Type", "User-Agent", "Accept", "X-Requested-With", "OpenAI-Beta"],
-  ...["X-Api-Key", "Anthropic-Version"],
+  "Authorization",
+  "Content-Type",
+  "User-Agent",
+  "Accept",
+  "X-Requested-With",
+  "OpenAI-Beta",
+  "X-Api-Key",
+  "Anthropic-Version",
   ...STAINLESS.split(" ").map((name) => `X-Stainless-${name}`),
 ].join(",");
 
@@ -100,5 +110,5 @@ function privateAddresses(): BlockList {
 }
 
 function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "::1" || /^127\./.test(hostname);
+  return hostname === "localhost" || hostname === "::1" || hostname.startsWith("127.");
 }

@@ -3,8 +3,20 @@
  * A reader sees the old file or the new one, never half of one.
  */
 import { constants } from "node:fs";
-import { copyFile, mkdir, open, rename, rm } from "node:fs/promises";
+import { copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+
+const TEMPORARY_PREFIX = ".tmp-";
+
+/** Removes temporary files that a killed process left in a folder; young ones may still be in use. */
+export async function removeLeftovers(folder: string, { olderThanMs }: { olderThanMs: number }): Promise<void> {
+  const names = await readdir(folder).catch(() => []);
+  for (const name of names.filter((entry) => entry.startsWith(TEMPORARY_PREFIX))) {
+    const path = join(folder, name);
+    const found = await stat(path).catch(() => undefined);
+    if (found && Date.now() - found.mtimeMs > olderThanMs) await rm(path, { force: true });
+  }
+}
 
 /**
  * Makes `path` by way of a temporary file beside it. The temporary file is removed where anything fails.
@@ -13,12 +25,12 @@ import { dirname, join } from "node:path";
 export async function writeDurably(path: string, fill: (temporary: string) => Promise<string | void>): Promise<void> {
   const folder = dirname(path);
   await mkdir(folder, { recursive: true });
-  const temporary = join(folder, `.tmp-${crypto.randomUUID()}`);
+  const temporary = join(folder, TEMPORARY_PREFIX + crypto.randomUUID());
   try {
     const target = (await fill(temporary)) ?? path;
     await sync(temporary);
     await rename(temporary, target);
-    await sync(folder);
+    if (process.platform !== "win32") await sync(folder); // where folders cannot be opened
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;

@@ -9,10 +9,13 @@ import { openGguf } from "../gguf/read.ts";
 import { blobPath, importBlob, writeBlob, type Blob } from "./blobs.ts";
 import { describeGguf, type GgufDetails } from "./details.ts";
 import { digestOf, digestOfFile, hexOf, type Digest } from "./digest.ts";
+import { removeLeftovers } from "./durable.ts";
 import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "./manifest.ts";
 import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";
 import { parseName } from "./name.ts";
 import { manifestPath, type ModelConfig, type Store, type StoredModel } from "./store.ts";
+
+const LEFTOVER_AGE_MS = 3600_000; // long enough for any copy that is still going on
 
 export const EMBEDDED_NAME = "hearth:latest";
 
@@ -43,6 +46,7 @@ async function install(store: Store, dir: string): Promise<"installed" | "presen
   if (existing && existing.config.hearth_embedded === undefined) return "kept";
   if (existing?.config.hearth_embedded === source) return "present";
 
+  await removeLeftovers(join(store.root, "blobs"), { olderThanMs: LEFTOVER_AGE_MS });
   const blob = await importBlob(store.root, weights);
   const layers: Layer[] = [layerOf("model", blob)];
   for (const [kind, text] of textLayers(file)) layers.push(layerOf(kind, await writeText(store, text)));

@@ -145,6 +145,16 @@ describe("keys", () => {
     }
   });
 
+  test("cannot be avoided by a short host name, which routes as well as a long one", async () => {
+    const harness = await makeHarness({ ...keys, host: { hostname: "0.0.0.0", port: 0 } });
+    open.push(harness);
+    const status = async (url: string, headers = {}) =>
+      (await harness.app.handle(new Request(url, { headers }))).status;
+    expect(await status("http://a/xx/api/version")).toBe(404);
+    expect(await status("http://nas/api/version")).toBe(401);
+    expect(await status("http://nas/api/version", { authorization: "Bearer alpha" })).toBe(200);
+  });
+
   test("are not asked for by the root and by preflights", async () => {
     const call = await caller(keys);
     expect((await call({}, "GET", "/")).status).toBe(200);

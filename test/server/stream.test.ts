@@ -160,4 +160,5 @@ test("a body that ends in the middle is an error or a gone client, never a reque
   socket.destroy();
   await Bun.sleep(50);
   expect(harness.runtime.requests.length).toBe(before);
+  expect(harness.logs.at(-1)).toMatchObject({ msg: "request", status: 499 });
 });

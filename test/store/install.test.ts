@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { rm, stat, writeFile } from "node:fs/promises";
+import { rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { blobPath } from "../../src/store/blobs.ts";
 import { sizeLabel } from "../../src/store/details.ts";
@@ -53,6 +53,16 @@ test("the shipped model is installed with every layer and a complete configurati
 
 describe("a later start", () => {
   beforeEach(() => installEmbedded(store, { dir }));
+
+  test("removes what a killed process left behind long ago", async () => {
+    const old = join(store.root, "blobs", ".tmp-old");
+    const young = join(store.root, "blobs", ".tmp-young");
+    for (const path of [old, young]) await writeFile(path, "half");
+    await utimes(old, 1, 1);
+    await writeFile(join(dir, "Modelfile"), "FROM ./tiny.gguf\nSYSTEM Be quick.\n");
+    await installEmbedded(store, { dir });
+    expect([await Bun.file(old).exists(), await Bun.file(young).exists()]).toEqual([false, true]);
+  });
 
   test("changes nothing", async () => {
     const { mtimeMs } = await stat(manifest());

@@ -1,0 +1,45 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { digestOf } from "../../src/store/digest.ts";
+import { openStore } from "../../src/store/store.ts";
+import { tempFolder } from "./fixture.ts";
+
+let root: string;
+beforeEach(async () => void (root = await tempFolder()));
+afterEach(() => rm(root, { recursive: true }));
+
+const STORE = join(import.meta.dir, "../../src/store");
+/** Writes models for ever: new blobs, and the same manifest again and again. */
+const WRITER = `
+  const { writeBlob } = await import("${STORE}/blobs.ts");
+  const { writeManifest, CONFIG_TYPE, mediaType } = await import("${STORE}/manifest.ts");
+  const { manifestPath } = await import("${STORE}/store.ts");
+  const { parseName } = await import("${STORE}/name.ts");
+  const root = process.argv.at(-1);
+  for (let n = 0; ; n++) {
+    const blob = await writeBlob(root, new Uint8Array(300_000).fill(n));
+    const config = await writeBlob(root, new TextEncoder().encode(JSON.stringify({ model_type: String(n) })));
+    const layers = Array.from({ length: 200 }, () => ({ mediaType: mediaType("model"), ...blob }));
+    await writeManifest(manifestPath(root, parseName("m")), { config: { mediaType: CONFIG_TYPE, ...config }, layers });
+    if (n === 0) console.log("writing");
+  }`;
+
+test("a store is whole whenever its writer is killed", async () => {
+  for (const delayMs of [0, 3, 11, 23]) {
+    const writer = Bun.spawn([process.execPath, "-e", WRITER, "--", root], { stdout: "pipe", stderr: "inherit" });
+    await writer.stdout.getReader().read(); // the first model is there
+    await Bun.sleep(delayMs);
+    writer.kill("SIGKILL");
+    await writer.exited;
+    const names = (await readdir(join(root, "blobs"))).filter((name) => !name.startsWith(".tmp-"));
+    for (const name of names) {
+      expect(digestOf(await Bun.file(join(root, "blobs", name)).bytes()).replace(":", "-")).toBe(name as never);
+    }
+    const bad: string[] = [];
+    const store = await openStore(root);
+    expect(await store.list((path) => bad.push(path))).toHaveLength(1);
+    expect(bad).toEqual([]);
+    expect((await store.load("m")).config.model_type).toMatch(/^\d+$/);
+  }
+});
