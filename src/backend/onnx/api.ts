@@ -24,10 +24,11 @@ const FUNCTIONS = {
   SetSessionGraphOptimizationLevel: [23, "ptr", "i32"],
   SetIntraOpNumThreads: [24, "ptr", "i32"],
   SetInterOpNumThreads: [25, "ptr", "i32"],
+  CreateRunOptions: [39, "ptr"],
   CreateTensorWithDataAsOrtValue: [49, "ptr", "ptr", "u64", "ptr", "u64", "i32", "ptr"],
   CreateCpuMemoryInfo: [69, "i32", "i32", "ptr"],
   AddSessionConfigEntry: [130, "ptr", "ptr", "ptr"],
-  CreateRunOptions: [39, "ptr"],
+  AddRunConfigEntry: [165, "ptr", "ptr", "ptr"],
 } as const satisfies Record<string, readonly [number, ...Arg[]]>;
 
 /** Functions that return nothing and take one pointer. */

@@ -30,9 +30,11 @@ export interface Pass {
   readonly lowSlot: number;
   readonly batch: number;
   readonly feeds: readonly Feed[];
-  /** (rows, vocabSize); receives the result. */
+  /** Whether the run takes so much memory that it should be given back at once. */
+  readonly large: boolean;
+  /** Receives the result, (rows, vocabSize). */
   readonly logits: Float32Array;
-  readonly logitRows: number;
+  readonly logitsShape: readonly [rows: number, vocabSize: number];
 }
 
 export interface Executor {

@@ -1,49 +1,134 @@
 /**
- * Loading: lower the program, pack its weights into a file, and open a session on it.
+ * Loading: lower the program to a graph, pack its weights, and open a session on it. Large models go through the cache of
+ * packed graphs (`cache.ts`): the first load writes an entry and opens that, later ones only open it.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import type { Pointer } from "bun:ffi";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lower } from "../../../kernels/onnx/lower.ts";
 import { makeHalfTable } from "../../../kernels/onnx/weights.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session } from "../backend.ts";
+import type { Weight } from "../step.ts";
 import { bindApi } from "./api.ts";
+import { entryName, findEntry, makeEntry, MODEL_NAME, pruneEntries, WEIGHTS_NAME } from "./cache.ts";
 import { makeKvCache } from "./kv-cache.ts";
 import { openLibrary } from "./library.ts";
-import { createSession, makeNativeExecutor, makeRuntime } from "./native.ts";
+import { createSession, makeNativeExecutor, makeRuntime, type Runtime } from "./native.ts";
+import { dropMappedPages, dropPages } from "./residency.ts";
 import { makeSession } from "./session.ts";
 import { physicalCores } from "./threads.ts";
-import { createWeightFile } from "./weight-file.ts";
+import { createWeightFile, planWeightFile } from "./weight-file.ts";
 
-const MODEL_NAME = "model.onnx";
-const WEIGHTS_NAME = "weights.bin";
+/** Below this, packing takes a moment and an entry would only be clutter. */
+const CACHED_BYTES_MIN = 64 * 2 ** 20;
+/** Share of a first load that is packing; the rest is ONNX Runtime's and cannot be watched. */
+const PACKING_SHARE = 0.5;
 
+interface Loading {
+  readonly program: Program;
+  readonly options: LoadOptions;
+  readonly runtime: Runtime;
+  readonly libraryVersion: string;
+  readonly threads: number;
+}
+
+/**
+ * Loads a program. Throws `unsupported` where ONNX Runtime cannot be used here, `runner` where it refuses the graph,
+ * `too_large` where the disk has no room for the packed weights.
+ */
 export async function loadSession(program: Program, options: LoadOptions): Promise<Session> {
   const library = openLibrary();
   const threads = options.threads > 0 ? options.threads : physicalCores();
-  const folder = mkdtempSync(join(options.cacheDir ?? tmpdir(), "hearth-onnx-"));
-  const file = createWeightFile(join(folder, WEIGHTS_NAME), WEIGHTS_NAME);
-  const { lowered, model } = lower(program, {
-    file,
-    precise: options.precise,
-    half: makeHalfTable(),
-    packed: () => {},
-  });
-  file.close();
-  await Bun.write(join(folder, MODEL_NAME), model());
+  const file = planWeightFile(WEIGHTS_NAME);
+  const { lowered } = lower(program, { file, precise: options.precise, half: new Float32Array(0), packed: () => {} });
   const runtime = makeRuntime(bindApi(library));
-  const session = createSession(runtime, join(folder, MODEL_NAME), { threads });
-  rmSync(folder, { recursive: true, force: true });
+  const loading: Loading = { program, options, runtime, libraryVersion: library.version, threads };
+  const { cacheDir } = options;
+  const session =
+    cacheDir !== undefined && file.byteLength() >= CACHED_BYTES_MIN
+      ? openCached(loading, cacheDir)
+      : openDirect(loading);
+  options.onProgress?.(1);
   const cache = makeKvCache(lowered.caches, options);
-  const executor = makeNativeExecutor(runtime, session, cache);
   return makeSession({
     program,
     lowered,
-    executor,
+    executor: makeNativeExecutor(runtime, session, cache),
     cache,
     backend: "onnx",
-    device: `CPU (${threads} thread${threads === 1 ? "" : "s"}, ONNX Runtime ${library.version})`,
-    weightBytes: 0,
-    release() {},
+    device: `CPU (${threads} thread${threads === 1 ? "" : "s"})`,
+    weightBytes: file.byteLength(),
   });
+}
+
+/** Opens a session on files that are gone when it is open: the library has packed or mapped what it needs. */
+function openDirect({ program, options, runtime, threads }: Loading): Pointer {
+  const folder = mkdtempSync(join(tmpdir(), "hearth-onnx-"));
+  try {
+    writeGraph(program, folder, options);
+    return createSession(runtime, join(folder, MODEL_NAME), { threads });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Opens a session on a cache entry, made first where there is none or where the library refuses the one there is. */
+function openCached(loading: Loading, cacheDir: string): Pointer {
+  const name = entryName(loading.program, { libraryVersion: loading.libraryVersion, precise: loading.options.precise });
+  const found = findEntry(cacheDir, name);
+  if (found) {
+    try {
+      return openEntry(loading, found);
+    } catch {
+      rmSync(found, { recursive: true, force: true }); // damaged where nobody looked
+    }
+  }
+  const entry = makeEntry(cacheDir, name, (folder) => buildEntry(loading, folder));
+  pruneEntries(cacheDir, name);
+  return openEntry(loading, entry);
+}
+
+function openEntry({ runtime, threads }: Loading, folder: string): Pointer {
+  const session = createSession(runtime, join(folder, MODEL_NAME), { threads, optimized: true });
+  dropMappedPages(join(folder, WEIGHTS_NAME));
+  return session;
+}
+
+/** Lets the library pack the graph for this CPU and save the result. */
+function buildEntry({ program, options, runtime, threads }: Loading, folder: string): void {
+  const source = mkdtempSync(join(folder, "source-"));
+  writeGraph(program, source, options);
+  const saveTo = { model: join(folder, MODEL_NAME), weightsName: WEIGHTS_NAME };
+  runtime.api.ReleaseSession(createSession(runtime, join(source, MODEL_NAME), { threads, saveTo }));
+  rmSync(source, { recursive: true, force: true });
+}
+
+/** Writes a program's graph and packed weights to a folder. */
+function writeGraph(program: Program, folder: string, { precise, onProgress }: LoadOptions): void {
+  const file = createWeightFile(join(folder, WEIGHTS_NAME), WEIGHTS_NAME);
+  const total = program.steps.flatMap(matricesOf).reduce((sum, w) => sum + w.inDim * w.outDim * w.experts, 0);
+  let done = 0;
+  const packed = (weights: number): void => {
+    done += weights;
+    onProgress?.(Math.min(1, done / Math.max(1, total)) * PACKING_SHARE);
+  };
+  try {
+    const { model } = lower(program, { file, precise, half: makeHalfTable(), packed });
+    writeFileSync(join(folder, MODEL_NAME), model());
+  } catch (error) {
+    const full = error instanceof Error && "code" in error && error.code === "ENOSPC";
+    if (!full) throw error;
+    throw new AppError("too_large", `${folder}: no room for the packed weights: ${messageOf(error)}`, { cause: error });
+  } finally {
+    file.close();
+    for (const w of program.steps.flatMap(matricesOf)) dropPages(program.weights.read(w.name));
+  }
+}
+
+/** The matrices of a step that are packed. */
+function matricesOf(step: Program["steps"][number]): readonly Weight[] {
+  if (step.op === "linear") return [step.w];
+  return step.op === "gatedMlp" || step.op === "moe" ? [step.gate, step.up, step.down] : [];
 }

@@ -9,7 +9,8 @@ import type { Executor, Feed, KvCache, Pass } from "./executor.ts";
 
 const ELEMENT_TYPE = { float: 1, int32: 6, int64: 7 } as const; // ONNXTensorElementDataType
 const LOG_ERROR = 3; // OrtLoggingLevel
-const OPTIMIZE_ALL = 99; // GraphOptimizationLevel
+const OPTIMIZE_NONE = 0; // GraphOptimizationLevel
+const OPTIMIZE_ALL = 99;
 const ALLOCATOR_DEVICE = 0; // OrtAllocatorType
 const MEMORY_DEFAULT = 0; // OrtMemType
 
@@ -40,7 +41,7 @@ export function createSession({ api, env }: Runtime, modelPath: string, settings
     api.SetIntraOpNumThreads(options, settings.threads);
     api.SetInterOpNumThreads(options, 1);
     api.DisableMemPattern(options); // shapes change from run to run
-    api.SetSessionGraphOptimizationLevel(options, OPTIMIZE_ALL);
+    api.SetSessionGraphOptimizationLevel(options, settings.optimized ? OPTIMIZE_NONE : OPTIMIZE_ALL);
     if (settings.saveTo) {
       api.SetOptimizedModelFilePath(options, pathString(settings.saveTo.model));
       config("session.optimized_model_external_initializers_file_name", settings.saveTo.weightsName);
@@ -56,6 +57,8 @@ export function createSession({ api, env }: Runtime, modelPath: string, settings
 /** Runs a session over a KV cache; owns both handles from then on. */
 export function makeNativeExecutor({ api, env }: Runtime, session: Pointer, cache: KvCache): Executor {
   const memory = handleOf((out) => api.CreateCpuMemoryInfo(ALLOCATOR_DEVICE, MEMORY_DEFAULT, out));
+  const shrink = handleOf((out) => api.CreateRunOptions(out));
+  api.AddRunConfigEntry(shrink, cString("memory.enable_memory_arena_shrinkage"), cString("cpu:0"));
   const caches = new Map<string, readonly Pointer[]>();
   const outputNames = namesOf(["logits", ...cache.layers.flatMap(({ layer }) => [`ok.${layer}`, `ov.${layer}`])]);
   const cacheNames = cache.layers.flatMap(({ layer }) => [`pk.${layer}`, `pv.${layer}`]);
@@ -90,7 +93,7 @@ export function makeNativeExecutor({ api, env }: Runtime, session: Pointer, cach
     return made;
   };
 
-  const run = ({ lowSlot, batch, feeds, logits, logitRows }: Pass): void => {
+  const run = ({ lowSlot, batch, feeds, logits, logitsShape, large }: Pass): void => {
     const names = [...feeds.map((feed) => feed.name), ...cacheNames];
     if (!inputNames) inputNames = { names, array: namesOf(names) };
     assert(names.length === inputNames.names.length, "every run has the same inputs");
@@ -98,14 +101,13 @@ export function makeNativeExecutor({ api, env }: Runtime, session: Pointer, cach
     const inputs: Pointer[] = [];
     try {
       for (const feed of feeds) inputs.push(tensor(feed));
-      const rowSize = logits.length / Math.max(1, logitRows);
-      inputs.push(tensor({ name: "logits", type: "float", shape: [logitRows, rowSize], data: logits }));
+      inputs.push(tensor({ name: "logits", type: "float", shape: logitsShape, data: logits }));
       const result = inputs.at(-1)!; // just pushed
       const ins = pointerArray([...inputs.slice(0, -1), ...shared]);
       const outs = pointerArray([result, ...shared]);
       const { pointers: inNames } = inputNames.array;
       const { pointers: outNames } = outputNames;
-      api.Run(session, null, inNames, ins, BigInt(ins.length), outNames, BigInt(outs.length), outs);
+      api.Run(session, large ? shrink : null, inNames, ins, BigInt(ins.length), outNames, BigInt(outs.length), outs);
     } finally {
       for (const input of inputs) api.ReleaseValue(input);
     }
@@ -116,6 +118,7 @@ export function makeNativeExecutor({ api, env }: Runtime, session: Pointer, cach
     close() {
       for (const tensors of caches.values()) for (const each of tensors) api.ReleaseValue(each);
       caches.clear();
+      api.ReleaseRunOptions(shrink);
       api.ReleaseMemoryInfo(memory);
       api.ReleaseSession(session);
       api.ReleaseEnv(env);

@@ -10,9 +10,14 @@ import type { Program, Rows, Session } from "../backend.ts";
 import { ropeTable } from "../rope.ts";
 import type { Executor, Feed, KvCache } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
+import { dropPages } from "./residency.ts";
 
 /** Slots that a shared pass carries along unasked before it is cheaper to run twice. */
 const GAP_SLOTS_MAX = 2;
+/** From this many tokens on, a pass gives its memory back when it is done. */
+const LARGE_TOKENS = 64;
+/** After this many embeddings, the pages of the table that were read are dropped: reading one row brings in many. */
+const EMBEDDINGS_KEPT_MAX = 64;
 /** Most rows of one run: bounds what a caller can make us allocate. */
 const RUN_TOKENS_MAX = 65_536;
 
@@ -24,7 +29,6 @@ export interface SessionParts {
   readonly backend: string;
   readonly device: string;
   readonly weightBytes: number;
-  readonly release: () => void;
 }
 
 /** Sequences that share a pass, and the first of their wanted rows in the result. */
@@ -46,15 +50,16 @@ export function makeSession(parts: SessionParts): Session {
     const layout = layoutOf(members, lengths);
     const { tokens, starts } = layout;
     if (embeds.length < tokens.length * program.shape.dim) embeds = new Float32Array(tokens.length * program.shape.dim);
-    embed(tokens, embeds);
+    embed.write(tokens, embeds);
     const wanted = layout.rows;
     const feeds = [...inputsOf({ lowered, layout, dim: program.shape.dim, embeds }), ...constants];
     await executor.run({
       lowSlot: layout.lowSlot,
       batch: starts.length,
       feeds,
+      large: tokens.length >= LARGE_TOKENS,
       logits: logits.subarray(row * vocabSize, (row + wanted.length) * vocabSize),
-      logitRows: wanted.length,
+      logitsShape: [wanted.length, vocabSize],
     });
     for (const { slot, start, tokens: own } of members) lengths[slot] = start + own.length;
   };
@@ -64,7 +69,7 @@ export function makeSession(parts: SessionParts): Session {
     device: parts.device,
     bytes: { weights: parts.weightBytes, kv: cacheBytes(cache), scratch: 0 },
     async run(batch) {
-      checkBatch(batch, cache);
+      checkBatch(batch, { ...cache, vocab: lowered.embed.table.outDim });
       const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
       if (logits.length < rows * vocabSize) logits = new Float32Array(rows * vocabSize);
       for (const group of groupsOf(batch, { lengths, ctxLen: cache.ctxLen })) await runGroup(group);
@@ -84,10 +89,7 @@ export function makeSession(parts: SessionParts): Session {
       for (const layer of cache.layers) copyTokens(cache, { layer, from, to, length });
       lengths[to] = length;
     },
-    close() {
-      executor.close();
-      parts.release();
-    },
+    close: () => executor.close(),
   };
 }
 
@@ -164,29 +166,35 @@ function ropeFeeds(lowered: Lowered, ctxLen: number): readonly Feed[] {
   });
 }
 
-/** A function that writes the embeddings of tokens, (tokens, dim), dequantizing their rows where they lie in the file. */
-function makeEmbed(
-  { weights }: Program,
-  { embed: { table, scale } }: Lowered,
-): (tokens: Int32Array, out: Float32Array) => void {
+/** Writes the embeddings of tokens, (tokens, dim), dequantizing their rows where they lie in the file. */
+interface Embed {
+  /** −1 is a token of no meaning: zeros. */
+  write(tokens: Int32Array, out: Float32Array): void;
+}
+
+function makeEmbed({ weights }: Program, { embed: { table, scale } }: Lowered): Embed {
   const rowBytes = (table.inDim / table.quant.blockLen) * table.quant.blockBytes;
   const bytes = weights.read(table.name);
+  let read = 0;
   const factor = scale * (table.scale?.[0] ?? 1);
-  return (tokens, out) => {
-    for (let i = 0; i < tokens.length; i++) {
-      const token = tokens[i]!;
-      const row = out.subarray(i * table.inDim, (i + 1) * table.inDim);
-      if (token === -1) {
-        row.fill(0);
-        continue;
+  return {
+    write(tokens, out) {
+      for (let i = 0; i < tokens.length; i++) {
+        const token = tokens[i]!;
+        const row = out.subarray(i * table.inDim, (i + 1) * table.inDim);
+        if (token === -1) {
+          row.fill(0);
+          continue;
+        }
+        const from = (table.rowStart + token) * rowBytes;
+        table.quant.dequantize(bytes.subarray(from, from + rowBytes), row);
+        if (factor !== 1) for (let j = 0; j < row.length; j++) row[j]! *= factor;
       }
-      if (token < 0 || token >= table.outDim) {
-        throw new AppError("bad_request", `token ${token}: expected 0 to ${table.outDim - 1}`);
-      }
-      const from = (table.rowStart + token) * rowBytes;
-      table.quant.dequantize(bytes.subarray(from, from + rowBytes), row);
-      if (factor !== 1) for (let j = 0; j < row.length; j++) row[j]! *= factor;
-    }
+      read += tokens.length;
+      if (read < EMBEDDINGS_KEPT_MAX) return;
+      dropPages(bytes);
+      read = 0;
+    },
   };
 }
 
@@ -221,12 +229,17 @@ function* groupsOf(
   }
 }
 
-function checkBatch(batch: readonly Rows[], { slots, ctxLen }: KvCache): void {
+function checkBatch(
+  batch: readonly Rows[],
+  { slots, ctxLen, vocab }: { slots: number; ctxLen: number; vocab: number },
+): void {
   let total = 0;
   for (const { slot, start, tokens } of batch) {
     total += tokens.length;
     assert(slot >= 0 && slot < slots, `slot ${slot} of ${slots}`);
     assert(tokens.length > 0, `slot ${slot}: a run without tokens`);
+    const bad = tokens.find((token) => token < 0 || token >= vocab);
+    if (bad !== undefined) throw new AppError("bad_request", `token ${bad}: expected 0 to ${vocab - 1}`);
     assert(
       start >= 0 && start + tokens.length <= ctxLen,
       `slot ${slot}: ${start} + ${tokens.length} tokens of ${ctxLen}`,
