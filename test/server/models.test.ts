@@ -188,6 +188,7 @@ MESSAGE user hi
 });
 
 describe("the list of models in memory", () => {
+  const UNKNOWN = expect.objectContaining({ format: "gguf", families: null });
   test("is empty at first", async () => expect(await get("/api/ps")).toEqual({ models: [] }));
 
   test("has all fields", async () => {
@@ -195,7 +196,10 @@ describe("the list of models in memory", () => {
     harness.runtime.models = [
       { ...loaded, expiresAt: new Date("2026-05-06T07:08:09Z") },
       { ...loaded, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z") },
+      { ...loaded, name: "broken:latest", expiresAt: new Date("2026-05-06T07:07:00Z") },
     ];
+    await putModel(harness.root, "broken");
+    await writeFile(manifestPath(harness.root, parseName("broken")), "{");
     const { models } = await get("/api/ps");
     expect(models).toEqual([
       {
@@ -208,10 +212,8 @@ describe("the list of models in memory", () => {
         size_vram: 4,
         context_length: 2048,
       },
-      expect.objectContaining({
-        name: "deleted:latest",
-        details: expect.objectContaining({ format: "gguf", families: null }),
-      }),
+      expect.objectContaining({ name: "deleted:latest", details: UNKNOWN }),
+      expect.objectContaining({ name: "broken:latest", details: UNKNOWN }),
     ]);
   });
 });

@@ -84,6 +84,20 @@ describe("a client that hangs up stops the model within 200 ms", () => {
     await answer;
   });
 
+  test("by giving up the body of a response", async () => {
+    harness.runtime.script = async function* ({ signal }) {
+      yield { kind: "text", text: "first" };
+      await pause(60_000, signal);
+    };
+    const response = await harness.post("/api/chat", BODY);
+    const reader = response.body!.getReader();
+    await reader.read();
+    void reader.read();
+    await Bun.sleep(5);
+    await reader.cancel();
+    expect(await untilIdle()).toBeLessThan(200);
+  });
+
   test("by resetting or half-closing its connection", async () => {
     for (const hangUp of ["destroy", "end"] as const) {
       harness.runtime.script = endless(5);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { digestOf } from "../../src/store/digest.ts";
+import { blobName, digestOf } from "../../src/store/digest.ts";
 import { openStore } from "../../src/store/store.ts";
 import { tempFolder } from "./fixture.ts";
 
@@ -25,16 +25,37 @@ const WRITER = `
     if (n === 0) console.log("writing");
   }`;
 
-test("a store is whole whenever its writer is killed", async () => {
-  for (const delayMs of [0, 3, 11, 23]) {
-    const writer = Bun.spawn([process.execPath, "-e", WRITER, "--", root], { stdout: "pipe", stderr: "inherit" });
-    await writer.stdout.getReader().read(); // the first model is there
-    await Bun.sleep(delayMs);
+/** Starts a program that ends only by `kill -9`, and waits for its first line. */
+async function startWriter(program: string): Promise<() => Promise<void>> {
+  const writer = Bun.spawn([process.execPath, "-e", program, "--", root], { stdout: "pipe", stderr: "inherit" });
+  await writer.stdout.getReader().read();
+  return async () => {
     writer.kill("SIGKILL");
     await writer.exited;
+  };
+}
+
+test("a file whose writer is killed half-way does not exist", async () => {
+  const kill = await startWriter(`
+    const { writeDurably } = await import("${STORE}/durable.ts");
+    await writeDurably(process.argv.at(-1) + "/blob", async (temporary) => {
+      await Bun.write(temporary, "half");
+      console.log("half");
+      await new Promise((resolve) => setTimeout(resolve, 60_000));
+    });`);
+  await kill();
+  expect(await readdir(root)).toEqual([expect.stringMatching(/^\.tmp-/)]);
+});
+
+test("a store is whole whenever its writer is killed", async () => {
+  for (const delayMs of [0, 7, 23]) {
+    const kill = await startWriter(WRITER); // returns when the first model is there
+    await Bun.sleep(delayMs);
+    await kill();
     const names = (await readdir(join(root, "blobs"))).filter((name) => !name.startsWith(".tmp-"));
     for (const name of names) {
-      expect(digestOf(await Bun.file(join(root, "blobs", name)).bytes()).replace(":", "-")).toBe(name as never);
+      const digest = digestOf(await Bun.file(join(root, "blobs", name)).bytes());
+      expect(blobName(digest)).toBe(name);
     }
     const bad: string[] = [];
     const store = await openStore(root);
