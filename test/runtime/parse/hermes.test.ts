@@ -1,0 +1,146 @@
+/**
+ * Tool calls as JSON between tags: what comes out, in whatever pieces it goes in.
+ */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { detectToolFormat, makeToolCallParser, type ParsedEvent } from "../../../src/runtime/parse/index.ts";
+
+/** Events with neighbouring texts joined. */
+function parse(...pieces: string[]): ParsedEvent[] {
+  const parser = makeToolCallParser("hermes");
+  const joined: ParsedEvent[] = [];
+  for (const event of [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end()]) {
+    const last = joined.at(-1);
+    if (event.kind === "text" && last?.kind === "text") {
+      joined[joined.length - 1] = { kind: "text", text: last.text + event.text };
+    } else joined.push(event);
+  }
+  return joined;
+}
+
+const text = (content: string): ParsedEvent => ({ kind: "text", text: content });
+const call = (name: string, args: Record<string, unknown> = {}): ParsedEvent => ({
+  kind: "toolCall",
+  name,
+  arguments: args,
+});
+const tagged = (body: string): string => `<tool_call>\n${body}\n</tool_call>`;
+
+describe("tool calls between tags", () => {
+  test("a call comes out with its arguments in their order, and no tag", () => {
+    const events = parse(tagged('{"name": "f", "arguments": {"b": 1, "a": [true, null]}}'));
+    expect(JSON.stringify(events)).toBe(JSON.stringify([call("f", { b: 1, a: [true, null] })]));
+  });
+
+  test("text around calls stays, without the white space that sets them off", () => {
+    const one = tagged('{"name": "f", "arguments": {}}');
+    expect(parse(`Let me see.\n\n${one}\n${one}\n\nDone. \n`)).toEqual([
+      text("Let me see."),
+      call("f"),
+      call("f"),
+      text("Done. \n"),
+    ]);
+  });
+
+  test("text without calls comes out as it is", () => {
+    for (const plain of ["", " \n hi \n", "a < b <tool", "<tool_calls> <tool_call", "1 </tool_call> 2"]) {
+      expect(parse(plain)).toEqual(plain === "" ? [] : [text(plain)]);
+    }
+  });
+
+  test("text comes out at once where it cannot become a tag", () => {
+    const parser = makeToolCallParser("hermes");
+    expect(parser.push("Hello")).toEqual([text("Hello")]);
+    expect(parser.push(" you <to")).toEqual([text(" you")]);
+    expect(parser.push("p>")).toEqual([text(" <top>")]);
+    expect(parser.push(" <tool_call>")).toEqual([]);
+    expect(parser.push('{"name": "f"}</tool_call')).toEqual([]);
+    expect(parser.push(">")).toEqual([call("f")]);
+  });
+
+  test("tags and quotes inside a JSON string belong to it", () => {
+    const args = { html: '</tool_call> <tool_call> \\ " }{', é: "👋" };
+    expect(parse(tagged(JSON.stringify({ name: "f", arguments: args })))).toEqual([call("f", args)]);
+  });
+
+  test("a call whose closing tag is missing counts at the end and before the next call", () => {
+    expect(parse('<tool_call>{"name": "a"}<tool_call>{"name": "b"}\n</tool_ca')).toEqual([call("a"), call("b")]);
+  });
+
+  test("arguments may be a JSON text, or be called parameters, and a body may be a list", () => {
+    expect(parse(tagged('{"name": "f", "arguments": "{\\"x\\": 1}"}'))).toEqual([call("f", { x: 1 })]);
+    expect(parse(tagged('{"name": "f", "parameters": {"x": 1}}'))).toEqual([call("f", { x: 1 })]);
+    expect(parse(tagged('[{"name": "f"}, {"name": "g"}]'))).toEqual([call("f"), call("g")]);
+  });
+
+  test("what is no call comes out as text without tags", () => {
+    for (const body of [
+      '{"name": "f", "arguments": {"x": }',
+      '{"arguments": {}}',
+      '{"name": "f", "arguments": 3}',
+      "hi",
+      "[]",
+    ]) {
+      expect(parse(`a ${tagged(body)} b`)).toEqual([text(`a \n${body}\n b`)]);
+    }
+  });
+
+  test("a string that never ends does not swallow what follows its line", () => {
+    expect(parse('<tool_call>{"name": "f\n</tool_call>\nstill here')).toEqual([text('{"name": "f\n\nstill here')]);
+  });
+
+  test("a call behind a broken one is found", () => {
+    expect(parse('<tool_call>{"name: 1}\n<tool_call>{"name": "f"}</tool_call>')).toEqual([
+      text('{"name: 1}\n'),
+      call("f"),
+    ]);
+    expect(parse('<tool_call>"<tool_call>{"name": "f"}')).toEqual([text('"'), call("f")]);
+  });
+
+  test("any cut of the text gives the same events", () => {
+    const piece = fc.constantFrom(
+      ...'<tool_call> </tool_call> <tool_call </tool < > \n " \\ { } a'.split(" "),
+      '{"name": "f", "arguments": {"q": "</tool_call>\\""}}',
+      '{"name": "g"}',
+      "words and ",
+      " ",
+    );
+    const pieces = fc.array(piece, { maxLength: 12 });
+    fc.assert(
+      fc.property(pieces, fc.infiniteStream(fc.integer({ min: 1, max: 9 })), (parts, lengths) => {
+        const whole = parts.join("");
+        const chunks: string[] = [];
+        for (let at = 0; at < whole.length;) {
+          const length = lengths.next().value as number;
+          chunks.push(whole.slice(at, at + length));
+          at += length;
+        }
+        expect(parse(...chunks)).toEqual(parse(whole));
+        for (const event of makeToolCallParser("hermes").push(whole)) {
+          expect(event.kind === "text" && event.text.includes("<tool_call>")).toBe(false);
+        }
+      }),
+      { numRuns: 2000, seed: 20261121 },
+    );
+  });
+});
+
+describe("the format of a template", () => {
+  const template = (path: string): string => readFileSync(join(import.meta.dir, "../../template/golden", path), "utf8");
+
+  test("is told by how it shows calls", () => {
+    expect(detectToolFormat(template("jinja/hearth.jinja"))).toBe("hermes");
+    expect(detectToolFormat(template("jinja/qwen3.jinja"))).toBe("hermes");
+    expect(detectToolFormat(template("go/qwen-tools.gotmpl"))).toBe("hermes");
+    for (const other of [
+      "jinja/qwen3-xml.jinja",
+      "jinja/mistral.jinja",
+      "jinja/chatml.jinja",
+      "go/llama31-tools.gotmpl",
+    ]) {
+      expect(detectToolFormat(template(other))).toBeUndefined();
+    }
+  });
+});
