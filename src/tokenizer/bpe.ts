@@ -1,6 +1,6 @@
 /**
- * Byte-level BPE: a word's UTF-8 bytes are symbols, and the file's list of merges joins them, the earliest in the list first.
- * Ported from `llm_tokenizer_bpe_session` in llama-vocab.cpp.
+ * Byte-level BPE: a word's UTF-8 bytes are symbols, and the file's list of merges joins them, the earliest in the list
+ * first. Ported from `llm_tokenizer_bpe_session` in llama-vocab.cpp.
  */
 import { AppError } from "../base/errors.ts";
 import { byteCharacters } from "./byte-alphabet.ts";
@@ -15,8 +15,8 @@ const MAX_MERGES = 2 ** 22;
 export const MERGES_KEY = "tokenizer.ggml.merges";
 
 /**
- * Reads the list of merges, each "left right". Throws `bad_file` naming the entry whose pieces are not in the vocabulary.
- * Where a pair is there twice, the first counts.
+ * Reads the list of merges, each "left right". Throws `bad_file` naming the entry whose pieces are not in the
+ * vocabulary. Where a pair is there twice, the first counts.
  */
 export function makePairMerges(index: PieceIndex, merges: readonly string[]): Merges {
   if (merges.length > MAX_MERGES) {

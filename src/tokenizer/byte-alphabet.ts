@@ -1,6 +1,6 @@
 /**
- * GPT-2's alphabet: one printable character per byte, so that any bytes can be written as text without white space or controls.
- * `bytes_to_unicode` in OpenAI's gpt-2/src/encoder.py.
+ * GPT-2's alphabet: one printable character per byte, so that any bytes can be written as text without white space or
+ * controls. `bytes_to_unicode` in OpenAI's gpt-2/src/encoder.py.
  */
 
 /** (256) the character that stands for a byte. */

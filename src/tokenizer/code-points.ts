@@ -1,7 +1,7 @@
 /**
- * Tokenizers whose pieces are plain text with `▁` for a space: characters are symbols, merges join them, and a character that
- * no piece has becomes its UTF-8 bytes, as pieces `<0xNN>`. SentencePiece's BPE and Gemma 4 are of this kind.
- * Ported from `llm_tokenizer_spm_session` and `llm_tokenizer_bpe_session` in llama-vocab.cpp.
+ * Tokenizers whose pieces are plain text with `▁` for a space: characters are symbols, merges join them, and a
+ * character that no piece has becomes its UTF-8 bytes, as pieces `<0xNN>`. SentencePiece's BPE and Gemma 4 are of this
+ * kind. Ported from `llm_tokenizer_spm_session` and `llm_tokenizer_bpe_session` in llama-vocab.cpp.
  */
 import { pushId } from "./id-list.ts";
 import { makeMergeScratch, MAX_SYMBOLS, mergeSymbols, type Merges } from "./merge.ts";
@@ -18,11 +18,8 @@ export function makeSentencePiece(vocabulary: Vocabulary, scores: Float32Array):
     const index = withCharacters(vocabulary);
     const merges = makeScoreMerges(index, scores);
     const encodeWords = makeWordsEncoder(makeWordEncoder({ index, merges, vocabulary }));
-    const words = spansWords(vocabulary.pieces) ? undefined : /▁*[^▁]+|▁+/g;
-    return (text, out) => {
-      const escaped = text.replaceAll(" ", SPACE);
-      encodeWords(words === undefined ? [escaped] : (escaped.match(words) ?? []), out);
-    };
+    const words = wordPattern(vocabulary.pieces);
+    return (text, out) => encodeWords(text.replaceAll(" ", SPACE).match(words) ?? [], out);
   };
   let encode: Encode | undefined; // made at first use: sorting 256k scores takes 60 ms
   return (text, out) => (encode ??= make())(text, out);
@@ -38,22 +35,29 @@ export function makeTextBpe(vocabulary: Vocabulary, merges: Merges, rule: PreTok
     if (lines >= 0) pushId(out, lines);
     else encodeMerged(word, out);
   });
-  const words = spansWords(vocabulary.pieces) ? undefined : /▁*[^▁]+|▁+/g;
+  const words = wordPattern(vocabulary.pieces);
   return (text, out) => {
-    for (const line of split(text.replaceAll(" ", SPACE))) {
-      encodeWords(words === undefined ? [line] : (line.match(words) ?? []), out);
-    }
+    for (const line of split(text.replaceAll(" ", SPACE))) encodeWords(line.match(words) ?? [], out);
   };
 }
 
-/** True where a piece has `▁` after something else: then no word can be encoded without its neighbours. */
-function spansWords(pieces: readonly string[]): boolean {
-  return pieces.some((piece) => piece.lastIndexOf(SPACE) > 0 && /[^▁]▁/.test(piece));
+/**
+ * Cuts text before each run of `▁`, which changes no id, since nothing merges across such a cut; but not after a
+ * character that some piece has before a `▁` (Gemma 4: `>▁</`).
+ */
+function wordPattern(pieces: readonly string[]): RegExp {
+  const joiners = new Set<string>();
+  for (const piece of pieces) {
+    if (piece.lastIndexOf(SPACE) <= 0) continue;
+    for (const { 0: joiner } of piece.matchAll(/[^▁](?=▁)/gu)) joiners.add(joiner);
+  }
+  const escaped = Array.from(joiners, (joiner) => `\\u{${joiner.codePointAt(0)!.toString(16)}}`).join("");
+  return new RegExp(escaped === "" ? "▁*[^▁]+|▁+" : `▁*[^▁]+(?:(?<=[${escaped}])▁+[^▁]*)*|▁+`, "gu");
 }
 
 /**
- * The pieces' index, with every character that pieces have but that is no piece itself: two such characters may still be joined.
- * Their ids follow those of the vocabulary.
+ * The pieces' index, with every character that pieces have but that is no piece itself: two such characters may still
+ * be joined. Their ids follow those of the vocabulary.
  */
 function withCharacters({ pieces, index }: Vocabulary): PieceIndex {
   const seen = new Set<number>();

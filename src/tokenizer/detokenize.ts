@@ -7,7 +7,10 @@ import type { Vocabulary } from "./vocabulary.ts";
 
 const NOTHING = new Uint8Array(0);
 
-/** Makes `bytesOf`. Ids outside of the vocabulary have no bytes: models pad their logits. Do not write to what it returns. */
+/**
+ * Makes `bytesOf`. Ids outside of the vocabulary have no bytes: models pad their logits. Do not write to what it
+ * returns.
+ */
 export function makeBytesOf({ pieces, attributes, escapesSpaces }: Vocabulary): Tokenizer["bytesOf"] {
   const utf8 = new TextEncoder();
   const byteOf = bytesOfCharacters();
@@ -29,7 +32,10 @@ export function makeBytesOf({ pieces, attributes, escapesSpaces }: Vocabulary): 
   };
 }
 
-/** Makes `detokenize`. With `stripSpace`, the space that encoding put before a text goes, if the first id starts with one. */
+/**
+ * Makes `detokenize`. With `stripSpace`, the space that encoding put before a text goes, if the first id starts with
+ * one.
+ */
 export function makeDetokenize(bytesOf: Tokenizer["bytesOf"], stripSpace: boolean): Tokenizer["detokenize"] {
   return (ids, options) => {
     const parts: Uint8Array[] = [];

@@ -1,6 +1,6 @@
 /**
- * Numbers cut into groups of three digits from the right, as thousands are. Tokenizers say it with a lookahead to the end of
- * the number, which takes quadratic time on long ones; these take linear time.
+ * Numbers cut into groups of three digits from the right, as thousands are. Tokenizers say it with a lookahead to the
+ * end of the number, which takes quadratic time on long ones; these take linear time.
  */
 
 /** Where to cut a piece: UTF-16 offsets, ascending. */
@@ -15,21 +15,9 @@ export const betweenThrees: Cut = (piece) => {
   return cuts;
 };
 
-/** Tiny Aya, `\d{1,3}(?=(?:\d{3})*\b)`: each group of a number that no letter follows is a piece. */
-export const wholeNumberThrees: Cut = (piece) => {
-  const cuts: number[] = [];
-  for (const { 0: run, index } of piece.matchAll(/\d+/g)) {
-    const end = index + run.length;
-    if (/^\w/.test(piece.charAt(end))) continue;
-    cuts.push(index);
-    for (let at = index + (run.length % 3 || 3); at <= end; at += 3) cuts.push(at);
-  }
-  return cuts;
-};
-
 /**
- * AFMoE: after every group, the short one first. What stands before a number stays with its first group, as in
- * `unicode_regex_split_custom_afmoe` in unicode.cpp; a later stage cuts it off.
+ * AFMoE and Tiny Aya: after every group, the short one first. What stands before a number stays with its first group,
+ * as in `unicode_regex_split_custom_afmoe` in unicode.cpp; a later stage cuts it off.
  */
 export const afterThrees: Cut = (piece) => {
   const cuts: number[] = [];

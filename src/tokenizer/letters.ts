@@ -1,10 +1,10 @@
 /**
- * Letter classes that no Unicode property names. Escapes, not characters: an editor that normalises text would turn the Kelvin
- * sign into a K and break the ranges.
+ * Insides of character classes that no Unicode property names. Escapes, not characters: an editor that normalises text would turn the
+ * Kelvin sign into a K and break the ranges.
  */
 const raw = String.raw;
 
-/** Inside of a class: cased letters as of Unicode 10, which DeepSeek LLM's pattern lists one by one. */
+/** Cased letters as of Unicode 10, which DeepSeek LLM's pattern lists one by one. */
 export const CASED_LETTERS: string = [
   raw`A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF\u0370-\u0373`,
   raw`\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F`,
@@ -18,5 +18,22 @@ export const CASED_LETTERS: string = [
   raw`\u{104D8}-\u{104FB}\u{10C80}-\u{10CB2}\u{10CC0}-\u{10CF2}\u{118A0}-\u{118DF}\u{1E900}-\u{1E943}`,
 ].join("");
 
-/** Inside of a class: Han as `unicode_cpt_is_han` in llama.cpp's unicode.cpp has it, which is not quite `\p{Script=Han}`. */
-export const HAN = raw`\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\u{20000}-\u{2A6DF}\u{2A700}-\u{2EBEF}\u{2F800}-\u{2FA1F}`;
+/** Han as `unicode_cpt_is_han` in llama.cpp's unicode.cpp has it, which is not quite `\p{Script=Han}`. */
+export const HAN: string = [
+  raw`\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF`,
+  raw`\u{20000}-\u{2A6DF}\u{2A700}-\u{2EBEF}\u{2F800}-\u{2FA1F}`,
+].join("");
+
+/** Han as WordPiece has it: `is_chinese_char` in llama-vocab.cpp, with the gap that Hugging Face's tokenizers have. */
+export const HAN_WORD_PIECE: string = [
+  raw`\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF`,
+  raw`\u{20000}-\u{2A6DF}\u{2A700}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}`,
+].join("");
+
+/** Scripts that AFMoE keeps apart: Han, kana, Thai, Lao, Khmer, Myanmar, Hangul. */
+export const ASIAN: string = [
+  raw`\u4E00-\u9FFF\u3400-\u4DBF\u8C48-\uFAFF\u2F00-\u2FDF`,
+  raw`\u3040-\u30FF\uFF65-\uFF9F`,
+  raw`\u0E40-\u0EFF\u1780-\u17FF\u1000-\u109F\uAA60-\uAA7F\uA9E0-\uA9FF`,
+  raw`\uAC00-\uD7AF\u1100-\u11FF`,
+].join("");

@@ -1,6 +1,7 @@
 /**
- * Builds the tokenizer that a GGUF's metadata describes: `tokenizer.ggml.model` chooses the family, and the family how text
- * becomes ids. Special tokens, BOS and EOS are the same for all. Ported from `llama_vocab::impl` in llama-vocab.cpp.
+ * Builds the tokenizer that a GGUF's metadata describes: `tokenizer.ggml.model` chooses the family, and the family how
+ * text becomes ids. Special tokens, BOS and EOS are the same for all. Ported from `llama_vocab::impl` in
+ * llama-vocab.cpp.
  */
 import { AppError } from "../base/errors.ts";
 import type { Metadata } from "../gguf/gguf.ts";

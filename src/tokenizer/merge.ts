@@ -1,7 +1,7 @@
 /**
- * Greedy merging: join the adjacent pair of symbols that merges first (lowest rank, then leftmost), until none does. BPE and
- * SentencePiece differ only in which pairs merge and in what order, so both bring their own `Merges`.
- * Same results as the work queues of `llm_tokenizer_bpe_session` and `llm_tokenizer_spm_session` in llama-vocab.cpp.
+ * Greedy merging: join the adjacent pair of symbols that merges first (lowest rank, then leftmost), until none does.
+ * BPE and SentencePiece differ only in which pairs merge and in what order, so both bring their own `Merges`. Same
+ * results as the work queues of `llm_tokenizer_bpe_session` and `llm_tokenizer_spm_session` in llama-vocab.cpp.
  */
 
 /** Which pairs of symbols merge. */

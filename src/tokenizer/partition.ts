@@ -1,7 +1,7 @@
 /**
- * Cuts text at its special tokens, the longest first wherever they are, as `tokenizer_st_partition` in llama-vocab.cpp does.
- * That function searches the text once per special token; here one walk over a trie finds which of them occur at all (Gemma
- * has 6,000), and only those are cut out.
+ * Cuts text at its special tokens, the longest first wherever they are, as `tokenizer_st_partition` in llama-vocab.cpp
+ * does. That function searches the text once per special token; here one walk over a trie finds which of them occur at
+ * all (Gemma has 6,000), and only those are cut out.
  */
 import { CONTROL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
 import type { Vocabulary } from "./vocabulary.ts";
@@ -20,7 +20,9 @@ interface Node {
   id: number;
 }
 
-/** Makes the function that cuts. User-defined tokens are always cut out, control and unknown ones where `parseSpecial`. */
+/**
+ * Makes the function that cuts. User-defined tokens are always cut out, control and unknown ones where `parseSpecial`.
+ */
 export function makePartition(
   { pieces, attributes }: Vocabulary,
   strip: StripRules,

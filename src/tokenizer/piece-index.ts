@@ -1,12 +1,15 @@
 /**
- * Id of a piece by its text. The hash is a polynomial, so that the hash of a text is computed from those of its halves: a merge
- * finds its left, right and joined piece without making a string. Open addressing in typed arrays: 128k pieces index in 15 ms.
+ * Id of a piece by its text. The hash is a polynomial, so that the hash of a text is computed from those of its halves:
+ * a merge finds its left, right and joined piece without making a string. Open addressing in typed arrays: 128k pieces
+ * index in 15 ms.
  */
 import { AppError } from "../base/errors.ts";
 
 /** Longest piece, in UTF-16 units; the longest seen in a published vocabulary is 1,024 (a run of spaces). */
 const MAX_PIECE_LENGTH = 65_536;
-/** Longest search for a slot. A good hash needs about 60 at this load; a file made to collide is refused, not searched. */
+/**
+ * Longest search for a slot. A good hash needs about 60 at this load; a file made to collide is refused, not searched.
+ */
 export const MAX_PROBES = 4096;
 const BASE = 0x01000193; // odd, so that powers never vanish modulo 2³²; the prime of FNV-1a
 

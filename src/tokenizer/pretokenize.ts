@@ -1,13 +1,17 @@
 /**
- * Cuts text into words before BPE: one row per rule, with every `tokenizer.ggml.pre` that follows it. A rule's stages run in
- * order, each on the pieces of the one before; what a stage does not match stays a piece of its own. The patterns are those
- * that llama.cpp runs (`llm_tokenizer_bpe` in llama-vocab.cpp), also where it simplifies the model's own, so that ids are equal.
+ * Cuts text into words before BPE: one row per rule, with every `tokenizer.ggml.pre` that follows it. A rule's stages
+ * run in order, each on the pieces of the one before; what a stage does not match stays a piece of its own. The
+ * patterns are those that llama.cpp runs (`llm_tokenizer_bpe` in llama-vocab.cpp), also where it simplifies the model's
+ * own, so that ids are equal.
  */
 import { AppError } from "../base/errors.ts";
-import { afterThrees, betweenThrees, wholeNumberThrees, type Cut } from "./digit-groups.ts";
-import { CASED_LETTERS, HAN } from "./letters.ts";
+import { afterThrees, betweenThrees, type Cut } from "./digit-groups.ts";
+import { ASIAN, CASED_LETTERS, HAN } from "./letters.ts";
 
-/** A pattern in `v` syntax, where `\s` is Unicode's White_Space; or where to cut, for what a pattern does in quadratic time. */
+/**
+ * A pattern in `v` syntax, where `\s` is Unicode's White_Space; or where to cut, for what a pattern does in quadratic
+ * time.
+ */
 type Stage = string | Cut;
 
 export interface PreTokenizer {
@@ -17,7 +21,9 @@ export interface PreTokenizer {
   readonly ignoreMerges?: boolean;
   /** BOS is added where the file does not say. */
   readonly addBos?: boolean;
-  /** Pieces are text with `▁` for a space, not bytes in GPT-2's alphabet, and a run of line feeds is looked up whole. */
+  /**
+   * Pieces are text with `▁` for a space, not bytes in GPT-2's alphabet, and a run of line feeds is looked up whole.
+   */
   readonly escapesSpaces?: boolean;
 }
 
@@ -41,23 +47,22 @@ const QWEN2 = any(CONTRACTION, WORD, DIGIT, SYMBOLS, LINES, SPACES);
 /** A word: capitals, then small letters, at least one of either. */
 const cased = (upper: string, lower: string, end: string): string =>
   any(raw`[^\r\n\p{L}\p{N}]?${upper}*${lower}+${end}`, raw`[^\r\n\p{L}\p{N}]?${upper}+${lower}*${end}`);
-// llama.cpp knows the case of ASCII letters only: every other letter is both. Without a case at all, one loop says the same.
+// llama.cpp knows the case of ASCII letters only: every other letter is both. Without a case at all, one loop says the
+// same.
 const CASED = (end: string): string => cased(raw`[\p{L}--[a-z]]`, raw`[\p{L}--[A-Z]]`, end);
 const CASED_MARKED = (end: string): string => cased(raw`[[\p{L}\p{M}]--[a-z]]`, raw`[[\p{L}\p{M}]--[A-Z]]`, end);
 const CASELESS = (end: string): string => raw`[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+${end}`;
 
-const CJK = raw`[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+`;
+const CJK = raw`[[\u0800-\u9FA5\uAC00-\uD7FF]--\s]+`;
 const HAN_KANA = raw`[\u4E00-\u9FA5\u3040-\u30FF]+`;
 const HANGUL = raw`[\uAC00-\uD7A3\u3131-\u318E]+`;
 const CJK_PUNCTUATION = raw`[\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B\uFF0C\u3001-\u303F\uFE30-\uFE4F]+`;
 const BOPOMOFO = raw`[\u3105-\u312F]+`;
-const ASIAN = raw`[\u4E00-\u9FFF\u3400-\u4DBF\u8C48-\uFAFF\u3040-\u30FF\uFF65-\uFF9F\u2F00-\u2FDF\u0E40-\u0EFF\u1780-\u17FF\u1000-\u109F\uAA60-\uAA7F\uA9E0-\uA9FF\uAC00-\uD7AF\u1100-\u11FF]+`;
 const NO_PUNCTUATION = raw` ?[^\(\s\|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C\)]+`;
 
 const ASCII_SYMBOL = raw`[!-\/:-@\[-\x60\{-\x7E]`;
-const SYMBOL = raw`[\p{S}--\x7E]`; // llama.cpp's \p{S} is without "~"
-const WORD_MARKED = any(raw`${ASCII_SYMBOL}[A-Za-z]+`, raw`[^\r\n\p{L}\p{P}${SYMBOL}]?[\p{L}\p{M}]+`);
-const DEEPSEEK3 = any(WORD_MARKED, raw` ?[\p{P}${SYMBOL}]+[\r\n]*`, LINES, SPACES);
+const WORD_MARKED = any(raw`${ASCII_SYMBOL}[A-Za-z]+`, raw`[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+`);
+const DEEPSEEK3 = any(WORD_MARKED, raw` ?[\p{P}\p{S}]+[\r\n]*`, LINES, SPACES);
 const FALCON_SYMBOLS = raw`[\p{P}\$\+<=>\^\x7E\|\x60]+`;
 const JAIS2_SPACES = [512, 256, 128, 64, 32, 16, 8, 4].map((count) => raw`\s{${count}}(?!\S)`).join("|");
 
@@ -90,7 +95,7 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
   { names: ["deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"], stages: [DIGITS_3, HAN_KANA, DEEPSEEK3] },
   {
     names: ["spark2_5"],
-    stages: [DIGITS_3, HAN_KANA, any(WORD_MARKED, raw` ?[\p{P}${SYMBOL}]+|[\r\n]`, SPACES), DIGIT],
+    stages: [DIGITS_3, HAN_KANA, any(WORD_MARKED, raw` ?[\p{P}\p{S}]+|[\r\n]`, SPACES), DIGIT],
   },
   {
     names: ["youtu"],
@@ -107,8 +112,24 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
   },
   {
     names: [
-      ...["gpt-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "phi-2", "jina-es", "jina-de", "jina-v2-es"],
-      ...["jina-v2-de", "jina-v1-en", "jina-v2-code", "roberta-bpe", "gigachat", "a.x-4.0", "mellum", "modern-bert"],
+      "gpt-2",
+      "mpt",
+      "olmo",
+      "jais",
+      "trillion",
+      "granite-docling",
+      "phi-2",
+      "jina-es",
+      "jina-de",
+      "jina-v2-es",
+      "jina-v2-de",
+      "jina-v1-en",
+      "jina-v2-code",
+      "roberta-bpe",
+      "gigachat",
+      "a.x-4.0",
+      "mellum",
+      "modern-bert",
       "exaone4",
     ],
     stages: [GPT2],
@@ -154,7 +175,7 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
   },
   {
     names: ["tiny_aya", "cohere2moe"],
-    stages: [wholeNumberThrees, any(CASELESS(`${CONTRACTION}?`), DIGITS_3, SYMBOLS_SLASH, LINES, SPACES)],
+    stages: [afterThrees, any(CASELESS(`${CONTRACTION}?`), DIGITS_3, SYMBOLS_SLASH, LINES, SPACES)],
   },
   {
     names: ["kimi-k2"],
@@ -162,7 +183,7 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
       any(
         raw`[${HAN}]+`,
         raw`[^\r\n\p{L}\p{N}]?[\p{L}--[${HAN}]]+${CONTRACTION}?`,
-        ...[DIGITS_3, SYMBOLS, LINES, SPACES],
+        any(DIGITS_3, SYMBOLS, LINES, SPACES),
       ),
     ],
   },
@@ -173,7 +194,7 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
   },
   { names: ["seed-coder"], stages: [any(CONTRACTION, WORD, DIGIT, raw` ?[^\s\p{L}\p{N}]+`, LINES, SPACES)] },
   { names: ["ufakzeka"], stages: [any(WORD, DIGIT, SYMBOLS, LINES, SPACES)] },
-  { names: ["afmoe"], stages: [afterThrees, ASIAN, DEEPSEEK3] },
+  { names: ["afmoe"], stages: [afterThrees, `[${ASIAN}]+`, DEEPSEEK3] },
   { names: ["laguna"], stages: [LINE_OR_NOT, QWEN2] },
   {
     names: ["exaone-moe"],
@@ -181,7 +202,7 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
       any(
         CONTRACTION,
         raw`[^\r\n\p{L}\p{N}]?\p{L}[\p{L}\p{M}]*(?: \p{L}[\p{L}\p{M}]*)*`,
-        ...[DIGIT, raw` ?[^\s\p{L}\p{N}]+[\r\n\/]?`, raw`\s*[\r\n]`, SPACES],
+        any(DIGIT, raw` ?[^\s\p{L}\p{N}]+[\r\n\/]?`, raw`\s*[\r\n]`, SPACES),
       ),
     ],
   },

@@ -1,6 +1,7 @@
 /**
- * Tokens known by their text. Converters forget to mark the ends of turns, so llama.cpp finds them by name and overrides what
- * the file says; we do the same, or a model would talk past its end. Ported from `llama_vocab::impl::load` in llama-vocab.cpp.
+ * Tokens known by their text. Converters forget to mark the ends of turns, so llama.cpp finds them by name and
+ * overrides what the file says; we do the same, or a model would talk past its end. Ported from
+ * `llama_vocab::impl::load` in llama-vocab.cpp.
  */
 import { findPiece, type PieceIndex } from "./piece-index.ts";
 
@@ -37,7 +38,9 @@ const ENDS = [
   "[e~[",
 ];
 
-/** Fill-in-the-middle tokens that also end a generation, by the key that names one; else the first of these that exists. */
+/**
+ * Fill-in-the-middle tokens that also end a generation, by the key that names one; else the first of these that exists.
+ */
 const FILL_ENDS: Readonly<Record<string, readonly string[]>> = {
   fim_pad_token_id: ["<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"],
   fim_rep_token_id: ["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"],

@@ -1,6 +1,6 @@
 /**
- * What a tokenizer is: text to ids and back, exactly as llama.cpp does it from the same GGUF metadata. `load.ts` builds one;
- * each family has its own file.
+ * What a tokenizer is: text to ids and back, exactly as llama.cpp does it from the same GGUF metadata. `load.ts` builds
+ * one; each family has its own file.
  */
 
 export interface EncodeOptions {

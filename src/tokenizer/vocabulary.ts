@@ -1,6 +1,7 @@
 /**
- * The vocabulary of a GGUF: pieces, what each is, and the special ids, read from `tokenizer.ggml.*` and checked. What to do
- * with text is not here but in `bpe.ts`, `code-points.ts` and `word-piece.ts`. Ported from `llama_vocab::impl::load` in llama-vocab.cpp.
+ * The vocabulary of a GGUF: pieces, what each is, and the special ids, read from `tokenizer.ggml.*` and checked. What
+ * to do with text is not here but in `bpe.ts`, `code-points.ts` and `word-piece.ts`. Ported from
+ * `llama_vocab::impl::load` in llama-vocab.cpp.
  */
 import { AppError } from "../base/errors.ts";
 import type { Metadata } from "../gguf/gguf.ts";

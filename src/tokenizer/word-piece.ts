@@ -1,9 +1,10 @@
 /**
- * WordPiece (BERT): text is normalised and cut into words, and each word into the longest pieces that spell it, or is unknown
- * as a whole. GGUF stores the start of a word as `▁` and what follows without BERT's `##`.
- * Ported from `llm_tokenizer_wpm_session` in llama-vocab.cpp, with its approximation of NFD.
+ * WordPiece (BERT): text is normalised and cut into words, and each word into the longest pieces that spell it, or is
+ * unknown as a whole. GGUF stores the start of a word as `▁` and what follows without BERT's `##`. Ported from
+ * `llm_tokenizer_wpm_session` in llama-vocab.cpp, with its approximation of NFD.
  */
 import { pushId } from "./id-list.ts";
+import { HAN_WORD_PIECE } from "./letters.ts";
 import { extendHash, findRange } from "./piece-index.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 import { makeWordsEncoder, type Encode } from "./word-cache.ts";
@@ -13,9 +14,7 @@ export interface Normalizer {
   readonly stripAccents: boolean;
 }
 
-const CJK =
-  "\\u3400-\\u4DBF\\u4E00-\\u9FFF\\uF900-\\uFAFF\\u{20000}-\\u{2A6DF}\\u{2A700}-\\u{2B81F}\\u{2B920}-\\u{2CEAF}\\u{2F800}-\\u{2FA1F}";
-const ALONE = `\\p{P}$+<=>\\^\`\\|~${CJK}`; // a word of one character each
+const ALONE = `\\p{P}$+<=>\\^\`\\|~${HAN_WORD_PIECE}`; // a word of one character each
 
 export function makeWordPiece({ index, unknown = -1 }: Vocabulary, normalizer: Normalizer): Encode {
   const longest = index.powers.length - 1;
@@ -26,15 +25,15 @@ export function makeWordPiece({ index, unknown = -1 }: Vocabulary, normalizer: N
     for (let start = 0; start < word.length;) {
       const furthest = Math.min(longest, word.length - start);
       for (let i = 0; i < furthest; i++) hashes[i + 1] = extendHash(hashes[i]!, word.charCodeAt(start + i));
-      let length = furthest;
+      let length = furthest + 1;
       let id = -1;
-      for (; length > 0 && id < 0; length--) id = findRange(index, word, start, start + length, hashes[length]!);
+      while (id < 0 && --length > 0) id = findRange(index, word, start, start + length, hashes[length]!);
       if (id < 0) {
         out.length = before;
         break;
       }
       pushId(out, id);
-      start += length + 1;
+      start += length;
     }
     if (out.length === before && unknown >= 0) pushId(out, unknown);
   });
