@@ -1,0 +1,100 @@
+/**
+ * Sets of Unicode code points, and how they are written inside a JSON string in a grammar's notation (the EBNF of xgrammar,
+ * `docs/` of mlc-ai/xgrammar).
+ */
+
+/** Sorted, disjoint, inclusive ranges of code points. */
+export type CharSet = readonly (readonly [from: number, to: number])[];
+
+const MAX_POINT = 0x10ffff;
+const SURROGATES: CharSet = [[0xd800, 0xdfff]];
+
+/** What a JSON string cannot hold as it is: controls, the quote and the backslash. */
+export const ESCAPED: CharSet = [
+  [0x00, 0x1f],
+  [0x22, 0x22],
+  [0x5c, 0x5c],
+];
+
+export const DIGITS: CharSet = [[0x30, 0x39]];
+export const WORD: CharSet = union(DIGITS, [
+  [0x41, 0x5a],
+  [0x5f, 0x5f],
+  [0x61, 0x7a],
+]);
+/** `\s` of ECMAScript. */
+export const SPACE: CharSet = [
+  [0x09, 0x0d],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+];
+/** What `.` does not match. */
+export const LINE_ENDS: CharSet = [
+  [0x0a, 0x0a],
+  [0x0d, 0x0d],
+  [0x2028, 0x2029],
+];
+
+export function union(...sets: readonly CharSet[]): CharSet {
+  const ranges = sets.flat().toSorted((a, b) => a[0] - b[0]);
+  const out: [number, number][] = [];
+  for (const [from, to] of ranges) {
+    const last = out.at(-1);
+    if (last && from <= last[1] + 1) last[1] = Math.max(last[1], to);
+    else out.push([from, to]);
+  }
+  return out;
+}
+
+/** Everything that is not in the set, without surrogates. */
+export function complement(set: CharSet): CharSet {
+  const out: [number, number][] = [];
+  let next = 0;
+  for (const [from, to] of union(set, SURROGATES)) {
+    if (from > next) out.push([next, from - 1]);
+    next = to + 1;
+  }
+  if (next <= MAX_POINT) out.push([next, MAX_POINT]);
+  return out;
+}
+
+export const subtract = (set: CharSet, less: CharSet): CharSet => complement(union(complement(set), less));
+
+export const charCount = (set: CharSet): number => set.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+
+/** A code point in a literal or a class of the grammar. */
+export function grammarChar(point: number): string {
+  if ((point >= 0x30 && point <= 0x39) || (point >= 0x41 && point <= 0x5a) || (point >= 0x61 && point <= 0x7a)) {
+    return String.fromCharCode(point);
+  }
+  if (point <= 0xffff) return `\\u${point.toString(16).padStart(4, "0")}`;
+  return `\\U${point.toString(16).padStart(8, "0")}`;
+}
+
+/** A literal of the grammar. */
+export const literal = (text: string): string =>
+  `"${Array.from(text, (c) => grammarChar(c.codePointAt(0)!)).join("")}"`;
+
+/**
+ * One character of a set, as it stands inside a JSON string. Members that need an escape are left out unless the set has no
+ * others: a narrower grammar, whose masks are far cheaper.
+ */
+export function charExpression(set: CharSet): string {
+  const raw = subtract(set, ESCAPED);
+  if (raw.length > 0) return classOf(raw);
+  const escapes = set.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, i) => from + i));
+  return `(${escapes.map((point) => literal(JSON.stringify(String.fromCodePoint(point)).slice(1, -1))).join(" | ")})`;
+}
+
+/** A class of the grammar: any one character of the set. */
+export function classOf(set: CharSet): string {
+  const ranges = set.map(([from, to]) => (from === to ? grammarChar(from) : `${grammarChar(from)}-${grammarChar(to)}`));
+  return `[${ranges.join("")}]`;
+}

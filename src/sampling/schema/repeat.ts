@@ -1,0 +1,47 @@
+/**
+ * Counted repetition in a grammar. The library computes a token mask for every state when it compiles, and a state that most
+ * tokens fit costs it tens of milliseconds, so counts are enforced while a budget lasts; beyond it they become "or more".
+ */
+
+/** Budget units of a position that few tokens fit, and of one that most tokens fit. */
+const NARROW_UNITS = 1;
+const WIDE_UNITS = 32;
+
+/** All counted positions of a grammar: 32 wide ones compile in about a second on a slow core. */
+const BUDGET_UNITS = 1024;
+
+/** What is left of it; one per grammar. */
+export interface Budget {
+  units: number;
+}
+
+export const makeBudget = (): Budget => ({ units: BUDGET_UNITS });
+
+/** `{min,max}` copies, and how many positions one copy has in the grammar. */
+export interface Copies {
+  readonly min: number;
+  readonly max: number;
+  readonly narrow: number;
+  readonly wide: number;
+}
+
+/** The counts that the budget allows; it is charged for them. */
+export function affordable(budget: Budget, { min, max, narrow, wide }: Copies): { min: number; max: number } {
+  const unit = Math.max(1, narrow * NARROW_UNITS + wide * WIDE_UNITS);
+  const most = Math.floor(budget.units / unit);
+  const copies = Number.isFinite(max) ? max : min;
+  const exact = copies <= Math.max(most, 1);
+  const from = exact ? min : Math.min(min, most);
+  budget.units = Math.max(0, budget.units - unit * (exact ? copies : from));
+  return { min: from, max: exact ? max : Infinity };
+}
+
+/** Copies of an expression, as many as the budget allows to count. */
+export function repeat(budget: Budget, expression: string, copies: Copies): string {
+  const { min, max } = affordable(budget, copies);
+  if (max === 0) return '""';
+  if (min === 1 && max === 1) return `(${expression})`;
+  if (min === 0 && max === 1) return `(${expression})?`;
+  if (max === Infinity && min <= 1) return `(${expression})${min === 0 ? "*" : "+"}`;
+  return `(${expression}){${min},${Number.isFinite(max) ? max : ""}}`;
+}

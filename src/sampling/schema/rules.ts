@@ -1,0 +1,79 @@
+/**
+ * The rules of a grammar under construction, in xgrammar's EBNF, and the fixed ones that all JSON shares. Rules of strings end
+ * in a look-ahead `(= …)` and recur on the right: with it the library knows in advance which tokens may close a string, and a
+ * mask takes 0.04 ms; as `"\"" char* "\""` it takes 70 ms.
+ */
+import { failAt } from "./read.ts";
+import { INTEGER, NUMBER } from "./number-range.ts";
+import { makeBudget, type Budget } from "./repeat.ts";
+
+const MAX_GRAMMAR_CHARS = 2 ** 21; // a hundred times what a large schema gives
+
+export interface Rules {
+  readonly bodies: Map<string, string>;
+  readonly budget: Budget;
+  chars: number;
+}
+
+/** A character that stands for itself in a JSON string. */
+export const RAW_CHAR = "[^\\u0022\\u005c\\u0000-\\u001f]";
+
+/** What may follow a string that is a value, and one that is a key. */
+export const AFTER_VALUE = " (= ws [,}\\]])";
+export const AFTER_KEY = ' (= ":")';
+
+/** Blank space is bounded, so that no model can fill an answer with it: nothing, one space, or a line and its indent. */
+const SHARED: Readonly<Record<string, readonly [body: string, ...needs: string[]]>> = {
+  ws: ['"" | " " | "\\u000a" [ \\u0009]{0,20}'],
+  escape: ['["\\\\/bfnrt] | "u" ([0-9a-cefA-CEF] [0-9a-fA-F] | [dD] [0-7]) [0-9a-fA-F] [0-9a-fA-F]'],
+  string: ['"\\u0022" string_rest', "string_rest"],
+  string_rest: [`("\\u0022" | ${RAW_CHAR} string_rest | "\\u005c" escape string_rest)${AFTER_VALUE}`, "ws", "escape"],
+  key: ['"\\u0022" key_rest', "key_rest"],
+  key_rest: [`("\\u0022" | ${RAW_CHAR} key_rest | "\\u005c" escape key_rest)${AFTER_KEY}`, "escape"],
+  integer: [INTEGER],
+  number: [NUMBER],
+  pair: ['key ":" ws any', "key", "ws", "any"],
+  object: ['"{" ws (pair ("," ws pair)* ws)? "}"', "pair"],
+  array: ['"[" ws (any ("," ws any)* ws)? "]"', "any"],
+  any: ['object | array | string | number | "true" | "false" | "null"', "object", "array", "string", "number"],
+};
+
+export const makeRules = (): Rules => ({ bodies: new Map(), budget: makeBudget(), chars: 0 });
+
+/** The name of a shared rule, which is added with what it needs. */
+export function use(rules: Rules, name: keyof typeof SHARED & string): string {
+  if (rules.bodies.has(name)) return name;
+  const [body, ...needs] = SHARED[name]!;
+  add(rules, name, body);
+  for (const need of needs) use(rules, need);
+  return name;
+}
+
+/** A name for a rule whose body follows by `add`: what recursion refers to. */
+export function reserve(rules: Rules): string {
+  const name = `r${rules.bodies.size}`;
+  rules.bodies.set(name, "");
+  return name;
+}
+
+export function add(rules: Rules, name: string, body: string): void {
+  rules.chars += body.length;
+  if (rules.chars > MAX_GRAMMAR_CHARS)
+    failAt("$", `the schema is too complex: its grammar passes ${MAX_GRAMMAR_CHARS} characters`);
+  rules.bodies.set(name, body);
+}
+
+/** A new rule, and its name. */
+export function define(rules: Rules, body: string): string {
+  const name = reserve(rules);
+  add(rules, name, body);
+  return name;
+}
+
+/** The grammar's text. */
+export function textOf(rules: Rules, root: string): string {
+  const lines = [...rules.bodies].map(([name, body]) => `${name} ::= ${body}\n`);
+  return `root ::= ${root}\n${lines.join("")}`;
+}
+
+export const choice = (parts: readonly string[]): string => (parts.length === 1 ? parts[0]! : `(${parts.join(" | ")})`);

@@ -1,0 +1,81 @@
+/**
+ * Strings of a schema: `pattern`, `format`, `minLength`, `maxLength`, and keys that are none of the declared ones.
+ */
+import { classOf, complement, ESCAPED, grammarChar, literal, subtract, type CharSet } from "./char-set.ts";
+import { FORMATS } from "./formats.ts";
+import { countAt, failAt, stringAt, type Schema } from "./read.ts";
+import { looksAround, patternGrammar } from "./regex.ts";
+import { affordable } from "./repeat.ts";
+import { add, AFTER_KEY, AFTER_VALUE, define, RAW_CHAR, reserve, use, type Rules } from "./rules.ts";
+
+type Role = "key" | "value";
+
+/** An expression for a string that fits the constraints. Where there is a pattern or a format, lengths are left to it. */
+export function stringGrammar(rules: Rules, schema: Schema, options: { path: string; role: Role }): string {
+  const { path, role } = options;
+  const plain = use(rules, role === "key" ? "key" : "string");
+  const pattern = patternOf(schema, path);
+  if (pattern !== undefined) {
+    use(rules, "ws");
+    const body = patternGrammar(pattern, { where: path, budget: rules.budget });
+    return define(rules, `"\\u0022" ${body} "\\u0022"${role === "key" ? AFTER_KEY : AFTER_VALUE}`);
+  }
+  const min = countAt(schema, "minLength", path) ?? 0;
+  const max = countAt(schema, "maxLength", path) ?? Infinity;
+  if (min > max) failAt(path, `minLength ${min} is more than maxLength ${max}`);
+  if (max === 0) return literal('""');
+  if (min === 0 && max === Infinity) return plain;
+  const counts = affordable(rules.budget, { min, max, narrow: 0, wide: 1 });
+  if (counts.min === 0 && counts.max === Infinity) return plain;
+  const rest = role === "key" ? "key_rest" : "string_rest";
+  if (counts.max === Infinity) return define(rules, `"\\u0022" ${`${RAW_CHAR} `.repeat(counts.min)}${rest}`);
+  const after = role === "key" ? AFTER_KEY : AFTER_VALUE;
+  return define(rules, `"\\u0022" ${RAW_CHAR}{${counts.min},${counts.max}} "\\u0022"${after}`);
+}
+
+/** The pattern to enforce: the given one, unless it looks around and a known format says the same. */
+function patternOf(schema: Schema, path: string): string | undefined {
+  const pattern = stringAt(schema, "pattern", path);
+  const format = FORMATS[stringAt(schema, "format", path) ?? ""];
+  return pattern === undefined || (looksAround(pattern) && format !== undefined) ? format : pattern;
+}
+
+/** A key of an open object: any but the declared names, however they are spelt. */
+export function otherKeyGrammar(rules: Rules, names: readonly string[]): string {
+  if (names.length === 0) return use(rules, "key");
+  const rest = reserve(rules);
+  add(rules, rest, `("\\u0022" | ${RAW_CHAR} ${rest} | "\\u005c" ["\\\\bfnrt] ${rest})${AFTER_KEY}`);
+  return define(rules, `"\\u0022" ${otherThan(rules, { names: names.map((name) => spelt(name)), rest })}`);
+}
+
+/** A name as units of JSON text: a character, or an escape of two. One spelling each, as `\u` and `\/` are left out. */
+const spelt = (name: string): string[] =>
+  JSON.stringify(name)
+    .slice(1, -1)
+    .match(/\\.|[^\\]/gsu) ?? [];
+
+/** A rule for what may follow a prefix that all names share, and that leads to none of them. */
+function otherThan(rules: Rules, options: { names: readonly (readonly string[])[]; rest: string }): string {
+  const { names, rest } = options;
+  const next = new Map<string, (readonly string[])[]>();
+  for (const [first, ...tail] of names) {
+    if (first !== undefined) next.set(first, [...(next.get(first) ?? []), tail]);
+  }
+  const parts: string[] = names.every((name) => name.length > 0) ? ['"\\u0022"'] : [];
+  const taken: CharSet = [...next.keys()]
+    .filter((unit) => !unit.startsWith("\\"))
+    .map((unit) => [unit.codePointAt(0)!, unit.codePointAt(0)!]);
+  parts.push(
+    `${classOf(
+      subtract(
+        complement(ESCAPED),
+        taken.toSorted((a, b) => a[0] - b[0]),
+      ),
+    )} ${rest}`,
+  );
+  const escapes = Array.from('"\\bfnrt').filter((letter) => !next.has(`\\${letter}`));
+  if (escapes.length > 0)
+    parts.push(`"\\u005c" [${escapes.map((c) => grammarChar(c.codePointAt(0)!)).join("")}] ${rest}`);
+  for (const [unit, tails] of next) parts.push(`${literal(unit)} ${otherThan(rules, { names: tails, rest })}`);
+  return define(rules, `(${parts.join(" | ")})${AFTER_KEY}`);
+}
