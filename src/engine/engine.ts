@@ -1,0 +1,285 @@
+/**
+ * The engine: one loaded model, a loop of schedule → run → sample → emit, and the sequences that share it. It batches every
+ * active sequence in each decode step, interleaves bounded prefill chunks, and reuses the KV of shared prefixes. It knows
+ * nothing of processes, HTTP or prompts as text.
+ */
+import type { Session } from "../backend/backend.ts";
+import { AppError, assert, messageOf } from "../base/errors.ts";
+import type { GrammarCompiler, GrammarMatcher } from "../sampling/grammar.ts";
+import { makeSampler } from "../sampling/sampler.ts";
+import { makeStopMatcher } from "../sampling/stop.ts";
+import { makeStreamDetokenizer } from "../tokenizer/stream.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { discardedTokens, keptTokens, truncatePrompt } from "./context.ts";
+import { schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
+import {
+  conversationOf,
+  statisticsOf,
+  type FinishReason,
+  type Sequence,
+  type SequenceEvent,
+  type SequenceRequest,
+} from "./sequence.ts";
+import { makeSlots, placePrompt, takeSlot, type Slot } from "./slots.ts";
+
+/** An answer without a limit of its own ends after this many context lengths. */
+const PREDICT_MAX_CONTEXTS = 10;
+
+export interface EngineParts {
+  readonly session: Session;
+  readonly tokenizer: Tokenizer;
+  /** Made when the first request with a format arrives. */
+  readonly grammars: () => Promise<GrammarCompiler>;
+  readonly vocabSize: number;
+  readonly ctxLen: number;
+  readonly slots: number;
+  readonly limits: ScheduleLimits;
+  /** Receives all events of one step at once. */
+  readonly emit: (events: readonly SequenceEvent[]) => void;
+}
+
+/** Owns the session; `close` releases it. */
+export class Engine {
+  readonly #parts: EngineParts;
+  readonly #slots: Slot[];
+  #waiting: Sequence[] = [];
+  #running: Sequence[] = [];
+  /** Ids of requests whose grammar is still being compiled; false once cancelled. */
+  readonly #preparing = new Map<number, boolean>();
+  #wake: (() => void) | undefined;
+  #last: Work["kind"] | undefined;
+  #order = 0;
+  #closed = false;
+  readonly #loop: Promise<void>;
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+    this.#slots = makeSlots(parts.slots);
+    this.#loop = this.#run();
+  }
+
+  /** Sequences that are waiting or running. */
+  get active(): number {
+    return this.#waiting.length + this.#running.length + this.#preparing.size;
+  }
+
+  /** Slots that a sequence holds. */
+  get busySlots(): number {
+    return this.#slots.filter((slot) => slot.busy).length;
+  }
+
+  /** Queues a request. Everything that follows, failure too, arrives as events. */
+  async submit(request: SequenceRequest): Promise<void> {
+    this.#preparing.set(request.id, true);
+    try {
+      const grammar = request.format ? await (await this.#parts.grammars()).matcher(request.format) : undefined;
+      if (!this.#preparing.get(request.id)) return grammar?.dispose();
+      this.#waiting.push(this.#sequenceOf(request, grammar));
+      this.#wake?.();
+    } catch (error) {
+      if (this.#preparing.get(request.id)) this.#parts.emit([failureOf(request.id, error)]);
+    } finally {
+      this.#preparing.delete(request.id);
+    }
+  }
+
+  /** Ends a request before the next step; it emits nothing more. */
+  cancel(id: number): void {
+    if (this.#preparing.has(id)) this.#preparing.set(id, false);
+    for (const sequence of [...this.#waiting, ...this.#running]) if (sequence.id === id) sequence.cancelled = true;
+    this.#wake?.();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#wake?.();
+    await this.#loop;
+    for (const sequence of [...this.#waiting, ...this.#running]) sequence.grammar?.dispose();
+    this.#parts.session.close();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closed) {
+      this.#dropCancelled();
+      this.#admit();
+      const work = schedule(this.#running, { last: this.#last, limits: this.#parts.limits });
+      if (!work) {
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+        this.#wake = undefined;
+        continue;
+      }
+      await this.#step(work);
+      await new Promise((resolve) => setImmediate(resolve)); // lets messages in: a cancel takes effect at the next step
+    }
+  }
+
+  async #step(work: Work): Promise<void> {
+    this.#last = work.kind;
+    const startedNs = Bun.nanoseconds();
+    const events: SequenceEvent[] = [];
+    try {
+      const logits = await this.#parts.session.run(work.rows);
+      const tookNs = Bun.nanoseconds() - startedNs;
+      let row = 0;
+      for (const [i, sequence] of work.sequences.entries()) {
+        const { tokens, logits: wanted } = work.rows[i]!;
+        this.#cache(sequence, tokens);
+        if (work.kind === "prefill") sequence.promptEvalNs += tookNs;
+        if (wanted === "none") continue;
+        const { vocabSize } = this.#parts;
+        await this.#decodeOne(sequence, logits.subarray(row * vocabSize, (row + 1) * vocabSize), events);
+        row++;
+      }
+    } catch (error) {
+      for (const sequence of work.sequences) this.#fail(sequence, error, events);
+    }
+    if (events.length > 0) this.#parts.emit(events);
+  }
+
+  /** Records that tokens are in the sequence's slot now. */
+  #cache(sequence: Sequence, tokens: Int32Array): void {
+    const slot = sequence.slot;
+    assert(slot, `sequence ${sequence.id} ran without a slot`);
+    if (!slot.shifted) for (const token of tokens) slot.tokens.push(token);
+    sequence.cached += tokens.length;
+  }
+
+  /** Chooses the next token of a sequence from its logits and says what that adds, or ends it. */
+  async #decodeOne(sequence: Sequence, logits: Float32Array, events: SequenceEvent[]): Promise<void> {
+    if (sequence.cancelled) return;
+    try {
+      if (sequence.firstTokenAtNs === 0) sequence.firstTokenAtNs = Bun.nanoseconds();
+      if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
+      const id = sequence.sampler.sample(logits, await sequence.grammar?.mask());
+      sequence.sampler.accept(id);
+      sequence.tokens.push(id);
+      sequence.generated.push(id);
+      if (this.#parts.tokenizer.endOfGeneration.has(id)) return this.#finish(sequence, "stop", events);
+      const { text, stopped } = sequence.stop.push(sequence.detokenizer.push(id));
+      if (text !== "") events.push({ kind: "text", id: sequence.id, text });
+      if (stopped) return this.#finish(sequence, "stop", events);
+      sequence.grammar?.accept(id);
+      if (sequence.grammar?.terminated) return this.#finish(sequence, "stop", events);
+      if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
+      if (sequence.cached >= this.#parts.ctxLen) this.#makeRoom(sequence, events);
+    } catch (error) {
+      this.#fail(sequence, error, events);
+    }
+  }
+
+  /** The window is full: drops the middle and goes on, or ends the answer. */
+  #makeRoom(sequence: Sequence, events: SequenceEvent[]): void {
+    const slot = sequence.slot;
+    assert(slot, `sequence ${sequence.id} decodes without a slot`);
+    const length = sequence.cached;
+    const keep = Math.min(sequence.keep, length - 1);
+    const fill = sequence.request.options.num_predict === -2;
+    if (!sequence.request.shift || fill || keep >= length - 1) return this.#finish(sequence, "length", events);
+    const discard = discardedTokens({ length, keep });
+    this.#parts.session.shift(slot.index, { keep, discard, length });
+    slot.tokens.length = Math.min(slot.tokens.length, keep);
+    slot.shifted = true;
+    sequence.tokens.splice(keep, discard);
+    sequence.cached -= discard;
+  }
+
+  #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): void {
+    if (reason === "length" || sequence.grammar?.terminated || this.#endedByToken(sequence))
+      this.#flush(sequence, events);
+    const statistics = statisticsOf(sequence, Bun.nanoseconds());
+    events.push({ kind: "done", id: sequence.id, reason, statistics, tokens: conversationOf(sequence) });
+    this.#release(sequence);
+  }
+
+  #endedByToken(sequence: Sequence): boolean {
+    return this.#parts.tokenizer.endOfGeneration.has(sequence.generated.at(-1) ?? -1);
+  }
+
+  /** Says what was held back in case it became a stop string or a whole character. */
+  #flush(sequence: Sequence, events: SequenceEvent[]): void {
+    const last = sequence.stop.push(sequence.detokenizer.end());
+    const text = last.text + (last.stopped ? "" : sequence.stop.end());
+    if (text !== "") events.push({ kind: "text", id: sequence.id, text });
+  }
+
+  #fail(sequence: Sequence, error: unknown, events: SequenceEvent[]): void {
+    if (!sequence.slot) return;
+    sequence.slot.tokens.length = 0; // what a failed run left in the cache is unknown
+    events.push(failureOf(sequence.id, error));
+    this.#release(sequence);
+  }
+
+  #release(sequence: Sequence): void {
+    if (sequence.slot) sequence.slot.busy = false;
+    sequence.slot = undefined;
+    sequence.grammar?.dispose();
+    this.#running = this.#running.filter((other) => other !== sequence);
+  }
+
+  #dropCancelled(): void {
+    for (const sequence of this.#running.filter((each) => each.cancelled)) this.#release(sequence);
+    for (const sequence of this.#waiting) if (sequence.cancelled) sequence.grammar?.dispose();
+    this.#waiting = this.#waiting.filter((sequence) => !sequence.cancelled);
+  }
+
+  /** Gives free slots to waiting sequences, first come first served. */
+  #admit(): void {
+    while (this.#waiting.length > 0) {
+      const sequence = this.#waiting[0]!;
+      const placement = placePrompt(this.#slots, Int32Array.from(sequence.tokens));
+      if (!placement) return;
+      this.#waiting.shift();
+      takeSlot(placement, ++this.#order);
+      const { slot, reused, copyFrom } = placement;
+      if (copyFrom) this.#parts.session.copy({ from: copyFrom.index, to: slot.index, length: reused });
+      sequence.slot = slot;
+      sequence.cached = reused;
+      this.#running.push(sequence);
+    }
+  }
+
+  #sequenceOf(request: SequenceRequest, grammar: GrammarMatcher | undefined): Sequence {
+    const { ctxLen, vocabSize, tokenizer } = this.#parts;
+    const { options, prompt } = request;
+    if (prompt.length === 0) throw new AppError("bad_request", "the prompt has no tokens");
+    const startsWithBos = tokenizer.bos !== undefined && prompt[0] === tokenizer.bos;
+    const keep = keptTokens(options.num_keep, { promptLen: prompt.length, ctxLen, startsWithBos });
+    if (prompt.length >= ctxLen && !request.shift) {
+      throw new AppError(
+        "bad_request",
+        `the prompt has ${prompt.length} tokens, the context ${ctxLen}: shorten it or raise num_ctx`,
+      );
+    }
+    const tokens = truncatePrompt(prompt, { ctxLen, keep });
+    const unlimited = options.num_predict < 0 || options.num_predict > PREDICT_MAX_CONTEXTS * ctxLen;
+    const sampler = makeSampler(options, {
+      vocabSize,
+      ctxLen,
+      ...(tokenizer.newlineId === undefined ? {} : { newlineId: tokenizer.newlineId }),
+    });
+    for (const token of tokens) sampler.accept(token);
+    return {
+      id: request.id,
+      request,
+      sampler,
+      grammar,
+      stop: makeStopMatcher(options.stop),
+      detokenizer: makeStreamDetokenizer(tokenizer),
+      tokens: Array.from(tokens),
+      promptLen: tokens.length,
+      keep,
+      predictMax: unlimited ? PREDICT_MAX_CONTEXTS * ctxLen : options.num_predict,
+      generated: [],
+      slot: undefined,
+      cached: 0,
+      cancelled: false,
+      promptEvalNs: 0,
+      firstTokenAtNs: 0,
+    };
+  }
+}
+
+function failureOf(id: number, error: unknown): SequenceEvent {
+  const code = error instanceof AppError ? error.code : "runner";
+  return { kind: "error", id, code, message: messageOf(error) };
+}

@@ -1,0 +1,95 @@
+/**
+ * From a GGUF file to a running engine: open, choose the architecture, plan it on a backend, build the tokenizer.
+ */
+import { loadProgram } from "../arch/index.ts";
+import type { Backend, LoadOptions } from "../backend/backend.ts";
+import { openGguf } from "../gguf/read.ts";
+import { getNumber, getString } from "../gguf/keys.ts";
+import { makeGrammarCompiler, type GrammarCompiler } from "../sampling/grammar.ts";
+import { loadTokenizer, vocabularyForGrammar } from "../tokenizer/load.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { Engine } from "./engine.ts";
+import type { SequenceEvent } from "./sequence.ts";
+
+/** Prompt tokens of one run while other sequences wait for their next token: at most a second on a slow machine. */
+const CHUNK_SHARED = 64;
+
+/** A context must hold a kept token, one to drop and one to make. */
+const CTX_LEN_MIN = 4;
+
+export interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
+  readonly backend: Backend;
+  /** Wished context length; the model's trained length is the limit. */
+  readonly ctxLen: number;
+  /** Prompt tokens of one run. */
+  readonly chunk: number;
+  readonly emit: (events: readonly SequenceEvent[]) => void;
+}
+
+/** What the server wants to know of a loaded model. */
+export interface EngineInfo {
+  readonly arch: string;
+  readonly backend: string;
+  readonly device: string;
+  readonly ctxLen: number;
+  /** Context length of training: the most that `ctxLen` can be; Infinity where the file does not say. */
+  readonly ctxLenTrained: number;
+  readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
+  /** Jinja source of the model's chat template. */
+  readonly chatTemplate: string | undefined;
+  readonly bosText: string;
+  readonly eosText: string;
+}
+
+export interface LoadedEngine {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  readonly info: EngineInfo;
+}
+
+/** Loads a model. Errors name the file and what is wrong with it. */
+export async function loadEngine(path: string, options: EngineOptions): Promise<LoadedEngine> {
+  const gguf = openGguf(path);
+  try {
+    const program = loadProgram(gguf);
+    const tokenizer = loadTokenizer(gguf.metadata, path);
+    const arch = program.shape.arch;
+    const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
+    const ctxLen = Math.max(CTX_LEN_MIN, Math.min(options.ctxLen, ctxLenTrained));
+    const session = await options.backend.load(program, { ...options, ctxLen });
+    const text = (id: number | undefined): string =>
+      id === undefined ? "" : tokenizer.detokenize([id], { special: true });
+    const info: EngineInfo = {
+      arch,
+      backend: session.backend,
+      device: session.device,
+      ctxLen,
+      ctxLenTrained,
+      bytes: session.bytes,
+      chatTemplate: getString(gguf.metadata, "tokenizer.chat_template", "") || undefined,
+      bosText: text(tokenizer.bos),
+      eosText: text(tokenizer.eos),
+    };
+    const engine = new Engine({
+      session,
+      tokenizer,
+      grammars: once(() =>
+        makeGrammarCompiler({ ...vocabularyForGrammar(tokenizer), vocabSize: program.shape.vocabSize }),
+      ),
+      vocabSize: program.shape.vocabSize,
+      ctxLen,
+      slots: options.slots,
+      limits: { chunkAlone: options.chunk, chunkShared: Math.min(options.chunk, CHUNK_SHARED) },
+      emit: options.emit,
+    });
+    return { engine, tokenizer, info };
+  } catch (error) {
+    gguf.close();
+    throw error;
+  }
+}
+
+function once(make: () => GrammarCompiler | Promise<GrammarCompiler>): () => Promise<GrammarCompiler> {
+  let made: Promise<GrammarCompiler> | undefined;
+  return () => (made ??= Promise.resolve(make()));
+}

@@ -1,0 +1,63 @@
+/**
+ * What the engine runs next. Decode steps take every sequence that is ready, so that all of them share one read of the
+ * weights; between two of them at most one bounded chunk of one prompt is prefilled, oldest first.
+ */
+import type { Rows } from "../backend/backend.ts";
+import { assert } from "../base/errors.ts";
+import { inPrefill, type Sequence } from "./sequence.ts";
+
+/** Rows for the backend, each beside the sequence they belong to. */
+export interface Work {
+  readonly kind: "prefill" | "decode";
+  readonly rows: readonly Rows[];
+  readonly sequences: readonly Sequence[];
+}
+
+export interface ScheduleLimits {
+  /** Prompt tokens of one run while nothing else is decoding. */
+  readonly chunkAlone: number;
+  /** Prompt tokens of one run while others wait for their next token. */
+  readonly chunkShared: number;
+}
+
+/**
+ * The next run, or undefined where there is nothing to do.
+ * @param last kind of the run before, so that prefill and decode alternate
+ */
+export function schedule(
+  running: readonly Sequence[],
+  options: { last: Work["kind"] | undefined; limits: ScheduleLimits },
+): Work | undefined {
+  const prefilling = running.filter(inPrefill);
+  const decoding = running.filter((sequence) => !inPrefill(sequence));
+  if (prefilling.length > 0 && (decoding.length === 0 || options.last !== "prefill")) {
+    const { chunkAlone, chunkShared } = options.limits;
+    return prefillOf(prefilling[0]!, decoding.length === 0 ? chunkAlone : chunkShared);
+  }
+  if (decoding.length === 0) return undefined;
+  const ordered = decoding.toSorted((a, b) => slotOf(a) - slotOf(b));
+  return {
+    kind: "decode",
+    rows: ordered.map((sequence) => rowsOf(sequence, sequence.tokens.length)),
+    sequences: ordered,
+  };
+}
+
+function prefillOf(sequence: Sequence, chunk: number): Work {
+  const end = Math.min(sequence.tokens.length, sequence.cached + chunk);
+  return { kind: "prefill", rows: [rowsOf(sequence, end)], sequences: [sequence] };
+}
+
+function rowsOf(sequence: Sequence, end: number): Rows {
+  return {
+    slot: slotOf(sequence),
+    start: sequence.cached,
+    tokens: Int32Array.from(sequence.tokens.slice(sequence.cached, end)),
+    logits: end === sequence.tokens.length ? "last" : "none",
+  };
+}
+
+function slotOf(sequence: Sequence): number {
+  assert(sequence.slot, `sequence ${sequence.id} runs without a slot`);
+  return sequence.slot.index;
+}

@@ -1,0 +1,88 @@
+/**
+ * One request inside the engine: its tokens, what is cached of them, how the next one is chosen, and what has been said so
+ * far. The scheduler reads it, the engine moves it from waiting to prefill to decode to done.
+ */
+import type { Code } from "../base/errors.ts";
+import type { GrammarMatcher } from "../sampling/grammar.ts";
+import type { SamplingOptions } from "../sampling/options.ts";
+import type { Sampler } from "../sampling/sampler.ts";
+import type { StopMatcher } from "../sampling/stop.ts";
+import type { StreamDetokenizer } from "../tokenizer/tokenizer.ts";
+import type { Slot } from "./slots.ts";
+
+export type FinishReason = "stop" | "length";
+
+/** Times in integer nanoseconds. */
+export interface SequenceStatistics {
+  readonly promptEvalCount: number;
+  readonly promptEvalNs: number;
+  readonly evalCount: number;
+  readonly evalNs: number;
+}
+
+export type SequenceEvent =
+  | { readonly kind: "text"; readonly id: number; readonly text: string }
+  | {
+      readonly kind: "done";
+      readonly id: number;
+      readonly reason: FinishReason;
+      readonly statistics: SequenceStatistics;
+      /** Ids of prompt and answer. */
+      readonly tokens: Int32Array;
+    }
+  | { readonly kind: "error"; readonly id: number; readonly code: Code; readonly message: string };
+
+/** What the engine is asked to continue. */
+export interface SequenceRequest {
+  readonly id: number;
+  /** At least one id. */
+  readonly prompt: Int32Array;
+  readonly options: SamplingOptions;
+  /** `"json"`: any JSON object; an object: a JSON schema. */
+  readonly format?: "json" | Record<string, unknown>;
+  /** Whether a full context drops its middle and goes on, or ends the answer. */
+  readonly shift: boolean;
+}
+
+export interface Sequence {
+  readonly id: number;
+  readonly request: SequenceRequest;
+  readonly sampler: Sampler;
+  readonly grammar: GrammarMatcher | undefined;
+  readonly stop: StopMatcher;
+  readonly detokenizer: StreamDetokenizer;
+  /** Prompt (truncated to the context) and everything generated, without what shifts have dropped. */
+  tokens: number[];
+  readonly promptLen: number;
+  /** Tokens at the front that a shift keeps. */
+  readonly keep: number;
+  /** Most tokens that may be generated. */
+  readonly predictMax: number;
+  /** All generated ids, for the caller's `context`. */
+  readonly generated: number[];
+  slot: Slot | undefined;
+  /** Leading tokens whose KV is in the slot. */
+  cached: number;
+  cancelled: boolean;
+  promptEvalNs: number;
+  /** When the first token was chosen; 0 before that. */
+  firstTokenAtNs: number;
+}
+
+/** Whether a sequence has prompt tokens (or tokens it lost) left to evaluate before it can decode. */
+export const inPrefill = (sequence: Sequence): boolean =>
+  sequence.tokens.length - sequence.cached > 1 || sequence.generated.length === 0;
+
+/** What a finished sequence took. */
+export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatistics {
+  return {
+    promptEvalCount: sequence.promptLen,
+    promptEvalNs: Math.round(sequence.promptEvalNs),
+    evalCount: sequence.generated.length,
+    evalNs: sequence.firstTokenAtNs === 0 ? 0 : Math.round(nowNs - sequence.firstTokenAtNs),
+  };
+}
+
+/** Prompt and answer ids, for the caller's `context`. */
+export const conversationOf = (sequence: Sequence): Int32Array =>
+  Int32Array.from([...sequence.request.prompt, ...sequence.generated]);

@@ -1,0 +1,70 @@
+/**
+ * Which tokens each KV slot holds, and which slot a new prompt should take: the free one that shares the longest prefix, or
+ * the oldest one after copying a longer prefix out of another slot. Bookkeeping only; the KV itself belongs to the session.
+ */
+import { assert } from "../base/errors.ts";
+
+/** A prefix in another slot is copied only where it saves at least this many tokens of prefill. */
+const COPY_MIN_TOKENS = 16;
+
+export interface Slot {
+  readonly index: number;
+  /** Leading tokens whose keys and values in the cache are those that a fresh prefill would give. */
+  tokens: number[];
+  /** A context shift has moved what follows `tokens`: it serves the sequence that runs, but no other. */
+  shifted: boolean;
+  busy: boolean;
+  /** Order of last use, for taking the oldest first. */
+  usedAt: number;
+}
+
+/** Where a prompt goes: `reused` tokens are in the slot's cache once `copyFrom`, where given, was copied into it. */
+export interface Placement {
+  readonly slot: Slot;
+  readonly reused: number;
+  readonly copyFrom?: Slot;
+}
+
+export function makeSlots(count: number): Slot[] {
+  return Array.from({ length: count }, (_, index) => ({ index, tokens: [], shifted: false, busy: false, usedAt: 0 }));
+}
+
+/** Tokens that a prompt shares with a slot, from the start. */
+export function sharedPrefix(slot: Slot, prompt: Int32Array): number {
+  const limit = Math.min(slot.tokens.length, prompt.length);
+  let n = 0;
+  while (n < limit && slot.tokens[n] === prompt[n]) n++;
+  return n;
+}
+
+/** Chooses a slot for a prompt; undefined while all are busy. At least the last prompt token is left to evaluate. */
+export function placePrompt(slots: readonly Slot[], prompt: Int32Array): Placement | undefined {
+  const shared = slots.map((slot) => Math.min(sharedPrefix(slot, prompt), prompt.length - 1));
+  let best: Slot | undefined;
+  for (const slot of slots) {
+    if (slot.busy) continue;
+    if (!best || better(slot, best, shared)) best = slot;
+  }
+  if (!best) return undefined;
+  const donor = slots.reduce((a, b) => (shared[b.index]! > shared[a.index]! ? b : a));
+  const own = shared[best.index]!;
+  const lent = shared[donor.index]!;
+  if (donor === best || lent < own + COPY_MIN_TOKENS) return { slot: best, reused: own };
+  const oldest = slots.filter((slot) => !slot.busy).reduce((a, b) => (b.usedAt < a.usedAt ? b : a));
+  return { slot: oldest, reused: lent, copyFrom: donor };
+}
+
+function better(a: Slot, b: Slot, shared: readonly number[]): boolean {
+  const gain = shared[a.index]! - shared[b.index]!;
+  return gain !== 0 ? gain > 0 : a.usedAt < b.usedAt;
+}
+
+/** Marks a slot as taken by a prompt whose first `reused` tokens it holds already. */
+export function takeSlot(placement: Placement, order: number): void {
+  const { slot, reused, copyFrom } = placement;
+  assert(!slot.busy, `slot ${slot.index} is taken twice`);
+  slot.tokens = (copyFrom ?? slot).tokens.slice(0, reused);
+  slot.shifted = false;
+  slot.busy = true;
+  slot.usedAt = order;
+}

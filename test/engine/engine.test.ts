@@ -1,0 +1,169 @@
+import { expect, test } from "bun:test";
+import { END, expectedText, hashNext, makeBench } from "./fakes.ts";
+
+const LONG = "once upon a time there was a small red fox";
+
+test("a sequence is prefilled in chunks and decoded to its limit", async () => {
+  const { engine, session, ask } = makeBench({ chunk: 16 });
+  const { text, end } = await ask(LONG);
+  expect(text).toBe(expectedText(LONG, 8));
+  expect(end).toMatchObject({ kind: "done", reason: "length", statistics: { promptEvalCount: 42, evalCount: 8 } });
+  expect(session.runs.slice(0, 4).map((run) => run[0]!.count)).toEqual([16, 16, 10, 1]);
+  await engine.close();
+  expect(session.closed).toBe(true);
+});
+
+test("sequences that run at once share decode steps and do not change each other's text", async () => {
+  const { engine, session, ask } = makeBench({ slots: 4 });
+  const prompts = ["the cat", "a much longer prompt than the others", "x", "fox and hen"];
+  const answers = await Promise.all(prompts.map((prompt) => ask(prompt, { num_predict: 20 })));
+  expect(answers.map((answer) => answer.text)).toEqual(prompts.map((prompt) => expectedText(prompt, 20)));
+  expect(Math.max(...session.runs.map((run) => run.length))).toBe(4);
+  await engine.close();
+});
+
+test("a decode step comes between two chunks of another prompt, which are smaller then", async () => {
+  const { engine, session, ask } = makeBench({ chunk: 16, delayMs: 1 });
+  const first = ask("hello", { num_predict: 30 });
+  await Bun.sleep(5);
+  const second = ask(LONG, { num_predict: 2 });
+  await Promise.all([first, second]);
+  const counts = session.runs.map((run) => Math.max(...run.map((rows) => rows.count)));
+  const chunks = counts.flatMap((count, i) => (count > 1 && i > 1 ? [i] : []));
+  expect(chunks.every((at, i) => i === 0 || at - chunks[i - 1]! >= 2)).toBe(true);
+  expect(Math.max(...chunks.map((at) => counts[at]!))).toBe(4);
+  await engine.close();
+});
+
+test("the longest shared prefix is reused, up to the last prompt token", async () => {
+  const { engine, session, ask } = makeBench({ slots: 1 });
+  await ask(LONG);
+  session.runs.length = 0;
+  expect((await ask(LONG)).text).toBe(expectedText(LONG, 8));
+  expect(session.runs[0]).toEqual([{ slot: 0, start: 41, count: 1 }]);
+  session.runs.length = 0;
+  const other = `${LONG.slice(0, 20)}!!`;
+  expect((await ask(other)).text).toBe(expectedText(other, 8));
+  expect(session.runs[0]![0]).toMatchObject({ start: 20 });
+  await engine.close();
+});
+
+test("a prefix held by another slot is copied instead of computed", async () => {
+  const { engine, session, ask } = makeBench({ slots: 2, delayMs: 1 });
+  const first = ask(LONG, { num_predict: 12 });
+  await Bun.sleep(12);
+  const second = await ask(`${LONG}!`);
+  expect(second.text).toBe(expectedText(`${LONG}!`, 8));
+  expect((await first).text).toBe(expectedText(LONG, 12));
+  expect(session.copies).toEqual([42]);
+  await engine.close();
+});
+
+test("a full context drops its middle and goes on; nothing that a shift touched is reused", async () => {
+  const { engine, session, ask } = makeBench({ slots: 1, ctxLen: 32 });
+  const { text, end } = await ask("0123456789", { num_predict: 60, num_keep: 4 });
+  expect(text.length).toBe(60);
+  expect(text.slice(0, 22)).toBe(expectedText("0123456789", 22));
+  expect(end).toMatchObject({ reason: "length" });
+  session.runs.length = 0;
+  expect((await ask("0123456789")).text).toBe(expectedText("0123456789", 8));
+  expect(session.runs[0]![0]).toMatchObject({ start: 4 });
+  await engine.close();
+});
+
+test("tokens that moved in a shift are not taken for the same tokens of a new prompt", async () => {
+  const { engine, session, ask } = makeBench({ slots: 1, ctxLen: 32 });
+  const { text } = await ask("0123456789", { num_predict: 30, num_keep: 4 });
+  const moved = `0123${`0123456789${text}`.slice(18, 30)}`; // what the slot holds after its one shift
+  session.runs.length = 0;
+  expect((await ask(moved)).text).toBe(expectedText(moved, 8));
+  expect(session.runs[0]![0]).toMatchObject({ start: 4 });
+  session.runs.length = 0;
+  expect((await ask(moved)).text).toBe(expectedText(moved, 8)); // this one had no shift
+  expect(session.runs[0]![0]).toMatchObject({ start: 15 });
+  await ask("0123456789", { num_predict: 30, num_keep: 4 });
+  session.runs.length = 0;
+  const later = `0123${text.slice(22)}`; // tokens that were evaluated after the shift
+  expect((await ask(later)).text).toBe(expectedText(later, 8));
+  expect(session.runs[0]![0]).toMatchObject({ start: 4 });
+  await engine.close();
+});
+
+test("without shifting, a full context ends the answer with length", async () => {
+  const { engine, ask } = makeBench({ slots: 1, ctxLen: 32 });
+  const { text, end } = await ask("0123456789", { num_predict: -1 }, { shift: false });
+  expect(text).toBe(expectedText("0123456789", 23));
+  expect(end).toMatchObject({ reason: "length" });
+  expect((await ask("9876543210", { num_predict: -2 })).end).toMatchObject({ reason: "length" });
+  await engine.close();
+});
+
+test("a prompt longer than the context keeps its start and its end", async () => {
+  const { engine, session, ask } = makeBench({ slots: 1, ctxLen: 32 });
+  const { end } = await ask(LONG, { num_keep: 4 });
+  expect(end).toMatchObject({ reason: "length", statistics: { promptEvalCount: 18 } });
+  expect(session.runs[0]![0]!.count + session.runs[1]![0]!.count).toBe(18);
+  const refused = await ask(LONG, {}, { shift: false });
+  expect(refused.end).toMatchObject({ kind: "error", code: "bad_request" });
+  await engine.close();
+});
+
+test("the end token stops the answer and is not part of the text", async () => {
+  const { engine, ask } = makeBench({ next: (tokens) => (tokens.length >= 9 ? END : hashNext(tokens)) });
+  const { text, end } = await ask("abcd");
+  expect(text).toBe(expectedText("abcd", 5));
+  expect(end).toMatchObject({ reason: "stop", statistics: { evalCount: 6 } });
+  await engine.close();
+});
+
+test("a stop string is never part of the text", async () => {
+  const { engine, ask } = makeBench();
+  const whole = expectedText("stop here", 8);
+  const { text, end } = await ask("stop here", { stop: [whole.slice(3, 6)] });
+  expect(text).toBe(whole.slice(0, 3));
+  expect(end).toMatchObject({ reason: "stop" });
+  await engine.close();
+});
+
+test("a cancelled sequence frees its slot before the next step", async () => {
+  const { engine, session, ask } = makeBench({ slots: 1, delayMs: 5 });
+  void ask("long one", { num_predict: 1000 }, { id: 77 });
+  await Bun.sleep(20);
+  engine.cancel(77);
+  const runs = session.runs.length;
+  await Bun.sleep(20);
+  expect(session.runs.length).toBeLessThanOrEqual(runs + 1);
+  expect([engine.active, engine.busySlots]).toEqual([0, 0]);
+  expect((await ask("next")).text).toBe(expectedText("next", 8));
+  await engine.close();
+});
+
+test("a run that fails ends its sequences with an error and leaves the engine usable", async () => {
+  let broken = true;
+  const next = (tokens: readonly number[]): number => {
+    if (broken) throw new Error("device lost");
+    return hashNext(tokens);
+  };
+  const { engine, session, ask } = makeBench({ next });
+  expect((await ask(LONG)).end).toMatchObject({ kind: "error", message: "device lost" });
+  broken = false;
+  session.runs.length = 0;
+  expect((await ask(LONG)).text).toBe(expectedText(LONG, 8));
+  expect(session.runs[0]![0]).toMatchObject({ start: 0 }); // nothing of a failed run is trusted
+  expect(engine.busySlots).toBe(0);
+  await engine.close();
+});
+
+test("num_predict 0 evaluates the prompt and says nothing", async () => {
+  const { engine, ask } = makeBench();
+  expect(await ask("hello", { num_predict: 0 })).toMatchObject({ text: "", end: { statistics: { evalCount: 0 } } });
+  await engine.close();
+});
+
+test("more requests than slots wait their turn", async () => {
+  const { engine, ask } = makeBench({ slots: 2 });
+  const prompts = Array.from({ length: 9 }, (_, i) => `prompt number ${i}`);
+  const answers = await Promise.all(prompts.map((prompt) => ask(prompt)));
+  expect(answers.map((answer) => answer.text)).toEqual(prompts.map((prompt) => expectedText(prompt, 8)));
+  await engine.close();
+});

@@ -1,0 +1,133 @@
+/**
+ * Small stand-ins for the engine's tests: a tokenizer of bytes, and a session whose next token is a function of the whole
+ * sequence before it. Any mistake in what the engine believes to be cached changes the answer.
+ */
+import type { Rows, Session } from "../../src/backend/backend.ts";
+import { assert } from "../../src/base/errors.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import type { SequenceEvent, SequenceRequest } from "../../src/engine/sequence.ts";
+import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../src/sampling/options.ts";
+import type { Tokenizer } from "../../src/tokenizer/tokenizer.ts";
+
+export const END = 256;
+export const VOCAB = 257;
+
+/** Ids 0…255 are bytes, 256 ends an answer. */
+export const byteTokenizer: Tokenizer = {
+  family: "bpe",
+  vocabSize: VOCAB,
+  bos: undefined,
+  eos: END,
+  newlineId: 10,
+  endOfGeneration: new Set([END]),
+  encode: (text) => Int32Array.from(new TextEncoder().encode(text)),
+  bytesOf: (id) => (id < END ? Uint8Array.of(id) : new Uint8Array()),
+  detokenize: (ids) => new TextDecoder().decode(Uint8Array.from([...ids].filter((id) => id < END))),
+};
+
+export interface FakeSession extends Session {
+  /** Every run, in order. */
+  readonly runs: { slot: number; start: number; count: number }[][];
+  readonly copies: number[];
+  closed: boolean;
+}
+
+/** The letter that follows a sequence; `END` where `next` says so. */
+export type Next = (tokens: readonly number[]) => number;
+
+/** A letter that depends on every token before it. */
+export const hashNext: Next = (tokens) => {
+  let hash = 7;
+  for (const token of tokens) hash = (hash * 31 + token + 1) % 99991;
+  return 97 + (hash % 26);
+};
+
+/** A session that remembers tokens instead of keys and values. */
+export function makeFakeSession(options: { slots: number; ctxLen: number; next: Next; delayMs?: number }): FakeSession {
+  const held: number[][] = Array.from({ length: options.slots }, () => []);
+  const run = async (batch: readonly Rows[]): Promise<Float32Array> => {
+    session.runs.push(batch.map(({ slot, start, tokens }) => ({ slot, start, count: tokens.length })));
+    if (options.delayMs) await Bun.sleep(options.delayMs);
+    const wanted = batch.filter((rows) => rows.logits === "last");
+    const logits = new Float32Array(wanted.length * VOCAB);
+    for (const { slot, start, tokens } of batch) {
+      const row = held[slot]!;
+      assert(start <= row.length, `slot ${slot}: rows start at ${start}, but only ${row.length} tokens are cached`);
+      row.length = start;
+      row.push(...tokens);
+      assert(row.length <= options.ctxLen, `slot ${slot}: ${row.length} tokens in a context of ${options.ctxLen}`);
+    }
+    for (const [i, { slot }] of wanted.entries()) logits[i * VOCAB + options.next(held[slot]!)] = 10;
+    return logits;
+  };
+  const session: FakeSession = {
+    backend: "fake",
+    device: "none",
+    bytes: { weights: 0, kv: 0, scratch: 0 },
+    runs: [],
+    copies: [],
+    closed: false,
+    run,
+    shift: (slot, { keep, discard }) => void held[slot]!.splice(keep, discard),
+    copy: ({ from, to, length }) => {
+      session.copies.push(length);
+      held[to] = held[from]!.slice(0, length);
+    },
+    close: () => void (session.closed = true),
+  };
+  return session;
+}
+
+export interface Bench {
+  readonly engine: Engine;
+  readonly session: FakeSession;
+  /** Submits and resolves with everything that was said. */
+  ask(prompt: string, options?: Partial<SamplingOptions>, more?: Partial<SequenceRequest>): Promise<Answer>;
+}
+
+export interface Answer {
+  readonly text: string;
+  readonly end: Exclude<SequenceEvent, { kind: "text" }>;
+}
+
+/** An engine on a fake session. */
+export function makeBench(
+  options: { slots?: number; ctxLen?: number; next?: Next; delayMs?: number; chunk?: number } = {},
+): Bench {
+  const { slots = 2, ctxLen = 64, next = hashNext, delayMs = 0, chunk = 16 } = options;
+  const session = makeFakeSession({ slots, ctxLen, next, delayMs });
+  const listeners = new Map<number, (event: SequenceEvent) => void>();
+  let lastId = 0;
+  const engine = new Engine({
+    session,
+    tokenizer: byteTokenizer,
+    grammars: () => Promise.reject(new Error("no grammar in these tests")),
+    vocabSize: VOCAB,
+    ctxLen,
+    slots,
+    limits: { chunkAlone: chunk, chunkShared: 4 },
+    emit: (events) => events.forEach((event) => listeners.get(event.id)?.(event)),
+  });
+  const ask: Bench["ask"] = (prompt, sampling = {}, more = {}) => {
+    const id = more.id ?? ++lastId;
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    let text = "";
+    listeners.set(id, (event) => {
+      if (event.kind === "text") text += event.text;
+      else resolve({ text, end: event });
+    });
+    const wanted = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 8, ...sampling };
+    const ids = byteTokenizer.encode(prompt, { addSpecial: false, parseSpecial: false });
+    void engine.submit({ id, prompt: ids, options: wanted, shift: true, ...more });
+    return promise;
+  };
+  return { engine, session, ask };
+}
+
+/** What a model without any cache would answer. */
+export function expectedText(prompt: string, count: number, next: Next = hashNext): string {
+  const tokens = [...new TextEncoder().encode(prompt)];
+  const from = tokens.length;
+  while (tokens.length < from + count) tokens.push(next(tokens));
+  return new TextDecoder().decode(Uint8Array.from(tokens.slice(from)));
+}
