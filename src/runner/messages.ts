@@ -1,0 +1,53 @@
+/**
+ * What the server and a runner say to each other over the spawn channel. Structured-clone values only; ids are the server's.
+ */
+import type { Code } from "../base/errors.ts";
+import type { EngineInfo } from "../engine/load.ts";
+import type { SequenceEvent } from "../engine/sequence.ts";
+import type { SamplingOptions } from "../sampling/options.ts";
+
+export interface LoadMessage {
+  readonly kind: "load";
+  /** GGUF file. */
+  readonly path: string;
+  /** `auto`, or the name of a backend. */
+  readonly backend: string;
+  readonly ctxLen: number;
+  readonly slots: number;
+  /** Prompt tokens of one run. */
+  readonly chunk: number;
+  /** 0: one per physical core. */
+  readonly threads: number;
+  readonly precise: boolean;
+  readonly cacheDir: string | undefined;
+}
+
+export interface GenerateMessage {
+  readonly kind: "generate";
+  readonly id: number;
+  /** Text with the markup of special tokens in it. */
+  readonly prompt: string;
+  /** Token ids that come before the prompt; the prompt then gets no BOS. */
+  readonly context: readonly number[];
+  readonly options: SamplingOptions;
+  readonly format?: "json" | Record<string, unknown>;
+  readonly shift: boolean;
+}
+
+/** Server → runner. */
+export type ToRunner =
+  | LoadMessage
+  | GenerateMessage
+  | { readonly kind: "cancel"; readonly id: number }
+  /** Asks how many tokens a prompt has; answered by `count`. */
+  | { readonly kind: "count"; readonly id: number; readonly prompt: string }
+  | { readonly kind: "close" };
+
+/** Runner → server. */
+export type FromRunner =
+  | { readonly kind: "progress"; readonly fraction: number }
+  | { readonly kind: "ready"; readonly info: EngineInfo }
+  /** Loading failed; the process ends. */
+  | { readonly kind: "failed"; readonly code: Code; readonly message: string }
+  | { readonly kind: "events"; readonly events: readonly SequenceEvent[] }
+  | { readonly kind: "count"; readonly id: number; readonly tokens: number };

@@ -1,0 +1,108 @@
+/**
+ * The runner: a child process that owns one loaded model. It does what it is told over the spawn channel, and ends with its
+ * parent: killing it returns every byte, and nothing it does can take the server down.
+ */
+import { dlopen, FFIType } from "bun:ffi";
+import { chooseBackend } from "../backend/index.ts";
+import { AppError, messageOf } from "../base/errors.ts";
+import { loadEngine, type LoadedEngine } from "../engine/load.ts";
+import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "./messages.ts";
+
+/** The spawn channel, as the process that was spawned sees it. */
+export interface Channel {
+  send(message: FromRunner): void;
+  onMessage(handle: (message: ToRunner) => void): void;
+  /** The parent is gone. */
+  onDisconnect(handle: () => void): void;
+  exit(code: number): never;
+}
+
+/** Serves one model until told to close. Returns at once; the channel's messages do the work. */
+export function startRunner(channel: Channel): void {
+  dieWithParent();
+  let loaded: LoadedEngine | undefined;
+  channel.onDisconnect(() => channel.exit(0));
+  channel.onMessage((message) => {
+    switch (message.kind) {
+      case "load":
+        return void load(message, channel).then((engine) => (loaded = engine));
+      case "generate":
+        return void (loaded && generate(loaded, message, channel));
+      case "cancel":
+        return loaded?.engine.cancel(message.id);
+      case "count":
+        return void (loaded && count(loaded, message, channel));
+      case "close":
+        return void closeEngine(loaded, channel);
+      default:
+        return message satisfies never;
+    }
+  });
+}
+
+async function load(message: LoadMessage, channel: Channel): Promise<LoadedEngine | undefined> {
+  try {
+    const loaded = await loadEngine(message.path, {
+      ...message,
+      backend: chooseBackend(message.backend),
+      onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
+      emit: (events) => channel.send({ kind: "events", events }),
+    });
+    channel.send({ kind: "ready", info: loaded.info });
+    return loaded;
+  } catch (error) {
+    channel.send({
+      kind: "failed",
+      code: error instanceof AppError ? error.code : "runner",
+      message: messageOf(error),
+    });
+    await Bun.sleep(100); // lets the message out before the process ends
+    channel.exit(1);
+  }
+}
+
+async function generate(
+  { engine, tokenizer, info }: LoadedEngine,
+  message: GenerateMessage,
+  channel: Channel,
+): Promise<void> {
+  try {
+    const { id, options, format, shift, context, prompt: text } = message;
+    const addSpecial = context.length === 0 && !startsWithBos(text, info.bosText);
+    const ids = tokenizer.encode(text, { addSpecial, parseSpecial: true });
+    const prompt = new Int32Array(context.length + ids.length);
+    prompt.set(context);
+    prompt.set(ids, context.length);
+    await engine.submit({ id, prompt, options, shift, ...(format ? { format } : {}) });
+  } catch (error) {
+    const code = error instanceof AppError ? error.code : "runner";
+    channel.send({ kind: "events", events: [{ kind: "error", id: message.id, code, message: messageOf(error) }] });
+  }
+}
+
+function count({ tokenizer, info }: LoadedEngine, message: { id: number; prompt: string }, channel: Channel): void {
+  const addSpecial = !startsWithBos(message.prompt, info.bosText);
+  const tokens = tokenizer.encode(message.prompt, { addSpecial, parseSpecial: true }).length;
+  channel.send({ kind: "count", id: message.id, tokens });
+}
+
+const startsWithBos = (text: string, bosText: string): boolean => bosText !== "" && text.startsWith(bosText);
+
+async function closeEngine(loaded: LoadedEngine | undefined, channel: Channel): Promise<void> {
+  await loaded?.engine.close();
+  channel.exit(0);
+}
+
+/**
+ * Asks Linux to kill this process when the one that started it dies, even in the middle of a native call. Elsewhere the
+ * closed channel ends it, at the next step.
+ */
+function dieWithParent(): void {
+  if (process.platform !== "linux") return;
+  const parent = process.ppid;
+  const libc = dlopen("libc.so.6", {
+    prctl: { args: [FFIType.i32, FFIType.u64, FFIType.u64, FFIType.u64, FFIType.u64], returns: FFIType.i32 },
+  });
+  libc.symbols.prctl(1, 9, 0, 0, 0); // PR_SET_PDEATHSIG, SIGKILL: linux/prctl.h
+  if (process.ppid !== parent) process.exit(0);
+}

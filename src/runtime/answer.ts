@@ -1,0 +1,103 @@
+/**
+ * What generate and chat have in common: lease a runner, send it a prompt, and turn what it says into events with true
+ * statistics.
+ */
+import { AppError } from "../base/errors.ts";
+import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
+import type { ModelEntry } from "../store/store.ts";
+import { choosePrompt, type PromptTemplate } from "../template/prompt.ts";
+import type { Lease, Pool } from "./pool.ts";
+import type { Format, InferenceEvent } from "./runtime.ts";
+
+export interface RuntimeParts {
+  readonly pool: Pool;
+  /** Throws `not_found`. */
+  readonly load: (name: string) => Promise<ModelEntry>;
+  readonly now: () => Date;
+}
+
+interface LeaseRequest {
+  readonly options: Options;
+  readonly keepAliveMs?: number;
+  readonly signal: AbortSignal;
+}
+
+/** A loaded model for one request, and how long it took to get. */
+export interface Loaded {
+  readonly lease: Lease;
+  readonly model: ModelEntry;
+  readonly startedNs: number;
+  readonly loadNs: number;
+}
+
+/** Loads the model if need be; the caller releases the lease. */
+export async function lease(parts: RuntimeParts, model: ModelEntry, request: LeaseRequest): Promise<Loaded> {
+  const startedNs = Bun.nanoseconds();
+  const leased = await parts.pool.acquire(
+    {
+      name: model.displayName,
+      digest: model.digest,
+      path: model.paths.model,
+      weightBytes: Bun.file(model.paths.model).size,
+    },
+    {
+      options: { ...model.parameters, ...request.options },
+      keepAliveMs: request.keepAliveMs,
+      signal: request.signal,
+    },
+  );
+  return { lease: leased, model, startedNs, loadNs: Bun.nanoseconds() - startedNs };
+}
+
+export interface Question {
+  readonly prompt: string;
+  readonly context: readonly number[];
+  readonly options: Options;
+  readonly format: Format | undefined;
+  readonly signal: AbortSignal;
+  /** Whether `done` carries the ids of prompt and answer. */
+  readonly wantsContext: boolean;
+}
+
+/** Runs a prompt to its end. The last event is `done`. */
+export async function* answer(loaded: Loaded, question: Question): AsyncGenerator<InferenceEvent, void, void> {
+  const { runner } = loaded.lease;
+  const request = {
+    prompt: question.prompt,
+    context: question.context,
+    options: samplingOptions(loaded.model.parameters, question.options),
+    shift: true,
+    ...(question.format ? { format: question.format } : {}),
+  };
+  for await (const event of runner.generate(request, question.signal)) {
+    if (event.kind === "text") yield { kind: "text", text: event.text };
+    else {
+      yield {
+        kind: "done",
+        reason: event.reason,
+        statistics: { ...event.statistics, loadNs: loaded.loadNs, totalNs: Bun.nanoseconds() - loaded.startedNs },
+        ...(question.wantsContext ? { context: Array.from(event.tokens) } : {}),
+      };
+    }
+  }
+}
+
+/** Request over model parameters over defaults. */
+function samplingOptions(parameters: Options, options: Options): SamplingOptions {
+  const merged = { ...SAMPLING_DEFAULTS, ...parameters, ...options };
+  const known = Object.keys(SAMPLING_DEFAULTS).map((key) => [key, merged[key as keyof SamplingOptions]]);
+  return Object.fromEntries(known) as SamplingOptions; // every key of the defaults is there
+}
+
+/** The template that a loaded model's prompts go through: its Go TEMPLATE or its Jinja one. */
+export function templateOf({ lease, model }: Loaded): PromptTemplate {
+  const { chatTemplate, bosText, eosText } = lease.runner.info;
+  return choosePrompt({ go: model.template, jinja: chatTemplate, tokens: { bos: bosText, eos: eosText } });
+}
+
+/** Refuses what only models with a vision projector can take. */
+export function refuseImages(images: readonly unknown[] | undefined, model: ModelEntry): void {
+  if (images && images.length > 0) {
+    throw new AppError("bad_request", `"${model.displayName}" does not support images`);
+  }
+}

@@ -1,0 +1,26 @@
+/**
+ * The runtime of this machine: models from the store, in runner processes of the pool.
+ */
+import type { Store } from "../store/store.ts";
+import type { RuntimeParts } from "./answer.ts";
+import { runChat } from "./chat.ts";
+import { runGenerate } from "./generate.ts";
+import { Pool, type PoolOptions } from "./pool.ts";
+import type { Runtime } from "./runtime.ts";
+
+export interface LocalRuntimeOptions {
+  readonly store: Pick<Store, "load">;
+  readonly pool: PoolOptions;
+  readonly now: () => Date;
+}
+
+export function makeRuntime(options: LocalRuntimeOptions): Runtime {
+  const pool = new Pool(options.pool);
+  const parts: RuntimeParts = { pool, load: (name) => options.store.load(name), now: options.now };
+  return {
+    generate: (request) => runGenerate(parts, request),
+    chat: (request) => runChat(parts, request),
+    loaded: () => pool.loaded(),
+    close: (graceMs) => pool.close(graceMs),
+  };
+}

@@ -1,0 +1,311 @@
+/**
+ * The models in memory: one runner process each. Requests lease a runner; the pool loads on demand (one load at a time),
+ * reloads when load options change, unloads when `keep_alive` has passed, and evicts when there are too many models or too
+ * little memory.
+ */
+import { AppError, assert } from "../base/errors.ts";
+import type { LoadMessage } from "../runner/messages.ts";
+import type { LoadingOptions } from "../sampling/options.ts";
+import type { RunnerProcess } from "./runner-process.ts";
+import type { LoadedModel } from "./runtime.ts";
+
+/** Models kept at once on a machine without a GPU, where the configuration leaves it open. */
+const MAX_LOADED_AUTO = 3;
+/** A model is loaded beside others only where it fits in this share of the free memory. */
+const MEMORY_SHARE = 0.8;
+/** setTimeout's longest delay. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+/** `expires_at` of a model that stays for ever: far away, and still a valid time in every client. */
+const FOREVER_MS = 100 * 365 * 24 * 3600 * 1000;
+
+/** What the pool must know of a model in the store. */
+export interface PoolModel {
+  /** Name with tag, for people. */
+  readonly name: string;
+  readonly digest: string;
+  readonly path: string;
+  readonly weightBytes: number;
+}
+
+export interface PoolOptions {
+  readonly backend: string;
+  readonly ctxLen: number;
+  readonly numParallel: number;
+  /** undefined: the pool decides. */
+  readonly maxLoaded: number | undefined;
+  readonly maxQueue: number;
+  readonly keepAliveMs: number;
+  readonly cacheDir: string | undefined;
+  readonly start: (load: LoadMessage, signal: AbortSignal) => Promise<RunnerProcess>;
+  /** Bytes of memory that a new process could use now. */
+  readonly freeBytes: () => number;
+}
+
+/** The use of a runner by one request. */
+export interface Lease {
+  readonly runner: RunnerProcess;
+  release(): void;
+}
+
+interface LeaseRequest {
+  readonly options: LoadingOptions;
+  readonly keepAliveMs: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+interface Entry {
+  readonly model: PoolModel;
+  readonly load: LoadMessage;
+  readonly starting: Promise<RunnerProcess>;
+  readonly abort: AbortController;
+  readonly closed: PromiseWithResolvers<void>;
+  runner: RunnerProcess | undefined;
+  users: number;
+  keepAliveMs: number;
+  expiresAtMs: number;
+  timer: ReturnType<typeof setTimeout> | undefined;
+  /** Ends as soon as nobody uses it. */
+  expiring: boolean;
+  usedAtMs: number;
+}
+
+/** Owns the runners; `close` ends them all. */
+export class Pool {
+  readonly #options: PoolOptions;
+  /** By weights file: names that share weights share a runner. */
+  readonly #entries = new Map<string, Entry>();
+  #loading: Promise<void> = Promise.resolve();
+  #queued = 0;
+  #closed = false;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+  }
+
+  /** A runner of that model, loaded if need be. The caller releases it. */
+  async acquire(model: PoolModel, request: LeaseRequest): Promise<Lease> {
+    const wanted = loadMessage(model, request.options, this.#options);
+    for (;;) {
+      if (this.#closed) throw new AppError("busy", "the server is shutting down");
+      if (request.signal.aborted) throw cancelled();
+      const entry = this.#entries.get(model.path);
+      if (entry && !entry.expiring && compatible(entry, wanted, request.options)) return this.#lease(entry, request);
+      const lease = await this.#inTurn(request.signal, () => this.#load(model, wanted, request));
+      if (lease) return lease;
+    }
+  }
+
+  /** Unloads a model once it is idle. */
+  unload(path: string): void {
+    const entry = this.#entries.get(path);
+    if (!entry) return;
+    entry.expiring = true;
+    if (entry.users === 0) void this.#end(entry);
+  }
+
+  /** Models in memory, the one that expires last first. */
+  loaded(): LoadedModel[] {
+    const ready = [...this.#entries.values()].filter((entry) => entry.runner?.alive);
+    return ready.toSorted((a, b) => b.expiresAtMs - a.expiresAtMs).map(describe);
+  }
+
+  /** Waits for requests to finish, `graceMs` at most, then ends every runner. */
+  async close(graceMs: number): Promise<void> {
+    this.#closed = true;
+    const deadline = Date.now() + graceMs;
+    while (Date.now() < deadline && [...this.#entries.values()].some((entry) => entry.users > 0)) await Bun.sleep(20);
+    await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry)));
+  }
+
+  async #lease(entry: Entry, request: LeaseRequest): Promise<Lease> {
+    const { numParallel, maxQueue } = this.#options;
+    if (entry.users >= numParallel + maxQueue) throw tooBusy();
+    entry.users++;
+    entry.usedAtMs = Date.now();
+    entry.keepAliveMs = request.keepAliveMs ?? entry.keepAliveMs;
+    clearTimeout(entry.timer);
+    this.#touch(entry);
+    const released = once(() => this.#release(entry));
+    try {
+      const runner = await abortable(entry.starting, request.signal);
+      return { runner, release: released };
+    } catch (error) {
+      released();
+      throw error;
+    }
+  }
+
+  #release(entry: Entry): void {
+    entry.users--;
+    assert(entry.users >= 0, `runner of ${entry.model.name} released too often`);
+    if (entry.users > 0) return;
+    if (!entry.runner) return entry.abort.abort(); // nobody waits for this load any more
+    if (entry.expiring) return void this.#end(entry);
+    this.#touch(entry);
+    if (entry.keepAliveMs === Infinity) return;
+    entry.timer = setTimeout(() => this.unload(entry.model.path), Math.min(entry.keepAliveMs, TIMER_MS_MAX));
+  }
+
+  #touch(entry: Entry): void {
+    entry.expiresAtMs = Date.now() + Math.min(entry.keepAliveMs, FOREVER_MS);
+  }
+
+  async #end(entry: Entry): Promise<void> {
+    entry.expiring = true;
+    clearTimeout(entry.timer);
+    entry.abort.abort();
+    await entry.runner?.close();
+    this.#forget(entry);
+  }
+
+  #forget(entry: Entry): void {
+    clearTimeout(entry.timer);
+    entry.expiring = true;
+    if (this.#entries.get(entry.model.path) === entry) this.#entries.delete(entry.model.path);
+    entry.closed.resolve();
+  }
+
+  /** Runs `work` after all that came before; refused when too many wait. */
+  async #inTurn<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    if (this.#queued >= this.#options.maxQueue) throw tooBusy();
+    this.#queued++;
+    const before = this.#loading;
+    const turn = Promise.withResolvers<void>();
+    this.#loading = turn.promise;
+    try {
+      await abortable(before, signal);
+      return await work();
+    } finally {
+      this.#queued--;
+      void before.then(turn.resolve); // a client that left the queue early must not let the next one overtake
+    }
+  }
+
+  /** Makes room and loads; undefined where another request loaded the model in the meantime. */
+  async #load(model: PoolModel, load: LoadMessage, request: LeaseRequest): Promise<Lease | undefined> {
+    const present = this.#entries.get(model.path);
+    if (present && !present.expiring && compatible(present, load, request.options)) return undefined;
+    if (present) await this.#retire(present, request.signal);
+    await this.#makeRoom(model, request.signal);
+    if (request.signal.aborted) throw cancelled();
+    const abort = new AbortController();
+    const entry: Entry = {
+      model,
+      load,
+      starting: this.#options.start(load, abort.signal),
+      abort,
+      closed: Promise.withResolvers<void>(),
+      runner: undefined,
+      users: 0,
+      keepAliveMs: this.#options.keepAliveMs,
+      expiresAtMs: 0,
+      timer: undefined,
+      expiring: false,
+      usedAtMs: Date.now(),
+    };
+    this.#entries.set(model.path, entry);
+    const settled = entry.starting.then(
+      (runner) => {
+        entry.runner = runner;
+        void runner.exited.then(() => this.#forget(entry));
+      },
+      () => this.#forget(entry),
+    );
+    try {
+      return await this.#lease(entry, request);
+    } finally {
+      await settled; // one load at a time, also when its first client has gone
+    }
+  }
+
+  async #makeRoom(model: PoolModel, signal: AbortSignal): Promise<void> {
+    const limit = this.#options.maxLoaded ?? MAX_LOADED_AUTO;
+    while (this.#entries.size > 0 && !signal.aborted) {
+      const fits = neededBytes(model) <= MEMORY_SHARE * this.#options.freeBytes();
+      if (this.#entries.size < limit && fits) return;
+      await this.#retire(victimOf([...this.#entries.values()]), signal);
+    }
+  }
+
+  /** Ends an entry when its requests are done. */
+  async #retire(entry: Entry, signal: AbortSignal): Promise<void> {
+    entry.expiring = true;
+    if (entry.users === 0) await this.#end(entry);
+    else await abortable(entry.closed.promise, signal);
+  }
+}
+
+/** The idle model that would go first anyway, else the busy one. */
+function victimOf(entries: readonly Entry[]): Entry {
+  const order = entries.toSorted((a, b) => a.keepAliveMs - b.keepAliveMs || a.usedAtMs - b.usedAtMs);
+  const victim = order.find((entry) => entry.users === 0) ?? order[0];
+  assert(victim, "no model to evict");
+  return victim;
+}
+
+/** What a model takes once loaded: its weights, repacked, and some working memory. The KV cache grows with use. */
+const neededBytes = (model: PoolModel): number => 1.5 * model.weightBytes;
+
+function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOptions): LoadMessage {
+  return {
+    kind: "load",
+    path: model.path,
+    backend: pool.backend,
+    ctxLen: Math.max(4, options.num_ctx ?? pool.ctxLen),
+    slots: pool.numParallel,
+    chunk: Math.max(1, options.num_batch ?? 512),
+    threads: Math.max(0, options.num_thread ?? 0),
+    precise: false,
+    cacheDir: pool.cacheDir,
+  };
+}
+
+/** Whether a loaded model serves a request: load options that the request leaves open match anything. */
+function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOptions): boolean {
+  const { load, runner } = entry;
+  const trained = runner?.info.ctxLenTrained ?? Infinity;
+  const sameCtx = Math.min(wanted.ctxLen, trained) === Math.min(load.ctxLen, trained);
+  return (
+    (options.num_ctx === undefined || sameCtx) &&
+    (options.num_batch === undefined || wanted.chunk === load.chunk) &&
+    (options.num_thread === undefined || wanted.threads === load.threads)
+  );
+}
+
+function describe(entry: Entry): LoadedModel {
+  const { model, runner } = entry;
+  assert(runner, `${model.name} is listed before it is loaded`);
+  const { bytes, ctxLen } = runner.info;
+  return {
+    name: model.name,
+    digest: model.digest,
+    sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
+    vramBytes: 0,
+    ctxLen,
+    expiresAt: new Date(entry.expiresAtMs),
+    pid: runner.pid,
+  };
+}
+
+const cancelled = (): AppError => new AppError("cancelled", "request canceled");
+
+const tooBusy = (): AppError =>
+  new AppError("busy", "server busy, please try again.  maximum pending requests exceeded");
+
+/** A promise that also ends, with `cancelled`, when the signal does. */
+function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(cancelled());
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort));
+}
+
+function once(work: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    done = true;
+    work();
+  };
+}

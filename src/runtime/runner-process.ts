@@ -1,0 +1,239 @@
+/**
+ * A runner seen from the server: starts the child process, turns its messages into promises and async generators, and makes
+ * sure that it ends. A runner that dies fails the requests on its own model and nothing else.
+ */
+import { AppError, type Code } from "../base/errors.ts";
+import type { EngineInfo } from "../engine/load.ts";
+import type { SequenceEvent } from "../engine/sequence.ts";
+import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "../runner/messages.ts";
+
+/** Bytes of a dead runner's last words that an error quotes. */
+const STDERR_TAIL_BYTES = 2048;
+/** How long a runner may take to close before it is killed. */
+const CLOSE_GRACE_MS = 2000;
+
+export interface SpawnOptions {
+  /** Command line of a runner: this program with its `runner` subcommand. */
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Fails the load when nothing was heard for so long. */
+  readonly loadTimeoutMs: number;
+  readonly onProgress?: (fraction: number) => void;
+}
+
+/** A generation's event without its id. */
+export type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
+
+/** Who waits for what a runner says about one id. */
+interface Listener {
+  event?(event: SequenceEvent): void;
+  count?(tokens: number): void;
+  fail(error: AppError): void;
+}
+
+/** Owns the child process; `close` or `kill` ends it. */
+export class RunnerProcess {
+  readonly info: EngineInfo;
+  readonly #child: Bun.Subprocess;
+  readonly #listeners: Map<number, Listener>;
+  readonly #exited: Promise<AppError>;
+  #nextId = 1;
+  #dead: AppError | undefined;
+
+  private constructor(parts: {
+    info: EngineInfo;
+    child: Bun.Subprocess;
+    listeners: Map<number, Listener>;
+    exited: Promise<AppError>;
+  }) {
+    this.info = parts.info;
+    this.#child = parts.child;
+    this.#listeners = parts.listeners;
+    this.#exited = parts.exited;
+    void parts.exited.then((error) => {
+      this.#dead = error;
+      for (const listener of [...this.#listeners.values()]) listener.fail(error);
+    });
+  }
+
+  /** Starts a process and loads a model in it. Aborting the signal kills it. */
+  static async start(load: LoadMessage, options: SpawnOptions, signal: AbortSignal): Promise<RunnerProcess> {
+    signal.throwIfAborted();
+    const listeners = new Map<number, Listener>();
+    const ready = Promise.withResolvers<EngineInfo>();
+    const watchdog = makeWatchdog(options.loadTimeoutMs, () => {
+      child.kill("SIGKILL");
+      ready.reject(new AppError("runner", `timed out waiting for the model runner to load ${load.path}`));
+    });
+    const child = spawnRunner(options, (message) => {
+      watchdog.touch();
+      if (message.kind === "ready") ready.resolve(message.info);
+      else if (message.kind === "failed") ready.reject(new AppError(message.code, message.message));
+      else if (message.kind === "progress") options.onProgress?.(message.fraction);
+      else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
+      else listeners.get(message.id)?.count?.(message.tokens);
+    });
+    const exited = watchExit(child);
+    const abort = (): void => {
+      child.kill("SIGKILL");
+      ready.reject(new AppError("cancelled", "request canceled"));
+    };
+    signal.addEventListener("abort", abort, { once: true });
+    void exited.then((error) => ready.reject(error));
+    try {
+      child.send(load);
+      const info = await ready.promise;
+      return new RunnerProcess({ info, child, listeners, exited });
+    } finally {
+      watchdog.stop();
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** False once the process has ended. */
+  get alive(): boolean {
+    return !this.#dead;
+  }
+
+  /** Resolves, with why, when the process has ended. */
+  get exited(): Promise<AppError> {
+    return this.#exited;
+  }
+
+  /** Runs one request. Ending the generator, or the signal, stops the model before its next step. */
+  async *generate(
+    request: Omit<GenerateMessage, "kind" | "id">,
+    signal: AbortSignal,
+  ): AsyncGenerator<RunnerEvent, void, void> {
+    const id = this.#nextId++;
+    const queue = makeQueue<RunnerEvent>();
+    const abort = (): void => queue.fail(new AppError("cancelled", "request canceled"));
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    this.#listen(id, {
+      event: (event) => (event.kind === "error" ? queue.fail(toError(event)) : queue.push(event)),
+      fail: queue.fail,
+    });
+    let finished = false;
+    try {
+      this.#send({ kind: "generate", id, ...request });
+      while (!finished) {
+        const event = await queue.next();
+        finished = event.kind === "done";
+        yield event;
+      }
+    } finally {
+      signal.removeEventListener("abort", abort);
+      this.#listeners.delete(id);
+      if (!finished && this.alive) this.#send({ kind: "cancel", id });
+    }
+  }
+
+  /** How many tokens a prompt has for this model. */
+  async countTokens(prompt: string): Promise<number> {
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    this.#listen(id, { count: resolve, fail: reject });
+    try {
+      this.#send({ kind: "count", id, prompt });
+      return await promise;
+    } finally {
+      this.#listeners.delete(id);
+    }
+  }
+
+  /** Ends the process: asked first, killed if it does not listen. */
+  async close(): Promise<void> {
+    if (!this.alive) return;
+    this.#send({ kind: "close" });
+    const timer = setTimeout(() => this.kill(), CLOSE_GRACE_MS);
+    await this.#exited;
+    clearTimeout(timer);
+  }
+
+  kill(): void {
+    this.#child.kill("SIGKILL");
+  }
+
+  #listen(id: number, listener: Listener): void {
+    if (this.#dead) throw this.#dead;
+    this.#listeners.set(id, listener);
+  }
+
+  #send(message: ToRunner): void {
+    if (this.#dead) throw this.#dead;
+    this.#child.send(message);
+  }
+}
+
+function spawnRunner(options: SpawnOptions, receive: (message: FromRunner) => void): Bun.Subprocess {
+  return Bun.spawn([...options.command], {
+    // In the real environment, because native code reads it there: no usage reports; freed weights go back to the system.
+    env: { ...options.env, ORT_DISABLE_TELEMETRY: "1", MALLOC_MMAP_THRESHOLD_: "65536" },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+    serialization: "advanced",
+    ipc: (message) => receive(message as FromRunner), // the child is this same program
+  });
+}
+
+/** Resolves with the error that requests on a dead runner get; quotes the end of what it said. */
+async function watchExit(child: Bun.Subprocess): Promise<AppError> {
+  const tail = await readTail(child.stderr as ReadableStream<Uint8Array>); // a stream, because spawned with "pipe"
+  await child.exited;
+  const how = child.signalCode ? `signal ${child.signalCode}` : `exit code ${child.exitCode}`;
+  const detail = tail.trim().split("\n").slice(-3).join(" | ");
+  return new AppError("runner", `model runner has unexpectedly stopped (${how})${detail ? `: ${detail}` : ""}`);
+}
+
+async function readTail(stream: ReadableStream<Uint8Array>): Promise<string> {
+  let tail = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of stream) tail = (tail + decoder.decode(chunk, { stream: true })).slice(-STDERR_TAIL_BYTES);
+  return tail;
+}
+
+function toError(event: { code: Code; message: string }): AppError {
+  return new AppError(event.code, event.message);
+}
+
+/** Calls `expire` when it was not touched for `ms`; 0 or Infinity: never. */
+function makeWatchdog(ms: number, expire: () => void): { touch(): void; stop(): void } {
+  if (!(ms > 0) || ms === Infinity) return { touch() {}, stop() {} };
+  let timer = setTimeout(expire, ms);
+  const stop = (): void => clearTimeout(timer);
+  const touch = (): void => {
+    stop();
+    timer = setTimeout(expire, ms);
+  };
+  return { touch, stop };
+}
+
+/** Events in order, handed to one reader; a failure comes after what was said before it. */
+function makeQueue<T>(): { push(value: T): void; fail(error: AppError): void; next(): Promise<T> } {
+  const values: T[] = [];
+  let failure: AppError | undefined;
+  let wake: (() => void) | undefined;
+  return {
+    push(value) {
+      values.push(value);
+      wake?.();
+    },
+    fail(error) {
+      failure ??= error;
+      wake?.();
+    },
+    async next() {
+      while (values.length === 0) {
+        if (failure) throw failure;
+        await new Promise<void>((resolve) => (wake = resolve));
+      }
+      return values.shift()!; // not empty: the loop above
+    },
+  };
+}

@@ -1,0 +1,197 @@
+/** The pool with real runner processes of the embedded model. */
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { AppError } from "../../src/base/errors.ts";
+import { Pool, type Lease, type PoolModel, type PoolOptions } from "../../src/runtime/pool.ts";
+import { RunnerProcess } from "../../src/runtime/runner-process.ts";
+import { eventually, isAlive } from "../e2e/hearth.ts";
+
+setDefaultTimeout(30_000);
+
+const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
+const folder = mkdtempSync(join(tmpdir(), "hearth-pool-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Three files, so that the pool sees three models. */
+const [first, second, third] = ["first", "second", "third"].map((name): PoolModel => {
+  const path = join(folder, `${name}.gguf`);
+  copyFileSync(EMBEDDED, path);
+  return { name: `${name}:latest`, digest: "0".repeat(64), path, weightBytes: 1e6 };
+}) as [PoolModel, PoolModel, PoolModel];
+
+let pools: Pool[] = [];
+let started: number[] = [];
+afterEach(async () => {
+  await Promise.all(pools.map((pool) => pool.close(0)));
+  pools = [];
+  started = [];
+});
+
+function makePool(options: Partial<PoolOptions> & { command?: string[]; loadTimeoutMs?: number } = {}): Pool {
+  const command = options.command ?? [process.execPath, MAIN, "runner"];
+  const spawn = { command, env: { PATH: process.env["PATH"] }, loadTimeoutMs: options.loadTimeoutMs ?? 20_000 };
+  const pool = new Pool({
+    backend: "cpu",
+    ctxLen: 128,
+    numParallel: 2,
+    maxLoaded: undefined,
+    maxQueue: 4,
+    keepAliveMs: 60_000,
+    cacheDir: undefined,
+    freeBytes: () => 1e12,
+    start: async (load, signal) => {
+      const runner = await RunnerProcess.start(load, spawn, signal);
+      started.push(runner.pid);
+      return runner;
+    },
+    ...options,
+  });
+  pools.push(pool);
+  return pool;
+}
+
+function acquire(
+  pool: Pool,
+  model: PoolModel,
+  more: { keepAliveMs?: number; signal?: AbortSignal } = {},
+): Promise<Lease> {
+  const { keepAliveMs, signal = new AbortController().signal } = more;
+  return pool.acquire(model, { options: {}, keepAliveMs, signal });
+}
+
+const names = (pool: Pool): string[] => pool.loaded().map((model) => model.name);
+
+async function failureOf(promise: Promise<unknown>): Promise<AppError> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(AppError);
+  return error as AppError; // checked just above
+}
+
+test("requests for one model share a runner, and it ends when its time is up", async () => {
+  const pool = makePool();
+  const leases = await Promise.all([acquire(pool, first), acquire(pool, first), acquire(pool, first)]);
+  expect(new Set(leases.map((lease) => lease.runner.pid)).size).toBe(1);
+  expect(started).toHaveLength(1);
+  const last = await acquire(pool, first, { keepAliveMs: 150 });
+  for (const lease of [...leases, last]) lease.release();
+  expect(names(pool)).toEqual(["first:latest"]);
+  expect(await eventually(async () => !(await isAlive(started[0]!)))).toBe(true);
+  expect(names(pool)).toEqual([]);
+});
+
+test("keep_alive 0 ends the runner when its last request is done, not before", async () => {
+  const pool = makePool();
+  const [a, b] = [await acquire(pool, first), await acquire(pool, first, { keepAliveMs: 0 })];
+  b.release();
+  b.release(); // twice is once
+  expect(names(pool)).toEqual(["first:latest"]);
+  a.release();
+  expect(await eventually(() => names(pool).length === 0)).toBe(true);
+  const again = await acquire(pool, first, { keepAliveMs: 0 });
+  expect(again.runner.alive).toBe(true);
+  again.release();
+});
+
+test("one model too many evicts the idle one", async () => {
+  const pool = makePool({ maxLoaded: 1 });
+  (await acquire(pool, first)).release();
+  (await acquire(pool, second)).release();
+  expect(names(pool)).toEqual(["second:latest"]);
+  expect(await isAlive(started[0]!)).toBe(false);
+});
+
+test("a busy model is evicted only after its request", async () => {
+  const pool = makePool({ maxLoaded: 1 });
+  const busy = await acquire(pool, first);
+  let got = false;
+  const waiting = acquire(pool, second).then((lease) => {
+    got = true;
+    return lease;
+  });
+  await Bun.sleep(300);
+  expect([got, busy.runner.alive]).toEqual([false, true]);
+  busy.release();
+  (await waiting).release();
+  expect(names(pool)).toEqual(["second:latest"]);
+});
+
+test("an idle model goes before a busy one, even if it was to stay longer", async () => {
+  const pool = makePool({ maxLoaded: 2 });
+  const busy = await acquire(pool, first, { keepAliveMs: 1000 });
+  (await acquire(pool, second, { keepAliveMs: 100_000 })).release();
+  (await acquire(pool, third)).release();
+  expect(names(pool).toSorted()).toEqual(["first:latest", "third:latest"]);
+  busy.release();
+});
+
+test("a model that does not fit beside others takes their place", async () => {
+  const pool = makePool({ freeBytes: () => 1000 });
+  (await acquire(pool, first)).release();
+  (await acquire(pool, second)).release();
+  expect(names(pool)).toEqual(["second:latest"]);
+});
+
+test("more waiting loads than the queue holds are refused with the text that clients know", async () => {
+  const pool = makePool({ maxQueue: 1 });
+  const loading = acquire(pool, first);
+  const { code, message } = await failureOf(acquire(pool, second));
+  expect([code, message]).toEqual(["busy", "server busy, please try again.  maximum pending requests exceeded"]);
+  (await loading).release();
+});
+
+test("the last client to leave a load ends it; while another waits, it goes on", async () => {
+  const pool = makePool();
+  const abort = new AbortController();
+  const gone = failureOf(acquire(pool, first, { signal: abort.signal }));
+  await Bun.sleep(20);
+  const stays = acquire(pool, first);
+  abort.abort();
+  expect((await gone).code).toBe("cancelled");
+  const lease = await stays;
+  expect(started).toEqual([lease.runner.pid]);
+  lease.release();
+
+  const alone = new AbortController();
+  const left = failureOf(acquire(pool, second, { signal: alone.signal }));
+  await Bun.sleep(20);
+  alone.abort();
+  expect((await left).code).toBe("cancelled");
+  await Bun.sleep(50);
+  expect(names(pool)).toEqual(["first:latest"]);
+  (await acquire(pool, second)).release(); // and the model can still be loaded
+});
+
+test("a file that is no model is an error of that request only", async () => {
+  const path = join(folder, "broken.gguf");
+  writeFileSync(path, "not a model at all");
+  const pool = makePool();
+  const { code, message } = await failureOf(acquire(pool, { ...first, path }));
+  expect(code).toBe("bad_file");
+  expect(message).toContain(path);
+  expect(names(pool)).toEqual([]);
+  (await acquire(pool, first)).release();
+});
+
+test("a runner that says nothing is given up after the load timeout", async () => {
+  const pool = makePool({ command: ["sleep", "60"], loadTimeoutMs: 200 });
+  const { code, message } = await failureOf(acquire(pool, first));
+  expect(code).toBe("runner");
+  expect(message).toContain("timed out");
+});
+
+test("a runner that dies while idle is forgotten, and the next request starts another", async () => {
+  const pool = makePool();
+  const lease = await acquire(pool, first);
+  lease.release();
+  process.kill(lease.runner.pid, "SIGKILL");
+  expect(await eventually(() => names(pool).length === 0)).toBe(true);
+  const next = await acquire(pool, first);
+  expect(next.runner.alive).toBe(true);
+  next.release();
+});
