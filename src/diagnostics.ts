@@ -1,0 +1,104 @@
+/**
+ * `hearth logits`, `hearth tokenize`, `hearth generate`: one model, no server, for anyone who checks our numbers against
+ * another implementation's. Ids in, ids or raw float32 out; nothing is added to either.
+ */
+import { renameSync } from "node:fs";
+import { loadProgram } from "./arch/index.ts";
+import { chooseBackend } from "./backend/index.ts";
+import type { Session } from "./backend/backend.ts";
+import { AppError } from "./base/errors.ts";
+import { openGguf } from "./gguf/read.ts";
+import { loadTokenizer } from "./tokenizer/load.ts";
+
+/** Longest list of ids that the command line takes: far above any context that these models have. */
+const TOKENS_MAX = 1 << 20;
+
+export interface ModelRun {
+  readonly model: string;
+  readonly tokens: string;
+  readonly backend: string;
+  readonly precise: boolean;
+  readonly threads: number;
+}
+
+/** Writes the logits of every position, (tokens, vocabSize) float32 little-endian row-major. */
+export async function writeLogits(options: ModelRun & { out: string }): Promise<void> {
+  await withSession(options, 0, async (session, tokens) => {
+    const logits = await session.run([{ slot: 0, start: 0, tokens, logits: "all" }]);
+    const temporary = `${options.out}.partial`;
+    await Bun.write(temporary, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength));
+    renameSync(temporary, options.out);
+  });
+}
+
+/** Continues the ids with the `count` most likely ones, one after another. */
+export async function greedyTokens(options: ModelRun & { count: number }): Promise<number[]> {
+  return withSession(options, options.count, async (session, prompt) => {
+    const generated: number[] = [];
+    let tokens = prompt;
+    let start = 0;
+    while (generated.length < options.count) {
+      const logits = await session.run([{ slot: 0, start, tokens, logits: "last" }]);
+      start += tokens.length;
+      const best = argmax(logits);
+      generated.push(best);
+      tokens = Int32Array.of(best);
+    }
+    return generated;
+  });
+}
+
+/** Ids of a text, as the model's tokenizer gives them, without BOS or EOS. */
+export function tokenIds(options: { model: string; text: string; parseSpecial: boolean }): Int32Array {
+  const gguf = openGguf(options.model);
+  try {
+    const tokenizer = loadTokenizer(gguf.metadata, options.model);
+    return tokenizer.encode(options.text, { addSpecial: false, parseSpecial: options.parseSpecial });
+  } finally {
+    gguf.close();
+  }
+}
+
+/** Parses `1,2,3`; ids must lie in the vocabulary. */
+export function parseTokens(text: string, vocabSize: number): Int32Array {
+  const parts = text.split(",");
+  if (parts.length > TOKENS_MAX)
+    throw new AppError("too_large", `--tokens: ${parts.length} ids, at most ${TOKENS_MAX}`);
+  return Int32Array.from(parts, (part) => {
+    const id = /^\s*\d+\s*$/.test(part) ? Number(part) : NaN;
+    if (id < vocabSize) return id;
+    throw new AppError("bad_request", `--tokens: expected ids below ${vocabSize} separated by commas, got '${part}'`);
+  });
+}
+
+async function withSession<T>(
+  options: ModelRun,
+  more: number,
+  use: (session: Session, tokens: Int32Array) => Promise<T>,
+): Promise<T> {
+  const gguf = openGguf(options.model);
+  try {
+    const program = loadProgram(gguf);
+    const tokens = parseTokens(options.tokens, program.shape.vocabSize);
+    const session = await chooseBackend(options.backend).load(program, {
+      ctxLen: tokens.length + more,
+      slots: 1,
+      precise: options.precise,
+      threads: options.threads,
+      cacheDir: undefined,
+    });
+    try {
+      return await use(session, tokens);
+    } finally {
+      session.close();
+    }
+  } finally {
+    gguf.close();
+  }
+}
+
+function argmax(logits: Float32Array): number {
+  let best = 0;
+  for (let i = 1; i < logits.length; i++) if (logits[i]! > logits[best]!) best = i;
+  return best;
+}

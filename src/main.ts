@@ -1,0 +1,104 @@
+#!/usr/bin/env bun
+/**
+ * The command line. It reads the configuration, builds the parts and hands each the others that it needs; it is the only
+ * place that does.
+ */
+import { homedir } from "node:os";
+import { Command, InvalidArgumentError } from "commander";
+import { messageOf } from "./base/errors.ts";
+import { greedyTokens, tokenIds, writeLogits } from "./diagnostics.ts";
+import { startRunner } from "./runner/runner.ts";
+import { serve } from "./serve.ts";
+import { VERSION } from "./version.ts";
+
+const program = new Command("hearth")
+  .description("Runs language models on this machine and serves them over HTTP")
+  .version(VERSION)
+  .showHelpAfterError();
+
+program
+  .command("serve", { isDefault: true })
+  .description("serve the models of the store over HTTP")
+  .option("--config <file>", "configuration file (JSON5)")
+  .option("--host <address>", "address to listen on, host:port")
+  .option("--models <folder>", "model store")
+  .option("--backend <name>", "auto, onnx or cpu")
+  .action((flags: Record<string, string>) =>
+    serve({ env: process.env, flags, home: homedir(), command: selfCommand() }),
+  );
+
+program
+  .command("runner", { hidden: true })
+  .description("own one loaded model; started by the server")
+  .action(() =>
+    startRunner({
+      send: (message) => process.send?.(message),
+      onMessage: (handle) => process.on("message", handle),
+      onDisconnect: (handle) => process.on("disconnect", handle),
+      exit: (code) => process.exit(code),
+    }),
+  );
+
+program
+  .command("logits")
+  .description("write the logits of every position as little-endian float32")
+  .requiredOption("--model <file>", "GGUF file")
+  .requiredOption("--tokens <ids>", "token ids separated by commas")
+  .requiredOption("--out <file>", "where to write them")
+  .option("--backend <name>", "auto, onnx or cpu", "auto")
+  .option("--precise", "float32 activations", false)
+  .option("--threads <n>", "0: one per core", wholeNumber, 0)
+  .action((options) => withoutTelemetry(() => writeLogits(options)));
+
+program
+  .command("generate")
+  .description("continue token ids greedily")
+  .requiredOption("--model <file>", "GGUF file")
+  .requiredOption("--tokens <ids>", "token ids separated by commas")
+  .requiredOption("--greedy <n>", "tokens to generate", wholeNumber)
+  .option("--backend <name>", "auto, onnx or cpu", "auto")
+  .option("--precise", "float32 activations", false)
+  .option("--threads <n>", "0: one per core", wholeNumber, 0)
+  .action((options) =>
+    withoutTelemetry(async () => console.log((await greedyTokens({ ...options, count: options.greedy })).join(","))),
+  );
+
+program
+  .command("tokenize")
+  .description("token ids of the text on standard input")
+  .requiredOption("--model <file>", "GGUF file")
+  .option("--no-special", "treat the text of special tokens as plain text")
+  .action(async (options: { model: string; special: boolean }) => {
+    const text = await Bun.stdin.text();
+    console.log(tokenIds({ model: options.model, text, parseSpecial: options.special }).join(","));
+  });
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(`hearth: ${messageOf(error)}`);
+  process.exit(1);
+}
+
+/** The command line that starts this program again. */
+function selfCommand(): string[] {
+  return [process.execPath, Bun.main];
+}
+
+/**
+ * Runs `work` in a process whose real environment turns off the usage reports of ONNX Runtime: the variable must be there
+ * before the process starts, so this one starts itself again where it is not.
+ */
+async function withoutTelemetry(work: () => Promise<void>): Promise<void> {
+  if (process.env["ORT_DISABLE_TELEMETRY"] === "1") return work();
+  const child = Bun.spawnSync([...selfCommand(), ...process.argv.slice(2)], {
+    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },
+    stdio: ["inherit", "inherit", "inherit"],
+  });
+  process.exit(child.exitCode);
+}
+
+function wholeNumber(text: string): number {
+  if (/^\d+$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("expected a whole number");
+}

@@ -1,0 +1,87 @@
+/**
+ * `hearth serve`: builds the parts, says one line, and serves until told to stop. SIGTERM and SIGINT let running requests
+ * finish for a while; whatever happens, no runner outlives this process.
+ */
+import { availableParallelism, freemem } from "node:os";
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { chooseBackend } from "./backend/index.ts";
+import { messageOf } from "./base/errors.ts";
+import { makeLogger } from "./base/log.ts";
+import { readConfig, type Config, type ConfigSources } from "./config.ts";
+import { makeRuntime } from "./runtime/local.ts";
+import { RunnerProcess } from "./runtime/runner-process.ts";
+import type { Runtime } from "./runtime/runtime.ts";
+import { makeApp } from "./server/app.ts";
+import { startServer, type RunningServer } from "./server/serve.ts";
+import { installEmbedded } from "./store/install.ts";
+import { openStore } from "./store/store.ts";
+import { VERSION } from "./version.ts";
+
+/** How long running requests may take to finish once the server was told to stop. */
+const SHUTDOWN_GRACE_MS = 10_000;
+
+/** The folder of the model that ships with Hearth. */
+const EMBEDDED_DIR = resolve(import.meta.dir, "../models/hearth");
+
+export interface ServeOptions extends ConfigSources {
+  /** Command line that starts this program again. */
+  readonly command: readonly string[];
+}
+
+/** Returns once the server listens; throws what is wrong with its configuration, store or address. */
+export async function serve(options: ServeOptions): Promise<void> {
+  const config = readConfig(options);
+  const backend = chooseBackend(config.backend); // a backend that cannot run is an error now, not at the first request
+  const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
+  const store = await openStore(config.models);
+  await installEmbedded(store, { dir: EMBEDDED_DIR }).catch((error: unknown) =>
+    log.warn("the embedded model is not available", { error: messageOf(error) }),
+  );
+  const runtime = makeRuntime({
+    store,
+    pool: {
+      backend: config.backend,
+      ctxLen: config.contextLength,
+      numParallel: config.numParallel,
+      maxLoaded: config.maxLoadedModels === "auto" ? undefined : config.maxLoadedModels,
+      maxQueue: config.maxQueue,
+      keepAliveMs: config.keepAliveMs,
+      cacheDir: join(config.home, "cache"),
+      freeBytes: availableBytes,
+      start: (load, signal) => RunnerProcess.start(load, spawnOptions(options, config), signal),
+    },
+    now: () => new Date(),
+  });
+  const app = makeApp({ runtime, store, config, log, version: VERSION, now: () => new Date() });
+  const server = startServer(app, config);
+  stopOnSignal({ server, runtime });
+  const device = `CPU (${availableParallelism()} cores)`;
+  console.log(
+    `Hearth ${VERSION} listens on ${server.url} · backend ${backend.name} · ${device} · models ${store.root}`,
+  );
+}
+
+function spawnOptions({ command, env }: ServeOptions, config: Config) {
+  return { command: [...command, "runner"], env, loadTimeoutMs: config.loadTimeoutMs };
+}
+
+/** The first signal stops gracefully, the second at once. */
+function stopOnSignal({ server, runtime }: { server: RunningServer; runtime: Runtime }): void {
+  let stopping = false;
+  const stop = async (): Promise<void> => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    await Promise.all([server.stop(SHUTDOWN_GRACE_MS), runtime.close(SHUTDOWN_GRACE_MS)]);
+    process.exit(0);
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+}
+
+/** Memory that a new process could use, file cache included. */
+function availableBytes(): number {
+  if (process.platform !== "linux") return freemem();
+  const found = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync("/proc/meminfo", "utf8"));
+  return found ? Number(found[1]) * 1024 : freemem();
+}

@@ -1,0 +1,141 @@
+/**
+ * Starts Hearth as a person would, on a free port of the loopback interface with a temporary home, and stops what it started.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+const START_TIMEOUT_MS = 20_000;
+
+export interface Hearth {
+  readonly url: string;
+  readonly pid: number;
+  readonly home: string;
+  /** The line that the server prints once it listens. */
+  readonly greeting: string;
+  readonly process: Bun.Subprocess;
+  /** Lines of the log so far. */
+  log(): string[];
+  /** POSTs JSON. */
+  post(path: string, body: unknown, signal?: AbortSignal): Promise<Response>;
+  /** Pids of the runners of loaded models. */
+  runnerPids(): Promise<number[]>;
+  stop(): Promise<void>;
+}
+
+/** Environment that keeps a test's Hearth apart from the person's own. */
+export function isolatedEnv(home: string, more: Record<string, string> = {}): Record<string, string> {
+  const path = process.env["PATH"] ?? "";
+  return { PATH: path, HOME: home, HEARTH_HOST: "127.0.0.1:0", HEARTH_HOME: join(home, ".hearth"), ...more };
+}
+
+/** @param options.env settings on top of the isolated ones; @param options.home reuses a folder of the caller's */
+export async function startHearth(options: { env?: Record<string, string>; home?: string } = {}): Promise<Hearth> {
+  const home = options.home ?? mkdtempSync(join(tmpdir(), "hearth-test-"));
+  const child = Bun.spawn([process.execPath, MAIN, "serve"], {
+    env: isolatedEnv(home, options.env),
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const out = collectLines(child.stdout);
+  const err = collectLines(child.stderr);
+  const greeting = await firstLine(child, out, err);
+  const url = /http:\/\/\S+/.exec(greeting)?.[0];
+  if (!url) throw new Error(`no address in '${greeting}'`);
+  return {
+    url,
+    pid: child.pid,
+    home,
+    greeting,
+    process: child,
+    log: () => [...err],
+    post: (path, body, signal) =>
+      fetch(url + path, { method: "POST", body: JSON.stringify(body), ...(signal ? { signal } : {}) }),
+    runnerPids: () => childPids(child.pid),
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+      if (!options.home) rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs the command line to its end. */
+export async function runHearth(
+  args: string[],
+  options: { env?: Record<string, string>; home: string; stdin?: string },
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    env: isolatedEnv(options.home, options.env),
+    stdin: new Blob([options.stdin ?? ""]),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { code, stdout, stderr };
+}
+
+/** Child processes of a process, from /proc. */
+export async function childPids(pid: number): Promise<number[]> {
+  const text = await Bun.file(`/proc/${pid}/task/${pid}/children`).text();
+  return text.trim() === "" ? [] : text.trim().split(" ").map(Number);
+}
+
+/** Whether a process exists and is not a zombie. */
+export async function isAlive(pid: number): Promise<boolean> {
+  const status = Bun.file(`/proc/${pid}/stat`);
+  if (!(await status.exists())) return false;
+  return !/\) [ZX] /.test(await status.text().catch(() => ") X "));
+}
+
+/** Waits until `check` holds, `ms` at most. */
+export async function eventually(check: () => boolean | Promise<boolean>, ms = 5000): Promise<boolean> {
+  const deadline = Date.now() + ms;
+  while (Date.now() < deadline) {
+    if (await check()) return true;
+    await Bun.sleep(20);
+  }
+  return check();
+}
+
+/** The objects of an NDJSON answer. */
+export async function* ndjson(response: Response): AsyncGenerator<Record<string, any>> {
+  if (!response.body) return;
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of response.body) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield JSON.parse(line);
+  }
+  if (rest !== "") yield JSON.parse(rest);
+}
+
+function collectLines(stream: ReadableStream<Uint8Array>): string[] {
+  const lines: string[] = [];
+  void (async () => {
+    const decoder = new TextDecoder();
+    let rest = "";
+    for await (const chunk of stream) {
+      const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+      rest = parts.pop() ?? "";
+      lines.push(...parts);
+    }
+    if (rest !== "") lines.push(rest);
+  })();
+  return lines;
+}
+
+async function firstLine(child: Bun.Subprocess, out: string[], err: string[]): Promise<string> {
+  const started = await eventually(() => out.length > 0 || child.exitCode !== null, START_TIMEOUT_MS);
+  const line = out[0];
+  if (started && line !== undefined) return line;
+  child.kill("SIGKILL");
+  throw new Error(`hearth did not start (exit code ${child.exitCode}): ${err.join("\n")}`);
+}

@@ -1,0 +1,261 @@
+/** Hearth as a person runs it: the real command, the embedded model, real signals. */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { eventually, isAlive, ndjson, runHearth, startHearth, type Hearth } from "./hearth.ts";
+
+setDefaultTimeout(60_000);
+
+const MODEL = "hearth";
+const PROMPT = "Tell me a story about a fox.";
+const ENDLESS = { num_predict: 4000, temperature: 0.9, seed: 3, stop: [] };
+
+let hearth: Hearth;
+beforeAll(async () => {
+  hearth = await startHearth();
+});
+afterAll(() => hearth.stop());
+
+async function generate(options: object = {}, more: object = {}): Promise<any> {
+  const reply = await hearth.post("/api/generate", { model: MODEL, prompt: PROMPT, stream: false, options, ...more });
+  expect(reply.status).toBe(200);
+  return reply.json();
+}
+
+test("start-up says one line with address, backend, device and store", () => {
+  const { url, home, greeting } = hearth;
+  expect(greeting).toContain(`Hearth 0.1.0 listens on ${url}`);
+  expect(greeting).toMatch(/backend (onnx|cpu)/);
+  expect(greeting).toContain("CPU");
+  expect(greeting).toContain(join(home, ".hearth", "models"));
+});
+
+test("a streamed answer comes in pieces and ends with true statistics", async () => {
+  const startedMs = performance.now();
+  const lines: any[] = [];
+  const body = {
+    model: MODEL,
+    messages: [{ role: "user", content: "Hello! Who are you?" }],
+    options: { num_predict: 40 },
+  };
+  for await (const line of ndjson(await hearth.post("/api/chat", body))) lines.push(line);
+  const tookNs = (performance.now() - startedMs) * 1e6;
+  const last = lines.at(-1);
+  expect(lines.length).toBeGreaterThan(3);
+  expect(last).toMatchObject({ done: true, message: { role: "assistant", content: "" } });
+  for (const key of ["total_duration", "load_duration", "prompt_eval_duration", "eval_duration", "prompt_eval_count"]) {
+    expect(last[key]).toBeInteger();
+    expect(last[key]).toBeGreaterThan(0);
+  }
+  expect(last.total_duration).toBeLessThanOrEqual(tookNs);
+  expect(last.prompt_eval_duration + last.eval_duration).toBeLessThanOrEqual(last.total_duration);
+  expect(lines.length - 1).toBeLessThanOrEqual(last.eval_count);
+});
+
+test("the same seed gives the same text, also while other requests run", async () => {
+  const options = { seed: 42, temperature: 0.9, num_predict: 60 };
+  const alone = await generate(options);
+  const others = Array.from({ length: 3 }, (_, i) => generate({ seed: i, temperature: 1, num_predict: 120 }));
+  const busy = await generate(options);
+  await Promise.all(others);
+  expect(busy.response).toBe(alone.response);
+  expect((await generate({ ...options, seed: 43 })).response).not.toBe(alone.response);
+});
+
+test("a context continues the conversation that it came from", async () => {
+  const first = await generate({ temperature: 0, num_predict: 20 });
+  expect(first.context.length).toBe(first.prompt_eval_count + first.eval_count);
+  const second = await generate({ temperature: 0, num_predict: 5 }, { prompt: "And then?", context: first.context });
+  expect(second.context.slice(0, first.context.length)).toEqual(first.context);
+  expect(second.prompt_eval_count).toBeGreaterThan(first.context.length);
+});
+
+test("format json gives an object, a schema gives what it says", async () => {
+  const json = await generate({ temperature: 1, seed: 1, num_predict: 200 }, { format: "json" });
+  if (json.done_reason === "stop") expect(typeof JSON.parse(json.response)).toBe("object");
+  else expect(json.response.trimStart()).toStartWith("{");
+  const schema = {
+    type: "object",
+    properties: { name: { enum: ["Ann", "Bob"] }, age: { type: "integer", minimum: 1, maximum: 9 } },
+    required: ["name", "age"],
+    additionalProperties: false,
+  };
+  for (const seed of [1, 2, 3]) {
+    const { response } = await generate({ temperature: 1.2, seed, num_predict: 100 }, { format: schema });
+    const { name, age, ...rest } = JSON.parse(response);
+    expect(["Ann", "Bob"]).toContain(name);
+    expect(age >= 1 && age <= 9 && Object.keys(rest).length === 0).toBe(true);
+  }
+});
+
+test("a full context shifts and goes on", async () => {
+  const answer = await generate({ num_ctx: 64, num_predict: 200, temperature: 1, seed: 5, num_keep: 8 }, { raw: true });
+  expect(answer.done).toBe(true);
+  expect(answer.eval_count).toBeLessThanOrEqual(200);
+  await generate({ num_predict: 1 }, { options: { num_ctx: 2048 } });
+});
+
+test("a client that hangs up stops its generation", async () => {
+  const abort = new AbortController();
+  const reply = await hearth.post(
+    "/api/generate",
+    { model: MODEL, prompt: PROMPT, raw: true, options: ENDLESS },
+    abort.signal,
+  );
+  const reader = reply.body!.getReader();
+  await reader.read();
+  abort.abort();
+  const line = (): string | undefined => hearth.log().findLast((each) => each.includes("went away"));
+  expect(await eventually(() => line() !== undefined, 2000)).toBe(true);
+  const { total_duration: ns } = await generate({ num_predict: 1 });
+  expect(ns).toBeLessThan(1e9);
+});
+
+test("a runner that is killed mid-answer ends the stream with an error, and the next request gets a fresh one", async () => {
+  await generate({ num_predict: 1 });
+  const [pid] = await hearth.runnerPids();
+  const lines: any[] = [];
+  const reply = await hearth.post("/api/generate", { model: MODEL, prompt: PROMPT, raw: true, options: ENDLESS });
+  for await (const line of ndjson(reply)) {
+    if (lines.push(line) === 2) process.kill(pid!, "SIGKILL");
+  }
+  expect(lines.at(-1).error).toContain("model runner has unexpectedly stopped");
+  expect(lines.at(-1).done).toBeUndefined();
+  expect((await generate({ num_predict: 3 })).done).toBe(true);
+  expect(await hearth.runnerPids()).not.toContain(pid!);
+});
+
+test("keep_alive 0 unloads, an empty prompt loads, ps shows it", async () => {
+  const unload = await generate({}, { prompt: "", keep_alive: 0 });
+  expect(unload).toMatchObject({ done: true, done_reason: "unload", response: "" });
+  const models = async (): Promise<any[]> => ((await (await fetch(`${hearth.url}/api/ps`)).json()) as any).models;
+  expect(await eventually(async () => (await models()).length === 0)).toBe(true);
+  expect(await eventually(async () => (await hearth.runnerPids()).length === 0)).toBe(true);
+  expect(await generate({}, { prompt: "" })).toMatchObject({ done: true, done_reason: "load", response: "" });
+  const [model] = await models();
+  expect(model).toMatchObject({ name: "hearth:latest", size_vram: 0, context_length: 2048 });
+  expect(model.size).toBeGreaterThan(1e6);
+  expect(new Date(model.expires_at).getTime()).toBeGreaterThan(Date.now() + 200_000);
+});
+
+test("options that belong to loading reload the model, others do not", async () => {
+  await generate({ num_predict: 1 });
+  const before = await hearth.runnerPids();
+  await generate({ num_predict: 1, temperature: 0.1 });
+  expect(await hearth.runnerPids()).toEqual(before);
+  await generate({ num_predict: 1, num_batch: 128 });
+  const after = await hearth.runnerPids();
+  expect(after).not.toEqual(before);
+  await generate({ num_predict: 1 }); // leaves the batch open: what is loaded will do
+  expect(await hearth.runnerPids()).toEqual(after);
+});
+
+test("forty requests aborted at random moments leave nothing behind", async () => {
+  await generate({ num_predict: 1 });
+  const [pid] = await hearth.runnerPids();
+  const random = (i: number): number => ((i * 7919) % 97) / 97;
+  const one = async (i: number): Promise<void> => {
+    const body = { model: MODEL, prompt: `${PROMPT} ${i}`, raw: true, options: { ...ENDLESS, seed: i } };
+    const signal = AbortSignal.timeout(10 + Math.floor(random(i) * 150));
+    await hearth
+      .post("/api/generate", body, signal)
+      .then((reply) => reply.text())
+      .catch(() => {});
+  };
+  for (let i = 0; i < 40; i += 8) await Promise.all(Array.from({ length: 8 }, (_, k) => one(i + k)));
+  const { total_duration: ns } = await generate({ num_predict: 1 });
+  expect(ns).toBeLessThan(1e9); // no slot is busy
+  expect(await hearth.runnerPids()).toEqual([pid!]);
+});
+
+describe("start and stop", () => {
+  const home = mkdtempSync(join(tmpdir(), "hearth-start-"));
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  test("a port in use is one line and exit code 1", async () => {
+    const { code, stdout, stderr } = await runHearth(["serve"], {
+      home,
+      env: { HEARTH_HOST: new URL(hearth.url).host },
+    });
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect(stderr).toContain("already in use");
+  });
+
+  test("a store that cannot be read is one line and exit code 1", async () => {
+    const models = join(home, "not-a-folder");
+    writeFileSync(models, "");
+    const { code, stderr } = await runHearth(["serve"], { home, env: { HEARTH_MODELS: models } });
+    expect(code).toBe(1);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect(stderr).toContain(models);
+  });
+
+  test("a bad setting is one line and exit code 1", async () => {
+    for (const env of [{ HEARTH_NUM_PARALLEL: "many" }, { HEARTH_BACKEND: "abacus" }, { HEARTH_HOST: "host:99999" }]) {
+      const { code, stderr } = await runHearth(["serve"], { home, env });
+      expect(code).toBe(1);
+      expect(stderr.trim().split("\n")).toHaveLength(1);
+      expect(stderr).toContain(Object.keys(env)[0]!);
+    }
+    const config = join(home, "bad.json5");
+    writeFileSync(config, "{ hosst: '127.0.0.1' }");
+    const { code, stderr } = await runHearth(["serve", "--config", config], { home });
+    expect(code).toBe(1);
+    expect(stderr).toContain("hosst");
+  });
+
+  test("SIGTERM lets a running answer finish, refuses new ones and leaves no runner", async () => {
+    const own = await startHearth();
+    try {
+      const body = { model: MODEL, prompt: PROMPT, raw: true, options: { ...ENDLESS, num_predict: 400 } };
+      const reply = await own.post("/api/generate", body);
+      const lines = ndjson(reply);
+      await lines.next();
+      const runners = await own.runnerPids();
+      own.process.kill("SIGTERM");
+      let last: any;
+      for await (const line of lines) last = line;
+      expect(last).toMatchObject({ done: true });
+      await own.process.exited;
+      expect(own.process.exitCode).toBe(0);
+      expect(fetch(own.url)).rejects.toThrow();
+      for (const pid of runners) expect(await isAlive(pid)).toBe(false);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  test("kill -9 of the server leaves no runner behind", async () => {
+    const own = await startHearth();
+    await own.post("/api/generate", { model: MODEL, prompt: "" });
+    const [pid] = await own.runnerPids();
+    expect(await isAlive(pid!)).toBe(true);
+    await own.stop();
+    expect(await eventually(async () => !(await isAlive(pid!)))).toBe(true);
+  });
+
+  test("a store that another server made is served in place, also where it cannot be written", async () => {
+    const models = join(home, "models");
+    const first = await startHearth({ env: { HEARTH_MODELS: models } });
+    await first.stop();
+    mkdirSync(join(models, "manifests/registry.ollama.ai/library/other"), { recursive: true });
+    const manifest = await Bun.file(join(models, "manifests/registry.ollama.ai/library/hearth/latest")).text();
+    writeFileSync(join(models, "manifests/registry.ollama.ai/library/other/v1"), manifest);
+    chmodSync(join(models, "blobs"), 0o555);
+    const second = await startHearth({ env: { OLLAMA_MODELS: models } });
+    try {
+      const reply = await second.post("/api/generate", {
+        model: "other:v1",
+        prompt: "Hi",
+        stream: false,
+        options: { num_predict: 4 },
+      });
+      expect(await reply.json()).toMatchObject({ model: "other:v1", done: true });
+    } finally {
+      await second.stop();
+      chmodSync(join(models, "blobs"), 0o755);
+    }
+  });
+});
