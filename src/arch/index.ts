@@ -3,6 +3,7 @@
  * program. Each is checked against llama.cpp's logits in test/arch/.
  */
 import type { Program } from "../backend/backend.ts";
+import { takeRowsEarly } from "../backend/early-rows.ts";
 import type { Step } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
@@ -51,7 +52,7 @@ export function loadProgram(gguf: Gguf): Program {
   }
   const keys = keysOf(gguf, String(arch));
   const model = openModel(gguf, keys);
-  const steps = architecture(model);
+  const steps = takeRowsEarly(architecture(model));
   model.checkAllUsed(keys.arch);
   const { dim, nLayers, nKvHeads, headDim, vocabSize } = model;
   const kv = Array.from({ length: nLayers }, () => ({ nKvHeads, headDim }));

@@ -1,6 +1,7 @@
 /**
  * The reference backend: one thread of plain TypeScript. It is what every other backend is compared with, and what runs small
- * models where nothing else can. The meaning of the steps is in `cpu/ops.ts`; here are the session, its KV cache and shift.
+ * models where nothing else can. The meaning of the steps is in `cpu/ops.ts`; here are the session, its
+ * KV cache and its shift.
  */
 import { AppError, assert } from "../base/errors.ts";
 import type { Backend, LoadOptions, Program, Rows, Session } from "./backend.ts";
@@ -9,7 +10,7 @@ import { makeWeightReader, type WeightReader } from "./cpu/weights.ts";
 import { ropeShift, ropeTable, rotateHead, type RopeTable } from "./rope.ts";
 import type { Buf, RopeScaling, Step } from "./step.ts";
 
-/** KV cache and rotation tables together: more than this cannot be allocated as typed arrays on common machines. */
+/** More than any machine that would run this backend has; below it, what cannot be allocated is refused then. */
 const KV_BYTES_MAX = 64 * 1024 ** 3;
 
 export const cpuBackend: Backend = {
@@ -42,19 +43,12 @@ class CpuSession implements Session {
     this.#program = program;
     this.#options = options;
     this.#layers = layersOf(program.steps);
-    const kvBytes = this.#layers.reduce((sum, { step }) => sum + 2 * 4 * cacheLen(step, options), 0);
-    if (kvBytes > KV_BYTES_MAX) {
-      const limit = `expected at most ${KV_BYTES_MAX}, got ${kvBytes}`;
-      throw new AppError("too_large", `KV cache of ${options.slots} × ${options.ctxLen} tokens: ${limit} bytes`);
-    }
-    this.#kv = this.#layers.map(({ step }) => ({
-      k: new Float32Array(cacheLen(step, options)),
-      v: new Float32Array(cacheLen(step, options)),
-    }));
+    this.#kv = allocateKv(this.#layers, options);
     this.#ropes = ropeTables(program.steps, options.ctxLen);
     this.#weights = makeWeightReader(program.steps, program.weights);
     const tables = [...this.#ropes.values()].reduce((sum, { cos, sin }) => sum + cos.byteLength + sin.byteLength, 0);
-    this.bytes = { weights: this.#weights.cacheBytes, kv: kvBytes, scratch: tables };
+    const kv = this.#kv.reduce((sum, { k, v }) => sum + k.byteLength + v.byteLength, 0);
+    this.bytes = { weights: this.#weights.cacheBytes, kv, scratch: tables };
     options.onProgress?.(1);
   }
 
@@ -188,9 +182,17 @@ function ropeTables(steps: readonly Step[], ctxLen: number): Map<RopeScaling, Ro
   return tables;
 }
 
-/** Values in the key (or value) cache of a layer. */
-function cacheLen(step: Step & { op: "attention" }, { slots, ctxLen }: LoadOptions): number {
-  return slots * ctxLen * step.nKvHeads * step.headDim;
+function allocateKv(layers: readonly Layer[], { slots, ctxLen }: LoadOptions): KvLayer[] {
+  const lengths = layers.map(({ step }) => slots * ctxLen * step.nKvHeads * step.headDim);
+  const bytes = lengths.reduce((sum, length) => sum + 2 * 4 * length, 0);
+  const tooLarge = (limit: string, cause?: unknown): AppError =>
+    new AppError("too_large", `KV cache of ${slots} × ${ctxLen} tokens: ${limit}, got ${bytes}`, { cause });
+  if (bytes > KV_BYTES_MAX) throw tooLarge(`expected at most ${KV_BYTES_MAX} bytes`);
+  try {
+    return lengths.map((length) => ({ k: new Float32Array(length), v: new Float32Array(length) }));
+  } catch (error) {
+    throw tooLarge("expected what this machine can allocate", error);
+  }
 }
 
 /** The tensor that tells which layer a step belongs to. */

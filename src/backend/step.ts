@@ -1,6 +1,6 @@
 /**
  * The whole vocabulary of a forward pass. An architecture returns a list of these plain objects; a backend has one entry per
- * `op`. Neither imports the other. `src/backend/cpu.ts` defines what each step means.
+ * `op`. Neither imports the other. `src/backend/cpu/ops.ts` defines what each step means.
  *
  * A pass works on `rows` tokens at once; every activation is a float32 matrix (rows, dim), row-major. Rows belong to sequences
  * (slots of the KV cache) and have a position in them; only `rope` and `attention` look at that.

@@ -101,7 +101,7 @@ describe("the reference models", () => {
 
 describe("models made in code", () => {
   for (const name of Object.keys(specs)) {
-    test(`${name} gives llama.cpp's logits, whole and in chunks`, async () => {
+    test(`${name} gives llama.cpp's logits, whole, in chunks and of the last token alone`, async () => {
       const path = join(folder, `${name}.gguf`);
       await writeGguf(path, makeModel(name));
       await withSession(path, async (session) => {
@@ -110,6 +110,8 @@ describe("models made in code", () => {
         expect(recorded.length).toBe(RECORDED * VOCAB);
         expect(nmse(whole.slice(-recorded.length), recorded)).toBeLessThan(NMSE_MAX);
         expect(await runChunks(session, TOKENS)).toEqual(whole);
+        const last = await session.run([{ slot: 0, start: 0, tokens: TOKENS, logits: "last" }]);
+        expect(last.slice()).toEqual(whole.slice(-VOCAB));
       });
     });
   }

@@ -73,7 +73,8 @@ function mixedBatches(): Case["batches"] {
     [rows(1, 0, 4, "none"), rows(0, 5, 3, "last")],
     [rows(0, 8, 1, "last"), rows(1, 4, 1, "last"), rows(2, 1, 1, "last")],
     [rows(1, 5, 6, "all"), rows(2, 2, 1, "none")],
-    [rows(2, 3, 1, "last"), rows(1, 11, 1, "last")],
+    [rows(2, 3, 2, "none")],
+    [rows(2, 5, 1, "last"), rows(1, 11, 1, "last")],
   ];
 }
 
