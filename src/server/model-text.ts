@@ -4,9 +4,6 @@ import { printModelfile, type ParameterValue } from "../store/modelfile.ts";
 import type { ModelEntry } from "../store/store.ts";
 
 const NAME_COLUMNS = 30;
-/** What stands for a template where a model has none. */
-const DEFAULT_TEMPLATE = "{{ .Prompt }}";
-
 /** One line per value: the name in 30 columns, then the value; texts in quotes. Sorted by name. */
 export function parameterLines(parameters: ModelEntry["parameters"]): string {
   return Object.entries(parameters)
@@ -16,13 +13,16 @@ export function parameterLines(parameters: ModelEntry["parameters"]): string {
     .join("\n");
 }
 
-/** A Modelfile that would make this model again, with a note on how to build upon it. */
-export function modelfileText(entry: ModelEntry): string {
+/**
+ * A Modelfile that would make this model again, with a note on how to build upon it.
+ * @param template what to print as TEMPLATE; none where the template in force stands in the GGUF file
+ */
+export function modelfileText(entry: ModelEntry, template: string | undefined): string {
   const commands = printModelfile({
     from: [entry.paths.model, ...entry.paths.projectors],
     adapters: entry.paths.adapters,
     drafts: [],
-    template: entry.template ?? DEFAULT_TEMPLATE,
+    ...(template === undefined ? {} : { template }),
     ...(entry.system === undefined ? {} : { system: entry.system }),
     parameters: entry.parameters as Record<string, ParameterValue>, // numbers, booleans, texts and lists of texts
     messages: entry.messages,

@@ -151,6 +151,12 @@ MESSAGE user hi
     expect(reply["projector_info"]).toMatchObject({ "general.architecture": "clip" });
   });
 
+  test("prints a TEMPLATE unless the one in force stands in the file", async () => {
+    await putModel(harness.root, "none", { gguf: { "tokenizer.chat_template": false } });
+    expect((await show({ model: "none" }))["modelfile"]).toContain("\nTEMPLATE {{ .Prompt }}\n");
+    expect((await show({ model: "m" }))["modelfile"]).not.toContain("TEMPLATE");
+  });
+
   test("echoes another system message and other options", async () => {
     const reply = await show({ model: "m", system: "Other.", options: { top_k: 1 } });
     expect(reply["system"]).toBe("Other.");

@@ -9,7 +9,7 @@ import { displayName, parseReference } from "../../store/name.ts";
 import type { ModelEntry } from "../../store/store.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
-import { effectiveTemplate } from "../effective-template.ts";
+import { effectiveTemplate, type EffectiveTemplate } from "../effective-template.ts";
 import type { Exchange } from "../exchange.ts";
 import { requireModel } from "../inference.ts";
 import { modelDetails } from "../inspect.ts";
@@ -33,12 +33,13 @@ async function show(deps: RouteDeps, { request, note }: Exchange): Promise<objec
   const entry = withOverrides(await deps.store.load(stored.displayName), body);
   const facts = await deps.inspect(stored);
   const { template, ...rest } = fileFields(entry, body.verbose ?? false);
+  const printed = template.native ? entry.template : template.text;
   const system = entry.system ? { system: entry.system } : {};
   return {
     ...(entry.licenses.length > 0 ? { license: entry.licenses.join("\n") } : {}),
-    modelfile: modelfileText(entry),
+    modelfile: modelfileText(entry, printed),
     parameters: parameterLines(entry.parameters),
-    template,
+    template: template.text,
     ...system,
     details: modelDetails(stored, facts),
     ...(entry.messages.length > 0 ? { messages: entry.messages } : {}),
@@ -55,9 +56,9 @@ function withOverrides(entry: ModelEntry, { system, options }: ShowBody): ModelE
 }
 
 /** What stands in the GGUF files. */
-function fileFields(entry: ModelEntry, verbose: boolean): { template: string } & Record<string, unknown> {
+function fileFields(entry: ModelEntry, verbose: boolean): { template: EffectiveTemplate } & Record<string, unknown> {
   return withGguf(entry.paths.model, (gguf) => ({
-    template: effectiveTemplate(entry, gguf.metadata).text,
+    template: effectiveTemplate(entry, gguf.metadata),
     model_info: modelInfo(gguf, verbose),
     ...projectorFields(entry, verbose),
     tensors: tensorList(gguf),

@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fc from "fast-check";
+import { makeHarness, type Harness } from "./harness.ts";
+
+let harness: Harness;
+beforeAll(async () => void (harness = await makeHarness()));
+afterAll(() => harness.close());
+
+const KEYS =
+  "model name prompt suffix images format options system template context stream raw keep_alive think messages tools verbose " +
+  "role content tool_calls function arguments index id temperature stop seed __proto__ constructor toString";
+const key = fc.constantFrom(...KEYS.split(" "));
+const leaf = fc.oneof(
+  fc.constantFrom(null, true, false, "", "m", "json", "5m", "-1", "AAAA", "high", 0, -1, 1.5, 1e300),
+  fc.string({ maxLength: 5 }),
+);
+const { body } = fc.letrec((tie) => ({
+  body: fc.dictionary(key, tie("value"), { maxKeys: 8, noNullPrototype: true }),
+  value: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    leaf,
+    fc.array(tie("value"), { maxLength: 3 }),
+    tie("body"),
+  ),
+}));
+
+/** Statuses of failures that are the caller's; 500 only for options and formats, whose message says which. */
+const EXPECTED = [200, 400, 404, 499];
+
+test("whatever JSON comes, the answer is JSON with a status that fits, and nothing is a bug", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom("generate", "chat", "show"), body, async (route, value) => {
+      const sent = { model: "m", ...(value as object) };
+      const response = await harness.post(`/api/${route}`, JSON.stringify(sent));
+      const text = await response.text();
+      for (const line of text.trimEnd().split("\n")) expect(JSON.parse(line)).toBeObject();
+      if (response.status === 500) expect(text).toMatch(/"error":"(option |invalid format: )/);
+      else expect(EXPECTED).toContain(response.status);
+    }),
+    { seed: 31, numRuns: 1500 },
+  );
+  expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
+});
