@@ -27,7 +27,7 @@ export function makeWeightReader(steps: readonly Step[], source: WeightSource, b
   for (const weight of steps.flatMap(matricesOf)) {
     const bytes = 4 * weight.inDim * weight.outDim * weight.experts;
     if (kept.has(weight) || cacheBytes + bytes > budget) continue;
-    kept.set(weight, new Array<undefined>(weight.experts).fill(undefined));
+    kept.set(weight, []);
     cacheBytes += bytes;
   }
   let scratch = new Float32Array(0);
