@@ -1,7 +1,7 @@
 /**
- * The reference backend: one thread of plain TypeScript. It is what every other backend is compared with, and what runs small
- * models where nothing else can. The meaning of the steps is in `cpu/ops.ts`; here are the session, its
- * KV cache and its shift.
+ * The reference backend: one thread of plain TypeScript, always precise. It is what every other backend is compared with, and
+ * what runs small models where nothing else can. What the steps mean is in `cpu/ops.ts`; here are the session, its KV cache
+ * and its shift.
  */
 import { AppError, assert } from "../base/errors.ts";
 import type { Backend, LoadOptions, Program, Rows, Session } from "./backend.ts";
@@ -35,6 +35,7 @@ class CpuSession implements Session {
   readonly #layers: readonly Layer[];
   readonly #weights: WeightReader;
   readonly #ropes: ReadonlyMap<RopeScaling, RopeTable>;
+  readonly #scores: Float64Array;
   #kv: readonly KvLayer[];
   #buffers = new Map<string, Float32Array>();
   #closed = false;
@@ -46,6 +47,7 @@ class CpuSession implements Session {
     this.#kv = allocateKv(this.#layers, options);
     this.#ropes = ropeTables(program.steps, options.ctxLen);
     this.#weights = makeWeightReader(program.steps, program.weights);
+    this.#scores = new Float64Array(options.ctxLen);
     const tables = [...this.#ropes.values()].reduce((sum, { cos, sin }) => sum + cos.byteLength + sin.byteLength, 0);
     const kv = this.#kv.reduce((sum, { k, v }) => sum + k.byteLength + v.byteLength, 0);
     this.bytes = { weights: this.#weights.cacheBytes, kv, scratch: tables };
@@ -62,8 +64,9 @@ class CpuSession implements Session {
   }
 
   shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
-    const { ctxLen } = this.#options;
-    assert(!this.#closed && keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
+    const { ctxLen, slots } = this.#options;
+    assert(!this.#closed && slot >= 0 && slot < slots, `shift of slot ${slot} of ${slots}`);
+    assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
     assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
     for (const [i, { step, rope }] of this.#layers.entries()) {
       const kvDim = step.nKvHeads * step.headDim;
@@ -92,6 +95,7 @@ class CpuSession implements Session {
   close(): void {
     this.#closed = true;
     this.#kv = [];
+    this.#weights.release();
     this.#buffers.clear();
   }
 
@@ -116,6 +120,7 @@ class CpuSession implements Session {
       positions: Int32Array.from(rows, (row) => row.position),
       wanted: Int32Array.from(rows.flatMap((row, i) => (row.wanted ? [i] : []))),
       ctxLen,
+      scores: this.#scores,
       kv: this.#kv,
       ropes: this.#ropes,
       weights: this.#weights,

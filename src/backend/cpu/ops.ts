@@ -28,6 +28,8 @@ export interface Pass {
   /** Indexes of the rows whose logits are wanted. */
   readonly wanted: Int32Array;
   readonly ctxLen: number;
+  /** Scratch of one head's attention. */
+  readonly scores: Float64Array; // (ctxLen)
   readonly kv: readonly KvLayer[];
   readonly ropes: ReadonlyMap<RopeScaling, RopeTable>;
   readonly weights: WeightReader;
@@ -97,7 +99,7 @@ const ops: Ops<void, Pass> = {
       layer.k.set(k.data.subarray(r * kvDim, (r + 1) * kvDim), at);
       layer.v.set(v.data.subarray(r * kvDim, (r + 1) * kvDim), at);
     }
-    const scratch = { scores: new Float64Array(pass.ctxLen), sums: new Float64Array(headDim) };
+    const scratch = { scores: pass.scores, sums: new Float64Array(headDim) };
     for (let r = 0; r < q.rows; r++) {
       for (let h = 0; h < step.nHeads; h++) {
         const at = r * q.dim + h * headDim;

@@ -19,6 +19,8 @@ export interface WeightReader {
    * call: it may be scratch. At most PANEL_ROWS rows.
    */
   panel(weight: Weight, at: { expert: number; first: number; count: number }): Float32Array;
+  /** Lets go of the copies. */
+  release(): void;
 }
 
 export function makeWeightReader(steps: readonly Step[], source: WeightSource, budget = CACHE_BYTES_MAX): WeightReader {
@@ -49,6 +51,7 @@ export function makeWeightReader(steps: readonly Step[], source: WeightSource, b
       if (scratch.length < count * inDim) scratch = new Float32Array(PANEL_ROWS * inDim);
       return unpack(source, weight, { expert, first, out: scratch.subarray(0, count * inDim) });
     },
+    release: () => kept.clear(),
   };
 }
 
