@@ -16,6 +16,10 @@ export const ESCAPED: CharSet = [
   [0x5c, 0x5c],
 ];
 
+export const ASCII: CharSet = [[0x00, 0x7f]];
+const BEYOND_ASCII: CharSet = [[0x80, MAX_POINT]];
+const LISTED_MAX = 256;
+
 export const DIGITS: CharSet = [[0x30, 0x39]];
 export const WORD: CharSet = union(DIGITS, [
   [0x41, 0x5a],
@@ -84,17 +88,31 @@ export const literal = (text: string): string =>
 
 /**
  * One character of a set, as it stands inside a JSON string. Members that need an escape are left out unless the set has no
- * others: a narrower grammar, whose masks are far cheaper.
+ * others: a narrower grammar, whose masks are far cheaper. Beyond ASCII the library's classes are all or nothing (its positive
+ * ones match bytes, its negated ones ignore the exclusion), so up to 256 such members are listed, and more count as all.
  */
 export function charExpression(set: CharSet): string {
   const raw = subtract(set, ESCAPED);
-  if (raw.length > 0) return classOf(raw);
-  const escapes = set.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, i) => from + i));
-  return `(${escapes.map((point) => literal(JSON.stringify(String.fromCodePoint(point)).slice(1, -1))).join(" | ")})`;
+  if (raw.length === 0)
+    return choiceOf(pointsOf(set).map((point) => JSON.stringify(String.fromCodePoint(point)).slice(1, -1)));
+  const ascii = subtract(raw, BEYOND_ASCII);
+  const beyond = subtract(raw, ASCII);
+  if (beyond.length === 0) return classOf(ascii);
+  if (charCount(beyond) > LISTED_MAX) return negatedClass(subtract(ASCII, ascii));
+  const listed = choiceOf(pointsOf(beyond).map((point) => String.fromCodePoint(point)));
+  return ascii.length === 0 ? listed : `(${classOf(ascii)} | ${listed})`;
 }
 
-/** A class of the grammar: any one character of the set. */
-export function classOf(set: CharSet): string {
-  const ranges = set.map(([from, to]) => (from === to ? grammarChar(from) : `${grammarChar(from)}-${grammarChar(to)}`));
-  return `[${ranges.join("")}]`;
-}
+/** A class of the grammar: any one character of a set of ASCII characters. */
+export const classOf = (ascii: CharSet): string => `[${rangesOf(ascii)}]`;
+
+/** Any one character that is none of these ASCII characters. */
+export const negatedClass = (ascii: CharSet): string => `[^${rangesOf(ascii)}]`;
+
+const rangesOf = (set: CharSet): string =>
+  set.map(([from, to]) => (from === to ? grammarChar(from) : `${grammarChar(from)}-${grammarChar(to)}`)).join("");
+
+const choiceOf = (texts: readonly string[]): string => `(${texts.map(literal).join(" | ")})`;
+
+const pointsOf = (set: CharSet): number[] =>
+  set.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, i) => from + i));

@@ -18,7 +18,7 @@ import { repeat, type Budget } from "./repeat.ts";
 
 const MAX_PATTERN_CHARS = 4096; // longest seen: zod's e-mail and IPv6 patterns, under 1,000
 const MAX_GROUP_DEPTH = 32;
-const WIDE_CHARS = 512; // a class of more is what most tokens of a vocabulary match
+const WIDE_CHARS = 16; // a class of more, letters say, is what a good part of a vocabulary fits
 
 type Node =
   | { readonly kind: "set"; readonly set: CharSet }

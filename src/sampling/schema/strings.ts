@@ -1,7 +1,7 @@
 /**
  * Strings of a schema: `pattern`, `format`, `minLength`, `maxLength`, and keys that are none of the declared ones.
  */
-import { classOf, complement, ESCAPED, grammarChar, literal, subtract, type CharSet } from "./char-set.ts";
+import { ASCII, classOf, ESCAPED, grammarChar, literal, negatedClass, subtract, union } from "./char-set.ts";
 import { FORMATS } from "./formats.ts";
 import { countAt, failAt, stringAt, type Schema } from "./read.ts";
 import { looksAround, patternGrammar } from "./regex.ts";
@@ -54,6 +54,8 @@ const spelt = (name: string): string[] =>
     .slice(1, -1)
     .match(/\\.|[^\\]/gsu) ?? [];
 
+const rangeOf = (char: string): readonly [number, number] => [char.codePointAt(0)!, char.codePointAt(0)!];
+
 /** A rule for what may follow a prefix that all names share, and that leads to none of them. */
 function otherThan(rules: Rules, options: { names: readonly (readonly string[])[]; rest: string }): string {
   const { names, rest } = options;
@@ -62,17 +64,11 @@ function otherThan(rules: Rules, options: { names: readonly (readonly string[])[
     if (first !== undefined) next.set(first, [...(next.get(first) ?? []), tail]);
   }
   const parts: string[] = names.every((name) => name.length > 0) ? ['"\\u0022"'] : [];
-  const taken: CharSet = [...next.keys()]
-    .filter((unit) => !unit.startsWith("\\"))
-    .map((unit) => [unit.codePointAt(0)!, unit.codePointAt(0)!]);
-  parts.push(
-    `${classOf(
-      subtract(
-        complement(ESCAPED),
-        taken.toSorted((a, b) => a[0] - b[0]),
-      ),
-    )} ${rest}`,
-  );
+  const taken = union([...next.keys()].filter((unit) => !unit.startsWith("\\")).map((unit) => rangeOf(unit)));
+  const excluded = union(ESCAPED, taken);
+  // a class cannot exclude single characters beyond ASCII: where one is taken, all are
+  const others = subtract(excluded, ASCII).length > 0 ? classOf(subtract(ASCII, excluded)) : negatedClass(excluded);
+  parts.push(`${others} ${rest}`);
   const escapes = Array.from('"\\bfnrt').filter((letter) => !next.has(`\\${letter}`));
   if (escapes.length > 0)
     parts.push(`"\\u005c" [${escapes.map((c) => grammarChar(c.codePointAt(0)!)).join("")}] ${rest}`);
