@@ -2,7 +2,7 @@
  * `hearth logits`, `hearth tokenize`, `hearth generate`: one model, no server, for anyone who checks our numbers against
  * another implementation's. Ids in, ids or raw float32 out; nothing is added to either.
  */
-import { renameSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "./arch/index.ts";
 import { chooseBackend } from "./backend/index.ts";
 import type { Session } from "./backend/backend.ts";
@@ -26,7 +26,7 @@ export async function writeLogits(options: ModelRun & { out: string }): Promise<
   await withSession(options, 0, async (session, tokens) => {
     const logits = await session.run([{ slot: 0, start: 0, tokens, logits: "all" }]);
     const temporary = `${options.out}.partial`;
-    await Bun.write(temporary, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength));
+    writeFileSync(temporary, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength));
     renameSync(temporary, options.out);
   });
 }

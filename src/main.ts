@@ -13,8 +13,7 @@ import { VERSION } from "./version.ts";
 
 const program = new Command("hearth")
   .description("Runs language models on this machine and serves them over HTTP")
-  .version(VERSION)
-  .showHelpAfterError();
+  .version(VERSION);
 
 program
   .command("serve", { isDefault: true })

@@ -96,8 +96,6 @@ export function templateOf({ lease, model }: Loaded): PromptTemplate {
 }
 
 /** Refuses what only models with a vision projector can take. */
-export function refuseImages(images: readonly unknown[] | undefined, model: ModelEntry): void {
-  if (images && images.length > 0) {
-    throw new AppError("bad_request", `"${model.displayName}" does not support images`);
-  }
+export function refuseImages(images: readonly unknown[] | undefined, model: string): void {
+  if (images && images.length > 0) throw new AppError("bad_request", `"${model}" does not support images`);
 }

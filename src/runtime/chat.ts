@@ -17,7 +17,7 @@ export async function* runChat(parts: RuntimeParts, request: ChatRequest): Async
     yield { kind: "done", reason: "unload" };
     return;
   }
-  for (const message of request.messages) refuseImages(message.images, model);
+  for (const message of request.messages) refuseImages(message.images, request.model);
   const loaded = await lease(parts, model, request);
   try {
     if (request.messages.length === 0) {

@@ -20,7 +20,7 @@ export async function* runGenerate(
     yield { kind: "done", reason: "unload" };
     return;
   }
-  refuseImages(request.images, model);
+  refuseImages(request.images, request.model);
   const loaded = await lease(parts, model, request);
   try {
     if (isEmpty) {

@@ -15,7 +15,9 @@ export interface Target {
 const MESSAGES = [{ role: "user", content: "Say hello." }];
 /** Short answers, the same each time. */
 const OPTIONS = { num_predict: 8, temperature: 0, seed: 1 };
-const LONG = { num_predict: 100_000, temperature: 1 };
+/** An object that holds itself: no finite text fits, so that a real model cannot stop by itself. */
+const NODE = { type: "object", properties: { next: { $ref: "#/$defs/node" } }, required: ["next"] };
+const NEVER_ENDING = { $ref: "#/$defs/node", $defs: { node: { ...NODE, additionalProperties: false } } };
 
 const clientOf = ({ url }: Target): Ollama => new Ollama({ host: url });
 
@@ -95,7 +97,13 @@ export async function jsonFormats(target: Target): Promise<void> {
 /** `abort` ends the stream with an error, and the server serves on. */
 export async function abort(target: Target): Promise<void> {
   const client = clientOf(target);
-  const parts = await client.generate({ model: target.model, prompt: "Count.", options: LONG, stream: true });
+  const parts = await client.generate({
+    model: target.model,
+    prompt: "Count.",
+    format: NEVER_ENDING,
+    options: { num_predict: 100_000 },
+    stream: true,
+  });
   const read = async (): Promise<void> => {
     for await (const part of parts) if (!part.done) client.abort();
   };

@@ -15,13 +15,12 @@ afterAll(() => harness.close());
 
 /** Answers as a model would: JSON on request, endlessly when asked for much, and no context in raw mode. */
 const scripted: Script = async function* (request) {
+  while ((request.options.num_predict ?? 0) > 1000) {
+    await pause(5, request.signal);
+    yield { kind: "text", text: "word " };
+  }
   if (request.format) yield { kind: "text", text: '{"ok": true}' };
-  else if ((request.options.num_predict ?? 0) > 1000) {
-    for (;;) {
-      await pause(5, request.signal);
-      yield { kind: "text", text: "word " };
-    }
-  } else {
+  else {
     yield { kind: "text", text: "Hello" };
     yield { kind: "text", text: "!" };
   }

@@ -9,7 +9,19 @@ setDefaultTimeout(60_000);
 
 const MODEL = "hearth";
 const PROMPT = "Tell me a story about a fox.";
-const ENDLESS = { num_predict: 4000, temperature: 0.9, seed: 3, stop: [] };
+/** A schema that no finite text fits: the model cannot stop by itself. */
+const NEVER_ENDING = {
+  $ref: "#/$defs/node",
+  $defs: {
+    node: {
+      type: "object",
+      properties: { next: { $ref: "#/$defs/node" } },
+      required: ["next"],
+      additionalProperties: false,
+    },
+  },
+};
+const ENDLESS = { model: MODEL, prompt: PROMPT, format: NEVER_ENDING, options: { num_predict: 4000, seed: 3 } };
 
 let hearth: Hearth;
 beforeAll(async () => {
@@ -98,11 +110,7 @@ test("a full context shifts and goes on", async () => {
 
 test("a client that hangs up stops its generation", async () => {
   const abort = new AbortController();
-  const reply = await hearth.post(
-    "/api/generate",
-    { model: MODEL, prompt: PROMPT, raw: true, options: ENDLESS },
-    abort.signal,
-  );
+  const reply = await hearth.post("/api/generate", ENDLESS, abort.signal);
   const reader = reply.body!.getReader();
   await reader.read();
   abort.abort();
@@ -116,7 +124,7 @@ test("a runner that is killed mid-answer ends the stream with an error, and the 
   await generate({ num_predict: 1 });
   const [pid] = await hearth.runnerPids();
   const lines: any[] = [];
-  const reply = await hearth.post("/api/generate", { model: MODEL, prompt: PROMPT, raw: true, options: ENDLESS });
+  const reply = await hearth.post("/api/generate", ENDLESS);
   for await (const line of ndjson(reply)) {
     if (lines.push(line) === 2) process.kill(pid!, "SIGKILL");
   }
@@ -156,7 +164,7 @@ test("forty requests aborted at random moments leave nothing behind", async () =
   const [pid] = await hearth.runnerPids();
   const random = (i: number): number => ((i * 7919) % 97) / 97;
   const one = async (i: number): Promise<void> => {
-    const body = { model: MODEL, prompt: `${PROMPT} ${i}`, raw: true, options: { ...ENDLESS, seed: i } };
+    const body = { ...ENDLESS, prompt: `${PROMPT} ${i}` };
     const signal = AbortSignal.timeout(10 + Math.floor(random(i) * 150));
     await hearth
       .post("/api/generate", body, signal)
@@ -209,7 +217,7 @@ describe("start and stop", () => {
   test("SIGTERM lets a running answer finish, refuses new ones and leaves no runner", async () => {
     const own = await startHearth();
     try {
-      const body = { model: MODEL, prompt: PROMPT, raw: true, options: { ...ENDLESS, num_predict: 400 } };
+      const body = { ...ENDLESS, options: { num_predict: 400 } };
       const reply = await own.post("/api/generate", body);
       const lines = ndjson(reply);
       await lines.next();
