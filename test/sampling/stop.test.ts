@@ -1,0 +1,73 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { AppError } from "../../src/base/errors.ts";
+import { makeStopMatcher } from "../../src/sampling/stop.ts";
+
+/** Everything that a matcher lets through, and whether it stopped. */
+function run(stops: readonly string[], chunks: readonly string[]): { text: string; stopped: boolean } {
+  const matcher = makeStopMatcher(stops);
+  let text = "";
+  for (const chunk of chunks) {
+    const got = matcher.push(chunk);
+    text += got.text;
+    if (got.stopped) return { text, stopped: true };
+  }
+  return { text: text + matcher.end(), stopped: false };
+}
+
+/** The meaning, by searching every prefix of the whole text. */
+function expected(stops: readonly string[], text: string): { text: string; stopped: boolean } {
+  const real = stops.filter((stop) => stop !== "").toSorted((a, b) => b.length - a.length);
+  for (let end = 1; end <= text.length; end++) {
+    const found = real.find((stop) => text.slice(0, end).endsWith(stop));
+    if (found !== undefined) return { text: text.slice(0, end - found.length), stopped: true };
+  }
+  return { text, stopped: false };
+}
+
+test("any chunking of a text gives the same as searching the whole", () => {
+  const letters = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 24 });
+  const stops = fc.array(fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 5 }), { maxLength: 4 });
+  fc.assert(
+    fc.property(stops, letters, fc.array(fc.nat(6), { maxLength: 30 }), (wanted, text, cuts) => {
+      const chunks: string[] = [];
+      let at = 0;
+      for (const cut of cuts) chunks.push(text.slice(at, (at += cut)));
+      chunks.push(text.slice(at));
+      expect(run(wanted, chunks)).toEqual(expected(wanted, text));
+    }),
+    { seed: 11, numRuns: 2000 },
+  );
+});
+
+test("a stop string that spans chunks is never seen, and a false start comes out whole", () => {
+  const matcher = makeStopMatcher(["</s>"]);
+  expect(matcher.push("one <")).toEqual({ text: "one ", stopped: false });
+  expect(matcher.push("/b> two </")).toEqual({ text: "</b> two ", stopped: false });
+  expect(matcher.push("s> three")).toEqual({ text: "", stopped: true });
+  expect(matcher.push("more")).toEqual({ text: "", stopped: true });
+  expect(matcher.end()).toBe("");
+});
+
+test("text that cannot start a stop string is not held back", () => {
+  const matcher = makeStopMatcher(["END"]);
+  expect(matcher.push("hello").text).toBe("hello");
+  expect(matcher.push("EN").text).toBe("");
+  expect(matcher.end()).toBe("EN");
+});
+
+test("without stop strings, or with empty ones, everything passes at once", () => {
+  expect(makeStopMatcher([]).push("abc")).toEqual({ text: "abc", stopped: false });
+  expect(makeStopMatcher([""]).push("abc")).toEqual({ text: "abc", stopped: false });
+});
+
+test("the worst text for a naive search takes time in line with its length", () => {
+  const matcher = makeStopMatcher([`${"a".repeat(5000)}b`]);
+  const started = performance.now();
+  for (let i = 0; i < 2000; i++) matcher.push("a".repeat(100));
+  expect(performance.now() - started).toBeLessThan(2000); // 200,000 characters; comparing at each would be 1e9 steps
+});
+
+test("stop strings beyond the limit are refused", () => {
+  expect(() => makeStopMatcher(["x".repeat(70_000)])).toThrow(AppError);
+});
