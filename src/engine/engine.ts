@@ -224,7 +224,7 @@ export class Engine {
 
   /** Gives free slots to waiting sequences, first come first served. */
   #admit(): void {
-    while (this.#waiting.length > 0) {
+    while (this.#waiting.length > 0 && this.#slots.some((slot) => !slot.busy)) {
       const sequence = this.#waiting[0]!;
       const placement = placePrompt(this.#slots, Int32Array.from(sequence.tokens));
       if (!placement) return;
