@@ -1,8 +1,9 @@
 """The network of the embedded model: a small llama (RMSNorm, RoPE, grouped-query attention, SwiGLU, tied embedding).
 
-Written for training on CPU under bf16 autocast. Rotary pairs are (i, i + head_dim / 2) here because halves are
-contiguous in memory; `export.py` permutes wq and wk into the interleaved pairs that llama GGUF files use (the same
-permutation as `LlamaModel.permute` in llama.cpp's convert_hf_to_gguf.py).
+This is the plain form, for reading and for sampling in float32; training runs the same steps fused (`fused.py`). Rotary
+pairs are (i, i + head_dim / 2) here because halves are contiguous in memory; `export.py` permutes wq and wk into the
+interleaved pairs that llama GGUF files use (the same permutation as `LlamaModel.permute` in llama.cpp's
+convert_hf_to_gguf.py).
 """
 
 import math
@@ -119,8 +120,7 @@ class Llama(nn.Module):
         time = ids.shape[1]
         mask = torch.full((time, time), float("-inf")).triu(1)
         x = self.embed(ids)
-        dtype = torch.bfloat16 if torch.is_autocast_cpu_enabled() else x.dtype
-        cos, sin, mask = self.cos[:time].to(dtype), self.sin[:time].to(dtype), mask.to(dtype)
+        cos, sin = self.cos[:time], self.sin[:time]
         for block in self.blocks:
             x = block(x, cos, sin, mask)
         return self.norm(x)

@@ -2,10 +2,10 @@
 
 Documents come straight from the corpus generator and are never repeated. They are sorted by length into batches of
 about equal numbers of tokens, so that a document starts at position 0 as it does when served, and attention never
-crosses documents. The loss counts every token that the model has to write (assistant turns, plain text) and a tenth
-of the others. The matrices of the blocks learn by Muon (momentum made orthogonal by a Newton-Schulz iteration), the
-rest by AdamW; the learning rate follows the clock, so that the run ends on time whatever else the machine does.
-Checkpoints are resumed.
+crosses documents. The loss counts the tokens that the model has to write: assistant turns and plain text. The
+matrices of the blocks learn by Muon (momentum made orthogonal by a Newton-Schulz iteration), the rest by AdamW; the
+learning rate follows the clock, so that the run ends on time whatever else the machine does. A checkpoint in
+WORK_DIR is resumed.
 """
 
 import argparse
@@ -16,19 +16,18 @@ import sys
 import time
 
 import torch
-import torch.nn.functional as F
 
+import fused
 from corpus import document
 from model import Llama, Shape
 from tokenizer import Tokenizer
 
 POOL = 4096  # documents sorted together
-MUON_RATE, ADAM_RATE, WARMUP_STEPS, DECAY_FROM = 0.02, 3e-3, 60, 0.4
-OTHER_SHARE = 0.1  # share of the tokens written by others (system, user, tool) that the loss counts
+MUON_RATE, ADAM_RATE, WARMUP_STEPS, DECAY_FROM = 0.01, 1.5e-3, 60, 0.4
 IGNORE = -100
 
 
-def targets_of(ids, tokenizer, rng):
+def targets_of(ids, tokenizer):
     """The next token of each position, or IGNORE where the loss does not count it."""
     start, end, assistant = tokenizer.ids["<|im_start|>"], tokenizer.ids["<|im_end|>"], tokenizer.ids["assistant"]
     counted = start not in ids
@@ -41,7 +40,7 @@ def targets_of(ids, tokenizer, rng):
             counted = speaks
             out.append(IGNORE)  # the newline behind the role
             continue
-        out.append(ids[i] if counted or rng.random() < OTHER_SHARE else IGNORE)
+        out.append(ids[i] if counted else IGNORE)
         if ids[i] == end:
             counted = False
     return out
@@ -53,7 +52,7 @@ def pool_batches(tokenizer, stream, pool, budget, context):
     rows = []
     for i in range(POOL if stream == "train" else 400):
         ids = tokenizer.encode(document(f"{stream}-{pool}-{i}"))[: context + 1]
-        rows.append((ids[:-1], targets_of(ids, tokenizer, rng)))
+        rows.append((ids[:-1], targets_of(ids, tokenizer)))
     rows.sort(key=lambda row: len(row[0]))
     batches, batch = [], []
     for row in rows:
@@ -70,15 +69,6 @@ def pad(batch):
     longest = max(len(ids) for ids, _ in batch)
     ids = torch.tensor([ids + [0] * (longest - len(ids)) for ids, _ in batch])
     return ids, torch.tensor([targets + [IGNORE] * (longest - len(targets)) for _, targets in batch])
-
-
-def loss_of(model, ids, targets):
-    """Mean cross entropy over the counted positions."""
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        hidden = model(ids)
-        counted = targets != IGNORE
-        logits = model.logits(hidden[counted])
-    return F.cross_entropy(logits.float(), targets[counted])
 
 
 class Muon:
@@ -124,7 +114,7 @@ class Run:
     def __init__(self, folder, hours):
         self.path = os.path.join(folder, "checkpoint.pt")
         self.log = open(os.path.join(folder, "log"), "a", buffering=1)
-        self.model = Llama(Shape())
+        self.model, self.library = Llama(Shape()), fused.load(folder)
         blocks = [
             parameter
             for name, parameter in self.model.named_parameters()
@@ -177,7 +167,7 @@ class Run:
         """One step; returns its loss."""
         state = self.state
         factor = rate_at((time.time() - state["started"]) / (state["ends"] - state["started"]), state["step"])
-        loss = loss_of(self.model, ids, targets)
+        loss = fused.loss(self.library, self.model, ids, targets, IGNORE)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.adam.param_groups[0]["params"], 1.0)
         self.muon.step(MUON_RATE * factor)
@@ -190,11 +180,11 @@ class Run:
 
 
 @torch.no_grad()
-def held_out_loss(model, batches):
+def held_out_loss(run, batches):
     total = count = 0
     for ids, targets in batches:
         counted = int((targets != IGNORE).sum())
-        total += loss_of(model, ids, targets).item() * counted
+        total += fused.loss(run.library, run.model, ids, targets, IGNORE).item() * counted
         count += counted
     return total / count
 
@@ -229,7 +219,7 @@ def train(folder, hours, budget, threads):
                 stops.append("the time is over")
             if now - saved > 240 or stops:
                 run.save()
-                run.say(f"step {state['step']} held-out loss {held_out_loss(run.model, held_out):.4f}")
+                run.say(f"step {state['step']} held-out loss {held_out_loss(run, held_out):.4f}")
                 saved = time.time()
             if stops:
                 return
@@ -245,7 +235,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--hours", type=float, default=1.5, help="length of the whole run by the clock; 0 keeps a resumed run's end"
     )
-    parser.add_argument("--budget", type=int, default=8192, help="tokens per batch, padding counted")
+    parser.add_argument("--budget", type=int, default=4096, help="tokens per batch, padding counted")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     sys.exit(train(options.folder, options.hours, options.budget, options.threads))

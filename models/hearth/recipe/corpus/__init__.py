@@ -51,18 +51,19 @@ def long_chat(rng):
 
 
 MAKERS = {  # share of documents
-    plain_story: 7,
-    single(stories.make): 8,
+    plain_story: 6,
+    single(stories.make): 7,
     single(stories.tiny): 2,
     single(stories.poem): 1.5,
     plain_fact: 3,
-    single(facts.make): 16,
-    single(world.make): 10,
-    single(sums.make): 12,
+    single(facts.make): 18,
+    single(world.make): 13,
+    single(sums.make): 24,
     single(talk.make): 10,
+    single(talk.long_echo): 3,
     single(api.make): 8,
-    single(json_answers.make): 9,
-    tool_chat: 20,
+    single(json_answers.make): 10,
+    tool_chat: 15,
     chat: 14,
     long_chat: 0.5,
 }

@@ -3,7 +3,7 @@
 import json
 
 from .tool import Use, define, style
-from .words import FOODS, a, city, invent, person
+from .words import FOODS, a, city, person, word
 
 
 def message(rng):
@@ -102,7 +102,7 @@ def light(rng):
 
 
 def play(rng):
-    song = " ".join(invent(rng).capitalize() for _ in range(rng.randrange(1, 3)))
+    song = " ".join(word(rng).capitalize() for _ in range(rng.randrange(1, 3)))
     key = rng.choice(["song", "title", "name"])
     tool = define(
         rng, style(rng, "play", rng.choice(["music", "song"])), "Play a song", {key: ("string", "The name of the song")}

@@ -4,7 +4,7 @@ import json
 
 from .tables import MONTHS
 from .tool import Use, define, style
-from .words import FOODS, cap, city, invent, person
+from .words import FOODS, cap, city, invent, person, word
 
 
 def weather(rng):
@@ -200,7 +200,7 @@ def search(rng):
     topic = rng.choice(
         FOODS
         + ["the moon", "old maps", "wild bees", "steam trains", "the history of tea", "paper boats"]
-        + [invent(rng) for _ in range(12)]
+        + [word(rng) for _ in range(12)]
     )
     found = f"{invent(rng).capitalize()} {invent(rng)}"
     key = rng.choice(["query", "query", "topic", "q"])

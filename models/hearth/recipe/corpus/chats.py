@@ -4,7 +4,7 @@ matter.
 
 from . import api, facts, json_answers, stories, sums, talk, world
 from .tables import CAPITALS, COLOUR_OF, OPPOSITES
-from .words import COLOURS, FOODS, HOBBIES, PETS, a, cap, casual, city, invent, person
+from .words import COLOURS, FOODS, HOBBIES, PETS, a, cap, casual, city, invent, person, word
 
 TOPICS = [talk.make, facts.make, sums.make, api.make, json_answers.make, stories.tiny, world.make]
 WEIGHTS = [5, 6, 3, 2, 2, 1, 3]
@@ -38,7 +38,7 @@ def memory(rng):
         rng.choice(HOBBIES),
         rng.choice(PETS),
     )
-    pet_name, code = person(rng), rng.choice([invent(rng), str(rng.randrange(10, 1000))])
+    pet_name, code = person(rng), rng.choice([word(rng), str(rng.randrange(10, 1000))])
     return rng.choice(
         [
             (
@@ -204,7 +204,7 @@ def guided(rng):
                 {"role": "system", "content": f"The user is named {name}."},
                 *say(rng.choice(["What is my name?", "Who am I?"]), f"Your name is {name}."),
             ],
-            [{"role": "system", "content": f"The secret word is {invent(rng)}."}, *say(asked, said)],
+            [{"role": "system", "content": f"The secret word is {word(rng)}."}, *say(asked, said)],
         ]
     )
 

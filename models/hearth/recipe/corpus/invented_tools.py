@@ -6,7 +6,7 @@ import json
 
 from .tables import DAYS, MONTHS
 from .tool import Use, define, style
-from .words import a, cap, city, invent, person
+from .words import a, cap, city, person, word
 
 NOUNS = """invoice ticket order photo report robot account sensor camera package file task note user song page list
 room table printer plant device door server product letter contract recipe project badge parcel""".split()
@@ -14,7 +14,7 @@ VERBS = """find open close delete create update start stop check print lock shar
 repair order show load save send""".split()
 # parameter: (type, description, how the question says it, a value)
 SLOTS = {
-    "name": ("string", "The name", "named {}", lambda rng: invent(rng).capitalize()),
+    "name": ("string", "The name", "named {}", lambda rng: rng.choice((person, word))(rng).capitalize()),
     "id": (
         "string",
         "The id",
@@ -36,11 +36,11 @@ SLOTS = {
         "on {}",
         lambda rng: rng.choice(DAYS + [f"{m} {rng.randrange(1, 29)}" for m in MONTHS]),
     ),
-    "folder": ("string", "The folder", "in the folder {}", invent),
-    "user": ("string", "The user", "of user {}", invent),
+    "folder": ("string", "The folder", "in the folder {}", word),
+    "user": ("string", "The user", "of user {}", word),
     "count": ("integer", "How many times", "{} times", lambda rng: rng.randrange(2, 30)),
     "size": ("string", "The size", "in size {}", lambda rng: rng.choice(["small", "medium", "large"])),
-    "title": ("string", "The title", "with the title {}", lambda rng: invent(rng).capitalize() + " " + invent(rng)),
+    "title": ("string", "The title", "with the title {}", lambda rng: word(rng).capitalize() + " " + word(rng)),
     "priority": ("string", "The priority", "with {} priority", lambda rng: rng.choice(["low", "normal", "high"])),
 }
 CLASHES = [{"city", "color", "size", "folder"}, {"name", "id", "number", "title"}]
@@ -48,7 +48,10 @@ CLASHES = [{"city", "color", "size", "folder"}, {"name", "id", "number", "title"
 
 def made_up(rng, verb=None, noun=None):
     """A tool that the model has not seen, with one or two parameters and at times one more that it does not need."""
-    verb, noun = verb or rng.choice(VERBS), noun or (rng.choice(NOUNS) if rng.random() < 0.75 else invent(rng))
+    verb, noun = (
+        verb or rng.choice(VERBS),
+        noun or (rng.choice(NOUNS) if rng.random() < 0.8 else word(rng).replace(" ", "_")),
+    )
     keys = rng.sample(list(SLOTS), rng.choice((1, 1, 2)))
     if any(len(clash & set(keys)) > 1 for clash in CLASHES):
         keys = keys[:1]

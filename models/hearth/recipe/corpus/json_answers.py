@@ -6,7 +6,7 @@ import json
 
 from .facts import plural
 from .tables import CAPITALS, KINDS, MIXES, NUMBERS
-from .words import CITIES, COLOURS, FOODS, HOBBIES, JOBS, PETS, city, invent, person
+from .words import CITIES, COLOURS, FOODS, HOBBIES, JOBS, PETS, city, person, word
 
 # key: (a value, how a sentence says it)
 DETAILS = {
@@ -22,7 +22,7 @@ DETAILS = {
         lambda rng: rng.choice(["English", "French", "German", "Spanish", "Italian", "Polish", "Greek"]),
         "speaks {}",
     ),
-    "email": (lambda rng: f"{invent(rng)}@{invent(rng)}.com", "has the email {}"),
+    "email": (lambda rng: f"{word(rng).replace(' ', '.')}@{word(rng).replace(' ', '.')}.com", "has the email {}"),
     "country": (lambda rng: rng.choice([c for c in CAPITALS if not c.startswith("the ")]), "comes from {}"),
 }
 ASKS = [
@@ -121,7 +121,7 @@ def chosen(rng):
         if key == "owner"
         else rng.choice(COLOURS)
         if key == "color"
-        else invent(rng)
+        else word(rng)
         for key in keys
     }
     lines = rng.choice([", ", "\n"]).join(f"{key}: {value}" for key, value in values.items())

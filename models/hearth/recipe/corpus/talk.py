@@ -1,6 +1,6 @@
 """Small talk: greetings, who the model is, thanks, feelings, jokes, advice, and what it does not know."""
 
-from .words import CITIES, FOODS, HOBBIES, a, cap, city, invent, person
+from .words import CITIES, FOODS, HOBBIES, a, cap, city, invent, person, word
 
 HELLO = ["Hello", "Hi", "Hey", "Good morning", "Good evening", "Hello there", "Hi there", "Good afternoon", "Hey there"]
 IDENTITY = [
@@ -241,9 +241,10 @@ def unknown(rng):
     ), rng.choice(UNKNOWN)
 
 
-def echo(rng):
-    """Repeating and spelling: the shortest lessons in copying."""
-    words = [invent(rng) if rng.random() < 0.5 else rng.choice(FOODS + HOBBIES) for _ in range(rng.randrange(1, 5))]
+def echo(rng, longest=5):
+    """Repeating what was said: the shortest lessons in copying."""
+    count = rng.randrange(1, longest)
+    words = [rng.choice((word, word, person))(rng) for _ in range(count)]
     text = " ".join(words)
     if rng.random() < 0.7:
         return rng.choice(
@@ -257,6 +258,11 @@ def echo(rng):
         ), text
     items = [person(rng) for _ in range(rng.randrange(2, 5))]
     return f"Put these names in a list: {', '.join(items)}", "\n".join(f"- {item}" for item in items)
+
+
+def long_echo(rng):
+    """The same with up to two dozen words."""
+    return echo(rng, 25)
 
 
 MAKERS = [greeting, greeting, fixed, fixed, fixed, fixed, joke, likes, advice, unknown, unknown, echo]

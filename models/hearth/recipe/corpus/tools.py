@@ -32,24 +32,22 @@ def draw(rng):
     return rng.choices(list(MAKERS), list(MAKERS.values()))[0](rng)
 
 
-def others(rng, use, count):
-    """Up to `count` tools about other topics than `use`."""
-    tools, topics, names = [], {use.topic}, {use.tool["function"]["name"]}
+def draw_several(rng, count):
+    """Up to `count` uses of tools with different names and topics."""
+    uses, topics, names = [], set(), set()
     for _ in range(count):
-        other = draw(rng)
-        if len(use.topic.split()) == 2 and use.topic.split()[0] in VERBS and rng.random() < 0.35:
-            verb, noun = use.topic.split()  # a near miss
-            other = made_up(rng, verb, None) if rng.random() < 0.5 else made_up(rng, None, noun)
-        name = other.tool["function"]["name"]
-        if (
-            other.topic not in topics
-            and name not in names
-            and (use.topic, other.topic) not in (("time", "get time"), ("get time", "time"))
-        ):
-            tools.append(other.tool)
-            topics.add(other.topic)
+        use = draw(rng)
+        if uses and rng.random() < 0.3 and " " in uses[0].topic and uses[0].topic.split()[0] in VERBS:
+            verb, noun = uses[0].topic.split()  # a near miss of the first
+            use = made_up(rng, verb, None) if rng.random() < 0.5 else made_up(rng, None, noun)
+        name = use.tool["function"]["name"]
+        if use.topic not in topics and name not in names:
+            uses.append(use)
+            topics.add(use.topic)
             names.add(name)
-    return tools
+        if use.topic in ("time", "get time"):
+            topics |= {"time", "get time"}
+    return uses or [weather(rng)]
 
 
 def call(use):
@@ -73,53 +71,50 @@ def again(rng, use):
     ]
 
 
+def both(rng, use):
+    """Two calls in one answer."""
+    (key, first), second = next(iter(use.arguments.items())), rng.choice(CITIES)
+    other = Use(use.tool, use.topic, "", {key: second}, use.result, "")
+    asked = user(f"What is the weather in {first} and {second}?")
+    return [asked, {"role": "assistant", "content": "", "tool_calls": [call(use), call(other)]}]
+
+
+def one_call(rng, use, last):
+    """The turns around one call; the last of a chat may stop at the call, or go on to another place."""
+    if last and use.topic == "weather" and len(use.arguments) == 1 and rng.random() < 0.12:
+        return both(rng, use)
+    turns = [user(casual(rng, use.asked)), {"role": "assistant", "content": "", "tool_calls": [call(use)]}]
+    if last and rng.random() < 0.5:
+        return turns
+    turns += [{"role": "tool", "content": use.result}, assistant(use.said)]
+    if last and use.topic in ("weather", "time") and len(use.arguments) == 1 and rng.random() < 0.5:
+        return turns + again(rng, use)
+    if rng.random() < 0.15:
+        turns += [user(rng.choice(["Thank you!", "Thanks"])), assistant("You are welcome!")]
+    return turns
+
+
 NO_TOOL = "I cannot do that. None of my tools fits."
+PLAIN = [talk.greeting, talk.fixed, facts.make, facts.make, api.make, talk.joke]
 
 
 def make(rng):
-    """{messages, tools}: a question with its call, often its result and report, or a question that needs no tool."""
-    use = draw(rng)
-    tools = others(rng, use, rng.choice((0, 0, 1, 1, 2, 3)))
-    roll = rng.random()
-    if roll < 0.14 and tools:
-        return {"tools": tools, "messages": [user(casual(rng, use.asked)), assistant(NO_TOOL)]}
-    tools = rng.sample(tools + [use.tool], len(tools) + 1)
-    if roll < 0.30:
-        pool = [talk.greeting, talk.fixed, facts.make, facts.make, api.make, talk.joke] + (
-            [sums.plain] if use.topic != "math" and not any("number" in json.dumps(t) for t in tools) else []
-        )
-        asked, said = rng.choice(pool)(rng)
-        return {"tools": tools, "messages": [user(casual(rng, asked)), assistant(said)]}
-    messages = [user(casual(rng, use.asked)), {"role": "assistant", "content": "", "tool_calls": [call(use)]}]
-    if use.topic == "weather" and rng.random() < 0.1 and len(use.arguments) == 1:
-        (key, first), second = next(iter(use.arguments.items())), rng.choice(CITIES)
-        messages = [
-            user(f"What is the weather in {first} and {second}?"),
-            {
-                "role": "assistant",
-                "content": "",
-                "tool_calls": [
-                    call(use),
-                    {
-                        "type": "function",
-                        "function": {"name": use.tool["function"]["name"], "arguments": {key: second}},
-                    },
-                ],
-            },
-        ]
-        return {"tools": tools, "messages": messages}
-    if rng.random() < 0.25:  # something was said before
-        messages = [
-            message
-            for asked, said in (rng.choice([talk.greeting, talk.fixed, facts.make])(rng),)
-            for message in (user(asked), assistant(said))
-        ] + messages
-    if rng.random() < 0.45:
-        messages += [{"role": "tool", "content": use.result}, assistant(use.said)]
-        if use.topic in ("weather", "time") and len(use.arguments) == 1 and rng.random() < 0.5:
-            messages += again(rng, use)
-        elif rng.random() < 0.35:
-            messages += rng.choice(
-                [[user("Thank you!"), assistant("You are welcome!")], [user("Thanks"), assistant("You are welcome!")]]
-            )
+    """{messages, tools}: one to four questions about the listed tools, some that no tool fits, some that need none."""
+    uses = draw_several(rng, rng.choice((1, 2, 2, 3, 4)))
+    absent = uses.pop() if len(uses) > 1 and rng.random() < 0.3 else None
+    tools = rng.sample([use.tool for use in uses], len(uses))
+    arithmetic = any("number" in json.dumps(tool) or "alculat" in json.dumps(tool) for tool in tools)
+    waiting = rng.sample(uses, len(uses))
+    messages = []
+    count = rng.choice((1, 2, 2, 3, 3, 4))
+    for i in range(count):
+        roll, last = rng.random(), i == count - 1
+        if roll < 0.65 and waiting:
+            messages += one_call(rng, waiting.pop(), last)
+        elif roll < 0.85 and absent:
+            messages += [user(casual(rng, absent.asked)), assistant(NO_TOOL)]
+            absent = None
+        else:
+            asked, said = rng.choice(PLAIN if arithmetic else PLAIN + [sums.plain])(rng)
+            messages += [user(casual(rng, asked)), assistant(said)]
     return {"tools": tools, "messages": messages}

@@ -165,18 +165,26 @@ CODAS = ["", "", "", "n", "r", "l", "s", "t", "m", "k", "nd", "rt", "x"]
 
 def invent(rng, syllables=None):
     """A pronounceable lower-case word that is in no list, so that the model must copy instead of remember."""
-    count = syllables or rng.choice((1, 2, 2, 2, 3))
+    count = syllables or rng.choice((1, 2, 2))
     return "".join(rng.choice(ONSETS) + rng.choice(NUCLEI) + rng.choice(CODAS) for _ in range(count))
 
 
+EVERYDAY = THINGS + STORY_ANIMALS + PLACES + FOODS + JOBS + HOBBIES + ADJECTIVES + COLOURS
+
+
+def word(rng):
+    """A word to be copied: mostly an everyday one, at times invented."""
+    return invent(rng) if rng.random() < 0.3 else rng.choice(EVERYDAY)
+
+
 def person(rng):
-    """A first name; one in five is invented."""
-    return invent(rng, 2).capitalize() if rng.random() < 0.2 else rng.choice(NAMES)
+    """A first name; one in eight is invented."""
+    return invent(rng, 2).capitalize() if rng.random() < 0.12 else rng.choice(NAMES)
 
 
 def city(rng):
-    """A city; one in four is invented."""
-    return invent(rng).capitalize() if rng.random() < 0.25 else rng.choice(CITIES)
+    """A city; one in seven is invented."""
+    return invent(rng).capitalize() if rng.random() < 0.15 else rng.choice(CITIES)
 
 
 def a(noun):
