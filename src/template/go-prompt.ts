@@ -1,6 +1,6 @@
 /**
- * Prompts through a Go template, in the three ways such templates are written: with `.Messages`, once; with `.Prompt` and
- * `.Suffix` for filling in the middle, once; with `.System`, `.Prompt`, `.Response` (the older way), once per turn.
+ * Prompts through a Go template, in the three ways such templates are written: with `.Messages`, once; with `.Prompt`
+ * and `.Suffix` for filling in the middle, once; with `.System`, `.Prompt`, `.Response` (the older way), once per turn.
  */
 import { type Branch, type Node, pipeIdentifiers } from "./go/ast.ts";
 import { type GoTemplate, parseGoTemplate } from "./go/go-template.ts";
@@ -83,8 +83,8 @@ function render(template: GoTemplate, { think, now }: GoRequest, values: Record<
 }
 
 /**
- * What stands around the reasoning of past messages, so around new reasoning too: the first and last text of the branch that
- * prints `.Thinking` inside a range over the messages. Undefined where the template has no such place.
+ * What stands around the reasoning of past messages, so around new reasoning too: the first and last text of the branch
+ * that prints `.Thinking` inside a range over the messages. Undefined where the template has no such place.
  */
 export function thinkingTags(prompt: GoPrompt): { readonly open: string; readonly close: string } | undefined {
   const list = findThinkingList(prompt.template.nodes, false);
@@ -106,8 +106,8 @@ function findThinkingList(nodes: readonly Node[], insideMessages: boolean): read
 }
 
 /**
- * The text that begins a tool call: the first text inside the first `if` that asks for `.ToolCalls`, up to a brace. A brace
- * where there is no such text.
+ * The text that begins a tool call: the first text inside the first `if` that asks for `.ToolCalls`, up to a brace. A
+ * brace where there is no such text.
  */
 export function toolCallTag(prompt: GoPrompt): string {
   const branch = findToolBranch(prompt.template.nodes);

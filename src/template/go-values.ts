@@ -1,7 +1,7 @@
 /**
- * Messages and tools as Go templates see them: structs with Go's field names, whose tools, arguments and properties print as
- * JSON. The fields, their order in JSON and what is left out when empty follow `api/types.go` of the server that made these
- * templates; keys of a schema that it does not know are left out too.
+ * Messages and tools as Go templates see them: structs with Go's field names, whose tools, arguments and properties
+ * print as JSON. The fields, their order in JSON and what is left out when empty follow `api/types.go` of the server
+ * that made these templates; keys of a schema that it does not know are left out too.
  */
 import { type GoList, type GoMap, type GoStruct, type GoValue, goFrom, goMap, toJson } from "./go/value.ts";
 import type { PromptMessage, PromptTool, PromptToolCall } from "./messages.ts";

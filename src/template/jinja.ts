@@ -26,7 +26,7 @@ export interface JinjaTemplate {
   /**
    * @param context names and JSON values; a name that is undefined is not defined in the template
    * @param now what `strftime_now` tells
-   * @throws AppError `bad_request`: the text of `raise_exception`, or why an expression has no value; `too_large` beyond a limit
+   * @throws AppError `bad_request`: the text of `raise_exception`, or why an expression has no value; `too_large`
    */
   render(context: Readonly<Record<string, unknown>>, now: Date): string;
 }

@@ -1,7 +1,7 @@
 /**
- * From messages to the text a model reads: which of a model's templates is used, and what it is given. A model can have a Go
- * template (a layer of its manifest, or in a request) and a Jinja chat template (in its GGUF); the Go template wins unless the
- * other can do more.
+ * From messages to the text a model reads: which of a model's templates is used, and what it is given. A model can have
+ * a Go template (a layer of its manifest, or in a request) and a Jinja chat template (in its GGUF); the Go template
+ * wins unless the other can do more.
  */
 import { AppError } from "../base/errors.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
@@ -89,7 +89,7 @@ function offersMore(jinja: string, go: GoPrompt): boolean {
   const jinjaReturns = returnsResultsInJinja(jinja);
   const goReturns = returnsResultsInGo(go);
   if (count(theirs) > count(ours)) return !goReturns || jinjaReturns;
-  return areSame && ours.tools && jinjaReturns && !goReturns;
+  return areSame && jinjaReturns && !goReturns;
 }
 
 /** Whether a template prints both the calls that a model made and what the tools answered. */
@@ -111,7 +111,8 @@ export interface ChatPrompt {
 }
 
 /**
- * The prompt for a conversation. Where the last message is the model's own, the prompt ends inside it, for the model to go on.
+ * The prompt for a conversation. Where the last message is the model's own, the prompt ends inside it, for the model to
+ * go on.
  * @throws AppError `bad_request` where the template fails or refuses, `too_large` beyond its limits
  */
 export function renderChat(prompt: PromptTemplate, request: ChatPrompt): string {
@@ -138,8 +139,8 @@ function renderJinjaChat({ template, tokens }: JinjaPrompt, request: ChatPrompt)
 }
 
 /**
- * A message under the names that Jinja templates know: `name` of a tool, `reasoning_content`, calls with their type and without
- * our index.
+ * A message under the names that Jinja templates know: `name` of a tool, `reasoning_content`, calls with their type and
+ * without our index.
  */
 const jinjaMessage = (message: PromptMessage): Record<string, unknown> => ({
   role: message.role,

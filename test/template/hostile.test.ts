@@ -38,9 +38,9 @@ const runJinja = (source: string): string | AppError => outcome(() => parseJinja
 
 const GO = `{{ }} {{- -}} if else end range with define template block break continue nil true . $ $x .a .b.c .messages
   := = | ( ) , "s" \`r\` 'c' 1 -2 1.5 0x and or not eq lt len index slice print printf "%v%5d" html js json /* */ text`;
-const JINJA = `{{ }} {% %} {%- -%} {# #} if elif else endif for in endfor set endset macro endmacro call endcall filter break
-  m a b messages x ( ) [ ] { } , : . | ~ + - * // % ** == < not and or is none true 'it' "s" 0 1 2.5 range namespace loop.index
-  length join tojson replace map upper default sort string list format split text`;
+const JINJA = `{{ }} {% %} {%- -%} {# #} if elif else endif for in endfor set endset macro endmacro call endcall filter
+  break m a b messages x ( ) [ ] { } , : . | ~ + - * // % ** == < not and or is none true 'it' "s" 0 1 2.5 range
+  namespace loop.index length join tojson replace map upper default sort string list format split text`;
 
 /** Any sequence of the pieces a template is made of, with single characters between. */
 const soup = (pieces: string): fc.Arbitrary<string> =>
@@ -91,11 +91,12 @@ describe("a template that would run or grow without end is refused", () => {
     "a list that doubles": `{% set x = [1] %}${twice("{% set x = x + x %}", 60)}{{ x | length }}`,
     "a value inside itself many times": `{% set x = [1, 2] %}${twice("{% set x = [x, x] %}", 60)}{{ x }}`,
     "its JSON": `{% set x = {'k': 1} %}${twice("{% set x = {'a': x, 'b': x} %}", 60)}{{ x | tojson }}`,
-    "its equal": `{% set x = [1] %}{% set y = [1] %}${twice("{% set x = [x, x] %}{% set y = [y, y] %}", 60)}{{ x == y }}`,
+    "its equal": `{% set x, y = [1], [1] %}${twice("{% set x, y = [x, x], [y, y] %}", 60)}{{ x == y }}`,
+    "percent formatting": `{% set x = 'a' * 99999 %}{% set y = ('%(k)s' * 5000) % {'k': x} %}`,
     repetition: "{{ 'abc' * 10 ** 12 }}",
-    replacement: `{% set x = 'a' * 9999 %}{{ x.replace('a', x) }}`,
-    joining: `{% set x = 'a' * 9999 %}{{ x | list | join(x) }}`,
-    formatting: `{% set x = 'a' * 99999 %}{{ '${"{0}".repeat(5000)}'.format(x) }}`,
+    replacement: `{% set x = 'a' * 9999 %}{% set y = x.replace('a', x) %}`,
+    joining: `{% set x = 'a' * 9999 %}{% set y = x | list | join(x) %}`,
+    formatting: `{% set x = 'a' * 99999 %}{% set y = '${"{0}".repeat(5000)}'.format(x) %}`,
     padding: "{{ 'a'.ljust(10 ** 12) }}{{ 'a' | center(10 ** 12) }}",
     "deep brackets": `{{ ${"(".repeat(200_000)}1${")".repeat(200_000)} }}`,
     "deep conditions": `${twice("{% if true %}", 20_000)}x${twice("{% endif %}", 20_000)}`,
@@ -109,8 +110,9 @@ describe("a template that would run or grow without end is refused", () => {
   const go: Record<string, string> = {
     "a template that calls itself": '{{ define "t" }}{{ template "t" . }}{{ end }}{{ template "t" . }}',
     "two that call each other twice":
-      '{{ define "a" }}{{ template "b" . }}{{ template "b" . }}{{ end }}{{ define "b" }}{{ template "a" . }}{{ end }}{{ template "a" . }}',
-    "a long range": "{{ range 1000000000 }}x{{ end }}",
+      '{{ define "a" }}{{ template "b" . }}{{ template "b" . }}{{ end }}' +
+      '{{ define "b" }}{{ template "a" . }}{{ end }}{{ template "a" . }}',
+    "a long range": "{{ range 1000000000 }}{{ end }}",
     "text that doubles": `{{ $x := "ab" }}${twice("{{ $x = print $x $x }}", 60)}{{ $x }}`,
     formatting: `{{ $x := "${"a".repeat(9999)}" }}{{ printf "${"%[1]s%s".repeat(99)}" ${"$x ".repeat(900)}}}`,
     padding: `{{ printf "%999999999d" 1 }}${twice('{{ printf "%1000d" 1 }}', 2000)}`,
@@ -120,6 +122,18 @@ describe("a template that would run or grow without end is refused", () => {
   };
   for (const [name, source] of Object.entries(go)) {
     test(`Go: ${name}`, () => expect(runGo(source)).toBeInstanceOf(AppError));
+  }
+});
+
+test("text that nobody prints is bounded too", () => {
+  const tight = { outputLength: 1000, steps: 1e9 };
+  const go = parseGoTemplate(`{{ $x := "ab" }}${twice("{{ $x = print $x $x }}", 20)}`);
+  expect(() => go.render(null, { now, limits: tight })).toThrow("texts of at most 1000");
+  const jinja = parseJinja(`{% set ns = namespace(x='ab') %}${twice("{% set ns.x = ns.x + ns.x %}", 20)}`, tight);
+  expect(() => jinja.render({}, now)).toThrow("at most 1000");
+  for (const formatted of ["'{0}{0}{0}{0}'.format(x)", "'%(k)s%(k)s%(k)s%(k)s' % {'k': x}"]) {
+    const format = parseJinja(`{% set x = 'a' * 300 %}{% set y = ${formatted} %}`, tight);
+    expect(() => format.render({}, now)).toThrow("at most 1000");
   }
 });
 

@@ -45,6 +45,11 @@ describe("the choice of a template", () => {
     expect(choosePrompt({ jinja: "{{ tools }}", go: listsOnly }).kind).toBe("go");
   });
 
+  test("taking results is not given up for thinking", () => {
+    const thinkingOnly = "<think></think>{{ tools }}";
+    expect(choosePrompt({ jinja: thinkingOnly, go: goSource("mistral-tools") }).kind).toBe("go");
+  });
+
   test("a stated preference decides", () => {
     expect(choosePrompt({ jinja: hearth, go: goSource("chatml"), prefersGo: true }).kind).toBe("go");
     expect(choosePrompt({ jinja: chatmlJinja, go: goSource("chatml"), prefersGo: false }).kind).toBe("jinja");
@@ -109,6 +114,13 @@ describe("a chat through the embedded model's template", () => {
   test("ends inside a last message of the model, for it to go on", () => {
     expect(renderChat(prompt, { messages: [user("Count"), assistant("One, two,")], now })).toEndWith(
       "<|im_start|>assistant\nOne, two,",
+    );
+  });
+
+  test("does not end inside a call", () => {
+    const calling = { ...assistant(""), tool_calls: [{ function: { name: "sum", arguments: {} } }] };
+    expect(renderChat(prompt, { messages: [user("1+2?"), calling], tools, now })).toEndWith(
+      "</tool_call><|im_end|>\n<|im_start|>assistant\n",
     );
   });
 
@@ -193,5 +205,13 @@ describe("a Go template of the older way", () => {
     expect(render(user("a"))).toBe("<a>(");
     expect(render(user("a"), assistant("b"))).toBe("<a>=(b");
     expect(render(user("a"), assistant("b"), user("c"))).toBe("<a>=(b).!<c>(");
+  });
+
+  test("is cut in both sides of a branch", () => {
+    const go =
+      "{{ if .System }}{{ .System }}|{{ .Prompt }}>{{ .Response }}.{{ else }}{{ .Prompt }}>{{ .Response }}.{{ end }}!";
+    const render = (...messages: PromptMessage[]) => renderChat(choosePrompt({ go }), { messages, now });
+    expect(render(user("a"))).toBe("a>");
+    expect(render({ role: "system", content: "s" }, user("a"))).toBe("s|a>");
   });
 });

@@ -6,7 +6,10 @@ export type ParsedEvent =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "toolCall"; readonly name: string; readonly arguments: Record<string, unknown> };
 
-/** Takes a model's text piece by piece. However it is cut, the same text and the same calls come out, each as early as is sure. */
+/**
+ * Takes a model's text piece by piece. However it is cut, the same text and the same calls come out, each as early as
+ * is sure.
+ */
 export interface ToolCallParser {
   push(text: string): ParsedEvent[];
   /** What was held back until more text could decide it. */

@@ -5,8 +5,9 @@
  *     {"name": "get_weather", "arguments": {"city": "Oslo"}}
  *     </tool_call>
  *
- * Tags never come out as text, nor the white space that sets a call off from its neighbours. What stands between tags and is no
- * call comes out as text, without them. A call without its closing tag counts where the text ends or another call begins.
+ * Tags never come out as text, nor the white space that sets a call off from its neighbours. What stands between tags
+ * and is no call comes out as text, without them. A call without its closing tag counts where the text ends or another
+ * call begins.
  */
 import { heldLength, type ParsedEvent, type ToolCallParser, type ToolFormat } from "./format.ts";
 
@@ -95,7 +96,9 @@ interface Cut {
   readonly length: number;
 }
 
-/** Where the scan of a body stands. A tag inside a JSON string is part of it; a string that a line break ends was none. */
+/**
+ * Where the scan of a body stands. A tag inside a JSON string is part of it; a string that a line break ends was none.
+ */
 interface BodyScan {
   at: number;
   state: "outside" | "string" | "broken";

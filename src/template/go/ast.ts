@@ -1,6 +1,6 @@
 /**
- * The tree of a Go text/template, and the two questions that prompts ask of it: which identifiers it uses, and what is left
- * when everything behind the `.Response` action is cut off. Node kinds follow text/template/parse/node.go.
+ * The tree of a Go text/template, and the two questions that prompts ask of it: which identifiers it uses, and what is
+ * left when everything behind the `.Response` action is cut off. Node kinds follow text/template/parse/node.go.
  */
 
 /** `at` and `end` are offsets into the source: what an error message quotes. */
@@ -80,15 +80,16 @@ function operandIdentifiers(operand: Operand, found: Set<string>): void {
 }
 
 /**
- * A copy that ends right behind the first action that prints `.Response`: the open end of a prompt. Conditions are not looked
- * into, so `{{ if .Response }}` alone does not cut. Without such an action the copy is whole.
+ * A copy that ends right behind the first action that prints `.Response`: the open end of a prompt. In a branch, each
+ * side ends at its own. Conditions are not looked into, so `{{ if .Response }}` alone does not cut. Without such an
+ * action the copy is whole.
  */
 export function cutAfterResponse(nodes: readonly Node[]): { readonly nodes: readonly Node[]; readonly cut: boolean } {
   const kept: Node[] = [];
   for (const node of nodes) {
     if (node.kind === "if" || node.kind === "with" || node.kind === "range") {
       const body = cutAfterResponse(node.body);
-      const otherwise = body.cut || !node.otherwise ? undefined : cutAfterResponse(node.otherwise);
+      const otherwise = node.otherwise && cutAfterResponse(node.otherwise);
       kept.push({ ...node, body: body.nodes, otherwise: otherwise?.nodes });
       if (body.cut || otherwise?.cut) return { nodes: kept, cut: true };
     } else {

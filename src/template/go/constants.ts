@@ -1,6 +1,7 @@
 /**
  * Constants of Go templates: quoted and raw strings, characters, numbers. The syntax is Go's own (strconv.Unquote,
- * strconv.ParseInt with base 0, strconv.ParseFloat); an integer is a bigint here, a float a number. Complex numbers are refused.
+ * strconv.ParseInt with base 0, strconv.ParseFloat); an integer is a bigint here, a float a number. Complex numbers are
+ * refused.
  */
 import { AppError } from "../../base/errors.ts";
 

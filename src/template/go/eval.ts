@@ -1,6 +1,7 @@
 /**
- * Evaluation of Go templates: walks the nodes with a dot, a stack of variables and a budget, and collects the output. A template
- * and its values may be hostile, so work, depth and output are bounded. Semantics follow text/template/exec.go (missingkey=zero).
+ * Evaluation of Go templates: walks the nodes with a dot, a stack of variables and a budget, and collects the output. A
+ * template and its values may be hostile, so work, depth and output are bounded. Semantics follow text/template/exec.go
+ * (missingkey=zero).
  */
 import { AppError } from "../../base/errors.ts";
 import type { Branch, Command, Node, Operand, Pipe } from "./ast.ts";

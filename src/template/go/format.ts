@@ -1,6 +1,6 @@
 /**
- * Printing of values as Go's fmt package does: `%v` notation for print and actions, and printf with flags, width and precision.
- * Ported from the behaviour of fmt/print.go and fmt/format.go for the types a template can hold.
+ * Printing of values as Go's fmt package does: `%v` notation for print and actions, and printf with flags, width and
+ * precision. Ported from the behaviour of fmt/print.go and fmt/format.go for the types a template can hold.
  */
 import { type GoList, type GoMap, type GoStruct, type GoValue, sortedKeys, typeName } from "./value.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Functions that Go templates can call: those of text/template (funcs.go) and the four that prompt templates have besides.
- * `and` and `or` are not here: they evaluate their arguments one by one, so the evaluator has them.
+ * Functions that Go templates can call: those of text/template (funcs.go) and the four that prompt templates have
+ * besides. `and` and `or` are not here: they evaluate their arguments one by one, so the evaluator has them.
  */
 import { AppError } from "../../base/errors.ts";
 import { isPrintable, sprint, sprintf, valueText } from "./format.ts";

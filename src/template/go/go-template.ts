@@ -1,6 +1,6 @@
 /**
- * Go text/template: `parseGoTemplate(source)` and what can be done with the result. Written for the prompt templates of model
- * stores, whose functions it has (`json`, `currentDate`, `yesterdayDate`, `toTypeScriptType`).
+ * Go text/template: `parseGoTemplate(source)` and what can be done with the result. Written for the prompt templates of
+ * model stores, whose functions it has (`json`, `currentDate`, `yesterdayDate`, `toTypeScriptType`).
  */
 import { cutAfterResponse, identifiersOf, type Node } from "./ast.ts";
 import { type Program, RENDER_LIMITS, type RenderLimits, run } from "./eval.ts";

@@ -1,7 +1,8 @@
 /**
- * Tokens of a Go text/template: text between actions, and inside `{{ }}` words, fields, variables, constants and punctuation.
- * Trim markers (`{{- `, ` -}}`) and comments are resolved here and never reach the parser. A lexical error becomes the last
- * token, so that the parser reports whichever mistake comes first. Ported from the state functions of text/template/parse/lex.go.
+ * Tokens of a Go text/template: text between actions, and inside `{{ }}` words, fields, variables, constants and
+ * punctuation. Trim markers (`{{- `, ` -}}`) and comments are resolved here and never reach the parser. A lexical error
+ * becomes the last token, so that the parser reports whichever mistake comes first. Ported from the state functions of
+ * text/template/parse/lex.go.
  */
 
 export type TokenKind =
@@ -41,8 +42,9 @@ const KEYWORDS: ReadonlySet<string> = new Set(
 const SPACE = /[ \t\r\n]/;
 const WORD = /[\p{L}\p{Nd}_]+/uy;
 const WORD_CHARACTER = /[\p{L}\p{Nd}_]/u;
-const NUMBER =
-  /[+-]?(?:0[xX][\da-fA-F_]*(?:\.[\da-fA-F_]*)?(?:[pP][+-]?[\d_]*)?|0[oO][0-7_]*|0[bB][01_]*|[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?[\d_]*)?)i?/y;
+const HEX = String.raw`0[xX][\da-fA-F_]*(?:\.[\da-fA-F_]*)?(?:[pP][+-]?[\d_]*)?`;
+const DECIMAL = String.raw`[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?[\d_]*)?`;
+const NUMBER = new RegExp(String.raw`[+-]?(?:${HEX}|0[oO][0-7_]*|0[bB][01_]*|${DECIMAL})i?`, "y");
 const SINGLE: Readonly<Record<string, TokenKind>> = { "|": "pipe", "=": "assign", "(": "leftParen", ")": "rightParen" };
 
 /** Splits a template into tokens; the last one is `end` or `error`. */

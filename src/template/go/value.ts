@@ -1,6 +1,7 @@
 /**
- * Values of Go templates, and the questions Go's reflection answers about them: kind, truth, type name, JSON. A Go `int` is a
- * bigint, a `float64` a number, a nil interface null, and the value of a missing thing (reflect.Value{}) undefined.
+ * Values of Go templates, and the questions Go's reflection answers about them: kind, truth, type name, JSON. A Go
+ * `int` is a bigint, a `float64` a number, a nil interface null, and the value of a missing thing (reflect.Value{})
+ * undefined.
  */
 
 export type GoValue = undefined | null | boolean | bigint | number | string | GoList | GoMap | GoStruct;

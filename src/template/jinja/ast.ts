@@ -1,5 +1,6 @@
 /**
- * The tree that the parser of @huggingface/jinja 0.5.11 makes (its dist/ast.d.ts, which it does not export), as a tagged union.
+ * The tree that the parser of @huggingface/jinja 0.5.11 makes (its dist/ast.d.ts, which it does not export), as a
+ * tagged union.
  */
 
 /** Statements and expressions; an expression among statements is printed. */

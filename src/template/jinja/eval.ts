@@ -1,8 +1,8 @@
 /**
- * Evaluation of Jinja templates on the tree of @huggingface/jinja's parser: our own, because a template is untrusted (work,
- * depth, text and output are bounded here, and nothing is reachable but the values given) and because Python's meaning of
- * None, undefined, `==`, `str` and scopes decides what a prompt looks like. Behaviour: jinja2 3.1.6 as transformers sets it up
- * (sandboxed and immutable, trim_blocks, lstrip_blocks, loop controls).
+ * Evaluation of Jinja templates on the tree of @huggingface/jinja's parser: our own, because a template is untrusted
+ * (work, depth, text and output are bounded here, and nothing is reachable but the values given) and because Python's
+ * meaning of None, undefined, `==`, `str` and scopes decides what a prompt looks like. Behaviour: jinja2 3.1.6 as
+ * transformers sets it up (sandboxed and immutable, trim_blocks, lstrip_blocks, loop controls).
  */
 import { AppError } from "../../base/errors.ts";
 import type { Call, CallBlock, For, Identifier, Member, Node, Parameter, SetNode } from "./ast.ts";

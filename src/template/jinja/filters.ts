@@ -168,7 +168,10 @@ function attributePath(item: Value, path: Value, budget: Budget): Value {
     .reduce<Value>((value, name) => itemOf(value, /^\d+$/.test(name) ? Number(name) : name, budget), item);
 }
 
-/** Whether the test named by argument `at` holds, with the arguments behind it; without a name: whether the value is true. */
+/**
+ * Whether the test named by argument `at` holds, with the arguments behind it; without a name: whether the value is
+ * true.
+ */
 function passes(value: Value, args: Arguments, at: number, budget: Budget): boolean {
   const name = args.positional[at];
   if (name === undefined) return isTrue(value);

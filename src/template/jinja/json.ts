@@ -1,6 +1,6 @@
 /**
- * The `tojson` filter as chat templates know it: Python's `json.dumps(value, ensure_ascii=False, …)` with its spaces after
- * commas and colons and its keys in their order.
+ * The `tojson` filter as chat templates know it: Python's `json.dumps(value, ensure_ascii=False, …)` with its spaces
+ * after commas and colons and its keys in their order.
  */
 import { type Budget, fail, floatText, type Key, type Value, typeName } from "./value.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Methods of strings, dicts and lists, as Python has them. Those that change a list or dict are missing: chat templates run in a
- * sandbox where values cannot be changed.
+ * Methods of strings, dicts and lists, as Python has them. Those that change a list or dict are missing: chat templates
+ * run in a sandbox where values cannot be changed.
  */
 import { formatBraces } from "./format.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * Operators of Jinja expressions, with Python's rules for what goes with what: arithmetic, concatenation, repetition, `%`
- * formatting, comparison, membership; attributes, subscripts and slices.
+ * Operators of Jinja expressions, with Python's rules for what goes with what: arithmetic, concatenation, repetition,
+ * `%` formatting, comparison, membership; attributes, subscripts and slices.
  */
 import { methodOf } from "./methods.ts";
 import {

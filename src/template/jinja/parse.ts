@@ -1,7 +1,7 @@
 /**
- * Jinja source → tree, by the tokenizer and parser of @huggingface/jinja. Before it: limits, since its expressions take time
- * that grows with the square of a run of spaces. Between the two: tests with arguments (`x is divisibleby(3)`), which its parser
- * does not know, become filters named `is divisibleby`.
+ * Jinja source → tree, by the tokenizer and parser of @huggingface/jinja. Before it: limits, since its expressions take
+ * time that grows with the square of a run of spaces. Between the two: tests with arguments (`x is divisibleby(3)`),
+ * which its parser does not know, become filters named `is divisibleby`.
  */
 import { parse, tokenize } from "@huggingface/jinja";
 import { AppError, messageOf } from "../../base/errors.ts";

@@ -1,7 +1,7 @@
 /**
- * Values of Jinja templates with Python's meaning: truth, equality, order, `str` and `repr`. An int is a number, a float is
- * boxed so that 1.0 stays one, None is null. Whatever walks a value pays for each part: a value may refer to one part many
- * times over, and then prints exponentially long.
+ * Values of Jinja templates with Python's meaning: truth, equality, order, `str` and `repr`. An int is a number, a
+ * float is boxed so that 1.0 stays one, None is null. Whatever walks a value pays for each part: a value may refer to
+ * one part many times over, and then prints exponentially long.
  */
 import { AppError } from "../../base/errors.ts";
 
@@ -42,7 +42,10 @@ export interface Arguments {
   readonly named: ReadonlyMap<string, Value>;
 }
 
-/** What a missing name or attribute gives: prints as nothing, is false and empty, and fails on any other use with `reason`. */
+/**
+ * What a missing name or attribute gives: prints as nothing, is false and empty, and fails on any other use with
+ * `reason`.
+ */
 export interface Undefined {
   readonly kind: "undefined";
   readonly reason: string;

@@ -1,6 +1,6 @@
 /**
- * Go templates against Go itself: golden/go.json is what text/template made of the templates, conversations and expressions
- * beside it (golden/make.go).
+ * Go templates against Go itself: golden/go.json is what text/template made of the templates, conversations and
+ * expressions beside it (golden/make.go).
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -48,7 +48,10 @@ function attempt(run: () => string): string | AppError {
 /** Line of `template:3:14: …`, and of Go's `template: :3:13: …`, which counts columns from 0 and in bytes. */
 const lineOf = (message: string): string | undefined => /^template:(?: :)?(\d+):/.exec(message)?.[1];
 
-/** What went wrong, where it was found while running. Types aside: Go names that of the slot, we that of the value in it. */
+/**
+ * What went wrong, where it was found while running. Types aside: Go names that of the slot, we that of the value in
+ * it.
+ */
 const reasonOf = (message: string): string | undefined =>
   / executing .*>: (.*)$/s.exec(message)?.[1]?.replace(/ in type .*$/, " in type …");
 

@@ -221,10 +221,9 @@ func cut(list *parse.ListNode) bool {
 		case *parse.ActionNode:
 			done = mentions(t, "response")
 		case *parse.IfNode:
-			if done = cut(t.List); done {
-				t.ElseList = nil
-			} else if t.ElseList != nil {
-				done = cut(t.ElseList)
+			done = cut(t.List)
+			if t.ElseList != nil {
+				done = cut(t.ElseList) || done
 			}
 		}
 		if done {

@@ -1,6 +1,6 @@
 /**
- * Jinja templates against Python's jinja2, set up as transformers does: golden/jinja.json is what it made of the templates,
- * conversations and expressions beside it (golden/make.py).
+ * Jinja templates against Python's jinja2, set up as transformers does: golden/jinja.json is what it made of the
+ * templates, conversations and expressions beside it (golden/make.py).
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
