@@ -6,6 +6,12 @@ from .tables import MONTHS
 from .tool import Use, define, style
 from .words import FOODS, cap, city, invent, person, word
 
+UNIT_TEXTS = [
+    "The unit of the temperature",
+    "The temperature unit",
+    "The format to return the weather in, e.g. 'celsius' or 'fahrenheit'",
+]
+
 
 def weather(rng):
     place, key = city(rng), rng.choice(["city", "city", "location", "place"])
@@ -31,6 +37,9 @@ def weather(rng):
                     "The city to get the weather for",
                     "Name of the place",
                     "The location to get the weather for",
+                    "The location to get the weather for, e.g. San Francisco, CA",
+                    "The city and state, e.g. San Francisco, CA",
+                    "City name",
                 ]
             ),
         )
@@ -52,7 +61,7 @@ def weather(rng):
     degrees, sky = rng.randrange(-10, 38), rng.choice(["sunny", "cloudy", "rainy", "windy", "snowy", "clear", "foggy"])
     if rng.random() < 0.35:
         unit_key = rng.choice(["unit", "format"])
-        params[unit_key] = ("string", "The unit of the temperature", ["celsius", "fahrenheit"])
+        params[unit_key] = ("string", rng.choice(UNIT_TEXTS), ["celsius", "fahrenheit"])
         if rng.random() < 0.5:
             unit = rng.choice(["celsius", "fahrenheit"])
             asked = f"What is the weather in {place} in {unit}?"
@@ -77,6 +86,8 @@ def weather(rng):
                 "Get the current weather for a city",
                 "Returns the current weather",
                 "Look up the weather of a place",
+                "Get the current weather in a given location",
+                "Get the current weather for a location",
             ]
         ),
         params,
@@ -120,7 +131,7 @@ def calculate(rng):
     keys = rng.choice([("a", "b"), ("x", "y"), ("first", "second")])
     tool = define(
         rng,
-        style(rng, name, "numbers") if rng.random() < 0.5 else name,
+        style(rng, name, *rng.choice((["numbers"], ["two", "numbers"]))) if rng.random() < 0.5 else name,
         f"{cap(name)} two numbers",
         {keys[0]: ("number", "The first number"), keys[1]: ("number", "The second number")},
     )

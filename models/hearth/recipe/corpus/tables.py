@@ -22,6 +22,7 @@ CAPITALS |= {
     "the Czech Republic": "Prague",
     "the Philippines": "Manila",
 }
+COUNTRIES = list(CAPITALS)
 CONTINENTS = {
     "Europe": "France Italy Germany Spain Norway Austria Portugal Ireland Greece Poland Finland Sweden Denmark "
     "Belgium Hungary Iceland Switzerland Romania Bulgaria Croatia Serbia Ukraine England Scotland",

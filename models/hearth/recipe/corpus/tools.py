@@ -1,18 +1,18 @@
-"""Conversations with tools: one to four are listed, of which at most one fits; calls, results put in words, and
-plain answers.
-"""
+"""Conversations with tools: one to four are listed and asked for in turn; calls, reports, and plain answers."""
 
 import json
 
 from . import api, facts, sums, talk
-from .invented_tools import VERBS, made_up
 from .acting_tools import light, message, play, remind, timer
 from .asking_tools import bare, calculate, clock, money, search, translate, weather
+from .invented_tools import VERBS, made_up
+from .lookup_tools import lookup
 from .tool import Use
 from .words import CITIES, casual, city
 
 MAKERS = {
     weather: 5,
+    lookup: 5,
     clock: 2,
     calculate: 2,
     message: 2,
@@ -32,6 +32,9 @@ def draw(rng):
     return rng.choices(list(MAKERS), list(MAKERS.values()))[0](rng)
 
 
+ALIKE = [{"time", "get time"}, {"weather", "get temperature"}, {"message", "get user"}]  # not listed side by side
+
+
 def draw_several(rng, count):
     """Up to `count` uses of tools with different names and topics."""
     uses, topics, names = [], set(), set()
@@ -45,8 +48,7 @@ def draw_several(rng, count):
             uses.append(use)
             topics.add(use.topic)
             names.add(name)
-        if use.topic in ("time", "get time"):
-            topics |= {"time", "get time"}
+        topics |= next((group for group in ALIKE if use.topic in group), set())
     return uses or [weather(rng)]
 
 

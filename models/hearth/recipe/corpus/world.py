@@ -3,8 +3,8 @@ of advice.
 """
 
 from .tables import KINDS, NUMBERS
-from .world_tables import BODY, FALSE, PAIRS, RHYMES, SEASONS, TIPS, TRUE, USES, WORK
 from .words import ADJECTIVES, CITIES, COLOURS, FOODS, HOBBIES, JOBS, NAMES, PETS, PLACES, a, cap, join, person
+from .world_tables import BODY, FALSE, PAIRS, RHYMES, SEASONS, TIPS, TRUE, USES, WORK
 
 
 def use(rng):
