@@ -129,6 +129,8 @@ test("text that nobody prints is bounded too", () => {
   const tight = { outputLength: 1000, steps: 1e9 };
   const go = parseGoTemplate(`{{ $x := "ab" }}${twice("{{ $x = print $x $x }}", 20)}`);
   expect(() => go.render(null, { now, limits: tight })).toThrow("texts of at most 1000");
+  const padded = parseGoTemplate(`{{ $x := printf "${twice("%999999d", 30)}"${twice(" 1", 30)} }}`);
+  expect(() => padded.render(null, { now, limits: { outputLength: 1e9, steps: 1e9 } })).toThrow("columns of padding");
   const jinja = parseJinja(`{% set ns = namespace(x='ab') %}${twice("{% set ns.x = ns.x + ns.x %}", 20)}`, tight);
   expect(() => jinja.render({}, now)).toThrow("at most 1000");
   for (const formatted of ["'{0}{0}{0}{0}'.format(x)", "'%(k)s%(k)s%(k)s%(k)s' % {'k': x}"]) {

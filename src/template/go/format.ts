@@ -2,6 +2,7 @@
  * Printing of values as Go's fmt package does: `%v` notation for print and actions, and printf with flags, width and
  * precision. Ported from the behaviour of fmt/print.go and fmt/format.go for the types a template can hold.
  */
+import { AppError } from "../../base/errors.ts";
 import { type GoList, type GoMap, type GoStruct, type GoValue, sortedKeys, typeName } from "./value.ts";
 
 type Composite = GoList | GoMap | GoStruct;
@@ -44,23 +45,39 @@ interface Spec {
   readonly flags: string;
   readonly width: number;
   readonly precision: number; // −1: absent
+  /** Columns left for padding, shared by all directives of a call. */
+  readonly room: { left: number };
 }
 
-const DIRECTIVE = /%([-+# 0]*)(\d*)(?:(\.)(\d*))?([\s\S]?)/gu;
-/** Beyond any use; Go's own limit of a million would let a small template make gigabytes. */
-const MAX_WIDTH = 1000;
+const DIRECTIVE = /%([-+# 0]*)(\*|\d*)(?:(\.)(\*|\d*))?([\s\S]?)/gu;
+const MAX_WIDTH = 1_000_000; // tooLarge, fmt/print.go
+/** Padding that one call may make; Go has no such limit. */
+const MAX_PADDING = 16 * 1024 * 1024;
 
 /** Sprintf. Mistakes are printed into the text, as in Go: `%!d(string=x)`, `%!d(MISSING)`, `%!(EXTRA int=1)`. */
 export function sprintf(format: string, values: readonly GoValue[]): string {
   let used = 0;
-  let text = format.replace(DIRECTIVE, (_, flags: string, width: string, dot: string, digits: string, verb: string) => {
-    if (verb === "%") return "%";
-    if (verb === "") return "%!(NOVERB)";
-    if (Number(width) > MAX_WIDTH || Number(digits) > MAX_WIDTH) return `%!(BADWIDTH)`;
-    if (used >= values.length) return `%!${verb}(MISSING)`;
-    const precision = dot ? Number(digits) : -1;
-    return formatOne(values[used++], { verb, flags, width: Number(width), precision });
-  });
+  const room = { left: MAX_PADDING };
+  /** A width or precision, written out or (`*`) the next value; undefined: no fit. */
+  const measure = (digits: string): number | undefined => {
+    const value = digits === "*" ? values[used++] : BigInt(Math.min(Number(digits), MAX_WIDTH + 1));
+    return typeof value === "bigint" && Math.abs(Number(value)) <= MAX_WIDTH ? Number(value) : undefined;
+  };
+  let text = format.replace(
+    DIRECTIVE,
+    (_, flags: string, columns: string, dot: string, digits: string, verb: string) => {
+      const width = measure(columns);
+      const precision = dot ? measure(digits) : -1;
+      const mistake = (width === undefined ? "%!(BADWIDTH)" : "") + (precision === undefined ? "%!(BADPREC)" : "");
+      if (verb === "%") return `${mistake}%`;
+      if (verb === "") return `${mistake}%!(NOVERB)`;
+      if (used >= values.length) return `${mistake}%!${verb}(MISSING)`;
+      const plain = verb === "v" ? flags.replaceAll("+", "") : flags; // of %+v, structs alone have a meaning
+      const side = (width ?? 0) < 0 ? `-${plain}` : plain;
+      const spec = { verb, flags: side, width: Math.abs(width ?? 0), precision: Math.max(precision ?? -1, -1), room };
+      return mistake + formatOne(values[used++], spec);
+    },
+  );
   if (used < values.length) text += `%!(EXTRA ${values.slice(used).map(typedText).join(", ")})`;
   return text;
 }
@@ -69,6 +86,8 @@ const typedText = (value: GoValue): string =>
   value === null || value === undefined ? "<nil>" : `${typeName(value)}=${valueText(value)}`;
 
 function formatOne(value: GoValue, spec: Spec): string {
+  spec.room.left -= spec.width + Math.max(spec.precision, 0);
+  if (spec.room.left < 0) throw new AppError("too_large", `printf: expected at most ${MAX_PADDING} columns of padding`);
   if (spec.verb === "T") return pad(value === null || value === undefined ? "<nil>" : typeName(value), spec);
   if (value === null || value === undefined) {
     return spec.verb === "v" ? pad("<nil>", spec) : `%!${spec.verb}(<nil>)`;
