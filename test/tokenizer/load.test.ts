@@ -38,6 +38,31 @@ test("BPE joins the earliest merge first and leaves unknown words as bytes", () 
   expect(show(tokenizer, "hello the whell é")).toBe("he|ll|o|Ġthe|Ġw|he|ll|Ġ|Ã|©");
 });
 
+test("where a merge is listed twice, the first counts", () => {
+  const rule = { "tokenizer.ggml.pre": "gpt-2" };
+  expect(show(load(bpeMetadata(["a b", "b c", "a b"], [], rule)), "abc")).toBe("ab|c");
+});
+
+test("Gemma 4 merges text with ▁ for spaces, takes a run of line feeds whole, and falls back to bytes", () => {
+  const tokens = ["<bos>", "▁", "a", "b", "▁a", ">", ">▁", ">▁b", "\n\n", "<0xC3>", "<0xA9>", "\n"];
+  const tokenizer = load(
+    new Map<string, MetadataValue>([
+      ["tokenizer.ggml.model", "gemma4"],
+      ["tokenizer.ggml.tokens", tokens],
+      ["tokenizer.ggml.token_type", Int32Array.from([3, 1, 1, 1, 1, 1, 1, 1, 1, 6, 6, 1])],
+      ["tokenizer.ggml.merges", ["▁ a", "> ▁", ">▁ b"]],
+      ["tokenizer.ggml.bos_token_id", 0],
+      ["tokenizer.ggml.add_bos_token", false],
+    ]),
+  );
+  expect(show(tokenizer, "b a> b\n\né\n", WHOLE)).toBe("<bos>|b|▁a|>▁b|\n\n|<0xC3>|<0xA9>|\n");
+  expect(tokenizer.detokenize(tokenizer.encode(" a> b\n\né", PLAIN))).toBe(" a> b\n\né");
+});
+
+test("half a surrogate pair is U+FFFD", () => {
+  expect(show(load(spmMetadata(["▁", "\uFFFD"])), "\uD800")).toBe("▁|\uFFFD");
+});
+
 test("a word that is a piece is taken whole where its rule ignores merges, and merged elsewhere", () => {
   const merges = ["a b", "b c", "ab c"]; // "bcd" is a piece that no merge makes
   const special = [["bcd", TYPE.normal]] as const;
@@ -110,7 +135,7 @@ test("two characters that are no pieces still join to one that is", () => {
 
 test("WordPiece takes the longest pieces, folds case and accents, and gives up on a word as a whole", () => {
   const tokenizer = load(wpmMetadata(["▁un", "aff", "able", "▁!", "▁中", "▁ca", "fe"]));
-  expect(show(tokenizer, "UNaffable!  Café中 unx")).toBe("▁un|aff|able|▁!|▁ca|fe|▁中|[UNK]");
+  expect(show(tokenizer, "UNaffable!  Café中 unx cafe\u0301")).toBe("▁un|aff|able|▁!|▁ca|fe|▁中|[UNK]|▁ca|fe");
   const strict = load(wpmMetadata(["▁Ca", "fé"], { "tokenizer.ggml.normalizer.lowercase": false }));
   expect(show(strict, "Café café")).toBe("▁Ca|fé|[UNK]");
 });

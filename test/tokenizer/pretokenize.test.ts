@@ -8,6 +8,7 @@ const split = (name: string, text: string): string[] => makeSplit(findPreTokeniz
 const CASES: readonly (readonly [pre: string, text: string, words: string])[] = [
   ["gpt-2", "Hello  world's 123\t\tx", "Hello| | world|'s| 123|\t|\t|x"],
   ["llama-bpe", "It'S 12345 a!\n\n  b", "It|'S| |123|45| a|!\n\n| | b"],
+  ["llama-bpe", "a \uFEFF!\u0085b", "a| \uFEFF!|\u0085b"],
   ["qwen2", "x12 ~~é", "x|1|2| ~~|é"],
   ["qwen35", "e\u0301t 1", "e\u0301t| |1"],
   ["deepseek-llm", "a b\n中文 12", "a| b|\n|中文| |12"],

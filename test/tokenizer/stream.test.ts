@@ -24,6 +24,7 @@ test("bytes that never complete a character become U+FFFD at the end", () => {
 
 test("a byte order mark is text", () => {
   expect(stream(idsOf(Buffer.from("\uFEFFa"))).join("")).toBe("\uFEFFa");
+  expect(bytes.detokenize(idsOf(Buffer.from("\uFEFFa")))).toBe("\uFEFFa");
 });
 
 test("a control token gives no text, and does not complete a character", () => {
