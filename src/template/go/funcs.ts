@@ -20,7 +20,7 @@ export interface GoFunction {
 
 const fail = (message: string): AppError => new AppError("bad_request", message);
 
-/** Calls a one-argument function of text. */
+/** Escapes what its arguments print as. */
 const escaper = (escape: (text: string) => string): GoFunction => ({
   min: 0,
   call: (args) => escape(sprint(args)),
