@@ -1,6 +1,7 @@
 /**
- * The two kinds of failure. What we expect (bad input, a missing model, a dead runner) is an `AppError` with a code from a
- * closed union; what we guarantee is an `assert`, and failing one is our bug. Only the server maps codes to statuses.
+ * The two kinds of failure. What we expect (bad input, a missing model, a dead runner) is an `AppError` with a code
+ * from a closed union; what we guarantee is an `assert`, and failing one is our bug. Only the server maps codes to
+ * statuses.
  */
 
 /** Every expected failure is one of these. */

@@ -1,6 +1,6 @@
 /**
- * Seeded random numbers: xoshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), which
- * needs only 32-bit operations. The same seed gives the same numbers on every machine. Not for secrets.
+ * Seeded random numbers: xoshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018),
+ * which needs only 32-bit operations. The same seed gives the same numbers on every machine. Not for secrets.
  */
 
 export interface Rng {

@@ -1,9 +1,9 @@
 /**
- * The tokens that are still in the draw, and the ways to choose them out of a whole vocabulary without sorting it: the k
- * best by a heap, the nucleus by a histogram of probability mass, or everything above a cutoff.
+ * The tokens that are still in the draw, and the ways to choose them out of a whole vocabulary without sorting it: the
+ * k best by a heap, the nucleus by a histogram of probability mass, or everything above a cutoff.
  *
- * Order is one number per token, `key`: the bits of the logit above, the id below, so that smaller means likelier and equal
- * logits go to the lower id. A logit of −∞ (masked) is never a candidate; NaN and +∞ are refused.
+ * Order is one number per token, `key`: the bits of the logit above, the id below, so that smaller means likelier and
+ * equal logits go to the lower id. A logit of −∞ (masked) is never a candidate; NaN and +∞ are refused.
  */
 import { AppError, assert } from "../base/errors.ts";
 
@@ -18,7 +18,9 @@ export interface Candidates {
   logits: Float64Array;
   /** (length) exp(logit − the largest logit of the vocabulary). */
   weights: Float64Array;
-  /** Sum of the weights of the distribution that the candidates come from; more than they hold after `selectNucleus`. */
+  /**
+   * Sum of the weights of the distribution that the candidates come from; more than they hold after `selectNucleus`.
+   */
   sum: number;
 }
 
@@ -130,8 +132,9 @@ export function selectAll(c: Candidates, logits: Float32Array): void {
 }
 
 /**
- * Sorted candidates that certainly hold the nucleus: the smallest set of likeliest tokens with a share of at least `topP`.
- * `sum` is that of the whole vocabulary. One histogram of the mass finds where to cut, so that only the nucleus is sorted.
+ * Sorted candidates that certainly hold the nucleus: the smallest set of likeliest tokens with a share of at least
+ * `topP`. `sum` is that of the whole vocabulary. One histogram of the mass finds where to cut, so that only the nucleus
+ * is sorted.
  */
 export function selectNucleus(c: Candidates, logits: Float32Array, options: { topP: number; scratch: Scratch }): void {
   const { scratch, topP } = options;

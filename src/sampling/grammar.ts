@@ -1,9 +1,10 @@
 /**
- * Constrained decoding: which tokens may follow so that the answer stays JSON, or fits a JSON schema. The grammar is ours
- * (`schema/compile.ts`); matching it against a vocabulary is xgrammar's work (arXiv:2411.15100; `@mlc-ai/web-xgrammar`, WebAssembly).
+ * Constrained decoding: which tokens may follow so that the answer stays JSON, or fits a JSON schema. The grammar is
+ * ours (`schema/compile.ts`); matching it against a vocabulary is xgrammar's work (arXiv:2411.15100;
+ * `@mlc-ai/web-xgrammar`, WebAssembly).
  *
- * That library reports errors by aborting, with the reason on stderr only. So nothing reaches it that was not checked, and
- * after an abort its objects are given up and made anew.
+ * That library reports errors by aborting, with the reason on stderr only. So nothing reaches it that was not checked,
+ * and after an abort its objects are given up and made anew.
  */
 import {
   GrammarCompiler as LibraryCompiler,
@@ -45,7 +46,9 @@ export interface GrammarMatcher {
 
 /** One per loaded model. */
 export interface GrammarCompiler {
-  /** A matcher at the start of an answer. Throws `bad_request` for a schema that cannot be used, naming the JSON path. */
+  /**
+   * A matcher at the start of an answer. Throws `bad_request` for a schema that cannot be used, naming the JSON path.
+   */
   matcher(format: Format): Promise<GrammarMatcher>;
   dispose(): void;
 }
@@ -129,7 +132,7 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
       }
     },
     dispose: () => {
-      for (const key of [...cache.keys()]) evict(key);
+      for (const key of cache.keys()) evict(key);
       void library?.then(({ compiler, tokens }) => {
         compiler.dispose();
         tokens.dispose();

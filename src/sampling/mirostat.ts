@@ -1,13 +1,17 @@
 /**
- * Mirostat: chooses how much of the tail to cut so that the surprise of what is drawn stays near a target (arXiv:2007.14966).
- * From `llama_sampler_mirostat` and `llama_sampler_mirostat_v2` of llama.cpp (`src/llama-sampling.cpp`).
+ * Mirostat: chooses how much of the tail to cut so that the surprise of what is drawn stays near a target
+ * (arXiv:2007.14966). From `llama_sampler_mirostat` and `llama_sampler_mirostat_v2` of llama.cpp
+ * (`src/llama-sampling.cpp`).
  */
 import type { Rng } from "../base/rng.ts";
 import { argmax, draw, selectAbove, selectTop, truncate, type Candidates, type Scratch } from "./candidates.ts";
 
 const SLOPE_TOKENS = 100; // `m` in llama.cpp: how many of the likeliest tokens the exponent of the tail is fitted to
 
-/** `tau`: wished surprise in bits; `eta`: how fast the cut follows. `mu` moves from token to token and starts at 2 · tau. */
+/**
+ * `tau`: wished surprise in bits; `eta`: how fast the cut follows. `mu` moves from token to token and starts at 2 ·
+ * tau.
+ */
 export interface Mirostat {
   readonly version: 1 | 2;
   readonly tau: number;
@@ -57,5 +61,6 @@ function rankFor(options: { exponent: number; mu: number; vocabSize: number }): 
   const { exponent, mu, vocabSize } = options;
   const excess = exponent - 1;
   const k = ((excess * 2 ** mu) / (1 - vocabSize ** -excess)) ** (1 / exponent);
-  return Number.isNaN(k) ? vocabSize : Math.max(1, Math.min(vocabSize, Math.trunc(k))); // NaN: a flat or single-token head
+  if (Number.isNaN(k)) return vocabSize; // the head is flat, or a single token
+  return Math.max(1, Math.min(vocabSize, Math.trunc(k)));
 }

@@ -1,10 +1,13 @@
 /**
- * Generation options: names, types and defaults as clients send them under `options`. Sampling options change per request;
- * load options belong to a loaded model, and a change of one reloads it. (Defaults: the seed gives none; these are the field's.)
+ * Generation options: names, types and defaults as clients send them under `options`. Sampling options change per
+ * request; load options belong to a loaded model, and a change of one reloads it. (Defaults: the seed gives none; these
+ * are the field's.)
  */
 import { AppError } from "../base/errors.ts";
 
-/** Sampling options, complete. Order of use: penalties, top-k, tail-free, typical-p, top-p, min-p, temperature, draw. */
+/**
+ * Sampling options, complete. Order of use: penalties, top-k, tail-free, typical-p, top-p, min-p, temperature, draw.
+ */
 export interface SamplingOptions {
   /** −1: a random seed. */
   readonly seed: number;
@@ -123,7 +126,9 @@ const RETIRED: ReadonlySet<string> = new Set<Retired>([
 const INT32_MAX = 2 ** 31 - 1;
 const FLOAT32_MAX = 3.4028234663852886e38;
 
-/** Reads `options` of a request: what they set, and the keys that nobody knows (for a warning). Nulls count as absent. */
+/**
+ * Reads `options` of a request: what they set, and the keys that nobody knows (for a warning). Nulls count as absent.
+ */
 export function parseOptions(value: unknown): { options: Options; unknown: string[] } {
   if (value === undefined || value === null) return { options: {}, unknown: [] };
   if (typeof value !== "object" || Array.isArray(value)) {

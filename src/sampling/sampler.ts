@@ -1,7 +1,8 @@
 /**
- * Chooses the next token: penalties, then either top-k → tail-free → typical-p → top-p → min-p → temperature, or temperature →
- * mirostat, then one draw. The order is llama.cpp's default chain (`common/sampling.cpp`). One sampler belongs to one sequence
- * and shares nothing: its draws depend on its seed and on how many came before, whatever else runs.
+ * Chooses the next token: penalties, then either top-k → tail-free → typical-p → top-p → min-p → temperature, or
+ * temperature → mirostat, then one draw. The order is llama.cpp's default chain (`common/sampling.cpp`). One sampler
+ * belongs to one sequence and shares nothing: its draws depend on its seed and on how many came before, whatever else
+ * runs.
  */
 import { makeRng, randomSeed } from "../base/rng.ts";
 import {

@@ -1,7 +1,7 @@
 /**
- * Stop strings: cuts a streamed text before the first of them, and holds back whatever could still become one. All strings
- * are searched at once (Aho and Corasick, "Efficient string matching", 1975): each character is looked at once, however the
- * text is cut into chunks.
+ * Stop strings: cuts a streamed text before the first of them, and holds back whatever could still become one. All
+ * strings are searched at once (Aho and Corasick, "Efficient string matching", 1975): each character is looked at once,
+ * however the text is cut into chunks.
  */
 import { AppError } from "../base/errors.ts";
 
@@ -28,8 +28,8 @@ interface Automaton {
 }
 
 /**
- * Of all stop strings the one that ends first counts, and of several that end there the longest: so any chunking of a text
- * gives the same result. Empty stop strings are ignored.
+ * Of all stop strings the one that ends first counts, and of several that end there the longest: so any chunking of a
+ * text gives the same result. Empty stop strings are ignored.
  */
 export function makeStopMatcher(stops: readonly string[]): StopMatcher {
   const automaton = build(stops.filter((stop) => stop !== ""));

@@ -1,7 +1,7 @@
 /**
- * The samplers that cut off the unlikely tail. All take sorted candidates and leave sorted candidates, at least one. The
- * formulas are those of llama.cpp: `src/llama-sampling.cpp`, and for tail-free `llama_sampler_tail_free` of its releases
- * before b4150 (2024-11), which dropped it.
+ * The samplers that cut off the unlikely tail. All take sorted candidates and leave sorted candidates, at least one.
+ * The formulas are those of llama.cpp: `src/llama-sampling.cpp`, and for tail-free `llama_sampler_tail_free` of its
+ * releases before b4150 (2024-11), which dropped it.
  */
 import { truncate, type Candidates } from "./candidates.ts";
 
@@ -9,8 +9,8 @@ import { truncate, type Candidates } from "./candidates.ts";
 const FLAT_SUM = 1e-6;
 
 /**
- * Tail-free sampling: cuts where the running share of |second derivative| of the sorted probabilities passes z. z ≥ 1: off.
- * (P. Bricken, "Tail Free Sampling", 2019.)
+ * Tail-free sampling: cuts where the running share of |second derivative| of the sorted probabilities passes z. z ≥ 1:
+ * off. (P. Bricken, "Tail Free Sampling", 2019.)
  */
 export function tailFree(c: Candidates, z: number): void {
   if (z >= 1 || c.length <= 2) return;
@@ -30,8 +30,9 @@ function curvature({ weights, sum }: Candidates, i: number): number {
 }
 
 /**
- * Locally typical sampling: the tokens whose surprise is nearest to the entropy, until their share passes p. p ≥ 1: off.
- * (arXiv:2202.00666.) Surprise grows along sorted candidates, so these tokens are neighbours: a window that grows both ways.
+ * Locally typical sampling: the tokens whose surprise is nearest to the entropy, until their share passes p. p ≥ 1:
+ * off. (arXiv:2202.00666.) Surprise grows along sorted candidates, so these tokens are neighbours: a window that grows
+ * both ways.
  */
 export function typical(c: Candidates, p: number): void {
   if (p >= 1) return;

@@ -18,7 +18,7 @@ test("a seed gives the same numbers each time, and neighbours give others", () =
 
 test("floats lie in [0, 1), use 53 bits and are spread evenly", () => {
   const rng = makeRng(7);
-  const bins = new Array<number>(16).fill(0);
+  const bins = Array.from({ length: 16 }, () => 0);
   let fine = 0;
   for (let i = 0; i < 16_000; i++) {
     const x = rng.float();

@@ -32,7 +32,8 @@ test("every option of the field's list is known", () => {
   const integers =
     "num_keep seed num_predict top_k repeat_last_n mirostat num_ctx num_batch num_gpu main_gpu num_thread";
   const numbers =
-    "top_p min_p tfs_z typical_p temperature repeat_penalty presence_penalty frequency_penalty mirostat_tau mirostat_eta";
+    "top_p min_p tfs_z typical_p temperature repeat_penalty presence_penalty frequency_penalty " +
+    "mirostat_tau mirostat_eta";
   const booleans = "penalize_newline numa low_vram vocab_only use_mmap use_mlock";
   const all: Record<string, unknown> = { stop: ["x"] };
   for (const key of `${integers} ${numbers}`.split(" ")) all[key] = 1;

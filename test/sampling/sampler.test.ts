@@ -22,12 +22,15 @@ const logitsOf = (...p: number[]): Float32Array => Float32Array.from(p, Math.log
 /** Share of each id over many draws from the same logits. */
 function shares(options: Partial<SamplingOptions>, logits: Float32Array, draws = 20_000): number[] {
   const sampler = samplerOf(options, logits.length);
-  const counts = new Array<number>(logits.length).fill(0);
+  const counts = Array.from({ length: logits.length }, () => 0);
   for (let i = 0; i < draws; i++) counts[sampler.sample(logits.slice())]!++;
   return counts.map((count) => count / draws);
 }
 
-/** Fails where observed shares are too far from expected ones: chi-square at p = 0.001 for up to seven degrees of freedom. */
+/**
+ * Fails where observed shares are too far from expected ones: chi-square at p = 0.001 for up to seven degrees of
+ * freedom.
+ */
 function expectShares(observed: readonly number[], expected: readonly number[], draws = 20_000): void {
   let chi2 = 0;
   for (const [i, p] of expected.entries()) {
@@ -109,7 +112,7 @@ test("temperature 0 is argmax after penalties and mask, the lowest id among equa
   expect(sampler.sample(logits(), Int32Array.of(0b10001))).toBe(0);
 });
 
-test("penalties: repeat divides what is positive and multiplies the rest, presence counts once, frequency each time", () => {
+test("penalties: repeat divides what is positive and multiplies the rest, presence counts once, frequency each", () => {
   const sampler = samplerOf(
     { temperature: 0, repeat_penalty: 2, presence_penalty: 0.5, frequency_penalty: 0.25, repeat_last_n: 8 },
     4,
@@ -255,7 +258,7 @@ test("a mask that allows nothing is an error, and ids beyond a mask are not allo
   expect(() => samplerOf({}, 40).sample(new Float32Array(40), new Int32Array(2))).toThrow("no token can follow");
   const logits = new Float32Array(40);
   applyMask(logits, Int32Array.of(-1));
-  expect([...logits.slice(30, 34)]).toEqual([0, 0, -Infinity, -Infinity]);
+  expect(Array.from(logits.subarray(30, 34))).toEqual([0, 0, -Infinity, -Infinity]);
 });
 
 test("log-probabilities are those of the softmax, best first", () => {

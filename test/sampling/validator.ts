@@ -1,4 +1,6 @@
-/** A validator of JSON Schema for tests: obvious, slow, and written from the specification rather than from our grammar. */
+/**
+ * A validator of JSON Schema for tests: obvious, slow, and written from the specification rather than from our grammar.
+ */
 type Schema = Readonly<Record<string, unknown>>;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

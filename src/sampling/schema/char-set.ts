@@ -1,5 +1,6 @@
 /**
- * Sets of Unicode code points, and how they are written inside a JSON string in a grammar's notation (the EBNF of xgrammar,
+ * Sets of Unicode code points, and how they are written inside a JSON string in a grammar's notation (the EBNF of
+ * xgrammar,
  * `docs/` of mlc-ai/xgrammar).
  */
 
@@ -87,9 +88,10 @@ export const literal = (text: string): string =>
   `"${Array.from(text, (c) => grammarChar(c.codePointAt(0)!)).join("")}"`;
 
 /**
- * One character of a set, as it stands inside a JSON string. Members that need an escape are left out unless the set has no
- * others: a narrower grammar, whose masks are far cheaper. Beyond ASCII the library's classes are all or nothing (its positive
- * ones match bytes, its negated ones ignore the exclusion), so up to 256 such members are listed, and more count as all.
+ * One character of a set, as it stands inside a JSON string. Members that need an escape are left out unless the set
+ * has no others: a narrower grammar, whose masks are far cheaper. Beyond ASCII the library's classes are all or nothing
+ * (its positive ones match bytes, its negated ones ignore the exclusion), so up to 256 such members are listed, and
+ * more count as all.
  */
 export function charExpression(set: CharSet): string {
   const raw = subtract(set, ESCAPED);

@@ -1,11 +1,14 @@
 /**
- * A JSON schema, or "any JSON object", as a grammar (xgrammar's EBNF). What the grammar says is exact for types, properties,
- * `required`, `enum`, `const`, `items`, `anyOf`, `allOf`, local `$ref`, numeric ranges, most patterns and formats; counts hold
- * up to a budget (`repeat.ts`). `oneOf` means `anyOf`. Not enforced, as no grammar can: `not`, `if`, `uniqueItems`,
+ * A JSON schema, or "any JSON object", as a grammar (xgrammar's EBNF). What the grammar says is exact for types,
+ * properties,
+ * `required`, `enum`, `const`, `items`, `anyOf`, `allOf`, local `$ref`, numeric ranges, most patterns and formats;
+ * counts hold up to a budget (`repeat.ts`). `oneOf` means `anyOf`. Not enforced, as no grammar can: `not`, `if`,
+ * `uniqueItems`,
  * `multipleOf`, `contains`, `dependentRequired` and what builds on them.
  *
- * Two choices where JSON Schema leaves freedom, both as llama.cpp's `json-schema-to-grammar.cpp` makes them: properties come in
- * the order of the schema, and an object that declares properties has no others unless `additionalProperties` says so.
+ * Two choices where JSON Schema leaves freedom, both as llama.cpp's `json-schema-to-grammar.cpp` makes them: properties
+ * come in the order of the schema, and an object that declares properties has no others unless `additionalProperties`
+ * says so.
  */
 import { literal } from "./char-set.ts";
 import { constraintsOf, merge, type Flat } from "./merge.ts";

@@ -1,12 +1,14 @@
 /**
- * `allOf`, and constraints beside `anyOf` or `$ref`: several schemas that a value must fit at once, as one schema. Exact for
- * what a grammar can say; an `additionalProperties: false` closes the merged object, not each part of it.
+ * `allOf`, and constraints beside `anyOf` or `$ref`: several schemas that a value must fit at once, as one schema.
+ * Exact for what a grammar can say; an `additionalProperties: false` closes the merged object, not each part of it.
  */
 
 /** A schema without `$ref`, `allOf`, `anyOf` and `oneOf`: constraints on one value. */
 export type Flat = Readonly<Record<string, unknown>>;
 
-/** Keywords that a grammar enforces; all others are annotations, or constraints that are left to the client's validator. */
+/**
+ * Keywords that a grammar enforces; all others are annotations, or constraints that are left to the client's validator.
+ */
 export const CONSTRAINTS: ReadonlySet<string> = new Set([
   "type",
   "nullable",

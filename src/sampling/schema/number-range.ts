@@ -1,6 +1,6 @@
 /**
- * Numbers between two bounds as a grammar: digits compared from the left, the way one compares them by eye. Integers take up
- * to 16 digits, fractions up to `FRACTION_DIGITS`; numbers with a bound are written without exponent.
+ * Numbers between two bounds as a grammar: digits compared from the left, the way one compares them by eye. Integers
+ * take up to 16 digits, fractions up to `FRACTION_DIGITS`; numbers with a bound are written without exponent.
  */
 
 /** Inclusive unless `open`. */
@@ -11,10 +11,12 @@ export interface Bound {
 
 const FRACTION_DIGITS = 15;
 
+const EXPONENT = "([eE] [+\\u002d]? [0-9]{1,2})?";
+
 /** Any integer that a double holds exactly. */
 export const INTEGER = '("0" | "-"? [1-9] [0-9]{0,14})';
 /** Any number; the exponent is short, so that none overflows. */
-export const NUMBER = `"-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,${FRACTION_DIGITS}})? ([eE] [+\\u002d]? [0-9]{1,2})?`;
+export const NUMBER = `"-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,${FRACTION_DIGITS}})? ${EXPONENT}`;
 
 const MAX_INTEGER = 999_999_999_999_999; // 15 digits; what INTEGER can say
 

@@ -1,6 +1,6 @@
 /**
- * Reading a JSON schema that somebody sent: size, depth, kinds of keywords, and where `$ref` points. Errors are `bad_request`
- * and name the place as a JSON path.
+ * Reading a JSON schema that somebody sent: size, depth, kinds of keywords, and where `$ref` points. Errors are
+ * `bad_request` and name the place as a JSON path.
  */
 import { AppError } from "../../base/errors.ts";
 
@@ -31,7 +31,7 @@ function checkDepth(value: unknown, depth: number): void {
 
 export function asSchema(value: unknown, path: string): Schema | boolean {
   if (typeof value === "boolean") return value;
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Schema; // checked in this line
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Schema; // just checked
   return failAt(path, `expected a schema, got ${kindOf(value)}`);
 }
 

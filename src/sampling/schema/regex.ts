@@ -1,6 +1,7 @@
 /**
- * Regular expressions (ECMA-262, as JSON Schema's `pattern` uses them) → the inside of a JSON string in a grammar's notation.
- * Refused by name: look-around, back-references, word boundaries, property classes; anchors other than at the ends.
+ * Regular expressions (ECMA-262, as JSON Schema's `pattern` uses them) → the inside of a JSON string in a grammar's
+ * notation. Refused by name: look-around, back-references, word boundaries, property classes; anchors other than at the
+ * ends.
  */
 import { AppError } from "../../base/errors.ts";
 import {

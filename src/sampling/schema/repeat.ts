@@ -1,6 +1,7 @@
 /**
- * Counted repetition in a grammar. The library computes a token mask for every state when it compiles, and a state that most
- * tokens fit costs it tens of milliseconds, so counts are enforced while a budget lasts; beyond it they become "or more".
+ * Counted repetition in a grammar. The library computes a token mask for every state when it compiles, and a state that
+ * most tokens fit costs it tens of milliseconds, so counts are enforced while a budget lasts; beyond it they become "or
+ * more".
  */
 
 /** Budget units of a position that few tokens fit, and of one that most tokens fit. */

@@ -1,7 +1,7 @@
 /**
- * The rules of a grammar under construction, in xgrammar's EBNF, and the fixed ones that all JSON shares. Rules of strings end
- * in a look-ahead `(= …)` and recur on the right: with it the library knows in advance which tokens may close a string, and a
- * mask takes 0.04 ms; as `"\"" char* "\""` it takes 70 ms.
+ * The rules of a grammar under construction, in xgrammar's EBNF, and the fixed ones that all JSON shares. Rules of
+ * strings end in a look-ahead `(= …)` and recur on the right: with it the library knows in advance which tokens may
+ * close a string, and a mask takes 0.04 ms; as `"\"" char* "\""` it takes 70 ms.
  */
 import { failAt } from "./read.ts";
 import { INTEGER, NUMBER } from "./number-range.ts";
@@ -22,7 +22,9 @@ export const RAW_CHAR = "[^\\u0022\\u005c\\u0000-\\u001f]";
 export const AFTER_VALUE = " (= ws [,}\\]])";
 export const AFTER_KEY = ' (= ":")';
 
-/** Blank space is bounded, so that no model can fill an answer with it: nothing, one space, or a line and its indent. */
+/**
+ * Blank space is bounded, so that no model can fill an answer with it: nothing, one space, or a line and its indent.
+ */
 const SHARED: Readonly<Record<string, readonly [body: string, ...needs: string[]]>> = {
   ws: ['"" | " " | "\\u000a" [ \\u0009]{0,20}'],
   escape: ['["\\\\/bfnrt] | "u" ([0-9a-cefA-CEF] [0-9a-fA-F] | [dD] [0-7]) [0-9a-fA-F] [0-9a-fA-F]'],

@@ -10,7 +10,9 @@ import { add, AFTER_KEY, AFTER_VALUE, define, RAW_CHAR, reserve, use, type Rules
 
 type Role = "key" | "value";
 
-/** An expression for a string that fits the constraints. Where there is a pattern or a format, lengths are left to it. */
+/**
+ * An expression for a string that fits the constraints. Where there is a pattern or a format, lengths are left to it.
+ */
 export function stringGrammar(rules: Rules, schema: Schema, options: { path: string; role: Role }): string {
   const { path, role } = options;
   const plain = use(rules, role === "key" ? "key" : "string");

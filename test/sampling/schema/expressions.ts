@@ -1,4 +1,7 @@
-/** Grammar expressions without rule names, as regular expressions: what they accept can then be compared with plain code. */
+/**
+ * Grammar expressions without rule names, as regular expressions: what they accept can then be compared with plain
+ * code.
+ */
 
 /** The strings that an expression made of literals, classes, groups and counts accepts, as one anchored pattern. */
 export function acceptorOf(expression: string): (text: string) => boolean {

@@ -1,0 +1,275 @@
+/**
+ * The house rules that a machine can hold us to: layers, sizes, headers, and where the environment, Elysia and mutable
+ * state may appear. Every check is a function from one file to complaints, tried first on a snippet that it must
+ * refuse.
+ */
+import { join, normalize } from "node:path";
+import { describe, expect, test } from "bun:test";
+
+const ROOT = join(import.meta.dir, "..");
+const MAX_FILE_LINES = 400; // of code
+const MAX_FUNCTION_LINES = 70; // of code, braces included
+const MAX_COLUMNS = 120;
+
+interface Source {
+  /** From the repository's root, with `/`. */
+  readonly path: string;
+  readonly text: string;
+}
+/** What is wrong with a file, each with its line where there is one. */
+type Check = (source: Source) => string[];
+
+/** Files that a check lets through, and why. An entry that nothing needs fails too. */
+const EXCEPTIONS: readonly { readonly check: string; readonly path: string; readonly reason: string }[] = [
+  { check: "environment", path: "src/main.ts", reason: "hands its environment to config.ts and to child processes" },
+];
+
+/** Folders of src/, lowest first: each may import from those before it. Files that stand in src/ itself are named. */
+const LAYERS = (
+  "version.ts base config.ts quant gguf tokenizer template sampling backend store arch engine runner runtime " +
+  "channels agent hooks server ui diagnostics.ts serve.ts main.ts"
+).split(" ");
+/** What kernels/ may use of src at run time; types it may take from anywhere up to the backends. */
+const KERNEL_VALUES = /^src\/(base|quant)\/|^src\/backend\/step\.ts$/;
+
+const isProduct = (path: string): boolean => /^(src|kernels)\//.test(path);
+
+/** The text with comments blanked, so that line numbers stay. Good enough for code that a formatter has been over. */
+function withoutComments(text: string): string {
+  const blank = (comment: string): string => comment.replace(/[^\n]/g, " ");
+  return text.replace(/^\s*\/\*[\s\S]*?\*\//gm, blank).replace(/(^|\s)\/\/.*$/gm, blank);
+}
+
+const isCode = (line: string): boolean => line.trim() !== "";
+const codeLines = (text: string): number => withoutComments(text).split("\n").filter(isCode).length;
+const lineAt = (text: string, index: number): number => text.slice(0, index).split("\n").length;
+
+/** Every place where a pattern occurs in the code of a file. */
+function occurrences({ text }: Source, pattern: RegExp, complaint: string): string[] {
+  const code = withoutComments(text);
+  return [...code.matchAll(pattern)].map((match) => `line ${lineAt(code, match.index)}: ${complaint}`);
+}
+
+interface Import {
+  readonly from: string;
+  readonly typeOnly: boolean;
+}
+
+function importsOf({ path, text }: Source): Import[] {
+  const statement =
+    /^\s*(?:import|export)\s(type\s)?[^;"']*?(?:from\s*)?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']\s*\)/gm;
+  return [...withoutComments(text).matchAll(statement)].map((match) => {
+    const name = match[2] ?? match[3]!;
+    const from = name.startsWith(".") ? normalize(join(path, "..", name)).replaceAll("\\", "/") : name;
+    return { from, typeOnly: match[1] !== undefined };
+  });
+}
+
+const layerOf = (path: string): string => path.split("/")[1]!;
+
+const layers: Check = (source) =>
+  importsOf(source).flatMap(({ from, typeOnly }) => {
+    const { path } = source;
+    if (/^(test|bench)\//.test(from)) return [`imports ${from}: the product needs neither tests nor benchmarks`];
+    if (path.startsWith("kernels/")) {
+      if (!from.startsWith("src/") || KERNEL_VALUES.test(from)) return [];
+      const low = LAYERS.indexOf(layerOf(from)) <= LAYERS.indexOf("backend");
+      return typeOnly && low
+        ? []
+        : [`imports ${from}: kernels take types up to the backends, and values of base and quant`];
+    }
+    if (from.startsWith("kernels/"))
+      return layerOf(path) === "backend" ? [] : [`imports ${from}: only src/backend does`];
+    if (!from.startsWith("src/")) return [];
+    const [own, other] = [layerOf(path), layerOf(from)];
+    if (!LAYERS.includes(own)) return [`src/${own} is in no layer: add it to LAYERS`];
+    if (!LAYERS.includes(other)) return [`imports ${from}: there is no such layer`];
+    return own === other || LAYERS.indexOf(other) < LAYERS.indexOf(own)
+      ? []
+      : [`imports ${from}: ${other} is above ${own}`];
+  });
+
+const fileSize: Check = ({ text }) => {
+  const lines = codeLines(text);
+  return lines > MAX_FILE_LINES ? [`${lines} lines of code, at most ${MAX_FILE_LINES}: split it by idea`] : [];
+};
+
+/**
+ * Functions are found by the formatter's layout: an opener ends in `) {`, `): T {` or `=> {`, its end has the same
+ * indent.
+ */
+const functionSize: Check = ({ text }) => {
+  const lines = withoutComments(text).split("\n");
+  return lines.flatMap((line, at) => {
+    if (!/(\)(: .+)?|=>) \{$/.test(line) || /^\s*describe\b/.test(line)) return [];
+    const indent = /^\s*/.exec(line)![0];
+    const end = lines.findIndex((other, i) => i > at && other.startsWith(`${indent}}`));
+    const size = lines.slice(at, end + 1).filter(isCode).length;
+    return size > MAX_FUNCTION_LINES
+      ? [`line ${at + 1}: ${size} lines of code in one function, at most ${MAX_FUNCTION_LINES}`]
+      : [];
+  });
+};
+
+const columns: Check = ({ text }) =>
+  text
+    .split("\n")
+    .flatMap((line, i) =>
+      line.length > MAX_COLUMNS ? [`line ${i + 1}: ${line.length} columns, at most ${MAX_COLUMNS}`] : [],
+    );
+
+const header: Check = ({ text }) =>
+  /^(#!.*\n)?\/\*\*\s/.test(text)
+    ? []
+    : ["does not open with a /** header */ that says what it is and where it comes from"];
+
+const MARKERS = new RegExp(["TO", "DO|FIX", "ME|X", "XX"].join(""), "g"); // spelt so that this file passes
+const markers: Check = ({ text }) =>
+  [...text.matchAll(MARKERS)].map(
+    ({ 0: word, index }) => `line ${lineAt(text, index)}: ${word}: do it, or open an issue`,
+  );
+
+const environment: Check = (source) =>
+  source.path === "src/config.ts"
+    ? []
+    : occurrences(
+        source,
+        /\b(process|Bun|import\.meta)\.env\b/g,
+        "reads the environment; only config.ts does, others get values",
+      );
+
+const elysia: Check = (source) =>
+  source.path.startsWith("src/server/")
+    ? []
+    : importsOf(source).flatMap(({ from }) =>
+        /elysia|typebox/.test(from) ? [`imports ${from}; only src/server does`] : [],
+      );
+
+const moduleState: Check = (source) => [
+  ...occurrences(source, /^(export )?(let|var) /gm, "a variable of the module; make it local to what main builds"),
+  ...occurrences(
+    source,
+    /^(export )?const \w+(: [^=]+)? = (new (Weak)?(Map|Set)(<.*>)?\(\)|\[\]);/gm,
+    "a container of the module that starts empty is state",
+  ),
+];
+
+interface Rule {
+  readonly check: Check;
+  readonly applies: (path: string) => boolean;
+  /** A file that must be refused, and one that must pass. */
+  readonly bad: Source;
+  readonly good: Source;
+}
+const anywhere = (): boolean => true;
+const at = (path: string, text: string): Source => ({ path, text });
+
+const RULES: Readonly<Record<string, Rule>> = {
+  layers: {
+    check: layers,
+    applies: isProduct,
+    bad: at("src/quant/a.ts", 'import type { A } from "../engine/a.ts";'),
+    good: at(
+      "src/engine/a.ts",
+      'import type { A } from "../quant/a.ts";\nexport { b } from "./b.ts";\nimport "elsewhere";',
+    ),
+  },
+  "file size": {
+    check: fileSize,
+    applies: anywhere,
+    bad: at("src/a.ts", "a();\n".repeat(401)),
+    good: at("src/a.ts", `${"a();\n".repeat(400)}\n\n// why\n/**\n * what\n */\n`),
+  },
+  "function size": {
+    check: functionSize,
+    applies: anywhere,
+    bad: at("src/a.ts", `  const f = async (): Promise<void> => {\n${"    a();\n".repeat(69)}  };\n`),
+    good: at(
+      "src/a.ts",
+      `function f(): void {\n${"  a();\n".repeat(68)}\n  // why\n}\nfunction g() {\n${"  a();\n".repeat(60)}}\n`,
+    ),
+  },
+  columns: {
+    check: columns,
+    applies: anywhere,
+    bad: at("src/a.ts", `a${" ".repeat(120)}`),
+    good: at("src/a.ts", `a${" ".repeat(119)}\nb`),
+  },
+  header: {
+    check: header,
+    applies: (path) => !path.endsWith(".test.ts"),
+    bad: at("src/a.ts", "// a file\n"),
+    good: at("src/a.ts", "#!/usr/bin/env bun\n/**\n * A file.\n */\n"),
+  },
+  markers: {
+    check: markers,
+    applies: anywhere,
+    bad: at("src/a.ts", `a(); // ${"TO"}${"DO"}: b`),
+    good: at("src/a.ts", "a(); // because"),
+  },
+  environment: {
+    check: environment,
+    applies: (path) => path.startsWith("src/") || path.startsWith("kernels/"),
+    bad: at("src/server/a.ts", 'const a = process.env["A"];'),
+    good: at("src/server/a.ts", 'const a = config.a; // not process.env["A"]'),
+  },
+  elysia: {
+    check: elysia,
+    applies: isProduct,
+    bad: at("src/runtime/a.ts", 'import { t } from "elysia";'),
+    good: at("src/server/a.ts", 'import { t } from "elysia";'),
+  },
+  "module state": {
+    check: moduleState,
+    applies: isProduct,
+    bad: at("src/base/a.ts", "export let count = 0;"),
+    good: at("src/base/a.ts", "export const LIMIT = 1;\nfunction f() {\n  let n = 0;\n}\n"),
+  },
+};
+
+const refused: Readonly<Record<string, readonly Source[]>> = {
+  layers: [
+    at("src/quant/a.ts", 'export {\n  a,\n} from "../engine/a.ts";'),
+    at("src/base/a.ts", 'const a = await import("../store/a.ts");'),
+    at("src/misc/a.ts", 'import { a } from "../base/a.ts";'),
+    at("src/server/a.ts", 'import { a } from "../../test/a.ts";'),
+    at("src/engine/a.ts", 'import { a } from "../../kernels/onnx/a.ts";'),
+    at("kernels/onnx/a.ts", 'import { a } from "../../src/backend/cpu.ts";'),
+    at("kernels/onnx/a.ts", 'import type { A } from "../../src/runtime/a.ts";'),
+  ],
+  "module state": [
+    at("src/base/a.ts", "const cache = new Map<string, number>();"),
+    at("src/base/a.ts", "const all: string[] = [];"),
+  ],
+  environment: [at("src/base/a.ts", "const a = Bun.env.A;")],
+};
+
+const sources: Source[] = [];
+for (const folder of ["src", "kernels", "test", "bench"]) {
+  const glob = new Bun.Glob(`${folder}/**/*.ts`);
+  for (const path of glob.scanSync({ cwd: ROOT })) {
+    if (!path.includes("node_modules/") && !path.endsWith(".d.ts"))
+      sources.push(at(path, await Bun.file(join(ROOT, path)).text()));
+  }
+}
+
+describe.each(Object.entries(RULES))("%s:", (name, rule) => {
+  test("the check refuses what is wrong and passes what is right", () => {
+    for (const bad of [rule.bad, ...(refused[name] ?? [])])
+      expect([bad.text, rule.check(bad)]).not.toEqual([bad.text, []]);
+    expect(rule.check(rule.good)).toEqual([]);
+  });
+
+  test("every file keeps the rule", () => {
+    const excused = new Set(EXCEPTIONS.filter((each) => each.check === name).map((each) => each.path));
+    const wrong = sources
+      .filter((source) => rule.applies(source.path))
+      .map((source) => [source.path, rule.check(source)] as const);
+    const complaints = wrong.flatMap(([path, found]) =>
+      excused.has(path) ? [] : found.map((what) => `${path}: ${what}`),
+    );
+    expect(complaints).toEqual([]);
+    const needed = wrong.filter(([, found]) => found.length > 0).map(([path]) => path);
+    expect([...excused].filter((path) => !needed.includes(path))).toEqual([]); // an exception that nothing needs
+  });
+});
