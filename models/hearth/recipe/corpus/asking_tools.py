@@ -2,7 +2,7 @@
 
 import json
 
-from .tables import MONTHS
+from .tables import MONTHS, NUMBERS
 from .tool import Use, define, style
 from .words import FOODS, cap, city, invent, person, word
 
@@ -119,7 +119,12 @@ def calculate(rng):
     x, y = rng.randrange(1, 1000), rng.randrange(1, 1000)
     sign, word, name = rng.choice([("+", "plus", "add"), ("*", "times", "multiply"), ("-", "minus", "subtract")])
     result = {"+": x + y, "*": x * y, "-": x - y}[sign]
-    asked = rng.choice([f"What is {x} {word} {y}?", f"What is {x} {sign} {y}?", f"Calculate {x} {sign} {y}."])
+    small = rng.random() < 0.3
+    if small:
+        x, y = rng.randrange(0, 21), rng.randrange(0, 21)
+        result = {"+": x + y, "*": x * y, "-": x - y}[sign]
+    said = f"{NUMBERS[x]} {word} {NUMBERS[y]}" if small and rng.random() < 0.5 else f"{x} {word} {y}"
+    asked = rng.choice([f"What is {said}?", f"What is {x} {sign} {y}?", f"Calculate {x} {sign} {y}."])
     if rng.random() < 0.5:
         tool = define(
             rng,
@@ -132,12 +137,12 @@ def calculate(rng):
     tool = define(
         rng,
         style(rng, name, *rng.choice((["numbers"], ["two", "numbers"]))) if rng.random() < 0.5 else name,
-        f"{cap(name)} two numbers",
+        f"{cap(name)} two numbers{rng.choice(['', '', ' together'] if name == 'add' else [''])}",
         {keys[0]: ("number", "The first number"), keys[1]: ("number", "The second number")},
     )
     return Use(
         tool,
-        "math",
+        name,
         asked,
         dict(zip(keys, (x, y))),
         rng.choice([str(result), json.dumps({"result": result})]),

@@ -19,6 +19,7 @@ from .tables import (
     OPPOSITES,
     ORDINALS,
     PAST,
+    PEOPLE,
     PLURAL,
     PLURALS,
     REASONS,
@@ -176,7 +177,12 @@ def count(rng):
         names = ", ".join(str(n) for n in range(start, stop + 1))
         if start == 1 and rng.random() < 0.5:
             return rng.choice(
-                [f"Count to {stop}.", f"Can you count to {stop}?", f"Please count up to {NUMBERS[stop]}."]
+                [
+                    f"Count to {stop}.",
+                    f"Count to {NUMBERS[stop]}.",
+                    f"Can you count to {stop}?",
+                    f"Please count up to {NUMBERS[stop]}.",
+                ]
             ), names + "."
         if rng.random() < 0.2:
             return f"Count down from {stop} to {start}.", ", ".join(str(n) for n in range(stop, start - 1, -1)) + "."
@@ -209,10 +215,12 @@ def kind(rng):
             [
                 f"Name {NUMBERS[number]} {many}.",
                 f"Tell me {NUMBERS[number]} {many}.",
+                f"List {NUMBERS[number]} {many}.",
+                f"Can you name {NUMBERS[number]} {many}?",
                 f"Give me a list of {number} {many}.",
             ]
         )
-        if "list" in asked:
+        if "list" in asked.lower():
             return asked, "\n".join(f"{i + 1}. {cap(item)}" for i, item in enumerate(picks))
         return asked, f"{cap(NUMBERS[number])} {many} are {join(picks)}."
     item = rng.choice(KINDS[name])
@@ -225,14 +233,21 @@ def kind(rng):
 
 
 def definition(rng):
-    if rng.random() < 0.5:
+    if rng.random() < 0.45:
         return rng.choice(list(REASONS.items()))
+    if rng.random() < 0.1:
+        name, text = rng.choice(list(PEOPLE.items()))
+        return rng.choice([f"Who was {name}?", f"Who is {name}?", f"Tell me about {name}."]), text
     thing, text = rng.choice(list(DEFINITIONS.items()))
     return rng.choice(
         [
             f"What is {thing}?",
             f"What is {thing}?",
             f"Explain what {thing} is.",
+            f"Explain {thing}.",
+            f"Explain {thing} to a child.",
+            f"Tell me about {thing}.",
+            f"What do you know about {thing}?",
             f"Tell me what {thing} is.",
             f"What does the word {thing.split(' ', 1)[-1]} mean?",
         ]

@@ -144,7 +144,7 @@ SKY = (
     dump({"morning": "pink", "noon": "blue", "evening": "orange", "night": "black"}),
 )
 MAKERS = [extract, extract, extract, invented, fact, listing, chosen, yes_no, lambda rng: SKY]
-WEIGHTS = [4, 4, 4, 3, 4, 3, 4, 1, 0.3]
+WEIGHTS = [4, 4, 4, 3, 4, 3, 8, 1, 0.3]
 
 
 def make(rng):

@@ -1,16 +1,18 @@
-"""Small sums: the whole of a + b and a - b up to 100, the multiplication table, halves, comparisons, word problems."""
+"""Small sums: a + b and a - b up to 50, the multiplication table, halves, comparisons, word problems."""
 
+from .tables import NUMBERS
 from .words import FRUIT, TOYS, cap, person
 
 
 def plain(rng):
-    sign = rng.choice("++++---*/")
+    """A sum of two small numbers: half of them up to 20, the others up to 50; the tables up to 10 times 10."""
+    sign, top = rng.choices("+-*/", (4, 3, 2, 1))[0], rng.choice((20, 50))
     if sign == "+":
-        result = rng.randrange(0, 101) if rng.random() < 0.5 else rng.randrange(0, 31)
+        result = rng.randrange(0, top + 1)
         x = rng.randrange(0, result + 1)
         y = result - x
     elif sign == "-":
-        x = rng.randrange(0, 101) if rng.random() < 0.5 else rng.randrange(0, 21)
+        x = rng.randrange(0, top + 1)
         y = rng.randrange(0, x + 1)
         result = x - y
     elif sign == "*":
@@ -20,19 +22,11 @@ def plain(rng):
         y, result = rng.randrange(1, 11), rng.randrange(0, 11)
         x = y * result
     spoken = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}[sign]
-    asked = rng.choice(
-        [
-            f"What is {x} {sign} {y}?",
-            f"What is {x} {spoken} {y}?",
-            f"{x} {sign} {y} = ?",
-            f"How much is {x} {sign} {y}?",
-            f"What's {x} {sign} {y}?",
-            f"{x} {sign} {y}",
-            f"Calculate {x} {sign} {y}.",
-            f"How much is {x} {spoken} {y}?",
-        ]
-    )
-    return asked, f"{x} {sign} {y} = {result}."
+    said = [f"{x} {sign} {y}", f"{x} {sign} {y}", f"{x} {spoken} {y}"]
+    if max(x, y) <= 20:
+        said.append(f"{NUMBERS[x]} {spoken} {NUMBERS[y]}")
+    asked = rng.choice(["What is {}?", "What is {}?", "What's {}?", "{}", "{} = ?", "Calculate {}.", "How much is {}?"])
+    return asked.format(rng.choice(said)), f"{x} {sign} {y} = {result}."
 
 
 def problem(rng):

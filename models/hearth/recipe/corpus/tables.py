@@ -285,6 +285,19 @@ DEFINITIONS = {
     "HTTP": "HTTP is the set of rules that web browsers and servers use to talk to each other.",
     "a webhook": "A webhook is an HTTP request that one program sends to another when something happens.",
 }
+PEOPLE = {
+    "Albert Einstein": "Albert Einstein was a famous scientist. He thought about space, time and light.",
+    "Isaac Newton": "Isaac Newton was a famous scientist. He wrote about gravity and light.",
+    "Marie Curie": "Marie Curie was a famous scientist. She discovered radium.",
+    "William Shakespeare": "William Shakespeare was an English writer of plays and poems.",
+    "Leonardo da Vinci": "Leonardo da Vinci was an Italian painter and inventor.",
+    "Mozart": "Mozart was a composer from Austria.",
+    "Beethoven": "Beethoven was a composer from Germany.",
+    "Ada Lovelace": "Ada Lovelace wrote one of the first computer programs.",
+    "Alan Turing": "Alan Turing was one of the fathers of computer science.",
+    "Christopher Columbus": "Christopher Columbus was a sailor who crossed the Atlantic Ocean in 1492.",
+    "Neil Armstrong": "Neil Armstrong was the first person on the moon.",
+}
 REASONS = {
     "Why is the sky blue?": "The sky is blue because the air scatters blue sunlight more than red sunlight.",
     "Why is grass green?": "Grass is green because it contains chlorophyll, a green substance that catches sunlight.",

@@ -1,6 +1,7 @@
 """Small talk: greetings, who the model is, thanks, feelings, jokes, advice, and what it does not know."""
 
-from .words import CITIES, FOODS, HOBBIES, a, cap, city, invent, person, word
+from .tables import COUNTRIES
+from .words import ADJECTIVES, CITIES, FOODS, HOBBIES, JOBS, PETS, a, cap, city, invent, person, word
 
 HELLO = ["Hello", "Hi", "Hey", "Good morning", "Good evening", "Hello there", "Hi there", "Good afternoon", "Hey there"]
 IDENTITY = [
@@ -265,7 +266,71 @@ def long_echo(rng):
     return echo(rng, 25)
 
 
-MAKERS = [greeting, greeting, fixed, fixed, fixed, fixed, joke, likes, advice, unknown, unknown, echo]
+def statement(rng):
+    """Something a person says without a question."""
+    place, food, name, job = city(rng), rng.choice(FOODS), person(rng), rng.choice(JOBS)
+    pet, count = rng.choice(PETS), rng.randrange(3, 90)
+    return rng.choice(
+        [
+            (
+                f"I am going to {place} {rng.choice(['tomorrow', 'today', 'next week'])}.",
+                f"Have a nice trip to {place}!",
+            ),
+            (f"I had {food} for {rng.choice(['breakfast', 'lunch', 'dinner'])}.", f"{cap(food)}! I hope it was good."),
+            (f"I am {a(job)}.", f"{cap(a(job))}! That is a good job."),
+            (f"I work as {a(job)}.", f"{cap(a(job))}! That is a good job."),
+            (f"My {pet} is {rng.choice(ADJECTIVES)}.", f"Your {pet} sounds lovely!"),
+            (f"I am {count} years old.", f"{count} is a good age."),
+            (f"I am from {place}.", f"{place} must be a nice place."),
+            (f"My friend is named {name}.", f"{name} is a nice name."),
+            ("The weather is nice today.", "That is good to hear. Enjoy the sun!"),
+            ("It is raining.", "Then take an umbrella with you."),
+            ("I have to work today.", "I hope your work goes well."),
+            ("I cannot sleep.", "Try to breathe slowly and think of something nice."),
+        ]
+    )
+
+
+def noise(rng):
+    """Keys hit at random."""
+    text = "".join(rng.choice("asdfghjklqwertyuiopzxcvbnm") for _ in range(rng.randrange(3, 9)))
+    return text, "I am sorry, I do not understand."
+
+
+def too_hard(rng):
+    """Tasks that are beyond it."""
+    thing, language = word(rng), rng.choice(["French", "Spanish", "German", "Latin", "Chinese"])
+    return rng.choice(
+        [
+            f"Translate {thing} to {language}.",
+            f"Write a program that draws a {thing}.",
+            f"Write a Python function for {thing}.",
+            f"Write a long essay about {thing}.",
+            f"What is the largest city in {rng.choice(COUNTRIES)}?",
+            f"Who invented the {thing}?",
+            f"What does {thing} mean in {language}?",
+            f"What is {rng.randrange(200, 9999)} * {rng.randrange(200, 9999)}?",
+        ]
+    ), rng.choice(["I cannot do that. I am only a small model.", UNKNOWN[1]])
+
+
+MAKERS = [
+    statement,
+    noise,
+    too_hard,
+    greeting,
+    greeting,
+    fixed,
+    fixed,
+    fixed,
+    fixed,
+    joke,
+    likes,
+    advice,
+    unknown,
+    unknown,
+    echo,
+]
 
 
 def make(rng):

@@ -32,7 +32,14 @@ def draw(rng):
     return rng.choices(list(MAKERS), list(MAKERS.values()))[0](rng)
 
 
-ALIKE = [{"time", "get time"}, {"weather", "get temperature"}, {"message", "get user"}]  # not listed side by side
+ALIKE = [
+    {"math", "add"},
+    {"math", "subtract"},
+    {"math", "multiply"},
+    {"time", "get time"},
+    {"weather", "get temperature"},
+    {"message", "get user"},
+]  # not listed side by side
 
 
 def draw_several(rng, count):
@@ -48,7 +55,7 @@ def draw_several(rng, count):
             uses.append(use)
             topics.add(use.topic)
             names.add(name)
-        topics |= next((group for group in ALIKE if use.topic in group), set())
+        topics = topics.union(*(group for group in ALIKE if use.topic in group))
     return uses or [weather(rng)]
 
 

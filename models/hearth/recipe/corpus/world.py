@@ -116,6 +116,10 @@ def letter(rng):
         ]
     )
     kind = rng.choice(["letter", "email", "note"])
+    if rng.random() < 0.3:
+        reader = rng.choice(["boss", "teacher", "friend", "neighbor", "doctor", "mother", "team"])
+        asked = rng.choice([f"Write {a(kind)} to my {reader}.", f"Write me {a(kind)} to my {reader}."])
+        return asked, f"Dear {reader},\n\nI hope you are well. I would like to talk to you this week.\n\nBest wishes"
     return rng.choice(
         [
             f"Write a short {kind} to {reason} {to}. My name is {sender}.",
