@@ -1,7 +1,7 @@
 /**
  * Settings, and the only reader of environment variables, flags and the configuration file. Later wins: default, file
- * (`--config`, else `$HEARTH_CONFIG`, else `~/.hearth/hearth.json5`), environment, flags. Each `HEARTH_X` falls back to the
- * `OLLAMA_X` that people already have set. A value that cannot be understood is an error, never a default.
+ * (`--config`, else `$HEARTH_CONFIG`, else `~/.hearth/hearth.json5`), environment, flags. Each `HEARTH_X` falls back to
+ * the `OLLAMA_X` that people already have set. A value that cannot be understood is an error, never a default.
  */
 import JSON5 from "json5";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * `hearth logits`, `hearth tokenize`, `hearth generate`: one model, no server, for anyone who checks our numbers against
- * another implementation's. Ids in, ids or raw float32 out; nothing is added to either.
+ * `hearth logits`, `hearth tokenize`, `hearth generate`: one model, no server, for anyone who checks our numbers
+ * against another implementation's. Ids in, ids or raw float32 out; nothing is added to either.
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "./arch/index.ts";

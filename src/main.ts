@@ -1,7 +1,7 @@
 #!/usr/bin/env bun
 /**
- * The command line. It reads the configuration, builds the parts and hands each the others that it needs; it is the only
- * place that does.
+ * The command line. It reads the configuration, builds the parts and hands each the others that it needs; it is the
+ * only place that does.
  */
 import { homedir } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
@@ -85,8 +85,8 @@ function selfCommand(): string[] {
 }
 
 /**
- * Runs `work` in a process whose real environment turns off the usage reports of ONNX Runtime: the variable must be there
- * before the process starts, so this one starts itself again where it is not.
+ * Runs `work` in a process whose real environment turns off the usage reports of ONNX Runtime: the variable must be
+ * there before the process starts, so this one starts itself again where it is not.
  */
 async function withoutTelemetry(work: () => Promise<void>): Promise<void> {
   if (process.env["ORT_DISABLE_TELEMETRY"] === "1") return work();

@@ -1,6 +1,6 @@
 /**
- * `hearth serve`: builds the parts, says one line, and serves until told to stop. SIGTERM and SIGINT let running requests
- * finish for a while; whatever happens, no runner outlives this process.
+ * `hearth serve`: builds the parts, says one line, and serves until told to stop. SIGTERM and SIGINT let running
+ * requests finish for a while; whatever happens, no runner outlives this process.
  */
 import { availableParallelism, freemem } from "node:os";
 import { readFileSync } from "node:fs";

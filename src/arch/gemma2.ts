@@ -1,6 +1,6 @@
 /**
- * Gemma 2: every other layer sees a sliding window, scores and logits are soft-capped, and each block is normed again before
- * it is added. Meaning: src/models/gemma2.cpp of llama.cpp.
+ * Gemma 2: every other layer sees a sliding window, scores and logits are soft-capped, and each block is normed again
+ * before it is added. Meaning: src/models/gemma2.cpp of llama.cpp.
  */
 import type { Step } from "../backend/step.ts";
 import { readWindows } from "./hparams.ts";

@@ -1,6 +1,6 @@
 /**
- * Gemma 3: five layers with a sliding window and a rotation base of their own to each that sees everything, and a norm on
- * every head of query and key. Meaning: src/models/gemma3.cpp of llama.cpp; `rope.global.freq_base` and
+ * Gemma 3: five layers with a sliding window and a rotation base of their own to each that sees everything, and a norm
+ * on every head of query and key. Meaning: src/models/gemma3.cpp of llama.cpp; `rope.global.freq_base` and
  * `rope.local.freq_base` are the spelling of another converter.
  */
 import type { Step } from "../backend/step.ts";

@@ -1,6 +1,6 @@
 /**
- * Granite 3, dense or with experts (`granitemoe`, perhaps beside an MLP that every token passes): Llama whose embeddings,
- * residuals, attention and logits are scaled. Meaning: src/models/granite.cpp of llama.cpp.
+ * Granite 3, dense or with experts (`granitemoe`, perhaps beside an MLP that every token passes): Llama whose
+ * embeddings, residuals, attention and logits are scaled. Meaning: src/models/granite.cpp of llama.cpp.
  */
 import type { Step } from "../backend/step.ts";
 import { sharedFfnDim } from "./hparams.ts";

@@ -1,6 +1,6 @@
 /**
- * Hyperparameters from GGUF metadata, each checked against a named bound before anything is sized by it. Keys and defaults
- * are llama.cpp's (llama-arch.cpp LLM_KV_NAMES, llama-model.cpp load_hparams).
+ * Hyperparameters from GGUF metadata, each checked against a named bound before anything is sized by it. Keys and
+ * defaults are llama.cpp's (llama-arch.cpp LLM_KV_NAMES, llama-model.cpp load_hparams).
  */
 import { AppError } from "../base/errors.ts";
 import type { Gguf, MetadataValue } from "../gguf/gguf.ts";
@@ -135,8 +135,9 @@ export function sharedFfnDim(keys: Keys): number {
 }
 
 /**
- * The attention window of each layer, (nLayers), 0 for all positions. By the key `attention.sliding_window_pattern`, a flag
- * per layer or a period whose last layer sees everything; `period` is its default. (llama_hparams::set_swa_pattern)
+ * The attention window of each layer, (nLayers), 0 for all positions. By the key `attention.sliding_window_pattern`, a
+ * flag per layer or a period whose last layer sees everything; `period` is its default.
+ * (llama_hparams::set_swa_pattern)
  */
 export function readWindows(keys: Keys, { nLayers }: Hparams, defaults: { window: number; period: number }): number[] {
   const window = keys.count("attention.sliding_window", { min: 0, max: CTX_LEN_MAX, fallback: defaults.window });

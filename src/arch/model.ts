@@ -1,6 +1,6 @@
 /**
- * One GGUF as an architecture sees it: hyperparameters, metadata and tensors, and the groups of weights that transformer
- * blocks are made of. Tensor names are llama.cpp's (llama-arch.cpp LLM_TENSOR_NAMES).
+ * One GGUF as an architecture sees it: hyperparameters, metadata and tensors, and the groups of weights that
+ * transformer blocks are made of. Tensor names are llama.cpp's (llama-arch.cpp LLM_TENSOR_NAMES).
  */
 import type { Buf, Weight } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";

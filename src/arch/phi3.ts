@@ -1,7 +1,7 @@
 /**
- * Phi 3 and 4: query, key and value fused in one matrix, gate and up in another, rotation with a short and a long set of
- * frequencies. The files' sliding window is ignored, as llama.cpp ignores it (its pull request 13676).
- * Meaning: src/models/phi3.cpp of llama.cpp.
+ * Phi 3 and 4: query, key and value fused in one matrix, gate and up in another, rotation with a short and a long set
+ * of frequencies. The files' sliding window is ignored, as llama.cpp ignores it (its pull request 13676). Meaning:
+ * src/models/phi3.cpp of llama.cpp.
  */
 import type { Step } from "../backend/step.ts";
 import { attnOutput, buffersOf, embedding, fusedMlp, output, qkv, type Model } from "./model.ts";

@@ -1,6 +1,6 @@
 /**
- * Rotary embedding of an architecture, from its metadata and tensors. Ported from llama.cpp: load_hparams (llama-model.cpp),
- * the YaRN magnitudes of llama_context's constructor, and `get_rope_factors`.
+ * Rotary embedding of an architecture, from its metadata and tensors. Ported from llama.cpp: load_hparams
+ * (llama-model.cpp), the YaRN magnitudes of llama_context's constructor, and `get_rope_factors`.
  */
 import type { RopeScaling } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";

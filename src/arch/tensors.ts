@@ -1,6 +1,6 @@
 /**
- * The tensors of a GGUF as weights of steps, each with its shape checked. What is asked for and missing or misshapen is an
- * error, and so is what is there and was never asked for: no model runs with weights left out.
+ * The tensors of a GGUF as weights of steps, each with its shape checked. What is asked for and missing or misshapen is
+ * an error, and so is what is there and was never asked for: no model runs with weights left out.
  */
 import type { Weight } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * What a backend is: something that can load a list of steps with their weights, and run rows of tokens through it. It knows
- * nothing of text, sampling, scheduling or HTTP.
+ * What a backend is: something that can load a list of steps with their weights, and run rows of tokens through it. It
+ * knows nothing of text, sampling, scheduling or HTTP.
  */
 import type { Buf, Step } from "./step.ts";
 
@@ -70,8 +70,8 @@ export interface Session {
     readonly scratch: number;
   };
   /**
-   * Appends the rows of each sequence to its slot and returns the wanted logits, (wantedRows, vocabSize), in batch order.
-   * The array is reused by the next run. Several sequences of one token each run as one pass.
+   * Appends the rows of each sequence to its slot and returns the wanted logits, (wantedRows, vocabSize), in batch
+   * order. The array is reused by the next run. Several sequences of one token each run as one pass.
    */
   run(batch: readonly Rows[]): Promise<Float32Array>;
   /**

@@ -1,7 +1,7 @@
 /**
- * The reference backend: one thread of plain TypeScript, always precise. It is what every other backend is compared with, and
- * what runs small models where nothing else can. What the steps mean is in `cpu/ops.ts`; here are the session, its KV cache
- * and its shift.
+ * The reference backend: one thread of plain TypeScript, always precise. It is what every other backend is compared
+ * with, and what runs small models where nothing else can. What the steps mean is in `cpu/ops.ts`; here are the
+ * session, its KV cache and its shift.
  */
 import { AppError, assert } from "../base/errors.ts";
 import type { Backend, LoadOptions, Program, Rows, Session } from "./backend.ts";

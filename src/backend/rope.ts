@@ -1,7 +1,8 @@
 /**
- * Rotary position embedding: the angle of every position and pair, with linear scaling, YaRN and frequency factors. Backends
- * share these tables. Ported from `ggml_rope_cache_init`, `rope_yarn` (ggml-cpu/ops.cpp) and `ggml_rope_yarn_corr_dims`
- * (ggml.c), with float32 rounding at the same places: a long context multiplies every rounding error by the position.
+ * Rotary position embedding: the angle of every position and pair, with linear scaling, YaRN and frequency factors.
+ * Backends share these tables. Ported from `ggml_rope_cache_init`, `rope_yarn` (ggml-cpu/ops.cpp) and
+ * `ggml_rope_yarn_corr_dims` (ggml.c), with float32 rounding at the same places: a long context multiplies every
+ * rounding error by the position.
  */
 import type { RopeScaling } from "./step.ts";
 
@@ -31,8 +32,8 @@ export function ropeTable(rope: RopeScaling, ctxLen: number): RopeTable {
 }
 
 /**
- * The one rotation, of magnitude 1, that moves a rotated key `discard` positions down: (1, rotaryDim / 2). Angles are linear
- * in the position, so it is the same for every key. (`build_rope_shift`, llama-kv-cache.cpp)
+ * The one rotation, of magnitude 1, that moves a rotated key `discard` positions down: (1, rotaryDim / 2). Angles are
+ * linear in the position, so it is the same for every key. (`build_rope_shift`, llama-kv-cache.cpp)
  */
 export function ropeShift(rope: RopeScaling, options: { discard: number; ctxLen: number }): RopeTable {
   const theta = new Float32Array(rope.rotaryDim / 2);

@@ -1,9 +1,9 @@
 /**
- * The whole vocabulary of a forward pass. An architecture returns a list of these plain objects; a backend has one entry per
- * `op`. Neither imports the other. `src/backend/cpu/ops.ts` defines what each step means.
+ * The whole vocabulary of a forward pass. An architecture returns a list of these plain objects; a backend has one
+ * entry per `op`. Neither imports the other. `src/backend/cpu/ops.ts` defines what each step means.
  *
- * A pass works on `rows` tokens at once; every activation is a float32 matrix (rows, dim), row-major. Rows belong to sequences
- * (slots of the KV cache) and have a position in them; only `rope` and `attention` look at that.
+ * A pass works on `rows` tokens at once; every activation is a float32 matrix (rows, dim), row-major. Rows belong to
+ * sequences (slots of the KV cache) and have a position in them; only `rope` and `attention` look at that.
  */
 import type { Quant } from "../quant/quant.ts";
 
@@ -14,8 +14,8 @@ export interface Buf {
 }
 
 /**
- * A weight matrix in its file: `outDim` rows of `inDim` weights each, rows contiguous (GGUF's ne[0] = inDim), or a vector
- * (`outDim` 1). A slice of a fused tensor is `rowStart` > 0. Experts: `experts` matrices one after another.
+ * A weight matrix in its file: `outDim` rows of `inDim` weights each, rows contiguous (GGUF's ne[0] = inDim), or a
+ * vector (`outDim` 1). A slice of a fused tensor is `rowStart` > 0. Experts: `experts` matrices one after another.
  */
 export interface Weight {
   /** GGUF tensor name. */
@@ -33,7 +33,9 @@ export interface Weight {
   readonly scale?: Float32Array;
 }
 
-/** How positions become angles: angle = position · base^(−2i/rotaryDim), then scaled. (ggml_rope_ext, ggml-cpu/ops.cpp) */
+/**
+ * How positions become angles: angle = position · base^(−2i/rotaryDim), then scaled. (ggml_rope_ext, ggml-cpu/ops.cpp)
+ */
 export interface RopeScaling {
   /** Frequency base, e.g. 10000. */
   readonly base: number;
@@ -127,8 +129,8 @@ export type Step =
       readonly act: Activation;
     }
   /**
-   * Mixture of experts: p = softmax(router · x) over all experts, the `nUsed` largest are run as gatedMlp and summed with
-   * weights p (divided by their sum where `normalize`) times `scale`.
+   * Mixture of experts: p = softmax(router · x) over all experts, the `nUsed` largest are run as gatedMlp and summed
+   * with weights p (divided by their sum where `normalize`) times `scale`.
    */
   | {
       readonly op: "moe";
@@ -151,7 +153,10 @@ export type Step =
       readonly b: Buf;
       readonly scale: number;
     }
-  /** x[r] *= 1 + coef · ln(floor((pos + offset) / floorScale) + 1): attention temperature by position (llama 4, mistral 3). */
+  /**
+   * x[r] *= 1 + coef · ln(floor((pos + offset) / floorScale) + 1): attention temperature by position (llama 4, mistral
+   * 3).
+   */
   | {
       readonly op: "positionScale";
       readonly x: Buf;

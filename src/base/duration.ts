@@ -1,6 +1,7 @@
 /**
- * Durations and timestamps as they travel: Go duration texts (`1h30m`, `300ms`), `keep_alive` values, and RFC 3339 times with
- * nine fractional digits. Grammar and error texts are those of Go's time.ParseDuration, which clients have learned to expect.
+ * Durations and timestamps as they travel: Go duration texts (`1h30m`, `300ms`), `keep_alive` values, and RFC 3339
+ * times with nine fractional digits. Grammar and error texts are those of Go's time.ParseDuration, which clients have
+ * learned to expect.
  */
 import { AppError } from "./errors.ts";
 import { quoteGo } from "./quote.ts";
@@ -58,8 +59,8 @@ export function formatDuration(ns: number): string {
 }
 
 /**
- * Milliseconds that a model stays loaded, from the `keep_alive` of a request: a number of seconds or a Go duration text;
- * negative is for ever (Infinity); absent or null is undefined, the server's default. Throws `bad_request`.
+ * Milliseconds that a model stays loaded, from the `keep_alive` of a request: a number of seconds or a Go duration
+ * text; negative is for ever (Infinity); absent or null is undefined, the server's default. Throws `bad_request`.
  */
 export function parseKeepAlive(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Structured logs: one line of JSON per event, `time`, `level` and `msg` first. Never prompts or answers: who logs a request
- * logs its counts.
+ * Structured logs: one line of JSON per event, `time`, `level` and `msg` first. Never prompts or answers: who logs a
+ * request logs its counts.
  */
 
 export type LogFields = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /**
- * What happens at the edge of the context window: how much of an over-long prompt is kept, and how many tokens a context
- * shift discards. Plain arithmetic; the same rules as the servers that clients know.
+ * What happens at the edge of the context window: how much of an over-long prompt is kept, and how many tokens a
+ * context shift discards. Plain arithmetic; the same rules as the servers that clients know.
  */
 
 /** Tokens at the front that survive truncation and shifts. */

@@ -1,7 +1,7 @@
 /**
- * The engine: one loaded model, a loop of schedule → run → sample → emit, and the sequences that share it. It batches every
- * active sequence in each decode step, interleaves bounded prefill chunks, and reuses the KV of shared prefixes. It knows
- * nothing of processes, HTTP or prompts as text.
+ * The engine: one loaded model, a loop of schedule → run → sample → emit, and the sequences that share it. It batches
+ * every active sequence in each decode step, interleaves bounded prefill chunks, and reuses the KV of shared prefixes.
+ * It knows nothing of processes, HTTP or prompts as text.
  */
 import type { Session } from "../backend/backend.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";

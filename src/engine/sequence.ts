@@ -1,6 +1,6 @@
 /**
- * One request inside the engine: its tokens, what is cached of them, how the next one is chosen, and what has been said so
- * far. The scheduler reads it, the engine moves it from waiting to prefill to decode to done.
+ * One request inside the engine: its tokens, what is cached of them, how the next one is chosen, and what has been said
+ * so far. The scheduler reads it, the engine moves it from waiting to prefill to decode to done.
  */
 import type { Code } from "../base/errors.ts";
 import type { GrammarMatcher } from "../sampling/grammar.ts";

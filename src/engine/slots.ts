@@ -1,6 +1,7 @@
 /**
- * Which tokens each KV slot holds, and which slot a new prompt should take: the free one that shares the longest prefix, or
- * the oldest one after copying a longer prefix out of another slot. Bookkeeping only; the KV itself belongs to the session.
+ * Which tokens each KV slot holds, and which slot a new prompt should take: the free one that shares the longest
+ * prefix, or the oldest one after copying a longer prefix out of another slot. Bookkeeping only; the KV itself belongs
+ * to the session.
  */
 import { assert } from "../base/errors.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The runner: a child process that owns one loaded model. It does what it is told over the spawn channel, and ends with its
- * parent: killing it returns every byte, and nothing it does can take the server down.
+ * The runner: a child process that owns one loaded model. It does what it is told over the spawn channel, and ends with
+ * its parent: killing it returns every byte, and nothing it does can take the server down.
  */
 import { dlopen, FFIType } from "bun:ffi";
 import { chooseBackend } from "../backend/index.ts";

@@ -1,6 +1,6 @@
 /**
- * Chat: messages rendered by the model's template, the oldest dropped until they fit the context, and tool calls taken out of
- * the answer's text.
+ * Chat: messages rendered by the model's template, the oldest dropped until they fit the context, and tool calls taken
+ * out of the answer's text.
  */
 import { AppError } from "../base/errors.ts";
 import type { ModelEntry } from "../store/store.ts";

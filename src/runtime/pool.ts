@@ -1,7 +1,7 @@
 /**
- * The models in memory: one runner process each. Requests lease a runner; the pool loads on demand (one load at a time),
- * reloads when load options change, unloads when `keep_alive` has passed, and evicts when there are too many models or too
- * little memory.
+ * The models in memory: one runner process each. Requests lease a runner; the pool loads on demand (one load at a
+ * time), reloads when load options change, unloads when `keep_alive` has passed, and evicts when there are too many
+ * models or too little memory.
  */
 import { AppError, assert } from "../base/errors.ts";
 import type { LoadMessage } from "../runner/messages.ts";

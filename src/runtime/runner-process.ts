@@ -1,6 +1,6 @@
 /**
- * A runner seen from the server: starts the child process, turns its messages into promises and async generators, and makes
- * sure that it ends. A runner that dies fails the requests on its own model and nothing else.
+ * A runner seen from the server: starts the child process, turns its messages into promises and async generators, and
+ * makes sure that it ends. A runner that dies fails the requests on its own model and nothing else.
  */
 import { AppError, type Code } from "../base/errors.ts";
 import type { EngineInfo } from "../engine/load.ts";
@@ -172,7 +172,8 @@ export class RunnerProcess {
 
 function spawnRunner(options: SpawnOptions, receive: (message: FromRunner) => void): Bun.Subprocess {
   return Bun.spawn([...options.command], {
-    // In the real environment, because native code reads it there: no usage reports; freed weights go back to the system.
+    // In the real environment, because native code reads it there: no usage reports; freed weights go back to the
+    // system.
     env: { ...options.env, ORT_DISABLE_TELEMETRY: "1", MALLOC_MMAP_THRESHOLD_: "65536" },
     stdin: "ignore",
     stdout: "ignore",

@@ -1,6 +1,7 @@
 /**
- * What the server can ask of the models: the one interface between HTTP and inference. Requests are validated before they get
- * here; every answer is an async generator of events, and ending the generator (or its signal) stops the model.
+ * What the server can ask of the models: the one interface between HTTP and inference. Requests are validated before
+ * they get here; every answer is an async generator of events, and ending the generator (or its signal) stops the
+ * model.
  */
 import type { Options } from "../sampling/options.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The HTTP application: guards in front (origin, host, key), the routes, and the plain-text answers for everything else.
- * It translates and calls; what it calls was built by `main.ts`.
+ * The HTTP application: guards in front (origin, host, key), the routes, and the plain-text answers for everything
+ * else. It translates and calls; what it calls was built by `main.ts`.
  */
 import { Elysia } from "elysia";
 import { messageOf } from "../base/errors.ts";
@@ -21,7 +21,8 @@ export function makeApp(parts: AppDeps) {
   const deps: RouteDeps = { ...parts, answer: makeAnswer(log), inspect: makeInspect(parts) };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
   const mayPass = makeAuth(config.apiKeys);
-  // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the checks.
+  // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the
+  // checks.
   const app = new Elysia({ handler: { standardHostname: false } })
     .onRequest(({ request, set }) => {
       const { status, headers } = guard(request);

@@ -1,6 +1,6 @@
 /**
- * Base64 as Go's encoding/base64 reads it in JSON: standard alphabet, padding required, line breaks ignored, and an error that
- * tells the offset of the first bad byte.
+ * Base64 as Go's encoding/base64 reads it in JSON: standard alphabet, padding required, line breaks ignored, and an
+ * error that tells the offset of the first bad byte.
  */
 import { AppError } from "../base/errors.ts";
 

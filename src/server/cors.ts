@@ -1,6 +1,6 @@
 /**
- * Who may call from a browser. Origins are matched against patterns; a server on a loopback address also checks the `Host`
- * header, so that a page cannot reach it through a name that it made point here (DNS rebinding).
+ * Who may call from a browser. Origins are matched against patterns; a server on a loopback address also checks the
+ * `Host` header, so that a page cannot reach it through a name that it made point here (DNS rebinding).
  */
 import { BlockList, isIP } from "node:net";
 import { hostname as machineName, networkInterfaces } from "node:os";

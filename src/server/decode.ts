@@ -1,6 +1,6 @@
 /**
- * JSON → request, by a TypeBox schema, with the semantics of Go's encoding/json: keys match whatever their case, unknown keys
- * are ignored, null is absent, and a wrong type is an error that names struct, path and type as Go does.
+ * JSON → request, by a TypeBox schema, with the semantics of Go's encoding/json: keys match whatever their case,
+ * unknown keys are ignored, null is absent, and a wrong type is an error that names struct, path and type as Go does.
  * (Elysia's own validation answers 422 and takes no part.)
  */
 import type { Static, TSchema } from "elysia";

@@ -1,6 +1,6 @@
 /**
- * One request and its answer: runs a handler, turns its reply or its failure into a response, and writes the one log line that
- * every request gets. The line tells counts, never text.
+ * One request and its answer: runs a handler, turns its reply or its failure into a response, and writes the one log
+ * line that every request gets. The line tells counts, never text.
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";

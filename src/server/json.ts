@@ -1,6 +1,7 @@
 /**
- * Reads request bodies as Go's encoding/json does: only the first value counts, and errors have the wording that clients know
- * (scanner.go). The engine's own parser does the work; ours only finds where the first value ends, or what is wrong.
+ * Reads request bodies as Go's encoding/json does: only the first value counts, and errors have the wording that
+ * clients know (scanner.go). The engine's own parser does the work; ours only finds where the first value ends, or what
+ * is wrong.
  */
 import { AppError } from "../base/errors.ts";
 import { quoteGo } from "../base/quote.ts";

@@ -1,6 +1,6 @@
 /**
- * Files that survive a kill: written under a temporary name in the same folder, synced, renamed, and the folder synced too.
- * A reader sees the old file or the new one, never half of one.
+ * Files that survive a kill: written under a temporary name in the same folder, synced, renamed, and the folder synced
+ * too. A reader sees the old file or the new one, never half of one.
  */
 import { constants } from "node:fs";
 import { copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";

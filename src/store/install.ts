@@ -1,6 +1,6 @@
 /**
- * Installs the model that ships with Hearth into a store, as `hearth:latest`, at first start. Later starts change nothing
- * unless the shipped model has changed; a model of that name that someone else made is left alone.
+ * Installs the model that ships with Hearth into a store, as `hearth:latest`, at first start. Later starts change
+ * nothing unless the shipped model has changed; a model of that name that someone else made is left alone.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

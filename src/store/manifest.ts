@@ -1,6 +1,6 @@
 /**
- * Manifests: which blobs make up a model. One JSON file per name, in the layout of the OCI image manifest, so that stores and
- * registries of others can be read and ours be read by them.
+ * Manifests: which blobs make up a model. One JSON file per name, in the layout of the OCI image manifest, so that
+ * stores and registries of others can be read and ours be read by them.
  */
 import { readFile } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";

@@ -1,7 +1,7 @@
 /**
- * Modelfiles: the text that describes a model (FROM, PARAMETER, TEMPLATE …), read and printed. Line based, values optionally in
- * quotes that may span lines, no escapes. Errors carry the line number.
- * Unlike the parser that this grammar comes from, format characters (joiners in emoji, no-break spaces) are kept.
+ * Modelfiles: the text that describes a model (FROM, PARAMETER, TEMPLATE …), read and printed. Line based, values
+ * optionally in quotes that may span lines, no escapes. Errors carry the line number. Unlike the parser that this
+ * grammar comes from, format characters (joiners in emoji, no-break spaces) are kept.
  */
 import { AppError } from "../base/errors.ts";
 import type { StoredMessage } from "./store.ts";

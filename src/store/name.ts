@@ -1,6 +1,6 @@
 /**
- * Model names: `[scheme://][host/][namespace/]model[:tag]`, read from the right; missing parts have defaults. The parts become
- * path segments of the manifest, so their grammar is also what keeps a name inside the store.
+ * Model names: `[scheme://][host/][namespace/]model[:tag]`, read from the right; missing parts have defaults. The parts
+ * become path segments of the manifest, so their grammar is also what keeps a name inside the store.
  */
 import { AppError } from "../base/errors.ts";
 
@@ -48,8 +48,8 @@ export function makeName(parts: { host: string; namespace: string; model: string
 }
 
 /**
- * The name in a request: blanks around it are dropped, and a `:local` suffix, which asks for a model of this machine, as all
- * of ours are. Throws `bad_request`.
+ * The name in a request: blanks around it are dropped, and a `:local` suffix, which asks for a model of this machine,
+ * as all of ours are. Throws `bad_request`.
  */
 export function parseReference(text: string): ModelName {
   const trimmed = text.trim();

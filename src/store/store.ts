@@ -1,6 +1,6 @@
 /**
- * The model store: `manifests/<host>/<namespace>/<model>/<tag>` and `blobs/`, also one made by another server, which is served
- * in place. Reading never writes. What the folders hold is hostile: names are checked, sizes bounded.
+ * The model store: `manifests/<host>/<namespace>/<model>/<tag>` and `blobs/`, also one made by another server, which is
+ * served in place. Reading never writes. What the folders hold is hostile: names are checked, sizes bounded.
  */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";

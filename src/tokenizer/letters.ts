@@ -1,6 +1,6 @@
 /**
- * Insides of character classes that no Unicode property names. Escapes, not characters: an editor that normalises text would turn the
- * Kelvin sign into a K and break the ranges.
+ * Insides of character classes that no Unicode property names. Escapes, not characters: an editor that normalises text
+ * would turn the Kelvin sign into a K and break the ranges.
  */
 const raw = String.raw;
 

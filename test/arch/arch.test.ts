@@ -1,6 +1,6 @@
 /**
- * Every architecture against llama.cpp. The reference files hold random models whose attention is weak; the models made in
- * code are strong in every part, cover the variants of rotation, windows and experts, and need no reference data.
+ * Every architecture against llama.cpp. The reference files hold random models whose attention is weak; the models made
+ * in code are strong in every part, cover the variants of rotation, windows and experts, and need no reference data.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";

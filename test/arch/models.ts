@@ -1,6 +1,6 @@
 /**
- * Tiny models of every architecture, made in code from seeded random numbers, strong enough in every part that leaving one
- * out shows. `logits/NAME.f32` holds what llama.cpp answers to them; bench/record-arch-logits.ts wrote it.
+ * Tiny models of every architecture, made in code from seeded random numbers, strong enough in every part that leaving
+ * one out shows. `logits/NAME.f32` holds what llama.cpp answers to them; bench/record-arch-logits.ts wrote it.
  */
 import { makeRng } from "../../src/base/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../src/gguf/write.ts";

@@ -1,4 +1,7 @@
-/** The reference backend's session: slots, chunks, shifts and failures. What its steps compute is tested in cpu/ops.test.ts. */
+/**
+ * The reference backend's session: slots, chunks, shifts and failures. What its steps compute is tested in
+ * cpu/ops.test.ts.
+ */
 import { describe, expect, test } from "bun:test";
 import type { Program, Rows, Session } from "../../src/backend/backend.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";

@@ -1,6 +1,6 @@
 /**
- * What the `ollama` npm client does, as checks that any server can be put under: a base URL and the name of a model that is
- * there. Nothing here knows what the model answers.
+ * What the `ollama` npm client does, as checks that any server can be put under: a base URL and the name of a model
+ * that is there. Nothing here knows what the model answers.
  */
 import { expect } from "bun:test";
 import { Ollama, type ChatResponse, type GenerateResponse } from "ollama";

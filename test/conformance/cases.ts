@@ -1,6 +1,6 @@
 /**
- * What every backend must agree on with `cpu.ts`: small programs around each step, with random weights in every block type
- * and awkward shapes, and the batches to run. A backend's own test runs them all with `runCase` and compares.
+ * What every backend must agree on with `cpu.ts`: small programs around each step, with random weights in every block
+ * type and awkward shapes, and the batches to run. A backend's own test runs them all with `runCase` and compares.
  */
 import type { Backend } from "../../src/backend/backend.ts";
 import type { Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";

@@ -1,5 +1,6 @@
 /**
- * How a conformance case is built: an embedding, the steps in question on random weights, the wanted rows of what they give.
+ * How a conformance case is built: an embedding, the steps in question on random weights, the wanted rows of what they
+ * give.
  */
 import type { LoadOptions, Program, Rows } from "../../src/backend/backend.ts";
 import type { Activation, Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
@@ -34,7 +35,9 @@ export interface CaseOptions {
   readonly tolerance?: Case["tolerance"];
 }
 
-/** A case: embedding, the steps that `build` adds, the wanted rows of the buffer that it returns, unless it took them. */
+/**
+ * A case: embedding, the steps that `build` adds, the wanted rows of the buffer that it returns, unless it took them.
+ */
 export function makeCase(name: string, options: CaseOptions, build: (draft: Draft) => Buf): Case {
   const { dim, ctxLen = 16, batches = mixedBatches(), tolerance = TOLERANCE } = options;
   const { quant, scale } = options.table ?? { quant: "f32", scale: 1 };

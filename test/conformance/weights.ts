@@ -1,6 +1,6 @@
 /**
- * Random weights for tests, in memory: blocks of every type with scales that give values of a chosen size, and a source that
- * hands them to a backend as if they lay in a file.
+ * Random weights for tests, in memory: blocks of every type with scales that give values of a chosen size, and a source
+ * that hands them to a backend as if they lay in a file.
  */
 import type { WeightSource } from "../../src/backend/backend.ts";
 import type { Weight } from "../../src/backend/step.ts";
@@ -8,7 +8,9 @@ import { floatToHalf } from "../../src/base/half.ts";
 import type { Rng } from "../../src/base/rng.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
 
-/** Where a block keeps its float16 scales, and how large values are when they are 1: standard deviation, ggml-common.h. */
+/**
+ * Where a block keeps its float16 scales, and how large values are when they are 1: standard deviation, ggml-common.h.
+ */
 const HALF_SCALES: Readonly<Partial<Record<QuantName, { at: readonly number[]; size: number }>>> = {
   q4_0: { at: [0], size: 4.6 },
   q4_1: { at: [0, 2], size: 4.6 },

@@ -1,5 +1,6 @@
 /**
- * Starts Hearth as a person would, on a free port of the loopback interface with a temporary home, and stops what it started.
+ * Starts Hearth as a person would, on a free port of the loopback interface with a temporary home, and stops what it
+ * started.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

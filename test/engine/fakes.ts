@@ -1,6 +1,6 @@
 /**
- * Small stand-ins for the engine's tests: a tokenizer of bytes, and a session whose next token is a function of the whole
- * sequence before it. Any mistake in what the engine believes to be cached changes the answer.
+ * Small stand-ins for the engine's tests: a tokenizer of bytes, and a session whose next token is a function of the
+ * whole sequence before it. Any mistake in what the engine believes to be cached changes the answer.
  */
 import type { Rows, Session } from "../../src/backend/backend.ts";
 import { assert } from "../../src/base/errors.ts";

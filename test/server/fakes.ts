@@ -1,6 +1,6 @@
 /**
- * A runtime without models: a small program that plays scripts. It implements the interface that the routes call, keeps what
- * it was asked, and knows whether its generators were ended.
+ * A runtime without models: a small program that plays scripts. It implements the interface that the routes call, keeps
+ * what it was asked, and knows whether its generators were ended.
  */
 import { AppError } from "../../src/base/errors.ts";
 import type {

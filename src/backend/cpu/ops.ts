@@ -1,6 +1,6 @@
 /**
- * What each step means: the reference that every other backend is compared with. Obvious loops, sums in float64, activations
- * in float32; nothing depends on how rows are batched, so the same tokens give the same bits in any split.
+ * What each step means: the reference that every other backend is compared with. Obvious loops, sums in float64,
+ * activations in float32; nothing depends on how rows are batched, so the same tokens give the same bits in any split.
  */
 import { AppError, assert } from "../../base/errors.ts";
 import { rotateHead, type RopeTable } from "../rope.ts";

@@ -1,6 +1,6 @@
 /**
- * Weights as float32, for the reference backend. Matrices are unpacked once, on first use, as far as a budget reaches; the
- * rest is unpacked again, a few rows at a time, whenever it is needed.
+ * Weights as float32, for the reference backend. Matrices are unpacked once, on first use, as far as a budget reaches;
+ * the rest is unpacked again, a few rows at a time, whenever it is needed.
  */
 import { assert } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
@@ -15,8 +15,8 @@ export interface WeightReader {
   /** Bytes that all kept copies take once every weight has been used. */
   readonly cacheBytes: number;
   /**
-   * Rows `first` … `first + count − 1` of one stacked matrix, (count, inDim), its factor applied. Not kept past the next
-   * call: it may be scratch. At most PANEL_ROWS rows.
+   * Rows `first` … `first + count − 1` of one stacked matrix, (count, inDim), its factor applied. Not kept past the
+   * next call: it may be scratch. At most PANEL_ROWS rows.
    */
   panel(weight: Weight, at: { expert: number; first: number; count: number }): Float32Array;
   /** Lets go of the copies. */
