@@ -3,8 +3,9 @@
  * does. That function searches the text once per special token; here one walk over a trie finds which of them occur at
  * all (Gemma has 6,000), and only those are cut out.
  */
+import { AppError } from "../base/errors.ts";
 import { CONTROL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
-import type { Vocabulary } from "./vocabulary.ts";
+import { PIECES_KEY, type Vocabulary } from "./vocabulary.ts";
 
 /** Text still to be encoded, or the id of a special token. */
 export type Fragment = string | number;
@@ -15,27 +16,36 @@ export interface StripRules {
   readonly after: ReadonlySet<number>;
 }
 
-interface Node {
-  readonly next: Map<number, Node>;
-  id: number;
+/** Most UTF-16 units in all special tokens together; speech models have 65,536 tokens `<custom_token_N>`, 1.3 M units. */
+const MAX_SPECIAL_UNITS = 2 ** 21;
+
+/** Node 0 is the root. */
+interface Trie {
+  /** node · 65,536 + UTF-16 unit → child */
+  readonly edges: Map<number, number>;
+  /** (nodes) the token that ends here, or -1 */
+  readonly ids: number[];
 }
 
 /**
  * Makes the function that cuts. User-defined tokens are always cut out, control and unknown ones where `parseSpecial`.
+ * Throws `bad_file` where special tokens are longer than any model needs.
  */
 export function makePartition(
   { pieces, attributes }: Vocabulary,
   strip: StripRules,
 ): (text: string, parseSpecial: boolean) => Fragment[] {
-  const always: number[] = [];
-  const all: number[] = [];
-  for (let id = 0; id < pieces.length; id++) {
-    const attribute = attributes[id]!;
-    if ((attribute & (CONTROL | UNKNOWN | USER_DEFINED)) === 0) continue;
-    all.push(id);
-    if ((attribute & (CONTROL | UNKNOWN)) === 0) always.push(id);
+  const mask = CONTROL | UNKNOWN | USER_DEFINED;
+  const all = Array.from(pieces.keys()).filter((id) => (attributes[id]! & mask) !== 0);
+  const units = all.reduce((sum, id) => sum + pieces[id]!.length, 0);
+  if (units > MAX_SPECIAL_UNITS) {
+    throw new AppError(
+      "bad_file",
+      `metadata '${PIECES_KEY}': expected special tokens of ${MAX_SPECIAL_UNITS} units together, got ${units}`,
+    );
   }
-  const tries: { always?: Node; all?: Node } = {};
+  const always = all.filter((id) => (attributes[id]! & (CONTROL | UNKNOWN)) === 0);
+  const tries: { always?: Trie; all?: Trie } = {}; // made at first use
   return (text, parseSpecial) => {
     const trie = parseSpecial ? (tries.all ??= makeTrie(pieces, all)) : (tries.always ??= makeTrie(pieces, always));
     const size = (id: number): number => Buffer.byteLength(pieces[id]!);
@@ -46,34 +56,35 @@ export function makePartition(
   };
 }
 
-function makeTrie(pieces: readonly string[], ids: readonly number[]): Node {
-  const root: Node = { next: new Map(), id: -1 };
-  for (const id of ids) {
-    let node = root;
-    const piece = pieces[id]!;
+function makeTrie(pieces: readonly string[], tokens: readonly number[]): Trie {
+  const edges = new Map<number, number>();
+  const ids = [-1];
+  for (const token of tokens) {
+    const piece = pieces[token]!;
+    let node = 0;
     for (let i = 0; i < piece.length; i++) {
-      const unit = piece.charCodeAt(i);
-      let child = node.next.get(unit);
-      if (child === undefined) node.next.set(unit, (child = { next: new Map(), id: -1 }));
+      const edge = node * 65_536 + piece.charCodeAt(i);
+      let child = edges.get(edge);
+      if (child === undefined) {
+        child = ids.push(-1) - 1;
+        edges.set(edge, child);
+      }
       node = child;
     }
-    node.id = id;
+    ids[node] = token;
   }
-  return root;
+  return { edges, ids };
 }
 
 /** Every id whose piece occurs in the text, also where occurrences overlap. */
-function findAll(root: Node, text: string): Set<number> {
+function findAll({ edges, ids }: Trie, text: string): Set<number> {
   const present = new Set<number>();
-  if (root.next.size === 0) return present;
-  const mayStart = new Uint8Array(65_536);
-  for (const unit of root.next.keys()) mayStart[unit] = 1;
+  if (edges.size === 0) return present;
   for (let start = 0; start < text.length; start++) {
-    if (mayStart[text.charCodeAt(start)] === 0) continue;
-    let node = root.next.get(text.charCodeAt(start));
+    let node = edges.get(text.charCodeAt(start)); // the root is node 0, so its edges are units
     for (let at = start + 1; node !== undefined; at++) {
-      if (node.id >= 0) present.add(node.id);
-      node = at < text.length ? node.next.get(text.charCodeAt(at)) : undefined;
+      if (ids[node]! >= 0) present.add(ids[node]!);
+      node = at < text.length ? edges.get(node * 65_536 + text.charCodeAt(at)) : undefined;
     }
   }
   return present;

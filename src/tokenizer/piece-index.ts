@@ -6,11 +6,11 @@
 import { AppError } from "../base/errors.ts";
 
 /** Longest piece, in UTF-16 units; the longest seen in a published vocabulary is 1,024 (a run of spaces). */
-const MAX_PIECE_LENGTH = 65_536;
+const MAX_PIECE_LENGTH = 8192;
 /**
  * Longest search for a slot. A good hash needs about 60 at this load; a file made to collide is refused, not searched.
  */
-export const MAX_PROBES = 4096;
+export const MAX_PROBES = 1024;
 const BASE = 0x01000193; // odd, so that powers never vanish modulo 2³²; the prime of FNV-1a
 
 export interface PieceIndex {

@@ -192,6 +192,15 @@ const HOSTILE: readonly (readonly [what: string, metadata: Metadata, message: Re
     spmMetadata(["▁"], [], { "tokenizer.ggml.scores": new Float32Array(999) }),
     /scores'.*260.*got 999/,
   ],
+  ["a piece without end", bpeMetadata([], [["x".repeat(9000), TYPE.normal]]), /at most 8192, got 9000/],
+  [
+    "a mass of special tokens",
+    bpeMetadata(
+      [],
+      Array.from({ length: 400 }, (_, i) => [`${i}${"x".repeat(8000)}`, TYPE.control] as const),
+    ),
+    /special tokens of 2097152 units together, got 32/,
+  ],
   ["a merge of a strange piece", bpeMetadata([], [], { "tokenizer.ggml.merges": ["a b"] }), /merges'.*got 'a b' at 0/],
   ["a merge without a space", bpeMetadata([], [], { "tokenizer.ggml.merges": ["ab"] }), /merges'.*got 'ab' at 0/],
   [

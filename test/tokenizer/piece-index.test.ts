@@ -46,5 +46,5 @@ test("pieces with one hash are all found, and too many of them are refused", () 
   const index = indexPieces(few, "tokens");
   expect(new Set(index.hashes).size).toBe(1);
   expect(few.map((piece) => findPiece(index, piece))).toEqual([...few.keys()]);
-  expect(() => indexPieces(chains(4200), "tokens")).toThrow("metadata 'tokens': more than 4096 pieces share a hash");
+  expect(() => indexPieces(chains(1100), "tokens")).toThrow("metadata 'tokens': more than 1024 pieces share a hash");
 });
