@@ -28,7 +28,8 @@ function open(
     if (value === undefined) metadata.delete(key);
     else metadata.set(key, value);
   }
-  const data = new Map(model.tensors.map((tensor) => [tensor.name, tensor.data as Uint8Array])); // models.ts makes no streams
+  // models.ts makes no streams
+  const data = new Map(model.tensors.map((tensor) => [tensor.name, tensor.data as Uint8Array]));
   const tensors = new Map<string, TensorInfo>();
   for (const { name, shape, quant, data } of model.tensors) {
     tensors.set(name, { name, shape, quant, byteLength: (data as Uint8Array).length, shard: 0, offset: 0 });
