@@ -107,6 +107,57 @@ test("control tokens and padding never follow, stop tokens only where the value 
   matcher.dispose();
 });
 
+/** Takes characters one by one; false at the first that does not fit. */
+async function takes(schema: "json" | Readonly<Record<string, unknown>>, text: string): Promise<boolean> {
+  const matcher = await compiler.matcher(schema);
+  const fits = Array.from(text).every((character) => matcher.accept(vocabulary.tokens.indexOf(character)));
+  matcher.dispose();
+  return fits;
+}
+
+test("strings of every kind refuse raw controls, lone quotes and lone surrogates", async () => {
+  const kinds = [
+    {},
+    { minLength: 1 },
+    { maxLength: 5 },
+    { minLength: 1, maxLength: 5 },
+    { pattern: "a" },
+    { pattern: "^.*$" },
+  ];
+  for (const kind of kinds) {
+    const schema = { type: "array", items: { type: "string", ...kind } };
+    expect([kind, await takes(schema, '["a')]).toEqual([kind, true]);
+    for (const text of ['["a\n', '["a\t', '["a\\ud800', '["a\\x'])
+      expect([kind, text, await takes(schema, text)]).toEqual([kind, text, false]);
+  }
+  expect([await takes("json", '{"a\n'), await takes("json", '{"a\\u00e9\\n":"\\\\"}')]).toEqual([false, true]);
+});
+
+test("a declared name cannot come as one of the others, however it is spelt", async () => {
+  const schema = {
+    type: "object",
+    properties: { abc: { type: "integer" }, 'q"': {}, é: {} },
+    additionalProperties: { type: "boolean" },
+  };
+  expect([await takes(schema, '{"abc":1'), await takes(schema, '{"abc":t')]).toEqual([true, false]);
+  expect([await takes(schema, '{"ab":t'), await takes(schema, '{"abcd":t')]).toEqual([true, true]);
+  expect([
+    await takes(schema, '{"q\\"":t'),
+    await takes(schema, '{"q\\"x":t'),
+    await takes(schema, '{"\\u0061bc"'),
+  ]).toEqual([true, true, false]);
+  expect([await takes(schema, '{"q\\"":tr'), await takes(schema, '{"é')]).toEqual([true, true]);
+});
+
+test("a tuple without items has no more than its own", async () => {
+  const schema = { type: "array", prefixItems: [{ type: "null" }, { type: "boolean" }] };
+  expect([
+    await takes(schema, "[null,true]"),
+    await takes(schema, "[null,true,"),
+    await takes(schema, "[null]"),
+  ]).toEqual([true, false, false]);
+});
+
 test("sequences share a compiled grammar and keep their own place in it", async () => {
   const [one, other] = await Promise.all([compiler.matcher("json"), compiler.matcher("json")]);
   one.accept(vocabulary.tokens.indexOf("{"));

@@ -138,6 +138,14 @@ test("penalties look back over repeat_last_n tokens, −1 over the context, 0 ov
   expect(after(2, 1, true)).toEqual([0, -1, -1, 0]);
 });
 
+test("a token that left the window and came back counts once", () => {
+  const sampler = samplerOf({ temperature: 0, frequency_penalty: 1, repeat_last_n: 2 }, 3);
+  for (const id of [0, 1, 0]) sampler.accept(id);
+  const logits = new Float32Array(3);
+  sampler.sample(logits);
+  expect(Array.from(logits)).toEqual([-1, -1, 0]);
+});
+
 test("extreme penalties leave finite logits", () => {
   const sampler = samplerOf({ temperature: 0, repeat_penalty: 1e-30, frequency_penalty: -3e38, repeat_last_n: 8 }, 2);
   sampler.accept(0);
@@ -262,7 +270,7 @@ test("a mask that allows nothing is an error, and ids beyond a mask are not allo
 });
 
 test("log-probabilities are those of the softmax, best first", () => {
-  const got = logSoftmaxTop(logitsOf(0.1, 0.5, 0.4), 0, 2);
+  const got = logSoftmaxTop(logitsOf(1, 5, 4), 0, 2);
   expect(got.logprob).toBeCloseTo(Math.log(0.1), 5);
   expect(got.top.map((each) => each.id)).toEqual([1, 2]);
   expect(got.top[0]!.logprob).toBeCloseTo(Math.log(0.5), 5);

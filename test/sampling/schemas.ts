@@ -61,6 +61,8 @@ export const SCHEMAS: Readonly<Record<string, Readonly<Record<string, unknown>>>
       { properties: { a: { maximum: 5 }, b: { type: "string", enum: ["x", "y"] } }, required: ["b"] },
     ],
   },
+  narrowed: { allOf: [{ type: "integer" }, { type: "number", minimum: 0.5, maximum: 3.5 }] },
+  patternBesideFormat: { type: "string", format: "email", pattern: "^[a-c]@x\\.org$" },
   besideUnion: {
     type: "object",
     properties: { a: { type: "integer" }, b: { type: "integer" } },

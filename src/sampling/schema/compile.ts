@@ -60,7 +60,7 @@ export function schemaGrammar(schema: Schema): GrammarText {
   for (const ref of context.direct.keys()) checkEnds(context, ref, { trail: new Set(), ends });
   const closes = flatten(context, schema, { place, refs: [] }).every((flat) => {
     const types = typesOf(flat, place);
-    return !flat["enum"] && types?.every((type) => type === "object" || type === "array") === true;
+    return types?.every((type) => type === "object" || type === "array") === true;
   });
   return { text: textOf(context.rules, root), closes };
 }

@@ -120,7 +120,7 @@ const admitsZero = ({ low, high }: FractionRange): boolean =>
 function fractionDigits({ low, high }: FractionRange, room: number): string | undefined {
   if (room === 0) return undefined;
   if (low?.digits === "" && !low.open) return fractionDigits(high ? { high } : {}, room);
-  if (high?.digits === "") return low || high.open ? undefined : `"0"{1,${room}}`;
+  if (high?.digits === "") return high.open ? undefined : `"0"{1,${room}}`;
   if (!low && !high) return `[0-9]{1,${room}}`;
   const from = low ? firstDigit(low) : 0;
   const to = high ? firstDigit(high) : 9;

@@ -43,6 +43,7 @@ test("a pattern's grammar accepts the strings that the pattern matches", () => {
     "1",
     "23",
     "é",
+    "中",
     "à",
     "$",
     "{",
