@@ -65,6 +65,13 @@ test("a pattern's grammar accepts the strings that the pattern matches", () => {
   }
 });
 
+test("a few characters beyond ASCII are told apart, a whole script counts as any", () => {
+  const accented = acceptorOf(grammarOf("^[à-ü]$"));
+  expect(["é", "中", "a"].map(accented)).toEqual([true, false, false]);
+  const script = acceptorOf(grammarOf("^[一-龥]$"));
+  expect(["中", "é", "a"].map(script)).toEqual([true, true, false]);
+});
+
 test("what needs an escape in JSON is escaped where the pattern asks for it, and left out of classes", () => {
   expect(acceptorOf(grammarOf('^"\\\\\\n$'))('\\"\\\\\\n')).toBe(true);
   const dot = acceptorOf(grammarOf("^.$"));
