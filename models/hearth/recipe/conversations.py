@@ -1,4 +1,6 @@
-"""Conversations and the text that the model was trained to read for each: python3 conversations.py > conversations.json && bun fmt conversations.json
+"""Conversations and the text that the model was trained to read for each.
+
+    python3 conversations.py > conversations.json && bun fmt conversations.json
 
 Whoever renders the GGUF's Jinja template must get the same bytes; Hearth's tests compare with this file.
 """
