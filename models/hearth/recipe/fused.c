@@ -1,6 +1,6 @@
 /*
- * The element-wise steps of training, each in one pass over memory: eager torch spends more time on these than on matrices.
- * Tensors are contiguous; `bf` is bfloat16 as its bits. Sums and functions are in float32. Used through fused.py.
+ * The element-wise steps of training, each in one pass over memory: eager torch spends more time on these than on
+ * matrices. Tensors are contiguous; `bf` is bfloat16 as its bits. Sums and functions are in float32. Used by fused.py.
  */
 #include <math.h>
 #include <stdint.h>
@@ -21,8 +21,12 @@ static inline bf down(float x) { /* round to nearest even */
     return (bf)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/* sum = x + delta; y = sum / rms(sum) * w. x, sum (rows, dim) f32; delta (rows, dim) or null; inverse (rows) = 1 / rms. */
-void add_norm(const float *x, const bf *delta, const float *w, float *sum, bf *y, float *inverse, long rows, long dim, float eps) {
+/*
+ * sum = x + delta; y = sum / rms(sum) * w.
+ * x, sum, delta, y (rows, dim), where delta may be null; w (dim); inverse (rows), on return 1 / rms(sum).
+ */
+void add_norm(const float *x, const bf *delta, const float *w, float *sum, bf *y, float *inverse, long rows, long dim,
+              float eps) {
 #pragma omp parallel for schedule(dynamic, 64)
     for (long r = 0; r < rows; r++) {
         const float *xr = x + r * dim;
@@ -37,9 +41,9 @@ void add_norm(const float *x, const bf *delta, const float *w, float *sum, bf *y
     }
 }
 
-/* d_sum (rows, dim) f32 comes in with the residual's gradient and leaves with the norm's added; d_delta is its copy in bf. */
-void add_norm_back(const float *sum, const float *w, const float *inverse, const bf *d_y, float *d_sum, bf *d_delta, float *d_w,
-                   long rows, long dim) {
+/* d_sum (rows, dim) comes in with the residual's gradient and leaves with the norm's added; d_delta is its copy. */
+void add_norm_back(const float *sum, const float *w, const float *inverse, const bf *d_y, float *d_sum, bf *d_delta,
+                   float *d_w, long rows, long dim) {
 #pragma omp parallel for schedule(dynamic, 64) reduction(+ : d_w[:dim])
     for (long r = 0; r < rows; r++) {
         const float *s = sum + r * dim;
@@ -75,8 +79,9 @@ void swiglu_back(const bf *gate, const bf *value, const bf *d_y, bf *d_gate, bf 
     }
 }
 
-/* x (batch, time, heads, dim) -> y (batch, heads, time, dim), halves rotated by cos and sin (time, dim / 2), times scale. */
-void rope(const bf *x, const float *cosine, const float *sine, bf *y, long batch, long time, long heads, long dim, float scale) {
+/* x (batch, time, heads, dim) -> y (batch, heads, time, dim): scaled, halves rotated by the tables (time, dim / 2). */
+void rope(const bf *x, const float *cosine, const float *sine, bf *y, long batch, long time, long heads, long dim,
+          float scale) {
     long half = dim / 2;
 #pragma omp parallel for schedule(dynamic, 64)
     for (long row = 0; row < batch * time; row++) {
@@ -95,8 +100,8 @@ void rope(const bf *x, const float *cosine, const float *sine, bf *y, long batch
 }
 
 /* The transpose of rope: d_y (batch, heads, time, dim) -> d_x (batch, time, heads, dim), rotated back. */
-void rope_back(const bf *d_y, const float *cosine, const float *sine, bf *d_x, long batch, long time, long heads, long dim,
-               float scale) {
+void rope_back(const bf *d_y, const float *cosine, const float *sine, bf *d_x, long batch, long time, long heads,
+               long dim, float scale) {
     long half = dim / 2;
 #pragma omp parallel for schedule(dynamic, 64)
     for (long row = 0; row < batch * time; row++) {
@@ -114,7 +119,7 @@ void rope_back(const bf *d_y, const float *cosine, const float *sine, bf *d_x, l
     }
 }
 
-/* Causal softmax in place: row r of scores (rows, time) belongs to position r % time and sees that many keys and itself. */
+/* Causal softmax in place: row r of scores (rows, time) is position r % time, which sees the keys up to its own. */
 void softmax(bf *scores, long rows, long time) {
 #pragma omp parallel for schedule(dynamic, 64)
     for (long r = 0; r < rows; r++) {
