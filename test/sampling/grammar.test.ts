@@ -149,6 +149,17 @@ test("a declared name cannot come as one of the others, however it is spelt", as
   expect([await takes(schema, '{"q\\"":tr'), await takes(schema, '{"é')]).toEqual([true, true]);
 });
 
+test("names of any length and spelling can be declared in an open object", async () => {
+  const long = "long".repeat(40_000);
+  const schema = {
+    type: "object",
+    properties: { [long]: {}, "\u0001": {}, "\ud800": {}, "": {} },
+    additionalProperties: true,
+  };
+  expect([await takes(schema, '{"x":1'), await takes(schema, `{"${"long".repeat(3)}!":1`)]).toEqual([true, true]);
+  expect([await takes(schema, '{"\\u0002'), await takes(schema, '{"\\ux')]).toEqual([false, false]);
+});
+
 test("a tuple without items has no more than its own", async () => {
   const schema = { type: "array", prefixItems: [{ type: "null" }, { type: "boolean" }] };
   expect([

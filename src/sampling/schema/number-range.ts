@@ -1,6 +1,7 @@
 /**
  * Numbers between two bounds as a grammar: digits compared from the left, the way one compares them by eye. Integers
- * take up to 16 digits, fractions up to `FRACTION_DIGITS`; numbers with a bound are written without exponent.
+ * take up to 15 digits; numbers with a bound are written without exponent, with up to `BOUNDED_FRACTION_DIGITS`
+ * decimals, so a value that needs more to tell it from a bound is left out.
  */
 
 /** Inclusive unless `open`. */
@@ -10,6 +11,8 @@ export interface Bound {
 }
 
 const FRACTION_DIGITS = 15;
+/** Fewer where there are bounds: every digit is a state, and each bounded number has its own. */
+const BOUNDED_FRACTION_DIGITS = 6;
 
 const EXPONENT = "([eE] [+\\u002d]? [0-9]{1,2})?";
 
@@ -60,11 +63,13 @@ export function numberGrammar(range: { min?: Bound | undefined; max?: Bound | un
 /** Integers from..to without leading zeros, 0 ≤ from ≤ to. */
 function naturals(from: number, to: number): string {
   const parts: string[] = [];
+  const free: number[] = []; // lengths of which every number is in the range
   for (let length = String(from).length; length <= String(to).length; length++) {
-    const low = Math.max(from, length === 1 ? 0 : 10 ** (length - 1));
-    const high = Math.min(to, 10 ** length - 1);
-    parts.push(sameLength(String(low), String(high)));
+    const [least, most] = [length === 1 ? 0 : 10 ** (length - 1), 10 ** length - 1];
+    if (length > 1 && from <= least && to >= most) free.push(length - 1);
+    else parts.push(sameLength(String(Math.max(from, least)), String(Math.min(to, most))));
   }
+  if (free.length > 0) parts.push(`[1-9] [0-9]{${free[0]},${free.at(-1)}}`);
   return choice(parts);
 }
 
@@ -108,7 +113,7 @@ interface FractionRange {
 /** A whole part followed by a fraction in a range, and by none where zero is in it. */
 function withFraction(whole: string, range: FractionRange): string | undefined {
   const zero = admitsZero(range);
-  const fraction = fractionDigits(range, FRACTION_DIGITS);
+  const fraction = fractionDigits(range, BOUNDED_FRACTION_DIGITS);
   if (fraction === undefined) return zero ? whole : undefined;
   return zero ? `${whole} ("." ${fraction})?` : `${whole} "." ${fraction}`;
 }

@@ -26,6 +26,13 @@ export interface Copies {
   readonly wide: number;
 }
 
+/** Pays for one position that most tokens fit; false where the budget does not allow it. */
+export function affordWide(budget: Budget): boolean {
+  if (budget.units < WIDE_UNITS) return false;
+  budget.units -= WIDE_UNITS;
+  return true;
+}
+
 /** The counts that the budget allows; it is charged for them. */
 export function affordable(budget: Budget, { min, max, narrow, wide }: Copies): { min: number; max: number } {
   const unit = Math.max(1, narrow * NARROW_UNITS + wide * WIDE_UNITS);

@@ -11,6 +11,8 @@ const MAX_GRAMMAR_CHARS = 2 ** 21; // a hundred times what a large schema gives
 
 export interface Rules {
   readonly bodies: Map<string, string>;
+  /** Body → name of what `define` made, so that equal parts of a schema share a rule. */
+  readonly names: Map<string, string>;
   readonly budget: Budget;
   chars: number;
 }
@@ -40,7 +42,7 @@ const SHARED: Readonly<Record<string, readonly [body: string, ...needs: string[]
   any: ['object | array | string | number | "true" | "false" | "null"', "object", "array", "string", "number"],
 };
 
-export const makeRules = (): Rules => ({ bodies: new Map(), budget: makeBudget(), chars: 0 });
+export const makeRules = (): Rules => ({ bodies: new Map(), names: new Map(), budget: makeBudget(), chars: 0 });
 
 /** The name of a shared rule, which is added with what it needs. */
 export function use(rules: Rules, name: keyof typeof SHARED & string): string {
@@ -65,10 +67,13 @@ export function add(rules: Rules, name: string, body: string): void {
   rules.bodies.set(name, body);
 }
 
-/** A new rule, and its name. */
+/** The name of a rule with this body. */
 export function define(rules: Rules, body: string): string {
+  const known = rules.names.get(body);
+  if (known) return known;
   const name = reserve(rules);
   add(rules, name, body);
+  rules.names.set(body, name);
   return name;
 }
 

@@ -5,7 +5,7 @@ import { ASCII, classOf, ESCAPED, grammarChar, literal, negatedClass, subtract, 
 import { FORMATS } from "./formats.ts";
 import { countAt, failAt, stringAt, type Schema } from "./read.ts";
 import { looksAround, patternGrammar } from "./regex.ts";
-import { affordable } from "./repeat.ts";
+import { affordable, affordWide } from "./repeat.ts";
 import { add, AFTER_KEY, AFTER_VALUE, define, RAW_CHAR, reserve, use, type Rules } from "./rules.ts";
 
 type Role = "key" | "value";
@@ -47,7 +47,8 @@ export function otherKeyGrammar(rules: Rules, names: readonly string[]): string 
   if (names.length === 0) return use(rules, "key");
   const rest = reserve(rules);
   add(rules, rest, `("\\u0022" | ${RAW_CHAR} ${rest} | "\\u005c" ["\\\\bfnrt] ${rest})${AFTER_KEY}`);
-  return define(rules, `"\\u0022" ${otherThan(rules, { names: names.map((name) => spelt(name)), rest })}`);
+  const units = names.map(spelt).filter((name) => !name.includes("\\u"));
+  return define(rules, `"\\u0022" ${otherThan(rules, { names: units, rest })}`);
 }
 
 /** A name as units of JSON text: a character, or an escape of two. One spelling each, as `\u` and `\/` are left out. */
@@ -58,7 +59,10 @@ const spelt = (name: string): string[] =>
 
 const rangeOf = (char: string): readonly [number, number] => [char.codePointAt(0)!, char.codePointAt(0)!];
 
-/** A rule for what may follow a prefix that all names share, and that leads to none of them. */
+/**
+ * A rule for what may follow a prefix that all names share, and that leads to none of them. Each is a state that the
+ * budget must pay; once it is spent, other keys do not begin like declared ones.
+ */
 function otherThan(rules: Rules, options: { names: readonly (readonly string[])[]; rest: string }): string {
   const { names, rest } = options;
   const next = new Map<string, (readonly string[])[]>();
@@ -74,6 +78,8 @@ function otherThan(rules: Rules, options: { names: readonly (readonly string[])[
   const escapes = Array.from('"\\bfnrt').filter((letter) => !next.has(`\\${letter}`));
   if (escapes.length > 0)
     parts.push(`"\\u005c" [${escapes.map((c) => grammarChar(c.codePointAt(0)!)).join("")}] ${rest}`);
-  for (const [unit, tails] of next) parts.push(`${literal(unit)} ${otherThan(rules, { names: tails, rest })}`);
+  for (const [unit, tails] of next) {
+    if (affordWide(rules.budget)) parts.push(`${literal(unit)} ${otherThan(rules, { names: tails, rest })}`);
+  }
   return define(rules, `(${parts.join(" | ")})${AFTER_KEY}`);
 }
