@@ -215,6 +215,10 @@ test.each([
   [{ anyOf: [{ $ref: "#" }, { type: "null" }] }, "refers to itself without end"],
   [{ allOf: [{ type: "string" }, { type: "integer" }] }, "no value fits"],
   [{ type: "object", properties: { a: false }, required: ["a"] }, "$.a: no value fits"],
+  [
+    { type: "object", properties: Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`p${i}`, {}])) },
+    "$: at most 256 optional properties, got 257",
+  ],
   [{ enum: [] }, "$.enum: no value is listed"],
   [{ type: "string", pattern: "(?=x)y" }, "look-around"],
   [{ type: "array", items: nested(70) }, "nested deeper than 64"],
@@ -231,6 +235,19 @@ test.each([
 function nested(depth: number): Record<string, unknown> {
   return depth === 0 ? { type: "null" } : { items: nested(depth - 1) };
 }
+
+test("bounds and patterns beyond the budget are left out instead of a slow grammar", async () => {
+  const many = (item: (i: number) => object): object => ({
+    type: "array",
+    items: { anyOf: Array.from({ length: 200 }, (_, i) => item(i)) },
+  });
+  const numbers = { ...many((i) => ({ type: "number", minimum: i, maximum: i + 0.5 })) };
+  expect([await takes(numbers, "[3.2,"), await takes(numbers, "[199.9,")]).toEqual([true, true]);
+  const few = { type: "array", items: { type: "number", minimum: 3, maximum: 3.5 } };
+  expect([await takes(few, "[3.2,"), await takes(few, "[199.9,")]).toEqual([true, false]);
+  const patterns = { ...many((i) => ({ type: "string", pattern: `^a${i}$` })) };
+  expect([await takes(patterns, '["a3",'), await takes(patterns, '["zz",')]).toEqual([true, true]);
+});
 
 test("a schema made to blow up is refused, not compiled", async () => {
   const wide = (depth: number): unknown =>

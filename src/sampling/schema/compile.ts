@@ -1,10 +1,8 @@
 /**
  * A JSON schema, or "any JSON object", as a grammar (xgrammar's EBNF). What the grammar says is exact for types,
- * properties,
- * `required`, `enum`, `const`, `items`, `anyOf`, `allOf`, local `$ref`, numeric ranges, most patterns and formats;
- * counts hold up to a budget (`repeat.ts`). `oneOf` means `anyOf`. Not enforced, as no grammar can: `not`, `if`,
- * `uniqueItems`,
- * `multipleOf`, `contains`, `dependentRequired` and what builds on them.
+ * properties, `required`, `enum`, `const`, `items`, `anyOf`, `allOf` and local `$ref`; lengths, counts, bounds, patterns
+ * and formats hold up to a budget (`budget.ts`). `oneOf` means `anyOf`. Not enforced, as no grammar can: `not`, `if`,
+ * `uniqueItems`, `multipleOf`, `contains`, `dependentRequired` and what builds on them.
  *
  * Two choices where JSON Schema leaves freedom, both as llama.cpp's `json-schema-to-grammar.cpp` makes them: properties
  * come in the order of the schema, and an object that declares properties has no others unless `additionalProperties`
@@ -14,11 +12,12 @@ import { literal } from "./char-set.ts";
 import { constraintsOf, merge, type Flat } from "./merge.ts";
 import { integerGrammar, numberGrammar, type Bound } from "./number-range.ts";
 import { asSchema, countAt, failAt, listAt, mapAt, numberAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
-import { repeat } from "./repeat.ts";
+import { pay, repeat } from "./budget.ts";
 import { add, choice, define, makeRules, reserve, textOf, use, type Rules } from "./rules.ts";
 import { otherKeyGrammar, stringGrammar } from "./strings.ts";
 
 const MAX_NODES = 20_000; // schemas visited, one reached by two ways counting twice
+const MAX_OPTIONAL = 256; // properties of one object that may be left out; the cost of compiling grows as their square
 const MAX_BRANCHES = 256; // of a union that has constraints beside it
 const MAX_REFS_DEEP = 64; // references followed to merge one schema
 
@@ -226,7 +225,8 @@ function numericGrammar(
   const max = boundAt(flat, { closed: "maximum", open: "exclusiveMaximum", path, nearer: Math.min });
   if (!min && !max) return use(rules, type);
   const grammar = type === "integer" ? integerGrammar({ min, max }) : numberGrammar({ min, max });
-  return define(rules, grammar ?? failAt(path, `no ${type} is between minimum and maximum`));
+  if (grammar === undefined) failAt(path, `no ${type} is between minimum and maximum`);
+  return pay(rules.budget, "bounds") ? define(rules, grammar) : use(rules, type);
 }
 
 /** The nearer of two bounds; in draft 4 the open one is a flag of the closed one. */
@@ -284,6 +284,8 @@ function objectOf(context: Context, flat: Flat, { path }: Place): string {
   const names = [...new Set([...Object.keys(declared), ...required])];
   const valueOf = (name: string): unknown => (Object.hasOwn(declared, name) ? declared[name] : true);
   const wanted = names.filter((name) => valueOf(name) !== false || required.has(name));
+  const optional = wanted.filter((name) => !required.has(name)).length;
+  if (optional > MAX_OPTIONAL) failAt(path, `at most ${MAX_OPTIONAL} optional properties, got ${optional}`);
   const other = otherPairs(context, flat, { names, path });
   const copies = { min: Math.max(0, min - 1), max: max - 1, narrow: 1, wide: 0 };
   const counted = wanted.length === 0 ? copies : { ...copies, min: 0, max: Infinity };

@@ -15,7 +15,7 @@ import {
   WORD,
   type CharSet,
 } from "./char-set.ts";
-import { repeat, type Budget } from "./repeat.ts";
+import { repeat, type Budget } from "./budget.ts";
 
 const MAX_PATTERN_CHARS = 4096; // longest seen: zod's e-mail and IPv6 patterns, under 1,000
 const MAX_GROUP_DEPTH = 32;

@@ -5,7 +5,7 @@
  */
 import { failAt } from "./read.ts";
 import { INTEGER, NUMBER } from "./number-range.ts";
-import { makeBudget, type Budget } from "./repeat.ts";
+import { makeBudget, type Budget } from "./budget.ts";
 
 const MAX_GRAMMAR_CHARS = 2 ** 21; // a hundred times what a large schema gives
 

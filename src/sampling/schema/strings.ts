@@ -5,7 +5,7 @@ import { ASCII, classOf, ESCAPED, grammarChar, literal, negatedClass, subtract, 
 import { FORMATS } from "./formats.ts";
 import { countAt, failAt, stringAt, type Schema } from "./read.ts";
 import { looksAround, patternGrammar } from "./regex.ts";
-import { affordable, affordWide } from "./repeat.ts";
+import { affordable, pay } from "./budget.ts";
 import { add, AFTER_KEY, AFTER_VALUE, define, RAW_CHAR, reserve, use, type Rules } from "./rules.ts";
 
 type Role = "key" | "value";
@@ -18,8 +18,10 @@ export function stringGrammar(rules: Rules, schema: Schema, options: { path: str
   const plain = use(rules, role === "key" ? "key" : "string");
   const pattern = patternOf(schema, path);
   if (pattern !== undefined) {
-    use(rules, "ws");
+    const paid = pay(rules.budget, "pattern");
     const body = patternGrammar(pattern, { where: path, budget: rules.budget });
+    if (!paid) return plain;
+    use(rules, "ws");
     return define(rules, `"\\u0022" ${body} "\\u0022"${role === "key" ? AFTER_KEY : AFTER_VALUE}`);
   }
   const min = countAt(schema, "minLength", path) ?? 0;
@@ -79,7 +81,7 @@ function otherThan(rules: Rules, options: { names: readonly (readonly string[])[
   if (escapes.length > 0)
     parts.push(`"\\u005c" [${escapes.map((c) => grammarChar(c.codePointAt(0)!)).join("")}] ${rest}`);
   for (const [unit, tails] of next) {
-    if (affordWide(rules.budget)) parts.push(`${literal(unit)} ${otherThan(rules, { names: tails, rest })}`);
+    if (pay(rules.budget, "state")) parts.push(`${literal(unit)} ${otherThan(rules, { names: tails, rest })}`);
   }
   return define(rules, `(${parts.join(" | ")})${AFTER_KEY}`);
 }

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { AppError } from "../../../src/base/errors.ts";
 import { FORMATS } from "../../../src/sampling/schema/formats.ts";
 import { patternGrammar } from "../../../src/sampling/schema/regex.ts";
-import { makeBudget } from "../../../src/sampling/schema/repeat.ts";
+import { makeBudget } from "../../../src/sampling/schema/budget.ts";
 import { acceptorOf } from "./expressions.ts";
 
 const grammarOf = (pattern: string): string => patternGrammar(pattern, { where: "$", budget: makeBudget() });

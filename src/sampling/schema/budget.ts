@@ -1,7 +1,7 @@
 /**
- * Counted repetition in a grammar. The library computes a token mask for every state when it compiles, and a state that
- * most tokens fit costs it tens of milliseconds, so counts are enforced while a budget lasts; beyond it they become "or
- * more".
+ * How much a grammar may count. The library computes a token mask for every state when it compiles, and a state that most
+ * tokens fit costs it tens of milliseconds. So counts, bounds and patterns are enforced while a budget lasts; beyond it
+ * counts become "or more", and the rest is left to the client's validator.
  */
 
 /** Budget units of a position that few tokens fit, and of one that most tokens fit. */
@@ -26,10 +26,13 @@ export interface Copies {
   readonly wide: number;
 }
 
-/** Pays for one position that most tokens fit; false where the budget does not allow it. */
-export function affordWide(budget: Budget): boolean {
-  if (budget.units < WIDE_UNITS) return false;
-  budget.units -= WIDE_UNITS;
+/** What else is paid for: a state of a key that most tokens fit, a number with bounds, a string with a pattern. */
+const PRICES = { state: WIDE_UNITS, bounds: 20, pattern: 8 } as const;
+
+/** Pays for one of them; false where the budget does not allow it. */
+export function pay(budget: Budget, item: keyof typeof PRICES): boolean {
+  if (budget.units < PRICES[item]) return false;
+  budget.units -= PRICES[item];
   return true;
 }
 
