@@ -1,7 +1,7 @@
 /**
- * How much a grammar may count. The library computes a token mask for every state when it compiles, and a state that most
- * tokens fit costs it tens of milliseconds. So counts, bounds and patterns are enforced while a budget lasts; beyond it
- * counts become "or more", and the rest is left to the client's validator.
+ * How much a grammar may count. The library computes a token mask for every state when it compiles, and a state that
+ * most tokens fit costs it tens of milliseconds. So counts, bounds and patterns are enforced while a budget lasts;
+ * beyond it counts become "or more", and the rest is left to the client's validator.
  */
 
 /** Budget units of a position that few tokens fit, and of one that most tokens fit. */

@@ -1,8 +1,8 @@
 /**
  * A JSON schema, or "any JSON object", as a grammar (xgrammar's EBNF). What the grammar says is exact for types,
- * properties, `required`, `enum`, `const`, `items`, `anyOf`, `allOf` and local `$ref`; lengths, counts, bounds, patterns
- * and formats hold up to a budget (`budget.ts`). `oneOf` means `anyOf`. Not enforced, as no grammar can: `not`, `if`,
- * `uniqueItems`, `multipleOf`, `contains`, `dependentRequired` and what builds on them.
+ * properties, `required`, `enum`, `const`, `items`, `anyOf`, `allOf` and local `$ref`; lengths, counts, bounds,
+ * patterns and formats hold up to a budget (`budget.ts`). `oneOf` means `anyOf`. Not enforced, as no grammar can:
+ * `not`, `if`, `uniqueItems`, `multipleOf`, `contains`, `dependentRequired` and what builds on them.
  *
  * Two choices where JSON Schema leaves freedom, both as llama.cpp's `json-schema-to-grammar.cpp` makes them: properties
  * come in the order of the schema, and an object that declares properties has no others unless `additionalProperties`
