@@ -51,8 +51,8 @@ def long_chat(rng):
 
 
 MAKERS = {  # share of documents
-    plain_story: 6,
-    single(stories.make): 7,
+    plain_story: 8,
+    single(stories.make): 12,
     single(stories.tiny): 2,
     single(stories.poem): 1.5,
     plain_fact: 3,
