@@ -109,7 +109,8 @@ function blockSums(
   const known = made.get(key);
   if (known) return known;
   const apart = graph.node("Reshape", [x, graph.ints([0, 0, blocks, block])]);
-  const sums = graph.node("ReduceSum", [apart, graph.ints([-1])], { keepdims: 0 });
+  const reduced = graph.node("ReduceSum", [apart, graph.ints([-1])], { keepdims: 0 });
+  const sums = graph.node("Reshape", [reduced, graph.ints([0, -1, blocks])]); // an empty sum has lost its shape
   made.set(key, sums);
   return sums;
 }

@@ -16,7 +16,7 @@ import { entryName, findEntry, makeEntry, MODEL_NAME, pruneEntries, WEIGHTS_NAME
 import { makeKvCache } from "./kv-cache.ts";
 import { openLibrary } from "./library.ts";
 import { createSession, makeNativeExecutor, makeRuntime, type Runtime } from "./native.ts";
-import { dropMappedPages, dropPages } from "./residency.ts";
+import { dropFilePages, makePageDropper } from "./residency.ts";
 import { makeSession } from "./session.ts";
 import { physicalCores } from "./threads.ts";
 import { createWeightFile, planWeightFile } from "./weight-file.ts";
@@ -92,7 +92,7 @@ function openCached(loading: Loading, cacheDir: string): Pointer {
 
 function openEntry({ runtime, threads }: Loading, folder: string): Pointer {
   const session = createSession(runtime, join(folder, MODEL_NAME), { threads, optimized: true });
-  dropMappedPages(join(folder, WEIGHTS_NAME));
+  dropFilePages(join(folder, WEIGHTS_NAME));
   return session;
 }
 
@@ -123,7 +123,7 @@ function writeGraph(program: Program, folder: string, { precise, onProgress }: L
     throw new AppError("too_large", `${folder}: no room for the packed weights: ${messageOf(error)}`, { cause: error });
   } finally {
     file.close();
-    for (const w of program.steps.flatMap(matricesOf)) dropPages(program.weights.read(w.name));
+    makePageDropper(program.steps.flatMap(matricesOf).map((w) => program.weights.read(w.name)))();
   }
 }
 

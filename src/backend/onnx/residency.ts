@@ -7,33 +7,51 @@ import { dlopen, FFIType, ptr } from "bun:ffi";
 import { readFileSync } from "node:fs";
 
 const MADV_DONTNEED = 4; // bits/mman-linux.h: drops the pages; an unwritten file mapping reads them again
-const PAGE_BYTES = 65_536; // the largest page size of any Linux we run on: ranges are rounded inwards to it
 
-/** Drops the resident pages below a view on a mapped file that nobody writes to. */
-export function dropPages(mapped: Uint8Array): void {
-  if (process.platform !== "linux" || mapped.length < 2 * PAGE_BYTES) return;
-  const address = ptr(mapped);
-  const start = Math.ceil(address / PAGE_BYTES) * PAGE_BYTES;
-  const end = Math.floor((address + mapped.length) / PAGE_BYTES) * PAGE_BYTES;
-  madvise()(start, end - start);
+/** A mapping of this process, as /proc/self/smaps lists it. */
+interface Mapping {
+  readonly start: number;
+  readonly end: number;
+  readonly path: string;
 }
 
-/** Drops the resident pages of all mappings of a file that were not written to. */
-export function dropMappedPages(path: string): void {
-  if (process.platform !== "linux") return;
-  const advise = madvise();
-  for (const mapping of readFileSync("/proc/self/smaps", "utf8").split(/\n(?=[0-9a-f]+-[0-9a-f]+ )/)) {
-    const range = /^([0-9a-f]+)-([0-9a-f]+) /.exec(mapping);
-    if (!range || !mapping.slice(0, mapping.indexOf("\n")).endsWith(path)) continue;
-    if (!/^Anonymous:\s+0 kB$/m.test(mapping)) continue; // written to: its pages exist nowhere else
-    const start = parseInt(range[1]!, 16);
-    advise(start, parseInt(range[2]!, 16) - start);
-  }
+/** Drops the resident pages of all mappings of a file. */
+export function dropFilePages(path: string): void {
+  for (const mapping of fileMappings()) if (mapping.path === path) dropRange(mapping.start, mapping.end);
 }
 
-function madvise(): (start: number, byteLength: number) => void {
+/** A function that drops the resident pages below views; it passes over those that are not on a mapped file. */
+export function makePageDropper(views: readonly Uint8Array[]): () => void {
+  const mappings = fileMappings();
+  const page = 65_536; // the largest page of any Linux we run on; ranges are rounded inwards
+  const ranges = views.flatMap((view) => {
+    const start = view.length > 0 ? ptr(view) : 0;
+    const end = start + view.length;
+    if (!mappings.some((each) => each.start <= start && end <= each.end)) return [];
+    return [{ start: Math.ceil(start / page) * page, end: Math.floor(end / page) * page }];
+  });
+  return () => {
+    for (const { start, end } of ranges) dropRange(start, end);
+  };
+}
+
+/** Mappings of files whose content is the file's: what was written to a private mapping exists nowhere else. */
+function fileMappings(): readonly Mapping[] {
+  if (process.platform !== "linux") return [];
+  return readFileSync("/proc/self/smaps", "utf8")
+    .split(/\n(?=[0-9a-f]+-[0-9a-f]+ )/)
+    .flatMap((text) => {
+      const head = /^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ \d+\s+(\/.*)$/m.exec(text);
+      if (!head || !/^Anonymous:\s+0 kB$/m.test(text)) return [];
+      const [, start, end, path] = head;
+      return [{ start: parseInt(start!, 16), end: parseInt(end!, 16), path: path! }]; // three groups, all matched
+    });
+}
+
+function dropRange(start: number, end: number): void {
+  if (end <= start) return;
   const { symbols } = dlopen("libc.so.6", {
     madvise: { args: [FFIType.u64, FFIType.u64, FFIType.i32], returns: FFIType.i32 },
   });
-  return (start, byteLength) => void symbols.madvise(BigInt(start), BigInt(byteLength), MADV_DONTNEED);
+  symbols.madvise(BigInt(start), BigInt(end - start), MADV_DONTNEED);
 }

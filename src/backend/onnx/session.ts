@@ -10,7 +10,7 @@ import type { Program, Rows, Session } from "../backend.ts";
 import { ropeTable } from "../rope.ts";
 import type { Executor, Feed, KvCache } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
-import { dropPages } from "./residency.ts";
+import { makePageDropper } from "./residency.ts";
 
 /** Slots that a shared pass carries along unasked before it is cheaper to run twice. */
 const GAP_SLOTS_MAX = 2;
@@ -175,6 +175,7 @@ interface Embed {
 function makeEmbed({ weights }: Program, { embed: { table, scale } }: Lowered): Embed {
   const rowBytes = (table.inDim / table.quant.blockLen) * table.quant.blockBytes;
   const bytes = weights.read(table.name);
+  const dropPages = makePageDropper([bytes]);
   let read = 0;
   const factor = scale * (table.scale?.[0] ?? 1);
   return {
@@ -192,7 +193,7 @@ function makeEmbed({ weights }: Program, { embed: { table, scale } }: Lowered): 
       }
       read += tokens.length;
       if (read < EMBEDDINGS_KEPT_MAX) return;
-      dropPages(bytes);
+      dropPages();
       read = 0;
     },
   };

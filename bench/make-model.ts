@@ -1,0 +1,168 @@
+/**
+ * Random-weight llama GGUFs of 1.2 B parameters (2048 dim, 16 layers, 32/8 heads, 8192 ffn, 128,256 tokens, tied embedding),
+ * for measuring speed: random blocks with sane scales, written straight in each type, in the mix that llama.cpp's quantizer
+ * chooses (llama_tensor_get_type, llama-quant.cpp). They cannot speak.
+ *
+ *   bun bench/make-model.ts [q4_0 q8_0 q4_k_m f16 …] [--out FOLDER]
+ */
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { floatToHalf } from "../src/base/half.ts";
+import { makeRng, type Rng } from "../src/base/rng.ts";
+import { writeGguf, type WriteTensor, type WriteValue } from "../src/gguf/write.ts";
+import { quants } from "../src/quant/index.ts";
+import type { Quant } from "../src/quant/quant.ts";
+
+const SHAPE = { dim: 2048, nLayers: 16, nHeads: 32, nKvHeads: 8, ffnDim: 8192, vocabSize: 128_256, ctxLen: 131_072 };
+/** Standard deviation of the weights: activations keep their size from layer to layer. */
+const DEVIATION = 0.02;
+const CHUNK_BLOCKS = 32_768;
+
+/** What each file stores, by tensor: the quantizer gives more bits to what hurts most. */
+export const MIXES = {
+  q4_0: (name: string) => (name === "token_embd.weight" ? quants.q6_K : quants.q4_0),
+  q8_0: () => quants.q8_0,
+  q4_k_m: (name: string, layer: number) => {
+    if (name === "token_embd.weight") return quants.q6_K;
+    const wantsMore = /attn_v|ffn_down/.test(name);
+    return wantsMore && usesMoreBits(layer) ? quants.q6_K : quants.q4_K;
+  },
+  f16: () => quants.f16,
+} as const satisfies Record<string, (name: string, layer: number) => Quant>;
+
+export type Mix = keyof typeof MIXES;
+
+/** `use_more_bits`, llama-quant.cpp. */
+function usesMoreBits(layer: number): boolean {
+  const eighth = Math.floor(SHAPE.nLayers / 8);
+  return layer < eighth || layer >= Math.floor((7 * SHAPE.nLayers) / 8) || (layer - eighth) % 3 === 2;
+}
+
+/** Path of the file of a mix, made if it is not there yet. */
+export async function ensureModel(mix: Mix, folder: string): Promise<string> {
+  const path = join(folder, `random-1.2b-${mix}.gguf`);
+  if (existsSync(path)) return path;
+  mkdirSync(folder, { recursive: true });
+  await writeGguf(path, { metadata: metadataOf(), tensors: [...tensorsOf(mix, makeRng(1))] });
+  return path;
+}
+
+function metadataOf(): Record<string, WriteValue> {
+  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize, ctxLen } = SHAPE;
+  return {
+    "general.architecture": "llama",
+    "general.name": "random 1.2 B",
+    "llama.context_length": { u32: ctxLen },
+    "llama.embedding_length": { u32: dim },
+    "llama.block_count": { u32: nLayers },
+    "llama.feed_forward_length": { u32: ffnDim },
+    "llama.attention.head_count": { u32: nHeads },
+    "llama.attention.head_count_kv": { u32: nKvHeads },
+    "llama.attention.layer_norm_rms_epsilon": { f32: 1e-5 },
+    "llama.rope.freq_base": { f32: 500_000 },
+    "llama.rope.dimension_count": { u32: dim / nHeads },
+    "llama.vocab_size": { u32: vocabSize },
+    "tokenizer.ggml.model": "gpt2",
+    "tokenizer.ggml.pre": "default",
+    "tokenizer.ggml.tokens": vocabulary(vocabSize),
+    "tokenizer.ggml.token_type": new Int32Array(vocabSize).fill(1), // LLAMA_TOKEN_TYPE_NORMAL
+    "tokenizer.ggml.merges": ["a b"],
+    "tokenizer.ggml.bos_token_id": { u32: vocabSize - 2 },
+    "tokenizer.ggml.eos_token_id": { u32: vocabSize - 1 },
+    "tokenizer.ggml.add_bos_token": false,
+  };
+}
+
+/** One token per byte, as byte-level BPE writes them, then names that no text contains. */
+function vocabulary(size: number): string[] {
+  let unprintable = 256;
+  const bytes = Array.from({ length: 256 }, (_, byte) => {
+    const printable = (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
+    return String.fromCodePoint(printable ? byte : unprintable++);
+  });
+  return [...bytes, ...Array.from({ length: size - 256 }, (_, i) => `<token ${i + 256}>`)];
+}
+
+function* tensorsOf(mix: Mix, rng: Rng): Generator<WriteTensor> {
+  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize } = SHAPE;
+  const kvDim = (dim / nHeads) * nKvHeads;
+  const matrix = (name: string, layer: number, shape: readonly [number, number]): WriteTensor => {
+    const quant = MIXES[mix](name, layer);
+    return { name, shape, quant, data: randomBlocks(quant, (shape[0] * shape[1]) / quant.blockLen, rng) };
+  };
+  const norm = (name: string): WriteTensor => {
+    const data = new Uint8Array(new Float32Array(dim).fill(1).buffer);
+    return { name, shape: [dim], quant: quants.f32, data };
+  };
+  yield matrix("token_embd.weight", -1, [dim, vocabSize]);
+  yield norm("output_norm.weight");
+  for (let i = 0; i < nLayers; i++) {
+    yield norm(`blk.${i}.attn_norm.weight`);
+    yield norm(`blk.${i}.ffn_norm.weight`);
+    yield matrix(`blk.${i}.attn_q.weight`, i, [dim, dim]);
+    yield matrix(`blk.${i}.attn_k.weight`, i, [dim, kvDim]);
+    yield matrix(`blk.${i}.attn_v.weight`, i, [dim, kvDim]);
+    yield matrix(`blk.${i}.attn_output.weight`, i, [dim, dim]);
+    yield matrix(`blk.${i}.ffn_gate.weight`, i, [dim, ffnDim]);
+    yield matrix(`blk.${i}.ffn_up.weight`, i, [dim, ffnDim]);
+    yield matrix(`blk.${i}.ffn_down.weight`, i, [ffnDim, dim]);
+  }
+}
+
+/** Where a block keeps its float16 scales, and what they must be for the weights to have the wanted deviation. */
+const SCALES: Readonly<Record<string, readonly (readonly [at: number, value: number])[]>> = {
+  q4_0: [[0, DEVIATION / 4.6]], // uniform nibbles deviate by 4.6
+  q8_0: [[0, DEVIATION / 74]], // uniform bytes by 74
+  q4_K: [
+    [0, DEVIATION / 170],
+    [2, (DEVIATION / 170) * 7.5],
+  ], // 6-bit scales of 31.5 on average; minima centre the values
+  q6_K: [[208, DEVIATION / 1370]], // 18.5 of the values times 74 of the signed scales
+};
+
+function* randomBlocks(quant: Quant, blocks: number, rng: Rng): Generator<Uint8Array> {
+  const scales = SCALES[quant.name];
+  const random = new Uint32Array(Math.ceil((CHUNK_BLOCKS * quant.blockBytes) / 4));
+  const bytes = new Uint8Array(random.buffer);
+  let state = rng.uint32() | 1;
+  for (let done = 0; done < blocks; done += CHUNK_BLOCKS) {
+    const count = Math.min(CHUNK_BLOCKS, blocks - done);
+    for (let i = 0; i < random.length; i++) {
+      state ^= state << 13; // xorshift32: a gigabyte in two seconds
+      state ^= state >>> 17;
+      state ^= state << 5;
+      random[i] = state;
+    }
+    if (scales) for (const [at, value] of scales) setHalves(bytes, { at, step: quant.blockBytes, count, value });
+    else fillHalves(bytes, count * quant.blockLen);
+    yield bytes.subarray(0, count * quant.blockBytes);
+  }
+}
+
+type Halves = { at: number; step: number; count: number; value: number };
+
+function setHalves(bytes: Uint8Array, { at, step, count, value }: Halves): void {
+  const half = floatToHalf(value);
+  for (let i = 0; i < count; i++) {
+    bytes[at + i * step] = half & 255;
+    bytes[at + i * step + 1] = half >> 8;
+  }
+}
+
+/** Turns random 16-bit patterns into halves between −2 and 2 deviations. */
+function fillHalves(bytes: Uint8Array, count: number): void {
+  const patterns = new Uint16Array(bytes.buffer, 0, count);
+  const table = Uint16Array.from({ length: 256 }, (_, i) => floatToHalf(((i - 127.5) / 74) * DEVIATION));
+  for (let i = 0; i < count; i++) patterns[i] = table[patterns[i]! & 255]!;
+}
+
+if (import.meta.main) {
+  const { values, positionals } = parseArgs({ options: { out: { type: "string" } }, allowPositionals: true });
+  const folder = values.out ?? join(import.meta.dir, "out");
+  const wanted = positionals.length > 0 ? positionals : ["q4_0", "q8_0", "q4_k_m"];
+  for (const mix of wanted) {
+    if (!Object.hasOwn(MIXES, mix)) throw new Error(`'${mix}': expected one of ${Object.keys(MIXES).join(", ")}`);
+    console.log(await ensureModel(mix as Mix, folder)); // one of them: looked up in the line above
+  }
+}
