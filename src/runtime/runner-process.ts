@@ -52,7 +52,7 @@ export class RunnerProcess {
     this.#exited = parts.exited;
     void parts.exited.then((error) => {
       this.#dead = error;
-      for (const listener of [...this.#listeners.values()]) listener.fail(error);
+      for (const listener of this.#listeners.values()) listener.fail(error);
     });
   }
 
