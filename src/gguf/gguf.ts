@@ -36,6 +36,9 @@ export interface TensorInfo {
   readonly offset: number;
 }
 
+/** What the headers of a model's files say together: all but the weights. */
+export type ModelHeader = Omit<Gguf, "read" | "close">;
+
 /** An open GGUF (all its shards). `read` returns a view on the mapped file: valid until `close`. */
 export interface Gguf {
   /** Path of the first file. */

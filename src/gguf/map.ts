@@ -8,7 +8,8 @@
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { dlopen, toArrayBuffer, type Pointer } from "bun:ffi";
-import { AppError, assert, messageOf } from "../base/errors.ts";
+import { AppError, assert } from "../base/errors.ts";
+import { endedEarly, notRegular, openError } from "./open-error.ts";
 
 /** JavaScriptCore's largest ArrayBuffer. */
 const MAX_VIEW_BYTES = 2 ** 32;
@@ -64,14 +65,10 @@ export function mapFile(path: string, mapper: Mapper = mapWhole): FileMap {
 function openFile(path: string): number {
   try {
     // Looked at before opening, since opening a pipe would wait for its writer.
-    if (!statSync(path).isFile())
-      throw new AppError("bad_file", `${path}: expected a regular file, got something else`);
+    if (!statSync(path).isFile()) throw notRegular(path);
     return openSync(path, "r");
   } catch (error) {
-    if (error instanceof AppError) throw error;
-    const missing = (error as { code?: string }).code === "ENOENT"; // node:fs errors carry a code
-    if (missing) throw new AppError("not_found", `${path}: no such file`, { cause: error });
-    throw new AppError("bad_file", `${path}: cannot be read: ${messageOf(error)}`, { cause: error });
+    throw openError(path, error);
   }
 }
 
@@ -124,7 +121,7 @@ function readRange(fd: number, range: { path: string; offset: number; length: nu
   let done = 0;
   while (done < range.length) {
     const count = readSync(fd, bytes, done, range.length - done, range.offset + done);
-    if (count === 0) throw new AppError("bad_file", `${range.path}: the file ended while it was read`);
+    if (count === 0) throw endedEarly(range.path);
     done += count;
   }
   return bytes;

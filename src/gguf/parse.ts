@@ -3,17 +3,22 @@
  *
  * The bytes are hostile until checked: every count is compared with a named limit and with the bytes that remain before
  * anything is allocated for it, so that what we hold stays in proportion to the file.
+ *
+ * There is one parser for bytes that are all there (`parseGguf`) and for bytes that arrive piece by piece (`header.ts`):
+ * a generator that stops where the window of its cursor is short, and says of how many bytes.
  */
 import { alignUp, isPowerOfTwo } from "../base/bytes.ts";
 import { AppError } from "../base/errors.ts";
 import { quantOf, unsupportedQuant } from "../quant/index.ts";
-import { badFile, makeCursor, readCount, readString, readU32, take, type Cursor } from "./cursor.ts";
+import { badFile, isShort, makeCursor, readCount, readString, readText, readU32, take, type Cursor } from "./cursor.ts";
 import type { Metadata, MetadataArray, MetadataValue, TensorInfo } from "./gguf.ts";
 import { ARRAY, BOOL, numberTypeOf, STRING, type NumberType } from "./value-types.ts";
 
 const MAGIC = 0x46554747; // "GGUF", little-endian
 const DEFAULT_ALIGNMENT = 32; // GGUF_DEFAULT_ALIGNMENT
 
+/** The largest header seen is 16 MB (Gemma 4's vocabulary); nothing beyond this is looked at as header. */
+export const MAX_HEADER_BYTES = 256 * 2 ** 20;
 /** Metadata entries. Real models have 20 to 60. */
 const MAX_KEYS = 65_536;
 /** The format's own limit. */
@@ -35,6 +40,13 @@ const MAX_DIMS = 4;
 /** Padding is never useful beyond a huge page. */
 const MAX_ALIGNMENT = 2 * 2 ** 20;
 
+/** Magic, version and two counts. */
+const FIXED_BYTES = 24;
+/** A key, its type, and a number or the type and count of an array. */
+const MAX_ENTRY_BYTES = 8 + MAX_KEY_BYTES + 4 + 12;
+/** Name, dimensions, block type and offset. */
+const MAX_TENSOR_BYTES = 8 + MAX_TENSOR_NAME_BYTES + 4 + 8 * MAX_DIMS + 4 + 8;
+
 /** What a header says of its own file. */
 export interface Header {
   readonly version: 2 | 3;
@@ -49,7 +61,15 @@ export interface ParseOptions {
   readonly fileBytes?: number;
   /** Which shard these tensors are in. */
   readonly shard?: number;
+  /** Arrays of more items are stepped over, and are empty in the metadata. */
+  readonly arrayItemsMax?: number;
 }
+
+/**
+ * A parser that yields where it needs the next so many bytes. It goes on when they are in the window, or when the
+ * header has no more: then it throws.
+ */
+export type Steps<T> = Generator<number, T, void>;
 
 /**
  * Reads a header.
@@ -58,16 +78,29 @@ export interface ParseOptions {
  */
 export function parseGguf(bytes: Uint8Array, path: string, options: ParseOptions = {}): Header {
   const cursor = makeCursor(bytes, path);
+  const steps = headerSteps(cursor, { ...options, fileBytes: options.fileBytes ?? bytes.length });
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** Reads a header from a cursor whose window moves. Throws as `parseGguf` does. */
+export function* headerSteps(cursor: Cursor, options: ParseOptions & { fileBytes: number }): Steps<Header> {
+  const { fileBytes, shard = 0, arrayItemsMax = Infinity } = options;
+  if (isShort(cursor, FIXED_BYTES)) yield FIXED_BYTES;
   const version = readVersion(cursor);
   const tensorCount = readCount(cursor, "tensor count", MAX_TENSORS);
   const keyCount = readCount(cursor, "metadata count", MAX_KEYS);
-  const metadata = readMetadata(cursor, keyCount);
-  const alignment = alignmentOf(metadata, path);
+  const metadata = yield* readMetadata(cursor, { count: keyCount, arrayItemsMax });
+  const alignment = alignmentOf(metadata, cursor.path);
   const drafts: TensorDraft[] = [];
-  for (let i = 0; i < tensorCount; i++) drafts.push(readTensorDraft(cursor, i));
+  for (let i = 0; i < tensorCount; i++) {
+    if (isShort(cursor, MAX_TENSOR_BYTES)) yield MAX_TENSOR_BYTES;
+    drafts.push(readTensorDraft(cursor, i));
+  }
   const dataOffset = alignUp(cursor.at, alignment);
-  const fileBytes = options.fileBytes ?? bytes.length;
-  const tensors = placeTensors(drafts, { cursor, alignment, dataOffset, fileBytes, shard: options.shard ?? 0 });
+  const tensors = placeTensors(drafts, { cursor, alignment, dataOffset, fileBytes, shard });
   return { version, metadata, tensors, dataOffset };
 }
 
@@ -89,9 +122,15 @@ function readVersion(cursor: Cursor): 2 | 3 {
   throw badFile(cursor, { field: "version", at: 4, expected: "2 or 3, little-endian", found });
 }
 
-function readMetadata(cursor: Cursor, count: number): Map<string, MetadataValue> {
+interface MetadataPlan {
+  readonly count: number;
+  readonly arrayItemsMax: number;
+}
+
+function* readMetadata(cursor: Cursor, { count, arrayItemsMax }: MetadataPlan): Steps<Map<string, MetadataValue>> {
   const metadata = new Map<string, MetadataValue>();
   for (let i = 0; i < count; i++) {
+    if (isShort(cursor, MAX_ENTRY_BYTES)) yield MAX_ENTRY_BYTES;
     const at = cursor.at;
     const key = readString(cursor, `metadata key ${i}`, MAX_KEY_BYTES);
     if (key === "" || metadata.has(key)) {
@@ -99,26 +138,46 @@ function readMetadata(cursor: Cursor, count: number): Map<string, MetadataValue>
       throw badFile(cursor, { field: `metadata key ${i}`, at, expected: "a new name", found });
     }
     const field = `metadata '${key}'`;
-    metadata.set(key, readValue(cursor, field, { type: readU32(cursor, field), depth: 0 }));
+    const type = readU32(cursor, field);
+    if (type === STRING) metadata.set(key, yield* readLongString(cursor, field));
+    else if (type === ARRAY) metadata.set(key, yield* readArray(cursor, field, { depth: 1, arrayItemsMax }));
+    else metadata.set(key, readScalar(cursor, field, type));
   }
   return metadata;
 }
 
-function readValue(cursor: Cursor, field: string, { type, depth }: { type: number; depth: number }): MetadataValue {
-  if (type === STRING) return readString(cursor, field, MAX_STRING_BYTES);
-  if (type === ARRAY) return readArray(cursor, field, depth + 1);
-  if (type === BOOL) return readBool(cursor, field);
-  const numbers = numberTypeOf(type);
-  if (!numbers) {
-    throw badFile(cursor, { field, at: cursor.at - 4, expected: "a value type from 0 to 12", found: String(type) });
-  }
-  return narrow(readNumbers(cursor, field, { type: numbers, count: 1 })[0]!); // it has one item
+function* readLongString(cursor: Cursor, field: string): Steps<string> {
+  if (isShort(cursor, 8)) yield 8;
+  const length = readCount(cursor, `length of ${field}`, MAX_STRING_BYTES);
+  if (isShort(cursor, length)) yield length;
+  return readText(cursor, field, length);
 }
 
-/** A copy of `count` numbers: metadata outlives the mapping, and the file aligns nothing. */
-function readNumbers(cursor: Cursor, field: string, { type, count }: { type: NumberType; count: number }) {
-  const start = take(cursor, count * type.array.BYTES_PER_ELEMENT, field);
-  return new type.array(cursor.bytes.slice(start, cursor.at).buffer);
+function readScalar(cursor: Cursor, field: string, typeId: number): MetadataValue {
+  if (typeId === BOOL) return readBool(cursor, field);
+  const type = numberTypeOf(typeId);
+  if (!type) {
+    throw badFile(cursor, { field, at: cursor.at - 4, expected: "a value type from 0 to 12", found: String(typeId) });
+  }
+  const start = take(cursor, type.array.BYTES_PER_ELEMENT, field);
+  const bytes = cursor.bytes.slice(start, start + type.array.BYTES_PER_ELEMENT); // a copy, as the file aligns nothing
+  return narrow(new type.array(bytes.buffer)[0]!); // it has one item
+}
+
+type NumberArray = Extract<MetadataArray, ArrayBufferView>;
+
+/** A copy, as metadata outlives the window. The caller has checked that the file has so many. */
+function* readNumbers(cursor: Cursor, field: string, plan: { type: NumberType; count: number }): Steps<NumberArray> {
+  const numbers = new plan.type.array(plan.count);
+  const bytes = new Uint8Array(numbers.buffer);
+  for (let done = 0; done < bytes.length;) {
+    if (isShort(cursor, 1)) yield 1;
+    const length = Math.min(bytes.length - done, cursor.start + cursor.bytes.length - cursor.at);
+    const start = take(cursor, length, field);
+    bytes.set(cursor.bytes.subarray(start, start + length), done);
+    done += length;
+  }
+  return numbers;
 }
 
 function narrow(value: number | bigint): number | bigint {
@@ -127,61 +186,119 @@ function narrow(value: number | bigint): number | bigint {
 }
 
 function readBool(cursor: Cursor, field: string): boolean {
-  const at = take(cursor, 1, field);
-  const byte = cursor.bytes[at]!;
+  const { at } = cursor;
+  const byte = cursor.bytes[take(cursor, 1, field)]!; // inside: taken
   if (byte > 1) throw badFile(cursor, { field, at, expected: "0 or 1 for a bool", found: String(byte) });
   return byte === 1;
 }
 
-function readArray(cursor: Cursor, field: string, depth: number): MetadataArray {
+interface ArrayPlan {
+  /** 1 for an array that is in no other. */
+  readonly depth: number;
+  readonly arrayItemsMax: number;
+}
+
+function* readArray(cursor: Cursor, field: string, { depth, arrayItemsMax }: ArrayPlan): Steps<MetadataArray> {
   if (depth > MAX_ARRAY_DEPTH) {
     const expected = `arrays at most ${MAX_ARRAY_DEPTH} deep`;
     throw badFile(cursor, { field, at: cursor.at, expected, found: "another level" });
   }
+  if (isShort(cursor, 12)) yield 12;
   const type = readU32(cursor, field);
-  const typeAt = cursor.at - 4;
-  const at = cursor.at;
+  const count = readItemCount(cursor, field, type);
+  const keep = count <= arrayItemsMax;
+  const numbers = numberTypeOf(type);
+  if (numbers) {
+    if (keep) return yield* readNumbers(cursor, field, { type: numbers, count });
+    take(cursor, count * numbers.array.BYTES_PER_ELEMENT, field);
+    return new numbers.array(0);
+  }
+  if (type === STRING) return yield* readStrings(cursor, field, { count, keep });
+  if (type === BOOL) return yield* readBools(cursor, field, { count, keep });
+  const arrays: MetadataArray[] = [];
+  for (let i = 0; i < count; i++) arrays.push(yield* readArray(cursor, field, { depth: depth + 1, arrayItemsMax }));
+  return keep ? arrays : [];
+}
+
+/** How many items an array of a type has: as many as can be in the rest of the header, within the limits. */
+function readItemCount(cursor: Cursor, field: string, type: number): number {
+  const { at } = cursor;
   const count = readCount(cursor, field, Number.MAX_SAFE_INTEGER);
   const numbers = numberTypeOf(type);
   const itemBytes = numbers?.array.BYTES_PER_ELEMENT ?? MIN_BYTES[type];
   if (itemBytes === undefined) {
-    throw badFile(cursor, { field, at: typeAt, expected: "an item type from 0 to 12", found: String(type) });
+    throw badFile(cursor, { field, at: at - 4, expected: "an item type from 0 to 12", found: String(type) });
   }
-  const left = cursor.bytes.length - cursor.at;
+  const left = cursor.end - cursor.at;
   if (count * itemBytes > left) {
     const expected = `at most the ${Math.floor(left / itemBytes)} items that fit the rest of the file`;
     throw badFile(cursor, { field, at, expected, found: String(count) });
   }
-  if (numbers) return readNumbers(cursor, field, { type: numbers, count });
   if (type === ARRAY) cursor.nestedCount += count;
-  else cursor.itemCount += count;
+  else if (!numbers) cursor.itemCount += count;
   if (cursor.itemCount > MAX_LIST_ITEMS || cursor.nestedCount > MAX_NESTED_ARRAYS) {
     const expected = `at most ${MAX_LIST_ITEMS} strings and bools and ${MAX_NESTED_ARRAYS} nested arrays in all`;
     throw badFile(cursor, { field, at, expected, found: `${count} more` });
   }
-  if (type === STRING) return readStrings(cursor, field, count);
-  if (type === BOOL) return Array.from({ length: count }, () => readBool(cursor, field));
-  return Array.from({ length: count }, () => readArray(cursor, field, depth + 1));
+  return count;
 }
 
 /** Fewest bytes of one array item that is not of fixed size in memory. */
 const MIN_BYTES: Readonly<Record<number, number>> = { [BOOL]: 1, [STRING]: 8, [ARRAY]: 12 };
 
-/** The hot loop of a header: a vocabulary and its merges are up to a million strings. */
-function readStrings(cursor: Cursor, field: string, count: number): string[] {
-  const { view, text, bytes } = cursor;
+/** How many items, and whether anyone wants them. */
+interface ListPlan {
+  readonly count: number;
+  readonly keep: boolean;
+}
+
+function* readBools(cursor: Cursor, field: string, { count, keep }: ListPlan): Steps<boolean[]> {
+  const bools: boolean[] = [];
+  for (let i = 0; i < count; i++) {
+    if (isShort(cursor, 1)) yield 1;
+    const value = readBool(cursor, field);
+    if (keep) bools.push(value);
+  }
+  return bools;
+}
+
+function* readStrings(cursor: Cursor, field: string, { count, keep }: ListPlan): Steps<string[]> {
   const strings: string[] = []; // not `new Array(count)`, of which JavaScriptCore keeps large ones in a slower form
   for (let i = 0; i < count; i++) {
-    const start = cursor.at + 8;
-    const length = start <= bytes.length ? view.getUint32(start - 8, true) : Infinity;
-    const end = start + length;
-    if (end > bytes.length || length > MAX_STRING_BYTES || view.getUint32(start - 4, true) !== 0) {
-      readString(cursor, `${field}, item ${i}`, MAX_STRING_BYTES); // throws, saying why
-    }
-    strings.push(text.toString("utf8", start, end));
-    cursor.at = end;
+    i += readWhole(cursor, count - i, keep ? strings : undefined);
+    if (i === count) break;
+    // The window ends in this string, or it is too long, which throws.
+    if (keep) strings.push(yield* readLongString(cursor, `${field}, item ${i}`));
+    else yield* skipString(cursor, `${field}, item ${i}`);
   }
   return strings;
+}
+
+/**
+ * Reads up to `max` strings that are whole in the window, or only steps over them; returns how many there were.
+ * The hot loop of a header: a vocabulary and its merges are up to a million strings. Lengths are read byte by byte, for
+ * a DataView is slow until a loop has run for long.
+ */
+function readWhole(cursor: Cursor, max: number, strings: string[] | undefined): number {
+  const { bytes, text, start } = cursor;
+  const last = bytes.length - 8;
+  let at = cursor.at - start;
+  let count = 0;
+  for (; count < max && at <= last; count++) {
+    const length = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16); // up to `last` there are 8 bytes
+    const end = at + 8 + length;
+    const isLong = bytes[at + 3]! | bytes[at + 4]! | bytes[at + 5]! | bytes[at + 6]! | bytes[at + 7]!;
+    if (isLong !== 0 || end > bytes.length) break;
+    strings?.push(text.toString("utf8", at + 8, end));
+    at = end;
+  }
+  cursor.at = start + at;
+  return count;
+}
+
+function* skipString(cursor: Cursor, field: string): Steps<void> {
+  if (isShort(cursor, 8)) yield 8;
+  take(cursor, readCount(cursor, `length of ${field}`, MAX_STRING_BYTES), field);
 }
 
 function alignmentOf(metadata: Metadata, path: string): number {

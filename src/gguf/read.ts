@@ -2,11 +2,8 @@
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "./gguf.ts";
 import { mapFile, type FileMap } from "./map.ts";
-import { parseGguf, type Header } from "./parse.ts";
-import { joinTensors, shardPaths } from "./shards.ts";
-
-/** The largest header seen is 16 MB (Gemma 4's vocabulary); nothing beyond this is looked at as header. */
-const MAX_HEADER_BYTES = 256 * 2 ** 20;
+import { MAX_HEADER_BYTES, parseGguf, type Header } from "./parse.ts";
+import { joinTensors, missingPart, shardPaths } from "./shards.ts";
 
 /** One file of a model. */
 interface Shard {
@@ -47,9 +44,7 @@ function openPart(path: string, shard: number, count: number): Shard {
   try {
     return openShard(path, shard);
   } catch (error) {
-    if (!(error instanceof AppError) || error.code !== "not_found") throw error;
-    const message = `${path}: expected part ${shard + 1} of ${count} of a split model, got no such file`;
-    throw new AppError("bad_file", message, { cause: error });
+    throw missingPart(error, { path, shard, count });
   }
 }
 

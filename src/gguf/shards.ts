@@ -63,6 +63,14 @@ export function joinTensors(paths: readonly string[], headers: readonly Header[]
   return tensors;
 }
 
+/** What is thrown where a part cannot be opened: if there is no such file, the whole model is at fault. */
+export function missingPart(error: unknown, part: { path: string; shard: number; count: number }): unknown {
+  if (!(error instanceof AppError) || error.code !== "not_found") return error;
+  const { path, shard, count } = part;
+  const message = `${path}: expected part ${shard + 1} of ${count} of a split model, got no such file`;
+  return new AppError("bad_file", message, { cause: error });
+}
+
 function digits(part: number): string {
   return String(part).padStart(5, "0");
 }
