@@ -12,4 +12,16 @@ export const bf16: Quant = {
     const bits = new Uint32Array(out.buffer, out.byteOffset, out.length);
     for (let i = 0; i < bits.length; i++) bits[i] = (src[2 * i]! << 16) | (src[2 * i + 1]! << 24);
   },
+  /** Rounds to nearest, ties to even; a NaN stays one (`ggml_compute_fp32_to_bf16`). */
+  quantize(src, out) {
+    checkBlocks(bf16, out, src);
+    const bits = new Uint32Array(src.buffer, src.byteOffset, src.length);
+    for (let i = 0; i < bits.length; i++) {
+      const word = bits[i]!;
+      const isNaN = (word & 0x7fffffff) > 0x7f800000;
+      const upper = isNaN ? (word >>> 16) | 64 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+      out[2 * i] = upper;
+      out[2 * i + 1] = upper >> 8;
+    }
+  },
 };

@@ -12,4 +12,9 @@ export const f16: Quant = {
     const aligned = src.byteOffset % 2 === 0 ? src : new Uint8Array(src.subarray(0, out.length * 2));
     out.set(new Float16Array(aligned.buffer, aligned.byteOffset, out.length));
   },
+  quantize(src, out) {
+    checkBlocks(f16, out, src);
+    const halves = new Float16Array(src);
+    out.set(new Uint8Array(halves.buffer));
+  },
 };

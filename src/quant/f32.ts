@@ -12,4 +12,8 @@ export const f32: Quant = {
     const bytes = out.length * 4;
     new Uint8Array(out.buffer, out.byteOffset, bytes).set(src.subarray(0, bytes));
   },
+  quantize(src, out) {
+    checkBlocks(f32, out, src);
+    out.set(new Uint8Array(src.buffer, src.byteOffset, src.byteLength));
+  },
 };

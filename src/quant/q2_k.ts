@@ -5,8 +5,11 @@
  * w = d · s · q − dmin · m
  */
 import { halfAt } from "../base/half.ts";
-import { checkBlocks } from "./blocks.ts";
+import { checkBlocks, putPairs, putU16 } from "./blocks.ts";
+import { fitMinBlock, makeMinBlock, type MinSearch } from "./fit.ts";
 import type { Quant } from "./quant.ts";
+
+const SEARCH: MinSearch = { len: 16, max: 3, from: -0.5, steps: 15, absolute: true, scaleMax: 15 };
 
 export const q2_K: Quant = {
   name: "q2_K",
@@ -26,6 +29,18 @@ export const q2_K: Quant = {
         const to = y + group * 16;
         for (let j = 0; j < 16; j++) out[to + j] = scale * ((src[from + j]! >> shift) & 3) - min;
       }
+    }
+  },
+  /** `quantize_row_q2_K_ref` */
+  quantize(src, out) {
+    checkBlocks(q2_K, out, src);
+    const block = makeMinBlock(SEARCH);
+    for (let x = 0, at = 0; x < src.length; x += 256, at += 84) {
+      fitMinBlock(src, x, SEARCH, block);
+      for (let group = 0; group < 16; group++) out[at + group] = block.scales[group]! | (block.mins[group]! << 4);
+      putPairs(block.levels, out, at + 16);
+      putU16(out, at + 80, block.d);
+      putU16(out, at + 82, block.dmin);
     }
   },
 };

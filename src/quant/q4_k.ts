@@ -4,8 +4,11 @@
  * w = d · s · q − dmin · m
  */
 import { halfAt } from "../base/half.ts";
-import { checkBlocks, minK4, scaleK4 } from "./blocks.ts";
+import { checkBlocks, minK4, putNibbles, putScalesK4, putU16, scaleK4 } from "./blocks.ts";
+import { fitMinBlock, makeMinBlock, type MinSearch } from "./fit.ts";
 import type { Quant } from "./quant.ts";
+
+const SEARCH: MinSearch = { len: 32, max: 15, from: -1, steps: 20, absolute: false, scaleMax: 63 };
 
 export const q4_K: Quant = {
   name: "q4_K",
@@ -25,6 +28,18 @@ export const q4_K: Quant = {
         const to = y + group * 32;
         for (let j = 0; j < 32; j++) out[to + j] = scale * ((src[from + j]! >> shift) & 15) - min;
       }
+    }
+  },
+  /** `quantize_row_q4_K_ref` */
+  quantize(src, out) {
+    checkBlocks(q4_K, out, src);
+    const block = makeMinBlock(SEARCH);
+    for (let x = 0, at = 0; x < src.length; x += 256, at += 144) {
+      fitMinBlock(src, x, SEARCH, block);
+      putU16(out, at, block.d);
+      putU16(out, at + 2, block.dmin);
+      putScalesK4(block.scales, block.mins, out, at + 4);
+      putNibbles(block.levels, out, at + 16);
     }
   },
 };

@@ -4,8 +4,11 @@
  * w = d · s · (q + 16·h) − dmin · m
  */
 import { halfAt } from "../base/half.ts";
-import { checkBlocks, minK4, scaleK4 } from "./blocks.ts";
+import { checkBlocks, minK4, putNibbles, putScalesK4, putU16, scaleK4 } from "./blocks.ts";
+import { fitMinBlock, makeMinBlock, type MinSearch } from "./fit.ts";
 import type { Quant } from "./quant.ts";
+
+const SEARCH: MinSearch = { len: 32, max: 31, from: -0.5, steps: 15, absolute: false, scaleMax: 63 };
 
 export const q5_K: Quant = {
   name: "q5_K",
@@ -28,6 +31,24 @@ export const q5_K: Quant = {
           out[to + j] = scale * (((src[from + j]! >> shift) & 15) | (high << 4)) - min;
         }
       }
+    }
+  },
+  /** `quantize_row_q5_K_ref` */
+  quantize(src, out) {
+    checkBlocks(q5_K, out, src);
+    const block = makeMinBlock(SEARCH);
+    for (let x = 0, at = 0; x < src.length; x += 256, at += 176) {
+      fitMinBlock(src, x, SEARCH, block);
+      putU16(out, at, block.d);
+      putU16(out, at + 2, block.dmin);
+      putScalesK4(block.scales, block.mins, out, at + 4);
+      const { levels } = block;
+      for (let j = 0; j < 32; j++) {
+        let high = 0;
+        for (let group = 0; group < 8; group++) high |= (levels[group * 32 + j]! >> 4) << group;
+        out[at + 16 + j] = high;
+      }
+      putNibbles(levels, out, at + 48);
     }
   },
 };

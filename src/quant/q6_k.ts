@@ -5,7 +5,8 @@
  * w = d · s · (q − 32)
  */
 import { halfAt } from "../base/half.ts";
-import { checkBlocks } from "./blocks.ts";
+import { checkBlocks, extreme, putHalf } from "./blocks.ts";
+import { fitScale, nearestWithin, ZERO } from "./fit.ts";
 import type { Quant } from "./quant.ts";
 
 export const q6_K: Quant = {
@@ -32,4 +33,48 @@ export const q6_K: Quant = {
       }
     }
   },
+  /** `quantize_row_q6_K_ref` */
+  quantize(src, out) {
+    checkBlocks(q6_K, out, src);
+    const levels = new Uint8Array(256);
+    const scales = new Float32Array(16);
+    for (let x = 0, at = 0; x < src.length; x += 256, at += 210) {
+      for (let group = 0; group < 16; group++) scales[group] = fitScale(src, x + group * 16, levels, group * 16);
+      const largest = extreme(scales, 0, 16);
+      if (Math.abs(largest) < ZERO) {
+        out.fill(0, at, at + 210);
+        continue;
+      }
+      const perScale = Math.fround(-128 / largest);
+      putHalf(out, at + 208, Math.fround(1 / perScale));
+      const d = halfAt(out, at + 208);
+      for (let group = 0; group < 16; group++) {
+        const s = nearestWithin(Math.fround(perScale * scales[group]!), -128, 127);
+        out[at + 192 + group] = s;
+        const scale = d * s;
+        if (scale === 0) continue; // ggml leaves the levels of the search
+        for (let j = group * 16; j < group * 16 + 16; j++) {
+          levels[j] = 32 + nearestWithin(Math.fround(src[x + j]! / scale), -32, 31);
+        }
+      }
+      pack(levels, out, at);
+    }
+  },
 };
+
+/** The low nibbles and the high pairs of 256 levels, where the header says. */
+function pack(levels: Uint8Array, out: Uint8Array, at: number): void {
+  for (let half = 0; half < 2; half++) {
+    const low = at + half * 64;
+    const high = at + 128 + half * 32;
+    for (let j = 0; j < 32; j++) {
+      const a = levels[half * 128 + j]!;
+      const b = levels[half * 128 + 32 + j]!;
+      const c = levels[half * 128 + 64 + j]!;
+      const d = levels[half * 128 + 96 + j]!;
+      out[low + j] = (a & 15) | ((c & 15) << 4);
+      out[low + 32 + j] = (b & 15) | ((d & 15) << 4);
+      out[high + j] = (a >> 4) | ((b >> 4) << 2) | ((c >> 4) << 4) | ((d >> 4) << 6);
+    }
+  }
+}

@@ -17,4 +17,11 @@ export interface Quant {
    * @param out (blocks · blockLen) weights; its length decides how many blocks are read
    */
   dequantize(src: Uint8Array, out: Float32Array): void;
+  /**
+   * Packs whole blocks, with the bytes that ggml's reference quantizer gives. Types that models are only read in have
+   * none.
+   * @param src (blocks · blockLen) finite weights; its length decides how many blocks are written
+   * @param out (blocks · blockBytes) at least, any alignment
+   */
+  quantize?(src: Float32Array, out: Uint8Array): void;
 }
