@@ -47,7 +47,7 @@ def chat(rng):
 
 def long_chat(rng):
     """Up to the context length: what the model learns about far positions, it learns here."""
-    return render(chats.make(rng, turns=rng.randrange(8, 40)))
+    return render(chats.recall(rng, rng.randrange(10, 70)))
 
 
 MAKERS = {  # share of documents
@@ -65,7 +65,7 @@ MAKERS = {  # share of documents
     single(json_answers.make): 14,
     tool_chat: 15,
     chat: 14,
-    long_chat: 0.5,
+    long_chat: 2.5,
 }
 
 

@@ -88,11 +88,11 @@ def memory(rng):
     )
 
 
-def recall(rng):
-    """A chat in which something told at the start is asked for at the end."""
+def recall(rng, turns):
+    """A chat in which something told at the start is asked for after `turns` other exchanges."""
     told, answer, asked, said = memory(rng)
     messages = say(told, answer)
-    for _ in range(rng.choice((0, 0, 1, 1, 2, 3, 5))):
+    for _ in range(turns):
         messages += exchange(rng)
     return messages + say(asked, said)
 
@@ -209,15 +209,15 @@ def guided(rng):
     )
 
 
-def make(rng, turns=None):
-    """A list of messages: `turns` exchanges, or a few."""
+def make(rng):
+    """A list of messages: a few exchanges."""
     roll = rng.random()
-    if turns is None and roll < 0.35:
-        messages = recall(rng)
-    elif turns is None and roll < 0.55:
+    if roll < 0.35:
+        messages = recall(rng, rng.choice((0, 0, 1, 1, 2, 3, 5)))
+    elif roll < 0.55:
         return guided(rng)
     else:
-        messages = [message for _ in range(turns or rng.choice((1, 2, 2, 3, 4))) for message in exchange(rng)]
+        messages = [message for _ in range(rng.choice((1, 2, 2, 3, 4))) for message in exchange(rng)]
     if rng.random() < 0.3:
         messages = [{"role": "system", "content": rng.choice(HELPFUL)}] + messages
     return messages
