@@ -59,8 +59,10 @@ export function logRequest(log: Logger, request: Request, fields: Readonly<Recor
   log.info("request", { method: request.method, path: new URL(request.url).pathname, ...fields });
 }
 
+/** A Blob is JSON text already. */
 export function jsonResponse(body: object, status: number): Response {
-  return new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json; charset=utf-8" } });
+  const text = body instanceof Blob ? body : JSON.stringify(body);
+  return new Response(text, { status, headers: { "content-type": "application/json; charset=utf-8" } });
 }
 
 export function textResponse(body: string, status: number, headers: Record<string, string> = {}): Response {

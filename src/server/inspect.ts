@@ -1,16 +1,19 @@
 /**
  * What only the GGUF file and the templates of a model can tell: labels, lengths, capabilities. Read once per model and
- * remembered, for a header may hold a vocabulary of 260,000 words.
+ * remembered, for a header may hold a vocabulary of 260,000 words, which is stepped over.
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { quoteGo } from "../base/quote.ts";
-import type { Gguf } from "../gguf/gguf.ts";
-import { openGguf } from "../gguf/read.ts";
+import type { Metadata } from "../gguf/gguf.ts";
+import { readHeader } from "../gguf/header.ts";
 import { describeGguf, type GgufDetails } from "../store/details.ts";
 import { layersOf } from "../store/manifest.ts";
 import type { ModelEntry, Store, StoredModel } from "../store/store.ts";
 import { effectiveTemplate } from "./effective-template.ts";
+
+/** Models that are remembered; each costs about a kilobyte. */
+const KNOWN_MAX = 1024;
 
 export interface ModelFacts {
   readonly gguf: GgufDetails;
@@ -22,10 +25,12 @@ export interface ModelFacts {
 export type Inspect = (model: StoredModel) => Promise<ModelFacts | undefined>;
 
 export function makeInspect(parts: { store: Store; log: Logger }): Inspect {
-  const known = new Map<string, Promise<ModelFacts>>();
+  const known = new Map<string, Promise<ModelFacts>>(); // by digest of the manifest, used last at the end
   return async (model) => {
     const facts = known.get(model.digest) ?? inspect(parts.store, model);
+    known.delete(model.digest);
     known.set(model.digest, facts);
+    if (known.size > KNOWN_MAX) known.delete(known.keys().next().value!); // not empty
     try {
       return await facts;
     } catch (error) {
@@ -65,16 +70,12 @@ export async function checkThinking(
 
 async function inspect(store: Store, model: StoredModel): Promise<ModelFacts> {
   const entry = await store.load(model.displayName);
-  const gguf = openGguf(entry.paths.model);
-  try {
-    return { gguf: describeGguf(gguf), capabilities: capabilitiesOf(entry, gguf) };
-  } finally {
-    gguf.close();
-  }
+  const header = await readHeader(entry.paths.model, { arrayItemsMax: 0 });
+  return { gguf: describeGguf(header), capabilities: capabilitiesOf(entry, header.metadata) };
 }
 
 /** In the order in which clients are used to seeing them. */
-function capabilitiesOf(entry: ModelEntry, { metadata }: Gguf): string[] {
+function capabilitiesOf(entry: ModelEntry, metadata: Metadata): string[] {
   const architecture = String(metadata.get("general.architecture"));
   const { native, capabilities } = effectiveTemplate(entry, metadata);
   const fromTemplate = (["tools", "insert", "thinking"] as const).filter((name) => capabilities[name]);

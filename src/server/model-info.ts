@@ -1,8 +1,10 @@
 /**
- * GGUF metadata as JSON: the keys as they stand in the file, long arrays emptied unless all of it was asked for.
+ * GGUF metadata as replies show it: the keys as they stand in the file, long arrays emptied unless all of it was asked
+ * for. `json-pieces.ts` writes what comes out, whose arrays are those of the file.
  */
-import type { Gguf, MetadataValue } from "../gguf/gguf.ts";
+import type { ModelHeader } from "../gguf/gguf.ts";
 import { describeGguf } from "../store/details.ts";
+import { jsonNumber } from "./json-pieces.ts";
 
 /** Shown elsewhere in the reply, or of no interest. */
 const HIDDEN: ReadonlySet<string> = new Set(["general.name", "tokenizer.chat_template"]);
@@ -12,40 +14,26 @@ const VOCABULARY: ReadonlySet<string> = new Set([
   "tokenizer.ggml.token_type",
   "tokenizer.ggml.tokens",
 ]);
-const ARRAY_ITEMS_MAX = 5;
+/** Longer arrays are emptied, so that nobody has to read them. */
+export const ARRAY_ITEMS_MAX = 5;
 
-export function modelInfo(gguf: Pick<Gguf, "metadata" | "tensors">, verbose: boolean): Record<string, unknown> {
+export function modelInfo(
+  header: Pick<ModelHeader, "metadata" | "tensors">,
+  verbose: boolean,
+): Record<string, unknown> {
   const info: Record<string, unknown> = {};
-  for (const [key, value] of gguf.metadata) {
+  for (const [key, value] of header.metadata) {
     if (HIDDEN.has(key)) continue;
-    const long = isArray(value) && (VOCABULARY.has(key) || value.length > ARRAY_ITEMS_MAX);
-    info[key] = long && !verbose ? [] : jsonOf(value);
+    if (typeof value === "object") {
+      const isLong = VOCABULARY.has(key) || value.length > ARRAY_ITEMS_MAX;
+      info[key] = isLong && !verbose ? [] : value;
+    } else info[key] = typeof value === "number" || typeof value === "bigint" ? jsonNumber(value) : value;
   }
-  info["general.parameter_count"] ??= describeGguf(gguf).parameterCount;
+  info["general.parameter_count"] ??= describeGguf(header).parameterCount;
   return info;
 }
 
 /** Names, block types and shapes (fastest-varying dimension first), in the order of the file. */
-export function tensorList({ tensors }: Pick<Gguf, "tensors">): object[] {
+export function tensorList({ tensors }: Pick<ModelHeader, "tensors">): object[] {
   return Array.from(tensors.values(), ({ name, quant, shape }) => ({ name, type: quant.name.toUpperCase(), shape }));
-}
-
-function isArray(value: MetadataValue): value is Extract<MetadataValue, { length: number }> & object {
-  return typeof value === "object";
-}
-
-function jsonOf(value: MetadataValue): unknown {
-  if (isArray(value)) return Array.from(value as ArrayLike<MetadataValue>, jsonOf); // every array type is indexed
-  if (typeof value === "bigint") return Number(value); // beyond 2^53: JSON readers would round it too
-  return typeof value === "number" ? shortest(value) : value;
-}
-
-/** A float32 read as a double has a tail of digits that nobody wrote: 1e-5 comes out as 0.000009999999747378752. */
-function shortest(value: number): number {
-  if (Number.isInteger(value) || Math.fround(value) !== value) return value;
-  for (let digits = 1; digits < 9; digits++) {
-    const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return short;
-  }
-  return value;
 }

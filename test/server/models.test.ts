@@ -105,6 +105,33 @@ describe("showing a model", () => {
     });
   });
 
+  test("gives whole vocabularies to many who ask at once", async () => {
+    const words = Array.from({ length: 5_000 }, (_, i) => `wörd ${i}`);
+    const scores = Float32Array.from(words, (_, i) => -i / 10);
+    await putModel(harness.root, "large", { gguf: { "tokenizer.ggml.tokens": words, "a.scores": scores } });
+    const bodies = ["large", "m", "none", "large"].map((model) => ({ model, verbose: true }));
+    const [large, small, none, again] = await Promise.all(bodies.map(show));
+    expect(large).toEqual(again);
+    const info = large?.["model_info"] as Record<string, unknown>; // as the next lines check
+    expect(info["tokenizer.ggml.tokens"]).toEqual(words);
+    expect(info["a.scores"]).toEqual(words.map((_, i) => Number((-i / 10).toFixed(1))));
+    expect(small?.["model_info"]).toMatchObject({ "tokenizer.ggml.tokens": ["a", "b"] });
+    expect(none).toEqual({ error: "model 'none:latest' not found" });
+    expect((await show({ model: "large" }))["model_info"]).toMatchObject({ "a.scores": [] });
+  });
+
+  test("says what is wrong with a file whose header is damaged, and still lists it", async () => {
+    const { paths } = await (await openStore(harness.root)).load("m");
+    const bytes = await Bun.file(paths.model).bytes();
+    bytes.set([9, 9], 4); // the version
+    await writeFile(paths.model, bytes);
+    const response = await harness.post("/api/show", { model: "m" });
+    expect(response.status).toBe(500);
+    const { error } = (await response.json()) as { error: string };
+    expect(error).toStartWith(`${paths.model}: version at byte 4: expected 2 or 3, little-endian, got `);
+    expect((await get("/api/tags")).models.map((model) => model["name"])).toEqual(["m:latest"]);
+  });
+
   test("has licences, system message, messages and template of their layers", async () => {
     await putModel(harness.root, "whole", {
       texts: [

@@ -2,8 +2,7 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
-import type { Gguf } from "../../gguf/gguf.ts";
-import { openGguf } from "../../gguf/read.ts";
+import { readHeader } from "../../gguf/header.ts";
 import { parseOptions } from "../../sampling/options.ts";
 import { displayName, parseReference } from "../../store/name.ts";
 import type { ModelEntry } from "../../store/store.ts";
@@ -13,40 +12,58 @@ import { effectiveTemplate, type EffectiveTemplate } from "../effective-template
 import type { Exchange } from "../exchange.ts";
 import { requireModel } from "../inference.ts";
 import { modelDetails } from "../inspect.ts";
-import { modelInfo, tensorList } from "../model-info.ts";
+import { checkPresent, encodeJson } from "../json-pieces.ts";
+import { ARRAY_ITEMS_MAX, modelInfo, tensorList } from "../model-info.ts";
 import { modelfileText, parameterLines } from "../model-text.ts";
 import { ShowBody } from "../schema/show.ts";
 
-export const showRoutes = (deps: RouteDeps) =>
-  new Elysia().post(
+export const showRoutes = (deps: RouteDeps) => {
+  const inTurn = makeTurns();
+  return new Elysia().post(
     "/api/show",
-    ({ request }) => deps.answer(request, async (exchange) => ({ kind: "json", body: await show(deps, exchange) })),
+    ({ request }) =>
+      deps.answer(request, async (exchange) => {
+        const body = await readRequest(request, ShowBody);
+        const run = (): Promise<Blob> => show(deps, exchange, body);
+        return { kind: "json", body: await (body.verbose ? inTurn(run) : run()) };
+      }),
     { parse: "none" },
   );
+};
 
-async function show(deps: RouteDeps, { request, note }: Exchange): Promise<object> {
-  const body = await readRequest(request, ShowBody);
+/** Runs one after the other. A whole vocabulary costs 100 MB while it is shown; many at a time would cost all memory. */
+function makeTurns(): <T>(run: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (run) => {
+    const result = last.then(run);
+    last = result.catch(() => {}).then(() => {}); // forgets the result
+    return result;
+  };
+}
+
+/** The reply as JSON text. */
+async function show(deps: RouteDeps, { signal, note }: Exchange, body: ShowBody): Promise<Blob> {
+  checkPresent(signal);
   const name = requireModel(body.model || body.name);
   note({ model: name });
   const stored = await deps.store.find(name);
   if (!stored) throw new AppError("not_found", `model '${displayName(parseReference(name))}' not found`);
   const entry = withOverrides(await deps.store.load(stored.displayName), body);
   const facts = await deps.inspect(stored);
-  const { template, ...rest } = fileFields(entry, body.verbose ?? false);
-  const printed = template.native ? entry.template : template.text;
-  const system = entry.system ? { system: entry.system } : {};
-  return {
+  const { template, ...rest } = await fileFields(entry, body.verbose ?? false);
+  const reply = {
     ...(entry.licenses.length > 0 ? { license: entry.licenses.join("\n") } : {}),
-    modelfile: modelfileText(entry, printed),
+    modelfile: modelfileText(entry, template.native ? entry.template : template.text),
     parameters: parameterLines(entry.parameters),
     template: template.text,
-    ...system,
+    ...(entry.system ? { system: entry.system } : {}),
     details: modelDetails(stored, facts),
     ...(entry.messages.length > 0 ? { messages: entry.messages } : {}),
     ...rest,
     capabilities: facts?.capabilities ?? [],
     modified_at: formatTime(stored.modifiedAt.getTime()),
   };
+  return encodeJson(reply, signal);
 }
 
 /** A request may ask what the model would look like with another system message or other options. */
@@ -55,26 +72,17 @@ function withOverrides(entry: ModelEntry, { system, options }: ShowBody): ModelE
   return { ...entry, parameters, ...(system ? { system } : {}) };
 }
 
+type FileFields = { readonly template: EffectiveTemplate } & Readonly<Record<string, unknown>>;
+
 /** What stands in the GGUF files. */
-function fileFields(entry: ModelEntry, verbose: boolean): { template: EffectiveTemplate } & Record<string, unknown> {
-  return withGguf(entry.paths.model, (gguf) => ({
-    template: effectiveTemplate(entry, gguf.metadata),
-    model_info: modelInfo(gguf, verbose),
-    ...projectorFields(entry, verbose),
-    tensors: tensorList(gguf),
-  }));
-}
-
-function projectorFields({ paths }: ModelEntry, verbose: boolean): object {
-  const [projector] = paths.projectors;
-  return projector ? { projector_info: withGguf(projector, (gguf) => modelInfo(gguf, verbose)) } : {};
-}
-
-function withGguf<T>(path: string, use: (gguf: Gguf) => T): T {
-  const gguf = openGguf(path);
-  try {
-    return use(gguf);
-  } finally {
-    gguf.close();
-  }
+async function fileFields(entry: ModelEntry, verbose: boolean): Promise<FileFields> {
+  const options = verbose ? {} : { arrayItemsMax: ARRAY_ITEMS_MAX };
+  const header = await readHeader(entry.paths.model, options);
+  const [projector] = entry.paths.projectors;
+  return {
+    template: effectiveTemplate(entry, header.metadata),
+    model_info: modelInfo(header, verbose),
+    ...(projector ? { projector_info: modelInfo(await readHeader(projector, options), verbose) } : {}),
+    tensors: tensorList(header),
+  };
 }
