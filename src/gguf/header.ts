@@ -49,7 +49,8 @@ async function readLaterPart(path: string, { shard, count }: { shard: number; co
   }
 }
 
-async function readPart(path: string, options: HeaderOptions & { shard: number }): Promise<Part> {
+/** The header of one file, whether or not it is a part of a split model. Throws as `readHeader`. */
+export async function readPart(path: string, options: HeaderOptions & { shard: number }): Promise<Part> {
   const file = await openFile(path);
   try {
     const fileBytes = (await file.stat()).size;
