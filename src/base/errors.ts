@@ -13,6 +13,7 @@ export type Code =
   | "not_found"
   | "conflict"
   | "bad_file" // a file that is not what it claims to be
+  | "storage" // a disk that is full or may not be written
   | "too_large" // over a named limit
   | "busy" // a queue is full
   | "cancelled" // the caller went away

@@ -11,6 +11,7 @@ const STATUS = {
   not_found: 404,
   conflict: 409,
   bad_file: 500,
+  storage: 500,
   too_large: 413,
   busy: 503,
   cancelled: 499,

@@ -1,9 +1,10 @@
 /**
  * Blobs: content under its digest, `blobs/sha256-<hex>`. A blob that exists is complete, for it got its name last.
  */
-import { stat } from "node:fs/promises";
+import { open, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { blobName, digestOf, digestOfFile, type Digest } from "./digest.ts";
+import { AppError, assert } from "../base/errors.ts";
+import { blobName, digestOf, digestOfFile, parseDigest, type Digest } from "./digest.ts";
 import { copyBytes, writeBytes, writeDurably } from "./durable.ts";
 
 /** Where content went. */
@@ -48,4 +49,39 @@ export async function importBlob(root: string, path: string): Promise<Blob> {
     return blobPath(root, blob.digest);
   });
   return blob;
+}
+
+/**
+ * Streams content into the store, hashed on its way to the disk; no more of it than a chunk is in memory.
+ * @param expected content of any other digest is not kept
+ * Throws `bad_request` on a mismatch, `storage`, and what `chunks` throws; nothing is left behind then.
+ */
+export async function receiveBlob(
+  root: string,
+  { chunks, expected }: { chunks: AsyncIterable<Uint8Array>; expected?: Digest },
+): Promise<Blob> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  let blob: Blob | undefined;
+  await writeDurably(join(root, "blobs", "received"), async (temporary) => {
+    await using file = await open(temporary, "wx");
+    let size = 0;
+    for await (const chunk of chunks) {
+      hasher.update(chunk);
+      for (let done = 0; done < chunk.length;) done += (await file.write(chunk, done)).bytesWritten;
+      size += chunk.length;
+    }
+    blob = { digest: parseDigest(`sha256:${hasher.digest("hex")}`), size };
+    if (expected !== undefined && blob.digest !== expected) {
+      throw new AppError("bad_request", `digest mismatch, expected "${expected}", got "${blob.digest}"`);
+    }
+    return blobPath(root, blob.digest);
+  });
+  assert(blob, "a blob was written without being received");
+  return blob;
+}
+
+/** Makes a blob young again, so that no other process takes it for forgotten. A store may well be read-only. */
+export async function touchBlob(root: string, digest: Digest): Promise<void> {
+  const now = new Date();
+  await utimes(blobPath(root, digest), now, now).catch(() => {});
 }

@@ -5,36 +5,57 @@
 import { constants } from "node:fs";
 import { copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { AppError } from "../base/errors.ts";
 
 const TEMPORARY_PREFIX = ".tmp-";
 
 /** Removes temporary files that a killed process left in a folder; young ones may still be in use. */
-export async function removeLeftovers(folder: string, { olderThanMs }: { olderThanMs: number }): Promise<void> {
+export async function removeLeftovers(
+  folder: string,
+  { olderThanMs, nowMs = Date.now() }: { olderThanMs: number; nowMs?: number },
+): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((entry) => entry.startsWith(TEMPORARY_PREFIX))) {
     const path = join(folder, name);
     const found = await stat(path).catch(() => undefined);
-    if (found && Date.now() - found.mtimeMs > olderThanMs) await rm(path, { force: true });
+    if (found && nowMs - found.mtimeMs > olderThanMs) await rm(path, { force: true });
   }
 }
 
 /**
  * Makes `path` by way of a temporary file beside it. The temporary file is removed where anything fails.
+ * Throws `storage` where the disk is full or may not be written.
  * @param fill writes the content of the temporary file and may say where it belongs instead of `path`
  */
 export async function writeDurably(path: string, fill: (temporary: string) => Promise<string | void>): Promise<void> {
   const folder = dirname(path);
-  await mkdir(folder, { recursive: true });
   const temporary = join(folder, TEMPORARY_PREFIX + crypto.randomUUID());
   try {
+    await mkdir(folder, { recursive: true });
     const target = (await fill(temporary)) ?? path;
     await sync(temporary);
     await rename(temporary, target);
     if (process.platform !== "win32") await sync(folder); // where folders cannot be opened
   } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
+    await rm(temporary, { force: true }).catch(() => {}); // what failed first says more
+    throw storageError(error, folder);
   }
+}
+
+/** What a disk says when it cannot take what it is given. */
+const DISK_REFUSES: Readonly<Record<string, string>> = {
+  ENOSPC: "no space left on the disk",
+  EDQUOT: "the disk quota is used up",
+  EFBIG: "the file is larger than the disk or a limit allows",
+  EROFS: "the file system is read-only",
+  EACCES: "permission denied",
+  EPERM: "operation not permitted",
+  EIO: "the disk fails",
+};
+
+function storageError(error: unknown, folder: string): unknown {
+  const reason = DISK_REFUSES[(error as NodeJS.ErrnoException).code ?? ""]; // errors of ours have other codes
+  return reason ? new AppError("storage", `cannot write to '${folder}': ${reason}`, { cause: error }) : error;
 }
 
 export async function writeBytes(path: string, bytes: Uint8Array): Promise<void> {
