@@ -10,10 +10,11 @@ import { blobPath, importBlob, writeBlob, type Blob } from "./blobs.ts";
 import { describeGguf, type GgufDetails } from "./details.ts";
 import { digestOf, digestOfFile, hexOf, type Digest } from "./digest.ts";
 import { removeLeftovers } from "./durable.ts";
+import { imageConfig } from "./image.ts";
 import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "./manifest.ts";
 import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";
 import { parseName } from "./name.ts";
-import { manifestPath, type ModelConfig, type Store, type StoredModel } from "./store.ts";
+import { manifestPath, type Store, type StoredModel } from "./store.ts";
 
 const LEFTOVER_AGE_MS = 3600_000; // long enough for any copy that is still going on
 
@@ -50,7 +51,8 @@ async function install(store: Store, dir: string): Promise<"installed" | "presen
   const blob = await importBlob(store.root, weights);
   const layers: Layer[] = [layerOf("model", blob)];
   for (const [kind, text] of textLayers(file)) layers.push(layerOf(kind, await writeText(store, text)));
-  const config = imageConfig(describeFile(blobPath(store.root, blob.digest)), { layers, source });
+  const details = describeFile(blobPath(store.root, blob.digest));
+  const config = imageConfig({ details, layers, extras: { hearth_embedded: source } });
   await writeManifest(manifestPath(store.root, parseName(EMBEDDED_NAME)), {
     config: { mediaType: CONFIG_TYPE, ...(await writeText(store, JSON.stringify(config))) },
     layers,
@@ -91,23 +93,6 @@ function describeFile(path: string): GgufDetails {
   } finally {
     gguf.close();
   }
-}
-
-/** The configuration blob, as others write it, with our mark. */
-function imageConfig(details: GgufDetails, parts: { layers: readonly Layer[]; source: string }): object {
-  const config: ModelConfig = {
-    model_format: "gguf",
-    model_family: details.family,
-    model_families: [details.family],
-    model_type: details.parameterSize,
-    file_type: details.fileType,
-    ...(details.ctxLen === undefined ? {} : { context_length: details.ctxLen }),
-    ...(details.embeddingLen === undefined ? {} : { embedding_length: details.embeddingLen }),
-    hearth_embedded: parts.source,
-  };
-  const architecture = process.arch === "arm64" ? "arm64" : "amd64";
-  const rootfs = { type: "layers", diff_ids: parts.layers.map((layer) => layer.digest) };
-  return { ...config, os: "linux", architecture, rootfs };
 }
 
 function layerOf(kind: LayerKind, blob: Blob): Layer {

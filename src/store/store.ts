@@ -18,8 +18,8 @@ import {
 } from "./manifest.ts";
 import { displayName, makeName, manifestSegments, parseReference, type ModelName } from "./name.ts";
 
-const CONFIG_BYTES_MAX = 16 * 1024 * 1024;
-const TEXT_BYTES_MAX = 16 * 1024 * 1024; // the longest template seen is 2 MB
+export const CONFIG_BYTES_MAX = 16 * 1024 * 1024;
+export const TEXT_BYTES_MAX = 16 * 1024 * 1024; // the longest template seen is 2 MB
 const MODELS_MAX = 100_000;
 
 /** What the configuration blob says, as far as it says it. */
@@ -133,7 +133,7 @@ async function listModels(root: string, onBad?: (path: string, reason: string) =
 const compare = (a: StoredModel, b: StoredModel): number => (a.displayName < b.displayName ? -1 : 1);
 
 /** Segments of every file four levels below `manifests/`. */
-async function manifestFiles(root: string): Promise<string[][]> {
+export async function manifestFiles(root: string): Promise<string[][]> {
   let paths: string[][] = [[]];
   for (let depth = 0; depth < 4; depth++) {
     const next: string[][] = [];
@@ -161,8 +161,8 @@ async function entries(folder: string): Promise<string[]> {
   }
 }
 
-/** The name as it is spelled in the store: the same case if that exists, else any. */
-async function findName(root: string, name: ModelName): Promise<ModelName | undefined> {
+/** The name as it is spelled in the store, undefined where there is none: the same case if that exists, else any. */
+export async function findName(root: string, name: ModelName): Promise<ModelName | undefined> {
   if (await isFile(manifestPath(root, name))) return name;
   let paths: string[][] = [[]];
   for (const part of manifestSegments(name)) {
@@ -266,7 +266,8 @@ async function checkedPath(root: string, { layer, what }: { layer: Layer; what: 
   return blobPath(root, layer.digest);
 }
 
-async function readText(root: string, at: { layer: Layer; limit: number; what: string }): Promise<string> {
+/** The text of a blob. Throws `bad_file` where it is missing, of another size than its layer says, or too large. */
+export async function readText(root: string, at: { layer: Layer; limit: number; what: string }): Promise<string> {
   const path = await checkedPath(root, at);
   if (at.layer.size > at.limit) {
     throw new AppError("bad_file", `${at.what}: expected at most ${at.limit} bytes, got ${at.layer.size}`);

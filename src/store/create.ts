@@ -1,0 +1,257 @@
+/**
+ * Creating a model: from another model, from GGUF files, or both, with texts and parameters of its own. Blobs first,
+ * the manifest last and in one step: whenever this stops, the store holds the models that it held before.
+ */
+import { AppError, assert, messageOf } from "../base/errors.ts";
+import { parseOptions } from "../sampling/options.ts";
+import { choosePrompt } from "../template/prompt.ts";
+import { findBlob, touchBlob, writeBlob } from "./blobs.ts";
+import type { GgufDetails } from "./details.ts";
+import { digestOf } from "./digest.ts";
+import { imageConfig, type ConfigExtras } from "./image.ts";
+import {
+  CONFIG_TYPE,
+  layersOf,
+  mediaType,
+  parseJsonObject,
+  readManifest,
+  type Layer,
+  type LayerKind,
+  type Manifest,
+} from "./manifest.ts";
+import { displayName, parseReference, type ModelName } from "./name.ts";
+import {
+  describeBlob,
+  inspectSource,
+  storeSources,
+  type InspectedSource,
+  type Source,
+  type StoredSource,
+} from "./sources.ts";
+import { CONFIG_BYTES_MAX, findName, manifestPath, readText, TEXT_BYTES_MAX, type StoredMessage } from "./store.ts";
+
+/** What a client is told on the way. */
+export interface Progress {
+  readonly status: string;
+}
+
+export interface CreateRequest {
+  /** How the request was written: a Modelfile, or fields. They differ in what they are told on the way. */
+  readonly shape: "modelfile" | "fields";
+  readonly name: ModelName;
+  /** The model to build upon, as the client wrote it. */
+  readonly base?: string;
+  readonly sources: readonly Source[];
+  /** Texts that are empty change nothing. */
+  readonly template?: string;
+  readonly system?: string;
+  readonly licenses: readonly string[];
+  /** Laid over those of the base. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+  /** Where there are any, they replace those of the base. */
+  readonly messages: readonly StoredMessage[];
+  /** Fields of the configuration that win over what the files say. */
+  readonly extras: ConfigExtras;
+  /** Added to those of the base. */
+  readonly capabilities: readonly string[];
+}
+
+/** A manifest, and those of its blobs that are small enough to be at hand: they are written with it. */
+export interface Publication {
+  readonly manifest: Manifest;
+  readonly contents: readonly Uint8Array[];
+}
+
+/** Puts a model in place. Throws `bad_file` where one of its blobs is missing. */
+export type Publish = (name: ModelName, publication: Publication) => Promise<void>;
+
+/** Where the work is done. */
+export interface CreateParts {
+  readonly root: string;
+  readonly publish: Publish;
+}
+
+/** The words in which each shape is told of a layer. */
+const WORDS = {
+  modelfile: { existing: "using already created layer", fresh: "writing layer" },
+  fields: { existing: "using existing layer", fresh: "creating new layer" },
+} as const;
+
+/** Configuration fields that a model takes over from its base. */
+const INHERITED = ["renderer", "parser", "requires"] as const;
+
+interface Base {
+  readonly name: string;
+  readonly layers: readonly Layer[];
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** A layer, with its bytes where they are not a blob yet. */
+interface Draft extends Layer {
+  readonly bytes?: Uint8Array;
+}
+
+/**
+ * Throws before the first value where the request itself is wrong: `bad_request`, or `not_found` without its base.
+ * Later, `bad_request` and `unsupported` for its files, `storage` where the disk is full.
+ */
+export async function* createModel(
+  { root, publish }: CreateParts,
+  request: CreateRequest,
+): AsyncGenerator<Progress, void, void> {
+  checkTexts(request);
+  const { shape, sources } = request;
+  const base = request.base === undefined ? undefined : await readBase(root, request.base);
+  if (!base && sources.length === 0) throw new AppError("bad_request", "neither 'from' or 'files' was specified");
+  if (shape === "modelfile") yield { status: "reading model metadata" };
+  const inspected: InspectedSource[] = [];
+  for (const source of sources) {
+    if (shape === "fields") yield { status: "parsing GGUF" };
+    inspected.push(await inspectSource(source));
+  }
+  checkOneModel(base, inspected);
+  const files = await storeSources(root, inspected);
+  if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the sequence that clients know
+  const layers = draftLayers({ base, files, request });
+  const config = await draftConfig({ root, base, files, layers, request });
+  for (const draft of shape === "modelfile" ? [...layers, config] : layers) {
+    const isNew = await putDraft(root, draft);
+    yield { status: `${isNew ? WORDS[shape].fresh : WORDS[shape].existing} ${draft.digest}` };
+  }
+  yield { status: "writing manifest" };
+  const contents = [...layers, config].flatMap(({ bytes }) => bytes ?? []);
+  await publish(request.name, { manifest: { config: layerOf(config), layers: layers.map(layerOf) }, contents });
+  yield { status: "success" };
+}
+
+function checkTexts({ template, parameters }: CreateRequest): void {
+  try {
+    if (template) choosePrompt({ go: template });
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError("bad_request", `template error: ${error.message}`, { cause: error });
+  }
+  try {
+    parseOptions(parameters);
+  } catch (error) {
+    throw new AppError("bad_request", messageOf(error), { cause: error }); // here it is the request that is wrong
+  }
+}
+
+async function readBase(root: string, text: string): Promise<Base> {
+  const name = await findName(root, parseReference(text));
+  if (!name) throw new AppError("not_found", `model '${text}' not found`);
+  const display = displayName(name);
+  const manifest = await readManifest(manifestPath(root, name));
+  const json = async (layer: Layer, limit: number): Promise<Record<string, unknown>> => {
+    const what = `model '${display}': ${layer.mediaType}`;
+    return parseJsonObject(await readText(root, { layer, limit, what }), what);
+  };
+  for (const { digest, size, mediaType: type } of manifest.layers) {
+    if ((await findBlob(root, digest)) === size) continue;
+    throw new AppError("bad_file", `model '${display}': ${type}: expected a blob of ${size} bytes in ${digest}`);
+  }
+  const [params] = layersOf(manifest.layers, "params");
+  return {
+    name: display,
+    layers: manifest.layers.map(({ mediaType: type, digest, size }) => ({
+      mediaType: type,
+      digest,
+      size,
+      from: display,
+    })),
+    parameters: params ? await json(params, TEXT_BYTES_MAX) : {},
+    config: await json(manifest.config, CONFIG_BYTES_MAX),
+  };
+}
+
+/** Throws `bad_request` unless base and files together have one model, a split one counted once. */
+function checkOneModel(base: Base | undefined, files: readonly InspectedSource[]): void {
+  const labels = files.filter(({ kind, part }) => kind === "model" && !part?.index).map(({ label }) => label);
+  if (base && layersOf(base.layers, "model").length > 0) labels.unshift(base.name);
+  if (labels.length === 1) return;
+  const found = labels.length === 0 ? "none" : labels.map((label) => `'${label}'`).join(" and ");
+  throw new AppError("bad_request", `expected one GGUF model to build upon, got ${found}`);
+}
+
+interface Ingredients {
+  readonly base: Base | undefined;
+  readonly files: readonly StoredSource[];
+  readonly request: CreateRequest;
+}
+
+/** Those of the base first, without the ones that the request replaces. */
+function draftLayers({ base, files, request }: Ingredients): Draft[] {
+  const kept = (base?.layers ?? []).filter((layer) => !replacedBy(request).some((kind) => isKind(layer, kind)));
+  const weights = files.toSorted((a, b) => Number(a.kind !== "model") - Number(b.kind !== "model"));
+  const drafts: Draft[] = [
+    ...kept,
+    ...weights.map(({ kind, blob }): Draft => ({ mediaType: mediaType(kind), ...blob })),
+  ];
+  const add = (kind: LayerKind, text: string): void => {
+    const draft = draftOf(mediaType(kind), text);
+    const isThere = drafts.some((other) => other.mediaType === draft.mediaType && other.digest === draft.digest);
+    if (!isThere) drafts.push(draft); // a licence that the base has already
+  };
+  if (request.template) add("template", request.template);
+  if (request.system) add("system", request.system);
+  for (const license of request.licenses) add("license", license);
+  const parameters = { ...base?.parameters, ...request.parameters };
+  if (Object.keys(request.parameters).length > 0) add("params", JSON.stringify(parameters));
+  if (request.messages.length > 0) add("messages", JSON.stringify(request.messages));
+  return drafts;
+}
+
+function replacedBy({ template, system, parameters, messages }: CreateRequest): LayerKind[] {
+  const kinds: LayerKind[] = [];
+  if (template) kinds.push("template");
+  if (system) kinds.push("system");
+  if (Object.keys(parameters).length > 0) kinds.push("params");
+  if (messages.length > 0) kinds.push("messages");
+  return kinds;
+}
+
+const isKind = (layer: Layer, kind: LayerKind): boolean => layersOf([layer], kind).length > 0;
+
+async function draftConfig(parts: Ingredients & { root: string; layers: readonly Layer[] }): Promise<Draft> {
+  const { root, base, files, layers, request } = parts;
+  const detailsOf = async (kind: "model" | "projector"): Promise<GgufDetails[]> => {
+    const found = files.filter((file) => file.kind === kind).map((file) => file.details);
+    for (const { digest } of layersOf(base?.layers ?? [], kind)) found.push(await describeBlob(root, digest));
+    return found;
+  };
+  const [details] = await detailsOf("model");
+  assert(details, "a model without weights");
+  const otherFamilies = (await detailsOf("projector")).map(({ family }) => family);
+  const config = imageConfig({ details, otherFamilies, layers, extras: extrasOf(request, base) });
+  return draftOf(CONFIG_TYPE, JSON.stringify(config));
+}
+
+function extrasOf({ extras, capabilities }: CreateRequest, base: Base | undefined): ConfigExtras {
+  const inherited = INHERITED.flatMap((key) => {
+    const value = base?.config[key];
+    return typeof value === "string" ? [[key, value] as const] : [];
+  });
+  const before = base?.config["capabilities"];
+  const all = [...new Set([...(Array.isArray(before) ? before.map(String) : []), ...capabilities])];
+  return { ...Object.fromEntries(inherited), ...(all.length > 0 ? { capabilities: all } : {}), ...extras };
+}
+
+function draftOf(type: string, text: string): Draft {
+  const bytes = new TextEncoder().encode(text);
+  return { mediaType: type, digest: digestOf(bytes), size: bytes.length, bytes };
+}
+
+/** What of a draft stands in the manifest. */
+function layerOf({ mediaType: type, digest, size, from }: Draft): Layer {
+  return { mediaType: type, digest, size, ...(from === undefined ? {} : { from }) };
+}
+
+/** True where the blob was not there before. */
+async function putDraft(root: string, { digest, size, bytes }: Draft): Promise<boolean> {
+  const isNew = (await findBlob(root, digest)) !== size;
+  if (bytes && isNew) await writeBlob(root, bytes);
+  else await touchBlob(root, digest);
+  return isNew;
+}

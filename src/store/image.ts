@@ -1,0 +1,35 @@
+/**
+ * The configuration blob of a model: what listings say of it without opening its weights, as other servers write it.
+ */
+import type { GgufDetails } from "./details.ts";
+import type { Digest } from "./digest.ts";
+import type { Layer } from "./manifest.ts";
+import type { ModelConfig } from "./store.ts";
+
+/** Fields of the configuration that no GGUF file gives. */
+export type ConfigExtras = Readonly<Record<string, string | number | readonly string[]>>;
+
+export interface ImageParts {
+  /** Of the weights. */
+  readonly details: GgufDetails;
+  /** Architectures of further files, such as a projector's. */
+  readonly otherFamilies?: readonly string[];
+  readonly layers: readonly Pick<Layer, "digest">[];
+  /** These win over what the file says. */
+  readonly extras: ConfigExtras;
+}
+
+export function imageConfig({ details, otherFamilies = [], layers, extras }: ImageParts): object {
+  const config: ModelConfig = {
+    model_format: "gguf",
+    model_family: details.family,
+    model_families: [...new Set([details.family, ...otherFamilies])],
+    model_type: details.parameterSize,
+    file_type: details.fileType,
+    ...(details.ctxLen === undefined ? {} : { context_length: details.ctxLen }),
+    ...(details.embeddingLen === undefined ? {} : { embedding_length: details.embeddingLen }),
+  };
+  const architecture = process.arch === "arm64" ? "arm64" : "amd64";
+  const digests: Digest[] = layers.map((layer) => layer.digest);
+  return { ...config, ...extras, os: "linux", architecture, rootfs: { type: "layers", diff_ids: digests } };
+}

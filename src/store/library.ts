@@ -1,0 +1,124 @@
+/**
+ * Changes to the models of a store: copy, delete, and putting a manifest in place. One change at a time, so that no
+ * blob is deleted between the moment a new model counts on it and the moment its manifest says so.
+ */
+import { readFile, rm, rmdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { AppError } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { findBlob, writeBlob } from "./blobs.ts";
+import { createModel, type CreateRequest, type Progress, type Publish } from "./create.ts";
+import type { Digest } from "./digest.ts";
+import { writeBytes, writeDurably } from "./durable.ts";
+import { encodeManifest, parseManifest, type Manifest } from "./manifest.ts";
+import { manifestSegments, type ModelName } from "./name.ts";
+import { digestsOf, removeOrphans } from "./references.ts";
+import { findName, manifestPath } from "./store.ts";
+
+export interface Library {
+  readonly root: string;
+  /** Folders that Modelfiles and GGUF files may be read from. */
+  readonly importDirs: readonly string[];
+  /** Replaces what `to` was. False where there is no `from`. */
+  copy(names: { from: ModelName; to: ModelName }): Promise<boolean>;
+  /** Deletes a model and the blobs that only it has. False where there is none of that name. */
+  remove(name: ModelName): Promise<boolean>;
+  /** Makes a model; see `createModel`. */
+  create(request: CreateRequest): AsyncGenerator<Progress, void, void>;
+}
+
+export interface LibraryParts {
+  readonly root: string;
+  readonly importDirs: readonly string[];
+  /** Leave blobs that no model refers to any more. */
+  readonly noPrune: boolean;
+  readonly log: Logger;
+}
+
+export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): Library {
+  const inTurn = makeQueue();
+  const sweep = async (digests: readonly Digest[]): Promise<void> => {
+    if (noPrune || digests.length === 0) return;
+    for (const manifest of await removeOrphans(root, digests)) {
+      log.warn("no blobs are deleted: a manifest cannot be read", manifest);
+    }
+  };
+  /** Blobs of the model that this replaces go if nothing else needs them. */
+  const replace = async (name: ModelName, bytes: Uint8Array): Promise<void> => {
+    const path = manifestPath(root, name);
+    const before = await findDigests(path);
+    await writeDurably(path, (temporary) => writeBytes(temporary, bytes));
+    await sweep(before);
+  };
+  const publish: Publish = (name, { manifest, contents }) =>
+    inTurn(async () => {
+      for (const bytes of contents) await writeBlob(root, bytes);
+      await checkBlobs(root, manifest);
+      await replace((await findName(root, name)) ?? name, encodeManifest(manifest));
+    });
+  return {
+    root,
+    importDirs,
+    copy: ({ from, to }) =>
+      inTurn(async () => {
+        const source = await findName(root, from);
+        if (!source) return false;
+        const target = (await findName(root, to)) ?? to;
+        const path = manifestPath(root, source);
+        if (manifestPath(root, target) !== path) await replace(target, await readFile(path));
+        return true;
+      }),
+    remove: (name) =>
+      inTurn(async () => {
+        const found = await findName(root, name);
+        if (!found) return false;
+        const path = manifestPath(root, found);
+        const digests = await findDigests(path);
+        await rm(path);
+        await removeEmptyParents(root, found);
+        await sweep(digests);
+        return true;
+      }),
+    create: (request) => createModel({ root, publish }, request),
+  };
+}
+
+/** Runs one piece of work after the other, in the order in which they came. */
+function makeQueue(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const run = last.then(work);
+    last = run.catch(() => {});
+    return run;
+  };
+}
+
+/** What the manifest at a path refers to; nothing where there is none, or one that cannot be read. */
+async function findDigests(path: string): Promise<Digest[]> {
+  try {
+    return digestsOf(parseManifest(await readFile(path), path));
+  } catch {
+    return [];
+  }
+}
+
+async function checkBlobs(root: string, { config, layers }: Manifest): Promise<void> {
+  for (const { digest, size } of [config, ...layers]) {
+    const found = await findBlob(root, digest);
+    if (found === size) continue;
+    const what = found === undefined ? "no such blob" : `${found} bytes`;
+    throw new AppError("bad_file", `${digest}: expected a blob of ${size} bytes, found ${what}`);
+  }
+}
+
+/** The folders that held only this manifest; `manifests/` itself stays. */
+async function removeEmptyParents(root: string, name: ModelName): Promise<void> {
+  let folder = dirname(join(...manifestSegments(name)));
+  for (; folder !== "."; folder = dirname(folder)) {
+    const isEmpty = await rmdir(join(root, "manifests", folder)).then(
+      () => true,
+      () => false,
+    );
+    if (!isEmpty) return;
+  }
+}

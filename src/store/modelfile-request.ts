@@ -1,0 +1,160 @@
+/**
+ * A Modelfile as a request to create a model: every FROM becomes a model to build upon, a blob, or a file that the
+ * server may read. Only folders of the configuration are read, symbolic links followed first.
+ */
+import { readFile, realpath, stat } from "node:fs/promises";
+import { dirname, isAbsolute, resolve, sep } from "node:path";
+import { AppError, messageOf } from "../base/errors.ts";
+import { readPart } from "../gguf/header.ts";
+import { shardPaths } from "../gguf/shards.ts";
+import { blobPath } from "./blobs.ts";
+import type { CreateRequest } from "./create.ts";
+import { parseDigest, type Digest } from "./digest.ts";
+import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";
+import { parseReference, type ModelName } from "./name.ts";
+import { blobSource, type Source } from "./sources.ts";
+
+export interface ModelfilePlace {
+  readonly root: string;
+  /** Folders that may be read. */
+  readonly importDirs: readonly string[];
+  /** The folder of the Modelfile, where it is a file: relative paths start there. */
+  readonly folder?: string;
+}
+
+/** Reads a Modelfile from a path. Throws `forbidden` outside the folders that may be read, `bad_request`. */
+export async function readModelfileAt(path: string, place: ModelfilePlace): Promise<{ text: string; folder: string }> {
+  const found = await allowedPath(path, { what: "path", ...place });
+  try {
+    return { text: decodeModelfile(await readFile(found)), folder: dirname(found) };
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw new AppError("bad_request", `path: cannot read '${path}': ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Throws `bad_request`, `forbidden`, or `unsupported` for commands that this server cannot obey yet. */
+export async function requestOfModelfile(
+  text: string,
+  { name, ...place }: ModelfilePlace & { name: ModelName },
+): Promise<CreateRequest> {
+  const file = parseModelfile(text);
+  if (file.adapters.length > 0) throw new AppError("unsupported", "ADAPTER: adapters are not supported yet");
+  if (file.drafts.length > 0) throw new AppError("unsupported", "DRAFT: draft models are not supported yet");
+  const bases: string[] = [];
+  const sources: Source[] = [];
+  for (const from of file.from) {
+    const found = await resolveFrom(from, place);
+    if (typeof found === "string") bases.push(found);
+    else sources.push(...found);
+  }
+  if (bases.length > 1) {
+    throw new AppError(
+      "bad_request",
+      `expected one model to build upon, got ${bases.map((base) => `'${base}'`).join(" and ")}`,
+    );
+  }
+  return {
+    shape: "modelfile",
+    name,
+    ...(bases[0] === undefined ? {} : { base: bases[0] }),
+    sources,
+    ...textsOf(file),
+    licenses: file.licenses,
+    parameters: file.parameters,
+    messages: file.messages,
+    extras: Object.fromEntries(
+      (["renderer", "parser", "requires"] as const).flatMap((key) => {
+        const value = file[key];
+        return value ? [[key, value]] : [];
+      }),
+    ),
+    capabilities: [],
+  };
+}
+
+function textsOf({ template, system }: Modelfile): Pick<CreateRequest, "template" | "system"> {
+  return { ...(template ? { template } : {}), ...(system ? { system } : {}) };
+}
+
+/** A model name, or files. */
+async function resolveFrom(from: string, place: ModelfilePlace): Promise<string | Source[]> {
+  const digest = findDigest(from, place.root);
+  if (digest) return [blobSource(place.root, { label: from, digest })];
+  const path = await findPath(from, place);
+  if (path === undefined) {
+    parseReference(from);
+    return from;
+  }
+  return filesAt(await allowedPath(path, { what: "FROM", ...place }), { label: from, place });
+}
+
+/** `@sha256:…`, `sha256:…`, or the path that the upload of a blob was answered with. */
+function findDigest(from: string, root: string): Digest | undefined {
+  const text = from.startsWith("@") ? from.slice(1) : from;
+  if (/^sha256[:-][0-9a-f]{64}$/i.test(text)) return parseDigest(text);
+  const named = /[\\/](sha256-[0-9a-f]{64})$/.exec(from)?.[1];
+  if (named === undefined || !isAbsolute(from)) return undefined;
+  const digest = parseDigest(named);
+  return resolve(from) === resolve(blobPath(root, digest)) ? digest : undefined;
+}
+
+/** undefined: it is the name of a model. */
+async function findPath(from: string, { folder }: ModelfilePlace): Promise<string | undefined> {
+  if (isAbsolute(from)) return from;
+  const isPath = /^\.{0,2}[\\/]|^~|^\.{1,2}$/.test(from);
+  if (folder !== undefined) {
+    const path = resolve(folder, from);
+    if (isPath || (path.startsWith(folder + sep) && (await isFile(path)))) return path;
+  }
+  if (isPath) {
+    throw new AppError(
+      "bad_request",
+      `FROM ${from}: expected a model, an absolute path or a blob, got a relative path`,
+    );
+  }
+  return undefined;
+}
+
+/** Whether a path may be read is said before whether there is anything. */
+async function allowedPath(path: string, at: ModelfilePlace & { what: string }): Promise<string> {
+  const wanted = at.folder === undefined ? path : resolve(at.folder, path);
+  const real = isAbsolute(wanted) ? await realpath(wanted).catch(() => resolve(wanted)) : wanted;
+  for (const dir of at.importDirs) {
+    const folder = await realpath(dir).catch(() => resolve(dir));
+    if (real.startsWith(folder.endsWith(sep) ? folder : folder + sep)) return real;
+  }
+  throw new AppError(
+    "forbidden",
+    `${at.what} ${path}: outside the folders that this server may read (setting 'importDirs')`,
+  );
+}
+
+/** The file, with the other parts where it is the first of a split model. */
+async function filesAt(path: string, { label, place }: { label: string; place: ModelfilePlace }): Promise<Source[]> {
+  if (!(await isFile(path))) throw new AppError("bad_request", `FROM ${label}: no such file`);
+  const parts = await splitPaths(path);
+  const sources: Source[] = [];
+  for (const part of parts) {
+    sources.push({ label: parts.length > 1 ? part : label, path: await allowedPath(part, { what: "FROM", ...place }) });
+  }
+  return sources;
+}
+
+/** A file that is no GGUF is told so where it is inspected. */
+async function splitPaths(path: string): Promise<string[]> {
+  const part = await readPart(path, { shard: 0, arrayItemsMax: 0 }).catch(() => undefined);
+  if (!part) return [path];
+  try {
+    return shardPaths(path, part.header.metadata);
+  } catch (error) {
+    throw new AppError("bad_request", messageOf(error), { cause: error });
+  }
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+}

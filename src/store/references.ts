@@ -1,0 +1,55 @@
+/**
+ * Which blobs the manifests of a store refer to. A blob goes only where every manifest could be read and none names it:
+ * one that cannot be read may refer to anything.
+ */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { messageOf } from "../base/errors.ts";
+import { blobPath } from "./blobs.ts";
+import type { Digest } from "./digest.ts";
+import { readManifest, type Manifest } from "./manifest.ts";
+import { manifestFiles } from "./store.ts";
+
+export interface References {
+  readonly digests: ReadonlySet<Digest>;
+  /** Manifests that could not be read. */
+  readonly unreadable: readonly { readonly path: string; readonly reason: string }[];
+}
+
+/** Digests of the configuration and of every layer. */
+export function digestsOf({ config, layers }: Manifest): Digest[] {
+  return [config.digest, ...layers.map((layer) => layer.digest)];
+}
+
+export async function readReferences(root: string): Promise<References> {
+  const digests = new Set<Digest>();
+  const unreadable: { path: string; reason: string }[] = [];
+  for (const segments of await manifestFiles(root)) {
+    const path = join(root, "manifests", ...segments);
+    try {
+      for (const digest of digestsOf(await readManifest(path))) digests.add(digest);
+    } catch (error) {
+      if (!isNoManifest(error)) unreadable.push({ path, reason: messageOf(error) });
+    }
+  }
+  return { digests, unreadable };
+}
+
+/** A folder where a manifest would be, or a manifest deleted meanwhile. */
+function isNoManifest(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException; // undefined on errors of ours
+  return code === "EISDIR" || code === "ENOENT";
+}
+
+/**
+ * Deletes those of the blobs that no manifest refers to any more.
+ * @returns the manifests that could not be read: where there are any, nothing was deleted
+ */
+export async function removeOrphans(root: string, candidates: Iterable<Digest>): Promise<References["unreadable"]> {
+  const { digests, unreadable } = await readReferences(root);
+  if (unreadable.length > 0) return unreadable;
+  for (const digest of new Set(candidates)) {
+    if (!digests.has(digest)) await rm(blobPath(root, digest), { force: true });
+  }
+  return [];
+}

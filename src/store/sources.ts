@@ -1,0 +1,127 @@
+/**
+ * The GGUF files that a new model is made of: what each holds, and how it becomes one blob. Parts of a split model are
+ * joined, for blobs have no names that the other parts could be found by.
+ */
+import { openSync, readSync, closeSync } from "node:fs";
+import { AppError, messageOf } from "../base/errors.ts";
+import { getNumber, getString } from "../gguf/keys.ts";
+import { readPart } from "../gguf/header.ts";
+import { mergeShards } from "../gguf/merge.ts";
+import type { Header } from "../gguf/parse.ts";
+import { blobPath, findBlob, importBlob, receiveBlob, touchBlob, type Blob } from "./blobs.ts";
+import { describeGguf, type GgufDetails } from "./details.ts";
+import type { Digest } from "./digest.ts";
+
+/** A file that a request names. */
+export interface Source {
+  /** What the request calls it, for messages. */
+  readonly label: string;
+  readonly path: string;
+  /** Where it is a blob already. */
+  readonly digest?: Digest;
+}
+
+export interface InspectedSource extends Source {
+  readonly kind: "model" | "projector";
+  readonly details: GgufDetails;
+  /** Which part of a split model it is, from 0. */
+  readonly part?: { readonly index: number; readonly count: number };
+}
+
+/** A file in the store. */
+export interface StoredSource {
+  readonly kind: "model" | "projector";
+  readonly details: GgufDetails;
+  readonly blob: Blob;
+}
+
+export const blobSource = (root: string, { label, digest }: { label: string; digest: Digest }): Source => ({
+  label,
+  path: blobPath(root, digest),
+  digest,
+});
+
+/**
+ * Throws `bad_request` where the file is no GGUF or a damaged one, `unsupported` for what we cannot serve, `bad_file`
+ * where there is no such file.
+ */
+export async function inspectSource(source: Source): Promise<InspectedSource> {
+  checkMagic(source);
+  const { metadata, tensors } = await readSound(source);
+  const type = getString(metadata, "general.type", "model");
+  if (type === "adapter") throw new AppError("unsupported", `${source.label}: adapters are not supported yet`);
+  const details = describeGguf({ metadata, tensors });
+  const projects = type === "projector" || type === "mmproj" || details.family === "clip";
+  const count = getNumber(metadata, "split.count", 0);
+  const part = count > 1 ? { part: { index: getNumber(metadata, "split.no", 0), count } } : {};
+  return { ...source, kind: projects ? "projector" : "model", details, ...part };
+}
+
+function checkMagic({ label, path, digest }: Source): void {
+  const magic = Buffer.alloc(4);
+  try {
+    const fd = openSync(path, "r");
+    try {
+      readSync(fd, magic, 0, 4, 0);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    const what = digest ? `no such file: blob ${digest} was not uploaded` : messageOf(error);
+    throw new AppError("bad_file", `${label}: ${what}`, { cause: error });
+  }
+  if (magic.toString("latin1") !== "GGUF") {
+    throw new AppError("bad_request", "supplied file was not in GGUF format");
+  }
+}
+
+/** Where the file is at fault, so is the request that sent it. */
+async function readSound({ label, path }: Source): Promise<Header> {
+  try {
+    return (await readPart(path, { shard: 0, arrayItemsMax: 0 })).header;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    const code = error.code === "unsupported" ? "unsupported" : "bad_request";
+    throw new AppError(code, error.message.replace(path, label), { cause: error });
+  }
+}
+
+/** Puts the files into the store: the parts of a split model as one blob. Throws `bad_request` where one is missing. */
+export async function storeSources(root: string, sources: readonly InspectedSource[]): Promise<StoredSource[]> {
+  const stored: StoredSource[] = [];
+  for (const source of sources.filter((one) => !one.part)) {
+    stored.push({ kind: source.kind, details: source.details, blob: await storeWhole(root, source) });
+  }
+  const parts = sources.filter((one) => one.part);
+  if (parts.length > 0) stored.push(await storeParts(root, parts));
+  return stored;
+}
+
+async function storeWhole(root: string, { label, path, digest }: Source): Promise<Blob> {
+  if (digest === undefined) return importBlob(root, path);
+  await touchBlob(root, digest);
+  const size = await findBlob(root, digest);
+  if (size === undefined) throw new AppError("bad_file", `${label}: no such file: blob ${digest} is gone`);
+  return { digest, size };
+}
+
+async function storeParts(root: string, sources: readonly InspectedSource[]): Promise<StoredSource> {
+  const parts = sources.toSorted((a, b) => (a.part?.index ?? 0) - (b.part?.index ?? 0));
+  const { kind, part } = parts[0]!; // there is at least one
+  const count = part?.count ?? 0;
+  for (const [i, { part: own, label }] of parts.entries()) {
+    if (own?.index === i && own.count === count) continue;
+    const found = `part ${(own?.index ?? 0) + 1} of ${own?.count}`;
+    throw new AppError("bad_request", `${label}: expected part ${i + 1} of ${count} of a split model, got ${found}`);
+  }
+  if (parts.length !== count) {
+    throw new AppError("bad_request", `expected all ${count} parts of a split model, got ${parts.length}`);
+  }
+  const blob = await receiveBlob(root, { chunks: mergeShards(parts.map(({ path }) => path)) });
+  return { kind, details: await describeBlob(root, blob.digest), blob };
+}
+
+/** Throws where the blob is no GGUF. */
+export async function describeBlob(root: string, digest: Digest): Promise<GgufDetails> {
+  return describeGguf((await readPart(blobPath(root, digest), { shard: 0, arrayItemsMax: 0 })).header);
+}

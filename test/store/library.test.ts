@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Logger } from "../../src/base/log.ts";
+import { blobPath, findBlob } from "../../src/store/blobs.ts";
+import { makeLibrary, type Library } from "../../src/store/library.ts";
+import { readManifest } from "../../src/store/manifest.ts";
+import { parseName } from "../../src/store/name.ts";
+import { digestsOf } from "../../src/store/references.ts";
+import { manifestPath, openStore } from "../../src/store/store.ts";
+import { putModel, tempFolder } from "./fixture.ts";
+
+let folder: string;
+let root: string;
+let library: Library;
+let warnings: unknown[];
+beforeEach(async () => {
+  folder = await tempFolder();
+  root = join(folder, "models");
+  warnings = [];
+  const ignore = (): void => {};
+  const log: Logger = { debug: ignore, info: ignore, error: ignore, warn: (_, fields) => void warnings.push(fields) };
+  library = makeLibrary({ root, importDirs: [], noPrune: false, log });
+  await putModel(root, "a", {
+    texts: [
+      ["system", "A"],
+      ["license", "MIT"],
+    ],
+  });
+  await putModel(root, "b", {
+    texts: [
+      ["system", "B"],
+      ["license", "MIT"],
+    ],
+  });
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const pathOf = (name: string) => manifestPath(root, parseName(name));
+const copy = (from: string, to: string) => library.copy({ from: parseName(from), to: parseName(to) });
+const remove = (name: string) => library.remove(parseName(name));
+const names = async () => (await (await openStore(root)).list()).map((model) => model.displayName).sort();
+const blobCount = async () => (await readdir(join(root, "blobs"))).length;
+
+describe("copying", () => {
+  test("gives the same bytes another name and shares all blobs", async () => {
+    const before = await blobCount();
+    expect(await copy("a", "user/c:1")).toBe(true);
+    expect(await readFile(pathOf("user/c:1"))).toEqual(await readFile(pathOf("a")));
+    expect([await names(), await blobCount()]).toEqual([["a:latest", "b:latest", "user/c:1"], before]);
+  });
+
+  test("replaces what was there, and drops what only that had", async () => {
+    await copy("a", "B");
+    expect(await names()).toEqual(["a:latest", "b:latest"]); // under the spelling that was there
+    expect((await (await openStore(root)).load("b")).system).toBe("A");
+    expect(await blobCount()).toBe(4); // weights, licence, A, configuration
+  });
+
+  test("onto itself changes nothing, in any case", async () => {
+    const before = await readFile(pathOf("a"));
+    expect([await copy("a", "a"), await copy("A", "a")]).toEqual([true, true]);
+    expect(await readFile(pathOf("a"))).toEqual(before);
+    expect(await blobCount()).toBe(5);
+  });
+
+  test("says where there is nothing to copy", async () => {
+    expect(await copy("none", "c")).toBe(false);
+    expect(await names()).toEqual(["a:latest", "b:latest"]);
+  });
+});
+
+describe("deleting", () => {
+  test("keeps every blob that another model refers to", async () => {
+    const kept = digestsOf(await readManifest(pathOf("b")));
+    expect(await remove("A")).toBe(true);
+    expect(await names()).toEqual(["b:latest"]);
+    for (const digest of kept) expect(await findBlob(root, digest)).toBeDefined();
+    expect(await blobCount()).toBe(new Set(kept).size);
+  });
+
+  test("of the last model leaves no blob, and no folder but the top one", async () => {
+    await remove("a");
+    await remove("b");
+    expect(await readdir(join(root, "blobs"))).toEqual([]);
+    expect(await readdir(join(root, "manifests"))).toEqual([]);
+  });
+
+  test("leaves the folders that hold another model", async () => {
+    await copy("a", "a:other");
+    await remove("a");
+    expect(await names()).toEqual(["a:other", "b:latest"]);
+  });
+
+  test("says where there is nothing to delete", async () => {
+    expect(await remove("none")).toBe(false);
+  });
+
+  test("deletes no blob while some manifest cannot be read, for it may refer to any", async () => {
+    await mkdir(dirname(pathOf("torn:1")), { recursive: true });
+    await writeFile(pathOf("torn:1"), '{"config":');
+    const before = await blobCount();
+    expect(await remove("a")).toBe(true);
+    expect([await names(), await blobCount()]).toEqual([["b:latest"], before]);
+    expect(warnings).toEqual([{ path: pathOf("torn:1"), reason: expect.stringContaining("not JSON") }]);
+  });
+
+  test("of a manifest that cannot be read takes that alone", async () => {
+    await writeFile(pathOf("a"), "{");
+    const before = await blobCount();
+    expect(await remove("a")).toBe(true);
+    expect([await names(), await blobCount()]).toEqual([["b:latest"], before]);
+  });
+
+  test("is not stopped by what is no manifest", async () => {
+    await mkdir(join(dirname(pathOf("a")), "folder"));
+    await writeFile(join(root, "manifests", ".DS_Store"), "x");
+    await remove("a");
+    expect(await blobCount()).toBe(4);
+  });
+});
+
+test("many changes at once leave every model that is there whole", async () => {
+  const work: Promise<boolean>[] = [];
+  for (let i = 0; i < 20; i++) work.push(copy("a", `c${i % 5}`), remove(`c${(i * 3) % 5}`), copy("b", `c${i % 3}`));
+  await Promise.all(work);
+  const store = await openStore(root);
+  for (const name of await names()) expect((await store.load(name)).licenses).toEqual(["MIT"]);
+});
+
+test("without pruning, blobs stay", async () => {
+  const keeping = makeLibrary({ root, importDirs: [], noPrune: true, log: undefined as unknown as Logger });
+  const [config] = digestsOf(await readManifest(pathOf("a")));
+  await keeping.remove(parseName("a"));
+  expect(await blobCount()).toBe(5);
+  expect(await Bun.file(blobPath(root, config!)).exists()).toBe(true);
+});

@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Logger } from "../../src/base/log.ts";
+import { writeBlob } from "../../src/store/blobs.ts";
+import { parseName } from "../../src/store/name.ts";
+import { pruneStore } from "../../src/store/prune.ts";
+import { manifestPath, openStore } from "../../src/store/store.ts";
+import { putModel, tempFolder } from "./fixture.ts";
+
+let folder: string;
+let root: string;
+let logged: string[];
+beforeEach(async () => {
+  folder = await tempFolder();
+  root = join(folder, "models");
+  logged = [];
+  await putModel(root, "m", { texts: [["system", "S"]] });
+  await writeBlob(root, new Uint8Array(3));
+  await writeFile(join(root, "blobs", ".tmp-1"), "half");
+  await writeFile(join(root, "blobs", "notes.txt"), "somebody's");
+  await mkdir(join(root, "manifests", "host", "user", "gone"), { recursive: true });
+  await writeFile(join(root, "manifests", "host", "user", ".tmp-2"), "half");
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const log: Logger = {
+  debug: (msg) => void logged.push(msg),
+  info: (msg) => void logged.push(msg),
+  warn: (msg) => void logged.push(msg),
+  error: (msg) => void logged.push(msg),
+};
+const pruneIn = (minutes: number) => pruneStore(root, { now: () => Date.now() + minutes * 60_000, log });
+const namesIn = async (folder: string) => (await readdir(join(root, folder))).sort();
+const blobs = () => namesIn("blobs");
+
+test("what nothing refers to goes once it is an hour old, and what is not ours stays", async () => {
+  const before = await blobs();
+  await pruneIn(61);
+  expect((await blobs()).length).toBe(before.length - 2);
+  expect(await blobs()).toContain("notes.txt");
+  expect(await namesIn("manifests")).toEqual(["registry.ollama.ai"]);
+  expect((await (await openStore(root)).load("m")).system).toBe("S");
+  expect(logged).toEqual(["removed blobs that no model refers to"]);
+});
+
+test("nothing younger than an hour goes", async () => {
+  const before = await blobs();
+  await pruneIn(59);
+  expect(await blobs()).toEqual(before);
+  expect(await namesIn("manifests")).toEqual(["host", "registry.ollama.ai"]);
+});
+
+test("a manifest that cannot be read keeps every blob", async () => {
+  const path = manifestPath(root, parseName("torn"));
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, "{");
+  const before = await blobs();
+  await pruneIn(61);
+  expect(await blobs()).toEqual(before.filter((name) => name !== ".tmp-1"));
+  expect(logged).toEqual(["no blobs are removed: a manifest cannot be read"]);
+});
+
+test("a store that is not there is not made", async () => {
+  await pruneStore(join(folder, "none"), { now: Date.now, log });
+  expect(await readdir(folder)).toEqual(["models"]);
+  expect(logged).toEqual([]);
+});
