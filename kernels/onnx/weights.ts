@@ -112,7 +112,10 @@ function packQ8_0(src: Uint8Array, count: number, { data, scales }: Packed, half
   }
 }
 
-/** block_q2_K: 16 bytes of (scale, min) nibbles, 64 bytes of 2-bit values, d, dmin. w = d · sc · q − dmin · m, per 16 */
+/**
+ * block_q2_K: 16 bytes of (scale, min) nibbles, 64 bytes of 2-bit values, d, dmin. w = d · sc · q − dmin · m, per 16.
+ * q − 1 is stored, near its mean, so that the minima stay small: outside of precise mode they are rounded.
+ */
 function packQ2K(src: Uint8Array, count: number, { data, scales, mins }: Packed, half: Float32Array): void {
   for (let b = 0; b < count; b++) {
     const at = b * 84;
@@ -122,11 +125,13 @@ function packQ2K(src: Uint8Array, count: number, { data, scales, mins }: Packed,
       const sm = src[at + i]!;
       const scale = d * (sm & 15);
       scales[b * 16 + i] = scale;
-      mins[b * 16 + i] = 8 * scale - dmin * (sm >> 4);
+      mins[b * 16 + i] = scale - dmin * (sm >> 4);
       const from = at + 16 + (i >> 3) * 32 + (i & 1) * 16;
       const shift = ((i & 7) >> 1) * 2;
       for (let j = 0; j < 16; j += 2) {
-        data[b * 128 + i * 8 + (j >> 1)] = ((src[from + j]! >> shift) & 3) | (((src[from + j + 1]! >> shift) & 3) << 4);
+        const even = (src[from + j]! >> shift) & 3;
+        const odd = (src[from + j + 1]! >> shift) & 3;
+        data[b * 128 + i * 8 + (j >> 1)] = (even + 7) | ((odd + 7) << 4);
       }
     }
   }
