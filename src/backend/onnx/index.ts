@@ -12,5 +12,5 @@ export const onnxBackend: Backend = {
     const found = findLibrary();
     return "reason" in found ? found.reason : undefined;
   },
-  load: loadSession,
+  load: (program, options) => loadSession(program, options),
 };

@@ -1,9 +1,9 @@
 /**
- * Finds ONNX Runtime's shared library inside the `onnxruntime-node` package and opens it. That package is used for this file
- * only: its JavaScript binding copies every input and output on each run (see `fallback.ts`).
+ * Finds ONNX Runtime's shared library inside the `onnxruntime-node` package and opens it. That package is used for this
+ * file only, unless native functions cannot be called: its JavaScript binding is slow (see `fallback.ts`).
  */
 import { CString, dlopen, FFIType, linkSymbols, read, type Pointer } from "bun:ffi";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { AppError, messageOf } from "../../base/errors.ts";
 
@@ -52,10 +52,11 @@ export function openLibrary(): Library {
   const found = findLibrary();
   if ("reason" in found) throw new AppError("unsupported", found.reason);
   checkTelemetryOff();
-  return openAt(found.path);
+  return openLibraryAt(found.path);
 }
 
-function openAt(path: string): Library {
+/** Opens a library file without asking about usage reports: `openLibrary` does. */
+export function openLibraryAt(path: string): Library {
   let base: Pointer | null;
   try {
     const library = dlopen(path, { OrtGetApiBase: { args: [], returns: FFIType.ptr } });
@@ -94,11 +95,32 @@ export function checkTelemetryOff(): void {
   throw new AppError("unsupported", `ONNX Runtime would report usage to its vendor: ${how}`);
 }
 
+/** Whether native functions can be called from here: not in every build of Bun, nor where policy forbids it. */
+export function canCallNative(): boolean {
+  try {
+    openLibc();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A variable of the environment that native code sees. */
 function nativeEnvironment(name: string): string | undefined {
+  if (!canCallNative()) return startEnvironment().get(name);
+  const value = openLibc().getenv(Buffer.from(`${name}\0`));
+  return value ? new CString(value as Pointer).toString() : undefined;
+}
+
+function openLibc() {
   const libc = LIBC[process.platform];
   if (!libc) throw new AppError("unsupported", `no C library known for ${process.platform}`);
-  const { symbols } = dlopen(libc, { getenv: { args: [FFIType.cstring], returns: FFIType.ptr } });
-  const value = symbols.getenv(Buffer.from(`${name}\0`));
-  return value ? new CString(value as Pointer).toString() : undefined;
+  return dlopen(libc, { getenv: { args: [FFIType.cstring], returns: FFIType.ptr } }).symbols;
+}
+
+/** The environment that this process was started with, as Linux keeps it; empty elsewhere. */
+function startEnvironment(): ReadonlyMap<string, string> {
+  if (process.platform !== "linux") return new Map();
+  const entries = readFileSync("/proc/self/environ", "utf8").split("\0");
+  return new Map(entries.map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)]));
 }

@@ -13,8 +13,10 @@ import type { LoadOptions, Program, Session } from "../backend.ts";
 import type { Weight } from "../step.ts";
 import { bindApi } from "./api.ts";
 import { entryName, findEntry, makeEntry, MODEL_NAME, pruneEntries, WEIGHTS_NAME } from "./cache.ts";
+import type { Executor, KvCache } from "./executor.ts";
+import { makeFallbackExecutor } from "./fallback.ts";
 import { makeKvCache } from "./kv-cache.ts";
-import { openLibrary } from "./library.ts";
+import { canCallNative, checkTelemetryOff, findLibrary, openLibrary } from "./library.ts";
 import { createSession, makeNativeExecutor, makeRuntime, type Runtime } from "./native.ts";
 import { dropFilePages, makePageDropper } from "./residency.ts";
 import { makeSession } from "./session.ts";
@@ -26,6 +28,13 @@ const CACHED_BYTES_MIN = 64 * 2 ** 20;
 /** Share of a first load that is packing; the rest is ONNX Runtime's and cannot be watched. */
 const PACKING_SHARE = 0.5;
 
+interface Opening {
+  readonly program: Program;
+  readonly options: LoadOptions;
+  readonly threads: number;
+  readonly cache: KvCache;
+}
+
 interface Loading {
   readonly program: Program;
   readonly options: LoadOptions;
@@ -34,33 +43,62 @@ interface Loading {
   readonly threads: number;
 }
 
+/** What the tests change. */
+export interface LoadSettings {
+  /** False goes through the JavaScript binding; undefined: where native functions cannot be called. */
+  readonly native?: boolean;
+  /** Packed weights of this many bytes are kept in `cacheDir`. */
+  readonly cachedBytesMin?: number;
+}
+
 /**
  * Loads a program. Throws `unsupported` where ONNX Runtime cannot be used here, `runner` where it refuses the graph,
  * `too_large` where the disk has no room for the packed weights.
  */
-export async function loadSession(program: Program, options: LoadOptions): Promise<Session> {
-  const library = openLibrary();
+export async function loadSession(
+  program: Program,
+  options: LoadOptions,
+  { native = canCallNative(), cachedBytesMin = CACHED_BYTES_MIN }: LoadSettings = {},
+): Promise<Session> {
   const threads = options.threads > 0 ? options.threads : physicalCores();
   const file = planWeightFile(WEIGHTS_NAME);
   const { lowered } = lower(program, { file, precise: options.precise, half: new Float32Array(0), packed: () => {} });
-  const runtime = makeRuntime(bindApi(library));
-  const loading: Loading = { program, options, runtime, libraryVersion: library.version, threads };
-  const { cacheDir } = options;
-  const session =
-    cacheDir !== undefined && file.byteLength() >= CACHED_BYTES_MIN
-      ? openCached(loading, cacheDir)
-      : openDirect(loading);
-  options.onProgress?.(1);
   const cache = makeKvCache(lowered.caches, options);
+  const opening: Opening = { program, options, threads, cache };
+  const cached = file.byteLength() >= cachedBytesMin;
+  const executor = native ? openNative(opening, cached) : await openFallback(opening);
+  options.onProgress?.(1);
   return makeSession({
     program,
     lowered,
-    executor: makeNativeExecutor(runtime, session, cache),
+    executor,
     cache,
     backend: "onnx",
-    device: `CPU (${threads} thread${threads === 1 ? "" : "s"})`,
+    device: `CPU (${threads} thread${threads === 1 ? "" : "s"}${native ? "" : ", JavaScript binding"})`,
     weightBytes: file.byteLength(),
   });
+}
+
+function openNative({ program, options, threads, cache }: Opening, cached: boolean): Executor {
+  const library = openLibrary();
+  const runtime = makeRuntime(bindApi(library));
+  const loading: Loading = { program, options, runtime, libraryVersion: library.version, threads };
+  const { cacheDir } = options;
+  const session = cacheDir !== undefined && cached ? openCached(loading, cacheDir) : openDirect(loading);
+  return makeNativeExecutor(runtime, session, cache);
+}
+
+async function openFallback({ program, options, threads, cache }: Opening): Promise<Executor> {
+  const found = findLibrary();
+  if ("reason" in found) throw new AppError("unsupported", found.reason);
+  checkTelemetryOff();
+  const folder = mkdtempSync(join(tmpdir(), "hearth-onnx-"));
+  try {
+    writeGraph(program, folder, options);
+    return await makeFallbackExecutor(join(folder, MODEL_NAME), { threads, cache });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** Opens a session on files that are gone when it is open: the library has packed or mapped what it needs. */

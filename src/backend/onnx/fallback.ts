@@ -1,0 +1,47 @@
+/**
+ * Runs a graph through the JavaScript binding of `onnxruntime-node`, where `bun:ffi` does not work. Same library, same
+ * logits; but the binding copies every output on each run, the whole KV cache among them, so it gets slower with the
+ * cache's size (2 tokens/s instead of 22 at 4,096 tokens of a 1.2 B model).
+ */
+import type * as ort from "onnxruntime-node";
+import type { Executor, Feed, KvCache } from "./executor.ts";
+
+const ELEMENT_TYPE = { float: "float32", int32: "int32", int64: "int64" } as const;
+
+/** Opens a session on a model file and runs it over a KV cache. The files may go when it is open. */
+export async function makeFallbackExecutor(
+  modelPath: string,
+  { threads, cache }: { threads: number; cache: KvCache },
+): Promise<Executor> {
+  const { InferenceSession, Tensor } = await import("onnxruntime-node"); // loads the library: not before it is wanted
+  const session = await InferenceSession.create(modelPath, {
+    executionProviders: ["cpu"],
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    enableMemPattern: false, // shapes change from run to run
+    graphOptimizationLevel: "all",
+    logSeverityLevel: 3,
+  });
+  const tensor = ({ type, data, shape }: Omit<Feed, "name">): ort.Tensor => {
+    const count = shape.reduce((product, dim) => product * dim, 1);
+    return new Tensor(ELEMENT_TYPE[type], data.subarray(0, count), shape);
+  };
+  return {
+    async run({ lowSlot, batch, feeds, logits, logitsShape }) {
+      const inputs = Object.fromEntries(feeds.map((feed) => [feed.name, tensor(feed)]));
+      // Outputs that are given are written in place; what `run` returns are copies of them.
+      const outputs: Record<string, ort.Tensor> = {
+        logits: tensor({ type: "float", shape: logitsShape, data: logits }),
+      };
+      for (const { layer, nKvHeads, headDim, keys, values } of cache.layers) {
+        const slotSize = nKvHeads * cache.ctxLen * headDim;
+        const shape = [batch, nKvHeads, cache.ctxLen, headDim];
+        const from = lowSlot * slotSize;
+        inputs[`pk.${layer}`] = outputs[`ok.${layer}`] = tensor({ type: "float", shape, data: keys.subarray(from) });
+        inputs[`pv.${layer}`] = outputs[`ov.${layer}`] = tensor({ type: "float", shape, data: values.subarray(from) });
+      }
+      await session.run(inputs, outputs);
+    },
+    close: () => void session.release(),
+  };
+}

@@ -1,0 +1,191 @@
+/**
+ * The ONNX backend in a process of its own, as a `Backend`: the library wants ORT_DISABLE_TELEMETRY=1 in the real
+ * environment, which `bun test` was started without. Tests import `startOnnx`; run as a program, this file is the child.
+ */
+import type { Backend, LoadOptions, Program, Rows, Session } from "../../../src/backend/backend.ts";
+import { loadSession, type LoadSettings } from "../../../src/backend/onnx/load.ts";
+import { AppError, assert, messageOf, type Code } from "../../../src/base/errors.ts";
+import { quants, type QuantName } from "../../../src/quant/index.ts";
+
+export interface OnnxChild {
+  readonly backend: Backend;
+  readonly pid: number;
+  /** Kills the child and waits for its end. */
+  stop(): Promise<void>;
+}
+
+interface ChildOptions extends LoadSettings {
+  /** False starts the child without the variable. */
+  readonly telemetryOff?: boolean;
+  /** The child kills itself as soon as a load has come this far, 0…1. */
+  readonly dieAt?: number;
+}
+
+/** A program without functions and without its file. */
+interface Parcel {
+  readonly program: unknown;
+  readonly path: string;
+  readonly tensors: ReadonlyMap<string, Uint8Array>;
+}
+
+type Load = { parcel: Parcel; options: Omit<LoadOptions, "onProgress">; settings: LoadSettings; dieAt: number };
+/** What the child can be asked; each has a session's number, which `load` gives. */
+type Request =
+  | ({ op: "load" } & Load)
+  | { op: "run"; batch: readonly Rows[] }
+  | { op: "shift"; args: Parameters<Session["shift"]> }
+  | { op: "copy"; args: Parameters<Session["copy"]> }
+  | { op: "close" };
+type Question = { id: number; session: number; request: Request };
+type Answer = { id: number; value?: unknown; error?: { message: string; code?: Code } };
+
+/** Starts a child. A session's `shift`, `copy` and `close` are sent in order with its runs; failures show in the next run. */
+export function startOnnx(options: ChildOptions = {}): OnnxChild {
+  const { telemetryOff = true, dieAt = Infinity, ...settings } = options;
+  const { ORT_DISABLE_TELEMETRY: _, ...env } = process.env;
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  let count = 0;
+  const child = Bun.spawn([process.execPath, import.meta.path], {
+    env: { ...env, ...(telemetryOff && { ORT_DISABLE_TELEMETRY: "1" }) },
+    stdio: ["ignore", "inherit", "inherit"],
+    serialization: "advanced",
+    ipc: ({ id, value, error }: Answer) => {
+      const { resolve, reject } = waiting.get(id)!;
+      waiting.delete(id);
+      if (!error) resolve(value);
+      else reject(error.code ? new AppError(error.code, error.message) : new Error(error.message));
+    },
+    onExit: () => {
+      for (const { reject } of waiting.values()) reject(new Error("the child is gone"));
+      waiting.clear();
+    },
+  });
+  const ask = (session: number, request: Request): Promise<unknown> => {
+    const answer = Promise.withResolvers<unknown>();
+    waiting.set(++count, answer);
+    child.send({ id: count, session, request } satisfies Question);
+    return answer.promise;
+  };
+  return {
+    pid: child.pid,
+    backend: {
+      name: "onnx",
+      unavailable: () => undefined,
+      async load(program, { onProgress: _onProgress, ...loadOptions }) {
+        const session = ++count;
+        const facts = await ask(session, { op: "load", parcel: wrap(program), options: loadOptions, settings, dieAt });
+        return remoteSession(
+          (request) => ask(session, request),
+          facts as Pick<Session, "backend" | "device" | "bytes">,
+        );
+      },
+    },
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+
+function remoteSession(
+  ask: (request: Request) => Promise<unknown>,
+  facts: Pick<Session, "backend" | "device" | "bytes">,
+): Session {
+  let sent: Promise<unknown> = Promise.resolve();
+  const send = (request: Request): void => {
+    const done = ask(request);
+    done.catch(() => {}); // whoever runs next gets it
+    sent = Promise.all([sent, done]);
+    sent.catch(() => {});
+  };
+  return {
+    ...facts,
+    async run(batch) {
+      const before = sent;
+      sent = Promise.resolve();
+      const rows = batch.map((each) => ({ ...each, tokens: each.tokens.slice() })); // a view would send its whole buffer
+      const [, logits] = await Promise.all([before, ask({ op: "run", batch: rows })]);
+      return logits as Float32Array; // what the child's session returned
+    },
+    shift: (...args) => send({ op: "shift", args }),
+    copy: (...args) => send({ op: "copy", args }),
+    close: () => send({ op: "close" }),
+  };
+}
+
+/** Replaces block types by their names, and reads every tensor that a step names. */
+function wrap({ weights, ...program }: Program): Parcel {
+  const tensors = new Map<string, Uint8Array>();
+  const plain = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+    if (Array.isArray(value)) return value.map(plain);
+    const { name } = value as { name?: unknown };
+    if ("dequantize" in value) return name;
+    if ("quant" in value) tensors.set(String(name), weights.read(String(name)).slice());
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plain(each)]));
+  };
+  return { program: plain(program), path: weights.path, tensors };
+}
+
+function unwrap({ program, path, tensors }: Parcel): Program {
+  const revive = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+    if (Array.isArray(value)) return value.map(revive);
+    const entries = Object.entries(value).map(([key, each]) => [
+      key,
+      key === "quant" ? quants[each as QuantName] : revive(each),
+    ]);
+    return Object.fromEntries(entries);
+  };
+  const read = (name: string): Uint8Array => {
+    const bytes = tensors.get(name);
+    assert(bytes, `tensor '${name}' is in the parcel`);
+    return bytes;
+  };
+  return { ...(revive(program) as Omit<Program, "weights">), weights: { path, read } }; // what `wrap` took apart
+}
+
+/** The child's side: answers questions one after another. */
+function serve(): void {
+  const sessions = new Map<number, Session>();
+  let last: Promise<void> = Promise.resolve();
+  process.on("message", (question: Question) => {
+    last = last.then(async () => {
+      const { id } = question;
+      try {
+        process.send!({ id, value: await answer(sessions, question) } satisfies Answer);
+      } catch (error) {
+        const code = error instanceof AppError ? { code: error.code } : {};
+        process.send!({ id, error: { message: messageOf(error), ...code } } satisfies Answer);
+      }
+    });
+  });
+  process.on("disconnect", () => process.exit());
+}
+
+async function answer(sessions: Map<number, Session>, { session: number, request }: Question): Promise<unknown> {
+  if (request.op === "load") {
+    const { parcel, options, settings, dieAt } = request;
+    const onProgress = (fraction: number): void => void (fraction >= dieAt && process.kill(process.pid, "SIGKILL"));
+    const session = await loadSession(unwrap(parcel), { ...options, onProgress }, settings);
+    sessions.set(number, session);
+    return { backend: session.backend, device: session.device, bytes: session.bytes };
+  }
+  const session = sessions.get(number);
+  assert(session, `session ${number} is open`);
+  switch (request.op) {
+    case "run":
+      return (await session.run(request.batch)).slice();
+    case "shift":
+      return session.shift(...request.args);
+    case "copy":
+      return session.copy(...request.args);
+    case "close":
+      sessions.delete(number);
+      return session.close();
+    default:
+      return request satisfies never;
+  }
+}
+
+if (import.meta.main) serve();

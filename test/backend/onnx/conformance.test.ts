@@ -1,0 +1,43 @@
+/**
+ * Every step against the reference. Precise mode: float32 throughout, the tolerance of the case. Default mode: weights
+ * of a block type stay exact, but activations and float weights are rounded to 8 bits.
+ */
+import { afterAll, expect, test } from "bun:test";
+import { cpuBackend } from "../../../src/backend/cpu.ts";
+import type { Backend } from "../../../src/backend/backend.ts";
+import { quants } from "../../../src/quant/index.ts";
+import { conformanceCases, runCase } from "../../conformance/cases.ts";
+import { startOnnx } from "./child.ts";
+import { expectClose, nmse } from "./compare.ts";
+
+/** Rounding to 8 bits leaves 1/256 of a block's largest value, about 1e-5 in the square; a gated MLP multiplies two. */
+const INT8_NMSE_MAX = 1e-3;
+
+const onnx = startOnnx();
+afterAll(() => onnx.stop());
+const cases = conformanceCases();
+
+test("every step agrees with the reference in precise mode", async () => {
+  for (const each of cases) {
+    const expected = await runCase(cpuBackend, each);
+    const got = await runCase(onnx.backend, each);
+    for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
+  }
+}, 60_000);
+
+test("every block type is close to the reference in default mode", async () => {
+  const rounding: Backend = {
+    ...onnx.backend,
+    load: (program, options) => onnx.backend.load(program, { ...options, precise: false }),
+  };
+  const wanted = Object.keys(quants).flatMap((quant) => [`linear: ${quant}`, `gatedMlp: ${quant}`]);
+  const chosen = cases.filter(({ name }) => wanted.includes(name) || name.startsWith("moe: "));
+  expect(chosen.length).toBeGreaterThan(wanted.length);
+  for (const each of chosen) {
+    const expected = await runCase(cpuBackend, each);
+    const got = await runCase(rounding, each);
+    for (const [i, logits] of got.entries()) {
+      expect(nmse(logits, expected[i]!), `${each.name}, run ${i}`).toBeLessThan(INT8_NMSE_MAX);
+    }
+  }
+}, 60_000);
