@@ -4,7 +4,7 @@
  * The bytes are hostile until checked: every count is compared with a named limit and with the bytes that remain before
  * anything is allocated for it, so that what we hold stays in proportion to the file.
  *
- * There is one parser for bytes that are all there (`parseGguf`) and for bytes that arrive piece by piece (`header.ts`):
+ * There is one parser for bytes that are all there (`parseGguf`) and for bytes that come piece by piece (`header.ts`):
  * a generator that stops where the window of its cursor is short, and says of how many bytes.
  */
 import { alignUp, isPowerOfTwo } from "../base/bytes.ts";
@@ -42,8 +42,10 @@ const MAX_ALIGNMENT = 2 * 2 ** 20;
 
 /** Magic, version and two counts. */
 const FIXED_BYTES = 24;
-/** A key, its type, and a number or the type and count of an array. */
-const MAX_ENTRY_BYTES = 8 + MAX_KEY_BYTES + 4 + 12;
+/** A value type, and a number or bool. */
+const MAX_SCALAR_BYTES = 12;
+/** Item type and count. */
+const ARRAY_HEAD_BYTES = 12;
 /** Name, dimensions, block type and offset. */
 const MAX_TENSOR_BYTES = 8 + MAX_TENSOR_NAME_BYTES + 4 + 8 * MAX_DIMS + 4 + 8;
 
@@ -130,25 +132,25 @@ interface MetadataPlan {
 function* readMetadata(cursor: Cursor, { count, arrayItemsMax }: MetadataPlan): Steps<Map<string, MetadataValue>> {
   const metadata = new Map<string, MetadataValue>();
   for (let i = 0; i < count; i++) {
-    if (isShort(cursor, MAX_ENTRY_BYTES)) yield MAX_ENTRY_BYTES;
     const at = cursor.at;
-    const key = readString(cursor, `metadata key ${i}`, MAX_KEY_BYTES);
+    const key = yield* readLongString(cursor, `metadata key ${i}`, MAX_KEY_BYTES);
     if (key === "" || metadata.has(key)) {
       const found = key === "" ? "an empty one" : `'${key}' again`;
       throw badFile(cursor, { field: `metadata key ${i}`, at, expected: "a new name", found });
     }
     const field = `metadata '${key}'`;
+    if (isShort(cursor, MAX_SCALAR_BYTES)) yield MAX_SCALAR_BYTES;
     const type = readU32(cursor, field);
-    if (type === STRING) metadata.set(key, yield* readLongString(cursor, field));
+    if (type === STRING) metadata.set(key, yield* readLongString(cursor, field, MAX_STRING_BYTES));
     else if (type === ARRAY) metadata.set(key, yield* readArray(cursor, field, { depth: 1, arrayItemsMax }));
     else metadata.set(key, readScalar(cursor, field, type));
   }
   return metadata;
 }
 
-function* readLongString(cursor: Cursor, field: string): Steps<string> {
+function* readLongString(cursor: Cursor, field: string, maxBytes: number): Steps<string> {
   if (isShort(cursor, 8)) yield 8;
-  const length = readCount(cursor, `length of ${field}`, MAX_STRING_BYTES);
+  const length = readCount(cursor, `length of ${field}`, maxBytes);
   if (isShort(cursor, length)) yield length;
   return readText(cursor, field, length);
 }
@@ -203,7 +205,7 @@ function* readArray(cursor: Cursor, field: string, { depth, arrayItemsMax }: Arr
     const expected = `arrays at most ${MAX_ARRAY_DEPTH} deep`;
     throw badFile(cursor, { field, at: cursor.at, expected, found: "another level" });
   }
-  if (isShort(cursor, 12)) yield 12;
+  if (isShort(cursor, ARRAY_HEAD_BYTES)) yield ARRAY_HEAD_BYTES;
   const type = readU32(cursor, field);
   const count = readItemCount(cursor, field, type);
   const keep = count <= arrayItemsMax;
@@ -244,7 +246,7 @@ function readItemCount(cursor: Cursor, field: string, type: number): number {
 }
 
 /** Fewest bytes of one array item that is not of fixed size in memory. */
-const MIN_BYTES: Readonly<Record<number, number>> = { [BOOL]: 1, [STRING]: 8, [ARRAY]: 12 };
+const MIN_BYTES: Readonly<Record<number, number>> = { [BOOL]: 1, [STRING]: 8, [ARRAY]: ARRAY_HEAD_BYTES };
 
 /** How many items, and whether anyone wants them. */
 interface ListPlan {
@@ -268,7 +270,7 @@ function* readStrings(cursor: Cursor, field: string, { count, keep }: ListPlan):
     i += readWhole(cursor, count - i, keep ? strings : undefined);
     if (i === count) break;
     // The window ends in this string, or it is too long, which throws.
-    if (keep) strings.push(yield* readLongString(cursor, `${field}, item ${i}`));
+    if (keep) strings.push(yield* readLongString(cursor, `${field}, item ${i}`, MAX_STRING_BYTES));
     else yield* skipString(cursor, `${field}, item ${i}`);
   }
   return strings;

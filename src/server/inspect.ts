@@ -13,7 +13,7 @@ import type { ModelEntry, Store, StoredModel } from "../store/store.ts";
 import { effectiveTemplate } from "./effective-template.ts";
 
 /** Models that are remembered; each costs about a kilobyte. */
-const KNOWN_MAX = 1024;
+export const KNOWN_MAX = 1024;
 
 export interface ModelFacts {
   readonly gguf: GgufDetails;

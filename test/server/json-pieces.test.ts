@@ -34,7 +34,9 @@ test("lists of any length are whole: one item, a slice, and one more or less tha
 });
 
 test("no piece of a large value is large", () => {
-  const longest = Math.max(...[...jsonPieces({ words: new Array(10_000).fill("0123456789") })].map((p) => p.length));
+  const longest = Math.max(
+    ...[...jsonPieces({ words: Array.from({ length: 10_000 }, () => "0123456789") })].map((p) => p.length),
+  );
   expect(longest).toBeLessThan(1000);
 });
 
@@ -57,14 +59,20 @@ test("a number keeps its value to the last bit of a float32, and a double is lef
 test("others have their turn while a large value is written", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
-  await encodeJson(new Array(2_000_000).fill("word"), present);
+  await encodeJson(
+    Array.from({ length: 2_000_000 }, () => "word"),
+    present,
+  );
   clearInterval(timer);
   expect(turns).toBeGreaterThan(2);
 });
 
 test("writing stops when the client has gone", async () => {
   const gone = new AbortController();
-  const writing = encodeJson(new Array(2_000_000).fill("word"), gone.signal);
+  const writing = encodeJson(
+    Array.from({ length: 2_000_000 }, () => "word"),
+    gone.signal,
+  );
   gone.abort();
   await expect(writing).rejects.toMatchObject({ code: "cancelled" });
 });

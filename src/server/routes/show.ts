@@ -31,7 +31,7 @@ export const showRoutes = (deps: RouteDeps) => {
   );
 };
 
-/** Runs one after the other. A whole vocabulary costs 100 MB while it is shown; many at a time would cost all memory. */
+/** Runs one after the other: a whole vocabulary costs 100 MB while it is shown, and many at a time all memory. */
 function makeTurns(): <T>(run: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (run) => {
