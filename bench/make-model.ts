@@ -1,7 +1,7 @@
 /**
- * Random-weight llama GGUFs of 1.2 B parameters (2048 dim, 16 layers, 32/8 heads, 8192 ffn, 128,256 tokens, tied embedding),
- * for measuring speed: random blocks with sane scales, written straight in each type, in the mix that llama.cpp's quantizer
- * chooses (llama_tensor_get_type, llama-quant.cpp). They cannot speak.
+ * Random-weight llama GGUFs of 1.2 B parameters (2048 dim, 16 layers, 32/8 heads, 8192 ffn, 128,256 tokens, tied
+ * embedding), for measuring speed: random blocks with sane scales, written straight in each type, in the mix that
+ * llama.cpp's quantizer chooses (llama_tensor_get_type, llama-quant.cpp). They cannot speak.
  *
  *   bun bench/make-model.ts [q4_0 q8_0 q4_k_m f16 …] [--out FOLDER]
  */

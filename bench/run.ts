@@ -1,6 +1,7 @@
 /**
- * Hearth against llama.cpp on the same files and cores: prefill, decode, load times and memory, alternated A B A B, each run
- * in its own process, medians with their spread. Beside them, the share of the machine's memory bandwidth that decode reaches.
+ * Hearth against llama.cpp on the same files and cores: prefill, decode, load times and memory, alternated A B A B,
+ * each run in its own process, medians with their spread. Beside them, the share of the machine's memory bandwidth that
+ * decode reaches.
  *
  *   bun bench/run.ts [q4_0 q8_0 q4_k_m f16 …] [--rounds 3] [--threads N] [--out FOLDER] [--json FILE]
  */
@@ -28,9 +29,8 @@ for (const mix of mixes) {
 }
 
 const bandwidth = readBandwidth();
-console.log(
-  `${cpus()[0]?.model ?? "unknown CPU"}, ${flags.threads} threads, one thread reads ${(bandwidth / 1e9).toFixed(1)} GB/s`,
-);
+const cpu = cpus()[0]?.model ?? "unknown CPU";
+console.log(`${cpu}, ${flags.threads} threads, one thread reads ${(bandwidth / 1e9).toFixed(1)} GB/s`);
 const results: Record<string, unknown> = {};
 for (const mix of mixes) results[mix] = await compare(mix as Mix); // looked up above
 if (flags.json)
@@ -56,7 +56,7 @@ async function compare(mix: Mix): Promise<unknown> {
 /** Runs one side in a process of its own. */
 async function measure(side: SideName, file: string, cacheDir: string): Promise<Measurement> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "sides.ts"), side, file, cacheDir, flags.threads], {
-    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1", MALLOC_MMAP_THRESHOLD_: "65536" }, // as Hearth starts its runners
+    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1", MALLOC_MMAP_THRESHOLD_: "65536" }, // as for runners
     stdout: "pipe",
     stderr: "inherit",
   });
@@ -114,8 +114,8 @@ function median(values: readonly number[]): number {
 }
 
 function summary(values: readonly number[]): string {
-  const digits = median(values) < 100 ? 1 : 0;
-  return `${median(values).toFixed(digits)} (${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)})`;
+  const text = (value: number): string => value.toFixed(median(values) < 100 ? 1 : 0);
+  return `${text(median(values))} (${text(Math.min(...values))}–${text(Math.max(...values))})`;
 }
 
 /** Bytes per second of one thread reading memory far beyond the caches; the best of five. */

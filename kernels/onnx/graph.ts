@@ -1,6 +1,6 @@
 /**
- * Builds an ONNX graph node by node. Large constants go to a file beside the graph, because a protobuf ends at 2 GB and a
- * file can be mapped; small ones stay inside.
+ * Builds an ONNX graph node by node. Large constants go to a file beside the graph, because a protobuf ends at 2 GB and
+ * a file can be mapped; small ones stay inside.
  */
 import type { Attribute, DataType, Dim, Graph, Initializer, Node, ValueInfo } from "./proto.ts";
 

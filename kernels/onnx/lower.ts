@@ -1,6 +1,6 @@
 /**
- * Step[] → one ONNX graph. One lowering per step; what several steps can do in one node is found here: projections of one
- * input (q/k/v) become one product, a sum and the norm after it one node, rotations become part of attention.
+ * Step[] → one ONNX graph. One lowering per step; what several steps can do in one node is found here: projections of
+ * one input (q/k/v) become one product, a sum and the norm after it one node, rotations become part of attention.
  */
 import type { Program } from "../../src/backend/backend.ts";
 import type { Buf, Ops, Step, Weight } from "../../src/backend/step.ts";
@@ -33,9 +33,9 @@ export interface LowerOptions {
 
 /**
  * Lowers a program. Packs its weights into the file where that wants them.
- * Graph inputs: `embeds` (batch, tokens, dim); `past` int32 (batch), tokens in the cache before the run's last one; `total`
- * int32, most tokens of any sequence after the run; `rows` int64, which rows' logits are wanted; the caches; and what
- * `Lowered` lists. Output: `logits` (1, rows, vocabSize), and the caches.
+ * Graph inputs: `embeds` (batch, tokens, dim); `past` int32 (batch), tokens in the cache before the run's last one;
+ * `total` int32, most tokens of any sequence after the run; `rows` int64, which rows' logits are wanted; the caches;
+ * and what `Lowered` lists. Output: `logits` (1, rows, vocabSize), and the caches.
  */
 export function lower(program: Program, options: LowerOptions): { lowered: Lowered; model: () => Uint8Array } {
   const graph = makeGraph(options.file);

@@ -1,6 +1,6 @@
 /**
- * What the lowerings of all steps share: which graph value each activation buffer holds now, and what was put off because
- * a later node may do it for free (a split of stacked projections, a rotation inside attention).
+ * What the lowerings of all steps share: which graph value each activation buffer holds now, and what was put off
+ * because a later node may do it for free (a split of stacked projections, a rotation inside attention).
  *
  * Every activation is (batch, tokens, dim) float32; after `takeRows`, (1, rows, dim).
  */
@@ -153,7 +153,9 @@ export function ropeInputs({ graph, ropes }: Lowering, rope: RopeScaling): reado
   return [graph.input(`cos.${index}`, "float", shape), graph.input(`sin.${index}`, "float", shape)];
 }
 
-/** Whether two rotations are one: architectures share the object, and two that differ in any field must not be merged. */
+/**
+ * Whether two rotations are one: architectures share the object, and two that differ in any field must not be merged.
+ */
 export function sameRope(a: RopeScaling, b: RopeScaling): boolean {
   return a === b || Bun.deepEquals(a, b);
 }

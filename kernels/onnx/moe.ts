@@ -1,6 +1,6 @@
 /**
- * Mixture of experts, sparse: every expert runs on just the rows that chose it, so an expert that nobody chose costs next to
- * nothing (its operators see an empty input). The router is float32 in every mode.
+ * Mixture of experts, sparse: every expert runs on just the rows that chose it, so an expert that nobody chose costs
+ * next to nothing (its operators see an empty input). The router is float32 in every mode.
  */
 import type { Step } from "../../src/backend/step.ts";
 import { activate } from "./activation.ts";

@@ -1,6 +1,7 @@
 /**
- * The part of ONNX's protobuf that a graph needs: a writer for ModelProto and everything below it. Not a reader, not complete.
- * Field numbers: onnx/onnx.proto (IR version 10). Wire format: protobuf encoding, varint and length-delimited fields only.
+ * The part of ONNX's protobuf that a graph needs: a writer for ModelProto and everything below it. Not a reader, not
+ * complete. Field numbers: onnx/onnx.proto (IR version 10). Wire format: protobuf encoding, varint and length-delimited
+ * fields only.
  */
 
 /** `TensorProto.DataType`, onnx.proto. */

@@ -1,7 +1,8 @@
 /**
- * GGUF blocks as `MatMulNBits` takes them: 4- or 8-bit integers in blocks of 16 or 32, one float32 scale each, and where the
- * type has them one float32 minimum per block. w = scale · (q − zero) + min with the operator's default zero point, 8 or 128.
- * Layouts: ggml-common.h. Formulas: ggml-quants.c (dequantize_row_*). Operator: ContribOperators.md, com.microsoft.MatMulNBits.
+ * GGUF blocks as `MatMulNBits` takes them: 4- or 8-bit integers in blocks of 16 or 32, one float32 scale each, and
+ * where the type has them one float32 minimum per block. w = scale · (q − zero) + min with the operator's default zero
+ * point, 8 or 128. Layouts: ggml-common.h. Formulas: ggml-quants.c (dequantize_row_*). Operator: ContribOperators.md,
+ * com.microsoft.MatMulNBits.
  */
 
 /** Where packed weights go; all three arrays are written from their start. */
@@ -18,7 +19,7 @@ export interface Packed {
 export interface Packing {
   readonly bits: 4 | 8;
   /** Weights per scale. */
-  readonly block: 16 | 32;
+  readonly block: 16 | 32 | 64;
   readonly mins: boolean;
   /**
    * Packs `count` GGUF blocks of `src`.
@@ -42,7 +43,10 @@ function squeeze(word: number): number {
   return (pairs | (pairs >>> 8)) & 0xffff;
 }
 
-/** Splits `length` bytes whose low halves come first and whose high halves follow, as all of ggml's 4-bit types store them. */
+/**
+ * Splits `length` bytes whose low halves come first and whose high halves follow, as all of ggml's 4-bit types store
+ * them.
+ */
 function nibbles(src: Uint8Array, from: number, data: Uint8Array, to: number, length: number): void {
   for (let i = 0; i < length; i += 4) {
     const word = src[from + i]! | (src[from + i + 1]! << 8) | (src[from + i + 2]! << 16) | (src[from + i + 3]! << 24);
@@ -137,7 +141,10 @@ function packQ2K(src: Uint8Array, count: number, { data, scales, mins }: Packed,
   }
 }
 
-/** block_q3_K: 32 bytes of third bits, 64 bytes of 2-bit values, 12 bytes of 6-bit scales, d. w = d · (sc − 32) · (q − 4) */
+/**
+ * block_q3_K: 32 bytes of third bits, 64 bytes of 2-bit values, 12 bytes of 6-bit scales, d. w = d · (sc − 32) · (q −
+ * 4)
+ */
 function packQ3K(src: Uint8Array, count: number, { data, scales }: Packed, half: Float32Array): void {
   for (let b = 0; b < count; b++) {
     const at = b * 110;
@@ -183,7 +190,10 @@ function packQ4K(src: Uint8Array, count: number, { data, scales, mins }: Packed,
   }
 }
 
-/** block_q5_K: d, dmin, 12 bytes of scales and minima, 32 bytes of fifth bits, 128 bytes. w = d · sc · q − dmin · m, per 32 */
+/**
+ * block_q5_K: d, dmin, 12 bytes of scales and minima, 32 bytes of fifth bits, 128 bytes. w = d · sc · q − dmin · m, per
+ * 32
+ */
 function packQ5K(src: Uint8Array, count: number, { data, scales, mins }: Packed, half: Float32Array): void {
   for (let b = 0; b < count; b++) {
     const at = b * 176;
@@ -244,7 +254,10 @@ function packIq4Nl(src: Uint8Array, count: number, { data, scales }: Packed, hal
   }
 }
 
-/** block_iq4_xs: d, 16 bits of high scale pairs, 4 bytes of low scale nibbles, 128 bytes. w = d · (sc − 32) · value[q], per 32 */
+/**
+ * block_iq4_xs: d, 16 bits of high scale pairs, 4 bytes of low scale nibbles, 128 bytes. w = d · (sc − 32) · value[q],
+ * per 32
+ */
 function packIq4Xs(src: Uint8Array, count: number, { data, scales }: Packed, half: Float32Array): void {
   for (let b = 0; b < count; b++) {
     const at = b * 136;
@@ -266,7 +279,7 @@ function packMxfp4(src: Uint8Array, count: number, { data, scales }: Packed): vo
   }
 }
 
-/** By ggml type name. Types that are not here go through float32 (`packFloats`). */
+/** By ggml type name. Types that are not here are rounded (`packFloats`). */
 export const PACKINGS: Readonly<Record<string, Packing>> = {
   q4_0: { bits: 4, block: 32, mins: false, pack: packQ4_0 },
   q4_1: { bits: 4, block: 32, mins: true, pack: packQ4_1 },
@@ -283,21 +296,29 @@ export const PACKINGS: Readonly<Record<string, Packing>> = {
   mxfp4: { bits: 8, block: 32, mins: false, pack: packMxfp4 },
 };
 
-/** Blocks of 32 signed bytes from float weights, as q8_0 rounds them. */
+/** How weights of other types are rounded, through float32: float16 and its kin to blocks of 32, as q8_0 does. */
 export const FLOAT_PACKING = { bits: 8, block: 32, mins: false } as const;
 
 /**
- * Rounds one row of float weights to 8 bits in blocks of 32; a last short block is filled with zeros.
- * @param at index of the row's first block in `out`
+ * Types whose packing is exact but large, and what they are rounded to outside of precise mode. q6_K: 12 bits become 9,
+ * which adds a twentieth to the error that the type has anyway and makes decode a tenth faster. llama.cpp rounds the
+ * activations that meet it in blocks of 256.
  */
-export function packFloats(row: Float32Array, out: Packed, at: number): void {
-  for (let from = 0, b = at; from < row.length; from += 32, b++) {
-    const end = Math.min(from + 32, row.length);
+export const ROUNDED: Readonly<Record<string, Omit<Packing, "pack">>> = { q6_K: { bits: 8, block: 64, mins: false } };
+
+/** Rounds one row to 8 bits in blocks; a last short block is filled with zeros. */
+export function packFloats(row: Float32Array, out: Packed, { at, block }: { at: number; block: number }): void {
+  for (let from = 0, b = at; from < row.length; from += block, b++) {
+    const end = Math.min(from + block, row.length);
     let max = 0;
-    for (let i = from; i < end; i++) max = Math.max(max, Math.abs(row[i]!));
+    for (let i = from; i < end; i++) {
+      const size = row[i]! < 0 ? -row[i]! : row[i]!;
+      if (size > max) max = size;
+    }
     out.scales[b] = max / 127;
     const inverse = max > 0 ? 127 / max : 0;
-    out.data.fill(128, b * 32, b * 32 + 32);
-    for (let i = from; i < end; i++) out.data[b * 32 + i - from] = 128 + Math.round(row[i]! * inverse);
+    const to = b * block - from;
+    for (let i = from; i < end; i++) out.data[to + i] = 128.5 + row[i]! * inverse; // truncated: rounds to nearest
+    for (let i = end; i < from + block; i++) out.data[to + i] = 128;
   }
 }

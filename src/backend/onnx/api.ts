@@ -1,13 +1,17 @@
 /**
- * ONNX Runtime's C API as JavaScript functions: a row per function that we call, bound once. Failures become `AppError`s with
- * the library's own message. Indexes: order of `struct OrtApi` in onnxruntime_c_api.h, which only ever grows at its end.
+ * ONNX Runtime's C API as JavaScript functions: a row per function that we call, bound once. Failures become
+ * `AppError`s with the library's own message. Indexes: order of `struct OrtApi` in onnxruntime_c_api.h, which only ever
+ * grows at its end.
  */
 import { CString, FFIType, linkSymbols, ptr, read, type Pointer } from "bun:ffi";
 import { AppError } from "../../base/errors.ts";
 import type { Library } from "./library.ts";
 
 type Arg = "ptr" | "i32" | "u64";
-/** What may be passed for a `ptr`: memory (kept alive by the caller for as long as native code may use it), or an address. */
+/**
+ * What may be passed for a `ptr`: memory (kept alive by the caller for as long as native code may use it), or an
+ * address.
+ */
 type Memory = NodeJS.TypedArray | Pointer | null;
 
 /** Functions that return a status: index in the table, then arguments. */

@@ -1,7 +1,7 @@
 /**
- * Graphs that ONNX Runtime has optimized and whose weights it has packed for this CPU, kept on disk: a second load maps them
- * instead of packing again. An entry is a folder named after everything that its content depends on; it is made under
- * another name and renamed when complete, and checked before use.
+ * Graphs that ONNX Runtime has optimized and whose weights it has packed for this CPU, kept on disk: a second load maps
+ * them instead of packing again. An entry is a folder named after everything that its content depends on; it is made
+ * under another name and renamed when complete, and checked before use.
  */
 import {
   closeSync,
@@ -25,7 +25,7 @@ export const MODEL_NAME = "model.onnx";
 export const WEIGHTS_NAME = "weights.bin";
 const MANIFEST_NAME = "entry.json";
 /** Raised when lowerings or packings change what they write. */
-const FORMAT = 1;
+const FORMAT = 3;
 /** Entries beyond this are removed, the longest unused first. */
 const CACHE_BYTES_MAX = 32 * 2 ** 30;
 /** A folder that was not finished in this time belongs to a process that died. */
@@ -66,8 +66,8 @@ export function findEntry(cacheDir: string, name: string): string | undefined {
 }
 
 /**
- * Makes an entry: `build` puts its files into a fresh folder. Another process may do the same meanwhile; the first to finish
- * wins, and both get its folder.
+ * Makes an entry: `build` puts its files into a fresh folder. Another process may do the same meanwhile; the first to
+ * finish wins, and both get its folder.
  */
 export function makeEntry(cacheDir: string, name: string, build: (folder: string) => void): string {
   mkdirSync(cacheDir, { recursive: true });

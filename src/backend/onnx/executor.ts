@@ -1,5 +1,6 @@
 /**
- * What runs the graph: ONNX Runtime through its C API (`native.ts`), or through the package's own binding (`fallback.ts`).
+ * What runs the graph: ONNX Runtime through its C API (`native.ts`), or through the package's own binding
+ * (`fallback.ts`).
  */
 
 /** One graph input. `data` may be longer than `shape` says. */

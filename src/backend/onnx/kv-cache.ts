@@ -1,6 +1,6 @@
 /**
- * The KV cache's memory and what is done to it outside of a pass. Layout per layer: (slots, nKvHeads, ctxLen, headDim), so a
- * range of slots is one piece of memory that a pass can bind.
+ * The KV cache's memory and what is done to it outside of a pass. Layout per layer: (slots, nKvHeads, ctxLen, headDim),
+ * so a range of slots is one piece of memory that a pass can bind.
  */
 import type { RopeScaling } from "../step.ts";
 import { rotateHead, ropeShift } from "../rope.ts";

@@ -86,8 +86,8 @@ export function checkVersion(version: string, path: string): void {
 }
 
 /**
- * The library starts its usage reports when it is loaded, and looks for the switch in the process's own environment: what
- * JavaScript sets in `process.env` does not reach it.
+ * The library starts its usage reports when it is loaded, and looks for the switch in the process's own environment:
+ * what JavaScript sets in `process.env` does not reach it.
  */
 export function checkTelemetryOff(): void {
   if (nativeEnvironment(TELEMETRY_SWITCH) === "1") return;

@@ -1,6 +1,6 @@
 /**
- * Loading: lower the program to a graph, pack its weights, and open a session on it. Large models go through the cache of
- * packed graphs (`cache.ts`): the first load writes an entry and opens that, later ones only open it.
+ * Loading: lower the program to a graph, pack its weights, and open a session on it. Large models go through the cache
+ * of packed graphs (`cache.ts`): the first load writes an entry and opens that, later ones only open it.
  */
 import type { Pointer } from "bun:ffi";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Runs a graph through ONNX Runtime's C API. Every input and output is memory of ours that the library reads and writes in
- * place; past and present of the KV cache are the same memory, so a run costs the same at every cache size.
+ * Runs a graph through ONNX Runtime's C API. Every input and output is memory of ours that the library reads and writes
+ * in place; past and present of the KV cache are the same memory, so a run costs the same at every cache size.
  */
 import { ptr, type Pointer } from "bun:ffi";
 import { assert } from "../../base/errors.ts";
@@ -13,6 +13,12 @@ const OPTIMIZE_NONE = 0; // GraphOptimizationLevel
 const OPTIMIZE_ALL = 99;
 const ALLOCATOR_DEVICE = 0; // OrtAllocatorType
 const MEMORY_DEFAULT = 0; // OrtMemType
+
+/**
+ * Smaller weights are packed again at each load: the library aligns only larger ones in the file it saves (1.30.0), and
+ * its kernels find their way in a packed weight by its address modulo 64.
+ */
+const SAVED_BYTES_MIN = 1024 * 1024;
 
 export interface SessionSettings {
   readonly threads: number;
@@ -45,7 +51,7 @@ export function createSession({ api, env }: Runtime, modelPath: string, settings
     if (settings.saveTo) {
       api.SetOptimizedModelFilePath(options, pathString(settings.saveTo.model));
       config("session.optimized_model_external_initializers_file_name", settings.saveTo.weightsName);
-      config("session.optimized_model_external_initializers_min_size_in_bytes", "1024");
+      config("session.optimized_model_external_initializers_min_size_in_bytes", String(SAVED_BYTES_MIN));
       config("session.save_external_prepacked_constant_initializers", "1");
     }
     return handleOf((out) => api.CreateSession(env, pathString(modelPath), options, out));

@@ -1,7 +1,7 @@
 /**
- * Gives back the memory of mapped files that only loading touched: the GGUF, and in a cache entry the weights as they were
- * before packing. Pages that are needed after all come back from the page cache. Linux only: elsewhere the system takes
- * them when it is short of memory.
+ * Gives back the memory of mapped files that only loading touched: the GGUF, and in a cache entry the weights as they
+ * were before packing. Pages that are needed after all come back from the page cache. Linux only: elsewhere the system
+ * takes them when it is short of memory.
  */
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { readFileSync } from "node:fs";

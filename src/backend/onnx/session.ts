@@ -1,8 +1,9 @@
 /**
  * A loaded model on the ONNX graph: batches of rows to passes of the graph, and the KV cache between them.
  *
- * One pass runs either some tokens of one sequence, or one token of each of several neighbouring slots. Slots between those
- * that are wanted take part with a token of no meaning: it lands behind their last one, where their next run overwrites it.
+ * One pass runs either some tokens of one sequence, or one token of each of several neighbouring slots. Slots between
+ * those that are wanted take part with a token of no meaning: it lands behind their last one, where their next run
+ * overwrites it.
  */
 import type { Lowered } from "../../../kernels/onnx/lowering.ts";
 import { AppError, assert } from "../../base/errors.ts";
