@@ -4,6 +4,7 @@
  * between two of them others have their turn. The parser is `parse.ts`; `read.ts` opens models for their weights.
  */
 import { open, stat, type FileHandle } from "node:fs/promises";
+import { setImmediate } from "node:timers/promises";
 import { makeCursor, moveWindow } from "./cursor.ts";
 import type { ModelHeader } from "./gguf.ts";
 import { endedEarly, notRegular, openError } from "./open-error.ts";
@@ -64,6 +65,7 @@ export async function readPart(path: string, options: HeaderOptions & { shard: n
       const length = Math.min(Math.max(step.value, PIECE_BYTES), end - cursor.at);
       const bytes = length > PIECE_BYTES ? new Uint8Array(length) : piece.subarray(0, length);
       await fill(file, bytes, { path, offset: cursor.at });
+      await setImmediate(); // reads from the page cache are done at once and would let no timer or socket in between
       moveWindow(cursor, bytes);
     }
   } finally {
