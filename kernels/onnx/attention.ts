@@ -1,15 +1,25 @@
 /**
- * Causal attention over a cache: `GroupQueryAttention` with past and present in the same memory, which then appends in place.
- * It rotates q and k itself where both wait for the same rotation. Operator: ContribOperators.md, com.microsoft.
+ * Causal attention over a cache: `GroupQueryAttention` with past and present in the same memory, which then appends in
+ * place. It rotates q and k itself where both wait for the same rotation. Operator: ContribOperators.md, com.microsoft.
  */
-import type { Step } from "../../src/backend/step.ts";
+import type { RopeScaling, Step } from "../../src/backend/step.ts";
+import { AppError } from "../../src/base/errors.ts";
 import { pendingRope, ropeInputs, sameRope, setValue, stackOf, unrotated, valueOf, type Lowering } from "./lowering.ts";
+
+/** The operator's own conditions, in elements: heads of any, heads that it rotates, pairs that it rotates. */
+const HEAD_MULTIPLE = 8;
+const ROTATED_HEAD_MULTIPLE = 16;
+const PAIRS_MULTIPLE = 8;
 
 export function attention(step: Extract<Step, { op: "attention" }>, lowering: Lowering): void {
   const { graph } = lowering;
+  if (step.headDim % HEAD_MULTIPLE !== 0) {
+    const what = `attention of layer ${step.layer}: expected heads of a multiple of ${HEAD_MULTIPLE}, got ${step.headDim}`;
+    throw new AppError("unsupported", `${what}; the cpu backend can run it`);
+  }
   const ropeQ = pendingRope(lowering, step.q)?.rope;
   const ropeK = pendingRope(lowering, step.k)?.rope;
-  const rotates = ropeQ !== undefined && ropeK !== undefined && sameRope(ropeQ, ropeK);
+  const rotates = ropeQ !== undefined && ropeK !== undefined && sameRope(ropeQ, ropeK) && canRotate(step, ropeQ);
   const stack = rotates || (!ropeQ && !ropeK) ? stackOf(lowering, [step.q, step.k, step.v]) : undefined;
   const read = rotates ? unrotated : valueOf;
   const qkv = stack
@@ -41,4 +51,9 @@ export function attention(step: Extract<Step, { op: "attention" }>, lowering: Lo
   graph.output(`ov.${layer}`, "float", cache);
   lowering.caches.push({ layer, nKvHeads: step.nKvHeads, headDim: step.headDim, rope: ropeK });
   setValue(lowering, step.out, out);
+}
+
+/** Whether the operator rotates such heads; others are rotated before it. */
+function canRotate({ headDim }: { headDim: number }, { rotaryDim }: RopeScaling): boolean {
+  return headDim % ROTATED_HEAD_MULTIPLE === 0 && rotaryDim % (2 * PAIRS_MULTIPLE) === 0;
 }

@@ -22,3 +22,9 @@ export function expectClose(got: Float32Array, expected: Float32Array, options: 
   }
   expect(worst.excess, worst.text).toBeLessThanOrEqual(1);
 }
+
+/** How many values are not the same number. */
+export function differences(got: Float32Array, expected: Float32Array): number {
+  expect(got.length).toBe(expected.length);
+  return expected.reduce((count, value, i) => count + (value === got[i] ? 0 : 1), 0);
+}
