@@ -6,7 +6,7 @@
 import JSON5 from "json5";
 import { readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { parseDuration } from "./base/duration.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 
@@ -102,6 +102,18 @@ const SETTINGS = {
     parse: (value) => parseList(value, (key) => /^[\x21-\x7e]+$/.test(key)),
     initial: () => [],
   }),
+  importDirs: setting<readonly string[]>({
+    env: ["HEARTH_IMPORT_DIRS"],
+    expected: "absolute paths of folders separated by commas",
+    parse: (value) => parseList(value, (item) => isAbsolute(item) && !item.includes("\0")),
+    initial: () => [],
+  }),
+  noPrune: setting<boolean>({
+    env: ["HEARTH_NOPRUNE", "OLLAMA_NOPRUNE"],
+    expected: "true or false",
+    parse: parseBool,
+    initial: () => false,
+  }),
   debug: setting<boolean>({
     env: ["HEARTH_DEBUG", "OLLAMA_DEBUG"],
     expected: "true or false",
@@ -132,6 +144,10 @@ export interface Config {
   readonly origins: readonly string[];
   /** Empty: no authentication. */
   readonly apiKeys: readonly string[];
+  /** Folders that requests may name files in; empty: none. */
+  readonly importDirs: readonly string[];
+  /** Keep blobs that no model refers to. */
+  readonly noPrune: boolean;
   readonly debug: boolean;
 }
 
@@ -175,6 +191,8 @@ export function readConfig(sources: ConfigSources): Config {
     loadTimeoutMs: value("loadTimeout", SETTINGS.loadTimeout),
     origins: value("origins", SETTINGS.origins),
     apiKeys: value("apiKeys", SETTINGS.apiKeys),
+    importDirs: value("importDirs", SETTINGS.importDirs),
+    noPrune: value("noPrune", SETTINGS.noPrune),
     debug: value("debug", SETTINGS.debug),
   };
 }

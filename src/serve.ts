@@ -15,6 +15,8 @@ import type { Runtime } from "./runtime/runtime.ts";
 import { makeApp } from "./server/app.ts";
 import { startServer, type RunningServer } from "./server/serve.ts";
 import { installEmbedded } from "./store/install.ts";
+import { makeLibrary } from "./store/library.ts";
+import { pruneStore } from "./store/prune.ts";
 import { openStore } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
@@ -35,6 +37,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const backend = chooseBackend(config.backend); // a backend that cannot run is an error now, not at the first request
   const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
   const store = await openStore(config.models);
+  if (!config.noPrune) await pruneStore(store.root, { now: Date.now, log });
   await installEmbedded(store, { dir: EMBEDDED_DIR }).catch((error: unknown) =>
     log.warn("the embedded model is not available", { error: messageOf(error) }),
   );
@@ -53,7 +56,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
     now: () => new Date(),
   });
-  const app = makeApp({ runtime, store, config, log, version: VERSION, now: () => new Date() });
+  const library = makeLibrary({ root: store.root, importDirs: config.importDirs, noPrune: config.noPrune, log });
+  const app = makeApp({ runtime, store, library, config, log, version: VERSION, now: () => new Date() });
   const server = startServer(app, config);
   stopOnSignal({ server, runtime });
   const device = `CPU (${availableParallelism()} cores)`;

@@ -33,6 +33,8 @@ test("nothing set gives the documented defaults", () => {
     loadTimeoutMs: 300_000,
     origins: [],
     apiKeys: [],
+    importDirs: [],
+    noPrune: false,
     debug: false,
   });
 });

@@ -9,7 +9,11 @@ import { makeGuard } from "./cors.ts";
 import type { AppDeps, RouteDeps } from "./deps.ts";
 import { jsonResponse, logRequest, makeAnswer, textResponse } from "./exchange.ts";
 import { makeInspect } from "./inspect.ts";
+import { blobRoutes } from "./routes/blobs.ts";
 import { chatRoutes } from "./routes/chat.ts";
+import { copyRoutes } from "./routes/copy.ts";
+import { createRoutes } from "./routes/create.ts";
+import { deleteRoutes } from "./routes/delete.ts";
 import { generateRoutes } from "./routes/generate.ts";
 import { psRoutes } from "./routes/ps.ts";
 import { rootRoutes } from "./routes/root.ts";
@@ -42,7 +46,11 @@ export function makeApp(parts: AppDeps) {
     .use(chatRoutes(deps))
     .use(tagsRoutes(deps))
     .use(showRoutes(deps))
-    .use(psRoutes(deps));
+    .use(psRoutes(deps))
+    .use(createRoutes(deps))
+    .use(copyRoutes(deps))
+    .use(deleteRoutes(deps))
+    .use(blobRoutes(deps));
 
   function refuse(request: Request, response: Response): Response {
     logRequest(log, request, { status: response.status });

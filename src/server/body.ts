@@ -30,7 +30,7 @@ async function readText(request: Request, limit: number): Promise<string> {
 }
 
 /** The body as it comes in. A connection that breaks is a client that went away. */
-async function* received(request: Request): AsyncGenerator<Uint8Array, void, void> {
+export async function* received(request: Request): AsyncGenerator<Uint8Array, void, void> {
   try {
     yield* request.body ?? [];
   } catch (error) {

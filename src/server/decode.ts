@@ -106,7 +106,8 @@ function goType(schema: TSchema): string {
   }
 }
 
-function kindOf(value: unknown): string {
+/** What a JSON value is called in Go's messages. */
+export function kindOf(value: unknown): string {
   if (Array.isArray(value)) return "array";
   return typeof value === "boolean" ? "bool" : typeof value;
 }

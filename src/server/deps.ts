@@ -2,6 +2,7 @@
 import type { Config } from "../config.ts";
 import type { Logger } from "../base/log.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { Library } from "../store/library.ts";
 import type { Store } from "../store/store.ts";
 import type { Answer } from "./exchange.ts";
 import type { Inspect } from "./inspect.ts";
@@ -9,6 +10,8 @@ import type { Inspect } from "./inspect.ts";
 export interface AppDeps {
   readonly runtime: Runtime;
   readonly store: Store;
+  /** Changes what `store` reads. */
+  readonly library: Library;
   readonly config: Pick<Config, "host" | "origins" | "apiKeys">;
   readonly log: Logger;
   readonly version: string;

@@ -9,7 +9,7 @@ import { ndjson } from "./stream.ts";
 
 export type Reply =
   | { readonly kind: "json"; readonly body: object }
-  | { readonly kind: "text"; readonly body: string }
+  | { readonly kind: "text"; readonly body: string; readonly status?: 201 }
   | { readonly kind: "stream"; readonly values: AsyncGenerator<object, void, void> };
 
 /** What a handler gets. */
@@ -42,8 +42,9 @@ export function makeAnswer(log: Logger): Answer {
     try {
       const reply = await handler({ request, signal: gone.signal, note });
       if (reply.kind === "stream") return await ndjson(reply.values, { gone, onEnd });
-      end(200);
-      return reply.kind === "json" ? jsonResponse(reply.body, 200) : textResponse(reply.body, 200);
+      const status = reply.kind === "text" ? (reply.status ?? 200) : 200;
+      end(status);
+      return reply.kind === "json" ? jsonResponse(reply.body, status) : textResponse(reply.body, status);
     } catch (error) {
       if (!(error instanceof AppError)) log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack });
       end(statusOf(error), error);

@@ -71,7 +71,8 @@ function checkMagic({ label, path, digest }: Source): void {
     throw new AppError("bad_file", `${label}: ${what}`, { cause: error });
   }
   if (magic.toString("latin1") !== "GGUF") {
-    throw new AppError("bad_request", "supplied file was not in GGUF format");
+    const other = /\.(?!gguf$)[a-z0-9]+$/i.test(label); // it does not even say that it is one
+    throw new AppError("bad_request", other ? "unknown type" : "supplied file was not in GGUF format");
   }
 }
 

@@ -3,8 +3,10 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeLogger } from "../../src/base/log.ts";
 import { makeApp } from "../../src/server/app.ts";
+import type { Config } from "../../src/config.ts";
 import type { AppDeps } from "../../src/server/deps.ts";
 import { startServer } from "../../src/server/serve.ts";
+import { makeLibrary } from "../../src/store/library.ts";
 import { openStore } from "../../src/store/store.ts";
 import { putModel, tempFolder } from "../store/fixture.ts";
 import { makeFakeRuntime, type FakeRuntime } from "./fakes.ts";
@@ -27,18 +29,22 @@ export interface Harness {
 }
 
 /** The store has one model, `m:latest`. */
-export async function makeHarness(config: Partial<AppDeps["config"]> = {}): Promise<Harness> {
+export async function makeHarness(
+  config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune">> = {},
+): Promise<Harness> {
   const folder = await tempFolder();
   const root = join(folder, "models");
   await putModel(root, "m", { texts: [["params", '{"stop":["<|end|>"],"temperature":0.7}']] });
   const runtime = makeFakeRuntime();
   const logs: Record<string, unknown>[] = [];
   const address = { hostname: "127.0.0.1", port: 0 };
+  const log = makeLogger({ write: (line) => void logs.push(JSON.parse(line)), now: () => NOW.getTime(), debug: true });
   const app = makeApp({
     runtime,
     store: await openStore(root),
+    library: makeLibrary({ root, importDirs: [], noPrune: false, log, ...config }),
     config: { host: address, origins: [], apiKeys: [], ...config },
-    log: makeLogger({ write: (line) => void logs.push(JSON.parse(line)), now: () => NOW.getTime(), debug: true }),
+    log,
     version: "1.2.3",
     now: () => NOW,
   });

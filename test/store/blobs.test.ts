@@ -65,27 +65,27 @@ describe("content that is streamed into the store", () => {
   });
 });
 
+const onUnix = test.skipIf(process.platform === "win32");
+
 /** A file size limit fails writes as a full disk does, at the same place. */
-test.skipIf(process.platform === "win32")(
-  "a disk that is full is an error that says so, and nothing stays",
-  async () => {
-    const program = `
+onUnix("a full disk is an error that says so, and nothing stays", async () => {
+  const program = `
     import { receiveBlob, writeBlob } from "${join(import.meta.dir, "../../src/store/blobs.ts")}";
     async function* chunks() { for (let i = 0; i < 64; i++) yield new Uint8Array(65536); }
     const root = process.argv.at(-1);
-    for (const write of [() => receiveBlob(root, { chunks: chunks() }), () => writeBlob(root, new Uint8Array(2 ** 21))]) {
+    const large = new Uint8Array(2 ** 21);
+    for (const write of [() => receiveBlob(root, { chunks: chunks() }), () => writeBlob(root, large)]) {
       console.log(await write().catch((error) => error.code + ": " + error.message));
     }`;
-    const limited = `trap "" XFSZ; ulimit -f 1000; exec "$@"`;
-    const child = Bun.spawn(["sh", "-c", limited, "sh", process.execPath, "-e", program, "--", root], {
-      stdout: "pipe",
-      stderr: "inherit",
-    });
-    const message = `storage: cannot write to '${join(root, "blobs")}': the file is larger than the disk or a limit allows\n`;
-    expect(await new Response(child.stdout).text()).toBe(message.repeat(2));
-    expect(await blobs()).toEqual([]);
-  },
-);
+  const limited = `trap "" XFSZ; ulimit -f 1000; exec "$@"`;
+  const child = Bun.spawn(["sh", "-c", limited, "sh", process.execPath, "-e", program, "--", root], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const message = `storage: cannot write to '${join(root, "blobs")}': the file is larger than the disk or a limit allows\n`;
+  expect(await new Response(child.stdout).text()).toBe(message.repeat(2));
+  expect(await blobs()).toEqual([]);
+});
 
 test("a store that is a file cannot be written, and the error says where", async () => {
   const path = join(root, "file");

@@ -1,0 +1,31 @@
+/** `POST /api/copy`: another name for a model; the blobs are shared. */
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import { quoteGo } from "../../base/quote.ts";
+import { parseReference, type ModelName } from "../../store/name.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange } from "../exchange.ts";
+import { CopyBody } from "../schema/copy.ts";
+
+export const copyRoutes = (deps: RouteDeps) =>
+  new Elysia().post("/api/copy", ({ request }) => deps.answer(request, (exchange) => copy(deps, exchange)), {
+    parse: "none",
+  });
+
+async function copy({ library }: RouteDeps, { request, note }: Exchange): Promise<{ kind: "text"; body: string }> {
+  const { source = "", destination = "" } = await readRequest(request, CopyBody);
+  note({ model: source, destination });
+  const from = checkedName(source, "source");
+  const to = checkedName(destination, "destination");
+  if (!(await library.copy({ from, to }))) throw new AppError("not_found", `model ${quoteGo(source)} not found`);
+  return { kind: "text", body: "" };
+}
+
+function checkedName(text: string, what: "source" | "destination"): ModelName {
+  try {
+    return parseReference(text);
+  } catch (error) {
+    throw new AppError("bad_request", `${what} ${quoteGo(text)} is invalid`, { cause: error });
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * The body of `POST /api/create`, in both shapes: a Modelfile as text or by its path, or a base with what changes. What
+ * is of several types, or has errors of its own, is checked where it is used.
+ */
+import { t } from "elysia";
+import { Message } from "./message.ts";
+
+const Texts = t.Unsafe<Record<string, unknown>>({ type: "object", goType: "map[string]string" });
+const OpenMap = t.Record(t.String(), t.Unknown());
+
+export const CreateBody = t.Object(
+  {
+    model: t.Optional(t.String()),
+    /** What `model` was called at first. */
+    name: t.Optional(t.String()),
+    stream: t.Optional(t.Boolean()),
+    quantize: t.Optional(t.String()),
+    /** What `quantize` was called at first. */
+    quantization: t.Optional(t.String()),
+
+    modelfile: t.Optional(t.String()),
+    path: t.Optional(t.String()),
+
+    from: t.Optional(t.String()),
+    files: t.Optional(Texts),
+    adapters: t.Optional(Texts),
+    draft_files: t.Optional(Texts),
+    draft_quantize: t.Optional(t.String()),
+    remote_host: t.Optional(t.String()),
+    template: t.Optional(t.String()),
+    license: t.Optional(t.Unknown()),
+    system: t.Optional(t.String()),
+    parameters: t.Optional(OpenMap),
+    messages: t.Optional(t.Array(Message)),
+    renderer: t.Optional(t.String()),
+    parser: t.Optional(t.String()),
+    requires: t.Optional(t.String()),
+    info: t.Optional(OpenMap),
+  },
+  { title: "CreateRequest" },
+);
+export type CreateBody = typeof CreateBody.static;

@@ -1,0 +1,12 @@
+/** The body of `DELETE /api/delete`. */
+import { t } from "elysia";
+
+export const DeleteBody = t.Object(
+  {
+    model: t.Optional(t.String()),
+    /** What `model` was called at first. */
+    name: t.Optional(t.String()),
+  },
+  { title: "DeleteRequest" },
+);
+export type DeleteBody = typeof DeleteBody.static;

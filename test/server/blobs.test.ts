@@ -1,0 +1,184 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { blobPath } from "../../src/store/blobs.ts";
+import { blobName, digestOf } from "../../src/store/digest.ts";
+import { makeHarness, type Harness } from "./harness.ts";
+
+let harness: Harness;
+let url: string;
+beforeEach(async () => {
+  harness = await makeHarness();
+  ({ url } = harness.listen());
+});
+afterEach(() => harness.close());
+
+const BYTES = new TextEncoder().encode("weights");
+const DIGEST = digestOf(BYTES);
+const OTHER = `sha256:${"0".repeat(64)}`;
+
+const send = (method: string, digest: string, body?: Uint8Array | string | ReadableStream) =>
+  fetch(`${url}/api/blobs/${digest}`, { method, ...(body === undefined ? {} : { body }) });
+const blobs = () => readdir(join(harness.root, "blobs"));
+
+describe("HEAD /api/blobs/:digest", () => {
+  test("is 200 for what is there and 404 for what is not, without a body", async () => {
+    await send("POST", DIGEST, BYTES);
+    for (const [digest, status] of [
+      [DIGEST, 200],
+      [DIGEST.replace(":", "-"), 200],
+      [DIGEST.toUpperCase().replace("SHA256", "sha256"), 200],
+      [encodeURIComponent(DIGEST), 200],
+      [OTHER, 404],
+    ] as const) {
+      const response = await send("HEAD", digest);
+      expect([digest, response.status, await response.text()]).toEqual([digest, status, ""]);
+    }
+  });
+
+  test("makes the blob young, for whoever asks will use it", async () => {
+    await send("POST", DIGEST, BYTES);
+    const before = (await stat(blobPath(harness.root, DIGEST))).ctimeMs;
+    await Bun.sleep(5);
+    await send("HEAD", DIGEST);
+    expect((await stat(blobPath(harness.root, DIGEST))).ctimeMs).toBeGreaterThan(before);
+  });
+});
+
+describe("what is no digest is refused, for both methods", () => {
+  test.each([
+    "sha256:zz",
+    "sha256",
+    DIGEST.slice(0, -1),
+    `${DIGEST}0`,
+    `md5:${DIGEST.slice(7)}`,
+    "..%2f..%2fmanifests",
+    `sha256:..%2F${"a".repeat(61)}`,
+    `%2Fetc%2Fpasswd`,
+    `${DIGEST}%00`,
+    `${DIGEST}%0A`,
+  ])("%s", async (digest) => {
+    expect((await send("HEAD", digest)).status).toBe(400);
+    const response = await send("POST", digest, BYTES);
+    expect([response.status, await response.json()]).toEqual([400, { error: "invalid digest format" }]);
+  });
+});
+
+describe("POST /api/blobs/:digest", () => {
+  test("is 201 with the path of the file, then 200 with the same", async () => {
+    const path = blobPath(harness.root, DIGEST);
+    for (const status of [201, 200]) {
+      const response = await send("POST", DIGEST, BYTES);
+      expect([response.status, await response.text()]).toEqual([status, path]);
+    }
+    expect(await Bun.file(path).bytes()).toEqual(BYTES);
+  });
+
+  test("is 400 where the digest is another, and keeps the bytes under no name", async () => {
+    const before = await blobs();
+    const response = await send("POST", OTHER, BYTES);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({ error: `digest mismatch, expected "${OTHER}", got "${DIGEST}"` });
+    expect(await blobs()).toEqual(before);
+  });
+
+  test("takes a body of no bytes, and a digest in upper case or with a dash", async () => {
+    const empty = digestOf(new Uint8Array());
+    expect((await send("POST", empty)).status).toBe(201);
+    expect((await send("POST", `sha256-${DIGEST.slice(7).toUpperCase()}`, BYTES)).status).toBe(201);
+    expect(await blobs()).toContain(blobName(DIGEST));
+  });
+
+  test("a body that nobody reads does not hurt the next request of the connection", async () => {
+    const bytes = new Uint8Array(3_000_000).fill(1);
+    const digest = digestOf(bytes);
+    expect((await send("POST", digest, bytes)).status).toBe(201);
+    for (let i = 0; i < 5; i++) {
+      expect((await send("POST", digest, bytes)).status).toBe(200);
+      expect((await send("POST", "sha256:zz", bytes)).status).toBe(400);
+      expect((await send("HEAD", digest)).status).toBe(200);
+    }
+  });
+
+  test("several uploads of one digest at once all succeed", async () => {
+    const bytes = crypto.getRandomValues(new Uint8Array(60_000));
+    const digest = digestOf(bytes);
+    const pieces = (): ReadableStream =>
+      new ReadableStream({
+        async start(controller) {
+          for (let at = 0; at < bytes.length; at += 20_000) {
+            controller.enqueue(bytes.subarray(at, at + 20_000));
+            await Bun.sleep(10);
+          }
+          controller.close();
+        },
+      });
+    const responses = await Promise.all(Array.from({ length: 4 }, () => send("POST", digest, pieces())));
+    for (const response of responses) expect([200, 201]).toContain(response.status);
+    expect(digestOf(await Bun.file(blobPath(harness.root, digest)).bytes())).toBe(digest);
+    expect((await blobs()).filter((name) => name.startsWith("."))).toEqual([]);
+  });
+
+  test.each([
+    ["an announced length", "content-length: 1000000\r\n\r\n", "half of it"],
+    ["chunks", "transfer-encoding: chunked\r\n\r\n", "8\r\nhalf of \r\n"],
+  ])("a client that goes away in the middle of %s leaves nothing", async (_, header, part) => {
+    const before = await blobs();
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    socket.write(`POST /api/blobs/${DIGEST} HTTP/1.1\r\nhost: ${hostname}\r\n${header}${part}`);
+    const waitFor = async (check: (names: string[]) => boolean): Promise<void> => {
+      for (let tries = 0; tries < 200 && !check(await blobs()); tries++) await Bun.sleep(5);
+    };
+    await waitFor((names) => names.length > before.length);
+    expect((await blobs()).length).toBe(before.length + 1);
+    socket.destroy();
+    await waitFor((names) => names.length === before.length);
+    expect(await blobs()).toEqual(before);
+    const line = harness.logs.find((entry) => entry["path"] === `/api/blobs/${DIGEST}`);
+    expect(line).toMatchObject({ status: 499, error: "request canceled" });
+  });
+
+  test("GET is no method of it", async () => {
+    const response = await send("GET", DIGEST);
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "HEAD, POST"]);
+  });
+});
+
+/** A process of its own, so that nothing else of this test run counts. */
+test("an upload of 192 MB costs less than 64 MB of memory", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "hearth-upload-"));
+  const program = `
+    const { makeApp } = await import("${join(import.meta.dir, "../../src/server/app.ts")}");
+    const { startServer } = await import("${join(import.meta.dir, "../../src/server/serve.ts")}");
+    const { openStore } = await import("${join(import.meta.dir, "../../src/store/store.ts")}");
+    const host = { hostname: "127.0.0.1", port: 0 };
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    const store = await openStore(process.argv.at(-1));
+    const config = { host, origins: [], apiKeys: [] };
+    const { url } = startServer(makeApp({ store, config, log, version: "1", now: () => new Date() }), { host });
+    let most = 0;
+    setInterval(() => { most = Math.max(most, process.memoryUsage.rss()); }, 5);
+    console.log(url + " " + process.memoryUsage.rss());
+    process.on("SIGTERM", () => { console.log(most); process.exit(0); });`;
+  const child = Bun.spawn([process.execPath, "-e", program, "--", folder], { stdout: "pipe", stderr: "inherit" });
+  const output = child.stdout.getReader();
+  const line = async (): Promise<string> => new TextDecoder().decode((await output.read()).value).trim();
+  const [address = "", rss = ""] = (await line()).split(" ");
+  const piece = new Uint8Array(2 ** 20).fill(5);
+  const hash = createHash("sha256");
+  for (let i = 0; i < 192; i++) hash.update(piece);
+  const digest = `sha256:${hash.digest("hex")}`;
+  let sent = 0;
+  const body = new ReadableStream({
+    pull: (controller) => (sent++ < 192 ? controller.enqueue(piece) : controller.close()),
+  });
+  expect((await fetch(`${address}/api/blobs/${digest}`, { method: "POST", body })).status).toBe(201);
+  child.kill("SIGTERM");
+  const grown = (Number(await line()) - Number(rss)) / 2 ** 20;
+  await rm(folder, { recursive: true });
+  expect(grown).toBeLessThan(64);
+}, 20_000);

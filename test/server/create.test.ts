@@ -1,0 +1,274 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { blobPath, writeBlob } from "../../src/store/blobs.ts";
+import { openStore } from "../../src/store/store.ts";
+import { writeTinyGguf } from "../store/fixture.ts";
+import { linesOf, makeHarness, type Harness } from "./harness.ts";
+
+let harness: Harness;
+let digest: string;
+beforeEach(async () => {
+  harness = await makeHarness();
+  const path = join(harness.root, "tiny.gguf");
+  await writeTinyGguf(path);
+  ({ digest } = await writeBlob(harness.root, await Bun.file(path).bytes()));
+});
+afterEach(() => harness.close());
+
+const create = (body: unknown) => harness.post("/api/create", body);
+const load = async (name = "new") => (await openStore(harness.root)).load(name);
+const sha = expect.stringMatching(/ sha256:[0-9a-f]{64}$/);
+
+describe("streaming", () => {
+  test("a Modelfile: the steps that the API lists, as NDJSON", async () => {
+    const response = await create({ model: "new", modelfile: "FROM m\nSYSTEM You are a pirate." });
+    expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+    const steps = await linesOf(response);
+    expect(steps.map((step) => String(step["status"]).replace(/sha256:[0-9a-f]{64}/, "<digest>"))).toEqual([
+      "reading model metadata",
+      "creating system layer",
+      "using already created layer <digest>",
+      "using already created layer <digest>",
+      "writing layer <digest>",
+      "writing layer <digest>",
+      "writing manifest",
+      "success",
+    ]);
+    for (const step of steps) expect(Object.keys(step)).toEqual(["status"]);
+    expect((await load()).system).toBe("You are a pirate.");
+  });
+
+  test("fields: a line per file and per layer", async () => {
+    const body = { model: "new", files: { "x.gguf": digest }, system: "S", parameters: { top_k: 3, stop: null } };
+    expect(await linesOf(await create(body))).toEqual([
+      { status: "parsing GGUF" },
+      { status: `using existing layer ${digest}` },
+      { status: sha },
+      { status: sha },
+      { status: "writing manifest" },
+      { status: "success" },
+    ]);
+    expect(await load()).toMatchObject({ system: "S", parameters: { top_k: 3 } });
+  });
+
+  test("what goes wrong after the first line is the last line", async () => {
+    const { digest: text } = await writeBlob(harness.root, new TextEncoder().encode("no model"));
+    const response = await create({ model: "new", files: { "x.gguf": text } });
+    expect(response.status).toBe(200);
+    expect(await linesOf(response)).toEqual([
+      { status: "parsing GGUF" },
+      { error: "supplied file was not in GGUF format" },
+    ]);
+  });
+});
+
+test("without streaming, the last step is all", async () => {
+  for (const body of [{ from: "m" }, { modelfile: "FROM m" }, { files: { "a/b.gguf": digest } }]) {
+    const response = await create({ model: "new", stream: false, ...body });
+    expect(response.headers.get("content-type")).toStartWith("application/json");
+    expect(await response.json()).toEqual({ status: "success" });
+  }
+});
+
+test("every field of today's shape is kept", async () => {
+  const body = {
+    name: "user/New:1",
+    from: "M",
+    template: "{{ .System }} {{ .Prompt }}",
+    license: ["MIT", "Apache"],
+    system: "Be brief.",
+    parameters: { temperature: 0.2, stop: ["END"] },
+    messages: [
+      { role: "user", content: "hi" },
+      { role: "assistant", content: "hello" },
+    ],
+    renderer: "r",
+    parser: "p",
+    requires: "0.1.0",
+    info: {
+      capabilities: ["tools"],
+      model_family: "fam",
+      quantization_level: "Q1",
+      parameter_size: "9B",
+      context_length: 7,
+    },
+    stream: false,
+  };
+  expect((await create(body)).status).toBe(200);
+  expect(await load("user/new:1")).toMatchObject({
+    displayName: "user/New:1",
+    template: body.template,
+    licenses: body.license,
+    system: body.system,
+    parameters: { temperature: 0.2, stop: ["END"] },
+    messages: body.messages,
+    config: { model_family: "fam", file_type: "Q1", model_type: "9B", context_length: 7, capabilities: ["tools"] },
+  });
+  const shown = (await (await harness.post("/api/show", { model: "user/new:1" })).json()) as Record<string, unknown>;
+  expect(shown).toMatchObject({ license: "MIT\nApache", system: "Be brief.", details: { parent_model: "m:latest" } });
+});
+
+test("one licence may be a text", async () => {
+  await create({ model: "new", from: "m", license: "MIT", stream: false });
+  expect((await load()).licenses).toEqual(["MIT"]);
+});
+
+test("the answer to an upload is a path that FROM takes", async () => {
+  const { url } = harness.listen();
+  const uploaded = await fetch(`${url}/api/blobs/${digest}`, { method: "POST", body: "" });
+  const response = await create({ model: "new", modelfile: `FROM ${await uploaded.text()}`, stream: false });
+  expect(await response.json()).toEqual({ status: "success" });
+  expect((await load()).paths.model).toBe(blobPath(harness.root, digest as never));
+});
+
+const X = "a".repeat(64);
+
+describe("refused, with nothing made", () => {
+  test.each<[unknown, number, string]>([
+    [undefined, 400, "missing request body"],
+    [{ model: "new" }, 400, "neither 'from' or 'files' was specified"],
+    [{ model: "new", from: "" }, 400, "neither 'from' or 'files' was specified"],
+    [{ model: "new", files: {} }, 400, "no files provided to convert"],
+    [{ from: "m" }, 400, "invalid model name"],
+    [{ model: "", from: "m" }, 400, "invalid model name"],
+    [{ model: "a b", from: "m" }, 400, "invalid model name"],
+    [{ model: "../new", from: "m" }, 400, "invalid model name"],
+    [{ model: "new:../../x", modelfile: "FROM m" }, 400, "invalid model name"],
+    [{ model: "new", from: "a b" }, 400, "invalid model name"],
+    [{ model: "new", from: "../m" }, 400, "invalid model name"],
+    [{ model: "new", from: "nope" }, 404, "model 'nope' not found"],
+    [{ model: "new", modelfile: "FROM nope" }, 404, "model 'nope' not found"],
+    [{ model: "new", modelfile: "SYSTEM x" }, 400, "no FROM line"],
+    [{ model: "new", modelfile: "FROM m\nPARAMETER nope 1" }, 400, "unknown parameter 'nope'"],
+    [{ model: "new", modelfile: "FROM m\nPARAMETER top_k x" }, 400, "invalid int value [x]"],
+    [{ model: "new", from: "m", template: "{{ .Prompt" }, 400, expect.stringMatching(/^template error: /) as never],
+    [{ model: "new", from: "m", parameters: { top_k: "x" } }, 400, 'option "top_k" must be of type integer'],
+    [{ model: "new", from: "m", license: 7 }, 400, "license must be a string or an array of strings"],
+    [{ model: "new", from: "m", info: { model_family: 1 } }, 400, 'info field "model_family" must be a string'],
+    [{ model: "new", from: "m", info: { context_length: "1" } }, 400, 'info field "context_length" must be a number'],
+    [
+      { model: "new", from: "m", info: { context_length: -1 } },
+      400,
+      'info field "context_length" must be a non-negative integer',
+    ],
+    [
+      { model: "new", from: "m", info: { capabilities: "x" } },
+      400,
+      'info field "capabilities" must be an array of strings',
+    ],
+    [{ model: "new", files: { "x.gguf": "" } }, 400, "invalid digest format"],
+    [{ model: "new", files: { "x.gguf": "sha256:../../x" } }, 400, "invalid digest format"],
+    [
+      { model: "new", files: { "x.gguf": 7 } },
+      400,
+      "json: cannot unmarshal number into Go struct field CreateRequest.files of type string",
+    ],
+    [{ model: "new", draft_quantize: "q8_0", from: "m" }, 400, "--draft-quantize requires a DRAFT model"],
+    [
+      { model: "new", from: "m", draft_files: { x: "y" }, remote_host: "h" },
+      400,
+      "DRAFT cannot be used with remote models",
+    ],
+    [{ model: "new", from: "m", quantize: "q4_0" }, 400, "'quantize': quantizing is not supported yet"],
+    [{ model: "new", modelfile: "FROM m", quantize: "q4_0" }, 400, "'quantize': quantizing is not supported yet"],
+    [{ model: "new", from: "m", quantization: "q4_0" }, 400, "'quantization': quantizing is not supported yet"],
+    [{ model: "new", from: "m", adapters: { x: "y" } }, 400, "'adapters': adapters are not supported yet"],
+    [{ model: "new", from: "m", draft_files: { x: "y" } }, 400, "'draft_files': draft models are not supported yet"],
+    [
+      { model: "new", from: "m", remote_host: "h" },
+      400,
+      "'remote_host': models on other servers are not supported yet",
+    ],
+    [
+      { model: "new", files: { "x.safetensors": `sha256:${X}` } },
+      400,
+      "x.safetensors: creating from safetensors is not supported yet",
+    ],
+    [{ model: "new", modelfile: "FROM m", system: "x" }, 400, "'system' cannot be combined with 'modelfile'"],
+    [{ model: "new", path: "/x/Modelfile", from: "m" }, 400, "'from' cannot be combined with 'path'"],
+    [
+      { model: "new", path: "/etc/passwd" },
+      403,
+      "path /etc/passwd: outside the folders that this server may read (setting 'importDirs')",
+    ],
+    [
+      { model: "new", modelfile: "FROM /etc/passwd" },
+      403,
+      "FROM /etc/passwd: outside the folders that this server may read (setting 'importDirs')",
+    ],
+    [
+      { model: "new", from: "m", messages: [{ role: "user", images: ["AAAA"] }] },
+      400,
+      "messages: images and tool calls of stored messages are not supported yet",
+    ],
+    [
+      { model: "new", stream: "no" },
+      400,
+      "json: cannot unmarshal string into Go struct field CreateRequest.stream of type bool",
+    ],
+  ])("%j: %d %s", async (body, status, error) => {
+    const response = await create(body);
+    expect([response.status, await response.json()]).toEqual([status, { error }]);
+    await expect(load()).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test.each([
+    "/x.gguf",
+    "../x.gguf",
+    "a/../../x.gguf",
+    "a//b.gguf",
+    "./x.gguf",
+    "",
+    "..",
+    "a\\..\\x.gguf",
+    "C:\\x",
+    "a/",
+  ])("the file path %p", async (path) => {
+    const response = await create({ model: "new", files: { [path]: digest } });
+    expect([response.status, await response.json()]).toEqual([400, { error: "file path must be relative" }]);
+  });
+
+  test("without streaming, with a status of its own", async () => {
+    const missing = { model: "new", stream: false, files: { "x.gguf": `sha256:${X}` } };
+    const response = await create(missing);
+    expect([response.status, await response.json()]).toEqual([
+      500,
+      { error: `x.gguf: no such file: blob sha256:${X} was not uploaded` },
+    ]);
+    const { digest: text } = await writeBlob(harness.root, new TextEncoder().encode("no model"));
+    expect((await create({ ...missing, files: { "x.gguf": text } })).status).toBe(400);
+    const unknown = await create({ ...missing, files: { "x.bin": text } });
+    expect([unknown.status, await unknown.json()]).toEqual([400, { error: "unknown type" }]);
+  });
+});
+
+test("`path` is read inside the folders of the configuration", async () => {
+  const dir = join(dirname(harness.root), "allowed");
+  await harness.close();
+  harness = await makeHarness({ importDirs: [dir] });
+  await mkdir(dir, { recursive: true });
+  await writeTinyGguf(join(dir, "tiny.gguf"));
+  await writeFile(join(dir, "Modelfile"), "FROM ./tiny.gguf\nSYSTEM From a file.");
+  const response = await create({ model: "new", path: join(dir, "Modelfile"), stream: false });
+  expect(await response.json()).toEqual({ status: "success" });
+  expect((await load()).system).toBe("From a file.");
+  const missing = await create({ model: "new", path: join(dir, "none") });
+  expect([missing.status, await missing.json()]).toEqual([
+    400,
+    { error: expect.stringContaining("path: cannot read") },
+  ]);
+  await rm(dir, { recursive: true });
+});
+
+test("a client that hangs up half-way leaves no model", async () => {
+  const { url } = harness.listen();
+  const gone = new AbortController();
+  const body = JSON.stringify({ model: "new", files: Object.fromEntries([["x.gguf", digest]]) });
+  const response = await fetch(`${url}/api/create`, { method: "POST", body, signal: gone.signal });
+  gone.abort();
+  await response.text().catch(() => {});
+  await Bun.sleep(50);
+  const names = (await (await openStore(harness.root)).list()).map((model) => model.displayName);
+  expect(names).toContain("m:latest");
+});
