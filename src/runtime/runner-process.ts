@@ -164,9 +164,14 @@ export class RunnerProcess {
     this.#listeners.set(id, listener);
   }
 
+  /** Where the channel is closed the process is ending: those who listen will hear why. */
   #send(message: ToRunner): void {
     if (this.#dead) throw this.#dead;
-    this.#child.send(message);
+    try {
+      this.#child.send(message);
+    } catch {
+      this.kill();
+    }
   }
 }
 
@@ -203,16 +208,20 @@ function toError(event: { code: Code; message: string }): AppError {
   return new AppError(event.code, event.message);
 }
 
-/** Calls `expire` when it was not touched for `ms`; 0 or Infinity: never. */
+/** Calls `expire` when it was not touched for `ms`; 0 or Infinity: never. Stopped, it stays so. */
 function makeWatchdog(ms: number, expire: () => void): { touch(): void; stop(): void } {
   if (!(ms > 0) || ms === Infinity) return { touch() {}, stop() {} };
-  let timer = setTimeout(expire, ms);
-  const stop = (): void => clearTimeout(timer);
-  const touch = (): void => {
-    stop();
-    timer = setTimeout(expire, ms);
+  const timer = setTimeout(expire, ms);
+  let stopped = false;
+  return {
+    touch() {
+      if (!stopped) timer.refresh();
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
   };
-  return { touch, stop };
 }
 
 /** Events in order, handed to one reader; a failure comes after what was said before it. */

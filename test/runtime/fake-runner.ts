@@ -1,0 +1,32 @@
+/**
+ * A runner that loads nothing and answers every prompt with "ok" at once: for tests of the process around a model. The
+ * prompt "hang up" makes it close its channel and stay alive.
+ */
+import type { FromRunner, ToRunner } from "../../src/runner/messages.ts";
+
+const send = (message: FromRunner): void => void process.send?.(message);
+
+process.on("message", (message: ToRunner) => {
+  if (message.kind === "load") {
+    const bytes = { weights: 0, kv: 0, scratch: 0 };
+    const text = { chatTemplate: undefined, bosText: "", eosText: "" };
+    send({
+      kind: "ready",
+      info: { arch: "fake", backend: "fake", device: "", ctxLen: 8, ctxLenTrained: 8, bytes, ...text },
+    });
+  }
+  if (message.kind === "generate" && message.prompt === "hang up") return process.disconnect();
+  if (message.kind === "generate") {
+    const statistics = { promptEvalCount: 1, promptEvalNs: 1, evalCount: 1, evalNs: 1 };
+    const tokens = new Int32Array(1);
+    send({
+      kind: "events",
+      events: [
+        { kind: "text", id: message.id, text: "ok" },
+        { kind: "done", id: message.id, reason: "stop", statistics, tokens },
+      ],
+    });
+  }
+  if (message.kind === "close") process.exit(0);
+});
+setInterval(() => {}, 1000); // alive also without a channel

@@ -1,0 +1,45 @@
+/** The process of a runner, with a fake inside that answers at once. */
+import { resolve } from "node:path";
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { messageOf } from "../../src/base/errors.ts";
+import { RunnerProcess } from "../../src/runtime/runner-process.ts";
+import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
+import { isAlive } from "../e2e/hearth.ts";
+
+setDefaultTimeout(20_000);
+
+const FAKE = resolve(import.meta.dir, "fake-runner.ts");
+const forever = new AbortController().signal;
+
+let runner: RunnerProcess | undefined;
+afterEach(() => runner?.kill());
+
+async function start(loadTimeoutMs: number): Promise<RunnerProcess> {
+  const load = { kind: "load", path: "m.gguf", backend: "fake", ctxLen: 8, slots: 1, chunk: 8, threads: 0 } as const;
+  const spawn = { command: [process.execPath, FAKE], env: { PATH: process.env["PATH"] }, loadTimeoutMs };
+  return (runner = await RunnerProcess.start({ ...load, precise: false, cacheDir: undefined }, spawn, forever));
+}
+
+async function ask(runner: RunnerProcess, prompt: string): Promise<string> {
+  let text = "";
+  const request = { prompt, context: [], options: SAMPLING_DEFAULTS, shift: true };
+  for await (const event of runner.generate(request, forever)) if (event.kind === "text") text += event.text;
+  return text;
+}
+
+test("once loaded, a runner may be silent for longer than the load timeout", async () => {
+  const runner = await start(1500);
+  expect(await ask(runner, "hello")).toBe("ok");
+  await Bun.sleep(2000);
+  expect(await ask(runner, "hello")).toBe("ok");
+});
+
+test("a runner that closed its channel is killed, and who asks it hears why", async () => {
+  const runner = await start(10_000);
+  const first = ask(runner, "hang up").catch(messageOf);
+  await Bun.sleep(300); // time for the channel to close
+  const second = ask(runner, "hello").catch(messageOf);
+  const why = "model runner has unexpectedly stopped (signal SIGKILL)";
+  expect(await Promise.all([first, second])).toEqual([why, why]);
+  expect(await isAlive(runner.pid)).toBe(false);
+});
