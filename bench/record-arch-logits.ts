@@ -1,6 +1,7 @@
 /**
- * Records what llama.cpp answers to the tiny models of test/arch/models.ts, for test/arch/logits/. Run it after changing a
- * model there: `bun install --cwd bench && bun bench/record-arch-logits.ts [NAME …]`. Float32 cache, no flash attention.
+ * Records what llama.cpp answers to the tiny models of test/arch/models.ts, for test/arch/logits/. Run it after
+ * changing a model there: `bun install --cwd bench && bun bench/record-arch-logits.ts [NAME …]`. Float32 cache, no
+ * flash attention.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

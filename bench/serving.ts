@@ -1,6 +1,7 @@
 /**
- * What clients feel: tokens/s of one stream and of four at once, how fast the server answers `GET /api/version` meanwhile,
- * and what 200 requests aborted at random moments leave behind. Starts Hearth with a temporary home and stops it.
+ * What clients feel: tokens/s of one stream and of four at once, how fast the server answers `GET /api/version`
+ * meanwhile, and what 200 requests aborted at random moments leave behind. Starts Hearth with a temporary home and
+ * stops it.
  *
  *   bun bench/serving.ts [--model FILE.gguf] [--tokens 48] [--rounds 3] [--aborts 200]
  *

@@ -16,7 +16,9 @@ export interface StripRules {
   readonly after: ReadonlySet<number>;
 }
 
-/** Most UTF-16 units in all special tokens together; speech models have 65,536 tokens `<custom_token_N>`, 1.3 M units. */
+/**
+ * Most UTF-16 units in all special tokens together; speech models have 65,536 tokens `<custom_token_N>`, 1.3 M units.
+ */
 const MAX_SPECIAL_UNITS = 2 ** 21;
 
 /** Node 0 is the root. */
