@@ -5,6 +5,13 @@
 import { bf16 } from "./bf16.ts";
 import { f16 } from "./f16.ts";
 import { f32 } from "./f32.ts";
+import { iq1_m } from "./iq1_m.ts";
+import { iq1_s } from "./iq1_s.ts";
+import { iq2_s } from "./iq2_s.ts";
+import { iq2_xs } from "./iq2_xs.ts";
+import { iq2_xxs } from "./iq2_xxs.ts";
+import { iq3_s } from "./iq3_s.ts";
+import { iq3_xxs } from "./iq3_xxs.ts";
 import { iq4_nl } from "./iq4_nl.ts";
 import { iq4_xs } from "./iq4_xs.ts";
 import { mxfp4 } from "./mxfp4.ts";
@@ -19,6 +26,8 @@ import { q5_K } from "./q5_k.ts";
 import { q6_K } from "./q6_k.ts";
 import { q8_0 } from "./q8_0.ts";
 import type { Quant } from "./quant.ts";
+import { tq1_0 } from "./tq1_0.ts";
+import { tq2_0 } from "./tq2_0.ts";
 
 export const quants = {
   f32,
@@ -34,9 +43,18 @@ export const quants = {
   q4_K,
   q5_K,
   q6_K,
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
   iq4_nl,
   iq4_xs,
   mxfp4,
+  tq1_0,
+  tq2_0,
 } as const satisfies Record<string, Quant>;
 
 export type QuantName = keyof typeof quants;
@@ -46,23 +64,14 @@ const UNSUPPORTED: Readonly<Record<number, string>> = {
   5: "q4_3", // removed from ggml
   9: "q8_1",
   15: "q8_K",
-  16: "iq2_xxs",
-  17: "iq2_xs",
-  18: "iq3_xxs",
-  19: "iq1_s",
-  21: "iq3_s",
-  22: "iq2_s",
   24: "i8",
   25: "i16",
   26: "i32",
   27: "i64",
   28: "f64",
-  29: "iq1_m",
   31: "q4_0_4_4", // removed from ggml
   32: "q4_0_4_8", // removed from ggml
   33: "q4_0_8_8", // removed from ggml
-  34: "tq1_0",
-  35: "tq2_0",
   40: "nvfp4",
   41: "q1_0",
   42: "q2_0",

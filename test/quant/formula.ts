@@ -2,6 +2,12 @@
  * What each block type means, one weight at a time and rounded to float32 wherever ggml's C rounds: slow, and written
  * apart from `src/quant`, to compare with. `b` is one block, `i` the weight's index in it.
  */
+import { IQ1_GRID } from "../../src/quant/iq1_s.ts";
+import { IQ2_S_GRID } from "../../src/quant/iq2_s.ts";
+import { IQ2_XS_GRID } from "../../src/quant/iq2_xs.ts";
+import { IQ2_XXS_GRID } from "../../src/quant/iq2_xxs.ts";
+import { IQ3_S_GRID } from "../../src/quant/iq3_s.ts";
+import { IQ3_XXS_GRID } from "../../src/quant/iq3_xxs.ts";
 import { IQ4_LEVELS } from "../../src/quant/iq4_nl.ts";
 
 const round = Math.fround;
@@ -36,6 +42,17 @@ function kWeight(b: Uint8Array, i: number, q: number): number {
   const [scale, min] = scaleMin(b, i >> 5);
   return round(round(round(half(b, 0) * scale) * q) - round(half(b, 2) * min));
 }
+
+/** The sign of weight `k` of 8, of which 7 have a bit from `from` on; the last makes the number of minus signs even. */
+function evenSign(b: Uint8Array, at: number, { from, k }: { from: number; k: number }): number {
+  let ones = 0;
+  for (let n = 0; n < 7; n++) ones += bits(b, at, from + n, 1);
+  return (k < 7 ? bits(b, at, from + k, 1) : ones % 2) === 1 ? -1 : 1;
+}
+
+/** One of IQ1's weights: its grid point shifted by an eighth. */
+const shifted = (point: number, i: number, minus: number): number =>
+  IQ1_GRID[point * 8 + (i % 8)]! + (minus ? -0.125 : 0.125);
 
 export const formulas: Readonly<Record<string, (b: Uint8Array, i: number) => number>> = {
   f32: (b) => new DataView(b.buffer, b.byteOffset).getFloat32(0, true),
@@ -74,4 +91,50 @@ export const formulas: Readonly<Record<string, (b: Uint8Array, i: number) => num
     const level = [0, 0.5, 1, 1.5, 2, 3, 4, 6][q & 7]!;
     return round((q > 8 ? -level : level) * 2 ** (b[0]! - 127));
   },
+  iq2_xxs: (b, i) => {
+    const at = 2 + 8 * (i >> 5);
+    const part = (i >> 3) % 4;
+    const scale = round(round(half(b, 0) * (0.5 + bits(b, at + 4, 28, 4))) * 0.25);
+    const sign = evenSign(b, at + 4, { from: 7 * part, k: i % 8 });
+    return round(round(scale * IQ2_XXS_GRID[b[at + part]! * 8 + (i % 8)]!) * sign);
+  },
+  iq2_xs: (b, i) => {
+    const scale = round(round(half(b, 0) * (0.5 + bits(b, 66, 4 * (i >> 4), 4))) * 0.25);
+    const sign = evenSign(b, 2, { from: 16 * (i >> 3) + 9, k: i % 8 });
+    return round(round(scale * IQ2_XS_GRID[bits(b, 2, 16 * (i >> 3), 9) * 8 + (i % 8)]!) * sign);
+  },
+  iq2_s: (b, i) => {
+    const scale = round(round(half(b, 0) * (0.5 + bits(b, 74, 4 * (i >> 4), 4))) * 0.25);
+    const point = b[2 + (i >> 3)]! + 256 * bits(b, 66, 2 * (i >> 3), 2);
+    return round(round(scale * IQ2_S_GRID[point * 8 + (i % 8)]!) * (bits(b, 34, i, 1) ? -1 : 1));
+  },
+  iq3_xxs: (b, i) => {
+    const at = 66 + 4 * (i >> 5);
+    const scale = round(round(half(b, 0) * (0.5 + bits(b, at, 28, 4))) * 0.5);
+    const sign = evenSign(b, at, { from: 7 * ((i >> 3) % 4), k: i % 8 });
+    return round(round(scale * IQ3_XXS_GRID[b[2 + (i >> 2)]! * 4 + (i % 4)]!) * sign);
+  },
+  iq3_s: (b, i) => {
+    const scale = round(half(b, 0) * (1 + 2 * bits(b, 106, 4 * (i >> 5), 4)));
+    const point = b[2 + (i >> 2)]! + 256 * bits(b, 66, i >> 2, 1);
+    return round(round(scale * IQ3_S_GRID[point * 4 + (i % 4)]!) * (bits(b, 74, i, 1) ? -1 : 1));
+  },
+  iq1_s: (b, i) => {
+    const group = 34 + 2 * (i >> 5);
+    const scale = round(half(b, 0) * (2 * bits(b, group, 12, 3) + 1));
+    const point = b[2 + (i >> 3)]! + 256 * bits(b, group, 3 * ((i >> 3) % 4), 3);
+    return round(scale * shifted(point, i, bits(b, group, 15, 1)));
+  },
+  iq1_m: (b, i) => {
+    const parts = Uint8Array.from([0, 1], (k) => bits(b, 48, 32 * k + 12, 4) + 16 * bits(b, 48, 32 * k + 28, 4));
+    const scale = round(half(parts, 0) * (2 * bits(b, 48, 16 * (i >> 6) + 3 * ((i >> 4) % 4), 3) + 1));
+    const point = b[i >> 3]! + 256 * bits(b, 32, 4 * (i >> 3), 3);
+    return round(scale * shifted(point, i, bits(b, 32, 4 * (i >> 3) + 3, 1)));
+  },
+  tq1_0: (b, i) => {
+    const [at, run, k] = i < 160 ? [0, 32, i] : i < 240 ? [32, 16, i - 160] : [48, 4, i - 240];
+    const fraction = (b[at + (k % run)]! * 3 ** Math.floor(k / run)) % 256;
+    return round((Math.floor((fraction * 3) / 256) - 1) * half(b, 52));
+  },
+  tq2_0: (b, i) => round((striped(b, 0, i, 2) - 1) * half(b, 64)),
 };

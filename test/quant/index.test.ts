@@ -55,16 +55,25 @@ test("ids and sizes are ggml's", () => {
     ["q4_K", 12, 256, 144],
     ["q5_K", 13, 256, 176],
     ["q6_K", 14, 256, 210],
+    ["iq1_s", 19, 256, 50],
+    ["iq1_m", 29, 256, 56],
+    ["iq2_xxs", 16, 256, 66],
+    ["iq2_xs", 17, 256, 74],
+    ["iq2_s", 22, 256, 82],
+    ["iq3_xxs", 18, 256, 98],
+    ["iq3_s", 21, 256, 110],
     ["iq4_nl", 20, 32, 18],
     ["iq4_xs", 23, 256, 136],
     ["mxfp4", 39, 32, 17],
+    ["tq1_0", 34, 256, 54],
+    ["tq2_0", 35, 256, 66],
   ]);
 });
 
 test("a block type is found by ggml's id, under ggml's name", () => {
   expect(quantOf(8)).toBe(quants.q8_0);
   expect(quantOf(39)).toBe(quants.mxfp4);
-  expect(quantOf(17)).toBeUndefined();
+  expect(quantOf(9)).toBeUndefined();
   for (const [name, quant] of Object.entries(quants)) {
     expect(quant.name).toBe(name);
     expect(quantOf(quant.ggmlType)).toBe(quant);
@@ -72,7 +81,7 @@ test("a block type is found by ggml's id, under ggml's name", () => {
 });
 
 test("a block type that we cannot read is named, and so are those that we can", () => {
-  expect(unsupportedQuant(17)).toStartWith("block type iq2_xs (17) is not supported; supported: f32, f16, bf16, q4_0,");
+  expect(unsupportedQuant(9)).toStartWith("block type q8_1 (9) is not supported; supported: f32, f16, bf16, q4_0,");
   expect(unsupportedQuant(999)).toStartWith("block type 999 is not known; supported: f32,");
 });
 

@@ -37,6 +37,8 @@ function modelOf({ arch, nLayers, keys, layer, top }: Shapes, quant: QuantName =
 const ATTENTION = { attn_q: 256, attn_k: 256, attn_v: 256, attn_output: 256 };
 const DENSE = { ...ATTENTION, ffn_up: 256, ffn_gate: 256, ffn_down: 256 };
 const EXPERTS = { ...ATTENTION, ffn_up_exps: 256, ffn_gate_exps: 256, ffn_down_exps: 256 };
+const FUSED = { attn_qkv: 256, attn_output: 256, ffn_up: 256, ffn_down: 256 };
+const ODD = { ...DENSE, ffn_up: 48, ffn_down: 320 };
 const UNTIED = { token_embd: 256, output: 256 };
 
 const COLUMNS = "token_embd ^output attn_q attn_k attn_output ffn_up attn_v ffn_down".split(" ");
@@ -88,7 +90,7 @@ const CASES: readonly Case[] = [
     ["Q6_K", "6 6 6 8 6 6 8 6"],
   ] },
   { what: "falcon, with one matrix for query, key and value",
-    shapes: { arch: "falcon", nLayers: 32, keys: {}, layer: { attn_qkv: 256, attn_output: 256, ffn_up: 256, ffn_down: 256 }, top: UNTIED },
+    shapes: { arch: "falcon", nLayers: 32, keys: {}, layer: FUSED, top: UNTIED },
     expected: [
     ["Q4_0", "a 8 a - a a - a"],
     ["Q2_K", "2 8 3 - 2 2 - 3"],
@@ -102,7 +104,7 @@ const CASES: readonly Case[] = [
     ["Q6_K", "6 8 6 - 6 6 - 6"],
   ] },
   { what: "rows of 320 and 48, token embedding also the output",
-    shapes: { arch: "llama", nLayers: 12, keys: {}, layer: { ...DENSE, ffn_up: 48, ffn_down: 320 }, top: { token_embd: 320 } },
+    shapes: { arch: "llama", nLayers: 12, keys: {}, layer: ODD, top: { token_embd: 320 } },
     expected: [
     ["Q4_0", "8 - a a a h a a"],
     ["Q8_0", "8 - 8 8 8 h 8 8"],
