@@ -162,6 +162,55 @@ export async function clearErrors(target: Target): Promise<void> {
   await expect(image).rejects.toThrow("illegal base64 data at input byte 3");
 }
 
+/** A model that is made, shown, copied and deleted; the one that it is made from stays. */
+export async function manageModels(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const request = { model: "made:1", from: target.model, system: "You are a pirate.", parameters: { top_k: 3 } };
+  const steps = await collect(await client.create({ ...request, stream: true }));
+  expect(steps.at(-1)).toMatchObject({ status: "success" });
+  expect(steps.map(({ status }) => status.split(" ")[0])).toContain("writing");
+  expect(await client.create({ ...request, stream: false })).toMatchObject({ status: "success" });
+  expect(await client.show({ model: "made:1" })).toMatchObject({
+    system: "You are a pirate.",
+    parameters: expect.stringMatching(/^top_k +3$/m),
+    details: { parent_model: target.model },
+  });
+  expect(await client.copy({ source: "made:1", destination: "user/copy" })).toEqual({ status: "success" });
+  expect(await client.delete({ model: "made:1" })).toEqual({ status: "success" });
+  const names = (await client.list()).models.map((model) => model.name);
+  expect([names.includes("user/copy:latest"), names.includes("made:1"), names.includes(target.model)]).toEqual([
+    true,
+    false,
+    true,
+  ]);
+  await client.delete({ model: "user/copy" });
+  const missing = client.copy({ source: "made:1", destination: "x" });
+  await expect(missing).rejects.toMatchObject({ status_code: 404, message: 'model "made:1" not found' });
+  await expect(client.delete({ model: "made:1" })).rejects.toThrow("model 'made:1' not found");
+  const base = client.create({ model: "x", from: "does-not-exist", stream: true });
+  await expect(base).rejects.toMatchObject({ status_code: 404 });
+}
+
+/** A file that is uploaded and built upon. The client passes on what its types lack. */
+export async function createFromUpload(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const { modelfile } = await client.show({ model: target.model });
+  const digest = /^FROM .*sha256-([0-9a-f]{64})$/m.exec(modelfile)?.[1];
+  const url = `${target.url}/api/blobs/sha256:${digest}`;
+  expect((await fetch(url, { method: "HEAD" })).status).toBe(200);
+  expect((await fetch(url, { method: "POST", body: "not read: it is there" })).status).toBe(200);
+  const request = { model: "uploaded", files: { "model.gguf": `sha256:${digest}` }, stream: true as const };
+  const steps = await collect(await client.create(request));
+  expect(steps.map(({ status }) => status)).toEqual([
+    "parsing GGUF",
+    `using existing layer sha256:${digest}`,
+    "writing manifest",
+    "success",
+  ]);
+  await client.delete({ model: "uploaded" });
+  expect((await fetch(url, { method: "HEAD" })).status).toBe(200); // the other model still has it
+}
+
 /** All of them, for a loop over names. */
 export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   "generate, streaming and not": generateBothWays,
@@ -171,5 +220,7 @@ export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>>
   abort,
   "list, show and version": listAndShow,
   "load, ps, keep_alive and unload": loadAndUnload,
+  "create, show, copy and delete": manageModels,
+  "create from an upload": createFromUpload,
   "clear errors": clearErrors,
 };

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
+import { openStore } from "../../src/store/store.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 
 let harness: Harness;
@@ -8,10 +9,11 @@ afterAll(() => harness.close());
 
 const KEYS =
   "model name prompt suffix images format options system template context stream raw keep_alive think messages tools verbose " +
-  "role content tool_calls function arguments index id temperature stop seed __proto__ constructor toString";
+  "role content tool_calls function arguments index id temperature stop seed __proto__ constructor toString " +
+  "name from files modelfile path license parameters info adapters quantize source destination renderer";
 const key = fc.constantFrom(...KEYS.split(" "));
 const leaf = fc.oneof(
-  fc.constantFrom(null, true, false, "", "m", "json", "5m", "-1", "AAAA", "high", 0, -1, 1.5, 1e300),
+  fc.constantFrom(null, true, false, "", "m", "json", "5m", "-1", "AAAA", "high", "FROM m", 0, -1, 1.5, 1e300),
   fc.string({ maxLength: 5 }),
 );
 const { body } = fc.letrec((tie) => ({
@@ -40,4 +42,20 @@ test("whatever JSON comes, the answer is JSON with a status that fits, and nothi
     { seed: 31, numRuns: 1500 },
   );
   expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
+});
+
+test("whatever JSON comes to change models, the same holds, and the models stay whole", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom("create", "copy", "delete"), body, async (route, value) => {
+      const sent = JSON.stringify({ model: "new", from: "m", source: "m", destination: "n", ...(value as object) });
+      const response = await harness.call(route === "delete" ? "DELETE" : "POST", `/api/${route}`, sent);
+      const text = await response.text();
+      if (text) for (const line of text.trimEnd().split("\n")) expect(JSON.parse(line)).toBeObject();
+      expect([...EXPECTED, 403]).toContain(response.status);
+    }),
+    { seed: 32, numRuns: 600 },
+  );
+  expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
+  const store = await openStore(harness.root);
+  for (const { displayName } of await store.list(expect.unreachable)) await store.load(displayName);
 });
