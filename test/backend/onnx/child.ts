@@ -1,6 +1,7 @@
 /**
  * The ONNX backend in a process of its own, as a `Backend`: the library wants ORT_DISABLE_TELEMETRY=1 in the real
- * environment, which `bun test` was started without. Tests import `startOnnx`; run as a program, this file is the child.
+ * environment, which `bun test` was started without. Tests import `startOnnx`; run as a program, this file is the
+ * child.
  */
 import type { Backend, LoadOptions, Program, Rows, Session } from "../../../src/backend/backend.ts";
 import { loadSession, type LoadSettings } from "../../../src/backend/onnx/load.ts";
@@ -39,7 +40,10 @@ type Request =
 type Question = { id: number; session: number; request: Request };
 type Answer = { id: number; value?: unknown; error?: { message: string; code?: Code } };
 
-/** Starts a child. A session's `shift`, `copy` and `close` are sent in order with its runs; failures show in the next run. */
+/**
+ * Starts a child. A session's `shift`, `copy` and `close` are sent in order with its runs; failures show in the next
+ * run.
+ */
 export function startOnnx(options: ChildOptions = {}): OnnxChild {
   const { telemetryOff = true, dieAt = Infinity, ...settings } = options;
   const { ORT_DISABLE_TELEMETRY: _, ...env } = process.env;
