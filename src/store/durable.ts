@@ -58,6 +58,13 @@ function storageError(error: unknown, folder: string): unknown {
   return reason ? new AppError("storage", `cannot write to '${folder}': ${reason}`, { cause: error }) : error;
 }
 
+/** Removes a file that may be gone already. Throws `storage`. */
+export async function removeFile(path: string): Promise<void> {
+  await rm(path, { force: true }).catch((error: unknown) => {
+    throw storageError(error, dirname(path));
+  });
+}
+
 export async function writeBytes(path: string, bytes: Uint8Array): Promise<void> {
   await Bun.write(path, bytes);
 }

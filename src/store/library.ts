@@ -2,14 +2,14 @@
  * Changes to the models of a store: copy, delete, and putting a manifest in place. One change at a time, so that no
  * blob is deleted between the moment a new model counts on it and the moment its manifest says so.
  */
-import { readFile, rm, rmdir } from "node:fs/promises";
+import { readFile, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { AppError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { findBlob, writeBlob } from "./blobs.ts";
 import { createModel, type CreateRequest, type Progress, type Publish } from "./create.ts";
 import type { Digest } from "./digest.ts";
-import { writeBytes, writeDurably } from "./durable.ts";
+import { removeFile, writeBytes, writeDurably } from "./durable.ts";
 import { encodeManifest, parseManifest, type Manifest } from "./manifest.ts";
 import { manifestSegments, type ModelName } from "./name.ts";
 import { digestsOf, removeOrphans } from "./references.ts";
@@ -19,7 +19,7 @@ export interface Library {
   readonly root: string;
   /** Folders that Modelfiles and GGUF files may be read from. */
   readonly importDirs: readonly string[];
-  /** Replaces what `to` was. False where there is no `from`. */
+  /** Replaces what `to` was. False where there is no `from`; throws `bad_file` where that cannot be read. */
   copy(names: { from: ModelName; to: ModelName }): Promise<boolean>;
   /** Deletes a model and the blobs that only it has. False where there is none of that name. */
   remove(name: ModelName): Promise<boolean>;
@@ -65,7 +65,9 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
         if (!source) return false;
         const target = (await findName(root, to)) ?? to;
         const path = manifestPath(root, source);
-        if (manifestPath(root, target) !== path) await replace(target, await readFile(path));
+        const bytes = await readFile(path);
+        parseManifest(bytes, path); // what cannot be read is not spread
+        if (manifestPath(root, target) !== path) await replace(target, bytes);
         return true;
       }),
     remove: (name) =>
@@ -74,7 +76,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
         if (!found) return false;
         const path = manifestPath(root, found);
         const digests = await findDigests(path);
-        await rm(path);
+        await removeFile(path);
         await removeEmptyParents(root, found);
         await sweep(digests);
         return true;

@@ -2,11 +2,11 @@
  * Which blobs the manifests of a store refer to. A blob goes only where every manifest could be read and none names it:
  * one that cannot be read may refer to anything.
  */
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../base/errors.ts";
 import { blobPath } from "./blobs.ts";
 import type { Digest } from "./digest.ts";
+import { removeFile } from "./durable.ts";
 import { readManifest, type Manifest } from "./manifest.ts";
 import { manifestFiles } from "./store.ts";
 
@@ -49,7 +49,7 @@ export async function removeOrphans(root: string, candidates: Iterable<Digest>):
   const { digests, unreadable } = await readReferences(root);
   if (unreadable.length > 0) return unreadable;
   for (const digest of new Set(candidates)) {
-    if (!digests.has(digest)) await rm(blobPath(root, digest), { force: true });
+    if (!digests.has(digest)) await removeFile(blobPath(root, digest));
   }
   return [];
 }

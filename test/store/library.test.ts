@@ -64,6 +64,12 @@ describe("copying", () => {
     expect(await blobCount()).toBe(5);
   });
 
+  test("refuses a manifest that cannot be read", async () => {
+    await writeFile(pathOf("a"), "{");
+    await expect(copy("a", "c")).rejects.toMatchObject({ code: "bad_file" });
+    expect(await names()).toEqual(["b:latest"]);
+  });
+
   test("says where there is nothing to copy", async () => {
     expect(await copy("none", "c")).toBe(false);
     expect(await names()).toEqual(["a:latest", "b:latest"]);
