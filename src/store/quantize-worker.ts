@@ -33,14 +33,16 @@ interface Thread {
 /** Converts jobs; a problem of the file is an `AppError`. */
 function makeConverter(): (job: Job) => Uint8Array<ArrayBuffer> {
   const files = new Map<string, number>();
+  let source = new Uint8Array(0);
   let weights = new Float32Array(0);
   return (job) => {
     const from = quants[job.from];
     const to = quants[job.to];
     const file = files.get(job.path) ?? openSync(job.path, "r");
     files.set(job.path, file);
-    const source = readRange(file, job);
-    if (from === to) return source;
+    if (from === to) return readRange(file, job, new Uint8Array(job.byteLength));
+    if (source.length < job.byteLength) source = new Uint8Array(job.byteLength);
+    readRange(file, job, source);
     const count = (job.byteLength / from.blockBytes) * from.blockLen;
     if (weights.length < count) weights = new Float32Array(count);
     const part = weights.subarray(0, count);
@@ -53,8 +55,8 @@ function makeConverter(): (job: Job) => Uint8Array<ArrayBuffer> {
   };
 }
 
-function readRange(file: number, { path, offset, byteLength, tensor }: Job): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(byteLength);
+/** Fills the start of `bytes`, and gives it back. */
+function readRange<T extends Uint8Array>(file: number, { path, offset, byteLength, tensor }: Job, bytes: T): T {
   for (let done = 0; done < byteLength;) {
     const count = readSync(file, bytes, done, byteLength - done, offset + done);
     if (count === 0) {
