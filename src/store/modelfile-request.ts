@@ -10,7 +10,7 @@ import { shardPaths } from "../gguf/shards.ts";
 import { blobPath } from "./blobs.ts";
 import type { CreateRequest } from "./create.ts";
 import { parseDigest, type Digest } from "./digest.ts";
-import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";
+import { decodeModelfile, MODELFILE_BYTES_MAX, parseModelfile, type Modelfile } from "./modelfile.ts";
 import { parseReference, type ModelName } from "./name.ts";
 import { blobSource, type Source } from "./sources.ts";
 
@@ -25,12 +25,15 @@ export interface ModelfilePlace {
 /** Reads a Modelfile from a path. Throws `forbidden` outside the folders that may be read, `bad_request`. */
 export async function readModelfileAt(path: string, place: ModelfilePlace): Promise<{ text: string; folder: string }> {
   const found = await allowedPath(path, { what: "path", ...place });
-  try {
-    return { text: decodeModelfile(await readFile(found)), folder: dirname(found) };
-  } catch (error) {
-    if (error instanceof AppError) throw error;
-    throw new AppError("bad_request", `path: cannot read '${path}': ${messageOf(error)}`, { cause: error });
+  const cannot = (reason: string): AppError => new AppError("bad_request", `path: cannot read '${path}': ${reason}`);
+  const status = await stat(found).catch((error: unknown) => {
+    throw cannot(messageOf(error));
+  });
+  if (!status.isFile()) throw cannot("expected a file, got something else");
+  if (status.size > MODELFILE_BYTES_MAX) {
+    throw cannot(`expected at most ${MODELFILE_BYTES_MAX} bytes, got ${status.size}`);
   }
+  return { text: decodeModelfile(await readFile(found)), folder: dirname(found) };
 }
 
 /** Throws `bad_request`, `forbidden`, or `unsupported` for commands that this server cannot obey yet. */

@@ -21,7 +21,7 @@ const COMMANDS = [
 ] as const;
 type Command = (typeof COMMANDS)[number];
 
-const MODELFILE_BYTES_MAX = 16 * 1024 * 1024; // licences and templates are tens of kilobytes
+export const MODELFILE_BYTES_MAX = 16 * 1024 * 1024; // licences and templates are tens of kilobytes
 
 export type ParameterValue = number | boolean | string | readonly string[];
 

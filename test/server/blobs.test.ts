@@ -176,9 +176,13 @@ test("an upload of 192 MB costs less than 64 MB of memory", async () => {
   const body = new ReadableStream({
     pull: (controller) => (sent++ < 192 ? controller.enqueue(piece) : controller.close()),
   });
-  expect((await fetch(`${address}/api/blobs/${digest}`, { method: "POST", body })).status).toBe(201);
-  child.kill("SIGTERM");
-  const grown = (Number(await line()) - Number(rss)) / 2 ** 20;
-  await rm(folder, { recursive: true });
-  expect(grown).toBeLessThan(64);
+  try {
+    expect((await fetch(`${address}/api/blobs/${digest}`, { method: "POST", body })).status).toBe(201);
+    child.kill("SIGTERM");
+    const grown = (Number(await line()) - Number(rss)) / 2 ** 20;
+    expect(grown).toBeLessThan(64);
+  } finally {
+    child.kill("SIGKILL");
+    await rm(folder, { recursive: true });
+  }
 }, 20_000);

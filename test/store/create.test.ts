@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openGguf } from "../../src/gguf/read.ts";
 import { blobPath, importBlob, writeBlob } from "../../src/store/blobs.ts";
@@ -402,7 +402,17 @@ describe("files of this machine", () => {
     }
     await expect(createFrom("FROM a b")).rejects.toThrow("invalid model name");
     await expect(createFrom(`FROM ${allowed}/none.gguf`)).rejects.toThrow("no such file");
-    await expect(readModelfileAt(join(allowed, "none"), place())).rejects.toMatchObject({ code: "bad_request" });
+    await mkdir(join(allowed, "folder"));
+    await writeFile(join(allowed, "huge"), "");
+    await truncate(join(allowed, "huge"), 2 ** 30);
+    for (const [name, reason] of [
+      ["none", "ENOENT"],
+      ["folder", "expected a file"],
+      ["huge", "expected at most 16777216 bytes, got 1073741824"],
+    ] as const) {
+      const read = readModelfileAt(join(allowed, name), place());
+      await expect(read).rejects.toMatchObject({ code: "bad_request", message: expect.stringContaining(reason) });
+    }
   });
 });
 
