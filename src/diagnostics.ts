@@ -1,5 +1,5 @@
 /**
- * `hearth logits`, `hearth tokenize`, `hearth generate`: one model, no server, for anyone who checks our numbers
+ * `hearth logits`, `tokenize`, `generate` and `quantize`: one model, no server, for anyone who checks our numbers
  * against another implementation's. Ids in, ids or raw float32 out; nothing is added to either.
  */
 import { renameSync, writeFileSync } from "node:fs";
@@ -8,6 +8,7 @@ import { chooseBackend } from "./backend/index.ts";
 import type { Session } from "./backend/backend.ts";
 import { AppError } from "./base/errors.ts";
 import { openGguf } from "./gguf/read.ts";
+import { quantizeFile, type QuantizeOptions } from "./store/quantize.ts";
 import { loadTokenizer } from "./tokenizer/load.ts";
 
 /** Longest list of ids that the command line takes: far above any context that these models have. */
@@ -57,6 +58,16 @@ export function tokenIds(options: { model: string; text: string; parseSpecial: b
   } finally {
     gguf.close();
   }
+}
+
+/** Quantizes a file and tells how far it is where a person watches. */
+export async function quantize(options: QuantizeOptions): Promise<void> {
+  const isWatched = process.stderr.isTTY;
+  const onProgress = ({ completed, total }: { completed: number; total: number }): void =>
+    void process.stderr.write(`\r${Math.floor((100 * completed) / Math.max(1, total))} %`);
+  const { type, tensorTypes } = await quantizeFile({ ...options, ...(isWatched ? { onProgress } : {}) });
+  if (isWatched) process.stderr.write("\r");
+  console.log(`${options.to}: ${type}, ${tensorTypes.size} tensors`);
 }
 
 /** Parses `1,2,3`; ids must lie in the vocabulary. */

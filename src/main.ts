@@ -6,7 +6,7 @@
 import { homedir } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 import { messageOf } from "./base/errors.ts";
-import { greedyTokens, tokenIds, writeLogits } from "./diagnostics.ts";
+import { greedyTokens, quantize, tokenIds, writeLogits } from "./diagnostics.ts";
 import { startRunner } from "./runner/runner.ts";
 import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
@@ -71,6 +71,20 @@ program
     const text = await Bun.stdin.text();
     console.log(tokenIds({ model: options.model, text, parseSpecial: options.special }).join(","));
   });
+
+program
+  .command("quantize")
+  .description("write a model of float weights in another type, such as q4_K_M")
+  .argument("<in>", "GGUF file of F32, F16 or BF16 weights")
+  .argument("<out>", "GGUF file to write")
+  .argument(
+    "<type>",
+    "q2_K, q3_K_S, q3_K_M, q3_K_L, q4_0, q4_1, q4_K_S, q4_K_M, q5_0, q5_1, q5_K_S, q5_K_M, q6_K or q8_0",
+  )
+  .option("--threads <n>", "0: one per core", wholeNumber, 0)
+  .action((from: string, to: string, type: string, { threads }: { threads: number }) =>
+    quantize({ from, to, type, ...(threads > 0 ? { threads } : {}) }),
+  );
 
 try {
   await program.parseAsync();

@@ -66,6 +66,17 @@ goldenTest("tokenize agrees with llama.cpp", async () => {
   expect(stdout.trim().split(",")).toEqual(lines[at]!.trim().split(/\s+/));
 });
 
+goldenTest("quantize writes a model that answers, and refuses one that is quantized already", async () => {
+  const out = join(home, "q4.gguf");
+  const { code, stdout } = await run(["quantize", golden("archs/llama-dense.gguf"), out, "Q4_K_M"]);
+  expect([code, stdout]).toEqual([0, `${out}: Q4_K_M, 64 tensors\n`]);
+  const generate = ["generate", "--model", out, "--tokens", "1,2,3", "--greedy", "4", "--backend", "cpu"];
+  expect((await run(generate)).stdout).toMatch(/^\d+(,\d+){3}\n$/);
+  const again = await run(["quantize", out, join(home, "q8.gguf"), "q8_0"]);
+  expect([again.code, again.stderr.trim().split("\n").length]).toEqual([1, 1]);
+  expect((await run(["quantize", out, join(home, "x.gguf"), "q9_9"])).stderr).toContain("q9_9");
+});
+
 test("bad input is one line on stderr and exit code 1", async () => {
   const broken = join(home, "broken.gguf");
   writeFileSync(broken, "GGUF\x03\0\0\0");
