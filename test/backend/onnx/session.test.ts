@@ -79,10 +79,12 @@ describe("batches", () => {
     compare("gemma3", async function* (session) {
       for (const [slot, count] of [4, 7, CTX_LEN, 9].entries()) yield session.run([rows(slot, 0, count)]);
       yield session.run([rows(0, 4, 1), rows(1, 7, 1), rows(3, 9, 1)]); // slot 2 is full
+      yield session.run([rows(3, 10, 1), rows(1, 8, 1)]);
+      yield session.run([rows(2, CTX_LEN - 1, 1)]);
       await session.run([rows(2, 0, 5, "none")]);
-      for (let step = 0; step < 3; step++) yield session.run([rows(0, 5 + step, 1), rows(3, 10 + step, 1)]);
-      yield session.run([rows(1, 8, 1), rows(2, 5, 2)]);
-      yield session.run([rows(2, 7, 1), rows(1, 9, 1)]); // not in the order of their slots
+      for (let step = 0; step < 3; step++) yield session.run([rows(0, 5 + step, 1), rows(3, 11 + step, 1)]);
+      yield session.run([rows(1, 9, 1), rows(2, 5, 2)]);
+      yield session.run([rows(2, 7, 1), rows(1, 10, 1)]); // not in the order of their slots
     }));
 
   test("prompts in chunks, among sequences that step", () =>
@@ -123,7 +125,8 @@ describe("shift and copy", () => {
       session.copy({ from: 0, to: 3, length: 9 });
       yield session.run([rows(3, 9, 4, "all"), rows(0, 12, 1)]);
       session.copy({ from: 3, to: 1, length: 13 });
-      yield session.run([rows(0, 13, 1), rows(1, 13, 1), rows(3, 13, 1)]);
+      yield session.run([rows(0, 13, 1), rows(3, 13, 1)]); // passes over the copy
+      yield session.run([rows(0, 14, 1), rows(1, 13, 1), rows(3, 14, 1)]);
     }));
 });
 
