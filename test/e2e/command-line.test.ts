@@ -74,7 +74,7 @@ goldenTest("quantize writes a model that answers, and refuses one that is quanti
   expect((await run(generate)).stdout).toMatch(/^\d+(,\d+){3}\n$/);
   const again = await run(["quantize", out, join(home, "q8.gguf"), "q8_0"]);
   expect([again.code, again.stderr.trim().split("\n").length]).toEqual([1, 1]);
-  expect((await run(["quantize", out, join(home, "x.gguf"), "q9_9"])).stderr).toContain("q9_9");
+  expect((await run(["quantize", out, join(home, "x.gguf"), "q9_9"])).stderr).toContain("Q9_9");
 });
 
 test("bad input is one line on stderr and exit code 1", async () => {
