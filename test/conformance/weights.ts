@@ -24,6 +24,14 @@ const HALF_SCALES: Readonly<Partial<Record<QuantName, { at: readonly number[]; s
   q6_K: { at: [208], size: 1370 },
   iq4_nl: { at: [0], size: 70 },
   iq4_xs: { at: [0], size: 1300 },
+  iq2_xxs: { at: [0], size: 53 },
+  iq2_xs: { at: [0], size: 56 },
+  iq2_s: { at: [0], size: 56 },
+  iq3_xxs: { at: [0], size: 142 },
+  iq3_s: { at: [0], size: 140 },
+  iq1_s: { at: [0], size: 7.2 },
+  tq1_0: { at: [52], size: 0.82 },
+  tq2_0: { at: [64], size: 1.2 },
 };
 
 /** A number of the standard normal distribution (Box and Muller, 1958). */
@@ -52,6 +60,14 @@ export function randomBlocks(name: QuantName, count: number, options: { size: nu
     for (const at of scales?.at ?? []) {
       const value = (size / scales!.size) * (0.5 + rng.float()) * (rng.float() < 0.5 ? -1 : 1);
       view.setUint16(block + at, floatToHalf(value), true);
+    }
+    // IQ1_M spreads its float16 scale over the top four bits of four words; values deviate by 7.2.
+    if (name === "iq1_m") {
+      const half = floatToHalf((size / 7.2) * (0.5 + rng.float()));
+      for (let i = 0; i < 4; i++) {
+        const at = block + 48 + 2 * i;
+        view.setUint16(at, (view.getUint16(at, true) & 0x0fff) | (((half >> (4 * i)) & 15) << 12), true);
+      }
     }
     // MXFP4 has a power of two for a scale, biased by 128 as its values are doubled; values deviate by 5.
     if (name === "mxfp4") bytes[block] = 128 + Math.round(Math.log2(size / 5)) + (rng.uint32() % 3) - 1;
