@@ -3,6 +3,7 @@
  * time), reloads when load options change, unloads when `keep_alive` has passed, and evicts when there are too many
  * models or too little memory.
  */
+import { availableParallelism } from "node:os";
 import { AppError, assert } from "../base/errors.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
@@ -254,7 +255,7 @@ function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOption
     ctxLen: Math.max(4, options.num_ctx ?? pool.ctxLen),
     slots: pool.numParallel,
     chunk: Math.max(1, options.num_batch ?? 512),
-    threads: Math.max(0, options.num_thread ?? 0),
+    threads: Math.max(0, Math.min(options.num_thread ?? 0, availableParallelism())), // more would only wait for cores
     precise: false,
     cacheDir: pool.cacheDir,
   };
