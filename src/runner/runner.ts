@@ -71,6 +71,7 @@ async function generate(
     const addSpecial = context.length === 0 && !startsWithBos(text, info.bosText);
     const ids = tokenizer.encode(text, { addSpecial, parseSpecial: true });
     const prompt = new Int32Array(context.length + ids.length);
+    for (const id of context) checkId(id); // an Int32Array would make another id of it
     prompt.set(context);
     prompt.set(ids, context.length);
     await engine.submit({ id, prompt, options, shift, ...(format ? { format } : {}) });
@@ -78,6 +79,10 @@ async function generate(
     const code = error instanceof AppError ? error.code : "runner";
     channel.send({ kind: "events", events: [{ kind: "error", id: message.id, code, message: messageOf(error) }] });
   }
+}
+
+function checkId(id: number): void {
+  if (id !== (id | 0)) throw new AppError("bad_request", `context: expected ids of the vocabulary, got ${id}`);
 }
 
 function count({ tokenizer, info }: LoadedEngine, message: { id: number; prompt: string }, channel: Channel): void {
