@@ -3,8 +3,10 @@
  */
 import { loadProgram } from "../arch/index.ts";
 import type { Backend, LoadOptions } from "../backend/backend.ts";
+import { AppError } from "../base/errors.ts";
+import type { Gguf } from "../gguf/gguf.ts";
 import { openGguf } from "../gguf/read.ts";
-import { getNumber, getString } from "../gguf/keys.ts";
+import { getNumber } from "../gguf/keys.ts";
 import { makeGrammarCompiler, type GrammarCompiler } from "../sampling/grammar.ts";
 import { loadTokenizer, vocabularyForGrammar } from "../tokenizer/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
@@ -56,6 +58,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
     const ctxLen = Math.max(CTX_LEN_MIN, Math.min(options.ctxLen, ctxLenTrained));
+    const chatTemplate = chatTemplateOf(gguf);
     const session = await options.backend.load(program, { ...options, ctxLen });
     const text = (id: number | undefined): string =>
       id === undefined ? "" : tokenizer.detokenize([id], { special: true });
@@ -66,7 +69,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       ctxLen,
       ctxLenTrained,
       bytes: session.bytes,
-      chatTemplate: getString(gguf.metadata, "tokenizer.chat_template", "") || undefined,
+      chatTemplate,
       bosText: text(tokenizer.bos),
       eosText: text(tokenizer.eos),
     };
@@ -87,6 +90,12 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     gguf.close();
     throw error;
   }
+}
+
+function chatTemplateOf({ metadata, path }: Gguf): string | undefined {
+  const template = metadata.get("tokenizer.chat_template") ?? "";
+  if (typeof template === "string") return template || undefined;
+  throw new AppError("bad_file", `${path}: 'tokenizer.chat_template': expected text, got ${typeof template}`);
 }
 
 function once(make: () => GrammarCompiler | Promise<GrammarCompiler>): () => Promise<GrammarCompiler> {
