@@ -15,7 +15,7 @@ process.on("message", (message: ToRunner) => {
       info: { arch: "fake", backend: "fake", device: "", ctxLen: 8, ctxLenTrained: 8, bytes, ...text },
     });
   }
-  if (message.kind === "generate" && message.prompt === "hang up") return process.disconnect();
+  if (message.kind === "generate" && message.prompt === "hang up") return process.disconnect?.();
   if (message.kind === "generate") {
     const statistics = { promptEvalCount: 1, promptEvalNs: 1, evalCount: 1, evalNs: 1 };
     const tokens = new Int32Array(1);

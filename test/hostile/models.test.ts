@@ -1,0 +1,135 @@
+/** Model files that someone broke on purpose, loaded as a server loads them: an error that names file and field. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import { AppError, messageOf } from "../../src/base/errors.ts";
+import { chooseBackend } from "../../src/backend/index.ts";
+import { loadEngine } from "../../src/engine/load.ts";
+import { openGguf } from "../../src/gguf/read.ts";
+import { writeGguf, type WriteTensor, type WriteValue } from "../../src/gguf/write.ts";
+import { RunnerProcess } from "../../src/runtime/runner-process.ts";
+import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
+
+setDefaultTimeout(20_000);
+
+const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
+const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+const forever = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), "hearth-hostile-"));
+const path = join(folder, "broken.gguf");
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+type Metadata = Record<string, WriteValue | undefined>;
+type Edit = (metadata: Metadata, tensors: Map<string, WriteTensor & { data: Uint8Array }>) => void;
+
+/** Writes the embedded model with something else in it. */
+async function writeBroken(edit: Edit): Promise<void> {
+  const gguf = openGguf(EMBEDDED);
+  const metadata: Metadata = {};
+  for (const [key, value] of gguf.metadata) metadata[key] = typed(value);
+  const tensors = new Map(
+    [...gguf.tensors.values()].map((info) => [info.name, { ...info, data: Uint8Array.from(gguf.read(info.name)) }]),
+  );
+  edit(metadata, tensors);
+  const given = Object.entries(metadata).filter((entry): entry is [string, WriteValue] => entry[1] !== undefined);
+  await writeGguf(path, { metadata: Object.fromEntries(given), tensors: [...tensors.values()] });
+  gguf.close();
+}
+
+function typed(value: unknown): WriteValue {
+  if (typeof value !== "number") return value as WriteValue; // the file has nothing else
+  return Number.isInteger(value) ? { u32: value } : { f32: value };
+}
+
+const set =
+  (key: string, value: WriteValue | undefined): Edit =>
+  (metadata) =>
+    void (metadata[key] = value);
+
+const broken: [name: string, edit: Edit, message: string][] = [
+  ["no context", set("llama.context_length", { u32: 0 }), "'llama.context_length': expected a whole number of 1 … "],
+  ["an endless context", set("llama.context_length", { u64: 2n ** 53n }), "'llama.context_length': expected "],
+  ["a context of NaN", set("llama.context_length", { f32: NaN }), "'llama.context_length': expected "],
+  ["heads that do not divide", set("llama.attention.head_count_kv", { u32: 3 }), "'llama.attention.head_count_kv': "],
+  ["negative layers", set("llama.block_count", { i32: -1 }), "'llama.block_count': expected "],
+  [
+    "a rotation wider than the head",
+    set("llama.rope.dimension_count", { u32: 4096 }),
+    "'llama.rope.dimension_count': ",
+  ],
+  ["experts that are not there", set("llama.expert_count", { u32: 64 }), "expert"],
+  ["no tokens", set("tokenizer.ggml.tokens", undefined), "'tokenizer.ggml.tokens': expected an array of strings"],
+  ["one token", set("tokenizer.ggml.tokens", ["a"]), "'tokenizer.ggml."],
+  ["an unknown tokenizer", set("tokenizer.ggml.model", "x"), "'tokenizer.ggml.model': expected one of "],
+  ["an end token of text", set("tokenizer.ggml.eos_token_id", "x"), "'tokenizer.ggml.eos_token_id': expected a number"],
+  [
+    "a template that is a number",
+    set("tokenizer.chat_template", { u32: 3 }),
+    "'tokenizer.chat_template': expected text",
+  ],
+  ["an unknown architecture", set("general.architecture", "x"), "general.architecture: expected one of "],
+  ["no embedding", (_, tensors) => void tensors.delete("token_embd.weight"), "'token_embd.weight': expected "],
+];
+
+for (const [name, edit, message] of broken) {
+  test(`${name}: the error says so and names the file`, async () => {
+    await writeBroken(edit);
+    const options = { ctxLen: 64, slots: 1, chunk: 64, threads: 1, precise: false, cacheDir: undefined, emit() {} };
+    const load = loadEngine(path, { ...options, backend: chooseBackend("cpu") });
+    const error = await load.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(error).toBeInstanceOf(AppError);
+    expect(messageOf(error)).toStartWith(`${path}: `);
+    expect(messageOf(error)).toContain(message);
+  });
+}
+
+for (const backend of ["cpu", "onnx"]) {
+  test(`${backend}: weights that are no numbers end the answer with an error, and the runner lives on`, async () => {
+    await writeBroken((_, tensors) => tensors.get("output_norm.weight")!.data.fill(0xff));
+    const runner = await startRunner(backend);
+    for (const prompt of ["hello", "hello again"]) {
+      expect(await failureOf(runner, prompt)).toMatch(/(logits|'output_norm.weight'\)): expected .*NaN at row 0/);
+    }
+    await runner.close();
+  });
+
+  test(`${backend}: pieces beyond the embedding are refused in a prompt, and the runner lives on`, async () => {
+    await writeBroken((_, tensors) => {
+      const table = tensors.get("token_embd.weight")!;
+      const rows = 300; // of 4096: bytes only
+      tensors.set(table.name, {
+        ...table,
+        shape: [table.shape[0]!, rows],
+        data: table.data.subarray(0, (table.data.length / table.shape[1]!) * rows),
+      });
+    });
+    const runner = await startRunner(backend);
+    expect(await failureOf(runner, "hello world")).toMatch(/^token \d+: expected /);
+    expect(await failureOf(runner, "hello world")).toMatch(/^token \d+: expected /);
+    await runner.close();
+  });
+}
+
+function startRunner(backend: string): Promise<RunnerProcess> {
+  const load = { kind: "load", path, backend, ctxLen: 64, slots: 2, chunk: 64, threads: 1, precise: false } as const;
+  const spawn = {
+    command: [process.execPath, MAIN, "runner"],
+    env: { PATH: process.env["PATH"] },
+    loadTimeoutMs: 15_000,
+  };
+  return RunnerProcess.start({ ...load, cacheDir: undefined }, spawn, forever);
+}
+
+async function failureOf(runner: RunnerProcess, prompt: string): Promise<string> {
+  try {
+    const options = { ...SAMPLING_DEFAULTS, num_predict: 3 };
+    for await (const _ of runner.generate({ prompt, context: [], options, shift: true }, forever)) continue;
+    return "no failure";
+  } catch (error) {
+    return messageOf(error);
+  }
+}
