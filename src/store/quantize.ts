@@ -8,6 +8,7 @@ import { availableParallelism } from "node:os";
 import { AppError } from "../base/errors.ts";
 import type { ModelHeader } from "../gguf/gguf.ts";
 import { readHeader } from "../gguf/header.ts";
+import { MAX_HEADER_BYTES } from "../gguf/parse.ts";
 import { shardPaths } from "../gguf/shards.ts";
 import { writeGguf, type WriteTensor, type WriteValue } from "../gguf/write.ts";
 import { quants, type QuantName } from "../quant/index.ts";
@@ -93,8 +94,8 @@ async function checkApart({ from, to }: QuantizeOptions): Promise<void> {
 
 async function newMetadata(model: ModelHeader, fileType: number): Promise<Record<string, WriteValue>> {
   const own = [...model.tensors.values()].filter(({ shard }) => shard === 0);
-  const end = own.reduce((least, { offset }) => Math.min(least, offset), model.fileBytes);
-  const header = await readStart(model.path, end);
+  const end = own.reduce((least, { offset }) => Math.min(least, offset), model.fileBytes); // or before, if there is a gap
+  const header = await readStart(model.path, Math.min(end, MAX_HEADER_BYTES));
   const metadata = writableMetadata(header, model.metadata, model.path);
   for (const key of DROPPED) delete metadata[key];
   metadata["general.quantization_version"] = { u32: QUANTIZATION_VERSION };

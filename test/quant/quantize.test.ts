@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { quants } from "../../src/quant/index.ts";
 import type { Quant } from "../../src/quant/quant.ts";
 import { golden, goldenTest } from "../golden.ts";
+import { varied } from "./varied.ts";
 
 type Quantizer = Quant & Required<Pick<Quant, "quantize">>;
 const canQuantize = (quant: Quant): quant is Quantizer => quant.quantize !== undefined;
@@ -28,6 +29,28 @@ test("there is a quantizer for every type that a model can be quantized to", () 
   expect(quantizers.map(({ name }) => name).join(" ")).toBe(
     "f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_K q3_K q4_K q5_K q6_K",
   );
+});
+
+/** SHA-256 of the blocks that ggml (0.25.1, `ggml_quantize_chunk`) makes of `varied()`. */
+const DIGESTS: Readonly<Record<string, string>> = {
+  f16: "54157b251a73ef3a4ff87c5548d8705aa349e511793c4353295bcf0b58ceea9a",
+  bf16: "5f8153cc812c906e11c25c20aca3fdcf707fe687647b3d50c808e9d581679d36",
+  q4_0: "3850c094b5efd55a45ca68570b25112006a9fc1c443eff5d3f22da2e9f47e7cb",
+  q4_1: "b90aa11bcf087018af87d4553a73d086fc387b5d84f65a8d40d4e7f42b18164a",
+  q5_0: "ea94ab9591737ebdaf01fa8f54757e39a0bb9f20b9d0d3ca70021bf0af36de52",
+  q5_1: "b3a4e0a2a7af30672c86c51b8135395165adb49152e9b59a65cc0dc88909cd92",
+  q8_0: "cdf4c34c9bd50072c7cb3aef02b616e7fd7b6faf874e2a377aef405c2ce09ad0",
+  q2_K: "7828575d99f9480c2bfec87d4b3a57f6c3974288a2540b2776c21d503dc01ea1",
+  q3_K: "da16d50d4418beee65701cc1fbd57385014a56ea58a2afcd6cfebac076bbb6e0",
+  q4_K: "ee6c3f5a095b0db00de411ce79defd4b98f01c72ee847336f1e29280dcf28d58",
+  q5_K: "d3da1aa74effd198262eefc4c4b6da91f570d5c214b0ddb8533b378e8b46213e",
+  q6_K: "ec34ebbe7eeaadd14f1e95149e98c6d7ae76a8a5bba90959a9b68c0f68313934",
+};
+
+test.each(Object.entries(DIGESTS))("%s: weights of ten kinds become ggml's bytes", (name, digest) => {
+  const quant = quantizers.find((one) => one.name === name)!;
+  const bytes = quantized(quant, varied());
+  expect(new Bun.CryptoHasher("sha256").update(bytes).digest("hex")).toBe(digest);
 });
 
 describe("quantize", () => {

@@ -39,6 +39,7 @@ const DENSE = { ...ATTENTION, ffn_up: 256, ffn_gate: 256, ffn_down: 256 };
 const EXPERTS = { ...ATTENTION, ffn_up_exps: 256, ffn_gate_exps: 256, ffn_down_exps: 256 };
 const FUSED = { attn_qkv: 256, attn_output: 256, ffn_up: 256, ffn_down: 256 };
 const ODD = { ...DENSE, ffn_up: 48, ffn_down: 320 };
+const SHARED_EXPERT = { ...EXPERTS, ffn_down_shexp: 256 };
 const UNTIED = { token_embd: 256, output: 256 };
 
 const COLUMNS = "token_embd ^output attn_q attn_k attn_output ffn_up attn_v ffn_down".split(" ");
@@ -88,6 +89,13 @@ const CASES: readonly Case[] = [
     ["Q5_K_S", "5 6 5 8 5 5 8 5"],
     ["Q5_K_M", "5 6 5 8 5 5 8 66665565565565565565565565566666"],
     ["Q6_K", "6 6 6 8 6 6 8 6"],
+  ] },
+  { what: "16 layers of 16 experts and a shared one: its matrix does not count as another layer",
+    shapes: { arch: "llama", nLayers: 16, keys: { expert_count: 16 }, layer: SHARED_EXPERT, top: UNTIED },
+    expected: [
+    ["Q3_K_M", "3 6 3 3 4 3 5544444444444444 55444444444444444444444444444444"],
+    ["Q4_K_S", "4 6 4 4 4 4 5555444444444444 55554444444444444444444444444444"],
+    ["Q4_K_M", "4 6 4 4 4 4 6644644644644666 66664444664444664444664444666666"],
   ] },
   { what: "falcon, with one matrix for query, key and value",
     shapes: { arch: "falcon", nLayers: 32, keys: {}, layer: FUSED, top: UNTIED },
@@ -147,7 +155,11 @@ describe("chooseTypes", () => {
       "shortconv.conv": 3,
       attn_rel_b: 32,
       time_mix_w1: 256,
+      time_mix_decay_w2: 256,
       time_mix_lerp_fused: 256,
+      laurel_l: 64,
+      altup_router: 64,
+      "indexer.k_proj": 64,
     };
     const model = modelOf({
       arch: "any",
