@@ -90,6 +90,8 @@ interface Base {
 /** A layer, with its bytes where they are not a blob yet. */
 interface Draft extends Layer {
   readonly bytes?: Uint8Array;
+  /** A file that became a blob for this request. */
+  readonly isNew?: boolean;
 }
 
 /**
@@ -187,7 +189,7 @@ function draftLayers({ base, files, request }: Ingredients): Draft[] {
   const weights = files.toSorted((a, b) => Number(a.kind !== "model") - Number(b.kind !== "model"));
   const drafts: Draft[] = [
     ...kept,
-    ...weights.map(({ kind, blob }): Draft => ({ mediaType: mediaType(kind), ...blob })),
+    ...weights.map(({ kind, blob, isNew }): Draft => ({ mediaType: mediaType(kind), ...blob, isNew })),
   ];
   const add = (kind: LayerKind, text: string): void => {
     const draft = draftOf(mediaType(kind), text);
@@ -248,10 +250,12 @@ function layerOf({ mediaType: type, digest, size, from }: Draft): Layer {
   return { mediaType: type, digest, size, ...(from === undefined ? {} : { from }) };
 }
 
-/** True where the blob was not there before. */
-async function putDraft(root: string, { digest, size, bytes }: Draft): Promise<boolean> {
-  const isNew = (await findBlob(root, digest)) !== size;
-  if (bytes && isNew) await writeBlob(root, bytes);
-  else await touchBlob(root, digest);
-  return isNew;
+/** True where the blob was not there before the request. */
+async function putDraft(root: string, { digest, size, bytes, isNew = false }: Draft): Promise<boolean> {
+  if (!bytes || (await findBlob(root, digest)) === size) {
+    await touchBlob(root, digest);
+    return isNew;
+  }
+  await writeBlob(root, bytes);
+  return true;
 }

@@ -3,6 +3,8 @@
  * joined, for blobs have no names that the other parts could be found by.
  */
 import { openSync, readSync, closeSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
 import { getNumber, getString } from "../gguf/keys.ts";
 import { readPart } from "../gguf/header.ts";
@@ -10,7 +12,7 @@ import { mergeShards } from "../gguf/merge.ts";
 import type { Header } from "../gguf/parse.ts";
 import { blobPath, findBlob, importBlob, receiveBlob, touchBlob, type Blob } from "./blobs.ts";
 import { describeGguf, type GgufDetails } from "./details.ts";
-import type { Digest } from "./digest.ts";
+import { blobName, type Digest } from "./digest.ts";
 
 /** A file that a request names. */
 export interface Source {
@@ -33,6 +35,8 @@ export interface StoredSource {
   readonly kind: "model" | "projector";
   readonly details: GgufDetails;
   readonly blob: Blob;
+  /** It became a blob now: from a file of this machine, or by joining parts. */
+  readonly isNew: boolean;
 }
 
 export const blobSource = (root: string, { label, digest }: { label: string; digest: Digest }): Source => ({
@@ -89,13 +93,14 @@ async function readSound({ label, path }: Source): Promise<Header> {
 
 /** Puts the files into the store: the parts of a split model as one blob. Throws `bad_request` where one is missing. */
 export async function storeSources(root: string, sources: readonly InspectedSource[]): Promise<StoredSource[]> {
-  const stored: StoredSource[] = [];
+  const before = new Set(await readdir(join(root, "blobs")).catch(() => []));
+  const stored: Omit<StoredSource, "isNew">[] = [];
   for (const source of sources.filter((one) => !one.part)) {
     stored.push({ kind: source.kind, details: source.details, blob: await storeWhole(root, source) });
   }
   const parts = sources.filter((one) => one.part);
   if (parts.length > 0) stored.push(await storeParts(root, parts));
-  return stored;
+  return stored.map((one) => ({ ...one, isNew: !before.has(blobName(one.blob.digest)) }));
 }
 
 async function storeWhole(root: string, { label, path, digest }: Source): Promise<Blob> {
@@ -106,7 +111,7 @@ async function storeWhole(root: string, { label, path, digest }: Source): Promis
   return { digest, size };
 }
 
-async function storeParts(root: string, sources: readonly InspectedSource[]): Promise<StoredSource> {
+async function storeParts(root: string, sources: readonly InspectedSource[]): Promise<Omit<StoredSource, "isNew">> {
   const parts = sources.toSorted((a, b) => (a.part?.index ?? 0) - (b.part?.index ?? 0));
   const { kind, part } = parts[0]!; // there is at least one
   const count = part?.count ?? 0;

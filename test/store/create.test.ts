@@ -207,8 +207,9 @@ describe("from files", () => {
     const projector = await putGguf({ "general.architecture": "clip", "general.type": "mmproj" });
     const model = await putGguf();
     await create(fields({ sources: [source(projector, "p.gguf"), source(model)] }));
-    const { paths, config } = await entry();
+    const { paths, config, layers } = await entry();
     expect(paths).toMatchObject({ model: blobPath(root, model), projectors: [blobPath(root, projector)] });
+    expect(layers.map((layer) => layer.digest)).toEqual([model, projector]);
     expect(config.model_families).toEqual(["llama", "clip"]);
   });
 
@@ -260,7 +261,7 @@ describe("from files", () => {
 
   test("the parts of a split model become one that opens, in any order", async () => {
     const steps = await create(fields({ sources: [await putShard(2), await putShard(0), await putShard(1)] }));
-    expect(steps).toEqual([...Array(3).fill("parsing GGUF"), "using existing layer D", "writing manifest", "success"]);
+    expect(steps).toEqual([...Array(3).fill("parsing GGUF"), "creating new layer D", "writing manifest", "success"]);
     const { paths, config } = await entry();
     expect(config.model_type).toBe("24");
     const gguf = openGguf(paths.model);
@@ -348,12 +349,14 @@ describe("from a Modelfile", () => {
 describe("files of this machine", () => {
   test("are read inside the folders that the configuration names, relative to the Modelfile", async () => {
     await mkdir(join(allowed, "sub"));
-    await writeTinyGguf(join(allowed, "tiny.gguf"));
     for (const from of ["../tiny.gguf", "./near.gguf", "near.gguf", join(allowed, "tiny.gguf")]) {
-      await writeTinyGguf(join(allowed, "sub", "near.gguf"), { "general.name": "near" });
+      await writeTinyGguf(join(allowed, "tiny.gguf"), { "general.name": from });
+      await writeTinyGguf(join(allowed, "sub", "near.gguf"), { "general.name": `near ${from}` });
       await writeFile(join(allowed, "sub", "Modelfile"), `FROM ${from}\nSYSTEM ${from}`);
       const { text, folder: at } = await readModelfileAt(join(allowed, "sub", "Modelfile"), place());
-      await create(await requestOfModelfile(text, { ...place(), folder: at }));
+      const request = await requestOfModelfile(text, { ...place(), folder: at });
+      expect((await create(request))[2]).toBe("writing layer D"); // what was copied into the store
+      expect((await create(request))[2]).toBe("using already created layer D");
       expect((await entry()).system).toBe(from);
     }
     await writeFile(join(allowed, "Modelfile"), "FROM base");

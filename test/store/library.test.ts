@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Logger } from "../../src/base/log.ts";
 import { blobPath, findBlob } from "../../src/store/blobs.ts";
@@ -59,8 +59,10 @@ describe("copying", () => {
 
   test("onto itself changes nothing, in any case", async () => {
     const before = await readFile(pathOf("a"));
+    const { ino } = await stat(pathOf("a"));
     expect([await copy("a", "a"), await copy("A", "a")]).toEqual([true, true]);
     expect(await readFile(pathOf("a"))).toEqual(before);
+    expect((await stat(pathOf("a"))).ino).toBe(ino); // not even written anew
     expect(await blobCount()).toBe(5);
   });
 
@@ -132,6 +134,17 @@ test("many changes at once leave every model that is there whole", async () => {
   await Promise.all(work);
   const store = await openStore(root);
   for (const name of await names()) expect((await store.load(name)).licenses).toEqual(["MIT"]);
+});
+
+test("a model that is copied while it is deleted is copied whole, or not at all", async () => {
+  for (let i = 0; i < 5; i++) {
+    await putModel(root, "here", { texts: [["system", `only here ${i}`]] });
+    const [copied] = await Promise.all([copy("here", "there"), remove("here")]);
+    const store = await openStore(root);
+    if (copied) expect((await store.load("there")).system).toBe(`only here ${i}`);
+    else expect(await store.find("there")).toBeUndefined();
+    await remove("there");
+  }
 });
 
 test("without pruning, blobs stay", async () => {

@@ -21,6 +21,7 @@ beforeEach(async () => {
   await writeFile(join(root, "blobs", "notes.txt"), "somebody's");
   await mkdir(join(root, "manifests", "host", "user", "gone"), { recursive: true });
   await writeFile(join(root, "manifests", "host", "user", ".tmp-2"), "half");
+  await mkdir(join(root, "manifests", "empty"));
 });
 afterEach(() => rm(folder, { recursive: true }));
 
@@ -48,7 +49,7 @@ test("nothing younger than an hour goes", async () => {
   const before = await blobs();
   await pruneIn(59);
   expect(await blobs()).toEqual(before);
-  expect(await namesIn("manifests")).toEqual(["host", "registry.ollama.ai"]);
+  expect(await namesIn("manifests")).toEqual(["empty", "host", "registry.ollama.ai"]);
 });
 
 test("a manifest that cannot be read keeps every blob", async () => {
