@@ -43,8 +43,11 @@ export function schedule(
   };
 }
 
+/** The next chunk of a prompt. No last chunk of one token: see `EVALUATED_MIN_TOKENS` in slots.ts. */
 function prefillOf(sequence: Sequence, chunk: number): Work {
-  const end = Math.min(sequence.tokens.length, sequence.cached + chunk);
+  const left = sequence.tokens.length - sequence.cached;
+  const count = left === chunk + 1 && chunk > 2 ? chunk - 1 : Math.min(left, chunk);
+  const end = sequence.cached + count;
   return { kind: "prefill", rows: [rowsOf(sequence, end)], sequences: [sequence] };
 }
 

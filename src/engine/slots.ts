@@ -38,9 +38,16 @@ export function sharedPrefix(slot: Slot, prompt: Int32Array): number {
   return n;
 }
 
-/** Chooses a slot for a prompt; undefined while all are busy. At least the last prompt token is left to evaluate. */
+/**
+ * Tokens of a prompt that are evaluated even where a slot holds them all. Two, because backends add up a run over one
+ * token in another order than a run over several: with one, a repeated request would get other logits than the first.
+ */
+const EVALUATED_MIN_TOKENS = 2;
+
+/** Chooses a slot for a prompt; undefined while all are busy. */
 export function placePrompt(slots: readonly Slot[], prompt: Int32Array): Placement | undefined {
-  const shared = slots.map((slot) => Math.min(sharedPrefix(slot, prompt), prompt.length - 1));
+  const limit = Math.max(0, prompt.length - EVALUATED_MIN_TOKENS);
+  const shared = slots.map((slot) => Math.min(sharedPrefix(slot, prompt), limit));
   let best: Slot | undefined;
   for (const slot of slots) {
     if (slot.busy) continue;
