@@ -94,8 +94,8 @@ async function checkApart({ from, to }: QuantizeOptions): Promise<void> {
 
 async function newMetadata(model: ModelHeader, fileType: number): Promise<Record<string, WriteValue>> {
   const own = [...model.tensors.values()].filter(({ shard }) => shard === 0);
-  const end = own.reduce((least, { offset }) => Math.min(least, offset), model.fileBytes); // or before, if there is a gap
-  const header = await readStart(model.path, Math.min(end, MAX_HEADER_BYTES));
+  const end = own.reduce((least, { offset }) => Math.min(least, offset), MAX_HEADER_BYTES);
+  const header = await readStart(model.path, end);
   const metadata = writableMetadata(header, model.metadata, model.path);
   for (const key of DROPPED) delete metadata[key];
   metadata["general.quantization_version"] = { u32: QUANTIZATION_VERSION };
@@ -103,15 +103,15 @@ async function newMetadata(model: ModelHeader, fileType: number): Promise<Record
   return metadata;
 }
 
-async function readStart(path: string, byteLength: number): Promise<Uint8Array> {
+/** The first bytes of a file, at most all of it. */
+async function readStart(path: string, byteLengthMax: number): Promise<Uint8Array> {
   await using file = await open(path, "r");
-  const bytes = new Uint8Array(byteLength);
-  for (let done = 0; done < byteLength;) {
-    const { bytesRead } = await file.read(bytes, done, byteLength - done, done);
-    if (bytesRead === 0) throw new AppError("bad_file", `${path}: expected ${byteLength} bytes of header, got ${done}`);
-    done += bytesRead;
+  const bytes = new Uint8Array(Math.min(byteLengthMax, (await file.stat()).size));
+  let done = 0;
+  for (let count = -1; count !== 0 && done < bytes.length; done += count) {
+    count = (await file.read(bytes, done, bytes.length - done, done)).bytesRead;
   }
-  return bytes;
+  return bytes.subarray(0, done); // one that became shorter lacks a key, and that is an error there
 }
 
 /** All ranges of all tensors, in the order in which they are written. */
