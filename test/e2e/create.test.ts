@@ -1,8 +1,17 @@
 /** Models made over HTTP: that they answer, and that killing the server at any moment costs none of them. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { blobName, digestOf } from "../../src/store/digest.ts";
 import { openStore } from "../../src/store/store.ts";
 import { putModel } from "../store/fixture.ts";
@@ -55,6 +64,23 @@ describe("a model made from the embedded one", () => {
     expect((await chat("doomed"))["error"]).toBe("model 'doomed' not found");
     expect((await chat("hearth"))["message"].content.length).toBeGreaterThan(20);
   });
+});
+
+test("a start clears the store of what was left half-written long ago, unless told not to", async () => {
+  const home = mkdtempSync(join(tmpdir(), "hearth-prune-"));
+  const left = join(home, ".hearth/models/manifests/.tmp-left");
+  mkdirSync(dirname(left), { recursive: true });
+  for (const [keep, stays] of [
+    ["true", true],
+    ["false", false],
+  ] as const) {
+    writeFileSync(left, "half");
+    utimesSync(left, 1e9, 1e9);
+    const hearth = await startHearth({ home, env: { HEARTH_NOPRUNE: keep } });
+    await hearth.stop();
+    expect([keep, existsSync(left)]).toEqual([keep, stays]);
+  }
+  rmSync(home, { recursive: true });
 });
 
 /** Creates, uploads, copies and deletes for ever, against a server in the same process. */

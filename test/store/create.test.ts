@@ -385,6 +385,9 @@ describe("files of this machine", () => {
     for (const from of ["../secret.gguf", "./link.gguf", "link.gguf", "up/secret.gguf"]) {
       await expect(requestOfModelfile(`FROM ${from}`, inside)).rejects.toMatchObject({ code: "forbidden" });
     }
+    for (const from of ["sub/../../secret.gguf", "sub/../../none.gguf"]) {
+      await expect(requestOfModelfile(`FROM ${from}`, inside)).rejects.toThrow("invalid model name");
+    }
     expect(await store.find("new")).toBeUndefined();
   });
 
