@@ -9,7 +9,7 @@ const tensor = (name: string, length: number, seed: number): MemoryModel["tensor
   name,
   shape: [length],
   quant: quants.f32,
-  data: Uint8Array.from({ length: length * 4 }, (_, i) => (i * 31 + seed) & 0xff),
+  data: Uint8Array.from({ length: length * 4 }, (_, i) => (i * 31 + (i >> 8) * 7 + (i >> 16) + seed) & 0xff),
 });
 
 const metadata: MemoryModel["metadata"] = {

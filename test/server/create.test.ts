@@ -109,6 +109,11 @@ test("every field of today's shape is kept", async () => {
   expect(shown).toMatchObject({ license: "MIT\nApache", system: "Be brief.", details: { parent_model: "m:latest" } });
 });
 
+test("a parameter that is null changes nothing", async () => {
+  await create({ model: "new", from: "m", parameters: { stop: null, top_k: 1 }, stream: false });
+  expect((await load()).parameters).toEqual({ stop: ["<|end|>"], temperature: 0.7, top_k: 1 });
+});
+
 test("one licence may be a text", async () => {
   await create({ model: "new", from: "m", license: "MIT", stream: false });
   expect((await load()).licenses).toEqual(["MIT"]);
