@@ -2,23 +2,36 @@
  * The KV cache's memory and what is done to it outside of a pass. Layout per layer: (slots, nKvHeads, ctxLen, headDim),
  * so a range of slots is one piece of memory that a pass can bind.
  */
+import { AppError } from "../../base/errors.ts";
 import type { RopeScaling } from "../step.ts";
 import { rotateHead, ropeShift } from "../rope.ts";
 import type { KvCache, LayerCache } from "./executor.ts";
 
-/** Reserves the memory of a cache. The system gives its pages when they are first written. */
+/**
+ * Reserves the memory of a cache. The system gives its pages when they are first written. Throws `too_large` where there
+ * is no room for it.
+ */
 export function makeKvCache(
   layers: readonly Pick<LayerCache, "layer" | "nKvHeads" | "headDim">[],
   { slots, ctxLen }: { slots: number; ctxLen: number },
 ): KvCache {
-  return {
-    slots,
-    ctxLen,
-    layers: layers.map(({ layer, nKvHeads, headDim }) => {
-      const size = slots * nKvHeads * ctxLen * headDim;
-      return { layer, nKvHeads, headDim, keys: new Float32Array(size), values: new Float32Array(size) };
-    }),
-  };
+  const sizeOf = ({ nKvHeads, headDim }: Pick<LayerCache, "nKvHeads" | "headDim">): number =>
+    slots * nKvHeads * ctxLen * headDim;
+  try {
+    return {
+      slots,
+      ctxLen,
+      layers: layers.map(({ layer, nKvHeads, headDim }) => {
+        const size = sizeOf({ nKvHeads, headDim });
+        return { layer, nKvHeads, headDim, keys: new Float32Array(size), values: new Float32Array(size) };
+      }),
+    };
+  } catch (error) {
+    const bytes = layers.reduce((sum, layer) => sum + 2 * 4 * sizeOf(layer), 0);
+    const what = `KV cache of ${slots} × ${ctxLen} tokens`;
+    const message = `${what}: expected what this machine can allocate, got ${bytes} bytes`;
+    throw new AppError("too_large", message, { cause: error });
+  }
 }
 
 /** Copies the first `length` tokens of one slot to another. */

@@ -107,7 +107,7 @@ function remoteSession(
     async run(batch) {
       const before = sent;
       sent = Promise.resolve();
-      const rows = batch.map((each) => ({ ...each, tokens: each.tokens.slice() })); // a view would send its whole buffer
+      const rows = batch.map((each) => ({ ...each, tokens: each.tokens.slice() })); // a view sends its whole buffer
       const [, logits] = await Promise.all([before, ask({ op: "run", batch: rows })]);
       return logits as Float32Array; // what the child's session returned
     },

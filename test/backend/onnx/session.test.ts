@@ -143,6 +143,15 @@ describe("failures", () => {
       session.close();
     }));
 
+  test("a context that no memory can hold is refused by its size", () =>
+    withProgram("qwen2", async (program) => {
+      const load = onnx.backend.load(program, { ...options, ctxLen: 2 ** 40 });
+      expect(await load.catch((error: unknown) => error)).toMatchObject({
+        code: "too_large",
+        message: expect.stringContaining(`KV cache of ${SLOTS} × ${2 ** 40} tokens: expected what this machine`),
+      });
+    }));
+
   test("weights that give no numbers are an error, not a choice of tokens", () =>
     withProgram("qwen2", async (program) => {
       const read = (name: string): Uint8Array =>
