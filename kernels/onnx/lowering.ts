@@ -5,7 +5,7 @@
  * Every activation is (batch, tokens, dim) float32; after `takeRows`, (1, rows, dim).
  */
 import type { Program, WeightSource } from "../../src/backend/backend.ts";
-import type { Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
+import type { Buf, RopeScaling, Step } from "../../src/backend/step.ts";
 import type { GraphBuilder } from "./graph.ts";
 
 /** Several matrices applied to one input as one: value (batch, tokens, Σ sizes). */

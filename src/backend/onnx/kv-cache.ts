@@ -8,8 +8,8 @@ import { rotateHead, ropeShift } from "../rope.ts";
 import type { KvCache, LayerCache } from "./executor.ts";
 
 /**
- * Reserves the memory of a cache. The system gives its pages when they are first written. Throws `too_large` where there
- * is no room for it.
+ * Reserves the memory of a cache. The system gives its pages when they are first written. Throws `too_large` where
+ * there is no room for it.
  */
 export function makeKvCache(
   layers: readonly Pick<LayerCache, "layer" | "nKvHeads" | "headDim">[],
