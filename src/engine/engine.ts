@@ -115,25 +115,36 @@ export class Engine {
 
   async #step(work: Work): Promise<void> {
     this.#last = work.kind;
-    const startedNs = Bun.nanoseconds();
     const events: SequenceEvent[] = [];
-    try {
-      const logits = await this.#parts.session.run(work.rows);
-      const tookNs = Bun.nanoseconds() - startedNs;
-      let row = 0;
-      for (const [i, sequence] of work.sequences.entries()) {
-        const { tokens, logits: wanted } = work.rows[i]!;
-        this.#cache(sequence, tokens);
-        if (work.kind === "prefill") sequence.promptEvalNs += tookNs;
-        if (wanted === "none") continue;
-        const { vocabSize } = this.#parts;
-        await this.#decodeOne(sequence, logits.subarray(row * vocabSize, (row + 1) * vocabSize), events);
-        row++;
-      }
-    } catch (error) {
-      for (const sequence of work.sequences) this.#fail(sequence, error, events);
-    }
+    await this.#runWork(work, events);
     if (events.length > 0) this.#parts.emit(events);
+  }
+
+  async #runWork(work: Work, events: SequenceEvent[]): Promise<void> {
+    const startedNs = Bun.nanoseconds();
+    let logits: Float32Array;
+    try {
+      logits = await this.#parts.session.run(work.rows);
+    } catch (error) {
+      const { kind, rows, sequences } = work;
+      if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
+      // one broken sequence must not end the others: each once more, alone
+      for (const [i, sequence] of sequences.entries()) {
+        await this.#runWork({ kind, rows: [rows[i]!], sequences: [sequence] }, events);
+      }
+      return;
+    }
+    const tookNs = Bun.nanoseconds() - startedNs;
+    const { vocabSize } = this.#parts;
+    let row = 0;
+    for (const [i, sequence] of work.sequences.entries()) {
+      const { tokens, logits: wanted } = work.rows[i]!;
+      this.#cache(sequence, tokens);
+      if (work.kind === "prefill") sequence.promptEvalNs += tookNs;
+      if (wanted === "none") continue;
+      await this.#decodeOne(sequence, logits.subarray(row * vocabSize, (row + 1) * vocabSize), events);
+      row++;
+    }
   }
 
   /** Records that tokens are in the sequence's slot now. */

@@ -172,6 +172,19 @@ test("a run that fails ends its sequences with an error and leaves the engine us
   await engine.close();
 });
 
+test("a sequence that breaks a shared run fails alone", async () => {
+  const next = (tokens: readonly number[]): number => {
+    if (tokens[0] === 98 && tokens.length > 8) throw new Error("not a number"); // starts with b
+    return hashNext(tokens);
+  };
+  const { engine, ask } = makeBench({ slots: 3, next });
+  const [good, bad, other] = await Promise.all(["apple", "bread", "cheese"].map((each) => ask(each)));
+  expect(bad!.end).toMatchObject({ kind: "error", message: "not a number" });
+  expect([good!.text, other!.text]).toEqual([expectedText("apple", 8), expectedText("cheese", 8)]);
+  expect(engine.busySlots).toBe(0);
+  await engine.close();
+});
+
 test("num_predict 0 evaluates the prompt and says nothing", async () => {
   const { engine, ask } = makeBench();
   expect(await ask("hello", { num_predict: 0 })).toMatchObject({ text: "", end: { statistics: { evalCount: 0 } } });
