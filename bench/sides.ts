@@ -4,6 +4,7 @@
  * one.
  */
 import { readFileSync } from "node:fs";
+import type { Token } from "node-llama-cpp";
 
 /** What one process measured. Rates in tokens/s, times in milliseconds, sizes in bytes. */
 export interface Measurement {
@@ -68,7 +69,7 @@ const llama: Side = async ({ file, threads }) => {
   const context = await model.createContext({ contextSize: CTX_LEN, batchSize: PROMPT_TOKENS, threads });
   const sequence = context.getSequence();
   const loadMs = performance.now() - startedMs;
-  const tokens = Array.from(prompt) as (typeof model.tokens.bos)[] as never[]; // a branded number
+  const tokens = Array.from(prompt) as Token[]; // a branded number
   await sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(0, 64));
   await sequence.clearHistory();
   const prefillMs = await timeOf(() => sequence.evaluateWithoutGeneratingNewTokens(tokens));
@@ -92,7 +93,7 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedMs;
 }
 
-function argmax(logits: Float32Array): number {
+export function argmax(logits: Float32Array): number {
   let best = 0;
   for (let i = 1; i < logits.length; i++) if (logits[i]! > logits[best]!) best = i;
   return best;
