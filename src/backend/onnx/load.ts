@@ -161,6 +161,7 @@ function writeGraph(program: Program, folder: string, { precise, onProgress }: L
     throw new AppError("too_large", `${folder}: no room for the packed weights: ${messageOf(error)}`, { cause: error });
   } finally {
     file.close();
+    Bun.gc(true); // the packed chunks: hundreds of megabytes that would stay until something else needs memory
     makePageDropper(program.steps.flatMap(matricesOf).map((w) => program.weights.read(w.name)))();
   }
 }
