@@ -15,8 +15,8 @@ const MAX_MERGES = 2 ** 22;
 export const MERGES_KEY = "tokenizer.ggml.merges";
 
 /**
- * Reads the list of merges, each "left right". Throws `bad_file` naming the entry whose pieces are not in the
- * vocabulary. Where a pair is there twice, the first counts.
+ * Reads the list of merges, each "left right". Throws `bad_file` naming an entry of another form. Merges of pieces that
+ * the vocabulary lacks are passed over, as files in use have some. Where a pair is there twice, the first counts.
  */
 export function makePairMerges(index: PieceIndex, merges: readonly string[]): Merges {
   if (merges.length > MAX_MERGES) {
@@ -43,7 +43,8 @@ export function makePairMerges(index: PieceIndex, merges: readonly string[]): Me
     const right =
       space < 0 ? -1 : findRange(index, text, space + 1, text.length, hashRange(text, space + 1, text.length));
     const joined = left < 0 || right < 0 ? -1 : findJoined(index, left, right);
-    if (joined < 0) throw badMerges(`expected two pieces whose join is a piece, got '${text}' at ${merge}`);
+    if (space < 0) throw badMerges(`expected two pieces with a space between them, got '${text}' at ${merge}`);
+    if (joined < 0) continue; // pieces that are not in the vocabulary never meet
     rank[merge] = merge;
     result[merge] = joined;
     const at = slotOf(left, right);
