@@ -277,7 +277,7 @@ export class Engine {
       stop: makeStopMatcher(options.stop),
       detokenizer: makeStreamDetokenizer(tokenizer),
       tokens: Array.from(tokens),
-      promptLen: tokens.length,
+      prompt: tokens,
       keep,
       predictMax: unlimited ? PREDICT_MAX_CONTEXTS * ctxLen : options.num_predict,
       generated: [],

@@ -53,7 +53,8 @@ export interface Sequence {
   readonly detokenizer: StreamDetokenizer;
   /** Prompt (truncated to the context) and everything generated, without what shifts have dropped. */
   tokens: number[];
-  readonly promptLen: number;
+  /** What was evaluated of the request's prompt: all of it, or what the context had room for. */
+  readonly prompt: Int32Array;
   /** Tokens at the front that a shift keeps. */
   readonly keep: number;
   /** Most tokens that may be generated. */
@@ -76,7 +77,7 @@ export const inPrefill = (sequence: Sequence): boolean =>
 /** What a finished sequence took. */
 export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatistics {
   return {
-    promptEvalCount: sequence.promptLen,
+    promptEvalCount: sequence.prompt.length,
     promptEvalNs: Math.round(sequence.promptEvalNs),
     evalCount: sequence.generated.length,
     evalNs: sequence.firstTokenAtNs === 0 ? 0 : Math.round(nowNs - sequence.firstTokenAtNs),
@@ -85,4 +86,4 @@ export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatist
 
 /** Prompt and answer ids, for the caller's `context`. */
 export const conversationOf = (sequence: Sequence): Int32Array =>
-  Int32Array.from([...sequence.request.prompt, ...sequence.generated]);
+  Int32Array.from([...sequence.prompt, ...sequence.generated]);
