@@ -3,6 +3,7 @@
  * started.
  */
 import { mkdtempSync, rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -90,9 +91,8 @@ export async function childPids(pid: number): Promise<number[]> {
 
 /** Whether a process exists and is not a zombie. */
 export async function isAlive(pid: number): Promise<boolean> {
-  const status = Bun.file(`/proc/${pid}/stat`);
-  if (!(await status.exists())) return false;
-  return !/\) [ZX] /.test(await status.text().catch(() => ") X "));
+  const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => ""); // gone
+  return status !== "" && !/\) [ZX] /.test(status);
 }
 
 /** Waits until `check` holds, `ms` at most. */
