@@ -5,9 +5,10 @@ import { parseKeepAlive } from "../base/duration.ts";
 import { AppError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { quoteGo } from "../base/quote.ts";
-import type { Format, InferenceEvent, Statistics } from "../runtime/runtime.ts";
+import type { Format, InferenceEvent, Statistics, ToolCall } from "../runtime/runtime.ts";
 import { parseOptions, type Options } from "../sampling/options.ts";
 import type { Store, StoredModel } from "../store/store.ts";
+import type { Exchange } from "./exchange.ts";
 import type { GenerateBody } from "./schema/generate.ts";
 
 /** The fields that both requests have. */
@@ -103,4 +104,23 @@ export async function* checkedEvents(
     yield event;
   }
   if (last !== "done") throw new AppError("runner", "model runner has unexpectedly stopped");
+}
+
+/** A whole answer: its text, its tool calls, and the fields of its last object. */
+export async function collect(
+  events: AsyncIterable<InferenceEvent>,
+  note: Exchange["note"],
+): Promise<{ text: string; calls: readonly ToolCall[]; done: object }> {
+  let text = "";
+  const calls: ToolCall[] = [];
+  let done: object = {};
+  for await (const event of events) {
+    if (event.kind === "text") text += event.text;
+    else if (event.kind === "toolCall") calls.push(event.call);
+    else {
+      note(doneNotes(event));
+      done = doneFields(event);
+    }
+  }
+  return { text, calls, done };
 }

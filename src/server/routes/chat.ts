@@ -7,6 +7,7 @@ import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import {
   checkedEvents,
+  collect,
   doneFields,
   doneNotes,
   earlySettings,
@@ -114,17 +115,7 @@ async function* chunks(
 
 /** All events in one object. */
 async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
-  let content = "";
-  const calls: ToolCall[] = [];
-  let done: object = {};
-  for await (const event of events) {
-    if (event.kind === "text") content += event.text;
-    else if (event.kind === "toolCall") calls.push(event.call);
-    else {
-      note(doneNotes(event));
-      done = doneFields(event);
-    }
-  }
-  if (calls.length > 0) content = content.trim(); // blanks around a call are no answer
+  const { text, calls, done } = await collect(events, note);
+  const content = calls.length > 0 ? text.trim() : text; // blanks around a call are no answer
   return { model, created_at: formatTime(now().getTime()), message: assistant(content, calls), ...done };
 }

@@ -2,11 +2,11 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
-import type { GenerateRequest, InferenceEvent, ToolCall } from "../../runtime/runtime.ts";
+import type { GenerateRequest, InferenceEvent } from "../../runtime/runtime.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, doneFields, doneNotes, earlySettings, findModel, lateSettings } from "../inference.ts";
+import { checkedEvents, collect, doneFields, doneNotes, earlySettings, findModel, lateSettings } from "../inference.ts";
 import { GenerateBody } from "../schema/generate.ts";
 import { checkThinking } from "../inspect.ts";
 
@@ -85,17 +85,7 @@ async function* chunks(
 
 /** All events in one object. */
 async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
-  let response = "";
-  const calls: ToolCall[] = [];
-  let done: object = {};
-  for await (const event of events) {
-    if (event.kind === "text") response += event.text;
-    else if (event.kind === "toolCall") calls.push(event.call);
-    else {
-      note(doneNotes(event));
-      done = doneFields(event);
-    }
-  }
+  const { text, calls, done } = await collect(events, note);
   const tools = calls.length > 0 ? { tool_calls: calls } : {};
-  return { model, created_at: formatTime(now().getTime()), response, ...tools, ...done };
+  return { model, created_at: formatTime(now().getTime()), response: text, ...tools, ...done };
 }
