@@ -30,11 +30,37 @@ export interface Tool {
 /** `"json"`: any JSON object; an object: a JSON schema. */
 export type Format = "json" | Record<string, unknown>;
 
+/** Whether a model that can think does so before it answers, and how hard where it has levels. */
+export type Think = boolean | "low" | "medium" | "high" | "max";
+
+export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
+
+/** A token and the natural logarithm of its probability. */
+export interface TokenLogprob {
+  readonly token: string;
+  /** UTF-8 bytes of the token: part of a character where it ends inside one. */
+  readonly bytes: readonly number[];
+  readonly logprob: number;
+}
+
+/** The token that was chosen, and the likeliest ones, best first. */
+export interface ChosenLogprob extends TokenLogprob {
+  readonly top: readonly TokenLogprob[];
+}
+
 interface InferenceRequest {
   /** As the client wrote it; echoed in errors. */
   readonly model: string;
   readonly options: Options;
   readonly format?: Format;
+  /** Undefined: as the model does by itself. */
+  readonly think?: Think;
+  /** How many alternatives to report for every token; 0: the chosen one's own; undefined: nothing. */
+  readonly logprobs?: number;
+  /** Whether a prompt that is longer than the context is cut (the default) or refused. */
+  readonly truncate?: boolean;
+  /** Whether a full context drops its oldest half and goes on (the default) or ends the answer. */
+  readonly shift?: boolean;
   /** Milliseconds to stay loaded after this request; Infinity for ever; undefined: the server's default. */
   readonly keepAliveMs?: number;
   /** Aborted when the client goes away. */
@@ -59,6 +85,8 @@ export interface ChatRequest extends InferenceRequest {
   /** Empty: load the model (or unload it, with `keepAliveMs` 0). */
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[];
+  /** Default: `auto`. */
+  readonly toolChoice?: ToolChoice;
 }
 
 /** All durations in integer nanoseconds. */
@@ -73,7 +101,8 @@ export interface Statistics {
 
 /** The last event is always `done`; a failure is thrown. `statistics` is absent for load and unload. */
 export type InferenceEvent =
-  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "text"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
+  | { readonly kind: "thinking"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
   | { readonly kind: "toolCall"; readonly call: ToolCall }
   | {
       readonly kind: "done";
@@ -81,6 +110,10 @@ export type InferenceEvent =
       readonly statistics?: Statistics;
       /** Ids of prompt and answer (generate without `raw`). */
       readonly context?: readonly number[];
+      /** Whether part of the prompt was left out to fit the context. */
+      readonly truncated?: boolean;
+      /** The stop sequence that ended the answer. */
+      readonly stopSequence?: string;
     };
 
 /** A model in memory. */

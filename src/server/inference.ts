@@ -106,21 +106,23 @@ export async function* checkedEvents(
   if (last !== "done") throw new AppError("runner", "model runner has unexpectedly stopped");
 }
 
-/** A whole answer: its text, its tool calls, and the fields of its last object. */
+/** A whole answer: its text, its thinking, its tool calls, and the fields of its last object. */
 export async function collect(
   events: AsyncIterable<InferenceEvent>,
   note: Exchange["note"],
-): Promise<{ text: string; calls: readonly ToolCall[]; done: object }> {
+): Promise<{ text: string; thinking: string; calls: readonly ToolCall[]; done: object }> {
   let text = "";
+  let thinking = "";
   const calls: ToolCall[] = [];
   let done: object = {};
   for await (const event of events) {
     if (event.kind === "text") text += event.text;
+    else if (event.kind === "thinking") thinking += event.text;
     else if (event.kind === "toolCall") calls.push(event.call);
     else {
       note(doneNotes(event));
       done = doneFields(event);
     }
   }
-  return { text, calls, done };
+  return { text, thinking, calls, done };
 }

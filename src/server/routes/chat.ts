@@ -83,9 +83,10 @@ interface At {
   readonly note: Exchange["note"];
 }
 
-const assistant = (content: string, calls: readonly ToolCall[] = []): object => ({
+const assistant = (content: string, calls: readonly ToolCall[] = [], thinking = ""): object => ({
   role: "assistant",
   content,
+  ...(thinking === "" ? {} : { thinking }),
   ...(calls.length > 0 ? { tool_calls: calls } : {}),
 });
 
@@ -99,6 +100,9 @@ async function* chunks(
     switch (event.kind) {
       case "text":
         yield { ...head, message: assistant(event.text), done: false };
+        break;
+      case "thinking":
+        yield { ...head, message: assistant("", [], event.text), done: false };
         break;
       case "toolCall":
         yield { ...head, message: assistant("", [event.call]), done: false };
@@ -115,7 +119,7 @@ async function* chunks(
 
 /** All events in one object. */
 async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
-  const { text, calls, done } = await collect(events, note);
+  const { text, thinking, calls, done } = await collect(events, note);
   const content = calls.length > 0 ? text.trim() : text; // blanks around a call are no answer
-  return { model, created_at: formatTime(now().getTime()), message: assistant(content, calls), ...done };
+  return { model, created_at: formatTime(now().getTime()), message: assistant(content, calls, thinking), ...done };
 }

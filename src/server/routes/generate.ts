@@ -70,6 +70,9 @@ async function* chunks(
       case "text":
         yield { ...head, response: event.text, done: false };
         break;
+      case "thinking":
+        yield { ...head, response: "", thinking: event.text, done: false };
+        break;
       case "toolCall":
         yield { ...head, response: "", tool_calls: [event.call], done: false };
         break;
@@ -85,7 +88,7 @@ async function* chunks(
 
 /** All events in one object. */
 async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
-  const { text, calls, done } = await collect(events, note);
-  const tools = calls.length > 0 ? { tool_calls: calls } : {};
-  return { model, created_at: formatTime(now().getTime()), response: text, ...tools, ...done };
+  const { text, thinking, calls, done } = await collect(events, note);
+  const extras = { ...(thinking === "" ? {} : { thinking }), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+  return { model, created_at: formatTime(now().getTime()), response: text, ...extras, ...done };
 }
