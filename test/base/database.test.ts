@@ -1,0 +1,68 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openDatabase, Writer } from "../../src/base/database.ts";
+
+let folder: string;
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "hearth-db-"))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const TABLE = { name: "words", sql: "CREATE TABLE words (word TEXT PRIMARY KEY) STRICT" };
+const words = (db: Database): string[] =>
+  db
+    .query<{ word: string }, []>("SELECT word FROM words ORDER BY word")
+    .all()
+    .map((row) => row.word);
+
+test("a migration runs once, and a later one on top", () => {
+  const path = join(folder, "deep", "gateway.db");
+  openDatabase(path, [TABLE]).run("INSERT INTO words VALUES ('kept')");
+  const again = openDatabase(path, [TABLE, { name: "more", sql: "INSERT INTO words VALUES ('new')" }]);
+  expect(words(again)).toEqual(["kept", "new"]);
+});
+
+test("a migration that fails leaves nothing behind", () => {
+  const path = join(folder, "gateway.db");
+  expect(() => openDatabase(path, [TABLE, { name: "bad", sql: "INSERT INTO nowhere VALUES (1)" }])).toThrow("nowhere");
+  expect(words(openDatabase(path, [TABLE]))).toEqual([]);
+});
+
+test("a file that is no database is named", () => {
+  const path = join(folder, "gateway.db");
+  writeFileSync(path, "x".repeat(8192));
+  expect(() => openDatabase(path, [])).toThrow(`cannot open the database '${path}'`);
+});
+
+test("writes of one moment share a commit, and each answers for itself", async () => {
+  const path = join(folder, "gateway.db");
+  const db = openDatabase(path, [TABLE]);
+  const writer = new Writer(db);
+  const insert = (word: string) =>
+    writer.write((at) => {
+      at.run("INSERT INTO words VALUES (?)", [word]);
+      return word.length;
+    });
+  const failing = writer.write((at) => {
+    at.run("INSERT INTO words VALUES ('half')");
+    throw new Error("mine");
+  });
+  const results = await Promise.allSettled([insert("one"), insert("one"), failing, insert("three")]);
+  expect(results.map((result) => (result.status === "fulfilled" ? result.value : String(result.reason)))).toEqual([
+    3,
+    expect.stringContaining("UNIQUE"),
+    "Error: mine",
+    5,
+  ]);
+  // another connection sees what was promised
+  expect(words(new Database(path, { readonly: true }))).toEqual(["one", "three"]);
+});
+
+test("nothing is promised where the commit fails", async () => {
+  const db = openDatabase(join(folder, "gateway.db"), [TABLE]);
+  const writer = new Writer(db);
+  const lost = writer.write((at) => at.run("INSERT INTO words VALUES ('lost')"));
+  db.close();
+  await expect(lost).rejects.toThrow("the database cannot be written");
+});
