@@ -3,10 +3,11 @@
  * else. It translates and calls; what it calls was built by `main.ts`.
  */
 import { Elysia } from "elysia";
-import { messageOf } from "../base/errors.ts";
+import { AppError, messageOf } from "../base/errors.ts";
 import { makeAuth } from "./auth.ts";
 import { makeGuard } from "./cors.ts";
 import type { AppDeps, RouteDeps } from "./deps.ts";
+import { errorBodyFor } from "./errors.ts";
 import { jsonResponse, logRequest, makeAnswer, textResponse } from "./exchange.ts";
 import { makeInspect } from "./inspect.ts";
 import { blobRoutes } from "./routes/blobs.ts";
@@ -34,12 +35,13 @@ export function makeApp(parts: AppDeps) {
       if (status) return refuse(request, new Response(null, { status }));
       if (mayPass(request, new URL(request.url).pathname)) return undefined;
       set.headers["www-authenticate"] = "Bearer";
-      return refuse(request, jsonResponse({ error: "unauthorized" }, 401));
+      const unauthorized = new AppError("unauthorized", "unauthorized");
+      return refuse(request, jsonResponse(errorBodyFor(request)(unauthorized), 401));
     })
     .onError(({ code, error, request }) => {
       if (code === "NOT_FOUND") return refuse(request, noSuchRoute(request, app.routes));
       log.error("bug", { error: messageOf(error) });
-      return refuse(request, jsonResponse({ error: messageOf(error) }, 500));
+      return refuse(request, jsonResponse(errorBodyFor(request)(error), 500));
     })
     .use(rootRoutes(deps))
     .use(generateRoutes(deps))

@@ -1,5 +1,5 @@
 /**
- * Failures as HTTP: the one table from code to status, and the body that native routes answer with.
+ * Failures as HTTP: the one table from code to status, and the bodies that each family of clients reads.
  */
 import { AppError, messageOf, type Code } from "../base/errors.ts";
 
@@ -25,6 +25,47 @@ export function statusOf(error: unknown): number {
   return error instanceof AppError ? STATUS[error.code] : 500;
 }
 
+/** The body of an error reply. */
+export type ErrorBody = (error: unknown) => object;
+
+/** The shape of the native API. */
 export function errorBody(error: unknown): { error: string } {
   return { error: messageOf(error) };
+}
+
+const OPENAI_TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "invalid_request_error",
+  404: "not_found_error",
+  413: "invalid_request_error",
+};
+
+/** The shape of the OpenAI API. */
+export function openaiErrorBody(error: unknown) {
+  const status = statusOf(error);
+  const type = OPENAI_TYPES[status] ?? "api_error";
+  return { error: { message: messageOf(error), type, param: null, code: status === 401 ? "invalid_api_key" : null } };
+}
+
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  503: "overloaded_error",
+};
+
+/** The shape of the Anthropic API. */
+export function anthropicErrorBody(error: unknown) {
+  const type = ANTHROPIC_TYPES[statusOf(error)] ?? "api_error";
+  return { type: "error", error: { type, message: messageOf(error) } };
+}
+
+/** The shape that whoever sent a request can read. */
+export function errorBodyFor(request: Request): ErrorBody {
+  const path = new URL(request.url).pathname;
+  if (!/^\/v1(\/|$)/i.test(path)) return errorBody;
+  const isAnthropic = request.headers.has("anthropic-version") || /^\/v1\/messages(\/|$)/i.test(path);
+  return isAnthropic ? anthropicErrorBody : openaiErrorBody;
 }

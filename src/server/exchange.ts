@@ -4,13 +4,21 @@
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import { errorBody, statusOf } from "./errors.ts";
-import { ndjson } from "./stream.ts";
+import { errorBodyFor, statusOf } from "./errors.ts";
+import { NDJSON } from "./ndjson.ts";
+import { sse, type Frame } from "./sse.ts";
+import { streamed } from "./stream.ts";
 
 export type Reply =
   | { readonly kind: "json"; readonly body: object }
   | { readonly kind: "text"; readonly body: string; readonly status?: 201 }
-  | { readonly kind: "stream"; readonly values: AsyncGenerator<object, void, void> };
+  | { readonly kind: "stream"; readonly values: AsyncGenerator<object, void, void> }
+  | {
+      readonly kind: "events";
+      readonly frames: AsyncGenerator<Frame, void, void>;
+      /** The frames that end a stream which failed. */
+      readonly failed: (error: unknown) => readonly Frame[];
+    };
 
 /** What a handler gets. */
 export interface Exchange {
@@ -41,14 +49,15 @@ export function makeAnswer(log: Logger): Answer {
     const onEnd = (error?: unknown): void => end(isCancelled(error) ? statusOf(error) : 200, error);
     try {
       const reply = await handler({ request, signal: gone.signal, note });
-      if (reply.kind === "stream") return await ndjson(reply.values, { gone, onEnd });
+      if (reply.kind === "stream") return await streamed(reply.values, NDJSON, { gone, onEnd });
+      if (reply.kind === "events") return await streamed(reply.frames, sse(reply.failed), { gone, onEnd });
       const status = reply.kind === "text" ? (reply.status ?? 200) : 200;
       end(status);
       return reply.kind === "json" ? jsonResponse(reply.body, status) : textResponse(reply.body, status);
     } catch (error) {
       if (!(error instanceof AppError)) log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack });
       end(statusOf(error), error);
-      return jsonResponse(errorBody(error), statusOf(error));
+      return jsonResponse(errorBodyFor(request)(error), statusOf(error));
     }
   };
 }

@@ -1,0 +1,11 @@
+/** A stream of objects as lines of JSON; a failure is the last line. */
+import { errorBody } from "./errors.ts";
+import type { Encoding } from "./stream.ts";
+
+const line = (value: object): string => `${JSON.stringify(value)}\n`;
+
+export const NDJSON: Encoding<object> = {
+  headers: { "content-type": "application/x-ndjson" },
+  value: line,
+  error: (error) => line(errorBody(error)),
+};

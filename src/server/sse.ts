@@ -1,0 +1,38 @@
+/**
+ * A stream of frames as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). While a
+ * model loads or reads a long prompt, comments tell the client, and whatever stands between, that we are still here.
+ */
+import type { Encoding } from "./stream.ts";
+
+/** Proxies cut off connections that were silent for 30 s and more. */
+const KEEP_ALIVE_MS = 15_000;
+
+export interface Frame {
+  /** The name of the event, where the protocol has names. */
+  readonly event?: string;
+  /** An object is sent as JSON. */
+  readonly data: object | string;
+}
+
+/** @param failed the frames that end a stream which failed, in the words of its protocol */
+export function sse(
+  failed: (error: unknown) => readonly Frame[],
+  { keepAliveMs = KEEP_ALIVE_MS }: { keepAliveMs?: number } = {},
+): Encoding<Frame> {
+  return {
+    headers: {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-cache",
+      "x-accel-buffering": "no", // else nginx collects frames
+    },
+    value: textOf,
+    error: (error) => failed(error).map(textOf).join(""),
+    keepAlive: { text: ": keep-alive\n\n", everyMs: keepAliveMs },
+  };
+}
+
+function textOf({ event, data }: Frame): string {
+  const text = typeof data === "string" ? data : JSON.stringify(data);
+  const lines = text.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`);
+  return `${event === undefined ? "" : `event: ${event}\n`}${lines.join("")}\n`;
+}
