@@ -2,10 +2,10 @@
  * What generate and chat have in common: finding the model, and the fields whose errors have wordings of their own.
  */
 import { parseKeepAlive } from "../base/duration.ts";
-import { AppError } from "../base/errors.ts";
+import { AppError, assert } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { quoteGo } from "../base/quote.ts";
-import type { Format, InferenceEvent, Statistics, ToolCall } from "../runtime/runtime.ts";
+import type { ChosenLogprob, Format, InferenceEvent, Statistics, ToolCall } from "../runtime/runtime.ts";
 import { parseOptions, type Options } from "../sampling/options.ts";
 import type { Store, StoredModel } from "../store/store.ts";
 import type { Exchange } from "./exchange.ts";
@@ -64,7 +64,7 @@ function parseThink(value: unknown): boolean {
   throw new AppError("bad_request", `think must be a boolean or string (${THINK_VALUES})`);
 }
 
-type DoneEvent = Extract<InferenceEvent, { kind: "done" }>;
+export type DoneEvent = Extract<InferenceEvent, { kind: "done" }>;
 
 /** The fields of the last object: why it ended, and what it took. */
 export function doneFields({ reason, context, statistics }: DoneEvent): object {
@@ -106,23 +106,33 @@ export async function* checkedEvents(
   if (last !== "done") throw new AppError("runner", "model runner has unexpectedly stopped");
 }
 
-/** A whole answer: its text, its thinking, its tool calls, and the fields of its last object. */
-export async function collect(
-  events: AsyncIterable<InferenceEvent>,
-  note: Exchange["note"],
-): Promise<{ text: string; thinking: string; calls: readonly ToolCall[]; done: object }> {
+/** A whole answer. */
+export interface Answer {
+  readonly text: string;
+  readonly thinking: string;
+  readonly calls: readonly ToolCall[];
+  /** Empty where none were asked for. */
+  readonly logprobs: readonly ChosenLogprob[];
+  readonly done: DoneEvent;
+}
+
+/** Gathers the events of an answer, which end with `done`. */
+export async function collect(events: AsyncIterable<InferenceEvent>, note: Exchange["note"]): Promise<Answer> {
   let text = "";
   let thinking = "";
+  let done: DoneEvent | undefined;
   const calls: ToolCall[] = [];
-  let done: object = {};
+  const logprobs: ChosenLogprob[] = [];
   for await (const event of events) {
-    if (event.kind === "text") text += event.text;
-    else if (event.kind === "thinking") thinking += event.text;
+    if (event.kind === "done") done = event;
     else if (event.kind === "toolCall") calls.push(event.call);
     else {
-      note(doneNotes(event));
-      done = doneFields(event);
+      if (event.kind === "text") text += event.text;
+      else thinking += event.text;
+      logprobs.push(...(event.logprobs ?? []));
     }
   }
-  return { text, thinking, calls, done };
+  assert(done, "an answer without its last event");
+  note(doneNotes(done));
+  return { text, thinking, calls, logprobs, done };
 }

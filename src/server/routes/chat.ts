@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import type { ChatRequest, InferenceEvent, Message, Tool, ToolCall } from "../../runtime/runtime.ts";
 import { readRequest } from "../body.ts";
+import { withCallIds } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import {
@@ -58,25 +59,6 @@ function toolOf({ type = "function", function: body = {} }: ToolBody): Tool {
   return { type, function: { ...body, name: body.name ?? "" } };
 }
 
-/** Numbers tool calls from 0 and names those that have no id. */
-async function* withCallIds(events: AsyncIterable<InferenceEvent>): AsyncGenerator<InferenceEvent, void, void> {
-  let index = 0;
-  for await (const event of events) {
-    if (event.kind !== "toolCall") yield event;
-    else {
-      const call = { id: event.call.id ?? callId(), function: { index, ...event.call.function } };
-      yield { kind: "toolCall", call };
-      index++;
-    }
-  }
-}
-
-/** `call_` and eight letters or digits. */
-function callId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(8));
-  return `call_${Array.from(bytes, (byte) => (byte % 36).toString(36)).join("")}`;
-}
-
 interface At {
   readonly model: string;
   readonly now: () => Date;
@@ -121,5 +103,10 @@ async function* chunks(
 async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
   const { text, thinking, calls, done } = await collect(events, note);
   const content = calls.length > 0 ? text.trim() : text; // blanks around a call are no answer
-  return { model, created_at: formatTime(now().getTime()), message: assistant(content, calls, thinking), ...done };
+  return {
+    model,
+    created_at: formatTime(now().getTime()),
+    message: assistant(content, calls, thinking),
+    ...doneFields(done),
+  };
 }

@@ -90,5 +90,5 @@ async function* chunks(
 async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
   const { text, thinking, calls, done } = await collect(events, note);
   const extras = { ...(thinking === "" ? {} : { thinking }), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
-  return { model, created_at: formatTime(now().getTime()), response: text, ...extras, ...done };
+  return { model, created_at: formatTime(now().getTime()), response: text, ...extras, ...doneFields(done) };
 }
