@@ -1,6 +1,7 @@
 /**
  * The runtime of this machine: models from the store, in runner processes of the pool.
  */
+import { AppError } from "../base/errors.ts";
 import type { Store } from "../store/store.ts";
 import type { RuntimeParts } from "./answer.ts";
 import { runChat } from "./chat.ts";
@@ -20,6 +21,9 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
   return {
     generate: (request) => runGenerate(parts, request),
     chat: (request) => runChat(parts, request),
+    embed: async () => {
+      throw new AppError("unsupported", "embeddings are not supported yet");
+    },
     loaded: () => pool.loaded(),
     close: (graceMs) => pool.close(graceMs),
   };

@@ -116,6 +116,32 @@ export type InferenceEvent =
       readonly stopSequence?: string;
     };
 
+export interface EmbedRequest {
+  /** As the client wrote it; echoed in errors. */
+  readonly model: string;
+  /** Each gets one embedding, `""` too. None: load the model (or unload it, with `keepAliveMs` 0). */
+  readonly inputs: readonly string[];
+  readonly options: Options;
+  /** Whether an input that is longer than the context loses its end (the default) or is refused. */
+  readonly truncate?: boolean;
+  /** Only the first so many values of each embedding, of unit length again; no effect where it has no more. */
+  readonly dimensions?: number;
+  /** Milliseconds to stay loaded after this request; Infinity for ever; undefined: the server's default. */
+  readonly keepAliveMs?: number;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** Durations in integer nanoseconds. */
+export interface EmbedResult {
+  /** One per input, in order, of unit length; a vector of zeros stays so. */
+  readonly embeddings: readonly Float32Array[];
+  readonly totalNs: number;
+  readonly loadNs: number;
+  /** Tokens of all inputs together, special ones included. */
+  readonly promptEvalCount: number;
+}
+
 /** A model in memory. */
 export interface LoadedModel {
   readonly name: string;
@@ -133,6 +159,8 @@ export interface LoadedModel {
 export interface Runtime {
   generate(request: GenerateRequest): AsyncGenerator<InferenceEvent, void, void>;
   chat(request: ChatRequest): AsyncGenerator<InferenceEvent, void, void>;
+  /** Throws `bad_request` where an input is too long; aborting the signal stops the model. */
+  embed(request: EmbedRequest): Promise<EmbedResult>;
   /** Models in memory, the one that expires last first. */
   loaded(): readonly LoadedModel[];
   /** Lets running requests finish for up to `graceMs`, then ends every runner. */

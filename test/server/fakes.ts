@@ -5,6 +5,8 @@
 import { AppError } from "../../src/base/errors.ts";
 import type {
   ChatRequest,
+  EmbedRequest,
+  EmbedResult,
   GenerateRequest,
   InferenceEvent,
   LoadedModel,
@@ -16,12 +18,15 @@ export type Script = (request: GenerateRequest | ChatRequest) => AsyncGenerator<
 
 export interface FakeRuntime extends Runtime {
   readonly requests: (GenerateRequest | ChatRequest)[];
+  readonly embedRequests: EmbedRequest[];
   /** Generators that have not ended. */
   running(): number;
   /** When the last generator ended, in `performance.now()` time. */
   endedMs(): number;
   /** Replaces what the next requests get. */
   script: Script;
+  /** Replaces what the next embedding requests get. */
+  embedding: (request: EmbedRequest) => Promise<EmbedResult>;
   models: LoadedModel[];
 }
 
@@ -46,6 +51,16 @@ export const play = (events: readonly InferenceEvent[], pauseMs = 0): Script =>
   };
 
 export const hello = play([{ kind: "text", text: "He" }, { kind: "text", text: "llo" }, DONE]);
+
+/** For each input a vector of its length, a third and minus a half; one token per character. */
+export async function threeValues({ inputs }: EmbedRequest): Promise<EmbedResult> {
+  return {
+    embeddings: inputs.map((input) => Float32Array.of(input.length, 1 / 3, -0.5)),
+    totalNs: 5_000_000,
+    loadNs: 1_000_000,
+    promptEvalCount: inputs.reduce((sum, input) => sum + input.length, 0),
+  };
+}
 
 /** Text for ever. */
 export const endless = (pauseMs: number): Script =>
@@ -96,12 +111,18 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
   }
   const fake: FakeRuntime = {
     requests: [],
+    embedRequests: [],
+    embedding: threeValues,
     running: () => running,
     endedMs: () => endedMs,
     script,
     models: [],
     generate: run,
     chat: run,
+    embed: (request) => {
+      fake.embedRequests.push(request);
+      return fake.embedding(request);
+    },
     loaded: () => fake.models,
     close: async () => {},
   };
