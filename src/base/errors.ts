@@ -37,6 +37,11 @@ export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`invariant: ${message}`);
 }
 
+/** Throws `cancelled` once the caller went away. */
+export function checkNotCancelled(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new AppError("cancelled", "request canceled");
+}
+
 /** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -9,6 +9,7 @@ import type { ConfigExtras } from "../store/image.ts";
 import type { Library } from "../store/library.ts";
 import { readModelfileAt, requestOfModelfile } from "../store/modelfile-request.ts";
 import { parseReference, type ModelName } from "../store/name.ts";
+import { parseFileType } from "../store/quantize-mix.ts";
 import { blobSource, type Source } from "../store/sources.ts";
 import type { StoredMessage } from "../store/store.ts";
 import { kindOf } from "./decode.ts";
@@ -36,14 +37,16 @@ export async function createRequest(body: CreateBody, library: Place): Promise<C
   const sources = fileSources(body.files, library.root);
   checkSupported(body);
   const name = parseReference(body.model || body.name || "");
-  if (!body.modelfile && !body.path) return requestOfFields(body, { name, sources });
+  const type = body.quantize || body.quantization;
+  const quantize = type ? { quantize: parseFileType(type) } : {};
+  if (!body.modelfile && !body.path) return { ...requestOfFields(body, { name, sources }), ...quantize };
   const extra = FIELDS.find((field) => isGiven(body[field]));
   if (extra)
     throw new AppError("bad_request", `'${extra}' cannot be combined with '${body.modelfile ? "modelfile" : "path"}'`);
   const place = { root: library.root, importDirs: library.importDirs };
-  if (body.modelfile) return requestOfModelfile(body.modelfile, { ...place, name });
+  if (body.modelfile) return { ...(await requestOfModelfile(body.modelfile, { ...place, name })), ...quantize };
   const { text, folder } = await readModelfileAt(body.path ?? "", place);
-  return requestOfModelfile(text, { ...place, name, folder });
+  return { ...(await requestOfModelfile(text, { ...place, name, folder })), ...quantize };
 }
 
 function isGiven(value: unknown): boolean {
@@ -61,8 +64,6 @@ function checkSupported(body: CreateBody): void {
   const refuse = (field: keyof CreateBody, what: string): void => {
     if (isGiven(body[field])) throw new AppError("unsupported", `'${field}': ${what} not supported yet`);
   };
-  refuse("quantize", "quantizing is");
-  refuse("quantization", "quantizing is");
   refuse("adapters", "adapters are");
   refuse("draft_files", "draft models are");
   refuse("remote_host", "models on other servers are");

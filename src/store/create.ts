@@ -2,10 +2,10 @@
  * Creating a model: from another model, from GGUF files, or both, with texts and parameters of its own. Blobs first,
  * the manifest last and in one step: whenever this stops, the store holds the models that it held before.
  */
-import { AppError, assert, messageOf } from "../base/errors.ts";
+import { AppError, assert, checkNotCancelled, messageOf } from "../base/errors.ts";
 import { parseOptions } from "../sampling/options.ts";
 import { choosePrompt } from "../template/prompt.ts";
-import { findBlob, touchBlob, writeBlob } from "./blobs.ts";
+import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import type { GgufDetails } from "./details.ts";
 import { digestOf } from "./digest.ts";
 import { imageConfig, type ConfigExtras } from "./image.ts";
@@ -20,9 +20,12 @@ import {
   type Manifest,
 } from "./manifest.ts";
 import { displayName, parseReference, type ModelName } from "./name.ts";
+import type { FileTypeName } from "./quantize-mix.ts";
+import { checkWeights, quantizeWeights, type QuantizeProgress, type Weights } from "./quantize-weights.ts";
 import {
   describeBlob,
   inspectSource,
+  sortParts,
   storeSources,
   type InspectedSource,
   type Source,
@@ -31,9 +34,7 @@ import {
 import { CONFIG_BYTES_MAX, findName, manifestPath, readText, TEXT_BYTES_MAX, type StoredMessage } from "./store.ts";
 
 /** What a client is told on the way. */
-export interface Progress {
-  readonly status: string;
-}
+export type Progress = { readonly status: string } | QuantizeProgress;
 
 export interface CreateRequest {
   /** How the request was written: a Modelfile, or fields. They differ in what they are told on the way. */
@@ -54,6 +55,8 @@ export interface CreateRequest {
   readonly extras: ConfigExtras;
   /** Added to those of the base. */
   readonly capabilities: readonly string[];
+  /** What the weights are quantized to; absent: they stay as they are. */
+  readonly quantize?: FileTypeName;
 }
 
 /** A manifest, and those of its blobs that are small enough to be at hand: they are written with it. */
@@ -65,16 +68,18 @@ export interface Publication {
 /** Puts a model in place. Throws `bad_file` where one of its blobs is missing. */
 export type Publish = (name: ModelName, publication: Publication) => Promise<void>;
 
-/** Where the work is done. */
+/** Where the work is done, and until when: once the signal says so, nothing more is written. */
 export interface CreateParts {
   readonly root: string;
   readonly publish: Publish;
+  readonly signal?: AbortSignal | undefined;
 }
 
-/** The words in which each shape is told of a layer. */
+/** The words in which each shape is told of a layer; where weights are quantized, both are told the same. */
 const WORDS = {
   modelfile: { existing: "using already created layer", fresh: "writing layer" },
   fields: { existing: "using existing layer", fresh: "creating new layer" },
+  quantized: { existing: "using existing layer", fresh: "creating new layer" },
 } as const;
 
 /** Configuration fields that a model takes over from its base. */
@@ -98,32 +103,32 @@ interface Draft extends Layer {
  * Throws before the first value where the request itself is wrong: `bad_request`, or `not_found` without its base.
  * Later, `bad_request` and `unsupported` for its files, `storage` where the disk is full.
  */
-export async function* createModel(
-  { root, publish }: CreateParts,
-  request: CreateRequest,
-): AsyncGenerator<Progress, void, void> {
+export async function* createModel(parts: CreateParts, request: CreateRequest): AsyncGenerator<Progress, void, void> {
   checkTexts(request);
-  const { shape, sources } = request;
+  const { root } = parts;
+  const { sources } = request;
+  const shape = request.quantize ? "quantized" : request.shape;
   const base = request.base === undefined ? undefined : await readBase(root, request.base);
   if (!base && sources.length === 0) throw new AppError("bad_request", "neither 'from' or 'files' was specified");
   if (shape === "modelfile") yield { status: "reading model metadata" };
   const inspected: InspectedSource[] = [];
   for (const source of sources) {
-    if (shape === "fields") yield { status: "parsing GGUF" };
+    if (request.shape === "fields") yield { status: "parsing GGUF" };
     inspected.push(await inspectSource(source));
   }
   checkOneModel(base, inspected);
-  const files = await storeSources(root, inspected);
+  const weights = yield* storeWeights(parts, { base, inspected, request });
   if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the sequence that clients know
-  const layers = draftLayers({ base, files, request });
-  const config = await draftConfig({ root, base, files, layers, request });
+  const layers = draftLayers({ ...weights, request });
+  const config = await draftConfig({ root, ...weights, layers, request });
   for (const draft of shape === "modelfile" ? [...layers, config] : layers) {
     const isNew = await putDraft(root, draft);
     yield { status: `${isNew ? WORDS[shape].fresh : WORDS[shape].existing} ${draft.digest}` };
   }
   yield { status: "writing manifest" };
+  checkNotCancelled(parts.signal);
   const contents = [...layers, config].flatMap(({ bytes }) => bytes ?? []);
-  await publish(request.name, { manifest: { config: layerOf(config), layers: layers.map(layerOf) }, contents });
+  await parts.publish(request.name, { manifest: { config: layerOf(config), layers: layers.map(layerOf) }, contents });
   yield { status: "success" };
 }
 
@@ -177,20 +182,63 @@ function checkOneModel(base: Base | undefined, files: readonly InspectedSource[]
   throw new AppError("bad_request", `expected one GGUF model to build upon, got ${found}`);
 }
 
-interface Ingredients {
+interface StoredWeights {
   readonly base: Base | undefined;
   readonly files: readonly StoredSource[];
+}
+
+/** The files as blobs, quantized where the request says so. Weights of the base that were quantized are files then. */
+async function* storeWeights(
+  { root, signal }: CreateParts,
+  { base, inspected, request }: { base: Base | undefined; inspected: InspectedSource[]; request: CreateRequest },
+): AsyncGenerator<Progress, StoredWeights, void> {
+  const type = request.quantize;
+  const weights = type && (await findWeights(root, { base, inspected }));
+  if (weights) await checkWeights(weights);
+  if (!weights || weights.fileType === type) return { base, files: await storeSources(root, inspected) };
+  yield { status: `quantizing ${weights.fileType} model to ${type}` };
+  const quantized = yield* quantizeWeights(root, { weights, type, signal });
+  if (request.shape === "fields") yield { status: "verifying conversion" };
+  const details = await describeBlob(root, quantized.blob.digest);
+  const others = await storeSources(
+    root,
+    inspected.filter(({ kind }) => kind !== "model"),
+  );
+  const layers = base?.layers.filter((layer) => !isKind(layer, "model"));
+  return {
+    base: base && layers && { ...base, layers },
+    files: [{ kind: "model", details, ...quantized, ...(weights.from ? { from: weights.from } : {}) }, ...others],
+  };
+}
+
+/** The one model among base and files. */
+async function findWeights(
+  root: string,
+  { base, inspected }: { base: Base | undefined; inspected: InspectedSource[] },
+): Promise<Weights & { readonly from?: string }> {
+  const [layer] = layersOf(base?.layers ?? [], "model");
+  if (base && layer) {
+    const { fileType } = await describeBlob(root, layer.digest);
+    return { label: base.name, paths: [blobPath(root, layer.digest)], fileType, from: base.name };
+  }
+  const models = inspected.filter(({ kind }) => kind === "model");
+  const parts = models.some(({ part }) => part) ? sortParts(models) : models;
+  const { label, details } = parts[0]!; // there is one: it was counted
+  return { label, paths: parts.map(({ path }) => path), fileType: details.fileType };
+}
+
+interface Ingredients extends StoredWeights {
   readonly request: CreateRequest;
 }
 
-/** Those of the base first, without the ones that the request replaces. */
+/** The model, what else the base has and the request does not replace, further files, texts. */
 function draftLayers({ base, files, request }: Ingredients): Draft[] {
   const kept = (base?.layers ?? []).filter((layer) => !replacedBy(request).some((kind) => isKind(layer, kind)));
-  const weights = files.toSorted((a, b) => Number(a.kind !== "model") - Number(b.kind !== "model"));
-  const drafts: Draft[] = [
-    ...kept,
-    ...weights.map(({ kind, blob, isNew }): Draft => ({ mediaType: mediaType(kind), ...blob, isNew })),
-  ];
+  const weights = files.map(({ kind, blob, isNew, from }): Draft => {
+    return { mediaType: mediaType(kind), ...blob, isNew, ...(from === undefined ? {} : { from }) };
+  });
+  const isModel = (layer: Layer): boolean => isKind(layer, "model");
+  const drafts = [...kept, ...weights].sort((a, b) => Number(isModel(b)) - Number(isModel(a)));
   const add = (kind: LayerKind, text: string): void => {
     const draft = draftOf(mediaType(kind), text);
     const isThere = drafts.some((other) => other.mediaType === draft.mediaType && other.digest === draft.digest);

@@ -2,7 +2,7 @@
  * Digests name content: `sha256:<64 hex>`. Only a parsed digest may become part of a path.
  */
 import { createReadStream } from "node:fs";
-import { AppError } from "../base/errors.ts";
+import { AppError, checkNotCancelled } from "../base/errors.ts";
 
 declare const brand: unique symbol;
 
@@ -30,9 +30,12 @@ export function digestOf(bytes: Uint8Array): Digest {
   return parseDigest(`sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`);
 }
 
-/** Reads the file in pieces; other work runs between them. */
-export async function digestOfFile(path: string): Promise<Digest> {
+/** Reads the file in pieces; other work runs between them. Throws `cancelled` once the signal says so. */
+export async function digestOfFile(path: string, signal?: AbortSignal): Promise<Digest> {
   const hasher = new Bun.CryptoHasher("sha256");
-  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) hasher.update(chunk as Uint8Array);
+  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) {
+    checkNotCancelled(signal);
+    hasher.update(chunk as Uint8Array);
+  }
   return parseDigest(`sha256:${hasher.digest("hex")}`);
 }

@@ -24,7 +24,7 @@ export interface Library {
   /** Deletes a model and the blobs that only it has. False where there is none of that name. */
   remove(name: ModelName): Promise<boolean>;
   /** Makes a model; see `createModel`. */
-  create(request: CreateRequest): AsyncGenerator<Progress, void, void>;
+  create(request: CreateRequest, options?: { signal?: AbortSignal }): AsyncGenerator<Progress, void, void>;
 }
 
 export interface LibraryParts {
@@ -81,7 +81,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
         await sweep(digests);
         return true;
       }),
-    create: (request) => createModel({ root, publish }, request),
+    create: (request, { signal } = {}) => createModel({ root, publish, signal }, request),
   };
 }
 

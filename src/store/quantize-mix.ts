@@ -69,16 +69,20 @@ interface Counts {
   downs: number;
 }
 
+/** Throws `bad_request` where a tensor is quantized already, in the words that clients know. */
+export function checkUnquantized(tensors: ModelHeader["tensors"]): void {
+  for (const { quant } of tensors.values()) {
+    if (["f32", "f16", "bf16"].includes(quant.name)) continue;
+    throw new AppError("bad_request", "quantization is only supported for F16, BF16 and F32 models");
+  }
+}
+
 /**
  * The block type of every tensor.
  * Throws `bad_request` where a tensor is quantized already: what was lost does not come back.
  */
 export function chooseTypes(model: Pick<ModelHeader, "metadata" | "tensors">, fileType: FileTypeName) {
-  for (const { quant } of model.tensors.values()) {
-    if (!["f32", "f16", "bf16"].includes(quant.name)) {
-      throw new AppError("bad_request", "quantization is only supported for F16, BF16 and F32 models");
-    }
-  }
+  checkUnquantized(model.tensors);
   const facts = factsOf(model, fileType);
   const counts: Counts = { values: 0, downs: 0 };
   const types = new Map<string, QuantName>();

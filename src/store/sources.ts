@@ -37,6 +37,8 @@ export interface StoredSource {
   readonly blob: Blob;
   /** It became a blob now: from a file of this machine, or by joining parts. */
   readonly isNew: boolean;
+  /** The model that it was taken from. */
+  readonly from?: string;
 }
 
 export const blobSource = (root: string, { label, digest }: { label: string; digest: Digest }): Source => ({
@@ -85,10 +87,15 @@ async function readSound({ label, path }: Source): Promise<Header> {
   try {
     return (await readPart(path, { shard: 0, arrayItemsMax: 0 })).header;
   } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    const code = error.code === "unsupported" ? "unsupported" : "bad_request";
-    throw new AppError(code, error.message.replace(path, label), { cause: error });
+    throw labelled(error, { path, label });
   }
+}
+
+/** A failure to read a file that a request sent, under the name that the request has for it. */
+export function labelled(error: unknown, { path, label }: { path: string; label: string }): unknown {
+  if (!(error instanceof AppError)) return error;
+  const isFault = !["unsupported", "storage", "cancelled"].includes(error.code);
+  return new AppError(isFault ? "bad_request" : error.code, error.message.replace(path, label), { cause: error });
 }
 
 /** Puts the files into the store: the parts of a split model as one blob. Throws `bad_request` where one is missing. */
@@ -112,9 +119,16 @@ async function storeWhole(root: string, { label, path, digest }: Source): Promis
 }
 
 async function storeParts(root: string, sources: readonly InspectedSource[]): Promise<Omit<StoredSource, "isNew">> {
+  const parts = sortParts(sources);
+  const { kind } = parts[0]!; // there is at least one
+  const blob = await receiveBlob(root, { chunks: mergeShards(parts.map(({ path }) => path)) });
+  return { kind, details: await describeBlob(root, blob.digest), blob };
+}
+
+/** The parts of a split model in order. Throws `bad_request` unless every one is there once. */
+export function sortParts<T extends InspectedSource>(sources: readonly T[]): T[] {
   const parts = sources.toSorted((a, b) => (a.part?.index ?? 0) - (b.part?.index ?? 0));
-  const { kind, part } = parts[0]!; // there is at least one
-  const count = part?.count ?? 0;
+  const count = parts[0]?.part?.count ?? 0;
   for (const [i, { part: own, label }] of parts.entries()) {
     if (own?.index === i && own.count === count) continue;
     const found = `part ${(own?.index ?? 0) + 1} of ${own?.count}`;
@@ -123,8 +137,7 @@ async function storeParts(root: string, sources: readonly InspectedSource[]): Pr
   if (parts.length !== count) {
     throw new AppError("bad_request", `expected all ${count} parts of a split model, got ${parts.length}`);
   }
-  const blob = await receiveBlob(root, { chunks: mergeShards(parts.map(({ path }) => path)) });
-  return { kind, details: await describeBlob(root, blob.digest), blob };
+  return parts;
 }
 
 /** Throws where the blob is no GGUF. */

@@ -175,9 +175,6 @@ describe("refused, with nothing made", () => {
       400,
       "DRAFT cannot be used with remote models",
     ],
-    [{ model: "new", from: "m", quantize: "q4_0" }, 400, "'quantize': quantizing is not supported yet"],
-    [{ model: "new", modelfile: "FROM m", quantize: "q4_0" }, 400, "'quantize': quantizing is not supported yet"],
-    [{ model: "new", from: "m", quantization: "q4_0" }, 400, "'quantization': quantizing is not supported yet"],
     [{ model: "new", from: "m", adapters: { x: "y" } }, 400, "'adapters': adapters are not supported yet"],
     [{ model: "new", from: "m", draft_files: { x: "y" } }, 400, "'draft_files': draft models are not supported yet"],
     [

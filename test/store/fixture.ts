@@ -20,6 +20,16 @@ export const tempFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "hearth-
 
 export const CHAT_TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:";
 
+/** Half floats between −1 and 1, as they stand in a file: the same ones every time. */
+export function halves(count: number): Uint8Array {
+  let state = 20_261_121;
+  const values = Float16Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 31 - 1;
+  });
+  return new Uint8Array(values.buffer);
+}
+
 /** A GGUF with a header and one tensor: enough for everything but running it. */
 export async function writeTinyGguf(path: string, extra: Readonly<Record<string, WriteValue>> = {}): Promise<void> {
   await mkdir(dirname(path), { recursive: true });

@@ -13,10 +13,10 @@ export const createRoutes = (deps: RouteDeps) =>
     parse: "none",
   });
 
-async function create({ library }: RouteDeps, { request, note }: Exchange): Promise<Reply> {
+async function create({ library }: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
   const body = await readRequest(request, CreateBody);
   note({ model: body.model || body.name });
-  const steps = library.create(await createRequest(body, library));
+  const steps = library.create(await createRequest(body, library), { signal });
   return body.stream === false ? { kind: "json", body: await lastOf(steps) } : { kind: "stream", values: steps };
 }
 

@@ -1,0 +1,45 @@
+/**
+ * Long work that tells how far it is, as an async generator. Whoever reads slowly gets the latest report and not all of
+ * them, and whoever stops reading stops the work.
+ */
+
+/** @param report replaces a report that nobody has read yet; @param signal aborted when the reader stops */
+export type ReportingWork<Report, Result> = (report: (report: Report) => void, signal: AbortSignal) => Promise<Result>;
+
+/**
+ * Runs `work` and yields its reports; returns its result, throws what it throws. Ends only after the work has ended.
+ * @param options.signal aborts the work as well
+ */
+export async function* reports<Report, Result>(
+  work: ReportingWork<Report, Result>,
+  options: { signal?: AbortSignal | undefined } = {},
+): AsyncGenerator<Report, Result, void> {
+  const stopped = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, stopped.signal]) : stopped.signal;
+  let latest: { report: Report } | undefined;
+  let news = Promise.withResolvers<void>();
+  const result = work((report) => {
+    latest = { report };
+    news.resolve();
+  }, signal);
+  let isDone = false;
+  const done = result.then(
+    () => void (isDone = true),
+    () => void (isDone = true), // `result` says it at the end
+  );
+  try {
+    while (!isDone) {
+      await Promise.race([done, news.promise]);
+      news = Promise.withResolvers();
+      if (latest) {
+        const { report } = latest;
+        latest = undefined;
+        yield report;
+      }
+    }
+    return await result;
+  } finally {
+    stopped.abort();
+    await done;
+  }
+}

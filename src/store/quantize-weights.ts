@@ -1,0 +1,113 @@
+/**
+ * Quantizing on the way into the store: the weights of a new model, from wherever they are, become a blob of another
+ * type. The result is a file without a name until it is whole, and nothing of it stays where the work fails or ends.
+ */
+import { open, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { checkNotCancelled } from "../base/errors.ts";
+import { reports } from "../base/reports.ts";
+import { readPart } from "../gguf/header.ts";
+import { mergeShards } from "../gguf/merge.ts";
+import { blobPath, findBlob } from "./blobs.ts";
+import { digestOfFile } from "./digest.ts";
+import { writeDurably } from "./durable.ts";
+import { checkUnquantized, type FileTypeName } from "./quantize-mix.ts";
+import { quantizeFile } from "./quantize.ts";
+import { labelled, type StoredSource } from "./sources.ts";
+
+/** The digest in progress reports, for what has none yet: clients tell one progress from another by it. */
+const NO_DIGEST = "0000000000000000000";
+/** Reports per file at most: few enough for a stream, many enough to watch. */
+const REPORTS_MAX = 1000;
+
+/** What a client is told meanwhile. */
+export interface QuantizeProgress {
+  readonly status: string;
+  readonly digest: string;
+  /** Bytes of the source. */
+  readonly total: number;
+  readonly completed: number;
+}
+
+export interface Weights {
+  /** What the request calls them, for messages. */
+  readonly label: string;
+  /** All parts, in order. */
+  readonly paths: readonly string[];
+  /** Their type, for messages. */
+  readonly fileType: string;
+}
+
+type StoredBlob = Pick<StoredSource, "blob" | "isNew">;
+
+/** Throws `bad_request` where a tensor is quantized already. */
+export async function checkWeights({ paths }: Weights): Promise<void> {
+  for (const [shard, path] of paths.entries()) {
+    checkUnquantized((await readPart(path, { shard, arrayItemsMax: 0 })).header.tensors);
+  }
+}
+
+/**
+ * Quantizes the weights into a blob. Throws `bad_request` where they are damaged, `storage` where the disk is full,
+ * `cancelled`.
+ */
+export async function* quantizeWeights(
+  root: string,
+  options: { weights: Weights; type: FileTypeName; signal?: AbortSignal | undefined },
+): AsyncGenerator<QuantizeProgress, StoredBlob, void> {
+  const { weights, type, signal } = options;
+  const status = `quantizing ${weights.fileType} model to ${type}`;
+  return yield* reports<QuantizeProgress, StoredBlob>(
+    (report, ended) => {
+      let told = -1;
+      const onProgress = ({ completed, total }: { completed: number; total: number }): void => {
+        const now = Math.floor((REPORTS_MAX * completed) / Math.max(1, total));
+        if (now > told) report({ status, digest: NO_DIGEST, total, completed });
+        told = now;
+      };
+      return writeQuantized(root, { weights, type, signal: ended, onProgress });
+    },
+    { signal },
+  );
+}
+
+interface Run {
+  readonly weights: Weights;
+  readonly type: FileTypeName;
+  readonly signal: AbortSignal;
+  readonly onProgress: (done: { completed: number; total: number }) => void;
+}
+
+async function writeQuantized(root: string, { weights, ...rest }: Run): Promise<StoredBlob> {
+  let result: StoredBlob | undefined;
+  await writeDurably(join(root, "blobs", "quantized"), async (temporary) => {
+    await quantizeParts(weights, { to: temporary, ...rest });
+    const digest = await digestOfFile(temporary, rest.signal);
+    const isNew = (await findBlob(root, digest)) === undefined;
+    result = { blob: { digest, size: (await stat(temporary)).size }, isNew };
+    return blobPath(root, digest);
+  });
+  return result!; // set above, or that has thrown
+}
+
+/** Parts are joined first: blobs have no names by which the quantizer could find the others. */
+async function quantizeParts({ label, paths }: Weights, rest: Omit<Run, "weights"> & { to: string }): Promise<void> {
+  const [only] = paths;
+  const from = paths.length === 1 && only !== undefined ? only : `${rest.to}-joined`;
+  try {
+    if (from !== only) await joinParts(paths, { to: from, signal: rest.signal });
+    await quantizeFile({ from, ...rest });
+  } catch (error) {
+    throw labelled(error, { path: from, label });
+  } finally {
+    if (from !== only) await rm(from, { force: true });
+  }
+}
+
+async function joinParts(paths: readonly string[], { to, signal }: { to: string; signal: AbortSignal }): Promise<void> {
+  await using file = await open(to, "wx");
+  for await (const chunk of mergeShards(paths)) {
+    checkNotCancelled(signal);
+    for (let done = 0; done < chunk.length;) done += (await file.write(chunk, done)).bytesWritten;
+  }
+}

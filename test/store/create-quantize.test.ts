@@ -1,0 +1,262 @@
+/** Quantizing while a model is made: what becomes of the weights, and that nothing stays where it comes to nothing. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { openGguf } from "../../src/gguf/read.ts";
+import { quants } from "../../src/quant/index.ts";
+import { writeBlob } from "../../src/store/blobs.ts";
+import type { CreateRequest, Progress } from "../../src/store/create.ts";
+import { makeLibrary, type Library } from "../../src/store/library.ts";
+import { requestOfModelfile } from "../../src/store/modelfile-request.ts";
+import { parseName } from "../../src/store/name.ts";
+import { blobSource, type Source } from "../../src/store/sources.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
+import { halves, tempFolder } from "./fixture.ts";
+
+let folder: string;
+let root: string;
+let allowed: string;
+let store: Store;
+let library: Library;
+beforeEach(async () => {
+  folder = await tempFolder();
+  root = join(folder, "models");
+  allowed = join(folder, "allowed");
+  await mkdir(allowed);
+  store = await openStore(root);
+  const ignore = (): void => {};
+  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+  library = makeLibrary({ root, importDirs: [allowed], noPrune: false, log });
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+/** Three ranges for a thread. */
+const ROWS = 2200;
+const WEIGHTS = halves(256 * ROWS);
+const NORM = new Uint8Array(new Float32Array(256).fill(1).buffer);
+
+const MODEL: MemoryModel = {
+  metadata: {
+    "general.architecture": "llama",
+    "general.file_type": { u32: 1 },
+    "llama.block_count": { u32: 1 },
+    "llama.context_length": { u32: 512 },
+  },
+  tensors: [
+    { name: "token_embd.weight", shape: [256, ROWS], quant: quants.f16, data: WEIGHTS },
+    { name: "output_norm.weight", shape: [256], quant: quants.f32, data: NORM },
+  ],
+};
+
+const EMPTY = { licenses: [], parameters: {}, messages: [], extras: {}, capabilities: [], sources: [] };
+const fields = (request: Partial<CreateRequest>): CreateRequest => ({
+  shape: "fields",
+  name: parseName("new"),
+  ...EMPTY,
+  ...request,
+});
+const put = async (model: MemoryModel = MODEL, label = "x.gguf"): Promise<Source> =>
+  blobSource(root, { label, digest: (await writeBlob(root, encodeGguf(model))).digest });
+
+/** The statuses, each once where it is repeated, with short names for the digests. */
+async function create(request: CreateRequest): Promise<string[]> {
+  const steps = (await Array.fromAsync(library.create(request))).map(short);
+  return steps.filter((status, i) => status !== steps[i - 1] || status.endsWith("D"));
+}
+const short = ({ status }: Progress): string => status.replace(/sha256:[0-9a-f]{64}/, "D");
+const blobs = () => readdir(join(root, "blobs"));
+const split = (no: number): MemoryModel => ({
+  metadata: {
+    ...(no === 0 ? { ...MODEL.metadata, "split.tensors.count": { i32: 2 } } : {}),
+    "split.no": { u16: no },
+    "split.count": { u16: 2 },
+  },
+  tensors: [MODEL.tensors[no]!],
+});
+
+describe("the weights", () => {
+  test("of a file are quantized, and the model is described by the result", async () => {
+    const steps = await create(fields({ sources: [await put()], quantize: "Q4_K_M", system: "S" }));
+    expect(steps).toEqual([
+      "parsing GGUF",
+      "quantizing F16 model to Q4_K_M",
+      "verifying conversion",
+      "creating new layer D",
+      "creating new layer D",
+      "writing manifest",
+      "success",
+    ]);
+    const { paths, config, system } = await store.load("new");
+    expect({ ...config, system }).toMatchObject({ file_type: "Q4_K_M", model_family: "llama", system: "S" });
+    const gguf = openGguf(paths.model);
+    expect([...gguf.tensors.values()].map(({ quant }) => quant.name)).toEqual(["q6_K", "f32"]); // tied embedding
+    expect(gguf.metadata.get("general.file_type")).toBe(15);
+    gguf.close();
+  });
+
+  test("of a model are quantized in a new one; the base stays as it is", async () => {
+    await create(fields({ name: parseName("base"), sources: [await put()], system: "S" }));
+    const before = await store.load("base");
+    expect(await create(fields({ base: "base", quantize: "Q8_0" }))).toEqual([
+      "quantizing F16 model to Q8_0",
+      "verifying conversion",
+      "creating new layer D",
+      "using existing layer D",
+      "writing manifest",
+      "success",
+    ]);
+    const { config, layers, system } = await store.load("new");
+    expect([config.file_type, system, layers.length]).toEqual(["Q8_0", "S", 2]);
+    expect(layers[0]!.from).toBe("base:latest");
+    expect((await store.load("base")).layers).toEqual(before.layers);
+  });
+
+  test("that are quantized again the same way are one blob", async () => {
+    const source = await put();
+    await create(fields({ sources: [source], quantize: "Q4_0" }));
+    const again = await create(fields({ name: parseName("again"), sources: [source], quantize: "Q4_0" }));
+    expect(again).toContain("using existing layer D");
+    const digests = await Promise.all(["new", "again"].map(async (name) => (await store.load(name)).layers[0]!.digest));
+    expect(digests[0]).toBe(digests[1]!);
+  });
+
+  test("of a split model are joined first, in any order of its parts, and only the result is stored", async () => {
+    await create(fields({ name: parseName("whole"), sources: [await put()], quantize: "Q4_0" }));
+    const sources = [await put(split(1), "b"), await put(split(0), "a")];
+    const before = await blobs();
+    await create(fields({ sources, quantize: "Q4_0" }));
+    const [whole, joined] = [await store.load("whole"), await store.load("new")];
+    expect(joined.layers[0]).toEqual(whole.layers[0]);
+    expect(await blobs()).toHaveLength(before.length); // model and configuration are those of the other
+    expect((await blobs()).filter((name) => name.startsWith("."))).toEqual([]);
+  });
+
+  test("of a file of this machine are quantized where they are: only the result is stored", async () => {
+    await writeFile(join(allowed, "m.gguf"), encodeGguf(MODEL));
+    const place = { root, importDirs: [allowed], name: parseName("new") };
+    const request = await requestOfModelfile(`FROM ${join(allowed, "m.gguf")}\nSYSTEM S`, place);
+    expect(await create({ ...request, quantize: "Q5_0" })).toEqual([
+      "quantizing F16 model to Q5_0",
+      ...Array(2).fill("creating new layer D"), // weights, system
+      "writing manifest",
+      "success",
+    ]);
+    expect(await blobs()).toHaveLength(3);
+  });
+
+  test("that are of the type already stay as they are", async () => {
+    const source = await put();
+    expect(await create(fields({ sources: [source], quantize: "F16" }))).toEqual([
+      "parsing GGUF",
+      "using existing layer D",
+      "writing manifest",
+      "success",
+    ]);
+    expect((await store.load("new")).paths.model).toBe(source.path);
+  });
+
+  test("a projector is left alone", async () => {
+    const projector = await put({ ...MODEL, metadata: { "general.architecture": "clip" } }, "p.gguf");
+    await create(fields({ sources: [projector, await put()], quantize: "Q4_0" }));
+    expect((await store.load("new")).paths.projectors).toEqual([projector.path]);
+  });
+});
+
+test("progress tells the bytes of the source, up to all of them, under a status that names both types", async () => {
+  const seen = (await Array.fromAsync(library.create(fields({ sources: [await put()], quantize: "Q4_0" })))).flatMap(
+    (step) => ("completed" in step ? [step] : []),
+  );
+  const total = WEIGHTS.length + NORM.length;
+  for (const step of seen) expect(step).toMatchObject({ status: "quantizing F16 model to Q4_0", total });
+  expect(seen.at(-1)!.completed).toBe(total);
+  expect(seen.map(({ completed }) => completed)).toEqual(seen.map(({ completed }) => completed).sort((a, b) => a - b));
+});
+
+describe("nothing stays, and no model is made,", () => {
+  /** What was thrown by a request; the store must hold what it held. */
+  async function failure(run: () => Promise<unknown>): Promise<unknown> {
+    const before = await blobs();
+    const error = await run().then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(await blobs()).toEqual(before);
+    expect(await store.find("new")).toBeUndefined();
+    return error;
+  }
+
+  test("where the weights are quantized already", async () => {
+    const q4 = new Uint8Array(18 * 8 * 4);
+    const tensors = [{ name: "token_embd.weight", shape: [256, 4], quant: quants.q4_0, data: q4 }];
+    const source = await put({ ...MODEL, tensors });
+    const message = "quantization is only supported for F16, BF16 and F32 models";
+    for (const quantize of ["Q4_0", "Q8_0", "F16"] as const) {
+      expect(await failure(() => create(fields({ sources: [source], quantize })))).toMatchObject({
+        code: "bad_request",
+        message,
+      });
+    }
+  });
+
+  test("where a weight is not finite: the error has the file's name in the request", async () => {
+    const data = WEIGHTS.slice();
+    data.set([0x00, 0x7c], 1000); // infinity
+    const tensors = [{ ...MODEL.tensors[0]!, data }, MODEL.tensors[1]!];
+    const source = await put({ ...MODEL, tensors });
+    expect(await failure(() => create(fields({ sources: [source], quantize: "Q4_0" })))).toMatchObject({
+      code: "bad_request",
+      message: "x.gguf: tensor 'token_embd.weight': expected finite weights, got Infinity",
+    });
+  });
+
+  test("where a part of a split model is missing", async () => {
+    const source = await put(split(0));
+    expect(await failure(() => create(fields({ sources: [source], quantize: "Q4_0" })))).toMatchObject({
+      code: "bad_request",
+      message: "expected all 2 parts of a split model, got 1",
+    });
+  });
+
+  test("where the client goes away, before and between the ranges, or stops reading", async () => {
+    const request = fields({ sources: [await put(split(0), "a"), await put(split(1), "b")], quantize: "Q2_K" });
+    for (const abortAt of [0, 2, 3, 4]) {
+      const caller = new AbortController();
+      const run = async (): Promise<void> => {
+        let count = 0;
+        for await (const _ of library.create(request, { signal: caller.signal })) {
+          if (count++ === abortAt) caller.abort();
+        }
+      };
+      expect(await failure(run)).toMatchObject({ code: "cancelled" });
+    }
+    const stop = async (): Promise<void> => {
+      for await (const step of library.create(request)) if ("completed" in step) break;
+    };
+    expect(await failure(stop)).toBeUndefined();
+  });
+
+  test.skipIf(process.platform === "win32")("where the disk is full", async () => {
+    const source = await put();
+    const src = join(import.meta.dir, "../../src/store");
+    const program = `
+      import { createModel } from "${src}/create.ts";
+      import { blobSource } from "${src}/sources.ts";
+      import { parseName } from "${src}/name.ts";
+      const [root, digest] = process.argv.slice(-2);
+      const request = { shape: "fields", name: parseName("new"), licenses: [], parameters: {}, messages: [], extras: {},
+        capabilities: [], sources: [blobSource(root, { label: "x.gguf", digest })], quantize: "Q8_0" };
+      try {
+        for await (const _ of createModel({ root, publish: async () => {} }, request));
+      } catch (error) { console.log(error.code + ": " + error.message); }`;
+    const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 500; exec "$@"', "sh"]; // fails writes as a full disk does
+    const before = await blobs();
+    const child = Bun.spawn([...limited, process.execPath, "-e", program, "--", root, source.digest!], {
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    const said = await new Response(child.stdout).text();
+    expect(said).toMatch(/^storage: cannot write to '.*blobs': the file is larger than the disk or a limit allows\n$/);
+    expect(await blobs()).toEqual(before);
+  });
+});
