@@ -5,6 +5,7 @@ import { AppError } from "../base/errors.ts";
 import type { Store } from "../store/store.ts";
 import type { RuntimeParts } from "./answer.ts";
 import { runChat } from "./chat.ts";
+import { countTokens } from "./count-tokens.ts";
 import { runGenerate } from "./generate.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
 import type { Runtime } from "./runtime.ts";
@@ -21,6 +22,7 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
   return {
     generate: (request) => runGenerate(parts, request),
     chat: (request) => runChat(parts, request),
+    countTokens: (request) => countTokens(parts, request),
     embed: async () => {
       throw new AppError("unsupported", "embeddings are not supported yet");
     },

@@ -159,6 +159,8 @@ export interface LoadedModel {
 export interface Runtime {
   generate(request: GenerateRequest): AsyncGenerator<InferenceEvent, void, void>;
   chat(request: ChatRequest): AsyncGenerator<InferenceEvent, void, void>;
+  /** Tokens of the whole prompt that a chat would give the model, which is loaded for that. */
+  countTokens(request: ChatRequest): Promise<number>;
   /** Throws `bad_request` where an input is too long; aborting the signal stops the model. */
   embed(request: EmbedRequest): Promise<EmbedResult>;
   /** Models in memory, the one that expires last first. */

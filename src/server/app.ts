@@ -7,8 +7,7 @@ import { AppError, messageOf } from "../base/errors.ts";
 import { makeAuth } from "./auth.ts";
 import { makeGuard } from "./cors.ts";
 import type { AppDeps, RouteDeps } from "./deps.ts";
-import { errorBodyFor } from "./errors.ts";
-import { jsonResponse, logRequest, makeAnswer, textResponse } from "./exchange.ts";
+import { errorResponse, logRequest, makeAnswer, textResponse } from "./exchange.ts";
 import { makeInspect } from "./inspect.ts";
 import { blobRoutes } from "./routes/blobs.ts";
 import { chatRoutes } from "./routes/chat.ts";
@@ -16,6 +15,7 @@ import { copyRoutes } from "./routes/copy.ts";
 import { createRoutes } from "./routes/create.ts";
 import { deleteRoutes } from "./routes/delete.ts";
 import { generateRoutes } from "./routes/generate.ts";
+import { messagesRoutes } from "./routes/messages.ts";
 import { psRoutes } from "./routes/ps.ts";
 import { rootRoutes } from "./routes/root.ts";
 import { showRoutes } from "./routes/show.ts";
@@ -36,16 +36,17 @@ export function makeApp(parts: AppDeps) {
       if (mayPass(request, new URL(request.url).pathname)) return undefined;
       set.headers["www-authenticate"] = "Bearer";
       const unauthorized = new AppError("unauthorized", "unauthorized");
-      return refuse(request, jsonResponse(errorBodyFor(request)(unauthorized), 401));
+      return refuse(request, errorResponse(request, unauthorized));
     })
     .onError(({ code, error, request }) => {
       if (code === "NOT_FOUND") return refuse(request, noSuchRoute(request, app.routes));
       log.error("bug", { error: messageOf(error) });
-      return refuse(request, jsonResponse(errorBodyFor(request)(error), 500));
+      return refuse(request, errorResponse(request, error));
     })
     .use(rootRoutes(deps))
     .use(generateRoutes(deps))
     .use(chatRoutes(deps))
+    .use(messagesRoutes(deps))
     .use(tagsRoutes(deps))
     .use(showRoutes(deps))
     .use(psRoutes(deps))

@@ -1,5 +1,5 @@
 /**
- * Bearer keys, for servers that are not on a loopback address. Off unless keys are configured.
+ * API keys, for servers that are not on a loopback address. Off unless keys are configured.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 
@@ -8,7 +8,8 @@ export function makeAuth(keys: readonly string[]): (request: Request, path: stri
   const digests = keys.map(digest);
   return (request, path) => {
     if (digests.length === 0 || !/^\/(api|v1)(\/|$)/i.test(path)) return true;
-    const given = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+    const bearer = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+    const given = bearer ?? request.headers.get("x-api-key") ?? undefined; // as clients of the Anthropic API send it
     if (given === undefined) return false;
     const wanted = digest(given);
     return digests.some((known) => timingSafeEqual(known, wanted)); // equal lengths, and nothing to learn from the time

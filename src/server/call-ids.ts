@@ -19,3 +19,15 @@ function callId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(8));
   return `call_${Array.from(bytes, (byte) => (byte % 36).toString(36)).join("")}`;
 }
+
+/** Leaves out all tool calls after the first, for clients that take one at a time. */
+export async function* firstCallOnly(
+  events: AsyncIterable<InferenceEvent>,
+): AsyncGenerator<InferenceEvent, void, void> {
+  let called = false;
+  for await (const event of events) {
+    if (event.kind === "toolCall" && called) continue;
+    called ||= event.kind === "toolCall";
+    yield event;
+  }
+}

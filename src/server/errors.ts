@@ -25,8 +25,8 @@ export function statusOf(error: unknown): number {
   return error instanceof AppError ? STATUS[error.code] : 500;
 }
 
-/** The body of an error reply. */
-export type ErrorBody = (error: unknown) => object;
+/** The body of an error reply to the request of that id. */
+export type ErrorBody = (error: unknown, requestId: string) => object;
 
 /** The shape of the native API. */
 export function errorBody(error: unknown): { error: string } {
@@ -57,15 +57,21 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
 };
 
 /** The shape of the Anthropic API. */
-export function anthropicErrorBody(error: unknown) {
+export function anthropicErrorBody(error: unknown, requestId: string) {
   const type = ANTHROPIC_TYPES[statusOf(error)] ?? "api_error";
-  return { type: "error", error: { type, message: messageOf(error) } };
+  return { type: "error", error: { type, message: messageOf(error) }, request_id: requestId };
 }
 
 /** The shape that whoever sent a request can read. */
 export function errorBodyFor(request: Request): ErrorBody {
-  const path = new URL(request.url).pathname;
-  if (!/^\/v1(\/|$)/i.test(path)) return errorBody;
-  const isAnthropic = request.headers.has("anthropic-version") || /^\/v1\/messages(\/|$)/i.test(path);
-  return isAnthropic ? anthropicErrorBody : openaiErrorBody;
+  if (!isV1(request)) return errorBody;
+  return isAnthropic(request) ? anthropicErrorBody : openaiErrorBody;
+}
+
+/** Whether a request is for one of the APIs that other servers have made known. */
+export const isV1 = (request: Request): boolean => /^\/v1(\/|$)/i.test(new URL(request.url).pathname);
+
+/** Whether a client of the Anthropic API sent a request to `/v1`. */
+export function isAnthropic(request: Request): boolean {
+  return request.headers.has("anthropic-version") || /^\/v1\/messages(\/|$)/i.test(new URL(request.url).pathname);
 }

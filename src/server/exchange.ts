@@ -6,6 +6,7 @@ import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";
+import { idHeaders, makeRequestId } from "./request-id.ts";
 import { sse, type Frame } from "./sse.ts";
 import { streamed } from "./stream.ts";
 
@@ -23,6 +24,8 @@ export type Reply =
 /** What a handler gets. */
 export interface Exchange {
   readonly request: Request;
+  /** By which the client and the log know this request. */
+  readonly requestId: string;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
   /** Adds fields to the log line. */
@@ -37,7 +40,9 @@ export type Answer = (request: Request, handler: Handler) => Promise<Response>;
 export function makeAnswer(log: Logger): Answer {
   return async (request, handler) => {
     const startedMs = performance.now();
-    const notes: Record<string, unknown> = {};
+    const requestId = makeRequestId();
+    const notes: Record<string, unknown> = { request_id: requestId };
+    const named = (response: Response): Response => withHeaders(response, idHeaders(request, requestId));
     const end = (status: number, error?: unknown): void => {
       const ms = Math.round((performance.now() - startedMs) * 10) / 10;
       const failure = error === undefined ? {} : { error: messageOf(error) };
@@ -48,16 +53,16 @@ export function makeAnswer(log: Logger): Answer {
     request.signal.addEventListener("abort", () => gone.abort(), { once: true });
     const onEnd = (error?: unknown): void => end(isCancelled(error) ? statusOf(error) : 200, error);
     try {
-      const reply = await handler({ request, signal: gone.signal, note });
-      if (reply.kind === "stream") return await streamed(reply.values, NDJSON, { gone, onEnd });
-      if (reply.kind === "events") return await streamed(reply.frames, sse(reply.failed), { gone, onEnd });
+      const reply = await handler({ request, requestId, signal: gone.signal, note });
+      if (reply.kind === "stream") return named(await streamed(reply.values, NDJSON, { gone, onEnd }));
+      if (reply.kind === "events") return named(await streamed(reply.frames, sse(reply.failed), { gone, onEnd }));
       const status = reply.kind === "text" ? (reply.status ?? 200) : 200;
       end(status);
-      return reply.kind === "json" ? jsonResponse(reply.body, status) : textResponse(reply.body, status);
+      return named(reply.kind === "json" ? jsonResponse(reply.body, status) : textResponse(reply.body, status));
     } catch (error) {
       if (!(error instanceof AppError)) log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack });
       end(statusOf(error), error);
-      return jsonResponse(errorBodyFor(request)(error), statusOf(error));
+      return errorResponse(request, error, requestId);
     }
   };
 }
@@ -67,6 +72,17 @@ const isCancelled = (error: unknown): boolean => error instanceof AppError && er
 /** The log line of a request. */
 export function logRequest(log: Logger, request: Request, fields: Readonly<Record<string, unknown>>): void {
   log.info("request", { method: request.method, path: new URL(request.url).pathname, ...fields });
+}
+
+/** A failure in the words of the API that was called. */
+export function errorResponse(request: Request, error: unknown, requestId = makeRequestId()): Response {
+  const response = jsonResponse(errorBodyFor(request)(error, requestId), statusOf(error));
+  return withHeaders(response, idHeaders(request, requestId));
+}
+
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  return response;
 }
 
 /** A Blob is JSON text already. */

@@ -3,31 +3,26 @@ import fc from "fast-check";
 import { AppError } from "../../src/base/errors.ts";
 import { makeStopMatcher } from "../../src/sampling/stop.ts";
 
-interface Result {
-  text: string;
-  stop: string | undefined;
-}
-
-/** Everything that a matcher lets through, and what stopped it. */
-function run(stops: readonly string[], chunks: readonly string[]): Result {
+/** Everything that a matcher lets through, and whether it stopped. */
+function run(stops: readonly string[], chunks: readonly string[]): { text: string; stopped: boolean } {
   const matcher = makeStopMatcher(stops);
   let text = "";
   for (const chunk of chunks) {
     const got = matcher.push(chunk);
     text += got.text;
-    if (got.stop !== undefined) return { text, stop: got.stop };
+    if (got.stopped) return { text, stopped: true };
   }
-  return { text: text + matcher.end(), stop: undefined };
+  return { text: text + matcher.end(), stopped: false };
 }
 
 /** The meaning, by searching every prefix of the whole text. */
-function expected(stops: readonly string[], text: string): Result {
+function expected(stops: readonly string[], text: string): { text: string; stopped: boolean } {
   const real = stops.filter((stop) => stop !== "").toSorted((a, b) => b.length - a.length);
   for (let end = 1; end <= text.length; end++) {
     const found = real.find((stop) => text.slice(0, end).endsWith(stop));
-    if (found !== undefined) return { text: text.slice(0, end - found.length), stop: found };
+    if (found !== undefined) return { text: text.slice(0, end - found.length), stopped: true };
   }
-  return { text, stop: undefined };
+  return { text, stopped: false };
 }
 
 test("any chunking of a text gives the same as searching the whole", () => {
@@ -47,10 +42,10 @@ test("any chunking of a text gives the same as searching the whole", () => {
 
 test("a stop string that spans chunks is never seen, and a false start comes out whole", () => {
   const matcher = makeStopMatcher(["</s>"]);
-  expect(matcher.push("one <")).toEqual({ text: "one ", stop: undefined });
-  expect(matcher.push("/b> two </")).toEqual({ text: "</b> two ", stop: undefined });
-  expect(matcher.push("s> three")).toEqual({ text: "", stop: "</s>" });
-  expect(matcher.push("more")).toEqual({ text: "", stop: "</s>" });
+  expect(matcher.push("one <")).toEqual({ text: "one ", stopped: false });
+  expect(matcher.push("/b> two </")).toEqual({ text: "</b> two ", stopped: false });
+  expect(matcher.push("s> three")).toEqual({ text: "", stopped: true });
+  expect(matcher.push("more")).toEqual({ text: "", stopped: true });
   expect(matcher.end()).toBe("");
 });
 
@@ -62,8 +57,8 @@ test("text that cannot start a stop string is not held back", () => {
 });
 
 test("without stop strings, or with empty ones, everything passes at once", () => {
-  expect(makeStopMatcher([]).push("abc")).toEqual({ text: "abc", stop: undefined });
-  expect(makeStopMatcher([""]).push("abc")).toEqual({ text: "abc", stop: undefined });
+  expect(makeStopMatcher([]).push("abc")).toEqual({ text: "abc", stopped: false });
+  expect(makeStopMatcher([""]).push("abc")).toEqual({ text: "abc", stopped: false });
 });
 
 test("the worst text for a naive search takes time in line with its length", () => {

@@ -4,12 +4,12 @@ import { anthropicErrorBody, errorBodyFor, openaiErrorBody } from "../../src/ser
 import { makeHarness, type Harness } from "./harness.ts";
 
 const bodyFor = (path: string, headers: Record<string, string> = {}): object =>
-  errorBodyFor(new Request(`http://localhost${path}`, { headers }))(new AppError("not_found", "gone"));
+  errorBodyFor(new Request(`http://localhost${path}`, { headers }))(new AppError("not_found", "gone"), "req_1");
 
 describe("the body of an error", () => {
   test("has the shape of the API that was called", () => {
     const openai = { error: { message: "gone", type: "not_found_error", param: null, code: null } };
-    const anthropic = { type: "error", error: { type: "not_found_error", message: "gone" } };
+    const anthropic = { type: "error", error: { type: "not_found_error", message: "gone" }, request_id: "req_1" };
     expect(bodyFor("/api/chat")).toEqual({ error: "gone" });
     expect(bodyFor("/v10")).toEqual({ error: "gone" });
     expect(bodyFor("/v1/chat/completions")).toEqual(openai);
@@ -28,7 +28,10 @@ describe("the body of an error", () => {
     ["runner", "api_error", "api_error"],
   ] as [Code, string, string][])("names the type of %s: %s, %s", (code, openai, anthropic) => {
     const error = new AppError(code, "x");
-    expect([openaiErrorBody(error).error.type, anthropicErrorBody(error).error.type]).toEqual([openai, anthropic]);
+    expect([openaiErrorBody(error).error.type, anthropicErrorBody(error, "req_1").error.type]).toEqual([
+      openai,
+      anthropic,
+    ]);
   });
 });
 

@@ -119,6 +119,11 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
     models: [],
     generate: run,
     chat: run,
+    countTokens: async (request) =>
+      request.messages
+        .map(({ content }) => content)
+        .join(" ")
+        .split(" ").length,
     embed: (request) => {
       fake.embedRequests.push(request);
       return fake.embedding(request);

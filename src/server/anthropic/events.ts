@@ -1,0 +1,236 @@
+/**
+ * An answer as the events of an Anthropic stream: one content block after the other, each opened, filled and closed.
+ * The whole message is what these events add up to.
+ * Events: https://docs.anthropic.com/en/docs/build-with-claude/streaming
+ */
+import { createHash, type Hash } from "node:crypto";
+import type { InferenceEvent, ToolCall } from "../../runtime/runtime.ts";
+
+export type Block =
+  | { type: "text"; text: string }
+  | { type: "thinking"; thinking: string; signature: string }
+  | { type: "tool_use"; id: string; name: string; input: Record<string, unknown> };
+
+export type Delta =
+  | { readonly type: "text_delta"; readonly text: string }
+  | { readonly type: "thinking_delta"; readonly thinking: string }
+  | { readonly type: "signature_delta"; readonly signature: string }
+  | { readonly type: "input_json_delta"; readonly partial_json: string };
+
+export type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "tool_use";
+
+interface Usage {
+  readonly input_tokens: number;
+  readonly cache_creation_input_tokens: number;
+  readonly cache_read_input_tokens: number;
+  readonly output_tokens: number;
+}
+
+export interface Reply {
+  readonly id: string;
+  readonly type: "message";
+  readonly role: "assistant";
+  readonly model: string;
+  readonly content: readonly Block[];
+  readonly stop_reason: StopReason | null;
+  readonly stop_sequence: string | null;
+  readonly usage: Usage;
+}
+
+interface Stop {
+  readonly stop_reason: StopReason;
+  readonly stop_sequence: string | null;
+}
+
+export type StreamEvent =
+  | { readonly type: "message_start"; readonly message: Reply }
+  | { readonly type: "ping" }
+  | { readonly type: "content_block_start"; readonly index: number; readonly content_block: Block }
+  | { readonly type: "content_block_delta"; readonly index: number; readonly delta: Delta }
+  | { readonly type: "content_block_stop"; readonly index: number }
+  | { readonly type: "message_delta"; readonly delta: Stop; readonly usage: Usage }
+  | { readonly type: "message_stop" };
+
+export interface Head {
+  readonly id: string;
+  readonly model: string;
+  /** Tokens of the prompt, counted before the model has read it. */
+  readonly inputTokens: Promise<number>;
+  /** The request's own. The model has others, which end its turn. */
+  readonly stopSequences: readonly string[];
+}
+
+/**
+ * Nothing comes before the model's first word, so that what it refuses still has a status of its own.
+ * @param events end with `done`; its statistics replace `inputTokens`
+ */
+export async function* streamEvents(
+  events: AsyncIterable<InferenceEvent>,
+  head: Head,
+): AsyncGenerator<StreamEvent, void, void> {
+  const blocks = new Blocks();
+  let started = false;
+  for await (const event of events) {
+    if (!started) yield* startOf(head, await head.inputTokens);
+    started = true;
+    switch (event.kind) {
+      case "thinking":
+        yield* blocks.think(event.text);
+        break;
+      case "text":
+        yield* blocks.say(event.text);
+        break;
+      case "toolCall":
+        yield* blocks.call(event.call);
+        break;
+      case "done": {
+        yield* blocks.end();
+        const { promptEvalCount = 0, evalCount = 0 } = event.statistics ?? {};
+        const stop = stopOf(event, { called: blocks.called, stopSequences: head.stopSequences });
+        yield { type: "message_delta", delta: stop, usage: usageOf(promptEvalCount, evalCount) };
+        yield { type: "message_stop" };
+        break;
+      }
+      default:
+        event satisfies never;
+    }
+  }
+}
+
+function* startOf({ id, model }: Head, inputTokens: number): Generator<StreamEvent> {
+  const start = { id, type: "message", role: "assistant", model, content: [] } as const;
+  const message = { ...start, stop_reason: null, stop_sequence: null, usage: usageOf(inputTokens, 0) };
+  yield { type: "message_start", message };
+  yield { type: "ping" };
+}
+
+/** Which block is open, and what it was told. */
+class Blocks {
+  called = false;
+  #index = -1;
+  #open: { readonly type: "text" } | { readonly type: "thinking"; readonly hash: Hash } | undefined;
+  /** Blanks that begin a text block or are no answer: what comes next tells. */
+  #blanks = "";
+
+  *think(text: string): Generator<StreamEvent> {
+    if (text === "") return;
+    if (this.#open?.type !== "thinking") {
+      yield* this.#close();
+      yield this.#start({ type: "thinking", thinking: "", signature: "" });
+      this.#open = { type: "thinking", hash: createHash("sha256") };
+    }
+    this.#open.hash.update(text);
+    yield this.#delta({ type: "thinking_delta", thinking: text });
+  }
+
+  *say(text: string): Generator<StreamEvent> {
+    if (this.#open?.type !== "text") {
+      this.#blanks += text;
+      if (/^\s*$/.test(text)) return;
+      yield* this.#openText();
+    } else if (text !== "") yield this.#delta({ type: "text_delta", text });
+  }
+
+  *call({ id = toolUseId(), function: { name, arguments: input } }: ToolCall): Generator<StreamEvent> {
+    yield* this.#close();
+    this.#blanks = "";
+    this.called = true;
+    yield this.#start({ type: "tool_use", id, name, input: {} });
+    yield this.#delta({ type: "input_json_delta", partial_json: JSON.stringify(input) });
+    yield { type: "content_block_stop", index: this.#index };
+  }
+
+  *end(): Generator<StreamEvent> {
+    if (this.#blanks !== "" && !this.called) yield* this.#openText();
+    yield* this.#close();
+  }
+
+  *#openText(): Generator<StreamEvent> {
+    yield* this.#close();
+    yield this.#start({ type: "text", text: "" });
+    this.#open = { type: "text" };
+    yield this.#delta({ type: "text_delta", text: this.#blanks });
+    this.#blanks = "";
+  }
+
+  /** Clients send thinking back only with a signature: this one is a digest of the text, and nobody checks it. */
+  *#close(): Generator<StreamEvent> {
+    if (!this.#open) return;
+    if (this.#open.type === "thinking") {
+      yield this.#delta({ type: "signature_delta", signature: this.#open.hash.digest("base64") });
+    }
+    yield { type: "content_block_stop", index: this.#index };
+    this.#open = undefined;
+  }
+
+  #start(block: Block): StreamEvent {
+    this.#index++;
+    return { type: "content_block_start", index: this.#index, content_block: block };
+  }
+
+  #delta(delta: Delta): StreamEvent {
+    return { type: "content_block_delta", index: this.#index, delta };
+  }
+}
+
+type Done = Extract<InferenceEvent, { kind: "done" }>;
+
+function stopOf({ reason, stopSequence }: Done, about: { called: boolean; stopSequences: readonly string[] }): Stop {
+  if (about.called) return { stop_reason: "tool_use", stop_sequence: null };
+  if (reason === "length") return { stop_reason: "max_tokens", stop_sequence: null };
+  if (stopSequence !== undefined && about.stopSequences.includes(stopSequence)) {
+    return { stop_reason: "stop_sequence", stop_sequence: stopSequence };
+  }
+  return { stop_reason: "end_turn", stop_sequence: null };
+}
+
+const usageOf = (input: number, output: number): Usage => ({
+  input_tokens: input,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  output_tokens: output,
+});
+
+/** `toolu_` and 24 hex digits. */
+const toolUseId = (): string => `toolu_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
+
+/** What a stream adds up to. */
+export async function wholeMessage(events: AsyncIterable<StreamEvent>): Promise<Reply | undefined> {
+  let reply: Reply | undefined;
+  const content: Block[] = [];
+  let input = "";
+  for await (const event of events) {
+    const last = content.at(-1);
+    switch (event.type) {
+      case "message_start":
+        reply = { ...event.message, content };
+        break;
+      case "content_block_start":
+        content.push({ ...event.content_block });
+        break;
+      case "content_block_delta":
+        if (event.delta.type === "input_json_delta") input += event.delta.partial_json;
+        else if (last) extend(last, event.delta);
+        break;
+      case "content_block_stop":
+        if (last?.type === "tool_use") last.input = JSON.parse(input);
+        input = "";
+        break;
+      case "message_delta":
+        if (reply) reply = { ...reply, ...event.delta, usage: event.usage };
+        break;
+      case "ping":
+      case "message_stop":
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+  return reply;
+}
+
+function extend(block: Block, delta: Delta): void {
+  if (block.type === "text" && delta.type === "text_delta") block.text += delta.text;
+  else if (block.type === "thinking" && delta.type === "thinking_delta") block.thinking += delta.thinking;
+  else if (block.type === "thinking" && delta.type === "signature_delta") block.signature = delta.signature;
+}

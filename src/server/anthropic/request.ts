@@ -1,0 +1,95 @@
+/**
+ * An Anthropic request as a chat of ours. Settings that a request leaves out stay the model's own. Cache marks,
+ * metadata and service tiers have no meaning here and are not read.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { ChatRequest, Format, Think, Tool } from "../../runtime/runtime.ts";
+import type { Options } from "../../sampling/options.ts";
+import { optional, readFields, readText, unexpected, type Fields } from "../fields.ts";
+import type { MessagesBody } from "../schema/messages.ts";
+import { readConversation } from "./conversation.ts";
+import { readTool, readToolChoice, type Choice } from "./tools.ts";
+
+/** What a request asks, before it is known what the model can do. */
+export interface Wanted extends Pick<ChatRequest, "messages" | "tools" | "toolChoice" | "options" | "format"> {
+  /** A wish, which models that cannot think do not hear. */
+  readonly think?: Think;
+  /** At most one tool call. */
+  readonly singleCall: boolean;
+}
+
+/** Throws `bad_request`. */
+export function readMessagesRequest(body: MessagesBody): Wanted {
+  const messages = readConversation(body);
+  const tools = (body.tools ?? []).map((tool, i) => readTool(tool, `tools.${i}`));
+  const output = optional(readFields)(body.output_config, "output_config") ?? {};
+  const think = readThinking(body.thinking, output);
+  const format = readFormat(output);
+  return {
+    messages,
+    options: optionsOf(body),
+    ...toolFields(tools, body.tool_choice),
+    ...(format === undefined ? {} : { format }),
+    ...(think === undefined ? {} : { think }),
+  };
+}
+
+/** Throws `bad_request` where the field is missing or no count. */
+export function requireMaxTokens(body: MessagesBody): void {
+  if (body.max_tokens === undefined || body.max_tokens < 1) {
+    throw new AppError("bad_request", "max_tokens is required and must be positive");
+  }
+}
+
+/** Throws `bad_request` where there is nothing to answer. */
+export function requireMessages(body: MessagesBody): void {
+  if (!body.messages || body.messages.length === 0) throw new AppError("bad_request", "messages is required");
+}
+
+function toolFields(tools: readonly Tool[], choice: unknown): Pick<Wanted, "tools" | "toolChoice" | "singleCall"> {
+  const chosen: Choice | undefined = optional((value) => readToolChoice(value, tools))(choice, "tool_choice");
+  return {
+    ...(tools.length > 0 ? { tools } : {}),
+    ...(chosen ? { toolChoice: chosen.toolChoice } : {}),
+    singleCall: chosen?.single ?? false,
+  };
+}
+
+function optionsOf(body: MessagesBody): Options {
+  const { max_tokens, temperature, top_p, top_k, stop_sequences } = body;
+  return {
+    ...(max_tokens === undefined ? {} : { num_predict: Math.min(max_tokens, 2 ** 31 - 1) }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(top_p === undefined ? {} : { top_p }),
+    ...(top_k === undefined ? {} : { top_k: Math.max(0, top_k) }),
+    ...(stop_sequences && stop_sequences.length > 0 ? { stop: stop_sequences } : {}),
+  };
+}
+
+/** `thinking` decides whether, and where it leaves that open `effort` says how hard. */
+function readThinking(value: unknown, output: Fields): Think | undefined {
+  const thinking = optional(readFields)(value, "thinking");
+  const type = thinking && readText(thinking["type"], "thinking.type");
+  if (type === "disabled") return false;
+  const effort = optional(readText)(output["effort"], "output_config.effort");
+  switch (effort) {
+    case "low":
+    case "medium":
+    case "high":
+    case "max":
+      return type === undefined || type === "adaptive" ? effort : true;
+    case "xhigh":
+      return type === undefined || type === "adaptive" ? "high" : true;
+    case undefined:
+      return type === "enabled" ? true : undefined;
+    default:
+      throw unexpected("output_config.effort", '"low", "medium", "high", "xhigh" or "max"', effort);
+  }
+}
+
+function readFormat(output: Fields): Format | undefined {
+  const format = optional(readFields)(output["format"], "output_config.format");
+  if (!format) return undefined;
+  if (format["type"] !== "json_schema") throw unexpected("output_config.format.type", '"json_schema"', format["type"]);
+  return { ...readFields(format["schema"], "output_config.format.schema") };
+}

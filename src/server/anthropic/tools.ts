@@ -1,0 +1,40 @@
+/**
+ * The tools of an Anthropic request, and which of them the model may or must call.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { Tool, ToolChoice } from "../../runtime/runtime.ts";
+import { optional, readBoolean, readFields, readText, unexpected, type Read } from "../fields.ts";
+
+/** Throws `bad_request`, also for tools that run on servers that are not here. */
+export const readTool: Read<Tool> = (value, path) => {
+  const tool = readFields(value, path);
+  const type = optional(readText)(tool["type"], `${path}.type`) ?? "custom";
+  if (type !== "custom") {
+    throw unexpected(`${path}.type`, '"custom": a tool with an input_schema, which the client runs', type);
+  }
+  const name = readText(tool["name"], `${path}.name`);
+  const description = optional(readText)(tool["description"], `${path}.description`);
+  const parameters = readFields(tool["input_schema"], `${path}.input_schema`);
+  return { type: "function", function: { name, ...(description ? { description } : {}), parameters } };
+};
+
+export interface Choice {
+  readonly toolChoice: ToolChoice;
+  /** At most one call in an answer. */
+  readonly single: boolean;
+}
+
+/** Throws `bad_request`. */
+export function readToolChoice(value: unknown, tools: readonly Tool[]): Choice {
+  const choice = readFields(value, "tool_choice");
+  const single =
+    optional(readBoolean)(choice["disable_parallel_tool_use"], "tool_choice.disable_parallel_tool_use") ?? false;
+  const type = readText(choice["type"], "tool_choice.type");
+  if (type === "auto" || type === "none") return { toolChoice: type, single };
+  if (type !== "any" && type !== "tool") throw unexpected("tool_choice.type", '"auto", "any", "tool" or "none"', type);
+  if (tools.length === 0) throw new AppError("bad_request", `tool_choice: expected tools with "${type}", got none`);
+  if (type === "any") return { toolChoice: "required", single };
+  const name = readText(choice["name"], "tool_choice.name");
+  if (tools.some((tool) => tool.function.name === name)) return { toolChoice: { name }, single };
+  throw unexpected("tool_choice.name", "the name of one of the tools", name);
+}

@@ -1,0 +1,16 @@
+/**
+ * The id of a request: it stands in the log line and in a header of the response, so that a client's report can be
+ * matched with what happened here. Each family of clients has its own name for the header; the native API has none.
+ */
+import { isAnthropic, isV1 } from "./errors.ts";
+
+/** `req_` and 24 hex digits. */
+export function makeRequestId(): string {
+  return `req_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
+}
+
+/** The header that tells the id to whoever sent a request. */
+export function idHeaders(request: Request, id: string): Record<string, string> {
+  if (!isV1(request)) return {};
+  return isAnthropic(request) ? { "request-id": id } : { "x-request-id": id };
+}

@@ -1,0 +1,75 @@
+/** `POST /v1/messages` and `POST /v1/messages/count_tokens`: chats as clients of the Anthropic API ask for them. */
+import { Elysia } from "elysia";
+import { assert } from "../../base/errors.ts";
+import type { ChatRequest } from "../../runtime/runtime.ts";
+import { streamEvents, wholeMessage, type StreamEvent } from "../anthropic/events.ts";
+import { readMessagesRequest, requireMaxTokens, requireMessages } from "../anthropic/request.ts";
+import { readRequest } from "../body.ts";
+import { firstCallOnly } from "../call-ids.ts";
+import type { RouteDeps } from "../deps.ts";
+import { anthropicErrorBody } from "../errors.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import { checkedEvents, findModel, noted, requireModel } from "../inference.ts";
+import { MessagesBody } from "../schema/messages.ts";
+import type { Frame } from "../sse.ts";
+
+export const messagesRoutes = (deps: RouteDeps) =>
+  new Elysia()
+    .post("/v1/messages", ({ request }) => deps.answer(request, (exchange) => messages(deps, exchange)), {
+      parse: "none",
+    })
+    .post("/v1/messages/count_tokens", ({ request }) => deps.answer(request, (exchange) => count(deps, exchange)), {
+      parse: "none",
+    });
+
+async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const body = await readRequest(exchange.request, MessagesBody);
+  const model = requireModel(body.model);
+  requireMaxTokens(body);
+  const { request, singleCall } = await chatRequest(deps, exchange, body);
+  const events = noted(checkedEvents(deps.runtime.chat(request)), exchange.note);
+  const answer = singleCall ? firstCallOnly(events) : events;
+  const head = { id: messageId(), model, stopSequences: body.stop_sequences ?? [] };
+  if (!body.stream) {
+    const message = await wholeMessage(streamEvents(answer, { ...head, inputTokens: Promise.resolve(0) }));
+    assert(message, "an answer without a message");
+    return { kind: "json", body: message };
+  }
+  const inputTokens = deps.runtime.countTokens(request); // while the model reads the prompt
+  inputTokens.catch(() => {}); // heard where it is awaited, if the answer begins at all
+  return {
+    kind: "events",
+    frames: frames(streamEvents(answer, { ...head, inputTokens })),
+    failed: (error) => [{ event: "error", data: anthropicErrorBody(error, exchange.requestId) }],
+  };
+}
+
+async function count(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const body = await readRequest(exchange.request, MessagesBody);
+  requireModel(body.model);
+  const { request } = await chatRequest(deps, exchange, body);
+  return { kind: "json", body: { input_tokens: await deps.runtime.countTokens(request) } };
+}
+
+/** Throws `bad_request` and `not_found`. */
+async function chatRequest(
+  deps: RouteDeps,
+  exchange: Exchange,
+  body: MessagesBody,
+): Promise<{ request: ChatRequest; singleCall: boolean }> {
+  requireMessages(body);
+  const model = requireModel(body.model);
+  const { singleCall, think, ...wanted } = readMessagesRequest(body);
+  exchange.note({ model });
+  const stored = await findModel(deps.store, model);
+  const thinks =
+    think !== undefined && (think === false || (await deps.inspect(stored))?.capabilities.includes("thinking"));
+  return { request: { model, ...wanted, ...(thinks ? { think } : {}), signal: exchange.signal }, singleCall };
+}
+
+async function* frames(events: AsyncGenerator<StreamEvent, void, void>): AsyncGenerator<Frame, void, void> {
+  for await (const event of events) yield { event: event.type, data: event };
+}
+
+/** `msg_` and 24 hex digits. */
+const messageId = (): string => `msg_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;

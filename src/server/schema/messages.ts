@@ -1,0 +1,26 @@
+/**
+ * The body of `POST /v1/messages` and `POST /v1/messages/count_tokens`. What may have several shapes is read where it
+ * is translated.
+ */
+import { t } from "elysia";
+import { Int } from "./message.ts";
+
+export const MessagesBody = t.Object(
+  {
+    model: t.Optional(t.String()),
+    max_tokens: t.Optional(Int),
+    messages: t.Optional(t.Array(t.Unknown())),
+    system: t.Optional(t.Unknown()),
+    stream: t.Optional(t.Boolean()),
+    temperature: t.Optional(t.Number()),
+    top_p: t.Optional(t.Number()),
+    top_k: t.Optional(Int),
+    stop_sequences: t.Optional(t.Array(t.String())),
+    tools: t.Optional(t.Array(t.Unknown())),
+    tool_choice: t.Optional(t.Unknown()),
+    thinking: t.Optional(t.Unknown()),
+    output_config: t.Optional(t.Unknown()),
+  },
+  { title: "MessagesRequest" },
+);
+export type MessagesBody = typeof MessagesBody.static;

@@ -1,0 +1,92 @@
+import { describe, expect, test } from "bun:test";
+import { readConversation } from "../../../src/server/anthropic/conversation.ts";
+
+const user = (...content: unknown[]) => ({ role: "user", content });
+const assistant = (...content: unknown[]) => ({ role: "assistant", content });
+const text = (value: string) => ({ type: "text", text: value });
+const use = { type: "tool_use", id: "c1", name: "weather", input: { city: "Rome" } };
+const result = (content: unknown, more: object = {}) => ({ type: "tool_result", tool_use_id: "c1", content, ...more });
+
+test("system is a text, or blocks joined as they are", () => {
+  expect(readConversation({ system: "Be kind." })).toEqual([{ role: "system", content: "Be kind." }]);
+  const blocks = [{ ...text("Be "), cache_control: { type: "ephemeral" } }, text("kind.")];
+  expect(readConversation({ system: blocks })).toEqual([{ role: "system", content: "Be kind." }]);
+});
+
+test("blocks of one turn become one message", () => {
+  const source = { type: "base64", media_type: "image/png", data: btoa("px") };
+  expect(readConversation({ messages: [user(text("a"), { type: "image", source }, text("b"))] })).toEqual([
+    { role: "user", content: "ab", images: [new Uint8Array(Buffer.from("px"))] },
+  ]);
+});
+
+test("what the assistant thought and called comes back whole", () => {
+  const thinking = { type: "thinking", thinking: "hm", signature: "any" };
+  const redacted = { type: "redacted_thinking", data: "…" };
+  expect(readConversation({ messages: [assistant(thinking, redacted, text("Well"), use)] })).toEqual([
+    {
+      role: "assistant",
+      content: "Well",
+      thinking: "hm",
+      tool_calls: [{ id: "c1", function: { name: "weather", arguments: { city: "Rome" } } }],
+    },
+  ]);
+});
+
+describe("tool results", () => {
+  const after = (...content: unknown[]) => readConversation({ messages: [assistant(use), user(...content)] }).slice(1);
+  const told = (content: string) => ({ role: "tool", content, tool_call_id: "c1", tool_name: "weather" });
+
+  test("come before what the user says, wherever they stood", () => {
+    expect(after(text("and now?"), result("sunny"))).toEqual([told("sunny"), { role: "user", content: "and now?" }]);
+    expect(after(result("sunny"))).toEqual([told("sunny")]);
+  });
+
+  test("are a text, blocks of text, or nothing", () => {
+    expect(after(result([text("sun"), text("ny")]))).toEqual([told("sunny")]);
+    expect(after(result(undefined))).toEqual([told("")]);
+  });
+
+  test("say so where the tool failed", () => {
+    expect(after(result("no network", { is_error: true }))).toEqual([told("Error: no network")]);
+    expect(after(result("Error 404", { is_error: true }))).toEqual([told("Error 404")]);
+  });
+
+  test("of a call that nobody made have no tool's name", () => {
+    expect(readConversation({ messages: [user(result("x"))] })).toEqual([
+      { role: "tool", content: "x", tool_call_id: "c1" },
+    ]);
+  });
+
+  test("in the assistant's own turn end what it said before", () => {
+    const search = { type: "server_tool_use", id: "s1", name: "web_search", input: { query: "q" } };
+    const found = [{ type: "web_search_result", title: "T", url: "http://t", encrypted_content: "…" }];
+    const turn = assistant(search, { type: "web_search_tool_result", tool_use_id: "s1", content: found }, text("So"));
+    expect(readConversation({ messages: [turn] })).toEqual([
+      {
+        role: "assistant",
+        content: "",
+        tool_calls: [{ id: "s1", function: { name: "web_search", arguments: { query: "q" } } }],
+      },
+      { role: "tool", content: "T (http://t)\n", tool_call_id: "s1", tool_name: "web_search" },
+      { role: "assistant", content: "So" },
+    ]);
+  });
+});
+
+test("documents and search results that are text are read", () => {
+  const document = {
+    type: "document",
+    title: "Deed",
+    source: { type: "text", media_type: "text/plain", data: "I own it." },
+  };
+  const parts = { type: "document", source: { type: "content", content: [text("one")] } };
+  const search = { type: "search_result", title: "T", source: "http://t", content: [text("two")] };
+  expect(readConversation({ messages: [user(document, parts, search)] })).toEqual([
+    { role: "user", content: "Deed\nI own it.\none\nT (http://t)\ntwo\n" },
+  ]);
+});
+
+test("a turn without blocks is an empty one", () => {
+  expect(readConversation({ messages: [user()] })).toEqual([{ role: "user", content: "" }]);
+});

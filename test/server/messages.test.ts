@@ -1,0 +1,353 @@
+/** `POST /v1/messages`, over a socket. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { AppError } from "../../src/base/errors.ts";
+import type { ChatRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
+import { eventually } from "../e2e/hearth.ts";
+import { DONE, endless, hello, play } from "./fakes.ts";
+import { makeHarness, type Harness } from "./harness.ts";
+import { framesOf } from "./sse-frames.ts";
+
+let harness: Harness;
+let url: string;
+beforeAll(async () => {
+  harness = await makeHarness();
+  ({ url } = harness.listen());
+});
+afterAll(() => harness.close());
+beforeEach(() => {
+  harness.runtime.script = hello;
+  harness.runtime.requests.length = 0;
+});
+
+const BASE = { model: "m", max_tokens: 64, messages: [{ role: "user", content: "hi there" }] };
+const post = (body: object, path = "/v1/messages"): Promise<Response> =>
+  fetch(url + path, { method: "POST", body: JSON.stringify({ ...BASE, ...body }) });
+const asked = () => harness.runtime.requests.at(-1) as ChatRequest;
+const call = (name: string, args: Record<string, unknown>): InferenceEvent => ({
+  kind: "toolCall",
+  call: { function: { name, arguments: args } },
+});
+const stop = (more: object): InferenceEvent => ({ ...DONE, ...more }) as InferenceEvent;
+const TOOLS = [
+  { name: "f", description: "d", input_schema: { type: "object", properties: { a: {} } } },
+  { name: "g", input_schema: {} },
+];
+
+describe("a whole message", () => {
+  test("has text, a reason and the true counts", async () => {
+    const response = await post({});
+    expect(response.status).toBe(200);
+    expect(response.headers.get("request-id")).toMatch(/^req_[0-9a-f]{24}$/);
+    expect(await response.json()).toEqual({
+      id: expect.stringMatching(/^msg_[0-9a-f]{24}$/),
+      type: "message",
+      role: "assistant",
+      model: "m",
+      content: [{ type: "text", text: "Hello" }],
+      stop_reason: "end_turn",
+      stop_sequence: null,
+      usage: { input_tokens: 3, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 2 },
+    });
+  });
+
+  test("puts thinking, text and calls in blocks of their own, without the blanks between", async () => {
+    harness.runtime.script = play([
+      { kind: "thinking", text: "hm" },
+      { kind: "thinking", text: "m" },
+      { kind: "text", text: "\n\n" },
+      { kind: "text", text: "Well" },
+      call("f", { z: 1, a: { b: "ü" } }),
+      { kind: "text", text: "\n" },
+      { kind: "toolCall", call: { id: "x1", function: { name: "g", arguments: {} } } },
+      { kind: "text", text: "\n" },
+      DONE,
+    ]);
+    expect(await (await post({ tools: TOOLS })).json()).toMatchObject({
+      content: [
+        { type: "thinking", thinking: "hmm", signature: expect.stringMatching(/^[A-Za-z0-9+/]{43}=$/) },
+        { type: "text", text: "\n\nWell" },
+        {
+          type: "tool_use",
+          id: expect.stringMatching(/^toolu_[0-9a-f]{24}$/),
+          name: "f",
+          input: { z: 1, a: { b: "ü" } },
+        },
+        { type: "tool_use", id: "x1", name: "g", input: {} },
+      ],
+      stop_reason: "tool_use",
+    });
+  });
+
+  test("keeps blanks that are all the answer", async () => {
+    harness.runtime.script = play([{ kind: "text", text: " " }, { kind: "text", text: "\n" }, DONE]);
+    expect(await (await post({})).json()).toMatchObject({ content: [{ type: "text", text: " \n" }] });
+  });
+
+  test("without a word has no blocks", async () => {
+    harness.runtime.script = play([DONE]);
+    expect(await (await post({})).json()).toMatchObject({ content: [], stop_reason: "end_turn" });
+  });
+
+  test.each([
+    [stop({ reason: "length" }), "max_tokens", null],
+    [stop({ stopSequence: "END" }), "stop_sequence", "END"],
+    [stop({ stopSequence: "<|end|>" }), "end_turn", null], // the model's own
+    [stop({}), "end_turn", null],
+  ])("%j stops with %s, %p", async (done, reason, sequence) => {
+    harness.runtime.script = play([{ kind: "text", text: "a" }, done]);
+    const body = await (await post({ stop_sequences: ["END", "FIN"] })).json();
+    expect(body).toMatchObject({ stop_reason: reason, stop_sequence: sequence });
+    expect(asked().options.stop).toEqual(["END", "FIN"]);
+  });
+});
+
+describe("a stream", () => {
+  test("opens, fills and closes each block, and counts at both ends", async () => {
+    harness.runtime.script = play([
+      { kind: "thinking", text: "hm" },
+      { kind: "text", text: "He" },
+      { kind: "text", text: "llo" },
+      call("f", { a: 1 }),
+      DONE,
+    ]);
+    const response = await post({ stream: true, tools: TOOLS });
+    expect(response.headers.get("content-type")).toStartWith("text/event-stream");
+    expect(response.headers.get("request-id")).toMatch(/^req_/);
+    const frames = await framesOf(response);
+    for (const { event, data } of frames) expect(data.type).toBe(event);
+    const usage = { cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
+    expect(frames.map(({ data }) => data)).toEqual([
+      {
+        type: "message_start",
+        message: {
+          id: expect.stringMatching(/^msg_/),
+          type: "message",
+          role: "assistant",
+          model: "m",
+          content: [],
+          stop_reason: null,
+          stop_sequence: null,
+          usage: { ...usage, input_tokens: 2, output_tokens: 0 },
+        },
+      },
+      { type: "ping" },
+      { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "", signature: "" } },
+      { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "hm" } },
+      {
+        type: "content_block_delta",
+        index: 0,
+        delta: { type: "signature_delta", signature: expect.stringMatching(/^[A-Za-z0-9+/]{43}=$/) },
+      },
+      { type: "content_block_stop", index: 0 },
+      { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } },
+      { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "He" } },
+      { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "llo" } },
+      { type: "content_block_stop", index: 1 },
+      {
+        type: "content_block_start",
+        index: 2,
+        content_block: { type: "tool_use", id: expect.stringMatching(/^toolu_/), name: "f", input: {} },
+      },
+      { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: '{"a":1}' } },
+      { type: "content_block_stop", index: 2 },
+      {
+        type: "message_delta",
+        delta: { stop_reason: "tool_use", stop_sequence: null },
+        usage: { ...usage, input_tokens: 3, output_tokens: 2 },
+      },
+      { type: "message_stop" },
+    ]);
+  });
+
+  test("that fails before its first word has a status of its own", async () => {
+    harness.runtime.script = async function* () {
+      yield* [];
+      throw new AppError("busy", "too many");
+    };
+    const response = await post({ stream: true });
+    expect([response.status, await response.json()]).toEqual([
+      503,
+      {
+        type: "error",
+        error: { type: "overloaded_error", message: "too many" },
+        request_id: response.headers.get("request-id"),
+      },
+    ]);
+  });
+
+  test("that fails later ends with an error event", async () => {
+    harness.runtime.script = async function* () {
+      yield { kind: "text", text: "He" };
+      throw new AppError("runner", "the model is gone");
+    };
+    const response = await post({ stream: true });
+    const frames = await framesOf(response);
+    expect(frames.at(-1)).toEqual({
+      event: "error",
+      data: {
+        type: "error",
+        error: { type: "api_error", message: "the model is gone" },
+        request_id: response.headers.get("request-id"),
+      },
+    });
+    expect(frames.map(({ event }) => event)).not.toContain("message_stop");
+  });
+
+  test("whose client hangs up stops the model", async () => {
+    harness.runtime.script = endless(5);
+    const abort = new AbortController();
+    const body = JSON.stringify({ ...BASE, stream: true });
+    const response = await fetch(`${url}/v1/messages`, { method: "POST", body, signal: abort.signal });
+    await response.body!.getReader().read();
+    expect(harness.runtime.running()).toBe(1);
+    abort.abort();
+    expect(await eventually(() => harness.runtime.running() === 0)).toBe(true);
+  });
+});
+
+describe("every setting reaches the runtime", () => {
+  test("under our names, and what is absent stays the model's", async () => {
+    await post({ temperature: 0.5, top_p: 0.9, top_k: 5, metadata: { user_id: "u" }, service_tier: "auto" });
+    expect(asked()).toEqual({
+      model: "m",
+      messages: [{ role: "user", content: "hi there" }],
+      options: { num_predict: 64, temperature: 0.5, top_p: 0.9, top_k: 5 },
+      signal: expect.any(AbortSignal),
+    });
+    await post({});
+    expect(asked().options).toEqual({ num_predict: 64 });
+  });
+
+  test("tools and a schema for the answer", async () => {
+    const schema = { type: "object", properties: { a: { type: "string" } } };
+    await post({ tools: TOOLS, output_config: { format: { type: "json_schema", schema } } });
+    expect(asked().format).toEqual(schema);
+    expect(asked().tools).toEqual([
+      { type: "function", function: { name: "f", description: "d", parameters: TOOLS[0]!.input_schema } },
+      { type: "function", function: { name: "g", parameters: {} } },
+    ]);
+  });
+
+  test.each([
+    [{ type: "auto" }, "auto"],
+    [{ type: "none" }, "none"],
+    [{ type: "any" }, "required"],
+    [{ type: "tool", name: "g" }, { name: "g" }],
+  ])("tool_choice %j as %j", async (tool_choice, wanted) => {
+    await post({ tools: TOOLS, tool_choice });
+    expect(asked().toolChoice).toEqual(wanted as ChatRequest["toolChoice"] & object);
+  });
+
+  test("disable_parallel_tool_use leaves one call", async () => {
+    harness.runtime.script = play([call("f", {}), call("g", {}), DONE]);
+    const tool_choice = { type: "auto", disable_parallel_tool_use: true };
+    const body = (await (await post({ tools: TOOLS, tool_choice })).json()) as { content: { name: string }[] };
+    expect(body.content.map(({ name }) => name)).toEqual(["f"]);
+  });
+
+  test.each([
+    [{ thinking: { type: "enabled", budget_tokens: 1024 } }, undefined], // 'm' cannot think: a wish, not an order
+    [{ thinking: { type: "disabled" } }, false],
+    [{ output_config: { effort: "high" } }, undefined],
+    [{}, undefined],
+  ])("%j asks a model that cannot think for %p", async (body, think) => {
+    expect((await post(body)).status).toBe(200);
+    expect(asked().think).toBe(think as false);
+  });
+});
+
+describe("count_tokens", () => {
+  test("counts the prompt without asking the model", async () => {
+    const response = await post({ max_tokens: undefined, system: "be kind now" }, "/v1/messages/count_tokens");
+    expect([response.status, await response.json()]).toEqual([200, { input_tokens: 5 }]);
+    expect(harness.runtime.requests).toEqual([]);
+  });
+});
+
+describe("requests that cannot be answered", () => {
+  const messages = (content: unknown, role = "user") => ({ messages: [{ role, content }] });
+  test.each([
+    [{ model: "" }, 400, "model is required"],
+    [{ max_tokens: null }, 400, "max_tokens is required and must be positive"],
+    [{ max_tokens: 0 }, 400, "max_tokens is required and must be positive"],
+    [{ messages: [] }, 400, "messages is required"],
+    [{ model: "nope" }, 404, "model 'nope' not found"],
+    [{ messages: ["hi"] }, 400, 'messages.0: expected an object, got "hi"'],
+    [messages("x", "tool"), 400, 'messages.0.role: expected "user", "assistant" or "system", got "tool"'],
+    [messages(7), 400, "messages.0.content: expected an array, got number"],
+    [messages([{ type: "text" }]), 400, "messages.0.content.0.text: expected a string, got nothing"],
+    [
+      messages([{ type: "tool_use", name: "f" }]),
+      400,
+      "messages.0.content.0: tool_use block missing required 'id' field",
+    ],
+    [
+      messages([{ type: "tool_use", id: "f" }]),
+      400,
+      "messages.0.content.0: tool_use block missing required 'name' field",
+    ],
+    [messages([{ type: "image" }]), 400, "messages.0.content.0.source: invalid image source"],
+    [
+      messages([{ type: "image", source: { type: "url", url: "http://x" } }]),
+      400,
+      "invalid image source type: url. Only base64 images are supported.",
+    ],
+    [
+      messages([{ type: "document", source: { type: "base64", media_type: "application/pdf", data: "" } }]),
+      400,
+      'messages.0.content.0.source.type: expected "text" or "content": only documents that are text can be read, got "base64"',
+    ],
+    [
+      messages([{ type: "hologram" }]),
+      400,
+      'messages.0.content.0.type: expected a block of text, image, tool_use, tool_result or thinking, got "hologram"',
+    ],
+    [
+      { tools: [{ type: "web_search_20250305", name: "web_search" }] },
+      400,
+      'tools.0.type: expected "custom": a tool with an input_schema, which the client runs, got "web_search_20250305"',
+    ],
+    [{ tools: [{ name: "f" }] }, 400, "tools.0.input_schema: expected an object, got nothing"],
+    [{ tool_choice: { type: "any" } }, 400, 'tool_choice: expected tools with "any", got none'],
+    [
+      { tools: TOOLS, tool_choice: { type: "tool", name: "h" } },
+      400,
+      'tool_choice.name: expected the name of one of the tools, got "h"',
+    ],
+    [
+      { tools: TOOLS, tool_choice: { type: "must" } },
+      400,
+      'tool_choice.type: expected "auto", "any", "tool" or "none", got "must"',
+    ],
+    [
+      { output_config: { effort: "vast" } },
+      400,
+      'output_config.effort: expected "low", "medium", "high", "xhigh" or "max", got "vast"',
+    ],
+  ])("%j: %d %s", async (body, status, message) => {
+    const response = await post(body);
+    expect([response.status, await response.json()]).toEqual([
+      status,
+      {
+        type: "error",
+        error: { type: status === 404 ? "not_found_error" : "invalid_request_error", message },
+        request_id: response.headers.get("request-id"),
+      },
+    ]);
+  });
+
+  test("a body that is no JSON", async () => {
+    const response = await fetch(`${url}/v1/messages`, { method: "POST", body: "{" });
+    expect([response.status, await response.json()]).toMatchObject([400, { error: { type: "invalid_request_error" } }]);
+  });
+});
+
+test("a key may come as x-api-key", async () => {
+  const guarded = await makeHarness({ apiKeys: ["alpha"] });
+  const ask = (headers: Record<string, string>) => guarded.call("POST", "/v1/messages", BASE, headers);
+  expect((await ask({ "x-api-key": "alpha" })).status).toBe(200);
+  const refused = await ask({ "x-api-key": "beta" });
+  expect([refused.status, refused.headers.get("request-id")]).toEqual([401, expect.stringMatching(/^req_/)]);
+  expect(await refused.json()).toMatchObject({ error: { type: "authentication_error" } });
+  await guarded.close();
+});
