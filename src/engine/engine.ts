@@ -7,9 +7,8 @@ import type { Session } from "../backend/backend.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
 import type { GrammarCompiler, GrammarMatcher } from "../sampling/grammar.ts";
 import { makeSampler } from "../sampling/sampler.ts";
-import { makeStopMatcher } from "../sampling/stop.ts";
-import { makeStreamDetokenizer } from "../tokenizer/stream.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { describeToken, makeAnswerText, type AnswerPiece } from "./answer-text.ts";
 import { discardedTokens, keptTokens, truncatePrompt } from "./context.ts";
 import { schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
 import {
@@ -161,14 +160,19 @@ export class Engine {
     try {
       if (sequence.firstTokenAtNs === 0) sequence.firstTokenAtNs = Bun.nanoseconds();
       if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
+      const { logprobs: count } = sequence.request;
+      const before = count === undefined ? undefined : logits.slice(); // sampling changes them
       const id = sequence.sampler.sample(logits, await sequence.grammar?.mask());
       sequence.sampler.accept(id);
       sequence.tokens.push(id);
       sequence.generated.push(id);
       if (this.#parts.tokenizer.endOfGeneration.has(id)) return this.#finish(sequence, "stop", events);
-      const { text, stopped } = sequence.stop.push(sequence.detokenizer.push(id));
-      if (text !== "") events.push({ kind: "text", id: sequence.id, text });
-      if (stopped) return this.#finish(sequence, "stop", events);
+      const { tokenizer } = this.#parts;
+      const chosen = before && describeToken(tokenizer, { logits: before, id, count: count ?? 0 });
+      const piece = sequence.text.push(id, chosen);
+      say(sequence, piece, events);
+      sequence.stopSequence = piece.stop;
+      if (piece.stop !== undefined) return this.#finish(sequence, "stop", events);
       sequence.grammar?.accept(id);
       if (sequence.grammar?.terminated) return this.#finish(sequence, "stop", events);
       if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
@@ -191,26 +195,23 @@ export class Engine {
     slot.tokens.length = Math.min(slot.tokens.length, keep);
     slot.shifted = true;
     sequence.tokens.splice(keep, discard);
+    sequence.truncated ||= keep < sequence.prompt.length;
     sequence.cached -= discard;
   }
 
   #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): void {
-    if (reason === "length" || sequence.grammar?.terminated || this.#endedByToken(sequence))
-      this.#flush(sequence, events);
-    const statistics = statisticsOf(sequence, Bun.nanoseconds());
-    events.push({ kind: "done", id: sequence.id, reason, statistics, tokens: conversationOf(sequence) });
+    const { stopSequence, truncated } = sequence;
+    if (stopSequence === undefined) say(sequence, sequence.text.end(), events);
+    events.push({
+      kind: "done",
+      id: sequence.id,
+      reason,
+      statistics: statisticsOf(sequence, Bun.nanoseconds()),
+      tokens: conversationOf(sequence),
+      ...(truncated ? { truncated } : {}),
+      ...(stopSequence === undefined ? {} : { stopSequence }),
+    });
     this.#release(sequence);
-  }
-
-  #endedByToken(sequence: Sequence): boolean {
-    return this.#parts.tokenizer.endOfGeneration.has(sequence.generated.at(-1) ?? -1);
-  }
-
-  /** Says what was held back in case it became a stop string or a whole character. */
-  #flush(sequence: Sequence, events: SequenceEvent[]): void {
-    const last = sequence.stop.push(sequence.detokenizer.end());
-    const text = last.text + (last.stopped ? "" : sequence.stop.end());
-    if (text !== "") events.push({ kind: "text", id: sequence.id, text });
   }
 
   #fail(sequence: Sequence, error: unknown, events: SequenceEvent[]): void {
@@ -255,12 +256,7 @@ export class Engine {
     if (prompt.length === 0) throw new AppError("bad_request", "the prompt has no tokens");
     const startsWithBos = tokenizer.bos !== undefined && prompt[0] === tokenizer.bos;
     const keep = keptTokens(options.num_keep, { promptLen: prompt.length, ctxLen, startsWithBos });
-    if (prompt.length >= ctxLen && !request.shift) {
-      throw new AppError(
-        "bad_request",
-        `the prompt has ${prompt.length} tokens, the context ${ctxLen}: shorten it or raise num_ctx`,
-      );
-    }
+    if (prompt.length >= ctxLen && !(request.shift && (request.truncate ?? true))) throw tooLong(prompt.length, ctxLen);
     const tokens = truncatePrompt(prompt, { ctxLen, keep });
     const unlimited = options.num_predict < 0 || options.num_predict > PREDICT_MAX_CONTEXTS * ctxLen;
     const sampler = makeSampler(options, {
@@ -274,8 +270,7 @@ export class Engine {
       request,
       sampler,
       grammar,
-      stop: makeStopMatcher(options.stop),
-      detokenizer: makeStreamDetokenizer(tokenizer),
+      text: makeAnswerText(tokenizer, options.stop),
       tokens: Array.from(tokens),
       prompt: tokens,
       keep,
@@ -284,11 +279,27 @@ export class Engine {
       slot: undefined,
       cached: 0,
       cancelled: false,
+      truncated: tokens.length < prompt.length,
+      stopSequence: undefined,
       promptEvalNs: 0,
       firstTokenAtNs: 0,
     };
   }
 }
+
+function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: SequenceEvent[]): void {
+  if (text === "" && !logprobs) return;
+  events.push({ kind: "text", id, text, ...(logprobs ? { logprobs } : {}) });
+}
+
+/** In the words that clients look for, with the two numbers. */
+const tooLong = (promptLen: number, ctxLen: number): AppError =>
+  new AppError(
+    "bad_request",
+    "the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the " +
+      "context length in settings, or use a model with a longer context length " +
+      `(the prompt has ${promptLen} tokens, the context room for ${ctxLen - 1} and an answer)`,
+  );
 
 function failureOf(id: number, error: unknown): SequenceEvent {
   const code = error instanceof AppError ? error.code : "runner";

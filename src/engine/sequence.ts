@@ -6,8 +6,7 @@ import type { Code } from "../base/errors.ts";
 import type { GrammarMatcher } from "../sampling/grammar.ts";
 import type { SamplingOptions } from "../sampling/options.ts";
 import type { Sampler } from "../sampling/sampler.ts";
-import type { StopMatcher } from "../sampling/stop.ts";
-import type { StreamDetokenizer } from "../tokenizer/tokenizer.ts";
+import type { AnswerText, ChosenToken } from "./answer-text.ts";
 import type { Slot } from "./slots.ts";
 
 export type FinishReason = "stop" | "length";
@@ -21,7 +20,13 @@ export interface SequenceStatistics {
 }
 
 export type SequenceEvent =
-  | { readonly kind: "text"; readonly id: number; readonly text: string }
+  | {
+      readonly kind: "text";
+      readonly id: number;
+      readonly text: string;
+      /** The tokens that this text completes, where they were asked for. */
+      readonly logprobs?: readonly ChosenToken[];
+    }
   | {
       readonly kind: "done";
       readonly id: number;
@@ -29,6 +34,10 @@ export type SequenceEvent =
       readonly statistics: SequenceStatistics;
       /** Ids of prompt and answer. */
       readonly tokens: Int32Array;
+      /** Part of the prompt was left out, or dropped later to make room. */
+      readonly truncated?: boolean;
+      /** The stop string that ended the answer. */
+      readonly stopSequence?: string;
     }
   | { readonly kind: "error"; readonly id: number; readonly code: Code; readonly message: string };
 
@@ -42,6 +51,10 @@ export interface SequenceRequest {
   readonly format?: "json" | Record<string, unknown>;
   /** Whether a full context drops its middle and goes on, or ends the answer. */
   readonly shift: boolean;
+  /** Whether a prompt longer than the context is cut (the default) or refused. */
+  readonly truncate?: boolean;
+  /** How many alternatives to name for each token; undefined: no log-probabilities. */
+  readonly logprobs?: number;
 }
 
 export interface Sequence {
@@ -49,8 +62,7 @@ export interface Sequence {
   readonly request: SequenceRequest;
   readonly sampler: Sampler;
   readonly grammar: GrammarMatcher | undefined;
-  readonly stop: StopMatcher;
-  readonly detokenizer: StreamDetokenizer;
+  readonly text: AnswerText;
   /** Prompt (truncated to the context) and everything generated, without what shifts have dropped. */
   tokens: number[];
   /** What was evaluated of the request's prompt: all of it, or what the context had room for. */
@@ -65,6 +77,8 @@ export interface Sequence {
   /** Leading tokens whose KV is in the slot. */
   cached: number;
   cancelled: boolean;
+  truncated: boolean;
+  stopSequence: string | undefined;
   promptEvalNs: number;
   /** When the first token was chosen; 0 before that. */
   firstTokenAtNs: number;

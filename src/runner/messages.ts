@@ -33,6 +33,10 @@ export interface GenerateMessage {
   readonly options: SamplingOptions;
   readonly format?: "json" | Record<string, unknown>;
   readonly shift: boolean;
+  /** Whether a prompt longer than the context is cut (the default) or refused. */
+  readonly truncate?: boolean;
+  /** How many alternatives to name for each token; undefined: no log-probabilities. */
+  readonly logprobs?: number;
 }
 
 /** Server → runner. */

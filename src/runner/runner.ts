@@ -67,14 +67,14 @@ async function generate(
   channel: Channel,
 ): Promise<void> {
   try {
-    const { id, options, format, shift, context, prompt: text } = message;
+    const { kind: _, context, prompt: text, ...request } = message;
     const addSpecial = context.length === 0 && !startsWithBos(text, info.bosText);
     const ids = tokenizer.encode(text, { addSpecial, parseSpecial: true });
     const prompt = new Int32Array(context.length + ids.length);
     for (const id of context) checkId(id); // an Int32Array would make another id of it
     prompt.set(context);
     prompt.set(ids, context.length);
-    await engine.submit({ id, prompt, options, shift, ...(format ? { format } : {}) });
+    await engine.submit({ ...request, prompt });
   } catch (error) {
     const code = error instanceof AppError ? error.code : "runner";
     channel.send({ kind: "events", events: [{ kind: "error", id: message.id, code, message: messageOf(error) }] });

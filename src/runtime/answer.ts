@@ -57,6 +57,12 @@ export interface Question {
   readonly signal: AbortSignal;
   /** Whether `done` carries the ids of prompt and answer. */
   readonly wantsContext: boolean;
+  /** Whether the prompt lacks messages that did not fit. */
+  readonly truncated?: boolean;
+  /** These three: as the request says. */
+  readonly logprobs?: number | undefined;
+  readonly truncate?: boolean | undefined;
+  readonly shift?: boolean | undefined;
 }
 
 /** Runs a prompt to its end. The last event is `done`. */
@@ -66,17 +72,23 @@ export async function* answer(loaded: Loaded, question: Question): AsyncGenerato
     prompt: question.prompt,
     context: question.context,
     options: samplingOptions(loaded.model.parameters, question.options),
-    shift: true,
+    shift: question.shift ?? true,
+    truncate: question.truncate ?? true,
     ...(question.format ? { format: question.format } : {}),
+    ...(question.logprobs === undefined ? {} : { logprobs: question.logprobs }),
   };
   for await (const event of runner.generate(request, question.signal)) {
-    if (event.kind === "text") yield { kind: "text", text: event.text };
-    else {
+    if (event.kind === "text") {
+      yield { kind: "text", text: event.text, ...(event.logprobs ? { logprobs: event.logprobs } : {}) };
+    } else {
+      const { stopSequence } = event;
       yield {
         kind: "done",
         reason: event.reason,
         statistics: { ...event.statistics, loadNs: loaded.loadNs, totalNs: Bun.nanoseconds() - loaded.startedNs },
         ...(question.wantsContext ? { context: Array.from(event.tokens) } : {}),
+        ...(event.truncated || question.truncated ? { truncated: true } : {}),
+        ...(stopSequence === undefined ? {} : { stopSequence }),
       };
     }
   }

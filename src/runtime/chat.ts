@@ -7,7 +7,9 @@ import type { ModelEntry } from "../store/store.ts";
 import { fullName } from "../store/name.ts";
 import { capabilitiesOf, renderChat, type PromptTemplate } from "../template/prompt.ts";
 import { answer, lease, refuseImages, templateOf, type Loaded, type RuntimeParts } from "./answer.ts";
+import { fitMessages, type Fitted } from "./fit.ts";
 import { detectToolFormat, makeToolCallParser, type ToolCallParser } from "./parse/index.ts";
+import type { RunnerProcess } from "./runner-process.ts";
 import type { ChatRequest, InferenceEvent, Message } from "./runtime.ts";
 
 export async function* runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
@@ -29,12 +31,15 @@ export async function* runChat(parts: RuntimeParts, request: ChatRequest): Async
       throw new AppError("bad_request", `${fullName(model.name)} does not support tools`);
     }
     const events = answer(loaded, {
-      prompt: await fittingPrompt({ parts, loaded, template, request }),
+      ...(await fittingPrompt({ parts, loaded, template, request })),
       context: [],
       options: request.options,
       format: request.format,
       signal: request.signal,
       wantsContext: false,
+      logprobs: request.logprobs,
+      truncate: request.truncate,
+      shift: request.shift,
     });
     yield* withToolCalls(events, toolParser(template, request));
   } finally {
@@ -42,30 +47,25 @@ export async function* runChat(parts: RuntimeParts, request: ChatRequest): Async
   }
 }
 
-/** The prompt of as many messages as fit: system messages and the last one always stay. */
+/** The prompt of all messages, or of as many as fit where the request lets the oldest go. */
 async function fittingPrompt(about: {
   parts: RuntimeParts;
   loaded: Loaded;
   template: PromptTemplate;
   request: ChatRequest;
-}): Promise<string> {
+}): Promise<Fitted> {
   const { parts, loaded, template, request } = about;
   const { runner } = loaded.lease;
-  let messages = withModelMessages(loaded.model, request.messages);
-  for (;;) {
-    const prompt = renderChat(template, {
-      messages,
-      now: parts.now(),
-      ...(request.tools ? { tools: request.tools } : {}),
-    });
-    // one token is at least one byte, so a short prompt need not be counted
-    if (prompt.length * 3 < runner.info.ctxLen || (await runner.countTokens(prompt)) < runner.info.ctxLen)
-      return prompt;
-    const oldest = messages.findIndex((message, i) => message.role !== "system" && i < messages.length - 1);
-    if (oldest < 0) return prompt;
-    messages = messages.toSpliced(oldest, 1);
-  }
+  const render = (messages: readonly Message[]): string =>
+    renderChat(template, { messages, now: parts.now(), ...(request.tools ? { tools: request.tools } : {}) });
+  const messages = withModelMessages(loaded.model, request.messages);
+  if (request.truncate === false) return { prompt: render(messages), truncated: false };
+  return fitMessages(messages, { render, fits: (prompt) => fitsContext(runner, prompt) });
 }
+
+/** One token is at least one byte, so a short prompt need not be counted. */
+const fitsContext = async (runner: RunnerProcess, prompt: string): Promise<boolean> =>
+  prompt.length * 3 < runner.info.ctxLen || (await runner.countTokens(prompt)) < runner.info.ctxLen;
 
 /** The model's own system text, where the caller brings none, and its example messages come first. */
 export function withModelMessages(model: ModelEntry, messages: readonly Message[]): readonly Message[] {
@@ -78,7 +78,7 @@ function toolParser(template: PromptTemplate, request: ChatRequest): ToolCallPar
   return format && makeToolCallParser(format);
 }
 
-/** Takes tool calls out of the text. */
+/** Takes tool calls out of the text. What is known of a token is told at once, also while the parser holds its text. */
 async function* withToolCalls(
   events: AsyncIterable<InferenceEvent>,
   parser: ToolCallParser | undefined,
@@ -86,6 +86,8 @@ async function* withToolCalls(
   for await (const event of events) {
     if (!parser || event.kind === "toolCall") yield event;
     else {
+      const logprobs = event.kind === "text" ? event.logprobs : undefined;
+      if (logprobs) yield { kind: "text", text: "", logprobs };
       for (const parsed of event.kind === "text" ? parser.push(event.text) : parser.end()) {
         if (parsed.kind === "text") yield parsed;
         else yield { kind: "toolCall", call: { function: { name: parsed.name, arguments: parsed.arguments } } };

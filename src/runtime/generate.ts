@@ -34,6 +34,9 @@ export async function* runGenerate(
       format: request.format,
       signal: request.signal,
       wantsContext: !request.raw,
+      logprobs: request.logprobs,
+      truncate: request.truncate,
+      shift: request.shift,
     });
   } finally {
     loaded.lease.release();

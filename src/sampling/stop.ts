@@ -9,8 +9,8 @@ import { AppError } from "../base/errors.ts";
 const MAX_STOP_CHARS = 65_536;
 
 export interface StopMatcher {
-  /** Text that is certainly no part of a stop string, and whether one was found. Once stopped, nothing more comes. */
-  push(text: string): { readonly text: string; readonly stopped: boolean };
+  /** Text that is certainly no part of a stop string, and the one that was found: after it nothing more comes. */
+  push(text: string): { readonly text: string; readonly stop: string | undefined };
   /** What was held back, once the text is over. */
   end(): string;
 }
@@ -36,20 +36,21 @@ export function makeStopMatcher(stops: readonly string[]): StopMatcher {
   const { depth, match } = automaton;
   let node = 0;
   let held = "";
-  let stopped = false;
-  const push = (text: string): { text: string; stopped: boolean } => {
-    if (stopped) return { text: "", stopped };
+  let stop: string | undefined;
+  const push = (text: string): { text: string; stop: string | undefined } => {
+    if (stop !== undefined) return { text: "", stop };
     const all = held + text;
     for (let i = held.length; i < all.length; i++) {
       node = step(automaton, node, all.charCodeAt(i));
       if (match[node]! === 0) continue;
-      stopped = true;
+      const from = i + 1 - match[node]!;
+      stop = all.slice(from, i + 1);
       held = "";
-      return { text: all.slice(0, i + 1 - match[node]!), stopped };
+      return { text: all.slice(0, from), stop };
     }
     const sure = all.length - depth[node]!;
     held = all.slice(sure);
-    return { text: all.slice(0, sure), stopped };
+    return { text: all.slice(0, sure), stop };
   };
   const end = (): string => {
     const rest = held;

@@ -5,14 +5,34 @@ import { parseKeepAlive } from "../base/duration.ts";
 import { AppError, assert } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { quoteGo } from "../base/quote.ts";
-import type { ChosenLogprob, Format, InferenceEvent, Statistics, ToolCall } from "../runtime/runtime.ts";
-import { parseOptions, type Options } from "../sampling/options.ts";
+import type {
+  ChosenLogprob,
+  Format,
+  GenerateRequest,
+  InferenceEvent,
+  Statistics,
+  ToolCall,
+} from "../runtime/runtime.ts";
+import { parseOptions } from "../sampling/options.ts";
 import type { Store, StoredModel } from "../store/store.ts";
 import type { Exchange } from "./exchange.ts";
+import { checkTopLogprobs, wantedLogprobs } from "./logprobs.ts";
 import type { GenerateBody } from "./schema/generate.ts";
 
 /** The fields that both requests have. */
-type InferenceBody = Pick<GenerateBody, "model" | "stream" | "format" | "options" | "keep_alive" | "think">;
+type InferenceBody = Pick<
+  GenerateBody,
+  | "model"
+  | "stream"
+  | "format"
+  | "options"
+  | "keep_alive"
+  | "think"
+  | "logprobs"
+  | "top_logprobs"
+  | "truncate"
+  | "shift"
+>;
 
 /** Throws `bad_request` where the name is malformed, `not_found` where there is no such model. */
 export async function findModel(store: Store, name: string): Promise<StoredModel> {
@@ -30,15 +50,26 @@ export function requireModel(name: string | undefined): string {
 /** Fields that Go reads while it decodes the body, so that their errors come before any other. Throws `bad_request`. */
 export function earlySettings(body: InferenceBody): { keepAliveMs?: number; think: boolean } {
   const keepAliveMs = parseKeepAlive(body.keep_alive);
+  checkTopLogprobs(body);
   return { think: parseThink(body.think), ...(keepAliveMs === undefined ? {} : { keepAliveMs }) };
 }
 
+type LateSettings = Pick<GenerateRequest, "options" | "format" | "logprobs" | "truncate" | "shift">;
+
 /** Throws `bad_option`. Unknown options are logged, not refused: clients send those of other servers. */
-export function lateSettings(body: InferenceBody, log: Logger): { options: Options; format?: Format } {
+export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
   const { options, unknown } = parseOptions(body.options);
   if (unknown.length > 0) log.warn("unknown options", { model: body.model, options: unknown.slice(0, 16) });
   const format = parseFormat(body.format);
-  return { options, ...(format === undefined ? {} : { format }) };
+  const logprobs = wantedLogprobs(body);
+  const { truncate, shift } = body;
+  return {
+    options,
+    ...(format === undefined ? {} : { format }),
+    ...(logprobs === undefined ? {} : { logprobs }),
+    ...(truncate === undefined ? {} : { truncate }),
+    ...(shift === undefined ? {} : { shift }),
+  };
 }
 
 /** Absent, empty, `json`, or a schema. */
@@ -67,11 +98,12 @@ function parseThink(value: unknown): boolean {
 export type DoneEvent = Extract<InferenceEvent, { kind: "done" }>;
 
 /** The fields of the last object: why it ended, and what it took. */
-export function doneFields({ reason, context, statistics }: DoneEvent): object {
+export function doneFields({ reason, context, truncated, statistics }: DoneEvent): object {
   return {
     done: true,
     done_reason: reason,
     ...(context ? { context } : {}),
+    ...(truncated ? { truncated } : {}),
     ...(statistics ? statisticsFields(statistics) : {}),
   };
 }

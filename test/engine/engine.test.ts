@@ -199,3 +199,55 @@ test("more requests than slots wait their turn", async () => {
   expect(answers.map((answer) => answer.text)).toEqual(prompts.map((prompt) => expectedText(prompt, 8)));
   await engine.close();
 });
+
+test("log-probabilities are told for every token that was said, and only where they are asked for", async () => {
+  const { engine, ask } = makeBench();
+  const { text, pieces } = await ask(LONG, { temperature: 1, seed: 3, top_k: 1 }, { logprobs: 3 });
+  const told = pieces.flatMap(({ logprobs = [] }) => logprobs);
+  expect(told.map(({ token }) => token).join("")).toBe(text);
+  const expected = 10 - Math.log(Math.exp(10) + 256); // one logit of 10 among 257 of 0
+  for (const { logprob, top, token } of told) {
+    expect(logprob).toBeCloseTo(expected, 5);
+    expect(top).toHaveLength(3);
+    expect(top[0]).toMatchObject({ token });
+  }
+  expect((await ask(LONG)).pieces.some(({ logprobs }) => logprobs)).toBe(false);
+  await engine.close();
+});
+
+test("log-probabilities come before penalties and temperature", async () => {
+  const { engine, ask } = makeBench({ next: () => 97 });
+  const { text, pieces } = await ask("aaaa", { temperature: 0, presence_penalty: 20, num_predict: 2 }, { logprobs: 1 });
+  expect(text).not.toContain("a");
+  const [first] = pieces[0]!.logprobs!;
+  expect(first!.top[0]!.token).toBe("a");
+  expect(first!.logprob).toBeCloseTo(-Math.log(Math.exp(10) + 256), 5);
+  await engine.close();
+});
+
+test("an answer that a stop string ended says which", async () => {
+  const { engine, ask } = makeBench({ next: (tokens) => "hello END".charCodeAt(tokens.length - 3) });
+  const { text, end } = await ask("abc", { num_predict: 20, stop: ["other", "END"] });
+  expect([text, end]).toMatchObject(["hello ", { kind: "done", reason: "stop", stopSequence: "END" }]);
+  expect((await ask("abc", { num_predict: 2 })).end).not.toHaveProperty("stopSequence");
+  await engine.close();
+});
+
+test("a prompt longer than the context is refused where it may not be cut", async () => {
+  const { engine, ask } = makeBench({ slots: 1, ctxLen: 32 });
+  const { end } = await ask("x".repeat(32), {}, { truncate: false });
+  expect(end).toMatchObject({ kind: "error", code: "bad_request" });
+  expect((end as { message: string }).message).toMatch(/^the prompt is longer than the context length .*32 tokens.*31/);
+  expect((await ask("x".repeat(31), {}, { truncate: false })).end).toMatchObject({ kind: "done" });
+  await engine.close();
+});
+
+test("an answer says whether part of its prompt was left out or dropped", async () => {
+  const { engine, ask } = makeBench({ slots: 1, ctxLen: 32 });
+  expect((await ask("x".repeat(40))).end).toMatchObject({ kind: "done", truncated: true });
+  expect((await ask("0123456789", { num_predict: 8 })).end).not.toHaveProperty("truncated");
+  expect((await ask("0123456789", { num_predict: 60 })).end).toMatchObject({ truncated: true });
+  const kept = await ask("0123456789", { num_predict: 60, num_keep: -1 });
+  expect(kept.end).not.toHaveProperty("truncated"); // the shift dropped nothing but the answer's own beginning
+  await engine.close();
+});

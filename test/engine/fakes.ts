@@ -87,6 +87,8 @@ export interface Bench {
 
 export interface Answer {
   readonly text: string;
+  /** Every text event, in order. */
+  readonly pieces: readonly Extract<SequenceEvent, { kind: "text" }>[];
   readonly end: Exclude<SequenceEvent, { kind: "text" }>;
 }
 
@@ -111,10 +113,10 @@ export function makeBench(
   const ask: Bench["ask"] = (prompt, sampling = {}, more = {}) => {
     const id = more.id ?? ++lastId;
     const { promise, resolve } = Promise.withResolvers<Answer>();
-    let text = "";
+    const pieces: Extract<SequenceEvent, { kind: "text" }>[] = [];
     listeners.set(id, (event) => {
-      if (event.kind === "text") text += event.text;
-      else resolve({ text, end: event });
+      if (event.kind === "text") pieces.push(event);
+      else resolve({ text: pieces.map((piece) => piece.text).join(""), pieces, end: event });
     });
     const wanted = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 8, ...sampling };
     const ids = byteTokenizer.encode(prompt, { addSpecial: false, parseSpecial: false });

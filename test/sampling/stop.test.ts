@@ -3,26 +3,31 @@ import fc from "fast-check";
 import { AppError } from "../../src/base/errors.ts";
 import { makeStopMatcher } from "../../src/sampling/stop.ts";
 
-/** Everything that a matcher lets through, and whether it stopped. */
-function run(stops: readonly string[], chunks: readonly string[]): { text: string; stopped: boolean } {
+interface Result {
+  text: string;
+  stop: string | undefined;
+}
+
+/** Everything that a matcher lets through, and what stopped it. */
+function run(stops: readonly string[], chunks: readonly string[]): Result {
   const matcher = makeStopMatcher(stops);
   let text = "";
   for (const chunk of chunks) {
     const got = matcher.push(chunk);
     text += got.text;
-    if (got.stopped) return { text, stopped: true };
+    if (got.stop !== undefined) return { text, stop: got.stop };
   }
-  return { text: text + matcher.end(), stopped: false };
+  return { text: text + matcher.end(), stop: undefined };
 }
 
 /** The meaning, by searching every prefix of the whole text. */
-function expected(stops: readonly string[], text: string): { text: string; stopped: boolean } {
+function expected(stops: readonly string[], text: string): Result {
   const real = stops.filter((stop) => stop !== "").toSorted((a, b) => b.length - a.length);
   for (let end = 1; end <= text.length; end++) {
     const found = real.find((stop) => text.slice(0, end).endsWith(stop));
-    if (found !== undefined) return { text: text.slice(0, end - found.length), stopped: true };
+    if (found !== undefined) return { text: text.slice(0, end - found.length), stop: found };
   }
-  return { text, stopped: false };
+  return { text, stop: undefined };
 }
 
 test("any chunking of a text gives the same as searching the whole", () => {
@@ -42,10 +47,10 @@ test("any chunking of a text gives the same as searching the whole", () => {
 
 test("a stop string that spans chunks is never seen, and a false start comes out whole", () => {
   const matcher = makeStopMatcher(["</s>"]);
-  expect(matcher.push("one <")).toEqual({ text: "one ", stopped: false });
-  expect(matcher.push("/b> two </")).toEqual({ text: "</b> two ", stopped: false });
-  expect(matcher.push("s> three")).toEqual({ text: "", stopped: true });
-  expect(matcher.push("more")).toEqual({ text: "", stopped: true });
+  expect(matcher.push("one <")).toEqual({ text: "one ", stop: undefined });
+  expect(matcher.push("/b> two </")).toEqual({ text: "</b> two ", stop: undefined });
+  expect(matcher.push("s> three")).toEqual({ text: "", stop: "</s>" });
+  expect(matcher.push("more")).toEqual({ text: "", stop: "</s>" });
   expect(matcher.end()).toBe("");
 });
 
@@ -57,8 +62,8 @@ test("text that cannot start a stop string is not held back", () => {
 });
 
 test("without stop strings, or with empty ones, everything passes at once", () => {
-  expect(makeStopMatcher([]).push("abc")).toEqual({ text: "abc", stopped: false });
-  expect(makeStopMatcher([""]).push("abc")).toEqual({ text: "abc", stopped: false });
+  expect(makeStopMatcher([]).push("abc")).toEqual({ text: "abc", stop: undefined });
+  expect(makeStopMatcher([""]).push("abc")).toEqual({ text: "abc", stop: undefined });
 });
 
 test("the worst text for a naive search takes time in line with its length", () => {

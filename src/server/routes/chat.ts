@@ -17,6 +17,7 @@ import {
   requireModel,
 } from "../inference.ts";
 import { checkThinking } from "../inspect.ts";
+import { logprobsField } from "../logprobs.ts";
 import { ChatBody } from "../schema/chat.ts";
 import type { Message as MessageBody, Tool as ToolBody } from "../schema/message.ts";
 
@@ -81,10 +82,10 @@ async function* chunks(
     const head = { model, created_at: formatTime(now().getTime()) };
     switch (event.kind) {
       case "text":
-        yield { ...head, message: assistant(event.text), done: false };
+        yield { ...head, message: assistant(event.text), done: false, ...logprobsField(event.logprobs) };
         break;
       case "thinking":
-        yield { ...head, message: assistant("", [], event.text), done: false };
+        yield { ...head, message: assistant("", [], event.text), done: false, ...logprobsField(event.logprobs) };
         break;
       case "toolCall":
         yield { ...head, message: assistant("", [event.call]), done: false };
@@ -101,12 +102,13 @@ async function* chunks(
 
 /** All events in one object. */
 async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
-  const { text, thinking, calls, done } = await collect(events, note);
+  const { text, thinking, calls, logprobs, done } = await collect(events, note);
   const content = calls.length > 0 ? text.trim() : text; // blanks around a call are no answer
   return {
     model,
     created_at: formatTime(now().getTime()),
     message: assistant(content, calls, thinking),
     ...doneFields(done),
+    ...logprobsField(logprobs),
   };
 }

@@ -7,6 +7,7 @@ import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { checkedEvents, collect, doneFields, doneNotes, earlySettings, findModel, lateSettings } from "../inference.ts";
+import { logprobsField } from "../logprobs.ts";
 import { GenerateBody } from "../schema/generate.ts";
 import { checkThinking } from "../inspect.ts";
 
@@ -68,10 +69,10 @@ async function* chunks(
     const head = { model, created_at: formatTime(now().getTime()) };
     switch (event.kind) {
       case "text":
-        yield { ...head, response: event.text, done: false };
+        yield { ...head, response: event.text, done: false, ...logprobsField(event.logprobs) };
         break;
       case "thinking":
-        yield { ...head, response: "", thinking: event.text, done: false };
+        yield { ...head, response: "", thinking: event.text, done: false, ...logprobsField(event.logprobs) };
         break;
       case "toolCall":
         yield { ...head, response: "", tool_calls: [event.call], done: false };
@@ -88,7 +89,14 @@ async function* chunks(
 
 /** All events in one object. */
 async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
-  const { text, thinking, calls, done } = await collect(events, note);
+  const { text, thinking, calls, logprobs, done } = await collect(events, note);
   const extras = { ...(thinking === "" ? {} : { thinking }), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
-  return { model, created_at: formatTime(now().getTime()), response: text, ...extras, ...doneFields(done) };
+  return {
+    model,
+    created_at: formatTime(now().getTime()),
+    response: text,
+    ...extras,
+    ...doneFields(done),
+    ...logprobsField(logprobs),
+  };
 }

@@ -17,6 +17,10 @@ export const inferenceFields = {
   options: t.Optional(t.Record(t.String(), t.Unknown())),
   keep_alive: t.Optional(t.Unknown()),
   think: t.Optional(t.Unknown()),
+  logprobs: t.Optional(t.Boolean()),
+  top_logprobs: t.Optional(Int),
+  truncate: t.Optional(t.Boolean()),
+  shift: t.Optional(t.Boolean()),
 };
 
 const ToolCallFunction = t.Object({

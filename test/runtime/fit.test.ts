@@ -1,0 +1,74 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { AppError } from "../../src/base/errors.ts";
+import { fitMessages } from "../../src/runtime/fit.ts";
+
+interface Turn {
+  readonly role: string;
+  readonly text: string;
+}
+
+const turn = (role: string, text: string): Turn => ({ role, text });
+const render = (turns: readonly Turn[]): string => turns.map(({ text }) => text).join("");
+const fitsIn = (limit: number) => async (prompt: string) => prompt.length <= limit;
+
+test("a conversation that fits stays whole", async () => {
+  const fitted = await fitMessages([turn("user", "abc")], { render, fits: fitsIn(3) });
+  expect(fitted).toEqual({ prompt: "abc", truncated: false });
+});
+
+test("as few of the oldest messages go as will do; system messages and the last one stay", async () => {
+  const role = fc.constantFrom("system", "user", "assistant");
+  const turns = fc.array(fc.tuple(role, fc.nat(5)), { minLength: 1, maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(turns, fc.nat(30), async (made, limit) => {
+      const messages = made.map(([who, length], i) => turn(who, String.fromCharCode(97 + i).repeat(length)));
+      const fitted = await fitMessages(messages, { render, fits: fitsIn(limit) });
+      const may = messages.filter(({ role: who }, i) => who !== "system" && i < messages.length - 1);
+      let kept = messages;
+      for (const gone of may) {
+        if (render(kept).length <= limit) break;
+        kept = kept.filter((message) => message !== gone);
+      }
+      expect(fitted).toEqual({ prompt: render(kept), truncated: kept.length < messages.length });
+    }),
+    { seed: 9, numRuns: 500 },
+  );
+});
+
+test("a long history takes few renderings", async () => {
+  let renderings = 0;
+  const messages = Array.from({ length: 5000 }, (_, i) => turn("user", `${i} `));
+  const counted = (turns: readonly Turn[]): string => {
+    renderings++;
+    return render(turns);
+  };
+  const { prompt } = await fitMessages(messages, { render: counted, fits: fitsIn(50) });
+  expect(prompt.startsWith("4990 ")).toBe(true);
+  expect(renderings).toBeLessThan(20);
+});
+
+test("a template that wants the user to begin gets a conversation that the user begins", async () => {
+  const picky = (turns: readonly Turn[]): string => {
+    if (turns[0]?.role === "assistant") throw new AppError("bad_request", "roles must alternate");
+    return render(turns);
+  };
+  const messages = ["q1", "a1", "q2", "a2", "q3"].map((text) => turn(text[0] === "q" ? "user" : "assistant", text));
+  for (const [limit, prompt] of [
+    [8, "q2a2q3"],
+    [6, "q2a2q3"],
+    [5, "q3"],
+    [1, "q3"],
+  ] as const) {
+    expect(await fitMessages(messages, { render: picky, fits: fitsIn(limit) })).toEqual({ prompt, truncated: true });
+  }
+});
+
+test("a failure that is no refusal is passed on", async () => {
+  const broken = (turns: readonly Turn[]): string => {
+    if (turns.length < 3) throw new TypeError("bug");
+    return render(turns);
+  };
+  const messages = ["a", "b", "c"].map((text) => turn("user", text));
+  expect(fitMessages(messages, { render: broken, fits: fitsIn(1) })).rejects.toThrow("bug");
+});
