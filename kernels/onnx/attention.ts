@@ -1,5 +1,5 @@
 /**
- * Causal attention over a cache: `GroupQueryAttention` with past and present in the same memory, which then appends in
+ * Attention. Causal over a cache: `GroupQueryAttention` with past and present in the same memory, which then appends in
  * place. It rotates q and k itself where both wait for the same rotation. Operator: ContribOperators.md, com.microsoft.
  */
 import type { RopeScaling, Step } from "../../src/backend/step.ts";
@@ -51,6 +51,19 @@ export function attention(step: Extract<Step, { op: "attention" }>, lowering: Lo
   graph.output(`ov.${layer}`, "float", cache);
   lowering.caches.push({ layer, nKvHeads: step.nKvHeads, headDim: step.headDim, rope: ropeK });
   setValue(lowering, step.out, out);
+}
+
+/** Over the whole sequence, without a cache: shorter sequences of a batch end in tokens that nobody looks at. */
+export function bidirectionalAttention(
+  step: Extract<Step, { op: "bidirectionalAttention" }>,
+  lowering: Lowering,
+): void {
+  const { graph } = lowering;
+  lowering.lengths = true;
+  const [q, k, v] = [step.q, step.k, step.v].map((buf) => valueOf(lowering, buf));
+  const inputs = [q!, k!, v!, "", graph.input("lengths", "int32", ["batch"])]; // three of three
+  const attributes = { num_heads: step.nHeads, scale: { float: step.scale } };
+  setValue(lowering, step.out, graph.node("MultiHeadAttention", inputs, attributes));
 }
 
 /** Whether the operator rotates such heads; others are rotated before it. */

@@ -23,8 +23,8 @@ export interface External {
 /** ai.onnx operators that are used here; all others are ONNX Runtime's own. */
 const STANDARD = new Set(
   (
-    "Add ConstantOfShape Div Gather Gelu MatMul Mul NonZero ReduceSum Relu Reshape ScatterElements ScatterND Shape " +
-    "SimplifiedLayerNormalization Softmax Split Tanh TopK Transpose"
+    "Add ConstantOfShape Div Gather Gelu LayerNormalization MatMul Mul NonZero ReduceSum Relu Reshape ScatterElements " +
+    "ScatterND Shape SimplifiedLayerNormalization Softmax Split Tanh TopK Transpose"
   ).split(" "),
 );
 

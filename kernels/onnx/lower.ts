@@ -5,10 +5,11 @@
 import type { Program } from "../../src/backend/backend.ts";
 import type { Buf, Ops, Step, Weight } from "../../src/backend/step.ts";
 import { activate } from "./activation.ts";
-import { attention } from "./attention.ts";
+import { attention, bidirectionalAttention } from "./attention.ts";
 import { makeGraph, type WeightFile } from "./graph.ts";
 import {
   makeLowering,
+  positionsInput,
   setParts,
   setRope,
   setUnrotated,
@@ -18,13 +19,15 @@ import {
   type Lowered,
   type Lowering,
 } from "./lowering.ts";
-import { matMul, stackable, vectorOf } from "./matrix.ts";
+import { gatherRows, matMul, stackable, vectorOf } from "./matrix.ts";
 import { moe } from "./moe.ts";
 import { writeModel, type Graph } from "./proto.ts";
 
 type Linear = Extract<Step, { op: "linear" }>;
 
 export interface LowerOptions {
+  /** How many of the steps make the final hidden states. */
+  readonly statesEnd: number;
   readonly file: WeightFile;
   readonly precise: boolean;
   readonly half: Float32Array;
@@ -34,34 +37,58 @@ export interface LowerOptions {
 /**
  * Lowers a program. Packs its weights into the file where that wants them.
  * Graph inputs: `embeds` (batch, tokens, dim); `past` int32 (batch), tokens in the cache before the run's last one;
- * `total` int32, most tokens of any sequence after the run; `rows` int64, which rows' logits are wanted; the caches;
- * and what `Lowered` lists. Output: `logits` (1, rows, vocabSize), and the caches.
+ * `total` int32, most tokens of any sequence after the run; `rows` int64, which rows are wanted; `head_rows` int64,
+ * which of those go on to the logits; the caches; and what `Lowered` lists. Outputs: `states` (rows, dim), final hidden
+ * states; `logits` (head_rows, vocabSize), where the program has them; and the caches.
  */
 export function lower(program: Program, options: LowerOptions): { lowered: Lowered; model: () => Uint8Array } {
   const graph = makeGraph(options.file);
   const lowering = makeLowering(program, { ...options, graph });
   graph.input("embeds", "float", ["batch", "tokens", program.shape.dim]);
-  const { steps } = program;
-  for (let i = 0; i < steps.length;) i += lowerAt(steps, i, lowering);
-  const { embed, ropes, positionScales, positions, caches } = lowering;
+  const { steps, states, logits } = program;
+  const { statesEnd: end } = options;
+  for (let i = 0; i < end;) i += lowerAt(steps.slice(0, end), i, lowering);
+  if (!lowering.rowsTaken) takeRows(lowering, { out: states, x: states });
+  const results = [resultOf(lowering, "states", states)];
+  if (logits) {
+    takeHeadRows(lowering, states);
+    for (let i = end; i < steps.length;) i += lowerAt(steps, i, lowering);
+    results.push(resultOf(lowering, "logits", logits));
+  }
+  const { embed, ropes, positionScales, positions, lengths, caches } = lowering;
   if (!embed) throw new Error("invariant: a program without an embed step");
-  if (!lowering.rowsTaken) takeRows(lowering, { out: program.logits, x: program.logits });
-  const logits = graph.node("Reshape", [valueOf(lowering, program.logits), graph.ints([-1, program.shape.vocabSize])]);
-  const lowered = { embed, ropes, positionScales, positions, caches };
-  return { lowered, model: () => writeModel(withLogits(graph.finish(), logits, program.shape.vocabSize)) };
+  const lowered = { embed, ropes, positionScales, positions, lengths, caches };
+  return { lowered, model: () => writeModel(withResults(graph.finish(), results)) };
 }
 
-/** Gives the logits their name. */
-function withLogits(graph: Graph, logits: string, vocabSize: number): Graph {
+/** A value that the graph gives under a name of its own. */
+interface Result {
+  readonly name: string;
+  readonly value: string;
+  readonly dim: number;
+}
+
+function resultOf(lowering: Lowering, name: string, buf: Buf): Result {
+  const { graph } = lowering;
+  return { name, value: graph.node("Reshape", [valueOf(lowering, buf), graph.ints([-1, buf.dim])]), dim: buf.dim };
+}
+
+/** Gives the results their names. */
+function withResults(graph: Graph, results: readonly Result[]): Graph {
+  const names = new Map(results.map(({ name, value }) => [value, name]));
   const nodes = graph.nodes.map((node) => ({
     ...node,
-    outputs: node.outputs.map((name) => (name === logits ? "logits" : name)),
+    outputs: node.outputs.map((output) => names.get(output) ?? output),
   }));
-  return {
-    ...graph,
-    nodes,
-    outputs: [{ name: "logits", type: "float", shape: ["rows", vocabSize] }, ...graph.outputs],
-  };
+  const outputs = results.map(({ name, dim }) => ({ name, type: "float", shape: [`${name}_rows`, dim] }) as const);
+  return { ...graph, nodes, outputs: [...outputs, ...graph.outputs] };
+}
+
+/** Of the hidden states, those whose logits are wanted go on. */
+function takeHeadRows(lowering: Lowering, states: Buf): void {
+  const { graph } = lowering;
+  const rows = graph.input("head_rows", "int64", ["head_rows"]);
+  setValue(lowering, states, graph.node("Gather", [valueOf(lowering, states), rows], { axis: 1 }));
 }
 
 /** Lowers the step at `i`, with those after it that it can take along; returns how many were lowered. */
@@ -166,9 +193,25 @@ const ops: Ops<void, Lowering> = {
     const normed = graph.node("SimplifiedLayerNormalization", [heads, w], attributes);
     setValue(lowering, step.out, graph.node("Reshape", [normed, graph.ints([0, 0, step.x.dim])]));
   },
+  layerNorm(step, lowering) {
+    const { graph } = lowering;
+    const vectors = [step.w, ...(step.b ? [step.b] : [])].map((w) => graph.floats(vectorOf(lowering, w)));
+    const attributes = { axis: -1, epsilon: { float: step.eps }, stash_type: 1 };
+    const inputs = [valueOf(lowering, step.x), ...vectors];
+    setValue(lowering, step.out, graph.node("LayerNormalization", inputs, attributes));
+  },
   linear: (step, lowering) => linears([step], lowering),
   rope: (step, lowering) => setRope(lowering, step),
   attention,
+  bidirectionalAttention,
+  mlp(step, lowering) {
+    const { upB, downB } = step;
+    const x = valueOf(lowering, step.x);
+    const up = matMul(lowering, x, [{ w: step.up, expert: 0 }], upB && vectorOf(lowering, upB));
+    const inner = activate(lowering, step.act, up);
+    const down = matMul(lowering, inner, [{ w: step.down, expert: 0 }], downB && vectorOf(lowering, downB));
+    setValue(lowering, step.out, down);
+  },
   gatedMlp(step, lowering) {
     const { graph } = lowering;
     const up = { w: step.up, ...(step.upB ? { b: step.upB } : {}) };
@@ -200,6 +243,14 @@ const ops: Ops<void, Lowering> = {
     if (index < 0) index = positionScales.push(scale) - 1;
     const factor = graph.input(`position_scale.${index}`, "float", ["batch", "tokens", 1]);
     setUnrotated(lowering, x, graph.node("Mul", [unrotated(lowering, x), factor]));
+  },
+  addPosition(step, lowering) {
+    const rows = gatherRows(lowering, step.table, positionsInput(lowering));
+    setValue(lowering, step.x, lowering.graph.node("Add", [valueOf(lowering, step.x), rows]));
+  },
+  addVector(step, lowering) {
+    const vector = lowering.graph.floats(vectorOf(lowering, step.w));
+    setValue(lowering, step.x, lowering.graph.node("Add", [valueOf(lowering, step.x), vector]));
   },
   takeRows: (step, lowering) => takeRows(lowering, step),
   softCap(step, lowering) {

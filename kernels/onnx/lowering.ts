@@ -34,6 +34,8 @@ export interface Lowered {
   readonly positionScales: readonly PositionScale[];
   /** Whether input `positions`, int64 (batch, tokens), is wanted. */
   readonly positions: boolean;
+  /** Whether input `lengths`, int32 (batch), is wanted: how many tokens of each sequence mean something. */
+  readonly lengths: boolean;
   /** One entry per attention step, in order: inputs `pk.layer`, `pv.layer`, outputs `ok.layer`, `ov.layer`. */
   readonly caches: readonly {
     readonly layer: number;
@@ -56,6 +58,7 @@ export interface Lowering {
   readonly ropes: RopeScaling[];
   readonly positionScales: PositionScale[];
   positions: boolean;
+  lengths: boolean;
   readonly caches: Lowered["caches"][number][];
   rowsTaken: boolean;
   /** Called with the number of weights that were packed. */
@@ -75,6 +78,7 @@ export function makeLowering(
     ropes: [],
     positionScales: [],
     positions: false,
+    lengths: false,
     caches: [],
     rowsTaken: false,
   };
@@ -160,6 +164,12 @@ export function sameRope(a: RopeScaling, b: RopeScaling): boolean {
   return a === b || Bun.deepEquals(a, b);
 }
 
+/** The input that holds each token's position. */
+export function positionsInput(lowering: Lowering): string {
+  lowering.positions = true;
+  return lowering.graph.input("positions", "int64", ["batch", "tokens"]);
+}
+
 function heldOf({ held }: Lowering, buf: Buf): Held {
   const value = held.get(buf.name);
   if (!value) throw new Error(`invariant: buffer '${buf.name}' is read before it is written`);
@@ -172,9 +182,7 @@ function rotate(
 ): string {
   const { graph } = lowering;
   const [cos, sin] = ropeInputs(lowering, step.rope);
-  lowering.positions = true;
-  const positions = graph.input("positions", "int64", ["batch", "tokens"]);
-  return graph.node("RotaryEmbedding", [value, positions, cos, sin], {
+  return graph.node("RotaryEmbedding", [value, positionsInput(lowering), cos, sin], {
     interleaved: step.rope.style === "norm" ? 1 : 0,
     num_heads: step.heads,
     rotary_embedding_dim: step.rope.rotaryDim === step.headDim ? 0 : step.rope.rotaryDim,

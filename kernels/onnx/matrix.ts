@@ -56,6 +56,14 @@ export function floatMatMul(lowering: Lowering, x: string, w: Weight): string {
   return graph.node("Transpose", [product], { perm: [0, 2, 1] });
 }
 
+/** Rows of a float32 table by index: (batch, tokens) int64 → (batch, tokens, inDim). */
+export function gatherRows(lowering: Lowering, table: Weight, indexes: string): string {
+  const { graph } = lowering;
+  const { name, offset } = graph.external("float", [table.outDim, table.inDim]);
+  writeFloats(lowering, { w: table, expert: 0 }, offset);
+  return graph.node("Gather", [name, indexes], { axis: 0 });
+}
+
 /** A vector as float32: norm weights, biases. */
 export function vectorOf({ source }: Lowering, w: Weight): Float32Array {
   const out = new Float32Array(w.inDim * w.outDim);

@@ -26,7 +26,7 @@ export interface Hparams {
   readonly headDim: number;
   /** Context length of training. */
   readonly ctxLen: number;
-  /** Of every RMS norm. */
+  /** Of every norm. */
   readonly eps: number;
   /** 0 for a dense model. */
   readonly nExperts: number;
@@ -102,13 +102,11 @@ export function readHparams(keys: Keys, path: string): Hparams {
     );
   }
   const nExperts = keys.count("expert_count", { min: 0, max: EXPERTS_MAX, fallback: 0 });
-  const eps = keys.number("attention.layer_norm_rms_epsilon");
-  if (eps < 0) {
-    throw new AppError(
-      "bad_file",
-      `${path}: '${keys.arch}.attention.layer_norm_rms_epsilon': expected 0 or more, got ${eps}`,
-    );
-  }
+  const ofRms = "attention.layer_norm_rms_epsilon"; // first: some files have both
+  const ofLayerNorm = "attention.layer_norm_epsilon";
+  const epsKey = keys.find(ofRms) === undefined && keys.find(ofLayerNorm) !== undefined ? ofLayerNorm : ofRms;
+  const eps = keys.number(epsKey);
+  if (eps < 0) throw new AppError("bad_file", `${path}: '${keys.arch}.${epsKey}': expected 0 or more, got ${eps}`);
   return {
     nLayers: keys.count("block_count", { min: 1, max: LAYERS_MAX }),
     dim,

@@ -4,9 +4,11 @@
  */
 import type { Program } from "../backend/backend.ts";
 import { takeRowsEarly } from "../backend/early-rows.ts";
+import { writtenBy } from "../backend/states.ts";
 import type { Step } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
+import { bert, nomicBert } from "./bert.ts";
 import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
 import { gemma3 } from "./gemma3.ts";
@@ -22,10 +24,14 @@ import { qwen3 } from "./qwen3.ts";
 import { qwen3moe } from "./qwen3moe.ts";
 import { smollm3 } from "./smollm3.ts";
 
-/** The forward pass of a model, step by step. The last step leaves the logits in the buffer of that name. */
+/**
+ * The forward pass of a model, step by step. `last` then holds the final hidden states, and `logits`, which an encoder
+ * does not write, what comes of them.
+ */
 export type Architecture = (model: Model) => Step[];
 
 export const archs = {
+  bert,
   gemma,
   gemma2,
   gemma3,
@@ -33,6 +39,7 @@ export const archs = {
   granitemoe: granite,
   llama,
   mistral3,
+  "nomic-bert": nomicBert,
   olmo2,
   phi3,
   qwen2,
@@ -54,12 +61,16 @@ export function loadProgram(gguf: Gguf): Program {
   const model = openModel(gguf, keys);
   const steps = takeRowsEarly(architecture(model));
   model.checkAllUsed(keys.arch);
-  const { dim, nLayers, nKvHeads, headDim, vocabSize } = model;
-  const kv = Array.from({ length: nLayers }, () => ({ nKvHeads, headDim }));
+  const { dim, nLayers, vocabSize } = model;
+  const kv = steps.flatMap((step) =>
+    step.op === "attention" ? [{ nKvHeads: step.nKvHeads, headDim: step.headDim }] : [],
+  );
+  const { last, logits } = buffersOf(model);
   return {
     shape: { arch: keys.arch, dim, nLayers, vocabSize, kv },
     steps,
-    logits: buffersOf(model).logits,
+    logits: steps.some((step) => writtenBy(step).name === logits.name) ? logits : undefined,
+    states: last,
     weights: gguf,
   };
 }

@@ -16,11 +16,12 @@ export interface Model extends Hparams, Tensors {
 }
 
 export function openModel(gguf: Gguf, keys: Keys): Model {
-  const vocabSize = gguf.tensors.get("token_embd.weight")?.shape[1];
+  const tensors = tensorsOf(gguf);
+  const vocabSize = tensors.rows("token_embd");
   if (vocabSize === undefined) {
     throw new AppError("bad_file", `${gguf.path}: tensor 'token_embd.weight': expected two dimensions, got none`);
   }
-  return { ...readHparams(keys, gguf.path), ...tensorsOf(gguf), path: gguf.path, keys, vocabSize };
+  return { ...readHparams(keys, gguf.path), ...tensors, path: gguf.path, keys, vocabSize };
 }
 
 /** The buffers that transformer blocks work on. */
@@ -111,6 +112,20 @@ export function mlp(model: Model, layer: number, options: MlpOptions = {}): Mlp 
   const down = part("down", ffnDim, model.dim);
   const biases = { ...(gate.b && { gateB: gate.b }), ...(up.b && { upB: up.b }), ...(down.b && { downB: down.b }) };
   return { gate: gate.w, up: up.w, down: down.w, ...biases };
+}
+
+/** An MLP without a gate: `ffn_up` and `ffn_down` of a layer. */
+export function plainMlp(model: Model, layer: number): Omit<Mlp, "gate" | "gateB"> {
+  const { dim, ffnDim } = model;
+  const up = model.linear(`blk.${layer}.ffn_up`, { inDim: dim, outDim: ffnDim });
+  const down = model.linear(`blk.${layer}.ffn_down`, { inDim: ffnDim, outDim: dim });
+  return { up: up.w, ...(up.b && { upB: up.b }), down: down.w, ...(down.b && { downB: down.b }) };
+}
+
+/** A norm over whole rows that also centres them, with its bias where the file has one. */
+export function layerNorm(model: Model, name: string): { w: Weight; b?: Weight; eps: number } {
+  const b = model.bias(name, model.dim);
+  return { w: model.vector(name, model.dim), ...(b && { b }), eps: model.eps };
 }
 
 /** An MLP whose gate and up are fused in `ffn_up`, in this order. */

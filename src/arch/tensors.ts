@@ -24,6 +24,8 @@ export interface Linear {
 
 export interface Tensors {
   has(name: string): boolean;
+  /** Rows of `NAME.weight`, where the file has it and it is a matrix. */
+  rows(name: string): number | undefined;
   /** `NAME.weight`; with `scaled`, times the factors of `NAME.scale` where the file has them. */
   matrix(name: string, shape: MatrixShape, options?: { scaled: boolean }): Weight;
   /** `NAME.weight` of one dimension. */
@@ -76,6 +78,7 @@ export function tensorsOf(gguf: Gguf): Tensors {
 
   return {
     has: (name) => gguf.tensors.has(name),
+    rows: (name) => gguf.tensors.get(`${name}.weight`)?.shape[1],
     matrix,
     vector: (name, len) => vectorOf(get(`${name}.weight`, [len]), len),
     linear: (name, shape) => {

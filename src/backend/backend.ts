@@ -25,11 +25,14 @@ export interface ModelShape {
   }[];
 }
 
-/** A model ready to be planned: its steps, in order, and their weights. The last step writes `logits`. */
+/** A model ready to be planned: its steps, in order, and their weights. */
 export interface Program {
   readonly shape: ModelShape;
   readonly steps: readonly Step[];
-  readonly logits: Buf;
+  /** What the last step writes; undefined for an encoder, which has no output vocabulary. */
+  readonly logits: Buf | undefined;
+  /** The final hidden states of the wanted rows: what this buffer holds when the last step that writes it is done. */
+  readonly states: Buf;
   readonly weights: WeightSource;
 }
 
@@ -59,6 +62,11 @@ export interface Rows {
   readonly logits: "none" | "last" | "all";
 }
 
+/** As `Rows`, where final hidden states are wanted instead of logits. The slot has no meaning for an encoder. */
+export interface StateRows extends Omit<Rows, "logits"> {
+  readonly states: "none" | "first" | "last" | "all";
+}
+
 /** A loaded model with its KV cache. Not reentrant: one `run` at a time. */
 export interface Session {
   readonly backend: string;
@@ -74,6 +82,11 @@ export interface Session {
    * order. The array is reused by the next run. Several sequences of one token each run as one pass.
    */
   run(batch: readonly Rows[]): Promise<Float32Array>;
+  /**
+   * As `run`, but returns the final hidden states of the wanted rows, (wantedRows, dim). An encoder reads each entry of
+   * the batch as a whole sequence and keeps nothing of it.
+   */
+  states(batch: readonly StateRows[]): Promise<Float32Array>;
   /**
    * Context shift: drops `discard` tokens after the first `keep` of a slot that holds `length`, moves the rest down and
    * re-rotates their keys, so that they read as positions keep … length − discard − 1.

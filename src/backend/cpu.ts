@@ -4,10 +4,11 @@
  * session, its KV cache and its shift.
  */
 import { AppError, assert } from "../base/errors.ts";
-import type { Backend, LoadOptions, Program, Rows, Session } from "./backend.ts";
+import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "./backend.ts";
 import { runStep, type KvLayer, type Matrix, type Pass } from "./cpu/ops.ts";
 import { makeWeightReader, type WeightReader } from "./cpu/weights.ts";
 import { ropeShift, ropeTable, rotateHead, type RopeTable } from "./rope.ts";
+import { statesEnd, writtenBy } from "./states.ts";
 import type { Buf, RopeScaling, Step } from "./step.ts";
 
 /** More than any machine that would run this backend has; below it, what cannot be allocated is refused then. */
@@ -55,11 +56,25 @@ class CpuSession implements Session {
   }
 
   async run(batch: readonly Rows[]): Promise<Float32Array> {
+    const { steps, logits } = this.#program;
+    assert(logits, "an encoder has no logits");
+    return this.#run(
+      batch.map(({ logits: wanted, ...rows }) => ({ ...rows, states: wanted })),
+      { steps, result: logits },
+    );
+  }
+
+  async states(batch: readonly StateRows[]): Promise<Float32Array> {
+    const { steps, states } = this.#program;
+    return this.#run(batch, { steps: steps.slice(0, statesEnd(this.#program)), result: states });
+  }
+
+  #run(batch: readonly StateRows[], { steps, result }: { steps: readonly Step[]; result: Buf }): Float32Array {
     const pass = this.#pass(batch);
-    for (const step of this.#program.steps) runStep(step, pass);
-    const logits = pass.get(this.#program.logits);
-    const values = logits.data.subarray(0, logits.rows * logits.dim);
-    if (!values.every(Number.isFinite)) throw this.#fault(pass);
+    for (const step of steps) runStep(step, pass);
+    const { data, rows, dim } = pass.get(result);
+    const values = data.subarray(0, rows * dim);
+    if (!values.every(Number.isFinite)) throw this.#fault(steps, pass);
     return values;
   }
 
@@ -99,24 +114,28 @@ class CpuSession implements Session {
     this.#buffers.clear();
   }
 
-  #pass(batch: readonly Rows[]): Pass {
+  #pass(batch: readonly StateRows[]): Pass {
     const { ctxLen, slots } = this.#options;
     assert(!this.#closed, "run of a closed session");
-    assert(new Set(batch.map(({ slot }) => slot)).size === batch.length, "a slot appears twice in a batch");
-    const rows = batch.flatMap(({ slot, start, tokens, logits }) => {
-      assert(slot >= 0 && slot < slots, `slot ${slot} of ${slots}`);
+    const keeps = this.#layers.length > 0;
+    const distinct = new Set(batch.map(({ slot }) => slot)).size === batch.length;
+    assert(!keeps || distinct, "a slot appears twice in a batch");
+    const rows = batch.flatMap(({ slot, start, tokens, states }, sequence) => {
+      assert(!keeps || (slot >= 0 && slot < slots), `slot ${slot} of ${slots}`);
       assert(start >= 0 && start + tokens.length <= ctxLen, `slot ${slot}: ${start} + ${tokens.length} of ${ctxLen}`);
       return Array.from(tokens, (token, i) => ({
         token,
         slot,
+        sequence,
         position: start + i,
-        wanted: logits === "all" || (logits === "last" && i === tokens.length - 1),
+        wanted: states === "all" || (states !== "none" && i === (states === "first" ? 0 : tokens.length - 1)),
       }));
     });
     const made = new Map<string, Matrix>();
     return {
       tokens: Int32Array.from(rows, (row) => row.token),
       slots: Int32Array.from(rows, (row) => row.slot),
+      sequences: Int32Array.from(rows, (row) => row.sequence),
       positions: Int32Array.from(rows, (row) => row.position),
       wanted: Int32Array.from(rows.flatMap((row, i) => (row.wanted ? [i] : []))),
       ctxLen,
@@ -147,11 +166,11 @@ class CpuSession implements Session {
   }
 
   /** Runs the steps of a failed pass again, and names the first that wrote something that is no number. */
-  #fault(pass: Pass): AppError {
-    const { steps, weights } = this.#program;
+  #fault(steps: readonly Step[], pass: Pass): AppError {
+    const { weights } = this.#program;
     for (const [i, step] of steps.entries()) {
       runStep(step, pass);
-      const { data, rows, dim } = pass.get("out" in step ? step.out : step.x);
+      const { data, rows, dim } = pass.get(writtenBy(step));
       const at = data.subarray(0, rows * dim).findIndex((value) => !Number.isFinite(value));
       if (at < 0) continue;
       const what = `${step.op}${weightOf(step)}`;

@@ -6,7 +6,7 @@ import type { Buf, Step } from "./step.ts";
 
 /** The same program with its `takeRows` as early as can be; as it is where something between looks at positions. */
 export function takeRowsEarly(steps: readonly Step[]): Step[] {
-  const attention = steps.findLastIndex(({ op }) => op === "attention");
+  const attention = steps.findLastIndex(({ op }) => op === "attention" || op === "bidirectionalAttention");
   const at = steps.findIndex(({ op }) => op === "takeRows");
   const take = steps[at];
   if (take?.op !== "takeRows" || attention < 0 || at < attention) return [...steps];
@@ -31,7 +31,9 @@ export function takeRowsEarly(steps: readonly Step[]): Step[] {
 function rowBuffers(step: Step): { reads: readonly Buf[]; writes: Buf } | undefined {
   switch (step.op) {
     case "rmsNorm":
+    case "layerNorm":
     case "linear":
+    case "mlp":
     case "gatedMlp":
     case "moe":
       return { reads: [step.x], writes: step.out };
@@ -39,6 +41,7 @@ function rowBuffers(step: Step): { reads: readonly Buf[]; writes: Buf } | undefi
       return { reads: step.a.name === step.b.name ? [step.a] : [step.a, step.b], writes: step.out };
     case "softCap":
     case "scale":
+    case "addVector":
       return { reads: [step.x], writes: step.x };
     default:
       return undefined;
@@ -49,7 +52,9 @@ function rowBuffers(step: Step): { reads: readonly Buf[]; writes: Buf } | undefi
 function renamed(step: Step, name: (buf: Buf) => Buf): Step {
   switch (step.op) {
     case "rmsNorm":
+    case "layerNorm":
     case "linear":
+    case "mlp":
     case "gatedMlp":
     case "moe":
       return { ...step, out: name(step.out), x: name(step.x) };
@@ -57,6 +62,7 @@ function renamed(step: Step, name: (buf: Buf) => Buf): Step {
       return { ...step, out: name(step.out), a: name(step.a), b: name(step.b) };
     case "softCap":
     case "scale":
+    case "addVector":
       return { ...step, x: name(step.x) };
     default:
       return step;

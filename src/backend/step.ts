@@ -3,7 +3,7 @@
  * entry per `op`. Neither imports the other. `src/backend/cpu/ops.ts` defines what each step means.
  *
  * A pass works on `rows` tokens at once; every activation is a float32 matrix (rows, dim), row-major. Rows belong to
- * sequences (slots of the KV cache) and have a position in them; only `rope` and `attention` look at that.
+ * sequences (slots of the KV cache) and have a position in them, which rotations, attention and positions look at.
  */
 import type { Quant } from "../quant/quant.ts";
 
@@ -80,6 +80,15 @@ export type Step =
       readonly w: Weight;
       readonly eps: number;
     }
+  /** y = (x − mean(x)) / sqrt(variance(x) + eps) · w + b over each row. `out` may be `x`. */
+  | {
+      readonly op: "layerNorm";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly w: Weight;
+      readonly b?: Weight;
+      readonly eps: number;
+    }
   /** out[r] = W · x[r] + b */
   | {
       readonly op: "linear";
@@ -114,6 +123,31 @@ export type Step =
       readonly scale: number;
       readonly window: number;
       readonly softCap: number;
+    }
+  /**
+   * Attention of each row over all rows of its own sequence in this run, before and behind it: scores = scale · q·k,
+   * softmax, weighted sum of v. Nothing is kept for later runs.
+   */
+  | {
+      readonly op: "bidirectionalAttention";
+      readonly out: Buf;
+      readonly q: Buf;
+      readonly k: Buf;
+      readonly v: Buf;
+      readonly nHeads: number;
+      readonly headDim: number;
+      readonly scale: number;
+    }
+  /** out = down · act(up · x + upB) + downB */
+  | {
+      readonly op: "mlp";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly up: Weight;
+      readonly upB?: Weight;
+      readonly down: Weight;
+      readonly downB?: Weight;
+      readonly act: Activation;
     }
   /** out = down · (act(gate · x + gateB) ⊙ (up · x + upB)) + downB */
   | {
@@ -164,7 +198,11 @@ export type Step =
       readonly floorScale: number;
       readonly offset: number;
     }
-  /** out = the rows of x whose logits are wanted; steps that read `out` work on those only. */
+  /** x[r] += table[position[r]]: learned positions. */
+  | { readonly op: "addPosition"; readonly x: Buf; readonly table: Weight }
+  /** x[r] += w */
+  | { readonly op: "addVector"; readonly x: Buf; readonly w: Weight }
+  /** out = the rows of x whose logits or states are wanted; steps that read `out` work on those only. */
   | { readonly op: "takeRows"; readonly out: Buf; readonly x: Buf }
   /** x = c · tanh(x / c) */
   | { readonly op: "softCap"; readonly x: Buf; readonly cap: number }

@@ -115,7 +115,7 @@ describe("bad files", () => {
     [
       "no architecture",
       { "general.architecture": undefined },
-      "unsupported: m.gguf: general.architecture: expected one of gemma,",
+      "unsupported: m.gguf: general.architecture: expected one of bert,",
     ],
     ["an architecture by the name of a method", { "general.architecture": "constructor" }, "got 'constructor'"],
     [

@@ -68,7 +68,13 @@ function tinyModel({ nLayers, window = 0, rope = ROPE, lastUnrotated = false }: 
     { op: "linear", out: logits, x: last, w: matrix(dim, VOCAB) },
   );
   const kv = Array.from({ length: nLayers }, () => ({ nKvHeads: 2, headDim: 8 }));
-  return { shape: { arch: "tiny", dim, nLayers, vocabSize: VOCAB, kv }, steps, logits, weights: box.source };
+  return {
+    shape: { arch: "tiny", dim, nLayers, vocabSize: VOCAB, kv },
+    steps,
+    logits,
+    states: last,
+    weights: box.source,
+  };
 }
 
 const load = (program: Program, slots = 3, ctxLen = 32): Promise<Session> =>

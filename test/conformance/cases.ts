@@ -5,7 +5,7 @@
 import type { Backend } from "../../src/backend/backend.ts";
 import type { Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
-import { attention, gatedMlp, linear, makeCase, moe, type Case } from "./draft.ts";
+import { attention, bidirectionalAttention, gatedMlp, linear, makeCase, moe, type Case } from "./draft.ts";
 
 export type { Case };
 
@@ -31,6 +31,18 @@ export async function runCase(backend: Backend, { program, options, batches }: C
 
 const quantNames = Object.keys(quants) as QuantName[]; // the keys of a literal are its names
 
+const plainRope: RopeScaling = {
+  base: 10_000,
+  rotaryDim: 16,
+  style: "norm",
+  freqScale: 1,
+  extFactor: 0,
+  attnFactor: 1,
+  betaFast: 32,
+  betaSlow: 1,
+  ctxLenOrig: 8,
+};
+
 /** A compile error here is an op without cases. */
 const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   embed: () => [
@@ -54,6 +66,26 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     }),
     makeCase("rmsNorm: zeros stay zeros", { dim: 32, table: { quant: "f32", scale: 0 } }, ({ x, steps, vector }) => {
       steps.push({ op: "rmsNorm", out: x, x, w: vector(32), eps: 1e-5 });
+      return x;
+    }),
+  ],
+
+  layerNorm: () => [
+    ...[1, 31, 64, 257].map((dim) =>
+      makeCase(`layerNorm: rows of ${dim}`, { dim }, ({ x, steps, vector }) => {
+        const out = { name: "y", dim };
+        steps.push({ op: "layerNorm", out, x, w: vector(dim, { mean: 1 }), b: vector(dim), eps: 1e-5 });
+        return out;
+      }),
+    ),
+    makeCase("layerNorm: in place, without a bias, of a sum", { dim: 96 }, (draft) => {
+      const { x, steps, vector } = draft;
+      const y = linear(draft, draft.matrix({ inDim: 96, outDim: 96 }));
+      steps.push(
+        { op: "add", out: x, a: x, b: y, scale: 1 },
+        { op: "layerNorm", out: x, x, w: vector(96, { mean: 1 }), eps: 1e-12 },
+        { op: "add", out: x, a: x, b: y, scale: 1 },
+      );
       return x;
     }),
   ],
@@ -91,29 +123,27 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   ],
 
   rope: () => {
-    const plain: RopeScaling = {
-      base: 10_000,
-      rotaryDim: 16,
-      style: "norm",
-      freqScale: 1,
-      extFactor: 0,
-      attnFactor: 1,
-      betaFast: 32,
-      betaSlow: 1,
-      ctxLenOrig: 8,
-    };
     const factors = Float32Array.from({ length: 8 }, (_, i) => 1 + i / 4);
     const variants: [string, RopeScaling, headDim?: number][] = [
-      ["norm", plain],
-      ["neox", { ...plain, style: "neox" }],
-      ["norm, a part of each head", plain, 48],
-      ["neox, a part of each head", { ...plain, style: "neox" }, 48],
-      ["linear scaling, another base", { ...plain, base: 1e6, freqScale: 0.25 }],
-      ["YaRN", { ...plain, base: 100, style: "neox", freqScale: 0.25, extFactor: 1, attnFactor: 0.9, ctxLenOrig: 64 }],
-      ["frequency factors", { ...plain, freqFactors: factors }],
+      ["norm", plainRope],
+      ["neox", { ...plainRope, style: "neox" }],
+      ["norm, a part of each head", plainRope, 48],
+      ["neox, a part of each head", { ...plainRope, style: "neox" }, 48],
+      ["linear scaling, another base", { ...plainRope, base: 1e6, freqScale: 0.25 }],
+      [
+        "YaRN",
+        { ...plainRope, base: 100, style: "neox", freqScale: 0.25, extFactor: 1, attnFactor: 0.9, ctxLenOrig: 64 },
+      ],
+      ["frequency factors", { ...plainRope, freqFactors: factors }],
       [
         "long frequency factors and a magnitude",
-        { ...plain, style: "neox", freqFactors: factors, freqFactorsLong: factors.map((f) => f * 3), attnFactor: 1.19 },
+        {
+          ...plainRope,
+          style: "neox",
+          freqFactors: factors,
+          freqFactorsLong: factors.map((f) => f * 3),
+          attnFactor: 1.19,
+        },
       ],
     ];
     return variants.map(([name, rope, headDim = 16]) =>
@@ -147,6 +177,59 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     makeCase("attention: scores too large for exp", { dim: 32 }, (draft) =>
       attention(draft, { nHeads: 2, nKvHeads: 2, headDim: 16, scale: 300 }),
     ),
+  ],
+
+  bidirectionalAttention: () => [
+    ...(
+      [
+        [1, 8],
+        [4, 16],
+        [3, 20],
+        [2, 64],
+      ] as const
+    ).map(([nHeads, headDim]) =>
+      makeCase(`bidirectionalAttention: ${nHeads} heads of ${headDim}`, { dim: 32 }, (draft) =>
+        bidirectionalAttention(draft, { nHeads, headDim }),
+      ),
+    ),
+    makeCase("bidirectionalAttention: heads that rotate", { dim: 32 }, (draft) =>
+      bidirectionalAttention(draft, { nHeads: 4, headDim: 16, rope: { ...plainRope, style: "neox" } }),
+    ),
+  ],
+
+  mlp: () => [
+    ...(["silu", "gelu", "gelu_erf", "relu", "relu_sqr"] as const).map((act) =>
+      makeCase(`mlp: ${act}`, { dim: 64 }, ({ x, steps, matrix }) => {
+        const out = { name: "y", dim: 64 };
+        const [up, down] = [matrix({ inDim: 64, outDim: 96, size: 0.4 }), matrix({ inDim: 96, outDim: 64 })];
+        steps.push({ op: "mlp", out, x, up, down, act });
+        return out;
+      }),
+    ),
+    ...(["f16", "q4_0", "q8_0", "q4_K", "q6_K"] as const).map((quant) =>
+      makeCase(`mlp: ${quant}, with biases`, { dim: 256 }, ({ x, steps, matrix, vector }) => {
+        const out = { name: "y", dim: 256 };
+        const up = matrix({ inDim: 256, outDim: IN_DIM, quant });
+        const down = matrix({ inDim: IN_DIM, outDim: 256, quant });
+        steps.push({ op: "mlp", out, x, up, upB: vector(IN_DIM), down, downB: vector(256), act: "gelu" });
+        return out;
+      }),
+    ),
+  ],
+
+  addPosition: () => [
+    makeCase("addPosition: a row of a table for each position", { dim: 33 }, ({ x, steps, matrix }) => {
+      steps.push({ op: "addPosition", x, table: matrix({ inDim: 33, outDim: 16, size: 1 }) });
+      return x;
+    }),
+  ],
+
+  addVector: () => [
+    makeCase("addVector: a vector, and a row of a matrix", { dim: 33 }, ({ x, steps, matrix, vector }) => {
+      steps.push({ op: "addVector", x, w: vector(33) });
+      steps.push({ op: "addVector", x, w: { ...matrix({ inDim: 33, outDim: 3, size: 1 }), outDim: 1, rowStart: 1 } });
+      return x;
+    }),
   ],
 
   gatedMlp: () => [

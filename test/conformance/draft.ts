@@ -56,7 +56,7 @@ export function makeCase(name: string, options: CaseOptions, build: (draft: Draf
   const shape = { arch: "conformance", dim, nLayers: kv.length, vocabSize: out.dim, kv };
   return {
     name,
-    program: { shape, steps, logits, weights: box.source },
+    program: { shape, steps, logits, states: logits, weights: box.source },
     options: { ctxLen, slots: 3 },
     batches,
     tolerance,
@@ -120,6 +120,22 @@ export function attention(draft: Draft, options: AttentionOptions): Buf {
   const out = { name: "heads", dim: nHeads * headDim };
   const layer = steps.filter(({ op }) => op === "attention").length;
   steps.push({ op: "attention", out, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window, softCap });
+  return out;
+}
+
+/** As `attention`, over all rows of a run. */
+export function bidirectionalAttention(
+  draft: Draft,
+  { nHeads, headDim, rope }: { nHeads: number; headDim: number; rope?: RopeScaling },
+): Buf {
+  const { x, steps } = draft;
+  const [q, k, v] = ["q", "k", "v"].map((name) => {
+    const w = draft.matrix({ inDim: x.dim, outDim: nHeads * headDim, size: 1.5 / Math.sqrt(x.dim) });
+    return linear(draft, w, undefined, name);
+  }) as [Buf, Buf, Buf]; // as many as names
+  if (rope) for (const each of [q, k]) steps.push({ op: "rope", x: each, heads: nHeads, headDim, rope });
+  const out = { name: "heads", dim: nHeads * headDim };
+  steps.push({ op: "bidirectionalAttention", out, q, k, v, nHeads, headDim, scale: 1 / Math.sqrt(headDim) });
   return out;
 }
 

@@ -68,6 +68,7 @@ export function makeFakeSession(options: { slots: number; ctxLen: number; next: 
     copies: [],
     closed: false,
     run,
+    states: () => Promise.reject(new Error("no states")),
     shift: (slot, { keep, discard }) => void held[slot]!.splice(keep, discard),
     copy: ({ from, to, length }) => {
       session.copies.push(length);

@@ -24,8 +24,10 @@ export interface KvLayer {
 export interface Pass {
   readonly tokens: Int32Array; // (rows)
   readonly slots: Int32Array; // (rows)
+  /** Which entry of the batch a row belongs to; rows of one are neighbours. */
+  readonly sequences: Int32Array; // (rows)
   readonly positions: Int32Array; // (rows)
-  /** Indexes of the rows whose logits are wanted. */
+  /** Indexes of the rows whose logits or states are wanted. */
   readonly wanted: Int32Array;
   readonly ctxLen: number;
   /** Scratch of one head's attention. */
@@ -72,6 +74,21 @@ const ops: Ops<void, Pass> = {
     }
   },
 
+  layerNorm({ out, x, w, b, eps }, pass) {
+    const input = pass.get(x);
+    const y = out.name === x.name ? input : pass.make(out, input.rows);
+    const weight = vector(w, pass).slice();
+    const bias = b && vector(b, pass);
+    for (let r = 0; r < y.rows; r++) {
+      const at = r * y.dim;
+      const row = input.data.subarray(at, at + y.dim);
+      const mean = row.reduce((sum, value) => sum + value, 0) / y.dim;
+      const variance = row.reduce((sum, value) => sum + (value - mean) ** 2, 0) / y.dim;
+      const inverse = 1 / Math.sqrt(variance + eps);
+      for (let i = 0; i < y.dim; i++) y.data[at + i] = (row[i]! - mean) * inverse * weight[i]! + (bias?.[i] ?? 0);
+    }
+  },
+
   linear({ out, x, w, b }, pass) {
     matmul(pass.make(out, pass.get(x).rows), pass.get(x), w, b, pass);
   },
@@ -109,6 +126,26 @@ const ops: Ops<void, Pass> = {
     }
   },
 
+  bidirectionalAttention(step, pass) {
+    const [q, k, v] = [pass.get(step.q), pass.get(step.k), pass.get(step.v)];
+    const out = pass.make(step.out, q.rows);
+    for (let first = 0; first < q.rows;) {
+      let end = first + 1;
+      while (end < q.rows && pass.sequences[end] === pass.sequences[first]) end++;
+      for (let h = 0; h < step.nHeads; h++) attendAll({ q, k, v, out }, { first, end, at: h * step.headDim }, step);
+      first = end;
+    }
+  },
+
+  mlp({ out, x, act, up, upB, down, downB }, pass) {
+    const input = pass.get(x);
+    const inner = pass.make({ name: "mlp.inner", dim: up.outDim }, input.rows);
+    matmul(inner, input, up, upB, pass);
+    const activate = activations[act];
+    for (let i = 0; i < inner.rows * inner.dim; i++) inner.data[i] = activate(inner.data[i]!);
+    matmul(pass.make(out, input.rows), inner, down, downB, pass);
+  },
+
   gatedMlp({ out, x, act, ...w }, pass) {
     const input = pass.get(x);
     const gate = pass.make({ name: "gatedMlp.gate", dim: w.gate.outDim }, input.rows);
@@ -142,6 +179,22 @@ const ops: Ops<void, Pass> = {
       const factor = 1 + coef * Math.log(Math.floor((pass.positions[r]! + offset) / floorScale) + 1);
       for (let i = r * y.dim; i < (r + 1) * y.dim; i++) y.data[i]! *= factor;
     }
+  },
+
+  addPosition({ x, table }, pass) {
+    const y = pass.get(x);
+    for (let r = 0; r < y.rows; r++) {
+      const position = pass.positions[r]!;
+      assert(position < table.outDim, `position ${position} of ${table.outDim}`);
+      const row = pass.weights.panel(table, { expert: 0, first: position, count: 1 });
+      for (let i = 0; i < y.dim; i++) y.data[r * y.dim + i]! += row[i]!;
+    }
+  },
+
+  addVector({ x, w }, pass) {
+    const y = pass.get(x);
+    const values = vector(w, pass);
+    for (let i = 0; i < y.rows * y.dim; i++) y.data[i]! += values[i % y.dim]!;
   },
 
   takeRows({ out, x }, pass) {
@@ -220,6 +273,28 @@ function attend(
     for (let i = 0; i < headDim; i++) sums[i]! += share * layer.v[base + t * kvDim + i]!;
   }
   for (let i = 0; i < headDim; i++) head.out[head.at + i] = sums[i]! / total;
+}
+
+/** One head, at column `at`, of the rows `first` … `end − 1`, which all see each other. */
+function attendAll(
+  { q, k, v, out }: Readonly<Record<"q" | "k" | "v" | "out", Matrix>>,
+  { first, end, at }: { first: number; end: number; at: number },
+  { headDim, scale }: Step & { op: "bidirectionalAttention" },
+): void {
+  const scores = new Float64Array(end - first);
+  for (let r = first; r < end; r++) {
+    for (let t = first; t < end; t++) {
+      scores[t - first] = scale * dot(k.data, t * k.dim + at, q.data, r * q.dim + at, headDim);
+    }
+    const max = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+    const shares = scores.map((score) => Math.exp(score - max));
+    const total = shares.reduce((a, b) => a + b, 0);
+    for (let i = 0; i < headDim; i++) {
+      let sum = 0;
+      for (let t = first; t < end; t++) sum += shares[t - first]! * v.data[t * v.dim + at + i]!;
+      out.data[r * out.dim + at + i] = sum / total;
+    }
+  }
 }
 
 /** The `nUsed` most probable experts, best first (the lower index on a tie), and their weights. */

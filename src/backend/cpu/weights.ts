@@ -75,7 +75,11 @@ function unpack(
 function matricesOf(step: Step): Weight[] {
   switch (step.op) {
     case "rmsNorm":
+    case "addVector":
       return [step.w];
+    case "mlp":
+      return [step.up, step.down, step.upB, step.downB].filter((w) => w !== undefined);
+    case "layerNorm":
     case "linear":
       return step.b ? [step.w, step.b] : [step.w];
     case "gatedMlp":

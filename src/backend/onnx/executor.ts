@@ -33,13 +33,16 @@ export interface Pass {
   readonly feeds: readonly Feed[];
   /** Whether the run takes so much memory that it should be given back at once. */
   readonly large: boolean;
-  /** Receives the result, (rows, vocabSize). */
-  readonly logits: Float32Array;
-  readonly logitsShape: readonly [rows: number, vocabSize: number];
+  /** Which result is wanted, and where it goes. */
+  readonly result: {
+    readonly name: "logits" | "states";
+    readonly shape: readonly [rows: number, dim: number];
+    readonly data: Float32Array;
+  };
 }
 
 export interface Executor {
-  /** Runs once: writes the logits, and appends to the caches in place. */
+  /** Runs once: writes the result, and appends to the caches in place. */
   run(pass: Pass): Promise<void>;
   close(): void;
 }

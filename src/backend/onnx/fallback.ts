@@ -27,11 +27,11 @@ export async function makeFallbackExecutor(
     return new Tensor(ELEMENT_TYPE[type], data.subarray(0, count), shape);
   };
   return {
-    async run({ lowSlot, batch, feeds, logits, logitsShape }) {
+    async run({ lowSlot, batch, feeds, result }) {
       const inputs = Object.fromEntries(feeds.map((feed) => [feed.name, tensor(feed)]));
       // Outputs that are given are written in place; what `run` returns are copies of them.
       const outputs: Record<string, ort.Tensor> = {
-        logits: tensor({ type: "float", shape: logitsShape, data: logits }),
+        [result.name]: tensor({ ...result, type: "float" }),
       };
       for (const { layer, nKvHeads, headDim, keys, values } of cache.layers) {
         const slotSize = nKvHeads * cache.ctxLen * headDim;

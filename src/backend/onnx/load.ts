@@ -10,6 +10,7 @@ import { lower } from "../../../kernels/onnx/lower.ts";
 import { makeHalfTable } from "../../../kernels/onnx/weights.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session } from "../backend.ts";
+import { statesEnd } from "../states.ts";
 import type { Weight } from "../step.ts";
 import { bindApi } from "./api.ts";
 import { entryName, findEntry, makeEntry, MODEL_NAME, pruneEntries, WEIGHTS_NAME } from "./cache.ts";
@@ -62,7 +63,13 @@ export async function loadSession(
 ): Promise<Session> {
   const threads = options.threads > 0 ? options.threads : physicalCores();
   const file = planWeightFile(WEIGHTS_NAME);
-  const { lowered } = lower(program, { file, precise: options.precise, half: new Float32Array(0), packed: () => {} });
+  const { lowered } = lower(program, {
+    file,
+    precise: options.precise,
+    half: new Float32Array(0),
+    packed: () => {},
+    statesEnd: statesEnd(program),
+  });
   const cache = makeKvCache(lowered.caches, options);
   const opening: Opening = { program, options, threads, cache };
   const cached = file.byteLength() >= cachedBytesMin;
@@ -153,7 +160,7 @@ function writeGraph(program: Program, folder: string, { precise, onProgress }: L
     onProgress?.(Math.min(1, done / Math.max(1, total)) * PACKING_SHARE);
   };
   try {
-    const { model } = lower(program, { file, precise, half: makeHalfTable(), packed });
+    const { model } = lower(program, { file, precise, half: makeHalfTable(), packed, statesEnd: statesEnd(program) });
     writeFileSync(join(folder, MODEL_NAME), model());
   } catch (error) {
     const full = error instanceof Error && "code" in error && error.code === "ENOSPC";
@@ -169,5 +176,6 @@ function writeGraph(program: Program, folder: string, { precise, onProgress }: L
 /** The matrices of a step that are packed. */
 function matricesOf(step: Program["steps"][number]): readonly Weight[] {
   if (step.op === "linear") return [step.w];
+  if (step.op === "mlp") return [step.up, step.down];
   return step.op === "gatedMlp" || step.op === "moe" ? [step.gate, step.up, step.down] : [];
 }

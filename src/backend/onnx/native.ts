@@ -66,7 +66,8 @@ export function makeNativeExecutor({ api, env }: Runtime, session: Pointer, cach
   const shrink = handleOf((out) => api.CreateRunOptions(out));
   api.AddRunConfigEntry(shrink, cString("memory.enable_memory_arena_shrinkage"), cString("cpu:0"));
   const caches = new Map<string, readonly Pointer[]>();
-  const outputNames = namesOf(["logits", ...cache.layers.flatMap(({ layer }) => [`ok.${layer}`, `ov.${layer}`])]);
+  const cacheOutputs = cache.layers.flatMap(({ layer }) => [`ok.${layer}`, `ov.${layer}`]);
+  const outputNames = { logits: namesOf(["logits", ...cacheOutputs]), states: namesOf(["states", ...cacheOutputs]) };
   const cacheNames = cache.layers.flatMap(({ layer }) => [`pk.${layer}`, `pv.${layer}`]);
   let inputNames: { names: readonly string[]; array: CStrings } | undefined;
 
@@ -99,7 +100,7 @@ export function makeNativeExecutor({ api, env }: Runtime, session: Pointer, cach
     return made;
   };
 
-  const run = ({ lowSlot, batch, feeds, logits, logitsShape, large }: Pass): void => {
+  const run = ({ lowSlot, batch, feeds, result, large }: Pass): void => {
     const names = [...feeds.map((feed) => feed.name), ...cacheNames];
     if (!inputNames) inputNames = { names, array: namesOf(names) };
     assert(names.length === inputNames.names.length, "every run has the same inputs");
@@ -107,12 +108,12 @@ export function makeNativeExecutor({ api, env }: Runtime, session: Pointer, cach
     const inputs: Pointer[] = [];
     try {
       for (const feed of feeds) inputs.push(tensor(feed));
-      inputs.push(tensor({ name: "logits", type: "float", shape: logitsShape, data: logits }));
-      const result = inputs.at(-1)!; // just pushed
+      inputs.push(tensor({ ...result, type: "float" }));
+      const output = inputs.at(-1)!; // just pushed
       const ins = pointerArray([...inputs.slice(0, -1), ...shared]);
-      const outs = pointerArray([result, ...shared]);
+      const outs = pointerArray([output, ...shared]);
       const { pointers: inNames } = inputNames.array;
-      const { pointers: outNames } = outputNames;
+      const { pointers: outNames } = outputNames[result.name];
       api.Run(session, large ? shrink : null, inNames, ins, BigInt(ins.length), outNames, BigInt(outs.length), outs);
     } finally {
       for (const input of inputs) api.ReleaseValue(input);

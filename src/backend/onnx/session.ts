@@ -3,11 +3,12 @@
  *
  * One pass runs either some tokens of one sequence, or one token of each of several neighbouring slots. Slots between
  * those that are wanted take part with a token of no meaning: it lands behind their last one, where their next run
- * overwrites it.
+ * overwrites it. An encoder, which keeps nothing, runs all sequences of a batch as one pass, each filled with tokens of
+ * no meaning up to the longest.
  */
 import type { Lowered } from "../../../kernels/onnx/lowering.ts";
 import { AppError, assert } from "../../base/errors.ts";
-import type { Program, Rows, Session } from "../backend.ts";
+import type { Program, Session, StateRows } from "../backend.ts";
 import { ropeTable } from "../rope.ts";
 import type { Executor, Feed, KvCache } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
@@ -34,35 +35,48 @@ export interface SessionParts {
 
 /** Sequences that share a pass, and the first of their wanted rows in the result. */
 interface Group {
-  readonly members: readonly Rows[];
+  readonly members: readonly StateRows[];
   readonly row: number;
 }
 
 export function makeSession(parts: SessionParts): Session {
   const { program, lowered, executor, cache } = parts;
-  const { vocabSize } = program.shape;
+  const keeps = cache.layers.length > 0;
   const lengths = new Int32Array(cache.slots); // tokens in each slot
   const constants = ropeFeeds(lowered, cache.ctxLen);
   const embed = makeEmbed(program, lowered);
-  let logits = new Float32Array(0);
+  let results = new Float32Array(0);
   let embeds = new Float32Array(0);
 
-  const runGroup = async ({ members, row }: Group): Promise<void> => {
-    const layout = layoutOf(members, lengths);
+  const runGroup = async ({ members, row }: Group, { name, dim }: Result): Promise<void> => {
+    const layout = keeps ? layoutOf(members, lengths) : raggedLayoutOf(members);
     const { tokens, starts } = layout;
     if (embeds.length < tokens.length * program.shape.dim) embeds = new Float32Array(tokens.length * program.shape.dim);
     embed.write(tokens, embeds);
     const wanted = layout.rows;
-    const feeds = [...inputsOf({ lowered, layout, dim: program.shape.dim, embeds }), ...constants];
+    const head = program.logits && Array.from({ length: name === "logits" ? wanted.length : 0 }, (_, i) => i);
+    const inputs = inputsOf({ lowered, layout, dim: program.shape.dim, embeds, head, ctxLen: cache.ctxLen });
+    const data = results.subarray(row * dim, (row + wanted.length) * dim);
     await executor.run({
       lowSlot: layout.lowSlot,
       batch: starts.length,
-      feeds,
+      feeds: [...inputs, ...constants],
       large: tokens.length >= LARGE_TOKENS,
-      logits: logits.subarray(row * vocabSize, (row + wanted.length) * vocabSize),
-      logitsShape: [wanted.length, vocabSize],
+      result: { name, shape: [wanted.length, dim], data },
     });
-    for (const { slot, start, tokens: own } of members) lengths[slot] = start + own.length;
+    if (keeps) for (const { slot, start, tokens: own } of members) lengths[slot] = start + own.length;
+  };
+
+  const runBatch = async (batch: readonly StateRows[], result: Result): Promise<Float32Array> => {
+    checkBatch(batch, { ...cache, slots: keeps ? cache.slots : Infinity, vocab: lowered.embed.table.outDim });
+    const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
+    const size = rows * result.dim;
+    if (results.length < size) results = new Float32Array(size);
+    const groups = keeps ? groupsOf(batch, { lengths, ctxLen: cache.ctxLen }) : [{ members: batch, row: 0 }];
+    for (const group of groups) await runGroup(group, result);
+    const out = results.subarray(0, size);
+    checkFinite(out, result);
+    return out;
   };
 
   return {
@@ -70,14 +84,11 @@ export function makeSession(parts: SessionParts): Session {
     device: parts.device,
     bytes: { weights: parts.weightBytes, kv: cacheBytes(cache), scratch: 0 },
     async run(batch) {
-      checkBatch(batch, { ...cache, vocab: lowered.embed.table.outDim });
-      const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
-      if (logits.length < rows * vocabSize) logits = new Float32Array(rows * vocabSize);
-      for (const group of groupsOf(batch, { lengths, ctxLen: cache.ctxLen })) await runGroup(group);
-      const out = logits.subarray(0, rows * vocabSize);
-      checkFinite(out, vocabSize);
-      return out;
+      assert(program.logits, "an encoder has no logits");
+      const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
+      return runBatch(rows, { name: "logits", dim: program.logits.dim });
     },
+    states: (batch) => runBatch(batch, { name: "states", dim: program.states.dim }),
     shift(slot, options) {
       assert(options.length === lengths[slot], `slot ${slot} holds ${lengths[slot]} tokens, not ${options.length}`);
       const { keep, discard, length } = options;
@@ -94,7 +105,14 @@ export function makeSession(parts: SessionParts): Session {
   };
 }
 
-const wantedRows = ({ logits, tokens }: Rows): number => (logits === "all" ? tokens.length : logits === "last" ? 1 : 0);
+/** A result of the graph, (rows, dim). */
+interface Result {
+  readonly name: "logits" | "states";
+  readonly dim: number;
+}
+
+const wantedRows = ({ states, tokens }: StateRows): number =>
+  states === "all" ? tokens.length : states === "none" ? 0 : 1;
 
 /** Which slots a pass spans, and what each of them adds. All have the same number of tokens. */
 interface Layout {
@@ -103,12 +121,14 @@ interface Layout {
   readonly starts: Int32Array;
   /** (slots · tokensEach), −1 for a token of no meaning */
   readonly tokens: Int32Array;
+  /** Per slot: how many of its tokens mean something. */
+  readonly counts: Int32Array;
   readonly tokensEach: number;
-  /** Rows whose logits are wanted, in the order of the members. */
+  /** Rows that are wanted, in the order of the members. */
   readonly rows: readonly number[];
 }
 
-function layoutOf(members: readonly Rows[], lengths: Int32Array): Layout {
+function layoutOf(members: readonly StateRows[], lengths: Int32Array): Layout {
   const slots = members.map(({ slot }) => slot);
   const lowSlot = Math.min(...slots);
   const count = Math.max(...slots) - lowSlot + 1;
@@ -120,16 +140,43 @@ function layoutOf(members: readonly Rows[], lengths: Int32Array): Layout {
     const first = (member.slot - lowSlot) * tokensEach;
     starts[member.slot - lowSlot] = member.start;
     tokens.set(member.tokens, first);
-    const wanted = wantedRows(member);
-    for (let i = tokensEach - wanted; i < tokensEach; i++) rows.push(first + i);
+    pushWanted(rows, member, first);
   }
-  return { lowSlot, starts, tokens, tokensEach, rows };
+  return { lowSlot, starts, tokens, counts: new Int32Array(count).fill(tokensEach), tokensEach, rows };
 }
 
-type Inputs = { lowered: Lowered; layout: Layout; dim: number; embeds: Float32Array };
+/** One sequence after the other, whatever its slot, and each as long as the longest. */
+function raggedLayoutOf(members: readonly StateRows[]): Layout {
+  const counts = Int32Array.from(members, ({ tokens }) => tokens.length);
+  const tokensEach = Math.max(0, ...counts);
+  const tokens = new Int32Array(members.length * tokensEach).fill(-1);
+  const rows: number[] = [];
+  for (const [i, member] of members.entries()) {
+    tokens.set(member.tokens, i * tokensEach);
+    pushWanted(rows, member, i * tokensEach);
+  }
+  const starts = Int32Array.from(members, ({ start }) => start);
+  return { lowSlot: 0, starts, tokens, counts, tokensEach, rows };
+}
+
+/** @param first row of the member's first token */
+function pushWanted(rows: number[], member: StateRows, first: number): void {
+  const from = first + (member.states === "first" ? 0 : member.tokens.length - wantedRows(member));
+  for (let i = 0; i < wantedRows(member); i++) rows.push(from + i);
+}
+
+interface Inputs {
+  readonly lowered: Lowered;
+  readonly layout: Layout;
+  readonly dim: number;
+  readonly embeds: Float32Array;
+  /** Which of the wanted rows go on to the logits; undefined where there are none. */
+  readonly head: readonly number[] | undefined;
+  readonly ctxLen: number;
+}
 
 /** The inputs that change from run to run, always in the same order. */
-function inputsOf({ lowered, layout, dim, embeds }: Inputs): readonly Feed[] {
+function inputsOf({ lowered, layout, dim, embeds, head, ctxLen }: Inputs): readonly Feed[] {
   const { starts, tokensEach, rows } = layout;
   const batch = starts.length;
   const last = starts.map((start) => start + tokensEach - 1);
@@ -138,6 +185,9 @@ function inputsOf({ lowered, layout, dim, embeds }: Inputs): readonly Feed[] {
     { name: "embeds", type: "float", shape: [batch, tokensEach, dim], data: embeds },
     { name: "rows", type: "int64", shape: [rows.length], data: BigInt64Array.from(rows, BigInt) },
   ];
+  if (head)
+    feeds.push({ name: "head_rows", type: "int64", shape: [head.length], data: BigInt64Array.from(head, BigInt) });
+  if (lowered.lengths) feeds.push({ name: "lengths", type: "int32", shape: [batch], data: layout.counts });
   if (lowered.caches.length > 0) {
     feeds.push({ name: "past", type: "int32", shape: [batch], data: last });
     feeds.push({ name: "total", type: "int32", shape: [], data: total });
@@ -145,7 +195,7 @@ function inputsOf({ lowered, layout, dim, embeds }: Inputs): readonly Feed[] {
   const position = (row: number): number => starts[Math.floor(row / tokensEach)]! + (row % tokensEach);
   const count = batch * tokensEach;
   if (lowered.positions) {
-    const data = BigInt64Array.from({ length: count }, (_, row) => BigInt(position(row)));
+    const data = BigInt64Array.from({ length: count }, (_, row) => BigInt(Math.min(position(row), ctxLen - 1)));
     feeds.push({ name: "positions", type: "int64", shape: [batch, tokensEach], data });
   }
   for (const [i, { coef, floorScale, offset }] of lowered.positionScales.entries()) {
@@ -202,10 +252,10 @@ function makeEmbed({ weights }: Program, { embed: { table, scale } }: Lowered): 
 
 /** Neighbouring sequences of one token each share a pass; everything else has its own. */
 function* groupsOf(
-  batch: readonly Rows[],
+  batch: readonly StateRows[],
   { lengths, ctxLen }: { lengths: Int32Array; ctxLen: number },
 ): Generator<Group> {
-  let members: Rows[] = [];
+  let members: StateRows[] = [];
   let row = 0;
   let next = 0;
   for (const each of batch) {
@@ -220,8 +270,8 @@ function* groupsOf(
   }
   if (members.length > 0) yield { members, row };
 
-  function isStep({ tokens, logits }: Rows): boolean {
-    return tokens.length === 1 && logits !== "none";
+  function isStep({ tokens, states }: StateRows): boolean {
+    return tokens.length === 1 && states !== "none";
   }
   /** Whether the slots between two can take part: not many, and each has room for a token that means nothing. */
   function reaches(from: number, to: number): boolean {
@@ -232,7 +282,7 @@ function* groupsOf(
 }
 
 function checkBatch(
-  batch: readonly Rows[],
+  batch: readonly StateRows[],
   { slots, ctxLen, vocab }: { slots: number; ctxLen: number; vocab: number },
 ): void {
   let total = 0;
@@ -252,12 +302,12 @@ function checkBatch(
 }
 
 /** Throws `runner` at the first value that is not a number: broken weights would otherwise be sampled from. */
-function checkFinite(logits: Float32Array, vocabSize: number): void {
-  for (let i = 0; i < logits.length; i++) {
-    const x = logits[i]!;
+function checkFinite(values: Float32Array, { name, dim }: Result): void {
+  for (let i = 0; i < values.length; i++) {
+    const x = values[i]!;
     if (x - x === 0) continue;
-    const where = `row ${Math.floor(i / vocabSize)}, token ${i % vocabSize}`;
-    throw new AppError("runner", `logits: expected finite values, found ${x} at ${where}`);
+    const where = `row ${Math.floor(i / dim)}, ${name === "logits" ? "token" : "value"} ${i % dim}`;
+    throw new AppError("runner", `${name}: expected finite values, found ${x} at ${where}`);
   }
 }
 

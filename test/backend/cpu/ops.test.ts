@@ -21,6 +21,7 @@ async function run(rows: number[][], build: (box: WeightBox, x: Buf) => { steps:
     shape: { arch: "step", dim, nLayers: 0, vocabSize: out.dim, kv: [] },
     steps: [{ op: "embed", out: x, table, scale: 1 }, ...steps, { op: "takeRows", out: logits, x: out }],
     logits,
+    states: logits,
     weights: box.source,
   };
   const session = await cpuBackend.load(program, {

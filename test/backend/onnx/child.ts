@@ -3,7 +3,7 @@
  * environment, which `bun test` was started without. Tests import `startOnnx`; run as a program, this file is the
  * child.
  */
-import type { Backend, LoadOptions, Program, Rows, Session } from "../../../src/backend/backend.ts";
+import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "../../../src/backend/backend.ts";
 import { loadSession, type LoadSettings } from "../../../src/backend/onnx/load.ts";
 import { AppError, assert, messageOf, type Code } from "../../../src/base/errors.ts";
 import { quants, type QuantName } from "../../../src/quant/index.ts";
@@ -34,6 +34,7 @@ type Load = { parcel: Parcel; options: Omit<LoadOptions, "onProgress">; settings
 type Request =
   | ({ op: "load" } & Load)
   | { op: "run"; batch: readonly Rows[] }
+  | { op: "states"; batch: readonly StateRows[] }
   | { op: "shift"; args: Parameters<Session["shift"]> }
   | { op: "copy"; args: Parameters<Session["copy"]> }
   | { op: "close" };
@@ -102,15 +103,18 @@ function remoteSession(
     sent = Promise.all([sent, done]);
     sent.catch(() => {});
   };
+  const askAfter = async (request: Request): Promise<Float32Array> => {
+    const before = sent;
+    sent = Promise.resolve();
+    const [, values] = await Promise.all([before, ask(request)]);
+    return values as Float32Array; // what the child's session returned
+  };
+  /** A view sends its whole buffer. */
+  const own = <T extends { tokens: Int32Array }>(each: T): T => ({ ...each, tokens: each.tokens.slice() });
   return {
     ...facts,
-    async run(batch) {
-      const before = sent;
-      sent = Promise.resolve();
-      const rows = batch.map((each) => ({ ...each, tokens: each.tokens.slice() })); // a view sends its whole buffer
-      const [, logits] = await Promise.all([before, ask({ op: "run", batch: rows })]);
-      return logits as Float32Array; // what the child's session returned
-    },
+    run: (batch) => askAfter({ op: "run", batch: batch.map(own) }),
+    states: (batch) => askAfter({ op: "states", batch: batch.map(own) }),
     shift: (...args) => send({ op: "shift", args }),
     copy: (...args) => send({ op: "copy", args }),
     close: () => send({ op: "close" }),
@@ -180,6 +184,8 @@ async function answer(sessions: Map<number, Session>, { session: number, request
   switch (request.op) {
     case "run":
       return (await session.run(request.batch)).slice();
+    case "states":
+      return (await session.states(request.batch)).slice();
     case "shift":
       return session.shift(...request.args);
     case "copy":

@@ -4,6 +4,7 @@ import type { WeightFile } from "../../../kernels/onnx/graph.ts";
 import { lower } from "../../../kernels/onnx/lower.ts";
 import { makeHalfTable } from "../../../kernels/onnx/weights.ts";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
+import { statesEnd } from "../../../src/backend/states.ts";
 import type { RopeScaling } from "../../../src/backend/step.ts";
 import { planWeightFile } from "../../../src/backend/onnx/weight-file.ts";
 import type { Quant } from "../../../src/quant/quant.ts";
@@ -104,7 +105,7 @@ describe("a block type without a packing of its own", () => {
     const pieces: Uint8Array[] = [];
     const write = (_offset: number, bytes: Uint8Array): void => void pieces.push(bytes.slice());
     const file: WeightFile = { ...planWeightFile("weights"), wanted: true, write };
-    lower(program, { file, precise, half: makeHalfTable(), packed: () => {} });
+    lower(program, { file, precise, half: makeHalfTable(), packed: () => {}, statesEnd: statesEnd(program) });
     return pieces;
   }
 
