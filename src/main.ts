@@ -6,6 +6,7 @@
 import { homedir } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 import { messageOf } from "./base/errors.ts";
+import { addCommands } from "./cli/index.ts";
 import { greedyTokens, quantize, tokenIds, writeLogits } from "./diagnostics.ts";
 import { startRunner } from "./runner/runner.ts";
 import { serve } from "./serve.ts";
@@ -25,6 +26,8 @@ program
   .action((flags: Record<string, string>) =>
     serve({ env: process.env, flags, home: homedir(), command: selfCommand() }),
   );
+
+addCommands(program, { env: process.env, flags: {}, home: homedir(), process }, wholeNumber);
 
 program
   .command("runner", { hidden: true })

@@ -1,0 +1,30 @@
+/**
+ * Which server the command line talks to: `HEARTH_HOST` (or `OLLAMA_HOST`) may be the whole URL of another machine;
+ * else it is the address that a server here would listen on.
+ */
+import { AppError } from "../base/errors.ts";
+import { readConfig, type ConfigSources } from "../config.ts";
+import type { ServerAddress } from "./client.ts";
+
+/** Throws `bad_request` where a setting is not what it should be. */
+export function clientSettings(sources: ConfigSources): { server: ServerAddress; home: string } {
+  const { env } = sources;
+  const apiKey = env["HEARTH_API_KEY"]?.trim() || undefined;
+  const asked = (env["HEARTH_HOST"] || env["OLLAMA_HOST"])?.trim() ?? "";
+  if (!/^https?:\/\/[^/]*\/.|^https:/.test(asked)) {
+    const { host, home } = readConfig(sources);
+    return { server: { url: `http://${reachable(host.hostname)}:${host.port}`, apiKey }, home };
+  }
+  if (!URL.canParse(asked)) {
+    throw new AppError("bad_request", `HEARTH_HOST: expected an address or a URL, got '${asked}'`);
+  }
+  const { home } = readConfig({ ...sources, env: { ...env, HEARTH_HOST: undefined, OLLAMA_HOST: undefined } });
+  return { server: { url: asked.replace(/\/+$/, ""), apiKey }, home };
+}
+
+/** A server that listens everywhere is reached at home. */
+function reachable(hostname: string): string {
+  if (hostname === "0.0.0.0") return "127.0.0.1";
+  if (hostname === "::") return "[::1]";
+  return hostname.includes(":") ? `[${hostname}]` : hostname;
+}

@@ -1,0 +1,134 @@
+/**
+ * The command line's side of the API: JSON requests, and streams of progress or text as NDJSON. It knows the server's
+ * address and nothing of how the server works.
+ */
+import { messageOf } from "../base/errors.ts";
+
+/** Longest line of a stream: far above any reply of ours, far below what would hurt. */
+const LINE_LENGTH_MAX = 64 * 1024 * 1024;
+
+export interface ServerAddress {
+  /** Without a slash at its end. */
+  readonly url: string;
+  readonly apiKey: string | undefined;
+}
+
+/** What the server answered instead of what was asked for; `status` 0: it did not answer. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export type Json = Readonly<Record<string, any>>;
+
+export class Client {
+  readonly #server: ServerAddress;
+
+  constructor(server: ServerAddress) {
+    this.#server = server;
+  }
+
+  /** Throws `ApiError`. */
+  async get(path: string): Promise<Json> {
+    return (await this.#send("GET", path)).json() as Promise<Json>;
+  }
+
+  /** A reply in one object. Throws `ApiError`. */
+  async post(path: string, body: object, signal?: AbortSignal): Promise<Json> {
+    const response = await this.#send("POST", path, { body: JSON.stringify({ stream: false, ...body }), signal });
+    return response.json() as Promise<Json>;
+  }
+
+  /** For endpoints that answer nothing but a status. Throws `ApiError`. */
+  async call(method: "POST" | "DELETE", path: string, body: object): Promise<void> {
+    await (await this.#send(method, path, { body: JSON.stringify(body) })).body?.cancel();
+  }
+
+  /** The objects of a streamed reply; one with `error` is thrown. */
+  async *stream(path: string, body: object, signal?: AbortSignal): AsyncGenerator<Json, void, void> {
+    const response = await this.#send("POST", path, { body: JSON.stringify({ ...body, stream: true }), signal });
+    for await (const line of linesOf(response)) {
+      const value = parseLine(line);
+      if (value["error"]) throw new ApiError(response.status, String(value["error"]));
+      yield value;
+    }
+  }
+
+  /** Whether the server has a blob. */
+  async hasBlob(digest: string): Promise<boolean> {
+    try {
+      await this.#send("HEAD", `/api/blobs/${digest}`);
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return false;
+      throw error;
+    }
+  }
+
+  /** Throws `ApiError`. */
+  async uploadBlob(digest: string, content: ReadableStream<Uint8Array>, signal?: AbortSignal): Promise<void> {
+    await (await this.#send("POST", `/api/blobs/${digest}`, { body: content, signal })).body?.cancel();
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    { body, signal }: { body?: string | ReadableStream<Uint8Array>; signal?: AbortSignal | undefined } = {},
+  ): Promise<Response> {
+    const { url, apiKey } = this.#server;
+    const response = await fetch(url + path, {
+      method,
+      ...(body === undefined ? {} : { body }),
+      ...(signal ? { signal } : {}),
+      ...(apiKey ? { headers: { authorization: `Bearer ${apiKey}` } } : {}),
+      timeout: false, // a model may take minutes to load
+    }).catch((error: unknown) => {
+      throw signal?.aborted ? error : new ApiError(0, unreachable(url, error));
+    });
+    if (!response.ok) throw new ApiError(response.status, await errorText(response));
+    return response;
+  }
+}
+
+function unreachable(url: string, error: unknown): string {
+  const refused = ["ConnectionRefused", "ECONNREFUSED"].includes((error as { code?: string }).code ?? "");
+  const why = refused ? "" : ` (${messageOf(error)})`;
+  return `could not connect to a hearth server at ${url}${why}; start one with 'hearth serve'`;
+}
+
+/** The `error` of a reply, or all of it. */
+async function errorText(response: Response): Promise<string> {
+  const text = (await response.text().catch(() => "")).slice(0, 4096).trim();
+  const fallback = `the server answered ${response.status}${text === "" ? "" : `: ${text}`}`;
+  try {
+    const { error } = JSON.parse(text);
+    return typeof error === "string" ? error : (error?.message ?? fallback);
+  } catch {
+    return fallback;
+  }
+}
+
+async function* linesOf(response: Response): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of response.body ?? []) {
+    const parts = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = parts.pop() ?? "";
+    yield* parts.filter((part) => part !== "");
+    if (rest.length > LINE_LENGTH_MAX) throw new ApiError(response.status, "the server sent a line without an end");
+  }
+  if (rest !== "") yield rest;
+}
+
+function parseLine(line: string): Json {
+  try {
+    return JSON.parse(line);
+  } catch {
+    throw new ApiError(200, `the server sent what is no JSON: ${line.slice(0, 120)}`);
+  }
+}

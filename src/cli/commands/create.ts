@@ -1,0 +1,141 @@
+/**
+ * `hearth create`: reads the Modelfile and the files it names here, uploads those that the server lacks, and asks for
+ * the model. The server never sees a path of this machine.
+ */
+import { stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { decodeModelfile, parseModelfile, type Modelfile } from "../../store/modelfile.ts";
+import type { CliContext } from "../context.ts";
+import { makeProgress, type Progress } from "../progress.ts";
+import { modelFiles, resolvePath, type ModelFile } from "../model-files.ts";
+import { follow } from "./transfer.ts";
+
+export interface CreateOptions {
+  readonly file?: string;
+  readonly quantize?: string;
+}
+
+export async function create(context: CliContext, model: string, options: CreateOptions): Promise<void> {
+  const { file, folder } = await readModelfile(options.file);
+  const body = await context.interruptible(async (signal) => {
+    const progress = makeProgress(context.terminal);
+    try {
+      return await requestOf(file, { context, folder, progress, signal });
+    } finally {
+      progress.end();
+    }
+  });
+  const quantize = options.quantize ? { quantize: options.quantize } : {};
+  await follow(context, "/api/create", { model, ...body, ...quantize });
+}
+
+/** A folder of weights without a Modelfile is a model as it stands. */
+async function readModelfile(given: string | undefined): Promise<{ file: Modelfile; folder: string }> {
+  const path = resolve(given ?? "Modelfile");
+  if (await Bun.file(path).exists()) {
+    return { file: parseModelfile(decodeModelfile(await Bun.file(path).bytes())), folder: dirname(path) };
+  }
+  const folder = given === undefined ? process.cwd() : dirname(path);
+  const hasWeights = given === undefined && (await modelFiles(folder).catch(() => [])).length > 0;
+  if (!hasWeights) throw new Error(`no Modelfile or safetensors files found${given ? ` at '${given}'` : ""}`);
+  return { file: parseModelfile("FROM ."), folder };
+}
+
+interface Upload {
+  readonly context: CliContext;
+  readonly folder: string;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
+async function requestOf(file: Modelfile, upload: Upload): Promise<object> {
+  const { from, files } = await uploadAll(file.from, upload);
+  const adapters = (await uploadAll(file.adapters, upload, { mustExist: true })).files;
+  const { template, system, renderer, parser, requires, parameters, messages, licenses } = file;
+  const texts = { template, system, renderer, parser, requires };
+  return {
+    ...(from === undefined ? {} : { from }),
+    ...(Object.keys(files).length > 0 ? { files } : {}),
+    ...(Object.keys(adapters).length > 0 ? { adapters } : {}),
+    ...Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined)),
+    ...(Object.keys(parameters).length > 0 ? { parameters } : {}),
+    ...(messages.length > 0 ? { messages } : {}),
+    ...(licenses.length > 0 ? { license: licenses } : {}),
+  };
+}
+
+/** What exists here is uploaded; anything else is the name of a model. */
+async function uploadAll(
+  values: readonly string[],
+  upload: Upload,
+  { mustExist = false } = {},
+): Promise<{ from?: string; files: Record<string, string> }> {
+  const files: Record<string, string> = {};
+  let from: string | undefined;
+  for (const value of values) {
+    const path = resolvePath(value, upload.folder);
+    const found = await stat(path).catch(() => undefined);
+    if (!found && (mustExist || looksLikePath(value))) throw new Error(`no such file: ${path}`);
+    if (!found) from = value;
+    for (const entry of found ? await filesAt(path, found.isDirectory()) : []) {
+      files[entry.name] = await uploadFile(entry, upload);
+    }
+  }
+  return { ...(from === undefined ? {} : { from }), files };
+}
+
+const looksLikePath = (value: string): boolean => /^(\.{0,2}\/|~|[A-Za-z]:\\)/.test(value);
+
+/** A folder's model, or a file with the other parts of a split one. */
+async function filesAt(path: string, isFolder: boolean): Promise<readonly ModelFile[]> {
+  if (isFolder) return modelFiles(path);
+  const split = /^(.+-)(\d{5})-of-(\d{5})\.gguf$/.exec(basename(path));
+  if (!split) return [{ path, name: basename(path) }];
+  const [, stem, , count = ""] = split;
+  return Array.from({ length: Math.min(Number(count), 9999) }, (_, i) => {
+    const name = `${stem}${String(i + 1).padStart(5, "0")}-of-${count}.gguf`;
+    return { path: join(dirname(path), name), name };
+  });
+}
+
+/** Its digest, once the server has it. */
+async function uploadFile({ path, name }: ModelFile, upload: Upload): Promise<string> {
+  const { client } = upload.context;
+  const total = Bun.file(path).size;
+  const hasher = new Bun.CryptoHasher("sha256");
+  const show = (what: string, digest: string, completed: number): void =>
+    upload.progress.show({ status: `${what} ${name}`, digest, total, completed });
+  await drain(
+    counted(Bun.file(path).stream(), (bytes, done) => {
+      upload.signal.throwIfAborted();
+      hasher.update(bytes);
+      show("hashing", `hash of ${path}`, done);
+    }),
+  );
+  const digest = `sha256:${hasher.digest("hex")}`;
+  if (await client.hasBlob(digest)) return digest;
+  const content = counted(Bun.file(path).stream(), (_, done) => show("uploading", digest, done));
+  await client.uploadBlob(digest, content, upload.signal);
+  return digest;
+}
+
+/** Tells of every piece that passes. */
+function counted(
+  stream: ReadableStream<Uint8Array>,
+  onPiece: (bytes: Uint8Array, done: number) => void,
+): ReadableStream<Uint8Array> {
+  let done = 0;
+  return stream.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(bytes, controller) {
+        done += bytes.length;
+        onPiece(bytes, done);
+        controller.enqueue(bytes);
+      },
+    }),
+  );
+}
+
+async function drain(stream: ReadableStream<Uint8Array>): Promise<void> {
+  for await (const _ of stream);
+}

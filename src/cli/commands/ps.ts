@@ -1,0 +1,30 @@
+/** `hearth ps`: the models in memory. */
+import type { CliContext } from "../context.ts";
+import { formatBytes, formatTable, formatWhen } from "../format.ts";
+
+export async function ps({ client, terminal, nowMs }: CliContext, prefix = ""): Promise<void> {
+  const { models } = await client.get("/api/ps");
+  const rows = (models as Record<string, any>[])
+    .filter(({ name }) => name.toLowerCase().startsWith(prefix.toLowerCase()))
+    .map(({ name, digest, size, size_vram, context_length, expires_at }) => [
+      name,
+      digest.slice(0, 12),
+      formatBytes(size),
+      processor(size, size_vram),
+      String(context_length ?? ""),
+      until(expires_at, nowMs()),
+    ]);
+  terminal.write(formatTable(["NAME", "ID", "SIZE", "PROCESSOR", "CONTEXT", "UNTIL"], rows));
+}
+
+/** Which share of the model lies where. */
+function processor(size: number, vram: number): string {
+  if (vram <= 0) return "100% CPU";
+  if (vram >= size) return "100% GPU";
+  const cpu = Math.round(((size - vram) / size) * 100);
+  return `${cpu}%/${100 - cpu}% CPU/GPU`;
+}
+
+function until(expiresAt: string, nowMs: number): string {
+  return Date.parse(expiresAt) <= nowMs ? "Stopping..." : formatWhen(expiresAt, nowMs);
+}

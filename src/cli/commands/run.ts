@@ -1,0 +1,109 @@
+/**
+ * `hearth run`: one question, or a conversation where a person sits at the terminal. A model that is not here yet is
+ * pulled first; one that makes embeddings prints them.
+ */
+import { ApiError, type Json } from "../client.ts";
+import type { CliContext } from "../context.ts";
+import { showAnswer } from "../run/answer.ts";
+import type { ChatSettings } from "../run/chat.ts";
+import { converse } from "../run/interactive.ts";
+import { pull } from "./transfer.ts";
+
+export interface RunOptions {
+  readonly keepalive?: string;
+  readonly verbose?: boolean;
+  readonly insecure?: boolean;
+  readonly wordwrap: boolean;
+  readonly history: boolean;
+  readonly format?: string;
+  readonly think?: string | boolean;
+  readonly hidethinking?: boolean;
+  readonly truncate?: boolean;
+  readonly dimensions?: number;
+}
+
+export async function run(context: CliContext, model: string, words: readonly string[], options: RunOptions) {
+  const { terminal } = context;
+  const found = await showOrPull(context, model, options);
+  const typed = terminal.input.isTTY ? "" : (await Bun.stdin.text()).trimEnd();
+  const prompt = [typed, words.join(" ")].filter((part) => part !== "").join("\n\n");
+  const settings: ChatSettings = {
+    model,
+    system: undefined,
+    options: {},
+    format: options.format,
+    think: parseThink(options.think),
+    keepAlive: options.keepalive,
+    hideThinking: options.hidethinking ?? false,
+    wordWrap: options.wordwrap,
+    verbose: options.verbose ?? false,
+  };
+  if ((found["capabilities"] ?? []).includes("embedding")) return embed(context, prompt, { settings, options });
+  if (prompt !== "" || !terminal.isInteractive) return generate(context, prompt, settings);
+  await load(context, settings);
+  return converse(context, settings, { remembers: options.history });
+}
+
+async function showOrPull(context: CliContext, model: string, options: RunOptions): Promise<Json> {
+  const show = (): Promise<Json> => context.client.post("/api/show", { model });
+  try {
+    return await show();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    await pull(context, model, options.insecure ? { insecure: true } : {});
+    return show();
+  }
+}
+
+function parseThink(value: string | boolean | undefined): string | boolean | undefined {
+  if (value === "true" || value === "") return true;
+  return value === "false" ? false : value;
+}
+
+const common = ({ model, keepAlive }: ChatSettings): object => ({
+  model,
+  ...(keepAlive === undefined ? {} : { keep_alive: keepAlive }),
+});
+
+async function load(context: CliContext, settings: ChatSettings): Promise<void> {
+  await context.interruptible((signal) => context.client.post("/api/generate", common(settings), signal));
+}
+
+async function generate(context: CliContext, prompt: string, settings: ChatSettings): Promise<void> {
+  const { format, think, wordWrap, hideThinking, verbose } = settings;
+  const body = {
+    ...common(settings),
+    prompt,
+    ...(format === undefined ? {} : { format: parseFormat(format) }),
+    ...(think === undefined ? {} : { think }),
+  };
+  if (prompt === "") return load(context, settings);
+  const options = { path: "/api/generate", body, wordWrap, hideThinking, verbose } as const;
+  await context.interruptible((signal) => showAnswer(context, options, signal));
+}
+
+/** `json`, or a JSON schema as text. */
+function parseFormat(text: string): unknown {
+  if (!text.trimStart().startsWith("{")) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error("--format: expected 'json' or a JSON schema");
+  }
+}
+
+/** Prints the embedding of the prompt as a JSON array. */
+async function embed(
+  { client, terminal }: CliContext,
+  input: string,
+  { settings, options }: { settings: ChatSettings; options: RunOptions },
+): Promise<void> {
+  if (input === "") throw new Error('embedding models require input text; usage: hearth run MODEL "text"');
+  const { embeddings } = await client.post("/api/embed", {
+    ...common(settings),
+    input,
+    ...(options.truncate === undefined ? {} : { truncate: options.truncate }),
+    ...(options.dimensions === undefined ? {} : { dimensions: options.dimensions }),
+  });
+  terminal.write(`${JSON.stringify(embeddings[0])}\n`);
+}

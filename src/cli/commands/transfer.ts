@@ -1,0 +1,27 @@
+/** `hearth pull` and `push`. */
+import type { CliContext } from "../context.ts";
+import { makeProgress } from "../progress.ts";
+
+export const pull = (context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> =>
+  follow(context, "/api/pull", { model, insecure: options.insecure ?? false });
+
+export const push = (context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> =>
+  follow(context, "/api/push", { model, insecure: options.insecure ?? false });
+
+/** Shows the progress of a request to its end. Ctrl+C cancels it; what was transferred is kept for the next try. */
+export async function follow(
+  { client, terminal, interruptible }: CliContext,
+  path: string,
+  body: object,
+): Promise<void> {
+  await interruptible(async (signal) => {
+    const progress = makeProgress(terminal);
+    try {
+      for await (const event of client.stream(path, body, signal)) progress.show(event);
+    } catch (error) {
+      throw signal.aborted ? new Error("cancelled") : error;
+    } finally {
+      progress.end();
+    }
+  });
+}

@@ -1,0 +1,28 @@
+/** What every command gets. */
+import type { Client } from "./client.ts";
+import type { Terminal } from "./terminal.ts";
+
+export interface CliContext {
+  readonly client: Client;
+  readonly terminal: Terminal;
+  /** Folder of the history of prompts. */
+  readonly home: string;
+  readonly nowMs: () => number;
+  /** Runs `work` with a signal that Ctrl+C aborts; a second Ctrl+C ends the process. */
+  interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+}
+
+/** Ctrl+C while work runs aborts it. */
+export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const onInterrupt = (): void => {
+    if (stop.signal.aborted) process.exit(130);
+    stop.abort();
+  };
+  process.on("SIGINT", onInterrupt);
+  try {
+    return await work(stop.signal);
+  } finally {
+    process.off("SIGINT", onInterrupt);
+  }
+}

@@ -1,0 +1,48 @@
+/** Sizes, times and tables for people. */
+
+const UNITS = ["B", "KB", "MB", "GB", "TB", "PB"];
+
+/** Decimal units, at most two digits where the number is below ten: `6.3 MB`, `815 MB`. */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1000 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  const text = unit === 0 || value >= 10 ? String(Math.trunc(value)) : (Math.trunc(value * 10) / 10).toFixed(1);
+  return `${text} ${UNITS[unit]}`;
+}
+
+const SPANS: readonly (readonly [unit: string, seconds: number])[] = [
+  ["year", 365 * 86_400],
+  ["month", 30 * 86_400],
+  ["week", 7 * 86_400],
+  ["day", 86_400],
+  ["hour", 3600],
+  ["minute", 60],
+  ["second", 1],
+];
+
+/** `3 days ago`, `4 minutes from now`; `Forever` where the time is over a century away. */
+export function formatWhen(time: string, nowMs: number): string {
+  const seconds = (Date.parse(time) - nowMs) / 1000;
+  if (Number.isNaN(seconds)) return "";
+  if (seconds > 100 * 365 * 86_400) return "Forever";
+  const size = Math.abs(seconds);
+  const [unit, length] = SPANS.find((span) => size >= span[1]) ?? ["second", 1];
+  const count = Math.floor(size / length);
+  if (count === 0) return seconds < 0 ? "Less than a second ago" : "Less than a second from now";
+  return `${count} ${unit}${count === 1 ? "" : "s"} ${seconds < 0 ? "ago" : "from now"}`;
+}
+
+/** Columns aligned to the left, four blanks between them. */
+export function formatTable(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = headings.length > 0 ? [headings, ...rows] : rows;
+  const widths = Array.from({ length: Math.max(0, ...all.map((row) => row.length)) }, (_, column) =>
+    Math.max(...all.map((row) => Bun.stringWidth(row[column] ?? ""))),
+  );
+  const padded = (cell: string, column: number): string =>
+    cell + " ".repeat((widths[column] ?? 0) - Bun.stringWidth(cell));
+  return all.map((row) => `${row.map(padded).join("    ").trimEnd()}\n`).join("");
+}

@@ -1,0 +1,110 @@
+/** The commands that talk to a server, with their flags. */
+import type { Command } from "commander";
+import { messageOf } from "../base/errors.ts";
+import type { ConfigSources } from "../config.ts";
+import { clientSettings } from "./address.ts";
+import { Client } from "./client.ts";
+import { create } from "./commands/create.ts";
+import { list } from "./commands/list.ts";
+import { copy, remove, stop } from "./commands/manage.ts";
+import { ps } from "./commands/ps.ts";
+import { run } from "./commands/run.ts";
+import { show } from "./commands/show.ts";
+import { pull, push } from "./commands/transfer.ts";
+import { interruptible, type CliContext } from "./context.ts";
+import { makeTerminal } from "./terminal.ts";
+
+export interface CliParts extends ConfigSources {
+  readonly process: NodeJS.Process;
+}
+
+/** @param wholeNumber parses a flag's number */
+export function addCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
+  const does = <Args extends unknown[]>(work: (context: CliContext, ...args: Args) => Promise<void>) =>
+    withContext(parts, work);
+  const insecure = ["--insecure", "allow http and certificates that nobody vouches for"] as const;
+
+  program
+    .command("run")
+    .description("ask a model, or talk with it")
+    .argument("<model>")
+    .argument("[prompt...]", "what to ask; standard input is put before it")
+    .option("--keepalive <duration>", "how long the model stays loaded afterwards, such as 5m")
+    .option("--verbose", "show statistics after the answer")
+    .option(...insecure)
+    .option("--nowordwrap", "do not break lines at words")
+    .option("--nohistory", "do not remember prompts")
+    .option("--format <format>", "json, or a JSON schema")
+    .option("--think [level]", "let the model think first: true, false, low, medium, high or max")
+    .option("--hidethinking", "do not show what the model thinks")
+    .option("--truncate [yes]", "embedding models: cut what is too long (default) or refuse it", parseYes)
+    .option("--dimensions <n>", "embedding models: how many numbers", wholeNumber)
+    .action(
+      does((context, model: string, words: string[], flags: Record<string, any>) =>
+        run(context, model, words, { ...flags, wordwrap: !flags["nowordwrap"], history: !flags["nohistory"] }),
+      ),
+    );
+  program
+    .command("create")
+    .description("make a model from a Modelfile")
+    .argument("<model>")
+    .option("-f, --file <file>", "Modelfile (default: Modelfile)")
+    .option("-q, --quantize <type>", "quantize to this type, such as q4_K_M")
+    .action(does(create));
+  program
+    .command("show")
+    .description("show what is known of a model")
+    .argument("<model>")
+    .option("--license", "show its license")
+    .option("--modelfile", "show its Modelfile")
+    .option("--parameters", "show its parameters")
+    .option("--system", "show its system message")
+    .option("--template", "show its prompt template")
+    .option("-v, --verbose", "show metadata and tensors too")
+    .action(does(show));
+  program
+    .command("pull")
+    .description("download a model")
+    .argument("<model>")
+    .option(...insecure)
+    .action(does(pull));
+  program
+    .command("push")
+    .description("upload a model")
+    .argument("<model>")
+    .option(...insecure)
+    .action(does(push));
+  program
+    .command("list")
+    .alias("ls")
+    .description("list the models")
+    .argument("[prefix]", "only names that begin so")
+    .action(does(list));
+  program
+    .command("ps")
+    .description("list the models in memory")
+    .argument("[prefix]", "only names that begin so")
+    .action(does(ps));
+  program.command("stop").description("take a model out of memory").argument("<model>").action(does(stop));
+  program.command("cp").description("copy a model").argument("<source>").argument("<destination>").action(does(copy));
+  program.command("rm").description("delete models").argument("<models...>").action(does(remove));
+}
+
+const parseYes = (text: string): boolean => !/^(false|f|0|no)$/i.test(text);
+
+/** An action that gets its context, and whose failure is one line and exit code 1. */
+function withContext<Args extends unknown[]>(
+  parts: CliParts,
+  work: (context: CliContext, ...args: Args) => Promise<void>,
+): (...args: Args) => Promise<void> {
+  return async (...args) => {
+    const terminal = makeTerminal(parts.process, parts.env);
+    try {
+      const { server, home } = clientSettings(parts);
+      await work({ client: new Client(server), terminal, home, nowMs: Date.now, interruptible }, ...args);
+    } catch (error) {
+      terminal.note(`Error: ${messageOf(error)}`);
+      parts.process.exit(1);
+    }
+  };
+}

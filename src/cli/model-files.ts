@@ -1,0 +1,50 @@
+/**
+ * Which files of a folder are a model: weights of one kind, and the JSON, template and tokenizer beside them. Symbolic
+ * links that lead out of the folder are refused.
+ */
+import { glob, realpath } from "node:fs/promises";
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve, sep } from "node:path";
+
+export interface ModelFile {
+  readonly path: string;
+  /** Relative to the folder, with slashes. */
+  readonly name: string;
+}
+
+/** The first of these that a folder has are its weights. */
+const WEIGHTS = [["model*.safetensors", "*/model*.safetensors"], ["consolidated*.safetensors"], ["*.gguf"]];
+const BESIDE = ["*.json", "*/*.json", "chat_template.jinja", "tokenizer.model"];
+
+/** Throws where the folder holds no weights, or a link leads out of it. */
+export async function modelFiles(folder: string): Promise<readonly ModelFile[]> {
+  for (const patterns of WEIGHTS) {
+    const weights = await matching(folder, patterns);
+    if (weights.length === 0) continue;
+    const isGguf = patterns[0] === "*.gguf";
+    const names = [...weights, ...(isGguf ? [] : await matching(folder, BESIDE))];
+    return Promise.all(names.map((name) => insideOf(folder, name)));
+  }
+  throw new Error(`no Modelfile or safetensors files found in '${folder}'`);
+}
+
+async function matching(folder: string, patterns: readonly string[]): Promise<string[]> {
+  const found = new Set<string>();
+  for (const pattern of patterns) for await (const name of glob(pattern, { cwd: folder })) found.add(name);
+  return [...found].toSorted();
+}
+
+async function insideOf(folder: string, name: string): Promise<ModelFile> {
+  const path = await realpath(join(folder, name));
+  const root = await realpath(folder);
+  if (!path.startsWith(root + sep)) {
+    throw new Error(`insecure path: ${name} leads out of '${folder}'; copy the files to a folder of their own`);
+  }
+  return { path, name: name.replaceAll(sep, "/") };
+}
+
+/** A path of a Modelfile, relative to its folder; `~` is the home folder. */
+export function resolvePath(value: string, folder: string): string {
+  if (value === "~" || value.startsWith("~/")) return join(homedir(), value.slice(1));
+  return isAbsolute(value) ? value : resolve(folder, value);
+}

@@ -1,0 +1,108 @@
+/**
+ * One answer, shown as it comes: thinking greyed between two lines that say so, text wrapped at words, and the cursor
+ * turning while nothing has come yet.
+ */
+import type { Json } from "../client.ts";
+import type { CliContext } from "../context.ts";
+import { statisticsText } from "./statistics.ts";
+import { WordWrap } from "./word-wrap.ts";
+
+export interface AnswerOptions {
+  /** `/api/chat` with `messages`, or `/api/generate` with `prompt`. */
+  readonly path: "/api/chat" | "/api/generate";
+  readonly body: object;
+  readonly wordWrap: boolean;
+  readonly hideThinking: boolean;
+  readonly verbose: boolean;
+}
+
+export interface Answer {
+  readonly text: string;
+  readonly thinking: string;
+  /** Ids to send with the next generate request. */
+  readonly context: readonly number[] | undefined;
+}
+
+/** Shows an answer to its end. Throws `ApiError`; an aborted one gives what had come. */
+export async function showAnswer(context: CliContext, options: AnswerOptions, signal: AbortSignal): Promise<Answer> {
+  const { client, terminal } = context;
+  const wait = showWaiting(context);
+  const page = new Page(context, options);
+  let done: Json = {};
+  try {
+    for await (const event of client.stream(options.path, options.body, signal)) {
+      wait.end();
+      const { content = "", thinking = "" } = event["message"] ?? {
+        content: event["response"],
+        thinking: event["thinking"],
+      };
+      page.addThinking(thinking ?? "");
+      page.addText(content ?? "");
+      for (const call of event["message"]?.tool_calls ?? []) page.addText(`${JSON.stringify(call.function)}\n`);
+      if (event["done"]) done = event;
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    wait.end();
+    page.end();
+  }
+  if (options.verbose) terminal.errors.write(`\n${statisticsText(done)}`);
+  return { text: page.text, thinking: page.thinking, context: done["context"] };
+}
+
+class Page {
+  readonly #context: CliContext;
+  readonly #options: AnswerOptions;
+  readonly #wrap: WordWrap;
+  #isThinking = false;
+  text = "";
+  thinking = "";
+
+  constructor(context: CliContext, options: AnswerOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#wrap = new WordWrap(options.wordWrap ? context.terminal.width : undefined);
+  }
+
+  addThinking(text: string): void {
+    if (text === "") return;
+    this.thinking += text;
+    if (this.#options.hideThinking) return;
+    const { terminal } = this.#context;
+    if (!this.#isThinking) terminal.write(terminal.grey("Thinking...\n"));
+    this.#isThinking = true;
+    terminal.write(terminal.grey(this.#wrap.push(text)));
+  }
+
+  addText(text: string): void {
+    if (text === "") return;
+    const { terminal } = this.#context;
+    if (this.#isThinking) terminal.write(terminal.grey(this.#wrap.push("\n...done thinking.\n\n")));
+    this.#isThinking = false;
+    this.text += text;
+    terminal.write(this.#wrap.push(text));
+  }
+
+  end(): void {
+    if (this.text !== "" || this.thinking !== "") this.#context.terminal.write("\n");
+  }
+}
+
+const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/** A turning mark on standard error until the first text comes. */
+function showWaiting({ terminal }: CliContext): { end(): void } {
+  if (!terminal.showsProgress) return { end: () => {} };
+  let frame = 0;
+  const timer = setInterval(() => terminal.errors.write(`\r${FRAMES[frame++ % FRAMES.length]} `), 100);
+  let isShown = true;
+  return {
+    end() {
+      if (!isShown) return;
+      isShown = false;
+      clearInterval(timer);
+      if (frame > 0) terminal.errors.write("\r\x1b[K");
+    },
+  };
+}

@@ -1,0 +1,75 @@
+/**
+ * A conversation at the terminal: what has been said, and how the next answer is asked for. The commands change it, the
+ * prompts add to it.
+ */
+import type { Json } from "../client.ts";
+import type { CliContext } from "../context.ts";
+import { showAnswer } from "./answer.ts";
+
+export interface ChatSettings {
+  model: string;
+  system: string | undefined;
+  options: Record<string, unknown>;
+  format: string | undefined;
+  think: string | boolean | undefined;
+  keepAlive: string | undefined;
+  hideThinking: boolean;
+  wordWrap: boolean;
+  verbose: boolean;
+}
+
+interface ChatMessage {
+  readonly role: string;
+  readonly content: string;
+  readonly thinking?: string;
+}
+
+export class Chat {
+  readonly settings: ChatSettings;
+  /** Without the system message. */
+  messages: ChatMessage[] = [];
+
+  constructor(settings: ChatSettings) {
+    this.settings = settings;
+  }
+
+  /** Asks, shows the answer and remembers both; a failed question is forgotten. */
+  async ask(context: CliContext, content: string, signal: AbortSignal): Promise<void> {
+    const { wordWrap, hideThinking, verbose } = this.settings;
+    const before = this.messages;
+    this.messages = [...before, { role: "user", content }];
+    try {
+      const options = { path: "/api/chat", body: this.#request(), wordWrap, hideThinking, verbose } as const;
+      const { text, thinking } = await showAnswer(context, options, signal);
+      const answer = { role: "assistant", content: text, ...(thinking === "" ? {} : { thinking }) };
+      this.messages = [...this.messages, answer];
+    } catch (error) {
+      this.messages = before;
+      throw error;
+    }
+  }
+
+  #request(): object {
+    const { model, system, options, format, think, keepAlive } = this.settings;
+    return {
+      model,
+      messages: [...(system === undefined ? [] : [{ role: "system", content: system }]), ...this.messages],
+      options,
+      ...(format === undefined ? {} : { format }),
+      ...(think === undefined ? {} : { think }),
+      ...(keepAlive === undefined ? {} : { keep_alive: keepAlive }),
+    };
+  }
+
+  /** The request that makes a model of this conversation. */
+  saved(name: string): Json {
+    const { model, system, options } = this.settings;
+    return {
+      model: name,
+      from: model,
+      ...(system === undefined ? {} : { system }),
+      ...(Object.keys(options).length > 0 ? { parameters: options } : {}),
+      ...(this.messages.length > 0 ? { messages: this.messages.map(({ role, content }) => ({ role, content })) } : {}),
+    };
+  }
+}

@@ -1,0 +1,36 @@
+/** The conversation at a terminal: a prompt, an answer, and so on until the person leaves. */
+import { join } from "node:path";
+import { messageOf } from "../../base/errors.ts";
+import type { CliContext } from "../context.ts";
+import { Chat, type ChatSettings } from "./chat.ts";
+import { runCommand } from "./commands.ts";
+import { PromptLines } from "./prompt-lines.ts";
+
+export async function converse(
+  context: CliContext,
+  settings: ChatSettings,
+  { remembers }: { remembers: boolean },
+): Promise<void> {
+  const { terminal } = context;
+  const chat = new Chat(settings);
+  const lines = new PromptLines({ terminal, historyPath: join(context.home, "history") });
+  lines.keepsHistory = remembers;
+  try {
+    for (;;) {
+      const prompt = await lines.next();
+      if (prompt === undefined) return;
+      lines.rest();
+      if (prompt.trim() === "") continue;
+      try {
+        if (!prompt.startsWith("/")) {
+          await context.interruptible((signal) => chat.ask(context, prompt, signal));
+          terminal.write("\n");
+        } else if (!(await runCommand({ context, chat, lines }, prompt))) return;
+      } catch (error) {
+        terminal.note(`Error: ${messageOf(error)}`);
+      }
+    }
+  } finally {
+    lines.close();
+  }
+}

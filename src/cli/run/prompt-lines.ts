@@ -1,0 +1,162 @@
+/**
+ * Lines that a person types: edited with the keys of every shell, remembered from one day to the next. Lines between
+ * `"""` and lines of one paste are one prompt.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { createInterface, emitKeypressEvents, type Interface, type Key } from "node:readline";
+import type { Terminal } from "../terminal.ts";
+
+const PROMPT = ">>> ";
+const CONTINUATION = "... ";
+const PLACEHOLDER = "Send a message (/? for help)";
+const HISTORY_MAX = 1000;
+const PASTES = { start: "\x1b[?2004h", end: "\x1b[?2004l" };
+
+export interface PromptLinesOptions {
+  readonly terminal: Terminal;
+  /** File of earlier prompts; undefined: none. */
+  readonly historyPath: string | undefined;
+}
+
+export class PromptLines {
+  readonly #terminal: Terminal;
+  readonly #historyPath: string | undefined;
+  readonly #lines: Interface;
+  #isPasting = false;
+  #isEmpty = true;
+  #held: string[] = [];
+  #isQuoted = false;
+  #wanted: ((prompt: string | undefined) => void) | undefined;
+  #isClosed = false;
+  keepsHistory = true;
+
+  constructor({ terminal, historyPath }: PromptLinesOptions) {
+    this.#terminal = terminal;
+    this.#historyPath = historyPath;
+    emitKeypressEvents(terminal.input);
+    terminal.input.on("keypress", (_, key: Key | undefined) => this.#onKey(key)); // before the editor hears of it
+    this.#lines = createInterface({
+      input: terminal.input,
+      output: terminal.output,
+      terminal: true,
+      history: readHistory(historyPath).toReversed(),
+      historySize: HISTORY_MAX,
+      removeHistoryDuplicates: true,
+    });
+    this.#lines.on("line", (line) => this.#onLine(line));
+    this.#lines.on("SIGINT", () => this.#onInterrupt());
+    this.#lines.on("close", () => this.#end());
+    terminal.write(PASTES.start);
+  }
+
+  /** The next prompt; undefined at the end of the input. */
+  async next(): Promise<string | undefined> {
+    if (this.#isClosed) return undefined;
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    this.#wanted = resolve;
+    this.#lines.resume();
+    this.#ask();
+    return promise;
+  }
+
+  /** Leaves the keyboard to others until the next prompt; Ctrl+C then reaches the process. */
+  rest(): void {
+    this.#lines.pause();
+    this.#terminal.input.setRawMode(false);
+  }
+
+  close(): void {
+    this.#lines.close();
+  }
+
+  #ask(): void {
+    this.#terminal.input.setRawMode(true);
+    const isFirst = this.#held.length === 0;
+    this.#lines.setPrompt(isFirst ? PROMPT : CONTINUATION);
+    this.#lines.prompt();
+    this.#isEmpty = isFirst;
+    if (isFirst) this.#terminal.write(`${this.#terminal.grey(PLACEHOLDER)}\x1b[${PLACEHOLDER.length}D`);
+  }
+
+  #onKey(key: Key | undefined): void {
+    if (this.#isEmpty && this.#wanted) this.#terminal.write("\x1b[K"); // the placeholder goes with the first key
+    this.#isEmpty = false;
+    if (key?.name === "paste-start") this.#isPasting = true;
+    if (key?.name === "paste-end") this.#isPasting = false;
+  }
+
+  #onLine(line: string): void {
+    if (!this.#wanted) return;
+    if (this.#isPasting) {
+      this.#held.push(line);
+      return;
+    }
+    const prompt = this.#complete(line);
+    if (prompt === undefined) this.#ask();
+    else this.#deliver(prompt);
+  }
+
+  /** The whole prompt, or undefined while a quote is open. */
+  #complete(line: string): string | undefined {
+    this.#held.push(line);
+    const text = this.#held.join("\n");
+    const isOpen = text.trimStart().startsWith('"""') || this.#isQuoted;
+    if (isOpen) {
+      const body = text.trimStart().slice(3);
+      const end = body.trimEnd().endsWith('"""');
+      if (!end) return undefined;
+      this.#held = [];
+      return body
+        .trimEnd()
+        .slice(0, -3)
+        .replace(/^\n|\n$/g, "");
+    }
+    this.#held = [];
+    return text;
+  }
+
+  #deliver(prompt: string): void {
+    if (prompt.trim() !== "") this.#remember(prompt);
+    const resolve = this.#wanted;
+    this.#wanted = undefined;
+    resolve?.(prompt);
+  }
+
+  /** At the prompt Ctrl+C drops what was typed. */
+  #onInterrupt(): void {
+    const typed = this.#lines.line !== "" || this.#held.length > 0;
+    this.#held = [];
+    this.#terminal.write(typed ? "\n" : "\nUse Ctrl + d or /bye to exit.\n");
+    this.#lines.write(null, { ctrl: true, name: "u" });
+    this.#ask();
+  }
+
+  #end(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#terminal.write(PASTES.end);
+    if (this.#wanted) this.#terminal.write("\n");
+    this.#wanted?.(undefined);
+    this.#wanted = undefined;
+  }
+
+  #remember(prompt: string): void {
+    if (!this.keepsHistory || !this.#historyPath || prompt.includes("\n")) return;
+    const lines = readHistory(this.#historyPath).filter((line) => line !== prompt);
+    mkdirSync(dirname(this.#historyPath), { recursive: true, mode: 0o700 });
+    writeFileSync(this.#historyPath, `${[...lines, prompt].slice(-HISTORY_MAX).join("\n")}\n`, { mode: 0o600 });
+  }
+}
+
+/** Oldest first; nothing where there is no such file. */
+function readHistory(path: string | undefined): string[] {
+  if (!path) return [];
+  try {
+    return readFileSync(path, "utf8")
+      .split("\n")
+      .filter((line) => line !== "");
+  } catch {
+    return []; // a history that cannot be read is no reason not to talk
+  }
+}

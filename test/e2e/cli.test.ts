@@ -1,0 +1,215 @@
+/** The commands that talk to a server, against a real one, as separate processes. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { eventually, isolatedEnv, runHearth, startHearth, type Hearth } from "./hearth.ts";
+
+setDefaultTimeout(120_000);
+
+const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+const GGUF = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
+const home = mkdtempSync(join(tmpdir(), "hearth-cli-"));
+let hearth: Hearth;
+
+beforeAll(async () => void (hearth = await startHearth()));
+afterAll(async () => {
+  await hearth.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const run = (args: string[], more: { stdin?: string; env?: Record<string, string> } = {}) =>
+  runHearth(args, { home, stdin: more.stdin ?? "", env: { HEARTH_HOST: new URL(hearth.url).host, ...more.env } });
+
+describe("models", () => {
+  test("list shows name, id, size and time; a prefix filters without regard to case", async () => {
+    const { stdout, code } = await run(["list"]);
+    expect(code).toBe(0);
+    expect(stdout.split("\n")[0]).toMatch(/^NAME +ID +SIZE +MODIFIED$/);
+    expect(stdout).toMatch(/^hearth:latest +[0-9a-f]{12} +\d\.\d MB +.+ ago$/m);
+    expect((await run(["ls", "HEA"])).stdout).toContain("hearth:latest");
+    expect((await run(["ls", "zzz"])).stdout).not.toContain("hearth");
+  });
+
+  test("show prints tables, or one part as it is", async () => {
+    const { stdout } = await run(["show", "hearth"]);
+    expect(stdout).toMatch(/^ {2}Model\n {4}architecture +llama\n/);
+    expect(stdout).toMatch(/ {2}Capabilities\n {4}(tools|completion)/);
+    expect((await run(["show", "hearth", "--parameters"])).stdout).toContain("temperature");
+    expect((await run(["show", "hearth", "--modelfile"])).stdout).toContain("FROM ");
+    expect((await run(["show", "hearth", "--verbose"])).stdout).toContain("token_embd.weight");
+    const both = await run(["show", "hearth", "--system", "--license"]);
+    expect([both.code, both.stderr]).toEqual([
+      1,
+      "Error: only one of '--license', '--modelfile', '--parameters', '--system', or '--template' can be specified\n",
+    ]);
+  });
+
+  test("cp and rm, which ends with the first model that is not there", async () => {
+    expect((await run(["cp", "hearth", "copied"])).stdout).toBe("copied 'hearth' to 'copied'\n");
+    const removed = await run(["rm", "copied", "missing", "hearth"]);
+    expect(removed).toMatchObject({
+      code: 1,
+      stdout: "deleted 'copied'\n",
+      stderr: "Error: model 'missing' not found\n",
+    });
+    expect((await run(["list"])).stdout).toContain("hearth:latest");
+  });
+
+  test("ps lists what is loaded, and stop ends it", async () => {
+    await run(["run", "hearth", "hi", "--keepalive", "10m"]);
+    expect((await run(["ps"])).stdout).toMatch(
+      /^hearth:latest +[0-9a-f]{12} +\d+ MB +100% CPU +\d+ +\d minutes from now$/m,
+    );
+    expect(await run(["stop", "hearth"])).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(await eventually(async () => !(await run(["ps"])).stdout.includes("hearth:latest"))).toBe(true);
+    expect((await run(["stop", "missing"])).stderr).toBe('Error: couldn\'t find model "missing" to stop\n');
+  });
+});
+
+describe("create", () => {
+  test("from a model, with all that a Modelfile says", async () => {
+    const text = 'FROM hearth\nSYSTEM """You are\na fox."""\nPARAMETER stop one\nPARAMETER stop two\nMESSAGE user hi\n';
+    writeFileSync(join(home, "Modelfile"), text);
+    const { code, stderr } = await run(["create", "fox", "-f", join(home, "Modelfile")]);
+    expect([code, stderr.trimEnd().split("\n").at(-1)]).toEqual([0, "success"]);
+    expect((await run(["show", "fox", "--system"])).stdout).toBe("You are\na fox.\n");
+    expect((await run(["show", "fox", "--parameters"])).stdout).toMatch(/stop +"one"\n/);
+    await run(["rm", "fox"]);
+  });
+
+  test("from a file of this machine, which is uploaded first", async () => {
+    writeFileSync(join(home, "File"), `FROM ${GGUF}\n`);
+    const other = await startHearth();
+    try {
+      const env = { HEARTH_HOST: other.url };
+      await run(["rm", "hearth"], { env });
+      expect((await run(["create", "mine", "-f", join(home, "File")], { env })).code).toBe(0);
+      expect((await run(["run", "mine", "hello"], { env })).code).toBe(0);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  test("says which line or file is wrong", async () => {
+    writeFileSync(join(home, "Bad"), "FROM hearth\nFLAVOUR sweet\n");
+    expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toContain(
+      "(line 2): command must be one of",
+    );
+    writeFileSync(join(home, "Bad"), "FROM ./nothing.gguf\n");
+    expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toBe(
+      `Error: no such file: ${join(home, "nothing.gguf")}\n`,
+    );
+    expect((await run(["create", "bad", "-f", join(home, "none")])).stderr).toContain("no Modelfile");
+  });
+});
+
+describe("run with a prompt", () => {
+  test("prints the answer; standard input comes before the words; statistics go to standard error", async () => {
+    const { stdout, stderr, code } = await run(["run", "hearth", "--verbose", "who", "are you?"], { stdin: "Hello!" });
+    expect(code).toBe(0);
+    expect(stdout.trim().length).toBeGreaterThan(3);
+    expect(stderr).toMatch(/^\ntotal duration: +\S+\n.*eval rate: +[\d.]+ tokens\/s\n$/s);
+  });
+
+  test("--format json gives JSON", async () => {
+    const { stdout } = await run(["run", "hearth", "--format", "json", "Give me JSON"]);
+    expect(typeof JSON.parse(stdout)).toBe("object");
+  });
+
+  test("a model that is nowhere is pulled, and that fails in one line", async () => {
+    const { code, stderr } = await run(["run", "127.0.0.1:1/none/none", "--insecure", "hi"]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/(^|\n)Error: .+\n$/);
+  });
+});
+
+test("no server: one line that says what to do", async () => {
+  const { code, stderr } = await run(["list"], { env: { HEARTH_HOST: "127.0.0.1:1" } });
+  const line = "Error: could not connect to a hearth server at http://127.0.0.1:1; start one with 'hearth serve'\n";
+  expect([code, stderr]).toEqual([1, line]);
+});
+
+test("a reader that has read enough ends the command quietly", async () => {
+  const env = isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host });
+  const child = Bun.spawn(["bash", "-c", `'${process.execPath}' '${MAIN}' show hearth --verbose | head -1`], {
+    env,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  expect([await new Response(child.stdout).text(), await new Response(child.stderr).text()]).toEqual(["  Model\n", ""]);
+});
+
+/** A person at a terminal: types, and waits for what appears. */
+function sitDown(args: string[]) {
+  let screen = "";
+  const decoder = new TextDecoder();
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    env: isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host, TERM: "xterm" }),
+    terminal: { cols: 80, rows: 24, data: (_, bytes) => void (screen += decoder.decode(bytes, { stream: true })) },
+  });
+  const sees = (what: string | RegExp): Promise<boolean> =>
+    eventually(() => (typeof what === "string" ? screen.includes(what) : what.test(screen)), 30_000);
+  return {
+    child,
+    /** Types, after clearing what was seen so far. */
+    async types(keys: string, expected: string | RegExp): Promise<void> {
+      screen = "";
+      child.terminal!.write(keys);
+      if (!(await sees(expected))) throw new Error(`expected ${expected}, saw ${JSON.stringify(screen)}`);
+    },
+    sees,
+    screen: () => screen,
+  };
+}
+
+describe("run at a terminal", () => {
+  test("a conversation: answers, commands, several lines, leaving", async () => {
+    const person = sitDown(["run", "hearth"]);
+    expect(await person.sees(">>> ")).toBe(true);
+    await person.types("Hello! Who are you?\r", /\n[^>\n]*Hearth[^\n]*\r\n[^]*>>> /);
+    await person.types("/set system You are a fox.\r", /Set system message\.[^]*>>> /);
+    await person.types("/set parameter temperature 0\r", /Set parameter 'temperature' to '0'[^]*>>> /);
+    await person.types("/set parameter temperature warm\r", /Error: invalid float value \[warm\][^]*>>> /);
+    await person.types("/show system\r", /You are a fox\.[^]*>>> /);
+    await person.types("/set verbose\r", /verbose[^]*>>> /);
+    await person.types('"""tell me\r', "... ");
+    await person.types('a story"""\r', /eval rate[^]*>>> /);
+    await person.types("/save talk\r", /Created new model 'talk'[^]*>>> /);
+    await person.types("/clear\r", /Cleared session context[^]*>>> /);
+    await person.types("/wat\r", /Error: unknown command '\/wat'[^]*>>> /);
+    await person.types("/?\r", /\/bye[^]*>>> /);
+    person.child.terminal!.write("/bye\r");
+    expect(await person.child.exited).toBe(0);
+    const saved = (await run(["show", "talk", "--modelfile"])).stdout;
+    expect(saved).toContain("SYSTEM You are a fox.");
+    expect(saved).toContain("MESSAGE user Hello! Who are you?");
+    expect(saved).toContain('MESSAGE user """tell me\na story"""'.replaceAll('"""', '"'));
+    await run(["rm", "talk"]);
+  });
+
+  test("Ctrl+C stops an answer and the conversation goes on; Ctrl+D leaves", async () => {
+    const person = sitDown(["run", "hearth", "--nohistory"]);
+    expect(await person.sees(">>> ")).toBe(true);
+    await person.types("/set parameter num_predict 100000\r", ">>> ");
+    await person.types("/set parameter stop NEVER\r", ">>> ");
+    await person.types("Tell me a story about a fox.\r", /[a-z]+ [a-z]+ [a-z]+/);
+    await person.types("\x03", ">>> ");
+    await person.types("/set quiet\r", />>> /);
+    await person.types("\x03", "Use Ctrl + d or /bye to exit.");
+    person.child.terminal!.write("\x04");
+    expect(await person.child.exited).toBe(0);
+  });
+
+  test("a paste of several lines is one message", async () => {
+    const person = sitDown(["run", "hearth"]);
+    expect(await person.sees(">>> ")).toBe(true);
+    await person.types("\x1b[200~Hello!\rWho are\ryou?\x1b[201~\r", /\n[^>\n]*[A-Za-z][^\n]*\r\n[^]*>>> /);
+    await person.types("/save pasted\r", /Created/);
+    person.child.terminal!.write("\x04");
+    await person.child.exited;
+    expect((await run(["show", "pasted", "--modelfile"])).stdout).toContain('MESSAGE user "Hello!\nWho are\nyou?"');
+    await run(["rm", "pasted"]);
+  });
+});
