@@ -46,6 +46,17 @@ export type ToRunner =
   | { readonly kind: "cancel"; readonly id: number }
   /** Asks how many tokens a prompt has; answered by `count`. */
   | { readonly kind: "count"; readonly id: number; readonly prompt: string }
+  /** Answered by `tokens`. */
+  | {
+      readonly kind: "tokenize";
+      readonly id: number;
+      readonly text: string;
+      readonly addSpecial: boolean;
+      readonly parseSpecial: boolean;
+      readonly wantsPieces: boolean;
+    }
+  /** Answered by `text`. */
+  | { readonly kind: "detokenize"; readonly id: number; readonly tokens: readonly number[] }
   | { readonly kind: "close" };
 
 /** Runner → server. */
@@ -55,4 +66,17 @@ export type FromRunner =
   /** Loading failed; the process ends. */
   | { readonly kind: "failed"; readonly code: Code; readonly message: string }
   | { readonly kind: "events"; readonly events: readonly SequenceEvent[] }
-  | { readonly kind: "count"; readonly id: number; readonly tokens: number };
+  | Reply;
+
+/** What answers one question about text. */
+export type Reply =
+  | { readonly kind: "count"; readonly id: number; readonly tokens: number }
+  | {
+      readonly kind: "tokens";
+      readonly id: number;
+      readonly tokens: Int32Array;
+      /** The bytes of each token, where they were asked for. */
+      readonly pieces?: readonly Uint8Array[];
+    }
+  | { readonly kind: "text"; readonly id: number; readonly text: string }
+  | { readonly kind: "refused"; readonly id: number; readonly code: Code; readonly message: string };

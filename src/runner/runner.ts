@@ -7,6 +7,7 @@ import { chooseBackend } from "../backend/index.ts";
 import { AppError, messageOf } from "../base/errors.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
 import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "./messages.ts";
+import { detokenize, tokenize } from "./tokens.ts";
 
 /** The spawn channel, as the process that was spawned sees it. */
 export interface Channel {
@@ -31,7 +32,11 @@ export function startRunner(channel: Channel): void {
       case "cancel":
         return loaded?.engine.cancel(message.id);
       case "count":
-        return void (loaded && count(loaded, message, channel));
+        return reply(channel, loaded, message.id, (engine) => count(engine, message));
+      case "tokenize":
+        return reply(channel, loaded, message.id, ({ tokenizer }) => tokenize(tokenizer, message));
+      case "detokenize":
+        return reply(channel, loaded, message.id, ({ tokenizer }) => detokenize(tokenizer, message));
       case "close":
         return void closeEngine(loaded, channel);
       default:
@@ -85,10 +90,26 @@ function checkId(id: number): void {
   if (id !== (id | 0)) throw new AppError("bad_request", `context: expected ids of the vocabulary, got ${id}`);
 }
 
-function count({ tokenizer, info }: LoadedEngine, message: { id: number; prompt: string }, channel: Channel): void {
+/** Answers a question about text; a failure is an answer too. */
+function reply(
+  channel: Channel,
+  loaded: LoadedEngine | undefined,
+  id: number,
+  answer: (loaded: LoadedEngine) => FromRunner,
+): void {
+  if (!loaded) return;
+  try {
+    channel.send(answer(loaded));
+  } catch (error) {
+    const code = error instanceof AppError ? error.code : "runner";
+    channel.send({ kind: "refused", id, code, message: messageOf(error) });
+  }
+}
+
+function count({ tokenizer, info }: LoadedEngine, message: { id: number; prompt: string }): FromRunner {
   const addSpecial = !startsWithBos(message.prompt, info.bosText);
   const tokens = tokenizer.encode(message.prompt, { addSpecial, parseSpecial: true }).length;
-  channel.send({ kind: "count", id: message.id, tokens });
+  return { kind: "count", id: message.id, tokens };
 }
 
 const startsWithBos = (text: string, bosText: string): boolean => bosText !== "" && text.startsWith(bosText);

@@ -9,6 +9,7 @@ import { countTokens } from "./count-tokens.ts";
 import { runGenerate } from "./generate.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
 import type { Runtime } from "./runtime.ts";
+import { runDetokenize, runTokenize } from "./tokenize.ts";
 
 export interface LocalRuntimeOptions {
   readonly store: Pick<Store, "load">;
@@ -26,6 +27,8 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     embed: async () => {
       throw new AppError("unsupported", "embeddings are not supported yet");
     },
+    tokenize: (request) => runTokenize(parts, request),
+    detokenize: (request) => runDetokenize(parts, request),
     loaded: () => pool.loaded(),
     close: (graceMs) => pool.close(graceMs),
   };

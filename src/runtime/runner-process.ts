@@ -2,10 +2,10 @@
  * A runner seen from the server: starts the child process, turns its messages into promises and async generators, and
  * makes sure that it ends. A runner that dies fails the requests on its own model and nothing else.
  */
-import { AppError, type Code } from "../base/errors.ts";
+import { AppError, assert, type Code } from "../base/errors.ts";
 import type { EngineInfo } from "../engine/load.ts";
 import type { SequenceEvent } from "../engine/sequence.ts";
-import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "../runner/messages.ts";
+import type { FromRunner, GenerateMessage, LoadMessage, Reply, ToRunner } from "../runner/messages.ts";
 
 /** Bytes of a dead runner's last words that an error quotes. */
 const STDERR_TAIL_BYTES = 2048;
@@ -27,7 +27,7 @@ export type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
 /** Who waits for what a runner says about one id. */
 interface Listener {
   event?(event: SequenceEvent): void;
-  count?(tokens: number): void;
+  reply?(reply: Reply): void;
   fail(error: AppError): void;
 }
 
@@ -71,7 +71,7 @@ export class RunnerProcess {
       else if (message.kind === "failed") ready.reject(new AppError(message.code, message.message));
       else if (message.kind === "progress") options.onProgress?.(message.fraction);
       else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
-      else listeners.get(message.id)?.count?.(message.tokens);
+      else listeners.get(message.id)?.reply?.(message);
     });
     const exited = watchExit(child);
     const abort = (): void => {
@@ -135,12 +135,34 @@ export class RunnerProcess {
 
   /** How many tokens a prompt has for this model. */
   async countTokens(prompt: string): Promise<number> {
+    return (await this.#ask("count", (id) => ({ kind: "count", id, prompt }))).tokens;
+  }
+
+  /** The ids of a text, and the bytes of each where they are wanted. */
+  async tokenize(
+    question: Omit<Extract<ToRunner, { kind: "tokenize" }>, "kind" | "id">,
+  ): Promise<{ tokens: Int32Array; pieces?: readonly Uint8Array[] }> {
+    return this.#ask("tokens", (id) => ({ kind: "tokenize", id, ...question }));
+  }
+
+  /** Throws `bad_request` where an id is not one of the vocabulary. */
+  async detokenize(tokens: readonly number[]): Promise<string> {
+    return (await this.#ask("text", (id) => ({ kind: "detokenize", id, tokens }))).text;
+  }
+
+  async #ask<K extends Reply["kind"]>(
+    kind: K,
+    question: (id: number) => ToRunner,
+  ): Promise<Extract<Reply, { kind: K }>> {
     const id = this.#nextId++;
-    const { promise, resolve, reject } = Promise.withResolvers<number>();
-    this.#listen(id, { count: resolve, fail: reject });
+    const { promise, resolve, reject } = Promise.withResolvers<Reply>();
+    this.#listen(id, { reply: resolve, fail: reject });
     try {
-      this.#send({ kind: "count", id, prompt });
-      return await promise;
+      this.#send(question(id));
+      const reply = await promise;
+      if (reply.kind === "refused") throw toError(reply);
+      assert(reply.kind === kind, `the runner answered '${reply.kind}' where '${kind}' was asked for`);
+      return reply as Extract<Reply, { kind: K }>; // the line above
     } finally {
       this.#listeners.delete(id);
     }

@@ -142,6 +142,45 @@ export interface EmbedResult {
   readonly promptEvalCount: number;
 }
 
+interface VocabularyRequest {
+  /** As the client wrote it; echoed in errors. */
+  readonly model: string;
+  readonly options: Options;
+  /** Milliseconds to stay loaded after this request; Infinity for ever; undefined: the server's default. */
+  readonly keepAliveMs?: number;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+export interface TokenizeRequest extends VocabularyRequest {
+  readonly text: string;
+  /** Add BOS and EOS where the model wants them. */
+  readonly addSpecial: boolean;
+  /** Read the text of control tokens as those tokens. */
+  readonly parseSpecial: boolean;
+  readonly wantsPieces: boolean;
+}
+
+/** Durations in integer nanoseconds. */
+export interface TokenizeResult {
+  readonly tokens: readonly number[];
+  /** The bytes of each token. */
+  readonly pieces?: readonly Uint8Array[];
+  readonly totalNs: number;
+  readonly loadNs: number;
+}
+
+export interface DetokenizeRequest extends VocabularyRequest {
+  readonly tokens: readonly number[];
+}
+
+/** Durations in integer nanoseconds. */
+export interface DetokenizeResult {
+  readonly text: string;
+  readonly totalNs: number;
+  readonly loadNs: number;
+}
+
 /** A model in memory. */
 export interface LoadedModel {
   readonly name: string;
@@ -163,6 +202,10 @@ export interface Runtime {
   countTokens(request: ChatRequest): Promise<number>;
   /** Throws `bad_request` where an input is too long; aborting the signal stops the model. */
   embed(request: EmbedRequest): Promise<EmbedResult>;
+  /** The ids of a text for a model. */
+  tokenize(request: TokenizeRequest): Promise<TokenizeResult>;
+  /** Throws `bad_request` where an id is not one of the model's. */
+  detokenize(request: DetokenizeRequest): Promise<DetokenizeResult>;
   /** Models in memory, the one that expires last first. */
   loaded(): readonly LoadedModel[];
   /** Lets running requests finish for up to `graceMs`, then ends every runner. */

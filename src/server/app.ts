@@ -20,6 +20,7 @@ import { psRoutes } from "./routes/ps.ts";
 import { rootRoutes } from "./routes/root.ts";
 import { showRoutes } from "./routes/show.ts";
 import { tagsRoutes } from "./routes/tags.ts";
+import { tokenizeRoutes } from "./routes/tokenize.ts";
 
 export function makeApp(parts: AppDeps) {
   const { log, config } = parts;
@@ -49,6 +50,7 @@ export function makeApp(parts: AppDeps) {
     .use(messagesRoutes(deps))
     .use(tagsRoutes(deps))
     .use(showRoutes(deps))
+    .use(tokenizeRoutes(deps))
     .use(psRoutes(deps))
     .use(createRoutes(deps))
     .use(copyRoutes(deps))

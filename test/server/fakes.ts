@@ -128,6 +128,16 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
       fake.embedRequests.push(request);
       return fake.embedding(request);
     },
+    tokenize: async ({ text, wantsPieces }) => {
+      const bytes = [...new TextEncoder().encode(text)];
+      const pieces = wantsPieces ? { pieces: bytes.map((byte) => Uint8Array.of(byte)) } : {};
+      return { tokens: bytes, ...pieces, totalNs: 2, loadNs: 1 };
+    },
+    detokenize: async ({ tokens }) => ({
+      text: new TextDecoder().decode(Uint8Array.from(tokens)),
+      totalNs: 2,
+      loadNs: 1,
+    }),
     loaded: () => fake.models,
     close: async () => {},
   };

@@ -1,0 +1,73 @@
+/** `POST /api/tokenize` and `POST /api/detokenize`: text to the ids of a model, and back. */
+import { Elysia } from "elysia";
+import { parseKeepAlive } from "../../base/duration.ts";
+import { AppError } from "../../base/errors.ts";
+import { parseOptions } from "../../sampling/options.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import { findModel, requireModel } from "../inference.ts";
+import { DetokenizeBody, TokenizeBody } from "../schema/tokenize.ts";
+
+/** Most characters and most ids of one request: a runner that encodes serves nobody else meanwhile. */
+export const CONTENT_CHARS_MAX = 2 ** 21;
+
+export const tokenizeRoutes = (deps: RouteDeps) =>
+  new Elysia()
+    .post("/api/tokenize", ({ request }) => deps.answer(request, (exchange) => tokenize(deps, exchange)), {
+      parse: "none",
+    })
+    .post("/api/detokenize", ({ request }) => deps.answer(request, (exchange) => detokenize(deps, exchange)), {
+      parse: "none",
+    });
+
+async function tokenize(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const body = await readRequest(exchange.request, TokenizeBody);
+  const shared = await sharedFields(deps, exchange, body);
+  const text = body.content ?? body.text ?? body.prompt;
+  if (text === undefined) throw new AppError("bad_request", "content is required");
+  checkLength("content", text.length, "characters");
+  const { tokens, pieces, totalNs, loadNs } = await deps.runtime.tokenize({
+    ...shared,
+    text,
+    addSpecial: body.add_special ?? false,
+    parseSpecial: body.parse_special ?? true,
+    wantsPieces: body.with_pieces ?? false,
+  });
+  const items = pieces ? tokens.map((id, i) => ({ id, piece: pieceOf(pieces[i] ?? new Uint8Array()) })) : tokens;
+  const durations = { total_duration: totalNs, load_duration: loadNs };
+  return { kind: "json", body: { model: shared.model, tokens: items, ...durations } };
+}
+
+async function detokenize(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const body = await readRequest(exchange.request, DetokenizeBody);
+  const shared = await sharedFields(deps, exchange, body);
+  if (!body.tokens) throw new AppError("bad_request", "tokens is required");
+  checkLength("tokens", body.tokens.length, "ids");
+  const { text, totalNs, loadNs } = await deps.runtime.detokenize({ ...shared, tokens: body.tokens });
+  const durations = { total_duration: totalNs, load_duration: loadNs };
+  return { kind: "json", body: { model: shared.model, content: text, ...durations } };
+}
+
+async function sharedFields(deps: RouteDeps, { note, signal }: Exchange, body: DetokenizeBody) {
+  const keepAliveMs = parseKeepAlive(body.keep_alive);
+  const model = requireModel(body.model);
+  note({ model });
+  await findModel(deps.store, model);
+  const { options } = parseOptions(body.options);
+  return { model, options, signal, ...(keepAliveMs === undefined ? {} : { keepAliveMs }) };
+}
+
+function checkLength(field: string, length: number, unit: string): void {
+  if (length <= CONTENT_CHARS_MAX) return;
+  throw new AppError("too_large", `${field}: expected at most ${CONTENT_CHARS_MAX} ${unit}, got ${length}`);
+}
+
+/** Text where the bytes are text, else the bytes: a token may be half a character. */
+function pieceOf(bytes: Uint8Array): string | number[] {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return Array.from(bytes);
+  }
+}
