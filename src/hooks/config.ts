@@ -1,0 +1,177 @@
+/** The section `hooks` of the configuration: who may call, what a call becomes, and what is kept of it. */
+import { z } from "zod";
+
+const BODY_BYTES_DEFAULT = 262_144;
+const BODY_BYTES_MAX = 32 * 1024 * 1024;
+
+/** Where something comes from: an environment variable is already put in by `${NAME}`. */
+const secret = z.string().trim().min(1);
+const secrets = z.union([secret.transform((value) => [value]), z.array(secret).min(1)]);
+const wakeMode = z.enum(["now", "next-heartbeat"]);
+const tolerance = z.int().min(1).max(86_400).default(300);
+
+/** How a sender proves itself on one mapping, instead of by the hook token. */
+const signature = z.discriminatedUnion("scheme", [
+  z.strictObject({
+    scheme: z.enum(["standard-webhooks", "svix", "stripe", "slack", "linear", "discord", "sentry"]),
+    secrets,
+    toleranceSeconds: tolerance,
+  }),
+  z.strictObject({ scheme: z.enum(["github", "gitea", "gitlab", "shopify"]), secrets }),
+  z.strictObject({
+    scheme: z.literal("hmac"),
+    secrets,
+    header: z.string().min(1),
+    prefix: z.string().default(""),
+    algorithm: z.enum(["sha1", "sha256", "sha384", "sha512"]).default("sha256"),
+    encoding: z.enum(["hex", "base64", "base64url"]).default("hex"),
+    /** What is signed: text with `{id}`, `{timestamp}`, `{body}`, `{url}`, `{method}`. */
+    signedContent: z.string().default("{body}"),
+    idHeader: z.string().optional(),
+    timestampHeader: z.string().optional(),
+    timestampUnit: z.enum(["s", "ms"]).default("s"),
+    toleranceSeconds: tolerance,
+  }),
+]);
+export type SignatureConfig = z.output<typeof signature>;
+
+const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+
+/** A question about a request. `at` is a path as templates have it: `headers.x-event`, `payload.action`. */
+const test = z.strictObject({
+  at: z.string().min(1),
+  equals: scalar.optional(),
+  in: z.array(scalar).optional(),
+  matches: z.string().max(512).optional(),
+  exists: z.boolean().optional(),
+});
+export type ConditionTest = z.output<typeof test>;
+export type Condition =
+  | ConditionTest
+  | { readonly all: readonly Condition[] }
+  | { readonly any: readonly Condition[] }
+  | { readonly not: Condition };
+const condition: z.ZodType<Condition> = z.lazy(() =>
+  z.union([
+    test,
+    z.strictObject({ all: z.array(condition) }),
+    z.strictObject({ any: z.array(condition) }),
+    z.strictObject({ not: condition }),
+  ]),
+);
+
+export const mappingSchema = z.strictObject({
+  id: z.string().trim().min(1).max(128).optional(),
+  match: z
+    .strictObject({ path: z.string().optional(), source: z.string().optional(), when: condition.optional() })
+    .prefault({}),
+  action: z.enum(["wake", "agent"]).default("agent"),
+  wakeMode: wakeMode.default("now"),
+  name: z.string().optional(),
+  sessionKey: z.string().optional(),
+  messageTemplate: z.string().optional(),
+  textTemplate: z.string().optional(),
+  /** What stands for a value that is not there. */
+  missing: z.enum(["empty", "keep", "error"]).default("empty"),
+  deliver: z.boolean().default(true),
+  channel: z.string().default("last"),
+  to: z.string().optional(),
+  model: z.string().optional(),
+  thinking: z.string().optional(),
+  timeoutSeconds: z.int().positive().max(86_400).optional(),
+  agentId: z.string().optional(),
+  /** Names of the tools that runs may use. */
+  tools: z.array(z.string()).default([]),
+  /** A list in the payload, of which every item becomes an action. */
+  forEach: z.string().optional(),
+  transform: z.strictObject({ module: z.string().trim().min(1), export: z.string().optional() }).optional(),
+  allowUnsafeExternalContent: z.boolean().default(false),
+  auth: signature.optional(),
+  /** Answers a provider's check of the address. */
+  handshake: z.enum(["slack", "github", "meta", "microsoft"]).optional(),
+  maxBodyBytes: z.int().positive().max(BODY_BYTES_MAX).optional(),
+  /** Runs of this mapping that may run at once. */
+  maxConcurrent: z.int().positive().max(256).optional(),
+  callbackUrl: z.url().optional(),
+});
+export type MappingConfig = z.output<typeof mappingSchema>;
+
+export const PRESETS = ["mail", "github", "gitlab", "stripe", "slack", "sentry", "alertmanager", "generic"] as const;
+export type PresetName = (typeof PRESETS)[number];
+
+/** A further token, for rotation or for one sender; `paths` limits where it counts. */
+const namedToken = z.strictObject({
+  id: z.string().regex(/^[\w.-]{1,64}$/),
+  token: secret,
+  paths: z.array(z.string()).optional(),
+  expiresAt: z.iso.datetime().optional(),
+});
+
+export const hooksSchema = z.strictObject({
+  enabled: z.boolean().default(false),
+  token: secret.optional(),
+  tokens: z.array(namedToken).default([]),
+  path: z.string().default("/hooks"),
+  maxBodyBytes: z.int().positive().max(BODY_BYTES_MAX).default(BODY_BYTES_DEFAULT),
+  /** Whether `?token=` counts; it ends up in logs of proxies. */
+  allowQueryToken: z.boolean().default(true),
+  /** Unknown fields and other content types than JSON are refused. */
+  strict: z.boolean().default(false),
+  presets: z.array(z.enum(PRESETS)).default([]),
+  /** Settings of the mapping that a preset brings, by the preset's name. */
+  presetSettings: z.partialRecord(z.enum(PRESETS), mappingSchema.partial()).default({}),
+  mappings: z.array(mappingSchema).max(1000).default([]),
+  /** Relative to the folder of the configuration file. */
+  transformsDir: z.string().optional(),
+  transformTimeoutMs: z.int().min(10).max(60_000).default(5000),
+  allowedAgentIds: z.array(z.string()).optional(),
+  /** Which session keys requests may choose; they never reach the main session or another agent's. */
+  sessionKeys: z
+    .strictObject({
+      allowFromRequest: z.boolean().default(true),
+      prefixes: z.array(z.string().min(1)).default([]),
+      default: z.string().optional(),
+    })
+    .prefault({}),
+  idempotencyHours: z
+    .number()
+    .positive()
+    .max(24 * 30)
+    .default(24),
+  queue: z
+    .strictObject({
+      /** Deliveries that may wait or run. */
+      max: z.int().positive().max(1_000_000).default(10_000),
+      maxAttempts: z.int().min(1).max(100).default(5),
+      retentionDays: z.number().positive().max(3650).default(14),
+      /** Whether bodies are kept for inspection and replay with another mapping. */
+      keepBodies: z.boolean().default(false),
+    })
+    .prefault({}),
+  callbacks: z
+    .strictObject({
+      /** Whether requests may name a `callbackUrl`. */
+      allowFromRequest: z.boolean().default(false),
+      allowPrivateAddresses: z.boolean().default(false),
+      secret: secret.optional(),
+    })
+    .prefault({}),
+  /** Settings of the mail preset's sender; written by setup tools. */
+  mail: z
+    .looseObject({
+      allowUnsafeExternalContent: z.boolean().default(false),
+      model: z.string().optional(),
+      thinking: z.string().optional(),
+    })
+    .optional(),
+});
+export type HooksConfig = z.output<typeof hooksSchema>;
+
+/** The section `gateway`: what operators use. */
+export const gatewaySchema = z.strictObject({
+  /** Guards the admin endpoints; never the hook token. */
+  token: secret.optional(),
+  /** Addresses or CIDR ranges of proxies whose X-Forwarded-For counts. */
+  trustedProxies: z.array(z.string()).default([]),
+});
+export type GatewayConfig = z.output<typeof gatewaySchema>;

@@ -1,0 +1,40 @@
+import { describe, expect, test } from "bun:test";
+import { hooksSchema, mappingSchema } from "../../src/hooks/config.ts";
+
+test("an empty section is off, with the documented defaults", () => {
+  const config = hooksSchema.parse({});
+  expect(config).toMatchObject({ enabled: false, path: "/hooks", maxBodyBytes: 262_144, allowQueryToken: true });
+  expect(config.mappings).toEqual([]);
+});
+
+test("a mapping without settings is an agent action for every path", () => {
+  expect(mappingSchema.parse({})).toMatchObject({
+    match: {},
+    action: "agent",
+    wakeMode: "now",
+    deliver: true,
+    channel: "last",
+    tools: [],
+    allowUnsafeExternalContent: false,
+  });
+});
+
+describe("what is refused", () => {
+  test.each([
+    ["an unknown key", { tokn: "x" }],
+    ["an unknown preset", { presets: ["gopher"] }],
+    ["an empty token", { token: "  " }],
+    ["a mapping with an unknown key", { mappings: [{ pathh: "x" }] }],
+    ["a transform without a module", { mappings: [{ transform: {} }] }],
+    ["a signature without a secret", { mappings: [{ auth: { scheme: "github" } }] }],
+    ["a timeout of zero", { mappings: [{ timeoutSeconds: 0 }] }],
+  ])("%s", (_, value) => {
+    expect(hooksSchema.safeParse(value).success).toBe(false);
+  });
+});
+
+test("conditions nest", () => {
+  const when = { all: [{ at: "headers.x", equals: "a" }, { not: { any: [{ at: "payload.b", exists: true }] } }] };
+  expect(mappingSchema.parse({ match: { when } }).match.when).toEqual(when);
+  expect(mappingSchema.safeParse({ match: { when: { all: [{ ät: 1 }] } } }).success).toBe(false);
+});
