@@ -16,6 +16,9 @@ import { createRoutes } from "./routes/create.ts";
 import { deleteRoutes } from "./routes/delete.ts";
 import { generateRoutes } from "./routes/generate.ts";
 import { messagesRoutes } from "./routes/messages.ts";
+import { openaiChatRoutes } from "./routes/openai-chat.ts";
+import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
+import { openaiModelRoutes } from "./routes/openai-models.ts";
 import { psRoutes } from "./routes/ps.ts";
 import { rootRoutes } from "./routes/root.ts";
 import { showRoutes } from "./routes/show.ts";
@@ -55,7 +58,10 @@ export function makeApp(parts: AppDeps) {
     .use(createRoutes(deps))
     .use(copyRoutes(deps))
     .use(deleteRoutes(deps))
-    .use(blobRoutes(deps));
+    .use(blobRoutes(deps))
+    .use(openaiChatRoutes(deps))
+    .use(openaiCompletionRoutes(deps))
+    .use(openaiModelRoutes(deps));
 
   function refuse(request: Request, response: Response): Response {
     logRequest(log, request, { status: response.status });
@@ -79,8 +85,9 @@ function noSuchRoute(request: Request, routes: readonly Route[]): Response {
   return textResponse("405 method not allowed", 405, { allow: [...allowed].join(", ") });
 }
 
-/** Whether a path fits a route's pattern, in which `:name` stands for one segment. */
+/** Whether a path fits a route's pattern, in which `:name` stands for one segment, and `*` at the end for the rest. */
 function matches(pattern: string, path: string): boolean {
+  if (pattern.endsWith("/*")) return path.startsWith(pattern.slice(0, -1));
   const wanted = pattern.split("/");
   const given = path.length > 1 ? path.replace(/\/$/, "").split("/") : path.split("/");
   return wanted.length === given.length && wanted.every((part, i) => part.startsWith(":") || part === given[i]);

@@ -59,7 +59,7 @@ type LateSettings = Pick<GenerateRequest, "options" | "format" | "logprobs" | "t
 /** Throws `bad_option`. Unknown options are logged, not refused: clients send those of other servers. */
 export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
   const { options, unknown } = parseOptions(body.options);
-  if (unknown.length > 0) log.warn("unknown options", { model: body.model, options: unknown.slice(0, 16) });
+  warnUnknown(log, { model: body.model, unknown });
   const format = parseFormat(body.format);
   const logprobs = wantedLogprobs(body);
   const { truncate, shift } = body;
@@ -70,6 +70,14 @@ export function lateSettings(body: InferenceBody, log: Logger): LateSettings {
     ...(truncate === undefined ? {} : { truncate }),
     ...(shift === undefined ? {} : { shift }),
   };
+}
+
+/** Says which options nobody knows. */
+export function warnUnknown(
+  log: Logger,
+  { model, unknown }: { model: string | undefined; unknown: readonly string[] },
+): void {
+  if (unknown.length > 0) log.warn("unknown options", { model, options: unknown.slice(0, 16) });
 }
 
 /** Absent, empty, `json`, or a schema. */

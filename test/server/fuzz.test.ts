@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openStore } from "../../src/store/store.ts";
-import { makeHarness, type Harness } from "./harness.ts";
+import { framesOf, makeHarness, type Harness } from "./harness.ts";
 
 let harness: Harness;
 beforeAll(async () => void (harness = await makeHarness()));
@@ -10,6 +10,8 @@ afterAll(() => harness.close());
 const KEYS =
   "model name prompt suffix images format options system template context stream raw keep_alive think messages tools verbose " +
   "role content tool_calls function arguments index id temperature stop seed __proto__ constructor toString " +
+  "max_tokens max_completion_tokens n logprobs top_logprobs response_format tool_choice reasoning_effort stream_options " +
+  "include_usage content text image_url url type tool_call_id echo json_schema schema effort reasoning " +
   "name from files modelfile path license parameters info adapters quantize source destination renderer";
 const key = fc.constantFrom(...KEYS.split(" "));
 const leaf = fc.oneof(
@@ -40,6 +42,28 @@ test("whatever JSON comes, the answer is JSON with a status that fits, and nothi
       else expect(EXPECTED).toContain(response.status);
     }),
     { seed: 31, numRuns: 1500 },
+  );
+  expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
+});
+
+test("whatever JSON comes to the OpenAI routes, the same holds, and every error has their shape", async () => {
+  const route = fc.constantFrom("chat/completions", "completions");
+  await fc.assert(
+    fc.asyncProperty(route, body, fc.boolean(), async (path, value, talks) => {
+      const messages = talks ? { messages: [{ role: "user", content: "hi", ...(value as object) }] } : {};
+      const sent = { model: "m", prompt: "x", ...(value as object), ...messages };
+      const response = await harness.post(`/v1/${path}`, JSON.stringify(sent));
+      expect(EXPECTED).toContain(response.status);
+      if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+        expect((await framesOf(response)).at(-1)).toBe("[DONE]");
+      } else {
+        const reply = await response.json();
+        const wanted = { error: { message: expect.any(String), type: expect.any(String), param: null, code: null } };
+        if (!response.ok) expect(reply).toEqual(wanted);
+        else expect(reply).toHaveProperty("choices");
+      }
+    }),
+    { seed: 33, numRuns: 1500 },
   );
   expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
 });

@@ -83,3 +83,14 @@ export async function linesOf(response: Response): Promise<Record<string, unknow
     .split("\n")
     .map((line) => JSON.parse(line));
 }
+
+/** The data of each server-sent event: JSON, or the text as it is. */
+export async function framesOf(response: Response): Promise<any[]> {
+  const text = await response.text();
+  if (!text.endsWith("\n\n")) throw new Error(`the last frame is not ended: ${text}`);
+  return text
+    .trimEnd()
+    .split("\n\n")
+    .map((frame) => frame.replace(/^data: /, ""))
+    .map((data) => (data.startsWith("{") ? JSON.parse(data) : data));
+}

@@ -1,0 +1,83 @@
+/** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
+import type { ChosenLogprob, InferenceEvent, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
+import type { Exchange } from "../exchange.ts";
+import { collect, doneNotes, type DoneEvent } from "../inference.ts";
+import type { Frame } from "../sse.ts";
+import { usageOf, type Head } from "./reply.ts";
+
+export interface ChatReplyOptions {
+  readonly head: Head;
+  readonly note: Exchange["note"];
+  /** Whether a last chunk tells what it took. */
+  readonly includeUsage: boolean;
+  readonly wantsLogprobs: boolean;
+}
+
+/** All events in one object. */
+export async function completion(events: AsyncIterable<InferenceEvent>, options: ChatReplyOptions): Promise<object> {
+  const { text, thinking, calls, logprobs, done } = await collect(events, options.note);
+  const message = {
+    role: "assistant",
+    content: calls.length > 0 ? text.trim() : text, // blanks around a call are no answer
+    ...(thinking === "" ? {} : { reasoning: thinking }),
+    ...(calls.length > 0 ? { tool_calls: calls.map(callOf) } : {}),
+  };
+  const choice = {
+    index: 0,
+    message,
+    finish_reason: finishReason(done, calls.length > 0),
+    ...(options.wantsLogprobs ? { logprobs: logprobsOf(logprobs) } : {}),
+  };
+  return { object: "chat.completion", ...options.head, choices: [choice], usage: usageOf(done) };
+}
+
+/** A frame per event, one that tells why it ended, one with the counts where they are wanted, and the end mark. */
+export async function* chunks(
+  events: AsyncIterable<InferenceEvent>,
+  { head, note, includeUsage, wantsLogprobs }: ChatReplyOptions,
+): AsyncGenerator<Frame, void, void> {
+  const chunk = (rest: object): Frame => ({ data: { object: "chat.completion.chunk", ...head, ...rest } });
+  let role: object = { role: "assistant" }; // stands in the first delta only
+  let called = false;
+  for await (const event of events) {
+    if (event.kind === "done") {
+      note(doneNotes(event));
+      yield chunk({ choices: [{ index: 0, delta: role, finish_reason: finishReason(event, called) }] });
+      if (includeUsage) yield chunk({ choices: [], usage: usageOf(event) });
+    } else {
+      called ||= event.kind === "toolCall";
+      const delta = { ...role, ...deltaOf(event) };
+      const logprobs = wantsLogprobs ? { logprobs: logprobsOf(event.kind === "toolCall" ? [] : event.logprobs) } : {};
+      role = {};
+      yield chunk({ choices: [{ index: 0, delta, finish_reason: null, ...logprobs }] });
+    }
+  }
+  yield { data: "[DONE]" };
+}
+
+/** `content` is always there: there are clients that add it up unseen. */
+function deltaOf(event: Exclude<InferenceEvent, DoneEvent>): object {
+  switch (event.kind) {
+    case "text":
+      return { content: event.text };
+    case "thinking":
+      return { content: "", reasoning: event.text };
+    case "toolCall":
+      return { content: "", tool_calls: [callOf(event.call)] };
+    default:
+      return event satisfies never;
+  }
+}
+
+function callOf({ id, function: { index, name, arguments: args } }: ToolCall): object {
+  return { id, index, type: "function", function: { name, arguments: JSON.stringify(args) } };
+}
+
+function finishReason({ reason }: DoneEvent, called: boolean): string {
+  return reason === "stop" && called ? "tool_calls" : reason;
+}
+
+function logprobsOf(chosen: readonly ChosenLogprob[] = []): object {
+  const entry = ({ token, bytes, logprob }: TokenLogprob): object => ({ token, bytes, logprob });
+  return { content: chosen.map((item) => ({ ...entry(item), top_logprobs: item.top.map(entry) })), refusal: null };
+}

@@ -1,0 +1,24 @@
+/** What the replies of the OpenAI API have in common: ids, times, counts. */
+import type { DoneEvent } from "../inference.ts";
+
+/** The fields that every object of one answer begins with. */
+export interface Head {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly system_fingerprint: string;
+}
+
+/** @param prefix says what the id is of: `chatcmpl`, `cmpl` */
+export function makeHead(prefix: string, { model, now }: { model: string; now: () => Date }): Head {
+  const id = `${prefix}-${crypto.randomUUID().replaceAll("-", "")}`;
+  return { id, created: seconds(now()), model, system_fingerprint: "fp_hearth" };
+}
+
+/** Whole seconds since 1970. */
+export const seconds = (date: Date): number => Math.floor(date.getTime() / 1000);
+
+export function usageOf({ statistics }: DoneEvent): object {
+  const { promptEvalCount = 0, evalCount = 0 } = statistics ?? {};
+  return { prompt_tokens: promptEvalCount, completion_tokens: evalCount, total_tokens: promptEvalCount + evalCount };
+}

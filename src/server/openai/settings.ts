@@ -1,0 +1,111 @@
+/**
+ * What the OpenAI API and a few extras of ours say of how to sample, as our options. What a request leaves out stays as
+ * the model has it.
+ */
+import { t, type Static } from "elysia";
+import { parseKeepAlive } from "../../base/duration.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { Think } from "../../runtime/runtime.ts";
+import { parseOptions, type Options } from "../../sampling/options.ts";
+import { Int } from "../schema/message.ts";
+
+export const settingsFields = {
+  model: t.Optional(t.String()),
+  stream: t.Optional(t.Boolean()),
+  stream_options: t.Optional(t.Object({ include_usage: t.Optional(t.Boolean()) })),
+  n: t.Optional(Int),
+  max_tokens: t.Optional(Int),
+  seed: t.Optional(Int),
+  /** A text, or several. */
+  stop: t.Optional(t.Unknown()),
+  temperature: t.Optional(t.Number()),
+  top_p: t.Optional(t.Number()),
+  frequency_penalty: t.Optional(t.Number()),
+  presence_penalty: t.Optional(t.Number()),
+  reasoning_effort: t.Optional(t.String()),
+
+  // not in the OpenAI API
+  top_k: t.Optional(Int),
+  min_p: t.Optional(t.Number()),
+  repeat_penalty: t.Optional(t.Number()),
+  num_ctx: t.Optional(Int),
+  options: t.Optional(t.Record(t.String(), t.Unknown())),
+  keep_alive: t.Optional(t.Unknown()),
+};
+
+const Settings = t.Object(settingsFields);
+export type Settings = Static<typeof Settings>;
+
+const SAME_NAME = [
+  "seed",
+  "temperature",
+  "top_p",
+  "frequency_penalty",
+  "presence_penalty",
+  "top_k",
+  "min_p",
+  "repeat_penalty",
+  "num_ctx",
+] as const satisfies (keyof Settings & keyof Options)[];
+
+/**
+ * Named fields win over `options`. Throws `bad_request`.
+ * @param maxTokens tokens to generate
+ */
+export function toOptions(settings: Settings, maxTokens: number | undefined): { options: Options; unknown: string[] } {
+  const named = SAME_NAME.map((name) => [name, settings[name]] as const).filter(([, value]) => value !== undefined);
+  const stop = toStop(settings.stop);
+  try {
+    return parseOptions({
+      ...settings.options,
+      ...Object.fromEntries(named),
+      ...(maxTokens === undefined ? {} : { num_predict: maxTokens }),
+      ...(stop ? { stop } : {}),
+    });
+  } catch (error) {
+    throw new AppError("bad_request", messageOf(error), { cause: error }); // natively `bad_option`, a 500
+  }
+}
+
+/** `stop` of a request. Throws `bad_request`. */
+function toStop(value: unknown): string[] | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "string") return [value];
+  if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
+  const wrong = Array.isArray(value) ? value.find((item) => typeof item !== "string") : value;
+  throw new AppError("bad_request", `invalid type for 'stop' field: expected text or texts, got ${typeof wrong}`);
+}
+
+/** One answer per request is all that we give. Throws `bad_request`. */
+export function checkCount(name: string, count: number | undefined): void {
+  if (count === undefined || count === 1) return;
+  throw new AppError(
+    "bad_request",
+    `${name}: expected 1, got ${count}: a request gets one choice; send several requests`,
+  );
+}
+
+const EFFORTS: Readonly<Record<string, Think>> = {
+  none: false,
+  minimal: "low",
+  low: "low",
+  medium: "medium",
+  high: "high",
+  xhigh: "max",
+  ultra: "max",
+  max: "max",
+};
+
+/** Undefined: as the model does by itself. Throws `bad_request`. */
+export function toThink(effort: string | undefined): Think | undefined {
+  if (effort === undefined || effort === "") return undefined;
+  if (Object.hasOwn(EFFORTS, effort)) return EFFORTS[effort];
+  const expected = `"minimal", "low", "medium", "high", "xhigh", "ultra", "max", or "none"`;
+  throw new AppError("bad_request", `invalid reasoning value: ${JSON.stringify(effort)} (must be ${expected})`);
+}
+
+/** How long the model stays loaded afterwards, where the request says so. Throws `bad_request`. */
+export function keepAliveOf({ keep_alive }: Settings): { keepAliveMs?: number } {
+  const keepAliveMs = parseKeepAlive(keep_alive);
+  return keepAliveMs === undefined ? {} : { keepAliveMs };
+}

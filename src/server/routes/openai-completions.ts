@@ -1,0 +1,48 @@
+/** `POST /v1/completions`: generate, in the words of the OpenAI API. */
+import { Elysia } from "elysia";
+import type { GenerateRequest } from "../../runtime/runtime.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import { openaiErrorBody } from "../errors.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import { checkedEvents, findModel, requireModel, warnUnknown } from "../inference.ts";
+import { checkThinking } from "../inspect.ts";
+import { CompletionBody, toGenerate } from "../openai/completion.ts";
+import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
+import { makeHead } from "../openai/reply.ts";
+import { keepAliveOf, toOptions, toThink } from "../openai/settings.ts";
+
+export const openaiCompletionRoutes = (deps: RouteDeps) =>
+  new Elysia().post("/v1/completions", ({ request }) => deps.answer(request, (exchange) => complete(deps, exchange)), {
+    parse: "none",
+  });
+
+async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const body = await readRequest(exchange.request, CompletionBody);
+  const request = await generateRequest(deps, { body, exchange });
+  const events = checkedEvents(deps.runtime.generate(request));
+  const options: CompletionReplyOptions = {
+    head: makeHead("cmpl", { model: request.model, now: deps.now }),
+    note: exchange.note,
+    echo: body.echo ? request.prompt : "",
+    includeUsage: body.stream_options?.include_usage ?? false,
+    wantsLogprobs: request.logprobs !== undefined,
+  };
+  if (!body.stream) return { kind: "json", body: await textCompletion(events, options) };
+  return { kind: "events", frames: textChunks(events, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
+}
+
+async function generateRequest(
+  deps: RouteDeps,
+  { body, exchange }: { body: CompletionBody; exchange: Exchange },
+): Promise<GenerateRequest> {
+  const model = requireModel(body.model);
+  exchange.note({ model });
+  const think = toThink(body.reasoning_effort);
+  const { options, unknown } = toOptions(body, body.max_tokens);
+  warnUnknown(deps.log, { model, unknown });
+  const request = { model, ...toGenerate(body), options, ...keepAliveOf(body), signal: exchange.signal };
+  const stored = await findModel(deps.store, model);
+  if (think) await checkThinking(deps.inspect, { model, stored });
+  return { ...request, ...(think === undefined ? {} : { think }) };
+}

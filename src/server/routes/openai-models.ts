@@ -1,0 +1,38 @@
+/** `GET /v1/models` and `GET /v1/models/:model`: the store, in the words of the OpenAI API. */
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import type { StoredModel } from "../../store/store.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Reply } from "../exchange.ts";
+import { findModel } from "../inference.ts";
+import { seconds } from "../openai/reply.ts";
+
+const PATH = "/v1/models/";
+
+export const openaiModelRoutes = (deps: RouteDeps) =>
+  new Elysia()
+    .get("/v1/models", ({ request }) => deps.answer(request, () => list(deps)))
+    // names hold slashes
+    .get(`${PATH}*`, ({ request }) => deps.answer(request, () => retrieve(deps, request)));
+
+async function list({ store, log }: RouteDeps): Promise<Reply> {
+  const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));
+  return { kind: "json", body: { object: "list", data: models.map((model) => modelOf(model, model.displayName)) } };
+}
+
+async function retrieve({ store }: RouteDeps, request: Request): Promise<Reply> {
+  const id = decodeName(new URL(request.url).pathname.slice(PATH.length));
+  return { kind: "json", body: modelOf(await findModel(store, id), id) };
+}
+
+function decodeName(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    throw new AppError("bad_request", "model: expected a name in URL encoding", { cause: error });
+  }
+}
+
+function modelOf({ modifiedAt, name }: StoredModel, id: string): object {
+  return { id, object: "model", created: seconds(modifiedAt), owned_by: name.namespace };
+}

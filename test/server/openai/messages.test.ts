@@ -1,0 +1,118 @@
+import { describe, expect, test } from "bun:test";
+import { toMessages } from "../../../src/server/openai/messages.ts";
+
+const one = (fields: object) => toMessages([{ role: "user", ...fields }])[0];
+const image = (bytes: number[]) => ({
+  type: "image_url",
+  image_url: { url: `data:image/png;base64,${Buffer.from(bytes).toString("base64")}` },
+});
+const text = (value: string) => ({ type: "text", text: value });
+
+describe("content", () => {
+  test("is a text", () => {
+    expect(one({ content: "hi" })).toEqual({ role: "user", content: "hi" });
+    expect(one({ content: "" })).toEqual({ role: "user", content: "" });
+    expect(one({ content: "a\ud800" })?.content).toBe("a\ufffd");
+  });
+
+  test("of several texts is one message of lines", () => {
+    expect(one({ content: [text("a"), text("b")] })).toEqual({ role: "user", content: "a\nb" });
+    expect(one({ content: [] })).toEqual({ role: "user", content: "" });
+  });
+
+  test("keeps images where they stood", () => {
+    const [a, b] = [new Uint8Array([1]), new Uint8Array([2])];
+    expect(one({ content: [image([1]), text("what?")] })).toMatchObject({ content: "what?", images: [a] });
+    expect(one({ content: [image([1]), image([2])] })).toMatchObject({ content: "", images: [a, b] });
+    expect(one({ content: [text("x"), image([1]), text("y"), image([2])] })).toMatchObject({
+      content: "x\n[img]\ny\n[img]",
+      images: [a, b],
+    });
+    expect(one({ content: [image([1]), text("x"), image([2])] })).toMatchObject({ content: "[img]\nx\n[img]" });
+  });
+
+  test("takes images as data URIs of four types, bare or under url", () => {
+    for (const head of ["image/png", "image/jpeg", "image/jpg", "image/webp", ""]) {
+      const url = `data:${head};base64,AQ==`;
+      for (const image_url of [url, { url, detail: "low" }]) {
+        expect(one({ content: [{ type: "image_url", image_url }] })?.images).toEqual([new Uint8Array([1])]);
+      }
+    }
+  });
+
+  test.each([
+    [undefined, "invalid message content type: messages[0]: expected text or parts, got null"],
+    [7, "invalid message content type: messages[0]: expected text or parts, got number"],
+    [[{ type: "video" }], "invalid message format: messages[0].content[0]: expected a part of type text or image_url"],
+    [[null], "invalid message format: messages[0].content[0]: expected a part of type text or image_url"],
+    [[{ type: "text", text: 1 }], "invalid message format: messages[0].content[0]: expected a text"],
+    [[{ type: "input_audio" }], "messages[0].content[0]: audio input is not supported"],
+    [
+      [{ type: "image_url", image_url: { url: "https://a.example/b.png" } }],
+      "image URLs are not currently supported, please use base64 encoded data instead",
+    ],
+    [
+      [text("a"), { type: "image_url", image_url: "data:text/plain;base64,AA==" }],
+      "invalid image input: messages[0].content[1]: expected data:image/TYPE;base64, with a TYPE of jpeg, jpg, png or webp",
+    ],
+    [[{ type: "image_url", image_url: "data:image/png;base64,!" }], "illegal base64 data at input byte 0"],
+  ])("%j is refused: %s", (content, message) => {
+    expect(() => one({ content })).toThrow(message);
+  });
+});
+
+describe("roles", () => {
+  test.each([
+    ["developer", "system"],
+    ["System", "system"],
+    ["function", "tool"],
+    ["assistant", "assistant"],
+    ["narrator", "narrator"],
+  ])("%s is %s", (role, found) => {
+    expect(one({ role, content: "x" })?.role).toBe(found);
+  });
+
+  test("reasoning of an assistant is its thinking", () => {
+    for (const name of ["reasoning", "reasoning_content"]) {
+      expect(one({ role: "assistant", content: "x", [name]: "hm" })).toMatchObject({ thinking: "hm" });
+    }
+  });
+});
+
+describe("tools", () => {
+  const call = (id: string, name: string, args = "{}") => ({
+    id,
+    type: "function",
+    function: { name, arguments: args },
+  });
+
+  test("calls have arguments as a text of JSON, and need no content", () => {
+    expect(one({ role: "assistant", tool_calls: [call("c1", "f", '{"a":1}'), call("c2", "g", "")] })).toEqual({
+      role: "assistant",
+      content: "",
+      tool_calls: [
+        { id: "c1", function: { name: "f", arguments: { a: 1 } } },
+        { id: "c2", function: { name: "g", arguments: {} } },
+      ],
+    });
+  });
+
+  test.each(["[]", "7", "{", "null"])("arguments %p are refused", (args) => {
+    const message = "invalid tool call arguments: messages[0]: expected a JSON object as text";
+    expect(() => one({ role: "assistant", tool_calls: [call("c", "f", args)] })).toThrow(message);
+  });
+
+  test("results find the name of their function by the id of the call before them", () => {
+    const messages = toMessages([
+      { role: "assistant", tool_calls: [call("c1", "f"), call("c2", "g")] },
+      { role: "tool", tool_call_id: "c2", content: "two" },
+      { role: "tool", tool_call_id: "c1", name: "own", content: [text("one")] },
+      { role: "tool", tool_call_id: "c9", content: "who?" },
+    ]);
+    expect(messages.slice(1)).toEqual([
+      { role: "tool", content: "two", tool_call_id: "c2", tool_name: "g" },
+      { role: "tool", content: "one", tool_call_id: "c1", tool_name: "own" },
+      { role: "tool", content: "who?", tool_call_id: "c9" },
+    ]);
+  });
+});
