@@ -1,6 +1,7 @@
 /**
  * 64 greedy tokens of a model by Hearth, in precise and in default mode, against llama.cpp's on the same file and the
- * same prompt ids, for ten prompts. Says for each how many tokens agree before the first difference. llama.cpp rounds
+ * same prompt ids, for ten prompts. Says for each how many tokens agree before the first difference, and by how much
+ * our logits are apart there. llama.cpp rounds
  * activations to 8 bits, so where two tokens are nearly tied it may choose otherwise than exact arithmetic does.
  *
  *   bun bench/greedy.ts [FILE.gguf] [--tokens 64] [--raw]
@@ -61,8 +62,9 @@ const fast = await byHearth(false);
 const agreements = PROMPTS.map((prompt, i) => ({
   prompt: prompt.slice(0, 40),
   tokens: expected[i]!.length,
-  precise: agreement(precise[i]!, expected[i]!),
-  default: agreement(fast[i]!, expected[i]!),
+  precise: agreement(precise[i]!.tokens, expected[i]!),
+  default: agreement(fast[i]!.tokens, expected[i]!),
+  gap: precise[i]!.gap?.toFixed(3) ?? "",
 }));
 console.table(agreements);
 for (const mode of ["precise", "default"] as const) {
@@ -76,23 +78,33 @@ function agreement(ours: readonly number[], theirs: readonly number[]): number {
   return different < 0 ? theirs.length : different;
 }
 
-async function byHearth(precise: boolean): Promise<number[][]> {
+interface Answer {
+  readonly tokens: readonly number[];
+  /** By how much our logit of the first token that differs is above that of llama.cpp's choice. */
+  readonly gap: number | undefined;
+}
+
+async function byHearth(precise: boolean): Promise<Answer[]> {
   const options = { ctxLen: CTX_LEN, slots: 1, precise, threads, cacheDir: undefined };
   const session = await onnxBackend.load(loadProgram(gguf), options);
-  const answers: number[][] = [];
-  for (const [i, prompt] of prompts.entries())
-    answers.push(await continueGreedily(session, prompt, expected[i]!.length));
+  const answers: Answer[] = [];
+  for (const [i, prompt] of prompts.entries()) answers.push(await continueGreedily(session, prompt, expected[i]!));
   session.close();
   return answers;
 }
 
-async function continueGreedily(session: Session, prompt: Int32Array, length: number): Promise<number[]> {
+async function continueGreedily(session: Session, prompt: Int32Array, theirs: readonly number[]): Promise<Answer> {
   const answer: number[] = [];
+  let gap: number | undefined;
   let tokens = prompt;
-  for (let start = 0; answer.length < length; start += tokens.length, tokens = Int32Array.of(answer.at(-1)!)) {
-    answer.push(argmax(await session.run([{ slot: 0, start, tokens, logits: "last" }])));
+  for (let start = 0; answer.length < theirs.length; start += tokens.length, tokens = Int32Array.of(answer.at(-1)!)) {
+    const logits = await session.run([{ slot: 0, start, tokens, logits: "last" }]);
+    const token = argmax(logits);
+    const other = theirs[answer.length]!;
+    if (token !== other) gap ??= logits[token]! - logits[other]!;
+    answer.push(token);
   }
-  return answer;
+  return { tokens: answer, gap };
 }
 
 /** llama.cpp's answers; each ends after `count` tokens or with the end of its text. */

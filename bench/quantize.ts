@@ -1,0 +1,98 @@
+/**
+ * Time to quantize a model by Hearth and by llama.cpp (`llama_model_quantize`, which `llama-quantize` calls), on the
+ * same file and as many threads, alternated, medians; and whether both wrote the same bytes. Without FILE it makes the
+ * random-weight model of 1.2 B parameters in half floats.
+ *
+ *   bun bench/quantize.ts [q4_K_M q4_0 q8_0 …] [--file FILE.gguf] [--rounds 3] [--threads N]
+ */
+import { dlopen, ptr } from "bun:ffi";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { digestOfFile } from "../src/store/digest.ts";
+import { fileTypeId, parseFileType } from "../src/store/quantize-mix.ts";
+import { ensureModel } from "./make-model.ts";
+
+const { values: flags, positionals } = parseArgs({
+  options: {
+    file: { type: "string" },
+    rounds: { type: "string", default: "3" },
+    threads: { type: "string", default: String(availableParallelism()) },
+    /** Internal: this process is llama.cpp's side, of IN OUT TYPE. */
+    peer: { type: "boolean", default: false },
+  },
+  allowPositionals: true,
+});
+const threads = Number(flags.threads);
+
+if (flags.peer) quantizeByLlama(positionals as [string, string, string]);
+else await compare(positionals.length > 0 ? positionals : ["q4_K_M", "q4_0", "q8_0"]);
+
+async function compare(types: readonly string[]): Promise<void> {
+  const file = flags.file ? resolve(flags.file) : await ensureModel("f16", join(import.meta.dir, "out"));
+  const folder = mkdtempSync(join(tmpdir(), "hearth-quantize-"));
+  try {
+    for (const type of types) {
+      const seconds: Record<"hearth" | "llama.cpp", number[]> = { hearth: [], "llama.cpp": [] };
+      const digests = new Set<string>();
+      for (let round = 0; round < Number(flags.rounds); round++) {
+        for (const side of ["hearth", "llama.cpp"] as const) {
+          const out = join(folder, "out.gguf");
+          seconds[side].push(timeOf(side, [file, out, type]));
+          digests.add(await digestOfFile(out));
+          rmSync(out);
+        }
+      }
+      const [ours, theirs] = [median(seconds.hearth), median(seconds["llama.cpp"])];
+      const bytes = digests.size === 1 ? "same bytes" : "other bytes";
+      const ratio = `${ours.toFixed(1)} : ${theirs.toFixed(1)} s = ${(ours / theirs).toFixed(2)}`;
+      console.log(`${type.padEnd(8)} ${ratio}, ${bytes}, ${threads} threads, ${flags.rounds} rounds`);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function timeOf(side: "hearth" | "llama.cpp", paths: readonly string[]): number {
+  const program =
+    side === "hearth" ? [join(import.meta.dir, "../src/main.ts"), "quantize"] : [import.meta.path, "--peer"];
+  const startedMs = performance.now();
+  const child = Bun.spawnSync([process.execPath, ...program, ...paths, "--threads", flags.threads], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  if (child.exitCode !== 0)
+    throw new Error(`${side}: exit code ${child.exitCode}: ${String(child.stderr).slice(-500)}`);
+  return (performance.now() - startedMs) / 1000;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? NaN;
+}
+
+/** `llama_model_quantize` of llama.h with its default parameters but for the first two: threads and file type. */
+function quantizeByLlama([from, to, type]: [string, string, string]): void {
+  const { symbols } = dlopen(findLibrary(), {
+    llama_backend_init: { args: [], returns: "void" },
+    llama_model_quantize_default_params: { args: ["ptr"], returns: "ptr" }, // returned by a hidden first argument
+    llama_model_quantize: { args: ["cstring", "cstring", "ptr"], returns: "u32" },
+  });
+  const params = new Int32Array(64);
+  symbols.llama_backend_init();
+  symbols.llama_model_quantize_default_params(ptr(params));
+  params[0] = threads;
+  params[1] = fileTypeId(parseFileType(type));
+  const text = (path: string): Buffer => Buffer.from(`${path}\0`);
+  process.exit(symbols.llama_model_quantize(text(from), text(to), ptr(params)));
+}
+
+/** The library in node-llama-cpp's prebuilt package for this machine. */
+function findLibrary(): string {
+  const name = `${process.platform === "darwin" ? "mac" : process.platform}-${process.arch}`;
+  const folder = join(import.meta.dir, "node_modules/@node-llama-cpp", name, "bins", name);
+  const found = existsSync(folder)
+    ? readdirSync(folder).find((file) => /^libllama\.v?[\d.]*(so|dylib)$/.test(file))
+    : "";
+  if (!found) throw new Error(`${folder}: expected llama.cpp's library; bun install --cwd bench`);
+  return join(folder, found);
+}
