@@ -1,0 +1,123 @@
+/** A server that is killed fifty times while it uploads, creates, quantizes, copies and deletes. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { quants } from "../../src/quant/index.ts";
+import { blobName, digestOf } from "../../src/store/digest.ts";
+import { readReferences } from "../../src/store/references.ts";
+import { openStore } from "../../src/store/store.ts";
+import { startHearth, type Hearth } from "../e2e/hearth.ts";
+import { encodeGguf } from "../gguf/fixture.ts";
+import { halves } from "../store/fixture.ts";
+
+setDefaultTimeout(300_000); // 15 s alone
+
+const KILLS = 50;
+/** Kills in between which models are asked for an answer. */
+const KILLS_PER_ANSWER = 10;
+
+const HALVES = encodeGguf({
+  metadata: { "general.architecture": "llama", "general.file_type": { u32: 1 }, "llama.block_count": { u32: 1 } },
+  tensors: [{ name: "token_embd.weight", shape: [256, 1100], quant: quants.f16, data: halves(256 * 1100) }],
+});
+
+let home: string;
+let root: string;
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), "hearth-kill-"));
+  root = join(home, ".hearth/models");
+});
+afterAll(() => rmSync(home, { recursive: true }));
+
+/** POSTs and reads the answer to its end; a server that was killed is no error. */
+async function call(hearth: Hearth, path: string, body: object, method = "POST"): Promise<void> {
+  const response = await fetch(hearth.url + path, { method, body: JSON.stringify(body) }).catch(() => undefined);
+  await response?.text().catch(() => {});
+}
+
+const make = (hearth: Hearth, model: string, n: number): Promise<void> =>
+  call(hearth, "/api/create", { model, modelfile: `FROM hearth\nSYSTEM number ${n}\nPARAMETER num_predict 2` });
+
+async function upload(hearth: Hearth, bytes: Uint8Array): Promise<string> {
+  const digest = digestOf(bytes);
+  const sent = fetch(`${hearth.url}/api/blobs/${digest}`, { method: "POST", body: bytes });
+  await sent.then((response) => response.text()).catch(() => {});
+  return digest;
+}
+
+/** Everything at once. */
+async function work(hearth: Hearth, n: number): Promise<void> {
+  const small = { model: "small", files: { "x.gguf": digestOf(HALVES) }, quantize: "q4_K_M" };
+  await Promise.all([
+    upload(hearth, new Uint8Array(300_000).fill(n).fill(n >> 8, 9)),
+    make(hearth, "kept", n),
+    make(hearth, "gone", n).then(() => call(hearth, "/api/delete", { model: "gone" }, "DELETE")),
+    call(hearth, "/api/delete", { model: "small" }, "DELETE").then(() => call(hearth, "/api/create", small)),
+    call(hearth, "/api/copy", { source: "kept", destination: "copy" }),
+  ]);
+}
+
+async function workUntilKilled(hearth: Hearth, life: number): Promise<void> {
+  const { process } = hearth;
+  for (let n = 0; process.exitCode === null && process.signalCode === null; n++) await work(hearth, life * 256 + n);
+}
+
+/** Opens the store as the next server would; tells what it holds. */
+async function checkStore(): Promise<{ names: string[]; leftovers: number }> {
+  const store = await openStore(root);
+  const bad: string[] = [];
+  const models = await store.list((path, reason) => bad.push(`${path}: ${reason}`));
+  expect(bad).toEqual([]);
+  for (const { displayName } of models) await store.load(displayName);
+  const { digests } = await readReferences(root);
+  const used = new Set([...digests].map(blobName));
+  let leftovers = 0;
+  for (const name of readdirSync(join(root, "blobs"))) {
+    const path = join(root, "blobs", name);
+    if (name.startsWith(".tmp-")) leftovers++;
+    else expect(blobName(digestOf(readFileSync(path)))).toBe(name);
+    if (!used.has(name) && name !== blobName(digestOf(HALVES))) rmSync(path); // what an hour would do
+  }
+  return { names: models.map(({ displayName }) => displayName), leftovers };
+}
+
+async function answer(hearth: Hearth, model: string): Promise<number> {
+  const body = { model, prompt: "Hi", stream: false, options: { num_predict: 2, seed: 1 } };
+  const response = await hearth.post("/api/generate", body);
+  return ((await response.json()) as { eval_count: number }).eval_count;
+}
+
+test("whenever the server is killed, the store opens, and every earlier model is whole and answers", async () => {
+  const first = await startHearth({ home });
+  await upload(first, HALVES);
+  await make(first, "earlier", 0);
+  const startedMs = performance.now();
+  await work(first, 0);
+  const workMs = performance.now() - startedMs;
+  await first.stop();
+  const earlier = await (await openStore(root)).load("earlier");
+  const seen = new Set<string>();
+  let leftovers = 0;
+  for (let life = 1; life <= KILLS; life++) {
+    const hearth = await startHearth({ home });
+    const working = workUntilKilled(hearth, life);
+    await Bun.sleep(Math.random() * 1.3 * workMs); // any moment, also of the second round
+    await hearth.stop();
+    await working;
+    const found = await checkStore();
+    expect(found.names).toEqual(expect.arrayContaining(["hearth:latest", "earlier:latest"]));
+    for (const name of found.names) seen.add(name);
+    leftovers += found.leftovers;
+    expect((await (await openStore(root)).load("earlier")).layers).toEqual(earlier.layers);
+    if (life % KILLS_PER_ANSWER > 0) continue;
+    const next = await startHearth({ home });
+    for (const model of ["hearth", "earlier", ...(seen.has("kept:latest") ? ["kept"] : [])]) {
+      expect([model, await answer(next, model)]).toEqual([model, 2]);
+    }
+    await next.stop();
+  }
+  // The kills came in the middle of work, and work was done in between.
+  expect([...seen]).toEqual(expect.arrayContaining(["kept:latest", "gone:latest", "small:latest", "copy:latest"]));
+  expect(leftovers).toBeGreaterThan(0);
+});
