@@ -279,7 +279,7 @@ export class Engine {
       slot: undefined,
       cached: 0,
       cancelled: false,
-      truncated: tokens.length < prompt.length,
+      truncated: tokens.length < prompt.length || request.wasCut === true,
       stopSequence: undefined,
       promptEvalNs: 0,
       firstTokenAtNs: 0,

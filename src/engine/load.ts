@@ -40,6 +40,8 @@ export interface EngineInfo {
   /** Jinja source of the model's chat template. */
   readonly chatTemplate: string | undefined;
   readonly bosText: string;
+  /** The model has markers for filling in the middle. */
+  readonly canFill: boolean;
   readonly eosText: string;
 }
 
@@ -71,6 +73,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       bytes: session.bytes,
       chatTemplate,
       bosText: text(tokenizer.bos),
+      canFill: tokenizer.fill !== undefined,
       eosText: text(tokenizer.eos),
     };
     const engine = new Engine({

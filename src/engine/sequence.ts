@@ -53,6 +53,8 @@ export interface SequenceRequest {
   readonly shift: boolean;
   /** Whether a prompt longer than the context is cut (the default) or refused. */
   readonly truncate?: boolean;
+  /** Part of the prompt was left out before it got here. */
+  readonly wasCut?: boolean;
   /** How many alternatives to name for each token; undefined: no log-probabilities. */
   readonly logprobs?: number;
 }

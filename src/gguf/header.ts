@@ -8,7 +8,7 @@ import { setImmediate } from "node:timers/promises";
 import { makeCursor, moveWindow } from "./cursor.ts";
 import type { ModelHeader } from "./gguf.ts";
 import { endedEarly, notRegular, openError } from "./open-error.ts";
-import { headerSteps, MAX_HEADER_BYTES, type Header } from "./parse.ts";
+import { headerSteps, MAX_HEADER_BYTES, type ArrayItemsMax, type Header } from "./parse.ts";
 import { joinTensors, missingPart, shardPaths } from "./shards.ts";
 
 /** Strings of this many bytes take about 2 ms to make. */
@@ -16,7 +16,7 @@ const PIECE_BYTES = 256 * 2 ** 10;
 
 export interface HeaderOptions {
   /** Arrays of more items are stepped over, and are empty in the metadata. All are kept if it is absent. */
-  readonly arrayItemsMax?: number;
+  readonly arrayItemsMax?: ArrayItemsMax;
 }
 
 /**

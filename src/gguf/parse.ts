@@ -63,9 +63,11 @@ export interface ParseOptions {
   readonly fileBytes?: number;
   /** Which shard these tensors are in. */
   readonly shard?: number;
-  /** Arrays of more items are stepped over, and are empty in the metadata. */
-  readonly arrayItemsMax?: number;
+  /** Arrays of more items are stepped over, and are empty in the metadata; a function: by key. */
+  readonly arrayItemsMax?: ArrayItemsMax;
 }
+
+export type ArrayItemsMax = number | ((key: string) => number);
 
 /**
  * A parser that yields where it needs the next so many bytes. It goes on when they are in the window, or when the
@@ -126,7 +128,7 @@ function readVersion(cursor: Cursor): 2 | 3 {
 
 interface MetadataPlan {
   readonly count: number;
-  readonly arrayItemsMax: number;
+  readonly arrayItemsMax: ArrayItemsMax;
 }
 
 function* readMetadata(cursor: Cursor, { count, arrayItemsMax }: MetadataPlan): Steps<Map<string, MetadataValue>> {
@@ -142,8 +144,10 @@ function* readMetadata(cursor: Cursor, { count, arrayItemsMax }: MetadataPlan): 
     if (isShort(cursor, MAX_SCALAR_BYTES)) yield MAX_SCALAR_BYTES;
     const type = readU32(cursor, field);
     if (type === STRING) metadata.set(key, yield* readLongString(cursor, field, MAX_STRING_BYTES));
-    else if (type === ARRAY) metadata.set(key, yield* readArray(cursor, field, { depth: 1, arrayItemsMax }));
-    else metadata.set(key, readScalar(cursor, field, type));
+    else if (type === ARRAY) {
+      const most = typeof arrayItemsMax === "number" ? arrayItemsMax : arrayItemsMax(key);
+      metadata.set(key, yield* readArray(cursor, field, { depth: 1, arrayItemsMax: most }));
+    } else metadata.set(key, readScalar(cursor, field, type));
   }
   return metadata;
 }

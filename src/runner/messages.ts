@@ -28,6 +28,8 @@ export interface GenerateMessage {
   readonly id: number;
   /** Text with the markup of special tokens in it. */
   readonly prompt: string;
+  /** The text after the gap that the model fills in; the prompt is the text before it, and neither has markup. */
+  readonly suffix?: string;
   /** Token ids that come before the prompt; the prompt then gets no BOS. */
   readonly context: readonly number[];
   readonly options: SamplingOptions;

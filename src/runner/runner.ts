@@ -4,8 +4,9 @@
  */
 import { dlopen, FFIType } from "bun:ffi";
 import { chooseBackend } from "../backend/index.ts";
-import { AppError, messageOf } from "../base/errors.ts";
+import { AppError, assert, messageOf } from "../base/errors.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
+import { encodeFill } from "../tokenizer/fill-in-the-middle.ts";
 import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "./messages.ts";
 import { detokenize, tokenize } from "./tokens.ts";
 
@@ -66,24 +67,34 @@ async function load(message: LoadMessage, channel: Channel): Promise<LoadedEngin
   }
 }
 
-async function generate(
-  { engine, tokenizer, info }: LoadedEngine,
-  message: GenerateMessage,
-  channel: Channel,
-): Promise<void> {
+async function generate(loaded: LoadedEngine, message: GenerateMessage, channel: Channel): Promise<void> {
+  const { engine, tokenizer, info } = loaded;
   try {
-    const { kind: _, context, prompt: text, ...request } = message;
-    const addSpecial = context.length === 0 && !startsWithBos(text, info.bosText);
-    const ids = tokenizer.encode(text, { addSpecial, parseSpecial: true });
-    const prompt = new Int32Array(context.length + ids.length);
+    const { kind: _, context, prompt, suffix, ...request } = message;
+    if (suffix !== undefined) return await engine.submit({ ...request, ...fillPrompt(loaded, message, suffix) });
+    const addSpecial = context.length === 0 && !startsWithBos(prompt, info.bosText);
+    const ids = tokenizer.encode(prompt, { addSpecial, parseSpecial: true });
     for (const id of context) checkId(id); // an Int32Array would make another id of it
-    prompt.set(context);
-    prompt.set(ids, context.length);
-    await engine.submit({ ...request, prompt });
+    await engine.submit({ ...request, prompt: Int32Array.from([...context, ...ids]) });
   } catch (error) {
     const code = error instanceof AppError ? error.code : "runner";
     channel.send({ kind: "events", events: [{ kind: "error", id: message.id, code, message: messageOf(error) }] });
   }
+}
+
+/** Where the texts are longer than the context, half of it stays for the answer. */
+function fillPrompt(
+  { tokenizer, info }: LoadedEngine,
+  { prompt, truncate = true, shift }: GenerateMessage,
+  suffix: string,
+): { prompt: Int32Array; wasCut: boolean } {
+  const fill = tokenizer.fill;
+  assert(fill, "a gap to fill for a model without markers");
+  const whole = encodeFill(tokenizer, fill, { before: prompt, after: suffix, room: undefined });
+  if (whole.ids.length < info.ctxLen || !truncate || !shift) return { prompt: whole.ids, wasCut: false };
+  const room = Math.floor(info.ctxLen / 2);
+  const cut = encodeFill(tokenizer, fill, { before: prompt, after: suffix, room });
+  return { prompt: cut.ids, wasCut: cut.truncated };
 }
 
 function checkId(id: number): void {

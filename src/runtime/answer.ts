@@ -51,6 +51,8 @@ export async function lease(parts: RuntimeParts, model: ModelEntry, request: Lea
 
 export interface Question {
   readonly prompt: string;
+  /** The text after the gap that the model fills in behind the prompt. */
+  readonly suffix?: string | undefined;
   readonly context: readonly number[];
   readonly options: Options;
   readonly format: Format | undefined;
@@ -74,6 +76,7 @@ export async function* answer(loaded: Loaded, question: Question): AsyncGenerato
     options: samplingOptions(loaded.model.parameters, question.options),
     shift: question.shift ?? true,
     truncate: question.truncate ?? true,
+    ...(question.suffix === undefined ? {} : { suffix: question.suffix }),
     ...(question.format ? { format: question.format } : {}),
     ...(question.logprobs === undefined ? {} : { logprobs: question.logprobs }),
   };

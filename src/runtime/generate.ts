@@ -6,7 +6,7 @@ import { AppError } from "../base/errors.ts";
 import type { ModelEntry } from "../store/store.ts";
 import { fullName } from "../store/name.ts";
 import { capabilitiesOf, choosePrompt, renderGenerate } from "../template/prompt.ts";
-import { answer, lease, refuseImages, templateOf, type Loaded, type RuntimeParts } from "./answer.ts";
+import { answer, lease, refuseImages, templateOf, type Loaded, type Question, type RuntimeParts } from "./answer.ts";
 import type { GenerateRequest, InferenceEvent } from "./runtime.ts";
 
 export async function* runGenerate(
@@ -28,7 +28,7 @@ export async function* runGenerate(
       return;
     }
     yield* answer(loaded, {
-      prompt: request.raw ? request.prompt : renderPrompt({ parts, loaded, model, request }),
+      ...promptOf({ parts, loaded, model, request }),
       context: request.context ?? [],
       options: request.options,
       format: request.format,
@@ -43,23 +43,28 @@ export async function* runGenerate(
   }
 }
 
-function renderPrompt(about: {
+/** What the model reads: text, or two texts with a gap between them. */
+function promptOf(about: {
   parts: RuntimeParts;
   loaded: Loaded;
   model: ModelEntry;
   request: GenerateRequest;
-}): string {
+}): Pick<Question, "prompt" | "suffix"> {
   const { parts, loaded, model, request } = about;
+  const { prompt, suffix } = request;
+  if (request.raw) return { prompt };
   const template = request.template === undefined ? templateOf(loaded) : choosePrompt({ go: request.template });
-  if (request.suffix && !capabilitiesOf(template).insert) {
+  if (suffix && !capabilitiesOf(template).insert) {
+    if (request.template === undefined && loaded.lease.runner.info.canFill) return { prompt, suffix };
     throw new AppError("bad_request", `${fullName(model.name)} does not support insert`);
   }
   const system = request.system ?? model.system;
-  return renderGenerate(template, {
-    prompt: request.prompt,
+  const text = renderGenerate(template, {
+    prompt,
     history: request.context?.length ? [] : model.messages,
     now: parts.now(),
     ...(system ? { system } : {}),
-    ...(request.suffix ? { suffix: request.suffix } : {}),
+    ...(suffix ? { suffix } : {}),
   });
+  return { prompt: text };
 }

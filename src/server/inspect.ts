@@ -10,6 +10,7 @@ import { readHeader } from "../gguf/header.ts";
 import { describeGguf, type GgufDetails } from "../store/details.ts";
 import { layersOf } from "../store/manifest.ts";
 import type { ModelEntry, Store, StoredModel } from "../store/store.ts";
+import { canFill } from "../tokenizer/fill-in-the-middle.ts";
 import { effectiveTemplate } from "./effective-template.ts";
 
 /** Models that are remembered; each costs about a kilobyte. */
@@ -70,15 +71,20 @@ export async function checkThinking(
 
 async function inspect(store: Store, model: StoredModel): Promise<ModelFacts> {
   const entry = await store.load(model.displayName);
-  const header = await readHeader(entry.paths.model, { arrayItemsMax: 0 });
+  const header = await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens });
   return { gguf: describeGguf(header), capabilities: capabilitiesOf(entry, header.metadata) };
 }
+
+/** Models that can fill in the middle are known by their tokens. */
+const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
 
 /** In the order in which clients are used to seeing them. */
 function capabilitiesOf(entry: ModelEntry, metadata: Metadata): string[] {
   const architecture = String(metadata.get("general.architecture"));
   const { native, capabilities } = effectiveTemplate(entry, metadata);
-  const fromTemplate = (["tools", "insert", "thinking"] as const).filter((name) => capabilities[name]);
+  const fromTemplate = (["tools", "insert", "thinking"] as const).filter(
+    (name) => capabilities[name] || (name === "insert" && canFill(metadata)),
+  );
   const found = [
     ...(entry.config.capabilities ?? []),
     ...(native ? fromTemplate : []),

@@ -148,6 +148,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
     bos,
     eos,
     endOfGeneration,
+    ...(vocabulary.fill ? { fill: vocabulary.fill } : {}),
     encode: encodeText,
     bytesOf,
     detokenize: makeDetokenize(bytesOf, prefix !== ""),

@@ -3,6 +3,7 @@
  * overrides what the file says; we do the same, or a model would talk past its end. Ported from
  * `llama_vocab::impl::load` in llama-vocab.cpp.
  */
+import { FILL_MARKERS } from "./fill-in-the-middle.ts";
 import { findPiece, type PieceIndex } from "./piece-index.ts";
 
 /** What a token is: flags, since an override adds to what the file says. `LLAMA_TOKEN_ATTR_*`; zero is "undefined". */
@@ -47,21 +48,11 @@ const FILL_ENDS: Readonly<Record<string, readonly string[]>> = {
   fim_sep_token_id: ["<|file_sep|>"],
 };
 
-/** Fill-in-the-middle tokens that are control tokens and nothing else. */
-const FILL_CONTROLS: Readonly<Record<string, readonly string[]>> = {
-  fim_pre_token_id:
-    "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> <|prefix|>".split(" "),
-  fim_suf_token_id:
-    "<|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> <|suffix|>".split(" "),
-  fim_mid_token_id:
-    "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|> <|middle|>".split(" "),
-};
-
 /** Harmony's channel markers: part of the answer's text, which a parser reads. */
 const ALWAYS_TEXT = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
 /** Keys of the ids that the file may name and that `overrideByText` asks for. */
-export const FILL_KEYS = [...Object.keys(FILL_ENDS), ...Object.keys(FILL_CONTROLS)];
+export const FILL_KEYS = [...Object.keys(FILL_ENDS), ...Object.keys(FILL_MARKERS)];
 
 /**
  * Corrects token attributes by text, in place, and returns the ids that end a generation.
@@ -78,7 +69,7 @@ export function overrideByText(
     const id = findPiece(index, text);
     return id < 0 ? undefined : id;
   };
-  for (const [key, texts] of Object.entries({ ...FILL_ENDS, ...FILL_CONTROLS })) {
+  for (const [key, texts] of Object.entries({ ...FILL_ENDS, ...FILL_MARKERS })) {
     const found = texts.map(idOf).find((id) => id !== undefined);
     const id = named.get(key) ?? found;
     if (named.get(key) === undefined && found !== undefined) attributes[found]! |= CONTROL;

@@ -2,6 +2,7 @@
  * What a tokenizer is: text to ids and back, exactly as llama.cpp does it from the same GGUF metadata. `load.ts` builds
  * one; each family has its own file.
  */
+import type { FillTokens } from "./fill-in-the-middle.ts";
 
 export interface EncodeOptions {
   /** Add BOS / EOS where the model's metadata asks for them. */
@@ -22,6 +23,8 @@ export interface Tokenizer {
   bytesOf(id: number, options?: { special?: boolean }): Uint8Array;
   /** Ids → text; bytes that are no UTF-8 become U+FFFD. */
   detokenize(ids: Iterable<number>, options?: { special?: boolean }): string;
+  /** Markers for filling in the middle, where the model has them. */
+  readonly fill?: FillTokens;
   /** Id of the token that is one line feed. */
   readonly newlineId: number | undefined;
 }

@@ -6,7 +6,8 @@
 import { AppError } from "../base/errors.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { getBool, getNumber, getNumbers, getStrings, type Numbers } from "../gguf/keys.ts";
-import { indexPieces, type PieceIndex } from "./piece-index.ts";
+import { findFillTokens, OLD_FILL_KEYS, type FillTokens } from "./fill-in-the-middle.ts";
+import { findPiece, indexPieces, type PieceIndex } from "./piece-index.ts";
 import { FILL_KEYS, NORMAL, overrideByText } from "./special-tokens.ts";
 
 /** Most pieces; the largest published vocabulary has 262,400. */
@@ -30,6 +31,8 @@ export interface Vocabulary {
   /** Pieces spell a space as `▁`, and unknown characters as `<0xNN>` bytes. */
   readonly escapesSpaces: boolean;
   readonly endOfGeneration: ReadonlySet<number>;
+  /** Markers for filling in the middle. */
+  readonly fill: FillTokens | undefined;
 }
 
 /** What a family assumes where the file is silent. */
@@ -51,7 +54,7 @@ export function readVocabulary(metadata: Metadata, defaults: VocabularyDefaults)
   const ids = new Map<string, number | undefined>();
   for (const name of ["bos", "eos", "eot", "eom", "unknown", "seperator"]
     .map((word) => `${word}_token_id`)
-    .concat(FILL_KEYS)) {
+    .concat(FILL_KEYS, Object.values(OLD_FILL_KEYS))) {
     ids.set(name, readId(metadata, name, pieces.length) ?? inRange(defaults.ids[name], pieces.length));
   }
   const endOfGeneration = overrideByText(index, attributes, ids);
@@ -70,6 +73,10 @@ export function readVocabulary(metadata: Metadata, defaults: VocabularyDefaults)
     addSpacePrefix: getBool(metadata, "tokenizer.ggml.add_space_prefix", defaults.addSpacePrefix),
     escapesSpaces: defaults.escapesSpaces,
     endOfGeneration,
+    fill: findFillTokens(ids, (text) => {
+      const id = findPiece(index, text);
+      return id < 0 ? undefined : id;
+    }),
   };
 }
 

@@ -9,7 +9,7 @@ const send = (message: FromRunner): void => void process.send?.(message);
 process.on("message", (message: ToRunner) => {
   if (message.kind === "load") {
     const bytes = { weights: 0, kv: 0, scratch: 0 };
-    const text = { chatTemplate: undefined, bosText: "", eosText: "" };
+    const text = { chatTemplate: undefined, bosText: "", canFill: false, eosText: "" };
     send({
       kind: "ready",
       info: { arch: "fake", backend: "fake", device: "", ctxLen: 8, ctxLenTrained: 8, bytes, ...text },
