@@ -18,6 +18,7 @@ import { generateRoutes } from "./routes/generate.ts";
 import { messagesRoutes } from "./routes/messages.ts";
 import { openaiChatRoutes } from "./routes/openai-chat.ts";
 import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
+import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
 import { openaiModelRoutes } from "./routes/openai-models.ts";
 import { psRoutes } from "./routes/ps.ts";
 import { rootRoutes } from "./routes/root.ts";
@@ -61,6 +62,7 @@ export function makeApp(parts: AppDeps) {
     .use(blobRoutes(deps))
     .use(openaiChatRoutes(deps))
     .use(openaiCompletionRoutes(deps))
+    .use(openaiEmbeddingRoutes(deps))
     .use(openaiModelRoutes(deps));
 
   function refuse(request: Request, response: Response): Response {

@@ -11,7 +11,7 @@ const KEYS =
   "model name prompt suffix images format options system template context stream raw keep_alive think messages tools verbose " +
   "role content tool_calls function arguments index id temperature stop seed __proto__ constructor toString " +
   "max_tokens max_completion_tokens n logprobs top_logprobs response_format tool_choice reasoning_effort stream_options " +
-  "include_usage content text image_url url type tool_call_id echo json_schema schema effort reasoning " +
+  "include_usage input dimensions encoding_format content text image_url url type tool_call_id echo json_schema schema effort reasoning " +
   "name from files modelfile path license parameters info adapters quantize source destination renderer";
 const key = fc.constantFrom(...KEYS.split(" "));
 const leaf = fc.oneof(
@@ -47,7 +47,7 @@ test("whatever JSON comes, the answer is JSON with a status that fits, and nothi
 });
 
 test("whatever JSON comes to the OpenAI routes, the same holds, and every error has their shape", async () => {
-  const route = fc.constantFrom("chat/completions", "completions");
+  const route = fc.constantFrom("chat/completions", "completions", "embeddings");
   await fc.assert(
     fc.asyncProperty(route, body, fc.boolean(), async (path, value, talks) => {
       const messages = talks ? { messages: [{ role: "user", content: "hi", ...(value as object) }] } : {};
@@ -60,7 +60,7 @@ test("whatever JSON comes to the OpenAI routes, the same holds, and every error 
         const reply = await response.json();
         const wanted = { error: { message: expect.any(String), type: expect.any(String), param: null, code: null } };
         if (!response.ok) expect(reply).toEqual(wanted);
-        else expect(reply).toHaveProperty("choices");
+        else expect(reply).toHaveProperty(path === "embeddings" ? "data" : "choices");
       }
     }),
     { seed: 33, numRuns: 1500 },

@@ -110,6 +110,11 @@ describe("reply", () => {
     });
   });
 
+  test("usage.truncated: part of the prompt was left out", async () => {
+    harness.runtime.script = play([{ kind: "done", reason: "stop", truncated: true }]);
+    expect((await json(await post({}))).usage.truncated).toBe(true);
+  });
+
   test("an answer of no text still has a role and an end", async () => {
     harness.runtime.script = play([DONE]);
     const frames: any[] = await framesOf(await post({ stream: true }));
@@ -215,6 +220,10 @@ describe("request", () => {
     expect((await asked(fields)).options).toEqual(options);
   });
 
+  test("truncate and shift", async () => {
+    expect(await asked({ truncate: false, shift: false })).toMatchObject({ truncate: false, shift: false });
+  });
+
   test("keep_alive", async () => {
     expect((await asked({ keep_alive: "10m" })).keepAliveMs).toBe(600_000);
     expect((await asked({ keep_alive: 0 })).keepAliveMs).toBe(0);
@@ -279,7 +288,7 @@ describe("errors", () => {
     ],
     [{ options: { temperature: "hot" } }, 'option "temperature" must be of type float32'],
     [{ keep_alive: "soon" }, 'time: invalid duration "soon"'],
-    [{ top_logprobs: 21, logprobs: true }, "top_logprobs must be between 0 and 20, got 21"],
+    [{ top_logprobs: 21, logprobs: true }, "top_logprobs must be between 0 and 20"],
     [{ top_logprobs: 2 }, "top_logprobs: expected logprobs to be true"],
     [
       { response_format: { type: "yaml" } },

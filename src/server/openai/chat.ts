@@ -2,12 +2,10 @@
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Tool, ToolChoice } from "../../runtime/runtime.ts";
+import { checkTopLogprobs, wantedLogprobs } from "../logprobs.ts";
 import { Int, Tool as ToolBody } from "../schema/message.ts";
 import { MessageBody, toMessages } from "./messages.ts";
 import { checkCount, settingsFields } from "./settings.ts";
-
-/** More alternatives than these cannot be asked for. */
-const TOP_LOGPROBS_MAX = 20;
 
 export const ChatCompletionBody = t.Object(
   {
@@ -63,12 +61,12 @@ function toFormat(body: ChatCompletionBody["response_format"]): Format | undefin
   }
 }
 
-function toLogprobs({ logprobs = false, top_logprobs = 0 }: ChatCompletionBody): number | undefined {
-  if (top_logprobs < 0 || top_logprobs > TOP_LOGPROBS_MAX) {
-    throw new AppError("bad_request", `top_logprobs must be between 0 and ${TOP_LOGPROBS_MAX}, got ${top_logprobs}`);
+function toLogprobs(body: ChatCompletionBody): number | undefined {
+  checkTopLogprobs(body);
+  if (body.top_logprobs && !body.logprobs) {
+    throw new AppError("bad_request", "top_logprobs: expected logprobs to be true");
   }
-  if (top_logprobs > 0 && !logprobs) throw new AppError("bad_request", "top_logprobs: expected logprobs to be true");
-  return logprobs ? top_logprobs : undefined;
+  return wantedLogprobs(body);
 }
 
 interface Tools {

@@ -2,10 +2,9 @@
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { GenerateRequest } from "../../runtime/runtime.ts";
+import { TOP_LOGPROBS_MAX } from "../logprobs.ts";
 import { Int } from "../schema/message.ts";
 import { checkCount, settingsFields } from "./settings.ts";
-
-const LOGPROBS_MAX = 20;
 
 export const CompletionBody = t.Object(
   {
@@ -28,8 +27,8 @@ export function toGenerate(body: CompletionBody): Pick<GenerateRequest, "prompt"
   checkCount("n", body.n);
   checkCount("best_of", body.best_of);
   const { suffix, logprobs } = body;
-  if (logprobs !== undefined && (logprobs < 0 || logprobs > LOGPROBS_MAX)) {
-    throw new AppError("bad_request", `logprobs must be between 0 and ${LOGPROBS_MAX}, got ${logprobs}`);
+  if (logprobs !== undefined && (logprobs < 0 || logprobs > TOP_LOGPROBS_MAX)) {
+    throw new AppError("bad_request", `logprobs must be between 0 and ${TOP_LOGPROBS_MAX}, got ${logprobs}`);
   }
   return {
     prompt: toPrompt(body.prompt),

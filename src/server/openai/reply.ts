@@ -18,7 +18,14 @@ export function makeHead(prefix: string, { model, now }: { model: string; now: (
 /** Whole seconds since 1970. */
 export const seconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
-export function usageOf({ statistics }: DoneEvent): object {
+/** Counts; and, which is ours, that part of the prompt was left out to fit the context. */
+export function usageOf({ statistics, truncated }: DoneEvent): object {
   const { promptEvalCount = 0, evalCount = 0 } = statistics ?? {};
-  return { prompt_tokens: promptEvalCount, completion_tokens: evalCount, total_tokens: promptEvalCount + evalCount };
+  const cut = truncated ? { truncated } : {};
+  return {
+    prompt_tokens: promptEvalCount,
+    completion_tokens: evalCount,
+    total_tokens: promptEvalCount + evalCount,
+    ...cut,
+  };
 }

@@ -5,7 +5,7 @@
 import { t, type Static } from "elysia";
 import { parseKeepAlive } from "../../base/duration.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
-import type { Think } from "../../runtime/runtime.ts";
+import type { ChatRequest, Think } from "../../runtime/runtime.ts";
 import { parseOptions, type Options } from "../../sampling/options.ts";
 import { Int } from "../schema/message.ts";
 
@@ -31,6 +31,8 @@ export const settingsFields = {
   num_ctx: t.Optional(Int),
   options: t.Optional(t.Record(t.String(), t.Unknown())),
   keep_alive: t.Optional(t.Unknown()),
+  truncate: t.Optional(t.Boolean()),
+  shift: t.Optional(t.Boolean()),
 };
 
 const Settings = t.Object(settingsFields);
@@ -104,8 +106,17 @@ export function toThink(effort: string | undefined): Think | undefined {
   throw new AppError("bad_request", `invalid reasoning value: ${JSON.stringify(effort)} (must be ${expected})`);
 }
 
-/** How long the model stays loaded afterwards, where the request says so. Throws `bad_request`. */
-export function keepAliveOf({ keep_alive }: Settings): { keepAliveMs?: number } {
+type Limits = Pick<ChatRequest, "keepAliveMs" | "truncate" | "shift">;
+
+/**
+ * What requests may say natively too: how long the model stays loaded, and what happens at the end of the context.
+ * Throws `bad_request`.
+ */
+export function limitsOf({ keep_alive, truncate, shift }: Settings): Limits {
   const keepAliveMs = parseKeepAlive(keep_alive);
-  return keepAliveMs === undefined ? {} : { keepAliveMs };
+  return {
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+    ...(truncate === undefined ? {} : { truncate }),
+    ...(shift === undefined ? {} : { shift }),
+  };
 }

@@ -1,8 +1,8 @@
 /** `POST /v1/chat/completions`: chat, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
-import type { ChatRequest, InferenceEvent } from "../../runtime/runtime.ts";
+import type { ChatRequest } from "../../runtime/runtime.ts";
 import { readRequest } from "../body.ts";
-import { withCallIds } from "../call-ids.ts";
+import { firstCallOnly, withCallIds } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
@@ -11,7 +11,7 @@ import { checkThinking } from "../inspect.ts";
 import { ChatCompletionBody, toChat } from "../openai/chat.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
 import { makeHead } from "../openai/reply.ts";
-import { keepAliveOf, toOptions, toThink } from "../openai/settings.ts";
+import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
 
 export const openaiChatRoutes = (deps: RouteDeps) =>
   new Elysia().post("/v1/chat/completions", ({ request }) => deps.answer(request, (exchange) => chat(deps, exchange)), {
@@ -22,7 +22,7 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, ChatCompletionBody);
   const request = await chatRequest(deps, { body, exchange });
   const events = withCallIds(checkedEvents(deps.runtime.chat(request)));
-  const single = body.parallel_tool_calls === false ? onlyFirstCall(events) : events;
+  const single = body.parallel_tool_calls === false ? firstCallOnly(events) : events;
   const options: ChatReplyOptions = {
     head: makeHead("chatcmpl", { model: request.model, now: deps.now }),
     note: exchange.note,
@@ -42,17 +42,8 @@ async function chatRequest(
   const think = toThink(body.reasoning?.effort ?? body.reasoning_effort);
   const { options, unknown } = toOptions(body, body.max_completion_tokens ?? body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
-  const request = { model, ...toChat(body), options, ...keepAliveOf(body), signal: exchange.signal };
+  const request = { model, ...toChat(body), options, ...limitsOf(body), signal: exchange.signal };
   const stored = await findModel(deps.store, model);
   if (think) await checkThinking(deps.inspect, { model, stored });
   return { ...request, ...(think === undefined ? {} : { think }) };
-}
-
-/** Leaves out every tool call but the first. */
-async function* onlyFirstCall(events: AsyncIterable<InferenceEvent>): AsyncGenerator<InferenceEvent, void, void> {
-  let called = false;
-  for await (const event of events) {
-    if (event.kind !== "toolCall" || !called) yield event;
-    called ||= event.kind === "toolCall";
-  }
 }

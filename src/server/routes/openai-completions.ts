@@ -10,7 +10,7 @@ import { checkThinking } from "../inspect.ts";
 import { CompletionBody, toGenerate } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
 import { makeHead } from "../openai/reply.ts";
-import { keepAliveOf, toOptions, toThink } from "../openai/settings.ts";
+import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
 
 export const openaiCompletionRoutes = (deps: RouteDeps) =>
   new Elysia().post("/v1/completions", ({ request }) => deps.answer(request, (exchange) => complete(deps, exchange)), {
@@ -41,7 +41,7 @@ async function generateRequest(
   const think = toThink(body.reasoning_effort);
   const { options, unknown } = toOptions(body, body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
-  const request = { model, ...toGenerate(body), options, ...keepAliveOf(body), signal: exchange.signal };
+  const request = { model, ...toGenerate(body), options, ...limitsOf(body), signal: exchange.signal };
   const stored = await findModel(deps.store, model);
   if (think) await checkThinking(deps.inspect, { model, stored });
   return { ...request, ...(think === undefined ? {} : { think }) };

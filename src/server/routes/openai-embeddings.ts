@@ -1,0 +1,39 @@
+/** `POST /v1/embeddings`: embed, in the words of the OpenAI API. */
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import { findModel, requireModel, warnUnknown } from "../inference.ts";
+import { EmbeddingBody, embeddingList, toEncode, toInputs } from "../openai/embedding.ts";
+import { limitsOf, toOptions } from "../openai/settings.ts";
+
+export const openaiEmbeddingRoutes = (deps: RouteDeps) =>
+  new Elysia().post("/v1/embeddings", ({ request }) => deps.answer(request, (exchange) => embed(deps, exchange)), {
+    parse: "none",
+  });
+
+async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
+  const body = await readRequest(request, EmbeddingBody);
+  const model = requireModel(body.model);
+  note({ model });
+  const encode = toEncode(body);
+  const inputs = toInputs(body.input);
+  const { options, unknown } = toOptions({ options: body.options ?? {} }, undefined);
+  warnUnknown(deps.log, { model, unknown });
+  const { dimensions } = body;
+  if (dimensions !== undefined && dimensions < 1) {
+    throw new AppError("bad_request", `dimensions: expected 1 or more, got ${dimensions}`);
+  }
+  await findModel(deps.store, model);
+  const result = await deps.runtime.embed({
+    model,
+    inputs,
+    options,
+    signal,
+    ...limitsOf(body),
+    ...(dimensions === undefined ? {} : { dimensions }),
+  });
+  note({ prompt_eval_count: result.promptEvalCount });
+  return { kind: "json", body: embeddingList(result, { model, encode }) };
+}
