@@ -21,6 +21,7 @@ import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
 import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
 import { openaiModelRoutes } from "./routes/openai-models.ts";
 import { psRoutes } from "./routes/ps.ts";
+import { responsesRoutes } from "./routes/responses.ts";
 import { rootRoutes } from "./routes/root.ts";
 import { showRoutes } from "./routes/show.ts";
 import { tagsRoutes } from "./routes/tags.ts";
@@ -52,6 +53,7 @@ export function makeApp(parts: AppDeps) {
     .use(generateRoutes(deps))
     .use(chatRoutes(deps))
     .use(messagesRoutes(deps))
+    .use(responsesRoutes(deps))
     .use(tagsRoutes(deps))
     .use(showRoutes(deps))
     .use(tokenizeRoutes(deps))

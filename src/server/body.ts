@@ -5,6 +5,7 @@ import type { Static, TSchema } from "elysia";
 import { AppError } from "../base/errors.ts";
 import { decode } from "./decode.ts";
 import { parseFirstJson } from "./json.ts";
+import { decompressed } from "./zstd.ts";
 
 /** Room for a dozen photographs in base64. The process-wide limit is far higher, for uploads of models. */
 export const JSON_BYTES_MAX = 64 * 1024 * 1024;
@@ -21,12 +22,20 @@ async function readText(request: Request, limit: number): Promise<string> {
   if (announced > limit) throw tooLarge(limit, announced);
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of received(request)) {
+  for await (const chunk of decoded(request)) {
     length += chunk.length;
     if (length > limit) throw tooLarge(limit, length);
     chunks.push(chunk);
   }
   return new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+}
+
+/** The body without its compression. */
+function decoded(request: Request): AsyncIterable<Uint8Array> {
+  const encoding = request.headers.get("content-encoding")?.toLowerCase() ?? "identity";
+  if (encoding === "identity") return received(request);
+  if (encoding === "zstd") return decompressed(received(request));
+  throw new AppError("bad_request", `content-encoding: expected zstd or none, got '${encoding}'`);
 }
 
 /** The body as it comes in. A connection that breaks is a client that went away. */

@@ -48,11 +48,13 @@ export const optional =
   (value, path) =>
     value === undefined || value === null ? undefined : read(value, path);
 
-/** Throws `bad_request` that says what was there. */
+/** A `bad_request` that says what was there. */
 export function unexpected(path: string, expected: string, value: unknown): AppError {
-  const found =
-    typeof value === "string" ? JSON.stringify(value.slice(0, 80)) : value === undefined ? "nothing" : nameOf(value);
-  return new AppError("bad_request", `${path}: expected ${expected}, got ${found}`);
+  return new AppError("bad_request", `${path}: expected ${expected}, got ${shown(value)}`);
 }
 
-const nameOf = (value: unknown): string => (value === null ? "null" : kindOf(value));
+function shown(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (typeof value === "string") return JSON.stringify(value.slice(0, 80));
+  return typeof value === "object" && value !== null ? kindOf(value) : String(value);
+}

@@ -274,7 +274,7 @@ describe("requests that cannot be answered", () => {
     [{ model: "nope" }, 404, "model 'nope' not found"],
     [{ messages: ["hi"] }, 400, 'messages.0: expected an object, got "hi"'],
     [messages("x", "tool"), 400, 'messages.0.role: expected "user", "assistant" or "system", got "tool"'],
-    [messages(7), 400, "messages.0.content: expected an array, got number"],
+    [messages(7), 400, "messages.0.content: expected an array, got 7"],
     [messages([{ type: "text" }]), 400, "messages.0.content.0.text: expected a string, got nothing"],
     [
       messages([{ type: "tool_use", name: "f" }]),

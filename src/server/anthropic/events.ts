@@ -5,6 +5,7 @@
  */
 import { createHash, type Hash } from "node:crypto";
 import type { InferenceEvent, ToolCall } from "../../runtime/runtime.ts";
+import { withoutBlanks } from "../blanks.ts";
 
 export type Block =
   | { type: "text"; text: string }
@@ -70,7 +71,7 @@ export async function* streamEvents(
 ): AsyncGenerator<StreamEvent, void, void> {
   const blocks = new Blocks();
   let started = false;
-  for await (const event of events) {
+  for await (const event of withoutBlanks(events)) {
     if (!started) yield* startOf(head, await head.inputTokens);
     started = true;
     switch (event.kind) {
@@ -84,7 +85,7 @@ export async function* streamEvents(
         yield* blocks.call(event.call);
         break;
       case "done": {
-        yield* blocks.end();
+        yield* blocks.close();
         const { promptEvalCount = 0, evalCount = 0 } = event.statistics ?? {};
         const stop = stopOf(event, { called: blocks.called, stopSequences: head.stopSequences });
         yield { type: "message_delta", delta: stop, usage: usageOf(promptEvalCount, evalCount) };
@@ -109,13 +110,11 @@ class Blocks {
   called = false;
   #index = -1;
   #open: { readonly type: "text" } | { readonly type: "thinking"; readonly hash: Hash } | undefined;
-  /** Blanks that begin a text block or are no answer: what comes next tells. */
-  #blanks = "";
 
   *think(text: string): Generator<StreamEvent> {
     if (text === "") return;
     if (this.#open?.type !== "thinking") {
-      yield* this.#close();
+      yield* this.close();
       yield this.#start({ type: "thinking", thinking: "", signature: "" });
       this.#open = { type: "thinking", hash: createHash("sha256") };
     }
@@ -124,37 +123,25 @@ class Blocks {
   }
 
   *say(text: string): Generator<StreamEvent> {
+    if (text === "") return;
     if (this.#open?.type !== "text") {
-      this.#blanks += text;
-      if (/^\s*$/.test(text)) return;
-      yield* this.#openText();
-    } else if (text !== "") yield this.#delta({ type: "text_delta", text });
+      yield* this.close();
+      yield this.#start({ type: "text", text: "" });
+      this.#open = { type: "text" };
+    }
+    yield this.#delta({ type: "text_delta", text });
   }
 
   *call({ id = toolUseId(), function: { name, arguments: input } }: ToolCall): Generator<StreamEvent> {
-    yield* this.#close();
-    this.#blanks = "";
+    yield* this.close();
     this.called = true;
     yield this.#start({ type: "tool_use", id, name, input: {} });
     yield this.#delta({ type: "input_json_delta", partial_json: JSON.stringify(input) });
     yield { type: "content_block_stop", index: this.#index };
   }
 
-  *end(): Generator<StreamEvent> {
-    if (this.#blanks !== "" && !this.called) yield* this.#openText();
-    yield* this.#close();
-  }
-
-  *#openText(): Generator<StreamEvent> {
-    yield* this.#close();
-    yield this.#start({ type: "text", text: "" });
-    this.#open = { type: "text" };
-    yield this.#delta({ type: "text_delta", text: this.#blanks });
-    this.#blanks = "";
-  }
-
   /** Clients send thinking back only with a signature: this one is a digest of the text, and nobody checks it. */
-  *#close(): Generator<StreamEvent> {
+  *close(): Generator<StreamEvent> {
     if (!this.#open) return;
     if (this.#open.type === "thinking") {
       yield this.#delta({ type: "signature_delta", signature: this.#open.hash.digest("base64") });

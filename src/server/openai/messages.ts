@@ -128,7 +128,7 @@ function textOf(value: unknown, place: string): string {
 }
 
 /** A data URI, bare or under `url`. */
-function readImage(value: unknown, place: string): Uint8Array {
+export function readImage(value: unknown, place: string): Uint8Array {
   const url = isObject(value) ? value["url"] : value;
   if (typeof url === "string" && /^https?:/i.test(url)) {
     throw new AppError("bad_request", "image URLs are not currently supported, please use base64 encoded data instead");

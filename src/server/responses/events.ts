@@ -1,0 +1,199 @@
+/**
+ * An answer as the events of a Responses stream: one output item after the other, each added, filled and done, and the
+ * whole response at the end.
+ * Events: https://platform.openai.com/docs/api-reference/responses-streaming
+ */
+import { messageOf } from "../../base/errors.ts";
+import type { ChosenLogprob, InferenceEvent, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
+import { withoutBlanks } from "../blanks.ts";
+import { responseOf, type Head, type Item, type OutputText, type ResponseObject } from "./response.ts";
+import { splitName } from "./tools.ts";
+
+interface Unnumbered {
+  readonly type: string;
+  /** Of the events that begin and end a stream. */
+  readonly response?: ResponseObject;
+  readonly [field: string]: unknown;
+}
+
+/** An event with its place in the stream. */
+export type StreamEvent = Unnumbered & { readonly sequence_number: number };
+
+/** Turns one answer into events. */
+export class ResponseWriter {
+  readonly #head: Head;
+  readonly #now: () => number;
+  readonly #output: Item[] = [];
+  /** The last item of the output, while it can grow. */
+  #open: Extract<Item, { type: "reasoning" | "message" }> | undefined;
+  #reasoningTokens = 0;
+  #sequence = 0;
+
+  /** @param now seconds since 1970 */
+  constructor(head: Head, now: () => number) {
+    this.#head = head;
+    this.#now = now;
+  }
+
+  /**
+   * Nothing comes before the model's first word, so that what it refuses still has a status of its own.
+   * @param events end with `done`
+   */
+  async *write(events: AsyncIterable<InferenceEvent>): AsyncGenerator<StreamEvent, void, void> {
+    let started = false;
+    for await (const event of withoutBlanks(events)) {
+      if (!started) yield* this.#numbered(this.#start());
+      started = true;
+      yield* this.#numbered(this.#eventsOf(event));
+    }
+  }
+
+  /** The event that ends a stream which failed. */
+  fail(error: unknown): StreamEvent {
+    const failure = { code: "server_error", message: messageOf(error) };
+    if (this.#open) this.#open.status = "incomplete";
+    const response = responseOf(this.#head, { status: "failed", output: this.#output, error: failure });
+    return { type: "response.failed", response, sequence_number: this.#sequence++ };
+  }
+
+  *#numbered(events: Iterable<Unnumbered>): Generator<StreamEvent> {
+    for (const event of events) yield { ...event, sequence_number: this.#sequence++ };
+  }
+
+  *#start(): Generator<Unnumbered> {
+    const response = responseOf(this.#head, { status: "in_progress", output: [] });
+    yield { type: "response.created", response };
+    yield { type: "response.in_progress", response };
+  }
+
+  *#eventsOf(event: InferenceEvent): Generator<Unnumbered> {
+    switch (event.kind) {
+      case "thinking":
+        return yield* this.#think(event.text);
+      case "text":
+        return yield* this.#say(event.text, event.logprobs ?? []);
+      case "toolCall":
+        return yield* this.#call(event.call);
+      case "done":
+        return yield* this.#end(event);
+      default:
+        return event satisfies never;
+    }
+  }
+
+  *#think(text: string): Generator<Unnumbered> {
+    if (text === "") return;
+    this.#reasoningTokens++; // an event is a token, or a few where they share a character
+    if (this.#open?.type !== "reasoning") {
+      yield* this.#close("completed");
+      const id = makeId("rs");
+      this.#open = { type: "reasoning", id, status: "in_progress", summary: [], encrypted_content: null };
+      yield this.#added(this.#open);
+      const part = { type: "summary_text", text: "" } as const;
+      this.#open.summary.push({ ...part });
+      yield this.#of(this.#open, { type: "response.reasoning_summary_part.added", summary_index: 0, part });
+    }
+    const [part] = this.#open.summary;
+    if (part) part.text += text;
+    yield this.#of(this.#open, { type: "response.reasoning_summary_text.delta", summary_index: 0, delta: text });
+  }
+
+  *#say(text: string, chosen: readonly ChosenLogprob[]): Generator<Unnumbered> {
+    if (text === "") return;
+    if (this.#open?.type !== "message") {
+      yield* this.#close("completed");
+      this.#open = { type: "message", id: makeId("msg"), status: "in_progress", role: "assistant", content: [] };
+      yield this.#added(this.#open);
+      this.#open.content.push(outputText());
+      yield this.#of(this.#open, { type: "response.content_part.added", content_index: 0, part: outputText() });
+    }
+    const logprobs = chosen.map(logprobOf);
+    const [part] = this.#open.content;
+    if (part) part.text += text;
+    part?.logprobs.push(...logprobs);
+    yield this.#of(this.#open, { type: "response.output_text.delta", content_index: 0, delta: text, logprobs });
+  }
+
+  *#call({ id, function: { name, arguments: args } }: ToolCall): Generator<Unnumbered> {
+    yield* this.#close("completed");
+    const item: Item = {
+      type: "function_call",
+      id: makeId("fc"),
+      status: "in_progress",
+      call_id: id ?? makeId("call"),
+      ...splitName(name, this.#head.tools),
+      arguments: "",
+    };
+    yield this.#added(item);
+    item.arguments = JSON.stringify(args);
+    yield this.#of(item, { type: "response.function_call_arguments.delta", delta: item.arguments });
+    yield this.#of(item, { type: "response.function_call_arguments.done", name: item.name, arguments: item.arguments });
+    item.status = "completed";
+    yield this.#done(item);
+  }
+
+  *#end({ reason, statistics }: Extract<InferenceEvent, { kind: "done" }>): Generator<Unnumbered> {
+    const status = reason === "length" ? "incomplete" : "completed";
+    yield* this.#close(status);
+    const response = responseOf(this.#head, {
+      status,
+      output: this.#output,
+      reasoningTokens: this.#reasoningTokens,
+      ...(status === "completed" ? { completedAt: this.#now() } : {}),
+      ...(statistics ? { statistics } : {}),
+    });
+    yield { type: `response.${status}`, response };
+  }
+
+  *#close(status: "completed" | "incomplete"): Generator<Unnumbered> {
+    const item = this.#open;
+    if (!item) return;
+    this.#open = undefined;
+    item.status = status;
+    if (item.type === "reasoning") {
+      const [part] = item.summary;
+      const at = { summary_index: 0 };
+      yield this.#of(item, { type: "response.reasoning_summary_text.done", ...at, text: part?.text });
+      yield this.#of(item, { type: "response.reasoning_summary_part.done", ...at, part });
+      if (this.#head.body.include?.includes("reasoning.encrypted_content")) {
+        item.encrypted_content = part?.text ?? null; // readable to all: nothing here needs to be hidden from its owner
+      }
+    } else {
+      const [part] = item.content;
+      const at = { content_index: 0 };
+      const { text, logprobs } = part ?? outputText();
+      yield this.#of(item, { type: "response.output_text.done", ...at, text, logprobs });
+      yield this.#of(item, { type: "response.content_part.done", ...at, part });
+    }
+    yield this.#done(item);
+  }
+
+  /** Puts an item into the output. */
+  #added(item: Item): Unnumbered {
+    this.#output.push(item);
+    return { type: "response.output_item.added", ...this.#at(item), item: structuredClone(item) };
+  }
+
+  #done(item: Item): Unnumbered {
+    return { type: "response.output_item.done", ...this.#at(item), item };
+  }
+
+  #of(item: Item, event: Unnumbered): Unnumbered {
+    return { ...event, item_id: item.id, ...this.#at(item) };
+  }
+
+  #at(item: Item): { output_index: number } {
+    return { output_index: this.#output.indexOf(item) };
+  }
+}
+
+const outputText = (): OutputText => ({ type: "output_text", text: "", annotations: [], logprobs: [] });
+
+function logprobOf({ top, ...chosen }: ChosenLogprob): object {
+  const entry = ({ token, bytes, logprob }: TokenLogprob): object => ({ token, bytes, logprob });
+  return { ...entry(chosen), top_logprobs: top.map(entry) };
+}
+
+/** The prefix, which says what the id is of, and 24 hex digits. */
+export const makeId = (prefix: string): string =>
+  `${prefix}_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;

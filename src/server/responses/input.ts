@@ -1,0 +1,180 @@
+/**
+ * The input of a Responses request as messages of ours. What stands between two turns of the user belongs to one turn
+ * of the assistant: its reasoning, its words and its calls become one message.
+ * Items: https://platform.openai.com/docs/api-reference/responses/create
+ */
+import { AppError } from "../../base/errors.ts";
+import type { Message, ToolCall } from "../../runtime/runtime.ts";
+import { optional, readFields, readList, readText, unexpected, type Fields, type Read } from "../fields.ts";
+import { readImage } from "../openai/messages.ts";
+import { joinedName } from "./tools.ts";
+
+/** Throws `bad_request`. */
+export function readInput({ input, instructions }: { input?: unknown; instructions?: string }): Message[] {
+  if (input === undefined) throw new AppError("bad_request", "input is required");
+  const conversation = new Conversation();
+  if (typeof input === "string") conversation.say({ role: "user", content: input.toWellFormed() });
+  else readList((item, path) => conversation.add(readFields(item, path), path))(input, "input");
+  const messages = conversation.finish();
+  if (messages.length === 0)
+    throw new AppError("bad_request", "input: expected a text or at least one message, got none");
+  return [...(instructions ? [{ role: "system", content: instructions }] : []), ...messages];
+}
+
+class Conversation {
+  readonly #messages: Message[] = [];
+  readonly #callNames = new Map<string, string>(); // tool by the id of its call
+  #thinking = "";
+  /** The turn of the assistant that the next item may still belong to. */
+  #turn: { content: string; thinking: string; calls: ToolCall[] } | undefined;
+
+  add(item: Fields, path: string): void {
+    const type =
+      optional(readText)(item["type"], `${path}.type`) ?? (item["role"] === undefined ? undefined : "message");
+    switch (type) {
+      case "message":
+        return this.#addMessage(item, path);
+      case "function_call":
+        return this.#addCall(item, path);
+      case "function_call_output":
+        return this.#addResult(item, path);
+      case "reasoning":
+        this.#endTurn();
+        this.#thinking += readReasoning(item, path);
+        return;
+      case "web_search_call":
+        return; // says that there was a search, not what it found
+      case undefined:
+        throw new AppError("bad_request", `${path}: input item missing required 'type' field`);
+      default:
+        throw new AppError("bad_request", `${path}: unknown input item type: ${JSON.stringify(type.slice(0, 80))}`);
+    }
+  }
+
+  /** The assistant's words join its turn; anyone else ends it. */
+  say(message: Message): void {
+    if (message.role !== "assistant") {
+      this.finish();
+      this.#messages.push(message);
+      return;
+    }
+    if (this.#turn && (this.#turn.calls.length > 0 || this.#turn.content !== "")) this.#endTurn();
+    this.#assistant().content += message.content;
+  }
+
+  finish(): Message[] {
+    if (this.#thinking !== "") this.#assistant();
+    this.#endTurn();
+    return this.#messages;
+  }
+
+  #addMessage(item: Fields, path: string): void {
+    const role = readText(item["role"], `${path}.role`);
+    const { content, images } = readContent(item["content"], `${path}.content`);
+    const ours = role === "developer" ? "system" : role;
+    if (!["system", "user", "assistant"].includes(ours)) {
+      throw unexpected(`${path}.role`, '"user", "assistant", "system" or "developer"', role);
+    }
+    this.say({ role: ours, content, ...(images.length > 0 ? { images } : {}) });
+  }
+
+  #addCall(item: Fields, path: string): void {
+    const id = readText(item["call_id"], `${path}.call_id`);
+    const namespace = optional(readText)(item["namespace"], `${path}.namespace`);
+    const name = joinedName(namespace, readText(item["name"], `${path}.name`));
+    const args = readArguments(item["arguments"], `${path}.arguments`);
+    this.#callNames.set(id, name);
+    this.#assistant().calls.push({ id, function: { name, arguments: args } });
+  }
+
+  #addResult(item: Fields, path: string): void {
+    const id = readText(item["call_id"], `${path}.call_id`);
+    const { content, images } = readContent(item["output"], `${path}.output`);
+    const name = this.#callNames.get(id);
+    this.finish();
+    this.#messages.push({
+      role: "tool",
+      content,
+      tool_call_id: id,
+      ...(name === undefined ? {} : { tool_name: name }),
+      ...(images.length > 0 ? { images } : {}),
+    });
+  }
+
+  #assistant(): { content: string; thinking: string; calls: ToolCall[] } {
+    this.#turn ??= { content: "", thinking: "", calls: [] };
+    this.#turn.thinking += this.#thinking;
+    this.#thinking = "";
+    return this.#turn;
+  }
+
+  #endTurn(): void {
+    if (!this.#turn) return;
+    const { content, thinking, calls } = this.#turn;
+    this.#turn = undefined;
+    this.#messages.push({
+      role: "assistant",
+      content,
+      ...(thinking ? { thinking } : {}),
+      ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    });
+  }
+}
+
+interface Content {
+  readonly content: string;
+  readonly images: readonly Uint8Array[];
+}
+
+/** A text, or parts, whose texts become lines. */
+function readContent(value: unknown, path: string): Content {
+  if (typeof value === "string") return { content: value.toWellFormed(), images: [] };
+  const parts = readList(readPart)(value, path);
+  return {
+    content: parts.filter((part) => typeof part === "string").join("\n"),
+    images: parts.filter((part) => typeof part !== "string"),
+  };
+}
+
+const readPart: Read<string | Uint8Array> = (value, path) => {
+  const part = readFields(value, path);
+  switch (part["type"]) {
+    case "input_text":
+    case "output_text":
+    case "text":
+      return readText(part["text"], `${path}.text`);
+    case "refusal":
+      return readText(part["refusal"], `${path}.refusal`);
+    case "input_image":
+      return readImage(part["image_url"], path);
+    case "input_file":
+      throw new AppError("bad_request", `${path}: file inputs are not currently supported`);
+    default:
+      throw unexpected(`${path}.type`, '"input_text", "output_text" or "input_image"', part["type"]);
+  }
+};
+
+/** What the model thought: as we sent it, or as others did. */
+function readReasoning(item: Fields, path: string): string {
+  const texts = (key: string): string =>
+    (
+      optional(readList((part, at) => readText(readFields(part, at)["text"], `${at}.text`)))(
+        item[key],
+        `${path}.${key}`,
+      ) ?? []
+    ).join("\n");
+  return texts("content") || texts("summary") || (optional(readText)(item["encrypted_content"], path) ?? "");
+}
+
+/** A JSON object as text; no text is no arguments. */
+function readArguments(value: unknown, path: string): Record<string, unknown> {
+  const text = optional(readText)(value, path) ?? "";
+  if (text.trim() === "") return {};
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    throw unexpected(path, "a JSON object as text", text);
+  }
+  return { ...readFields(parsed, path) };
+}

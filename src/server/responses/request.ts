@@ -1,0 +1,89 @@
+/**
+ * A Responses request as a chat of ours. Settings that a request leaves out stay the model's own. Nothing is stored, so
+ * that what refers to an earlier response is refused.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { ChatRequest, Format, Think } from "../../runtime/runtime.ts";
+import type { Options } from "../../sampling/options.ts";
+import { optional, readFields, unexpected } from "../fields.ts";
+import { toThink } from "../openai/settings.ts";
+import type { ResponsesBody } from "../schema/responses.ts";
+import { readInput } from "./input.ts";
+import { readTools, type Tools } from "./tools.ts";
+
+/** More alternatives than these cannot be asked for. */
+const TOP_LOGPROBS_MAX = 20;
+
+export interface Wanted {
+  readonly chat: Omit<ChatRequest, "model" | "signal" | "think">;
+  readonly think: Think | undefined;
+  readonly tools: Tools;
+}
+
+/** Throws `bad_request`. */
+export function readResponsesRequest(body: ResponsesBody): Wanted {
+  refuseState(body);
+  const messages = readInput(body);
+  const tools = readTools(body);
+  const format = readFormat(body.text?.["format"]);
+  const logprobs = readLogprobs(body);
+  const { truncation } = body;
+  if (truncation !== undefined && truncation !== "auto" && truncation !== "disabled") {
+    throw unexpected("truncation", '"auto" or "disabled"', truncation);
+  }
+  return {
+    chat: {
+      messages,
+      options: optionsOf(body),
+      ...(tools.tools.length > 0 ? { tools: tools.tools } : {}),
+      ...(tools.tools.length > 0 && tools.choice ? { toolChoice: tools.choice } : {}),
+      ...(format === undefined ? {} : { format }),
+      ...(logprobs === undefined ? {} : { logprobs }),
+      ...(truncation === "disabled" ? { truncate: false } : {}),
+    },
+    think: toThink(body.reasoning?.effort),
+    tools,
+  };
+}
+
+/** Refuses what needs responses that were kept. */
+function refuseState(body: ResponsesBody): void {
+  for (const key of ["previous_response_id", "conversation", "prompt"] as const) {
+    if (body[key] === undefined) continue;
+    throw new AppError("bad_request", `${key}: nothing is stored here; expected the whole conversation in 'input'`);
+  }
+  if (body.background) {
+    throw new AppError("bad_request", "background: nothing is stored here; expected false, with or without 'stream'");
+  }
+}
+
+function optionsOf({ max_output_tokens: most, temperature, top_p }: ResponsesBody): Options {
+  if (most !== undefined && most < 1) throw unexpected("max_output_tokens", "a number of at least 1", most);
+  return {
+    ...(most === undefined ? {} : { num_predict: Math.min(most, 2 ** 31 - 1) }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(top_p === undefined ? {} : { top_p }),
+  };
+}
+
+function readFormat(value: unknown): Format | undefined {
+  const format = optional(readFields)(value, "text.format");
+  switch (format?.["type"]) {
+    case undefined:
+    case "text":
+      return undefined;
+    case "json_object":
+      return "json";
+    case "json_schema":
+      return { ...readFields(format?.["schema"], "text.format.schema") };
+    default:
+      throw unexpected("text.format.type", '"text", "json_object" or "json_schema"', format?.["type"]);
+  }
+}
+
+function readLogprobs({ top_logprobs: top, include }: ResponsesBody): number | undefined {
+  if (top !== undefined && (top < 0 || top > TOP_LOGPROBS_MAX)) {
+    throw new AppError("bad_request", `top_logprobs must be between 0 and ${TOP_LOGPROBS_MAX}, got ${top}`);
+  }
+  return include?.includes("message.output_text.logprobs") ? (top ?? 0) : top || undefined;
+}

@@ -1,0 +1,102 @@
+/**
+ * The response object of the Responses API: what was asked, as it was understood, and what came of it.
+ * Fields: https://platform.openai.com/docs/api-reference/responses/object
+ */
+import type { Statistics } from "../../runtime/runtime.ts";
+import type { Options } from "../../sampling/options.ts";
+import type { Fields } from "../fields.ts";
+import type { ResponsesBody } from "../schema/responses.ts";
+
+type Status = "in_progress" | "completed" | "incomplete";
+
+export interface OutputText {
+  readonly type: "output_text";
+  text: string;
+  readonly annotations: readonly never[];
+  readonly logprobs: object[];
+}
+
+export type Item =
+  | {
+      readonly type: "reasoning";
+      readonly id: string;
+      status: Status;
+      summary: { type: "summary_text"; text: string }[];
+      encrypted_content: string | null;
+    }
+  | { readonly type: "message"; readonly id: string; status: Status; readonly role: "assistant"; content: OutputText[] }
+  | {
+      readonly type: "function_call";
+      readonly id: string;
+      status: Status;
+      readonly call_id: string;
+      readonly name: string;
+      readonly namespace?: string;
+      arguments: string;
+    };
+
+/** What stays the same from the first event to the last. */
+export interface Head {
+  readonly id: string;
+  readonly model: string;
+  /** Seconds since 1970. */
+  readonly createdAt: number;
+  readonly body: ResponsesBody;
+  /** The tools that the model was given. */
+  readonly tools: readonly Fields[];
+  /** What sampling follows: the request's options, and the model's where it has none. */
+  readonly sampling: Required<Pick<Options, "temperature" | "top_p" | "presence_penalty" | "frequency_penalty">>;
+}
+
+export interface Outcome {
+  readonly status: Status | "failed";
+  readonly output: readonly Item[];
+  readonly completedAt?: number;
+  readonly statistics?: Statistics;
+  readonly reasoningTokens?: number;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+export function responseOf({ id, model, createdAt, body, tools, sampling }: Head, outcome: Outcome) {
+  return {
+    id,
+    object: "response",
+    created_at: createdAt,
+    completed_at: outcome.completedAt ?? null,
+    status: outcome.status,
+    error: outcome.error ?? null,
+    incomplete_details: outcome.status === "incomplete" ? { reason: "max_output_tokens" } : null,
+    model,
+    output: outcome.output,
+    instructions: body.instructions ?? null,
+    previous_response_id: null,
+    tools: tools.map((tool) => ({ description: null, parameters: null, strict: null, ...tool })),
+    tool_choice: body.tool_choice ?? "auto",
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    max_tool_calls: null,
+    text: { format: { type: "text" }, ...body.text },
+    reasoning: { effort: body.reasoning?.effort ?? null, summary: body.reasoning?.summary ?? null },
+    ...sampling,
+    top_logprobs: body.top_logprobs ?? 0,
+    max_output_tokens: body.max_output_tokens ?? null,
+    truncation: body.truncation ?? "auto",
+    usage: outcome.statistics ? usageOf(outcome.statistics, outcome.reasoningTokens ?? 0) : null,
+    metadata: body.metadata ?? {},
+    user: body.user ?? null,
+    safety_identifier: body.safety_identifier ?? null,
+    prompt_cache_key: body.prompt_cache_key ?? null,
+    service_tier: "default",
+    store: false,
+    background: false,
+  } as const;
+}
+
+export type ResponseObject = ReturnType<typeof responseOf>;
+
+const usageOf = ({ promptEvalCount, evalCount }: Statistics, reasoningTokens: number) => ({
+  input_tokens: promptEvalCount,
+  input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+  output_tokens: evalCount,
+  output_tokens_details: { reasoning_tokens: Math.min(reasoningTokens, evalCount) },
+  total_tokens: promptEvalCount + evalCount,
+});

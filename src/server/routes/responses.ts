@@ -1,0 +1,77 @@
+/** `POST /v1/responses`: chat, in the words of the OpenAI Responses API. */
+import { Elysia } from "elysia";
+import { assert } from "../../base/errors.ts";
+import type { ChatRequest } from "../../runtime/runtime.ts";
+import { SAMPLING_DEFAULTS } from "../../sampling/options.ts";
+import { readRequest } from "../body.ts";
+import { firstCallOnly } from "../call-ids.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import { checkedEvents, findModel, noted, requireModel } from "../inference.ts";
+import { checkThinking } from "../inspect.ts";
+import { seconds } from "../openai/reply.ts";
+import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
+import { readResponsesRequest, type Wanted } from "../responses/request.ts";
+import type { Head, ResponseObject } from "../responses/response.ts";
+import { ResponsesBody } from "../schema/responses.ts";
+import type { Frame } from "../sse.ts";
+
+export const responsesRoutes = (deps: RouteDeps) =>
+  new Elysia().post("/v1/responses", ({ request }) => deps.answer(request, (exchange) => respond(deps, exchange)), {
+    parse: "none",
+  });
+
+async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const body = await readRequest(exchange.request, ResponsesBody);
+  const model = requireModel(body.model);
+  const wanted = readResponsesRequest(body);
+  exchange.note({ model });
+  const { left } = wanted.tools;
+  if (left.length > 0) deps.log.warn("tools that are not here were left out", { model, types: left.slice(0, 16) });
+  const request = await chatRequest(deps, { model, wanted, exchange });
+  const now = (): number => seconds(deps.now());
+  const head = await headOf(deps, { model, body, wanted, createdAt: now() });
+  const events = noted(checkedEvents(deps.runtime.chat(request)), exchange.note);
+  const writer = new ResponseWriter(head, now);
+  const stream = writer.write(body.parallel_tool_calls === false ? firstCallOnly(events) : events);
+  if (!body.stream) return { kind: "json", body: await whole(stream) };
+  return { kind: "events", frames: frames(stream), failed: (error) => [frame(writer.fail(error))] };
+}
+
+/** Throws `not_found`, and `bad_request` where a model shall think that cannot. */
+async function chatRequest(
+  deps: RouteDeps,
+  { model, wanted, exchange }: { model: string; wanted: Wanted; exchange: Exchange },
+): Promise<ChatRequest> {
+  const { chat, think } = wanted;
+  const stored = await findModel(deps.store, model);
+  if (think) await checkThinking(deps.inspect, { model, stored });
+  return { model, ...chat, ...(think === undefined ? {} : { think }), signal: exchange.signal };
+}
+
+async function headOf(
+  deps: RouteDeps,
+  { wanted, ...rest }: Pick<Head, "model" | "body" | "createdAt"> & { wanted: Wanted },
+): Promise<Head> {
+  const { parameters } = await deps.store.load(rest.model);
+  const { temperature, top_p, presence_penalty, frequency_penalty } = {
+    ...SAMPLING_DEFAULTS,
+    ...parameters,
+    ...wanted.chat.options,
+  };
+  const sampling = { temperature, top_p, presence_penalty, frequency_penalty };
+  return { id: makeId("resp"), ...rest, tools: wanted.tools.given, sampling };
+}
+
+async function whole(events: AsyncIterable<StreamEvent>): Promise<ResponseObject> {
+  let response: ResponseObject | undefined;
+  for await (const event of events) response = event.response ?? response;
+  assert(response, "an answer without a response");
+  return response;
+}
+
+const frame = (event: StreamEvent): Frame => ({ event: event.type, data: event });
+
+async function* frames(events: AsyncGenerator<StreamEvent, void, void>): AsyncGenerator<Frame, void, void> {
+  for await (const event of events) yield frame(event);
+}

@@ -1,0 +1,158 @@
+/**
+ * What the `@anthropic-ai/sdk` npm client does, as checks that any server can be put under: a base URL and the name of
+ * a model that is there and can call tools. Nothing here knows what the model answers.
+ */
+import Anthropic from "@anthropic-ai/sdk";
+import { betaZodTool } from "@anthropic-ai/sdk/helpers/beta/zod";
+import { zodOutputFormat } from "@anthropic-ai/sdk/helpers/zod";
+import { expect } from "bun:test";
+import { z } from "zod";
+import type { Target } from "./ollama-client.ts";
+
+type Params = Anthropic.MessageCreateParamsNonStreaming;
+
+const clientOf = ({ url }: Target): Anthropic => new Anthropic({ baseURL: url, apiKey: "any", maxRetries: 0 });
+
+/** The same answer each time. The client passes on what its types lack. */
+const STEADY: object = { temperature: 0 };
+
+/** A short answer. */
+const request = ({ model }: Target): Params => ({
+  ...STEADY,
+  model,
+  max_tokens: 16,
+  system: "You are kind.",
+  messages: [{ role: "user", content: "Say hello." }],
+});
+
+const WEATHER: Anthropic.Tool = {
+  name: "get_weather",
+  description: "Get the current weather in a city",
+  input_schema: {
+    type: "object",
+    properties: { city: { type: "string", description: "The name of the city", maxLength: 20 } },
+    required: ["city"],
+    additionalProperties: false,
+  },
+};
+
+export async function bothWays(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const whole = await client.messages.create(request(target));
+  expect(whole).toMatchObject({ type: "message", role: "assistant", model: target.model, stop_sequence: null });
+  expect(["end_turn", "max_tokens"]).toContain(whole.stop_reason!);
+  expect(whole.usage.output_tokens).toBeGreaterThan(0);
+  expect(whole._request_id).toMatch(/^req_/);
+  const stream = client.messages.stream(request(target));
+  let text = "";
+  stream.on("text", (delta) => (text += delta));
+  const streamed = await stream.finalMessage();
+  expect<unknown>(streamed.content).toEqual(whole.content);
+  expect(whole.content).toEqual([{ type: "text", text }] as never);
+  expect([streamed.stop_reason, streamed.usage]).toEqual([whole.stop_reason, whole.usage]);
+}
+
+/** The count says what the answer's usage will say, and what the first event of a stream says. */
+export async function countTokens(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const { max_tokens, ...counted } = request(target);
+  const { input_tokens } = await client.messages.countTokens(counted);
+  expect(input_tokens).toBeGreaterThan(3);
+  const { usage } = await client.messages.create({ ...counted, max_tokens });
+  expect(usage.input_tokens).toBe(input_tokens);
+  const stream = await client.messages.create({ ...counted, max_tokens, stream: true });
+  for await (const event of stream) {
+    if (event.type === "message_start") expect(event.message.usage.input_tokens).toBe(input_tokens);
+  }
+  const longer = await client.messages.countTokens({ ...counted, tools: [WEATHER] });
+  expect(longer.input_tokens).toBeGreaterThan(input_tokens);
+}
+
+/** A call that must be made, in both modes, its result, and the answer to that. */
+export async function toolLoop(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const messages: Anthropic.MessageParam[] = [{ role: "user", content: "What is the weather in Paris?" }];
+  const asking: Params = { ...STEADY, model: target.model, max_tokens: 200, messages, tools: [WEATHER] };
+  const forced: Params = { ...asking, tool_choice: { type: "tool", name: "get_weather" } };
+  const first = await client.messages.create(forced);
+  const calls = first.content.filter((block) => block.type === "tool_use");
+  expect([first.stop_reason, calls.length > 0]).toEqual(["tool_use", true]);
+  for (const { name, input } of calls) {
+    expect([name, input]).toEqual(["get_weather", { city: expect.any(String) }]);
+  }
+  const streamed = await client.messages.stream(forced).finalMessage();
+  const unnamed = (message: Anthropic.Message) =>
+    message.content.map((block) => (block.type === "tool_use" ? { ...block, id: "" } : block));
+  expect(unnamed(streamed)).toEqual(unnamed(first));
+  const results = calls.map(({ id }) => ({ type: "tool_result", tool_use_id: id, content: "18 degrees" }) as const);
+  const history = [...messages, { role: "assistant", content: first.content }, { role: "user", content: results }];
+  const last = await client.messages.create({ ...asking, max_tokens: 16, messages: history as typeof messages });
+  expect(last.usage.input_tokens).toBeGreaterThan(first.usage.input_tokens);
+}
+
+/** The client's own loop, which runs the tool. */
+export async function toolRunner(target: Target): Promise<void> {
+  const cities: string[] = [];
+  const tool = betaZodTool({
+    name: "get_weather",
+    description: "Get the current weather in a city",
+    inputSchema: z.object({ city: z.string() }),
+    run: ({ city }) => {
+      cities.push(city);
+      return "18 degrees and sunny";
+    },
+  });
+  const last = await clientOf(target).beta.messages.toolRunner({
+    ...STEADY,
+    model: target.model,
+    max_tokens: 100,
+    max_iterations: 3,
+    messages: [{ role: "user", content: "What is the weather in Paris?" }],
+    tools: [tool],
+  });
+  expect(cities[0]).toBe("Paris");
+  expect(last.role).toBe("assistant");
+}
+
+/** An answer that fits a schema. */
+export async function structuredOutput(target: Target): Promise<void> {
+  const shape = z.object({ ok: z.boolean(), colour: z.enum(["red", "green"]) });
+  const asking = { ...request(target), max_tokens: 100 };
+  const parsed = await clientOf(target).messages.parse({
+    ...asking,
+    output_config: { format: zodOutputFormat(shape) },
+  });
+  expect(shape.parse(parsed.parsed_output)).toEqual(parsed.parsed_output!);
+}
+
+/** `abort` closes the connection; the server serves on. */
+export async function abort(target: Target): Promise<void> {
+  const stream = clientOf(target).messages.stream({ ...request(target), max_tokens: 100_000 });
+  stream.on("streamEvent", () => stream.abort());
+  await expect(stream.finalMessage()).rejects.toBeInstanceOf(Anthropic.APIUserAbortError);
+  await clientOf(target).messages.create({ ...request(target), max_tokens: 1 });
+}
+
+export async function clearErrors(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const missing = await client.messages.create({ ...request(target), model: "nope" }).catch((error: unknown) => error);
+  expect(missing).toBeInstanceOf(Anthropic.NotFoundError);
+  const { requestID, message, type } = missing as InstanceType<typeof Anthropic.NotFoundError>;
+  expect(requestID).toMatch(/^req_[0-9a-f]{24}$/);
+  expect([type, message]).toEqual(["not_found_error", expect.stringContaining("model 'nope' not found")]);
+  const streamed = client.messages.stream({ ...request(target), model: "nope" }).finalMessage();
+  await expect(streamed).rejects.toBeInstanceOf(Anthropic.NotFoundError);
+  const wrong = await client.messages.create({ ...request(target), max_tokens: 0 }).catch((error: unknown) => error);
+  expect(wrong).toBeInstanceOf(Anthropic.BadRequestError);
+}
+
+/** All of them, for a loop over names. */
+export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
+  "messages, streaming and not": bothWays,
+  count_tokens: countTokens,
+  "a tool call and its result": toolLoop,
+  "the tool runner": toolRunner,
+  "structured output": structuredOutput,
+  abort,
+  "clear errors": clearErrors,
+};
