@@ -38,13 +38,7 @@ export interface WriteModel {
 export async function writeGguf(path: string, model: WriteModel): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
-    const file = await open(temporary, "wx");
-    try {
-      await writeParts(file, model);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeNewGguf(temporary, model);
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
@@ -53,6 +47,17 @@ export async function writeGguf(path: string, model: WriteModel): Promise<void> 
   const folder = await open(dirname(path), "r");
   await folder.sync(); // makes the rename last
   await folder.close();
+}
+
+/** Writes a file that nobody else looks at yet, and flushes it to disk. Where this fails, a part of it may be left. */
+export async function writeNewGguf(path: string, model: WriteModel): Promise<void> {
+  const file = await open(path, "wx");
+  try {
+    await writeParts(file, model);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 async function writeParts(file: FileHandle, model: WriteModel): Promise<void> {

@@ -1,0 +1,17 @@
+/**
+ * Llama 1–3 and Mistral, `llama`: query and key rows are stored in halves and rotated in pairs, Llama 3.1's frequencies
+ * have divisors. A sliding window, as the first Mistral has, is not part of such a GGUF.
+ */
+import { u32, type Architecture } from "../architecture.ts";
+import { checkActivation, decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
+import { llama3Factors } from "../rope.ts";
+
+export const llama: Architecture = {
+  arch: "llama",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return { ...decoderMetadata(config), "rope.dimension_count": u32(headsOf(config).headDim) };
+  },
+  tensors: (config) => llamaTable({ heads: headsOf(config) }),
+  computed: (config) => llama3Factors(config, headsOf(config).headDim),
+};

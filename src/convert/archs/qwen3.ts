@@ -1,0 +1,12 @@
+/** Qwen 3, dense, `qwen3`: norms on the heads of query and key, and heads of a size of their own. */
+import type { Architecture } from "../architecture.ts";
+import { checkActivation, decoderMetadata, headNorms, llamaTable } from "../decoder.ts";
+
+export const qwen3: Architecture = {
+  arch: "qwen3",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return decoderMetadata(config, { headDim: 128, ctxLen: 32_768 });
+  },
+  tensors: () => ({ ...llamaTable(), ...headNorms() }),
+};

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadProgram } from "../../src/arch/index.ts";
+import { cpuBackend } from "../../src/backend/cpu.ts";
+import { convertModel } from "../../src/convert/convert.ts";
+import { openGguf } from "../../src/gguf/read.ts";
+import { writeGguf } from "../../src/gguf/write.ts";
+import { CTX_LEN, TOKENS } from "../arch/models.ts";
+import { DTYPES, exactModel, plainFiles, writeFolder, type Dtype } from "./hugging-face.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-convert-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+/** Logits of every token, and the bytes of every tensor. */
+async function openModel(path: string) {
+  const gguf = openGguf(path);
+  try {
+    const options = { ctxLen: CTX_LEN, slots: 1, precise: true, threads: 1, cacheDir: undefined };
+    const session = await cpuBackend.load(loadProgram(gguf), options);
+    const logits = await session.run([{ slot: 0, start: 0, tokens: TOKENS, logits: "all" }]);
+    const tensors = [...gguf.tensors.values()].map(({ name, quant, shape }) => {
+      const bytes = Bun.hash(gguf.read(name)).toString(16);
+      return `${name} ${quant.name} (${shape.join(", ")}) ${bytes}`;
+    });
+    return { logits: logits.slice(), tensors: tensors.sort() };
+  } finally {
+    gguf.close();
+  }
+}
+
+const MODELS = [
+  "llama",
+  "llama-linear",
+  "llama-yarn",
+  "llama-biases",
+  "qwen2",
+  "qwen3",
+  "gemma2",
+  "gemma3",
+  "phi3",
+  "phi3-long",
+] as const;
+
+describe.each(MODELS)("%s:", (name) => {
+  test.each(["F16", "BF16", "F32"] as const)(
+    "a folder of %s gives the logits and the tensors of its GGUF",
+    async (dtype) => {
+      const stored: Dtype = dtype === "BF16" ? "BF16" : "F16"; // what the matrices become
+      const model = exactModel(name, DTYPES[stored]);
+      const wanted = join(folder, `${name}-${dtype}.gguf`);
+      await writeGguf(wanted, model);
+      const to = join(folder, `${name}-${dtype}-converted.gguf`);
+      const source = await writeFolder(join(folder, `${name}-${dtype}`), plainFiles(model, dtype));
+      expect(await convertModel({ folder: source, to })).toEqual({ notes: [] });
+      const [converted, original] = [await openModel(to), await openModel(wanted)];
+      expect(converted.tensors).toEqual(original.tensors);
+      expect(converted.logits).toEqual(original.logits);
+      expect(original.logits.every(Number.isFinite)).toBe(true);
+    },
+  );
+});
