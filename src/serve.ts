@@ -17,6 +17,8 @@ import { startServer, type RunningServer } from "./server/serve.ts";
 import { installEmbedded } from "./store/install.ts";
 import { makeLibrary } from "./store/library.ts";
 import { pruneStore } from "./store/prune.ts";
+import { ensureKey } from "./store/registry/key.ts";
+import { makeRegistry } from "./store/registry/registry.ts";
 import { openStore } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
@@ -41,6 +43,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   await installEmbedded(store, { dir: EMBEDDED_DIR }).catch((error: unknown) =>
     log.warn("the embedded model is not available", { error: messageOf(error) }),
   );
+  await ensureKey(config.home).catch((error: unknown) =>
+    log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
+  );
   const runtime = makeRuntime({
     store,
     pool: {
@@ -57,7 +62,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     now: () => new Date(),
   });
   const library = makeLibrary({ root: store.root, importDirs: config.importDirs, noPrune: config.noPrune, log });
-  const app = makeApp({ runtime, store, library, config, log, version: VERSION, now: () => new Date() });
+  const registry = makeRegistry({ library, home: config.home, version: VERSION });
+  const app = makeApp({ runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() });
   const server = startServer(app, config);
   stopOnSignal({ server, runtime });
   const device = `CPU (${availableParallelism()} cores)`;

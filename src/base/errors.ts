@@ -19,6 +19,7 @@ export type Code =
   | "cancelled" // the caller went away
   | "unsupported" // understood, but this build or machine cannot do it
   | "runner" // a model's process failed
+  | "registry" // a registry failed or refused; apart, because clients know it as a 500
   | "upstream"; // another server failed
 
 /** An expected failure. The message names the thing, where, what was expected and what was there. */

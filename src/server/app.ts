@@ -21,6 +21,8 @@ import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
 import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
 import { openaiModelRoutes } from "./routes/openai-models.ts";
 import { psRoutes } from "./routes/ps.ts";
+import { pullRoutes } from "./routes/pull.ts";
+import { pushRoutes } from "./routes/push.ts";
 import { responsesRoutes } from "./routes/responses.ts";
 import { rootRoutes } from "./routes/root.ts";
 import { showRoutes } from "./routes/show.ts";
@@ -59,6 +61,8 @@ export function makeApp(parts: AppDeps) {
     .use(tokenizeRoutes(deps))
     .use(psRoutes(deps))
     .use(createRoutes(deps))
+    .use(pullRoutes(deps))
+    .use(pushRoutes(deps))
     .use(copyRoutes(deps))
     .use(deleteRoutes(deps))
     .use(blobRoutes(deps))

@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import type { Logger } from "../base/log.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Library } from "../store/library.ts";
+import type { Registry } from "../store/registry/registry.ts";
 import type { Store } from "../store/store.ts";
 import type { Answer } from "./exchange.ts";
 import type { Inspect } from "./inspect.ts";
@@ -12,6 +13,8 @@ export interface AppDeps {
   readonly store: Store;
   /** Changes what `store` reads. */
   readonly library: Library;
+  /** Brings models from elsewhere into `library`, and takes them there. */
+  readonly registry: Registry;
   readonly config: Pick<Config, "host" | "origins" | "apiKeys">;
   readonly log: Logger;
   readonly version: string;

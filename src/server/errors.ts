@@ -17,6 +17,7 @@ const STATUS = {
   cancelled: 499,
   unsupported: 400,
   runner: 500,
+  registry: 500,
   upstream: 502,
 } as const satisfies Record<Code, number>;
 

@@ -21,7 +21,7 @@ import {
 } from "./manifest.ts";
 import { displayName, parseReference, type ModelName } from "./name.ts";
 import type { FileTypeName } from "./quantize-mix.ts";
-import { checkWeights, quantizeWeights, type QuantizeProgress, type Weights } from "./quantize-weights.ts";
+import { checkWeights, quantizeWeights, type Weights } from "./quantize-weights.ts";
 import {
   describeBlob,
   inspectSource,
@@ -34,7 +34,13 @@ import {
 import { CONFIG_BYTES_MAX, findName, manifestPath, readText, TEXT_BYTES_MAX, type StoredMessage } from "./store.ts";
 
 /** What a client is told on the way. */
-export type Progress = { readonly status: string } | QuantizeProgress;
+export interface Progress {
+  readonly status: string;
+  /** Of the blob that is being moved; then also `total` and, once there are any, `completed` bytes. */
+  readonly digest?: string;
+  readonly total?: number;
+  readonly completed?: number;
+}
 
 export interface CreateRequest {
   /** How the request was written: a Modelfile, or fields. They differ in what they are told on the way. */

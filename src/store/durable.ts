@@ -33,13 +33,18 @@ export async function writeDurably(path: string, fill: (temporary: string) => Pr
   try {
     await mkdir(folder, { recursive: true });
     const target = (await fill(temporary)) ?? path;
-    await sync(temporary);
-    await rename(temporary, target);
-    if (process.platform !== "win32") await sync(folder); // where folders cannot be opened
+    await putInPlace({ from: temporary, to: target });
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {}); // what failed first says more
     throw storageError(error, folder);
   }
+}
+
+/** Gives a whole file of the same folder its name, once all of it is on the disk. */
+export async function putInPlace({ from, to }: { from: string; to: string }): Promise<void> {
+  await sync(from);
+  await rename(from, to);
+  if (process.platform !== "win32") await sync(dirname(to)); // where folders cannot be opened
 }
 
 /** What a disk says when it cannot take what it is given. */
@@ -53,7 +58,8 @@ const DISK_REFUSES: Readonly<Record<string, string>> = {
   EIO: "the disk fails",
 };
 
-function storageError(error: unknown, folder: string): unknown {
+/** The `storage` error for what a disk refused, or the error as it is. */
+export function storageError(error: unknown, folder: string): unknown {
   const reason = DISK_REFUSES[(error as NodeJS.ErrnoException).code ?? ""]; // errors of ours have other codes
   return reason ? new AppError("storage", `cannot write to '${folder}': ${reason}`, { cause: error }) : error;
 }

@@ -11,7 +11,7 @@ import { createModel, type CreateRequest, type Progress, type Publish } from "./
 import type { Digest } from "./digest.ts";
 import { removeFile, writeBytes, writeDurably } from "./durable.ts";
 import { encodeManifest, parseManifest, type Manifest } from "./manifest.ts";
-import { manifestSegments, type ModelName } from "./name.ts";
+import { fullName, manifestSegments, type ModelName } from "./name.ts";
 import { digestsOf, removeOrphans } from "./references.ts";
 import { findName, manifestPath } from "./store.ts";
 
@@ -25,6 +25,15 @@ export interface Library {
   remove(name: ModelName): Promise<boolean>;
   /** Makes a model; see `createModel`. */
   create(request: CreateRequest, options?: { signal?: AbortSignal }): AsyncGenerator<Progress, void, void>;
+  /**
+   * Puts a manifest from elsewhere in place, byte for byte, its blobs being there. Throws `bad_file` where one is not.
+   * @returns what the model that it replaces referred to
+   */
+  adopt(name: ModelName, manifest: Uint8Array): Promise<readonly Digest[]>;
+  /** Deletes those of the blobs that no model needs. */
+  sweep(digests: readonly Digest[]): Promise<void>;
+  /** Keeps blobs that no manifest refers to yet from being deleted, until the function that it returns is called. */
+  hold(digests: readonly Digest[]): () => void;
 }
 
 export interface LibraryParts {
@@ -37,19 +46,23 @@ export interface LibraryParts {
 
 export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): Library {
   const inTurn = makeQueue();
+  const held = new Set<readonly Digest[]>();
   const sweep = async (digests: readonly Digest[]): Promise<void> => {
-    if (noPrune || digests.length === 0) return;
-    for (const manifest of await removeOrphans(root, digests)) {
+    const inUse = new Set([...held].flat());
+    const candidates = digests.filter((digest) => !inUse.has(digest));
+    if (noPrune || candidates.length === 0) return;
+    for (const manifest of await removeOrphans(root, candidates)) {
       log.warn("no blobs are deleted: a manifest cannot be read", manifest);
     }
   };
-  /** Blobs of the model that this replaces go if nothing else needs them. */
-  const replace = async (name: ModelName, bytes: Uint8Array): Promise<void> => {
+  const put = async (name: ModelName, bytes: Uint8Array): Promise<Digest[]> => {
     const path = manifestPath(root, name);
     const before = await findDigests(path);
     await writeDurably(path, (temporary) => writeBytes(temporary, bytes));
-    await sweep(before);
+    return before;
   };
+  /** Blobs of the model that this replaces go if nothing else needs them. */
+  const replace = async (name: ModelName, bytes: Uint8Array): Promise<void> => sweep(await put(name, bytes));
   const publish: Publish = (name, { manifest, contents }) =>
     inTurn(async () => {
       for (const bytes of contents) await writeBlob(root, bytes);
@@ -82,6 +95,17 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
         return true;
       }),
     create: (request, { signal } = {}) => createModel({ root, publish, signal }, request),
+    adopt: (name, bytes) =>
+      inTurn(async () => {
+        await checkBlobs(root, parseManifest(bytes, fullName(name)));
+        return put((await findName(root, name)) ?? name, bytes);
+      }),
+    sweep: (digests) => inTurn(() => sweep(digests)),
+    hold: (digests) => {
+      const own = [...digests];
+      held.add(own);
+      return () => void held.delete(own);
+    },
   };
 }
 

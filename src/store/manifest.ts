@@ -14,7 +14,7 @@ export const CONFIG_TYPE = "application/vnd.docker.container.image.v1+json";
 export type LayerKind = "model" | "projector" | "adapter" | "template" | "system" | "params" | "messages" | "license";
 const TYPE_PREFIX = "application/vnd.ollama.image.";
 
-const MANIFEST_BYTES_MAX = 4 * 1024 * 1024; // one layer per tensor, in the largest we know of, is under 1 MB
+export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024; // one layer per tensor, in the largest we know of, is under 1 MB
 const LAYERS_MAX = 16384;
 
 export interface Layer {

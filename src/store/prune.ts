@@ -1,7 +1,7 @@
 /**
  * Clears a store of what nothing uses, when the server starts: blobs that no manifest refers to, files that a killed
  * process left half-written, empty folders. Nothing younger than an hour goes: another process may be about to use it.
- * Files with names that are not ours stay, among them the part files of downloads.
+ * What downloads have so far stays a week, for they can go on from there. Files with names that are not ours stay.
  */
 import { readdir, rm, rmdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import { removeLeftovers } from "./durable.ts";
 import { readReferences } from "./references.ts";
 
 const AGE_MIN_MS = 3600_000; // long enough for any upload or copy that is still going on
+const PARTIAL_AGE_MS = 7 * 24 * 3600_000; // someone who meant to go on with a download has done so
 
 /** Never throws: a store that cannot be changed is served as it is. */
 export async function pruneStore(root: string, { now, log }: { now: () => number; log: Logger }): Promise<void> {
@@ -20,6 +21,8 @@ export async function pruneStore(root: string, { now, log }: { now: () => number
     const removed = await removeUnreferenced(root, { nowMs: now(), log });
     await removeEmptyFolders(join(root, "manifests"), now());
     if (removed > 0) log.info("removed blobs that no model refers to", { root, blobs: removed });
+    const parts = await removePartials(root, now());
+    if (parts > 0) log.info("removed downloads that nobody went on with", { root, files: parts });
   } catch (error) {
     log.warn("the store cannot be cleared of what nothing uses", { root, error: messageOf(error) });
   }
@@ -40,6 +43,23 @@ async function removeUnreferenced(root: string, { nowMs, log }: { nowMs: number;
   return removed;
 }
 
+/** A download is as old as its youngest file. */
+async function removePartials(root: string, nowMs: number): Promise<number> {
+  const downloads = new Map<string, string[]>();
+  for (const name of await namesIn(join(root, "blobs"))) {
+    const partial = /^(sha256-[0-9a-f]{64}-partial)(-\d+)?$/.exec(name)?.[1];
+    if (partial) downloads.set(partial, [...(downloads.get(partial) ?? []), join(root, "blobs", name)]);
+  }
+  let removed = 0;
+  for (const paths of downloads.values()) {
+    const old = await Promise.all(paths.map((path) => isOld(path, nowMs, PARTIAL_AGE_MS)));
+    if (old.includes(false)) continue;
+    for (const path of paths) await rm(path, { force: true });
+    removed += paths.length;
+  }
+  return removed;
+}
+
 /** Removes the folders below `folder` that hold nothing, leaves first, with half-written manifests on the way. */
 async function removeEmptyFolders(folder: string, nowMs: number): Promise<void> {
   await removeLeftovers(folder, { olderThanMs: AGE_MIN_MS, nowMs });
@@ -53,9 +73,9 @@ async function removeEmptyFolders(folder: string, nowMs: number): Promise<void> 
 }
 
 /** By content and by name: a file that was copied or renamed into the store is as young as that. */
-async function isOld(path: string, nowMs: number): Promise<boolean> {
+async function isOld(path: string, nowMs: number, ageMs = AGE_MIN_MS): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
-  return found !== undefined && nowMs - Math.max(found.mtimeMs, found.ctimeMs) > AGE_MIN_MS;
+  return found !== undefined && nowMs - Math.max(found.mtimeMs, found.ctimeMs) > ageMs;
 }
 
 async function namesIn(folder: string): Promise<string[]> {

@@ -7,6 +7,7 @@ import type { Config } from "../../src/config.ts";
 import type { AppDeps } from "../../src/server/deps.ts";
 import { startServer } from "../../src/server/serve.ts";
 import { makeLibrary } from "../../src/store/library.ts";
+import { makeRegistry } from "../../src/store/registry/registry.ts";
 import { openStore } from "../../src/store/store.ts";
 import { putModel, tempFolder } from "../store/fixture.ts";
 import { makeFakeRuntime, type FakeRuntime } from "./fakes.ts";
@@ -39,10 +40,12 @@ export async function makeHarness(
   const logs: Record<string, unknown>[] = [];
   const address = { hostname: "127.0.0.1", port: 0 };
   const log = makeLogger({ write: (line) => void logs.push(JSON.parse(line)), now: () => NOW.getTime(), debug: true });
+  const library = makeLibrary({ root, importDirs: [], noPrune: false, log, ...config });
   const app = makeApp({
     runtime,
     store: await openStore(root),
-    library: makeLibrary({ root, importDirs: [], noPrune: false, log, ...config }),
+    library,
+    registry: makeRegistry({ library, home: folder, version: "1.2.3" }),
     config: { host: address, origins: [], apiKeys: [], ...config },
     log,
     version: "1.2.3",

@@ -1,11 +1,10 @@
 /** `POST /api/create`: a new model, told step by step. Without streaming, the last step is the answer. */
 import { Elysia } from "elysia";
-import { assert } from "../../base/errors.ts";
-import type { Progress } from "../../store/create.ts";
 import { readRequest } from "../body.ts";
 import { createRequest } from "../create-request.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
+import { progressReply } from "../progress.ts";
 import { CreateBody } from "../schema/create.ts";
 
 export const createRoutes = (deps: RouteDeps) =>
@@ -17,12 +16,5 @@ async function create({ library }: RouteDeps, { request, signal, note }: Exchang
   const body = await readRequest(request, CreateBody);
   note({ model: body.model || body.name });
   const steps = library.create(await createRequest(body, library), { signal });
-  return body.stream === false ? { kind: "json", body: await lastOf(steps) } : { kind: "stream", values: steps };
-}
-
-async function lastOf(steps: AsyncIterable<Progress>): Promise<Progress> {
-  let last: Progress | undefined;
-  for await (const step of steps) last = step;
-  assert(last, "a model was created without a step");
-  return last;
+  return progressReply(steps, body);
 }

@@ -1,0 +1,18 @@
+/** Work that is told step by step: as a stream, or without one by its last step. */
+import { assert } from "../base/errors.ts";
+import type { Progress } from "../store/create.ts";
+import type { Reply } from "./exchange.ts";
+
+export async function progressReply(
+  steps: AsyncGenerator<Progress, void, void>,
+  { stream = true }: { stream?: boolean | undefined },
+): Promise<Reply> {
+  return stream ? { kind: "stream", values: steps } : { kind: "json", body: await lastOf(steps) };
+}
+
+async function lastOf(steps: AsyncIterable<Progress>): Promise<Progress> {
+  let last: Progress | undefined;
+  for await (const step of steps) last = step;
+  assert(last, "work that ended without a step");
+  return last;
+}

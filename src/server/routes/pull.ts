@@ -1,0 +1,23 @@
+/** `POST /api/pull`: a model from the registry in its name, told step by step. */
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import { parseAddress } from "../../store/registry/address.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import { progressReply } from "../progress.ts";
+import { PullBody } from "../schema/transfer.ts";
+
+export const pullRoutes = (deps: RouteDeps) =>
+  new Elysia().post("/api/pull", ({ request }) => deps.answer(request, (exchange) => pull(deps, exchange)), {
+    parse: "none",
+  });
+
+async function pull({ registry }: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
+  const body = await readRequest(request, PullBody);
+  const model = body.model || body.name;
+  if (!model) throw new AppError("bad_request", "invalid model name");
+  note({ model });
+  const address = parseAddress(model, { insecure: body.insecure === true });
+  return progressReply(registry.pull({ address, signal }), body);
+}

@@ -1,0 +1,22 @@
+/** `POST /api/push`: a model to the registry in its name, told step by step. */
+import { Elysia } from "elysia";
+import { parseAddress } from "../../store/registry/address.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import { requireModel } from "../inference.ts";
+import { progressReply } from "../progress.ts";
+import { PushBody } from "../schema/transfer.ts";
+
+export const pushRoutes = (deps: RouteDeps) =>
+  new Elysia().post("/api/push", ({ request }) => deps.answer(request, (exchange) => push(deps, exchange)), {
+    parse: "none",
+  });
+
+async function push({ registry }: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
+  const body = await readRequest(request, PushBody);
+  const model = requireModel(body.model || body.name);
+  note({ model });
+  const address = parseAddress(model, { insecure: body.insecure === true });
+  return progressReply(registry.push({ address, signal }), body);
+}

@@ -1,0 +1,32 @@
+/** Where a model's registry is: the host in its name, over https unless the request allows less. */
+import { AppError } from "../../base/errors.ts";
+import { parseReference, type ModelName } from "../name.ts";
+
+export interface Address {
+  readonly name: ModelName;
+  /** `https://host/` */
+  readonly base: URL;
+  /** Plain http is allowed. */
+  readonly insecure: boolean;
+}
+
+/**
+ * @param text `[scheme://][host/][namespace/]model[:tag]`, as the client wrote it
+ * @param insecure speak http, unless the name says https. Throws `bad_request`.
+ */
+export function parseAddress(text: string, { insecure }: { insecure: boolean }): Address {
+  const name = parseReference(text);
+  const asked = /^([a-z]+):\/\//i.exec(text.trim())?.[1]?.toLowerCase();
+  if (asked !== undefined && asked !== "http" && asked !== "https") {
+    throw new AppError("bad_request", `expected a name with http or https, got protocol ${asked}`);
+  }
+  if (asked === "http" && !insecure) throw new AppError("bad_request", "insecure protocol http");
+  const scheme = insecure ? (asked ?? "http") : "https";
+  const base = URL.parse(`${scheme}://${name.host}/`);
+  if (!base || base.pathname !== "/" || base.username) throw new AppError("bad_request", "invalid model name");
+  return { name, base, insecure };
+}
+
+/** Path of a model's repository below the registry's root, as the protocol has it. */
+export const repositoryUrl = ({ base, name }: Address, rest: string): URL =>
+  new URL(`v2/${name.namespace}/${name.model}/${rest}`, base);

@@ -1,0 +1,73 @@
+/**
+ * Bearer tokens: a registry that answers 401 names the place to get one (RFC 6750 challenge, as in the distribution
+ * token specification); we ask there with a request signed by our key.
+ */
+import { randomBytes } from "node:crypto";
+import { AppError } from "../../base/errors.ts";
+import type { RegistryKey } from "./key.ts";
+
+const CHALLENGE_CHARS_MAX = 4096;
+const TOKEN_CHARS_MAX = 32 * 1024;
+
+export interface Challenge {
+  readonly realm: URL;
+  readonly service: string | undefined;
+  readonly scopes: readonly string[];
+}
+
+/**
+ * @param header WWW-Authenticate
+ * @param base the registry: tokens are asked for there and nowhere else, as the signature says who we are
+ * Throws `registry`.
+ */
+export function parseChallenge(header: string | null, base: URL): Challenge {
+  const text = (header ?? "").slice(0, CHALLENGE_CHARS_MAX);
+  if (!/^bearer\s/i.test(text)) throw new AppError("registry", "unauthorized: access denied");
+  const fields = new Map<string, string>();
+  for (const [, key = "", quoted, bare] of text.matchAll(/(\w+)=(?:"([^"]*)"|([^\s,"]+))/g)) {
+    fields.set(key.toLowerCase(), quoted ?? bare ?? "");
+  }
+  const realm = URL.parse(fields.get("realm") ?? "");
+  if (!realm) throw new AppError("registry", `${base.host}: expected a realm in ${JSON.stringify(text.slice(0, 200))}`);
+  if (realm.host !== base.host) {
+    throw new AppError("registry", `realm host "${realm.host}" does not match original host "${base.host}"`);
+  }
+  if (realm.protocol !== base.protocol) {
+    throw new AppError("registry", `realm protocol "${realm.protocol}" does not match original "${base.protocol}"`);
+  }
+  const scopes = (fields.get("scope") ?? "").split(" ").filter((scope) => scope !== "");
+  return { realm, service: fields.get("service"), scopes };
+}
+
+/** The request that asks for a token, and the header that signs it. */
+export function tokenRequest(
+  { realm, service, scopes }: Challenge,
+  { key, nowMs }: { key: RegistryKey; nowMs: number },
+): { url: URL; authorization: string } {
+  const url = new URL(realm);
+  if (service !== undefined) url.searchParams.set("service", service);
+  for (const scope of scopes) url.searchParams.append("scope", scope);
+  url.searchParams.set("ts", String(Math.floor(nowMs / 1000)));
+  url.searchParams.set("nonce", randomBytes(16).toString("base64url"));
+  const emptyBody = new Bun.CryptoHasher("sha256").update("").digest("hex");
+  const signed = `GET,${url.href},${Buffer.from(emptyBody).toString("base64")}`;
+  return { url, authorization: `${key.publicKey}:${key.sign(signed)}` };
+}
+
+/** Throws `registry` where the answer holds no token that can stand in a header. */
+export function parseToken(text: string, host: string): string {
+  const found = tokenIn(text);
+  if (typeof found !== "string" || !/^[\x21-\x7e]+$/.test(found) || found.length > TOKEN_CHARS_MAX) {
+    throw new AppError("registry", `${host}: expected a token, got ${text.length} characters without one`);
+  }
+  return found;
+}
+
+function tokenIn(text: string): unknown {
+  try {
+    const { token, access_token: accessToken } = JSON.parse(text) as Record<string, unknown>; // null throws, too
+    return token ?? accessToken;
+  } catch {
+    return undefined; // the caller says what was expected
+  }
+}

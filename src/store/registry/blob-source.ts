@@ -1,0 +1,87 @@
+/**
+ * Where a blob's bytes come from: the registry itself, or the place that it redirects to, which is remembered until it
+ * fails: such places are often good for a while only.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { Blob } from "../blobs.ts";
+import { repositoryUrl } from "./address.ts";
+import { failureOf, type RegistryClient } from "./client.ts";
+import { Transient } from "./retry.ts";
+import type { StallWatch } from "./stall-watch.ts";
+
+export interface Opened {
+  /** `whole`: the server pays no heed to ranges, and `body` starts at the blob's first byte. */
+  readonly kind: "range" | "whole";
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+export interface BlobSource {
+  readonly blob: Blob;
+  /** Host of the registry. */
+  readonly host: string;
+  /**
+   * The bytes from `from` to before `to`; the body may bring more. It fails as `watch.translate` says.
+   * Throws `Transient`, `registry` where the registry's blob is another than the manifest's, `cancelled`.
+   */
+  open(range: { from: number; to: number }, watch: StallWatch): Promise<Opened>;
+}
+
+export function makeBlobSource(client: RegistryClient, blob: Blob): BlobSource {
+  const start = repositoryUrl(client.address, `blobs/${blob.digest}`);
+  const { host } = start;
+  let direct: URL | undefined;
+  return {
+    blob,
+    host,
+    async open({ from, to }, watch) {
+      const asked = direct ?? start;
+      const headers = { range: `bytes=${from}-${to - 1}` };
+      try {
+        const { response, url } = await client.follow({ method: "GET", url: asked, headers }, watch);
+        if (response.status !== 200 && response.status !== 206) throw await refusal(response, { blob, host, watch });
+        const kind = checkHeaders(response, { from, blob, host });
+        if (url.href !== start.href) direct = url;
+        return { kind, body: response.body ?? emptyBody() };
+      } catch (error) {
+        if (asked === start || watch.signal.aborted) throw error;
+        direct = undefined;
+        throw error instanceof AppError ? new Transient(error.message, { cause: error }) : error;
+      }
+    },
+  };
+}
+
+async function* emptyBody(): AsyncGenerator<Uint8Array, void, void> {}
+
+interface Context {
+  readonly blob: Blob;
+  readonly host: string;
+}
+
+function refusal(response: Response, { blob, host, watch }: Context & { watch: StallWatch }): Promise<Error> {
+  return failureOf(response, { what: `${host}: blob ${blob.digest}`, watch });
+}
+
+/** Whether what comes is what was asked for. Throws `registry`, `Transient` where another try may bring it. */
+function checkHeaders(response: Response, { from, blob, host }: Context & { from: number }): Opened["kind"] {
+  const encoding = response.headers.get("content-encoding") ?? "identity";
+  if (encoding !== "identity") throw new AppError("registry", `${host}: expected content as it is, got ${encoding}`);
+  const expectSize = (found: string | undefined): void => {
+    if (found === undefined || Number(found) === blob.size) return;
+    throw new AppError(
+      "registry",
+      `${host}: blob ${blob.digest}: expected ${blob.size} bytes, as its manifest says, got ${found}`,
+    );
+  };
+  if (response.status === 200) {
+    expectSize(response.headers.get("content-length") ?? undefined);
+    return "whole";
+  }
+  const text = response.headers.get("content-range") ?? "";
+  const match = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(text);
+  if (!match || Number(match[1]) !== from) {
+    throw new Transient(`${host}: expected a range from byte ${from}, got ${JSON.stringify(text.slice(0, 80))}`);
+  }
+  expectSize(match[2] === "*" ? undefined : match[2]);
+  return "range";
+}

@@ -1,0 +1,236 @@
+/**
+ * HTTP to one registry: the token flow, redirects without the token, failures sorted into those that may pass and those
+ * that may not. It contacts the host in the model's name and where that host redirects to, nobody else.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { Address } from "./address.ts";
+import { parseChallenge, parseToken, tokenRequest } from "./auth.ts";
+import type { RegistryKey } from "./key.ts";
+import { retry, Transient, type Patience } from "./retry.ts";
+import { StallWatch } from "./stall-watch.ts";
+
+const REDIRECTS_MAX = 10;
+const ERROR_BYTES_MAX = 4096;
+const TOKEN_BYTES_MAX = 64 * 1024;
+const RETRY_AFTER_S_MAX = 60;
+
+export interface ClientParts {
+  readonly address: Address;
+  readonly readKey: () => Promise<RegistryKey>;
+  readonly userAgent: string;
+  readonly patience: Patience;
+  readonly signal: AbortSignal;
+}
+
+export interface RegistryRequest {
+  readonly method: "GET" | "HEAD" | "POST" | "PATCH" | "PUT";
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Made anew for every try. */
+  readonly body?: () => ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>;
+}
+
+export interface RegistryClient {
+  readonly address: Address;
+  readonly patience: Patience;
+  /** Aborted when nobody wants the result any more. */
+  readonly signal: AbortSignal;
+  /** One exchange, answered by any status but 401. Throws `Transient`, `registry` and `cancelled`. */
+  send(request: RegistryRequest, watch: StallWatch): Promise<Response>;
+  /** Goes where GET or HEAD is redirected to; `url` is where that was. */
+  follow(request: RegistryRequest, watch: StallWatch): Promise<{ response: Response; url: URL }>;
+  /** Like `send`, tried again while that may help, its whole answer in memory. Throws where the status is no 2xx. */
+  exchange(request: RegistryRequest, options: ExchangeOptions): Promise<Answer>;
+}
+
+export interface ExchangeOptions {
+  /** Begins the message of a failure. */
+  readonly what: string;
+  readonly bytesMax: number;
+  /** Messages for statuses that mean something here. */
+  readonly messages?: Readonly<Record<number, string>>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Uint8Array;
+}
+
+export function makeClient(parts: ClientParts): RegistryClient {
+  const { address, patience, signal } = parts;
+  const tokens = makeTokens(parts);
+  const send: RegistryClient["send"] = async (request, watch) => {
+    const ours = request.url.origin === address.base.origin; // the token is for the registry alone
+    const token = ours ? tokens.current() : undefined;
+    const response = await rawSend(request, { parts, watch, authorization: token && `Bearer ${token}` });
+    if (response.status !== 401 || !ours) return response;
+    await discard(response);
+    const renewed = await tokens.renew({ used: token, challenge: response.headers.get("www-authenticate"), watch });
+    const again = await rawSend(request, { parts, watch, authorization: `Bearer ${renewed}` });
+    if (again.status !== 401) return again;
+    await discard(again);
+    throw new AppError("registry", "unauthorized: access denied");
+  };
+  const follow: RegistryClient["follow"] = async (request, watch) => {
+    let url = request.url;
+    for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
+      const response = await send({ ...request, url }, watch);
+      if (!isRedirect(response.status)) return { response, url };
+      await discard(response);
+      url = locationOf(response.headers, { from: url, address });
+    }
+    throw new AppError("registry", `${address.base.host}: more than ${REDIRECTS_MAX} redirects`);
+  };
+  const exchange: RegistryClient["exchange"] = (request, { what, bytesMax, messages = {} }) =>
+    retry(
+      async () => {
+        using watch = new StallWatch({ stallMs: patience.stallMs, wanted: signal });
+        const { response, url } =
+          request.method === "GET" || request.method === "HEAD"
+            ? await follow(request, watch)
+            : { response: await send(request, watch), url: request.url };
+        const message = messages[response.status];
+        if (message !== undefined) throw new AppError("registry", message);
+        if (!response.ok) throw await failureOf(response, { what, watch });
+        const body = await readBody(response, { bytesMax, watch, host: url.host });
+        return { status: response.status, headers: response.headers, body };
+      },
+      { patience: { ...patience, tries: Math.min(patience.tries, 3) }, signal }, // someone waits for an answer
+    );
+  return { address, patience, signal, send, follow, exchange };
+}
+
+interface SendOptions {
+  readonly parts: Pick<ClientParts, "userAgent">;
+  readonly watch: StallWatch;
+  readonly authorization: string | undefined;
+}
+
+async function rawSend({ method, url, headers, body }: RegistryRequest, options: SendOptions): Promise<Response> {
+  const { parts, watch, authorization } = options;
+  try {
+    const response = await fetch(url, {
+      method,
+      headers: {
+        "user-agent": parts.userAgent,
+        "accept-encoding": "identity", // offsets and sizes are of the content as it is
+        ...(authorization ? { authorization } : {}),
+        ...headers,
+      },
+      redirect: "manual",
+      signal: watch.signal,
+      ...(body ? { body: body() } : {}),
+      decompress: false,
+    });
+    watch.moved();
+    return response;
+  } catch (error) {
+    throw watch.translate(error, url.host);
+  }
+}
+
+/** The token in use. Those who find it expired at the same time share one request for the next. */
+function makeTokens(parts: ClientParts) {
+  const { base } = parts.address;
+  let token: string | undefined;
+  let renewal: Promise<string> | undefined;
+  const request = async (header: string | null, watch: StallWatch): Promise<string> => {
+    const challenge = parseChallenge(header, base);
+    const { url, authorization } = tokenRequest(challenge, { key: await parts.readKey(), nowMs: Date.now() });
+    const response = await rawSend({ method: "GET", url }, { parts, watch, authorization });
+    if (isTransient(response.status)) throw await failureOf(response, { what: `token from ${base.host}`, watch });
+    if (!response.ok) {
+      await discard(response);
+      throw new AppError("registry", "unauthorized: access denied");
+    }
+    const body = await readBody(response, { bytesMax: TOKEN_BYTES_MAX, watch, host: base.host });
+    return (token = parseToken(new TextDecoder().decode(body), base.host));
+  };
+  return {
+    current: () => token,
+    /** @param at.used the token that was refused */
+    async renew(at: { used: string | undefined; challenge: string | null; watch: StallWatch }): Promise<string> {
+      if (token !== undefined && token !== at.used) return token;
+      renewal ??= request(at.challenge, at.watch).finally(() => void (renewal = undefined));
+      return renewal;
+    },
+  };
+}
+
+export const isRedirect = (status: number): boolean => [301, 302, 303, 307, 308].includes(status);
+
+const isTransient = (status: number): boolean => status >= 500 || [408, 425, 429].includes(status);
+
+/** Where an answer sends us. Throws `registry` where it leaves https without leave to. */
+export function locationOf(
+  headers: Headers,
+  { from, address, header = "location" }: { from: URL; address: Address; header?: string },
+): URL {
+  const text = headers.get(header);
+  const url = text === null ? null : URL.parse(text, from.href);
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    throw new AppError("registry", `${from.host}: expected a ${header} to go to, got ${JSON.stringify(text)}`);
+  }
+  if (url.protocol === "http:" && from.protocol === "https:" && !address.insecure) {
+    throw new AppError("registry", `${from.host}: insecure protocol http in a redirect to ${url.host}`);
+  }
+  return url;
+}
+
+/** The failure that a status means, with what the server says about it. Reads a few kilobytes of the body at most. */
+export async function failureOf(
+  response: Response,
+  { what, watch }: { what: string; watch: StallWatch },
+): Promise<Error> {
+  const text = await readStart(response, watch);
+  const message = `${what}: ${response.status}: ${saidIn(text) || response.statusText || "no reason given"}`;
+  if (!isTransient(response.status)) return new AppError("registry", message);
+  const seconds = Number(response.headers.get("retry-after") ?? 0);
+  return new Transient(message, { afterMs: 1000 * Math.min(Math.max(0, seconds) || 0, RETRY_AFTER_S_MAX) });
+}
+
+/** The message in a registry's error body, or the text as it is. */
+function saidIn(text: string): string {
+  try {
+    const { errors, error } = JSON.parse(text) as { errors?: { message?: unknown }[]; error?: unknown }; // or it throws
+    const said = error ?? errors?.[0]?.message;
+    if (typeof said === "string") return said;
+  } catch {
+    // no JSON, or of another shape
+  }
+  return text.replace(/\s+/g, " ").trim().slice(0, 500);
+}
+
+async function readStart(response: Response, watch: StallWatch): Promise<string> {
+  try {
+    const body = await readBody(response, { bytesMax: ERROR_BYTES_MAX, watch, host: "" });
+    return new TextDecoder().decode(body);
+  } catch {
+    return ""; // the status says enough
+  }
+}
+
+/** Throws `registry` beyond `bytesMax`, `Transient` where the connection breaks. */
+async function readBody(
+  response: Response,
+  { bytesMax, watch, host }: { bytesMax: number; watch: StallWatch; host: string },
+): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of response.body ?? []) {
+      watch.moved();
+      length += chunk.length;
+      if (length > bytesMax) throw new AppError("registry", `${host}: expected at most ${bytesMax} bytes in an answer`);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw watch.translate(error, host);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function discard(response: Response): Promise<void> {
+  await response.body?.cancel().catch(() => {}); // a connection that is broken already
+}

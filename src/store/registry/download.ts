@@ -1,0 +1,241 @@
+/**
+ * One blob's way from a registry into the store: parts in order over several connections, hashed as they arrive, put in
+ * place when the digest is right. It goes on where an earlier one stopped, and whatever stops it leaves what it has.
+ */
+import { statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../../base/errors.ts";
+import { blobPath } from "../blobs.ts";
+import type { BlobSource } from "./blob-source.ts";
+import { PartFile, type Part } from "./part-file.ts";
+import { PrefixHash } from "./prefix-hash.ts";
+import { checkWanted, retry, Transient, type Patience } from "./retry.ts";
+import { StallWatch } from "./stall-watch.ts";
+
+const CONNECTIONS = 8; // each holds a few megabytes at most
+const WRITE_BYTES = 1024 * 1024; // fewer, larger writes
+const WRITE_MS = 250; // on a slow line, what came is not held back for them
+
+export interface DownloadParts {
+  readonly root: string;
+  readonly source: BlobSource;
+  readonly patience: Patience;
+}
+
+/** Starts by itself. Whoever makes one awaits `stored`; `cancel` ends it early. */
+export class Download {
+  readonly source: BlobSource;
+  /** The digest was right and the blob is in the store. Throws `registry`, `storage`, `cancelled`. */
+  readonly stored: Promise<void>;
+  #state: "receiving" | "received" | "stored" | { readonly error: unknown } = "receiving";
+  readonly #root: string;
+  readonly #patience: Patience;
+  readonly #stop = new AbortController();
+  #file: PartFile | undefined;
+
+  constructor({ root, source, patience }: DownloadParts) {
+    this.source = source;
+    this.#root = root;
+    this.#patience = patience;
+    this.stored = this.#run();
+    this.stored.then(
+      () => void (this.#state = "stored"),
+      (error: unknown) => void (this.#state = { error }),
+    );
+  }
+
+  get total(): number {
+    return this.source.blob.size;
+  }
+
+  /** Bytes there are; never goes back. */
+  get completed(): number {
+    return this.#file?.completed ?? 0;
+  }
+
+  /** All bytes are there. */
+  get isReceived(): boolean {
+    return this.#state === "received" || this.#state === "stored";
+  }
+
+  get isStored(): boolean {
+    return this.#state === "stored";
+  }
+
+  /** Throws what the download failed of, if it did. */
+  check(): void {
+    if (typeof this.#state === "object") throw this.#state.error;
+  }
+
+  /** Stops, keeping what there is. */
+  cancel(): void {
+    this.#stop.abort();
+  }
+
+  get isCancelled(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  async #run(): Promise<void> {
+    const { digest, size } = this.source.blob;
+    await using file = await PartFile.open(this.#root, this.source.blob);
+    this.#file = file;
+    await checkSpace(this.#root, { bytes: size - file.completed, host: this.source.host });
+    const hash = new PrefixHash(file);
+    this.#stop.signal.addEventListener("abort", () => void hash.stop(), { once: true });
+    try {
+      hash.advance();
+      await this.#receive(file, hash);
+      this.#state = "received";
+      const found = await hash.finish(size);
+      checkWanted(this.#stop.signal);
+      if (found === digest) return await file.install(blobPath(this.#root, digest));
+      await file.discard();
+      throw new AppError("registry", `digest mismatch, file must be downloaded again: want ${digest}, got ${found}`);
+    } finally {
+      await hash.stop();
+    }
+  }
+
+  async #receive(file: PartFile, hash: PrefixHash): Promise<void> {
+    const pending = file.parts.filter(({ size, completed }) => completed < size);
+    const ranges = makeRanges();
+    const failed = new AbortController();
+    const signal = AbortSignal.any([this.#stop.signal, failed.signal]);
+    const work = async (isFirst: boolean): Promise<void> => {
+      if (!isFirst && !(await ranges.known)) return;
+      for (let part = pending.shift(); part; part = pending.shift()) {
+        await this.#fetch(part, { file, hash, signal, ranges });
+      }
+    };
+    const workers = Array.from({ length: Math.min(CONNECTIONS, pending.length) }, (_, i) =>
+      work(i === 0)
+        .finally(() => i === 0 && ranges.settle(false))
+        .catch((error: unknown) => {
+          failed.abort();
+          throw error;
+        }),
+    );
+    const results = await Promise.allSettled(workers);
+    checkWanted(this.#stop.signal);
+    const failures = results.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : []));
+    const [first] = failures.filter((error) => !isCancelled(error)); // the others were told to stop
+    if (first instanceof RangesIgnored) {
+      const whole = await file.merge();
+      return this.#fetch(whole, { file, hash, signal: this.#stop.signal, ranges });
+    }
+    if (failures.length > 0) throw first ?? failures[0];
+  }
+
+  async #fetch(part: Part, options: FetchOptions): Promise<void> {
+    await retry(() => this.#stream(part, options), {
+      patience: this.#patience,
+      signal: options.signal,
+      progress: () => part.completed,
+    });
+  }
+
+  async #stream(part: Part, { file, hash, signal, ranges }: FetchOptions): Promise<void> {
+    const { source } = this;
+    using watch = new StallWatch({ stallMs: this.#patience.stallMs, wanted: signal });
+    const [from, to] = [part.offset + part.completed, part.offset + part.size];
+    const opened = await source.open({ from, to }, watch);
+    if (opened.kind === "whole" && file.parts.length > 1) {
+      if (!ranges.areServed()) throw new RangesIgnored();
+      throw new Transient(`${source.host}: expected a part of the blob, got all of it`);
+    }
+    ranges.settle(opened.kind === "range");
+    const body = bounded(opened.body, { skip: opened.kind === "whole" ? from : 0, length: to - from });
+    try {
+      for await (const chunks of batches(body, watch)) {
+        await file.write(part, chunks);
+        hash.advance();
+      }
+    } catch (error) {
+      throw watch.translate(error, source.host);
+    }
+    if (part.completed < part.size) throw new Transient(`${source.host}: the connection ended early`);
+  }
+}
+
+interface FetchOptions {
+  readonly file: PartFile;
+  readonly hash: PrefixHash;
+  readonly signal: AbortSignal;
+  readonly ranges: Ranges;
+}
+
+/** Whether the server sends the parts that it is asked for: the first answer tells. */
+interface Ranges {
+  readonly known: Promise<boolean>;
+  areServed(): boolean;
+  settle(served: boolean): void;
+}
+
+function makeRanges(): Ranges {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  let isServed: boolean | undefined;
+  return {
+    known: promise,
+    areServed: () => isServed === true,
+    settle(served) {
+      isServed ??= served;
+      resolve(isServed);
+    },
+  };
+}
+
+/** The server sends the whole blob whatever part is asked for. Never leaves this file. */
+class RangesIgnored extends Error {}
+
+const isCancelled = (error: unknown): boolean => error instanceof AppError && error.code === "cancelled";
+
+/** `length` bytes after the first `skip`. */
+async function* bounded(
+  body: AsyncIterable<Uint8Array>,
+  { skip, length }: { skip: number; length: number },
+): AsyncGenerator<Uint8Array, void, void> {
+  let [before, left] = [skip, length];
+  for await (const chunk of body) {
+    const start = Math.min(before, chunk.length);
+    before -= start;
+    const piece = chunk.subarray(start, start + left);
+    left -= piece.length;
+    yield piece;
+    if (left === 0) return;
+  }
+}
+
+/** Chunks together, about a megabyte at a time; what came before a failure is handed on first. */
+async function* batches(body: AsyncIterable<Uint8Array>, watch: StallWatch): AsyncGenerator<Uint8Array[], void, void> {
+  let batch: Uint8Array[] = [];
+  let bytes = 0;
+  let lastMs = performance.now();
+  let failure: { error: unknown } | undefined;
+  try {
+    for await (const chunk of body) {
+      watch.moved();
+      if (chunk.length === 0) continue;
+      batch.push(chunk);
+      bytes += chunk.length;
+      if (bytes < WRITE_BYTES && performance.now() - lastMs < WRITE_MS) continue;
+      yield batch;
+      [batch, bytes, lastMs] = [[], 0, performance.now()];
+    }
+  } catch (error) {
+    failure = { error };
+  }
+  if (bytes > 0) yield batch;
+  if (failure) throw failure.error;
+}
+
+async function checkSpace(root: string, { bytes, host }: { bytes: number; host: string }): Promise<void> {
+  const folder = join(root, "blobs");
+  const { bavail, bsize } = await statfs(folder);
+  const free = bavail * bsize;
+  if (bytes <= free) return;
+  throw new AppError(
+    "storage",
+    `cannot write to '${folder}': ${host} announces ${bytes} bytes, the disk has ${free} left`,
+  );
+}

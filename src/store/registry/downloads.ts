@@ -1,0 +1,65 @@
+/**
+ * The downloads that are going on, one per blob: those who want the same blob share it, and it is stopped when the last
+ * of them leaves.
+ */
+import { AppError } from "../../base/errors.ts";
+import { findBlob } from "../blobs.ts";
+import type { Digest } from "../digest.ts";
+import type { BlobSource } from "./blob-source.ts";
+import { Download } from "./download.ts";
+import type { Patience } from "./retry.ts";
+
+const DOWNLOADS_MAX = 32; // of different blobs at once; each has a handful of connections
+
+export interface Ticket {
+  readonly download: Download;
+  /** To be called once, whatever became of the download. */
+  leave(): void;
+}
+
+export interface Downloads {
+  /** Takes part in the download of a blob, starting it where nobody has; undefined where the blob is there already. */
+  join(source: BlobSource): Promise<Ticket | undefined>;
+}
+
+interface Shared {
+  readonly download: Download;
+  users: number;
+}
+
+/** `join` throws `busy` where too many are going on. */
+export function makeDownloads({ root, patience }: { root: string; patience: Patience }): Downloads {
+  const all = new Map<Digest, Shared>();
+  const start = (source: BlobSource): Shared => {
+    if (all.size >= DOWNLOADS_MAX) throw new AppError("busy", `${all.size} downloads are going on; try again later`);
+    const shared: Shared = { download: new Download({ root, source, patience }), users: 0 };
+    const end = (): void => void all.delete(source.blob.digest);
+    all.set(source.blob.digest, shared);
+    shared.download.stored.then(end, end);
+    return shared;
+  };
+  return {
+    async join(source) {
+      const { digest, size } = source.blob;
+      for (;;) {
+        const found = await findBlob(root, digest);
+        const current = all.get(digest);
+        if (!current && found === size) return undefined;
+        if (!current) return ticketOf(start(source));
+        if (isSame(current.download, source)) return ticketOf(current);
+        await current.download.stored.catch(() => {}); // it is being stopped, or comes from elsewhere: then our turn
+      }
+    },
+  };
+}
+
+function ticketOf(shared: Shared): Ticket {
+  shared.users++;
+  return {
+    download: shared.download,
+    leave: () => void (--shared.users === 0 && shared.download.cancel()),
+  };
+}
+
+const isSame = (download: Download, { host, blob }: BlobSource): boolean =>
+  !download.isCancelled && download.source.host === host && download.total === blob.size;

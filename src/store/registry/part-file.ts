@@ -1,0 +1,236 @@
+/**
+ * A blob on its way in: `sha256-<hex>-partial`, and beside it a small JSON file per part, `…-partial-<n>`, that tells
+ * how far the part has come. Both outlive the process. The layout is that of other servers of such stores: what was
+ * begun there is continued here. What the files say is hostile: where it does not add up, the download starts over.
+ */
+import { mkdir, open, readdir, readFile, stat, type FileHandle } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { assert } from "../../base/errors.ts";
+import { blobPath, type Blob } from "../blobs.ts";
+import { putInPlace, removeFile, storageError, writeBytes, writeDurably } from "../durable.ts";
+
+const PART_BYTES_MIN = 64 * 1024 * 1024;
+const PARTS_MAX = 1024;
+const STATE_BYTES_MAX = 1024; // four numbers
+const CHECKPOINT_MS = 1000;
+
+export interface Part {
+  readonly index: number;
+  /** Of its first byte in the blob. */
+  readonly offset: number;
+  readonly size: number;
+  /** Bytes from its start that are in the file. */
+  completed: number;
+}
+
+/** Whoever opens one closes it, by `install`, `discard` or disposal; the last keeps what there is for the next time. */
+export class PartFile {
+  readonly #path: string;
+  readonly #file: FileHandle;
+  #parts: Part[];
+  /** What the state files say: `completed` by part. */
+  readonly #saved = new Map<number, number>();
+  #checkpoint: Promise<void> | undefined;
+  #checkpointAt = Date.now();
+  #isOpen = true;
+
+  private constructor(path: string, file: FileHandle, parts: Part[]) {
+    this.#path = path;
+    this.#file = file;
+    this.#parts = parts;
+  }
+
+  /** Goes on with what an earlier download left, if that adds up. Throws `storage`. */
+  static async open(root: string, { digest, size }: Blob): Promise<PartFile> {
+    const path = `${blobPath(root, digest)}-partial`;
+    const found = await readParts(path, size);
+    if (!found) await removeStates(path);
+    try {
+      await mkdir(dirname(path), { recursive: true });
+      const file = await open(path, found ? "r+" : "w+");
+      return new PartFile(path, file, found ?? planParts(size));
+    } catch (error) {
+      throw storageError(error, dirname(path));
+    }
+  }
+
+  get parts(): readonly Part[] {
+    return this.#parts;
+  }
+
+  /** Bytes there are. */
+  get completed(): number {
+    return this.#parts.reduce((sum, part) => sum + part.completed, 0);
+  }
+
+  /** Bytes from the start of the blob without a gap. */
+  get prefix(): number {
+    let length = 0;
+    for (const { size, completed } of this.#parts) {
+      length += completed;
+      if (completed < size) break;
+    }
+    return length;
+  }
+
+  /** Appends to a part. Throws `storage`. */
+  async write(part: Part, chunks: readonly Uint8Array[]): Promise<void> {
+    const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    assert(part.completed + length <= part.size, "more bytes than a part has room for");
+    try {
+      await writeAll(this.#file, chunks, part.offset + part.completed);
+    } catch (error) {
+      throw storageError(error, dirname(this.#path));
+    }
+    part.completed += length;
+    if (Date.now() - this.#checkpointAt < CHECKPOINT_MS) return;
+    this.#checkpoint ??= this.#save().catch(() => {}); // tried again at the next
+  }
+
+  /** Fills `buffer` from an offset. */
+  async read(buffer: Uint8Array, offset: number): Promise<void> {
+    for (let done = 0; done < buffer.length;) {
+      const { bytesRead } = await this.#file.read(buffer, done, buffer.length - done, offset + done);
+      assert(bytesRead > 0, "a part file is shorter than its parts");
+      done += bytesRead;
+    }
+  }
+
+  /** Makes one part of all, with what is there from the start without a gap: the rest comes in one piece. */
+  async merge(): Promise<Part> {
+    const size = this.#parts.reduce((sum, part) => sum + part.size, 0);
+    const part: Part = { index: 0, offset: 0, size, completed: this.prefix };
+    await this.#checkpoint;
+    this.#parts = [part];
+    this.#saved.clear();
+    await removeStates(this.#path);
+    return part;
+  }
+
+  /** The whole blob is there and right: gives it its name. Throws `storage`. */
+  async install(target: string): Promise<void> {
+    await this.#close();
+    try {
+      await putInPlace({ from: this.#path, to: target });
+    } catch (error) {
+      throw storageError(error, dirname(target));
+    }
+    await removeStates(this.#path);
+  }
+
+  /** Nothing of it can be used. */
+  async discard(): Promise<void> {
+    await this.#close();
+    await removeStates(this.#path);
+    await removeFile(this.#path);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#isOpen) return;
+    await this.#checkpoint;
+    await this.#save().catch(() => {}); // the disk may be full: then the older state holds
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
+    await this.#checkpoint;
+    this.#isOpen = false;
+    await this.#file.close();
+  }
+
+  /** Content first, then what is said of it. */
+  async #save(): Promise<void> {
+    const changed = this.#parts
+      .filter(({ index, completed }) => completed > 0 && this.#saved.get(index) !== completed)
+      .map((part) => ({ ...part }));
+    try {
+      await this.#file.datasync();
+      // every part has a state as soon as one has: a set with gaps does not add up
+      const fresh = this.#saved.size === 0 ? this.#parts.filter(({ completed }) => completed === 0) : [];
+      for (const { index, offset, size, completed } of [...fresh, ...changed]) {
+        const state = JSON.stringify({ N: index, Offset: offset, Size: size, Completed: completed });
+        await writeDurably(`${this.#path}-${index}`, (temporary) =>
+          writeBytes(temporary, new TextEncoder().encode(state)),
+        );
+        this.#saved.set(index, completed);
+      }
+    } finally {
+      this.#checkpointAt = Date.now();
+      this.#checkpoint = undefined;
+    }
+  }
+}
+
+/** In order and without gaps; a blob of no bytes has none. */
+export function planParts(size: number): Part[] {
+  const bytes = Math.max(PART_BYTES_MIN, Math.ceil(size / PARTS_MAX));
+  return Array.from({ length: Math.ceil(size / bytes) }, (_, index) => ({
+    index,
+    offset: index * bytes,
+    size: Math.min(bytes, size - index * bytes),
+    completed: 0,
+  }));
+}
+
+/** What an earlier download left, or undefined where there is nothing or it does not add up. */
+async function readParts(path: string, size: number): Promise<Part[] | undefined> {
+  const parts: Part[] = [];
+  const length = await stat(path).then(
+    (found) => found.size,
+    () => -1,
+  );
+  const states = await stateFiles(path);
+  if (length < 0 || states.length === 0 || states.length > PARTS_MAX) return undefined;
+  for (const state of states) {
+    const part = await readPart(state);
+    if (part) parts.push(part);
+  }
+  parts.sort((a, b) => a.offset - b.offset);
+  let end = 0;
+  for (const [i, part] of parts.entries()) {
+    if (part.index !== i || part.offset !== end || part.offset + part.completed > length) return undefined;
+    end += part.size;
+  }
+  return parts.length === states.length && end === size ? parts : undefined;
+}
+
+async function readPart(path: string): Promise<Part | undefined> {
+  try {
+    if ((await stat(path)).size > STATE_BYTES_MAX) return undefined;
+    const { N, Offset, Size, Completed } = JSON.parse(await readFile(path, "utf8")) as Record<string, unknown>;
+    const [index, offset, size, completed] = [N, Offset, Size, Completed].map((value) =>
+      Number.isSafeInteger(value) ? Number(value) : -1,
+    );
+    if (index === undefined || offset === undefined || size === undefined || completed === undefined) return undefined;
+    if (index < 0 || offset < 0 || size < 1 || completed < 0 || completed > size) return undefined;
+    return { index, offset, size, completed };
+  } catch {
+    return undefined; // no state that we can use
+  }
+}
+
+/** Paths of the state files beside a part file. */
+async function stateFiles(path: string): Promise<string[]> {
+  const folder = dirname(path);
+  const prefix = `${basename(path)}-`;
+  const names = await readdir(folder).catch(() => []);
+  return names
+    .filter((name) => name.startsWith(prefix) && /^\d{1,6}$/.test(name.slice(prefix.length)))
+    .map((name) => join(folder, name));
+}
+
+async function removeStates(path: string): Promise<void> {
+  for (const state of await stateFiles(path)) await removeFile(state);
+}
+
+async function writeAll(file: FileHandle, chunks: readonly Uint8Array[], offset: number): Promise<void> {
+  let { bytesWritten: done } = await file.writev([...chunks], offset);
+  for (const chunk of chunks) {
+    const skip = Math.min(done, chunk.length); // a full disk takes a part, and says so at the next try
+    done -= skip;
+    for (let at = skip; at < chunk.length;) {
+      at += (await file.write(chunk, at, chunk.length - at, offset + at)).bytesWritten;
+    }
+    offset += chunk.length;
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Pulling a model: its manifest, the blobs that are not here yet, and then the manifest in its place, as the registry
+ * has it. Whenever this stops, the store holds the models that it held before, and what came is kept for the next time.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { Progress } from "../create.ts";
+import type { Digest } from "../digest.ts";
+import type { Library } from "../library.ts";
+import { MANIFEST_BYTES_MAX, MANIFEST_TYPE, parseManifest, type Layer, type Manifest } from "../manifest.ts";
+import { fullName } from "../name.ts";
+import { digestsOf } from "../references.ts";
+import { repositoryUrl } from "./address.ts";
+import { makeBlobSource } from "./blob-source.ts";
+import type { RegistryClient } from "./client.ts";
+import type { Download } from "./download.ts";
+import type { Downloads, Ticket } from "./downloads.ts";
+import { checkWanted, pause } from "./retry.ts";
+
+const PROGRESS_MS = 60;
+
+export interface PullParts {
+  readonly library: Pick<Library, "adopt" | "sweep" | "hold">;
+  readonly downloads: Downloads;
+}
+
+/** Throws `registry`, `storage`, `busy`, and `cancelled` once the client's signal is aborted. */
+export async function* pullModel(
+  { library, downloads }: PullParts,
+  client: RegistryClient,
+): AsyncGenerator<Progress, void, void> {
+  yield { status: "pulling manifest" };
+  const { bytes, manifest } = await fetchManifest(client);
+  const { name } = client.address;
+  const release = library.hold(digestsOf(manifest));
+  const tickets: Ticket[] = [];
+  try {
+    for (const blob of blobsOf(manifest)) {
+      const ticket = await downloads.join(makeBlobSource(client, blob));
+      if (ticket) tickets.push(ticket);
+      yield* ticket ? follow(ticket.download, { all: tickets, client }) : [progressOf(blob, blob.size)];
+    }
+    yield { status: "verifying sha256 digest" };
+    for (const { download } of tickets) await untilStored(download, client.signal);
+    yield { status: "writing manifest" };
+    const before = await library.adopt(name, bytes);
+    const swept = library.sweep(before); // started now: a client that has read enough does not stop it
+    yield { status: "removing any unused layers" };
+    await swept;
+    yield { status: "success" };
+  } finally {
+    for (const ticket of tickets) ticket.leave();
+    release();
+  }
+}
+
+async function fetchManifest(client: RegistryClient): Promise<{ bytes: Uint8Array; manifest: Manifest }> {
+  const { address } = client;
+  const url = repositoryUrl(address, `manifests/${address.name.tag}`);
+  const { body: bytes } = await client.exchange(
+    { method: "GET", url, headers: { accept: MANIFEST_TYPE } },
+    {
+      what: "pull model manifest",
+      bytesMax: MANIFEST_BYTES_MAX,
+      messages: { 404: "pull model manifest: file does not exist" },
+    },
+  );
+  try {
+    return { bytes, manifest: parseManifest(bytes, fullName(address.name)) };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError("registry", `pull model manifest: ${error.message}`, { cause: error });
+  }
+}
+
+/** Layers and configuration, each digest once. */
+export function blobsOf({ layers, config }: Manifest): Layer[] {
+  return [...new Map([...layers, config].map((layer) => [layer.digest, layer])).values()];
+}
+
+/** Until all bytes of a download are there. Throws as soon as one of the downloads of this pull has failed. */
+async function* follow(
+  download: Download,
+  { all, client }: { all: readonly Ticket[]; client: RegistryClient },
+): AsyncGenerator<Progress, void, void> {
+  let shown = -1;
+  for (let ms = 1; ; ms = Math.min(2 * ms, PROGRESS_MS)) {
+    const isDone = download.isReceived;
+    for (const ticket of all) ticket.download.check();
+    checkWanted(client.signal);
+    if (download.completed !== shown) yield progressOf(download.source.blob, (shown = download.completed));
+    if (isDone) return;
+    await pause(ms, client.signal); // short at first: most blobs are small
+  }
+}
+
+async function untilStored(download: Download, signal: AbortSignal): Promise<void> {
+  for (let ms = 1; !download.isStored; ms = Math.min(2 * ms, PROGRESS_MS)) {
+    download.check();
+    checkWanted(signal);
+    await pause(ms, signal);
+  }
+}
+
+function progressOf({ digest, size }: { digest: Digest; size: number }, completed: number): Progress {
+  return { status: `downloading ${digest}`, digest, total: size, ...(completed > 0 ? { completed } : {}) };
+}

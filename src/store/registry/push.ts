@@ -1,0 +1,95 @@
+/**
+ * Pushing a model: the blobs that the registry lacks, then the manifest, byte for byte as it lies here: whoever pulls
+ * it gets a model of the same digest.
+ */
+import { readFile } from "node:fs/promises";
+import { AppError } from "../../base/errors.ts";
+import { blobPath, findBlob } from "../blobs.ts";
+import type { Progress } from "../create.ts";
+import type { Library } from "../library.ts";
+import { MANIFEST_TYPE, parseManifest, type Layer } from "../manifest.ts";
+import { displayName } from "../name.ts";
+import { digestsOf } from "../references.ts";
+import { findName, manifestPath } from "../store.ts";
+import { repositoryUrl } from "./address.ts";
+import type { RegistryClient } from "./client.ts";
+import { blobsOf } from "./pull.ts";
+import { checkWanted, pause } from "./retry.ts";
+import { uploadBlob } from "./upload.ts";
+
+const PROGRESS_MS = 60;
+const ANSWER_BYTES_MAX = 64 * 1024;
+
+export interface PushParts {
+  readonly library: Pick<Library, "root" | "hold">;
+}
+
+/** Throws `not_found`, `bad_file`, `registry`, and `cancelled` once the client's signal is aborted. */
+export async function* pushModel({ library }: PushParts, client: RegistryClient): AsyncGenerator<Progress, void, void> {
+  const { root } = library;
+  const { name } = client.address;
+  yield { status: "retrieving manifest" };
+  const found = await findName(root, name);
+  if (!found) {
+    yield { status: "couldn't retrieve manifest" };
+    throw new AppError("not_found", `model '${displayName(name)}' not found`);
+  }
+  const path = manifestPath(root, found);
+  const bytes = await readFile(path);
+  const manifest = parseManifest(bytes, path);
+  const release = library.hold(digestsOf(manifest)); // the model may be deleted meanwhile
+  try {
+    for (const blob of blobsOf(manifest)) await checkBlob(root, blob);
+    for (const blob of blobsOf(manifest)) yield* upload(blob, { root, client });
+    yield { status: "pushing manifest" };
+    await client.exchange(
+      {
+        method: "PUT",
+        url: repositoryUrl(client.address, `manifests/${name.tag}`),
+        headers: { "content-type": MANIFEST_TYPE },
+        body: () => bytes,
+      },
+      { what: "push model manifest", bytesMax: ANSWER_BYTES_MAX },
+    );
+    yield { status: "success" };
+  } finally {
+    release();
+  }
+}
+
+async function checkBlob(root: string, { digest, size }: Layer): Promise<void> {
+  const found = await findBlob(root, digest);
+  if (found === size) return;
+  throw new AppError(
+    "bad_file",
+    `${blobPath(root, digest)}: expected ${size} bytes, found ${found === undefined ? "no such blob" : found}`,
+  );
+}
+
+/** What is shown never goes back, though bytes may have to be sent again. */
+async function* upload(
+  blob: Layer,
+  { root, client }: { root: string; client: RegistryClient },
+): AsyncGenerator<Progress, void, void> {
+  const { digest, size: total } = blob;
+  const progress = (completed: number): Progress => ({
+    status: "starting upload",
+    digest,
+    total,
+    ...(completed > 0 ? { completed } : {}),
+  });
+  let [sent, shown] = [0, 0];
+  let outcome: "uploaded" | { readonly error: unknown } | undefined;
+  yield progress(0);
+  uploadBlob({ root, client, blob, onProgress: (completed) => void (sent = completed) }).then(
+    () => void (outcome = "uploaded"),
+    (error: unknown) => void (outcome = { error }),
+  );
+  for (let ms = 1; outcome === undefined; ms = Math.min(2 * ms, PROGRESS_MS)) {
+    await pause(ms, client.signal); // short at first: most blobs are small
+    checkWanted(client.signal);
+    if (sent > shown) yield progress((shown = sent));
+  }
+  if (outcome !== "uploaded") throw outcome.error;
+  if (shown < total) yield progress(total);
+}

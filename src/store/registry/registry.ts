@@ -1,0 +1,54 @@
+/** Pulling and pushing models, for whoever serves them: what the parts in this folder are for. */
+import { arch, platform } from "node:os";
+import type { Progress } from "../create.ts";
+import type { Library } from "../library.ts";
+import type { Address } from "./address.ts";
+import { makeClient, type RegistryClient } from "./client.ts";
+import { makeDownloads } from "./downloads.ts";
+import { readKey } from "./key.ts";
+import { pullModel } from "./pull.ts";
+import { pushModel } from "./push.ts";
+import { PATIENCE, type Patience } from "./retry.ts";
+
+export interface Transfer {
+  readonly address: Address;
+  /** Aborted when nobody wants the result any more. */
+  readonly signal: AbortSignal;
+}
+
+export interface Registry {
+  /** See `pullModel`. */
+  pull(transfer: Transfer): AsyncGenerator<Progress, void, void>;
+  /** See `pushModel`. */
+  push(transfer: Transfer): AsyncGenerator<Progress, void, void>;
+}
+
+export interface RegistryParts {
+  readonly library: Library;
+  /** Folder of the key. */
+  readonly home: string;
+  readonly version: string;
+  readonly patience?: Patience;
+}
+
+export function makeRegistry({ library, home, version, patience = PATIENCE }: RegistryParts): Registry {
+  const downloads = makeDownloads({ root: library.root, patience });
+  const userAgent = `hearth/${version} (${arch()} ${platform()})`;
+  /** A transfer ends with its generator, also where that is left early. */
+  const run = async function* (
+    { address, signal }: Transfer,
+    steps: (client: RegistryClient) => AsyncGenerator<Progress, void, void>,
+  ): AsyncGenerator<Progress, void, void> {
+    const left = new AbortController();
+    const wanted = AbortSignal.any([signal, left.signal]);
+    try {
+      yield* steps(makeClient({ address, readKey: () => readKey(home), userAgent, patience, signal: wanted }));
+    } finally {
+      left.abort();
+    }
+  };
+  return {
+    pull: (transfer) => run(transfer, (client) => pullModel({ library, downloads }, client)),
+    push: (transfer) => run(transfer, (client) => pushModel({ library }, client)),
+  };
+}

@@ -1,0 +1,75 @@
+/**
+ * Trying again: what may pass is tried a few times with growing pauses, everything else fails at once. A try that
+ * brought something on does not count against the next.
+ */
+import { AppError } from "../../base/errors.ts";
+
+/** How long to wait for a registry, and how often to try. */
+export interface Patience {
+  /** Without a byte for this long, a connection is given up. */
+  readonly stallMs: number;
+  /** Tries in a row that bring nothing before the whole fails. */
+  readonly tries: number;
+  /** The first pause; each further one is twice as long. */
+  readonly backoffMs: number;
+}
+
+export const PATIENCE: Patience = { stallMs: 30_000, tries: 6, backoffMs: 1000 };
+const PAUSE_MS_MAX = 60_000;
+
+/** A failure that may pass: a broken connection, an overloaded server. Never leaves `retry`. */
+export class Transient extends Error {
+  override readonly name = "Transient";
+  /** What the server asked us to wait, if it did. */
+  readonly afterMs: number;
+
+  constructor(message: string, { afterMs = 0, cause }: { afterMs?: number; cause?: unknown } = {}) {
+    super(message, { cause });
+    this.afterMs = afterMs;
+  }
+}
+
+export interface RetryOptions {
+  readonly patience: Patience;
+  readonly signal: AbortSignal;
+  /** Grows whenever a try brings something on. */
+  readonly progress?: () => number;
+}
+
+/** Throws what `work` throws unless it is transient; then `registry` after the last try, `cancelled` on abort. */
+export async function retry<T>(work: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const { patience, signal, progress = () => 0 } = options;
+  for (let failures = 0, before = progress(); ; before = progress()) {
+    try {
+      return await work();
+    } catch (error) {
+      checkWanted(signal);
+      if (!(error instanceof Transient)) throw error;
+      failures = progress() > before ? 1 : failures + 1;
+      if (failures >= patience.tries) {
+        throw new AppError("registry", `max retries exceeded: ${error.message}`, { cause: error });
+      }
+      const pauseMs = Math.max(error.afterMs, patience.backoffMs * 2 ** (failures - 1) * (0.75 + Math.random() / 2));
+      await pause(Math.min(pauseMs, PAUSE_MS_MAX), signal);
+    }
+  }
+}
+
+/** Throws `cancelled` once nobody wants the result any more. */
+export function checkWanted(signal: AbortSignal): void {
+  if (signal.aborted) throw new AppError("cancelled", "request canceled");
+}
+
+/** Ends early on abort, without an error. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end, { once: true });
+  });
+}

@@ -1,0 +1,62 @@
+/** Watches one exchange with a registry: gives it up when nothing moves, or when nobody wants its result any more. */
+import { AppError } from "../../base/errors.ts";
+import { Transient } from "./retry.ts";
+
+/** Whoever makes one disposes it, which also closes what is left of the exchange. */
+export class StallWatch {
+  readonly #gone = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  readonly #wanted: AbortSignal;
+  readonly #leave = (): void => this.#gone.abort();
+  #hasStalled = false;
+  readonly #stallMs: number;
+
+  constructor({ stallMs, wanted }: { stallMs: number; wanted: AbortSignal }) {
+    this.#stallMs = stallMs;
+    this.#wanted = wanted;
+    this.#timer = setTimeout(() => {
+      this.#hasStalled = true;
+      this.#gone.abort();
+    }, stallMs);
+    if (wanted.aborted) this.#gone.abort();
+    else wanted.addEventListener("abort", this.#leave, { once: true });
+  }
+
+  /** For `fetch`. */
+  get signal(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  /** Something arrived or went out. */
+  moved(): void {
+    this.#timer.refresh();
+  }
+
+  /** What a failure of the exchange means. @param where host, for the message */
+  translate(error: unknown, where: string): Error {
+    if (error instanceof AppError || error instanceof Transient) return error;
+    if (this.#wanted.aborted) return new AppError("cancelled", "request canceled");
+    if (this.#hasStalled) return new Transient(`${where}: nothing moved for ${this.#stallMs / 1000} s`);
+    return new Transient(`${where}: ${reasonOf(error)}`, { cause: error });
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#wanted.removeEventListener("abort", this.#leave);
+    this.#gone.abort();
+  }
+}
+
+/** Codes whose messages give advice that does not fit here. */
+const REASONS: Readonly<Record<string, string>> = {
+  ConnectionRefused: "connection refused",
+  ECONNREFUSED: "connection refused",
+  FailedToOpenSocket: "cannot connect",
+  ConnectionClosed: "the connection was closed",
+  ECONNRESET: "the connection was closed",
+};
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as { code?: string; message?: string }; // whatever fetch throws
+  return REASONS[code ?? ""] ?? message ?? String(error);
+}

@@ -1,0 +1,236 @@
+/**
+ * One blob's way from the store to a registry: not at all where it has it, mounted from another repository of the same
+ * registry where that has it, else in chunks. A registry takes chunks itself or redirects each to where it wants them.
+ */
+import { open, type FileHandle } from "node:fs/promises";
+import { AppError, messageOf } from "../../base/errors.ts";
+import { blobPath } from "../blobs.ts";
+import type { Layer } from "../manifest.ts";
+import { parseName } from "../name.ts";
+import { repositoryUrl, type Address } from "./address.ts";
+import { failureOf, isRedirect, locationOf, type RegistryClient } from "./client.ts";
+import { checkWanted, retry, Transient } from "./retry.ts";
+import { StallWatch } from "./stall-watch.ts";
+
+const CHUNK_BYTES = 100_000_000;
+const CONTENT_TYPE = "application/octet-stream";
+const UPLOAD_LOCATION = "docker-upload-location";
+const READ_BYTES = 1024 * 1024;
+const ANSWER_BYTES_MAX = 64 * 1024;
+const RESTARTS_MAX = 3;
+/** What a registry answers when it does not know the upload any more, or not as far as we do. */
+const LOST = [400, 404, 409, 416];
+
+export interface UploadParts {
+  readonly root: string;
+  readonly client: RegistryClient;
+  readonly blob: Layer;
+  /** Called with all bytes that the registry has so far; less than before where some must be sent again. */
+  readonly onProgress: (completed: number) => void;
+}
+
+interface Upload extends UploadParts {
+  readonly file: FileHandle;
+}
+
+/** Where an upload stands. */
+interface Session {
+  /** Where the next chunk goes. */
+  readonly location: URL;
+  readonly offset: number;
+  /** MD5 of every chunk so far: a place that takes chunks separately is told them at the end. */
+  readonly chunks: readonly Uint8Array[];
+}
+
+/** The registry has lost the thread; the upload starts over. Never leaves this file. */
+class UploadLost extends Error {}
+
+/** Throws `registry`, `bad_file` where the blob cannot be read, `cancelled`. */
+export async function uploadBlob(parts: UploadParts): Promise<void> {
+  const { root, client, blob, onProgress } = parts;
+  if (await isThere(client, blob)) return onProgress(blob.size);
+  await using file = await openBlob(blobPath(root, blob.digest));
+  for (let restarts = 0; ; restarts++) {
+    const location = await begin(client, { blob, mountFrom: mountSource(blob, client.address) });
+    if (!location) return onProgress(blob.size);
+    try {
+      return await sendAll({ ...parts, file }, { location, offset: 0, chunks: [] });
+    } catch (error) {
+      if (!(error instanceof UploadLost)) throw error;
+      if (restarts >= RESTARTS_MAX) throw new AppError("registry", error.message, { cause: error });
+    }
+  }
+}
+
+async function openBlob(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, "r");
+  } catch (error) {
+    throw new AppError("bad_file", `cannot read the blob: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function isThere(client: RegistryClient, { digest }: Layer): Promise<boolean> {
+  const url = repositoryUrl(client.address, `blobs/${digest}`);
+  const ask = async (): Promise<boolean> => {
+    using watch = watchFor(client);
+    const response = await client.send({ method: "HEAD", url }, watch);
+    if (response.ok || isRedirect(response.status)) return true; // it redirects to what it has
+    if (response.status === 404) return false;
+    throw await failureOf(response, { what: `blob ${digest}`, watch });
+  };
+  return retry(ask, { patience: client.patience, signal: client.signal });
+}
+
+/** The repository that a layer says it came from, where that is on the same registry. */
+function mountSource({ from }: Layer, { name }: Address): string | undefined {
+  if (from === undefined) return undefined;
+  try {
+    const { host, namespace, model } = parseName(from);
+    return host === name.host ? `${namespace}/${model}` : undefined;
+  } catch {
+    return undefined; // a path
+  }
+}
+
+/** Where to send the blob; undefined where the registry had it in the other repository. */
+async function begin(
+  client: RegistryClient,
+  { blob, mountFrom }: { blob: Layer; mountFrom: string | undefined },
+): Promise<URL | undefined> {
+  const url = repositoryUrl(client.address, "blobs/uploads/");
+  if (mountFrom !== undefined) {
+    url.searchParams.set("mount", blob.digest);
+    url.searchParams.set("from", mountFrom);
+  }
+  const what = `upload of ${blob.digest}`;
+  const { status, headers } = await client.exchange(
+    { method: "POST", url, headers: { "content-length": "0" } },
+    { what, bytesMax: ANSWER_BYTES_MAX },
+  );
+  return status === 201 ? undefined : nextLocation(headers, { from: url, address: client.address });
+}
+
+/** `Docker-Upload-Location` where there is one: `Location` may be rewritten on its way. */
+function nextLocation(headers: Headers, { from, address }: { from: URL; address: Address }): URL {
+  const header = headers.has(UPLOAD_LOCATION) ? UPLOAD_LOCATION : "location";
+  return locationOf(headers, { from, address, header });
+}
+
+const hasLocation = (headers: Headers): boolean => headers.has(UPLOAD_LOCATION) || headers.has("location");
+
+async function sendAll(upload: Upload, start: Session): Promise<void> {
+  const { client, blob, onProgress } = upload;
+  let session = start;
+  while (session.offset < blob.size) session = await sendChunk(upload, session);
+  const url = new URL(session.location);
+  const tags = new Bun.CryptoHasher("md5").update(Buffer.concat(session.chunks)).digest("hex");
+  url.searchParams.set("digest", blob.digest);
+  url.searchParams.set("etag", `${tags}-${session.chunks.length}`);
+  try {
+    await client.exchange(
+      { method: "PUT", url, headers: { "content-length": "0", "content-type": CONTENT_TYPE } },
+      { what: `upload of ${blob.digest}`, bytesMax: ANSWER_BYTES_MAX },
+    );
+  } catch (error) {
+    checkWanted(client.signal);
+    if (!(await isThere(client, blob))) throw new UploadLost(messageOf(error), { cause: error });
+  } // else an earlier try had come through, only its answer had not
+  onProgress(blob.size);
+}
+
+/** Where a chunk fails half-way, the registry is asked how far it came. */
+async function sendChunk(upload: Upload, session: Session): Promise<Session> {
+  const { client, blob } = upload;
+  const end = Math.min(session.offset + CHUNK_BYTES, blob.size);
+  let at = session;
+  const send = async (): Promise<Session> => {
+    const redirect = await patch(upload, at, end).catch(async (error: unknown) => {
+      if (error instanceof Transient) at = await askOffset(upload, at, end);
+      throw error;
+    });
+    if (!("target" in redirect)) return redirect;
+    const md5 = await put(upload, { target: redirect.target, from: at.offset, to: end });
+    return { location: redirect.next, offset: end, chunks: [...at.chunks, md5] };
+  };
+  return retry(async () => (at.offset >= end ? at : send()), {
+    patience: client.patience,
+    signal: client.signal,
+    progress: () => at.offset,
+  });
+}
+
+/** Offers the registry a chunk, which it takes, or says where it wants it. */
+async function patch(upload: Upload, session: Session, to: number): Promise<Session | { target: URL; next: URL }> {
+  const { client, blob } = upload;
+  const { location: url, offset: from, chunks } = session;
+  using watch = watchFor(client);
+  const content = makeContent(upload, { from, to, watch });
+  const headers = { ...content.headers, "content-range": `${from}-${to - 1}`, "x-redirect-uploads": "1" };
+  const response = await client.send({ method: "PATCH", url, headers, body: content.open }, watch);
+  const at = { from: url, address: client.address };
+  if (isRedirect(response.status)) {
+    const next = response.headers.has(UPLOAD_LOCATION) ? nextLocation(response.headers, at) : url;
+    return { target: locationOf(response.headers, at), next };
+  }
+  if (!response.ok) throw await chunkFailure(response, { blob, watch });
+  return { location: nextLocation(response.headers, at), offset: to, chunks: [...chunks, content.md5()] };
+}
+
+/** Sends a chunk where the registry wants it. @returns its MD5 */
+async function put(upload: Upload, { target, from, to }: { target: URL; from: number; to: number }) {
+  using watch = watchFor(upload.client);
+  const content = makeContent(upload, { from, to, watch });
+  const { headers, open: body } = content;
+  const response = await upload.client.send({ method: "PUT", url: target, headers, body }, watch);
+  if (!response.ok) throw await failureOf(response, { what: `upload of ${upload.blob.digest}`, watch });
+  return content.md5();
+}
+
+async function chunkFailure(response: Response, { blob, watch }: { blob: Layer; watch: StallWatch }): Promise<Error> {
+  const error = await failureOf(response, { what: `upload of ${blob.digest}`, watch });
+  return LOST.includes(response.status) ? new UploadLost(error.message, { cause: error }) : error;
+}
+
+/** How far the registry is with a chunk that broke off. One that cannot say is sent the whole chunk again. */
+async function askOffset({ client }: Upload, session: Session, end: number): Promise<Session> {
+  const { location: url } = session;
+  using watch = watchFor(client);
+  const response = await client.send({ method: "GET", url }, watch).catch(() => undefined); // the chunk's failure counts
+  const last = Number(/^(?:bytes=)?0-(\d+)$/.exec(response?.headers.get("range") ?? "")?.[1] ?? 0);
+  if (!response?.ok || last < session.offset || last >= end) return session;
+  const address = client.address;
+  const location = hasLocation(response.headers) ? nextLocation(response.headers, { from: url, address }) : url;
+  return { ...session, location, offset: last + 1 };
+}
+
+const watchFor = ({ patience, signal }: RegistryClient): StallWatch =>
+  new StallWatch({ stallMs: patience.stallMs, wanted: signal });
+
+/** Bytes of the blob as a request body. */
+function makeContent(upload: Upload, { from, to, watch }: { from: number; to: number; watch: StallWatch }) {
+  const hasher = new Bun.CryptoHasher("md5");
+  let at = from;
+  const read = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    const buffer = new Uint8Array(Math.min(READ_BYTES, to - at));
+    const { bytesRead } = await upload.file.read(buffer, 0, buffer.length, at);
+    if (bytesRead === 0) throw new AppError("bad_file", `${upload.blob.digest}: expected ${to} bytes, found ${at}`);
+    const piece = buffer.subarray(0, bytesRead);
+    hasher.update(piece);
+    at += bytesRead;
+    watch.moved();
+    upload.onProgress(at);
+    controller.enqueue(piece);
+    if (at === to) controller.close();
+  };
+  return {
+    headers: { "content-length": String(to - from), "content-type": CONTENT_TYPE },
+    /** May be opened again, for a request that was refused for its token. */
+    open: () => {
+      at = from;
+      hasher.digest(); // starts over
+      return new ReadableStream<Uint8Array>({ pull: read }, { highWaterMark: 0 });
+    },
+    md5: (): Uint8Array => hasher.digest(),
+  };
+}
