@@ -30,6 +30,7 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     tokenize: (request) => runTokenize(parts, request),
     detokenize: (request) => runDetokenize(parts, request),
     loaded: () => pool.loaded(),
+    activity: () => pool.activity(),
     close: (graceMs) => pool.close(graceMs),
   };
 }

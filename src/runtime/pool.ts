@@ -8,7 +8,7 @@ import { AppError, assert } from "../base/errors.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
 import type { RunnerProcess } from "./runner-process.ts";
-import type { LoadedModel } from "./runtime.ts";
+import type { Activity, LoadedModel } from "./runtime.ts";
 
 /** Models kept at once on a machine without a GPU, where the configuration leaves it open. */
 const MAX_LOADED_AUTO = 3;
@@ -78,6 +78,7 @@ export class Pool {
   #loading: Promise<void> = Promise.resolve();
   #queued = 0;
   #closed = false;
+  readonly #events = { load: 0, unload: 0, evict: 0, crash: 0 };
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -108,6 +109,17 @@ export class Pool {
   loaded(): LoadedModel[] {
     const ready = [...this.#entries.values()].filter((entry) => entry.runner?.alive);
     return ready.toSorted((a, b) => b.expiresAtMs - a.expiresAtMs).map(describe);
+  }
+
+  activity(): Activity {
+    const users = [...this.#entries.values()].map((entry) => entry.users);
+    const running = users.map((count) => Math.min(count, this.#options.numParallel));
+    const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
+    return {
+      running: sum(running),
+      waiting: this.#queued + sum(users) - sum(running),
+      events: { ...this.#events },
+    };
   }
 
   /** Waits for requests to finish, `graceMs` at most, then ends every runner. */
@@ -161,6 +173,8 @@ export class Pool {
 
   #forget(entry: Entry): void {
     clearTimeout(entry.timer);
+    if (entry.runner && this.#entries.get(entry.model.path) === entry)
+      this.#events[entry.expiring ? "unload" : "crash"]++;
     entry.expiring = true;
     if (this.#entries.get(entry.model.path) === entry) this.#entries.delete(entry.model.path);
     entry.closed.resolve();
@@ -208,6 +222,7 @@ export class Pool {
     const settled = entry.starting.then(
       (runner) => {
         entry.runner = runner;
+        this.#events.load++;
         void runner.exited.then(() => this.#forget(entry));
       },
       () => this.#forget(entry),
@@ -224,6 +239,7 @@ export class Pool {
     while (this.#entries.size > 0 && !signal.aborted) {
       const fits = neededBytes(model) <= MEMORY_SHARE * this.#options.freeBytes();
       if (this.#entries.size < limit && fits) return;
+      this.#events.evict++;
       await this.#retire(victimOf([...this.#entries.values()]), signal);
     }
   }

@@ -195,6 +195,16 @@ export interface LoadedModel {
   readonly pid: number;
 }
 
+/** What the runtime does and has done since it started. */
+export interface Activity {
+  /** Requests that models work on. */
+  readonly running: number;
+  /** Requests that wait for a model. */
+  readonly waiting: number;
+  /** How often each happened; `evict`: those unloads that made room for another model. */
+  readonly events: Readonly<Record<"load" | "unload" | "evict" | "crash", number>>;
+}
+
 export interface Runtime {
   generate(request: GenerateRequest): AsyncGenerator<InferenceEvent, void, void>;
   chat(request: ChatRequest): AsyncGenerator<InferenceEvent, void, void>;
@@ -208,6 +218,7 @@ export interface Runtime {
   detokenize(request: DetokenizeRequest): Promise<DetokenizeResult>;
   /** Models in memory, the one that expires last first. */
   loaded(): readonly LoadedModel[];
+  activity(): Activity;
   /** Lets running requests finish for up to `graceMs`, then ends every runner. */
   close(graceMs: number): Promise<void>;
 }

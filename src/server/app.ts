@@ -7,15 +7,21 @@ import { AppError, messageOf } from "../base/errors.ts";
 import { makeAuth } from "./auth.ts";
 import { makeGuard } from "./cors.ts";
 import type { AppDeps, RouteDeps } from "./deps.ts";
-import { errorResponse, logRequest, makeAnswer, textResponse } from "./exchange.ts";
+import { errorResponse, makeAnswer, textResponse } from "./exchange.ts";
 import { makeInspect } from "./inspect.ts";
+import { metered } from "./metered.ts";
+import { makeMetrics } from "./metrics.ts";
+import { matches } from "./paths.ts";
+import { makeRecorder } from "./recorder.ts";
 import { blobRoutes } from "./routes/blobs.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { copyRoutes } from "./routes/copy.ts";
 import { createRoutes } from "./routes/create.ts";
 import { deleteRoutes } from "./routes/delete.ts";
 import { generateRoutes } from "./routes/generate.ts";
+import { healthRoutes } from "./routes/health.ts";
 import { messagesRoutes } from "./routes/messages.ts";
+import { metricsRoutes } from "./routes/metrics.ts";
 import { openaiChatRoutes } from "./routes/openai-chat.ts";
 import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
 import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
@@ -31,9 +37,23 @@ import { tokenizeRoutes } from "./routes/tokenize.ts";
 
 export function makeApp(parts: AppDeps) {
   const { log, config } = parts;
-  const deps: RouteDeps = { ...parts, answer: makeAnswer(log), inspect: makeInspect(parts) };
+  const metrics = makeMetrics(parts.runtime);
+  const keyNames = new WeakMap<Request, string>();
+  const record = makeRecorder({
+    log,
+    metrics,
+    routes: () => app.routes,
+    keyName: (request) => keyNames.get(request),
+  });
+  const deps: RouteDeps = {
+    ...parts,
+    runtime: metered(parts.runtime, metrics),
+    metrics,
+    answer: makeAnswer({ log, record }),
+    inspect: makeInspect(parts),
+  };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
-  const mayPass = makeAuth(config.apiKeys);
+  const admit = makeAuth(config.apiKeys);
   // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the
   // checks.
   const app = new Elysia({ handler: { standardHostname: false } })
@@ -41,7 +61,9 @@ export function makeApp(parts: AppDeps) {
       const { status, headers } = guard(request);
       Object.assign(set.headers, headers);
       if (status) return refuse(request, new Response(null, { status }));
-      if (mayPass(request, new URL(request.url).pathname)) return undefined;
+      const { passes, keyName } = admit(request, new URL(request.url).pathname);
+      if (keyName !== undefined) keyNames.set(request, keyName);
+      if (passes) return undefined;
       set.headers["www-authenticate"] = "Bearer";
       const unauthorized = new AppError("unauthorized", "unauthorized");
       return refuse(request, errorResponse(request, unauthorized));
@@ -52,6 +74,8 @@ export function makeApp(parts: AppDeps) {
       return refuse(request, errorResponse(request, error));
     })
     .use(rootRoutes(deps))
+    .use(healthRoutes(deps))
+    .use(metricsRoutes(deps))
     .use(generateRoutes(deps))
     .use(chatRoutes(deps))
     .use(messagesRoutes(deps))
@@ -72,7 +96,7 @@ export function makeApp(parts: AppDeps) {
     .use(openaiModelRoutes(deps));
 
   function refuse(request: Request, response: Response): Response {
-    logRequest(log, request, { status: response.status });
+    record(request, { status: response.status });
     return response;
   }
 
@@ -91,12 +115,4 @@ function noSuchRoute(request: Request, routes: readonly Route[]): Response {
   if (methods.length === 0) return textResponse("404 page not found", 404);
   const allowed = new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])));
   return textResponse("405 method not allowed", 405, { allow: [...allowed].join(", ") });
-}
-
-/** Whether a path fits a route's pattern, in which `:name` stands for one segment, and `*` at the end for the rest. */
-function matches(pattern: string, path: string): boolean {
-  if (pattern.endsWith("/*")) return path.startsWith(pattern.slice(0, -1));
-  const wanted = pattern.split("/");
-  const given = path.length > 1 ? path.replace(/\/$/, "").split("/") : path.split("/");
-  return wanted.length === given.length && wanted.every((part, i) => part.startsWith(":") || part === given[i]);
 }

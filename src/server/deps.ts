@@ -7,6 +7,7 @@ import type { Registry } from "../store/registry/registry.ts";
 import type { Store } from "../store/store.ts";
 import type { Answer } from "./exchange.ts";
 import type { Inspect } from "./inspect.ts";
+import type { Metrics } from "./metrics.ts";
 
 export interface AppDeps {
   readonly runtime: Runtime;
@@ -24,4 +25,5 @@ export interface AppDeps {
 export interface RouteDeps extends AppDeps {
   readonly answer: Answer;
   readonly inspect: Inspect;
+  readonly metrics: Metrics;
 }

@@ -1,18 +1,19 @@
 /**
- * One request and its answer: runs a handler, turns its reply or its failure into a response, and writes the one log
- * line that every request gets. The line tells counts, never text.
+ * One request and its answer: runs a handler, turns its reply or its failure into a response, and has the end of it
+ * recorded. What is noted for the log is counts, never text.
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";
+import type { Recorder } from "./recorder.ts";
 import { idHeaders, makeRequestId } from "./request-id.ts";
 import { sse, type Frame } from "./sse.ts";
 import { streamed } from "./stream.ts";
 
 export type Reply =
-  | { readonly kind: "json"; readonly body: object }
-  | { readonly kind: "text"; readonly body: string; readonly status?: 201 }
+  | { readonly kind: "json"; readonly body: object; readonly status?: 503 }
+  | { readonly kind: "text"; readonly body: string; readonly status?: 201; readonly contentType?: string }
   | { readonly kind: "stream"; readonly values: AsyncGenerator<object, void, void> }
   | {
       readonly kind: "events";
@@ -37,7 +38,7 @@ export type Handler = (exchange: Exchange) => Reply | Promise<Reply>;
 /** Answers a request by a handler; never throws. */
 export type Answer = (request: Request, handler: Handler) => Promise<Response>;
 
-export function makeAnswer(log: Logger): Answer {
+export function makeAnswer({ log, record }: { log: Logger; record: Recorder }): Answer {
   return async (request, handler) => {
     const startedMs = performance.now();
     const requestId = makeRequestId();
@@ -46,7 +47,7 @@ export function makeAnswer(log: Logger): Answer {
     const end = (status: number, error?: unknown): void => {
       const ms = Math.round((performance.now() - startedMs) * 10) / 10;
       const failure = error === undefined ? {} : { error: messageOf(error) };
-      logRequest(log, request, { status, ms, ...notes, ...failure });
+      record(request, { status, ms, notes: { ...notes, ...failure } });
     };
     const note: Exchange["note"] = (fields) => void Object.assign(notes, fields);
     const gone = new AbortController();
@@ -56,9 +57,11 @@ export function makeAnswer(log: Logger): Answer {
       const reply = await handler({ request, requestId, signal: gone.signal, note });
       if (reply.kind === "stream") return named(await streamed(reply.values, NDJSON, { gone, onEnd }));
       if (reply.kind === "events") return named(await streamed(reply.frames, sse(reply.failed), { gone, onEnd }));
-      const status = reply.kind === "text" ? (reply.status ?? 200) : 200;
+      const { status = 200 } = reply;
       end(status);
-      return named(reply.kind === "json" ? jsonResponse(reply.body, status) : textResponse(reply.body, status));
+      if (reply.kind === "json") return named(jsonResponse(reply.body, status));
+      const type = reply.contentType === undefined ? {} : { "content-type": reply.contentType };
+      return named(textResponse(reply.body, status, type));
     } catch (error) {
       if (!(error instanceof AppError)) log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack });
       end(statusOf(error), error);
@@ -68,11 +71,6 @@ export function makeAnswer(log: Logger): Answer {
 }
 
 const isCancelled = (error: unknown): boolean => error instanceof AppError && error.code === "cancelled";
-
-/** The log line of a request. */
-export function logRequest(log: Logger, request: Request, fields: Readonly<Record<string, unknown>>): void {
-  log.info("request", { method: request.method, path: new URL(request.url).pathname, ...fields });
-}
 
 /** A failure in the words of the API that was called. */
 export function errorResponse(request: Request, error: unknown, requestId = makeRequestId()): Response {

@@ -195,3 +195,16 @@ test("a runner that dies while idle is forgotten, and the next request starts an
   expect(next.runner.alive).toBe(true);
   next.release();
 });
+
+test("what happens is counted: loads, unloads, evictions, crashes, and who runs and waits", async () => {
+  const pool = makePool({ maxLoaded: 1, numParallel: 1 });
+  const leases = await Promise.all([acquire(pool, first), acquire(pool, first), acquire(pool, first)]);
+  expect(pool.activity()).toEqual({ running: 1, waiting: 2, events: { load: 1, unload: 0, evict: 0, crash: 0 } });
+  for (const lease of leases) lease.release();
+  (await acquire(pool, second)).release();
+  expect(pool.activity()).toEqual({ running: 0, waiting: 0, events: { load: 2, unload: 1, evict: 1, crash: 0 } });
+  process.kill(started.at(-1)!, "SIGKILL");
+  expect(await eventually(() => pool.activity().events.crash === 1)).toBe(true);
+  (await acquire(pool, third, { keepAliveMs: 0 })).release();
+  expect(await eventually(() => pool.activity().events.unload === 2)).toBe(true);
+});

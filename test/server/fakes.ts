@@ -139,6 +139,7 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
       loadNs: 1,
     }),
     loaded: () => fake.models,
+    activity: () => ({ running, waiting: 0, events: { load: 1, unload: 0, evict: 0, crash: 0 } }),
     close: async () => {},
   };
   return fake;

@@ -155,9 +155,31 @@ describe("keys", () => {
     expect(await status("http://nas/api/version", { authorization: "Bearer alpha" })).toBe(200);
   });
 
-  test("are not asked for by the root and by preflights", async () => {
+  test("are asked for by everything under /api and /v1, and by /metrics", async () => {
+    const call = await caller(keys);
+    for (const path of ["/api/tags", "/api/nothing", "/v1/models", "/v1/chat/completions", "/metrics"]) {
+      expect([path, (await call({}, "GET", path)).status]).toEqual([path, 401]);
+    }
+  });
+
+  test("have names, which the log shows instead of them", async () => {
+    const harness = await makeHarness({ apiKeys: ["laptop:alpha", "beta", "ci:with:colon"] });
+    open.push(harness);
+    const keyOf = async (key: string): Promise<unknown> => {
+      await harness.call("GET", "/api/version", undefined, { authorization: `Bearer ${key}` });
+      return harness.logs.at(-1)?.["key"];
+    };
+    expect(await keyOf("alpha")).toBe("laptop");
+    expect(await keyOf("beta")).toBe("key2");
+    expect(await keyOf("with:colon")).toBe("ci");
+    expect(await keyOf("laptop:alpha")).toBeUndefined();
+    expect(JSON.stringify(harness.logs)).not.toMatch(/alpha|beta|with:colon/);
+  });
+
+  test("are not asked for by the root, by health and by preflights", async () => {
     const call = await caller(keys);
     expect((await call({}, "GET", "/")).status).toBe(200);
+    expect((await call({}, "GET", "/health")).status).toBe(200);
     expect((await call({ origin: "http://localhost" }, "OPTIONS", "/api/chat")).status).toBe(204);
   });
 });

@@ -1,0 +1,8 @@
+/** `GET /metrics`: what a monitoring system reads. */
+import { Elysia } from "elysia";
+import type { RouteDeps } from "../deps.ts";
+
+export const metricsRoutes = ({ answer, metrics }: RouteDeps) =>
+  new Elysia().get("/metrics", ({ request }) =>
+    answer(request, async () => ({ kind: "text", body: await metrics.text(), contentType: metrics.contentType })),
+  );
