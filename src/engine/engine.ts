@@ -10,6 +10,8 @@ import { makeSampler } from "../sampling/sampler.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { describeToken, makeAnswerText, type AnswerPiece } from "./answer-text.ts";
 import { discardedTokens, keptTokens, truncatePrompt } from "./context.ts";
+import type { EmbedRequest } from "./embed-queue.ts";
+import type { Embedder } from "./embedder.ts";
 import { schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
 import {
   conversationOf,
@@ -33,6 +35,7 @@ export interface EngineParts {
   readonly ctxLen: number;
   readonly slots: number;
   readonly limits: ScheduleLimits;
+  readonly embedder: Embedder;
   /** Receives all events of one step at once. */
   readonly emit: (events: readonly SequenceEvent[]) => void;
 }
@@ -48,6 +51,8 @@ export class Engine {
   #wake: (() => void) | undefined;
   #last: Work["kind"] | undefined;
   #order = 0;
+  /** Whether a text to embed takes the next free slot before a waiting sequence does. */
+  #embedsNext = false;
   #closed = false;
   readonly #loop: Promise<void>;
 
@@ -82,8 +87,15 @@ export class Engine {
     }
   }
 
+  /** Queues texts; what becomes of them is told by the embedder. */
+  embed(request: EmbedRequest): void {
+    this.#parts.embedder.submit(request);
+    this.#wake?.();
+  }
+
   /** Ends a request before the next step; it emits nothing more. */
   cancel(id: number): void {
+    this.#parts.embedder.cancel(id);
     if (this.#preparing.has(id)) this.#preparing.set(id, false);
     for (const sequence of [...this.#waiting, ...this.#running]) if (sequence.id === id) sequence.cancelled = true;
     this.#wake?.();
@@ -101,13 +113,15 @@ export class Engine {
     while (!this.#closed) {
       this.#dropCancelled();
       this.#admit();
-      const work = schedule(this.#running, { last: this.#last, limits: this.#parts.limits });
-      if (!work) {
+      const { embedder, limits } = this.#parts;
+      const work = schedule(this.#running, { last: this.#last, limits });
+      if (!work && !embedder.ready) {
         await new Promise<void>((resolve) => (this.#wake = resolve));
         this.#wake = undefined;
         continue;
       }
-      await this.#step(work);
+      if (work) await this.#step(work);
+      await embedder.step(work ? limits.chunkShared : limits.chunkAlone);
       await new Promise((resolve) => setImmediate(resolve)); // lets messages in: a cancel takes effect at the next step
     }
   }
@@ -234,20 +248,35 @@ export class Engine {
     this.#waiting = this.#waiting.filter((sequence) => !sequence.cancelled);
   }
 
-  /** Gives free slots to waiting sequences, first come first served. */
+  /** Gives free slots to waiting sequences, first come first served, in turn with texts to embed. */
   #admit(): void {
-    while (this.#waiting.length > 0 && this.#slots.some((slot) => !slot.busy)) {
-      const sequence = this.#waiting[0]!;
-      const placement = placePrompt(this.#slots, Int32Array.from(sequence.tokens));
-      if (!placement) return;
-      this.#waiting.shift();
-      takeSlot(placement, ++this.#order);
-      const { slot, reused, copyFrom } = placement;
-      if (copyFrom) this.#parts.session.copy({ from: copyFrom.index, to: slot.index, length: reused });
-      sequence.slot = slot;
-      sequence.cached = reused;
-      this.#running.push(sequence);
+    const { embedder } = this.#parts;
+    for (;;) {
+      const free = this.#slots.filter((slot) => !slot.busy);
+      const [sequence] = this.#waiting;
+      if (free.length === 0) return;
+      if (embedder.wantsSlot && (this.#embedsNext || !sequence)) {
+        const oldest = free.reduce((a, b) => (b.usedAt < a.usedAt ? b : a));
+        oldest.usedAt = ++this.#order;
+        embedder.start(oldest);
+        this.#embedsNext = false;
+      } else if (sequence) {
+        this.#waiting.shift();
+        this.#admitSequence(sequence);
+        this.#embedsNext = true;
+      } else return;
     }
+  }
+
+  #admitSequence(sequence: Sequence): void {
+    const placement = placePrompt(this.#slots, Int32Array.from(sequence.tokens));
+    assert(placement, "a sequence is admitted while all slots are busy");
+    takeSlot(placement, ++this.#order);
+    const { slot, reused, copyFrom } = placement;
+    if (copyFrom) this.#parts.session.copy({ from: copyFrom.index, to: slot.index, length: reused });
+    sequence.slot = slot;
+    sequence.cached = reused;
+    this.#running.push(sequence);
   }
 
   #sequenceOf(request: SequenceRequest, grammar: GrammarMatcher | undefined): Sequence {

@@ -10,7 +10,9 @@ import { getNumber } from "../gguf/keys.ts";
 import { makeGrammarCompiler, type GrammarCompiler } from "../sampling/grammar.ts";
 import { loadTokenizer, vocabularyForGrammar } from "../tokenizer/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
+import { poolingOf } from "./pooling.ts";
 import type { SequenceEvent } from "./sequence.ts";
 
 /** Prompt tokens of one run while other sequences wait for their next token: at most a second on a slow machine. */
@@ -18,6 +20,8 @@ const CHUNK_SHARED = 64;
 
 /** A context must hold a kept token, one to drop and one to make. */
 const CTX_LEN_MIN = 4;
+/** An encoder keeps nothing, so that a longer context costs nothing until a text fills it; requests limit their own. */
+const ENCODER_CTX_LEN = 2048;
 
 export interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly backend: Backend;
@@ -26,6 +30,7 @@ export interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   /** Prompt tokens of one run. */
   readonly chunk: number;
   readonly emit: (events: readonly SequenceEvent[]) => void;
+  readonly onEmbed: (event: EmbedEvent) => void;
 }
 
 /** What the server wants to know of a loaded model. */
@@ -36,6 +41,10 @@ export interface EngineInfo {
   readonly ctxLen: number;
   /** Context length of training: the most that `ctxLen` can be; Infinity where the file does not say. */
   readonly ctxLenTrained: number;
+  /** Values of an embedding. */
+  readonly dim: number;
+  /** Made for embedding only. */
+  readonly embedsOnly: boolean;
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
   /** Jinja source of the model's chat template. */
   readonly chatTemplate: string | undefined;
@@ -59,8 +68,11 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     const tokenizer = loadTokenizer(gguf.metadata, path);
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
-    const ctxLen = Math.max(CTX_LEN_MIN, Math.min(options.ctxLen, ctxLenTrained));
+    const encoder = program.logits === undefined;
+    const wished = encoder ? Math.max(options.ctxLen, ENCODER_CTX_LEN) : options.ctxLen;
+    const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
     const chatTemplate = chatTemplateOf(gguf);
+    const pooling = poolingOf(gguf, { arch, encoder });
     const session = await options.backend.load(program, { ...options, ctxLen });
     const text = (id: number | undefined): string =>
       id === undefined ? "" : tokenizer.detokenize([id], { special: true });
@@ -70,6 +82,8 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       device: session.device,
       ctxLen,
       ctxLenTrained,
+      dim: program.states.dim,
+      embedsOnly: encoder || gguf.metadata.has(`${arch}.pooling_type`),
       bytes: session.bytes,
       chatTemplate,
       bosText: text(tokenizer.bos),
@@ -86,6 +100,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       ctxLen,
       slots: options.slots,
       limits: { chunkAlone: options.chunk, chunkShared: Math.min(options.chunk, CHUNK_SHARED) },
+      embedder: new Embedder({ session, pooling, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
     return { engine, tokenizer, info };

@@ -3,6 +3,7 @@
  * server's.
  */
 import type { Code } from "../base/errors.ts";
+import type { EmbedEvent } from "../engine/embedder.ts";
 import type { EngineInfo } from "../engine/load.ts";
 import type { SequenceEvent } from "../engine/sequence.ts";
 import type { SamplingOptions } from "../sampling/options.ts";
@@ -41,10 +42,23 @@ export interface GenerateMessage {
   readonly logprobs?: number;
 }
 
+/** Answered by `embedded`, once or more often, or by `embedFailed`. */
+export interface EmbedMessage {
+  readonly kind: "embed";
+  readonly id: number;
+  /** At least one. */
+  readonly inputs: readonly string[];
+  /** Whether a text loses what the context has no room for, or fails the request. */
+  readonly truncate: boolean;
+  /** Tokens of a text, where that is less than the model was loaded for. */
+  readonly ctxLen?: number;
+}
+
 /** Server → runner. */
 export type ToRunner =
   | LoadMessage
   | GenerateMessage
+  | EmbedMessage
   | { readonly kind: "cancel"; readonly id: number }
   /** Asks how many tokens a prompt has; answered by `count`. */
   | { readonly kind: "count"; readonly id: number; readonly prompt: string }
@@ -68,6 +82,7 @@ export type FromRunner =
   /** Loading failed; the process ends. */
   | { readonly kind: "failed"; readonly code: Code; readonly message: string }
   | { readonly kind: "events"; readonly events: readonly SequenceEvent[] }
+  | EmbedEvent
   | Reply;
 
 /** What answers one question about text. */

@@ -7,6 +7,7 @@ import { chooseBackend } from "../backend/index.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
 import { encodeFill } from "../tokenizer/fill-in-the-middle.ts";
+import { embed } from "./embed.ts";
 import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "./messages.ts";
 import { detokenize, tokenize } from "./tokens.ts";
 
@@ -23,6 +24,7 @@ export interface Channel {
 export function startRunner(channel: Channel): void {
   dieWithParent();
   let loaded: LoadedEngine | undefined;
+  const encoding = new Set<number>(); // requests whose texts are not all ids yet
   channel.onDisconnect(() => channel.exit(0));
   channel.onMessage((message) => {
     switch (message.kind) {
@@ -30,7 +32,10 @@ export function startRunner(channel: Channel): void {
         return void load(message, channel).then((engine) => (loaded = engine));
       case "generate":
         return void (loaded && generate(loaded, message, channel));
+      case "embed":
+        return void (loaded && embed(loaded, message, { channel, pending: encoding }));
       case "cancel":
+        encoding.delete(message.id);
         return loaded?.engine.cancel(message.id);
       case "count":
         return reply(channel, loaded, message.id, (engine) => count(engine, message));
@@ -53,6 +58,7 @@ async function load(message: LoadMessage, channel: Channel): Promise<LoadedEngin
       backend: chooseBackend(message.backend),
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
       emit: (events) => channel.send({ kind: "events", events }),
+      onEmbed: (event) => channel.send(event),
     });
     channel.send({ kind: "ready", info: loaded.info });
     return loaded;

@@ -2,6 +2,7 @@
  * What generate and chat have in common: lease a runner, send it a prompt, and turn what it says into events with true
  * statistics.
  */
+import { quoteGo } from "../base/quote.ts";
 import { AppError } from "../base/errors.ts";
 import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
 import type { ModelEntry } from "../store/store.ts";
@@ -108,6 +109,11 @@ function samplingOptions(parameters: Options, options: Options): SamplingOptions
 export function templateOf({ lease, model }: Loaded): PromptTemplate {
   const { chatTemplate, bosText, eosText } = lease.runner.info;
   return choosePrompt({ go: model.template, jinja: chatTemplate, tokens: { bos: bosText, eos: eosText } });
+}
+
+/** Refuses to generate with a model that was made for embedding. */
+export function refuseEmbedder({ lease: { runner } }: Loaded, { model, task }: { model: string; task: string }): void {
+  if (runner.info.embedsOnly) throw new AppError("bad_request", `${quoteGo(model)} does not support ${task}`);
 }
 
 /** Refuses what only models with a vision projector can take. */

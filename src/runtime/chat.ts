@@ -6,7 +6,7 @@ import { AppError } from "../base/errors.ts";
 import type { ModelEntry } from "../store/store.ts";
 import { fullName } from "../store/name.ts";
 import { capabilitiesOf, renderChat, type PromptTemplate } from "../template/prompt.ts";
-import { answer, lease, refuseImages, templateOf, type Loaded, type RuntimeParts } from "./answer.ts";
+import { answer, lease, refuseEmbedder, refuseImages, templateOf, type Loaded, type RuntimeParts } from "./answer.ts";
 import { fitMessages, type Fitted } from "./fit.ts";
 import { detectToolFormat, makeToolCallParser, type ToolCallParser } from "./parse/index.ts";
 import type { RunnerProcess } from "./runner-process.ts";
@@ -22,6 +22,7 @@ export async function* runChat(parts: RuntimeParts, request: ChatRequest): Async
   for (const message of request.messages) refuseImages(message.images, request.model);
   const loaded = await lease(parts, model, request);
   try {
+    refuseEmbedder(loaded, { model: request.model, task: "chat" });
     if (request.messages.length === 0) {
       yield { kind: "done", reason: "load" };
       return;

@@ -6,7 +6,16 @@ import { AppError } from "../base/errors.ts";
 import type { ModelEntry } from "../store/store.ts";
 import { fullName } from "../store/name.ts";
 import { capabilitiesOf, choosePrompt, renderGenerate } from "../template/prompt.ts";
-import { answer, lease, refuseImages, templateOf, type Loaded, type Question, type RuntimeParts } from "./answer.ts";
+import {
+  answer,
+  lease,
+  refuseEmbedder,
+  refuseImages,
+  templateOf,
+  type Loaded,
+  type Question,
+  type RuntimeParts,
+} from "./answer.ts";
 import type { GenerateRequest, InferenceEvent } from "./runtime.ts";
 
 export async function* runGenerate(
@@ -23,6 +32,7 @@ export async function* runGenerate(
   refuseImages(request.images, request.model);
   const loaded = await lease(parts, model, request);
   try {
+    refuseEmbedder(loaded, { model: request.model, task: "generate" });
     if (isEmpty) {
       yield { kind: "done", reason: "load" };
       return;

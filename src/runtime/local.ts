@@ -1,11 +1,11 @@
 /**
  * The runtime of this machine: models from the store, in runner processes of the pool.
  */
-import { AppError } from "../base/errors.ts";
 import type { Store } from "../store/store.ts";
 import type { RuntimeParts } from "./answer.ts";
 import { runChat } from "./chat.ts";
 import { countTokens } from "./count-tokens.ts";
+import { runEmbed } from "./embed.ts";
 import { runGenerate } from "./generate.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
 import type { Runtime } from "./runtime.ts";
@@ -24,9 +24,7 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     generate: (request) => runGenerate(parts, request),
     chat: (request) => runChat(parts, request),
     countTokens: (request) => countTokens(parts, request),
-    embed: async () => {
-      throw new AppError("unsupported", "embeddings are not supported yet");
-    },
+    embed: (request) => runEmbed(parts, request),
     tokenize: (request) => runTokenize(parts, request),
     detokenize: (request) => runDetokenize(parts, request),
     loaded: () => pool.loaded(),

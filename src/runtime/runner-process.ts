@@ -3,9 +3,10 @@
  * makes sure that it ends. A runner that dies fails the requests on its own model and nothing else.
  */
 import { AppError, assert, type Code } from "../base/errors.ts";
+import type { EmbedEvent } from "../engine/embedder.ts";
 import type { EngineInfo } from "../engine/load.ts";
 import type { SequenceEvent } from "../engine/sequence.ts";
-import type { FromRunner, GenerateMessage, LoadMessage, Reply, ToRunner } from "../runner/messages.ts";
+import type { EmbedMessage, FromRunner, GenerateMessage, LoadMessage, Reply, ToRunner } from "../runner/messages.ts";
 
 /** Bytes of a dead runner's last words that an error quotes. */
 const STDERR_TAIL_BYTES = 2048;
@@ -28,6 +29,7 @@ export type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
 interface Listener {
   event?(event: SequenceEvent): void;
   reply?(reply: Reply): void;
+  embedded?(event: Extract<EmbedEvent, { kind: "embedded" }>): void;
   fail(error: AppError): void;
 }
 
@@ -71,6 +73,8 @@ export class RunnerProcess {
       else if (message.kind === "failed") ready.reject(new AppError(message.code, message.message));
       else if (message.kind === "progress") options.onProgress?.(message.fraction);
       else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
+      else if (message.kind === "embedded") listeners.get(message.id)?.embedded?.(message);
+      else if (message.kind === "embedFailed") listeners.get(message.id)?.fail(toError(message));
       else listeners.get(message.id)?.reply?.(message);
     });
     const exited = watchExit(child);
@@ -165,6 +169,40 @@ export class RunnerProcess {
       return reply as Extract<Reply, { kind: K }>; // the line above
     } finally {
       this.#listeners.delete(id);
+    }
+  }
+
+  /** Vectors of texts, in their order, and their tokens together. Aborting the signal stops the model. */
+  async embed(
+    request: Omit<EmbedMessage, "kind" | "id">,
+    signal: AbortSignal,
+  ): Promise<{ vectors: Float32Array[]; tokens: number }> {
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<{ vectors: Float32Array[]; tokens: number }>();
+    const vectors: Float32Array[] = Array.from(request.inputs, () => new Float32Array(0));
+    let [missing, tokens] = [vectors.length, 0];
+    const abort = (): void => reject(new AppError("cancelled", "request canceled"));
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    try {
+      this.#listen(id, {
+        embedded: (event) => {
+          const dim = event.vectors.length / event.indexes.length;
+          for (const [i, index] of event.indexes.entries()) {
+            vectors[index] = event.vectors.subarray(i * dim, (i + 1) * dim);
+          }
+          tokens += event.tokens;
+          missing -= event.indexes.length;
+          if (missing === 0) resolve({ vectors, tokens });
+        },
+        fail: reject,
+      });
+      this.#send({ kind: "embed", id, ...request });
+      return await promise;
+    } finally {
+      signal.removeEventListener("abort", abort);
+      this.#listeners.delete(id);
+      if (missing > 0 && this.alive) this.#send({ kind: "cancel", id });
     }
   }
 

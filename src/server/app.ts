@@ -18,6 +18,8 @@ import { chatRoutes } from "./routes/chat.ts";
 import { copyRoutes } from "./routes/copy.ts";
 import { createRoutes } from "./routes/create.ts";
 import { deleteRoutes } from "./routes/delete.ts";
+import { embedRoutes } from "./routes/embed.ts";
+import { embeddingsRoutes } from "./routes/embeddings.ts";
 import { generateRoutes } from "./routes/generate.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { messagesRoutes } from "./routes/messages.ts";
@@ -79,6 +81,8 @@ export function makeApp(parts: AppDeps) {
     .use(generateRoutes(deps))
     .use(chatRoutes(deps))
     .use(messagesRoutes(deps))
+    .use(embedRoutes(deps))
+    .use(embeddingsRoutes(deps))
     .use(responsesRoutes(deps))
     .use(tagsRoutes(deps))
     .use(showRoutes(deps))

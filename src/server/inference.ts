@@ -41,6 +41,13 @@ export async function findModel(store: Store, name: string): Promise<StoredModel
   return model;
 }
 
+/** As `findModel`, in the words of the routes that embed. */
+export async function checkPullable(store: Store, name: string): Promise<void> {
+  if (name.trim() === "") throw new AppError("not_found", "model '' not found");
+  if (!(await store.find(name)))
+    throw new AppError("not_found", `model ${quoteGo(name)} not found, try pulling it first`);
+}
+
 /** Throws `bad_request` where no model was named. */
 export function requireModel(name: string | undefined): string {
   if (!name?.trim()) throw new AppError("bad_request", "model is required");

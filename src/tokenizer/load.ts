@@ -147,6 +147,8 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
     vocabSize: pieces.length,
     bos,
     eos,
+    before: first,
+    after: last,
     endOfGeneration,
     ...(vocabulary.fill ? { fill: vocabulary.fill } : {}),
     encode: encodeText,
@@ -168,6 +170,8 @@ function makeWithout(metadata: Metadata, path: string): LoadedTokenizer {
     vocabSize: listed || getNumber(metadata, `${arch}.vocab_size`, 0),
     bos: undefined,
     eos: undefined,
+    before: undefined,
+    after: undefined,
     endOfGeneration: new Set(),
     encode: () => {
       throw new AppError("unsupported", `${path}: expected ids, since the model has no tokenizer; got text`);

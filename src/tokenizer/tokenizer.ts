@@ -16,6 +16,9 @@ export interface Tokenizer {
   readonly vocabSize: number;
   readonly bos: number | undefined;
   readonly eos: number | undefined;
+  /** What `addSpecial` puts before a text, and after it; undefined for nothing. */
+  readonly before: number | undefined;
+  readonly after: number | undefined;
   /** Ids that end a generation (eos, eot, eom, …). */
   readonly endOfGeneration: ReadonlySet<number>;
   encode(text: string, options: EncodeOptions): Int32Array;

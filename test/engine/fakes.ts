@@ -4,6 +4,7 @@
  */
 import type { Rows, Session } from "../../src/backend/backend.ts";
 import { assert } from "../../src/base/errors.ts";
+import { Embedder, type EmbedEvent } from "../../src/engine/embedder.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { SequenceEvent, SequenceRequest } from "../../src/engine/sequence.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../src/sampling/options.ts";
@@ -19,6 +20,8 @@ export const byteTokenizer: Tokenizer = {
   bos: undefined,
   eos: END,
   newlineId: 10,
+  before: undefined,
+  after: undefined,
   endOfGeneration: new Set([END]),
   encode: (text) => Int32Array.from(new TextEncoder().encode(text)),
   bytesOf: (id) => (id < END ? Uint8Array.of(id) : new Uint8Array()),
@@ -68,7 +71,11 @@ export function makeFakeSession(options: { slots: number; ctxLen: number; next: 
     copies: [],
     closed: false,
     run,
-    states: () => Promise.reject(new Error("no states")),
+    states: async (batch) => {
+      await run(batch.map(({ slot, start, tokens }) => ({ slot, start, tokens, logits: "none" })));
+      const wanted = batch.filter((rows) => rows.states !== "none");
+      return Float32Array.from(wanted.flatMap(({ slot }) => stateOf(held[slot]!)));
+    },
     shift: (slot, { keep, discard }) => void held[slot]!.splice(keep, discard),
     copy: ({ from, to, length }) => {
       session.copies.push(length);
@@ -79,9 +86,17 @@ export function makeFakeSession(options: { slots: number; ctxLen: number; next: 
   return session;
 }
 
+/** What the last token of a sequence leaves: two values that depend on every token. */
+export const stateOf = (tokens: readonly number[]): number[] => {
+  const angle = hashNext(tokens) + tokens.length;
+  return [Math.cos(angle), Math.sin(angle)];
+};
+
 export interface Bench {
   readonly engine: Engine;
   readonly session: FakeSession;
+  /** What was said of texts to embed. */
+  readonly embedded: readonly EmbedEvent[];
   /** Submits and resolves with everything that was said. */
   ask(prompt: string, options?: Partial<SamplingOptions>, more?: Partial<SequenceRequest>): Promise<Answer>;
 }
@@ -101,8 +116,11 @@ export function makeBench(
   const session = makeFakeSession({ slots, ctxLen, next, delayMs });
   const listeners = new Map<number, (event: SequenceEvent) => void>();
   let lastId = 0;
+  const embedded: EmbedEvent[] = [];
+  const emit = (event: EmbedEvent): void => void embedded.push(event);
   const engine = new Engine({
     session,
+    embedder: new Embedder({ session, pooling: "last", dim: 2, encoder: false, emit }),
     tokenizer: byteTokenizer,
     grammars: () => Promise.reject(new Error("no grammar in these tests")),
     vocabSize: VOCAB,
@@ -124,7 +142,7 @@ export function makeBench(
     void engine.submit({ id, prompt: ids, options: wanted, shift: true, ...more });
     return promise;
   };
-  return { engine, session, ask };
+  return { engine, session, embedded, ask };
 }
 
 /** What a model without any cache would answer. */

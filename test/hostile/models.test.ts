@@ -75,8 +75,9 @@ const broken: [name: string, edit: Edit, message: string][] = [
 for (const [name, edit, message] of broken) {
   test(`${name}: the error says so and names the file`, async () => {
     await writeBroken(edit);
-    const options = { ctxLen: 64, slots: 1, chunk: 64, threads: 1, precise: false, cacheDir: undefined, emit() {} };
-    const load = loadEngine(path, { ...options, backend: chooseBackend("cpu") });
+    const options = { ctxLen: 64, slots: 1, chunk: 64, threads: 1, precise: false, cacheDir: undefined };
+    const quiet = { emit() {}, onEmbed() {} };
+    const load = loadEngine(path, { ...options, ...quiet, backend: chooseBackend("cpu") });
     const error = await load.then(
       () => undefined,
       (reason: unknown) => reason,

@@ -12,7 +12,17 @@ process.on("message", (message: ToRunner) => {
     const text = { chatTemplate: undefined, bosText: "", canFill: false, eosText: "" };
     send({
       kind: "ready",
-      info: { arch: "fake", backend: "fake", device: "", ctxLen: 8, ctxLenTrained: 8, bytes, ...text },
+      info: {
+        arch: "fake",
+        backend: "fake",
+        device: "",
+        ctxLen: 8,
+        ctxLenTrained: 8,
+        dim: 4,
+        embedsOnly: false,
+        bytes,
+        ...text,
+      },
     });
   }
   if (message.kind === "generate" && message.prompt === "hang up") return process.disconnect?.();

@@ -1,0 +1,92 @@
+/**
+ * Texts that wait for their embeddings, and which of them share a run: the oldest and others of about its length,
+ * whoever asked for them. Requests take turns in being the oldest.
+ */
+
+/** What the engine is asked to embed. */
+export interface EmbedRequest {
+  readonly id: number;
+  /** At least one token each. */
+  readonly texts: readonly Int32Array[];
+}
+
+/** One text of a request. */
+export interface EmbedText {
+  readonly id: number;
+  /** Its place among the request's texts. */
+  readonly index: number;
+  readonly tokens: Int32Array;
+}
+
+export interface GroupLimits {
+  /** Most tokens of a run, filling included; a longer text runs alone. */
+  readonly tokensMax: number;
+  readonly textsMax: number;
+}
+
+/** Texts that are looked at when a run is put together. */
+const WINDOW = 512;
+/** Share of a run's tokens that may be filling, once it is large enough to be worth a run. */
+const FILLING_MAX = 0.15;
+const WORTH_TOKENS = 64;
+
+export class EmbedQueue {
+  /** Waiting texts by request, the request whose turn it is first. */
+  #requests: { readonly id: number; waiting: EmbedText[] }[] = [];
+
+  get size(): number {
+    return this.#requests.length;
+  }
+
+  add({ id, texts }: EmbedRequest): void {
+    if (texts.length > 0) this.#requests.push({ id, waiting: texts.map((tokens, index) => ({ id, index, tokens })) });
+  }
+
+  remove(id: number): void {
+    this.#requests = this.#requests.filter((request) => request.id !== id);
+  }
+
+  /** Takes the texts of the next run out of the queue; none where nothing waits. */
+  take(limits: GroupLimits): EmbedText[] {
+    const window = this.#window();
+    const group = window.length > 0 ? groupAround(window[0]!, window, limits) : [];
+    const taken = new Set(group);
+    for (const request of this.#requests) request.waiting = request.waiting.filter((text) => !taken.has(text));
+    const [first, ...others] = this.#requests;
+    if (first) this.#requests = [...others, first].filter(({ waiting }) => waiting.length > 0);
+    return group;
+  }
+
+  /** The oldest texts, one of each request in turn. */
+  #window(): EmbedText[] {
+    const window: EmbedText[] = [];
+    for (let round = 0; window.length < WINDOW; round++) {
+      const before = window.length;
+      for (const { waiting } of this.#requests) if (round < waiting.length) window.push(waiting[round]!);
+      if (window.length === before) break;
+    }
+    return window;
+  }
+}
+
+/** A text and its neighbours by length, as many as the limits allow. */
+function groupAround(text: EmbedText, window: readonly EmbedText[], limits: GroupLimits): EmbedText[] {
+  const byLength = window.toSorted((a, b) => a.tokens.length - b.tokens.length);
+  const lengthAt = (at: number): number => byLength[at]?.tokens.length ?? NaN;
+  const place = byLength.indexOf(text);
+  let [from, end] = [place, place + 1];
+  let total = text.tokens.length;
+  while (end - from < limits.textsMax) {
+    const [shorter, longer] = [lengthAt(from - 1), lengthAt(end)];
+    const goesDown = !(longer - text.tokens.length < text.tokens.length - shorter) && shorter > 0;
+    const next = goesDown ? shorter : longer;
+    if (!(next > 0)) break;
+    const padded = (end - from + 1) * Math.max(lengthAt(end - 1), next);
+    const filling = 1 - (total + next) / padded;
+    if (padded > limits.tokensMax || (filling > FILLING_MAX && total >= WORTH_TOKENS)) break;
+    total += next;
+    if (goesDown) from--;
+    else end++;
+  }
+  return byLength.slice(from, end);
+}

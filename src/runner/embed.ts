@@ -1,0 +1,64 @@
+/**
+ * Texts to ids for embedding: each is cut at its end to the context, the special tokens around it kept, or refused.
+ */
+import { AppError, messageOf } from "../base/errors.ts";
+import type { EmbedRequest } from "../engine/embed-queue.ts";
+import type { LoadedEngine } from "../engine/load.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import type { Channel } from "./runner.ts";
+import type { EmbedMessage } from "./messages.ts";
+
+/** Characters that are encoded before other messages get their turn: some 20 ms. */
+const ENCODED_AT_ONCE = 100_000;
+
+/** Queues a request's texts; what is wrong with one of them fails the request. `pending` holds it meanwhile. */
+export async function embed(
+  { engine, tokenizer, info }: LoadedEngine,
+  message: EmbedMessage,
+  { channel, pending }: { channel: Channel; pending: Set<number> },
+): Promise<void> {
+  const { id, inputs, truncate, ctxLen = Infinity } = message;
+  pending.add(id);
+  try {
+    const limit = Math.min(ctxLen, info.ctxLen);
+    const texts: Int32Array[] = [];
+    let sinceYield = 0;
+    for (const [index, input] of inputs.entries()) {
+      texts.push(encodeInput(tokenizer, input, { limit, truncate, index }));
+      sinceYield += input.length;
+      if (sinceYield < ENCODED_AT_ONCE) continue;
+      sinceYield = 0;
+      await new Promise((resolve) => setImmediate(resolve));
+      if (!pending.has(id)) return; // cancelled
+    }
+    engine.embed({ id, texts } satisfies EmbedRequest);
+  } catch (error) {
+    const code = error instanceof AppError ? error.code : "runner";
+    channel.send({ kind: "embedFailed", id, code, message: messageOf(error) });
+  } finally {
+    pending.delete(id);
+  }
+}
+
+/** Ids of one text between its special tokens, at most `limit` of them. Throws `bad_request`. */
+export function encodeInput(
+  tokenizer: Pick<Tokenizer, "encode" | "before" | "after">,
+  text: string,
+  { limit, truncate, index }: { limit: number; truncate: boolean; index: number },
+): Int32Array {
+  const bare = tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
+  const before = wanted(tokenizer.before, bare[0]);
+  const after = wanted(tokenizer.after, bare.at(-1));
+  const room = limit - before.length - after.length;
+  if (bare.length > room) {
+    if (!truncate) throw new AppError("bad_request", "the input length exceeds the context length");
+    if (room <= 0) throw new AppError("bad_request", "input after truncation exceeds maximum context length");
+  }
+  const ids = Int32Array.from([...before, ...bare.subarray(0, room), ...after]);
+  if (ids.length > 0) return ids;
+  throw new AppError("bad_request", `input ${index} is empty, and the model puts no special tokens around it`);
+}
+
+/** A special token, unless the text brings it itself. */
+const wanted = (special: number | undefined, own: number | undefined): readonly number[] =>
+  special === undefined || special === own ? [] : [special];

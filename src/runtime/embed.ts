@@ -1,0 +1,46 @@
+/** Embed: texts to vectors of unit length, on any model that is in the store. */
+import { AppError } from "../base/errors.ts";
+import { normalized } from "../engine/pooling.ts";
+import { lease, type RuntimeParts } from "./answer.ts";
+import type { EmbedRequest, EmbedResult } from "./runtime.ts";
+
+/** Values of one reply, 128 MiB of float32: 32,768 texts of 1,024 values. */
+const VALUES_MAX = 2 ** 25;
+
+export async function runEmbed(parts: RuntimeParts, request: EmbedRequest): Promise<EmbedResult> {
+  const startedNs = Bun.nanoseconds();
+  const model = await parts.load(request.model);
+  const { inputs, signal, truncate = true, options, dimensions } = request;
+  if (inputs.length === 0 && request.keepAliveMs === 0) {
+    parts.pool.unload(model.paths.model);
+    return { embeddings: [], totalNs: Bun.nanoseconds() - startedNs, loadNs: 0, promptEvalCount: 0 };
+  }
+  const loaded = await lease(parts, model, request);
+  try {
+    const { runner } = loaded.lease;
+    checkSize(inputs.length, runner.info.dim);
+    const ctxLen = options.num_ctx ?? model.parameters.num_ctx;
+    const limit = ctxLen === undefined ? {} : { ctxLen: Math.max(0, ctxLen) };
+    const { vectors, tokens } =
+      inputs.length === 0 ? { vectors: [], tokens: 0 } : await runner.embed({ inputs, truncate, ...limit }, signal);
+    return {
+      embeddings: vectors.map((vector) => shortened(vector, dimensions)),
+      totalNs: Bun.nanoseconds() - startedNs,
+      loadNs: loaded.loadNs,
+      promptEvalCount: tokens,
+    };
+  } finally {
+    loaded.lease.release();
+  }
+}
+
+function checkSize(count: number, dim: number): void {
+  if (count * dim <= VALUES_MAX) return;
+  const most = Math.floor(VALUES_MAX / dim);
+  throw new AppError("bad_request", `input: expected at most ${most} texts in one request, got ${count}`);
+}
+
+/** The first `dimensions` values, of unit length again. */
+function shortened(vector: Float32Array, dimensions = 0): Float32Array {
+  return dimensions > 0 && dimensions < vector.length ? normalized(vector.subarray(0, dimensions)) : vector;
+}

@@ -1,0 +1,49 @@
+/** `POST /api/embed`: a vector for each text; without a text, loading and unloading. */
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange } from "../exchange.ts";
+import { checkPullable, earlySettings, lateSettings } from "../inference.ts";
+import { encodeJson } from "../json-pieces.ts";
+import { EmbedBody } from "../schema/embed.ts";
+
+export const embedRoutes = (deps: RouteDeps) =>
+  new Elysia().post(
+    "/api/embed",
+    ({ request }) => deps.answer(request, async (exchange) => ({ kind: "json", body: await embed(deps, exchange) })),
+    { parse: "none" },
+  );
+
+/** The reply as JSON text. */
+async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Blob> {
+  const body = await readRequest(request, EmbedBody);
+  const { model = "", truncate, dimensions } = body;
+  note({ model });
+  const { keepAliveMs } = earlySettings(body);
+  const inputs = inputsOf(body.input);
+  await checkPullable(deps.store, model);
+  const { embeddings, totalNs, loadNs, promptEvalCount } = await deps.runtime.embed({
+    model,
+    inputs,
+    signal,
+    options: lateSettings(body, deps.log).options,
+    ...(truncate === undefined ? {} : { truncate }),
+    ...(dimensions === undefined ? {} : { dimensions }),
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+  });
+  note({ inputs: inputs.length, prompt_eval_count: promptEvalCount });
+  const durations = { total_duration: totalNs, load_duration: loadNs };
+  const counts = promptEvalCount > 0 ? { prompt_eval_count: promptEvalCount } : {};
+  return encodeJson({ model, embeddings, ...(inputs.length > 0 ? { ...durations, ...counts } : {}) }, signal);
+}
+
+/** One text or several; a lone empty one is none, but in a list it counts. Throws `bad_request`. */
+function inputsOf(input: unknown): readonly string[] {
+  if (input === undefined || input === "") return [];
+  const texts: unknown[] = Array.isArray(input) ? input : [input];
+  return texts.map((text) => {
+    if (typeof text !== "string") throw new AppError("bad_request", "invalid input type");
+    return text.toWellFormed();
+  });
+}

@@ -1,0 +1,36 @@
+/** `POST /api/embeddings`, superseded by `/api/embed`: the vector of one prompt, which must fit the context. */
+import { Elysia } from "elysia";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange } from "../exchange.ts";
+import { checkPullable, earlySettings, lateSettings, requireModel } from "../inference.ts";
+import { EmbeddingsBody } from "../schema/embed.ts";
+
+export const embeddingsRoutes = (deps: RouteDeps) =>
+  new Elysia().post(
+    "/api/embeddings",
+    ({ request }) =>
+      deps.answer(request, async (exchange) => ({ kind: "json", body: await embeddings(deps, exchange) })),
+    { parse: "none" },
+  );
+
+async function embeddings(
+  deps: RouteDeps,
+  { request, signal, note }: Exchange,
+): Promise<{ embedding: readonly number[] }> {
+  const body = await readRequest(request, EmbeddingsBody);
+  const { keepAliveMs } = earlySettings(body);
+  const model = requireModel(body.model);
+  note({ model });
+  await checkPullable(deps.store, model);
+  const { embeddings: found, promptEvalCount } = await deps.runtime.embed({
+    model,
+    inputs: body.prompt ? [body.prompt] : [],
+    truncate: false,
+    signal,
+    options: lateSettings(body, deps.log).options,
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+  });
+  note({ prompt_eval_count: promptEvalCount });
+  return { embedding: Array.from(found[0] ?? []) };
+}
