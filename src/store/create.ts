@@ -4,6 +4,7 @@
  */
 import { AppError, assert, checkNotCancelled, messageOf } from "../base/errors.ts";
 import { parseOptions } from "../sampling/options.ts";
+import type { ChatFormat } from "../template/detect.ts";
 import { choosePrompt } from "../template/prompt.ts";
 import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import type { GgufDetails } from "./details.ts";
@@ -125,9 +126,12 @@ export async function* createModel(parts: CreateParts, request: CreateRequest): 
   checkOneModel(base, inspected);
   const weights = yield* storeWeights(parts, { base, inspected, request });
   if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the sequence that clients know
-  const layers = draftLayers({ ...weights, request });
+  const format = detectFormat(request, { base, inspected });
+  const layers = draftLayers({ ...weights, request: format ? withStop(request, format) : request });
   const config = await draftConfig({ root, ...weights, layers, request });
   for (const draft of shape === "modelfile" ? [...layers, config] : layers) {
+    const isParams = isKind(draft, "params");
+    if (format && isParams && shape !== "modelfile") yield { status: `using autodetected template ${format.name}` };
     const isNew = await putDraft(root, draft);
     yield { status: `${isNew ? WORDS[shape].fresh : WORDS[shape].existing} ${draft.digest}` };
   }
@@ -137,6 +141,20 @@ export async function* createModel(parts: CreateParts, request: CreateRequest): 
   await parts.publish(request.name, { manifest: { config: layerOf(config), layers: layers.map(layerOf) }, contents });
   yield { status: "success" };
 }
+
+/** The chat format of a file, where neither request nor base say where the model must be stopped. */
+function detectFormat(
+  { template, parameters }: CreateRequest,
+  { base, inspected }: { base: Base | undefined; inspected: readonly InspectedSource[] },
+): ChatFormat | undefined {
+  if (template || parameters["stop"] !== undefined || base?.parameters["stop"] !== undefined) return undefined;
+  return inspected.find(({ kind, format }) => kind === "model" && format)?.format;
+}
+
+const withStop = (request: CreateRequest, { stop }: ChatFormat): CreateRequest => ({
+  ...request,
+  parameters: { stop, ...request.parameters },
+});
 
 function checkTexts({ template, parameters }: CreateRequest): void {
   try {

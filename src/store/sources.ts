@@ -10,6 +10,7 @@ import { getNumber, getString } from "../gguf/keys.ts";
 import { readPart } from "../gguf/header.ts";
 import { mergeShards } from "../gguf/merge.ts";
 import type { Header } from "../gguf/parse.ts";
+import { findChatFormat, type ChatFormat } from "../template/detect.ts";
 import { blobPath, findBlob, importBlob, receiveBlob, touchBlob, type Blob } from "./blobs.ts";
 import { describeGguf, type GgufDetails } from "./details.ts";
 import { blobName, type Digest } from "./digest.ts";
@@ -26,6 +27,8 @@ export interface Source {
 export interface InspectedSource extends Source {
   readonly kind: "model" | "projector";
   readonly details: GgufDetails;
+  /** That of its chat template, where it is a known one. */
+  readonly format?: ChatFormat;
   /** Which part of a split model it is, from 0. */
   readonly part?: { readonly index: number; readonly count: number };
 }
@@ -60,7 +63,8 @@ export async function inspectSource(source: Source): Promise<InspectedSource> {
   const projects = type === "projector" || type === "mmproj" || details.family === "clip";
   const count = getNumber(metadata, "split.count", 0);
   const part = count > 1 ? { part: { index: getNumber(metadata, "split.no", 0), count } } : {};
-  return { ...source, kind: projects ? "projector" : "model", details, ...part };
+  const format = findChatFormat(getString(metadata, "tokenizer.chat_template", ""));
+  return { ...source, kind: projects ? "projector" : "model", details, ...part, ...(format ? { format } : {}) };
 }
 
 function checkMagic({ label, path, digest }: Source): void {

@@ -1,0 +1,44 @@
+/**
+ * Chat formats that are known by their turn markers, and where a model of each must be stopped: files often name
+ * another end-of-text token than the one that ends a turn. The file's own Jinja template is what is rendered; this is
+ * only about stops. Formats whose markers are ordinary words are left out, for such a stop would cut ordinary text.
+ */
+
+export interface ChatFormat {
+  readonly name: string;
+  /** Stop strings. */
+  readonly stop: readonly string[];
+  /** A Jinja template that has all of these is of this format; absent: those of `stop`. */
+  readonly marks?: readonly string[];
+}
+
+/** Names and stops are those that clients of other servers are used to. The first that fits counts. */
+const KNOWN: readonly ChatFormat[] = [
+  { name: "alfred", stop: ["<start_system>", "<end_message>", "<start_user>", "<start_assistant>"] },
+  { name: "chatml", stop: ["<|im_start|>", "<|im_end|>"] },
+  { name: "command-r", stop: ["<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>"] },
+  {
+    name: "gemma3-instruct",
+    stop: ["<end_of_turn>"],
+    marks: ["<start_of_turn>", "<end_of_turn>", "<start_of_image>"],
+  },
+  { name: "gemma-instruct", stop: ["<start_of_turn>", "<end_of_turn>"] },
+  { name: "llama3-instruct", stop: ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"] },
+  { name: "llama2-chat", stop: ["[INST]", "[/INST]", "<<SYS>>", "<</SYS>>"] },
+  {
+    name: "phi-3",
+    stop: ["<|end|>", "<|system|>", "<|user|>", "<|assistant|>"],
+    marks: ["<|end|>", "<|user|>", "<|assistant|>"],
+  },
+  {
+    name: "zephyr",
+    stop: ["<|system|>", "</s>", "<|user|>", "<|assistant|>"],
+    marks: ["<|user|>", "<|assistant|>", "eos_token"],
+  },
+  { name: "openchat", stop: ["<|end_of_turn|>"] },
+];
+
+/** The format of a Jinja chat template, where it is a known one. */
+export function findChatFormat(jinja: string): ChatFormat | undefined {
+  return KNOWN.find(({ stop, marks = stop }) => marks.every((mark) => jinja.includes(mark)));
+}

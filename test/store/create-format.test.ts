@@ -1,0 +1,68 @@
+/** What a model made of a file takes from its chat template. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { CreateRequest } from "../../src/store/create.ts";
+import { importBlob } from "../../src/store/blobs.ts";
+import { makeLibrary, type Library } from "../../src/store/library.ts";
+import { parseName } from "../../src/store/name.ts";
+import { blobSource } from "../../src/store/sources.ts";
+import { openStore } from "../../src/store/store.ts";
+import { putModel, tempFolder, writeTinyGguf } from "./fixture.ts";
+
+const CHATML = "{{ '<|im_start|>' + messages[0].content + '<|im_end|>' }}";
+const STOP = ["<|im_start|>", "<|im_end|>"];
+
+let folder: string;
+let root: string;
+let library: Library;
+let request: CreateRequest;
+beforeEach(async () => {
+  folder = await tempFolder();
+  root = join(folder, "models");
+  const ignore = (): void => {};
+  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+  library = makeLibrary({ root, importDirs: [], noPrune: false, log });
+  const path = join(folder, "chatml.gguf");
+  await writeTinyGguf(path, { "tokenizer.chat_template": CHATML });
+  const { digest } = await importBlob(root, path);
+  const sources = [blobSource(root, { label: "x.gguf", digest })];
+  const empty = { licenses: [], parameters: {}, messages: [], extras: {}, capabilities: [] };
+  request = { shape: "fields", name: parseName("new"), ...empty, sources };
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+async function create(changes: Partial<CreateRequest>): Promise<string[]> {
+  const steps = await Array.fromAsync(library.create({ ...request, ...changes }));
+  return steps.map(({ status }) => status.replace(/sha256:[0-9a-f]{64}/, "D"));
+}
+const entry = async () => (await openStore(root)).load("new");
+
+test("a known chat template brings its stops, and stays the template", async () => {
+  expect(await create({ parameters: { top_k: 3 } })).toEqual([
+    "parsing GGUF",
+    "using existing layer D",
+    "using autodetected template chatml",
+    "creating new layer D",
+    "writing manifest",
+    "success",
+  ]);
+  const { parameters, template } = await entry();
+  expect({ parameters, template }).toEqual({ parameters: { stop: STOP, top_k: 3 }, template: undefined });
+});
+
+test("a Modelfile is told of no more than its layers", async () => {
+  const steps = await create({ shape: "modelfile" });
+  expect(steps.slice(2, -2)).toEqual(["using already created layer D", ...Array(2).fill("writing layer D")]);
+  expect((await entry()).parameters).toEqual({ stop: STOP });
+});
+
+test("stops or a template of the request, or of a base, win", async () => {
+  await create({ parameters: { stop: ["END"] } });
+  expect((await entry()).parameters).toEqual({ stop: ["END"] });
+  await create({ template: "{{ .Prompt }}" });
+  expect((await entry()).parameters).toEqual({});
+  await putModel(root, "base", { gguf: { "tokenizer.chat_template": CHATML } });
+  await create({ base: "base", sources: [] });
+  expect((await entry()).parameters).toEqual({});
+});
