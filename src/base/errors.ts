@@ -17,6 +17,7 @@ export type Code =
   | "too_large" // over a named limit
   | "busy" // a queue is full
   | "cancelled" // the caller went away
+  | "timeout" // the caller went quiet in the middle of a request
   | "unsupported" // understood, but this build or machine cannot do it
   | "runner" // a model's process failed
   | "registry" // a registry failed or refused; apart, because clients know it as a 500

@@ -60,6 +60,8 @@ export type ToRunner =
   | GenerateMessage
   | EmbedMessage
   | { readonly kind: "cancel"; readonly id: number }
+  /** Asks whether anyone is there; answered by `pong`. */
+  | { readonly kind: "ping"; readonly id: number }
   /** Asks how many tokens a prompt has; answered by `count`. */
   | { readonly kind: "count"; readonly id: number; readonly prompt: string }
   /** Answered by `tokens`. */
@@ -85,8 +87,9 @@ export type FromRunner =
   | EmbedEvent
   | Reply;
 
-/** What answers one question about text. */
+/** What answers one question. */
 export type Reply =
+  | { readonly kind: "pong"; readonly id: number }
   | { readonly kind: "count"; readonly id: number; readonly tokens: number }
   | {
       readonly kind: "tokens";

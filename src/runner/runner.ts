@@ -37,6 +37,8 @@ export function startRunner(channel: Channel): void {
       case "cancel":
         encoding.delete(message.id);
         return loaded?.engine.cancel(message.id);
+      case "ping":
+        return reply(channel, loaded, message.id, () => ({ kind: "pong", id: message.id }));
       case "count":
         return reply(channel, loaded, message.id, (engine) => count(engine, message));
       case "tokenize":
@@ -107,7 +109,7 @@ function checkId(id: number): void {
   if (id !== (id | 0)) throw new AppError("bad_request", `context: expected ids of the vocabulary, got ${id}`);
 }
 
-/** Answers a question about text; a failure is an answer too. */
+/** Answers a question; a failure is an answer too. */
 function reply(
   channel: Channel,
   loaded: LoadedEngine | undefined,

@@ -8,6 +8,7 @@ import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampli
 import type { ModelEntry } from "../store/store.ts";
 import { choosePrompt, type PromptTemplate } from "../template/prompt.ts";
 import type { Lease, Pool } from "./pool.ts";
+import type { RunnerProcess } from "./runner-process.ts";
 import type { Format, InferenceEvent } from "./runtime.ts";
 
 export interface RuntimeParts {
@@ -15,7 +16,15 @@ export interface RuntimeParts {
   /** Throws `not_found`. */
   readonly load: (name: string) => Promise<ModelEntry>;
   readonly now: () => Date;
+  /** Parsed templates of the models in memory; they go when the runner does. */
+  readonly templates: Templates;
 }
+
+/** By runner, then by Go source, which names that share weights need not share. */
+type Templates = WeakMap<RunnerProcess, Map<string | undefined, PromptTemplate>>;
+
+/** Sources that are kept for one runner. */
+const TEMPLATES_MAX = 16;
 
 interface LeaseRequest {
   readonly options: Options;
@@ -27,6 +36,7 @@ interface LeaseRequest {
 export interface Loaded {
   readonly lease: Lease;
   readonly model: ModelEntry;
+  readonly templates: Templates;
   readonly startedNs: number;
   readonly loadNs: number;
 }
@@ -47,7 +57,7 @@ export async function lease(parts: RuntimeParts, model: ModelEntry, request: Lea
       signal: request.signal,
     },
   );
-  return { lease: leased, model, startedNs, loadNs: Bun.nanoseconds() - startedNs };
+  return { lease: leased, model, templates: parts.templates, startedNs, loadNs: Bun.nanoseconds() - startedNs };
 }
 
 export interface Question {
@@ -106,9 +116,15 @@ function samplingOptions(parameters: Options, options: Options): SamplingOptions
 }
 
 /** The template that a loaded model's prompts go through: its Go TEMPLATE or its Jinja one. */
-export function templateOf({ lease, model }: Loaded): PromptTemplate {
-  const { chatTemplate, bosText, eosText } = lease.runner.info;
-  return choosePrompt({ go: model.template, jinja: chatTemplate, tokens: { bos: bosText, eos: eosText } });
+export function templateOf({ lease, model, templates }: Loaded): PromptTemplate {
+  const { runner } = lease;
+  const known = templates.get(runner) ?? new Map<string | undefined, PromptTemplate>();
+  const found = known.get(model.template);
+  if (found) return found;
+  const { chatTemplate, bosText, eosText } = runner.info;
+  const template = choosePrompt({ go: model.template, jinja: chatTemplate, tokens: { bos: bosText, eos: eosText } });
+  if (known.size < TEMPLATES_MAX) templates.set(runner, known.set(model.template, template));
+  return template;
 }
 
 /** Refuses to generate with a model that was made for embedding. */

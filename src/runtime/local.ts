@@ -19,7 +19,12 @@ export interface LocalRuntimeOptions {
 
 export function makeRuntime(options: LocalRuntimeOptions): Runtime {
   const pool = new Pool(options.pool);
-  const parts: RuntimeParts = { pool, load: (name) => options.store.load(name), now: options.now };
+  const parts: RuntimeParts = {
+    pool,
+    load: (name) => options.store.load(name),
+    now: options.now,
+    templates: new WeakMap(),
+  };
   return {
     generate: (request) => runGenerate(parts, request),
     chat: (request) => runChat(parts, request),

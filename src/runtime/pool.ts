@@ -65,6 +65,8 @@ interface Entry {
   keepAliveMs: number;
   expiresAtMs: number;
   timer: ReturnType<typeof setTimeout> | undefined;
+  /** Whether the runner is there, while that is being asked. */
+  asking: Promise<boolean> | undefined;
   /** Ends as soon as nobody uses it. */
   expiring: boolean;
   usedAtMs: number;
@@ -91,7 +93,11 @@ export class Pool {
       if (this.#closed) throw new AppError("busy", "the server is shutting down");
       if (request.signal.aborted) throw cancelled();
       const entry = this.#entries.get(model.path);
-      if (entry && !entry.expiring && compatible(entry, wanted, request.options)) return this.#lease(entry, request);
+      if (entry && !entry.expiring && compatible(entry, wanted, request.options)) {
+        const leased = await this.#leaseLiving(entry, request);
+        if (leased) return leased;
+        continue;
+      }
       const lease = await this.#inTurn(request.signal, () => this.#load(model, wanted, request));
       if (lease) return lease;
     }
@@ -128,6 +134,23 @@ export class Pool {
     const deadline = Date.now() + graceMs;
     while (Date.now() < deadline && [...this.#entries.values()].some((entry) => entry.users > 0)) await Bun.sleep(20);
     await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry)));
+  }
+
+  /** An idle runner may have died unnoticed a moment ago: it is asked first. Undefined where it is gone. */
+  async #leaseLiving(entry: Entry, request: LeaseRequest): Promise<Lease | undefined> {
+    if (entry.users === 0 && entry.runner) {
+      entry.asking = entry.runner.isAnswering().finally(() => (entry.asking = undefined));
+    }
+    const leased = await this.#lease(entry, request);
+    try {
+      if (!entry.asking || (await abortable(entry.asking, request.signal))) return leased;
+    } catch (error) {
+      leased.release();
+      throw error;
+    }
+    leased.release();
+    await entry.closed.promise;
+    return undefined;
   }
 
   async #lease(entry: Entry, request: LeaseRequest): Promise<Lease> {
@@ -215,6 +238,7 @@ export class Pool {
       keepAliveMs: this.#options.keepAliveMs,
       expiresAtMs: 0,
       timer: undefined,
+      asking: undefined,
       expiring: false,
       usedAtMs: Date.now(),
     };

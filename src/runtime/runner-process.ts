@@ -137,6 +137,17 @@ export class RunnerProcess {
     }
   }
 
+  /** Whether the process is there: false where it died and nobody has noticed yet. */
+  async isAnswering(): Promise<boolean> {
+    try {
+      await this.#ask("pong", (id) => ({ kind: "ping", id }));
+      return true;
+    } catch (error) {
+      if (this.#dead) return false;
+      throw error;
+    }
+  }
+
   /** How many tokens a prompt has for this model. */
   async countTokens(prompt: string): Promise<number> {
     return (await this.#ask("count", (id) => ({ kind: "count", id, prompt }))).tokens;

@@ -10,6 +10,9 @@ import { decompressed } from "./zstd.ts";
 /** Room for a dozen photographs in base64. The process-wide limit is far higher, for uploads of models. */
 export const JSON_BYTES_MAX = 64 * 1024 * 1024;
 
+/** A client that sends nothing for so long in the middle of a body is gone, or means harm. */
+const BODY_IDLE_MS = 60_000;
+
 /** Throws `bad_request` with Go's wording, and `too_large`. */
 export async function readRequest<T extends TSchema>(request: Request, schema: T): Promise<Static<T>> {
   const text = await readText(request, JSON_BYTES_MAX);
@@ -38,12 +41,36 @@ function decoded(request: Request): AsyncIterable<Uint8Array> {
   throw new AppError("bad_request", `content-encoding: expected zstd or none, got '${encoding}'`);
 }
 
-/** The body as it comes in. A connection that breaks is a client that went away. */
-export async function* received(request: Request): AsyncGenerator<Uint8Array, void, void> {
+/**
+ * The body as it comes in. A connection that breaks is a client that went away; one from which nothing comes for
+ * `idleMs` is given up, however slow a steady one may be.
+ */
+export async function* received(request: Request, idleMs = BODY_IDLE_MS): AsyncGenerator<Uint8Array, void, void> {
+  const reader = request.body?.getReader();
+  if (!reader) return;
   try {
-    yield* request.body ?? [];
-  } catch (error) {
+    for (;;) {
+      const { value, done } = await inTime(reader.read(), idleMs);
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => undefined); // it broke, or it is at its end
+  }
+}
+
+/** Throws `cancelled` where the promise fails, and `timeout` where it takes too long. */
+async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const expected = `expected more of it within ${ms / 1000} s`;
+  const timer = setTimeout(() => late.reject(new AppError("timeout", `request body: ${expected}, got nothing`)), ms);
+  const broken = promise.catch((error: unknown): never => {
     throw new AppError("cancelled", "request canceled", { cause: error });
+  });
+  try {
+    return await Promise.race([broken, late.promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

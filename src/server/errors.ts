@@ -15,6 +15,7 @@ const STATUS = {
   too_large: 413,
   busy: 503,
   cancelled: 499,
+  timeout: 408,
   unsupported: 400,
   runner: 500,
   registry: 500,

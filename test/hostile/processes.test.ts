@@ -54,13 +54,11 @@ test("SIGTERM ends the server and a hanging runner with it", async () => {
   expect(await gone(pid)).toBe(true);
 });
 
-test("a runner killed while nobody asks: whoever asks next hears so at worst, and the one after is served", async () => {
+test("a runner killed while nobody asks: whoever asks next is served by another", async () => {
   const pid = await startLoaded();
   process.kill(pid, "SIGKILL");
-  const next = await hearth.post("/api/generate", HI);
-  if (next.status !== 200)
-    expect(await next.text()).toContain("model runner has unexpectedly stopped (signal SIGKILL)");
-  expect((await hearth.post("/api/generate", HI)).status).toBe(200);
+  const [next, other] = await Promise.all([hearth.post("/api/generate", HI), hearth.post("/api/generate", HI)]);
+  expect([next.status, other.status]).toEqual([200, 200]);
   expect(hearth.log().join("\n")).not.toContain('"bug"');
 });
 
