@@ -125,6 +125,16 @@ export async function structuredOutput(target: Target): Promise<void> {
   expect(shape.parse(parsed.parsed_output)).toEqual(parsed.parsed_output!);
 }
 
+export async function models(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const ids: string[] = [];
+  for await (const model of client.models.list()) ids.push(model.id);
+  expect(ids).toContain(target.model);
+  expect(await client.models.retrieve(target.model)).toMatchObject({ type: "model", id: target.model });
+  const missing = await client.models.retrieve("nope").catch((error: unknown) => error);
+  expect(missing).toBeInstanceOf(Anthropic.NotFoundError);
+}
+
 /** `abort` closes the connection; the server serves on. */
 export async function abort(target: Target): Promise<void> {
   const stream = clientOf(target).messages.stream({ ...request(target), max_tokens: 100_000 });
@@ -153,6 +163,7 @@ export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>>
   "a tool call and its result": toolLoop,
   "the tool runner": toolRunner,
   "structured output": structuredOutput,
+  models,
   abort,
   "clear errors": clearErrors,
 };

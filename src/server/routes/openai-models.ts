@@ -1,8 +1,13 @@
-/** `GET /v1/models` and `GET /v1/models/:model`: the store, in the words of the OpenAI API. */
+/**
+ * `GET /v1/models` and `GET /v1/models/:model`: the store, in the words of the OpenAI API, or of the Anthropic one where
+ * a client of that asks.
+ */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { StoredModel } from "../../store/store.ts";
+import { anthropicModel, anthropicModels } from "../anthropic/models.ts";
 import type { RouteDeps } from "../deps.ts";
+import { isAnthropic } from "../errors.ts";
 import type { Reply } from "../exchange.ts";
 import { findModel } from "../inference.ts";
 import { seconds } from "../openai/reply.ts";
@@ -11,18 +16,20 @@ const PATH = "/v1/models/";
 
 export const openaiModelRoutes = (deps: RouteDeps) =>
   new Elysia()
-    .get("/v1/models", ({ request }) => deps.answer(request, () => list(deps)))
+    .get("/v1/models", ({ request }) => deps.answer(request, () => list(deps, request)))
     // names hold slashes
     .get(`${PATH}*`, ({ request }) => deps.answer(request, () => retrieve(deps, request)));
 
-async function list({ store, log }: RouteDeps): Promise<Reply> {
+async function list({ store, log }: RouteDeps, request: Request): Promise<Reply> {
   const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));
+  if (isAnthropic(request)) return { kind: "json", body: anthropicModels(models) };
   return { kind: "json", body: { object: "list", data: models.map((model) => modelOf(model, model.displayName)) } };
 }
 
 async function retrieve({ store }: RouteDeps, request: Request): Promise<Reply> {
   const id = decodeName(new URL(request.url).pathname.slice(PATH.length));
-  return { kind: "json", body: modelOf(await findModel(store, id), id) };
+  const model = await findModel(store, id);
+  return { kind: "json", body: isAnthropic(request) ? anthropicModel(model, id) : modelOf(model, id) };
 }
 
 function decodeName(text: string): string {
