@@ -1,0 +1,113 @@
+/**
+ * What the `openai` npm client does with the Responses API, as checks that any server can be put under: a base URL and
+ * the name of a model that is there and can call tools. Nothing here knows what the model answers.
+ */
+import { expect } from "bun:test";
+import OpenAI from "openai";
+import { zodResponsesFunction, zodTextFormat } from "openai/helpers/zod";
+import type { ResponseInput } from "openai/resources/responses/responses";
+import { z } from "zod";
+import type { Target } from "./ollama-client.ts";
+
+const clientOf = ({ url }: Target): OpenAI => new OpenAI({ baseURL: `${url}/v1`, apiKey: "any", maxRetries: 0 });
+
+/** A short answer, the same each time. */
+const request = ({ model }: Target) => ({
+  model,
+  instructions: "You are kind.",
+  input: "Say hello.",
+  max_output_tokens: 16,
+  temperature: 0,
+});
+
+const WEATHER = zodResponsesFunction({
+  name: "get_weather",
+  description: "Get the current weather in a city",
+  parameters: z.object({ city: z.string() }),
+});
+const QUESTION = { role: "user", content: "What is the weather in Paris?" } as const;
+
+/** The helper puts the events together, and refuses those that do not fit. */
+export async function bothWays(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const whole = await client.responses.create(request(target));
+  expect(whole).toMatchObject({ object: "response", model: target.model, instructions: "You are kind.", error: null });
+  expect(["completed", "incomplete"]).toContain(whole.status!);
+  expect(whole.output_text.length).toBeGreaterThan(0);
+  expect(whole.usage!.total_tokens).toBe(whole.usage!.input_tokens + whole.usage!.output_tokens);
+  expect(whole._request_id).toMatch(/^req_/);
+  const stream = client.responses.stream(request(target));
+  let text = "";
+  stream.on("response.output_text.delta", ({ delta }) => (text += delta));
+  const streamed = await stream.finalResponse();
+  expect([streamed.output_text, text]).toEqual([whole.output_text, whole.output_text]);
+  expect([streamed.status, streamed.usage]).toEqual([whole.status, whole.usage!]);
+}
+
+/** A call, in both modes, its result, and the answer to that. */
+export async function toolLoop(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const asking = { model: target.model, temperature: 0, tools: [WEATHER], max_output_tokens: 100 };
+  const first = await client.responses.parse({ ...asking, input: [QUESTION] });
+  const calls = first.output.filter((item) => item.type === "function_call");
+  expect(calls).toMatchObject([{ name: "get_weather", parsed_arguments: { city: "Paris" }, status: "completed" }]);
+  const streamed = await client.responses.stream({ ...asking, input: [QUESTION] }).finalResponse();
+  expect(streamed.output).toMatchObject([
+    { type: "function_call", name: "get_weather", arguments: calls[0]!.arguments },
+  ]);
+  const { call_id } = calls[0]!;
+  const input = [QUESTION, ...first.output, { type: "function_call_output", call_id, output: "18 degrees" }];
+  const last = await client.responses.create({ ...asking, input: input as ResponseInput });
+  expect(last.usage!.input_tokens).toBeGreaterThan(first.usage!.input_tokens);
+}
+
+/** An answer that fits a schema, whole and streamed. */
+export async function structuredOutput(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const shape = z.object({ ok: z.boolean(), colour: z.enum(["red", "green"]) });
+  const asking = { ...request(target), max_output_tokens: 100, text: { format: zodTextFormat(shape, "answer") } };
+  const parsed = await client.responses.parse(asking);
+  expect(shape.parse(parsed.output_parsed)).toEqual(parsed.output_parsed!);
+  const streamed = await client.responses.stream(asking).finalResponse();
+  expect(streamed.output_parsed).toEqual(parsed.output_parsed);
+}
+
+/** What the model said comes back as input, as the client keeps it. */
+export async function conversation(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const first = await client.responses.create(request(target));
+  const input = [{ role: "user", content: "Say hello." }, ...first.output, { role: "user", content: "Again." }];
+  const second = await client.responses.create({ ...request(target), input: input as ResponseInput });
+  const { input_tokens, output_tokens } = first.usage!;
+  expect(second.usage!.input_tokens).toBeGreaterThan(input_tokens + output_tokens);
+}
+
+/** Leaving the loop closes the connection; the server serves on. */
+export async function abort(target: Target): Promise<void> {
+  const stream = await clientOf(target).responses.create({ ...request(target), max_output_tokens: 4000, stream: true });
+  for await (const event of stream) if (event.type === "response.output_text.delta") break;
+  expect(stream.controller.signal.aborted).toBe(true);
+  await clientOf(target).responses.create({ ...request(target), max_output_tokens: 1 });
+}
+
+export async function clearErrors(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const failure = (body: object): Promise<unknown> =>
+    client.responses.create({ ...request(target), ...body }).catch((error: unknown) => error);
+  const missing = await failure({ model: "nope" });
+  expect(missing).toBeInstanceOf(OpenAI.NotFoundError);
+  expect(missing).toMatchObject({ type: "not_found_error", requestID: expect.stringMatching(/^req_/) });
+  expect((missing as Error).message).toContain("model 'nope' not found");
+  expect(await failure({ model: "nope", stream: true })).toBeInstanceOf(OpenAI.NotFoundError);
+  expect(await failure({ previous_response_id: "resp_1" })).toBeInstanceOf(OpenAI.BadRequestError);
+}
+
+/** All of them, for a loop over names. */
+export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
+  "responses, streaming and not": bothWays,
+  "a tool call and its result": toolLoop,
+  "structured output": structuredOutput,
+  conversation,
+  abort,
+  "clear errors": clearErrors,
+};
