@@ -28,6 +28,7 @@ export async function* withoutBlanks(
       if (speaking) yield release();
       continue;
     }
+    if (event.kind === "thinking") logprobs = []; // they told of what was thought
     if (event.kind === "toolCall") {
       called = true;
       [held, logprobs] = ["", []];

@@ -1,4 +1,4 @@
-/** The Responses API of the real server with the embedded model: the `openai` npm client, and the shape of the stream. */
+/** The Responses API with the embedded model: the `openai` npm client, and the shape of every event of a stream. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { CHECKS } from "../clients/responses-client.ts";
 import { checkStream } from "../server/response-shapes.ts";

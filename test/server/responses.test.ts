@@ -158,6 +158,31 @@ describe("a stream", () => {
     expect(asked().logprobs).toBe(1);
   });
 
+  test("brings probabilities that come before their text with that text", async () => {
+    const of = (token: string) => [{ token, bytes: [...Buffer.from(token)], logprob: -0.5, top: [] }];
+    harness.runtime.script = play([
+      { kind: "text", text: "", logprobs: of("<think>") },
+      { kind: "thinking", text: "hm" },
+      { kind: "text", text: "", logprobs: of("H") },
+      { kind: "text", text: "He", logprobs: of("e") },
+      { kind: "text", text: "", logprobs: of("l") },
+      { kind: "text", text: "", logprobs: of("l") },
+      { kind: "text", text: "llo", logprobs: of("o") },
+      DONE,
+    ]);
+    const frames = await stream({ include: ["message.output_text.logprobs"] });
+    checkStream(frames);
+    const deltas = frames.filter(({ event }) => event === "response.output_text.delta");
+    const told = deltas.map(({ data }) => [
+      data.delta,
+      data.logprobs.map((item: { token: string }) => item.token).join(""),
+    ]);
+    expect(told).toEqual([
+      ["He", "He"],
+      ["llo", "llo"],
+    ]);
+  });
+
   test("that fails before its first word has a status of its own", async () => {
     harness.runtime.script = async function* () {
       yield* [];

@@ -27,6 +27,8 @@ export class ResponseWriter {
   /** The last item of the output, while it can grow. */
   #open: Extract<Item, { type: "reasoning" | "message" }> | undefined;
   #reasoningTokens = 0;
+  /** Log probabilities of text that is yet to come. */
+  #early: object[] = [];
   #sequence = 0;
 
   /** @param now seconds since 1970 */
@@ -99,6 +101,7 @@ export class ResponseWriter {
   }
 
   *#say(text: string, chosen: readonly ChosenLogprob[]): Generator<Unnumbered> {
+    this.#early.push(...chosen.map(logprobOf));
     if (text === "") return;
     if (this.#open?.type !== "message") {
       yield* this.#close("completed");
@@ -107,7 +110,7 @@ export class ResponseWriter {
       this.#open.content.push(outputText());
       yield this.#of(this.#open, { type: "response.content_part.added", content_index: 0, part: outputText() });
     }
-    const logprobs = chosen.map(logprobOf);
+    const logprobs = this.#early.splice(0);
     const [part] = this.#open.content;
     if (part) part.text += text;
     part?.logprobs.push(...logprobs);

@@ -1,6 +1,6 @@
 /**
- * `GET /v1/models` and `GET /v1/models/:model`: the store, in the words of the OpenAI API, or of the Anthropic one where
- * a client of that asks.
+ * `GET /v1/models` and `GET /v1/models/:model`: the store, in the words of the OpenAI API, or of the Anthropic one
+ * where a client of that asks.
  */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
