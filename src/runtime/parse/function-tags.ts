@@ -1,0 +1,73 @@
+/**
+ * Calls as Qwen3-Coder, Nemotron 3 and others write them: a tag for the function and one for each argument, whose text
+ * is no JSON unless the tool's schema says so.
+ *
+ *     <tool_call>
+ *     <function=get_weather>
+ *     <parameter=city>
+ *     Oslo
+ *     </parameter>
+ *     </function>
+ *     </tool_call>
+ *
+ * The outer tags may be missing. Functionary and Llama's custom tools put one JSON object in place of the parameters.
+ */
+import type { Tool } from "../runtime.ts";
+import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
+import { callsInJson, makeCall } from "./json-calls.ts";
+import { scanToTag, type Scan } from "./scan.ts";
+import { makeTaggedParser } from "./tagged.ts";
+import { typedValue } from "./typed-values.ts";
+
+const OPEN = "<tool_call>";
+const FUNCTION = "<function=";
+const CLOSES = ["</tool_call>", "</function>"];
+
+export const functionTags: ToolFormat = {
+  isIn: (source) => source.includes(FUNCTION),
+  markup: [OPEN, "</tool_call>"],
+  forced: { ...plainForced, open: `${OPEN}\n` },
+  makeParser: (tools) =>
+    makeTaggedParser({
+      opens: [OPEN, FUNCTION],
+      closes: CLOSES,
+      makeScan: (open) => (open === OPEN ? scanOuter() : scanToTag({ opens: [OPEN, FUNCTION], closes: ["</function>"] })),
+      callsIn: (body, open) => {
+        const text = open === OPEN ? body.trim() : FUNCTION + body;
+        return text.startsWith("{") ? callsInJson(text) : callsInTags(text, tools);
+      },
+    }),
+};
+
+/** An outer tag ends with its own closing tag; a function inside it does not end it. */
+const scanOuter = (): Scan => scanToTag({ opens: [OPEN], closes: ["</tool_call>"] });
+
+/** One call or several; none where one of them has no name. */
+function callsInTags(text: string, tools: readonly Tool[]): CallEvent[] {
+  const functions = text.split(FUNCTION).slice(1);
+  const calls = functions.map((each) => callIn(each, tools));
+  const before = text.slice(0, Math.max(0, text.indexOf(FUNCTION))).trim();
+  return before === "" && calls.every((call) => call !== undefined) ? calls : [];
+}
+
+function callIn(text: string, tools: readonly Tool[]): CallEvent | undefined {
+  const end = text.indexOf(">");
+  if (end < 0) return undefined;
+  const name = text.slice(0, end).trim().replaceAll(/^["']|["']$/g, "");
+  const body = text.slice(end + 1).replace(/<\/function>\s*$/, "");
+  if (body.trimStart().startsWith("{")) return makeCall(name, body);
+  const parameters = body.split("<parameter=");
+  if (parameters[0]!.trim() !== "") return undefined; // split gives one part at least
+  const args = parameters.slice(1).map((part) => argumentIn(part, name, tools));
+  return args.every((arg) => arg !== undefined) ? makeCall(name, Object.fromEntries(args)) : undefined;
+}
+
+/** `name>\nvalue\n</parameter>`: the line breaks beside the tags are not part of the value. */
+function argumentIn(text: string, name: string, tools: readonly Tool[]): [string, unknown] | undefined {
+  const end = text.indexOf(">");
+  if (end < 0) return undefined;
+  const argument = text.slice(0, end).trim().replaceAll(/^["']|["']$/g, "");
+  const close = text.lastIndexOf("</parameter>");
+  const value = text.slice(end + 1, close < 0 ? undefined : close).replace(/^\r?\n/, "").replace(/\r?\n$/, "");
+  return [argument, typedValue(tools, { name, argument }, value)];
+}

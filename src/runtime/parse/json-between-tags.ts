@@ -1,0 +1,93 @@
+/** Formats that write calls as JSON behind an opening tag, and mostly in front of a closing one. */
+import { plainForced, type ForcedCall, type ToolFormat } from "./format.ts";
+import { callsInJson } from "./json-calls.ts";
+import { scanBalanced, scanJsonToTag } from "./scan.ts";
+import { makeTaggedParser } from "./tagged.ts";
+
+interface JsonBetweenTags {
+  readonly isIn: (source: string) => boolean;
+  readonly open: string;
+  /** Absent: a call ends with its JSON. */
+  readonly close?: string;
+  readonly forced?: Partial<ForcedCall>;
+}
+
+function jsonBetweenTags({ isIn, open, close, forced }: JsonBetweenTags): ToolFormat {
+  const opens = [open];
+  const closes = close === undefined ? [] : [close];
+  return {
+    isIn,
+    markup: [...opens, ...closes],
+    forced: { ...plainForced, open, ...forced },
+    makeParser: () =>
+      makeTaggedParser({
+        opens,
+        closes,
+        makeScan: () => (closes.length > 0 ? scanJsonToTag({ opens, closes }) : scanBalanced()),
+        callsIn: callsInJson,
+      }),
+  };
+}
+
+/** Hermes and Qwen models, Granite 4, and the embedded model. */
+export const hermes = jsonBetweenTags({
+  isIn: (source) =>
+    source.includes("<tool_call>") && /arguments\\?"/.test(source) && !/<function=|<arg_key>/.test(source),
+  open: "<tool_call>",
+  close: "</tool_call>",
+  forced: { open: "<tool_call>\n" },
+});
+
+/** Granite 3: a list without a closing tag. */
+export const granite = jsonBetweenTags({
+  isIn: (source) => source.includes("<|tool_call|>") && !source.includes("<|/tool_call|>"),
+  open: "<|tool_call|>",
+  forced: { open: "<|tool_call|>[" },
+});
+
+/** Phi-4-mini. */
+export const phi4 = jsonBetweenTags({
+  isIn: (source) => source.includes("<|/tool_call|>"),
+  open: "<|tool_call|>",
+  close: "<|/tool_call|>",
+  forced: { open: "<|tool_call|>[" },
+});
+
+/** Nemotron Nano 2. */
+export const nemotron = jsonBetweenTags({
+  isIn: (source) => source.includes("<TOOLCALL>"),
+  open: "<TOOLCALL>",
+  close: "</TOOLCALL>",
+  forced: { open: "<TOOLCALL>[" },
+});
+
+/** Jamba. */
+export const jamba = jsonBetweenTags({
+  isIn: (source) => source.includes("<tool_calls>"),
+  open: "<tool_calls>",
+  close: "</tool_calls>",
+  forced: { open: "<tool_calls>[" },
+});
+
+/** Command R7B and Command A. */
+export const cohere = jsonBetweenTags({
+  isIn: (source) => source.includes("<|START_ACTION|>"),
+  open: "<|START_ACTION|>",
+  close: "<|END_ACTION|>",
+  forced: { open: "<|START_ACTION|>[\n    ", name: "tool_name", arguments: "parameters" },
+});
+
+/** Command R and R+: a fenced block. */
+export const commandR = jsonBetweenTags({
+  isIn: (source) => source.includes("Action: ```json"),
+  open: "Action: ```json",
+  close: "```",
+  forced: { open: "Action: ```json\n[\n    ", name: "tool_name", arguments: "parameters" },
+});
+
+/** Firefunction. */
+export const firefunction = jsonBetweenTags({
+  isIn: (source) => source.includes("functools["),
+  open: "functools",
+  forced: { open: "functools[" },
+});

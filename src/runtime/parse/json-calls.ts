@@ -1,0 +1,34 @@
+/** Calls that are written in JSON: `{"name": …, "arguments": {…}}`, one or a list, under the keys that formats use. */
+import type { CallEvent } from "./format.ts";
+
+/** The calls in a text, one or a list; none where any part of it is no call. */
+export function callsInJson(text: string): CallEvent[] {
+  const parsed = parseJson(text);
+  const calls = (Array.isArray(parsed) ? parsed : [parsed]).map(callOf);
+  return calls.every((call) => call !== undefined) ? calls : [];
+}
+
+/** A name with arguments as an object or as JSON text; undefined where they are none. */
+export function makeCall(name: unknown, args: unknown): CallEvent | undefined {
+  if (typeof name !== "string" || name === "") return undefined;
+  const given = typeof args === "string" ? parseJson(args) : args;
+  return isObject(given) ? { kind: "toolCall", name, arguments: given } : undefined;
+}
+
+function callOf(value: unknown): CallEvent | undefined {
+  if (!isObject(value)) return undefined;
+  const call = isObject(value["function"]) ? value["function"] : value;
+  return makeCall(call["name"] ?? call["tool_name"], call["arguments"] ?? call["parameters"] ?? {});
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Undefined for what is no JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

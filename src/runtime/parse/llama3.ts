@@ -1,0 +1,40 @@
+/**
+ * Llama 3.1 and later: bare JSON as the whole answer, or behind a tag; several calls are separated by semicolons. The
+ * tools that these models know by themselves are called in Python.
+ *
+ *     {"name": "get_weather", "parameters": {"city": "Oslo"}}
+ *     <|python_tag|>brave_search.call(query="weather in Oslo")
+ */
+import type { ToolFormat } from "./format.ts";
+import { callsInJson } from "./json-calls.ts";
+import { callsInPython } from "./python-calls.ts";
+import { scanBalanced, scanToTag, type Scan } from "./scan.ts";
+import { makeTaggedParser } from "./tagged.ts";
+
+const TAG = "<|python_tag|>";
+const PYTHON_END = ["<|eom_id|>", "<|eot_id|>"];
+
+export const llama3: ToolFormat = {
+  isIn: (source) => source.includes(TAG) || (/"parameters\\?": ?/.test(source) && source.includes("<|eot_id|>")),
+  markup: [TAG],
+  forced: { open: "", name: "name", arguments: "parameters" },
+  makeParser: () =>
+    makeTaggedParser({
+      opens: [TAG],
+      closes: [],
+      makeScan: (open) => (open === TAG ? scanTagged() : scanBalanced()),
+      callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsInPython(body, { suffix: ".call" })),
+      openAtStart: "{",
+    }),
+};
+
+/** JSON ends with its brackets, Python with the answer. */
+function scanTagged(): Scan {
+  let scan: Scan | undefined;
+  return (body) => {
+    const text = body.trimStart();
+    if (text === "") return undefined;
+    scan ??= text.startsWith("{") ? scanBalanced() : scanToTag({ opens: [TAG], closes: PYTHON_END });
+    return scan(body);
+  };
+}

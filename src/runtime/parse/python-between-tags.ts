@@ -1,0 +1,32 @@
+/** Formats that write calls as Python between tags; some of their models write JSON there too. */
+import { plainForced, type ToolFormat } from "./format.ts";
+import { callsInJson } from "./json-calls.ts";
+import { callsInPython } from "./python-calls.ts";
+import { scanJsonToTag } from "./scan.ts";
+import { makeTaggedParser } from "./tagged.ts";
+
+function pythonBetweenTags(open: string, close: string): ToolFormat {
+  const opens = [open];
+  const closes = [close];
+  return {
+    isIn: (source) => source.includes(open),
+    markup: [open, close],
+    forced: { ...plainForced, open: `${open}[` },
+    makeParser: () =>
+      makeTaggedParser({
+        opens,
+        closes,
+        makeScan: () => scanJsonToTag({ opens, closes }),
+        callsIn: (body) => {
+          const calls = callsInPython(body);
+          return calls.length > 0 ? calls : callsInJson(body);
+        },
+      }),
+  };
+}
+
+/** LFM2: `<|tool_call_start|>[get_weather(city="Oslo")]<|tool_call_end|>`. */
+export const lfm2 = pythonBetweenTags("<|tool_call_start|>", "<|tool_call_end|>");
+
+/** OLMo 3: a call per line. */
+export const olmo3 = pythonBetweenTags("<function_calls>", "</function_calls>");

@@ -1,0 +1,44 @@
+/** Arguments that a format writes as bare text: what they mean is in the tool's schema. */
+import type { Tool } from "../runtime.ts";
+import { isObject, parseJson } from "./json-calls.ts";
+
+/**
+ * The value of an argument that was written as text. Texts stay texts where the schema wants one; else JSON is read
+ * where it is JSON of a type that the schema allows.
+ */
+export function typedValue(tools: readonly Tool[], at: { name: string; argument: string }, text: string): unknown {
+  const types = typesOf(tools, at);
+  if (types?.has("string") && types.size === 1) return text;
+  const word = text.trim();
+  const lower = word.toLowerCase();
+  if (types?.has("boolean") && (lower === "true" || lower === "false")) return lower === "true";
+  if (types?.has("null") && (lower === "null" || lower === "none")) return null;
+  const value = parseJson(word);
+  if (value === undefined) return text;
+  if (types?.has("string") && !types.has(typeOf(value))) return text;
+  return value;
+}
+
+const typeOf = (value: unknown): string =>
+  value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+
+/** JSON types that an argument may have; undefined: the schema does not say. */
+function typesOf(tools: readonly Tool[], { name, argument }: { name: string; argument: string }) {
+  const parameters = tools.find((tool) => tool.function.name === name)?.function.parameters;
+  const properties = isObject(parameters) ? parameters["properties"] : undefined;
+  const schema = isObject(properties) && Object.hasOwn(properties, argument) ? properties[argument] : undefined;
+  const types = new Set<string>();
+  return collectTypes(schema, types, 0) && types.size > 0 ? types : undefined;
+}
+
+const UNIONS_DEEP = 8;
+
+/** Adds the types that a schema names; false where it allows some without naming them. */
+function collectTypes(schema: unknown, types: Set<string>, depth: number): boolean {
+  if (!isObject(schema) || depth > UNIONS_DEEP) return false;
+  const { type, anyOf, oneOf, enum: values } = schema;
+  const branches = [anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
+  for (const each of [type].flat()) if (typeof each === "string") types.add(each === "integer" ? "number" : each);
+  if (type === undefined && Array.isArray(values)) for (const value of values) types.add(typeOf(value));
+  return branches.every((branch) => collectTypes(branch, types, depth + 1));
+}
