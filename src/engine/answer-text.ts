@@ -41,8 +41,12 @@ interface Held {
   readonly to: number;
 }
 
-export function makeAnswerText(tokenizer: Tokenizer, stops: readonly string[]): AnswerText {
-  const detokenizer = makeStreamDetokenizer(tokenizer);
+/** @param options.visible texts of control tokens that come out as text */
+export function makeAnswerText(
+  tokenizer: Tokenizer,
+  { stops, visible = [] }: { stops: readonly string[]; visible?: readonly string[] | undefined },
+): AnswerText {
+  const detokenizer = makeStreamDetokenizer(tokenizer, idsOf(tokenizer, visible));
   const matcher = makeStopMatcher(stops);
   let held: Held[] = [];
   let seen = 0; // characters that tokens gave
@@ -74,6 +78,12 @@ export function makeAnswerText(tokenizer: Tokenizer, stops: readonly string[]): 
       return piece(last.text, (token) => token.from < out);
     },
   };
+}
+
+/** Those of the texts that are one token. */
+function idsOf(tokenizer: Tokenizer, texts: readonly string[]): ReadonlySet<number> {
+  const encoded = texts.map((text) => tokenizer.encode(text, { addSpecial: false, parseSpecial: true }));
+  return new Set(encoded.flatMap((ids) => (ids.length === 1 ? [ids[0]!] : [])));
 }
 
 /**

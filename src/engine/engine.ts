@@ -299,7 +299,7 @@ export class Engine {
       request,
       sampler,
       grammar,
-      text: makeAnswerText(tokenizer, options.stop),
+      text: makeAnswerText(tokenizer, { stops: options.stop, visible: request.visible }),
       tokens: Array.from(tokens),
       prompt: tokens,
       keep,

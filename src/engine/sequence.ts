@@ -57,6 +57,8 @@ export interface SequenceRequest {
   readonly wasCut?: boolean;
   /** How many alternatives to name for each token; undefined: no log-probabilities. */
   readonly logprobs?: number;
+  /** Texts of control tokens that come out as text; the others give none. */
+  readonly visible?: readonly string[];
 }
 
 export interface Sequence {

@@ -40,6 +40,8 @@ export interface GenerateMessage {
   readonly truncate?: boolean;
   /** How many alternatives to name for each token; undefined: no log-probabilities. */
   readonly logprobs?: number;
+  /** Texts of control tokens that come out as text; the others give none. */
+  readonly visible?: readonly string[];
 }
 
 /** Answered by `embedded`, once or more often, or by `embedFailed`. */

@@ -6,10 +6,10 @@ import { quoteGo } from "../base/quote.ts";
 import { AppError } from "../base/errors.ts";
 import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
 import type { ModelEntry } from "../store/store.ts";
-import { choosePrompt, type PromptTemplate } from "../template/prompt.ts";
+import { capabilitiesOf, choosePrompt, type PromptTemplate } from "../template/prompt.ts";
 import type { Lease, Pool } from "./pool.ts";
 import type { RunnerProcess } from "./runner-process.ts";
-import type { Format, InferenceEvent } from "./runtime.ts";
+import type { Format, InferenceEvent, Think } from "./runtime.ts";
 
 export interface RuntimeParts {
   readonly pool: Pool;
@@ -76,6 +76,8 @@ export interface Question {
   readonly logprobs?: number | undefined;
   readonly truncate?: boolean | undefined;
   readonly shift?: boolean | undefined;
+  /** Texts of control tokens that come out as text. */
+  readonly visible?: readonly string[];
 }
 
 /** Runs a prompt to its end. The last event is `done`. */
@@ -89,6 +91,7 @@ export async function* answer(loaded: Loaded, question: Question): AsyncGenerato
     truncate: question.truncate ?? true,
     ...(question.suffix === undefined ? {} : { suffix: question.suffix }),
     ...(question.format ? { format: question.format } : {}),
+    ...(question.visible ? { visible: question.visible } : {}),
     ...(question.logprobs === undefined ? {} : { logprobs: question.logprobs }),
   };
   for await (const event of runner.generate(request, question.signal)) {
@@ -109,7 +112,7 @@ export async function* answer(loaded: Loaded, question: Question): AsyncGenerato
 }
 
 /** Request over model parameters over defaults. */
-function samplingOptions(parameters: Options, options: Options): SamplingOptions {
+export function samplingOptions(parameters: Options, options: Options): SamplingOptions {
   const merged = { ...SAMPLING_DEFAULTS, ...parameters, ...options };
   const known = Object.keys(SAMPLING_DEFAULTS).map((key) => [key, merged[key as keyof SamplingOptions]]);
   return Object.fromEntries(known) as SamplingOptions; // every key of the defaults is there
@@ -131,6 +134,10 @@ export function templateOf({ lease, model, templates }: Loaded): PromptTemplate 
 export function refuseEmbedder({ lease: { runner } }: Loaded, { model, task }: { model: string; task: string }): void {
   if (runner.info.embedsOnly) throw new AppError("bad_request", `${quoteGo(model)} does not support ${task}`);
 }
+
+/** What a template is told of thinking: a model that can think does unless the request says otherwise. */
+export const thinkOf = (template: PromptTemplate, think: Think | undefined): Think | undefined =>
+  think ?? (capabilitiesOf(template).thinking ? true : undefined);
 
 /** Refuses what only models with a vision projector can take. */
 export function refuseImages(images: readonly unknown[] | undefined, model: string): void {

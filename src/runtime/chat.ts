@@ -1,16 +1,14 @@
-/**
- * Chat: messages rendered by the model's template, the oldest dropped until they fit the context, and tool calls taken
- * out of the answer's text.
- */
+/** Chat: messages rendered by the model's template, the oldest dropped until they fit the context. */
 import { AppError } from "../base/errors.ts";
 import type { ModelEntry } from "../store/store.ts";
 import { fullName } from "../store/name.ts";
 import { capabilitiesOf, renderChat, type PromptTemplate } from "../template/prompt.ts";
-import { answer, lease, refuseEmbedder, refuseImages, templateOf, type Loaded, type RuntimeParts } from "./answer.ts";
+import { lease, refuseEmbedder, refuseImages, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./answer.ts";
 import { fitMessages, type Fitted } from "./fit.ts";
-import { detectToolFormat, makeToolCallParser, type ToolCallParser } from "./parse/index.ts";
+import { requiredTools } from "./forced-call.ts";
+import { respond } from "./respond.ts";
 import type { RunnerProcess } from "./runner-process.ts";
-import type { ChatRequest, InferenceEvent, Message } from "./runtime.ts";
+import type { ChatRequest, InferenceEvent, Message, Think } from "./runtime.ts";
 
 export async function* runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
   const model = await parts.load(request.model);
@@ -20,6 +18,7 @@ export async function* runChat(parts: RuntimeParts, request: ChatRequest): Async
     return;
   }
   for (const message of request.messages) refuseImages(message.images, request.model);
+  const required = requiredTools(request);
   const loaded = await lease(parts, model, request);
   try {
     refuseEmbedder(loaded, { model: request.model, task: "chat" });
@@ -28,11 +27,13 @@ export async function* runChat(parts: RuntimeParts, request: ChatRequest): Async
       return;
     }
     const template = templateOf(loaded);
-    if (request.tools && !capabilitiesOf(template).tools) {
+    const tools = request.toolChoice === "none" ? [] : (request.tools ?? []);
+    if (tools.length > 0 && !capabilitiesOf(template).tools) {
       throw new AppError("bad_request", `${fullName(model.name)} does not support tools`);
     }
-    const events = answer(loaded, {
-      ...(await fittingPrompt({ parts, loaded, template, request })),
+    const think = thinkOf(template, request.think);
+    const question = {
+      ...(await fittingPrompt({ parts, loaded, template, request: { ...request, tools, think } })),
       context: [],
       options: request.options,
       format: request.format,
@@ -41,8 +42,8 @@ export async function* runChat(parts: RuntimeParts, request: ChatRequest): Async
       logprobs: request.logprobs,
       truncate: request.truncate,
       shift: request.shift,
-    });
-    yield* withToolCalls(events, toolParser(template, request));
+    };
+    yield* respond(loaded, question, { template, think, tools, required });
   } finally {
     loaded.lease.release();
   }
@@ -53,12 +54,14 @@ async function fittingPrompt(about: {
   parts: RuntimeParts;
   loaded: Loaded;
   template: PromptTemplate;
-  request: ChatRequest;
+  request: Pick<ChatRequest, "messages" | "tools" | "truncate"> & { readonly think: Think | undefined };
 }): Promise<Fitted> {
   const { parts, loaded, template, request } = about;
   const { runner } = loaded.lease;
+  const { tools = [], think } = request;
+  const given = { ...(tools.length > 0 ? { tools } : {}), ...(think === undefined ? {} : { think }) };
   const render = (messages: readonly Message[]): string =>
-    renderChat(template, { messages, now: parts.now(), ...(request.tools ? { tools: request.tools } : {}) });
+    renderChat(template, { messages, now: parts.now(), ...given });
   const messages = withModelMessages(loaded.model, request.messages);
   if (request.truncate === false) return { prompt: render(messages), truncated: false };
   return fitMessages(messages, { render, fits: (prompt) => fitsContext(runner, prompt) });
@@ -72,28 +75,4 @@ const fitsContext = async (runner: RunnerProcess, prompt: string): Promise<boole
 export function withModelMessages(model: ModelEntry, messages: readonly Message[]): readonly Message[] {
   const system = messages[0]?.role === "system" || !model.system ? [] : [{ role: "system", content: model.system }];
   return [...system, ...model.messages, ...messages];
-}
-
-function toolParser(template: PromptTemplate, request: ChatRequest): ToolCallParser | undefined {
-  const format = request.tools && detectToolFormat(template.source);
-  return format && makeToolCallParser(format);
-}
-
-/** Takes tool calls out of the text. What is known of a token is told at once, also while the parser holds its text. */
-async function* withToolCalls(
-  events: AsyncIterable<InferenceEvent>,
-  parser: ToolCallParser | undefined,
-): AsyncGenerator<InferenceEvent, void, void> {
-  for await (const event of events) {
-    if (!parser || event.kind === "toolCall") yield event;
-    else {
-      const logprobs = event.kind === "text" ? event.logprobs : undefined;
-      if (logprobs) yield { kind: "text", text: "", logprobs };
-      for (const parsed of event.kind === "text" ? parser.push(event.text) : parser.end()) {
-        if (parsed.kind === "text") yield parsed;
-        else yield { kind: "toolCall", call: { function: { name: parsed.name, arguments: parsed.arguments } } };
-      }
-      if (event.kind === "done") yield event;
-    }
-  }
 }

@@ -4,7 +4,7 @@
 import { AppError } from "../base/errors.ts";
 import { fullName } from "../store/name.ts";
 import { capabilitiesOf, renderChat } from "../template/prompt.ts";
-import { lease, refuseImages, templateOf, type RuntimeParts } from "./answer.ts";
+import { lease, refuseImages, templateOf, thinkOf, type RuntimeParts } from "./answer.ts";
 import { withModelMessages } from "./chat.ts";
 import type { ChatRequest } from "./runtime.ts";
 
@@ -19,11 +19,12 @@ export async function countTokens(parts: RuntimeParts, request: ChatRequest): Pr
     if (tools && !capabilitiesOf(template).tools) {
       throw new AppError("bad_request", `${fullName(model.name)} does not support tools`);
     }
+    const think = thinkOf(template, request.think);
     const prompt = renderChat(template, {
       messages: withModelMessages(model, request.messages),
       now: parts.now(),
       ...(tools ? { tools } : {}),
-      ...(request.think === undefined ? {} : { think: request.think }),
+      ...(think === undefined ? {} : { think }),
     });
     return await loaded.lease.runner.countTokens(prompt);
   } finally {

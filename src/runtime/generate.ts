@@ -5,17 +5,19 @@
 import { AppError } from "../base/errors.ts";
 import type { ModelEntry } from "../store/store.ts";
 import { fullName } from "../store/name.ts";
-import { capabilitiesOf, choosePrompt, renderGenerate } from "../template/prompt.ts";
+import { capabilitiesOf, choosePrompt, renderGenerate, type PromptTemplate } from "../template/prompt.ts";
 import {
   answer,
   lease,
   refuseEmbedder,
   refuseImages,
   templateOf,
+  thinkOf,
   type Loaded,
   type Question,
   type RuntimeParts,
 } from "./answer.ts";
+import { respond } from "./respond.ts";
 import type { GenerateRequest, InferenceEvent } from "./runtime.ts";
 
 export async function* runGenerate(
@@ -37,8 +39,7 @@ export async function* runGenerate(
       yield { kind: "done", reason: "load" };
       return;
     }
-    yield* answer(loaded, {
-      ...promptOf({ parts, loaded, model, request }),
+    const question = {
       context: request.context ?? [],
       options: request.options,
       format: request.format,
@@ -47,7 +48,15 @@ export async function* runGenerate(
       logprobs: request.logprobs,
       truncate: request.truncate,
       shift: request.shift,
-    });
+    };
+    if (request.raw) {
+      yield* answer(loaded, { ...question, prompt: request.prompt });
+      return;
+    }
+    const template = request.template === undefined ? templateOf(loaded) : choosePrompt({ go: request.template });
+    const asked = { ...question, ...promptOf({ parts, loaded, template, model, request }) };
+    const think = thinkOf(template, request.think);
+    yield* request.suffix ? answer(loaded, asked) : respond(loaded, asked, { template, think, tools: [] });
   } finally {
     loaded.lease.release();
   }
@@ -57,22 +66,23 @@ export async function* runGenerate(
 function promptOf(about: {
   parts: RuntimeParts;
   loaded: Loaded;
+  template: PromptTemplate;
   model: ModelEntry;
   request: GenerateRequest;
 }): Pick<Question, "prompt" | "suffix"> {
-  const { parts, loaded, model, request } = about;
+  const { parts, loaded, template, model, request } = about;
   const { prompt, suffix } = request;
-  if (request.raw) return { prompt };
-  const template = request.template === undefined ? templateOf(loaded) : choosePrompt({ go: request.template });
   if (suffix && !capabilitiesOf(template).insert) {
     if (request.template === undefined && loaded.lease.runner.info.canFill) return { prompt, suffix };
     throw new AppError("bad_request", `${fullName(model.name)} does not support insert`);
   }
   const system = request.system ?? model.system;
+  const think = thinkOf(template, request.think);
   const text = renderGenerate(template, {
     prompt,
     history: request.context?.length ? [] : model.messages,
     now: parts.now(),
+    ...(think === undefined ? {} : { think }),
     ...(system ? { system } : {}),
     ...(suffix ? { suffix } : {}),
   });

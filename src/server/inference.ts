@@ -11,6 +11,7 @@ import type {
   GenerateRequest,
   InferenceEvent,
   Statistics,
+  Think,
   ToolCall,
 } from "../runtime/runtime.ts";
 import { parseOptions } from "../sampling/options.ts";
@@ -55,10 +56,11 @@ export function requireModel(name: string | undefined): string {
 }
 
 /** Fields that Go reads while it decodes the body, so that their errors come before any other. Throws `bad_request`. */
-export function earlySettings(body: InferenceBody): { keepAliveMs?: number; think: boolean } {
+export function earlySettings(body: InferenceBody): { keepAliveMs?: number; think?: Think } {
   const keepAliveMs = parseKeepAlive(body.keep_alive);
   checkTopLogprobs(body);
-  return { think: parseThink(body.think), ...(keepAliveMs === undefined ? {} : { keepAliveMs }) };
+  const think = parseThink(body.think);
+  return { ...(think === undefined ? {} : { think }), ...(keepAliveMs === undefined ? {} : { keepAliveMs }) };
 }
 
 type LateSettings = Pick<GenerateRequest, "options" | "format" | "logprobs" | "truncate" | "shift">;
@@ -96,14 +98,14 @@ function parseFormat(value: unknown): Format | undefined {
   throw new AppError("bad_option", `invalid format: ${raw}; expected "json" or a valid JSON Schema object`);
 }
 
-const THINK_LEVELS: readonly unknown[] = ["high", "medium", "low", "max"];
+const THINK_LEVELS = ["high", "medium", "low", "max"] as const;
 const THINK_VALUES = `"high", "medium", "low", "max", true, or false`;
 
-/** Whether the request asks for thinking. */
-function parseThink(value: unknown): boolean {
-  if (value === undefined) return false;
-  if (typeof value === "boolean") return value;
-  if (THINK_LEVELS.includes(value)) return true;
+/** Whether the request asks for thinking, and how much; undefined where it does not say. */
+function parseThink(value: unknown): Think | undefined {
+  if (value === undefined || typeof value === "boolean") return value;
+  const level = THINK_LEVELS.find((each) => each === value);
+  if (level !== undefined) return level;
   if (typeof value === "string") {
     throw new AppError("bad_request", `invalid think value: ${quoteGo(value)} (must be ${THINK_VALUES})`);
   }

@@ -6,6 +6,7 @@
 import { AppError } from "../base/errors.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
 import { type JinjaTemplate, parseJinja } from "./jinja.ts";
+import { jinjaThinkingTags } from "./thinking.ts";
 import type { PromptMessage, PromptTool, Think } from "./messages.ts";
 
 export type { PromptMessage, PromptTool, PromptToolCall, Think } from "./messages.ts";
@@ -71,11 +72,9 @@ export function capabilitiesOf(prompt: PromptTemplate): Capabilities {
 }
 
 function jinjaCapabilities(source: string): Capabilities {
-  const hasTags = source.includes("<think>") && source.includes("</think>");
-  const dropsThinking = /\.split\(\s*['"]<\/think>['"]/.test(source) && !/reasoning_content|<SPECIAL_12>/.test(source);
   return {
     tools: source.includes("tools") || source.includes("tool_call"),
-    thinking: hasTags || dropsThinking,
+    thinking: jinjaThinkingTags(source) !== undefined,
     insert: false,
   };
 }

@@ -7,7 +7,7 @@ const chosen = (id: number): ChosenToken => ({ token: String(id), bytes: [id], l
 
 /** Feeds bytes one token each; what came out, and the ids whose log-probabilities came with it. */
 function run(text: string, stops: readonly string[] = []): { text: string; ids: number[] }[] {
-  const answer = makeAnswerText(byteTokenizer, stops);
+  const answer = makeAnswerText(byteTokenizer, { stops });
   const out: { text: string; ids: number[] }[] = [];
   const add = ({
     text: more,
@@ -57,14 +57,14 @@ test("what is held back at the end comes out with its tokens, half a character t
     { text: "a", ids: [97] },
     { text: "<", ids: [60] },
   ]);
-  const answer = makeAnswerText(byteTokenizer, []);
+  const answer = makeAnswerText(byteTokenizer, { stops: [] });
   expect(answer.push(0xc3, chosen(0xc3))).toMatchObject({ text: "", logprobs: undefined });
   expect(answer.end()).toEqual({ text: "\uFFFD", logprobs: [chosen(0xc3)] });
 });
 
 test("a stop string inside a token keeps the token whose beginning was said", () => {
   const words = { ...byteTokenizer, bytesOf: (id: number) => new TextEncoder().encode(["one EN", "D two"][id]) };
-  const answer = makeAnswerText(words, ["END"]);
+  const answer = makeAnswerText(words, { stops: ["END"] });
   expect(answer.push(0, chosen(0))).toMatchObject({ text: "one ", logprobs: undefined });
   expect(answer.push(1, chosen(1))).toMatchObject({ text: "", logprobs: [chosen(0)], stop: "END" });
 });

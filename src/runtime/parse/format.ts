@@ -31,11 +31,14 @@ export interface ForcedCall {
   readonly arguments: string;
 }
 
-/** Texts around the parts of an answer. */
+/** Texts around the parts of an answer, for a format that marks them all. */
 export interface AnswerMarks {
+  /** Around thinking. */
   readonly open: string;
   readonly close: string;
-  /** What stands in front of an answer. */
+  /** In front of whatever follows thinking. */
+  readonly next: string;
+  /** In front of text. */
   readonly answer: string;
 }
 

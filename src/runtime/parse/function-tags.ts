@@ -31,7 +31,8 @@ export const functionTags: ToolFormat = {
     makeTaggedParser({
       opens: [OPEN, FUNCTION],
       closes: CLOSES,
-      makeScan: (open) => (open === OPEN ? scanOuter() : scanToTag({ opens: [OPEN, FUNCTION], closes: ["</function>"] })),
+      makeScan: (open) =>
+        open === OPEN ? scanOuter() : scanToTag({ opens: [OPEN, FUNCTION], closes: ["</function>"] }),
       callsIn: (body, open) => {
         const text = open === OPEN ? body.trim() : FUNCTION + body;
         return text.startsWith("{") ? callsInJson(text) : callsInTags(text, tools);
@@ -53,7 +54,10 @@ function callsInTags(text: string, tools: readonly Tool[]): CallEvent[] {
 function callIn(text: string, tools: readonly Tool[]): CallEvent | undefined {
   const end = text.indexOf(">");
   if (end < 0) return undefined;
-  const name = text.slice(0, end).trim().replaceAll(/^["']|["']$/g, "");
+  const name = text
+    .slice(0, end)
+    .trim()
+    .replaceAll(/^["']|["']$/g, "");
   const body = text.slice(end + 1).replace(/<\/function>\s*$/, "");
   if (body.trimStart().startsWith("{")) return makeCall(name, body);
   const parameters = body.split("<parameter=");
@@ -66,8 +70,14 @@ function callIn(text: string, tools: readonly Tool[]): CallEvent | undefined {
 function argumentIn(text: string, name: string, tools: readonly Tool[]): [string, unknown] | undefined {
   const end = text.indexOf(">");
   if (end < 0) return undefined;
-  const argument = text.slice(0, end).trim().replaceAll(/^["']|["']$/g, "");
+  const argument = text
+    .slice(0, end)
+    .trim()
+    .replaceAll(/^["']|["']$/g, "");
   const close = text.lastIndexOf("</parameter>");
-  const value = text.slice(end + 1, close < 0 ? undefined : close).replace(/^\r?\n/, "").replace(/\r?\n$/, "");
+  const value = text
+    .slice(end + 1, close < 0 ? undefined : close)
+    .replace(/^\r?\n/, "")
+    .replace(/\r?\n$/, "");
   return [argument, typedValue(tools, { name, argument }, value)];
 }

@@ -2,7 +2,7 @@
  * Harmony, the format of gpt-oss: an answer is a row of messages, each with a header that names its channel.
  *
  *     <|channel|>analysis<|message|>The user wants …<|end|>
- *     <|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Oslo"}<|call|>
+ *     <|start|>assistant<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"city": "Oslo"}<|call|>
  *     <|start|>assistant<|channel|>final<|message|>It is cold.<|return|>
  *
  * Analysis is thinking; a message with a recipient is a call; everything else is text. The prompt ends inside the first
@@ -14,7 +14,7 @@ import { makeCall } from "./json-calls.ts";
 const MESSAGE = "<|message|>";
 const ENDS = ["<|end|>", "<|return|>", "<|call|>"];
 const HEADER_TAGS = ["<|start|>", "<|channel|>", "<|constrain|>"];
-const HEADER_STARTS = [...HEADER_TAGS, "to="];
+const HEADER_STARTS = [...HEADER_TAGS, MESSAGE, "to="];
 const TAGS = [...ENDS, ...HEADER_TAGS, MESSAGE];
 
 export const harmony: ToolFormat = {
@@ -25,6 +25,7 @@ export const harmony: ToolFormat = {
   marks: {
     open: `<|channel|>analysis${MESSAGE}`,
     close: "<|end|>",
+    next: "<|start|>assistant",
     answer: `<|channel|>final${MESSAGE}`,
   },
 };
@@ -45,14 +46,14 @@ function makeHarmonyParser(): TextParser {
   let state: State = { in: "header" };
 
   const takeHeader = (): boolean => {
+    const isBegun = HEADER_STARTS.some((start) => begins(pending, start));
     const end = pending.indexOf(MESSAGE);
-    if (end >= 0 && end <= HEADER_LENGTH_MAX) {
+    if (isBegun && end >= 0 && end <= HEADER_LENGTH_MAX) {
       state = stateOf(pending.slice(0, end));
       pending = pending.slice(end + MESSAGE.length);
       return true;
     }
-    const mayBeHeader = pending.length <= HEADER_LENGTH_MAX + MESSAGE.length;
-    if (mayBeHeader && HEADER_STARTS.some((start) => isBegun(pending, start))) return false;
+    if (isBegun && pending.length <= HEADER_LENGTH_MAX + MESSAGE.length) return false;
     const tag = HEADER_TAGS.find((each) => pending.trimStart().startsWith(each));
     if (tag !== undefined) pending = pending.trimStart().slice(tag.length); // the model does not keep to the format
     state = { in: "message", kind: "text" };
@@ -100,7 +101,7 @@ function makeHarmonyParser(): TextParser {
 }
 
 /** Whether a text begins with a tag, or may once there is more of it. */
-const isBegun = (text: string, tag: string): boolean => {
+const begins = (text: string, tag: string): boolean => {
   const start = text.trimStart();
   return start.startsWith(tag) || tag.startsWith(start);
 };

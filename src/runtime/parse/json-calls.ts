@@ -1,4 +1,4 @@
-/** Calls that are written in JSON: `{"name": …, "arguments": {…}}`, one or a list, under the keys that formats use. */
+/** Calls written in JSON: `{"name": …, "arguments": {…}}`, one or a list, under the keys that formats use. */
 import type { CallEvent } from "./format.ts";
 
 /** The calls in a text, one or a list; none where any part of it is no call. */

@@ -23,7 +23,8 @@ export const llama3: ToolFormat = {
       opens: [TAG],
       closes: [],
       makeScan: (open) => (open === TAG ? scanTagged() : scanBalanced()),
-      callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsInPython(body, { suffix: ".call" })),
+      callsIn: (body) =>
+        body.trimStart().startsWith("{") ? callsInJson(body) : callsInPython(body, { suffix: ".call" }),
       openAtStart: "{",
     }),
 };

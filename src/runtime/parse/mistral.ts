@@ -16,8 +16,7 @@ export const mistral: ToolFormat = {
   isIn: (source) => source.includes(OPEN),
   markup: [OPEN, "[ARGS]", "[CALL_ID]"],
   forced: { ...plainForced, open: `${OPEN} [` },
-  makeParser: () =>
-    makeTaggedParser({ opens: [OPEN], closes: [], makeScan: () => scanBalanced({ isStart }), callsIn }),
+  makeParser: () => makeTaggedParser({ opens: [OPEN], closes: [], makeScan: () => scanBalanced({ isStart }), callsIn }),
 };
 
 /** A list begins the body; after a name only an object does. */

@@ -28,37 +28,30 @@ export function makeTaggedParser(format: Tagged): TextParser {
   let isAfterCall = false; // white space here belongs to the call
   let isStart = format.openAtStart !== undefined; // a call may begin here without a tag
 
+  const enter = (open: string, { before, rest }: { before: string; rest: string }): true => {
+    gap = before;
+    pending = rest;
+    body = { scan: format.makeScan(open), open };
+    return true;
+  };
+
   /** A call that needs no tag, at the start or behind another; false: more is needed. */
   const takeStart = (open: string): boolean => {
     const text = pending.replace(isAfterCall ? /^[\s;,]+/ : /^\s+/, "");
     if (text.length < open.length && open.startsWith(text)) return false;
     isStart = false;
-    if (!text.startsWith(open)) return true;
-    gap = pending.slice(0, pending.length - text.length);
-    pending = text;
-    body = { scan: format.makeScan(""), open: "" };
-    return true;
+    const before = pending.slice(0, pending.length - text.length);
+    return text.startsWith(open) ? enter("", { before, rest: text }) : true;
   };
 
   /** Text up to an opening tag; false: more is needed. */
   const takeText = (events: ParsedEvent[]): boolean => {
-    const found = findFirst(pending, format.opens);
-    const end = found ? found.at : pending.length - heldLengthOf(pending, format.opens);
-    let text = pending.slice(0, end);
-    if (isAfterCall) text = text.trimStart();
-    const kept = text.trimEnd();
-    if (kept !== "") {
-      isAfterCall = false;
-      addText(events, kept);
-    }
-    if (!found) {
-      pending = text.slice(kept.length) + pending.slice(end);
-      return false;
-    }
-    gap = text.slice(kept.length);
-    pending = pending.slice(found.at + found.tag.length);
-    body = { scan: format.makeScan(found.tag), open: found.tag };
-    return true;
+    const { text, gap, open, rest } = splitText(pending, { opens: format.opens, isAfterCall });
+    isAfterCall &&= text === "";
+    addText(events, text);
+    if (open !== undefined) return enter(open, { before: gap, rest });
+    pending = gap + rest;
+    return false;
   };
 
   /** Ends the call at a cut; one that is none, at the first tag in it: a quote before that tag began no string. */
@@ -73,22 +66,20 @@ export function makeTaggedParser(format: Tagged): TextParser {
     body = undefined;
   };
 
-  const takeAll = (events: ParsedEvent[]): void => {
+  const takeAll = (events: ParsedEvent[] = []): ParsedEvent[] => {
     for (;;) {
       if (body) {
         const end = body.scan(pending);
-        if (!end) return;
+        if (!end) return events;
         closeCall(events, end, body);
-      } else if (!(isStart ? takeStart(format.openAtStart!) : takeText(events))) return;
+      } else if (!(isStart ? takeStart(format.openAtStart!) : takeText(events))) return events;
     }
   };
 
   return {
     push(text) {
-      const events: ParsedEvent[] = [];
       pending += text;
-      takeAll(events);
-      return events;
+      return takeAll();
     },
     end() {
       const events: ParsedEvent[] = [];
@@ -102,6 +93,19 @@ export function makeTaggedParser(format: Tagged): TextParser {
       return events;
     },
   };
+}
+
+/**
+ * Text up to an opening tag, or as much as is sure to be text; the white space behind it; and what follows the tag, or
+ * may become one. White space behind a call is dropped.
+ */
+function splitText(pending: string, { opens, isAfterCall }: { opens: readonly string[]; isAfterCall: boolean }) {
+  const found = findFirst(pending, opens);
+  const end = found ? found.at : pending.length - heldLengthOf(pending, opens);
+  const whole = isAfterCall ? pending.slice(0, end).trimStart() : pending.slice(0, end);
+  const text = whole.trimEnd();
+  const rest = pending.slice(end + (found ? found.tag.length : 0));
+  return { text, gap: whole.slice(text.length), open: found?.tag, rest };
 }
 
 /** The first tag in a text; an opening one is left for the next call. */

@@ -1,14 +1,10 @@
 /**
- * Splits thinking from the answer by the tags that the model's template puts around thoughts. An opening tag counts only
- * where nothing but white space stands before it, or where the prompt ends with it; after the closing tag everything is
- * the answer. White space behind either tag is dropped.
+ * Splits thinking from the answer by the tags that the model's template puts around thoughts. An opening tag counts
+ * only where nothing but white space stands before it, or where the prompt ends with it; after the closing tag
+ * everything is the answer. White space beside the tags is dropped.
  */
+import type { ThinkingTags } from "../../template/thinking.ts";
 import { heldLength, type ParsedEvent, type TextParser } from "./format.ts";
-
-export interface ThinkingTags {
-  readonly open: string;
-  readonly close: string;
-}
 
 /** @param isOpen the prompt ends with the opening tag */
 export function makeThinkingSplitter({ open, close }: ThinkingTags, isOpen: boolean): TextParser {

@@ -19,8 +19,7 @@ export function typedValue(tools: readonly Tool[], at: { name: string; argument:
   return value;
 }
 
-const typeOf = (value: unknown): string =>
-  value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
 /** JSON types that an argument may have; undefined: the schema does not say. */
 function typesOf(tools: readonly Tool[], { name, argument }: { name: string; argument: string }) {

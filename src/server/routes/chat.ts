@@ -18,6 +18,7 @@ import {
 } from "../inference.ts";
 import { checkThinking } from "../inspect.ts";
 import { logprobsField } from "../logprobs.ts";
+import { parseToolChoice } from "../tool-choice.ts";
 import { ChatBody } from "../schema/chat.ts";
 import type { Message as MessageBody, Tool as ToolBody } from "../schema/message.ts";
 
@@ -33,12 +34,15 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   exchange.note({ model });
   const stored = await findModel(deps.store, model);
   if (think) await checkThinking(deps.inspect, { model, stored });
+  const toolChoice = parseToolChoice(body.tool_choice);
   const request: ChatRequest = {
     model,
     messages: (body.messages ?? []).map(messageOf),
     signal: exchange.signal,
     ...lateSettings(body, deps.log),
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+    ...(think === undefined ? {} : { think }),
+    ...(toolChoice === undefined ? {} : { toolChoice }),
     ...(body.tools && body.tools.length > 0 ? { tools: body.tools.map(toolOf) } : {}),
   };
   const events = withCallIds(checkedEvents(deps.runtime.chat(request)));

@@ -46,6 +46,7 @@ async function generateRequest(
     signal: exchange.signal,
     ...lateSettings(body, deps.log),
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+    ...(think === undefined ? {} : { think }),
     ...(suffix ? { suffix } : {}),
     ...(system === undefined ? {} : { system }),
     ...(template ? { template } : {}),

@@ -7,6 +7,7 @@ export const ChatBody = t.Object(
     ...inferenceFields,
     messages: t.Optional(t.Array(Message)),
     tools: t.Optional(t.Array(Tool)),
+    tool_choice: t.Optional(t.Unknown()),
   },
   { title: "ChatRequest" },
 );

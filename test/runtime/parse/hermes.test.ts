@@ -3,22 +3,11 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { detectToolFormat, makeToolCallParser, type ParsedEvent } from "../../../src/runtime/parse/index.ts";
+import { cut, parseWith } from "./cut.ts";
+import type { ParsedEvent } from "../../../src/runtime/parse/format.ts";
+import { toolFormats } from "../../../src/runtime/parse/index.ts";
 
-/** Events with neighbouring texts joined. */
-function parse(...pieces: string[]): ParsedEvent[] {
-  const parser = makeToolCallParser("hermes");
-  const joined: ParsedEvent[] = [];
-  for (const event of [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end()]) {
-    const last = joined.at(-1);
-    if (event.kind === "text" && last?.kind === "text") {
-      joined[joined.length - 1] = { kind: "text", text: last.text + event.text };
-    } else joined.push(event);
-  }
-  return joined;
-}
+const parse = (...pieces: string[]): ParsedEvent[] => parseWith(toolFormats.hermes.makeParser([]), pieces);
 
 const text = (content: string): ParsedEvent => ({ kind: "text", text: content });
 const call = (name: string, args: Record<string, unknown> = {}): ParsedEvent => ({
@@ -51,7 +40,7 @@ describe("tool calls between tags", () => {
   });
 
   test("text comes out at once where it cannot become a tag", () => {
-    const parser = makeToolCallParser("hermes");
+    const parser = toolFormats.hermes.makeParser([]);
     expect(parser.push("Hello")).toEqual([text("Hello")]);
     expect(parser.push(" you <to")).toEqual([text(" you")]);
     expect(parser.push("p>")).toEqual([text(" <top>")]);
@@ -88,7 +77,7 @@ describe("tool calls between tags", () => {
   });
 
   test("a string that never ends does not swallow what follows its line", () => {
-    const parser = makeToolCallParser("hermes");
+    const parser = toolFormats.hermes.makeParser([]);
     expect(parser.push('<tool_call>{"name": "f\n</tool_call>\nstill here')).toEqual([
       text('{"name": "f\n'),
       text("\nstill here"),
@@ -115,36 +104,12 @@ describe("tool calls between tags", () => {
     fc.assert(
       fc.property(pieces, fc.infiniteStream(fc.integer({ min: 1, max: 9 })), (parts, lengths) => {
         const whole = parts.join("");
-        const chunks: string[] = [];
-        for (let at = 0; at < whole.length;) {
-          const length = lengths.next().value as number;
-          chunks.push(whole.slice(at, at + length));
-          at += length;
-        }
-        expect(parse(...chunks)).toEqual(parse(whole));
-        for (const event of makeToolCallParser("hermes").push(whole)) {
+        expect(parse(...cut(whole, lengths))).toEqual(parse(whole));
+        for (const event of toolFormats.hermes.makeParser([]).push(whole)) {
           expect(event.kind === "text" && event.text.includes("<tool_call>")).toBe(false);
         }
       }),
       { numRuns: 2000, seed: 20261121 },
     );
-  });
-});
-
-describe("the format of a template", () => {
-  const template = (path: string): string => readFileSync(join(import.meta.dir, "../../template/golden", path), "utf8");
-
-  test("is told by how it shows calls", () => {
-    expect(detectToolFormat(template("jinja/hearth.jinja"))).toBe("hermes");
-    expect(detectToolFormat(template("jinja/qwen3.jinja"))).toBe("hermes");
-    expect(detectToolFormat(template("go/qwen-tools.gotmpl"))).toBe("hermes");
-    for (const other of [
-      "jinja/qwen3-xml.jinja",
-      "jinja/mistral.jinja",
-      "jinja/chatml.jinja",
-      "go/llama31-tools.gotmpl",
-    ]) {
-      expect(detectToolFormat(template(other))).toBeUndefined();
-    }
   });
 });

@@ -1,0 +1,86 @@
+/**
+ * A tool call that must be made: the JSON schema of the calls that the request allows. It holds the model to one of the
+ * tools and to arguments that fit that tool's parameters.
+ */
+import { AppError } from "../base/errors.ts";
+import type { ForcedCall } from "./parse/format.ts";
+import { isObject } from "./parse/json-calls.ts";
+import type { ChatRequest, Tool } from "./runtime.ts";
+
+/** Nesting of a tool's parameters; the grammar has the same limit. */
+const DEPTH_MAX = 64;
+
+/** The tools of which one must be called; undefined where the model is free. Throws `bad_request`. */
+export function requiredTools({ tools = [], toolChoice = "auto" }: ChatRequest): readonly Tool[] | undefined {
+  if (toolChoice === "auto" || toolChoice === "none") return undefined;
+  if (tools.length === 0) throw new AppError("bad_request", "tool_choice: expected tools to choose from, got none");
+  if (toolChoice === "required") return tools;
+  const named = tools.filter((tool) => tool.function.name === toolChoice.name);
+  if (named.length > 0) return named;
+  const names = tools.map((tool) => `'${tool.function.name}'`).join(", ");
+  throw new AppError("bad_request", `tool_choice: expected one of the tools ${names}, got '${toolChoice.name}'`);
+}
+
+/** The schema of one call of one of these tools, under the keys of a format. Throws `bad_request`. */
+export function forcedCallSchema(tools: readonly Tool[], keys: ForcedCall): Record<string, unknown> {
+  const byName = new Map(tools.map((tool) => [tool.function.name, tool.function.parameters]));
+  if (byName.has("")) throw new AppError("bad_request", "tools: expected a name for every tool");
+  const calls = Array.from(byName.keys(), (name) => ({
+    type: "object",
+    properties: { [keys.name]: { const: name }, [keys.arguments]: { $ref: pointerTo(name) } },
+    required: [keys.name, keys.arguments],
+    additionalProperties: false,
+  }));
+  const parameters = Array.from(byName, ([name, schema]) => [name, argumentsSchema(name, schema)]);
+  return { anyOf: calls, $defs: Object.fromEntries(parameters) };
+}
+
+/** Where a tool's parameters are in the schema of all calls (RFC 6901 in a fragment). */
+const pointerTo = (name: string): string =>
+  `#/$defs/${encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"))}`;
+
+/** Parameters as an object: one that declares none takes none. */
+function argumentsSchema(name: string, parameters: unknown): Record<string, unknown> {
+  const schema = parameters ?? {};
+  if (!isObject(schema)) {
+    throw new AppError("bad_request", `tools: '${name}': parameters: expected a JSON schema, got ${typeof schema}`);
+  }
+  const { type = "object" } = schema;
+  if (![type].flat().includes("object")) {
+    throw new AppError(
+      "bad_request",
+      `tools: '${name}': parameters: expected type "object", got ${JSON.stringify(type)}`,
+    );
+  }
+  const moved = moveRefs(schema, { base: pointerTo(name), depth: 0 });
+  if (isObject(moved) && "$ref" in moved) return { allOf: [{ type: "object" }, moved] };
+  const closed = declaresNothing(schema) ? { additionalProperties: false } : {};
+  return { ...(moved as object), type: "object", ...closed }; // a schema stays an object
+}
+
+const DECLARES = ["additionalProperties", "patternProperties", "propertyNames", "allOf", "anyOf", "oneOf", "$ref"];
+
+const declaresNothing = (schema: Record<string, unknown>): boolean =>
+  Object.keys(isObject(schema["properties"]) ? schema["properties"] : {}).length === 0 &&
+  !Array.isArray(schema["required"]) &&
+  DECLARES.every((key) => schema[key] === undefined);
+
+/** Keywords whose value is data. */
+const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example"]);
+/** Keywords whose value is a map of schemas, so its keys are no keywords. */
+const MAPS: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs", "definitions"]);
+
+/** A schema whose references point into itself at its new place. */
+function moveRefs(schema: unknown, { base, depth }: { base: string; depth: number }): unknown {
+  if (depth > DEPTH_MAX) throw new AppError("bad_request", `tools: parameters nested deeper than ${DEPTH_MAX}`);
+  const move = (value: unknown, levels = 1): unknown => moveRefs(value, { base, depth: depth + levels });
+  if (Array.isArray(schema)) return schema.map((each) => move(each));
+  if (!isObject(schema)) return schema;
+  const moved = Object.entries(schema).map(([key, value]): [string, unknown] => {
+    if (DATA.has(key)) return [key, value];
+    if (key === "$ref" && typeof value === "string" && value.startsWith("#")) return [key, base + value.slice(1)];
+    if (!MAPS.has(key) || !isObject(value)) return [key, move(value)];
+    return [key, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, move(each, 2)]))];
+  });
+  return Object.fromEntries(moved);
+}

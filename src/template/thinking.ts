@@ -1,0 +1,33 @@
+/**
+ * What stands around the thoughts of a model, told from its template. A Go template prints past thoughts between two
+ * texts; a Jinja one may print them, or only name the tags it cuts them out by.
+ */
+import { thinkingTags } from "./go-prompt.ts";
+import type { PromptTemplate } from "./prompt.ts";
+
+export interface ThinkingTags {
+  readonly open: string;
+  readonly close: string;
+}
+
+/** Tags of the models in use; a template with both means that its model thinks between them. */
+const TAGS: readonly ThinkingTags[] = [
+  { open: "<think>", close: "</think>" },
+  { open: "[THINK]", close: "[/THINK]" }, // Mistral
+  { open: "<|START_THINKING|>", close: "<|END_THINKING|>" }, // Command A
+  { open: "<|channel>thought", close: "<channel|>" }, // Gemma 4
+  { open: "<seed:think>", close: "</seed:think>" }, // Seed OSS
+  { open: "<|channel|>analysis<|message|>", close: "<|end|>" }, // gpt-oss
+];
+
+/** Undefined where the model does not think, as far as its template tells. */
+export function thinkingTagsOf(prompt: PromptTemplate): ThinkingTags | undefined {
+  return prompt.kind === "go" ? thinkingTags(prompt) : jinjaThinkingTags(prompt.source);
+}
+
+export function jinjaThinkingTags(source: string): ThinkingTags | undefined {
+  const dropsThinking = /\.split\(\s*['"]<\/think>['"]/.test(source) && !/reasoning_content|<SPECIAL_12>/.test(source);
+  if (dropsThinking) return TAGS[0];
+  if (/<\|channel\|>['" ~+]*analysis/.test(source)) return TAGS.at(-1);
+  return TAGS.find(({ open, close }) => source.includes(open) && source.includes(close));
+}

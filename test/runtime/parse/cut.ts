@@ -1,0 +1,25 @@
+/** A text in pieces, and what a parser makes of them. */
+import type { ParsedEvent, TextParser } from "../../../src/runtime/parse/format.ts";
+
+/** Cuts a text into pieces of these lengths. */
+export function cut(text: string, lengths: Iterator<number>): string[] {
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length;) {
+    const length = lengths.next().value as number; // an endless one
+    pieces.push(text.slice(at, at + length));
+    at += length;
+  }
+  return pieces;
+}
+
+/** Events with neighbours of one kind joined. */
+export function parseWith(parser: TextParser, pieces: readonly string[]): ParsedEvent[] {
+  const joined: ParsedEvent[] = [];
+  for (const event of [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end()]) {
+    const last = joined.at(-1);
+    if (event.kind !== "toolCall" && last?.kind === event.kind) {
+      joined[joined.length - 1] = { kind: event.kind, text: last.text + event.text };
+    } else joined.push(event);
+  }
+  return joined;
+}

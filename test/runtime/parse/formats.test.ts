@@ -1,0 +1,117 @@
+/** Every tool-call format: what its answers say, however they are cut, and which templates show it. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { detectToolFormat, toolFormats, type ToolFormatName } from "../../../src/runtime/parse/index.ts";
+import { makePlainParser } from "../../../src/runtime/parse/plain.ts";
+import { cut, parseWith } from "./cut.ts";
+import { FIXTURES, TOOLS } from "./fixtures.ts";
+
+const names = Object.keys(toolFormats) as ToolFormatName[]; // the keys of a literal
+
+/** Markup of a format without the parts that are words of everyone's. */
+const markupOf = (name: ToolFormatName): readonly string[] => toolFormats[name].markup.filter((tag) => tag.length > 3);
+
+describe.each(names)("%s:", (name) => {
+  const parser = () => toolFormats[name].makeParser(TOOLS);
+
+  test("answers give their text and calls", () => {
+    for (const { answer, events } of FIXTURES[name]) {
+      expect([answer, parseWith(parser(), [answer])]).toEqual([answer, [...events]]);
+    }
+  });
+
+  test("any cut of an answer gives the same, and no markup as text", () => {
+    const fixture = fc.constantFrom(...FIXTURES[name]);
+    const lengths = fc.infiniteStream(fc.integer({ min: 1, max: 7 }));
+    fc.assert(
+      fc.property(fixture, lengths, ({ answer, events }, sizes) => {
+        const found = parseWith(parser(), cut(answer, sizes));
+        expect(found).toEqual([...events]);
+        for (const event of found) {
+          const text = event.kind === "toolCall" ? "" : event.text;
+          expect(markupOf(name).filter((tag) => text.includes(tag))).toEqual([]);
+        }
+      }),
+      { numRuns: 200, seed: 20261121 },
+    );
+  });
+
+  test("pieces of markup in any order give the same however they are cut", () => {
+    const piece = fc.constantFrom(
+      ...toolFormats[name].markup,
+      "{",
+      "}",
+      '"',
+      "[",
+      "]",
+      "now",
+      "(",
+      "\\",
+      "\n",
+      " ",
+      "é",
+    );
+    const lengths = fc.infiniteStream(fc.integer({ min: 1, max: 7 }));
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), lengths, (pieces, sizes) => {
+        const whole = pieces.join("");
+        expect(parseWith(parser(), cut(whole, sizes))).toEqual(parseWith(parser(), [whole]));
+      }),
+      { numRuns: 300, seed: 20261121 },
+    );
+  });
+});
+
+test("a template in an unknown format calls tools behind its own tag", () => {
+  const answer = 'Let me see. @call [{"name": "now", "arguments": {}}] bye';
+  expect(parseWith(makePlainParser(TOOLS, "@call ["), [answer])).toEqual([
+    { kind: "text", text: "Let me see." },
+    { kind: "toolCall", name: "now", arguments: {} },
+    { kind: "text", text: "bye" },
+  ]);
+  expect(parseWith(makePlainParser(TOOLS, "@call"), ['@call now with {"a": 1}'])).toEqual([
+    { kind: "toolCall", name: "now", arguments: { a: 1 } },
+  ]);
+});
+
+describe("the format of a template", () => {
+  const template = (path: string): string => readFileSync(join(import.meta.dir, "../../template/golden", path), "utf8");
+
+  test.each([
+    ["jinja/hearth.jinja", "hermes"],
+    ["jinja/qwen3.jinja", "hermes"],
+    ["jinja/qwen3-xml.jinja", "functionTags"],
+    ["jinja/mistral.jinja", "mistral"],
+    ["jinja/deepseek.jinja", "deepseek"],
+    ["jinja/llama3-tools.jinja", "llama3"],
+    ["jinja/chatml.jinja", "plain"],
+    ["go/qwen-tools.gotmpl", "hermes"],
+    ["go/llama31-tools.gotmpl", "llama3"],
+    ["go/mistral-tools.gotmpl", "mistral"],
+    ["go/command-r.gotmpl", "commandR"],
+    ["go/harmony.gotmpl", "harmony"],
+    ["go/functions.gotmpl", "plain"],
+  ])("%s is %s", (path, name) => {
+    expect(detectToolFormat(template(path))).toBe(name as ToolFormatName);
+  });
+
+  test.each([
+    ["{{ '<|tool_call|>' + calls }}", "granite"],
+    ["{{ '<|tool_call|>' + calls + '<|/tool_call|>' }}", "phi4"],
+    ["<TOOLCALL>[{{ calls }}]</TOOLCALL>", "nemotron"],
+    ["<tool_calls>{{ calls }}", "jamba"],
+    ["<|START_ACTION|>[", "cohere"],
+    ["<tool_call>{{ name }}\n<arg_key>", "glm"],
+    ["<minimax:tool_call>", "minimax"],
+    ["<atem:function_calls>", "glimmer"],
+    ["<|tool_call>call:", "gemma4"],
+    ["<start_function_call>call:", "functionGemma"],
+    ["<|tool_call_start|>[", "lfm2"],
+    ["<function_calls>", "olmo3"],
+    ["functools[", "firefunction"],
+  ])("%s is %s", (source, name) => {
+    expect(detectToolFormat(source)).toBe(name as ToolFormatName);
+  });
+});
