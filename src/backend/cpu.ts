@@ -7,7 +7,7 @@ import { AppError, assert } from "../base/errors.ts";
 import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "./backend.ts";
 import { runStep, type KvLayer, type Matrix, type Pass } from "./cpu/ops.ts";
 import { makeWeightReader, type WeightReader } from "./cpu/weights.ts";
-import { ropeShift, ropeTable, rotateHead, type RopeTable } from "./rope.ts";
+import { ropeShift, ropeTable, rotateHead, type GrowingRopeTable } from "./rope.ts";
 import { statesEnd, writtenBy } from "./states.ts";
 import type { Buf, RopeScaling, Step } from "./step.ts";
 
@@ -35,7 +35,7 @@ class CpuSession implements Session {
   readonly #options: LoadOptions;
   readonly #layers: readonly Layer[];
   readonly #weights: WeightReader;
-  readonly #ropes: ReadonlyMap<RopeScaling, RopeTable>;
+  readonly #ropes: ReadonlyMap<RopeScaling, GrowingRopeTable>;
   readonly #scores: Float64Array;
   #kv: readonly KvLayer[];
   #buffers = new Map<string, Float32Array>();
@@ -71,6 +71,8 @@ class CpuSession implements Session {
 
   #run(batch: readonly StateRows[], { steps, result }: { steps: readonly Step[]; result: Buf }): Float32Array {
     const pass = this.#pass(batch);
+    const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
+    for (const table of this.#ropes.values()) table.reach(end);
     for (const step of steps) runStep(step, pass);
     const { data, rows, dim } = pass.get(result);
     const values = data.subarray(0, rows * dim);
@@ -198,8 +200,8 @@ function layersOf(steps: readonly Step[]): Layer[] {
   return layers;
 }
 
-function ropeTables(steps: readonly Step[], ctxLen: number): Map<RopeScaling, RopeTable> {
-  const tables = new Map<RopeScaling, RopeTable>();
+function ropeTables(steps: readonly Step[], ctxLen: number): Map<RopeScaling, GrowingRopeTable> {
+  const tables = new Map<RopeScaling, GrowingRopeTable>();
   for (const step of steps) {
     if (step.op === "rope" && !tables.has(step.rope)) tables.set(step.rope, ropeTable(step.rope, ctxLen));
   }

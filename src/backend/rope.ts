@@ -14,21 +14,36 @@ export interface RopeTable {
 
 const f32 = Math.fround;
 
+/** A table for a whole context, of which only what was asked for is there: a million positions take seconds. */
+export interface GrowingRopeTable extends RopeTable {
+  /** Computes the positions below `end` that are still zeros. */
+  reach(end: number): void;
+}
+
+/** Positions that are computed at once: less than a millisecond's work. */
+const REACH_STEP = 256;
+
 /** Rotations of positions 0 … ctxLen − 1, for a session with a context of `ctxLen` tokens. */
-export function ropeTable(rope: RopeScaling, ctxLen: number): RopeTable {
+export function ropeTable(rope: RopeScaling, ctxLen: number): GrowingRopeTable {
   const pairs = rope.rotaryDim / 2;
-  const table = { cos: new Float32Array(ctxLen * pairs), sin: new Float32Array(ctxLen * pairs) };
+  const cos = new Float32Array(ctxLen * pairs);
+  const sin = new Float32Array(ctxLen * pairs);
   const angles = makeAngles(rope, ctxLen);
   const theta = new Float32Array(pairs);
   const magnitude = ropeMagnitude(rope);
-  for (let position = 0; position < ctxLen; position++) {
-    angles(position, theta);
-    for (let i = 0; i < pairs; i++) {
-      table.cos[position * pairs + i] = f32(Math.cos(theta[i]!)) * magnitude;
-      table.sin[position * pairs + i] = f32(Math.sin(theta[i]!)) * magnitude;
+  let known = 0;
+  const reach = (end: number): void => {
+    if (end <= known) return;
+    const until = Math.min(ctxLen, Math.ceil(end / REACH_STEP) * REACH_STEP);
+    for (; known < until; known++) {
+      angles(known, theta);
+      for (let i = 0; i < pairs; i++) {
+        cos[known * pairs + i] = f32(Math.cos(theta[i]!)) * magnitude;
+        sin[known * pairs + i] = f32(Math.sin(theta[i]!)) * magnitude;
+      }
     }
-  }
-  return table;
+  };
+  return { cos, sin, reach };
 }
 
 /**

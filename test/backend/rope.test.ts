@@ -1,6 +1,6 @@
 /** Rotation tables against the formulas of the papers, computed here in float64. */
 import { expect, test } from "bun:test";
-import { ropeMagnitude, ropeShift, ropeTable, rotateHead } from "../../src/backend/rope.ts";
+import { ropeMagnitude, ropeShift, ropeTable, rotateHead, type RopeTable } from "../../src/backend/rope.ts";
 import type { RopeScaling } from "../../src/backend/step.ts";
 
 const plain: RopeScaling = {
@@ -15,9 +15,28 @@ const plain: RopeScaling = {
   ctxLenOrig: 4096,
 };
 
+function wholeTable(rope: RopeScaling, ctxLen: number): RopeTable {
+  const table = ropeTable(rope, ctxLen);
+  table.reach(ctxLen);
+  return table;
+}
+
+test("a table grows as far as it is asked to, in any steps, and no further than the context", () => {
+  const whole = wholeTable(plain, 1000);
+  const table = ropeTable(plain, 1000);
+  expect(table.cos.every((value) => value === 0)).toBe(true);
+  const pairs = plain.rotaryDim / 2;
+  for (const end of [1, 256, 257, 300, 10, 999, 1000, 5000]) {
+    table.reach(end);
+    const upTo = Math.min(end, 1000) * pairs;
+    expect(table.cos.subarray(0, upTo)).toEqual(whole.cos.subarray(0, upTo));
+    expect(table.sin.subarray(0, upTo)).toEqual(whole.sin.subarray(0, upTo));
+  }
+});
+
 /** Largest difference between a table and angles given by position and pair. */
 function worst(rope: RopeScaling, ctxLen: number, angle: (position: number, pair: number) => number, magnitude = 1) {
-  const { cos, sin } = ropeTable(rope, ctxLen);
+  const { cos, sin } = wholeTable(rope, ctxLen);
   const pairs = rope.rotaryDim / 2;
   expect(cos.length).toBe(ctxLen * pairs);
   let worst = 0;
@@ -74,13 +93,13 @@ test("YaRN keeps fast pairs, interpolates slow ones, and mixes those between", (
 
 test("a negative ramp, as of a tiny context, still gives numbers", () => {
   const rope = { ...plain, freqScale: 0.5, extFactor: 1, ctxLenOrig: 1 };
-  expect(ropeTable(rope, 4).cos.every(Number.isFinite)).toBe(true);
+  expect(wholeTable(rope, 4).cos.every(Number.isFinite)).toBe(true);
 });
 
 for (const style of ["norm", "neox"] as const) {
   test(`${style}: a head is rotated pair by pair, and what lies beyond the rotary dimensions stays`, () => {
     const rope = { ...plain, style, rotaryDim: 4 };
-    const table = ropeTable(rope, 8);
+    const table = wholeTable(rope, 8);
     const x = Float32Array.of(9, 9, 1, 2, 3, 4, 5, 6);
     rotateHead(x, 2, table, 7, rope);
     const turn = (a: number, b: number, theta: number) => [
@@ -96,7 +115,7 @@ for (const style of ["norm", "neox"] as const) {
 
 test("a shift turns a rotated key to where it would have been, whatever its magnitude", () => {
   const rope = { ...plain, freqScale: 0.5, extFactor: 1, ctxLenOrig: 32, attnFactor: 0.8, style: "neox" as const };
-  const table = ropeTable(rope, 64);
+  const table = wholeTable(rope, 64);
   const key = Float32Array.from({ length: 8 }, (_, i) => i - 3.5);
   const [there, here] = [key.slice(), key.slice()];
   rotateHead(there, 0, table, 50, rope);

@@ -9,7 +9,7 @@
 import type { Lowered } from "../../../kernels/onnx/lowering.ts";
 import { AppError, assert } from "../../base/errors.ts";
 import type { Program, Session, StateRows } from "../backend.ts";
-import { ropeTable } from "../rope.ts";
+import { ropeTable, type GrowingRopeTable } from "../rope.ts";
 import type { Executor, Feed, KvCache } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
 import { makePageDropper } from "./residency.ts";
@@ -43,7 +43,8 @@ export function makeSession(parts: SessionParts): Session {
   const { program, lowered, executor, cache } = parts;
   const keeps = cache.layers.length > 0;
   const lengths = new Int32Array(cache.slots); // tokens in each slot
-  const constants = ropeFeeds(lowered, cache.ctxLen);
+  const ropes = lowered.ropes.map((rope) => ropeTable(rope, cache.ctxLen));
+  const constants = ropeFeeds(lowered, ropes, cache.ctxLen);
   const embed = makeEmbed(program, lowered);
   let results = new Float32Array(0);
   let embeds = new Float32Array(0);
@@ -51,6 +52,7 @@ export function makeSession(parts: SessionParts): Session {
   const runGroup = async ({ members, row }: Group, { name, dim }: Result): Promise<void> => {
     const layout = keeps ? layoutOf(members, lengths) : raggedLayoutOf(members);
     const { tokens, starts } = layout;
+    for (const rope of ropes) rope.reach(Math.max(...starts) + layout.tokensEach);
     if (embeds.length < tokens.length * program.shape.dim) embeds = new Float32Array(tokens.length * program.shape.dim);
     embed.write(tokens, embeds);
     const wanted = layout.rows;
@@ -206,10 +208,9 @@ function inputsOf({ lowered, layout, dim, embeds, head, ctxLen }: Inputs): reado
   return feeds;
 }
 
-function ropeFeeds(lowered: Lowered, ctxLen: number): readonly Feed[] {
-  return lowered.ropes.flatMap((rope, i): Feed[] => {
-    const { cos, sin } = ropeTable(rope, ctxLen);
-    const shape = [ctxLen, rope.rotaryDim / 2];
+function ropeFeeds(lowered: Lowered, tables: readonly GrowingRopeTable[], ctxLen: number): readonly Feed[] {
+  return tables.flatMap(({ cos, sin }, i): Feed[] => {
+    const shape = [ctxLen, lowered.ropes[i]!.rotaryDim / 2];
     return [
       { name: `cos.${i}`, type: "float", shape, data: cos },
       { name: `sin.${i}`, type: "float", shape, data: sin },
