@@ -27,6 +27,7 @@ import { metricsRoutes } from "./routes/metrics.ts";
 import { openaiChatRoutes } from "./routes/openai-chat.ts";
 import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
 import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
+import { openapiRoutes } from "./routes/openapi.ts";
 import { openaiModelRoutes } from "./routes/openai-models.ts";
 import { psRoutes } from "./routes/ps.ts";
 import { pullRoutes } from "./routes/pull.ts";
@@ -98,6 +99,7 @@ export function makeApp(parts: AppDeps) {
     .use(openaiCompletionRoutes(deps))
     .use(openaiEmbeddingRoutes(deps))
     .use(openaiModelRoutes(deps));
+  app.use(openapiRoutes(deps, () => app));
 
   function refuse(request: Request, response: Response): Response {
     record(request, { status: response.status });

@@ -11,14 +11,20 @@ import { parseDigest } from "../../store/digest.ts";
 import { received } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
+import { describe } from "../schema/describe.ts";
 
 export const blobRoutes = (deps: RouteDeps) =>
   new Elysia()
-    .head("/api/blobs/:digest", ({ request, params }) => deps.answer(request, () => findOne(deps, params.digest)))
+    .head("/api/blobs/:digest", ({ request, params }) => deps.answer(request, () => findOne(deps, params.digest)), {
+      detail: describe({ api: "native", summary: "Whether a file is there", reply: "empty" }),
+    })
     .post(
       "/api/blobs/:digest",
       ({ request, params }) => deps.answer(request, (exchange) => upload(deps, { text: params.digest, exchange })),
-      { parse: "none" },
+      {
+        parse: "none",
+        detail: describe({ api: "native", summary: "Upload a file", body: "bytes", reply: "text", status: 201 }),
+      },
     );
 
 /** Whoever asks is about to use it. */

@@ -21,10 +21,17 @@ import { logprobsField } from "../logprobs.ts";
 import { parseToolChoice } from "../tool-choice.ts";
 import { ChatBody } from "../schema/chat.ts";
 import type { Message as MessageBody, Tool as ToolBody } from "../schema/message.ts";
+import { describe } from "../schema/describe.ts";
 
 export const chatRoutes = (deps: RouteDeps) =>
   new Elysia().post("/api/chat", ({ request }) => deps.answer(request, (exchange) => chat(deps, exchange)), {
     parse: "none",
+    detail: describe({
+      api: "native",
+      summary: "The next message of a conversation",
+      body: ChatBody,
+      reply: ["ndjson", "json"],
+    }),
   });
 
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {

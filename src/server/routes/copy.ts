@@ -7,10 +7,12 @@ import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../exchange.ts";
 import { CopyBody } from "../schema/copy.ts";
+import { describe } from "../schema/describe.ts";
 
 export const copyRoutes = (deps: RouteDeps) =>
   new Elysia().post("/api/copy", ({ request }) => deps.answer(request, (exchange) => copy(deps, exchange)), {
     parse: "none",
+    detail: describe({ api: "native", summary: "Copy a model", body: CopyBody, reply: "empty" }),
   });
 
 async function copy({ library }: RouteDeps, { request, note }: Exchange): Promise<{ kind: "text"; body: string }> {

@@ -8,10 +8,12 @@ import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../exchange.ts";
 import { requireModel } from "../inference.ts";
 import { DeleteBody } from "../schema/delete.ts";
+import { describe } from "../schema/describe.ts";
 
 export const deleteRoutes = (deps: RouteDeps) =>
   new Elysia().delete("/api/delete", ({ request }) => deps.answer(request, (exchange) => remove(deps, exchange)), {
     parse: "none",
+    detail: describe({ api: "native", summary: "Delete a model", body: DeleteBody, reply: "empty" }),
   });
 
 async function remove({ library }: RouteDeps, { request, note }: Exchange): Promise<{ kind: "text"; body: string }> {

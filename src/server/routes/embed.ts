@@ -6,13 +6,17 @@ import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../exchange.ts";
 import { checkPullable, earlySettings, lateSettings } from "../inference.ts";
 import { encodeJson } from "../json-pieces.ts";
+import { describe } from "../schema/describe.ts";
 import { EmbedBody } from "../schema/embed.ts";
 
 export const embedRoutes = (deps: RouteDeps) =>
   new Elysia().post(
     "/api/embed",
     ({ request }) => deps.answer(request, async (exchange) => ({ kind: "json", body: await embed(deps, exchange) })),
-    { parse: "none" },
+    {
+      parse: "none",
+      detail: describe({ api: "native", summary: "A vector for each text", body: EmbedBody, reply: "json" }),
+    },
   );
 
 /** The reply as JSON text. */

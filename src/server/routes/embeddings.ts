@@ -4,6 +4,7 @@ import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../exchange.ts";
 import { checkPullable, earlySettings, lateSettings, requireModel } from "../inference.ts";
+import { describe } from "../schema/describe.ts";
 import { EmbeddingsBody } from "../schema/embed.ts";
 
 export const embeddingsRoutes = (deps: RouteDeps) =>
@@ -11,7 +12,15 @@ export const embeddingsRoutes = (deps: RouteDeps) =>
     "/api/embeddings",
     ({ request }) =>
       deps.answer(request, async (exchange) => ({ kind: "json", body: await embeddings(deps, exchange) })),
-    { parse: "none" },
+    {
+      parse: "none",
+      detail: describe({
+        api: "native",
+        summary: "The vector of one text; superseded by /api/embed",
+        body: EmbeddingsBody,
+        reply: "json",
+      }),
+    },
   );
 
 async function embeddings(

@@ -10,10 +10,17 @@ import { checkedEvents, collect, doneFields, doneNotes, earlySettings, findModel
 import { logprobsField } from "../logprobs.ts";
 import { GenerateBody } from "../schema/generate.ts";
 import { checkThinking } from "../inspect.ts";
+import { describe } from "../schema/describe.ts";
 
 export const generateRoutes = (deps: RouteDeps) =>
   new Elysia().post("/api/generate", ({ request }) => deps.answer(request, (exchange) => generate(deps, exchange)), {
     parse: "none",
+    detail: describe({
+      api: "native",
+      summary: "The continuation of a prompt",
+      body: GenerateBody,
+      reply: ["ndjson", "json"],
+    }),
   });
 
 async function generate(deps: RouteDeps, exchange: Exchange): Promise<Reply> {

@@ -2,16 +2,20 @@
 import { access, constants, statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
 import type { RouteDeps } from "../deps.ts";
+import { describe } from "../schema/describe.ts";
 
 /** Less than this and uploads, downloads and caches fail. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
 export const healthRoutes = (deps: RouteDeps) =>
-  new Elysia().get("/health", ({ request }) =>
-    deps.answer(request, async () => {
-      const body = await examine(deps);
-      return { kind: "json", body, ...(body.status === "ok" ? {} : { status: 503 }) };
-    }),
+  new Elysia().get(
+    "/health",
+    ({ request }) =>
+      deps.answer(request, async () => {
+        const body = await examine(deps);
+        return { kind: "json", body, ...(body.status === "ok" ? {} : { status: 503 }) };
+      }),
+    { detail: describe({ api: "server", summary: "Whether this server can do its work", reply: "json" }) },
   );
 
 interface Health {

@@ -12,14 +12,27 @@ import type { Exchange, Reply } from "../exchange.ts";
 import { checkedEvents, findModel, noted, requireModel } from "../inference.ts";
 import { MessagesBody } from "../schema/messages.ts";
 import type { Frame } from "../sse.ts";
+import { describe } from "../schema/describe.ts";
 
 export const messagesRoutes = (deps: RouteDeps) =>
   new Elysia()
     .post("/v1/messages", ({ request }) => deps.answer(request, (exchange) => messages(deps, exchange)), {
       parse: "none",
+      detail: describe({
+        api: "Anthropic",
+        summary: "The next message of a conversation",
+        body: MessagesBody,
+        reply: ["json", "events"],
+      }),
     })
     .post("/v1/messages/count_tokens", ({ request }) => deps.answer(request, (exchange) => count(deps, exchange)), {
       parse: "none",
+      detail: describe({
+        api: "Anthropic",
+        summary: "How many tokens a conversation has",
+        body: MessagesBody,
+        reply: "json",
+      }),
     });
 
 async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {

@@ -12,10 +12,17 @@ import { ChatCompletionBody, toChat } from "../openai/chat.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
 import { makeHead } from "../openai/reply.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
+import { describe } from "../schema/describe.ts";
 
 export const openaiChatRoutes = (deps: RouteDeps) =>
   new Elysia().post("/v1/chat/completions", ({ request }) => deps.answer(request, (exchange) => chat(deps, exchange)), {
     parse: "none",
+    detail: describe({
+      api: "OpenAI",
+      summary: "The next message of a conversation",
+      body: ChatCompletionBody,
+      reply: ["json", "events"],
+    }),
   });
 
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {

@@ -11,10 +11,17 @@ import { CompletionBody, toGenerate } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
 import { makeHead } from "../openai/reply.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
+import { describe } from "../schema/describe.ts";
 
 export const openaiCompletionRoutes = (deps: RouteDeps) =>
   new Elysia().post("/v1/completions", ({ request }) => deps.answer(request, (exchange) => complete(deps, exchange)), {
     parse: "none",
+    detail: describe({
+      api: "OpenAI",
+      summary: "The continuation of a prompt",
+      body: CompletionBody,
+      reply: ["json", "events"],
+    }),
   });
 
 async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {

@@ -7,10 +7,12 @@ import type { Exchange, Reply } from "../exchange.ts";
 import { findModel, requireModel, warnUnknown } from "../inference.ts";
 import { EmbeddingBody, embeddingList, toEncode, toInputs } from "../openai/embedding.ts";
 import { limitsOf, toOptions } from "../openai/settings.ts";
+import { describe } from "../schema/describe.ts";
 
 export const openaiEmbeddingRoutes = (deps: RouteDeps) =>
   new Elysia().post("/v1/embeddings", ({ request }) => deps.answer(request, (exchange) => embed(deps, exchange)), {
     parse: "none",
+    detail: describe({ api: "OpenAI", summary: "Embeddings of texts", body: EmbeddingBody, reply: "json" }),
   });
 
 async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {

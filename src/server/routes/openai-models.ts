@@ -11,14 +11,19 @@ import { isAnthropic } from "../errors.ts";
 import type { Reply } from "../exchange.ts";
 import { findModel } from "../inference.ts";
 import { seconds } from "../openai/reply.ts";
+import { describe } from "../schema/describe.ts";
 
 const PATH = "/v1/models/";
 
 export const openaiModelRoutes = (deps: RouteDeps) =>
   new Elysia()
-    .get("/v1/models", ({ request }) => deps.answer(request, () => list(deps, request)))
+    .get("/v1/models", ({ request }) => deps.answer(request, () => list(deps, request)), {
+      detail: describe({ api: "OpenAI", summary: "The models of the store", reply: "json" }),
+    })
     // names hold slashes
-    .get(`${PATH}*`, ({ request }) => deps.answer(request, () => retrieve(deps, request)));
+    .get(`${PATH}*`, ({ request }) => deps.answer(request, () => retrieve(deps, request)), {
+      detail: describe({ api: "OpenAI", summary: "One model", reply: "json" }),
+    });
 
 async function list({ store, log }: RouteDeps, request: Request): Promise<Reply> {
   const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));

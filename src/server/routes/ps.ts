@@ -4,10 +4,13 @@ import { formatTime } from "../../base/duration.ts";
 import type { LoadedModel } from "../../runtime/runtime.ts";
 import type { RouteDeps } from "../deps.ts";
 import { modelDetails } from "../inspect.ts";
+import { describe } from "../schema/describe.ts";
 
 export const psRoutes = (deps: RouteDeps) =>
-  new Elysia().get("/api/ps", ({ request }) =>
-    deps.answer(request, async () => ({ kind: "json", body: { models: await loadedModels(deps) } })),
+  new Elysia().get(
+    "/api/ps",
+    ({ request }) => deps.answer(request, async () => ({ kind: "json", body: { models: await loadedModels(deps) } })),
+    { detail: describe({ api: "native", summary: "The models in memory", reply: "json" }) },
   );
 
 async function loadedModels(deps: RouteDeps): Promise<object[]> {

@@ -7,10 +7,17 @@ import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { progressReply } from "../progress.ts";
 import { PullBody } from "../schema/transfer.ts";
+import { describe } from "../schema/describe.ts";
 
 export const pullRoutes = (deps: RouteDeps) =>
   new Elysia().post("/api/pull", ({ request }) => deps.answer(request, (exchange) => pull(deps, exchange)), {
     parse: "none",
+    detail: describe({
+      api: "native",
+      summary: "Download a model from a registry",
+      body: PullBody,
+      reply: ["ndjson", "json"],
+    }),
   });
 
 async function pull({ registry }: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {

@@ -7,10 +7,17 @@ import type { Exchange, Reply } from "../exchange.ts";
 import { requireModel } from "../inference.ts";
 import { progressReply } from "../progress.ts";
 import { PushBody } from "../schema/transfer.ts";
+import { describe } from "../schema/describe.ts";
 
 export const pushRoutes = (deps: RouteDeps) =>
   new Elysia().post("/api/push", ({ request }) => deps.answer(request, (exchange) => push(deps, exchange)), {
     parse: "none",
+    detail: describe({
+      api: "native",
+      summary: "Upload a model to a registry",
+      body: PushBody,
+      reply: ["ndjson", "json"],
+    }),
   });
 
 async function push({ registry }: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {

@@ -15,10 +15,17 @@ import { readResponsesRequest, type Wanted } from "../responses/request.ts";
 import type { Head, ResponseObject } from "../responses/response.ts";
 import { ResponsesBody } from "../schema/responses.ts";
 import type { Frame } from "../sse.ts";
+import { describe } from "../schema/describe.ts";
 
 export const responsesRoutes = (deps: RouteDeps) =>
   new Elysia().post("/v1/responses", ({ request }) => deps.answer(request, (exchange) => respond(deps, exchange)), {
     parse: "none",
+    detail: describe({
+      api: "OpenAI",
+      summary: "A response to some input",
+      body: ResponsesBody,
+      reply: ["json", "events"],
+    }),
   });
 
 async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {

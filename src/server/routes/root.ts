@@ -1,11 +1,16 @@
 /** `GET /` and `GET /api/version`: what clients probe to find out that, and what, this is. */
 import { Elysia } from "elysia";
 import type { RouteDeps } from "../deps.ts";
+import { describe } from "../schema/describe.ts";
 
 /** The text that existing clients look for. */
 const PROBE_TEXT = "Ollama is running";
 
 export const rootRoutes = ({ answer, version }: RouteDeps) =>
   new Elysia()
-    .get("/", ({ request }) => answer(request, () => ({ kind: "text", body: PROBE_TEXT })))
-    .get("/api/version", ({ request }) => answer(request, () => ({ kind: "json", body: { version } })));
+    .get("/", ({ request }) => answer(request, () => ({ kind: "text", body: PROBE_TEXT })), {
+      detail: describe({ api: "native", summary: "That this server runs", reply: "text" }),
+    })
+    .get("/api/version", ({ request }) => answer(request, () => ({ kind: "json", body: { version } })), {
+      detail: describe({ api: "native", summary: "The version of this server", reply: "json" }),
+    });

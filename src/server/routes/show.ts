@@ -16,6 +16,7 @@ import { checkPresent, encodeJson } from "../json-pieces.ts";
 import { ARRAY_ITEMS_MAX, modelInfo, tensorList } from "../model-info.ts";
 import { modelfileText, parameterLines } from "../model-text.ts";
 import { ShowBody } from "../schema/show.ts";
+import { describe } from "../schema/describe.ts";
 
 export const showRoutes = (deps: RouteDeps) => {
   const inTurn = makeTurns();
@@ -27,7 +28,10 @@ export const showRoutes = (deps: RouteDeps) => {
         const run = (): Promise<Blob> => show(deps, exchange, body);
         return { kind: "json", body: await (body.verbose ? inTurn(run) : run()) };
       }),
-    { parse: "none" },
+    {
+      parse: "none",
+      detail: describe({ api: "native", summary: "What is known of a model", body: ShowBody, reply: "json" }),
+    },
   );
 };
 

@@ -4,10 +4,13 @@ import { formatTime } from "../../base/duration.ts";
 import type { StoredModel } from "../../store/store.ts";
 import type { RouteDeps } from "../deps.ts";
 import { modelDetails, type ModelFacts } from "../inspect.ts";
+import { describe } from "../schema/describe.ts";
 
 export const tagsRoutes = (deps: RouteDeps) =>
-  new Elysia().get("/api/tags", ({ request }) =>
-    deps.answer(request, async () => ({ kind: "json", body: { models: await listModels(deps) } })),
+  new Elysia().get(
+    "/api/tags",
+    ({ request }) => deps.answer(request, async () => ({ kind: "json", body: { models: await listModels(deps) } })),
+    { detail: describe({ api: "native", summary: "The models of the store", reply: "json" }) },
   );
 
 async function listModels({ store, inspect, log }: RouteDeps): Promise<object[]> {

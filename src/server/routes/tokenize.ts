@@ -8,6 +8,7 @@ import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { findModel, requireModel } from "../inference.ts";
 import { DetokenizeBody, TokenizeBody } from "../schema/tokenize.ts";
+import { describe } from "../schema/describe.ts";
 
 /** Most characters and most ids of one request: a runner that encodes serves nobody else meanwhile. */
 export const CONTENT_CHARS_MAX = 2 ** 21;
@@ -16,9 +17,11 @@ export const tokenizeRoutes = (deps: RouteDeps) =>
   new Elysia()
     .post("/api/tokenize", ({ request }) => deps.answer(request, (exchange) => tokenize(deps, exchange)), {
       parse: "none",
+      detail: describe({ api: "native", summary: "The token ids of a text", body: TokenizeBody, reply: "json" }),
     })
     .post("/api/detokenize", ({ request }) => deps.answer(request, (exchange) => detokenize(deps, exchange)), {
       parse: "none",
+      detail: describe({ api: "native", summary: "The text of token ids", body: DetokenizeBody, reply: "json" }),
     });
 
 async function tokenize(deps: RouteDeps, exchange: Exchange): Promise<Reply> {

@@ -1,0 +1,88 @@
+/**
+ * `GET /openapi.json` and `GET /docs`: the description of every endpoint, made of what stands beside the routes, and a
+ * page to read and try it. The page's parts come from this server and nowhere else.
+ */
+import { toOpenAPISchema } from "@elysiajs/openapi";
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import type { RouteDeps } from "../deps.ts";
+import { describe } from "../schema/describe.ts";
+
+/** What the page is made of, by the name that it asks for. */
+const ASSETS: Readonly<Record<string, string>> = {
+  "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+  "swagger-ui.css": "text/css; charset=utf-8",
+};
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Hearth API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="page"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script>SwaggerUIBundle({ url: "/openapi.json", dom_id: "#page", validatorUrl: null, deepLinking: true })</script>
+</body>
+</html>
+`;
+
+type Described = Parameters<typeof toOpenAPISchema>[0];
+
+/** @param app gives the application once all its routes are there */
+export const openapiRoutes = ({ answer, version }: RouteDeps, app: () => Described) => {
+  let description: object | undefined;
+  return new Elysia()
+    .get(
+      "/openapi.json",
+      ({ request }) => answer(request, () => ({ kind: "json", body: (description ??= describeApi(app(), version)) })),
+      { detail: describe({ api: "server", summary: "This description", reply: "json" }) },
+    )
+    .get(
+      "/docs",
+      ({ request }) => answer(request, () => ({ kind: "text", body: PAGE, contentType: "text/html; charset=utf-8" })),
+      { detail: describe({ api: "server", summary: "This description as a page", reply: "text" }) },
+    )
+    .get(
+      "/docs/:file",
+      ({ request, params }) =>
+        answer(request, async () => {
+          const contentType = Object.hasOwn(ASSETS, params.file) ? ASSETS[params.file] : undefined;
+          if (!contentType) throw new AppError("not_found", "no such file");
+          const path = Bun.resolveSync(`swagger-ui-dist/${params.file}`, import.meta.dir);
+          return { kind: "text", body: await Bun.file(path).text(), contentType };
+        }),
+      { detail: { hide: true } },
+    );
+};
+
+function describeApi(app: Described, version: string): object {
+  const { paths } = toOpenAPISchema(app, { staticFile: false }); // else it leaves out every path with a dot
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Hearth",
+      version,
+      description: "Language models on this machine: the native API, and those of OpenAI and Anthropic.",
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: "/" }],
+    paths: withNamedRests(paths),
+    components: { securitySchemes: { key: { type: "http", scheme: "bearer" } } },
+    security: [{ key: [] }, {}],
+  };
+}
+
+/** A route for all that follows, `/models/*`, has a parameter like others: the name of a model, slashes and all. */
+function withNamedRests(paths: Readonly<Record<string, object | undefined>>): object {
+  const parameters = [{ name: "model", in: "path", required: true, schema: { type: "string" } }];
+  return Object.fromEntries(
+    Object.entries(paths).map(([path, item]) =>
+      path.endsWith("/*") ? [`${path.slice(0, -1)}{model}`, { ...item, parameters }] : [path, item],
+    ),
+  );
+}

@@ -1,0 +1,69 @@
+/** What the API description says of a route: put beside the route, as its `detail`. */
+import type { TSchema } from "@sinclair/typebox";
+import type { DocumentDecoration } from "elysia";
+
+type Api = "native" | "OpenAI" | "Anthropic" | "server";
+
+/** How a reply comes; several where the request chooses. */
+type ReplyKind = "json" | "ndjson" | "events" | "text" | "empty";
+
+export interface RouteNote {
+  readonly api: Api;
+  readonly summary: string;
+  readonly body?: TSchema | "bytes";
+  readonly reply: ReplyKind | readonly ReplyKind[];
+  /** Of success; 200 where absent. */
+  readonly status?: 200 | 201;
+}
+
+const MEDIA_TYPES: Readonly<Record<Exclude<ReplyKind, "empty">, string>> = {
+  json: "application/json",
+  ndjson: "application/x-ndjson",
+  events: "text/event-stream",
+  text: "text/plain",
+};
+
+const FAILURES = { "4XX": "The request cannot be served; `error` says why", "5XX": "The server failed" };
+
+/** An OpenAPI operation. */
+export function describe({ api, summary, body, reply, status = 200 }: RouteNote): DocumentDecoration {
+  const kinds = [reply].flat().filter((kind) => kind !== "empty");
+  const content = Object.fromEntries(kinds.map((kind) => [MEDIA_TYPES[kind], { schema: schemaOf(kind) }]));
+  const error = { "application/json": { schema: ERRORS[api] } };
+  return {
+    tags: [api],
+    summary,
+    ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body) } }),
+    responses: {
+      [status]: { description: "Success", ...(kinds.length > 0 ? { content } : {}) },
+      ...Object.fromEntries(
+        Object.entries(FAILURES).map(([key, description]) => [key, { description, content: error }]),
+      ),
+    },
+  };
+}
+
+function contentOf(body: TSchema | "bytes"): Record<string, { schema?: object }> {
+  if (body === "bytes") return { "application/octet-stream": {} };
+  return { "application/json": { schema: withoutGoNames(body) } };
+}
+
+/** NDJSON: one object on each line; events: JSON after `data:`. */
+const schemaOf = (kind: ReplyKind): object => ({ type: kind === "json" || kind === "ndjson" ? "object" : "string" });
+
+const object = (properties: object): object => ({ type: "object", properties });
+const text = { type: "string" };
+const NATIVE_ERROR = object({ error: text });
+const ERRORS: Readonly<Record<Api, object>> = {
+  native: NATIVE_ERROR,
+  server: NATIVE_ERROR,
+  OpenAI: object({ error: object({ message: text, type: text, param: { type: ["string", "null"] } }) }),
+  Anthropic: object({ type: text, error: object({ type: text, message: text }), request_id: text }),
+};
+
+/** Our schemas carry names for error messages, which are nobody else's business. */
+function withoutGoNames(schema: TSchema): object {
+  return JSON.parse(
+    JSON.stringify(schema, (key, value) => (key === "goType" || key === "goStruct" ? undefined : value)),
+  );
+}

@@ -1,0 +1,59 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { makeHarness, type Harness } from "./harness.ts";
+
+let harness: Harness;
+beforeEach(async () => void (harness = await makeHarness()));
+afterEach(() => harness.close());
+
+const METHODS = ["get", "put", "post", "delete", "head", "patch"] as const;
+
+async function description(): Promise<Record<string, any>> {
+  return (await harness.call("GET", "/openapi.json")).json() as Promise<Record<string, any>>;
+}
+
+test("the description is valid OpenAPI", async () => {
+  expect(await new Validator().validate(await description())).toEqual({ valid: true });
+});
+
+test("every route is described, with what it takes and what it answers", async () => {
+  const { paths } = await description();
+  const routes = harness.app.routes.filter(({ path }) => path !== "/docs/:file");
+  expect(routes.length).toBeGreaterThan(20);
+  for (const { method, path } of routes) {
+    const pattern = path.replace(/:(\w+)/g, "{$1}").replace("*", "{model}");
+    const operation = paths[pattern]?.[method.toLowerCase()];
+    expect([method, path, typeof operation?.summary]).toEqual([method, path, "string"]);
+    expect(Object.keys(operation.responses).length).toBeGreaterThan(1);
+    if (method === "POST") expect([path, operation.requestBody?.required]).toEqual([path, true]);
+  }
+});
+
+test("schemas are those that requests are checked by, without names of our own", async () => {
+  const { paths } = await description();
+  const { schema } = paths["/api/chat"].post.requestBody.content["application/json"];
+  expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(["model", "messages", "tools", "keep_alive"]));
+  expect(JSON.stringify(paths)).not.toMatch(/goType|goStruct/);
+});
+
+test("operations have names of their own", async () => {
+  const { paths } = await description();
+  const ids = Object.values<any>(paths).flatMap((path) => METHODS.map((method) => path[method]?.operationId));
+  const given = ids.filter((id) => id !== undefined);
+  expect(new Set(given).size).toBe(given.length);
+});
+
+test("the page and its parts come from this server, and name no other", async () => {
+  const page = await harness.call("GET", "/docs");
+  expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  const html = await page.text();
+  expect(html).not.toMatch(/https?:\/\//);
+  const parts = [...html.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map((match) => match[1]!);
+  expect(parts.length).toBe(2);
+  for (const part of parts) {
+    const response = await harness.call("GET", part);
+    expect([part, response.status, (await response.text()).length > 10_000]).toEqual([part, 200, true]);
+  }
+  expect((await harness.call("GET", "/docs/package.json")).status).toBe(404);
+  expect((await harness.call("GET", "/docs/constructor")).status).toBe(404);
+});
