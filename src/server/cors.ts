@@ -26,6 +26,8 @@ const ALLOWED_HEADERS = [
   "OpenAI-Beta",
   "X-Api-Key",
   "Anthropic-Version",
+  "Anthropic-Beta",
+  "Anthropic-Dangerous-Direct-Browser-Access",
   ...STAINLESS.split(" ").map((name) => `X-Stainless-${name}`),
 ].join(",");
 

@@ -102,7 +102,7 @@ function goType(schema: TSchema): string {
     case "object":
       return "map[string]interface {}";
     default:
-      return String(schema["type"]);
+      return String(schema["type"] ?? "interface {}");
   }
 }
 

@@ -2,7 +2,7 @@
  * What generate and chat have in common: finding the model, and the fields whose errors have wordings of their own.
  */
 import { parseKeepAlive } from "../base/duration.ts";
-import { AppError, assert } from "../base/errors.ts";
+import { AppError, assert, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { quoteGo } from "../base/quote.ts";
 import type {
@@ -87,6 +87,15 @@ export function warnUnknown(
   { model, unknown }: { model: string | undefined; unknown: readonly string[] },
 ): void {
   if (unknown.length > 0) log.warn("unknown options", { model, options: unknown.slice(0, 16) });
+}
+
+/** Options of the APIs under `/v1`, which know no `bad_option`. Throws `bad_request`. */
+export function readOptions(fields: object): ReturnType<typeof parseOptions> {
+  try {
+    return parseOptions(fields);
+  } catch (error) {
+    throw new AppError("bad_request", messageOf(error), { cause: error });
+  }
 }
 
 /** Absent, empty, `json`, or a schema. */

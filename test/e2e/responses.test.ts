@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { CHECKS } from "../clients/responses-client.ts";
 import { checkStream } from "../server/response-shapes.ts";
-import { framesOf } from "../server/sse-frames.ts";
+import { eventsOf } from "../server/sse-frames.ts";
 import { startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000);
@@ -21,7 +21,7 @@ test("every event of a stream has its documented shape", async () => {
   const body = { model: "hearth", input: "Tell me a story about a fox.", stream: true, temperature: 0 };
   const include = ["message.output_text.logprobs"];
   const response = checkStream(
-    await framesOf(await hearth.post("/v1/responses", { ...body, include, top_logprobs: 2 })),
+    await eventsOf(await hearth.post("/v1/responses", { ...body, include, top_logprobs: 2 })),
   );
   expect(response.status).toBe("completed");
   const [item] = response.output;

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openStore } from "../../src/store/store.ts";
 import { framesOf, makeHarness, type Harness } from "./harness.ts";
+import { eventsOf } from "./sse-frames.ts";
 
 let harness: Harness;
 beforeAll(async () => void (harness = await makeHarness()));
@@ -12,6 +13,7 @@ const KEYS =
   "role content tool_calls function arguments index id temperature stop seed __proto__ constructor toString " +
   "max_tokens max_completion_tokens n logprobs top_logprobs response_format tool_choice reasoning_effort stream_options " +
   "include_usage input dimensions encoding_format content text image_url url type tool_call_id echo json_schema schema effort reasoning " +
+  "max_output_tokens instructions parallel_tool_calls truncation call_id output summary stop_sequences tool_use_id source data thinking " +
   "name from files modelfile path license parameters info adapters quantize source destination renderer";
 const key = fc.constantFrom(...KEYS.split(" "));
 const leaf = fc.oneof(
@@ -64,6 +66,41 @@ test("whatever JSON comes to the OpenAI routes, the same holds, and every error 
       }
     }),
     { seed: 33, numRuns: 1500 },
+  );
+  expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
+});
+
+test("whatever JSON comes to the routes of Anthropic and of Responses, the same holds", async () => {
+  const type = fc.constantFrom(
+    ...(
+      "message function_call function_call_output reasoning input_text function namespace allowed_tools json_schema " +
+      "text image document tool_use tool_result thinking search_result web_search_tool_result tool any enabled"
+    ).split(" "),
+  );
+  const typed = fc.tuple(body, type).map(([value, name]) => ({ ...(value as object), type: name, role: "user" }));
+  const route = fc.constantFrom("messages", "messages/count_tokens", "responses");
+  await fc.assert(
+    fc.asyncProperty(
+      route,
+      body,
+      fc.array(typed, { maxLength: 3 }),
+      fc.boolean(),
+      async (path, value, items, talks) => {
+        const tools = items.map((item) => ({ name: "f", input_schema: {}, ...item, type: undefined }));
+        const said = talks ? "hi" : items;
+        const given = { messages: [{ role: "user", content: said }], input: said, ...(talks ? { tools } : {}) };
+        const sent = { ...given, ...(value as object), ...(talks ? given : {}), model: "m", max_tokens: 5 };
+        const response = await harness.post(`/v1/${path}`, JSON.stringify(sent));
+        expect(EXPECTED).toContain(response.status);
+        if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+          expect((await eventsOf(response)).at(-1)!.event).toMatch(/^(message_stop|response\.completed)$/);
+        } else {
+          const reply = (await response.json()) as { error?: { message?: string } };
+          if (!response.ok) expect(reply.error?.message).toBeString();
+        }
+      },
+    ),
+    { seed: 34, numRuns: 1500 },
   );
   expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
 });

@@ -5,7 +5,7 @@ import type { ChatRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { DONE, endless, hello, play } from "./fakes.ts";
 import { makeHarness, type Harness } from "./harness.ts";
-import { framesOf } from "./sse-frames.ts";
+import { eventsOf } from "./sse-frames.ts";
 
 let harness: Harness;
 let url: string;
@@ -113,7 +113,7 @@ describe("a stream", () => {
     const response = await post({ stream: true, tools: TOOLS });
     expect(response.headers.get("content-type")).toStartWith("text/event-stream");
     expect(response.headers.get("request-id")).toMatch(/^req_/);
-    const frames = await framesOf(response);
+    const frames = await eventsOf(response);
     for (const { event, data } of frames) expect(data.type).toBe(event);
     const usage = { cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
     expect(frames.map(({ data }) => data)).toEqual([
@@ -181,7 +181,7 @@ describe("a stream", () => {
       throw new AppError("runner", "the model is gone");
     };
     const response = await post({ stream: true });
-    const frames = await framesOf(response);
+    const frames = await eventsOf(response);
     expect(frames.at(-1)).toEqual({
       event: "error",
       data: {
@@ -308,6 +308,11 @@ describe("requests that cannot be answered", () => {
       'tools.0.type: expected "custom": a tool with an input_schema, which the client runs, got "web_search_20250305"',
     ],
     [{ tools: [{ name: "f" }] }, 400, "tools.0.input_schema: expected an object, got nothing"],
+    [
+      { tools: "f" },
+      400,
+      "json: cannot unmarshal string into Go struct field MessagesRequest.tools of type []interface {}",
+    ],
     [{ tool_choice: { type: "any" } }, 400, 'tool_choice: expected tools with "any", got none'],
     [
       { tools: TOOLS, tool_choice: { type: "tool", name: "h" } },

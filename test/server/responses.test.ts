@@ -6,7 +6,7 @@ import { eventually } from "../e2e/hearth.ts";
 import { DONE, endless, hello, play } from "./fakes.ts";
 import { makeHarness, NOW, type Harness } from "./harness.ts";
 import { checkStream, ResponseShape } from "./response-shapes.ts";
-import { framesOf } from "./sse-frames.ts";
+import { eventsOf } from "./sse-frames.ts";
 
 let harness: Harness;
 let url: string;
@@ -23,7 +23,7 @@ beforeEach(() => {
 const post = (body: object): Promise<Response> =>
   fetch(`${url}/v1/responses`, { method: "POST", body: JSON.stringify({ model: "m", input: "hi", ...body }) });
 const whole = async (body: object) => ResponseShape.parse(await (await post(body)).json());
-const stream = async (body: object) => framesOf(await post({ ...body, stream: true }));
+const stream = async (body: object) => eventsOf(await post({ ...body, stream: true }));
 const asked = () => harness.runtime.requests.at(-1) as ChatRequest;
 const call = (name: string, args: Record<string, unknown>, id?: string): InferenceEvent => ({
   kind: "toolCall",
@@ -299,6 +299,7 @@ describe("requests that cannot be answered", () => {
     [{ conversation: "c" }, 400, "conversation: nothing is stored here; expected the whole conversation in 'input'"],
     [{ background: true }, 400, "background: nothing is stored here; expected false, with or without 'stream'"],
     [{ max_output_tokens: 0 }, 400, "max_output_tokens: expected a number of at least 1, got 0"],
+    [{ top_p: 1e300 }, 400, 'option "top_p" must be of type float32'],
     [{ truncation: "some" }, 400, 'truncation: expected "auto" or "disabled", got "some"'],
     [{ top_logprobs: 21 }, 400, "top_logprobs must be between 0 and 20, got 21"],
     [{ reasoning: { effort: "high" } }, 400, '"m" does not support thinking'],

@@ -6,7 +6,7 @@ export interface ReceivedFrame {
 }
 
 /** The frames of a reply, comments left out. */
-export async function framesOf(response: Response): Promise<ReceivedFrame[]> {
+export async function eventsOf(response: Response): Promise<ReceivedFrame[]> {
   const text = await response.text();
   if (!text.endsWith("\n\n")) throw new Error(`the last frame is not ended: ${text}`);
   return text

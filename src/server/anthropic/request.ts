@@ -6,6 +6,7 @@ import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/runtime.ts";
 import type { Options } from "../../sampling/options.ts";
 import { optional, readFields, readText, unexpected, type Fields } from "../fields.ts";
+import { readOptions } from "../inference.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";
 import { readTool, readToolChoice, type Choice } from "./tools.ts";
@@ -55,15 +56,9 @@ function toolFields(tools: readonly Tool[], choice: unknown): Pick<Wanted, "tool
   };
 }
 
-function optionsOf(body: MessagesBody): Options {
-  const { max_tokens, temperature, top_p, top_k, stop_sequences } = body;
-  return {
-    ...(max_tokens === undefined ? {} : { num_predict: Math.min(max_tokens, 2 ** 31 - 1) }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(top_p === undefined ? {} : { top_p }),
-    ...(top_k === undefined ? {} : { top_k: Math.max(0, top_k) }),
-    ...(stop_sequences && stop_sequences.length > 0 ? { stop: stop_sequences } : {}),
-  };
+function optionsOf({ max_tokens, temperature, top_p, top_k, stop_sequences: stop }: MessagesBody): Options {
+  const given = { num_predict: max_tokens, temperature, top_p, top_k };
+  return readOptions({ ...given, ...(stop && stop.length > 0 ? { stop } : {}) }).options;
 }
 
 /** `thinking` decides whether, and where it leaves that open `effort` says how hard. */

@@ -4,9 +4,10 @@
  */
 import { t, type Static } from "elysia";
 import { parseKeepAlive } from "../../base/duration.ts";
-import { AppError, messageOf } from "../../base/errors.ts";
+import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Think } from "../../runtime/runtime.ts";
-import { parseOptions, type Options } from "../../sampling/options.ts";
+import type { Options } from "../../sampling/options.ts";
+import { readOptions } from "../inference.ts";
 import { Int } from "../schema/message.ts";
 
 export const settingsFields = {
@@ -57,16 +58,12 @@ const SAME_NAME = [
 export function toOptions(settings: Settings, maxTokens: number | undefined): { options: Options; unknown: string[] } {
   const named = SAME_NAME.map((name) => [name, settings[name]] as const).filter(([, value]) => value !== undefined);
   const stop = toStop(settings.stop);
-  try {
-    return parseOptions({
-      ...settings.options,
-      ...Object.fromEntries(named),
-      ...(maxTokens === undefined ? {} : { num_predict: maxTokens }),
-      ...(stop ? { stop } : {}),
-    });
-  } catch (error) {
-    throw new AppError("bad_request", messageOf(error), { cause: error }); // natively `bad_option`, a 500
-  }
+  return readOptions({
+    ...settings.options,
+    ...Object.fromEntries(named),
+    ...(maxTokens === undefined ? {} : { num_predict: maxTokens }),
+    ...(stop ? { stop } : {}),
+  });
 }
 
 /** `stop` of a request. Throws `bad_request`. */

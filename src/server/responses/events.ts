@@ -171,22 +171,22 @@ export class ResponseWriter {
     yield this.#done(item);
   }
 
-  /** Puts an item into the output. */
+  /** Puts an item into the output. All events of an item come while it is the last one. */
   #added(item: Item): Unnumbered {
     this.#output.push(item);
-    return { type: "response.output_item.added", ...this.#at(item), item: structuredClone(item) };
+    return { type: "response.output_item.added", output_index: this.#index(), item: structuredClone(item) };
   }
 
   #done(item: Item): Unnumbered {
-    return { type: "response.output_item.done", ...this.#at(item), item };
+    return { type: "response.output_item.done", output_index: this.#index(), item };
   }
 
   #of(item: Item, event: Unnumbered): Unnumbered {
-    return { ...event, item_id: item.id, ...this.#at(item) };
+    return { ...event, item_id: item.id, output_index: this.#index() };
   }
 
-  #at(item: Item): { output_index: number } {
-    return { output_index: this.#output.indexOf(item) };
+  #index(): number {
+    return this.#output.length - 1;
   }
 }
 

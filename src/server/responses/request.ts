@@ -6,6 +6,7 @@ import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think } from "../../runtime/runtime.ts";
 import type { Options } from "../../sampling/options.ts";
 import { optional, readFields, unexpected } from "../fields.ts";
+import { readOptions } from "../inference.ts";
 import { toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
 import { readInput } from "./input.ts";
@@ -59,11 +60,7 @@ function refuseState(body: ResponsesBody): void {
 
 function optionsOf({ max_output_tokens: most, temperature, top_p }: ResponsesBody): Options {
   if (most !== undefined && most < 1) throw unexpected("max_output_tokens", "a number of at least 1", most);
-  return {
-    ...(most === undefined ? {} : { num_predict: Math.min(most, 2 ** 31 - 1) }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(top_p === undefined ? {} : { top_p }),
-  };
+  return readOptions({ num_predict: most, temperature, top_p }).options;
 }
 
 function readFormat(value: unknown): Format | undefined {

@@ -22,7 +22,7 @@ export function readTools(body: { tools?: unknown[]; tool_choice?: unknown }): T
   const all = readList(readFields)(body.tools ?? [], "tools");
   const left = all.map((tool) => tool["type"]).filter(isDispensable);
   const given = all.filter((tool) => !isDispensable(tool["type"]));
-  const tools = given.flatMap((tool) => toTools(tool, `tools.${all.indexOf(tool)}`));
+  const tools = all.flatMap((tool, i) => (isDispensable(tool["type"]) ? [] : toTools(tool, `tools.${i}`)));
   return { given, left, ...readChoice(body.tool_choice, tools) };
 }
 
@@ -74,24 +74,25 @@ function readChoice(value: unknown, tools: readonly Tool[]): Chosen {
     return { tools, choice: "required" };
   }
   const choice = readFields(value, "tool_choice");
+  const names = new Set(tools.map((tool) => tool.function.name));
   switch (choice["type"]) {
     case "function":
-      return { tools, choice: { name: readName(choice, { tools, path: "tool_choice" }) } };
+      return { tools, choice: { name: readName(choice, { names, path: "tool_choice" }) } };
     case "allowed_tools": {
       const mode = choice["mode"] ?? "auto";
       if (mode !== "auto" && mode !== "required") throw unexpected("tool_choice.mode", '"auto" or "required"', mode);
-      const read = (item: unknown, path: string): string => readName(readFields(item, path), { tools, path });
-      const names = readList(read)(choice["tools"], "tool_choice.tools");
-      return { tools: tools.filter((tool) => names.includes(tool.function.name)), choice: mode };
+      const read = (item: unknown, path: string): string => readName(readFields(item, path), { names, path });
+      const allowed = new Set(readList(read)(choice["tools"], "tool_choice.tools"));
+      return { tools: tools.filter((tool) => allowed.has(tool.function.name)), choice: mode };
     }
     default:
       throw unexpected("tool_choice.type", '"function" or "allowed_tools"', choice["type"]);
   }
 }
 
-function readName(choice: Fields, { tools, path }: { tools: readonly Tool[]; path: string }): string {
+function readName(choice: Fields, { names, path }: { names: ReadonlySet<string>; path: string }): string {
   const namespace = optional(readText)(choice["namespace"], `${path}.namespace`);
   const name = joinedName(namespace, readText(choice["name"], `${path}.name`));
-  if (tools.some((tool) => tool.function.name === name)) return name;
+  if (names.has(name)) return name;
   throw unexpected(`${path}.name`, "the name of one of the tools", name);
 }
