@@ -7,7 +7,7 @@ import { betaZodTool } from "@anthropic-ai/sdk/helpers/beta/zod";
 import { zodOutputFormat } from "@anthropic-ai/sdk/helpers/zod";
 import { expect } from "bun:test";
 import { z } from "zod";
-import type { Target } from "./ollama-client.ts";
+import type { Target } from "./target.ts";
 
 type Params = Anthropic.MessageCreateParamsNonStreaming;
 

@@ -1,0 +1,26 @@
+/** Stock clients against the routes, over a script instead of a model. */
+import { afterAll, beforeAll, describe, test } from "bun:test";
+import { makeHarness, type Harness } from "../server/harness.ts";
+import { CHECKS as LANGCHAIN } from "./langchain-client.ts";
+import { CHECKS as OLLAMA } from "./ollama-client.ts";
+import { CHECKS as OPENAI } from "./openai-client.ts";
+import { scripted } from "./scripted.ts";
+import { CHECKS as VERCEL } from "./vercel-client.ts";
+
+let harness: Harness;
+let url: string;
+beforeAll(async () => {
+  harness = await makeHarness();
+  ({ url } = harness.listen());
+  harness.runtime.script = scripted;
+});
+afterAll(() => harness.close());
+
+describe.each([
+  ["ollama", OLLAMA],
+  ["openai", OPENAI],
+  ["@langchain/ollama", LANGCHAIN],
+  ["ai with ollama-ai-provider-v2", VERCEL],
+])("the npm client %s", (_client, checks) => {
+  for (const [name, check] of Object.entries(checks)) test(name, () => check({ url, model: "m:latest" }));
+});
