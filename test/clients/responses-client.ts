@@ -7,7 +7,7 @@ import OpenAI from "openai";
 import { zodResponsesFunction, zodTextFormat } from "openai/helpers/zod";
 import type { ResponseInput } from "openai/resources/responses/responses";
 import { z } from "zod";
-import type { Target } from "./ollama-client.ts";
+import type { Target } from "./target.ts";
 
 const clientOf = ({ url }: Target): OpenAI => new OpenAI({ baseURL: `${url}/v1`, apiKey: "any", maxRetries: 0 });
 
