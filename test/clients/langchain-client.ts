@@ -1,5 +1,5 @@
 /** What `@langchain/ollama` does, as checks that any server can be put under. It streams whatever it is asked. */
-import { AIMessage, AIMessageChunk, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type AIMessageChunk, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { ChatOllama, Ollama, OllamaEmbeddings, type ChatOllamaInput } from "@langchain/ollama";
 import { expect } from "bun:test";
 import { z } from "zod";
