@@ -22,7 +22,7 @@ import {
 } from "./manifest.ts";
 import { displayName, parseReference, type ModelName } from "./name.ts";
 import type { FileTypeName } from "./quantize-mix.ts";
-import { checkWeights, quantizeWeights, type Weights } from "./quantize-weights.ts";
+import { checkWeights, quantizeWeights, type InTurn, type Weights } from "./quantize-weights.ts";
 import {
   describeBlob,
   inspectSource,
@@ -79,6 +79,8 @@ export type Publish = (name: ModelName, publication: Publication) => Promise<voi
 export interface CreateParts {
   readonly root: string;
   readonly publish: Publish;
+  /** Runs one quantization after the other, for each takes all cores. */
+  readonly inTurn: InTurn;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -213,7 +215,7 @@ interface StoredWeights {
 
 /** The files as blobs, quantized where the request says so. Weights of the base that were quantized are files then. */
 async function* storeWeights(
-  { root, signal }: CreateParts,
+  { root, inTurn, signal }: CreateParts,
   { base, inspected, request }: { base: Base | undefined; inspected: InspectedSource[]; request: CreateRequest },
 ): AsyncGenerator<Progress, StoredWeights, void> {
   const type = request.quantize;
@@ -221,7 +223,7 @@ async function* storeWeights(
   if (weights) await checkWeights(weights);
   if (!weights || weights.fileType === type) return { base, files: await storeSources(root, inspected) };
   yield { status: `quantizing ${weights.fileType} model to ${type}` };
-  const quantized = yield* quantizeWeights(root, { weights, type, signal });
+  const quantized = yield* quantizeWeights(root, { weights, type, inTurn, signal });
   if (request.shape === "fields") yield { status: "verifying conversion" };
   const details = await describeBlob(root, quantized.blob.digest);
   const others = await storeSources(

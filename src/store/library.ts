@@ -12,6 +12,7 @@ import type { Digest } from "./digest.ts";
 import { removeFile, writeBytes, writeDurably } from "./durable.ts";
 import { encodeManifest, parseManifest, type Manifest } from "./manifest.ts";
 import { fullName, manifestSegments, type ModelName } from "./name.ts";
+import type { InTurn } from "./quantize-weights.ts";
 import { digestsOf, removeOrphans } from "./references.ts";
 import { findName, manifestPath } from "./store.ts";
 
@@ -46,6 +47,7 @@ export interface LibraryParts {
 
 export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): Library {
   const inTurn = makeQueue();
+  const quantizeInTurn = makeQueue();
   const held = new Set<readonly Digest[]>();
   const sweep = async (digests: readonly Digest[]): Promise<void> => {
     const inUse = new Set([...held].flat());
@@ -94,7 +96,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
         await sweep(digests);
         return true;
       }),
-    create: (request, { signal } = {}) => createModel({ root, publish, signal }, request),
+    create: (request, { signal } = {}) => createModel({ root, publish, inTurn: quantizeInTurn, signal }, request),
     adopt: (name, bytes) =>
       inTurn(async () => {
         await checkBlobs(root, parseManifest(bytes, fullName(name)));
@@ -110,7 +112,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
 }
 
 /** Runs one piece of work after the other, in the order in which they came. */
-function makeQueue(): <T>(work: () => Promise<T>) => Promise<T> {
+function makeQueue(): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const run = last.then(work);

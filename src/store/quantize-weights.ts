@@ -38,6 +38,9 @@ export interface Weights {
   readonly fileType: string;
 }
 
+/** Runs some work when all work before it has ended. */
+export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+
 type StoredBlob = Pick<StoredSource, "blob" | "isNew">;
 
 /** Throws `bad_request` where a tensor is quantized already. */
@@ -53,9 +56,9 @@ export async function checkWeights({ paths }: Weights): Promise<void> {
  */
 export async function* quantizeWeights(
   root: string,
-  options: { weights: Weights; type: FileTypeName; signal?: AbortSignal | undefined },
+  options: { weights: Weights; type: FileTypeName; inTurn: InTurn; signal?: AbortSignal | undefined },
 ): AsyncGenerator<QuantizeProgress, StoredBlob, void> {
-  const { weights, type, signal } = options;
+  const { weights, type, inTurn, signal } = options;
   const status = `quantizing ${weights.fileType} model to ${type}`;
   return yield* reports<QuantizeProgress, StoredBlob>(
     (report, ended) => {
@@ -65,7 +68,7 @@ export async function* quantizeWeights(
         if (now > told) report({ status, digest: NO_DIGEST, total, completed });
         told = now;
       };
-      return writeQuantized(root, { weights, type, signal: ended, onProgress });
+      return inTurn(() => writeQuantized(root, { weights, type, signal: ended, onProgress }));
     },
     { signal },
   );
@@ -79,6 +82,7 @@ interface Run {
 }
 
 async function writeQuantized(root: string, { weights, ...rest }: Run): Promise<StoredBlob> {
+  checkNotCancelled(rest.signal);
   let result: StoredBlob | undefined;
   await writeDurably(join(root, "blobs", "quantized"), async (temporary) => {
     await quantizeParts(weights, { to: temporary, ...rest });

@@ -173,6 +173,25 @@ test("progress tells the bytes of the source, up to all of them, under a status 
   expect(seen.map(({ completed }) => completed)).toEqual(seen.map(({ completed }) => completed).sort((a, b) => a - b));
 });
 
+test("progress is told a thousand times at most, however many tensors there are", async () => {
+  const norms = Array.from({ length: 1500 }, (_, i) => ({ ...MODEL.tensors[1]!, name: `n${i}.weight` }));
+  const source = await put({ ...MODEL, tensors: [MODEL.tensors[0]!, ...norms] });
+  const steps = await Array.fromAsync(library.create(fields({ sources: [source], quantize: "Q8_0" })));
+  const seen = steps.filter((step) => "completed" in step).length;
+  expect([seen > 1, seen <= 1001]).toEqual([true, true]);
+});
+
+test("one model is quantized after the other", async () => {
+  const source = await put();
+  const seen: string[] = [];
+  const run = async (name: string): Promise<void> => {
+    const request = fields({ name: parseName(name), sources: [source], quantize: "Q2_K" });
+    for await (const step of library.create(request)) if ("completed" in step) seen.push(name);
+  };
+  await Promise.all(["a", "b", "c"].map(run));
+  expect(seen.filter((name, i) => name !== seen[i - 1])).toHaveLength(3);
+});
+
 describe("nothing stays, and no model is made,", () => {
   /** What was thrown by a request; the store must hold what it held. */
   async function failure(run: () => Promise<unknown>): Promise<unknown> {
@@ -247,7 +266,7 @@ describe("nothing stays, and no model is made,", () => {
       const request = { shape: "fields", name: parseName("new"), licenses: [], parameters: {}, messages: [], extras: {},
         capabilities: [], sources: [blobSource(root, { label: "x.gguf", digest })], quantize: "Q8_0" };
       try {
-        for await (const _ of createModel({ root, publish: async () => {} }, request));
+        for await (const _ of createModel({ root, publish: async () => {}, inTurn: (work) => work() }, request));
       } catch (error) { console.log(error.code + ": " + error.message); }`;
     const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 500; exec "$@"', "sh"]; // fails writes as a full disk does
     const before = await blobs();
