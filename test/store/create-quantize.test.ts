@@ -178,7 +178,7 @@ test("progress is told a thousand times at most, however many tensors there are"
   const source = await put({ ...MODEL, tensors: [MODEL.tensors[0]!, ...norms] });
   const steps = await Array.fromAsync(library.create(fields({ sources: [source], quantize: "Q8_0" })));
   const seen = steps.filter((step) => "completed" in step).length;
-  expect([seen > 1, seen <= 1001]).toEqual([true, true]);
+  expect([seen > 0, seen <= 1001]).toEqual([true, true]);
 });
 
 test("one model is quantized after the other", async () => {
