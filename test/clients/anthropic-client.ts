@@ -68,6 +68,19 @@ export async function countTokens(target: Target): Promise<void> {
   expect(longer.input_tokens).toBeGreaterThan(input_tokens);
 }
 
+/** A tool that must be called but is not there is refused before the model is asked. */
+export async function unknownTool(target: Target): Promise<void> {
+  const { max_tokens, ...counted } = request(target);
+  const tool_choice = { type: "tool", name: "nobody" } as const;
+  const asking = { ...counted, tools: [WEATHER], tool_choice };
+  for (const refused of [
+    clientOf(target).messages.countTokens(asking),
+    clientOf(target).messages.create({ ...asking, max_tokens }),
+  ]) {
+    expect(await refused.catch((error: unknown) => error)).toBeInstanceOf(Anthropic.BadRequestError);
+  }
+}
+
 /** A call that must be made, in both modes, its result, and the answer to that. */
 export async function toolLoop(target: Target): Promise<void> {
   const client = clientOf(target);
@@ -114,15 +127,21 @@ export async function toolRunner(target: Target): Promise<void> {
   expect(last.role).toBe("assistant");
 }
 
-/** An answer that fits a schema. */
+/** Values that fit a schema: as the answer, and as the arguments of a tool that must be called. */
 export async function structuredOutput(target: Target): Promise<void> {
+  const client = clientOf(target);
   const shape = z.object({ ok: z.boolean(), colour: z.enum(["red", "green"]) });
   const asking = { ...request(target), max_tokens: 100 };
-  const parsed = await clientOf(target).messages.parse({
+  const parsed = await client.messages.parse({
     ...asking,
     output_config: { format: zodOutputFormat(shape) },
   });
   expect(shape.parse(parsed.parsed_output)).toEqual(parsed.parsed_output!);
+  const input_schema = z.toJSONSchema(shape) as Anthropic.Tool.InputSchema; // an object's
+  const tools = [{ name: "answer", input_schema }];
+  const called = await client.messages.create({ ...asking, tools, tool_choice: { type: "any" } });
+  const block = called.content.find((item) => item.type === "tool_use");
+  expect(shape.safeParse(block?.input).error).toBeUndefined();
 }
 
 export async function models(target: Target): Promise<void> {
@@ -161,6 +180,7 @@ export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>>
   "messages, streaming and not": bothWays,
   count_tokens: countTokens,
   "a tool call and its result": toolLoop,
+  "a tool that is not there": unknownTool,
   "the tool runner": toolRunner,
   "structured output": structuredOutput,
   models,

@@ -23,7 +23,7 @@ const request = ({ model }: Target) => ({
 const WEATHER = zodResponsesFunction({
   name: "get_weather",
   description: "Get the current weather in a city",
-  parameters: z.object({ city: z.string() }),
+  parameters: z.object({ city: z.string().max(20) }),
 });
 const QUESTION = { role: "user", content: "What is the weather in Paris?" } as const;
 
@@ -72,6 +72,24 @@ export async function structuredOutput(target: Target): Promise<void> {
   expect(streamed.output_parsed).toEqual(parsed.output_parsed);
 }
 
+/** A call that must be made fits its schema, whatever was asked. */
+export async function forcedCall(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const shape = z.object({ ok: z.boolean(), colour: z.enum(["red", "green"]) });
+  const tools = [WEATHER, zodResponsesFunction({ name: "answer", parameters: shape })];
+  const asking = { ...request(target), max_output_tokens: 100, tools };
+  for (const tool_choice of ["required", { type: "function", name: "answer" }] as const) {
+    const { output, status } = await client.responses.create({ ...asking, tool_choice });
+    expect([tool_choice, status, output.length]).toEqual([tool_choice, "completed", 1]);
+    const [call] = output;
+    if (call?.type !== "function_call") throw new Error(`expected a call, got ${call?.type}`);
+    if (tool_choice !== "required") expect(call.name).toBe("answer");
+    if (call.name === "answer") expect(shape.safeParse(JSON.parse(call.arguments)).error).toBeUndefined();
+  }
+  const none = await client.responses.create({ ...asking, tool_choice: "none" });
+  expect(none.output.map(({ type }) => type)).toEqual(["message"]);
+}
+
 /** What the model said comes back as input, as the client keeps it. */
 export async function conversation(target: Target): Promise<void> {
   const client = clientOf(target);
@@ -107,6 +125,7 @@ export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>>
   "responses, streaming and not": bothWays,
   "a tool call and its result": toolLoop,
   "structured output": structuredOutput,
+  "a call that must be made": forcedCall,
   conversation,
   abort,
   "clear errors": clearErrors,
