@@ -72,6 +72,8 @@ export async function embeddings(target: Target): Promise<void> {
 export async function checkOrPullModel(target: Target): Promise<void> {
   const answer = await chatOf(target, { checkOrPullModel: true }).invoke("Say hello.");
   expect(answer.content).not.toBe("");
+  const model = "127.0.0.1:1/who/nope"; // where nothing listens
+  await expect(chatOf({ ...target, model }, { checkOrPullModel: true }).invoke("hi")).rejects.toThrow("127.0.0.1:1");
 }
 
 export async function clearErrors(target: Target): Promise<void> {

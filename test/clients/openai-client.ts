@@ -101,6 +101,30 @@ export async function toolCalls(target: Target): Promise<void> {
   expect(final.choices[0]?.finish_reason).toBe("tool_calls");
 }
 
+/** A call may be forced, left out, or be of one tool; and one at most where that is asked for. */
+export async function toolChoice(target: Target): Promise<void> {
+  const other = { ...TOOL, function: { ...TOOL.function, name: "get_time", description: "Get the time in a city" } };
+  const ask = async (fields: object): Promise<string[]> => {
+    const { choices } = await clientOf(target).chat.completions.create({
+      model: target.model,
+      messages: MESSAGES,
+      tools: [TOOL, other],
+      temperature: 0,
+      max_completion_tokens: 80,
+      ...fields,
+    });
+    const calls = choices[0]?.message.tool_calls ?? [];
+    expect(choices[0]!.finish_reason === "tool_calls").toBe(calls.length > 0);
+    return calls.map((call) => (call.type === "function" ? call.function.name : call.type));
+  };
+  expect((await ask({ tool_choice: "required" })).length).toBeGreaterThan(0);
+  expect(await ask({ tool_choice: "required", parallel_tool_calls: false })).toHaveLength(1);
+  expect(new Set(await ask({ tool_choice: { type: "function", function: { name: "get_time" } } }))).toEqual(
+    new Set(["get_time"]),
+  );
+  expect(await ask({ tool_choice: "none", messages: ASK })).toEqual([]);
+}
+
 /** The client calls the tool itself, sends the result, and gets an answer. */
 export async function toolLoop(target: Target): Promise<void> {
   const asked: string[] = [];
@@ -235,6 +259,7 @@ export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>>
   "the stream helper": streamHelper,
   "parts and roles": partsAndRoles,
   "tool calls": toolCalls,
+  "tool choice": toolChoice,
   "runTools, to the end of the loop": toolLoop,
   "structured output": structuredOutput,
   logprobs,

@@ -2,7 +2,7 @@
  * A script that answers as a model would: JSON on request, a call where a tool fits, endlessly when asked for much, and
  * no context in raw mode.
  */
-import type { ChosenLogprob, InferenceEvent } from "../../src/runtime/runtime.ts";
+import type { ChatRequest, ChosenLogprob, GenerateRequest, InferenceEvent } from "../../src/runtime/runtime.ts";
 import { DONE, pause, type Script } from "../server/fakes.ts";
 
 export const scripted: Script = async function* (request) {
@@ -10,11 +10,19 @@ export const scripted: Script = async function* (request) {
     await pause(5, request.signal);
     yield { kind: "text", text: request.format ? '{"next":' : "word " };
   }
-  const wantsTool = "tools" in request && request.messages.at(-1)?.role === "user" && !request.format;
-  if (wantsTool) yield { kind: "toolCall", call: { function: { name: "get_weather", arguments: { city: "Paris" } } } };
+  const name = callOf(request);
+  if (name) yield { kind: "toolCall", call: { function: { name, arguments: { city: "Paris" } } } };
   else for (const text of request.format ? ['{"ok": true}'] : ["Hello", "!"]) yield said(text, request.logprobs);
   yield "raw" in request && request.raw ? withoutContext(DONE) : DONE;
 };
+
+/** The tool that is called: the one that must be, or the weather after a question, where it may be. */
+function callOf(request: ChatRequest | GenerateRequest): string | undefined {
+  if (!("messages" in request) || !request.tools || request.format) return undefined;
+  const { toolChoice = "auto" } = request;
+  if (typeof toolChoice === "object") return toolChoice.name;
+  return toolChoice !== "none" && request.messages.at(-1)?.role === "user" ? "get_weather" : undefined;
+}
 
 function said(text: string, count: number | undefined): InferenceEvent {
   if (count === undefined) return { kind: "text", text };

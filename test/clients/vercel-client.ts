@@ -65,6 +65,8 @@ export async function tools(target: Target): Promise<void> {
   expect(steps[0]!.finishReason).toBe("tool-calls");
   expect(await streamText(request).text).toBe(text);
   expect(asked).toEqual(["Paris", "Paris"]);
+  const forced = { ...request, prompt: "Say hello.", stopWhen: isStepCount(1), toolChoice: "required" as const };
+  expect((await generateText(forced)).toolCalls.map((call) => call.toolName)).toContain(name);
 }
 
 export async function structuredOutput(target: Target): Promise<void> {

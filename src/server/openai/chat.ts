@@ -99,7 +99,7 @@ function toTool({ type = "function", function: body = {} }: Static<typeof ToolBo
 
 /** One function that must be called. */
 function named(tools: readonly Tool[], choice: unknown): Tools {
-  return { tools, choice: { name: nameIn(tools, { item: choice, place: "tool_choice" }) } };
+  return { tools, choice: { name: nameIn(namesOf(tools), { item: choice, place: "tool_choice" }) } };
 }
 
 /** Some of the tools. */
@@ -109,18 +109,22 @@ function allowed(tools: readonly Tool[], choice: Record<string, unknown>): Tools
     const expected = "expected a mode of auto or required, and tools";
     throw new AppError("bad_request", `tool_choice.allowed_tools: ${expected}`);
   }
-  const names = items.map((item, i) => nameIn(tools, { item, place: `tool_choice.allowed_tools.tools[${i}]` }));
-  return { tools: tools.filter((tool) => names.includes(tool.function.name)), choice: mode };
+  const known = namesOf(tools);
+  const place = (i: number): string => `tool_choice.allowed_tools.tools[${i}]`;
+  const names = new Set(items.map((item, i) => nameIn(known, { item, place: place(i) })));
+  return { tools: tools.filter((tool) => names.has(tool.function.name)), choice: mode };
 }
 
+const namesOf = (tools: readonly Tool[]): ReadonlySet<string> => new Set(tools.map((tool) => tool.function.name));
+
 /** The name in `{"type":"function","function":{"name":…}}`, which must be a tool's. */
-function nameIn(tools: readonly Tool[], { item, place }: { item: unknown; place: string }): string {
+function nameIn(names: ReadonlySet<string>, { item, place }: { item: unknown; place: string }): string {
   const body = isObject(item) && isObject(item["function"]) ? item["function"] : {};
   const { name } = body;
   if (typeof name !== "string") {
     throw new AppError("bad_request", `${place}: expected none, auto, required, or a function with a name`);
   }
-  if (tools.some((tool) => tool.function.name === name)) return name;
+  if (names.has(name)) return name;
   throw new AppError("bad_request", `${place}: there is no tool '${name}'`);
 }
 
