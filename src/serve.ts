@@ -15,7 +15,7 @@ import type { Runtime } from "./runtime/runtime.ts";
 import { makeApp } from "./server/app.ts";
 import { startServer, type RunningServer } from "./server/serve.ts";
 import { installEmbedded } from "./store/install.ts";
-import { makeLibrary } from "./store/library.ts";
+import { makeLibrary, type Library } from "./store/library.ts";
 import { pruneStore } from "./store/prune.ts";
 import { ensureKey } from "./store/registry/key.ts";
 import { makeRegistry } from "./store/registry/registry.ts";
@@ -65,7 +65,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const registry = makeRegistry({ library, home: config.home, version: VERSION });
   const app = makeApp({ runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() });
   const server = startServer(app, config);
-  stopOnSignal({ server, runtime });
+  stopOnSignal({ server, runtime, library });
   const device = `CPU (${availableParallelism()} cores)`;
   console.log(
     `Hearth ${VERSION} listens on ${server.url} · backend ${backend.name} · ${device} · models ${store.root}`,
@@ -77,12 +77,14 @@ function spawnOptions({ command, env }: ServeOptions, config: Config) {
 }
 
 /** The first signal stops gracefully, the second at once. */
-function stopOnSignal({ server, runtime }: { server: RunningServer; runtime: Runtime }): void {
+function stopOnSignal(parts: { server: RunningServer; runtime: Runtime; library: Library }): void {
+  const { server, runtime, library } = parts;
   let stopping = false;
   const stop = async (): Promise<void> => {
     if (stopping) process.exit(1);
     stopping = true;
     await Promise.all([server.stop(SHUTDOWN_GRACE_MS), runtime.close(SHUTDOWN_GRACE_MS)]);
+    await library.close();
     process.exit(0);
   };
   process.on("SIGTERM", stop);

@@ -26,6 +26,8 @@ export interface Library {
   remove(name: ModelName): Promise<boolean>;
   /** Makes a model; see `createModel`. */
   create(request: CreateRequest, options?: { signal?: AbortSignal }): AsyncGenerator<Progress, void, void>;
+  /** Ends models that are being made, and waits until nothing of their weights is left half-written. */
+  close(): Promise<void>;
   /**
    * Puts a manifest from elsewhere in place, byte for byte, its blobs being there. Throws `bad_file` where one is not.
    * @returns what the model that it replaces referred to
@@ -47,7 +49,6 @@ export interface LibraryParts {
 
 export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): Library {
   const inTurn = makeQueue();
-  const quantizeInTurn = makeQueue();
   const held = new Set<readonly Digest[]>();
   const sweep = async (digests: readonly Digest[]): Promise<void> => {
     const inUse = new Set([...held].flat());
@@ -96,7 +97,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
         await sweep(digests);
         return true;
       }),
-    create: (request, { signal } = {}) => createModel({ root, publish, inTurn: quantizeInTurn, signal }, request),
+    ...makeCreator({ root, publish }),
     adopt: (name, bytes) =>
       inTurn(async () => {
         await checkBlobs(root, parseManifest(bytes, fullName(name)));
@@ -107,6 +108,22 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
       const own = [...digests];
       held.add(own);
       return () => void held.delete(own);
+    },
+  };
+}
+
+/** Makes models until it is closed. */
+function makeCreator(parts: { root: string; publish: Publish }): Pick<Library, "create" | "close"> {
+  const inTurn = makeQueue();
+  const closing = new AbortController();
+  return {
+    create: (request, { signal } = {}) => {
+      const ends = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;
+      return createModel({ ...parts, inTurn, signal: ends }, request);
+    },
+    close: async () => {
+      closing.abort();
+      await inTurn(async () => {});
     },
   };
 }

@@ -255,6 +255,23 @@ describe("nothing stays, and no model is made,", () => {
     expect(await failure(stop)).toBeUndefined();
   });
 
+  test("where the library is closed, for those that wait for their turn as well", async () => {
+    const source = await put();
+    const run = async (): Promise<void> => {
+      const made = [0, 1].map(async () => {
+        for await (const step of library.create(fields({ sources: [source], quantize: "Q2_K" }))) {
+          if ("completed" in step) void library.close();
+        }
+      });
+      const ends = await Promise.allSettled(made);
+      expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+      await library.close();
+      expect((await blobs()).filter((name) => name.startsWith("."))).toEqual([]);
+      await made[0];
+    };
+    expect(await failure(run)).toMatchObject({ code: "cancelled" });
+  });
+
   test.skipIf(process.platform === "win32")("where the disk is full", async () => {
     const source = await put();
     const src = join(import.meta.dir, "../../src/store");
