@@ -42,6 +42,17 @@ const remove = (name: string) => library.remove(parseName(name));
 const names = async () => (await (await openStore(root)).list()).map((model) => model.displayName).sort();
 const blobCount = async () => (await readdir(join(root, "blobs"))).length;
 
+test("blobs that are held stay when their model goes, and go when they are swept once free", async () => {
+  const digests = digestsOf(await readManifest(pathOf("a")));
+  const before = await blobCount();
+  const release = library.hold(digests);
+  await remove("a");
+  expect(await blobCount()).toBe(before);
+  release();
+  await library.sweep(digests);
+  expect(await blobCount()).toBe(before - 1); // A; the other model needs the rest
+});
+
 describe("copying", () => {
   test("gives the same bytes another name and shares all blobs", async () => {
     const before = await blobCount();

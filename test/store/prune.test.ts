@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Logger } from "../../src/base/log.ts";
 import { writeBlob } from "../../src/store/blobs.ts";
@@ -50,6 +50,19 @@ test("nothing younger than an hour goes", async () => {
   await pruneIn(59);
   expect(await blobs()).toEqual(before);
   expect(await namesIn("manifests")).toEqual(["empty", "host", "registry.ollama.ai"]);
+});
+
+test("a download stays for a week after it last moved, and then goes with all its files", async () => {
+  const partial = `sha256-${"0".repeat(64)}-partial`;
+  const files = [partial, `${partial}-0`, `${partial}-1`];
+  for (const name of files) await writeFile(join(root, "blobs", name), "{}");
+  const weekMinutes = 7 * 24 * 60;
+  await utimes(join(root, "blobs", partial), 1, 1);
+  await pruneIn(weekMinutes - 1);
+  expect(await blobs()).toEqual(expect.arrayContaining(files));
+  await pruneIn(weekMinutes + 1);
+  expect((await blobs()).filter((name) => name.includes("partial"))).toEqual([]);
+  expect(logged.at(-1)).toBe("removed downloads that nobody went on with");
 });
 
 test("a manifest that cannot be read keeps every blob", async () => {

@@ -6,7 +6,7 @@ import { AppError } from "../../base/errors.ts";
 import type { Address } from "./address.ts";
 import { parseChallenge, parseToken, tokenRequest } from "./auth.ts";
 import type { RegistryKey } from "./key.ts";
-import { retry, Transient, type Patience } from "./retry.ts";
+import { retry, Transient, type Limits } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 const REDIRECTS_MAX = 10;
@@ -18,7 +18,7 @@ export interface ClientParts {
   readonly address: Address;
   readonly readKey: () => Promise<RegistryKey>;
   readonly userAgent: string;
-  readonly patience: Patience;
+  readonly limits: Limits;
   readonly signal: AbortSignal;
 }
 
@@ -32,7 +32,7 @@ export interface RegistryRequest {
 
 export interface RegistryClient {
   readonly address: Address;
-  readonly patience: Patience;
+  readonly limits: Limits;
   /** Aborted when nobody wants the result any more. */
   readonly signal: AbortSignal;
   /** One exchange, answered by any status but 401. Throws `Transient`, `registry` and `cancelled`. */
@@ -58,7 +58,7 @@ export interface Answer {
 }
 
 export function makeClient(parts: ClientParts): RegistryClient {
-  const { address, patience, signal } = parts;
+  const { address, limits, signal } = parts;
   const tokens = makeTokens(parts);
   const send: RegistryClient["send"] = async (request, watch) => {
     const ours = request.url.origin === address.base.origin; // the token is for the registry alone
@@ -85,7 +85,7 @@ export function makeClient(parts: ClientParts): RegistryClient {
   const exchange: RegistryClient["exchange"] = (request, { what, bytesMax, messages = {} }) =>
     retry(
       async () => {
-        using watch = new StallWatch({ stallMs: patience.stallMs, wanted: signal });
+        using watch = new StallWatch({ stallMs: limits.stallMs, wanted: signal });
         const { response, url } =
           request.method === "GET" || request.method === "HEAD"
             ? await follow(request, watch)
@@ -96,9 +96,9 @@ export function makeClient(parts: ClientParts): RegistryClient {
         const body = await readBody(response, { bytesMax, watch, host: url.host });
         return { status: response.status, headers: response.headers, body };
       },
-      { patience: { ...patience, tries: Math.min(patience.tries, 3) }, signal }, // someone waits for an answer
+      { limits: { ...limits, tries: Math.min(limits.tries, 3) }, signal }, // someone waits for an answer
     );
-  return { address, patience, signal, send, follow, exchange };
+  return { address, limits, signal, send, follow, exchange };
 }
 
 interface SendOptions {

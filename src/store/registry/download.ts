@@ -9,7 +9,7 @@ import { blobPath } from "../blobs.ts";
 import type { BlobSource } from "./blob-source.ts";
 import { PartFile, type Part } from "./part-file.ts";
 import { PrefixHash } from "./prefix-hash.ts";
-import { checkWanted, retry, Transient, type Patience } from "./retry.ts";
+import { checkWanted, retry, Transient, type Limits } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 const CONNECTIONS = 8; // each holds a few megabytes at most
@@ -19,7 +19,7 @@ const WRITE_MS = 250; // on a slow line, what came is not held back for them
 export interface DownloadParts {
   readonly root: string;
   readonly source: BlobSource;
-  readonly patience: Patience;
+  readonly limits: Limits;
 }
 
 /** Starts by itself. Whoever makes one awaits `stored`; `cancel` ends it early. */
@@ -29,14 +29,14 @@ export class Download {
   readonly stored: Promise<void>;
   #state: "receiving" | "received" | "stored" | { readonly error: unknown } = "receiving";
   readonly #root: string;
-  readonly #patience: Patience;
+  readonly #limits: Limits;
   readonly #stop = new AbortController();
   #file: PartFile | undefined;
 
-  constructor({ root, source, patience }: DownloadParts) {
+  constructor({ root, source, limits }: DownloadParts) {
     this.source = source;
     this.#root = root;
-    this.#patience = patience;
+    this.#limits = limits;
     this.stored = this.#run();
     this.stored.then(
       () => void (this.#state = "stored"),
@@ -48,9 +48,9 @@ export class Download {
     return this.source.blob.size;
   }
 
-  /** Bytes there are; never goes back. */
-  get completed(): number {
-    return this.#file?.completed ?? 0;
+  /** Bytes there are; undefined until it is known what an earlier download left. Never goes back. */
+  get completed(): number | undefined {
+    return this.#file?.completed;
   }
 
   /** All bytes are there. */
@@ -78,7 +78,7 @@ export class Download {
 
   async #run(): Promise<void> {
     const { digest, size } = this.source.blob;
-    await using file = await PartFile.open(this.#root, this.source.blob);
+    await using file = await PartFile.open(this.#root, this.source.blob, this.#limits.partBytes);
     this.#file = file;
     await checkSpace(this.#root, { bytes: size - file.completed, host: this.source.host });
     const hash = new PrefixHash(file);
@@ -129,7 +129,7 @@ export class Download {
 
   async #fetch(part: Part, options: FetchOptions): Promise<void> {
     await retry(() => this.#stream(part, options), {
-      patience: this.#patience,
+      limits: this.#limits,
       signal: options.signal,
       progress: () => part.completed,
     });
@@ -137,7 +137,7 @@ export class Download {
 
   async #stream(part: Part, { file, hash, signal, ranges }: FetchOptions): Promise<void> {
     const { source } = this;
-    using watch = new StallWatch({ stallMs: this.#patience.stallMs, wanted: signal });
+    using watch = new StallWatch({ stallMs: this.#limits.stallMs, wanted: signal });
     const [from, to] = [part.offset + part.completed, part.offset + part.size];
     const opened = await source.open({ from, to }, watch);
     if (opened.kind === "whole" && file.parts.length > 1) {

@@ -7,14 +7,14 @@ import { findBlob } from "../blobs.ts";
 import type { Digest } from "../digest.ts";
 import type { BlobSource } from "./blob-source.ts";
 import { Download } from "./download.ts";
-import type { Patience } from "./retry.ts";
+import type { Limits } from "./retry.ts";
 
 const DOWNLOADS_MAX = 32; // of different blobs at once; each has a handful of connections
 
 export interface Ticket {
   readonly download: Download;
-  /** To be called once, whatever became of the download. */
-  leave(): void;
+  /** To be called once, whatever became of the download. Where it stops, this returns when it has. */
+  leave(): Promise<void>;
 }
 
 export interface Downloads {
@@ -28,11 +28,11 @@ interface Shared {
 }
 
 /** `join` throws `busy` where too many are going on. */
-export function makeDownloads({ root, patience }: { root: string; patience: Patience }): Downloads {
+export function makeDownloads({ root, limits }: { root: string; limits: Limits }): Downloads {
   const all = new Map<Digest, Shared>();
   const start = (source: BlobSource): Shared => {
     if (all.size >= DOWNLOADS_MAX) throw new AppError("busy", `${all.size} downloads are going on; try again later`);
-    const shared: Shared = { download: new Download({ root, source, patience }), users: 0 };
+    const shared: Shared = { download: new Download({ root, source, limits }), users: 0 };
     const end = (): void => void all.delete(source.blob.digest);
     all.set(source.blob.digest, shared);
     shared.download.stored.then(end, end);
@@ -57,7 +57,11 @@ function ticketOf(shared: Shared): Ticket {
   shared.users++;
   return {
     download: shared.download,
-    leave: () => void (--shared.users === 0 && shared.download.cancel()),
+    async leave() {
+      if (--shared.users > 0) return;
+      shared.download.cancel();
+      await shared.download.stored.catch(() => {}); // those who waited have heard of it
+    },
   };
 }
 

@@ -9,7 +9,6 @@ import { assert } from "../../base/errors.ts";
 import { blobPath, type Blob } from "../blobs.ts";
 import { putInPlace, removeFile, storageError, writeBytes, writeDurably } from "../durable.ts";
 
-const PART_BYTES_MIN = 64 * 1024 * 1024;
 const PARTS_MAX = 1024;
 const STATE_BYTES_MAX = 1024; // four numbers
 const CHECKPOINT_MS = 1000;
@@ -41,14 +40,14 @@ export class PartFile {
   }
 
   /** Goes on with what an earlier download left, if that adds up. Throws `storage`. */
-  static async open(root: string, { digest, size }: Blob): Promise<PartFile> {
+  static async open(root: string, { digest, size }: Blob, partBytes: number): Promise<PartFile> {
     const path = `${blobPath(root, digest)}-partial`;
     const found = await readParts(path, size);
     if (!found) await removeStates(path);
     try {
       await mkdir(dirname(path), { recursive: true });
       const file = await open(path, found ? "r+" : "w+");
-      return new PartFile(path, file, found ?? planParts(size));
+      return new PartFile(path, file, found ?? planParts(size, partBytes));
     } catch (error) {
       throw storageError(error, dirname(path));
     }
@@ -127,6 +126,7 @@ export class PartFile {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#isOpen) return;
+    if (this.completed === 0) return this.discard();
     await this.#checkpoint;
     await this.#save().catch(() => {}); // the disk may be full: then the older state holds
     await this.#close();
@@ -161,9 +161,9 @@ export class PartFile {
   }
 }
 
-/** In order and without gaps; a blob of no bytes has none. */
-export function planParts(size: number): Part[] {
-  const bytes = Math.max(PART_BYTES_MIN, Math.ceil(size / PARTS_MAX));
+/** In order and without gaps; a blob of no bytes has none. @param partBytes of a part, at least */
+export function planParts(size: number, partBytes: number): Part[] {
+  const bytes = Math.max(partBytes, Math.ceil(size / PARTS_MAX));
   return Array.from({ length: Math.ceil(size / bytes) }, (_, index) => ({
     index,
     offset: index * bytes,
@@ -188,7 +188,8 @@ async function readParts(path: string, size: number): Promise<Part[] | undefined
   parts.sort((a, b) => a.offset - b.offset);
   let end = 0;
   for (const [i, part] of parts.entries()) {
-    if (part.index !== i || part.offset !== end || part.offset + part.completed > length) return undefined;
+    const isWritten = part.completed === 0 || part.offset + part.completed <= length;
+    if (part.index !== i || part.offset !== end || !isWritten) return undefined;
     end += part.size;
   }
   return parts.length === states.length && end === size ? parts : undefined;

@@ -48,7 +48,7 @@ export async function* pullModel(
     await swept;
     yield { status: "success" };
   } finally {
-    for (const ticket of tickets) ticket.leave();
+    await Promise.all(tickets.map((ticket) => ticket.leave()));
     release();
   }
 }
@@ -82,12 +82,13 @@ async function* follow(
   download: Download,
   { all, client }: { all: readonly Ticket[]; client: RegistryClient },
 ): AsyncGenerator<Progress, void, void> {
-  let shown = -1;
+  let shown: number | undefined;
   for (let ms = 1; ; ms = Math.min(2 * ms, PROGRESS_MS)) {
     const isDone = download.isReceived;
     for (const ticket of all) ticket.download.check();
     checkWanted(client.signal);
-    if (download.completed !== shown) yield progressOf(download.source.blob, (shown = download.completed));
+    const { completed } = download;
+    if (completed !== undefined && completed !== shown) yield progressOf(download.source.blob, (shown = completed));
     if (isDone) return;
     await pause(ms, client.signal); // short at first: most blobs are small
   }

@@ -8,7 +8,7 @@ import { makeDownloads } from "./downloads.ts";
 import { readKey } from "./key.ts";
 import { pullModel } from "./pull.ts";
 import { pushModel } from "./push.ts";
-import { PATIENCE, type Patience } from "./retry.ts";
+import { LIMITS, type Limits } from "./retry.ts";
 
 export interface Transfer {
   readonly address: Address;
@@ -28,11 +28,11 @@ export interface RegistryParts {
   /** Folder of the key. */
   readonly home: string;
   readonly version: string;
-  readonly patience?: Patience;
+  readonly limits?: Limits;
 }
 
-export function makeRegistry({ library, home, version, patience = PATIENCE }: RegistryParts): Registry {
-  const downloads = makeDownloads({ root: library.root, patience });
+export function makeRegistry({ library, home, version, limits = LIMITS }: RegistryParts): Registry {
+  const downloads = makeDownloads({ root: library.root, limits });
   const userAgent = `hearth/${version} (${arch()} ${platform()})`;
   /** A transfer ends with its generator, also where that is left early. */
   const run = async function* (
@@ -42,7 +42,7 @@ export function makeRegistry({ library, home, version, patience = PATIENCE }: Re
     const left = new AbortController();
     const wanted = AbortSignal.any([signal, left.signal]);
     try {
-      yield* steps(makeClient({ address, readKey: () => readKey(home), userAgent, patience, signal: wanted }));
+      yield* steps(makeClient({ address, readKey: () => readKey(home), userAgent, limits, signal: wanted }));
     } finally {
       left.abort();
     }

@@ -4,17 +4,27 @@
  */
 import { AppError } from "../../base/errors.ts";
 
-/** How long to wait for a registry, and how often to try. */
-export interface Patience {
+/** How long to wait for a registry, how often to try, and how much to move at a time. */
+export interface Limits {
   /** Without a byte for this long, a connection is given up. */
   readonly stallMs: number;
   /** Tries in a row that bring nothing before the whole fails. */
   readonly tries: number;
   /** The first pause; each further one is twice as long. */
   readonly backoffMs: number;
+  /** Of a blob, downloaded over one connection. */
+  readonly partBytes: number;
+  /** Of a blob, uploaded in one request. */
+  readonly chunkBytes: number;
 }
 
-export const PATIENCE: Patience = { stallMs: 30_000, tries: 6, backoffMs: 1000 };
+export const LIMITS: Limits = {
+  stallMs: 30_000,
+  tries: 6,
+  backoffMs: 1000,
+  partBytes: 64 * 1024 * 1024,
+  chunkBytes: 100_000_000,
+};
 const PAUSE_MS_MAX = 60_000;
 
 /** A failure that may pass: a broken connection, an overloaded server. Never leaves `retry`. */
@@ -30,7 +40,7 @@ export class Transient extends Error {
 }
 
 export interface RetryOptions {
-  readonly patience: Patience;
+  readonly limits: Limits;
   readonly signal: AbortSignal;
   /** Grows whenever a try brings something on. */
   readonly progress?: () => number;
@@ -38,7 +48,7 @@ export interface RetryOptions {
 
 /** Throws what `work` throws unless it is transient; then `registry` after the last try, `cancelled` on abort. */
 export async function retry<T>(work: () => Promise<T>, options: RetryOptions): Promise<T> {
-  const { patience, signal, progress = () => 0 } = options;
+  const { limits, signal, progress = () => 0 } = options;
   for (let failures = 0, before = progress(); ; before = progress()) {
     try {
       return await work();
@@ -46,10 +56,10 @@ export async function retry<T>(work: () => Promise<T>, options: RetryOptions): P
       checkWanted(signal);
       if (!(error instanceof Transient)) throw error;
       failures = progress() > before ? 1 : failures + 1;
-      if (failures >= patience.tries) {
+      if (failures >= limits.tries) {
         throw new AppError("registry", `max retries exceeded: ${error.message}`, { cause: error });
       }
-      const pauseMs = Math.max(error.afterMs, patience.backoffMs * 2 ** (failures - 1) * (0.75 + Math.random() / 2));
+      const pauseMs = Math.max(error.afterMs, limits.backoffMs * 2 ** (failures - 1) * (0.75 + Math.random() / 2));
       await pause(Math.min(pauseMs, PAUSE_MS_MAX), signal);
     }
   }

@@ -12,7 +12,6 @@ import { failureOf, isRedirect, locationOf, type RegistryClient } from "./client
 import { checkWanted, retry, Transient } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
-const CHUNK_BYTES = 100_000_000;
 const CONTENT_TYPE = "application/octet-stream";
 const UPLOAD_LOCATION = "docker-upload-location";
 const READ_BYTES = 1024 * 1024;
@@ -79,7 +78,7 @@ async function isThere(client: RegistryClient, { digest }: Layer): Promise<boole
     if (response.status === 404) return false;
     throw await failureOf(response, { what: `blob ${digest}`, watch });
   };
-  return retry(ask, { patience: client.patience, signal: client.signal });
+  return retry(ask, { limits: client.limits, signal: client.signal });
 }
 
 /** The repository that a layer says it came from, where that is on the same registry. */
@@ -142,7 +141,7 @@ async function sendAll(upload: Upload, start: Session): Promise<void> {
 /** Where a chunk fails half-way, the registry is asked how far it came. */
 async function sendChunk(upload: Upload, session: Session): Promise<Session> {
   const { client, blob } = upload;
-  const end = Math.min(session.offset + CHUNK_BYTES, blob.size);
+  const end = Math.min(session.offset + client.limits.chunkBytes, blob.size);
   let at = session;
   const send = async (): Promise<Session> => {
     const redirect = await patch(upload, at, end).catch(async (error: unknown) => {
@@ -154,7 +153,7 @@ async function sendChunk(upload: Upload, session: Session): Promise<Session> {
     return { location: redirect.next, offset: end, chunks: [...at.chunks, md5] };
   };
   return retry(async () => (at.offset >= end ? at : send()), {
-    patience: client.patience,
+    limits: client.limits,
     signal: client.signal,
     progress: () => at.offset,
   });
@@ -204,8 +203,8 @@ async function askOffset({ client }: Upload, session: Session, end: number): Pro
   return { ...session, location, offset: last + 1 };
 }
 
-const watchFor = ({ patience, signal }: RegistryClient): StallWatch =>
-  new StallWatch({ stallMs: patience.stallMs, wanted: signal });
+const watchFor = ({ limits, signal }: RegistryClient): StallWatch =>
+  new StallWatch({ stallMs: limits.stallMs, wanted: signal });
 
 /** Bytes of the blob as a request body. */
 function makeContent(upload: Upload, { from, to, watch }: { from: number; to: number; watch: StallWatch }) {

@@ -1,0 +1,123 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { startFront, type Front } from "../store/registry/front.ts";
+import { noise, publish } from "../store/registry/place.ts";
+import { linesOf, makeHarness, type Harness } from "./harness.ts";
+
+let front: Front;
+let harness: Harness;
+beforeEach(async () => {
+  front = startFront();
+  harness = await makeHarness();
+});
+afterEach(async () => {
+  await harness.close();
+  await front.stop();
+});
+
+const pull = (body: object) => harness.post("/api/pull", body);
+const push = (body: object) => harness.post("/api/push", body);
+const statuses = async (response: Response) =>
+  (await linesOf(response)).map(({ status, error }) => status ?? { error });
+
+describe("POST /api/pull", () => {
+  test.each(["model", "name"])("%s: the model that can be used afterwards, over NDJSON", async (field) => {
+    const response = await pull({ [field]: publish(front, "new", [noise(1000, 1)]), insecure: true });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+    const all = await statuses(response);
+    expect(all[0]).toBe("pulling manifest");
+    expect(all.slice(-4)).toEqual([
+      "verifying sha256 digest",
+      "writing manifest",
+      "removing any unused layers",
+      "success",
+    ]);
+    const { models } = (await (await harness.call("GET", "/api/tags")).json()) as { models: { name: string }[] };
+    expect(models.map(({ name }) => name)).toContain(`${front.host}/library/new:latest`);
+  });
+
+  test("stream false: one object", async () => {
+    const response = await pull({ model: publish(front, "new", [noise(1000, 1)]), insecure: true, stream: false });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ status: "success" });
+  });
+
+  test.each([{}, { model: "" }, { model: "a:b:c/" }, { model: "../x" }])("%j: 400 invalid model name", async (body) => {
+    const response = await pull(body);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({ error: "invalid model name" });
+  });
+
+  test("insecure absent, and a name with http: 400", async () => {
+    const response = await pull({ model: `http://${front.host}/library/m` });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({ error: "insecure protocol http" });
+    expect(front.seen).toEqual([]);
+  });
+
+  test("a model that the registry lacks: an error in the stream, 500 without one", async () => {
+    const model = `${front.host}/library/absent`;
+    const error = "pull model manifest: file does not exist";
+    expect(await statuses(await pull({ model, insecure: true }))).toEqual(["pulling manifest", { error }]);
+    const response = await pull({ model, insecure: true, stream: false });
+    expect(response.status).toBe(500);
+    expect(await response.json()).toEqual({ error });
+  });
+
+  test.each([
+    ["model", 7, "string", "number"],
+    ["insecure", "yes", "bool", "string"],
+    ["stream", 1, "bool", "number"],
+  ])("%s of the wrong type: 400", async (field, value, wanted, got) => {
+    const response = await pull({ [field]: value });
+    expect(response.status).toBe(400);
+    const error = `json: cannot unmarshal ${got} into Go struct field PullRequest.${field} of type ${wanted}`;
+    expect(await response.json()).toEqual({ error });
+  });
+});
+
+describe("POST /api/push", () => {
+  const copy = async () => {
+    const destination = `${front.host}/someone/m:tag`;
+    await harness.post("/api/copy", { source: "m", destination });
+    return destination;
+  };
+
+  test.each(["model", "name"])("%s: the registry has the model afterwards", async (field) => {
+    const all = await statuses(await push({ [field]: await copy(), insecure: true }));
+    expect(all.filter((status, i) => status !== all[i - 1])).toEqual([
+      "retrieving manifest",
+      "starting upload",
+      "pushing manifest",
+      "success",
+    ]);
+    expect([...front.manifests.keys()]).toEqual(["someone/m:tag"]);
+  });
+
+  test("stream false: one object", async () => {
+    const response = await push({ model: await copy(), insecure: true, stream: false });
+    expect([response.status, await response.json()]).toEqual([200, { status: "success" }]);
+  });
+
+  test.each([
+    [{}, "model is required"],
+    [{ model: "" }, "model is required"],
+    [{ model: "../x" }, "invalid model name"],
+  ])("%j: 400 %s", async (body, error) => {
+    const response = await push(body);
+    expect([response.status, await response.json()]).toEqual([400, { error }]);
+  });
+
+  test("a model that is not here: an error in the stream, 404 without one", async () => {
+    const model = `${front.host}/someone/absent`;
+    const error = `model '${model}:latest' not found`;
+    expect(await statuses(await push({ model, insecure: true }))).toEqual([
+      "retrieving manifest",
+      "couldn't retrieve manifest",
+      { error },
+    ]);
+    const response = await push({ model, insecure: true, stream: false });
+    expect([response.status, await response.json()]).toEqual([404, { error }]);
+    expect(front.seen).toEqual([]);
+  });
+});

@@ -1,0 +1,54 @@
+/** The distribution project's registry, where it is installed (Debian: `docker-registry`), on a folder of its own. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+
+export const DOCKER_REGISTRY = Bun.which("docker-registry");
+
+export interface RunningRegistry {
+  /** `127.0.0.1:port` */
+  readonly host: string;
+  stop(): Promise<void>;
+}
+
+export async function startDockerRegistry(folder: string): Promise<RunningRegistry> {
+  if (!DOCKER_REGISTRY) throw new Error("docker-registry is not installed");
+  const host = `127.0.0.1:${await freePort()}`;
+  await mkdir(folder, { recursive: true });
+  const config = join(folder, "config.yml");
+  await writeFile(
+    config,
+    `version: 0.1
+log: {level: error, accesslog: {disabled: true}}
+storage: {filesystem: {rootdirectory: ${JSON.stringify(join(folder, "data"))}}, maintenance: {uploadpurging: {enabled: false}}}
+http: {addr: "${host}", relativeurls: true}
+`,
+  );
+  const child = Bun.spawn([DOCKER_REGISTRY, "serve", config], { stdout: "ignore", stderr: "ignore" });
+  const stop = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await child.exited;
+  };
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await Bun.sleep(20)) {
+    if (child.exitCode !== null) throw new Error(`docker-registry ended with code ${child.exitCode}`);
+    const isUp = await fetch(`http://${host}/v2/`).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (isUp) return { host, stop };
+  }
+  await stop();
+  throw new Error("docker-registry did not start");
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() =>
+        typeof address === "object" && address ? resolve(address.port) : reject(new Error("no port")),
+      );
+    });
+  });
+}

@@ -1,0 +1,195 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readFile } from "node:fs/promises";
+import { blobPath, writeBlob } from "../../../src/store/blobs.ts";
+import { digestOf } from "../../../src/store/digest.ts";
+import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../../src/store/manifest.ts";
+import { parseName } from "../../../src/store/name.ts";
+import { manifestPath } from "../../../src/store/store.ts";
+import { DOCKER_REGISTRY, startDockerRegistry } from "./docker-registry.ts";
+import { startFront, type Front } from "./front.ts";
+import { KB, makePlace, noise, type Place } from "./place.ts";
+
+let front: Front;
+let place: Place;
+beforeEach(async () => {
+  front = startFront();
+  place = await makePlace();
+});
+afterEach(async () => {
+  await front.stop();
+  await place.close();
+});
+
+const big = noise(350 * KB, 11); // four chunks
+const small = noise(3 * KB, 12);
+const pushAll = (name: string) => Array.fromAsync(place.push(name));
+const statuses = (steps: { status: string }[]) => steps.map(({ status }) => status);
+
+/** @param from what the first layer says it came from */
+async function putModel(name: string, layers: readonly Uint8Array[], from?: string): Promise<void> {
+  const blobs = [];
+  for (const bytes of layers) blobs.push(await writeBlob(place.root, bytes));
+  const config = await writeBlob(place.root, new TextEncoder().encode('{"model_format":"gguf"}'));
+  await writeManifest(manifestPath(place.root, parseName(name)), {
+    config: { mediaType: CONFIG_TYPE, ...config },
+    layers: blobs.map((blob, i) => ({ mediaType: mediaType("model"), ...blob, ...(from && i === 0 ? { from } : {}) })),
+  });
+}
+
+/** Another store that pulls the model has the same files. */
+async function expectSameElsewhere(name: string): Promise<void> {
+  const other = await makePlace();
+  try {
+    for await (const _ of other.pull(name));
+    const path = (root: string) => manifestPath(root, parseName(name));
+    expect(await readFile(path(other.root))).toEqual(await readFile(path(place.root)));
+    const { config, layers } = await readManifest(path(place.root));
+    for (const { digest } of [config, ...layers]) {
+      expect(await readFile(blobPath(other.root, digest))).toEqual(await readFile(blobPath(place.root, digest)));
+    }
+  } finally {
+    await other.close();
+  }
+}
+
+describe("POST /api/push, states:", () => {
+  test("each layer starts its upload and tells its progress, then the manifest goes", async () => {
+    const name = `${front.host}/library/m`;
+    await putModel(name, [big, small]);
+    const steps = await pushAll(name);
+    expect(statuses(steps).filter((status, i, all) => status !== all[i - 1])).toEqual([
+      "retrieving manifest",
+      "starting upload",
+      "pushing manifest",
+      "success",
+    ]);
+    const series = steps.filter(({ digest }) => digest === digestOf(big));
+    expect(series[0]).toEqual({ status: "starting upload", digest: digestOf(big), total: big.length });
+    expect(series.at(-1)).toEqual({ ...series[0]!, completed: big.length });
+    expect(new Set(steps.flatMap(({ digest }) => digest ?? [])).size).toBe(3);
+    await expectSameElsewhere(name);
+  });
+
+  test("an absent model", async () => {
+    const steps: { status: string }[] = [];
+    const push = (async () => {
+      for await (const step of place.push(`${front.host}/library/absent`)) steps.push(step);
+    })();
+    await expect(push).rejects.toMatchObject({ code: "not_found", message: expect.stringContaining("absent:latest") });
+    expect(statuses(steps)).toEqual(["retrieving manifest", "couldn't retrieve manifest"]);
+    expect(front.seen).toEqual([]);
+  });
+});
+
+describe("how blobs go:", () => {
+  test("what the registry has is not sent", async () => {
+    const name = `${front.host}/library/m`;
+    await putModel(name, [big, small]);
+    front.put(big);
+    await pushAll(name);
+    const sent = front.seen
+      .filter(({ method }) => method === "PATCH")
+      .map(({ headers }) => headers.get("content-range"));
+    expect(sent).toEqual([`0-${small.length - 1}`, "0-22"]);
+  });
+
+  test("what another repository of the registry has is mounted", async () => {
+    const name = `${front.host}/library/m`;
+    await putModel(name, [big], `${front.host}/library/base:latest`);
+    // in the registry, but not in this repository
+    front.behaviour.interfere = (seen) => (seen.method === "HEAD" ? new Response(null, { status: 404 }) : undefined);
+    front.put(big);
+    await pushAll(name);
+    const begun = front.seen.filter(({ method }) => method === "POST").map(({ url }) => url.searchParams.get("mount"));
+    expect(begun).toEqual([digestOf(big), null]);
+    expect(front.seen.filter(({ method }) => method === "PATCH").length).toBe(1); // the configuration
+  });
+
+  test("chunks are redirected to storage, without the token, and told by their MD5 at the end", async () => {
+    front.behaviour.redirectUploads = true;
+    const key = await readFile(`${place.home}/id_ed25519.pub`, "utf8");
+    front.behaviour.tokensFor = key.trim().split(" ")[1];
+    const name = `${front.host}/library/m`;
+    await putModel(name, [big]);
+    await pushAll(name);
+    expect(Buffer.from(front.blobs.get(digestOf(big))!)).toEqual(Buffer.from(big));
+    const puts = front.seen.filter(({ at }) => at === "storage");
+    const lengths = puts.map(({ headers }) => Number(headers.get("content-length")));
+    expect(lengths).toEqual([102400, 102400, 102400, 51200, 23]);
+    expect(puts.map(({ authorization }) => authorization)).toEqual([null, null, null, null, null]);
+    const md5 = (bytes: Uint8Array) => new Bun.CryptoHasher("md5").update(bytes).digest();
+    const tags = [0, 1, 2, 3].map((i) => md5(big.subarray(i * 100 * KB, (i + 1) * 100 * KB)));
+    const etag = front.seen.find(({ url }) => url.searchParams.get("digest") === digestOf(big))!.url.searchParams;
+    expect(etag.get("etag")).toBe(`${md5(Buffer.concat(tags)).toString("hex")}-4`);
+  });
+
+  test("a registry that fails now and then gets all of it once", async () => {
+    const name = `${front.host}/library/m`;
+    await putModel(name, [big, small]);
+    let requests = 0;
+    front.behaviour.interfere = (seen, answer) => {
+      if (requests++ % 3 === 0) return new Response("overloaded", { status: 503 });
+      if (seen.method !== "PATCH" || requests % 2 === 0) return undefined;
+      return answer().then(() => new Response("lost the answer", { status: 502 })); // it has the chunk
+    };
+    expect(statuses(await pushAll(name)).at(-1)).toBe("success");
+    front.behaviour.interfere = () => undefined;
+    await expectSameElsewhere(name);
+  });
+
+  test("an upload that the registry forgets starts over", async () => {
+    const name = `${front.host}/library/m`;
+    await putModel(name, [big]);
+    let forgotten = 0;
+    front.behaviour.interfere = (seen) =>
+      seen.method === "PATCH" && seen.headers.get("content-range")?.startsWith("204800-") && forgotten++ === 0
+        ? Response.json({ errors: [{ message: "upload unknown" }] }, { status: 404 })
+        : undefined;
+    expect(statuses(await pushAll(name)).at(-1)).toBe("success");
+    expect(forgotten).toBe(2);
+    await expectSameElsewhere(name);
+  });
+
+  test("what the registry says against it is the error", async () => {
+    const name = `${front.host}/library/m`;
+    await putModel(name, [small]);
+    front.behaviour.interfere = (seen) =>
+      seen.path.includes("/manifests/")
+        ? Response.json({ errors: [{ code: "DENIED", message: "not your namespace" }] }, { status: 403 })
+        : undefined;
+    await expect(pushAll(name)).rejects.toMatchObject({
+      code: "registry",
+      message: "push model manifest: 403: not your namespace",
+    });
+  });
+
+  test("a client that goes away stops the upload", async () => {
+    const name = `${front.host}/library/m`;
+    await putModel(name, [big]);
+    const controller = new AbortController();
+    front.behaviour.interfere = (seen) => (seen.method === "PATCH" ? new Promise<Response>(() => {}) : undefined);
+    const push = (async () => {
+      for await (const { completed = 0 } of place.push(name, controller.signal)) if (completed > 0) controller.abort();
+    })();
+    await expect(push).rejects.toMatchObject({ code: "cancelled" });
+    expect(front.manifests.size).toBe(0);
+  });
+});
+
+test.skipIf(!DOCKER_REGISTRY)(
+  "docker-registry: what is pushed can be pulled by an empty store, byte for byte",
+  async () => {
+    const registry = await startDockerRegistry(`${place.home}/registry`);
+    try {
+      const name = `${registry.host}/someone/m:tag`;
+      await putModel(name, [big, small]);
+      expect(statuses(await pushAll(name)).at(-1)).toBe("success");
+      await expectSameElsewhere(name);
+      await putModel(`${registry.host}/someone/copy`, [big], name); // mounted
+      expect(statuses(await pushAll(`${registry.host}/someone/copy`)).at(-1)).toBe("success");
+      await expectSameElsewhere(`${registry.host}/someone/copy`);
+    } finally {
+      await registry.stop();
+    }
+  },
+);
