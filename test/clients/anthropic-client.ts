@@ -7,7 +7,7 @@ import { betaZodTool } from "@anthropic-ai/sdk/helpers/beta/zod";
 import { zodOutputFormat } from "@anthropic-ai/sdk/helpers/zod";
 import { expect } from "bun:test";
 import { z } from "zod";
-import type { Target } from "./target.ts";
+import { NEVER_ENDING, type Target } from "./target.ts";
 
 type Params = Anthropic.MessageCreateParamsNonStreaming;
 
@@ -50,6 +50,18 @@ export async function bothWays(target: Target): Promise<void> {
   expect<unknown>(streamed.content).toEqual(whole.content);
   expect(whole.content).toEqual([{ type: "text", text }] as never);
   expect([streamed.stop_reason, streamed.usage]).toEqual([whole.stop_reason, whole.usage]);
+}
+
+/** A stop sequence of the request ends the answer before it, and is told. */
+export async function stopSequence(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const textOf = ({ content }: Anthropic.Message) =>
+    content.map((block) => (block.type === "text" ? block.text : "")).join("");
+  const text = textOf(await client.messages.create(request(target)));
+  const stop = text.slice(2, 4); // a part of its first word
+  const stopped = await client.messages.create({ ...request(target), stop_sequences: ["never said", stop] });
+  expect([stopped.stop_reason, stopped.stop_sequence]).toEqual(["stop_sequence", stop]);
+  expect(textOf(stopped)).toBe(text.slice(0, text.indexOf(stop)));
 }
 
 /** The count says what the answer's usage will say, and what the first event of a stream says. */
@@ -154,9 +166,10 @@ export async function models(target: Target): Promise<void> {
   expect(missing).toBeInstanceOf(Anthropic.NotFoundError);
 }
 
-/** `abort` closes the connection; the server serves on. */
+/** `abort` closes the connection and stops the model; the server serves on. */
 export async function abort(target: Target): Promise<void> {
-  const stream = clientOf(target).messages.stream({ ...request(target), max_tokens: 100_000 });
+  const output_config = { format: { type: "json_schema", schema: NEVER_ENDING } } as const;
+  const stream = clientOf(target).messages.stream({ ...request(target), max_tokens: 100_000, output_config });
   stream.on("streamEvent", () => stream.abort());
   await expect(stream.finalMessage()).rejects.toBeInstanceOf(Anthropic.APIUserAbortError);
   await clientOf(target).messages.create({ ...request(target), max_tokens: 1 });
@@ -178,6 +191,7 @@ export async function clearErrors(target: Target): Promise<void> {
 /** All of them, for a loop over names. */
 export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   "messages, streaming and not": bothWays,
+  "stop sequences": stopSequence,
   count_tokens: countTokens,
   "a tool call and its result": toolLoop,
   "a tool that is not there": unknownTool,

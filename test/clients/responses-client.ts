@@ -7,7 +7,7 @@ import OpenAI from "openai";
 import { zodResponsesFunction, zodTextFormat } from "openai/helpers/zod";
 import type { ResponseInput } from "openai/resources/responses/responses";
 import { z } from "zod";
-import type { Target } from "./target.ts";
+import { NEVER_ENDING, type Target } from "./target.ts";
 
 const clientOf = ({ url }: Target): OpenAI => new OpenAI({ baseURL: `${url}/v1`, apiKey: "any", maxRetries: 0 });
 
@@ -100,9 +100,15 @@ export async function conversation(target: Target): Promise<void> {
   expect(second.usage!.input_tokens).toBeGreaterThan(input_tokens + output_tokens);
 }
 
-/** Leaving the loop closes the connection; the server serves on. */
+/** Leaving the loop closes the connection and stops the model; the server serves on. */
 export async function abort(target: Target): Promise<void> {
-  const stream = await clientOf(target).responses.create({ ...request(target), max_output_tokens: 4000, stream: true });
+  const text = { format: { type: "json_schema", name: "n", schema: NEVER_ENDING } } as const;
+  const stream = await clientOf(target).responses.create({
+    ...request(target),
+    max_output_tokens: 100_000,
+    text,
+    stream: true,
+  });
   for await (const event of stream) if (event.type === "response.output_text.delta") break;
   expect(stream.controller.signal.aborted).toBe(true);
   await clientOf(target).responses.create({ ...request(target), max_output_tokens: 1 });

@@ -1,5 +1,6 @@
 /** The Responses API with the embedded model: the `openai` npm client, and the shape of every event of a stream. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { NEVER_ENDING } from "../clients/target.ts";
 import { CHECKS } from "../clients/responses-client.ts";
 import { checkStream } from "../server/response-shapes.ts";
 import { eventsOf } from "../server/sse-frames.ts";
@@ -9,7 +10,7 @@ setDefaultTimeout(120_000);
 
 let hearth: Hearth;
 beforeAll(async () => {
-  hearth = await startHearth();
+  hearth = await startHearth({ env: { HEARTH_NUM_PARALLEL: "1" } }); // whoever keeps the slot is found out
 });
 afterAll(() => hearth.stop());
 
@@ -28,4 +29,17 @@ test("every event of a stream has its documented shape", async () => {
   const [part] = item?.type === "message" ? item.content : [];
   expect(part!.logprobs.map(({ token }) => token).join("")).toStartWith(part!.text);
   for (const { top_logprobs } of part!.logprobs) expect(top_logprobs).toHaveLength(2);
+});
+
+test("a model that dies in the middle ends the stream with response.failed", async () => {
+  const format = { type: "json_schema", name: "n", schema: NEVER_ENDING };
+  const response = await hearth.post("/v1/responses", { model: "hearth", input: "hi", stream: true, text: { format } });
+  const [head, rest] = response.body!.tee();
+  await head.getReader().read();
+  for (const pid of await hearth.runnerPids()) process.kill(pid, "SIGKILL");
+  expect(checkStream(await eventsOf(new Response(rest)))).toMatchObject({
+    status: "failed",
+    error: { code: "server_error", message: expect.stringContaining("unexpectedly stopped") },
+    output: [{ type: "message", status: "incomplete" }],
+  });
 });
