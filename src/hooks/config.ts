@@ -6,9 +6,15 @@ const BODY_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Where something comes from: an environment variable is already put in by `${NAME}`. */
 const secret = z.string().trim().min(1);
-const secrets = z.union([secret.transform((value) => [value]), z.array(secret).min(1)]);
+/** With an end, for the old one of two while a sender changes over. */
+const expiringSecret = z.union([
+  secret.transform((value) => ({ value, expiresAt: undefined })),
+  z.strictObject({ value: secret, expiresAt: z.iso.datetime().optional() }),
+]);
+const secrets = z.union([expiringSecret.transform((value) => [value]), z.array(expiringSecret).min(1).max(8)]);
 const wakeMode = z.enum(["now", "next-heartbeat"]);
-const tolerance = z.int().min(1).max(86_400).default(300);
+/** Absent: the scheme's own, mostly five minutes. */
+const tolerance = z.int().min(1).max(86_400).optional();
 
 /** How a sender proves itself on one mapping, instead of by the hook token. */
 const signature = z.discriminatedUnion("scheme", [

@@ -1,0 +1,21 @@
+/** GitLab: the secret itself, in `X-Gitlab-Token`. */
+import { createHash } from "node:crypto";
+import { anyEqual, refused, type SignatureScheme } from "./scheme.ts";
+
+const HEADER = "x-gitlab-token";
+
+/** Equal lengths, so that the comparison tells nothing of them. */
+const digest = (text: string): Uint8Array => createHash("sha256").update(text).digest();
+
+export const gitlab: SignatureScheme = {
+  credentialHeaders: () => [HEADER],
+  verify({ secrets }, { headers }) {
+    const given = headers[HEADER];
+    if (given === undefined) return refused("the token header is missing");
+    if (!anyEqual([digest(given)], secrets.map(digest))) return refused("the token does not match");
+    const deliveryId = headers["idempotency-key"] ?? headers["x-gitlab-event-uuid"];
+    const event = headers["x-gitlab-event"];
+    return { ok: true, ...(deliveryId ? { deliveryId } : {}), ...(event ? { event } : {}) };
+  },
+  sign: ({ secrets }, { id }) => ({ [HEADER]: secrets[0] ?? "", "x-gitlab-event-uuid": id }),
+};

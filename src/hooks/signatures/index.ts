@@ -1,0 +1,62 @@
+/** Signature schemes by name. */
+import type { SignatureConfig } from "../config.ts";
+import { discord } from "./discord.ts";
+import { generic, type GenericSettings } from "./generic.ts";
+import { gitea } from "./gitea.ts";
+import { github } from "./github.ts";
+import { gitlab } from "./gitlab.ts";
+import { linear } from "./linear.ts";
+import { refused, type SignatureScheme, type SignedRequest, type Verdict } from "./scheme.ts";
+import { sentry } from "./sentry.ts";
+import { shopify } from "./shopify.ts";
+import { slack } from "./slack.ts";
+import { standardWebhooks, svix } from "./standard-webhooks.ts";
+import { stripe } from "./stripe.ts";
+
+export type { SignedRequest, Verdict } from "./scheme.ts";
+
+type Scheme = SignatureConfig["scheme"];
+
+export const signatureSchemes: Readonly<Record<Scheme, SignatureScheme<any>>> = {
+  "standard-webhooks": standardWebhooks,
+  svix,
+  github,
+  gitea,
+  gitlab,
+  stripe,
+  slack,
+  shopify,
+  linear,
+  discord,
+  sentry,
+  hmac: {
+    ...generic,
+    credentialHeaders: ({ header }: GenericSettings) => [header.toLowerCase()],
+  },
+};
+
+/** Whether the sender knows a secret of this mapping. Every refusal looks alike from outside: log its reason. */
+export function verifySignature(config: SignatureConfig, request: SignedRequest): Verdict {
+  const settings = currentSettings(config, request.nowMs);
+  if (settings.secrets.length === 0) return refused("every secret has expired");
+  return signatureSchemes[config.scheme].verify(settings, request);
+}
+
+/** The headers that a sender with the first secret would send. */
+export function signRequest(
+  config: SignatureConfig,
+  request: SignedRequest & { readonly id: string },
+): Record<string, string> {
+  return signatureSchemes[config.scheme].sign(currentSettings(config, request.nowMs), request);
+}
+
+/** Headers, by lower-case name, that templates and transforms must not see. */
+export function credentialHeaders(config: SignatureConfig): readonly string[] {
+  return signatureSchemes[config.scheme].credentialHeaders(currentSettings(config, 0));
+}
+
+/** Secrets that still count. */
+function currentSettings(config: SignatureConfig, nowMs: number) {
+  const current = config.secrets.filter(({ expiresAt }) => !expiresAt || Date.parse(expiresAt) > nowMs);
+  return { ...config, secrets: current.map(({ value }) => value) };
+}

@@ -1,0 +1,78 @@
+/**
+ * Standard Webhooks, and Svix with headers of its own: `webhook-signature: v1,<base64> …` over
+ * `<id>.<timestamp>.<body>`. `v1` is an HMAC with a secret (`whsec_…`), `v1a` an Ed25519 signature with a key pair
+ * (`whpk_…` verifies, `whsk_…` signs). See standardwebhooks.com.
+ */
+import { createHmac, sign, verify } from "node:crypto";
+import { privateKeyOf, publicKeyOf } from "./ed25519.ts";
+import { TOLERANCE_SECONDS } from "./hmac.ts";
+import {
+  anyEqual,
+  fromBase64,
+  refused,
+  SIGNATURES_MAX,
+  timestampProblem,
+  type SignatureScheme,
+  type SignedRequest,
+} from "./scheme.ts";
+
+/** @param prefix of the three headers: `webhook` or `svix` */
+export function standardScheme(prefix: string): SignatureScheme {
+  const names = { id: `${prefix}-id`, timestamp: `${prefix}-timestamp`, signature: `${prefix}-signature` };
+  return {
+    credentialHeaders: () => [names.signature],
+    verify({ secrets, toleranceSeconds = TOLERANCE_SECONDS }, request) {
+      const { [names.id]: id, [names.timestamp]: timestamp, [names.signature]: list } = request.headers;
+      if (!id || !timestamp || !list) return refused("a signature header is missing");
+      const problem = timestampProblem(timestamp, { nowMs: request.nowMs, toleranceSeconds, unitMs: 1000 });
+      if (problem) return refused(problem);
+      const signatures = list.split(" ").slice(0, SIGNATURES_MAX);
+      const content = signedContent(request, { id, timestamp });
+      const isRight = secrets.map((secret) => matches(secret, { signatures, content })).includes(true);
+      return isRight ? { ok: true, deliveryId: id } : refused("no signature matches");
+    },
+    sign({ secrets }, request) {
+      const timestamp = String(Math.floor(request.nowMs / 1000));
+      const content = signedContent(request, { id: request.id, timestamp });
+      return {
+        [names.id]: request.id,
+        [names.timestamp]: timestamp,
+        [names.signature]: signatureOf(secrets[0] ?? "", content),
+      };
+    },
+  };
+}
+
+function signedContent({ rawBody }: SignedRequest, { id, timestamp }: { id: string; timestamp: string }): Buffer {
+  return Buffer.concat([Buffer.from(`${id}.${timestamp}.`), rawBody]);
+}
+
+const valuesOf = (signatures: readonly string[], version: string): Uint8Array[] =>
+  signatures
+    .filter((signature) => signature.startsWith(`${version},`))
+    .map((signature) => fromBase64(signature.slice(version.length + 1)))
+    .filter((bytes) => bytes !== undefined);
+
+function matches(secret: string, { signatures, content }: { signatures: readonly string[]; content: Buffer }): boolean {
+  if (secret.startsWith("whpk_")) {
+    const key = publicKeyOf(fromBase64(secret.slice("whpk_".length)));
+    return key !== undefined && valuesOf(signatures, "v1a").some((value) => verify(null, content, key, value));
+  }
+  const key = sharedKey(secret);
+  return key !== undefined && anyEqual(valuesOf(signatures, "v1"), [hmac(key, content)]);
+}
+
+const sharedKey = (secret: string): Uint8Array | undefined => fromBase64(secret.replace(/^whsec_/, ""));
+const hmac = (key: Uint8Array, content: Buffer): Buffer => createHmac("sha256", key).update(content).digest();
+
+/** @param secret `whsec_` or, for a key pair, `whsk_` and its 32 or 64 bytes */
+function signatureOf(secret: string, content: Buffer): string {
+  if (!secret.startsWith("whsk_")) {
+    return `v1,${hmac(sharedKey(secret) ?? new Uint8Array(), content).toString("base64")}`;
+  }
+  const seed = (fromBase64(secret.slice("whsk_".length)) ?? new Uint8Array()).slice(0, 32);
+  return `v1a,${sign(null, content, privateKeyOf(seed)).toString("base64")}`;
+}
+
+export const standardWebhooks = standardScheme("webhook");
+export const svix = standardScheme("svix");
