@@ -43,3 +43,21 @@ test("an openai stream that is aborted is seen by the server, and gives its slot
   const next = await client.chat.completions.create({ model: "hearth", messages, max_tokens: 2 }); // on the only slot
   expect(next.choices).toHaveLength(1);
 });
+
+test("an openai stream whose model dies ends with an error that says so", async () => {
+  const client = new OpenAI({ baseURL: `${hearth.url}/v1`, apiKey: "none", maxRetries: 0 });
+  const stream = await client.chat.completions.create({
+    model: "hearth",
+    messages: [{ role: "user", content: "Count." }],
+    response_format: { type: "json_schema", json_schema: { name: "node", schema: NEVER_ENDING } },
+    stream: true,
+  });
+  const read = async (): Promise<void> => {
+    let parts = 0;
+    for await (const { choices } of stream) {
+      parts += choices.length;
+      if (parts === 1) for (const pid of await hearth.runnerPids()) process.kill(pid, "SIGKILL");
+    }
+  };
+  await expect(read()).rejects.toThrow("model runner has unexpectedly stopped");
+});

@@ -155,8 +155,8 @@ describe("reply", () => {
       finish_reason: "tool_calls",
     });
     const frames: any[] = await framesOf(await post({ stream: true }));
-    expect(frames.slice(1, 4).map((frame) => frame.choices[0])).toEqual([
-      { index: 0, delta: { content: "", tool_calls: [calls[0]] }, finish_reason: null },
+    expect(frames.slice(0, 3).map((frame) => frame.choices[0])).toEqual([
+      { index: 0, delta: { role: "assistant", content: "", tool_calls: [calls[0]] }, finish_reason: null },
       { index: 0, delta: { content: "", tool_calls: [calls[1]] }, finish_reason: null },
       { index: 0, delta: {}, finish_reason: "tool_calls" },
     ]);
@@ -181,6 +181,29 @@ describe("reply", () => {
     const frames: any[] = await framesOf(await post({ logprobs: true, top_logprobs: 1, stream: true }));
     expect(frames[0].choices[0].logprobs).toEqual(wanted);
     expect((await json(await post({}))).choices[0]).not.toHaveProperty("logprobs");
+  });
+});
+
+describe("logprobs", () => {
+  const of = (token: string) => [{ token, bytes: [...Buffer.from(token)], logprob: -0.5, top: [] }];
+  const tokensOf = (choice: any): string => choice.logprobs.content.map(({ token }: any) => token).join("");
+
+  test("are those of the content, not of what was thought or called", async () => {
+    harness.runtime.script = play([
+      { kind: "text", text: "", logprobs: of("<think>") },
+      { kind: "thinking", text: "hm" },
+      { kind: "text", text: "", logprobs: of("H") },
+      { kind: "text", text: "Hi", logprobs: of("i") },
+      DONE,
+    ]);
+    expect(tokensOf((await json(await post({ logprobs: true }))).choices[0])).toBe("Hi");
+    const frames: any[] = await framesOf(await post({ logprobs: true, stream: true }));
+    expect(frames.slice(0, 2).map((frame) => [frame.choices[0].delta.content, tokensOf(frame.choices[0])])).toEqual([
+      ["", ""],
+      ["Hi", "Hi"],
+    ]);
+    harness.runtime.script = play([{ kind: "text", text: "", logprobs: of("<tool>") }, weather("Rome"), DONE]);
+    expect(tokensOf((await json(await post({ logprobs: true }))).choices[0])).toBe("");
   });
 });
 

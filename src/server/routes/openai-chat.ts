@@ -1,6 +1,7 @@
 /** `POST /v1/chat/completions`: chat, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
 import type { ChatRequest } from "../../runtime/runtime.ts";
+import { withoutBlanks } from "../blanks.ts";
 import { readRequest } from "../body.ts";
 import { firstCallOnly, withCallIds } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -28,7 +29,7 @@ export const openaiChatRoutes = (deps: RouteDeps) =>
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, ChatCompletionBody);
   const request = await chatRequest(deps, { body, exchange });
-  const events = withCallIds(checkedEvents(deps.runtime.chat(request)));
+  const events = withCallIds(withoutBlanks(checkedEvents(deps.runtime.chat(request))));
   const single = body.parallel_tool_calls === false ? firstCallOnly(events) : events;
   const options: ChatReplyOptions = {
     head: makeHead("chatcmpl", { model: request.model, now: deps.now }),

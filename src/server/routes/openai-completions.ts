@@ -1,6 +1,7 @@
 /** `POST /v1/completions`: generate, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
 import type { GenerateRequest } from "../../runtime/runtime.ts";
+import { withoutBlanks } from "../blanks.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../errors.ts";
@@ -27,7 +28,7 @@ export const openaiCompletionRoutes = (deps: RouteDeps) =>
 async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, CompletionBody);
   const request = await generateRequest(deps, { body, exchange });
-  const events = checkedEvents(deps.runtime.generate(request));
+  const events = withoutBlanks(checkedEvents(deps.runtime.generate(request)));
   const options: CompletionReplyOptions = {
     head: makeHead("cmpl", { model: request.model, now: deps.now }),
     note: exchange.note,
