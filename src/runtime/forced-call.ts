@@ -53,7 +53,6 @@ function argumentsSchema(name: string, parameters: unknown): Record<string, unkn
     );
   }
   const moved = moveRefs(schema, { base: pointerTo(name), depth: 0 });
-  if (isObject(moved) && "$ref" in moved) return { allOf: [{ type: "object" }, moved] };
   const closed = declaresNothing(schema) ? { additionalProperties: false } : {};
   return { ...(moved as object), type: "object", ...closed }; // a schema stays an object
 }

@@ -105,12 +105,13 @@ async function* thinkFirst(
   const free = { ...question, format: undefined, wantsContext: false, options: { ...question.options, stop } };
   for await (const event of answer(loaded, free)) {
     if (event.kind === "done") {
-      yield* splitter.end().filter(isThinking);
       const { reason, stopSequence, statistics } = event;
-      const isStopped = stopSequence !== undefined && stopSequence !== tags.close;
+      const isStopped = reason === "length" || (stopSequence !== undefined && stopSequence !== tags.close);
+      const last = isStopped ? [] : splitter.push(tags.close); // the stop string took it
+      yield* [...last, ...splitter.end()].filter(isThinking);
       const used = statistics?.evalCount ?? 0;
       const predictMax = options.num_predict > 0 ? options.num_predict - used : options.num_predict;
-      if (reason === "length" || isStopped || predictMax === 0) return event;
+      if (isStopped || predictMax === 0) return event;
       if (!isOpen && !text.trimStart().startsWith(tags.open)) return unthought;
       return { prompt: prompt + text + tags.close + next, predictMax, statistics };
     }

@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { describeToken, makeAnswerText, type ChosenToken } from "../../src/engine/answer-text.ts";
+import { loadTokenizer } from "../../src/tokenizer/load.ts";
+import { bpeMetadata, TYPE } from "../tokenizer/fixtures.ts";
 import { byteTokenizer, END, VOCAB } from "./fakes.ts";
 
 const chosen = (id: number): ChosenToken => ({ token: String(id), bytes: [id], logprob: -id, top: [] });
@@ -89,4 +91,17 @@ test("a token is described by its text, its bytes and its share of the unchanged
   expect(own).toEqual({ token: "\uFFFD", bytes: [0xc3], logprob: expect.closeTo(Math.log(1 / 5), 6) });
   expect(top[0]).toEqual({ token: "A", bytes: [65], logprob: expect.closeTo(Math.log(3 / 5), 6) });
   expect(top).toHaveLength(2);
+});
+
+test("control tokens that are asked for come out as text, and can be stop strings", () => {
+  const piece = ["<|call|>", "<|note|>"].map((text): [string, number] => [text, TYPE.control]);
+  const tokenizer = loadTokenizer(bpeMetadata([], piece), "m.gguf");
+  const ids = tokenizer.encode("a<|call|>b<|note|>c", { addSpecial: false, parseSpecial: true });
+  const read = (options: { stops: readonly string[]; visible?: readonly string[] }): string => {
+    const answer = makeAnswerText(tokenizer, options);
+    return Array.from(ids, (id) => answer.push(id).text).join("") + answer.end().text;
+  };
+  expect(read({ stops: [] })).toBe("abc");
+  expect(read({ stops: [], visible: ["<|call|>", "no token"] })).toBe("a<|call|>bc");
+  expect(read({ stops: ["<|note|>"], visible: ["<|note|>"] })).toBe("ab");
 });

@@ -26,6 +26,7 @@ export function misfit(value: unknown, schema: unknown, root: unknown = schema, 
     const target = s["$ref"]
       .split("/")
       .slice(1)
+      .map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"))
       .reduce<unknown>((at, key) => (at as Schema)[key], root);
     const why = check(value, target);
     if (why) return why;

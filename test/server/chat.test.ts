@@ -168,3 +168,24 @@ describe("think", () => {
     expect([response.status, await response.json()]).toEqual([400, { error: '"m" does not support thinking' }]);
   });
 });
+
+describe("tool_choice", () => {
+  test.each<[unknown, unknown]>([
+    [undefined, undefined],
+    [null, undefined],
+    ["none", "none"],
+    ["auto", "auto"],
+    ["required", "required"],
+    [{ name: "f" }, { name: "f" }],
+    [{ type: "function", function: { name: "f" } }, { name: "f" }],
+  ])("%p asks the runtime for %p", async (tool_choice, expected) => {
+    await (await chat({ tool_choice })).text();
+    expect(asked().toolChoice).toEqual(expected as never);
+  });
+
+  test.each([["any"], [3], [{}], [{ function: {} }], [[]]])("%p is refused", async (tool_choice) => {
+    const response = await chat({ tool_choice });
+    const { error } = (await response.json()) as { error: string };
+    expect([response.status, error]).toEqual([400, expect.stringContaining(`got ${JSON.stringify(tool_choice)}`)]);
+  });
+});

@@ -11,7 +11,7 @@
  */
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall } from "./json-calls.ts";
-import { scanJsonToTag } from "./scan.ts";
+import { scanToTagOutsideStrings } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
 const ALL_OPEN = "<｜tool▁calls▁begin｜>";
@@ -28,7 +28,7 @@ export const deepseek: ToolFormat = {
     makeTaggedParser({
       opens: [ALL_OPEN],
       closes: [ALL_CLOSE],
-      makeScan: () => scanJsonToTag({ opens: [ALL_OPEN], closes: [ALL_CLOSE] }),
+      makeScan: () => scanToTagOutsideStrings({ opens: [ALL_OPEN], closes: [ALL_CLOSE] }),
       callsIn,
     }),
 };

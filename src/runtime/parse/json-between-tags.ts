@@ -1,7 +1,7 @@
 /** Formats that write calls as JSON behind an opening tag, and mostly in front of a closing one. */
 import { plainForced, type ForcedCall, type ToolFormat } from "./format.ts";
 import { callsInJson } from "./json-calls.ts";
-import { scanBalanced, scanJsonToTag } from "./scan.ts";
+import { scanBalanced, scanToTagOutsideStrings } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
 interface JsonBetweenTags {
@@ -23,7 +23,7 @@ function jsonBetweenTags({ isIn, open, close, forced }: JsonBetweenTags): ToolFo
       makeTaggedParser({
         opens,
         closes,
-        makeScan: () => (closes.length > 0 ? scanJsonToTag({ opens, closes }) : scanBalanced()),
+        makeScan: () => (closes.length > 0 ? scanToTagOutsideStrings({ opens, closes }) : scanBalanced()),
         callsIn: callsInJson,
       }),
   };

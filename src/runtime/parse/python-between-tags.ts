@@ -2,7 +2,7 @@
 import { plainForced, type ToolFormat } from "./format.ts";
 import { callsInJson } from "./json-calls.ts";
 import { callsInPython } from "./python-calls.ts";
-import { scanJsonToTag } from "./scan.ts";
+import { scanToTagOutsideStrings } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
 function pythonBetweenTags(open: string, close: string): ToolFormat {
@@ -16,7 +16,7 @@ function pythonBetweenTags(open: string, close: string): ToolFormat {
       makeTaggedParser({
         opens,
         closes,
-        makeScan: () => scanJsonToTag({ opens, closes }),
+        makeScan: () => scanToTagOutsideStrings({ opens, closes, quotes: `"'` }),
         callsIn: (body) => {
           const calls = callsInPython(body);
           return calls.length > 0 ? calls : callsInJson(body);

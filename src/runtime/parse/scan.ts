@@ -34,27 +34,31 @@ export function scanToTag({ opens, closes }: BodyTags): Scan {
 }
 
 /**
- * Ends at the first tag outside JSON strings: a tag inside one is part of it. A string that a line break ends was none.
+ * Ends at the first tag outside strings: a tag inside one is part of it. A string that a line break ends was none.
+ * @param options.quotes characters that begin and end a string
  */
-export function scanJsonToTag({ opens, closes }: BodyTags): Scan {
+export function scanToTagOutsideStrings({ opens, closes, quotes = '"' }: BodyTags & { quotes?: string }): Scan {
   const tags = [...opens, ...closes];
   let at = 0;
-  let state: "outside" | "string" | "broken" = "outside";
+  let quote = ""; // inside a string
+  let isBroken = false;
   return (body) => {
     for (; at < body.length; at++) {
       const c = body[at]!;
-      if (state === "string") {
+      if (quote !== "") {
         if (c === "\\") {
           if (at + 1 >= body.length) return undefined; // what it escapes is still to come
           at++;
-        } else if (c === '"') state = "outside";
-        else if (c === "\n") state = "broken";
+        } else if (c === "\n" || c === quote) {
+          isBroken ||= c !== quote;
+          quote = "";
+        }
         continue;
       }
       const found = tagAt(body, at, tags);
       if (found === "maybe") return undefined;
       if (found) return { at, length: closes.includes(found) ? found.length : 0 };
-      if (c === '"' && state === "outside") state = "string";
+      if (!isBroken && quotes.includes(c)) quote = c;
     }
     return undefined;
   };

@@ -29,9 +29,13 @@ export interface Copies {
 /** What else is paid for: a state of a key that most tokens fit, a number with bounds, a string with a pattern. */
 const PRICES = { state: WIDE_UNITS, bounds: 20, pattern: 8 } as const;
 
+/** Whether the budget allows so many of them. */
+export const affords = (budget: Budget, item: keyof typeof PRICES, count: number): boolean =>
+  budget.units >= PRICES[item] * count;
+
 /** Pays for one of them; false where the budget does not allow it. */
 export function pay(budget: Budget, item: keyof typeof PRICES): boolean {
-  if (budget.units < PRICES[item]) return false;
+  if (!affords(budget, item, 1)) return false;
   budget.units -= PRICES[item];
   return true;
 }

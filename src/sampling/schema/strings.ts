@@ -5,7 +5,7 @@ import { ASCII, classOf, ESCAPED, grammarChar, literal, negatedClass, subtract, 
 import { FORMATS } from "./formats.ts";
 import { countAt, failAt, stringAt, type Schema } from "./read.ts";
 import { looksAround, patternGrammar } from "./regex.ts";
-import { affordable, pay } from "./budget.ts";
+import { affordable, affords, pay } from "./budget.ts";
 import { add, AFTER_KEY, AFTER_VALUE, define, RAW_CHAR, reserve, use, type Rules } from "./rules.ts";
 
 type Role = "key" | "value";
@@ -29,12 +29,31 @@ export function stringGrammar(rules: Rules, schema: Schema, options: { path: str
   if (min > max) failAt(path, `minLength ${min} is more than maxLength ${max}`);
   if (max === 0) return literal('""');
   if (min === 0 && max === Infinity) return plain;
-  const counts = affordable(rules.budget, { min, max, narrow: 0, wide: 1 });
-  if (counts.min === 0 && counts.max === Infinity) return plain;
+  const counted = Number.isFinite(max) ? countedRest(rules, { min, max, role }) : undefined;
+  if (counted !== undefined) return define(rules, `"\\u0022" ${counted}`);
+  const counts = affordable(rules.budget, { min, max: Infinity, narrow: 0, wide: 1 });
+  if (counts.min === 0) return plain;
   const rest = role === "key" ? "key_rest" : "string_rest";
-  if (counts.max === Infinity) return define(rules, `"\\u0022" ${`${RAW_CHAR} `.repeat(counts.min)}${rest}`);
+  return define(rules, `"\\u0022" ${`${RAW_CHAR} `.repeat(counts.min)}${rest}`);
+}
+
+/**
+ * What follows the opening quote of a string of `min` to `max` characters; undefined where the budget does not allow
+ * it. A rule says how many characters may still come, so all strings of a grammar share what is left of the longest.
+ */
+function countedRest(rules: Rules, { min, max, role }: { min: number; max: number; role: Role }): string | undefined {
   const after = role === "key" ? AFTER_KEY : AFTER_VALUE;
-  return define(rules, `"\\u0022" ${RAW_CHAR}{${counts.min},${counts.max}} "\\u0022"${after}`);
+  let rest = define(rules, `"\\u0022"${after}`);
+  for (let left = 1; left <= max; left++) {
+    const more = `${RAW_CHAR} ${rest}`;
+    const body = left <= max - min ? `("\\u0022" | ${more})${after}` : `${more}${after}`;
+    if (!rules.names.has(body)) {
+      if (!affords(rules.budget, "state", max - left + 1)) return undefined; // the rest of the chain is missing too
+      pay(rules.budget, "state");
+    }
+    rest = define(rules, body);
+  }
+  return rest;
 }
 
 /** The pattern to enforce: the given one, unless it looks around and a known format says the same. */

@@ -34,7 +34,7 @@ const call = (name: string, args: Record<string, unknown> = {}): ParsedEvent => 
   arguments: args,
 });
 
-const ARGS = { city: 'São "P" </x>', days: 2, near: ["a b", "c"], exact: true };
+const ARGS = { city: 'São "P} </x>', days: 2, near: ["a b", "c"], exact: true };
 const JSON_ARGS = JSON.stringify(ARGS);
 const BOTH = [text("Let me see."), call("weather", ARGS), call("now")];
 
@@ -105,7 +105,7 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
   functionTags: [
     {
       answer:
-        'Let me see.\n<tool_call>\n<function=weather>\n<parameter=city>\nSão "P" </x>\n</parameter>\n' +
+        'Let me see.\n<tool_call>\n<function=weather>\n<parameter=city>\nSão "P} </x>\n</parameter>\n' +
         '<parameter=days>\n2\n</parameter>\n<parameter=near>\n["a b", "c"]\n</parameter>\n' +
         "<parameter=exact>\nTrue\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>",
       events: BOTH,
@@ -126,7 +126,7 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
   glm: [
     {
       answer:
-        'Let me see.<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>São "P" </x></arg_value>\n' +
+        'Let me see.<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>São "P} </x></arg_value>\n' +
         '<arg_key>days</arg_key>\n<arg_value>2</arg_value>\n<arg_key>near</arg_key>\n<arg_value>["a b","c"]</arg_value>\n' +
         "<arg_key>exact</arg_key><arg_value>true</arg_value>\n</tool_call><tool_call>now</tool_call>",
       events: BOTH,
@@ -136,7 +136,7 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
   minimax: [
     {
       answer:
-        'Let me see.\n<minimax:tool_call>\n<invoke name="weather">\n<parameter name="city">São "P" </x></parameter>\n' +
+        'Let me see.\n<minimax:tool_call>\n<invoke name="weather">\n<parameter name="city">São "P} </x></parameter>\n' +
         '<parameter name="days">2</parameter>\n<parameter name="near">["a b", "c"]</parameter>\n' +
         '<parameter name="exact">true</parameter>\n</invoke>\n<invoke name="now">\n</invoke>\n</minimax:tool_call>',
       events: BOTH,
@@ -154,7 +154,7 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
   gemma4: [
     {
       answer:
-        'Let me see.<|tool_call>call:weather{city:<|"|>São "P" </x><|"|>,days:2,near:[<|"|>a b<|"|>,<|"|>c<|"|>],exact:true}<tool_call|>' +
+        'Let me see.<|tool_call>call:weather{city:<|"|>São "P} </x><|"|>,days:2,near:[<|"|>a b<|"|>,<|"|>c<|"|>],exact:true}<tool_call|>' +
         "<|tool_call>call:now{}<tool_call|>",
       events: BOTH,
     },
@@ -163,7 +163,7 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
   functionGemma: [
     {
       answer:
-        'Let me see.<start_function_call>call:weather{city:<escape>São "P" </x><escape>,days:2,near:[<escape>a b<escape>,<escape>c<escape>],exact:true}<end_function_call>' +
+        'Let me see.<start_function_call>call:weather{city:<escape>São "P} </x><escape>,days:2,near:[<escape>a b<escape>,<escape>c<escape>],exact:true}<end_function_call>' +
         "<start_function_call>call:now{}<end_function_call>",
       events: BOTH,
     },
@@ -173,7 +173,7 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
   lfm2: [
     {
       answer:
-        "Let me see.<|tool_call_start|>[weather(city='São \"P\" </x>', days=2, near=[\"a b\", 'c'], exact=True), now()]<|tool_call_end|>",
+        "Let me see.<|tool_call_start|>[weather(city='São \"P} </x>', days=2, near=[\"a b\", 'c'], exact=True), now()]<|tool_call_end|>",
       events: BOTH,
     },
     {
@@ -186,7 +186,7 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
   olmo3: [
     {
       answer:
-        'Let me see.\n<function_calls>\nweather(city="São \\"P\\" </x>", days=2, near=["a b", "c"], exact=true)\nnow()\n</function_calls>',
+        'Let me see.\n<function_calls>\nweather(city="São \\"P} </x>", days=2, near=["a b", "c"], exact=true)\nnow()\n</function_calls>',
       events: BOTH,
     },
     { answer: "<function_calls>x = 3</function_calls>", events: [text("x = 3")] },

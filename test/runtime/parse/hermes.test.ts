@@ -52,6 +52,8 @@ describe("tool calls between tags", () => {
   test("tags and quotes inside a JSON string belong to it", () => {
     const args = { html: '</tool_call> <tool_call> \\ " }{', é: "👋" };
     expect(parse(tagged(JSON.stringify({ name: "f", arguments: args })))).toEqual([call("f", args)]);
+    const odd = { q: 'one quote: " </tool_call>' };
+    expect(parse(tagged(JSON.stringify({ name: "f", arguments: odd })))).toEqual([call("f", odd)]);
   });
 
   test("a call whose closing tag is missing counts at the end and before the next call", () => {

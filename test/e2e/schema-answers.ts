@@ -1,0 +1,72 @@
+/**
+ * Asks a running Hearth for values of random schemas: as the format of an answer, and as the arguments of a tool that
+ * must be called. Says what does not fit. Used by tests and by bench/schemas.ts.
+ */
+import { randomSchema } from "../sampling/random-schema.ts";
+import { misfit } from "../sampling/validator.ts";
+import type { Hearth } from "./hearth.ts";
+
+/** Far more than any of the schemas needs. */
+const PREDICT_MAX = 1500;
+
+export type Way = "format" | "tool_choice";
+
+/** Asks for these seeds, four at once. @returns what went wrong, one line each */
+export async function askForSchemas(hearth: Hearth, way: Way, seeds: readonly number[]): Promise<string[]> {
+  const faults: string[] = [];
+  const left = [...seeds];
+  const work = async (): Promise<void> => {
+    for (let seed = left.shift(); seed !== undefined; seed = left.shift()) {
+      const fault = await ask(hearth, way, seed);
+      if (fault !== undefined) faults.push(`${way}, seed ${seed}: ${fault}`);
+    }
+  };
+  await Promise.all([work(), work(), work(), work()]);
+  return faults;
+}
+
+async function ask(hearth: Hearth, way: Way, seed: number): Promise<string | undefined> {
+  const schema = randomSchema(seed);
+  const tool = { type: "function", function: { name: "store_value", description: "Stores", parameters: schema } };
+  const other = { type: "function", function: { name: "other", parameters: randomSchema(seed + 1) } };
+  const choice = seed % 2 === 0 ? "required" : { type: "function", function: { name: "store_value" } };
+  const response = await hearth.post("/api/chat", {
+    model: "hearth",
+    stream: false,
+    messages: [{ role: "user", content: "Tell me about Paris." }],
+    options: { seed, temperature: 1, num_predict: PREDICT_MAX },
+    ...(way === "format"
+      ? { format: schema }
+      : { tools: seed % 2 === 0 ? [tool] : [other, tool], tool_choice: choice }),
+  });
+  const reply = (await response.json()) as Reply;
+  if (reply.error !== undefined || !reply.message) return `${response.status} ${reply.error}`;
+  if (reply.done_reason !== "stop") return `ended by ${reply.done_reason}: ${reply.message.content}`;
+  return way === "format" ? misfitOfText(reply.message, schema) : misfitOfCall(reply.message, schema);
+}
+
+interface Reply {
+  readonly error?: string;
+  readonly done_reason?: string;
+  readonly message?: Message;
+}
+
+interface Message {
+  readonly content: string;
+  readonly tool_calls?: readonly { readonly function: { readonly name: string; readonly arguments: unknown } }[];
+}
+
+function misfitOfText({ content }: Message, schema: unknown): string | undefined {
+  try {
+    return misfit(JSON.parse(content), schema);
+  } catch {
+    return `no JSON: ${content}`;
+  }
+}
+
+function misfitOfCall({ content, tool_calls = [] }: Message, schema: unknown): string | undefined {
+  if (content !== "" || tool_calls.length !== 1) return `${tool_calls.length} calls and the text '${content}'`;
+  const [call] = tool_calls;
+  if (call!.function.name !== "store_value") return `calls ${call!.function.name}`; // there is one
+  return misfit(call!.function.arguments, schema);
+}

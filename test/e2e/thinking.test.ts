@@ -1,0 +1,105 @@
+/**
+ * Thinking by a real model. The embedded one does not think, so templates declare parts of an answer that it is sure to
+ * give to be its thoughts.
+ */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { ndjson, startHearth, type Hearth } from "./hearth.ts";
+
+setDefaultTimeout(120_000);
+
+/** A template whose thoughts stand between these tags. `opens`: the prompt ends with the opening one. */
+const template = (open: string, close: string, opens = false): string =>
+  "{{ range .Messages }}<|im_start|>{{ .Role }}\n" +
+  `{{ if .Thinking }}${open}{{ .Thinking }}${close}{{ end }}{{ .Content }}<|im_end|>\n{{ end }}` +
+  `<|im_start|>assistant\n${opens ? open : ""}{{ if and .IsThinkSet (not .Think) }}My{{ end }}`;
+
+const ANSWER = "My name is Hearth. I am a small language model that runs on your own machine.";
+const question = { role: "user", content: "Hello! Who are you?" };
+const options = { temperature: 0, num_predict: 60 };
+
+let hearth: Hearth;
+beforeAll(async () => {
+  hearth = await startHearth();
+  const models = { thinker: template("My name", "Hearth."), opened: template("My name", "Hearth.", true) };
+  for (const [model, text] of Object.entries(models)) {
+    const response = await hearth.post("/api/create", { model, from: "hearth", template: text, stream: false });
+    expect(await response.json()).toEqual({ status: "success" });
+  }
+});
+afterAll(() => hearth.stop());
+
+async function chat(body: object): Promise<Record<string, any>> {
+  const response = await hearth.post("/api/chat", { messages: [question], options, stream: false, ...body });
+  return { status: response.status, ...((await response.json()) as object) };
+}
+
+describe("POST /api/chat think:", () => {
+  test("absent, a model that can think does, and its thoughts are in message.thinking", async () => {
+    const { message } = await chat({ model: "thinker" });
+    expect(message).toEqual({ role: "assistant", content: ANSWER.slice(19), thinking: "is" });
+  });
+
+  test("thoughts that the prompt opens are told apart too", async () => {
+    const { message } = await chat({ model: "opened", think: true });
+    expect(message).toEqual({ role: "assistant", content: ANSWER.slice(19), thinking: "is" });
+  });
+
+  test("streams thinking before content, and never a tag", async () => {
+    const response = await hearth.post("/api/chat", { model: "thinker", messages: [question], options });
+    let thinking = "";
+    let content = "";
+    for await (const { message } of ndjson(response)) {
+      if (message.thinking) expect(content).toBe("");
+      thinking += message.thinking ?? "";
+      content += message.content;
+    }
+    expect([thinking, content]).toEqual(["is", ANSWER.slice(19)]);
+  });
+
+  test("false reaches the template, and is no error for a model that cannot think", async () => {
+    const { message } = await chat({ model: "thinker", think: false });
+    expect(message).toEqual({ role: "assistant", content: ANSWER.slice(2) });
+    expect((await chat({ model: "hearth", think: false })).message.content).toBe(ANSWER);
+  });
+
+  test("true is an error for a model that cannot think", async () => {
+    const expected = { status: 400, error: '"hearth" does not support thinking' };
+    expect(await chat({ model: "hearth", think: true })).toEqual(expected);
+    expect(await chat({ model: "hearth", think: "high" })).toEqual(expected);
+  });
+
+  test("format holds for what follows the thoughts; they are counted", async () => {
+    const format = { type: "object", properties: { n: { type: "integer", minimum: 1, maximum: 9 } }, required: ["n"] };
+    for (const model of ["thinker", "opened"]) {
+      const { message, eval_count, done_reason, prompt_eval_count } = await chat({ model, format });
+      expect([message.thinking, done_reason]).toEqual(["is", "stop"]);
+      expect(message.content).toMatch(/^\s*\{\s*"n":\s*[1-9]\s*\}$/);
+      expect(eval_count).toBeGreaterThan(5);
+      expect(prompt_eval_count).toBeLessThan(30);
+    }
+  });
+
+  test("a model that answers without a thought is held to the format all the same", async () => {
+    const name = "thoughtless";
+    await (await hearth.post("/api/create", { model: name, from: "hearth", template: template("@@", "##") })).text();
+    const { message } = await chat({ model: name, format: "json", options: { ...options, num_predict: 300 } });
+    expect(message.thinking).toBeUndefined();
+    expect(message.content).toStartWith("{");
+  });
+
+  test("num_predict counts thoughts and answer together", async () => {
+    const { message, done_reason, eval_count } = await chat({
+      model: "thinker",
+      format: "json",
+      options: { temperature: 0, num_predict: 3 },
+    });
+    expect([done_reason, eval_count, message.content]).toEqual(["length", 3, ""]);
+  });
+});
+
+test("POST /api/generate: thinking has a field of its own, and is in the context", async () => {
+  const body = { model: "thinker", prompt: question.content, options, stream: false };
+  const first = (await (await hearth.post("/api/generate", body)).json()) as Record<string, any>;
+  expect([first["response"], first["thinking"]]).toEqual([ANSWER.slice(19), "is"]);
+  expect(first["context"].length).toBe(first["prompt_eval_count"] + first["eval_count"]);
+});
