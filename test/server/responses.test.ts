@@ -68,6 +68,7 @@ describe("a whole response", () => {
       output: [{ type: "message", role: "assistant", content: [{ text: "Hello" }] }],
       temperature: 0.25,
       top_p: 0.9,
+      truncation: "auto",
       metadata: { a: "b" },
       user: "u",
       usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },

@@ -87,6 +87,13 @@ test("documents and search results that are text are read", () => {
   ]);
 });
 
+test("half a character is replaced, wherever it stands", () => {
+  const half = "\ud83d";
+  const messages = [{ role: "user", content: half }, user(text(half)), user(result(half))];
+  const [whole, block, told] = readConversation({ messages });
+  expect([whole?.content, block?.content, told?.content]).toEqual(["\ufffd", "\ufffd", "\ufffd"]);
+});
+
 test("a turn without blocks is an empty one", () => {
   expect(readConversation({ messages: [user()] })).toEqual([{ role: "user", content: "" }]);
 });
