@@ -1,5 +1,6 @@
 /** Stock clients against the routes, over a script instead of a model. */
-import { afterAll, beforeAll, describe, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import OpenAI from "openai";
 import { makeHarness, type Harness } from "../server/harness.ts";
 import { CHECKS as LANGCHAIN } from "./langchain-client.ts";
 import { CHECKS as OLLAMA } from "./ollama-client.ts";
@@ -23,4 +24,13 @@ describe.each([
   ["ai with ollama-ai-provider-v2", VERCEL],
 ])("the npm client %s", (_client, checks) => {
   for (const [name, check] of Object.entries(checks)) test(name, () => check({ url, model: "m:latest" }));
+});
+
+test("the openai client with a wrong key is told so, and with a right one is answered", async () => {
+  const guarded = await makeHarness({ apiKeys: ["alpha"] });
+  const baseURL = `${guarded.listen().url}/v1`;
+  const ask = async (apiKey: string) => new OpenAI({ baseURL, apiKey, maxRetries: 0 }).models.retrieve("m");
+  await expect(ask("beta")).rejects.toMatchObject({ status: 401, code: "invalid_api_key" });
+  await expect(ask("alpha")).resolves.toMatchObject({ id: "m" });
+  await guarded.close();
 });
