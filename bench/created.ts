@@ -1,7 +1,7 @@
 /**
  * A model made by Hearth, read by llama.cpp: the embedded model as half floats goes to a server of its own with
  * `POST /api/create` and `quantize`, and what comes out is compared token by token (greedy.ts): as it is, and with its
- * weights as float32. Says also how fast the server answers `GET /api/version` while it quantizes.
+ * weights as float32. Says also how fast the server answers `GET /api/version` before and while it quantizes.
  *
  *   bun bench/created.ts [FILE.gguf] [--type q4_K_M] [--tokens 32]
  *
@@ -21,6 +21,7 @@ import { ndjson, startHearth, type Hearth } from "../test/e2e/hearth.ts";
 
 const EMBEDDED = join(import.meta.dir, "../models/hearth/hearth.gguf");
 const PROBE_MS = 5;
+const BASELINE_MS = 2000;
 
 const { values: flags, positionals } = parseArgs({
   options: { type: { type: "string", default: "q4_K_M" }, tokens: { type: "string", default: "32" } },
@@ -79,6 +80,7 @@ async function upload({ url }: Hearth, path: string): Promise<void> {
 /** The path of the weights that were made. */
 async function create(server: Hearth, digest: string): Promise<string> {
   const body = { model: "made", files: { "model.gguf": digest }, quantize: flags.type };
+  console.log(`GET /api/version before: ${summary(await probe(server, AbortSignal.timeout(BASELINE_MS)))}`);
   const startedMs = performance.now();
   const done = new AbortController();
   const probed = probe(server, done.signal);
@@ -89,10 +91,8 @@ async function create(server: Hearth, digest: string): Promise<string> {
   }
   done.abort();
   const seconds = (performance.now() - startedMs) / 1000;
-  const sorted = (await probed).toSorted((a, b) => a - b);
-  const at = (q: number): string => (sorted[Math.floor(q * (sorted.length - 1))] ?? NaN).toFixed(1);
   console.log(`created in ${seconds.toFixed(1)} s`);
-  console.log(`GET /api/version meanwhile: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, n ${sorted.length}`);
+  console.log(`GET /api/version meanwhile: ${summary(await probed)}`);
   const shown = (await (await server.post("/api/show", { model: "made" })).json()) as Record<string, any>;
   console.log(JSON.stringify(shown["details"]));
   return /^FROM (.*)$/m.exec(shown["modelfile"])![1]!; // every Modelfile has one
@@ -107,6 +107,12 @@ async function probe({ url }: Hearth, signal: AbortSignal): Promise<number[]> {
     await Bun.sleep(PROBE_MS);
   }
   return times;
+}
+
+function summary(times: readonly number[]): string {
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (q: number): string => (sorted[Math.floor(q * (sorted.length - 1))] ?? NaN).toFixed(1);
+  return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, n ${sorted.length}`;
 }
 
 function compare(path: string): void {

@@ -1,8 +1,8 @@
 /**
  * 64 greedy tokens of a model by Hearth, in precise and in default mode, against llama.cpp's on the same file and the
  * same prompt ids, for ten prompts. Says for each how many tokens agree before the first difference, and by how much
- * our logits are apart there. llama.cpp rounds
- * activations to 8 bits, so where two tokens are nearly tied it may choose otherwise than exact arithmetic does.
+ * our precise logits are apart there. llama.cpp rounds activations to 8 bits, so where two tokens are nearly tied it
+ * may choose otherwise than exact arithmetic does.
  *
  *   bun bench/greedy.ts [FILE.gguf] [--tokens 64] [--raw]
  *
