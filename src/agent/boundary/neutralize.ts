@@ -1,0 +1,60 @@
+/**
+ * Takes from outside text what would let it speak as someone else: the markers of the boundary, however disguised, and
+ * the control tokens of models, which a prompt's tokenizer would take for the real ones.
+ */
+import { fold } from "./fold.ts";
+
+export const MARKER = "EXTERNAL_UNTRUSTED_CONTENT";
+const FORGED_START = "[[MARKER_SANITIZED]]";
+const FORGED_END = "[[END_MARKER_SANITIZED]]";
+const CONTROL_TOKEN = "[[TOKEN_SANITIZED]]";
+
+/** The letters of a word with anything that is no letter or digit between them. */
+const spaced = (word: string): string => [...word].join("[^\\p{L}\\p{N}]{0,3}");
+const WORDS = ["external", "untrusted", "content"];
+const GAP = "[^\\p{L}\\p{N}]{0,8}";
+const MARKERS = new RegExp(
+  `(?:<+${GAP})?(?<end>${spaced("end")}${GAP})?${WORDS.map(spaced).join(GAP)}(?:[^<>\\n]{0,80}>+)?`,
+  "gu",
+);
+
+/** Control tokens of the common families: ChatML, Llama, Gemma, Mistral, DeepSeek, harmony. */
+const TOKENS = new RegExp(
+  [
+    String.raw`<[|｜][^<>\n]{1,64}[|｜]>`,
+    String.raw`</?s>`,
+    String.raw`<(?:bos|eos|pad|unk|mask)>`,
+    String.raw`<(?:start|end)_of_(?:turn|image|role)>`,
+    String.raw`\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS)\]`,
+    String.raw`<</?SYS>>`,
+    String.raw`</?(?:think|tool_call|tool_response|tools|function_calls)>`,
+    String.raw`<(?:unused|reserved_special_token_)\d+>`,
+  ].join("|"),
+  "giu",
+);
+
+/** @param tokens texts of the special tokens of the model that will read this, where they are known */
+export function neutralize(text: string, tokens: readonly string[] = []): string {
+  return withoutTokens(withoutMarkers(text), tokens);
+}
+
+/** Text that forges no marker is given back unchanged, byte for byte. */
+function withoutMarkers(text: string): string {
+  const folded = fold(text);
+  let out = "";
+  let at = 0;
+  for (const match of folded.text.matchAll(MARKERS)) {
+    const start = folded.starts[match.index] ?? 0;
+    const end = folded.ends[match.index + match[0].length - 1] ?? text.length;
+    out += text.slice(at, Math.max(at, start)) + (match.groups?.["end"] ? FORGED_END : FORGED_START);
+    at = end;
+  }
+  return out + text.slice(at);
+}
+
+function withoutTokens(text: string, tokens: readonly string[]): string {
+  let out = text.replace(TOKENS, CONTROL_TOKEN);
+  // a token of one or two letters is a word of every text
+  for (const token of tokens) if (token.length > 2) out = out.replaceAll(token, CONTROL_TOKEN);
+  return out;
+}

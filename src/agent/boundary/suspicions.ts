@@ -1,0 +1,30 @@
+/**
+ * What outside text looks like when it tries to give orders. A finding is a line in the log, by its name and never by
+ * its text; nothing is refused because of one.
+ */
+import { fold } from "./fold.ts";
+
+const PATTERNS: Readonly<Record<string, RegExp>> = {
+  "ignore previous instructions":
+    /\b(ignore|disregard|forget)\b.{0,40}\b(previous|prior|above|earlier|all)\b.{0,20}\b(instructions?|rules?)\b/,
+  "new role": /\byou are now (an? |the )?\w+/,
+  "new instructions": /\bnew (system )?instructions?\s*:/,
+  "system prompt": /\bsystem\s*:?\s*(prompt|override|command)\b/,
+  "command execution": /\bexec\b.{0,40}\bcommand\s*=|\brm\s+-[a-z]*r[a-z]*f/,
+  elevation: /\belevated\s*=\s*true\b/,
+  deletion: /\bdelete (all|every|the)\b.{0,20}\b(e-?mails?|files?|data|messages?)\b/,
+  "role tag": /<\/?(system|assistant|user|developer)>|\[(system|assistant)( message)?\]/,
+  "role line": /(^|\n)\s*(system|assistant|developer)\s*:/,
+  secrets: /\b(reveal|print|send|show)\b.{0,40}\b(system prompt|api keys?|tokens?|passwords?|secrets?)\b/,
+};
+
+/** Longest text that is looked at: what comes later is no less outside. */
+const LENGTH_MAX = 65_536;
+
+/** Names of the patterns that a text shows. */
+export function suspicions(text: string): readonly string[] {
+  const folded = fold(text.slice(0, LENGTH_MAX)).text;
+  return Object.entries(PATTERNS)
+    .filter(([, pattern]) => pattern.test(folded))
+    .map(([name]) => name);
+}
