@@ -3,6 +3,7 @@
  * without touching a model is said here, before the answer begins.
  */
 import { AppError } from "../base/errors.ts";
+import { isModelFile } from "../convert/folder.ts";
 import type { CreateRequest } from "../store/create.ts";
 import { parseDigest } from "../store/digest.ts";
 import type { ConfigExtras } from "../store/image.ts";

@@ -3,12 +3,14 @@
  * the manifest last and in one step: whenever this stops, the store holds the models that it held before.
  */
 import { AppError, assert, checkNotCancelled, messageOf } from "../base/errors.ts";
+import type { ModelFolder } from "../convert/folder.ts";
 import { parseOptions } from "../sampling/options.ts";
 import type { ChatFormat } from "../template/detect.ts";
 import { choosePrompt } from "../template/prompt.ts";
 import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
+import { convertFolder, type ConvertStep } from "./convert-folder.ts";
 import type { GgufDetails } from "./details.ts";
-import { digestOf } from "./digest.ts";
+import { digestOf, type Digest } from "./digest.ts";
 import { imageConfig, type ConfigExtras } from "./image.ts";
 import {
   CONFIG_TYPE,
@@ -50,6 +52,8 @@ export interface CreateRequest {
   /** The model to build upon, as the client wrote it. */
   readonly base?: string;
   readonly sources: readonly Source[];
+  /** Safetensors, to be converted to one more source. */
+  readonly folder?: ModelFolder;
   /** Texts that are empty change nothing. */
   readonly template?: string;
   readonly system?: string;
@@ -81,6 +85,8 @@ export interface CreateParts {
   readonly publish: Publish;
   /** Runs one quantization after the other, for each takes all cores. */
   readonly inTurn: InTurn;
+  /** Deletes those of the blobs that no model refers to. */
+  readonly discard: (digests: readonly Digest[]) => Promise<void>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -114,18 +120,40 @@ interface Draft extends Layer {
  */
 export async function* createModel(parts: CreateParts, request: CreateRequest): AsyncGenerator<Progress, void, void> {
   checkTexts(request);
-  const { root } = parts;
-  const { sources } = request;
-  const shape = request.quantize ? "quantized" : request.shape;
+  const { root, signal } = parts;
+  const { sources, folder } = request;
   const base = request.base === undefined ? undefined : await readBase(root, request.base);
-  if (!base && sources.length === 0) throw new AppError("bad_request", "neither 'from' or 'files' was specified");
-  if (shape === "modelfile") yield { status: "reading model metadata" };
+  if (!base && !folder && sources.length === 0) {
+    throw new AppError("bad_request", "neither 'from' or 'files' was specified");
+  }
+  if (request.shape === "modelfile" && !request.quantize) yield { status: "reading model metadata" };
   const inspected: InspectedSource[] = [];
   for (const source of sources) {
     if (request.shape === "fields") yield { status: "parsing GGUF" };
     inspected.push(await inspectSource(source));
   }
-  checkOneModel(base, inspected);
+  checkOneModel(base, inspected, folder);
+  if (!folder) return yield* storeModel(parts, { base, inspected, request });
+  const converted = yield* convertFolder(root, { folder, signal });
+  try {
+    yield* storeModel(parts, { base, inspected: [...inspected, await inspectSource(converted)], request });
+  } finally {
+    if (converted.isNew) await parts.discard([converted.digest]); // unless the model is made of it
+  }
+}
+
+interface Inspected {
+  readonly base: Base | undefined;
+  readonly inspected: InspectedSource[];
+  readonly request: CreateRequest;
+}
+
+async function* storeModel(
+  parts: CreateParts,
+  { base, inspected, request }: Inspected,
+): AsyncGenerator<Progress, void, void> {
+  const { root } = parts;
+  const shape = request.quantize ? "quantized" : request.shape;
   const weights = yield* storeWeights(parts, { base, inspected, request });
   if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the sequence that clients know
   const format = detectFormat(request, { base, inspected });
@@ -199,10 +227,11 @@ async function readBase(root: string, text: string): Promise<Base> {
   };
 }
 
-/** Throws `bad_request` unless base and files together have one model, a split one counted once. */
-function checkOneModel(base: Base | undefined, files: readonly InspectedSource[]): void {
+/** Throws `bad_request` unless base, files and folder together have one model, a split one counted once. */
+function checkOneModel(base: Base | undefined, files: readonly InspectedSource[], folder?: ModelFolder): void {
   const labels = files.filter(({ kind, part }) => kind === "model" && !part?.index).map(({ label }) => label);
   if (base && layersOf(base.layers, "model").length > 0) labels.unshift(base.name);
+  if (folder) labels.push(folder.label);
   if (labels.length === 1) return;
   const found = labels.length === 0 ? "none" : labels.map((label) => `'${label}'`).join(" and ");
   throw new AppError("bad_request", `expected one GGUF model to build upon, got ${found}`);
@@ -216,7 +245,7 @@ interface StoredWeights {
 /** The files as blobs, quantized where the request says so. Weights of the base that were quantized are files then. */
 async function* storeWeights(
   { root, inTurn, signal }: CreateParts,
-  { base, inspected, request }: { base: Base | undefined; inspected: InspectedSource[]; request: CreateRequest },
+  { base, inspected, request }: Inspected,
 ): AsyncGenerator<Progress, StoredWeights, void> {
   const type = request.quantize;
   const weights = type && (await findWeights(root, { base, inspected }));

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { AppError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { findBlob, writeBlob } from "./blobs.ts";
-import { createModel, type CreateRequest, type Progress, type Publish } from "./create.ts";
+import { createModel, type CreateParts, type CreateRequest, type Progress, type Publish } from "./create.ts";
 import type { Digest } from "./digest.ts";
 import { removeFile, writeBytes, writeDurably } from "./durable.ts";
 import { encodeManifest, parseManifest, type Manifest } from "./manifest.ts";
@@ -72,6 +72,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
       await checkBlobs(root, manifest);
       await replace((await findName(root, name)) ?? name, encodeManifest(manifest));
     });
+  const discard = (digests: readonly Digest[]): Promise<void> => inTurn(() => sweep(digests));
   return {
     root,
     importDirs,
@@ -97,7 +98,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
         await sweep(digests);
         return true;
       }),
-    ...makeCreator({ root, publish }),
+    ...makeCreator({ root, publish, discard }),
     adopt: (name, bytes) =>
       inTurn(async () => {
         await checkBlobs(root, parseManifest(bytes, fullName(name)));
@@ -113,7 +114,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
 }
 
 /** Makes models until it is closed. */
-function makeCreator(parts: { root: string; publish: Publish }): Pick<Library, "create" | "close"> {
+function makeCreator(parts: Pick<CreateParts, "root" | "publish" | "discard">): Pick<Library, "create" | "close"> {
   const inTurn = makeQueue();
   const closing = new AbortController();
   return {

@@ -2,9 +2,10 @@
  * A Modelfile as a request to create a model: every FROM becomes a model to build upon, a blob, or a file that the
  * server may read. Only folders of the configuration are read, symbolic links followed first.
  */
-import { readFile, realpath, stat } from "node:fs/promises";
-import { dirname, isAbsolute, resolve, sep } from "node:path";
+import { readdir, readFile, realpath, stat } from "node:fs/promises";
+import { dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
+import { listFolder, type ModelFolder } from "../convert/folder.ts";
 import { readPart } from "../gguf/header.ts";
 import { shardPaths } from "../gguf/shards.ts";
 import { blobPath } from "./blobs.ts";
@@ -46,10 +47,17 @@ export async function requestOfModelfile(
   if (file.drafts.length > 0) throw new AppError("unsupported", "DRAFT: draft models are not supported yet");
   const bases: string[] = [];
   const sources: Source[] = [];
+  const folders: ModelFolder[] = [];
   for (const from of file.from) {
     const found = await resolveFrom(from, place);
     if (typeof found === "string") bases.push(found);
-    else sources.push(...found);
+    else if (Array.isArray(found)) sources.push(...found);
+    else folders.push(found);
+  }
+  const [folder, otherFolder] = folders;
+  if (folder && otherFolder) {
+    const found = `'${folder.label}' and '${otherFolder.label}'`;
+    throw new AppError("bad_request", `expected one folder of safetensors, got ${found}`);
   }
   if (bases.length > 1) {
     throw new AppError(
@@ -62,6 +70,7 @@ export async function requestOfModelfile(
     name,
     ...(bases[0] === undefined ? {} : { base: bases[0] }),
     sources,
+    ...(folder ? { folder } : {}),
     ...textsOf(file),
     licenses: file.licenses,
     parameters: file.parameters,
@@ -80,8 +89,8 @@ function textsOf({ template, system }: Modelfile): Pick<CreateRequest, "template
   return { ...(template ? { template } : {}), ...(system ? { system } : {}) };
 }
 
-/** A model name, or files. */
-async function resolveFrom(from: string, place: ModelfilePlace): Promise<string | Source[]> {
+/** A model name, GGUF files, or a folder of safetensors. */
+async function resolveFrom(from: string, place: ModelfilePlace): Promise<string | Source[] | ModelFolder> {
   const digest = findDigest(from, place.root);
   if (digest) return [blobSource(place.root, { label: from, digest })];
   const path = await findPath(from, place);
@@ -89,7 +98,26 @@ async function resolveFrom(from: string, place: ModelfilePlace): Promise<string 
     parseReference(from);
     return from;
   }
-  return filesAt(await allowedPath(path, { what: "FROM", ...place }), { label: from, place });
+  const allowed = await allowedPath(path, { what: "FROM", ...place });
+  return (await isFolder(allowed)) ? folderAt(allowed, place) : filesAt(allowed, { label: from, place });
+}
+
+/** The safetensors of a folder with all that belongs to them, else its GGUF files. */
+async function folderAt(path: string, place: ModelfilePlace): Promise<ModelFolder | Source[]> {
+  const resolved = async (names: readonly string[]): Promise<[string, string][]> => {
+    const paths: [string, string][] = [];
+    for (const name of names) {
+      paths.push([name, await allowedPath(join(path, name), { what: "FROM", ...place })]);
+    }
+    return paths;
+  };
+  const names = await listFolder(path);
+  if (names.some((name) => /\.safetensors$/i.test(name))) return { label: path, files: new Map(await resolved(names)) };
+  const ggufs = (await readdir(path)).filter((name) => /\.gguf$/i.test(name)).sort();
+  if (ggufs.length === 0) {
+    throw new AppError("bad_request", `FROM ${path}: expected safetensors or GGUF files in the folder, got none`);
+  }
+  return (await resolved(ggufs)).map(([, file]) => ({ label: file, path: file }));
 }
 
 /** `@sha256:…`, `sha256:…`, or the path that the upload of a blob was answered with. */
@@ -108,7 +136,7 @@ async function findPath(from: string, { folder }: ModelfilePlace): Promise<strin
   const isPath = /^\.{0,2}[\\/]|^~|^\.{1,2}$/.test(from);
   if (folder !== undefined) {
     const path = resolve(folder, from);
-    if (isPath || (path.startsWith(folder + sep) && (await isFile(path)))) return path;
+    if (isPath || (path.startsWith(folder + sep) && (await exists(path)))) return path;
   }
   if (isPath) {
     throw new AppError(
@@ -125,7 +153,7 @@ async function allowedPath(path: string, at: ModelfilePlace & { what: string }):
   const real = isAbsolute(wanted) ? await realpath(wanted).catch(() => resolve(wanted)) : wanted;
   for (const dir of at.importDirs) {
     const folder = await realpath(dir).catch(() => resolve(dir));
-    if (real.startsWith(folder.endsWith(sep) ? folder : folder + sep)) return real;
+    if (real === folder || real.startsWith(folder.endsWith(sep) ? folder : folder + sep)) return real;
   }
   throw new AppError(
     "forbidden",
@@ -160,4 +188,15 @@ async function isFile(path: string): Promise<boolean> {
     (found) => found.isFile(),
     () => false,
   );
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await isFile(path)) || isFolder(path);
 }

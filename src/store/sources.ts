@@ -22,6 +22,8 @@ export interface Source {
   readonly path: string;
   /** Where it is a blob already. */
   readonly digest?: Digest;
+  /** The blob was made for this request. */
+  readonly isNew?: boolean;
 }
 
 export interface InspectedSource extends Source {
@@ -105,13 +107,14 @@ export function labelled(error: unknown, { path, label }: { path: string; label:
 /** Puts the files into the store: the parts of a split model as one blob. Throws `bad_request` where one is missing. */
 export async function storeSources(root: string, sources: readonly InspectedSource[]): Promise<StoredSource[]> {
   const before = new Set(await readdir(join(root, "blobs")).catch(() => []));
-  const stored: Omit<StoredSource, "isNew">[] = [];
+  const stored: (Omit<StoredSource, "isNew"> & { isNew?: boolean })[] = [];
   for (const source of sources.filter((one) => !one.part)) {
-    stored.push({ kind: source.kind, details: source.details, blob: await storeWhole(root, source) });
+    const { kind, details, isNew = false } = source;
+    stored.push({ kind, details, blob: await storeWhole(root, source), isNew });
   }
   const parts = sources.filter((one) => one.part);
   if (parts.length > 0) stored.push(await storeParts(root, parts));
-  return stored.map((one) => ({ ...one, isNew: !before.has(blobName(one.blob.digest)) }));
+  return stored.map((one) => ({ ...one, isNew: one.isNew || !before.has(blobName(one.blob.digest)) }));
 }
 
 async function storeWhole(root: string, { label, path, digest }: Source): Promise<Blob> {

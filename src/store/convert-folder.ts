@@ -1,0 +1,81 @@
+/**
+ * Converting on the way into the store: a folder of safetensors becomes a blob, from where it goes on like any GGUF.
+ * The result is a file without a name until it is whole, and nothing of it stays where the work fails or ends.
+ */
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../base/errors.ts";
+import { reports } from "../base/reports.ts";
+import type { Converted } from "../convert/convert.ts";
+import type { ModelFolder } from "../convert/folder.ts";
+import { convertInThread, type ThreadOptions } from "../convert/thread.ts";
+import { blobPath, findBlob } from "./blobs.ts";
+import { digestOfFile, type Digest } from "./digest.ts";
+import { writeDurably } from "./durable.ts";
+import { labelled, type Source } from "./sources.ts";
+
+const STATUS = "converting model";
+
+/** What a client is told meanwhile; a note of what is left out has no numbers. */
+export interface ConvertStep {
+  readonly status: string;
+  /** Bytes of weights. */
+  readonly total?: number;
+  readonly completed?: number;
+}
+
+export type ConvertedSource = Required<Pick<Source, "digest" | "isNew">> & Source;
+
+/**
+ * Writes the folder's GGUF as a blob. Throws `bad_request` where its files are damaged or missing, `unsupported` for
+ * what cannot be converted, `storage` where the disk is full, `cancelled`.
+ */
+export async function* convertFolder(
+  root: string,
+  { folder, signal }: { folder: ModelFolder; signal?: AbortSignal | undefined },
+): AsyncGenerator<ConvertStep, ConvertedSource, void> {
+  yield { status: STATUS };
+  await checkThere(folder);
+  const { blob, notes } = yield* reports<ConvertStep, Result>(
+    (report, ended) => {
+      const onProgress: ThreadOptions["onProgress"] = (progress) => report({ status: STATUS, ...progress });
+      return writeConverted(root, { folder, onProgress, signal: ended });
+    },
+    { signal },
+  );
+  for (const note of notes) yield { status: `${STATUS}: ${note}` };
+  return { label: folder.label, path: blobPath(root, blob.digest), ...blob };
+}
+
+/** Blobs that were never uploaded are missed before an hour's work, not after it. */
+async function checkThere({ label, files }: ModelFolder): Promise<void> {
+  for (const [name, path] of files) {
+    const isThere = await stat(path).then(
+      (found) => found.isFile(),
+      () => false,
+    );
+    if (!isThere) throw new AppError("bad_file", `${label}: '${name}': no such file`);
+  }
+}
+
+interface Result extends Converted {
+  readonly blob: { readonly digest: Digest; readonly isNew: boolean };
+}
+
+async function writeConverted(
+  root: string,
+  { folder, ...options }: { folder: ModelFolder } & ThreadOptions,
+): Promise<Result> {
+  let result: Result | undefined;
+  await writeDurably(join(root, "blobs", "converted"), async (temporary) => {
+    const { notes } = await convertInThread({ kind: "model", folder, to: temporary }, options).catch(
+      (error: unknown) => {
+        throw labelled(error, { path: temporary, label: folder.label });
+      },
+    );
+    const digest = await digestOfFile(temporary, options.signal);
+    result = { notes, blob: { digest, isNew: (await findBlob(root, digest)) === undefined } };
+    return blobPath(root, digest);
+  });
+  return result!; // set above, or that has thrown
+}
