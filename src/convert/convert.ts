@@ -10,7 +10,17 @@ import { writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from
 import { u32, type Architecture, type Computed } from "./architecture.ts";
 import { findArchitecture } from "./archs/index.ts";
 import { configOf, type Config } from "./config.ts";
-import { findJson, getJson, isObject, rootedAt, type JsonObject, type ModelFolder } from "./folder.ts";
+import {
+  describe,
+  findJson,
+  findText,
+  getJson,
+  isObject,
+  parseObject,
+  rootedAt,
+  type JsonObject,
+  type ModelFolder,
+} from "./folder.ts";
 import { planTensors, type Plan } from "./plan.ts";
 import { readWeights } from "./safetensors.ts";
 import { tensorData } from "./tensor-data.ts";
@@ -148,6 +158,7 @@ const POOLING = { pooling_mode_mean_tokens: 1, pooling_mode_cls_token: 2, poolin
 
 /** The kinds of input that an embedding model knows, and its pooling, as sentence-transformers describes it. */
 async function embeddingMetadata(folder: ModelFolder, config: Config): Promise<Record<string, WriteValue>> {
+  await checkModules(folder);
   const kinds = { "tokenizer.ggml.token_type_count": u32(config.count("type_vocab_size", { fallback: 1 })) };
   const pooling = await findJson(folder, "1_Pooling/config.json");
   if (!pooling) return kinds;
@@ -159,6 +170,21 @@ async function embeddingMetadata(folder: ModelFolder, config: Config): Promise<R
     throw new AppError("unsupported", `${folder.label}: '1_Pooling/config.json': expected ${expected}, got ${found}`);
   }
   return { ...kinds, "bert.pooling_type": u32(type[1]) };
+}
+
+/** What sentence-transformers runs after the model: beside pooling and normalization, a GGUF of BERT has none of it. */
+async function checkModules(folder: ModelFolder): Promise<void> {
+  const { label } = folder;
+  const text = await findText(folder, "modules.json");
+  if (text === undefined) return;
+  const { modules } = parseObject(`{"modules":${text}}`, `${label}: 'modules.json'`); // the file holds a list
+  const types = [modules].flat().map((module) => (isObject(module) ? module["type"] : module));
+  const other = types.find((type) => !/\.(Transformer|Pooling|Normalize)$/.test(String(type)));
+  if (other === undefined) return;
+  throw new AppError(
+    "unsupported",
+    `${label}: 'modules.json': expected Transformer, Pooling and Normalize, got ${describe(other)}`,
+  );
 }
 
 function notesOf({ encoderCount }: Plan, tokensLeftOut: number): string[] {

@@ -38,21 +38,16 @@ export async function convertTokenizer(sources: TokenizerSources): Promise<Conve
     ? readSentencePiece(model, await furtherTokens(folder, json), place)
     : readTokenizerJson(json!, place); // one of them is there
   const special = await specialMetadata({ folder, config, tokenizer: json, pieces });
-  const isWordPiece = metadata["tokenizer.ggml.model"] === "bert";
-  return {
-    metadata: {
-      ...metadata,
-      ...(architecture.addSpacePrefix === undefined
-        ? {}
-        : { "tokenizer.ggml.add_space_prefix": architecture.addSpacePrefix }),
-      // WordPiece begins with its mark of classes, and loaders look for the beginning under this key.
-      ...(isWordPiece && special["tokenizer.ggml.cls_token_id"]
-        ? { "tokenizer.ggml.bos_token_id": special["tokenizer.ggml.cls_token_id"] }
-        : {}),
-      ...special,
-    },
-    leftOut,
-  };
+  const all: Record<string, WriteValue> = { ...metadata, ...special };
+  if (architecture.addSpacePrefix !== undefined) {
+    all["tokenizer.ggml.add_space_prefix"] = architecture.addSpacePrefix;
+  }
+  // WordPiece begins with its mark of classes, and loaders look for the beginning under this key.
+  const first = all["tokenizer.ggml.model"] === "bert" ? all["tokenizer.ggml.cls_token_id"] : undefined;
+  if (first !== undefined) all["tokenizer.ggml.bos_token_id"] ??= first;
+  // Some families add one where nothing is said, and could not without an id.
+  if (all["tokenizer.ggml.bos_token_id"] === undefined) all["tokenizer.ggml.add_bos_token"] = false;
+  return { metadata: all, leftOut };
 }
 
 function readSentencePiece(bytes: Uint8Array, added: readonly AddedToken[], place: TokensPlace): Tokens {

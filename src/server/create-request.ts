@@ -70,6 +70,14 @@ function checkSupported(body: CreateBody): void {
   refuse("remote_host", "models on other servers are");
 }
 
+/** Where there are safetensors, they and what stands beside them are converted together. */
+function splitSources(sources: readonly Source[], label: string): Pick<CreateRequest, "sources" | "folder"> {
+  if (!sources.some((source) => /\.safetensors$/i.test(source.label))) return { sources };
+  const parts = sources.filter((source) => isModelFile(source.label));
+  const folder = { label, files: new Map(parts.map((part) => [part.label, part.path])) };
+  return { sources: sources.filter((source) => !parts.includes(source)), folder };
+}
+
 function requestOfFields(body: CreateBody, parts: { name: ModelName; sources: readonly Source[] }): CreateRequest {
   const { from, files, template, system } = body;
   if (!from && files && parts.sources.length === 0) throw new AppError("bad_request", "no files provided to convert");
@@ -79,7 +87,8 @@ function requestOfFields(body: CreateBody, parts: { name: ModelName; sources: re
   const extras = Object.entries(texts).flatMap(([key, value]) => (value ? [[key, value] as const] : []));
   return {
     shape: "fields",
-    ...parts,
+    name: parts.name,
+    ...splitSources(parts.sources, parts.name.model),
     ...(from ? { base: from } : {}),
     ...(template ? { template } : {}),
     ...(system ? { system } : {}),
@@ -103,11 +112,7 @@ function fileSources(files: CreateBody["files"], root: string): Source[] {
     const segments = path.split(/[\\/]/);
     const isLocal = segments.every((part) => !["", ".", ".."].includes(part)) && !/^[A-Za-z]:|\0/.test(path);
     if (!isLocal) throw new AppError("bad_request", "file path must be relative");
-    const source = blobSource(root, { label: path, digest: parseDigest(digest) });
-    if (/\.safetensors$/i.test(path)) {
-      throw new AppError("unsupported", `${path}: creating from safetensors is not supported yet`);
-    }
-    return source;
+    return blobSource(root, { label: path, digest: parseDigest(digest) });
   });
 }
 

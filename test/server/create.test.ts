@@ -183,9 +183,9 @@ describe("refused, with nothing made", () => {
       "'remote_host': models on other servers are not supported yet",
     ],
     [
-      { model: "new", files: { "x.safetensors": `sha256:${X}` } },
+      { model: "new", from: "m", files: { "x.safetensors": `sha256:${X}` } },
       400,
-      "x.safetensors: creating from safetensors is not supported yet",
+      "expected one GGUF model to build upon, got 'm:latest' and 'new'",
     ],
     [{ model: "new", modelfile: "FROM m", system: "x" }, 400, "'system' cannot be combined with 'modelfile'"],
     [{ model: "new", path: "/x/Modelfile", from: "m" }, 400, "'from' cannot be combined with 'path'"],
