@@ -1,0 +1,237 @@
+/** Folders of safetensors as new models: what becomes of them, and that nothing stays where it comes to nothing. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ModelFolder } from "../../src/convert/folder.ts";
+import { openGguf } from "../../src/gguf/read.ts";
+import { writeGguf } from "../../src/gguf/write.ts";
+import { blobPath, writeBlob } from "../../src/store/blobs.ts";
+import type { CreateRequest, Progress } from "../../src/store/create.ts";
+import { makeLibrary, type Library } from "../../src/store/library.ts";
+import { readModelfileAt, requestOfModelfile } from "../../src/store/modelfile-request.ts";
+import { parseName } from "../../src/store/name.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { DTYPES, exactModel, plainFiles, writeFolder } from "../convert/hugging-face.ts";
+import { putModel, tempFolder } from "./fixture.ts";
+
+let folder: string;
+let root: string;
+let allowed: string;
+let store: Store;
+let library: Library;
+beforeEach(async () => {
+  folder = await tempFolder();
+  root = join(folder, "models");
+  allowed = join(folder, "allowed");
+  await mkdir(allowed);
+  store = await openStore(root);
+  const ignore = (): void => {};
+  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+  library = makeLibrary({ root, importDirs: [allowed], noPrune: false, log });
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const MODEL = exactModel("llama", DTYPES.F16);
+const EMPTY = { licenses: [], parameters: {}, messages: [], extras: {}, capabilities: [], sources: [] };
+const fields = (request: Partial<CreateRequest>): CreateRequest => ({
+  shape: "fields",
+  name: parseName("new"),
+  ...EMPTY,
+  ...request,
+});
+
+/** The statuses, each once where it is repeated, with short names for the digests. */
+async function create(request: CreateRequest, signal?: AbortSignal): Promise<string[]> {
+  const steps: string[] = [];
+  for await (const step of library.create(request, signal ? { signal } : {})) steps.push(short(step));
+  return steps.filter((status, i) => status !== steps[i - 1] || status.endsWith("D"));
+}
+const short = ({ status }: Progress): string => status.replace(/sha256:[0-9a-f]{64}/, "D");
+const blobs = async (): Promise<string[]> => (await readdir(join(root, "blobs")).catch(() => [])).sort();
+
+/** Files as blobs, as a client uploads them. */
+async function uploaded(files: Record<string, object> = plainFiles(MODEL, "F16")): Promise<ModelFolder> {
+  const paths = new Map<string, string>();
+  for (const [name, content] of Object.entries(files)) {
+    const bytes = content instanceof Uint8Array ? content : new TextEncoder().encode(JSON.stringify(content));
+    paths.set(`model/${name}`, blobPath(root, (await writeBlob(root, bytes)).digest));
+  }
+  return { label: "new", files: paths };
+}
+
+/** Name, type and bytes of every tensor of a stored model. */
+async function storedTensors(name = "new"): Promise<string[]> {
+  const gguf = openGguf((await store.load(name)).paths.model);
+  const listed = [...gguf.tensors.values()].map(
+    (info) => `${info.name} ${info.quant.name} ${Bun.hash(gguf.read(info.name))}`,
+  );
+  gguf.close();
+  return listed.sort();
+}
+
+describe("a folder", () => {
+  test("of uploaded files becomes a model; made again, its layer is there already", async () => {
+    const source = await uploaded();
+    const request = fields({ folder: source });
+    const steps = ["converting model", "creating new layer D", "writing manifest", "success"];
+    expect(await create(request)).toEqual(steps);
+    expect(await create(request)).toEqual(steps.with(1, "using existing layer D"));
+    const { config } = await store.load("new");
+    expect(config).toMatchObject({ model_family: "llama", file_type: "F16" });
+    await writeGguf(join(folder, "wanted.gguf"), MODEL);
+    const wanted = openGguf(join(folder, "wanted.gguf"));
+    const listed = [...wanted.tensors.values()].map(
+      (info) => `${info.name} ${info.quant.name} ${Bun.hash(wanted.read(info.name))}`,
+    );
+    wanted.close();
+    expect(await storedTensors()).toEqual(listed.sort());
+  });
+
+  test("tells how far it is", async () => {
+    const steps = await Array.fromAsync(library.create(fields({ folder: await uploaded() })));
+    const last = steps.findLast((step) => "completed" in step);
+    expect(last?.status).toBe("converting model");
+    expect(last?.total).toBeGreaterThan(100_000);
+    expect(last?.completed).toBe(last?.total);
+  });
+
+  test("that a Modelfile names by its path becomes a model, itself too", async () => {
+    await writeFolder(join(allowed, "llama"), plainFiles(MODEL, "F16"));
+    const steps = ["reading model metadata", "converting model", "creating system layer", "writing layer D"];
+    for (const [path, from] of [
+      [join(allowed, "Modelfile"), "./llama"],
+      [join(allowed, "llama/Modelfile"), "."],
+      [join(allowed, "Modelfile"), join(allowed, "llama")],
+      [join(allowed, "Modelfile"), "llama"],
+    ] as const) {
+      await writeFile(path, `FROM ${from}`);
+      const place = { root, importDirs: [allowed] };
+      const { text, folder: at } = await readModelfileAt(path, place);
+      const request = await requestOfModelfile(text, { ...place, folder: at, name: parseName("new") });
+      const told = await create(request);
+      expect(told.slice(0, 3)).toEqual(steps.slice(0, 3));
+      expect(told.slice(-2)).toEqual(["writing manifest", "success"]);
+      expect((await storedTensors()).length).toBe(MODEL.tensors.length);
+    }
+  });
+
+  test("of GGUF files, named by its path, is these files", async () => {
+    await mkdir(join(allowed, "ggufs"));
+    await writeGguf(join(allowed, "ggufs/model.gguf"), MODEL);
+    const place = { root, importDirs: [allowed], name: parseName("new") };
+    const request = await requestOfModelfile(`FROM ${join(allowed, "ggufs")}`, place);
+    expect((await create(request)).at(-1)).toBe("success");
+  });
+
+  test("is quantized on its way; what it was converted to does not stay", async () => {
+    const source = await uploaded();
+    const before = await blobs();
+    const steps = await create(fields({ folder: source, quantize: "Q8_0" }));
+    expect(steps).toEqual([
+      "converting model",
+      "quantizing F16 model to Q8_0",
+      "verifying conversion",
+      "creating new layer D",
+      "writing manifest",
+      "success",
+    ]);
+    const { layers, config, digest } = await store.load("new");
+    expect(config.file_type).toBe("Q8_0");
+    expect(digest).toMatch(/^[0-9a-f]{64}$/);
+    expect((await storedTensors()).some((line) => line.includes("q8_0"))).toBe(true);
+    expect((await blobs()).length).toBe(before.length + layers.length + 1); // and the configuration
+  });
+});
+
+describe("nothing stays", () => {
+  const failure = (run: Promise<unknown>): Promise<unknown> =>
+    run.then(() => undefined).catch((error: unknown) => error);
+
+  async function expectNothing(request: CreateRequest, expected: object, signal?: AbortSignal): Promise<void> {
+    const before = await blobs();
+    expect(await failure(create(request, signal))).toMatchObject(expected);
+    expect(await blobs()).toEqual(before);
+    expect(store.load("new")).rejects.toThrow("not found");
+  }
+
+  test("where a file is damaged, missing or of no architecture that we know", async () => {
+    const files = plainFiles(MODEL, "F16");
+    const weights = files["model.safetensors"] as Uint8Array;
+    const cut = await uploaded({ ...files, "model.safetensors": weights.slice(0, -10) });
+    await expectNothing(fields({ folder: cut }), {
+      code: "bad_request",
+      message: expect.stringMatching(/data_offsets within/),
+    });
+    const other = await uploaded({ ...files, "config.json": { architectures: ["Foo"] } });
+    await expectNothing(fields({ folder: other }), {
+      code: "unsupported",
+      message: expect.stringContaining('unsupported architecture "Foo"'),
+    });
+    const source = await uploaded();
+    const gone = { label: "new", files: new Map([...source.files, ["model/x.json", join(root, "blobs/none")]]) };
+    await expectNothing(fields({ folder: gone }), { code: "bad_file", message: "new: 'model/x.json': no such file" });
+  });
+
+  test("where there is another model to build upon", async () => {
+    await putModel(root, "base");
+    await expectNothing(fields({ base: "base", folder: await uploaded() }), {
+      code: "bad_request",
+      message: "expected one GGUF model to build upon, got 'base:latest' and 'new'",
+    });
+  });
+
+  test("where the client goes away, before it begins and at every step", async () => {
+    const source = await uploaded();
+    for (const quantize of [undefined, "Q8_0"] as const) {
+      const request = fields({ folder: source, ...(quantize ? { quantize } : {}) });
+      for (const abortAt of [0, 1, 2]) {
+        const caller = new AbortController();
+        const before = await blobs();
+        const run = async (): Promise<void> => {
+          let count = 0;
+          for await (const _ of library.create(request, { signal: caller.signal })) {
+            if (count++ === abortAt) caller.abort();
+          }
+        };
+        expect(await failure(run())).toMatchObject({ code: "cancelled" });
+        expect(await blobs()).toEqual(before);
+      }
+    }
+  });
+
+  test.skipIf(process.platform === "win32")("where the disk is full", async () => {
+    const source = await uploaded();
+    const src = join(import.meta.dir, "../../src/store");
+    const program = `
+      import { convertFolder } from "${src}/convert-folder.ts";
+      const [root, files] = process.argv.slice(-2);
+      const folder = { label: "new", files: new Map(JSON.parse(files)) };
+      try {
+        for await (const _ of convertFolder(root, { folder }));
+      } catch (error) { console.log(error.code + ": " + error.message); }`;
+    const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh"]; // fails writes as a full disk does
+    const before = await blobs();
+    const files = JSON.stringify([...source.files]);
+    const child = Bun.spawn([...limited, process.execPath, "-e", program, "--", root, files], {
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    const said = await new Response(child.stdout).text();
+    expect(said).toMatch(/^storage: cannot write to '.*blobs': the file is larger than the disk or a limit allows\n$/);
+    expect(await blobs()).toEqual(before);
+  });
+
+  test.skipIf(process.platform === "win32")("where a link leads out of the folders that may be read", async () => {
+    await writeFolder(join(allowed, "llama"), plainFiles(MODEL, "F16"));
+    await rm(join(allowed, "llama/config.json"));
+    await symlink("/etc/hostname", join(allowed, "llama/config.json"));
+    const place = { root, importDirs: [allowed], name: parseName("new") };
+    const request = requestOfModelfile(`FROM ${join(allowed, "llama")}`, place);
+    expect(await failure(request)).toMatchObject({
+      code: "forbidden",
+      message: expect.stringMatching(/config.json: outside/),
+    });
+    const none = requestOfModelfile(`FROM ${allowed}`, place);
+    expect(await failure(none)).toMatchObject({ message: expect.stringMatching(/expected safetensors or GGUF files/) });
+  });
+});
