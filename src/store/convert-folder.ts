@@ -12,6 +12,7 @@ import { convertInThread, type ThreadOptions } from "../convert/thread.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import { digestOfFile, type Digest } from "./digest.ts";
 import { writeDurably } from "./durable.ts";
+import type { InTurn } from "./quantize-weights.ts";
 import { labelled, type Source } from "./sources.ts";
 
 const STATUS = "converting model";
@@ -32,14 +33,14 @@ export type ConvertedSource = Required<Pick<Source, "digest" | "isNew">> & Sourc
  */
 export async function* convertFolder(
   root: string,
-  { folder, signal }: { folder: ModelFolder; signal?: AbortSignal | undefined },
+  { folder, inTurn, signal }: { folder: ModelFolder; inTurn: InTurn; signal?: AbortSignal | undefined },
 ): AsyncGenerator<ConvertStep, ConvertedSource, void> {
   yield { status: STATUS };
   await checkThere(folder);
   const { blob, notes } = yield* reports<ConvertStep, Result>(
     (report, ended) => {
       const onProgress: ThreadOptions["onProgress"] = (progress) => report({ status: STATUS, ...progress });
-      return writeConverted(root, { folder, onProgress, signal: ended });
+      return inTurn(() => writeConverted(root, { folder, onProgress, signal: ended }));
     },
     { signal },
   );

@@ -8,7 +8,7 @@ import { parseOptions } from "../sampling/options.ts";
 import type { ChatFormat } from "../template/detect.ts";
 import { choosePrompt } from "../template/prompt.ts";
 import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
-import { convertFolder, type ConvertStep } from "./convert-folder.ts";
+import { convertFolder } from "./convert-folder.ts";
 import type { GgufDetails } from "./details.ts";
 import { digestOf, type Digest } from "./digest.ts";
 import { imageConfig, type ConfigExtras } from "./image.ts";
@@ -83,7 +83,7 @@ export type Publish = (name: ModelName, publication: Publication) => Promise<voi
 export interface CreateParts {
   readonly root: string;
   readonly publish: Publish;
-  /** Runs one quantization after the other, for each takes all cores. */
+  /** Runs one conversion or quantization after the other, for each takes what cores there are. */
   readonly inTurn: InTurn;
   /** Deletes those of the blobs that no model refers to. */
   readonly discard: (digests: readonly Digest[]) => Promise<void>;
@@ -120,7 +120,7 @@ interface Draft extends Layer {
  */
 export async function* createModel(parts: CreateParts, request: CreateRequest): AsyncGenerator<Progress, void, void> {
   checkTexts(request);
-  const { root, signal } = parts;
+  const { root, inTurn, signal } = parts;
   const { sources, folder } = request;
   const base = request.base === undefined ? undefined : await readBase(root, request.base);
   if (!base && !folder && sources.length === 0) {
@@ -134,7 +134,7 @@ export async function* createModel(parts: CreateParts, request: CreateRequest): 
   }
   checkOneModel(base, inspected, folder);
   if (!folder) return yield* storeModel(parts, { base, inspected, request });
-  const converted = yield* convertFolder(root, { folder, signal });
+  const converted = yield* convertFolder(root, { folder, inTurn, signal });
   try {
     yield* storeModel(parts, { base, inspected: [...inspected, await inspectSource(converted)], request });
   } finally {
