@@ -9,8 +9,6 @@ import { jsonResponse } from "./exchange.ts";
 
 /** Uploads of models are bounded by the disk, not here; JSON bodies have a limit of their own. */
 const BODY_BYTES_MAX = 2 ** 44;
-/** A connection that has not sent a whole head for so long is closed. Bodies have a limit of their own, in body.ts. */
-const HEAD_IDLE_S = 60;
 const POLL_MS = 20;
 /** Characters of a bad Host header that an error quotes: the longest that DNS allows. */
 const HOST_SHOWN = 253;
@@ -27,11 +25,8 @@ interface App {
 }
 
 /** Throws `conflict` where the port is taken, `bad_request` where the address cannot be used. */
-export function startServer(
-  app: App,
-  { host, headIdleS = HEAD_IDLE_S }: Pick<Config, "host"> & { readonly headIdleS?: number },
-): RunningServer {
-  const server = listen(app, host, headIdleS);
+export function startServer(app: App, { host }: Pick<Config, "host">): RunningServer {
+  const server = listen(app, host);
   const { hostname } = host;
   return {
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${server.port}`,
@@ -44,18 +39,15 @@ export function startServer(
   };
 }
 
-function listen(app: App, { hostname, port }: Config["host"], headIdleS: number): Server<undefined> {
+function listen(app: App, { hostname, port }: Config["host"]): Server<undefined> {
   try {
     return Bun.serve({
       hostname,
       port,
-      fetch: (request, self) => {
-        self.timeout(request, 0); // a model may take minutes to load, and a token seconds to come
-        return app.fetch(withUrl(request));
-      },
+      fetch: (request) => app.fetch(withUrl(request)),
       error: (error) => jsonResponse(errorBody(error), statusOf(error)),
       development: false, // else an error that nobody caught is answered with a page that shows our source
-      idleTimeout: headIdleS,
+      idleTimeout: 0, // a model may take minutes to load, and a token seconds to come
       maxRequestBodySize: BODY_BYTES_MAX,
       reusePort: false, // else a second server would share the port without a word
     });
