@@ -49,6 +49,8 @@ export interface Lowering {
   readonly graph: GraphBuilder;
   readonly source: WeightSource;
   readonly precise: boolean;
+  /** The program has no logits. */
+  readonly encoder: boolean;
   /** Float32 value of each float16 bit pattern, (65,536). */
   readonly half: Float32Array;
   readonly held: Map<string, Held>;
@@ -72,6 +74,7 @@ export function makeLowering(
   return {
     ...options,
     source: program.weights,
+    encoder: program.logits === undefined,
     held: new Map(),
     blockSums: new Map(),
     embed: undefined,

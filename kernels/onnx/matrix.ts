@@ -3,11 +3,12 @@
  * sums with the minima where the type has them; or float32 `FusedMatMul`.
  *
  * Default: float weights are rounded to 8 bits (`weights.ts`), and activations to 8 bits per block inside the operator
- * (`accuracy_level` 4). Precise: integer weights stay as they are, everything else is float32.
+ * (`accuracy_level` 4). An encoder's float weights are not: its vectors are compared with others' to the fourth digit,
+ * and many texts at once are as fast. Precise: integer weights stay as they are, everything else is float32.
  */
 import type { Weight } from "../../src/backend/step.ts";
 import type { Lowering } from "./lowering.ts";
-import { packMatrix, rowBytes, writeFloats, type Matrix, type MinimaPlace } from "./pack.ts";
+import { packMatrix, rowBytes, writeFloats, writeTransposed, type Matrix, type MinimaPlace } from "./pack.ts";
 import { FLOAT_PACKING, PACKINGS, ROUNDED, type Packing } from "./weights.ts";
 
 export type { Matrix };
@@ -37,10 +38,23 @@ export function matMul(lowering: Lowering, x: string, matrices: readonly Matrix[
   const form = formOf(lowering, first.w);
   const b = bias ? graph.floats(bias) : "";
   if (form.kind === "blocks") return blockMatMul(lowering, { x, matrices, form, b });
-  const { name, offset } = graph.external("float", [first.w.outDim, first.w.inDim]);
-  writeFloats(lowering, first, offset);
-  const product = graph.node("FusedMatMul", [x, name], { transB: 1 });
+  const product = lowering.encoder ? packedMatMul(lowering, x, first) : plainMatMul(lowering, x, first);
   return b ? graph.node("Add", [product, b]) : product;
+}
+
+function plainMatMul(lowering: Lowering, x: string, matrix: Matrix): string {
+  const { graph } = lowering;
+  const { name, offset } = graph.external("float", [matrix.w.outDim, matrix.w.inDim]);
+  writeFloats(lowering, matrix, offset);
+  return graph.node("FusedMatMul", [x, name], { transB: 1 });
+}
+
+/** With the weights as the constant right operand, which the library packs. It cannot load those from a cache. */
+function packedMatMul(lowering: Lowering, x: string, matrix: Matrix): string {
+  const { graph } = lowering;
+  const { name, offset } = graph.external("float", [matrix.w.inDim, matrix.w.outDim]);
+  writeTransposed(lowering, matrix, offset);
+  return graph.node("MatMul", [x, name]);
 }
 
 /**
@@ -73,10 +87,10 @@ export function vectorOf({ source }: Lowering, w: Weight): Float32Array {
   return out;
 }
 
-function formOf({ precise }: Lowering, w: Weight): Form {
+function formOf({ precise, encoder }: Lowering, w: Weight): Form {
   const packing = (!precise && ROUNDED[w.quant.name]) || PACKINGS[w.quant.name];
   if (packing) return { kind: "blocks", bits: packing.bits, block: packing.block, mins: packing.mins };
-  return precise ? { kind: "float" } : { kind: "blocks", ...FLOAT_PACKING };
+  return precise || encoder ? { kind: "float" } : { kind: "blocks", ...FLOAT_PACKING };
 }
 
 interface BlockMatMul {

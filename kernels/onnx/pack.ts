@@ -70,6 +70,22 @@ export function writeFloats(lowering: Lowering, matrix: Matrix, offset: number):
   }
 }
 
+/** Writes a matrix as float32, (inDim, outDim). */
+export function writeTransposed(lowering: Lowering, matrix: Matrix, offset: number): void {
+  const { graph } = lowering;
+  if (!graph.file.wanted) return;
+  const { inDim, outDim, quant, scale } = matrix.w;
+  const values = new Float32Array(inDim * outDim);
+  for (const { src, row, rows } of chunksOf(lowering, matrix)) {
+    const out = new Float32Array(rows * inDim);
+    quant.dequantize(src, out);
+    for (let r = 0; r < rows; r++) for (let i = 0; i < inDim; i++) values[i * outDim + row + r] = out[r * inDim + i]!;
+  }
+  multiply(values, scale?.[matrix.expert] ?? 1);
+  graph.file.write(offset, bytesOf(values));
+  lowering.packed(values.length);
+}
+
 /** The packed rows of a matrix, some at a time. */
 function* chunksOf(
   { source }: Lowering,

@@ -1,0 +1,48 @@
+/**
+ * Records what llama.cpp answers to the tiny encoders of test/arch/encoders.ts, for test/arch/embeddings/. Run it after
+ * changing a model there: `bun install --cwd bench && bun bench/record-embeddings.ts [NAME …]`.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getLlama, LlamaLogLevel, type Token } from "node-llama-cpp";
+import { normalized } from "../src/engine/pooling.ts";
+import { openGguf } from "../src/gguf/read.ts";
+import { writeGguf } from "../src/gguf/write.ts";
+import { loadTokenizer } from "../src/tokenizer/load.ts";
+import { encoders, makeEncoder, RECORDED_TEXTS, type EncoderSpec } from "../test/arch/encoders.ts";
+
+const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error });
+const folder = await mkdtemp(join(tmpdir(), "hearth-embeddings-"));
+const wanted = process.argv.slice(2);
+try {
+  for (const [name, spec] of Object.entries<EncoderSpec>(encoders)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const path = join(folder, `${name}.gguf`);
+    await writeGguf(path, makeEncoder(spec));
+    const vectors = await embeddingsOf(path);
+    await Bun.write(join(import.meta.dir, "../test/arch/embeddings", `${name}.f32`), new Blob(vectors));
+    console.log(`${name}: ${vectors.length} texts`);
+  }
+} finally {
+  await rm(folder, { recursive: true });
+  await llama.dispose();
+}
+
+/** Vectors of unit length of the recorded texts. The ids are ours, so that the tokenizers play no part. */
+async function embeddingsOf(path: string): Promise<Float32Array<ArrayBuffer>[]> {
+  const gguf = openGguf(path);
+  const tokenizer = loadTokenizer(gguf.metadata, path);
+  const model = await llama.loadModel({ modelPath: path, useMmap: true, gpuLayers: 0 });
+  const context = await model.createEmbeddingContext({ contextSize: 64, batchSize: 64 });
+  const vectors: Float32Array<ArrayBuffer>[] = [];
+  for (const text of RECORDED_TEXTS) {
+    const ids = Array.from(tokenizer.encode(text, { addSpecial: true, parseSpecial: true })) as Token[]; // branded numbers
+    const { vector } = await context.getEmbeddingFor(ids);
+    vectors.push(Float32Array.from(normalized(Float64Array.from(vector))));
+  }
+  await context.dispose();
+  await model.dispose();
+  gguf.close();
+  return vectors;
+}
