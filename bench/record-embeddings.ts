@@ -37,8 +37,8 @@ async function embeddingsOf(path: string): Promise<Float32Array<ArrayBuffer>[]> 
   const context = await model.createEmbeddingContext({ contextSize: 64, batchSize: 64 });
   const vectors: Float32Array<ArrayBuffer>[] = [];
   for (const text of RECORDED_TEXTS) {
-    const ids = Array.from(tokenizer.encode(text, { addSpecial: true, parseSpecial: true })) as Token[]; // branded numbers
-    const { vector } = await context.getEmbeddingFor(ids);
+    const ids = tokenizer.encode(text, { addSpecial: true, parseSpecial: true });
+    const { vector } = await context.getEmbeddingFor(Array.from(ids) as Token[]); // numbers with a brand
     vectors.push(Float32Array.from(normalized(Float64Array.from(vector))));
   }
   await context.dispose();

@@ -1,6 +1,6 @@
 /**
- * BERT-like models made in code from seeded random numbers, with a WordPiece vocabulary of their own. `embeddings/` holds
- * what llama.cpp answers to the tiny ones; bench/record-embeddings.ts wrote it.
+ * BERT-like models made in code from seeded random numbers, with a WordPiece vocabulary of their own. `embeddings/`
+ * holds what llama.cpp answers to the tiny ones; bench/record-embeddings.ts wrote it.
  */
 import { makeRng } from "../../src/base/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../src/gguf/write.ts";

@@ -153,6 +153,20 @@ export async function clearErrors(target: Target): Promise<void> {
   await expect(image).rejects.toThrow("illegal base64 data at input byte 3");
 }
 
+/** One text or several, and the older call. */
+export async function embedTexts(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const { embeddings, ...rest } = await client.embed({ model: target.model, input: ["a fox", "a hen"] });
+  expect(embeddings).toHaveLength(2);
+  for (const vector of embeddings) expect(Math.hypot(...vector)).toBeCloseTo(1, 4);
+  expect(rest).toMatchObject({ model: target.model, prompt_eval_count: expect.any(Number) });
+  const short = await client.embed({ model: target.model, input: "a fox", dimensions: 4, truncate: true });
+  expect(short.embeddings.map((vector) => vector.length)).toEqual([4]);
+  const { embedding } = await client.embeddings({ model: target.model, prompt: "a fox" });
+  expect(embedding).toHaveLength(embeddings[0]!.length);
+  await expect(client.embed({ model: "does-not-exist", input: "x" })).rejects.toMatchObject({ status_code: 404 });
+}
+
 /** A model that is made, shown, copied and deleted; the one that it is made from stays. */
 export async function manageModels(target: Target): Promise<void> {
   const client = clientOf(target);
@@ -208,6 +222,7 @@ export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>>
   abort,
   "list, show and version": listAndShow,
   "load, ps, keep_alive and unload": loadAndUnload,
+  "embed, one text and several": embedTexts,
   "create, show, copy and delete": manageModels,
   "create from an upload": createFromUpload,
   "clear errors": clearErrors,

@@ -10,7 +10,7 @@ import type { Lowered } from "../../../kernels/onnx/lowering.ts";
 import { AppError, assert } from "../../base/errors.ts";
 import type { Program, Session, StateRows } from "../backend.ts";
 import { ropeTable, type GrowingRopeTable } from "../rope.ts";
-import type { Executor, Feed, KvCache } from "./executor.ts";
+import type { Executor, Feed, KvCache, Pass } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
 import { makePageDropper } from "./residency.ts";
 
@@ -46,6 +46,7 @@ export function makeSession(parts: SessionParts): Session {
   const ropes = lowered.ropes.map((rope) => ropeTable(rope, cache.ctxLen));
   const constants = ropeFeeds(lowered, ropes, cache.ctxLen);
   const embed = makeEmbed(program, lowered);
+  const discarded = new Float32Array(program.states.dim);
   let results = new Float32Array(0);
   let embeds = new Float32Array(0);
 
@@ -55,16 +56,16 @@ export function makeSession(parts: SessionParts): Session {
     for (const rope of ropes) rope.reach(Math.max(...starts) + layout.tokensEach);
     if (embeds.length < tokens.length * program.shape.dim) embeds = new Float32Array(tokens.length * program.shape.dim);
     embed.write(tokens, embeds);
-    const wanted = layout.rows;
-    const head = program.logits && Array.from({ length: name === "logits" ? wanted.length : 0 }, (_, i) => i);
+    const target = targetOf({ name, dim }, { row, wanted: layout.rows, results, discarded });
+    const [rows] = target.shape;
+    const head = program.logits && Array.from({ length: target.name === "logits" ? rows : 0 }, (_, i) => i);
     const inputs = inputsOf({ lowered, layout, dim: program.shape.dim, embeds, head, ctxLen: cache.ctxLen });
-    const data = results.subarray(row * dim, (row + wanted.length) * dim);
     await executor.run({
       lowSlot: layout.lowSlot,
       batch: starts.length,
       feeds: [...inputs, ...constants],
       large: tokens.length >= LARGE_TOKENS,
-      result: { name, shape: [wanted.length, dim], data },
+      result: target,
     });
     if (keeps) for (const { slot, start, tokens: own } of members) lengths[slot] = start + own.length;
   };
@@ -107,10 +108,22 @@ export function makeSession(parts: SessionParts): Session {
   };
 }
 
+type Target = Pass["result"];
+
 /** A result of the graph, (rows, dim). */
 interface Result {
   readonly name: "logits" | "states";
   readonly dim: number;
+}
+
+/** Where a pass writes. Some kernels divide by the number of rows: where none is wanted, one is thrown away. */
+function targetOf(
+  { name, dim }: Result,
+  at: { row: number; wanted: readonly number[]; results: Float32Array; discarded: Float32Array },
+): Target {
+  const count = at.wanted.length;
+  if (count === 0) return { name: "states", shape: [1, at.discarded.length], data: at.discarded };
+  return { name, shape: [count, dim], data: at.results.subarray(at.row * dim, (at.row + count) * dim) };
 }
 
 const wantedRows = ({ states, tokens }: StateRows): number =>
@@ -183,9 +196,10 @@ function inputsOf({ lowered, layout, dim, embeds, head, ctxLen }: Inputs): reado
   const batch = starts.length;
   const last = starts.map((start) => start + tokensEach - 1);
   const total = Int32Array.of(Math.max(...last) + 1);
+  const wanted = rows.length > 0 ? rows : [0];
   const feeds: Feed[] = [
     { name: "embeds", type: "float", shape: [batch, tokensEach, dim], data: embeds },
-    { name: "rows", type: "int64", shape: [rows.length], data: BigInt64Array.from(rows, BigInt) },
+    { name: "rows", type: "int64", shape: [wanted.length], data: BigInt64Array.from(wanted, BigInt) },
   ];
   if (head)
     feeds.push({ name: "head_rows", type: "int64", shape: [head.length], data: BigInt64Array.from(head, BigInt) });
