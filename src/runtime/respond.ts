@@ -5,6 +5,7 @@
  * A grammar cannot begin before thinking ends. So a model that thinks first answers freely up to the end of its
  * thoughts, and is then asked again, with them in the prompt and under the grammar; what it computed is still cached.
  */
+import { AppError } from "../base/errors.ts";
 import { toolCallTag } from "../template/go-prompt.ts";
 import type { PromptTemplate } from "../template/prompt.ts";
 import { thinkingTagsOf, type ThinkingTags } from "../template/thinking.ts";
@@ -76,7 +77,7 @@ async function* constrained(loaded: Loaded, question: Question, shape: Shape & R
   const options = { ...question.options, num_predict: thought.predictMax, ...(forced ? { stop: [] } : {}) };
   const prompt = thought.prompt + open;
   const events = answer(loaded, { ...question, prompt, options, format: forced?.schema ?? question.format });
-  yield* withThinking(forced ? oneCall(events) : events, thought.statistics);
+  yield* withThinking(forced ? namingTools(oneCall(events)) : events, thought.statistics);
 }
 
 interface Thought {
@@ -155,6 +156,16 @@ async function* oneCall(events: Events): Events {
       if (calls.length === 0 && text !== "") yield { kind: "text", text };
       yield event;
     } else yield event;
+  }
+}
+
+/** The schema of a forced call is made of the tools' own, so what is wrong with it is said of them. */
+async function* namingTools(events: Events): Events {
+  try {
+    yield* events;
+  } catch (error) {
+    const about = error instanceof AppError && /^format: (?:#\/\$defs\/)?(.*)$/s.exec(error.message)?.[1];
+    throw about ? new AppError("bad_request", `tools: ${about}`, { cause: error }) : error;
   }
 }
 

@@ -6,6 +6,7 @@
 import { AppError } from "../base/errors.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
 import { type JinjaTemplate, parseJinja } from "./jinja.ts";
+import { nameResults, wantsShortIds, withShortIds } from "./call-ids.ts";
 import { jinjaThinkingTags } from "./thinking.ts";
 import type { PromptMessage, PromptTool, Think } from "./messages.ts";
 
@@ -115,11 +116,13 @@ export interface ChatPrompt {
  * @throws AppError `bad_request` where the template fails or refuses, `too_large` beyond its limits
  */
 export function renderChat(prompt: PromptTemplate, request: ChatPrompt): string {
-  return prompt.kind === "go" ? renderGoChat(prompt, request) : renderJinjaChat(prompt, request);
+  const named = { ...request, messages: nameResults(request.messages) };
+  return prompt.kind === "go" ? renderGoChat(prompt, named) : renderJinjaChat(prompt, named);
 }
 
-function renderJinjaChat({ template, tokens }: JinjaPrompt, request: ChatPrompt): string {
-  const { messages, tools, think, now, addGenerationPrompt = true } = request;
+function renderJinjaChat({ template, tokens, source }: JinjaPrompt, request: ChatPrompt): string {
+  const { tools, think, now, addGenerationPrompt = true } = request;
+  const messages = wantsShortIds(source) ? withShortIds(request.messages) : request.messages;
   const last = messages.at(-1);
   const begun =
     addGenerationPrompt && last?.role === "assistant" && !last.tool_calls?.length ? last.content : undefined;

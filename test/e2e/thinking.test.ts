@@ -88,12 +88,17 @@ describe("POST /api/chat think:", () => {
   });
 
   test("num_predict counts thoughts and answer together", async () => {
-    const { message, done_reason, eval_count } = await chat({
-      model: "thinker",
-      format: "json",
-      options: { temperature: 0, num_predict: 3 },
-    });
-    expect([done_reason, eval_count, message.content]).toEqual(["length", 3, ""]);
+    const format = { type: "string", minLength: 60 };
+    const thoughts = (await chat({ model: "thinker" })).message.thinking;
+    for (const num_predict of [3, 12]) {
+      const { message, done_reason, eval_count } = await chat({
+        model: "thinker",
+        format,
+        options: { temperature: 0, num_predict },
+      });
+      expect([done_reason, eval_count, message.content === ""]).toEqual(["length", num_predict, num_predict === 3]);
+      if (num_predict === 12) expect(message.thinking).toBe(thoughts);
+    }
   });
 });
 

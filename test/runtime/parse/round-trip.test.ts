@@ -1,0 +1,91 @@
+/**
+ * What a template prints of a model's calls is what our parser reads from the model: both are shown the same format.
+ * And what the tools answered comes back to the model.
+ */
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { detectToolFormat, toolFormats } from "../../../src/runtime/parse/index.ts";
+import type { Message, Tool } from "../../../src/runtime/runtime.ts";
+import { choosePrompt, renderChat, type PromptTemplate } from "../../../src/template/prompt.ts";
+import { parseWith } from "./cut.ts";
+
+const now = new Date(2026, 10, 21);
+const GOLDEN = join(import.meta.dir, "../../template/golden");
+const load = (path: string): PromptTemplate => {
+  const source = readFileSync(join(GOLDEN, path), "utf8");
+  return choosePrompt(path.startsWith("go/") ? { go: source } : { jinja: source });
+};
+
+const tools: Tool[] = [
+  {
+    type: "function",
+    function: {
+      name: "get_weather",
+      description: "Weather",
+      parameters: { type: "object", properties: { city: { type: "string" }, days: { type: "integer" } } },
+    },
+  },
+];
+const ARGS = { city: 'New "York" <x>', days: 2 };
+const question: Message = { role: "user", content: "Weather in New York?" };
+const calling: Message = {
+  role: "assistant",
+  content: "",
+  tool_calls: [{ id: "call_ab12cd34", function: { index: 0, name: "get_weather", arguments: ARGS } }],
+};
+const result: Message = {
+  role: "tool",
+  content: "RESULT-7",
+  tool_name: "get_weather",
+  tool_call_id: "call_ab12cd34",
+};
+
+/** Where the model's turn begins and ends, for templates that print earlier turns otherwise than the last. */
+const TURNS: Readonly<Record<string, readonly [from: string, to: string]>> = {
+  "jinja/deepseek.jinja": ["<｜tool▁calls▁begin｜>", "<｜tool▁outputs▁begin｜>"],
+  "go/llama31-tools.gotmpl": ['{"name": "get_weather", "parameters": {"city"', "<|eot_id|>"],
+};
+
+const TEMPLATES = [
+  "jinja/hearth.jinja",
+  "jinja/qwen3.jinja",
+  "jinja/qwen3-xml.jinja",
+  "jinja/mistral.jinja",
+  "jinja/deepseek.jinja",
+  "jinja/llama3-tools.jinja",
+  "go/qwen-tools.gotmpl",
+  "go/llama31-tools.gotmpl",
+  "go/mistral-tools.gotmpl",
+  "go/command-r.gotmpl",
+  "go/harmony.gotmpl",
+];
+
+describe.each(TEMPLATES)("%s", (path) => {
+  const template = load(path);
+  const render = (...messages: Message[]): string => renderChat(template, { messages, tools, now, think: true });
+
+  /** What the template prints of the model's turn: from where the prompt for it ended to the result. */
+  function turnOf(): string {
+    const whole = render(question, calling, result);
+    const marks = TURNS[path];
+    if (marks) return whole.slice(whole.indexOf(marks[0]), whole.indexOf(marks[1], whole.indexOf(marks[0])));
+    const prompt = render(question);
+    let same = 0;
+    while (same < prompt.length && prompt[same] === whole[same]) same++;
+    return whole.slice(same, whole.indexOf("RESULT-7"));
+  }
+
+  test("prints calls as our parser reads them", () => {
+    const format = toolFormats[detectToolFormat(template.source)];
+    const found = parseWith(format.makeParser(tools), [turnOf()]);
+    expect(found.filter(({ kind }) => kind === "toolCall")).toEqual([
+      { kind: "toolCall", name: "get_weather", arguments: ARGS },
+    ]);
+  });
+
+  test("gives results back behind the call", () => {
+    const whole = render(question, calling, result);
+    expect(whole.indexOf("RESULT-7")).toBeGreaterThan(whole.indexOf("New "));
+  });
+});
