@@ -1,0 +1,65 @@
+/**
+ * How providers check an address before they send to it: they want something of theirs back. Only mappings that say so
+ * answer, and only with what such a check contains: never with anything that a browser would take for a page.
+ */
+import type { MappingConfig } from "./config.ts";
+
+export interface HandshakeRequest {
+  readonly method: string;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** The parsed body; undefined where there is none. */
+  readonly payload: unknown;
+  /** Whether a text is one of the mapping's secrets, compared in constant time. */
+  readonly knowsSecret: (text: string) => boolean;
+}
+
+/** What to answer instead of running the mapping. */
+export interface HandshakeReply {
+  readonly status: 200 | 403;
+  readonly contentType: "text/plain; charset=utf-8" | "application/json; charset=utf-8";
+  readonly body: string;
+}
+
+type Kind = NonNullable<MappingConfig["handshake"]>;
+
+/** Longest text that is given back. */
+const ECHO_MAX = 1024;
+
+const text = (body: string): HandshakeReply => ({ status: 200, contentType: "text/plain; charset=utf-8", body });
+
+/** Undefined: this request is no check, or one too long to be true. */
+type Handshake = (request: HandshakeRequest) => HandshakeReply | undefined;
+
+const HANDSHAKES: Readonly<Record<Kind, Handshake>> = {
+  slack({ payload }) {
+    const { type, challenge } = fieldsOf(payload);
+    return type === "url_verification" ? echo(challenge) : undefined;
+  },
+  github({ headers }) {
+    if (headers["x-github-event"] !== "ping") return undefined;
+    return { status: 200, contentType: "application/json; charset=utf-8", body: '{"ok":true,"ping":true}' };
+  },
+  meta({ method, query, knowsSecret }) {
+    if (method !== "GET" || query.get("hub.mode") !== "subscribe") return undefined;
+    if (knowsSecret(query.get("hub.verify_token") ?? "")) return echo(query.get("hub.challenge"));
+    return { status: 403, contentType: "application/json; charset=utf-8", body: '{"ok":false,"error":"forbidden"}' };
+  },
+  microsoft: ({ query }) => echo(query.get("validationToken")),
+};
+
+/** Whether a mapping of this kind must hear GET requests. */
+export const hearsGet = (kind: Kind | undefined): boolean => kind === "meta";
+
+export function answerHandshake(kind: Kind, request: HandshakeRequest): HandshakeReply | undefined {
+  return HANDSHAKES[kind](request);
+}
+
+function echo(value: unknown): HandshakeReply | undefined {
+  return typeof value === "string" && value !== "" && value.length <= ECHO_MAX ? text(value) : undefined;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}
