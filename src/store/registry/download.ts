@@ -6,6 +6,7 @@ import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../base/errors.ts";
 import { blobPath } from "../blobs.ts";
+import { digestOfFile } from "../digest.ts";
 import type { BlobSource } from "./blob-source.ts";
 import { PartFile, type Part } from "./part-file.ts";
 import { PrefixHash } from "./prefix-hash.ts";
@@ -81,23 +82,19 @@ export class Download {
     await using file = await PartFile.open(this.#root, this.source.blob, this.#limits.partBytes);
     this.#file = file;
     await checkSpace(this.#root, { bytes: size - file.completed, host: this.source.host });
-    const hash = new PrefixHash(file);
-    this.#stop.signal.addEventListener("abort", () => void hash.stop(), { once: true });
-    try {
-      hash.advance();
-      await this.#receive(file, hash);
-      this.#state = "received";
-      const found = await hash.finish(size);
-      checkWanted(this.#stop.signal);
-      if (found === digest) return await file.install(blobPath(this.#root, digest));
-      await file.discard();
-      throw new AppError("registry", `digest mismatch, file must be downloaded again: want ${digest}, got ${found}`);
-    } finally {
-      await hash.stop();
-    }
+    using hash = file.parts.length > 1 ? new PrefixHash(file.path) : undefined; // less is not worth a thread
+    this.#stop.signal.addEventListener("abort", () => hash?.[Symbol.dispose](), { once: true });
+    hash?.advance(file.prefix);
+    await this.#receive(file, hash);
+    this.#state = "received";
+    const found = hash ? await hash.finish(size) : await digestOfFile(file.path);
+    checkWanted(this.#stop.signal);
+    if (found === digest) return await file.install(blobPath(this.#root, digest));
+    await file.discard();
+    throw new AppError("registry", `digest mismatch, file must be downloaded again: want ${digest}, got ${found}`);
   }
 
-  async #receive(file: PartFile, hash: PrefixHash): Promise<void> {
+  async #receive(file: PartFile, hash: PrefixHash | undefined): Promise<void> {
     const pending = file.parts.filter(({ size, completed }) => completed < size);
     const ranges = makeRanges();
     const failed = new AbortController();
@@ -149,7 +146,8 @@ export class Download {
     try {
       for await (const chunks of batches(body, watch)) {
         await file.write(part, chunks);
-        hash.advance();
+        release(chunks);
+        hash?.advance(file.prefix);
       }
     } catch (error) {
       throw watch.translate(error, source.host);
@@ -160,7 +158,7 @@ export class Download {
 
 interface FetchOptions {
   readonly file: PartFile;
-  readonly hash: PrefixHash;
+  readonly hash: PrefixHash | undefined;
   readonly signal: AbortSignal;
   readonly ranges: Ranges;
 }
@@ -227,6 +225,11 @@ async function* batches(body: AsyncIterable<Uint8Array>, watch: StallWatch): Asy
   }
   if (bytes > 0) yield batch;
   if (failure) throw failure.error;
+}
+
+/** Gives memory back as soon as its content is in the file; the collector would come to it late. */
+function release(chunks: readonly Uint8Array[]): void {
+  for (const { buffer } of chunks) if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
 }
 
 async function checkSpace(root: string, { bytes, host }: { bytes: number; host: string }): Promise<void> {

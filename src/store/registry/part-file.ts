@@ -53,6 +53,10 @@ export class PartFile {
     }
   }
 
+  get path(): string {
+    return this.#path;
+  }
+
   get parts(): readonly Part[] {
     return this.#parts;
   }
@@ -84,15 +88,6 @@ export class PartFile {
     part.completed += length;
     if (Date.now() - this.#checkpointAt < CHECKPOINT_MS) return;
     this.#checkpoint ??= this.#save().catch(() => {}); // tried again at the next
-  }
-
-  /** Fills `buffer` from an offset. */
-  async read(buffer: Uint8Array, offset: number): Promise<void> {
-    for (let done = 0; done < buffer.length;) {
-      const { bytesRead } = await this.#file.read(buffer, done, buffer.length - done, offset + done);
-      assert(bytesRead > 0, "a part file is shorter than its parts");
-      done += bytesRead;
-    }
   }
 
   /** Makes one part of all, with what is there from the start without a gap: the rest comes in one piece. */

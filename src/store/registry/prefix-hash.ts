@@ -1,64 +1,49 @@
 /**
- * The digest of a blob that arrives in parts: follows the gapless start of the file while the rest still comes in, so
- * that little is left to hash when the last byte is there.
+ * The digest of a blob that arrives in parts, on a thread of its own: it follows the gapless start of the file while
+ * the rest still comes in, so that little is left to hash when the last byte is there.
  */
+import { AppError } from "../../base/errors.ts";
 import { parseDigest, type Digest } from "../digest.ts";
+import type { HashReply, HashRequest } from "./hash-worker.ts";
 
-const PIECE_BYTES = 1024 * 1024; // under a millisecond of hashing: other work runs between the pieces
+const STEP_BYTES = 4 * 1024 * 1024; // fewer, larger requests
 
-export interface PrefixSource {
-  /** Bytes from the start without a gap. */
-  readonly prefix: number;
-  read(buffer: Uint8Array, offset: number): Promise<void>;
-}
+/** Whoever makes one disposes it, which ends the thread and whatever it was at. */
+export class PrefixHash implements Disposable {
+  readonly #worker = new Worker(new URL("./hash-worker.ts", import.meta.url));
+  readonly #result = Promise.withResolvers<Digest>();
+  #asked = 0;
 
-export class PrefixHash {
-  readonly #source: PrefixSource;
-  readonly #hasher = new Bun.CryptoHasher("sha256");
-  readonly #buffer = new Uint8Array(PIECE_BYTES);
-  #hashed = 0;
-  #run: Promise<void> | undefined;
-  #failure: { error: unknown } | undefined;
-  #hasStopped = false;
-
-  constructor(source: PrefixSource) {
-    this.#source = source;
+  constructor(path: string) {
+    const { resolve, reject } = this.#result;
+    this.#result.promise.catch(() => {}); // whoever calls finish hears of it
+    this.#worker.onmessage = ({ data }: { data: HashReply }) => {
+      if ("hex" in data) resolve(parseDigest(`sha256:${data.hex}`));
+      else reject(new AppError("storage", `${path}: ${data.problem}`));
+    };
+    this.#worker.onerror = ({ message }) => reject(new Error(`a hashing thread failed: ${message}`));
+    this.#post({ path });
   }
 
-  /** More of the start is there. */
-  advance(): void {
-    if (this.#failure || this.#hasStopped) return;
-    this.#run ??= this.#follow()
-      .catch((error: unknown) => void (this.#failure = { error }))
-      .finally(() => void (this.#run = undefined));
+  /** So many bytes from the start are there. */
+  advance(prefix: number): void {
+    if (prefix - this.#asked < STEP_BYTES) return;
+    this.#asked = prefix;
+    this.#post({ upTo: prefix });
   }
 
-  /** The digest of the first `size` bytes, all of which are there. Throws what reading throws. */
-  async finish(size: number): Promise<Digest> {
-    while (this.#hashed < size && !this.#failure && !this.#hasStopped) {
-      this.advance();
-      await this.#run;
-    }
-    if (this.#failure) throw this.#failure.error;
-    return parseDigest(`sha256:${this.#hasher.digest("hex")}`);
+  /** The digest of the first `size` bytes, all of which are there. Throws `storage`, and `cancelled` when disposed. */
+  finish(size: number): Promise<Digest> {
+    this.#post({ upTo: size, isLast: true });
+    return this.#result.promise;
   }
 
-  /** Nothing is read any more once this returns. */
-  async stop(): Promise<void> {
-    this.#hasStopped = true;
-    await this.#run;
+  [Symbol.dispose](): void {
+    this.#worker.terminate();
+    this.#result.reject(new AppError("cancelled", "request canceled"));
   }
 
-  async #follow(): Promise<void> {
-    for (let left = this.#left(); left > 0 && !this.#hasStopped; left = this.#left()) {
-      const piece = this.#buffer.subarray(0, Math.min(left, PIECE_BYTES));
-      await this.#source.read(piece, this.#hashed);
-      this.#hasher.update(piece);
-      this.#hashed += piece.length;
-    }
-  }
-
-  #left(): number {
-    return this.#source.prefix - this.#hashed;
+  #post(request: HashRequest): void {
+    this.#worker.postMessage(request);
   }
 }
