@@ -11,7 +11,7 @@ import { putInPlace, removeFile, storageError, writeBytes, writeDurably } from "
 
 const PARTS_MAX = 1024;
 const STATE_BYTES_MAX = 1024; // four numbers
-const CHECKPOINT_MS = 1000;
+const CHECKPOINT_MS = 3000; // what a kill may cost; each waits for the disk
 
 export interface Part {
   readonly index: number;
