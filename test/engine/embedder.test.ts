@@ -37,13 +37,19 @@ test("texts go through a slot one after the other, in chunks, and give it back",
 
 test("texts and answers take turns on the only slot, and neither changes the other", async () => {
   const { engine, embedded, ask } = makeBench({ slots: 1 });
-  const answers = ["the cat", "x", "fox"].map((prompt) => ask(prompt));
-  engine.embed({ id: 7, texts: [ids("a"), ids(LONG)] });
+  const embeddedBefore: number[] = [];
+  const answers = ["the cat", "x", "fox"].map(async (prompt) => {
+    const answer = await ask(prompt);
+    embeddedBefore.push(embedded.length);
+    return answer;
+  });
+  engine.embed({ id: 7, texts: [ids("a"), ids(LONG), ids("b")] });
   expect((await Promise.all(answers)).map(({ text }) => text)).toEqual(
     ["the cat", "x", "fox"].map((prompt) => expectedText(prompt, 8)),
   );
-  await until(() => embedded.length === 2);
-  expect([...vectorsOf(embedded).values()]).toEqual([unit("a"), unit(LONG)]);
+  await until(() => embedded.length === 3);
+  expect(embeddedBefore).toEqual([0, 1, 2]);
+  expect([...vectorsOf(embedded).values()]).toEqual([unit("a"), unit(LONG), unit("b")]);
   await engine.close();
 });
 
