@@ -38,6 +38,7 @@ const MODELS = [
   "llama-biases",
   "qwen2",
   "qwen3",
+  "gemma",
   "gemma2",
   "gemma3",
   "phi3",

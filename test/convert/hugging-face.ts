@@ -98,7 +98,7 @@ const GLOBAL: Readonly<Record<string, string>> = {
 export function plainName(name: string, arch: string): string {
   const [, layer, weight = "", part] = /^(?:blk\.(\d+)\.)?(\w+)\.(\w+)$/.exec(name)!;
   if (layer === undefined) return `${GLOBAL[weight]}.${part}`;
-  const own = (arch.startsWith("gemma") ? SANDWICH[weight] : undefined) ?? LAYER[weight];
+  const own = (/^gemma[23]$/.test(arch) ? SANDWICH[weight] : undefined) ?? LAYER[weight];
   const fused = arch === "phi3" && weight === "ffn_up" ? "mlp.gate_up_proj" : own;
   return `model.layers.${layer}.${fused}.${part}`;
 }
@@ -147,6 +147,7 @@ const CLASSES: Readonly<Record<string, string>> = {
   llama: "LlamaForCausalLM",
   qwen2: "Qwen2ForCausalLM",
   qwen3: "Qwen3ForCausalLM",
+  gemma: "GemmaForCausalLM",
   gemma2: "Gemma2ForCausalLM",
   gemma3: "Gemma3ForCausalLM",
   phi3: "Phi3ForCausalLM",

@@ -3,6 +3,7 @@ import { AppError } from "../../base/errors.ts";
 import type { Architecture } from "../architecture.ts";
 import { describe, type JsonObject } from "../folder.ts";
 import { bert } from "./bert.ts";
+import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
 import { gemma3 } from "./gemma3.ts";
 import { llama } from "./llama.ts";
@@ -15,6 +16,7 @@ export const convertible = {
   Gemma2ForCausalLM: gemma2,
   Gemma3ForCausalLM: gemma3,
   Gemma3ForConditionalGeneration: gemma3,
+  GemmaForCausalLM: gemma,
   LlamaForCausalLM: llama,
   MistralForCausalLM: llama,
   Phi3ForCausalLM: phi3,

@@ -1,0 +1,14 @@
+/** Gemma 1, `gemma`: norms are stored without their 1. Its first files say "gelu" and mean the approximation. */
+import type { Architecture } from "../architecture.ts";
+import { checkActivation, decoderMetadata, llamaTable } from "../decoder.ts";
+
+export const gemma: Architecture = {
+  arch: "gemma",
+  metadata(config) {
+    checkActivation(config, ["gelu_pytorch_tanh", "gelu"]);
+    return decoderMetadata(config, { headDim: 256, ctxLen: 8192 }); // GemmaConfig of transformers
+  },
+  tensors: () => llamaTable({ shift: 1 }),
+  unused: /^lm_head\./,
+  addSpacePrefix: false,
+};
