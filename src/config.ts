@@ -3,23 +3,26 @@
  * (`--config`, else `$HEARTH_CONFIG`, else `~/.hearth/hearth.json5`), environment, flags. Each `HEARTH_X` falls back to
  * the `OLLAMA_X` that people already have set. A value that cannot be understood is an error, never a default.
  */
-import JSON5 from "json5";
-import { readFileSync } from "node:fs";
-import { isIPv6 } from "node:net";
 import { isAbsolute, join } from "node:path";
-import { parseDuration } from "./base/duration.ts";
 import { AppError, messageOf } from "./base/errors.ts";
+import { readDocument, type Document } from "./config/document.ts";
+import {
+  autoWhereZero,
+  isOriginPattern,
+  parseAddress,
+  parseBool,
+  parseInteger,
+  parseList,
+  parseMs,
+  parsePath,
+  PORT_DEFAULT,
+  type Address,
+} from "./config/values.ts";
 
-const PORT_DEFAULT = 11434;
-const FILE_BYTES_MAX = 1024 * 1024; // a configuration is a page of text
+export type { Address } from "./config/values.ts";
 
 const BACKENDS = ["auto", "webgpu", "onnx", "wasm", "cpu"] as const;
 export type BackendSetting = (typeof BACKENDS)[number];
-
-export interface Address {
-  readonly hostname: string;
-  readonly port: number;
-}
 
 interface Setting<T> {
   /** Environment variables, the first that is set wins. */
@@ -30,6 +33,9 @@ interface Setting<T> {
   readonly parse: (value: unknown) => T | undefined;
   readonly initial: (home: string) => T;
 }
+
+/** Parts of the file that others read: see `gateway/`. */
+const SECTIONS: readonly string[] = ["hooks", "agents", "session", "channels", "gateway"];
 
 const setting = <T>(row: Setting<T>): Setting<T> => row;
 
@@ -167,7 +173,7 @@ interface Found {
 
 /** Throws `bad_request` naming the setting, where it was set, what was expected and what was found. */
 export function readConfig(sources: ConfigSources): Config {
-  const file = readFile(sources);
+  const file = settingsOf(readConfigFile(sources));
   const find = (name: string, env: readonly string[]): Found | undefined =>
     findFlag(sources.flags, name) ?? findEnv(sources.env, env) ?? file(name);
   const found = find("home", ["HEARTH_HOME"]);
@@ -197,41 +203,33 @@ export function readConfig(sources: ConfigSources): Config {
   };
 }
 
-/** A lookup in the configuration file. A file that was asked for must exist; the default one may be missing. */
-function readFile({ env, flags, home }: ConfigSources): (name: string) => Found | undefined {
+/**
+ * The configuration file: the one that was asked for, else the one in the user's home, which may be missing.
+ * Throws `bad_request`.
+ */
+export function readConfigFile({ env, flags, home }: ConfigSources): Document | undefined {
   const asked = findFlag(flags, "config") ?? findEnv(env, ["HEARTH_CONFIG"]);
   const path = asked ? String(asked.value) : join(home, ".hearth", "hearth.json5");
-  let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    return readDocument(path, env);
   } catch (error) {
+    if (error instanceof AppError) throw error;
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT"; // node:fs throws nothing else
-    if (missing && !asked) return () => undefined;
+    if (missing && !asked) return undefined;
     throw new AppError("bad_request", `${asked?.where ?? "configuration"}: cannot read '${path}': ${messageOf(error)}`);
   }
-  if (text.length > FILE_BYTES_MAX) {
-    throw new AppError("bad_request", `${path}: expected at most ${FILE_BYTES_MAX} characters, got ${text.length}`);
-  }
-  const settings = parseFile(text, path);
-  return (name) => (settings.has(name) ? { value: settings.get(name), where: path } : undefined);
 }
 
-function parseFile(text: string, path: string): ReadonlyMap<string, unknown> {
-  let root: unknown;
-  try {
-    root = JSON5.parse(text);
-  } catch (error) {
-    throw new AppError("bad_request", `${path}: not JSON5: ${messageOf(error)}`);
+/** A lookup among the settings of the file. Sections are for those who know them. */
+function settingsOf(file: Document | undefined): (name: string) => Found | undefined {
+  if (!file) return () => undefined;
+  for (const name of Object.keys(file.root)) {
+    if (name === "home" || Object.hasOwn(SETTINGS, name) || SECTIONS.includes(name)) continue;
+    const known = ["home", ...Object.keys(SETTINGS), ...SECTIONS].join(", ");
+    throw new AppError("bad_request", `${file.where([name])}: unknown setting '${name}'; known: ${known}`);
   }
-  if (typeof root !== "object" || root === null || Array.isArray(root)) {
-    throw new AppError("bad_request", `${path}: expected an object of settings, got ${JSON.stringify(root)}`);
-  }
-  for (const name of Object.keys(root)) {
-    if (name === "home" || Object.hasOwn(SETTINGS, name)) continue;
-    const known = ["home", ...Object.keys(SETTINGS)].join(", ");
-    throw new AppError("bad_request", `${path}: unknown setting '${name}'; known: ${known}`);
-  }
-  return new Map(Object.entries(root));
+  const { root } = file;
+  return (name) => (Object.hasOwn(root, name) ? { value: root[name], where: file.where([name]) } : undefined);
 }
 
 function findFlag(flags: ConfigSources["flags"], name: string): Found | undefined {
@@ -253,60 +251,4 @@ function checked<T>(value: T | undefined, at: { name: string; found: Found; expe
   if (value !== undefined) return value;
   const shown = at.name === "apiKeys" ? "(not shown)" : `'${String(at.found.value)}'`;
   throw new AppError("bad_request", `${at.found.where}: setting '${at.name}': expected ${at.expected}, got ${shown}`);
-}
-
-/** `[http://]host[:port]`; a missing host is loopback, IPv6 stands in brackets. */
-function parseAddress(value: unknown): Address | undefined {
-  const match = /^(http:\/\/)?(\[[0-9a-fA-F:.]+\]|[^:/\s[\]]*)(?::(\d{1,5}))?\/?$/.exec(String(value));
-  if (!match || match[0] === "") return bareIpv6(value);
-  const port = match[3] === undefined ? (match[1] ? 80 : PORT_DEFAULT) : Number(match[3]);
-  if (port > 65535) return undefined;
-  return { hostname: match[2]?.replace(/^\[|\]$/g, "") || "127.0.0.1", port };
-}
-
-function bareIpv6(value: unknown): Address | undefined {
-  const text = String(value);
-  return isIPv6(text) ? { hostname: text, port: PORT_DEFAULT } : undefined;
-}
-
-function parsePath(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" && !value.includes("\0") ? value : undefined;
-}
-
-function parseInteger(value: unknown, range: { min: number; max: number }): number | undefined {
-  if (!/^\d{1,9}$/.test(String(value))) return undefined;
-  const number = Number(value);
-  return number >= range.min && number <= range.max ? number : undefined;
-}
-
-function autoWhereZero(value: unknown): "auto" | undefined {
-  return String(value) === "0" ? "auto" : undefined;
-}
-
-function parseMs(value: unknown, adjust: (ms: number) => number): number | undefined {
-  if (/^-?\d{1,12}(\.\d+)?$/.test(String(value))) return adjust(Number(value) * 1e3);
-  if (typeof value !== "string") return undefined;
-  try {
-    return adjust(parseDuration(value) / 1e6);
-  } catch {
-    return undefined; // the caller's message says more: which setting, from where
-  }
-}
-
-function parseList(value: unknown, accepts: (item: string) => boolean): readonly string[] | undefined {
-  const items: unknown[] = Array.isArray(value) ? value : String(value).split(",");
-  const texts = items.filter((item) => typeof item === "string").map((item) => item.trim());
-  const kept = texts.filter((item) => item !== "");
-  return texts.length === items.length && kept.every(accepts) ? kept : undefined;
-}
-
-function isOriginPattern(pattern: string): boolean {
-  const stars = pattern.split("*").length - 1;
-  if (stars > 0) return stars === 1;
-  return /^(https?|chrome-extension|safari-extension|moz-extension|ms-browser-extension):\/\//.test(pattern);
-}
-
-function parseBool(value: unknown): boolean | undefined {
-  if (/^(1|2|t|true)$/i.test(String(value))) return true; // 2: "trace" elsewhere
-  return /^(0|f|false)$/i.test(String(value)) ? false : undefined;
 }

@@ -26,8 +26,8 @@ const EXCEPTIONS: readonly { readonly check: string; readonly path: string; read
 
 /** Folders of src/, lowest first: each may import from those before it. Files that stand in src/ itself are named. */
 const LAYERS = (
-  "version.ts base config.ts quant gguf tokenizer template sampling convert backend store arch engine runner runtime " +
-  "channels agent hooks server ui cli diagnostics.ts serve.ts main.ts"
+  "version.ts base config config.ts quant gguf tokenizer template sampling convert backend store arch engine runner runtime " +
+  "channels agent hooks gateway server ui cli diagnostics.ts serve.ts main.ts"
 ).split(" ");
 /** What kernels/ may use of src at run time; types it may take from anywhere up to the backends. */
 const KERNEL_VALUES = /^src\/(base|quant)\/|^src\/backend\/step\.ts$/;

@@ -117,7 +117,7 @@ export const hooksSchema = z.strictObject({
   enabled: z.boolean().default(false),
   token: secret.optional(),
   tokens: z.array(namedToken).default([]),
-  path: z.string().default("/hooks"),
+  path: z.string().default("/hooks").transform(normalizePath),
   maxBodyBytes: z.int().positive().max(BODY_BYTES_MAX).default(BODY_BYTES_DEFAULT),
   /** Whether `?token=` counts; it ends up in logs of proxies. */
   allowQueryToken: z.boolean().default(true),
@@ -172,6 +172,12 @@ export const hooksSchema = z.strictObject({
     .optional(),
 });
 export type HooksConfig = z.output<typeof hooksSchema>;
+
+/** One slash in front, none at the end. */
+function normalizePath(text: string): string {
+  const bare = text.trim().replace(/^\/+|\/+$/g, "");
+  return `/${bare}`;
+}
 
 /** The section `gateway`: what operators use. */
 export const gatewaySchema = z.strictObject({

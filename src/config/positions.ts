@@ -1,0 +1,57 @@
+/**
+ * The lines of a JSON5 text on which its values begin, by path. The text has been parsed already: this finds places, it
+ * checks nothing.
+ */
+
+import JSON5 from "json5";
+
+/** Keys and indexes from the root. */
+export type Path = readonly (string | number)[];
+
+/** One text for a path, to look it up by. */
+export const pathKey = (path: Path): string => JSON.stringify(path.map(String));
+
+interface Frame {
+  readonly isArray: boolean;
+  /** The key or index whose value comes next. */
+  key: string | number;
+  /** In an object: whether the next word is a key. */
+  wantsKey: boolean;
+}
+
+const TOKEN =
+  /\/\/[^\n\r\u2028\u2029]*|\/\*[\s\S]*?\*\/|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
+
+/** Line numbers from 1, by `pathKey`; of a repeated key the last, whose value counts. */
+export function linesByPath(text: string): ReadonlyMap<string, number> {
+  const lines = new Map<string, number>();
+  const frames: Frame[] = [];
+  let line = 1;
+  let at = 0;
+  const place = (): void => void lines.set(pathKey(frames.map((frame) => frame.key)), line);
+  for (const match of text.matchAll(TOKEN)) {
+    line += lineBreaks(text.slice(at, match.index));
+    at = match.index;
+    const [token] = match;
+    const frame = frames.at(-1);
+    if (token.startsWith("//") || token.startsWith("/*")) continue;
+    if (token === "{" || token === "[") {
+      if (!(frame && !frame.isArray)) place(); // in an object the key was placed
+      frames.push({ isArray: token === "[", key: token === "[" ? 0 : "", wantsKey: token === "{" });
+    } else if (token === "}" || token === "]") frames.pop();
+    else if (token === ",") {
+      if (frame?.isArray) frame.key = Number(frame.key) + 1;
+      else if (frame) frame.wantsKey = true;
+    } else if (token === ":") {
+      if (frame) frame.wantsKey = false;
+    } else if (frame?.wantsKey) {
+      frame.key = keyOf(token);
+      place();
+    } else if (frame?.isArray ?? true) place();
+  }
+  return lines;
+}
+
+const keyOf = (token: string): string => (/^["']/.test(token) ? JSON5.parse<string>(token) : token);
+
+const lineBreaks = (text: string): number => text.match(/\r\n|[\n\r\u2028\u2029]/g)?.length ?? 0;

@@ -1,0 +1,111 @@
+/**
+ * The gateway's part of the configuration, checked as a whole. A snapshot never changes: a request finishes under the
+ * one it began with, and a new file becomes a new snapshot or an error.
+ */
+import { z } from "zod";
+import { agentsSchema, sessionSchema } from "../agent/config.ts";
+import { AppError } from "../base/errors.ts";
+import { channelsSchema } from "../channels/config.ts";
+import { describePath, type Document } from "../config/document.ts";
+import type { Path } from "../config/positions.ts";
+import { gatewaySchema, hooksSchema } from "../hooks/config.ts";
+
+const PROBLEMS_SHOWN = 10;
+/** First segments of paths that the server itself answers. */
+const TAKEN_PATHS = ["api", "v1", "health", "metrics", "docs", "openapi.json", "hooks-admin"];
+
+const gatewayFile = z.object({
+  hooks: hooksSchema.prefault({}),
+  agents: agentsSchema.prefault({}),
+  session: sessionSchema.prefault({}),
+  channels: channelsSchema,
+  gateway: gatewaySchema.prefault({}),
+});
+
+export type GatewaySnapshot = Readonly<z.output<typeof gatewayFile>> & {
+  /** Of the configuration file: relative paths start there. */
+  readonly folder: string;
+};
+
+export interface SnapshotOptions {
+  readonly folder: string;
+  /** Keys of the model API, `name:key` or `key`: no hook token may be one of them. */
+  readonly apiKeys: readonly string[];
+}
+
+/** Throws `bad_request` with one line for each problem, naming file, line and key; never a value. */
+export function makeSnapshot(document: Document | undefined, { folder, apiKeys }: SnapshotOptions): GatewaySnapshot {
+  const parsed = gatewayFile.safeParse(document?.root ?? {});
+  if (!parsed.success) throw problems(parsed.error.issues.flatMap(flatten), document);
+  const snapshot = { ...parsed.data, folder };
+  const conflicts = conflictsOf(snapshot, apiKeys);
+  if (conflicts.length > 0) throw problems(conflicts, document);
+  return deepFreeze(snapshot);
+}
+
+interface Problem {
+  readonly path: Path;
+  readonly message: string;
+}
+
+/** An unknown key is a problem of its own place. */
+function flatten(issue: z.core.$ZodIssue): Problem[] {
+  const path = issue.path.filter((key) => typeof key !== "symbol");
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => ({ path: [...path, key], message: "unknown key" }));
+  }
+  return [{ path, message: issue.message }];
+}
+
+function problems(list: readonly Problem[], document: Document | undefined): AppError {
+  const lines = list.slice(0, PROBLEMS_SHOWN).map(({ path, message }) => {
+    const where = document ? `${document.where(path)}: ` : "";
+    return `${where}${describePath(path)}: ${message}`;
+  });
+  const more = list.length > PROBLEMS_SHOWN ? [`and ${list.length - PROBLEMS_SHOWN} more`] : [];
+  return new AppError("bad_request", [...lines, ...more].join("\n"));
+}
+
+/** What is wrong between keys that are right by themselves. */
+function conflictsOf({ hooks, gateway }: Omit<GatewaySnapshot, "folder">, apiKeys: readonly string[]): Problem[] {
+  const found: Problem[] = [];
+  if (!hooks.enabled) return found;
+  const tokens = [
+    ...(hooks.token ? [{ path: ["hooks", "token"], token: hooks.token }] : []),
+    ...hooks.tokens.map(({ token }, i) => ({ path: ["hooks", "tokens", i, "token"], token })),
+  ];
+  if (!hooks.token) found.push({ path: ["hooks", "token"], message: "required when hooks.enabled is true" });
+  for (const { path, token } of tokens) {
+    if (token === gateway.token) found.push({ path, message: "must not be the same as gateway.token" });
+    const isApiKey = apiKeys.some((key) => key === token || key.replace(/^[\w.-]{1,64}:/, "") === token);
+    if (isApiKey) found.push({ path, message: "must not be a key of the model API" });
+  }
+  const [first = ""] = hooks.path.split("/").filter((part) => part !== "");
+  if (hooks.path === "/") found.push({ path: ["hooks", "path"], message: "must not be '/'" });
+  if (TAKEN_PATHS.includes(first)) found.push({ path: ["hooks", "path"], message: `'/${first}' is taken` });
+  return [...found, ...repeated(hooks)];
+}
+
+function repeated({ mappings, tokens }: GatewaySnapshot["hooks"]): Problem[] {
+  const check = (ids: readonly (string | undefined)[], list: string): Problem[] =>
+    ids.flatMap((id, i) =>
+      id !== undefined && ids.indexOf(id) < i
+        ? [{ path: ["hooks", list, i, "id"], message: "is the id of an earlier entry too" }]
+        : [],
+    );
+  return [
+    ...check(
+      mappings.map(({ id }) => id),
+      "mappings",
+    ),
+    ...check(
+      tokens.map(({ id }) => id),
+      "tokens",
+    ),
+  ];
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null) Object.values(value).forEach(deepFreeze);
+  return Object.freeze(value);
+}

@@ -1,0 +1,95 @@
+/**
+ * Keeps the gateway's snapshot true to its files. A change that is right takes effect between two requests; one that is
+ * wrong is told in the log, and the last good snapshot stays.
+ */
+import { watch, type FSWatcher } from "node:fs";
+import { basename, dirname } from "node:path";
+import { messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import type { Document } from "../config/document.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+/** Editors write a file in several steps. */
+const SETTLE_MS = 300;
+
+export interface WatchOptions {
+  readonly first: { readonly document: Document; readonly snapshot: GatewaySnapshot };
+  /** Reads the files anew. Throws what is wrong with them. */
+  readonly read: () => { document: Document; snapshot: GatewaySnapshot };
+  readonly log: Logger;
+}
+
+export class ConfigWatch {
+  readonly #options: WatchOptions;
+  readonly #listeners = new Set<(snapshot: GatewaySnapshot) => void>();
+  #current: WatchOptions["first"];
+  #watchers: FSWatcher[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#current = options.first;
+    this.#watchFiles();
+  }
+
+  /** As of now. Keep it for as long as one piece of work takes. */
+  snapshot(): GatewaySnapshot {
+    return this.#current.snapshot;
+  }
+
+  /** Hears of every new snapshot. */
+  onChange(listener: (snapshot: GatewaySnapshot) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Reads the files now. */
+  reload(): void {
+    clearTimeout(this.#timer);
+    const { read, log } = this.#options;
+    const before = this.#current;
+    try {
+      this.#current = read();
+    } catch (error) {
+      log.error("the configuration was not reloaded; the last good one stays", { error: messageOf(error) });
+      return;
+    }
+    this.#watchFiles();
+    const changed = changedKeys(before, this.#current);
+    if (changed.length === 0) return;
+    log.info("configuration reloaded", { changed });
+    const fixed = changed.filter((key) => !LIVE.includes(key));
+    if (fixed.length > 0) log.warn("these settings need a restart", { settings: fixed });
+    for (const listener of this.#listeners) listener(this.#current.snapshot);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    for (const watcher of this.#watchers) watcher.close();
+    this.#watchers = [];
+  }
+
+  /** The folders are watched: a file that is replaced is another file. */
+  #watchFiles(): void {
+    for (const watcher of this.#watchers) watcher.close();
+    const { files } = this.#current.document;
+    const folders = [...new Set(files.map((file) => dirname(file)))];
+    this.#watchers = folders.map((folder) => {
+      const names = files.filter((file) => dirname(file) === folder).map((file) => basename(file));
+      return watch(folder, { persistent: false }, (_, name) => {
+        if (name === null || !names.includes(name)) return;
+        clearTimeout(this.#timer);
+        this.#timer = setTimeout(() => this.reload(), SETTLE_MS);
+      });
+    });
+  }
+}
+
+/** Sections that take effect at once. */
+const LIVE: readonly string[] = ["hooks", "agents", "session", "channels", "gateway"];
+
+/** Top-level keys whose values differ. */
+function changedKeys(before: WatchOptions["first"], after: WatchOptions["first"]): string[] {
+  const [old, now] = [before.document.root, after.document.root];
+  const keys = new Set([...Object.keys(old), ...Object.keys(now)]);
+  return [...keys].filter((key) => !Bun.deepEquals(old[key], now[key]));
+}
