@@ -1,0 +1,179 @@
+/**
+ * Takes a request in: one transaction that either finds the answer an equal request already got, or stores the request
+ * with a run for each of its actions. What the sender hears comes after the commit.
+ */
+import type { Database } from "../../base/database.ts";
+import type { HookAction } from "../action.ts";
+import { insertRuns } from "./runs.ts";
+
+/** How long a sender is told to wait when the queue is full. */
+const RETRY_AFTER_MS = 5000;
+
+/** What a sender is answered; asked again with the same key, it is answered the same. */
+export interface HookResponse {
+  readonly status: number;
+  /** JSON. */
+  readonly body: unknown;
+}
+
+/** A request that is authentic and valid. */
+export interface AcceptRequest {
+  readonly requestId: string;
+  /** Relative to the ingress, normalized. */
+  readonly path: string;
+  /** Absent: a fixed endpoint. */
+  readonly mappingId?: string | undefined;
+  /** Which credential it came with; never the credential. */
+  readonly auth: { readonly kind: string; readonly id: string };
+  readonly idempotencyKey?: string | undefined;
+  /** The sender's own id of this delivery, from a verified request. */
+  readonly providerDeliveryId?: string | undefined;
+  /** Hex. */
+  readonly bodySha256: string;
+  readonly bodyBytes: number;
+  /** Absent: not kept. */
+  readonly rawBody?: Uint8Array | undefined;
+  /** Only what may be kept: no credentials. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly actions: readonly HookAction[];
+  /** Epoch milliseconds. */
+  readonly now: number;
+  /** @param runIds one for each action, in order */
+  readonly respond: (runIds: readonly string[]) => HookResponse;
+}
+
+export type Accepted =
+  | {
+      /** `replayed`: an equal request was accepted before, and nothing happens again. */
+      readonly kind: "accepted" | "replayed";
+      readonly deliveryId: string;
+      readonly runIds: readonly string[];
+      readonly response: HookResponse;
+    }
+  /** The key was used for another body. */
+  | { readonly kind: "conflict" }
+  | { readonly kind: "full"; readonly retryAfterMs: number };
+
+export interface AcceptOptions {
+  /** Open runs at most. */
+  readonly maxQueued: number;
+  /** How long keys are remembered. */
+  readonly keysMs: number;
+  /** The session of a run, from the key that was asked for or made up. */
+  readonly sessionKeyOf: (asked: string) => string;
+}
+
+/** Call inside a transaction. */
+export function acceptDelivery(db: Database, request: AcceptRequest, options: AcceptOptions): Accepted {
+  forgetKeys(db, request);
+  const earlier = findEarlier(db, request);
+  if (earlier)
+    return earlier.bodySha256 === request.bodySha256 || earlier.byProvider ? replayed(db, earlier) : CONFLICT;
+  if (openRuns(db) + request.actions.length > options.maxQueued) return { kind: "full", retryAfterMs: RETRY_AFTER_MS };
+  const deliveryId = Bun.randomUUIDv7();
+  const runIds = request.actions.map(() => Bun.randomUUIDv7());
+  const response = request.respond(runIds);
+  const lane = laneOf(request);
+  insertDelivery(db, request, { deliveryId, lane, response, keysUntil: request.now + options.keysMs });
+  insertRuns(db, {
+    deliveryId,
+    lane,
+    runs: request.actions.map((action, item) => ({ id: runIds[item]!, action })),
+    sessionKeyOf: options.sessionKeyOf,
+    now: request.now,
+  });
+  return { kind: "accepted", deliveryId, runIds, response };
+}
+
+const CONFLICT: Accepted = { kind: "conflict" };
+
+/** Runs that are not final: waiting or running. */
+export const openRuns = (db: Database): number => db.query<{ n: number }, []>("SELECT n FROM open_runs").get()?.n ?? 0;
+
+/** What was accepted under these keys too long ago no longer answers for them. */
+function forgetKeys(db: Database, { auth, path, idempotencyKey, providerDeliveryId, mappingId, now }: AcceptRequest) {
+  if (idempotencyKey !== undefined) {
+    db.query(
+      `UPDATE deliveries SET idempotency_key = NULL
+       WHERE auth_kind = ? AND auth_id = ? AND path = ? AND idempotency_key = ? AND keys_until <= ?`,
+    ).run(auth.kind, auth.id, path, idempotencyKey, now);
+  }
+  if (providerDeliveryId !== undefined) {
+    db.query(
+      `UPDATE deliveries SET provider_delivery_id = NULL
+       WHERE lane = ? AND provider_delivery_id = ? AND keys_until <= ?`,
+    ).run(laneOf({ mappingId, path }), providerDeliveryId, now);
+  }
+}
+
+/** What runs compete as: fairness and limits are per lane. */
+export const laneOf = ({ mappingId, path }: { mappingId?: string | undefined; path: string }): string =>
+  mappingId === undefined ? path : `mapping ${mappingId}`;
+
+interface Earlier {
+  readonly id: string;
+  readonly bodySha256: string;
+  readonly response: string;
+  readonly byProvider: boolean;
+}
+
+function findEarlier(db: Database, request: AcceptRequest): Earlier | undefined {
+  const { auth, path, idempotencyKey, providerDeliveryId } = request;
+  const columns = "SELECT id, body_sha256 AS bodySha256, response FROM deliveries";
+  type Row = Omit<Earlier, "byProvider">;
+  if (idempotencyKey !== undefined) {
+    const found = db
+      .query<Row, string[]>(`${columns} WHERE auth_kind = ? AND auth_id = ? AND path = ? AND idempotency_key = ?`)
+      .get(auth.kind, auth.id, path, idempotencyKey);
+    if (found) return { ...found, byProvider: false };
+  }
+  if (providerDeliveryId !== undefined) {
+    const found = db
+      .query<Row, string[]>(`${columns} WHERE lane = ? AND provider_delivery_id = ?`)
+      .get(laneOf(request), providerDeliveryId);
+    if (found) return { ...found, byProvider: true };
+  }
+  return undefined;
+}
+
+function replayed(db: Database, { id, response }: Earlier): Accepted {
+  const runs = db.query<{ id: string }, [string]>("SELECT id FROM runs WHERE delivery_id = ? ORDER BY item").all(id);
+  return {
+    kind: "replayed",
+    deliveryId: id,
+    runIds: runs.map((run) => run.id),
+    response: JSON.parse(response) as HookResponse, // written below
+  };
+}
+
+interface Stored {
+  readonly deliveryId: string;
+  readonly lane: string;
+  readonly response: HookResponse;
+  readonly keysUntil: number;
+}
+
+function insertDelivery(db: Database, request: AcceptRequest, stored: Stored): void {
+  db.query(
+    `INSERT INTO deliveries (id, request_id, received_at, path, lane, mapping_id, auth_kind, auth_id,
+       provider_delivery_id, idempotency_key, keys_until, body_sha256, body_bytes, body, headers, response)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    stored.deliveryId,
+    request.requestId,
+    request.now,
+    request.path,
+    stored.lane,
+    request.mappingId ?? null,
+    request.auth.kind,
+    request.auth.id,
+    request.providerDeliveryId ?? null,
+    request.idempotencyKey ?? null,
+    stored.keysUntil,
+    request.bodySha256,
+    request.bodyBytes,
+    request.rawBody ?? null,
+    JSON.stringify(request.headers),
+    JSON.stringify(stored.response),
+  );
+}

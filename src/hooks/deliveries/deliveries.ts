@@ -1,0 +1,66 @@
+/**
+ * What was accepted, for the rest of the program: taking requests in, looking at them, running them again, and
+ * forgetting them when they are old. All of it durable before anyone is told.
+ */
+import type { Database, Writer } from "../../base/database.ts";
+import { acceptDelivery, type Accepted, type AcceptRequest } from "./accept.ts";
+import { pruneDeliveries } from "./prune.ts";
+import { findDelivery, listDeliveries, runStatus, stats } from "./queries.ts";
+import type { DeliveryDetails, DeliveryFilter, DeliverySummary, QueueStats, RunStatus } from "./queries.ts";
+import { replayDelivery, type Replayed } from "./replay.ts";
+
+/** Settings as they are now: asked for at every use, because the configuration can change. */
+export interface DeliverySettings {
+  /** Open runs at most. */
+  readonly maxQueued: number;
+  /** How long idempotency keys and senders' delivery ids are remembered. */
+  readonly keysMs: number;
+  /** How long what is over is kept. */
+  readonly retentionMs: number;
+}
+
+export interface DeliveriesDeps {
+  readonly db: Database;
+  readonly writer: Writer;
+  readonly settings: () => DeliverySettings;
+  /** The session of a run, from the key that was asked for or made up. */
+  readonly sessionKeyOf: (asked: string) => string;
+  /** Called after a commit that left something to do. */
+  readonly onQueued: () => void;
+  readonly now: () => number;
+}
+
+export interface Deliveries {
+  /** Resolves after the commit. Rejects with `storage` where nothing can be written. */
+  accept(request: AcceptRequest): Promise<Accepted>;
+  /** Newest first. */
+  list(filter: DeliveryFilter): DeliverySummary[];
+  find(id: string): DeliveryDetails | undefined;
+  run(id: string): RunStatus | undefined;
+  /** Runs the actions of a delivery, or of one of its runs, again. Throws `not_found`, `conflict` or `busy`. */
+  replay(id: string): Promise<Replayed>;
+  stats(): QueueStats;
+  /** Forgets what is over and old enough; returns how many deliveries went. */
+  prune(): Promise<number>;
+}
+
+export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
+  const { db, writer, settings, sessionKeyOf, now } = deps;
+  const queued = async <T>(work: Promise<T>): Promise<T> => {
+    const result = await work;
+    deps.onQueued();
+    return result;
+  };
+  return {
+    accept: (request) => queued(writer.write((at) => acceptDelivery(at, request, { ...settings(), sessionKeyOf }))),
+    list: (filter) => listDeliveries(db, filter),
+    find: (id) => findDelivery(db, id),
+    run: (id) => runStatus(db, id),
+    replay: (id) =>
+      queued(
+        writer.write((at) => replayDelivery(at, id, { now: now(), maxQueued: settings().maxQueued, sessionKeyOf })),
+      ),
+    stats: () => stats(db, now()),
+    prune: () => pruneDeliveries(writer, { now: now(), retentionMs: settings().retentionMs }),
+  };
+}

@@ -1,0 +1,146 @@
+/** What operators and senders see of deliveries and runs. Actions and bodies only in the details of one delivery. */
+import type { Database } from "../../base/database.ts";
+import type { HookAction } from "../action.ts";
+import type { HookResponse } from "./accept.ts";
+import type { ReplyState, RunState } from "./state.ts";
+
+const LIMIT_MAX = 500;
+
+export interface DeliveryFilter {
+  /** Deliveries with a run in this state. */
+  readonly state?: RunState | undefined;
+  readonly path?: string | undefined;
+  readonly mappingId?: string | undefined;
+  /** Id of the last delivery of the page before. */
+  readonly before?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
+export interface DeliverySummary {
+  readonly id: string;
+  readonly requestId: string;
+  readonly receivedAt: number;
+  readonly path: string;
+  readonly mappingId: string | null;
+  readonly authKind: string;
+  readonly authId: string;
+  readonly bodyBytes: number;
+  readonly replayOf: string | null;
+  readonly runs: readonly { readonly id: string; readonly state: RunState; readonly reply: ReplyState }[];
+}
+
+/** How a run stands: what its sender may know. */
+export interface RunStatus {
+  readonly id: string;
+  readonly deliveryId: string;
+  readonly kind: HookAction["kind"];
+  readonly state: RunState;
+  readonly attempts: number;
+  readonly createdAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+  /** Why it failed, or waits for another try. */
+  readonly reason: string | null;
+  readonly answer: string | null;
+  readonly model: string | null;
+  readonly reply: ReplyState;
+  readonly replyReason: string | null;
+  /** Null: none was asked for. */
+  readonly callback: "pending" | "sent" | "failed" | null;
+  readonly replayOf: string | null;
+}
+
+export interface DeliveryDetails extends Omit<DeliverySummary, "runs"> {
+  readonly providerDeliveryId: string | null;
+  readonly idempotencyKey: string | null;
+  readonly bodySha256: string;
+  readonly body: Uint8Array | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly response: HookResponse;
+  readonly runs: readonly (RunStatus & { readonly action: HookAction; readonly sessionKey: string })[];
+}
+
+export interface QueueStats {
+  readonly byState: Readonly<Record<string, number>>;
+  /** Age of the oldest run that waits; 0: none does. */
+  readonly oldestQueuedMs: number;
+  readonly pendingReplies: number;
+  readonly pendingCallbacks: number;
+}
+
+const DELIVERY = `id, request_id AS requestId, received_at AS receivedAt, path, mapping_id AS mappingId,
+  auth_kind AS authKind, auth_id AS authId, body_bytes AS bodyBytes, replay_of AS replayOf`;
+
+const RUN = `runs.id, delivery_id AS deliveryId, action ->> 'kind' AS kind, runs.state, runs.attempts,
+  runs.created_at AS createdAt, started_at AS startedAt, finished_at AS finishedAt, runs.reason, answer, model, reply,
+  reply_reason AS replyReason, callbacks.state AS callback, replay_of AS replayOf`;
+const RUN_FROM = "FROM runs LEFT JOIN callbacks ON run_id = runs.id";
+
+export function listDeliveries(db: Database, filter: DeliveryFilter): DeliverySummary[] {
+  const limit = Math.max(1, Math.min(filter.limit ?? 50, LIMIT_MAX));
+  const rows = db
+    .query<Omit<DeliverySummary, "runs">, Record<string, string | number | null>>(
+      `SELECT ${DELIVERY} FROM deliveries
+       WHERE ($path IS NULL OR path = $path) AND ($mapping IS NULL OR mapping_id = $mapping)
+         AND ($before IS NULL OR seq < (SELECT seq FROM deliveries WHERE id = $before))
+         AND ($state IS NULL OR EXISTS (SELECT 1 FROM runs WHERE delivery_id = deliveries.id AND state = $state))
+       ORDER BY seq DESC LIMIT $limit`,
+    )
+    .all({
+      path: filter.path ?? null,
+      mapping: filter.mappingId ?? null,
+      before: filter.before ?? null,
+      state: filter.state ?? null,
+      limit,
+    });
+  const runs = db.query<DeliverySummary["runs"][number], [string]>(
+    "SELECT id, state, reply FROM runs WHERE delivery_id = ? ORDER BY item",
+  );
+  return rows.map((row) => ({ ...row, runs: runs.all(row.id) }));
+}
+
+export function findDelivery(db: Database, id: string): DeliveryDetails | undefined {
+  type Row = Omit<DeliveryDetails, "runs" | "headers" | "response"> & {
+    seq: number;
+    headers: string;
+    response: string;
+  };
+  const row = db
+    .query<Row, [string]>(
+      `SELECT ${DELIVERY}, provider_delivery_id AS providerDeliveryId, idempotency_key AS idempotencyKey,
+         body_sha256 AS bodySha256, body, headers, response FROM deliveries WHERE id = ?`,
+    )
+    .get(id);
+  if (!row) return undefined;
+  const runs = db
+    .query<RunStatus & { action: string; sessionKey: string }, [string]>(
+      `SELECT ${RUN}, action, session_key AS sessionKey ${RUN_FROM} WHERE delivery_id = ? ORDER BY item`,
+    )
+    .all(id);
+  // JSON of our own: acceptDelivery and insertRuns wrote it
+  return {
+    ...row,
+    headers: JSON.parse(row.headers) as Record<string, string>,
+    response: JSON.parse(row.response) as HookResponse,
+    runs: runs.map((run) => ({ ...run, action: JSON.parse(run.action) as HookAction })),
+  };
+}
+
+export const runStatus = (db: Database, id: string): RunStatus | undefined =>
+  db.query<RunStatus, [string]>(`SELECT ${RUN} ${RUN_FROM} WHERE runs.id = ?`).get(id) ?? undefined;
+
+export function stats(db: Database, now: number): QueueStats {
+  const states = db.query<{ state: string; n: number }, []>("SELECT state, count(*) AS n FROM runs GROUP BY state");
+  const oldest = db
+    .query<{ at: number | null }, []>(
+      "SELECT min(created_at) AS at FROM runs WHERE finished_at IS NULL AND state = 'queued'",
+    )
+    .get()?.at;
+  const count = (sql: string): number => db.query<{ n: number }, []>(sql).get()?.n ?? 0;
+  return {
+    byState: Object.fromEntries(states.all().map(({ state, n }) => [state, n])),
+    oldestQueuedMs: oldest == null ? 0 : Math.max(0, now - oldest),
+    pendingReplies: count("SELECT count(*) AS n FROM runs WHERE reply = 'pending'"),
+    pendingCallbacks: count("SELECT count(*) AS n FROM callbacks WHERE state = 'pending'"),
+  };
+}

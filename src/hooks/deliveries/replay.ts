@@ -1,0 +1,52 @@
+/**
+ * Runs accepted actions again: a new delivery, linked to the old one, with new runs. The keys of the old one stay with
+ * the old one.
+ */
+import type { Database } from "../../base/database.ts";
+import { AppError } from "../../base/errors.ts";
+import { openRuns } from "./accept.ts";
+import { findRun, insertRuns, type Run } from "./runs.ts";
+import { isFinal } from "./state.ts";
+
+export interface Replayed {
+  readonly deliveryId: string;
+  readonly runIds: readonly string[];
+}
+
+export interface ReplayOptions {
+  readonly now: number;
+  readonly maxQueued: number;
+  readonly sessionKeyOf: (asked: string) => string;
+}
+
+/**
+ * @param id of a delivery, or of one of its runs; call inside a transaction
+ * Throws `not_found`; `conflict` while one of the runs is open; `busy` where the queue is full.
+ */
+export function replayDelivery(db: Database, id: string, { now, maxQueued, sessionKeyOf }: ReplayOptions): Replayed {
+  const old = runsOf(db, id);
+  const [first] = old;
+  if (!first) throw new AppError("not_found", `no delivery or run '${id}' with something to run again`);
+  const open = old.find((run) => !isFinal(run.state));
+  if (open) throw new AppError("conflict", `run '${open.id}' is ${open.state}: it can run again once it is over`);
+  if (openRuns(db) + old.length > maxQueued) throw new AppError("busy", "the queue is full");
+  const deliveryId = Bun.randomUUIDv7();
+  db.query(
+    `INSERT INTO deliveries (id, request_id, received_at, path, lane, mapping_id, auth_kind, auth_id, keys_until,
+       body_sha256, body_bytes, body, headers, response, replay_of)
+     SELECT $new, request_id, $now, path, lane, mapping_id, auth_kind, auth_id, 0,
+       body_sha256, body_bytes, body, headers, response, id FROM deliveries WHERE id = $old`,
+  ).run({ new: deliveryId, now, old: first.deliveryId });
+  const runs = old.map((run) => ({ id: Bun.randomUUIDv7(), action: run.action, replayOf: run.id }));
+  insertRuns(db, { deliveryId, lane: first.lane, runs, sessionKeyOf, now });
+  return { deliveryId, runIds: runs.map((run) => run.id) };
+}
+
+function runsOf(db: Database, id: string): Run[] {
+  const one = findRun(db, id);
+  if (one) return [one];
+  return db
+    .query<{ id: string }, [string]>("SELECT id FROM runs WHERE delivery_id = ? ORDER BY item")
+    .all(id)
+    .map((row) => findRun(db, row.id)!); // read in the same transaction
+}

@@ -1,0 +1,98 @@
+/**
+ * Tables of what was accepted: `deliveries` (requests), `runs` (their actions) and `callbacks` (outcomes to be told).
+ * Times are epoch milliseconds. How many runs are open is counted by triggers, so that a full queue costs one look.
+ */
+import type { Migration } from "../../base/database.ts";
+
+const DELIVERIES = `
+  CREATE TABLE deliveries (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    request_id TEXT NOT NULL,
+    received_at INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    lane TEXT NOT NULL,              -- what it competes as: a mapping, or a fixed endpoint
+    mapping_id TEXT,
+    auth_kind TEXT NOT NULL,
+    auth_id TEXT NOT NULL,
+    provider_delivery_id TEXT,
+    idempotency_key TEXT,
+    keys_until INTEGER NOT NULL,     -- when both keys are forgotten
+    body_sha256 TEXT NOT NULL,
+    body_bytes INTEGER NOT NULL,
+    body BLOB,
+    headers TEXT NOT NULL,           -- JSON, without credentials
+    response TEXT NOT NULL,          -- JSON: status and body, for who asks again
+    replay_of TEXT
+  ) STRICT;
+  CREATE UNIQUE INDEX deliveries_idempotency ON deliveries (auth_kind, auth_id, path, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+  CREATE UNIQUE INDEX deliveries_provider ON deliveries (lane, provider_delivery_id)
+    WHERE provider_delivery_id IS NOT NULL;
+  CREATE INDEX deliveries_age ON deliveries (received_at);
+`;
+
+const RUNS = `
+  CREATE TABLE runs (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    delivery_id TEXT NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
+    item INTEGER NOT NULL,           -- its place among the delivery's actions
+    lane TEXT NOT NULL,
+    session_key TEXT NOT NULL,
+    action TEXT NOT NULL,            -- JSON: a HookAction
+    state TEXT NOT NULL,
+    step TEXT NOT NULL,              -- what comes next: turn, event, nothing
+    attempts INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER NOT NULL,        -- not before
+    lease_owner TEXT,
+    lease_until INTEGER,
+    cancel_at INTEGER,               -- when somebody asked for its end
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    finished_at INTEGER,
+    outcome TEXT,                    -- how the turn ended
+    reason TEXT,                     -- why it failed, or waits
+    answer TEXT,
+    model TEXT,
+    usage TEXT,                      -- JSON
+    reply TEXT NOT NULL DEFAULT 'none',
+    reply_target TEXT,               -- JSON: channel and recipient
+    reply_reason TEXT,
+    replay_of TEXT
+  ) STRICT;
+  CREATE INDEX runs_delivery ON runs (delivery_id);
+  CREATE INDEX runs_open ON runs (step, state, seq) WHERE finished_at IS NULL;
+  CREATE INDEX runs_session ON runs (session_key, seq) WHERE finished_at IS NULL;
+  CREATE INDEX runs_leases ON runs (lease_until) WHERE lease_until IS NOT NULL;
+  CREATE INDEX runs_replies ON runs (seq) WHERE reply = 'pending';
+  CREATE TABLE open_runs (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL) STRICT;
+  INSERT INTO open_runs VALUES (1, 0);
+  CREATE TRIGGER runs_opened AFTER INSERT ON runs WHEN NEW.finished_at IS NULL
+    BEGIN UPDATE open_runs SET n = n + 1; END;
+  CREATE TRIGGER runs_closed AFTER UPDATE OF finished_at ON runs
+    WHEN OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL
+    BEGIN UPDATE open_runs SET n = n - 1; END;
+  CREATE TRIGGER runs_gone AFTER DELETE ON runs WHEN OLD.finished_at IS NULL
+    BEGIN UPDATE open_runs SET n = n - 1; END;
+`;
+
+const CALLBACKS = `
+  CREATE TABLE callbacks (
+    run_id TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    url TEXT NOT NULL,
+    body TEXT NOT NULL,
+    state TEXT NOT NULL,             -- pending, sent, failed
+    attempts INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    reason TEXT
+  ) STRICT;
+  CREATE INDEX callbacks_due ON callbacks (next_at) WHERE state = 'pending';
+`;
+
+export const deliveryMigrations: readonly Migration[] = [
+  { name: "hooks: deliveries", sql: DELIVERIES },
+  { name: "hooks: runs", sql: RUNS },
+  { name: "hooks: callbacks", sql: CALLBACKS },
+];
