@@ -17,7 +17,7 @@ const PATH_LENGTH_MAX = 4096;
 type Node =
   | { readonly kind: "object"; readonly entries: ReadonlyMap<string, Node>; readonly at: Place }
   | { readonly kind: "array"; readonly items: readonly Node[]; readonly at: Place }
-  | { readonly kind: "scalar"; readonly value: unknown; readonly at: Place };
+  | { readonly kind: "scalar"; readonly value: unknown; readonly at: Place; readonly hasVariable?: boolean };
 
 interface Place {
   readonly file: string;
@@ -30,6 +30,8 @@ export interface Document {
   readonly files: readonly string[];
   /** `file:line` of a value, or of the nearest thing around it. */
   where(path: Path): string;
+  /** Whether a text came, at least in part, from the environment. */
+  hasVariable(path: Path): boolean;
 }
 
 interface Reading {
@@ -51,6 +53,10 @@ export function readDocument(path: string, env: Reading["env"]): Document {
     root: valueOf(root) as Record<string, unknown>, // an object, as was just checked
     files: reading.files,
     where: (keys) => describePlace(findNode(root, keys).at),
+    hasVariable: (keys) => {
+      const node = findNode(root, keys);
+      return node.kind === "scalar" && node.hasVariable === true;
+    },
   };
 }
 
@@ -180,7 +186,7 @@ function substitute(node: Node, env: Reading["env"], path: Path): Node {
       throw new AppError("bad_request", `${where}: the environment variable ${name} is not set`);
     },
   );
-  return { ...node, value };
+  return { ...node, value, hasVariable: value !== node.value };
 }
 
 /** As people write it: `hooks.mappings[0].id`. */

@@ -1,0 +1,174 @@
+/**
+ * What an operator should know of a configuration that is valid: settings that are dangerous, that contradict each
+ * other, or that never take effect. Looks at the configuration alone; `files.ts` looks at the disk.
+ */
+import { describePath, type Document } from "../config/document.ts";
+import type { Path } from "../config/positions.ts";
+import type { MappingConfig } from "../hooks/config.ts";
+import { credentialHeaders } from "../hooks/signatures/index.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+export type Severity = "error" | "warn" | "info";
+
+export interface Finding {
+  /** Stable name. */
+  readonly id: string;
+  readonly severity: Severity;
+  /** As in `hooks.mappings[0].channel`. */
+  readonly key: string;
+  /** `file:line`; empty without a file. */
+  readonly where: string;
+  readonly message: string;
+}
+
+export interface AuditParts {
+  readonly snapshot: GatewaySnapshot;
+  readonly document: Document | undefined;
+  /** The address that the server listens on. */
+  readonly hostname: string;
+  /** Ids and aliases of all channels there are, and whether each is configured with a recipient to fall back to. */
+  readonly channels: ReadonlyMap<string, { readonly isConfigured: boolean; readonly hasDefault: boolean }>;
+}
+
+const TOKEN_LENGTH_MIN = 24;
+const CREDENTIALS = ["authorization", "proxy-authorization", "x-gateway-token", "cookie"];
+const RESERVED = ["wake", "agent"];
+
+type Report = (severity: Severity, id: string, at: { path: Path; message: string }) => void;
+
+/** Worst first. */
+export function audit(parts: AuditParts): readonly Finding[] {
+  const { snapshot, document } = parts;
+  const findings: Finding[] = [];
+  const report: Report = (severity, id, { path, message }) =>
+    void findings.push({ severity, id, key: describePath(path), where: document?.where(path) ?? "", message });
+  if (!snapshot.hooks.enabled) return [];
+  auditTokens(parts, report);
+  auditExposure(parts, report);
+  snapshot.hooks.mappings.forEach((mapping, i) => {
+    auditMapping(mapping, { path: ["hooks", "mappings", i], parts, report });
+    auditShadow(i, { parts, report });
+  });
+  const order: readonly Severity[] = ["error", "warn", "info"];
+  return findings.toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
+}
+
+function auditTokens({ snapshot, document }: AuditParts, report: Report): void {
+  const { hooks } = snapshot;
+  const tokens: [Path, string][] = [
+    ...(hooks.token ? [[["hooks", "token"], hooks.token] as [Path, string]] : []),
+    ...hooks.tokens.map(({ token }, i): [Path, string] => [["hooks", "tokens", i, "token"], token]),
+  ];
+  for (const [path, token] of tokens) {
+    if (token.length < TOKEN_LENGTH_MIN) {
+      const message = `shorter than ${TOKEN_LENGTH_MIN} characters: it can be guessed`;
+      report("warn", "token-short", { path, message });
+    }
+    if (document && !document.hasVariable(path)) {
+      const message = 'written into the file: put it into the environment and name it here, as in "${HOOKS_TOKEN}"';
+      report("info", "token-literal", { path, message });
+    }
+  }
+  if (hooks.allowQueryToken) {
+    const message = "tokens in addresses end up in logs; set it to false once no sender needs them";
+    report("info", "query-token", { path: ["hooks", "allowQueryToken"], message });
+  }
+}
+
+function auditExposure({ snapshot, hostname }: AuditParts, report: Report): void {
+  const { hooks, gateway, agents } = snapshot;
+  const isLoopback = /^(127\.|::1$|localhost$)/.test(hostname);
+  if (!isLoopback && gateway.trustedProxies.length === 0) {
+    const message = `the server listens on ${hostname} and no proxy is trusted: hooks are reached without TLS`;
+    report("warn", "exposed", { path: ["hooks", "enabled"], message });
+  }
+  if (hooks.callbacks.allowPrivateAddresses) {
+    const message = "senders can make this server call machines of its own network";
+    report("warn", "callback-private", { path: ["hooks", "callbacks", "allowPrivateAddresses"], message });
+  }
+  if (hooks.callbacks.allowFromRequest && !hooks.callbacks.secret) {
+    const message = "callbacks are not signed: set hooks.callbacks.secret";
+    report("warn", "callback-unsigned", { path: ["hooks", "callbacks"], message });
+  }
+  if (agents.list.length > 0 && hooks.allowedAgentIds === undefined) {
+    const message = "absent: senders can reach every agent";
+    report("info", "agents-unrestricted", { path: ["hooks", "allowedAgentIds"], message });
+  }
+  if (hooks.mail?.allowUnsafeExternalContent) {
+    const message = "mail reaches the model without the safety boundary";
+    report("warn", "unsafe-content", { path: ["hooks", "mail", "allowUnsafeExternalContent"], message });
+  }
+}
+
+interface AtMapping {
+  readonly path: Path;
+  readonly parts: AuditParts;
+  readonly report: Report;
+}
+
+function auditMapping(mapping: MappingConfig, { path, parts, report }: AtMapping): void {
+  const say = (severity: Severity, id: string, key: string, message: string): void =>
+    report(severity, id, { path: [...path, key], message });
+  if (mapping.allowUnsafeExternalContent) {
+    say("warn", "unsafe-content", "allowUnsafeExternalContent", "content reaches the model without the boundary");
+  }
+  if (mapping.tools.length > 0 && !mapping.allowUnsafeExternalContent) {
+    say("info", "tools", "tools", `content from outside can use ${mapping.tools.join(", ")}`);
+  }
+  const hidden = [...CREDENTIALS, ...(mapping.auth ? credentialHeaders(mapping.auth) : [])];
+  for (const key of ["messageTemplate", "textTemplate", "sessionKey", "name", "to"] as const) {
+    const header = hidden.find((name) => mapping[key]?.toLowerCase().includes(`headers.${name}`));
+    if (header) say("warn", "credential-template", key, `'headers.${header}' is always empty: it is a credential`);
+  }
+  if (mapping.action === "agent" && mapping.deliver) auditDelivery(mapping, { path, parts, report });
+  auditModel(mapping, { path, parts, report });
+}
+
+function auditDelivery({ channel, to }: MappingConfig, { path, parts, report }: AtMapping): void {
+  const at = { path: [...path, "channel"] };
+  if (channel === "last") {
+    const someone = [...parts.channels.values()].some(({ isConfigured }) => isConfigured);
+    if (!someone) report("warn", "no-channel", { ...at, message: "replies go nowhere: no channel is configured" });
+    return;
+  }
+  const found = parts.channels.get(channel);
+  const known = [...parts.channels.keys()].join(", ");
+  if (!found) report("error", "unknown-channel", { ...at, message: `no such channel; known: last, ${known}` });
+  else if (!found.isConfigured) {
+    report("error", "channel-not-configured", { ...at, message: `channels.${channel} is missing or disabled` });
+  } else if (!to && !found.hasDefault) {
+    report("warn", "no-recipient", { ...at, message: `neither 'to' here nor channels.${channel}.defaultTo is set` });
+  }
+}
+
+/** Only names without templates can be checked before a request. */
+function auditModel({ model }: MappingConfig, { path, parts, report }: AtMapping): void {
+  const { models, model: ownModel } = parts.snapshot.agents.defaults;
+  const names = Object.entries(models).flatMap(([name, { alias }]) => (alias ? [name, alias] : [name]));
+  if (!model || model.includes("{{") || names.length === 0 || model === ownModel) return;
+  if (names.some((name) => name.toLowerCase() === model.toLowerCase())) return;
+  const message = `not in agents.defaults.models: every run of this mapping is refused`;
+  report("error", "model-not-allowed", { path: [...path, "model"], message });
+}
+
+/** A mapping behind one that takes all its requests never runs. */
+function auditShadow(index: number, { parts, report }: Omit<AtMapping, "path">): void {
+  const { mappings } = parts.snapshot.hooks;
+  const mapping = mappings[index];
+  if (!mapping) return;
+  const path: Path = ["hooks", "mappings", index, "match"];
+  const own = bare(mapping.match.path);
+  if (own !== undefined && RESERVED.includes(own)) {
+    report("error", "reserved-path", { path, message: `'/${own}' is an endpoint of its own: this mapping never runs` });
+  }
+  const earlier = mappings.slice(0, index).findIndex(({ match }) => {
+    const takesPath = match.path === undefined || bare(match.path) === own;
+    const takesSource = match.source === undefined || match.source === mapping.match.source;
+    return takesPath && takesSource && match.when === undefined;
+  });
+  if (earlier < 0) return;
+  const name = mappings[earlier]?.id ?? `hooks.mappings[${earlier}]`;
+  report("warn", "shadowed", { path, message: `never runs: '${name}' before it takes every request that it would` });
+}
+
+const bare = (path: string | undefined): string | undefined => path?.replace(/^\/+|\/+$/g, "");

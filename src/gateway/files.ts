@@ -1,0 +1,50 @@
+/** What is wrong with the files that a configuration names: who may write them, who may read their secrets. */
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Document } from "../config/document.ts";
+import type { Finding } from "./audit.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+const OTHERS_READ = 0o004;
+const OTHERS_WRITE = 0o002;
+
+export async function auditFiles(snapshot: GatewaySnapshot, document: Document): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  for (const file of process.platform === "win32" ? [] : document.files) {
+    const mode = (await stat(file)).mode;
+    const at = { key: "", where: file };
+    if (mode & OTHERS_WRITE) {
+      findings.push({
+        ...at,
+        id: "file-writable",
+        severity: "error",
+        message: "everyone on this machine may change it",
+      });
+    } else if (mode & OTHERS_READ && holdsSecrets(snapshot, document)) {
+      const message = "everyone on this machine may read its tokens: chmod 600";
+      findings.push({ ...at, id: "file-readable", severity: "warn", message });
+    }
+  }
+  return [...findings, ...(await auditTransforms(snapshot, document))];
+}
+
+function holdsSecrets({ hooks, gateway }: GatewaySnapshot, document: Document): boolean {
+  const literal = (path: readonly string[]): boolean => !document.hasVariable(path);
+  return (
+    (hooks.token !== undefined && literal(["hooks", "token"])) ||
+    (gateway.token !== undefined && literal(["gateway", "token"]))
+  );
+}
+
+async function auditTransforms({ hooks, folder }: GatewaySnapshot, document: Document): Promise<Finding[]> {
+  if (hooks.transformsDir === undefined) return [];
+  const path = resolve(folder, hooks.transformsDir);
+  const at = { key: "hooks.transformsDir", where: document.where(["hooks", "transformsDir"]) };
+  const found = await stat(path).catch(() => undefined);
+  if (!found?.isDirectory()) {
+    return [{ ...at, id: "transforms-missing", severity: "error", message: `'${path}' is no folder` }];
+  }
+  if (process.platform === "win32" || (found.mode & OTHERS_WRITE) === 0) return [];
+  const message = `everyone on this machine may put code into '${path}'`;
+  return [{ ...at, id: "transforms-writable", severity: "error", message }];
+}

@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readDocument } from "../../src/config/document.ts";
+import { audit, type AuditParts } from "../../src/gateway/audit.ts";
+import { auditFiles } from "../../src/gateway/files.ts";
+import { makeSnapshot } from "../../src/gateway/snapshot.ts";
+
+let folder: string;
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "hearth-audit-"))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const SAFE = "enabled: true, token: '${HOOKS_TOKEN}', allowQueryToken: false";
+const CHANNELS: AuditParts["channels"] = new Map([
+  ["slack", { isConfigured: true, hasDefault: true }],
+  ["telegram", { isConfigured: true, hasDefault: false }],
+  ["signal", { isConfigured: false, hasDefault: false }],
+]);
+
+function load(text: string) {
+  const file = join(folder, "hearth.json5");
+  writeFileSync(file, text, { mode: 0o600 });
+  const document = readDocument(file, { HOOKS_TOKEN: "x".repeat(32) });
+  return { document, snapshot: makeSnapshot(document, { folder, apiKeys: [] }) };
+}
+
+const findings = (text: string, more: Partial<AuditParts> = {}) =>
+  audit({ ...load(text), hostname: "127.0.0.1", channels: CHANNELS, ...more });
+
+const mapping = (text: string) => `{ hooks: { ${SAFE}, mappings: [\n${text}] } }`;
+
+test("a careful configuration has no findings", () => {
+  expect(findings(`{ hooks: { ${SAFE}, mappings: [{ match: { path: 'a' } }, { match: { path: 'b' } }] } }`)).toEqual(
+    [],
+  );
+});
+
+test("hooks that are off have none", () => {
+  expect(findings("{ hooks: { token: 'x' } }")).toEqual([]);
+});
+
+describe("findings name key, line and what to do", () => {
+  test.each([
+    ["{ hooks: { enabled: true, token: 'short' } }", "token-short", "warn", "hooks.token"],
+    [`{ hooks: { enabled: true, token: '${"x".repeat(30)}' } }`, "token-literal", "info", "hooks.token"],
+    ["{ hooks: { enabled: true, token: '${HOOKS_TOKEN}' } }", "query-token", "info", "hooks.allowQueryToken"],
+    [
+      mapping("{ allowUnsafeExternalContent: true }"),
+      "unsafe-content",
+      "warn",
+      "hooks.mappings[0].allowUnsafeExternalContent",
+    ],
+    [
+      mapping("{ messageTemplate: 'x {{ headers.Authorization }}' }"),
+      "credential-template",
+      "warn",
+      "hooks.mappings[0].messageTemplate",
+    ],
+    [
+      mapping("{ name: '{{headers.x-hub-signature-256}}', auth: { scheme: 'github', secrets: 's' } }"),
+      "credential-template",
+      "warn",
+      "hooks.mappings[0].name",
+    ],
+    [mapping("{ channel: 'pigeon' }"), "unknown-channel", "error", "hooks.mappings[0].channel"],
+    [mapping("{ channel: 'signal' }"), "channel-not-configured", "error", "hooks.mappings[0].channel"],
+    [mapping("{ channel: 'telegram' }"), "no-recipient", "warn", "hooks.mappings[0].channel"],
+    [mapping("{ match: { path: '/wake/' } }"), "reserved-path", "error", "hooks.mappings[0].match"],
+    [mapping("{ id: 'all' }, { match: { path: 'b' } }"), "shadowed", "warn", "hooks.mappings[1].match"],
+    [
+      mapping("{ match: { path: 'b/' } }, { match: { path: '/b', source: 's' } }"),
+      "shadowed",
+      "warn",
+      "hooks.mappings[1].match",
+    ],
+    [mapping("{ tools: ['current_time'] }"), "tools", "info", "hooks.mappings[0].tools"],
+    [
+      `{ agents: { defaults: { models: { a: { alias: 'Fast' } } } }, hooks: { ${SAFE}, mappings: [{ model: 'b' }] } }`,
+      "model-not-allowed",
+      "error",
+      "hooks.mappings[0].model",
+    ],
+    [`{ hooks: { ${SAFE}, callbacks: { allowFromRequest: true } } }`, "callback-unsigned", "warn", "hooks.callbacks"],
+    [`{ agents: { list: [{ id: 'a' }] }, hooks: { ${SAFE} } }`, "agents-unrestricted", "info", "hooks.allowedAgentIds"],
+  ])("%s", (text, id, severity, key) => {
+    const found = findings(text).find((finding) => finding.id === id);
+    expect(found).toMatchObject({ severity: severity as never, key });
+    expect(found?.where).toMatch(/hearth\.json5:\d+$/);
+    expect(found!.message.length).toBeGreaterThan(10);
+  });
+
+  test.each([
+    [
+      mapping("{ match: { path: 'a', when: { at: 'payload.x', exists: true } } }, { match: { path: 'a' } }"),
+      "shadowed",
+    ],
+    [mapping("{ match: { source: 's' } }, { match: { path: 'a' } }"), "shadowed"],
+    [mapping("{ channel: 'telegram', to: '1' }"), "no-recipient"],
+    [mapping("{ channel: 'telegram', deliver: false }"), "no-recipient"],
+    [mapping("{ model: '{{payload.model}}' }"), "model-not-allowed"],
+    [
+      `{ agents: { defaults: { models: { a: { alias: 'Fast' } } } }, hooks: { ${SAFE}, mappings: [{ model: 'fast' }] } }`,
+      "model-not-allowed",
+    ],
+  ])("%s is not one of %s", (text, id) => {
+    expect(findings(text).map((finding) => finding.id)).not.toContain(id);
+  });
+
+  test("where replies go nowhere, and where others can reach the server", () => {
+    const ids = findings(mapping("{}"), { channels: new Map(), hostname: "0.0.0.0" }).map((finding) => finding.id);
+    expect(ids).toEqual(["exposed", "no-channel"]);
+  });
+
+  test("the worst come first, and tokens never show", () => {
+    const list = findings("{ hooks: { enabled: true, token: 'sesame', mappings: [{ channel: 'pigeon' }] } }");
+    expect(list.map((finding) => finding.severity)).toEqual(["error", "warn", "info", "info"]);
+    expect(JSON.stringify(list)).not.toContain("sesame");
+  });
+});
+
+describe("files", () => {
+  const idsOf = async (text: string, mode = 0o600) => {
+    const { document, snapshot } = load(text);
+    chmodSync(document.files[0]!, mode);
+    return (await auditFiles(snapshot, document)).map((finding) => finding.id);
+  };
+
+  test("that everyone may read or change", async () => {
+    expect(await idsOf("{ hooks: { token: 'secret' } }")).toEqual([]);
+    expect(await idsOf("{ hooks: { token: 'secret' } }", 0o644)).toEqual(["file-readable"]);
+    expect(await idsOf("{ hooks: { token: '${HOOKS_TOKEN}' } }", 0o644)).toEqual([]);
+    expect(await idsOf("{ hooks: { token: 'secret' } }", 0o666)).toEqual(["file-writable"]);
+  });
+
+  test("a folder of transforms that is missing, or that everyone may write to", async () => {
+    const text = "{ hooks: { transformsDir: 'transforms' } }";
+    expect(await idsOf(text)).toEqual(["transforms-missing"]);
+    mkdirSync(join(folder, "transforms"));
+    expect(await idsOf(text)).toEqual([]);
+    chmodSync(join(folder, "transforms"), 0o777);
+    expect(await idsOf(text)).toEqual(["transforms-writable"]);
+  });
+});
