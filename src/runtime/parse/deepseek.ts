@@ -43,7 +43,7 @@ function callsIn(body: string): CallEvent[] {
 function callIn(text: string): CallEvent | undefined {
   const [head = "", rest] = splitOnce(text, SEPARATOR);
   if (rest === undefined) return undefined;
-  const fenced = /^\s*([^\n]+)\n```(?:json)?\n([^]*?)\n?```\s*$/.exec(rest);
+  const fenced = /^([^\n]+)\n```(?:json)?\n([^]*?)\n?```$/.exec(rest.trim());
   return fenced ? makeCall(fenced[1]!.trim(), fenced[2]) : makeCall(head.trim(), rest); // the group always matches
 }
 

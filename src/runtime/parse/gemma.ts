@@ -36,7 +36,7 @@ export const functionGemma = gemmaCalls({
 export const gemma4 = gemmaCalls({ open: "<|tool_call>", close: "<tool_call|>", quote: '<|"|>' });
 
 function callIn(body: string, quote: string): CallEvent[] {
-  const found = /^\s*(?:call:)?\s*([^\s{:]+)\s*(\{[^]*\})\s*$/.exec(body);
+  const found = /^(?:call:\s*)?([^\s{:]+)\s*(\{[^]*\})$/.exec(body.trim());
   const args = found && parseJson(toJson(found[2]!, quote)); // both groups always match
   const call = found && isObject(args) ? makeCall(found[1], args) : undefined;
   return call ? [call] : [];
@@ -50,7 +50,8 @@ function toJson(text: string, quote: string): string {
     .join("");
 }
 
-const WORDS = /"(?:[^"\\]|\\.)*"|[^\s{}[\],:"]+/g;
+/** What is in quotes, a quote that never ends, or a word. */
+const WORDS = /"(?:[^"\\]|\\.)*"|"[^]*$|[^\s{}[\],:"]+/g;
 
 /** Words that are neither numbers nor constants get quotes; what is quoted stays. */
 const quoteWords = (text: string): string =>

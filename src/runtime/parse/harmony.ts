@@ -43,6 +43,7 @@ type State =
 
 function makeHarmonyParser(): TextParser {
   let pending = "";
+  let body = ""; // of a call, so far
   let state: State = { in: "header" };
 
   const takeHeader = (): boolean => {
@@ -62,19 +63,14 @@ function makeHarmonyParser(): TextParser {
 
   const takeBody = (events: ParsedEvent[]): boolean => {
     const found = findFirst(pending, TAGS);
-    if (state.in === "call") {
-      if (!found) return false;
-      finishCall(events, pending.slice(0, found.at), state.name);
-    } else if (state.in === "message") {
-      const end = found ? found.at : pending.length - heldLengthOf(pending, TAGS);
-      add(events, state.kind, pending.slice(0, end));
-      if (!found) {
-        pending = pending.slice(end);
-        return false;
-      }
-    }
-    const { at, tag } = found!; // both branches return without
-    pending = pending.slice(at + (ENDS.includes(tag) ? tag.length : 0));
+    const end = found ? found.at : pending.length - heldLengthOf(pending, TAGS);
+    const sure = pending.slice(0, end);
+    if (state.in === "call") body += sure;
+    else if (state.in === "message") add(events, state.kind, sure);
+    pending = pending.slice(end + (found && ENDS.includes(found.tag) ? found.tag.length : 0));
+    if (!found) return false;
+    if (state.in === "call") finishCall(events, body, state.name);
+    body = "";
     state = { in: "header" };
     return true;
   };
@@ -92,7 +88,7 @@ function makeHarmonyParser(): TextParser {
     },
     end() {
       const events: ParsedEvent[] = [];
-      if (state.in === "call") finishCall(events, pending, state.name);
+      if (state.in === "call") finishCall(events, body + pending, state.name);
       else if (state.in === "message") add(events, state.kind, pending);
       pending = "";
       return events;

@@ -23,7 +23,7 @@ function jsonBetweenTags({ isIn, open, close, forced }: JsonBetweenTags): ToolFo
       makeTaggedParser({
         opens,
         closes,
-        makeScan: () => (closes.length > 0 ? scanToTagOutsideStrings({ opens, closes }) : scanBalanced()),
+        makeScan: () => (closes.length > 0 ? scanToTagOutsideStrings({ opens, closes }) : scanBalanced({ opens })),
         callsIn: callsInJson,
       }),
   };

@@ -16,7 +16,8 @@ export const mistral: ToolFormat = {
   isIn: (source) => source.includes(OPEN),
   markup: [OPEN, "[ARGS]", "[CALL_ID]"],
   forced: { ...plainForced, open: `${OPEN} [` },
-  makeParser: () => makeTaggedParser({ opens: [OPEN], closes: [], makeScan: () => scanBalanced({ isStart }), callsIn }),
+  makeParser: () =>
+    makeTaggedParser({ opens: [OPEN], closes: [], makeScan: () => scanBalanced({ opens: [OPEN], isStart }), callsIn }),
 };
 
 /** A list begins the body; after a name only an object does. */
@@ -25,7 +26,10 @@ const isStart = (body: string, at: number): boolean =>
 
 function callsIn(body: string): CallEvent[] {
   if (/^\s*[[{]/.test(body)) return callsInJson(body);
-  const found = /^\s*([^\s[{]+)\s*(?:\[CALL_ID\][^[]*)?(?:\[ARGS\])?\s*(\{[^]*)$/.exec(body);
-  const call = found ? makeCall(found[1], found[2]) : undefined;
+  const start = body.indexOf("{");
+  const head = body.slice(0, Math.max(0, start)).trim();
+  const name = head.split("[", 1)[0]!.trim(); // one part at least
+  const isMarked = /^(?:\[CALL_ID\][^[]*)?(?:\[ARGS\])?$/.test(head.slice(name.length).trim());
+  const call = isMarked && !/\s/.test(name) ? makeCall(name, body.slice(start)) : undefined;
   return call ? [call] : [];
 }

@@ -65,13 +65,19 @@ export function scanToTagOutsideStrings({ opens, closes, quotes = '"' }: BodyTag
 }
 
 /**
- * Ends behind the first JSON object or array, where its brackets balance, and behind a closing text after it.
+ * Ends behind the first JSON object or array, where its brackets balance, and behind a closing text after it; or in
+ * front of another call, where none has begun.
  * @param options.isStart tells which bracket begins it; text in front of it belongs to the body
  */
 export function scanBalanced({
+  opens = [],
   closes = [],
   isStart = isBracket,
-}: { closes?: readonly string[]; isStart?: (body: string, at: number) => boolean } = {}): Scan {
+}: {
+  opens?: readonly string[];
+  closes?: readonly string[];
+  isStart?: (body: string, at: number) => boolean;
+} = {}): Scan {
   let at = 0;
   let depth = 0;
   let inString = false;
@@ -79,7 +85,11 @@ export function scanBalanced({
   return (body) => {
     for (; end === 0 && at < body.length; at++) {
       const c = body[at]!;
-      if (depth === 0 && !isStart(body, at)) continue;
+      if (depth === 0 && !isStart(body, at)) {
+        const tag = tagAt(body, at, opens);
+        if (tag === undefined) continue;
+        return tag === "maybe" ? undefined : { at, length: 0 };
+      }
       if (inString) {
         if (c === "\\") {
           if (at + 1 >= body.length) return undefined;

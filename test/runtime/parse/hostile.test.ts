@@ -1,0 +1,32 @@
+/** Answers that are made to cost time: every parser is done with a long one in about the time it takes to read it. */
+import { expect, test } from "bun:test";
+import { toolFormats, type ToolFormatName } from "../../../src/runtime/parse/index.ts";
+import { cut } from "./cut.ts";
+import { TOOLS } from "./fixtures.ts";
+
+const LENGTH = 60_000; // squared, it would be many seconds for each
+const PIECE = 500;
+
+function* endless(length: number): Generator<number> {
+  for (;;) yield length;
+}
+
+const names = Object.keys(toolFormats) as ToolFormatName[]; // the keys of a literal
+
+test.each(names)(
+  "%s reads long bodies of nothing in one go",
+  (name) => {
+    const { markup } = toolFormats[name];
+    const fillers = [" ", '"', '\\"', "{", "[", "<", "\n", "a", " a", '"\\"', ...markup];
+    for (const filler of fillers) {
+      const whole = `${markup.join("")}${filler.repeat(Math.ceil(LENGTH / filler.length))}`;
+      for (const end of ["", "x {}", ...markup]) {
+        const parser = toolFormats[name].makeParser(TOOLS);
+        const pieces = cut((markup[0] ?? "{") + whole + end, endless(PIECE));
+        const events = [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end()];
+        expect(events.length).toBeLessThan(whole.length);
+      }
+    }
+  },
+  60_000,
+);
