@@ -7,6 +7,7 @@ import { loadProgram } from "./arch/index.ts";
 import { chooseBackend } from "./backend/index.ts";
 import type { Session } from "./backend/backend.ts";
 import { AppError } from "./base/errors.ts";
+import type { Gguf } from "./gguf/gguf.ts";
 import { openGguf } from "./gguf/read.ts";
 import { quantizeFile, type QuantizeOptions } from "./store/quantize.ts";
 import { loadTokenizer } from "./tokenizer/load.ts";
@@ -16,6 +17,7 @@ const TOKENS_MAX = 1 << 20;
 
 export interface ModelRun {
   readonly model: string;
+  readonly adapter: readonly string[];
   readonly tokens: string;
   readonly backend: string;
   readonly precise: boolean;
@@ -88,8 +90,10 @@ async function withSession<T>(
   use: (session: Session, tokens: Int32Array) => Promise<T>,
 ): Promise<T> {
   const gguf = openGguf(options.model);
+  const adapters: Gguf[] = [];
   try {
-    const program = loadProgram(gguf);
+    for (const path of options.adapter) adapters.push(openGguf(path));
+    const program = loadProgram(gguf, adapters);
     const tokens = parseTokens(options.tokens, program.shape.vocabSize);
     const session = await chooseBackend(options.backend).load(program, {
       ctxLen: tokens.length + more,
@@ -104,7 +108,7 @@ async function withSession<T>(
       session.close();
     }
   } finally {
-    gguf.close();
+    for (const file of [gguf, ...adapters]) file.close();
   }
 }
 

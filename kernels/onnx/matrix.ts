@@ -8,6 +8,7 @@
  */
 import type { Weight } from "../../src/backend/step.ts";
 import type { Lowering } from "./lowering.ts";
+import { addLowRank, leftMatMul } from "./low-rank.ts";
 import { packMatrix, rowBytes, writeFloats, writeTransposed, type Matrix, type MinimaPlace } from "./pack.ts";
 import { FLOAT_PACKING, PACKINGS, ROUNDED, type Packing } from "./weights.ts";
 
@@ -33,6 +34,13 @@ export function stackable(lowering: Lowering, weights: readonly Weight[]): boole
  * @param bias (Σ outDim) values, or undefined for none
  */
 export function matMul(lowering: Lowering, x: string, matrices: readonly Matrix[], bias?: Float32Array): string {
+  const { precise, encoder } = lowering;
+  const product = unchanged(lowering, x, matrices, bias);
+  return addLowRank(lowering, { x, product, matrices, isFloat: precise || encoder });
+}
+
+/** The product without low-rank changes. */
+function unchanged(lowering: Lowering, x: string, matrices: readonly Matrix[], bias?: Float32Array): string {
   const { graph } = lowering;
   const first = matrices[0]!;
   const form = formOf(lowering, first.w);
@@ -59,15 +67,13 @@ function packedMatMul(lowering: Lowering, x: string, matrix: Matrix): string {
 
 /**
  * A float32 product whatever the mode, for routers, where a small error picks another expert: (1, rows, inDim) → (1,
- * rows, outDim). The weights are the left operand: the library packs constant right ones, and cannot load those back
- * from a cache.
+ * rows, outDim).
  */
 export function floatMatMul(lowering: Lowering, x: string, w: Weight): string {
-  const { graph } = lowering;
-  const { name, offset } = graph.external("float", [w.outDim, w.inDim]);
+  const { name, offset } = lowering.graph.external("float", [w.outDim, w.inDim]);
   writeFloats(lowering, { w, expert: 0 }, offset);
-  const product = graph.node("MatMul", [name, graph.node("Transpose", [x], { perm: [0, 2, 1] })]);
-  return graph.node("Transpose", [product], { perm: [0, 2, 1] });
+  const product = leftMatMul(lowering, x, name);
+  return addLowRank(lowering, { x, product, matrices: [{ w, expert: 0 }], isFloat: true });
 }
 
 /** Rows of a float32 table by index: (batch, tokens) int64 → (batch, tokens, inDim). */

@@ -2,6 +2,7 @@
  * Writes the weights of a matrix to the file beside the graph: read from the GGUF, packed, written, a chunk of rows at
  * a time. Does nothing where the file is only planned.
  */
+import type { WeightSource } from "../../src/backend/backend.ts";
 import type { Weight } from "../../src/backend/step.ts";
 import type { Lowering } from "./lowering.ts";
 import { FLOAT_PACKING, packFloats, PACKINGS, ROUNDED, type Packed, type Packing } from "./weights.ts";
@@ -58,13 +59,11 @@ export function packMatrix(lowering: Lowering, matrix: Matrix, place: Place): vo
 
 /** Writes a matrix as float32, (outDim, inDim). */
 export function writeFloats(lowering: Lowering, matrix: Matrix, offset: number): void {
-  const { graph } = lowering;
+  const { graph, source } = lowering;
   if (!graph.file.wanted) return;
-  const { w, expert } = matrix;
-  for (const { src, row, rows } of chunksOf(lowering, matrix)) {
-    const out = new Float32Array(rows * w.inDim);
-    w.quant.dequantize(src, out);
-    multiply(out, w.scale?.[expert] ?? 1);
+  const { w } = matrix;
+  for (const { row, rows } of chunksOf(lowering, matrix)) {
+    const out = readRows(source, matrix, { first: row, count: rows });
     graph.file.write(offset + row * w.inDim * 4, bytesOf(out));
     lowering.packed(out.length);
   }
@@ -72,18 +71,29 @@ export function writeFloats(lowering: Lowering, matrix: Matrix, offset: number):
 
 /** Writes a matrix as float32, (inDim, outDim). */
 export function writeTransposed(lowering: Lowering, matrix: Matrix, offset: number): void {
-  const { graph } = lowering;
+  const { graph, source } = lowering;
   if (!graph.file.wanted) return;
-  const { inDim, outDim, quant, scale } = matrix.w;
+  const { inDim, outDim } = matrix.w;
   const values = new Float32Array(inDim * outDim);
-  for (const { src, row, rows } of chunksOf(lowering, matrix)) {
-    const out = new Float32Array(rows * inDim);
-    quant.dequantize(src, out);
+  for (const { row, rows } of chunksOf(lowering, matrix)) {
+    const out = readRows(source, matrix, { first: row, count: rows });
     for (let r = 0; r < rows; r++) for (let i = 0; i < inDim; i++) values[i * outDim + row + r] = out[r * inDim + i]!;
   }
-  multiply(values, scale?.[matrix.expert] ?? 1);
   graph.file.write(offset, bytesOf(values));
   lowering.packed(values.length);
+}
+
+/** Some rows of a matrix as float32, (count, inDim). */
+export function readRows(
+  source: WeightSource,
+  { w, expert }: Matrix,
+  { first, count }: { first: number; count: number },
+): Float32Array {
+  const row = expert * w.tensorRows + w.rowStart + first;
+  const out = new Float32Array(count * w.inDim);
+  w.quant.dequantize(source.read(w.name).subarray(row * rowBytes(w), (row + count) * rowBytes(w)), out);
+  multiply(out, w.scale?.[expert] ?? 1);
+  return out;
 }
 
 /** The packed rows of a matrix, some at a time. */

@@ -8,6 +8,7 @@ import { writtenBy } from "../backend/states.ts";
 import type { Step } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
+import { applyAdapters } from "./adapter.ts";
 import { bert, nomicBert } from "./bert.ts";
 import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
@@ -48,8 +49,11 @@ export const archs = {
   smollm3,
 } as const satisfies Record<string, Architecture>;
 
-/** The steps of a file, its hyperparameters and the shape of every weight checked. No weight is read. */
-export function loadProgram(gguf: Gguf): Program {
+/**
+ * The steps of a file, its hyperparameters and the shape of every weight checked, with adapters laid over it. No weight
+ * of the model is read.
+ */
+export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program {
   const arch = gguf.metadata.get("general.architecture");
   const architecture = Object.entries<Architecture>(archs).find(([name]) => name === arch)?.[1];
   if (!architecture) {
@@ -66,11 +70,12 @@ export function loadProgram(gguf: Gguf): Program {
     step.op === "attention" ? [{ nKvHeads: step.nKvHeads, headDim: step.headDim }] : [],
   );
   const { last, logits } = buffersOf(model);
-  return {
+  const program: Program = {
     shape: { arch: keys.arch, dim, nLayers, vocabSize, kv },
     steps,
     logits: steps.some((step) => writtenBy(step).name === logits.name) ? logits : undefined,
     states: last,
     weights: gguf,
   };
+  return applyAdapters(program, gguf, adapters);
 }

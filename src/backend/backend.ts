@@ -8,6 +8,8 @@ import type { Buf, Step } from "./step.ts";
 export interface WeightSource {
   /** Path of the file, for messages and for cache keys. */
   readonly path: string;
+  /** Paths of adapter files, where some of the weights come from such. */
+  readonly adapters?: readonly string[];
   /** The packed bytes of a whole tensor, a view on the mapped file. */
   read(tensorName: string): Uint8Array;
 }

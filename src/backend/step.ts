@@ -31,6 +31,17 @@ export interface Weight {
   readonly experts: number;
   /** Factor on every weight of each stacked matrix, (experts): GGUF's `NAME.scale` tensor; undefined for 1. */
   readonly scale?: Float32Array;
+  /** What is added to it: the matrix stands for W · scale + Σ b · a. */
+  readonly lowRank?: readonly LowRank[];
+}
+
+/**
+ * A change of a matrix, of its shape but of low rank (LoRA, arXiv:2106.09685): a (rank, inDim), b (outDim, rank), each
+ * stacked as the matrix is.
+ */
+export interface LowRank {
+  readonly a: Weight;
+  readonly b: Weight;
 }
 
 /**

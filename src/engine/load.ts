@@ -25,6 +25,8 @@ const ENCODER_CTX_LEN = 2048;
 
 export interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly backend: Backend;
+  /** Adapter files, laid over the model in this order. */
+  readonly adapters?: readonly string[];
   /** Wished context length; the model's trained length is the limit. */
   readonly ctxLen: number;
   /** Prompt tokens of one run. */
@@ -63,8 +65,10 @@ export interface LoadedEngine {
 /** Loads a model. Errors name the file and what is wrong with it. */
 export async function loadEngine(path: string, options: EngineOptions): Promise<LoadedEngine> {
   const gguf = openGguf(path);
+  const adapters: Gguf[] = [];
   try {
-    const program = loadProgram(gguf);
+    for (const adapter of options.adapters ?? []) adapters.push(openGguf(adapter));
+    const program = loadProgram(gguf, adapters);
     const tokenizer = loadTokenizer(gguf.metadata, path);
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
@@ -105,7 +109,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     });
     return { engine, tokenizer, info };
   } catch (error) {
-    gguf.close();
+    for (const file of [gguf, ...adapters]) file.close();
     throw error;
   }
 }

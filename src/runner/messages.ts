@@ -12,6 +12,8 @@ export interface LoadMessage {
   readonly kind: "load";
   /** GGUF file. */
   readonly path: string;
+  /** Adapter files, laid over the model in this order. */
+  readonly adapters: readonly string[];
   /** `auto`, or the name of a backend. */
   readonly backend: string;
   readonly ctxLen: number;

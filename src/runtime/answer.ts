@@ -7,7 +7,7 @@ import { AppError } from "../base/errors.ts";
 import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
 import type { ModelEntry } from "../store/store.ts";
 import { capabilitiesOf, choosePrompt, type PromptTemplate } from "../template/prompt.ts";
-import type { Lease, Pool } from "./pool.ts";
+import type { Lease, Pool, PoolWeights } from "./pool.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { Format, InferenceEvent, Think } from "./runtime.ts";
 
@@ -48,8 +48,8 @@ export async function lease(parts: RuntimeParts, model: ModelEntry, request: Lea
     {
       name: model.displayName,
       digest: model.digest,
-      path: model.paths.model,
-      weightBytes: Bun.file(model.paths.model).size,
+      ...weightsOf(model),
+      weightBytes: [model.paths.model, ...model.paths.adapters].reduce((sum, path) => sum + Bun.file(path).size, 0),
     },
     {
       options: { ...model.parameters, ...request.options },
@@ -59,6 +59,9 @@ export async function lease(parts: RuntimeParts, model: ModelEntry, request: Lea
   );
   return { lease: leased, model, templates: parts.templates, startedNs, loadNs: Bun.nanoseconds() - startedNs };
 }
+
+/** The files that a runner loads. */
+export const weightsOf = ({ paths }: ModelEntry): PoolWeights => ({ path: paths.model, adapters: paths.adapters });
 
 export interface Question {
   readonly prompt: string;

@@ -1,5 +1,5 @@
 /** Chat: messages rendered by the model's template, the oldest dropped until they fit the context. */
-import { lease, refuseEmbedder, refuseImages, type Loaded, type RuntimeParts } from "./answer.ts";
+import { lease, refuseEmbedder, refuseImages, weightsOf, type Loaded, type RuntimeParts } from "./answer.ts";
 import { conversationOf, type Conversation } from "./conversation.ts";
 import { fitMessages, type Fitted } from "./fit.ts";
 import { requiredTools } from "./forced-call.ts";
@@ -10,7 +10,7 @@ import type { ChatRequest, InferenceEvent } from "./runtime.ts";
 export async function* runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
   const model = await parts.load(request.model);
   if (request.messages.length === 0 && request.keepAliveMs === 0) {
-    parts.pool.unload(model.paths.model);
+    parts.pool.unload(weightsOf(model));
     yield { kind: "done", reason: "unload" };
     return;
   }

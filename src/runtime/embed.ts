@@ -1,7 +1,7 @@
 /** Embed: texts to vectors of unit length, on any model that is in the store. */
 import { AppError } from "../base/errors.ts";
 import { normalized } from "../engine/pooling.ts";
-import { lease, type RuntimeParts } from "./answer.ts";
+import { lease, weightsOf, type RuntimeParts } from "./answer.ts";
 import type { EmbedRequest, EmbedResult } from "./runtime.ts";
 
 /** Values of one reply, 128 MiB of float32: 32,768 texts of 1,024 values. */
@@ -12,7 +12,7 @@ export async function runEmbed(parts: RuntimeParts, request: EmbedRequest): Prom
   const model = await parts.load(request.model);
   const { inputs, signal, truncate = true, options, dimensions } = request;
   if (inputs.length === 0 && request.keepAliveMs === 0) {
-    parts.pool.unload(model.paths.model);
+    parts.pool.unload(weightsOf(model));
     return { embeddings: [], totalNs: Bun.nanoseconds() - startedNs, loadNs: 0, promptEvalCount: 0 };
   }
   const loaded = await lease(parts, model, request);

@@ -13,6 +13,7 @@ import {
   refuseImages,
   templateOf,
   thinkOf,
+  weightsOf,
   type Loaded,
   type Question,
   type RuntimeParts,
@@ -27,7 +28,7 @@ export async function* runGenerate(
   const model = await parts.load(request.model);
   const isEmpty = request.prompt === "" && !request.suffix && !request.images?.length;
   if (isEmpty && request.keepAliveMs === 0) {
-    parts.pool.unload(model.paths.model);
+    parts.pool.unload(weightsOf(model));
     yield { kind: "done", reason: "unload" };
     return;
   }

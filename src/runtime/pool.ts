@@ -19,12 +19,19 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 /** `expires_at` of a model that stays for ever: far away, and still a valid time in every client. */
 const FOREVER_MS = 100 * 365 * 24 * 3600 * 1000;
 
+/** The files that make a loaded model: names that share them share a runner. */
+export interface PoolWeights {
+  readonly path: string;
+  /** In the order in which they are laid over the model. */
+  readonly adapters: readonly string[];
+}
+
 /** What the pool must know of a model in the store. */
-export interface PoolModel {
+export interface PoolModel extends PoolWeights {
   /** Name with tag, for people. */
   readonly name: string;
   readonly digest: string;
-  readonly path: string;
+  /** Bytes of all its files. */
   readonly weightBytes: number;
 }
 
@@ -75,7 +82,7 @@ interface Entry {
 /** Owns the runners; `close` ends them all. */
 export class Pool {
   readonly #options: PoolOptions;
-  /** By weights file: names that share weights share a runner. */
+  /** By weights. */
   readonly #entries = new Map<string, Entry>();
   #loading: Promise<void> = Promise.resolve();
   #queued = 0;
@@ -92,7 +99,7 @@ export class Pool {
     for (;;) {
       if (this.#closed) throw new AppError("busy", "the server is shutting down");
       if (request.signal.aborted) throw cancelled();
-      const entry = this.#entries.get(model.path);
+      const entry = this.#entries.get(keyOf(model));
       if (entry && !entry.expiring && compatible(entry, wanted, request.options)) {
         const leased = await this.#leaseLiving(entry, request);
         if (leased) return leased;
@@ -104,8 +111,8 @@ export class Pool {
   }
 
   /** Unloads a model once it is idle. */
-  unload(path: string): void {
-    const entry = this.#entries.get(path);
+  unload(weights: PoolWeights): void {
+    const entry = this.#entries.get(keyOf(weights));
     if (!entry) return;
     entry.expiring = true;
     if (entry.users === 0) void this.#end(entry);
@@ -179,7 +186,7 @@ export class Pool {
     if (entry.expiring) return void this.#end(entry);
     this.#touch(entry);
     if (entry.keepAliveMs === Infinity) return;
-    entry.timer = setTimeout(() => this.unload(entry.model.path), Math.min(entry.keepAliveMs, TIMER_MS_MAX));
+    entry.timer = setTimeout(() => this.unload(entry.model), Math.min(entry.keepAliveMs, TIMER_MS_MAX));
   }
 
   #touch(entry: Entry): void {
@@ -196,10 +203,10 @@ export class Pool {
 
   #forget(entry: Entry): void {
     clearTimeout(entry.timer);
-    if (entry.runner && this.#entries.get(entry.model.path) === entry)
+    if (entry.runner && this.#entries.get(keyOf(entry.model)) === entry)
       this.#events[entry.expiring ? "unload" : "crash"]++;
     entry.expiring = true;
-    if (this.#entries.get(entry.model.path) === entry) this.#entries.delete(entry.model.path);
+    if (this.#entries.get(keyOf(entry.model)) === entry) this.#entries.delete(keyOf(entry.model));
     entry.closed.resolve();
   }
 
@@ -221,7 +228,7 @@ export class Pool {
 
   /** Makes room and loads; undefined where another request loaded the model in the meantime. */
   async #load(model: PoolModel, load: LoadMessage, request: LeaseRequest): Promise<Lease | undefined> {
-    const present = this.#entries.get(model.path);
+    const present = this.#entries.get(keyOf(model));
     if (present && !present.expiring && compatible(present, load, request.options)) return undefined;
     if (present) await this.#retire(present, request.signal);
     await this.#makeRoom(model, request.signal);
@@ -242,7 +249,7 @@ export class Pool {
       expiring: false,
       usedAtMs: Date.now(),
     };
-    this.#entries.set(model.path, entry);
+    this.#entries.set(keyOf(model), entry);
     const settled = entry.starting.then(
       (runner) => {
         entry.runner = runner;
@@ -276,6 +283,8 @@ export class Pool {
   }
 }
 
+const keyOf = ({ path, adapters }: PoolWeights): string => JSON.stringify([path, ...adapters]);
+
 /** The idle model that would go first anyway, else the busy one. */
 function victimOf(entries: readonly Entry[]): Entry {
   const order = entries.toSorted((a, b) => a.keepAliveMs - b.keepAliveMs || a.usedAtMs - b.usedAtMs);
@@ -291,6 +300,7 @@ function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOption
   return {
     kind: "load",
     path: model.path,
+    adapters: model.adapters,
     backend: pool.backend,
     ctxLen: Math.max(4, options.num_ctx ?? pool.ctxLen),
     slots: pool.numParallel,

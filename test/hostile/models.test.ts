@@ -116,7 +116,17 @@ for (const backend of ["cpu", "onnx"]) {
 }
 
 function startRunner(backend: string): Promise<RunnerProcess> {
-  const load = { kind: "load", path, backend, ctxLen: 64, slots: 2, chunk: 64, threads: 1, precise: false } as const;
+  const load = {
+    kind: "load",
+    path,
+    adapters: [],
+    backend,
+    ctxLen: 64,
+    slots: 2,
+    chunk: 64,
+    threads: 1,
+    precise: false,
+  } as const;
   const spawn = {
     command: [process.execPath, MAIN, "runner"],
     env: { PATH: process.env["PATH"] },

@@ -6,6 +6,9 @@ import { afterAll, afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
 import { Pool, type Lease, type PoolModel, type PoolOptions } from "../../src/runtime/pool.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
+import { openGguf } from "../../src/gguf/read.ts";
+import { makeAdapter, shapesOf } from "../arch/adapters.ts";
+import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
 import { eventually, isAlive } from "../e2e/hearth.ts";
 
 setDefaultTimeout(30_000);
@@ -19,7 +22,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const [first, second, third] = ["first", "second", "third"].map((name): PoolModel => {
   const path = join(folder, `${name}.gguf`);
   copyFileSync(EMBEDDED, path);
-  return { name: `${name}:latest`, digest: "0".repeat(64), path, weightBytes: 1e6 };
+  return { name: `${name}:latest`, digest: "0".repeat(64), path, adapters: [], weightBytes: 1e6 };
 }) as [PoolModel, PoolModel, PoolModel];
 
 let pools: Pool[] = [];
@@ -83,6 +86,26 @@ test("requests for one model share a runner, and it ends when its time is up", a
   expect(names(pool)).toEqual(["first:latest"]);
   expect(await eventually(async () => !(await isAlive(started[0]!)))).toBe(true);
   expect(await eventually(() => names(pool).length === 0)).toBe(true);
+});
+
+test("models that share weights but not their adapters have a runner each, and leave one by one", async () => {
+  const pool = makePool();
+  const gguf = openGguf(first.path);
+  const [one, two] = [1, 2].map((seed): PoolModel => {
+    const path = join(folder, `adapter-${seed}.gguf`);
+    const options = { rank: 2, alpha: 2, seed, targets: /blk\.0\.attn_q/ };
+    writeFileSync(path, encodeGguf(makeAdapter(shapesOf(gguf), options) as MemoryModel)); // its tensors are in memory
+    return { ...first, name: `with-${seed}:latest`, adapters: [path] };
+  }) as [PoolModel, PoolModel];
+  gguf.close();
+  const leases = [];
+  for (const model of [first, one, two, one]) leases.push(await acquire(pool, model));
+  expect(new Set(leases.map(({ runner }) => runner.pid)).size).toBe(3);
+  expect(leases[1]!.runner.pid).toBe(leases[3]!.runner.pid);
+  for (const lease of leases) lease.release();
+  pool.unload(one);
+  expect(await eventually(() => names(pool).length === 2)).toBe(true);
+  expect(names(pool).sort()).toEqual(["first:latest", "with-2:latest"]);
 });
 
 test("keep_alive 0 ends the runner when its last request is done, not before", async () => {

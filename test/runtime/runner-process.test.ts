@@ -15,7 +15,16 @@ let runner: RunnerProcess | undefined;
 afterEach(() => runner?.kill());
 
 async function start(loadTimeoutMs: number): Promise<RunnerProcess> {
-  const load = { kind: "load", path: "m.gguf", backend: "fake", ctxLen: 8, slots: 1, chunk: 8, threads: 0 } as const;
+  const load = {
+    kind: "load",
+    path: "m.gguf",
+    adapters: [],
+    backend: "fake",
+    ctxLen: 8,
+    slots: 1,
+    chunk: 8,
+    threads: 0,
+  } as const;
   const spawn = { command: [process.execPath, FAKE], env: { PATH: process.env["PATH"] }, loadTimeoutMs };
   return (runner = await RunnerProcess.start({ ...load, precise: false, cacheDir: undefined }, spawn, forever));
 }

@@ -4,7 +4,7 @@
  */
 import { AppError, assert } from "../../base/errors.ts";
 import { rotateHead, type RopeTable } from "../rope.ts";
-import type { Activation, Buf, Ops, RopeScaling, Step, Weight } from "../step.ts";
+import type { Activation, Buf, LowRank, Ops, RopeScaling, Step, Weight } from "../step.ts";
 import { PANEL_ROWS, type WeightReader } from "./weights.ts";
 
 /** An activation of this pass. */
@@ -55,7 +55,7 @@ const ops: Ops<void, Pass> = {
       if (token < 0 || token >= table.outDim) {
         throw new AppError("bad_request", `token ${token}: expected an id of 0 … ${table.outDim - 1}`);
       }
-      const row = pass.weights.panel(table, { expert: 0, first: token, count: 1 });
+      const row = pass.weights.row(table, token);
       for (let i = 0; i < y.dim; i++) y.data[r * y.dim + i] = row[i]! * scale;
     }
   },
@@ -217,7 +217,7 @@ const ops: Ops<void, Pass> = {
   },
 };
 
-/** out = W · x + b, row by row. */
+/** out = W · x + b, row by row, W with its low-rank changes. */
 function matmul(out: Matrix, x: Matrix, w: Weight, b: Weight | undefined, pass: Pass, expert = 0): void {
   if (x.rows === 0) return;
   const bias = b ? Float32Array.from(vector(b, pass)) : undefined;
@@ -231,6 +231,16 @@ function matmul(out: Matrix, x: Matrix, w: Weight, b: Weight | undefined, pass: 
       }
     }
   }
+  for (const change of w.lowRank ?? []) addLowRank(out, x, change, pass, expert);
+}
+
+/** out += b · (a · x) */
+function addLowRank(out: Matrix, x: Matrix, { a, b }: LowRank, pass: Pass, expert: number): void {
+  const inner = pass.make({ name: "lowRank.inner", dim: a.outDim }, x.rows);
+  const change = pass.make({ name: "lowRank.change", dim: b.outDim }, x.rows);
+  matmul(inner, x, a, undefined, pass, expert);
+  matmul(change, inner, b, undefined, pass, expert);
+  for (let i = 0; i < change.rows * change.dim; i++) out.data[i]! += change.data[i]!;
 }
 
 /** Four running sums: a single one would wait for itself on every addition. */

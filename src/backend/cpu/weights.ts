@@ -4,7 +4,9 @@
  */
 import { assert } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
+import { makeRowChange, withChanges, type RowChange } from "../low-rank.ts";
 import type { Step, Weight } from "../step.ts";
+import { unpackRows } from "../unpack.ts";
 
 /** Float32 copies that are kept: the whole of a 250 M parameter model. Larger ones run, only slower. */
 export const CACHE_BYTES_MAX = 1024 ** 3;
@@ -16,9 +18,11 @@ export interface WeightReader {
   readonly cacheBytes: number;
   /**
    * Rows `first` … `first + count − 1` of one stacked matrix, (count, inDim), its factor applied. Not kept past the
-   * next call: it may be scratch. At most PANEL_ROWS rows.
+   * next call: it may be scratch. At most PANEL_ROWS rows. Low-rank changes are not in it.
    */
   panel(weight: Weight, at: { expert: number; first: number; count: number }): Float32Array;
+  /** One row of a table, (inDim), its factor and its low-rank changes applied. Not kept past the next call. */
+  row(table: Weight, index: number): Float32Array;
   /** Lets go of the copies. */
   release(): void;
 }
@@ -26,22 +30,32 @@ export interface WeightReader {
 export function makeWeightReader(steps: readonly Step[], source: WeightSource, budget = CACHE_BYTES_MAX): WeightReader {
   const kept = new Map<Weight, (Float32Array | undefined)[]>();
   let cacheBytes = 0;
-  for (const weight of steps.flatMap(matricesOf)) {
+  for (const weight of steps.flatMap(matricesOf).flatMap(withChanges)) {
     const bytes = 4 * weight.inDim * weight.outDim * weight.experts;
     if (kept.has(weight) || cacheBytes + bytes > budget) continue;
     kept.set(weight, []);
     cacheBytes += bytes;
   }
+  const changes = new Map<Weight, RowChange>();
   let scratch = new Float32Array(0);
 
-  return {
+  const reader: WeightReader = {
     cacheBytes,
+    row(table, index) {
+      const row = reader.panel(table, { expert: 0, first: index, count: 1 });
+      if (!table.lowRank) return row;
+      const change = changes.get(table) ?? makeRowChange(table, source);
+      changes.set(table, change);
+      const changed = row.slice();
+      change(changed, index);
+      return changed;
+    },
     panel(weight, { expert, first, count }) {
       assert(count <= PANEL_ROWS && first + count <= weight.outDim, `rows ${first} + ${count} of '${weight.name}'`);
       const { inDim } = weight;
       const copies = kept.get(weight);
       if (copies) {
-        const whole = (copies[expert] ??= unpack(source, weight, {
+        const whole = (copies[expert] ??= unpackRows(source, weight, {
           expert,
           first: 0,
           out: new Float32Array(inDim * weight.outDim),
@@ -49,26 +63,14 @@ export function makeWeightReader(steps: readonly Step[], source: WeightSource, b
         return whole.subarray(first * inDim, (first + count) * inDim);
       }
       if (scratch.length < count * inDim) scratch = new Float32Array(PANEL_ROWS * inDim);
-      return unpack(source, weight, { expert, first, out: scratch.subarray(0, count * inDim) });
+      return unpackRows(source, weight, { expert, first, out: scratch.subarray(0, count * inDim) });
     },
-    release: () => kept.clear(),
+    release: () => {
+      kept.clear();
+      changes.clear();
+    },
   };
-}
-
-/** Fills `out`, (rows, inDim), from row `first` of one stacked matrix. */
-function unpack(
-  source: WeightSource,
-  weight: Weight,
-  at: { expert: number; first: number; out: Float32Array },
-): Float32Array {
-  const { quant, inDim } = weight;
-  const rowBytes = (inDim / quant.blockLen) * quant.blockBytes;
-  const row = at.expert * weight.tensorRows + weight.rowStart + at.first;
-  const rows = at.out.length / inDim;
-  quant.dequantize(source.read(weight.name).subarray(row * rowBytes, (row + rows) * rowBytes), at.out);
-  const factor = weight.scale?.[at.expert];
-  if (factor !== undefined) for (let i = 0; i < at.out.length; i++) at.out[i]! *= factor;
-  return at.out;
+  return reader;
 }
 
 /** The weights that a step reads as a whole. An embedding table is read by the row. */

@@ -43,10 +43,13 @@ interface Manifest {
 
 /** The name of a program's entry: another file, library, CPU, precision or format gives another name. */
 export function entryName(program: Program, options: { libraryVersion: string; precise: boolean }): string {
-  const file = statSync(program.weights.path);
   const hash = new Bun.CryptoHasher("sha256");
   hash.update(JSON.stringify([FORMAT, options.libraryVersion, options.precise, arch(), cpuFeatures()]));
-  hash.update(JSON.stringify([program.weights.path, file.size, file.mtimeMs, program.shape, program.steps]));
+  for (const path of [program.weights.path, ...(program.weights.adapters ?? [])]) {
+    const { size, mtimeMs } = statSync(path);
+    hash.update(JSON.stringify([path, size, mtimeMs]));
+  }
+  hash.update(JSON.stringify([program.shape, program.steps]));
   return ENTRY_PREFIX + hash.digest("hex").slice(0, 32);
 }
 

@@ -10,6 +10,7 @@ import { lower } from "../../../kernels/onnx/lower.ts";
 import { makeHalfTable } from "../../../kernels/onnx/weights.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session } from "../backend.ts";
+import { withChanges } from "../low-rank.ts";
 import { statesEnd } from "../states.ts";
 import type { Weight } from "../step.ts";
 import { bindApi } from "./api.ts";
@@ -153,7 +154,7 @@ function buildEntry({ program, options, runtime, threads }: Loading, folder: str
 /** Writes a program's graph and packed weights to a folder. */
 function writeGraph(program: Program, folder: string, { precise, onProgress }: LoadOptions): void {
   const file = createWeightFile(join(folder, WEIGHTS_NAME), WEIGHTS_NAME);
-  const total = program.steps.flatMap(matricesOf).reduce((sum, w) => sum + w.inDim * w.outDim * w.experts, 0);
+  const total = program.steps.flatMap(packedMatrices).reduce((sum, w) => sum + w.inDim * w.outDim * w.experts, 0);
   let done = 0;
   const packed = (weights: number): void => {
     done += weights;
@@ -169,11 +170,13 @@ function writeGraph(program: Program, folder: string, { precise, onProgress }: L
   } finally {
     file.close();
     Bun.gc(true); // the packed chunks: hundreds of megabytes that would stay until something else needs memory
-    makePageDropper(program.steps.flatMap(matricesOf).map((w) => program.weights.read(w.name)))();
+    makePageDropper(program.steps.flatMap(packedMatrices).map((w) => program.weights.read(w.name)))();
   }
 }
 
-/** The matrices of a step that are packed. */
+/** The matrices of a step that are packed, and their low-rank changes. */
+const packedMatrices = (step: Program["steps"][number]): readonly Weight[] => matricesOf(step).flatMap(withChanges);
+
 function matricesOf(step: Program["steps"][number]): readonly Weight[] {
   if (step.op === "linear") return [step.w];
   if (step.op === "mlp") return [step.up, step.down];

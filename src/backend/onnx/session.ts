@@ -9,6 +9,7 @@
 import type { Lowered } from "../../../kernels/onnx/lowering.ts";
 import { AppError, assert } from "../../base/errors.ts";
 import type { Program, Session, StateRows } from "../backend.ts";
+import { makeRowChange } from "../low-rank.ts";
 import { ropeTable, type GrowingRopeTable } from "../rope.ts";
 import type { Executor, Feed, KvCache, Pass } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
@@ -243,7 +244,8 @@ function makeEmbed({ weights }: Program, { embed: { table, scale } }: Lowered): 
   const bytes = weights.read(table.name);
   const dropPages = makePageDropper([bytes]);
   let read = 0;
-  const factor = scale * (table.scale?.[0] ?? 1);
+  const ownFactor = table.scale?.[0] ?? 1;
+  const change = table.lowRank && makeRowChange(table, weights);
   return {
     write(tokens, out) {
       for (let i = 0; i < tokens.length; i++) {
@@ -255,7 +257,10 @@ function makeEmbed({ weights }: Program, { embed: { table, scale } }: Lowered): 
         }
         const from = (table.rowStart + token) * rowBytes;
         table.quant.dequantize(bytes.subarray(from, from + rowBytes), row);
-        if (factor !== 1) for (let j = 0; j < row.length; j++) row[j]! *= factor;
+        multiply(row, change ? ownFactor : ownFactor * scale);
+        if (!change) continue;
+        change(row, token);
+        multiply(row, scale);
       }
       read += tokens.length;
       if (read < EMBEDDINGS_KEPT_MAX) return;
@@ -263,6 +268,11 @@ function makeEmbed({ weights }: Program, { embed: { table, scale } }: Lowered): 
       read = 0;
     },
   };
+}
+
+function multiply(values: Float32Array, factor: number): void {
+  if (factor === 1) return;
+  for (let i = 0; i < values.length; i++) values[i]! *= factor;
 }
 
 /** Neighbouring sequences of one token each share a pass; everything else has its own. */

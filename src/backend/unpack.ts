@@ -1,0 +1,22 @@
+/** Rows of a weight matrix as float32, wherever they lie in their tensor. */
+import type { WeightSource } from "./backend.ts";
+import type { Weight } from "./step.ts";
+
+/** Where to begin, and how many rows: as many as `out`, (rows, inDim), has room for. */
+export interface RowRange {
+  readonly expert: number;
+  readonly first: number;
+  readonly out: Float32Array;
+}
+
+/** Fills `out` from row `first` of one stacked matrix, its factor applied, and returns it. */
+export function unpackRows(source: WeightSource, weight: Weight, { expert, first, out }: RowRange): Float32Array {
+  const { quant, inDim } = weight;
+  const rowBytes = (inDim / quant.blockLen) * quant.blockBytes;
+  const row = expert * weight.tensorRows + weight.rowStart + first;
+  const rows = out.length / inDim;
+  quant.dequantize(source.read(weight.name).subarray(row * rowBytes, (row + rows) * rowBytes), out);
+  const factor = weight.scale?.[expert];
+  if (factor !== undefined) for (let i = 0; i < out.length; i++) out[i]! *= factor;
+  return out;
+}
