@@ -1,6 +1,7 @@
 /** Stock clients against the routes, over a script instead of a model. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
+import { threeValues } from "../server/fakes.ts";
 import { makeHarness, type Harness } from "../server/harness.ts";
 import { CHECKS as LANGCHAIN } from "./langchain-client.ts";
 import { CHECKS as OLLAMA } from "./ollama-client.ts";
@@ -14,8 +15,17 @@ beforeAll(async () => {
   harness = await makeHarness();
   ({ url } = harness.listen());
   harness.runtime.script = scripted;
+  harness.runtime.embedding = async (request) => ({
+    ...(await threeValues(request)),
+    embeddings: request.inputs.map(({ length }) => unitVector(length, request.dimensions ?? 8)),
+  });
 });
 afterAll(() => harness.close());
+
+function unitVector(seed: number, dim: number): Float32Array {
+  const values = Array.from({ length: dim }, (_, i) => Math.sin(seed + i));
+  return Float32Array.from(values, (value) => value / Math.hypot(...values));
+}
 
 describe.each([
   ["ollama", OLLAMA],
