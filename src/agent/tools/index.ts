@@ -1,0 +1,58 @@
+/**
+ * The tools that an agent can be allowed. None touches a disk or a network. What a call gives back is bounded, and
+ * loses what would let it speak as someone else, because a session holds words from outside.
+ */
+import { z } from "zod";
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { Tool, ToolCall } from "../../runtime/runtime.ts";
+import { neutralize } from "../boundary/index.ts";
+import { currentTime } from "./current-time.ts";
+import { sessionHistory } from "./session-history.ts";
+import type { AgentTool, ToolContext } from "./tool.ts";
+
+export type { AgentTool } from "./tool.ts";
+
+export const TOOLS: Readonly<Record<string, AgentTool>> = Object.fromEntries(
+  [currentTime, sessionHistory].map((tool) => [tool.name, tool]),
+);
+
+/** UTF-16 units of what one call gives back. */
+const RESULT_CHARS_MAX = 8000;
+
+/** Throws `bad_request` naming those that there are not. */
+export function checkTools(names: readonly string[]): void {
+  const unknown = names.filter((name) => !Object.hasOwn(TOOLS, name));
+  if (unknown.length === 0) return;
+  const known = Object.keys(TOOLS).join(", ");
+  throw new AppError("bad_request", `tools: expected some of ${known}, got ${unknown.join(", ")}`);
+}
+
+/** The tools of an allow-list as a model is told of them. Throws `bad_request`. */
+export function toolsFor(names: readonly string[]): readonly Tool[] {
+  checkTools(names);
+  return [...new Set(names)].flatMap((name) => {
+    const tool = TOOLS[name];
+    if (!tool) return [];
+    const { $schema: _, ...parameters } = z.toJSONSchema(tool.schema);
+    return [{ type: "function", function: { name, description: tool.description, parameters } }];
+  });
+}
+
+/** Makes a call that a model wants. Never throws: what goes wrong is told to the model. */
+export async function callTool(
+  call: ToolCall,
+  { allowed, context }: { allowed: readonly string[]; context: ToolContext },
+): Promise<string> {
+  const { name, arguments: args } = call.function;
+  const tool = allowed.includes(name) && Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined;
+  if (!tool) return `error: there is no tool '${neutralize(name.slice(0, 64))}'; there are: ${allowed.join(", ")}`;
+  const parsed = tool.schema.safeParse(args);
+  if (!parsed.success) return `error: ${neutralize(z.prettifyError(parsed.error)).slice(0, RESULT_CHARS_MAX)}`;
+  try {
+    const result = await tool.run(parsed.data, context);
+    const text = result.length > RESULT_CHARS_MAX ? `${result.slice(0, RESULT_CHARS_MAX)}… (cut)` : result;
+    return neutralize(text);
+  } catch (error) {
+    return `error: ${neutralize(messageOf(error)).slice(0, RESULT_CHARS_MAX)}`;
+  }
+}

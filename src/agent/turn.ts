@@ -1,0 +1,267 @@
+/**
+ * One turn of an agent: what waited for the session and the prompt go to the model, whose tool calls are made until it
+ * answers. Changes nothing durable: what is to be stored is in the result, for the caller's transaction.
+ */
+import type { Database } from "../base/database.ts";
+import type { Clock } from "../base/clock.ts";
+import { AppError, messageOf, type Code } from "../base/errors.ts";
+import type { InferenceEvent, Message, Runtime, ToolCall } from "../runtime/runtime.ts";
+import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
+import { fitTurn, EVENTS_SHOWN_MAX } from "./fit-turn.ts";
+import { resolveModel } from "./models.ts";
+import { agentOf } from "./session-key.ts";
+import { append, historyOf, type EntryBody } from "./sessions.ts";
+import { turnSettings, type AgentSettings } from "./settings.ts";
+import { parseThinking, thinkOf } from "./thinking.ts";
+import { callTool, toolsFor } from "./tools/index.ts";
+
+export interface TurnParts {
+  readonly runtime: Pick<Runtime, "chat" | "countTokens" | "loaded">;
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly settings: () => AgentSettings;
+  /** Display names of the models in the store. */
+  readonly modelNames: () => Promise<readonly string[]>;
+}
+
+export interface TurnRequest {
+  readonly runId: string;
+  /** As `hookSession` and `mainSessionKey` make them. */
+  readonly sessionKey: string;
+  /** Rendered: outside parts are behind the safety boundary. */
+  readonly prompt: string;
+  /** Name or alias; undefined: the agent's. */
+  readonly model?: string;
+  /** A level or a synonym; what is neither is as if it were not there. */
+  readonly thinking?: string;
+  /** Undefined: the agent's. */
+  readonly timeoutMs?: number;
+  /** Names of the tools that it may use. */
+  readonly tools: readonly string[];
+  /** Aborted: the model stops. */
+  readonly signal: AbortSignal;
+  readonly onText?: (text: string) => void;
+}
+
+export interface TurnUsage {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** How often the model was asked for this answer. */
+  readonly rounds: number;
+  readonly toolCalls: number;
+}
+
+/** What a turn adds to its session; empty where it did not end well, so that it can be tried again. */
+export interface TurnRecord {
+  readonly entries: readonly EntryBody[];
+  readonly seen: readonly SeenEvent[];
+}
+
+export interface TurnResult {
+  /** The answer, or what there was of it. */
+  readonly text: string;
+  readonly status: "ok" | "error" | "timeout" | "cancelled";
+  /** What went wrong, for people. */
+  readonly error?: string;
+  /** Whether the same turn may succeed later: a busy or crashed model, not a bad request. */
+  readonly isTemporary?: boolean;
+  /** Whether the answer ends where the context or the limit did. */
+  readonly isTruncated: boolean;
+  readonly usage: TurnUsage;
+  /** Undefined where none was found. */
+  readonly model?: string;
+  readonly record: TurnRecord;
+}
+
+/** Times that a model is asked in one turn; the last time without tools, so that it must answer. */
+const ROUNDS_MAX = 8;
+/** Calls of one round that are made; a model that wants more is told so. */
+const CALLS_MAX = 8;
+const TEMPORARY: readonly Code[] = ["busy", "runner", "timeout", "upstream", "storage"];
+const NOTHING: TurnRecord = { entries: [], seen: [] };
+
+/** What is known of a turn while it runs. */
+interface Progress {
+  text: string;
+  model?: string;
+  isTruncated: boolean;
+  readonly usage: { -readonly [Key in keyof TurnUsage]: TurnUsage[Key] };
+}
+
+/** Never throws what a model, a tool or a setting can cause: that is a status. */
+export async function runTurn(parts: TurnParts, request: TurnRequest): Promise<TurnResult> {
+  const usage = { promptTokens: 0, completionTokens: 0, rounds: 0, toolCalls: 0 };
+  const progress: Progress = { text: "", isTruncated: false, usage };
+  const timeout = new AbortController();
+  const timeoutMs = request.timeoutMs ?? timeoutOf(parts, request);
+  const disarm = parts.clock.after(timeoutMs, () => timeout.abort());
+  try {
+    const signal = AbortSignal.any([request.signal, timeout.signal]);
+    const record = await converse(parts, { ...request, signal }, progress);
+    return { ...progress, status: "ok", record };
+  } catch (error) {
+    const failed = { ...progress, record: NOTHING };
+    if (request.signal.aborted) return { ...failed, status: "cancelled", error: "the turn was cancelled" };
+    if (timeout.signal.aborted) {
+      return { ...failed, status: "timeout", error: `the turn took longer than ${timeoutMs / 1000} s` };
+    }
+    const isTemporary = error instanceof AppError ? TEMPORARY.includes(error.code) : false;
+    return { ...failed, status: "error", error: messageOf(error), isTemporary };
+  } finally {
+    disarm();
+  }
+}
+
+function timeoutOf(parts: TurnParts, { sessionKey }: TurnRequest): number {
+  const { agents } = parts.settings();
+  return turnSettings(agents, agentOf(sessionKey))?.timeoutMs ?? agents.defaults.timeoutSeconds * 1000;
+}
+
+async function converse(parts: TurnParts, request: TurnRequest, progress: Progress): Promise<TurnRecord> {
+  const { db, clock, runtime } = parts;
+  const { agents, session } = parts.settings();
+  const { sessionKey, signal } = request;
+  const settings = turnSettings(agents, agentOf(sessionKey));
+  if (!settings) throw new AppError("not_found", `there is no agent '${agentOf(sessionKey)}'`);
+  const names = await parts.modelNames();
+  const found = resolveModel({ agents, names, reference: request.model, fallback: settings.model });
+  if ("error" in found) throw new AppError("bad_request", found.error.message);
+  progress.model = found.model;
+  const tools = toolsFor(request.tools);
+  const level = parseThinking(request.thinking ?? "") ?? settings.thinking;
+  const chat = {
+    model: found.model,
+    options: {},
+    signal,
+    ...(tools.length > 0 ? { tools } : {}),
+    ...(level === undefined ? {} : { think: thinkOf(level) }),
+  };
+  const fitted = await fitTurn(runtime, {
+    chat,
+    system: settings.systemPrompt,
+    history: historyOf(db, sessionKey),
+    events: waitingEvents(db, { sessionKey, limit: EVENTS_SHOWN_MAX }),
+    waiting: countEvents(db, sessionKey),
+    prompt: `${request.prompt}\n\nCurrent time: ${new Date(clock.now()).toISOString().replace(/\.\d+Z$/, "Z")}`,
+    compactAt: session.compactAt,
+  });
+  const said = await askUntilAnswered(parts, { request, chat, messages: fitted.messages }, progress);
+  // thinking goes back to the model within a turn; transcripts are kept without
+  const message = (said: Message): EntryBody => {
+    const { thinking: _, ...body } = said;
+    return { kind: "message", message: body };
+  };
+  return {
+    entries: [
+      ...(fitted.compaction ? [fitted.compaction] : []),
+      message({ role: "user", content: fitted.content }),
+      ...said.slice(0, -1).map(message),
+      ...said
+        .slice(-1)
+        .map((last): EntryBody => ({ kind: "message", message: last, isTruncated: progress.isTruncated })),
+    ],
+    seen: fitted.shown.map(({ seq, count, wantsHeartbeat, isDelivered }) => ({
+      seq,
+      count,
+      wantsHeartbeat,
+      isDelivered,
+    })),
+  };
+}
+
+interface Asking {
+  readonly request: TurnRequest;
+  readonly chat: Omit<Parameters<Runtime["chat"]>[0], "messages">;
+  readonly messages: readonly Message[];
+}
+
+/** The model's messages and its tools', the answer last. */
+async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Progress): Promise<readonly Message[]> {
+  const { request, chat } = asking;
+  const said: Message[] = [];
+  for (;;) {
+    const isLast = ++progress.usage.rounds === ROUNDS_MAX;
+    const messages = [...asking.messages, ...said];
+    progress.text = "";
+    const round = await ask(
+      parts.runtime.chat({
+        ...chat,
+        messages,
+        truncate: false,
+        shift: false,
+        ...(isLast ? { toolChoice: "none" } : {}),
+      }),
+      { progress, onText: request.onText },
+    );
+    if (round.calls.length === 0) {
+      said.push({ role: "assistant", content: progress.text });
+      return said;
+    }
+    const thinking = round.thinking === "" ? {} : { thinking: round.thinking };
+    said.push({ role: "assistant", content: progress.text, tool_calls: round.calls, ...thinking });
+    for (const [i, call] of round.calls.entries()) said.push(await resultOf(parts, { request, call, i }, progress));
+  }
+}
+
+async function resultOf(
+  { db, clock }: TurnParts,
+  { request, call, i }: { request: TurnRequest; call: ToolCall; i: number },
+  progress: Progress,
+): Promise<Message> {
+  const { sessionKey, signal, tools } = request;
+  progress.usage.toolCalls++;
+  const content =
+    i < CALLS_MAX
+      ? await callTool(call, { allowed: tools, context: { db, sessionKey, now: clock.now(), signal } })
+      : `error: at most ${CALLS_MAX} calls at once`;
+  if (signal.aborted) throw new AppError("cancelled", "the turn was cancelled");
+  const id = call.id === undefined ? {} : { tool_call_id: call.id };
+  return { role: "tool", content, tool_name: call.function.name, ...id };
+}
+
+/** Reads one answer of the model to its end. */
+async function ask(
+  events: AsyncGenerator<InferenceEvent, void, void>,
+  { progress, onText }: { progress: Progress; onText: TurnRequest["onText"] },
+): Promise<{ readonly calls: readonly ToolCall[]; readonly thinking: string }> {
+  const calls: ToolCall[] = [];
+  let thinking = "";
+  for await (const event of events) {
+    switch (event.kind) {
+      case "text":
+        progress.text += event.text;
+        onText?.(event.text);
+        break;
+      case "thinking":
+        thinking += event.text;
+        break;
+      case "toolCall":
+        calls.push(event.call);
+        break;
+      case "done":
+        progress.isTruncated = event.reason === "length";
+        progress.usage.promptTokens += event.statistics?.promptEvalCount ?? 0;
+        progress.usage.completionTokens += event.statistics?.evalCount ?? 0;
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+  return { calls, thinking };
+}
+
+export interface StoreTurn {
+  readonly sessionKey: string;
+  readonly runId: string;
+  readonly record: TurnRecord;
+  /** Whether the session ends with this run. */
+  readonly isEphemeral: boolean;
+  readonly now: number;
+}
+
+/** Puts a turn into its transcript, and takes away the events that it saw: both or neither. */
+export function storeTurn(db: Database, { record, ...turn }: StoreTurn): void {
+  if (record.entries.length === 0) return;
+  append(db, { ...turn, entries: record.entries });
+  consumeEvents(db, record.seen);
+}

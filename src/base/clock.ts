@@ -1,0 +1,27 @@
+/** Time as the long-lived parts see it, so that tests can move it. */
+
+export interface Clock {
+  /** Epoch milliseconds. */
+  now(): number;
+  /** Runs `work` once after `ms`; returns what takes it back. */
+  after(ms: number, work: () => void): () => void;
+}
+
+/** Timers of the system fire at once where they are told to wait longer. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: Date.now,
+  after(ms, work) {
+    const due = Date.now() + ms;
+    let timer: ReturnType<typeof setTimeout>;
+    const wait = (leftMs: number): void => {
+      timer = setTimeout(
+        () => (due - Date.now() > 0 && leftMs > TIMER_MS_MAX ? wait(due - Date.now()) : work()),
+        Math.min(Math.max(0, leftMs), TIMER_MS_MAX),
+      );
+    };
+    wait(ms);
+    return () => clearTimeout(timer);
+  },
+};

@@ -1,0 +1,98 @@
+/** An agent with a database of its own, a clock that tests move, and a runtime that answers by script. */
+import { makeAgent, type Agent } from "../../src/agent/agent.ts";
+import { agentsSchema, sessionSchema } from "../../src/agent/config.ts";
+import type { AgentSettings } from "../../src/agent/settings.ts";
+import { agentMigrations } from "../../src/agent/tables.ts";
+import { storeTurn, type TurnParts, type TurnRequest, type TurnResult } from "../../src/agent/turn.ts";
+import type { Clock } from "../../src/base/clock.ts";
+import { openDatabase, Writer, type Database } from "../../src/base/database.ts";
+import { scriptedRuntime, type Script, type ScriptedRuntime } from "./scripted-runtime.ts";
+
+export const MAIN = "agent:main:main";
+export const HOOK = "agent:main:hook:order-1";
+export const NEVER = new AbortController().signal;
+
+export interface ManualClock extends Clock {
+  /** Moves time on, and runs what falls due, in order. */
+  advance(ms: number): void;
+  /** Times at which something falls due, earliest first. */
+  readonly due: readonly number[];
+}
+
+export function manualClock(startMs = Date.UTC(2026, 0, 5, 12)): ManualClock {
+  let now = startMs;
+  let timers: { at: number; work: () => void }[] = [];
+  return {
+    now: () => now,
+    after(ms, work) {
+      const timer = { at: now + Math.max(0, ms), work };
+      timers = [...timers, timer].toSorted((a, b) => a.at - b.at);
+      return () => void (timers = timers.filter((other) => other !== timer));
+    },
+    advance(ms) {
+      const end = now + ms;
+      for (let next = timers[0]; next && next.at <= end; next = timers[0]) {
+        timers = timers.slice(1);
+        now = next.at;
+        next.work();
+      }
+      now = end;
+    },
+    get due() {
+      return timers.map(({ at }) => at);
+    },
+  };
+}
+
+export function settingsOf(agents: unknown = {}, session: unknown = {}): AgentSettings {
+  return { agents: agentsSchema.parse(agents), session: sessionSchema.parse(session) };
+}
+
+export interface TestAgent {
+  readonly db: Database;
+  readonly writer: Writer;
+  readonly clock: ManualClock;
+  readonly runtime: ScriptedRuntime;
+  readonly parts: TurnParts;
+  readonly agent: Agent;
+  /** Runs a turn and stores it, as callers do. */
+  turn(request: Partial<TurnRequest> & { isEphemeral?: boolean }): Promise<TurnResult>;
+}
+
+export interface TestAgentOptions {
+  readonly settings?: AgentSettings;
+  readonly ctxLen?: number;
+  readonly models?: readonly string[];
+  readonly path?: string;
+}
+
+export function testAgent(script: Script, options: TestAgentOptions = {}): TestAgent {
+  const { settings = settingsOf(), models = ["hearth:latest"], path = ":memory:" } = options;
+  const db = openDatabase(path, agentMigrations);
+  const writer = new Writer(db);
+  const clock = manualClock();
+  const runtime = scriptedRuntime(script, options);
+  const parts: TurnParts = { runtime, db, clock, settings: () => settings, modelNames: async () => models };
+  const agent = makeAgent(parts);
+  return {
+    db,
+    writer,
+    clock,
+    runtime,
+    parts,
+    agent,
+    turn({ isEphemeral = false, ...asked }) {
+      const request = {
+        runId: Bun.randomUUIDv7(),
+        sessionKey: HOOK,
+        prompt: "hello",
+        tools: [],
+        signal: NEVER,
+        ...asked,
+      };
+      return agent.run(request, ({ record }) =>
+        writer.write((at) => storeTurn(at, { ...request, record, isEphemeral, now: clock.now() })),
+      );
+    },
+  };
+}

@@ -1,0 +1,235 @@
+import { describe, expect, test } from "bun:test";
+import { enqueueEvent, waitingEvents } from "../../src/agent/events.ts";
+import { findSession, historyOf, listEntries } from "../../src/agent/sessions.ts";
+import { storeTurn } from "../../src/agent/turn.ts";
+import { AppError } from "../../src/base/errors.ts";
+import { external } from "../../src/base/passage.ts";
+import { HOOK, settingsOf, testAgent } from "./parts.ts";
+
+const NOW_LINE = "\n\nCurrent time: 2026-01-05T12:00:00Z";
+const call = (name: string, args: Record<string, unknown> = {}, id?: string) => ({
+  ...(id === undefined ? {} : { id }),
+  function: { name, arguments: args },
+});
+
+describe("a turn", () => {
+  test("answers, and tells what it used", async () => {
+    const { turn, runtime } = testAgent(() => ({ text: "good day to you" }));
+    const heard: string[] = [];
+    const result = await turn({ prompt: "hello there", onText: (text) => heard.push(text) });
+    expect(result).toMatchObject({ text: "good day to you", status: "ok", model: "hearth:latest", isTruncated: false });
+    expect(result.usage).toEqual({ promptTokens: 6, completionTokens: 4, rounds: 1, toolCalls: 0 });
+    expect(heard.join("")).toBe("good day to you");
+    expect(runtime.requests[0]?.messages).toEqual([{ role: "user", content: `hello there${NOW_LINE}` }]);
+  });
+
+  test("continues the conversation of its key, and of no other", async () => {
+    const { turn, runtime } = testAgent((_, i) => ({ text: `answer ${i}` }));
+    await turn({ prompt: "first" });
+    await turn({ prompt: "elsewhere", sessionKey: "agent:main:hook:order-2" });
+    await turn({ prompt: "second" });
+    expect(runtime.requests[2]?.messages.map(({ role, content }) => [role, content])).toEqual([
+      ["user", `first${NOW_LINE}`],
+      ["assistant", "answer 0"],
+      ["user", `second${NOW_LINE}`],
+    ]);
+  });
+
+  test("puts the agent's system prompt first", async () => {
+    const settings = settingsOf({
+      defaults: { systemPrompt: "be brief" },
+      list: [{ id: "ops", systemPrompt: "be loud" }],
+    });
+    const { turn, runtime } = testAgent(() => ({ text: "yes" }), { settings });
+    await turn({});
+    await turn({ sessionKey: "agent:ops:hook:a" });
+    expect(runtime.requests.map(({ messages }) => messages[0])).toEqual([
+      { role: "system", content: "be brief" },
+      { role: "system", content: "be loud" },
+    ]);
+  });
+
+  test("flags an answer that ends where the context does", async () => {
+    const { turn, db } = testAgent(() => ({ text: "and so", reason: "length" }));
+    expect((await turn({})).isTruncated).toBe(true);
+    expect(listEntries(db, { sessionKey: HOOK, limit: 9 }).at(-1)?.body).toMatchObject({ isTruncated: true });
+  });
+
+  test("of a key of the run's own ends its session", async () => {
+    const { turn, db } = testAgent(() => ({ text: "done" }));
+    await turn({ sessionKey: "agent:main:hook:once", isEphemeral: true });
+    expect(findSession(db, "agent:main:hook:once")).toMatchObject({ isEphemeral: true, endedAt: expect.any(Number) });
+    await expect(turn({ sessionKey: "agent:main:hook:once" })).rejects.toThrow(
+      "session 'agent:main:hook:once' has ended",
+    );
+  });
+
+  test("is told nothing of thinking unless someone asked, and the level that they asked for", async () => {
+    const { turn, runtime } = testAgent(() => ({ text: "yes", thinking: "hm" }));
+    for (const thinking of [undefined, "off", "Min", "mid", "x-high", "deep"]) {
+      await turn(thinking === undefined ? {} : { thinking });
+    }
+    expect(runtime.requests.map(({ think }) => think)).toEqual([undefined, false, "low", "medium", "max", undefined]);
+    expect(runtime.requests[1]?.messages.map(({ thinking }) => thinking)).toEqual([undefined, undefined, undefined]);
+  });
+});
+
+describe("a turn that fails", () => {
+  test.each([
+    ["busy", true],
+    ["runner", true],
+    ["upstream", true],
+    ["bad_request", false],
+    ["not_found", false],
+  ] as const)("with %s says whether it may be tried again, and leaves no trace", async (code, isTemporary) => {
+    const { turn, db } = testAgent(() => ({ error: new AppError(code, "no luck") }));
+    enqueueEvent(db, event("seen"), { eventsMax: 9, overflow: "refuse" });
+    expect(await turn({})).toMatchObject({ status: "error", error: "no luck", isTemporary, text: "" });
+    expect(findSession(db, HOOK)).toBeUndefined();
+    expect(waitingEvents(db, { sessionKey: HOOK, limit: 9 }).length).toBe(1);
+  });
+
+  test("by a bug of ours is an error too", async () => {
+    const { turn } = testAgent(() => ({ error: new TypeError("undefined is not") }));
+    expect(await turn({})).toMatchObject({ status: "error", isTemporary: false });
+  });
+
+  test("for lack of its model, its agent or a tool names it", async () => {
+    const settings = settingsOf({ defaults: { models: { "hearth:latest": {} } } });
+    const { turn, runtime } = testAgent(() => ({ text: "yes" }), { settings });
+    expect((await turn({ model: "other" })).error).toBe("model 'other' is not in agents.defaults.models");
+    expect((await turn({ sessionKey: "agent:gone:hook:a" })).error).toBe("there is no agent 'gone'");
+    expect((await turn({ tools: ["exec"] })).error).toContain("got exec");
+    expect(runtime.requests).toEqual([]);
+  });
+
+  test("by its time stops the model, and gives what there was", async () => {
+    const { turn, clock, runtime } = testAgent(() => ({ text: "slow words", until: new Promise(() => {}) }));
+    let begun = (): void => {};
+    const started = new Promise<void>((resolve) => (begun = resolve));
+    const running = turn({ timeoutMs: 5000, onText: begun });
+    await started;
+    clock.advance(4999);
+    expect(runtime.stopped).toEqual([]);
+    clock.advance(1);
+    expect(await running).toMatchObject({ status: "timeout", text: "slow ", error: "the turn took longer than 5 s" });
+    expect(runtime.stopped.length).toBe(1);
+  });
+
+  test("by cancellation stops the model; before its turn came, it never asks it", async () => {
+    const { turn, runtime } = testAgent(() => ({ text: "slow words", until: new Promise(() => {}) }));
+    const [first, second] = [new AbortController(), new AbortController()];
+    let begun = (): void => {};
+    const started = new Promise<void>((resolve) => (begun = resolve));
+    const running = turn({ signal: first.signal, onText: begun });
+    const waiting = turn({ signal: second.signal });
+    await started;
+    second.abort();
+    expect(await waiting).toMatchObject({ status: "cancelled" });
+    first.abort();
+    expect(await running).toMatchObject({ status: "cancelled", text: "slow " });
+    expect([runtime.stopped.length, runtime.requests.length]).toEqual([1, 1]);
+    expect(await turn({ signal: AbortSignal.abort() })).toMatchObject({ status: "cancelled" });
+  });
+});
+
+describe("tools", () => {
+  test("are called until the model answers, and their results stay with their calls", async () => {
+    const { turn, runtime, db } = testAgent((_, i) =>
+      i === 0 ? { text: "let me see", thinking: "which?", calls: [call("current_time", {}, "c1")] } : { text: "noon" },
+    );
+    const result = await turn({ tools: ["current_time"] });
+    expect(result).toMatchObject({ status: "ok", text: "noon", usage: { rounds: 2, toolCalls: 1 } });
+    expect(runtime.requests[1]?.messages.slice(1)).toEqual([
+      { role: "assistant", content: "let me see", thinking: "which?", tool_calls: [call("current_time", {}, "c1")] },
+      { role: "tool", content: "Monday 2026-01-05 12:00:00 UTC", tool_name: "current_time", tool_call_id: "c1" },
+    ]);
+    expect(historyOf(db, HOOK).messages.map(({ message }) => message.role)).toEqual([
+      "user",
+      "assistant",
+      "tool",
+      "assistant",
+    ]);
+    expect(JSON.stringify(historyOf(db, HOOK))).not.toContain("which?");
+  });
+
+  test("are off by default, and one that is not allowed is not called", async () => {
+    const { turn, runtime } = testAgent((_, i) => (i < 2 ? { calls: [call("session_history")] } : { text: "well" }));
+    await turn({ tools: ["current_time"] });
+    expect(runtime.requests[0]?.tools?.map((tool) => tool.function.name)).toEqual(["current_time"]);
+    expect(runtime.requests[1]?.messages.at(-1)?.content).toBe(
+      "error: there is no tool 'session_history'; there are: current_time",
+    );
+    await turn({});
+    expect(runtime.requests.at(-1)?.tools).toBeUndefined();
+  });
+
+  test("do not go on for ever: the last time a model is asked, it may call none", async () => {
+    const { turn, runtime } = testAgent(({ toolChoice }) =>
+      toolChoice === "none" ? { text: "enough" } : { calls: [call("current_time")] },
+    );
+    expect(await turn({ tools: ["current_time"] })).toMatchObject({
+      text: "enough",
+      usage: { rounds: 8, toolCalls: 7 },
+    });
+    expect(runtime.requests.length).toBe(8);
+  });
+
+  test("are told when they are too many at once", async () => {
+    const many = Array.from({ length: 10 }, () => call("current_time"));
+    const { turn, runtime } = testAgent((_, i) => (i === 0 ? { calls: many } : { text: "ok" }));
+    await turn({ tools: ["current_time"] });
+    const results = runtime.requests[1]!.messages.filter(({ role }) => role === "tool");
+    expect(results.map(({ content }) => content.startsWith("error: at most 8"))).toEqual([
+      ...Array.from({ length: 8 }, () => false),
+      true,
+      true,
+    ]);
+  });
+});
+
+describe("storing a turn", () => {
+  const question = { runId: "run-1", sessionKey: HOOK, prompt: "go", tools: [], signal: new AbortController().signal };
+
+  test("takes away the events that it saw, and none that came since", async () => {
+    const { agent, db, runtime } = testAgent(() => ({ text: "seen" }));
+    const enqueue = (text: string) => enqueueEvent(db, event(text), { eventsMax: 9, overflow: "refuse" });
+    enqueue("one");
+    enqueue("two");
+    const { record } = await agent.run(question, async () => {
+      enqueue("two");
+      enqueue("three");
+    });
+    expect(runtime.requests[0]?.messages[0]?.content).toContain("one");
+    storeTurn(db, { ...question, record, isEphemeral: false, now: 1 });
+    const left = waitingEvents(db, { sessionKey: HOOK, limit: 9 });
+    expect(left.map(({ text, count }) => [text[0]?.text, count])).toEqual([
+      ["two", 1],
+      ["three", 1],
+    ]);
+  });
+
+  test("undone by a later failure of its transaction leaves transcript and events as they were", async () => {
+    const { agent, db, writer } = testAgent(() => ({ text: "seen" }));
+    enqueueEvent(db, event("one"), { eventsMax: 9, overflow: "refuse" });
+    const { record } = await agent.run(question);
+    const failing = writer.write((at) => {
+      storeTurn(at, { ...question, record, isEphemeral: false, now: 1 });
+      throw new Error("crash between steps");
+    });
+    await expect(failing).rejects.toThrow("crash between steps");
+    expect([historyOf(db, HOOK).messages.length, waitingEvents(db, { sessionKey: HOOK, limit: 9 }).length]).toEqual([
+      0, 1,
+    ]);
+  });
+
+  test("is refused a second time", async () => {
+    const { agent, db } = testAgent(() => ({ text: "seen" }));
+    const { record } = await agent.run(question);
+    storeTurn(db, { ...question, record, isEphemeral: false, now: 1 });
+    expect(() => storeTurn(db, { ...question, record, isEphemeral: false, now: 2 })).toThrow("run 'run-1' is in the");
+    expect(historyOf(db, HOOK).messages.length).toBe(2);
+  });
+});
+
+const event = (text: string) => ({ sessionKey: HOOK, text: external(text), isWrapped: false, source: "test", now: 1 });
