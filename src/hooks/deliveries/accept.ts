@@ -4,7 +4,7 @@
  */
 import type { Database } from "../../base/database.ts";
 import type { HookAction } from "../action.ts";
-import { insertRuns } from "./runs.ts";
+import { insertRuns, type SessionKeyOf } from "./runs.ts";
 
 /** How long a sender is told to wait when the queue is full. */
 const RETRY_AFTER_MS = 5000;
@@ -59,8 +59,7 @@ export interface AcceptOptions {
   readonly maxQueued: number;
   /** How long keys are remembered. */
   readonly keysMs: number;
-  /** The session of a run, from the key that was asked for or made up. */
-  readonly sessionKeyOf: (asked: string) => string;
+  readonly sessionKeyOf: SessionKeyOf;
 }
 
 /** Call inside a transaction. */

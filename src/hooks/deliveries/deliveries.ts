@@ -7,6 +7,7 @@ import { acceptDelivery, type Accepted, type AcceptRequest } from "./accept.ts";
 import { pruneDeliveries } from "./prune.ts";
 import { findDelivery, listDeliveries, runStatus, stats } from "./queries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary, QueueStats, RunStatus } from "./queries.ts";
+import type { SessionKeyOf } from "./runs.ts";
 import { replayDelivery, type Replayed } from "./replay.ts";
 
 /** Settings as they are now: asked for at every use, because the configuration can change. */
@@ -23,8 +24,7 @@ export interface DeliveriesDeps {
   readonly db: Database;
   readonly writer: Writer;
   readonly settings: () => DeliverySettings;
-  /** The session of a run, from the key that was asked for or made up. */
-  readonly sessionKeyOf: (asked: string) => string;
+  readonly sessionKeyOf: SessionKeyOf;
   /** Called after a commit that left something to do. */
   readonly onQueued: () => void;
   readonly now: () => number;

@@ -5,7 +5,7 @@
 import type { Database } from "../../base/database.ts";
 import { AppError } from "../../base/errors.ts";
 import { openRuns } from "./accept.ts";
-import { findRun, insertRuns, type Run } from "./runs.ts";
+import { findRun, insertRuns, type Run, type SessionKeyOf } from "./runs.ts";
 import { isFinal } from "./state.ts";
 
 export interface Replayed {
@@ -16,7 +16,7 @@ export interface Replayed {
 export interface ReplayOptions {
   readonly now: number;
   readonly maxQueued: number;
-  readonly sessionKeyOf: (asked: string) => string;
+  readonly sessionKeyOf: SessionKeyOf;
 }
 
 /**

@@ -39,15 +39,17 @@ const COLUMNS = `seq, id, delivery_id AS deliveryId, lane, session_key AS sessio
 type Row = Omit<Run, "action"> & { readonly action: string };
 const fromRow = (row: Row): Run => ({ ...row, action: JSON.parse(row.action) as HookAction }); // insertRuns wrote it
 
+/** The session of a run. `requested` undefined: one of its own. */
+export type SessionKeyOf = (question: { readonly requested: string | undefined; readonly runId: string }) => string;
+
 export interface NewRuns {
   readonly deliveryId: string;
   readonly lane: string;
   readonly runs: readonly { readonly id: string; readonly action: HookAction; readonly replayOf?: string }[];
-  readonly sessionKeyOf: (asked: string) => string;
+  readonly sessionKeyOf: SessionKeyOf;
   readonly now: number;
 }
 
-/** A run without a session key gets a session of its own. */
 export function insertRuns(db: Database, { deliveryId, lane, runs, sessionKeyOf, now }: NewRuns): void {
   const insert = db.query(
     `INSERT INTO runs (id, delivery_id, item, lane, session_key, action, state, step, next_at, created_at, replay_of)
@@ -55,7 +57,7 @@ export function insertRuns(db: Database, { deliveryId, lane, runs, sessionKeyOf,
   );
   for (const [item, { id, action, replayOf }] of runs.entries()) {
     const isAgent = action.kind === "agent";
-    const sessionKey = isAgent ? sessionKeyOf(action.sessionKey ?? `hook:${id}`) : "main";
+    const sessionKey = isAgent ? sessionKeyOf({ requested: action.sessionKey, runId: id }) : "main";
     const step: Step = isAgent ? "turn" : "event";
     insert.run(id, deliveryId, item, lane, sessionKey, JSON.stringify(action), step, now, now, replayOf ?? null);
   }
@@ -177,13 +179,14 @@ export const nextTurnAt = (db: Database, now: number): number | undefined =>
     )
     .get(now)?.at ?? undefined;
 
-/** Makes an owner's leases last longer, and tells which of its runs somebody wants ended. */
-export function renewLeases(db: Database, { owner, until }: { owner: string; until: number }): readonly string[] {
+/** Makes leases last longer, and tells which of the runs somebody wants ended. */
+export function renewLeases(db: Database, runIds: readonly string[], until: number): readonly string[] {
   return db
     .query<{ id: string; cancelAt: number | null }, [number, string]>(
-      "UPDATE runs SET lease_until = ? WHERE lease_owner = ? RETURNING id, cancel_at AS cancelAt",
+      `UPDATE runs SET lease_until = ? WHERE state = 'running' AND id IN (SELECT value FROM json_each(?))
+       RETURNING id, cancel_at AS cancelAt`,
     )
-    .all(until, owner)
+    .all(until, JSON.stringify(runIds))
     .filter((row) => row.cancelAt !== null)
     .map((row) => row.id);
 }
@@ -196,3 +199,18 @@ export function orphanedRuns(db: Database, now: number, isGone: (owner: string) 
     .filter((row) => (row.leaseUntil ?? 0) <= now || isGone(row.leaseOwner ?? ""))
     .map(fromRow);
 }
+
+/** Whether a turn may be due; those of sessions that are busy count too. */
+export const hasDueTurn = (db: Database, now: number): boolean =>
+  db
+    .query<{ seq: number }, [number]>(
+      `SELECT seq FROM runs WHERE finished_at IS NULL AND step = 'turn' AND state = 'queued' AND next_at <= ? LIMIT 1`,
+    )
+    .get(now) !== null;
+
+/** Runs whose reply is under way. */
+export const pendingReplies = (db: Database): string[] =>
+  db
+    .query<{ id: string }, []>("SELECT id FROM runs WHERE reply = 'pending' ORDER BY seq")
+    .all()
+    .map((row) => row.id);

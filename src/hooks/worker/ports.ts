@@ -39,7 +39,11 @@ export interface SystemEvent {
   /** Who sent it, for the model to read. */
   readonly source: string;
   /** Events with the same key are one. */
-  readonly dedupeKey: string;
+  readonly dedupeKey?: string;
+  /** Whether a heartbeat is due for it. */
+  readonly wantsHeartbeat: boolean;
+  /** Whether people are told already, so that the model need not tell them again. */
+  readonly isDelivered: boolean;
   readonly now: number;
 }
 
@@ -75,9 +79,11 @@ export interface WorkerPorts {
   readonly sendReplies: () => void;
 }
 
+/** A turn that ended well. */
 export interface StoredTurn {
   readonly runId: string;
   readonly sessionKey: string;
+  /** As the model had it. */
   readonly prompt: string;
   readonly result: TurnResult;
   /** Whether the session ends with this run. */

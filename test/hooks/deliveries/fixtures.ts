@@ -20,6 +20,7 @@ export interface Bench extends AsyncDisposable {
   readonly clock: { now: number };
   readonly settings: { -readonly [Key in keyof DeliverySettings]: DeliverySettings[Key] };
   queued: number;
+  onQueued: () => void;
 }
 
 /** @param path of a database that exists already; absent: a new one, which goes with the bench */
@@ -37,12 +38,16 @@ export function makeBench({ path }: { path?: string } = {}): Bench {
     clock,
     settings,
     queued: 0,
+    onQueued: () => {},
     deliveries: makeDeliveries({
       db,
       writer,
       settings: () => settings,
-      sessionKeyOf: (asked) => asked.toLowerCase(),
-      onQueued: () => bench.queued++,
+      sessionKeyOf: ({ requested, runId }) => (requested ?? `hook:${runId}`).toLowerCase(),
+      onQueued: () => {
+        bench.queued++;
+        bench.onQueued();
+      },
       now: () => clock.now,
     }),
     async [Symbol.asyncDispose]() {

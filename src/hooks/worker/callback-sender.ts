@@ -1,0 +1,72 @@
+/** Sends callbacks that are due, a few at once. Each is repeated, with the same id, until it arrives or is given up. */
+import type { Database, Writer } from "../../base/database.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import { sendCallback } from "../callback.ts";
+import { dueCallbacks, nextCallbackAt, settleCallback, type DueCallback } from "./callback-queue.ts";
+
+const AT_ONCE = 4;
+
+export interface CallbackSettings {
+  /** `whsec_…`; undefined: not signed. */
+  readonly secret: string | undefined;
+  readonly allowPrivate: boolean;
+}
+
+export interface CallbackSenderDeps {
+  readonly db: Database;
+  readonly writer: Writer;
+  readonly settings: () => CallbackSettings;
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly onSettled: (runId: string) => void;
+}
+
+export class CallbackSender {
+  readonly #deps: CallbackSenderDeps;
+  readonly #stopped = new AbortController();
+  readonly #underway = new Map<string, Promise<void>>();
+
+  constructor(deps: CallbackSenderDeps) {
+    this.#deps = deps;
+  }
+
+  /** When the next one is due that is not under way. */
+  get nextAt(): number | undefined {
+    return this.#underway.size > 0 ? undefined : nextCallbackAt(this.#deps.db); // who ends one looks again
+  }
+
+  /** Begins what is due and returns at once. */
+  send(): void {
+    if (this.#stopped.signal.aborted) return;
+    for (const callback of dueCallbacks(this.#deps.db, { now: this.#deps.now(), limit: 2 * AT_ONCE })) {
+      if (this.#underway.size >= AT_ONCE) return;
+      if (!this.#underway.has(callback.runId)) this.#underway.set(callback.runId, this.#send(callback));
+    }
+  }
+
+  /** Breaks off what is under way: it stays due, for the next process. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await Promise.all(this.#underway.values());
+  }
+
+  async #send(callback: DueCallback): Promise<void> {
+    const { writer, settings, now, random, log, onSettled } = this.#deps;
+    const { signal } = this.#stopped;
+    try {
+      const outcome = await sendCallback({ ...settings(), ...callback, id: callback.runId, nowMs: now(), signal });
+      if (signal.aborted && outcome.kind !== "sent") return;
+      await writer.write((db) => settleCallback(db, callback, { outcome, now: now(), random }));
+      if (outcome.kind !== "sent")
+        log.warn("hooks: a callback did not arrive", { runId: callback.runId, reason: outcome.reason });
+    } catch (error) {
+      log.error("hooks: a callback's outcome cannot be stored", { runId: callback.runId, error: messageOf(error) });
+      await Bun.sleep(1000);
+    } finally {
+      this.#underway.delete(callback.runId);
+      onSettled(callback.runId);
+    }
+  }
+}

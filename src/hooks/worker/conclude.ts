@@ -1,0 +1,165 @@
+/**
+ * What follows a turn, in the transaction that stores it: the transcript, the reply's messages, the main session's
+ * event, and the callback once nothing is under way. Every function here belongs inside a transaction.
+ */
+import type { Database } from "../../base/database.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { AgentAction, HookAction } from "../action.ts";
+import { findRun, moveRun, type Run } from "../deliveries/runs.ts";
+import { FINAL, isFinal, type Outcome, type ReplyState } from "../deliveries/state.ts";
+import { addCallback } from "./callback-queue.ts";
+import type { ReplyOutcome, SystemEvent, TurnResult, WorkerPorts } from "./ports.ts";
+import { replyProblem, summaryOf, type ReplyProblem } from "./summary.ts";
+
+/** How a turn ended. */
+export interface Ending {
+  readonly outcome: Outcome;
+  /** Why it did not end well. */
+  readonly reason?: string;
+  /** Absent: there was no turn, or nothing of it is worth keeping. */
+  readonly result?: TurnResult;
+}
+
+export interface Context {
+  readonly ports: WorkerPorts;
+  readonly now: number;
+}
+
+/** Ends a run's turn. The run is final afterwards, or waits with its answer stored for room among the events. */
+export function concludeTurn(db: Database, run: Run, { outcome, reason, result }: Ending, context: Context): Run {
+  const { answer, reply, target, replyReason } = startReply(db, run, { outcome, result }, context);
+  db.query(
+    `UPDATE runs SET answer = ?, model = ?, usage = ?, outcome = ?, reason = ?, reply = ?, reply_target = ?,
+       reply_reason = ? WHERE id = ?`,
+  ).run(
+    answer,
+    result?.model ?? null,
+    result?.usage === undefined ? null : JSON.stringify(result.usage),
+    outcome,
+    reason ?? null,
+    reply,
+    target ? JSON.stringify(target) : null,
+    replyReason ?? null,
+    run.id,
+  );
+  return postEvent(db, { ...run, answer, outcome, reason: reason ?? null, reply }, context, { replyReason });
+}
+
+interface Reply {
+  readonly answer: string | null;
+  readonly reply: ReplyState;
+  readonly target?: unknown;
+  readonly replyReason?: string;
+}
+
+/** Hands an answer to the channels, where it is to be delivered. */
+function startReply(
+  db: Database,
+  run: Run,
+  { outcome, result }: Pick<Ending, "outcome"> & { result: TurnResult | undefined },
+  context: Context,
+): Reply {
+  const { ports, now } = context;
+  const answer = result?.text ?? null;
+  if (outcome !== "ok" || !result || run.action.kind !== "agent") return { answer, reply: "none" };
+  const { deliver, channel, to } = run.action;
+  if (!deliver) return { answer, reply: "none" };
+  if (ports.isAcknowledgement(result.text)) return { answer, reply: "skipped" };
+  try {
+    return db.transaction((): Reply => {
+      const target = ports.resolveTarget(db, { channel, ...(to === undefined ? {} : { to }) });
+      if ("reason" in target) return { answer, reply: "failed", replyReason: target.reason };
+      ports.addReply(db, { groupId: run.id, target, text: result.text, now });
+      return { answer, reply: "pending", target };
+    })();
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { answer, reply: "failed", replyReason: error.message };
+  }
+}
+
+/**
+ * Posts a run's event and makes the run final. Where no more events may wait, the run stays open and its event is
+ * tried again later, in order.
+ */
+export function postEvent(
+  db: Database,
+  run: Run,
+  context: Context,
+  also: { replyReason?: string | undefined } = {},
+): Run {
+  const { ports, now } = context;
+  try {
+    db.transaction(() => {
+      ports.enqueueEvent(db, eventOf(run, now));
+      if (run.reply === "failed")
+        ports.enqueueEvent(db, problemEvent(run, { kind: "failed", reason: also.replyReason }, now));
+    })();
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    if (error.code === "busy") return run.state === "running" ? moveRun(db, run, "store", now, { step: "event" }) : run;
+    return close(db, moveRun(db, run, "fail", now, { reason: messageOf(error) }), context);
+  }
+  const outcome = run.outcome ?? "ok";
+  return close(db, moveRun(db, run, FINAL[outcome], now, { outcome }), context);
+}
+
+function eventOf(run: Run, now: number): SystemEvent {
+  const { action } = run;
+  const shared = { ...mainEvent(run, now), wantsHeartbeat: wantsHeartbeat(action) };
+  if (action.kind === "wake") return { ...shared, text: action.text, isDelivered: false };
+  const text = summaryOf(action, { ...run, outcome: run.outcome ?? "ok" });
+  return { ...shared, text, dedupeKey: run.id, isDelivered: run.reply === "pending" };
+}
+
+export const wantsHeartbeat = (action: HookAction): boolean =>
+  (action.kind === "wake" ? action.mode : action.wakeMode) === "now";
+
+function problemEvent(run: Run, problem: ReplyProblem, now: number): SystemEvent {
+  const text = replyProblem(run.action as AgentAction, problem); // only agents reply
+  return { ...mainEvent(run, now), text, dedupeKey: `${run.id}:reply`, wantsHeartbeat: false, isDelivered: false };
+}
+
+const mainEvent = (run: Run, now: number) => ({
+  sessionKey: "main",
+  isWrapped: run.action.isWrapped,
+  source: sourceOf(run),
+  now,
+});
+
+/** Who a run's text is from, for a model to read. */
+export const sourceOf = (run: Run): string =>
+  run.lane.startsWith("mapping ") ? `Webhook ${run.lane.slice("mapping ".length)}` : "Webhook";
+
+/** Ends a run whose turn never began, or cannot be repeated. */
+export function giveUp(db: Database, run: Run, ending: { outcome: Outcome; reason: string }, context: Context): Run {
+  if (run.step === "turn") return concludeTurn(db, run, ending, context);
+  return close(db, moveRun(db, run, FINAL[ending.outcome], context.now, ending), context);
+}
+
+/**
+ * Notes how a reply ended. Returns false where that has to wait: a reply that went wrong is told to the main session,
+ * and there is no room.
+ */
+export function settleReply(db: Database, run: Run, { kind, reason }: ReplyOutcome, context: Context): boolean {
+  try {
+    if (kind !== "sent") context.ports.enqueueEvent(db, problemEvent(run, { kind, reason }, context.now));
+  } catch (error) {
+    if (error instanceof AppError && error.code === "busy") return false;
+    throw error;
+  }
+  db.query("UPDATE runs SET reply = ?, reply_reason = ? WHERE id = ? AND reply = 'pending'").run(
+    kind,
+    reason ?? null,
+    run.id,
+  );
+  const settled = findRun(db, run.id);
+  if (settled) close(db, settled, context);
+  return true;
+}
+
+/** Once a run is final and its reply settled, its callback is due. */
+function close(db: Database, run: Run, { now }: Context): Run {
+  if (isFinal(run.state) && run.reply !== "pending") addCallback(db, run, now);
+  return run;
+}

@@ -1,0 +1,82 @@
+/**
+ * Live news of runs, for who waits for one: how it stands, at every change, and the answer's text as it comes. Kept in
+ * memory only: who comes later starts with how the run stands.
+ */
+import type { RunStatus } from "../deliveries/queries.ts";
+import { isFinal } from "../deliveries/state.ts";
+
+export type RunNews =
+  { readonly kind: "status"; readonly status: RunStatus } | { readonly kind: "text"; readonly text: string };
+
+/** Whether nothing will change any more, beside a callback. */
+export const isOver = (status: RunStatus): boolean => isFinal(status.state) && status.reply !== "pending";
+
+interface Watcher {
+  /** Pieces that came since the last look, as one: a slow reader costs no more than the answer. */
+  text: string;
+  changed: boolean;
+  wake: () => void;
+}
+
+export class RunWatchers {
+  readonly #byRun = new Map<string, Set<Watcher>>();
+
+  /** Tells that a run's row changed. */
+  changed(runId: string): void {
+    for (const watcher of this.#byRun.get(runId) ?? []) {
+      watcher.changed = true;
+      watcher.wake();
+    }
+  }
+
+  text(runId: string, text: string): void {
+    for (const watcher of this.#byRun.get(runId) ?? []) {
+      watcher.text += text;
+      watcher.wake();
+    }
+  }
+
+  get size(): number {
+    return this.#byRun.size;
+  }
+
+  /**
+   * How a run stands now, then its news until nothing changes any more or the signal ends it. Yields nothing where
+   * there is no such run.
+   */
+  async *watch(runId: string, find: () => RunStatus | undefined, signal?: AbortSignal): AsyncGenerator<RunNews> {
+    const watcher: Watcher = { text: "", changed: true, wake: () => {} };
+    const all = this.#byRun.get(runId) ?? new Set();
+    this.#byRun.set(runId, all.add(watcher));
+    const wake = (): void => watcher.wake();
+    signal?.addEventListener("abort", wake);
+    try {
+      while (!signal?.aborted) {
+        if (watcher.text !== "") yield { kind: "text", text: takeText(watcher) };
+        if (watcher.changed) {
+          watcher.changed = false;
+          const status = find();
+          if (!status) return;
+          yield { kind: "status", status };
+          if (isOver(status)) return;
+        }
+        await news(watcher, signal);
+      }
+    } finally {
+      signal?.removeEventListener("abort", wake);
+      all.delete(watcher);
+      if (all.size === 0) this.#byRun.delete(runId);
+    }
+  }
+}
+
+function takeText(watcher: Watcher): string {
+  const { text } = watcher;
+  watcher.text = "";
+  return text;
+}
+
+function news(watcher: Watcher, signal: AbortSignal | undefined): Promise<void> {
+  if (watcher.changed || watcher.text !== "" || signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => (watcher.wake = resolve));
+}

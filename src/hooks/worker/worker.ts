@@ -1,0 +1,260 @@
+/**
+ * Does what accepted requests ask for. It works in rounds: take up what dead processes left, post events, look after
+ * replies, begin turns, send callbacks. Everything it decides is committed before it acts on it, so that it can be
+ * killed at any moment and the next process goes on; a turn is run again only if its answer was not stored.
+ */
+import type { Database, Writer } from "../../base/database.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import { runStatus } from "../deliveries/queries.ts";
+import { dueEvents, findRun, moveRun, nextTurnAt, orphanedRuns, pendingReplies, type Run } from "../deliveries/runs.ts";
+import { isFinal } from "../deliveries/state.ts";
+import { MAX_AGE_MS } from "./backoff.ts";
+import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
+import { giveUp, postEvent, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
+import { isGone, makeOwner } from "./owner.ts";
+import type { WorkerPorts } from "./ports.ts";
+import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
+import { RunWatchers, type RunNews } from "./watch.ts";
+
+/** How often to look for runs of other processes that ended. */
+const LOOK_MS = 30_000;
+/** How long to wait after the database could not be written, or the events were full. */
+const STUCK_MS = 1000;
+/** Events posted in one transaction. */
+const EVENTS_MAX = 500;
+
+/** Settings as they are now. */
+export interface WorkerSettings extends TurnLimits {
+  readonly callbacks: CallbackSettings;
+}
+
+export interface WorkerDeps {
+  readonly db: Database;
+  readonly writer: Writer;
+  readonly ports: WorkerPorts;
+  readonly settings: () => WorkerSettings;
+  readonly log: Logger;
+  readonly now: () => number;
+  /** From 0 up to 1: spreads retries. */
+  readonly random: () => number;
+}
+
+/** What asking for a run's end led to. `over`: its turn had ended already. */
+export type Cancelled = "cancelled" | "stopping" | "over";
+
+export class Worker {
+  readonly #deps: WorkerDeps;
+  readonly #owner = makeOwner();
+  readonly #watchers = new RunWatchers();
+  readonly #turns: TurnRunner;
+  readonly #callbacks: CallbackSender;
+  /** Runs whose reply may have ended; undefined: all that wait for theirs. */
+  #replies: Set<string> | undefined = undefined;
+  #state: "new" | "working" | "stopped" = "new";
+  #round: Promise<void> | undefined;
+  #again = false;
+  #wakeAt: Timer | undefined;
+  #stopListening = (): void => {};
+
+  constructor(deps: WorkerDeps) {
+    this.#deps = deps;
+    this.#turns = new TurnRunner({
+      ...deps,
+      owner: this.#owner,
+      onText: (runId, text) => this.#watchers.text(runId, text),
+      onBegun: (runId) => this.#watchers.changed(runId),
+      onEnded: (runId, run) => this.#turnEnded(runId, run),
+    });
+    this.#callbacks = new CallbackSender({
+      ...deps,
+      settings: () => deps.settings().callbacks,
+      onSettled: () => this.poke(),
+    });
+  }
+
+  /** Takes up what an earlier process left, and goes on until `stop`. */
+  start(): void {
+    this.#state = "working";
+    this.#stopListening = this.#deps.ports.onReplySettled((groupId) => {
+      this.#replies?.add(groupId);
+      this.poke();
+    });
+    this.poke();
+  }
+
+  /** Looks for work soon. Cheap, and harmless where there is none. */
+  poke(): void {
+    if (this.#state !== "working") return;
+    this.#again = true;
+    this.#round ??= this.#rounds().finally(() => {
+      this.#round = undefined;
+      if (this.#again) this.poke(); // asked for between the last look and now
+    });
+  }
+
+  /** Turns that run now. */
+  get running(): number {
+    return this.#turns.size;
+  }
+
+  /** How a run stands, then its news until nothing changes any more but a callback. */
+  watch(runId: string, signal?: AbortSignal): AsyncGenerator<RunNews> {
+    return this.#watchers.watch(runId, () => runStatus(this.#deps.db, runId), signal);
+  }
+
+  /** Ends a run: at once where it waits, soon where its model works. Undefined: there is no such run. */
+  async cancel(runId: string): Promise<Cancelled | undefined> {
+    const result = await this.#deps.writer.write((db): Cancelled | undefined => {
+      const run = findRun(db, runId);
+      if (!run) return undefined;
+      if (isFinal(run.state) || (run.step === "event" && run.action.kind === "agent")) return "over";
+      if (run.state === "running") {
+        db.query("UPDATE runs SET cancel_at = ? WHERE id = ?").run(this.#deps.now(), runId);
+        return "stopping";
+      }
+      giveUp(db, run, { outcome: "cancelled", reason: "cancelled before it ran" }, this.#context());
+      return "cancelled";
+    });
+    if (result === "stopping") this.#turns.cancel(runId);
+    if (result === "cancelled") this.#changed(runId);
+    return result;
+  }
+
+  /**
+   * Begins nothing more, lets turns that run finish for a while, then stops them and gives their runs back, to be run
+   * again by the next process.
+   */
+  async stop(graceMs: number): Promise<void> {
+    if (this.#state === "stopped") return;
+    this.#state = "stopped";
+    clearTimeout(this.#wakeAt);
+    this.#stopListening();
+    await this.#round;
+    await Promise.all([this.#turns.stop(graceMs), this.#callbacks.stop()]);
+  }
+
+  #context(): Context {
+    return { ports: this.#deps.ports, now: this.#deps.now() };
+  }
+
+  #changed(runId: string): void {
+    this.#watchers.changed(runId);
+    this.poke();
+  }
+
+  #turnEnded(runId: string, run: Run | undefined): void {
+    if (run && isFinal(run.state)) this.#announce(run);
+    if (run?.reply === "pending") this.#deps.ports.sendReplies();
+    this.#changed(runId);
+  }
+
+  /** After the commit that made a run final. */
+  #announce(run: Run): void {
+    this.#watchers.changed(run.id);
+    if (wantsHeartbeat(run.action)) this.#deps.ports.requestHeartbeat(`hook:${run.id}`);
+  }
+
+  async #rounds(): Promise<void> {
+    while (this.#again && this.#state === "working") {
+      this.#again = false;
+      try {
+        await this.#oneRound();
+      } catch (error) {
+        this.#deps.log.error("hooks: deliveries cannot be worked on", { error: messageOf(error) });
+        this.#lookIn(STUCK_MS);
+      }
+    }
+  }
+
+  async #oneRound(): Promise<void> {
+    const { db, now } = this.#deps;
+    await this.#adoptOrphans();
+    const areEventsStuck = await this.#postEvents();
+    const areRepliesStuck = await this.#settleReplies();
+    if (this.#state === "working") await this.#turns.begin();
+    this.#callbacks.send();
+    const at = Math.min(nextTurnAt(db, now()) ?? Infinity, this.#callbacks.nextAt ?? Infinity);
+    const longestMs = areEventsStuck || areRepliesStuck ? STUCK_MS : LOOK_MS;
+    this.#lookIn(Math.max(1, Math.min(at - now(), longestMs)));
+  }
+
+  #lookIn(ms: number): void {
+    clearTimeout(this.#wakeAt);
+    if (this.#state === "working") this.#wakeAt = setTimeout(() => this.poke(), ms);
+  }
+
+  /** Takes up what processes that are no more had begun. */
+  async #adoptOrphans(): Promise<void> {
+    const { db, writer, log } = this.#deps;
+    if (this.#orphans(db).length === 0) return; // the usual case writes nothing
+    const adopted = await writer.write((at) => this.#orphans(at).map((run) => this.#adopt(at, run)));
+    log.warn("hooks: runs of a process that ended are taken up again", { runs: adopted.length });
+    for (const run of adopted) {
+      if (isFinal(run.state)) this.#announce(run);
+      else this.#watchers.changed(run.id);
+    }
+  }
+
+  #orphans(db: Database): Run[] {
+    const isDead = (owner: string): boolean => owner !== this.#owner && isGone(owner);
+    return orphanedRuns(db, this.#deps.now(), isDead).filter((run) => !this.#turns.has(run.id));
+  }
+
+  #adopt(db: Database, run: Run): Run {
+    const { now, settings } = this.#deps;
+    if (run.cancelAt !== null) return giveUp(db, run, { outcome: "cancelled", reason: "cancelled" }, this.#context());
+    const reason = `its process ended while it ran, at attempt ${run.attempts}`;
+    if (run.attempts < settings().maxAttempts) return moveRun(db, run, "release", now(), { reason });
+    return giveUp(db, run, { outcome: "dead", reason }, this.#context());
+  }
+
+  /** Returns whether some wait for room among the events. */
+  async #postEvents(): Promise<boolean> {
+    const { db, writer } = this.#deps;
+    while (dueEvents(db, 1).length > 0) {
+      const posted = await writer.write((at) => this.#postBatch(at));
+      for (const run of posted) this.#announce(run);
+      if (posted.length === 0) return true;
+    }
+    return false;
+  }
+
+  /** In order: the first that finds no room holds up those behind it, until it is too old. */
+  #postBatch(db: Database): Run[] {
+    const posted: Run[] = [];
+    for (const run of dueEvents(db, EVENTS_MAX)) {
+      const after = postEvent(db, run, this.#context());
+      if (!isFinal(after.state)) {
+        if (this.#deps.now() - run.createdAt <= MAX_AGE_MS) break;
+        giveUp(db, run, { outcome: "dead", reason: "the main session had no room for its event" }, this.#context());
+      }
+      posted.push(run);
+    }
+    return posted;
+  }
+
+  /** Returns whether some wait for room among the events. */
+  async #settleReplies(): Promise<boolean> {
+    const { db, writer, ports } = this.#deps;
+    const waiting = this.#replies ? [...this.#replies] : pendingReplies(db);
+    this.#replies = new Set(); // what ends from here on
+    try {
+      const ended = waiting.filter((runId) => ports.replyOutcome(db, runId) !== undefined);
+      if (ended.length === 0) return false;
+      const stuck = await writer.write((at) => ended.filter((runId) => !this.#settle(at, runId)));
+      for (const runId of ended) this.#watchers.changed(runId);
+      for (const runId of stuck) this.#replies.add(runId);
+      return stuck.length > 0;
+    } catch (error) {
+      this.#replies = undefined; // the next round looks at all
+      throw error;
+    }
+  }
+
+  #settle(db: Database, runId: string): boolean {
+    const run = findRun(db, runId);
+    const outcome = this.#deps.ports.replyOutcome(db, runId);
+    return run?.reply !== "pending" || !outcome || settleReply(db, run, outcome, this.#context());
+  }
+}

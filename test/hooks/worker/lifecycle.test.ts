@@ -1,0 +1,182 @@
+import { expect, test } from "bun:test";
+import { hostname } from "node:os";
+import { agent, START, wake } from "../deliveries/fixtures.ts";
+import { gate, makeWorkerBench, ok, send, type WorkerBench } from "./parts.ts";
+
+const MINUTE_MS = 60_000;
+
+test("cancel: a run that waits is over at once, and never runs", async () => {
+  await using at = makeWorkerBench();
+  const model = gate(at);
+  const same = { sessionKey: "hook:order" };
+  const first = await send(at, agent("a", same));
+  const second = await send(at, agent("b", same));
+  await model.begins(first);
+  expect(await at.worker.cancel(second)).toBe("cancelled");
+  expect(at.deliveries.run(second)).toMatchObject({ state: "cancelled", reason: "cancelled before it ran" });
+  model.open(first);
+  await at.settled(first);
+  expect(model.begun()).toEqual([first]);
+  expect(at.parts.events()).toEqual(["Hook (cancelled): cancelled before it ran", "Hook: done"]);
+});
+
+test("cancel: a model that runs is stopped", async () => {
+  await using at = makeWorkerBench();
+  const model = gate(at);
+  const runId = await send(at, agent("a"));
+  await model.begins(runId);
+  expect(await at.worker.cancel(runId)).toBe("stopping");
+  expect(await at.settled(runId)).toMatchObject({ state: "cancelled", reason: "cancelled while it ran" });
+  expect(at.parts.turns[0]?.signal.aborted).toBe(true);
+  expect(await at.worker.cancel(runId)).toBe("over");
+  expect(await at.worker.cancel("nobody")).toBe(undefined);
+});
+
+test("stop lets turns finish within the grace, and begins none", async () => {
+  await using at = makeWorkerBench();
+  const model = gate(at);
+  const same = { sessionKey: "hook:order" };
+  const first = await send(at, agent("a", same));
+  const second = await send(at, agent("b", same));
+  await model.begins(first);
+  const stopped = at.worker.stop(60_000);
+  model.open(first);
+  await stopped;
+  expect(at.deliveries.run(first)?.state).toBe("succeeded");
+  expect(at.deliveries.run(second)?.state).toBe("queued");
+  expect(model.begun()).toEqual([first]);
+});
+
+test("stop gives back what does not finish in time, and the next worker runs it", async () => {
+  await using at = makeWorkerBench();
+  const model = gate(at);
+  const runId = await send(at, agent("a"));
+  await model.begins(runId);
+  await at.worker.stop(0);
+  expect(at.deliveries.run(runId)).toMatchObject({ state: "queued", attempts: 0 });
+  at.parts.answer = async () => ok("done");
+  at.worker = at.anotherWorker();
+  at.worker.start();
+  expect((await at.settled(runId)).state).toBe("succeeded");
+  expect(at.parts.events()).toEqual(["Hook: done"]);
+});
+
+/** A run as a process that was killed leaves it. */
+async function orphan(at: WorkerBench, changes: string): Promise<string> {
+  await at.worker.stop(0);
+  const runId = await send(at, agent("a"));
+  at.bench.db
+    .query(`UPDATE runs SET state = 'running', attempts = 1, lease_until = ?, ${changes} WHERE id = ?`)
+    .run(START + MINUTE_MS, runId);
+  at.worker = at.anotherWorker();
+  at.worker.start();
+  return runId;
+}
+
+/** No process has this number: it is beyond what Linux and macOS give. */
+const DEAD_OWNER = `${hostname()}/99999999/1.5/x`;
+
+test("what a dead process had begun is run again at once", async () => {
+  await using at = makeWorkerBench();
+  const runId = await orphan(at, `lease_owner = '${DEAD_OWNER}'`);
+  expect(await at.settled(runId)).toMatchObject({ state: "succeeded", attempts: 2 });
+});
+
+test("what a process on another machine had begun is run again when its lease is over", async () => {
+  await using at = makeWorkerBench();
+  const runId = await orphan(at, "lease_owner = 'elsewhere/1/1.5/x'");
+  await at.settled(await send(at, wake("a round went by")));
+  expect(at.deliveries.run(runId)?.state).toBe("running");
+  at.bench.clock.now += MINUTE_MS;
+  at.worker.poke();
+  expect((await at.settled(runId)).state).toBe("succeeded");
+});
+
+test("a run that takes its process down every time is dead", async () => {
+  await using at = makeWorkerBench();
+  const runId = await orphan(at, `lease_owner = '${DEAD_OWNER}', attempts = 3`);
+  const reason = "its process ended while it ran, at attempt 3";
+  expect(await at.settled(runId)).toMatchObject({ state: "dead", reason });
+  expect(at.parts.turns).toEqual([]);
+  expect(at.parts.events()).toEqual([`Hook (error): ${reason}`]);
+});
+
+test("a run that somebody wanted ended does not come back", async () => {
+  await using at = makeWorkerBench();
+  const runId = await orphan(at, `lease_owner = '${DEAD_OWNER}', cancel_at = 1`);
+  expect((await at.settled(runId)).state).toBe("cancelled");
+  expect(at.parts.turns).toEqual([]);
+});
+
+test("a run whose answer is stored is not run again", async () => {
+  await using at = makeWorkerBench();
+  at.parts.eventsMax = 0;
+  const runId = await send(at, agent("x"));
+  await at.until(runId, (status) => status.answer !== null);
+  await at.worker.stop(0);
+  at.parts.eventsMax = 10;
+  at.worker = at.anotherWorker();
+  at.worker.start();
+  expect((await at.settled(runId)).state).toBe("succeeded");
+  expect(at.parts.turns).toHaveLength(1);
+});
+
+test("a turn that cannot be stored whole is not stored at all", async () => {
+  await using at = makeWorkerBench();
+  const { enqueueEvent } = at.parts.ports;
+  Object.assign(at.parts.ports, {
+    enqueueEvent: () => {
+      throw new TypeError("a bug");
+    },
+  });
+  const runId = await send(at, agent("x", { deliver: true }));
+  await at.until(runId, (status) => status.state === "running");
+  await at.worker.stop(60_000);
+  expect(at.deliveries.run(runId)).toMatchObject({ state: "running", answer: null });
+  expect(at.parts.replies()).toEqual([]);
+  expect(at.bench.db.query("SELECT * FROM test_turns").all()).toEqual([]);
+  Object.assign(at.parts.ports, { enqueueEvent });
+  at.bench.clock.now += MINUTE_MS;
+  at.worker = at.anotherWorker();
+  at.worker.start();
+  expect(await at.until(runId, (status) => status.reply === "pending")).toMatchObject({
+    state: "succeeded",
+    attempts: 2,
+  });
+});
+
+test("who watches a run hears its text and every state, until nothing changes any more", async () => {
+  await using at = makeWorkerBench();
+  at.parts.answer = async ({ onText }) => {
+    onText?.("do");
+    onText?.("ne");
+    return ok("done");
+  };
+  const same = { sessionKey: "hook:order" };
+  await at.worker.stop(0);
+  const runId = await send(at, agent("x", same));
+  at.worker = at.anotherWorker();
+  const news = at.worker.watch(runId);
+  expect((await news.next()).value).toMatchObject({ kind: "status", status: { state: "queued" } });
+  at.worker.start();
+  let text = "";
+  const states: string[] = [];
+  for await (const each of news) {
+    if (each.kind === "text") text += each.text;
+    else states.push(each.status.state);
+  }
+  expect(text).toBe("done");
+  expect(states.at(-1)).toBe("succeeded");
+});
+
+test("who watches no run hears nothing, and who stops watching is forgotten", async () => {
+  await using at = makeWorkerBench();
+  expect(await Array.fromAsync(at.worker.watch("nobody"))).toEqual([]);
+  gate(at);
+  const runId = await send(at, agent("x"));
+  const leaving = new AbortController();
+  const news = at.worker.watch(runId, leaving.signal);
+  await news.next();
+  leaving.abort();
+  for await (const each of news) expect(each.kind).toBe("status");
+});

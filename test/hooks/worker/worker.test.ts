@@ -1,0 +1,175 @@
+import { expect, test } from "bun:test";
+import { AppError } from "../../../src/base/errors.ts";
+import type { TurnResult } from "../../../src/hooks/worker/ports.ts";
+import { agent, START, wake } from "../deliveries/fixtures.ts";
+import { gate, makeWorkerBench, ok, send } from "./parts.ts";
+
+const MINUTE_MS = 60_000;
+
+test("a wake: its event is posted, and a heartbeat asked for when its mode is now", async () => {
+  await using at = makeWorkerBench();
+  const now = await send(at, wake("disk full"));
+  const later = await send(at, wake("for later", { mode: "next-heartbeat" }));
+  expect((await at.settled(now)).state).toBe("succeeded");
+  expect((await at.settled(later)).state).toBe("succeeded");
+  expect(at.parts.events()).toEqual(["disk full", "for later"]);
+  expect(at.parts.heartbeats).toEqual([`hook:${now}`]);
+  expect(at.parts.turns).toEqual([]);
+});
+
+test("an agent call: a turn in its session, a summary in the main session, then a heartbeat", async () => {
+  await using at = makeWorkerBench();
+  let beatsDuringTurn = -1;
+  at.parts.answer = async () => {
+    beatsDuringTurn = at.parts.heartbeats.length;
+    return ok("done");
+  };
+  const action = agent("Read the mail", { name: "Email", sessionKey: "hook:Mail", model: "fast", thinking: "low" });
+  const runId = await send(at, action, { path: "agent" });
+  expect(await at.settled(runId)).toMatchObject({
+    state: "succeeded",
+    answer: "done",
+    model: "hearth",
+    attempts: 1,
+    reply: "none",
+    reason: null,
+    startedAt: START,
+    finishedAt: START,
+  });
+  expect(at.parts.events()).toEqual(["Hook Email: done"]);
+  expect(beatsDuringTurn).toBe(0);
+  expect(at.parts.heartbeats).toEqual([`hook:${runId}`]);
+  const [turn] = at.parts.turns;
+  expect(turn).toMatchObject({ runId, sessionKey: "hook:mail", model: "fast", thinking: "low", tools: [] });
+  expect(turn!.prompt).toContain("EXTERNAL_UNTRUSTED_CONTENT");
+  expect(at.bench.db.query("SELECT run_id, session_key, prompt, answer, isolated FROM test_turns").all()).toEqual([
+    { run_id: runId, session_key: "hook:mail", prompt: turn!.prompt, answer: "done", isolated: 0 },
+  ]);
+});
+
+test("wakeMode next-heartbeat: no heartbeat is asked for", async () => {
+  await using at = makeWorkerBench();
+  await at.settled(await send(at, agent("x", { wakeMode: "next-heartbeat" })));
+  expect(at.parts.events()).toHaveLength(1);
+  expect(at.parts.heartbeats).toEqual([]);
+});
+
+test("allowUnsafeExternalContent: the prompt is the message as it is", async () => {
+  await using at = makeWorkerBench();
+  await at.settled(await send(at, agent("as it is", { isWrapped: false })));
+  expect(at.parts.turns[0]?.prompt).toBe("as it is");
+});
+
+test("deliver: the answer goes out with the transaction that stores it, and its end is the run's", async () => {
+  await using at = makeWorkerBench();
+  const runId = await send(at, agent("x", { deliver: true }));
+  expect(await at.until(runId, (status) => status.reply === "pending")).toMatchObject({ state: "succeeded" });
+  expect(at.parts.replies()).toEqual([{ group_id: runId, text: expect.stringContaining("answer to") }]);
+  at.parts.settle(runId, { kind: "sent" });
+  expect(await at.settled(runId)).toMatchObject({ state: "succeeded", reply: "sent", replyReason: null });
+  expect(at.parts.events()).toHaveLength(1);
+  expect(at.bench.db.query("SELECT delivered FROM test_events").all()).toEqual([{ delivered: 1 }]);
+});
+
+test.each([
+  ["deliver: false sends nothing", { deliver: false }, "done", "none"],
+  ["an acknowledgement sends nothing", { deliver: true }, "HEARTBEAT_OK", "skipped"],
+])("%s, and the summary is posted", async (_, changes, answer, reply) => {
+  await using at = makeWorkerBench();
+  at.parts.answer = async () => ok(answer);
+  expect((await at.settled(await send(at, agent("x", changes)))).reply).toBe(reply as "none");
+  expect(at.parts.replies()).toEqual([]);
+  expect(at.parts.events()).toEqual([`Hook: ${answer}`]);
+});
+
+test("a reply without a recipient fails with the reason, which the main session hears", async () => {
+  await using at = makeWorkerBench();
+  at.parts.target = { reason: "no channel is configured" };
+  const status = await at.settled(await send(at, agent("x", { deliver: true, name: "CI" })));
+  expect(status).toMatchObject({ state: "succeeded", reply: "failed", replyReason: "no channel is configured" });
+  expect(at.parts.events()).toEqual([
+    expect.stringContaining("Hook CI: answer"),
+    "Hook CI: the reply could not be delivered: no channel is configured",
+  ]);
+});
+
+test.each([
+  ["failed", "Hook CI: the reply could not be delivered: blocked by the user"],
+  ["unknown", "Hook CI: the reply may not have been delivered, and is not sent again: blocked by the user"],
+] as const)("a reply that ends as %s is told to the main session", async (kind, text) => {
+  await using at = makeWorkerBench();
+  const runId = await send(at, agent("x", { deliver: true, name: "CI" }));
+  await at.until(runId, (status) => status.reply === "pending");
+  at.parts.settle(runId, { kind, reason: "blocked by the user" });
+  expect(await at.settled(runId)).toMatchObject({ reply: kind, replyReason: "blocked by the user" });
+  expect(at.parts.events().at(-1)).toBe(text);
+});
+
+test("a reply that ended while nobody listened is noted by the next worker", async () => {
+  await using at = makeWorkerBench();
+  const runId = await send(at, agent("x", { deliver: true }));
+  await at.until(runId, (status) => status.reply === "pending");
+  await at.worker.stop(0);
+  at.parts.settle(runId, { kind: "sent" });
+  at.worker = at.anotherWorker();
+  at.worker.start();
+  expect((await at.settled(runId)).reply).toBe("sent");
+});
+
+test("a turn that fails for now is tried again, later each time, and is dead after the last", async () => {
+  await using at = makeWorkerBench();
+  at.parts.answer = async () => ({ text: "", status: "error", error: "the model crashed", isTemporary: true });
+  const runId = await send(at, agent("x", { name: "CI" }));
+  for (const [attempts, waitMs] of [
+    [1, 1000],
+    [2, 2000],
+  ] as const) {
+    const status = await at.until(runId, (each) => each.state === "queued" && each.attempts === attempts);
+    expect(status.reason).toBe("the model crashed");
+    expect(at.parts.turns).toHaveLength(attempts);
+    at.bench.clock.now += waitMs - 1;
+    at.worker.poke();
+    await at.settled(await send(at, wake("a round went by")));
+    expect(at.parts.turns).toHaveLength(attempts);
+    at.bench.clock.now += 1;
+    at.worker.poke();
+  }
+  expect(await at.settled(runId)).toMatchObject({ state: "dead", attempts: 3, reason: "the model crashed" });
+  expect(at.parts.events().at(-1)).toBe("Hook CI (error): the model crashed");
+});
+
+test.each([
+  ["a bad model", new AppError("bad_request", "no such model"), "failed", 1],
+  ["a busy model", new AppError("busy", "the queue is full"), "dead", 3],
+  ["a surprise", new TypeError("undefined is not a function"), "dead", 3],
+])("a turn that throws: %s", async (_, error, state, attempts) => {
+  await using at = makeWorkerBench();
+  at.parts.answer = () => Promise.reject(error);
+  const runId = await send(at, agent("x"));
+  for (let i = 1; i < attempts; i++) {
+    await at.until(runId, (status) => status.attempts === i && status.state === "queued");
+    at.bench.clock.now += MINUTE_MS;
+    at.worker.poke();
+  }
+  expect(await at.settled(runId)).toMatchObject({ state: state as "dead", attempts, reason: error.message });
+});
+
+test("timeoutSeconds stops the model, and the summary says so", async () => {
+  await using at = makeWorkerBench();
+  gate(at);
+  const runId = await send(at, agent("x", { timeoutSeconds: 0.05 }));
+  expect(await at.settled(runId)).toMatchObject({ state: "failed", reason: "the turn took longer than 0.05 s" });
+  expect(at.parts.turns[0]?.signal.aborted).toBe(true);
+  expect(at.parts.events()).toEqual(["Hook (timeout): the turn took longer than 0.05 s"]);
+});
+
+test("a model that does not stop when told is left alone, and its late answer is not stored", async () => {
+  await using at = makeWorkerBench();
+  const { promise, resolve } = Promise.withResolvers<TurnResult>();
+  at.parts.answer = () => promise;
+  const runId = await send(at, agent("x", { timeoutSeconds: 0.05 }));
+  expect((await at.settled(runId)).state).toBe("failed");
+  resolve(ok("too late"));
+  await at.settled(await send(at, wake("a round went by")));
+  expect(at.deliveries.run(runId)?.answer).toBe(null);
+}, 60_000);
