@@ -4,6 +4,7 @@
  * is wrong.
  */
 import { AppError } from "../base/errors.ts";
+import { nestsDeeper } from "../base/json-depth.ts";
 import { quoteGo } from "../base/quote.ts";
 
 const DEPTH_MAX = 1000; // schemas nest tens of levels; every walk over a body may recurse this deep
@@ -15,37 +16,12 @@ interface Scan {
 
 /** The first JSON value of a text. Throws `bad_request`. */
 export function parseFirstJson(text: string): unknown {
-  checkDepth(text);
+  if (nestsDeeper(text, DEPTH_MAX)) throw new AppError("bad_request", "exceeded max depth");
   try {
     return JSON.parse(text);
   } catch {
     return JSON.parse(text.slice(0, endOfFirstValue(text)));
   }
-}
-
-/** Throws where brackets nest too deep, whether or not the text is JSON. */
-function checkDepth(text: string): void {
-  let depth = 0;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (code === 0x22) i = endOfQuotes(text, i);
-    else if (code === 0x5b || code === 0x7b) depth++;
-    else if (code === 0x5d || code === 0x7d) depth--;
-    if (depth > DEPTH_MAX) throw new AppError("bad_request", "exceeded max depth");
-  }
-}
-
-/** Index of the quote that closes the one at `start`, or of the end. */
-function endOfQuotes(text: string, start: number): number {
-  let end = text.indexOf('"', start + 1);
-  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
-  return end < 0 ? text.length : end;
-}
-
-function isEscaped(text: string, at: number): boolean {
-  let backslashes = 0;
-  while (text[at - 1 - backslashes] === "\\") backslashes++;
-  return backslashes % 2 === 1;
 }
 
 /** Index after the first value. Throws `bad_request` at the first character that cannot be there. */
