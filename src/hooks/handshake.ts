@@ -52,6 +52,9 @@ const HANDSHAKES: Readonly<Record<Kind, Handshake>> = {
 /** Whether a mapping of this kind must hear GET requests. */
 export const hearsGet = (kind: Kind | undefined): boolean => kind === "meta";
 
+/** Whether a check of this kind comes without the credentials that deliveries have. */
+export const precedesCredentials = (kind: Kind): boolean => kind === "meta" || kind === "microsoft";
+
 export function answerHandshake(kind: Kind, request: HandshakeRequest): HandshakeReply | undefined {
   return HANDSHAKES[kind](request);
 }

@@ -1,0 +1,105 @@
+/**
+ * Reads request bodies into memory: never more than a limit, never longer than a deadline, whatever was announced and
+ * however it is compressed.
+ */
+import { promisify } from "node:util";
+import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
+import { Refusal } from "./problems.ts";
+
+/** From a sender that has proved who it is, and from one that has not yet. */
+export const READ_MS = 30_000;
+export const UNPROVED_READ_MS = 10_000;
+/** What a body gets at first; it grows as bytes come in, not as they are announced. */
+const FIRST_BYTES = 16 * 1024;
+
+export interface ReadOptions {
+  readonly limitBytes: number;
+  readonly timeoutMs: number;
+}
+
+interface Message {
+  readonly headers: Headers;
+  readonly body: ReadableStream<Uint8Array> | null;
+}
+
+/** The bytes as the sender wrote them, before compression. Throws a `Refusal`. */
+export async function readBody({ headers, body }: Message, options: ReadOptions): Promise<Uint8Array> {
+  const decode = decoderOf(headers.get("content-encoding"));
+  const declared = Number(headers.get("content-length") ?? 0);
+  if (declared > options.limitBytes) throw new Refusal("payload_too_large");
+  const received = body === null ? new Uint8Array() : await receive(body, options);
+  return decode === undefined || received.length === 0 ? received : decode(received, options.limitBytes);
+}
+
+/** One buffer for all chunks: a client chooses how small they are. */
+async function receive(body: ReadableStream<Uint8Array>, { limitBytes, timeoutMs }: ReadOptions): Promise<Uint8Array> {
+  const reader = body.getReader();
+  let isLate = false;
+  const cancel = (): void => void reader.cancel().catch(() => undefined); // it broke, or it is at its end
+  const timer = setTimeout(() => {
+    isLate = true;
+    cancel(); // ends the read that waits
+  }, timeoutMs);
+  let bytes = new Uint8Array(Math.min(FIRST_BYTES, limitBytes));
+  let length = 0;
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      if (length + value.length > limitBytes) throw new Refusal("payload_too_large");
+      bytes = withRoom(bytes, { length, more: value.length, limitBytes });
+      bytes.set(value, length);
+      length += value.length;
+    }
+  } catch (error) {
+    if (error instanceof Refusal || isLate) throw isLate ? late() : error;
+    throw new Refusal("client_gone", { cause: error });
+  } finally {
+    clearTimeout(timer);
+    cancel();
+  }
+  if (isLate) throw late();
+  return bytes.subarray(0, length);
+}
+
+const late = (): Refusal => new Refusal("body_timeout", { headers: { connection: "close" } });
+
+function withRoom(
+  bytes: Uint8Array<ArrayBuffer>,
+  { length, more, limitBytes }: { length: number; more: number; limitBytes: number },
+): Uint8Array<ArrayBuffer> {
+  if (length + more <= bytes.length) return bytes;
+  const larger = new Uint8Array(Math.min(limitBytes, Math.max(length + more, bytes.length * 2)));
+  larger.set(bytes.subarray(0, length));
+  return larger;
+}
+
+type Decode = (bytes: Uint8Array, limitBytes: number) => Promise<Uint8Array>;
+type Unpack = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>;
+
+const UNPACK: Readonly<Record<string, Unpack>> = {
+  gzip: promisify(gunzip),
+  "x-gzip": promisify(gunzip),
+  br: promisify(brotliDecompress),
+  // RFC 9110 means zlib's format by this name; some senders mean the bare one
+  deflate: (bytes, options) => promisify(isZlib(bytes) ? inflate : inflateRaw)(bytes, options),
+};
+
+const isZlib = (bytes: Uint8Array): boolean =>
+  bytes.length >= 2 && (bytes[0]! & 15) === 8 && ((bytes[0]! << 8) | bytes[1]!) % 31 === 0;
+
+/** Undefined: there is nothing to decode. Throws for what we do not know, and for several at once. */
+function decoderOf(encoding: string | null): Decode | undefined {
+  const name = encoding?.trim().toLowerCase() || "identity";
+  if (name === "identity") return undefined;
+  const unpack = Object.hasOwn(UNPACK, name) ? UNPACK[name] : undefined;
+  if (!unpack) throw new Refusal("unsupported_encoding", { headers: { "accept-encoding": "gzip, deflate, br" } });
+  return async (bytes, limitBytes) => {
+    try {
+      return await unpack(bytes, { maxOutputLength: limitBytes });
+    } catch (error) {
+      const isTooLong = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE"; // node:zlib throws no other
+      throw new Refusal(isTooLong ? "payload_too_large" : "invalid_encoding", { cause: error });
+    }
+  };
+}

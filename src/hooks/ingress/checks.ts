@@ -1,0 +1,57 @@
+/**
+ * What the rest of the gateway knows about values that requests choose: models, channels, session keys. Asked before
+ * a request is accepted, so that a sender hears at once what could never work.
+ */
+import type { AgentAction, HookAction } from "../action.ts";
+import { Refusal } from "./problems.ts";
+
+export interface Channels {
+  /** The id of a platform, from an id or an alias in lower case; undefined where there is none. */
+  find(name: string): { readonly id: string; readonly isConfigured: boolean } | undefined;
+  readonly ids: readonly string[];
+}
+
+export interface Checks {
+  /** Whether requests may name this model, and whether there is one. */
+  readonly model: (reference: string) => Promise<"ok" | "model_not_allowed" | "model_unknown">;
+  /** Why a request may not use this session; undefined where it may. */
+  readonly sessionKey: (key: string) => string | undefined;
+  /** Whether a text is a level of thinking. */
+  readonly thinking: (level: string) => boolean;
+  readonly channels: () => Channels;
+}
+
+export interface Checked<T> {
+  readonly action: T;
+  readonly warnings: readonly string[];
+}
+
+/** An action that can work, with the channel's own id. Throws a `Refusal`. */
+export async function checkAction(action: HookAction, checks: Checks): Promise<Checked<HookAction>> {
+  if (action.kind === "wake") return { action, warnings: [] };
+  const { channel, warning } = channelOf(action, checks.channels());
+  if (action.sessionKey !== undefined) {
+    const reason = checks.sessionKey(action.sessionKey);
+    if (reason !== undefined) throw new Refusal("session_key_not_allowed", { reason });
+  }
+  if (action.model !== undefined) {
+    const verdict = await checks.model(action.model);
+    if (verdict !== "ok") throw new Refusal(verdict);
+  }
+  return { action: { ...action, channel }, warnings: warning === undefined ? [] : [warning] };
+}
+
+function channelOf(
+  { channel, deliver }: AgentAction,
+  channels: Channels,
+): { readonly channel: string; readonly warning?: string } {
+  const name = channel.trim().toLowerCase();
+  if (name === "last") return { channel: "last" };
+  const found = channels.find(name);
+  if (!found) {
+    const details = [{ field: "channel", reason: `expected ${["last", ...channels.ids].join("|")}` }];
+    throw new Refusal("channel_not_allowed", { details });
+  }
+  if (found.isConfigured || !deliver) return { channel: found.id };
+  return { channel: found.id, warning: "channel: this channel is not configured; the reply cannot be delivered" };
+}

@@ -1,0 +1,35 @@
+/** `/wake` and `/agent`: the request says itself what it wants. */
+import { READ_MS, readBody } from "./body.ts";
+import { readDirect } from "./direct.ts";
+import type { Door } from "./door.ts";
+import { headerKey } from "./idempotency.ts";
+import { parsePayload } from "./payload.ts";
+import type { HookReply, IngressDeps } from "./ports.ts";
+import { acceptVisit, type Visit } from "./visit.ts";
+
+/** Throws a `Refusal`. */
+export async function answerFixed(
+  deps: IngressDeps & { readonly door: Door },
+  endpoint: "wake" | "agent",
+  visit: Visit,
+): Promise<HookReply> {
+  const { settings, request, visitor, note } = visit;
+  const { hooks } = settings;
+  const pass = deps.door.admit(hooks, visitor);
+  note({ auth: pass.auth.id });
+  const timeoutMs = deps.readMs?.proved ?? READ_MS;
+  const rawBody = await readBody(request, { limitBytes: hooks.maxBodyBytes, timeoutMs });
+  note({ bytes: rawBody.length });
+  const contentType = request.headers.get("content-type");
+  const payload = parsePayload(rawBody, { contentType, isMapped: false, isStrict: hooks.strict });
+  const direct = await readDirect(endpoint, { payload, settings: hooks, checks: deps.checks });
+  const header = headerKey(request.headers);
+  const reply = await acceptVisit(deps, visit, {
+    pass,
+    rawBody,
+    actions: [direct.action],
+    warnings: [...header.warnings, ...direct.warnings],
+    idempotencyKey: header.key ?? direct.idempotencyKey,
+  });
+  return { ...reply, headers: { ...reply.headers, ...pass.headers } };
+}

@@ -1,0 +1,106 @@
+/**
+ * The webhook ingress: from a request to its answer. First the method, then the credential, then the body, then its
+ * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
+ */
+import { messageOf } from "../../base/errors.ts";
+import type { GatewayConfig } from "../config.ts";
+import { hearsGet } from "../handshake.ts";
+import { clientAddress, parseNetworks, type Networks } from "./address.ts";
+import { Door } from "./door.ts";
+import { answerEarly } from "./early-handshake.ts";
+import { answerFixed } from "./fixed.ts";
+import { answerMapped, type MappedDeps } from "./mapped.ts";
+import type { HookReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
+import { Refusal, retryAfter } from "./problems.ts";
+import { refusalReply } from "./reply.ts";
+import { Slots } from "./slots.ts";
+import { trimSlashes } from "./tokens.ts";
+import type { Visit } from "./visit.ts";
+
+/** Bodies that are read at once before their senders have proved who they are. */
+export const UNPROVED_READS_MAX = 64;
+const DRAIN_RETRY_MS = 10_000;
+
+export interface Ingress {
+  /** Whether a path is below `hooks.path`, and hooks are on. */
+  owns(pathname: string): boolean;
+  /** Never throws. */
+  receive(request: HookRequest): Promise<HookReply>;
+  /** From now on every request is told to come back later. */
+  drain(): void;
+}
+
+export function makeIngress(deps: IngressDeps): Ingress {
+  const parts: MappedDeps = { ...deps, door: new Door(deps), unprovedReads: new Slots(UNPROVED_READS_MAX) };
+  const networks = new WeakMap<readonly string[], Networks>(); // by list of a snapshot
+  let isDraining = false;
+
+  const trusted = ({ trustedProxies }: Pick<GatewayConfig, "trustedProxies">): Networks => {
+    const found = networks.get(trustedProxies) ?? parseNetworks(trustedProxies);
+    networks.set(trustedProxies, found);
+    return found;
+  };
+
+  const begin = (request: HookRequest, settings: IngressSettings, note: Visit["note"]): Visit => {
+    const { id: requestId, method, url, headers, peer } = request;
+    const forwardedFor = headers.get("x-forwarded-for");
+    const address = clientAddress({ peer, forwardedFor, trusted: trusted(settings.gateway) });
+    const path = trimSlashes(url.pathname.slice(settings.hooks.path.length));
+    return { settings, request, visitor: { requestId, method, url, headers, address, path, nowMs: deps.now() }, note };
+  };
+
+  return {
+    owns(pathname) {
+      const { hooks } = deps.settings();
+      return hooks.enabled && (pathname === hooks.path || pathname.startsWith(`${hooks.path}/`));
+    },
+    async receive(request) {
+      const notes: Record<string, unknown> = { request_id: request.id };
+      const note: Visit["note"] = (fields) => void Object.assign(notes, fields);
+      const reply = await replyTo(request, async () => {
+        if (isDraining) throw draining();
+        return answer(parts, begin(request, deps.settings(), note));
+      }).catch((error: unknown) => {
+        deps.log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack, request_id: request.id });
+        return refusalReply(new Refusal("internal"), request.id);
+      });
+      return {
+        ...reply,
+        headers: { ...reply.headers, "x-request-id": request.id },
+        notes: { ...notes, ...reply.notes },
+      };
+    },
+    drain() {
+      isDraining = true;
+    },
+  };
+}
+
+const draining = (): Refusal =>
+  new Refusal("shutting_down", { headers: { ...retryAfter(DRAIN_RETRY_MS), connection: "close" } });
+
+async function replyTo(request: HookRequest, work: () => Promise<HookReply>): Promise<HookReply> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Refusal) return refusalReply(error, request.id);
+    throw error;
+  }
+}
+
+/** Throws a `Refusal`. */
+async function answer(parts: MappedDeps, visit: Visit): Promise<HookReply> {
+  const { hooks } = visit.settings;
+  const { method, url } = visit.request;
+  const { path } = visit.visitor;
+  if (!hooks.allowQueryToken && url.searchParams.has("token")) throw new Refusal("query_token_refused");
+  const isFixed = path === "wake" || path === "agent";
+  const candidates = isFixed ? [] : parts.mappings.candidates(hooks, path);
+  const early = answerEarly(parts.door, candidates, visit);
+  if (early) return early;
+  if (method !== "POST") {
+    const hears = candidates.some(({ settings }) => hearsGet(settings.handshake));
+    throw new Refusal("method_not_allowed", { headers: { allow: hears ? "GET, POST" : "POST" } });
+  }
+  return isFixed ? answerFixed(parts, path, visit) : answerMapped(parts, candidates, visit);
+}

@@ -1,0 +1,129 @@
+/**
+ * `/<name>`: a mapping of the configuration makes actions of whatever a sender sends. Each mapping has one credential
+ * of its own, the hook token or a signature over the body; which mapping a body reaches never weakens which it needs.
+ */
+import type { HookAction } from "../action.ts";
+import { answerHandshake } from "../handshake.ts";
+import { READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
+import { checkAction } from "./checks.ts";
+import type { Door, Pass } from "./door.ts";
+import { handshakeRequest } from "./early-handshake.ts";
+import { openHeaders, openQuery } from "./headers.ts";
+import { headerKey } from "./idempotency.ts";
+import { parsePayload } from "./payload.ts";
+import type { HookReply, IngressDeps, MappingRequest, NamedMapping } from "./ports.ts";
+import { Refusal, retryAfter } from "./problems.ts";
+import { jsonReply, textReply } from "./reply.ts";
+import type { Slots } from "./slots.ts";
+import { acceptVisit, type Visit } from "./visit.ts";
+
+export interface MappedDeps extends IngressDeps {
+  readonly door: Door;
+  /** Of bodies whose senders have not proved who they are. */
+  readonly unprovedReads: Slots;
+}
+
+/** What each mapping says to the sender's credentials. */
+type Proofs = ReadonlyMap<NamedMapping, Pass | { readonly reason: string }>;
+
+/** @param candidates mappings that the path can reach. Throws a `Refusal`. */
+export async function answerMapped(
+  deps: MappedDeps,
+  candidates: readonly NamedMapping[],
+  visit: Visit,
+): Promise<HookReply> {
+  const { settings, request, visitor, note } = visit;
+  const { hooks } = settings;
+  const { rawBody, proofs } = await prove(deps, candidates, visit);
+  note({ bytes: rawBody.length });
+  const contentType = request.headers.get("content-type");
+  const asked: MappingRequest = {
+    path: visitor.path,
+    query: Object.fromEntries(openQuery(request.url.searchParams)),
+    headers: openHeaders(request.headers, candidates),
+    payload: parsePayload(rawBody, { contentType, isMapped: true, isStrict: hooks.strict }),
+    now: visitor.nowMs,
+  };
+  const mapping = deps.mappings.match(candidates, asked);
+  if (!mapping) throw new Refusal("not_found", { reason: "no mapping wants this request" });
+  note({ mapping: mapping.id });
+  const pass = proofs.get(mapping) ?? { reason: "no mapping of this path" };
+  if ("reason" in pass) throw deps.door.refusal(visitor, pass.reason);
+  note({ auth: pass.auth.id });
+  if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
+  const reply = await answerProved(deps, visit, { mapping, asked, pass, rawBody });
+  return { ...reply, headers: { ...reply.headers, ...pass.headers } };
+}
+
+const bodyLimit = ({ settings }: NamedMapping, standard: number): number => settings.maxBodyBytes ?? standard;
+
+/** The body, and whose it is. A token is looked at first; a signature covers the body, which has to be read for it. */
+async function prove(
+  deps: MappedDeps,
+  candidates: readonly NamedMapping[],
+  { settings: { hooks }, request, visitor }: Visit,
+): Promise<{ rawBody: Uint8Array; proofs: Proofs }> {
+  const limitBytes = Math.max(...candidates.map((mapping) => bodyLimit(mapping, hooks.maxBodyBytes)), 0);
+  const { door, readMs } = deps;
+  if (candidates.every(({ settings }) => !settings.auth)) {
+    const pass = door.admit(hooks, visitor);
+    if (candidates.length === 0) throw new Refusal("not_found", { reason: "no mapping of this path" });
+    const rawBody = await readBody(request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
+    return { rawBody, proofs: new Map(candidates.map((mapping) => [mapping, pass])) };
+  }
+  const rawBody = await deps.unprovedReads.run(
+    () => readBody(request, { limitBytes, timeoutMs: readMs?.unproved ?? UNPROVED_READ_MS }),
+    () => new Refusal("too_many_reads", { headers: retryAfter(1000) }),
+  );
+  const proofs: Proofs = new Map(
+    candidates.map((mapping) => {
+      const { auth } = mapping.settings;
+      const { id } = mapping;
+      return [mapping, auth ? door.bySignature({ id, auth }, visitor, rawBody) : door.byToken(hooks, visitor)];
+    }),
+  );
+  const failures = [...proofs.values()].flatMap((proof) => ("reason" in proof ? [proof.reason] : []));
+  if (failures.length === proofs.size) throw door.refusal(visitor, [...new Set(failures)].join("; "));
+  return { rawBody, proofs };
+}
+
+interface Proved {
+  readonly mapping: NamedMapping;
+  readonly asked: MappingRequest;
+  readonly pass: Pass;
+  readonly rawBody: Uint8Array;
+}
+
+async function answerProved(
+  deps: MappedDeps,
+  visit: Visit,
+  { mapping, asked, pass, rawBody }: Proved,
+): Promise<HookReply> {
+  const { handshake } = mapping.settings;
+  const wanted = handshake && answerHandshake(handshake, handshakeRequest(visit, { mapping, payload: asked.payload }));
+  if (wanted) return textReply(wanted, { handshake });
+  const outcome = await deps.mappings.run(mapping, asked);
+  if (outcome.kind === "nothing") return jsonReply({ status: 204, body: undefined }, { notes: { runs: 0 } });
+  if (outcome.kind === "failed") {
+    throw new Refusal(outcome.code === "rejected" ? "mapping_rejected" : "mapping_failed", { reason: outcome.reason });
+  }
+  const header = headerKey(visit.request.headers);
+  const { actions, warnings } = await checkAll(deps, outcome.actions);
+  return acceptVisit(deps, visit, {
+    pass,
+    rawBody,
+    actions,
+    warnings: [...header.warnings, ...(outcome.warnings ?? []), ...warnings],
+    idempotencyKey: header.key,
+    mappingId: mapping.id,
+  });
+}
+
+async function checkAll(
+  { checks }: IngressDeps,
+  actions: readonly HookAction[],
+): Promise<{ actions: readonly HookAction[]; warnings: readonly string[] }> {
+  const checked = await Promise.all(actions.map((action) => checkAction(action, checks)));
+  const warnings = new Set(checked.flatMap((each) => each.warnings));
+  return { actions: checked.map(({ action }) => action), warnings: [...warnings] };
+}

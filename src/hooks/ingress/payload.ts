@@ -1,0 +1,103 @@
+/**
+ * What the bytes of a body mean. Most senders write JSON and some do not say so: whatever the content type, text that
+ * looks like an object or a list is read as JSON first.
+ */
+import { nestsDeeper } from "../../base/json-depth.ts";
+import { Refusal } from "./problems.ts";
+
+/** Deeper than any sender nests, and shallow enough for every function that recurses over a payload. */
+const DEPTH_MAX = 128;
+
+export interface PayloadOptions {
+  readonly contentType: string | null;
+  /** Mapped paths take texts and lines of JSON too. */
+  readonly isMapped: boolean;
+  /** Only JSON, said to be JSON. */
+  readonly isStrict: boolean;
+}
+
+/** An empty body is an empty object. Throws a `Refusal`. */
+export function parsePayload(bytes: Uint8Array, { contentType, isMapped, isStrict }: PayloadOptions): unknown {
+  const kind = kindOf(contentType);
+  if (isStrict && kind !== "json" && !(contentType === null && bytes.length === 0)) {
+    throw new Refusal("unsupported_media_type");
+  }
+  const text = decodeUtf8(bytes);
+  if (text.trim() === "") return {};
+  if (kind === "form" && !looksLikeJson(text)) return parseForm(text);
+  if (kind === "lines" && isMapped) return parseLines(text);
+  if (kind === "text" && isMapped) return looksLikeJson(text) ? (tryJson(text)?.value ?? text) : text;
+  return parseJson(text);
+}
+
+type Kind = "json" | "form" | "lines" | "text" | "other";
+
+const KINDS: readonly (readonly [RegExp, Kind])[] = [
+  [/^application\/json$|\+json$/, "json"],
+  [/^application\/x-www-form-urlencoded$/, "form"],
+  [/^application\/(x-)?(ndjson|jsonlines|jsonl|json-seq)$/, "lines"],
+  [/^text\/plain$/, "text"],
+];
+
+function kindOf(contentType: string | null): Kind {
+  const type = contentType?.split(";")[0]?.trim().toLowerCase() ?? "";
+  return KINDS.find(([pattern]) => pattern.test(type))?.[1] ?? "other";
+}
+
+function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes); // leaves out a byte order mark
+  } catch (error) {
+    throw new Refusal("invalid_utf8", { cause: error });
+  }
+}
+
+const looksLikeJson = (text: string): boolean => /^\s*[[{]/.test(text);
+
+/** The engine's message is left out: it quotes what it read. */
+function parseJson(text: string): unknown {
+  if (nestsDeeper(text, DEPTH_MAX)) throw new Refusal("too_deep");
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refusal("invalid_json");
+  }
+}
+
+/** Undefined where the text is no JSON after all. Throws where it nests too deep. */
+function tryJson(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: parseJson(text) };
+  } catch (error) {
+    if (error instanceof Refusal && error.problem === "invalid_json") return undefined;
+    throw error;
+  }
+}
+
+const RECORD_SEPARATOR = "\x1e"; // before each line, in RFC 7464
+
+function parseLines(text: string): unknown[] {
+  return text
+    .split("\n")
+    .map((line) => (line.startsWith(RECORD_SEPARATOR) ? line.slice(1) : line).trim())
+    .filter((line) => line !== "")
+    .map(parseJson);
+}
+
+/** Fields as texts, repeated ones as lists; the JSON itself where a sender puts all of it into a field `payload`. */
+function parseForm(text: string): unknown {
+  const form = new URLSearchParams(text);
+  const wrapped = form.get("payload");
+  if (wrapped !== null && looksLikeJson(wrapped)) {
+    const found = tryJson(wrapped);
+    if (found) return found.value;
+  }
+  const names = [...new Set(form.keys())];
+  const all = Map.groupBy(form, ([name]) => name);
+  return Object.fromEntries(
+    names.map((name) => {
+      const values = (all.get(name) ?? []).map(([, value]) => value);
+      return [name, values.length === 1 ? values[0] : values];
+    }),
+  );
+}

@@ -1,0 +1,57 @@
+/** Answers: one shape for what is accepted, one for what is refused. */
+import type { HookAction } from "../action.ts";
+import type { HookResponse } from "../deliveries/accept.ts";
+import type { Refusal } from "./problems.ts";
+import type { HookReply } from "./ports.ts";
+
+const JSON_TYPE = "application/json; charset=utf-8";
+/** Answers are for programs: nothing keeps them, and no browser makes a page of them. */
+const COMMON = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+
+export function jsonReply(
+  { status, body }: HookResponse,
+  { headers = {}, notes = {} }: Partial<Pick<HookReply, "headers" | "notes">> = {},
+): HookReply {
+  const text = status === 204 ? undefined : JSON.stringify(body);
+  const type = text === undefined ? {} : { "content-type": JSON_TYPE };
+  return { status, headers: { ...COMMON, ...type, ...headers }, body: text, notes };
+}
+
+export function refusalReply(refusal: Refusal, requestId: string): HookReply {
+  const { problem, status, headers, details, reason } = refusal;
+  const body = {
+    ok: false,
+    error: refusal.message,
+    code: problem,
+    requestId,
+    ...(details.length > 0 ? { details } : {}),
+  };
+  return jsonReply(
+    { status, body },
+    { headers, notes: { code: problem, ...(reason === undefined ? {} : { reason }) } },
+  );
+}
+
+/** Text as it is: what a provider wants back. */
+export const textReply = (
+  { status, contentType, body }: { status: number; contentType: string; body: string },
+  notes: HookReply["notes"],
+): HookReply => ({ status, headers: { ...COMMON, "content-type": contentType }, body, notes });
+
+/** What the sender of accepted actions hears; stored, and given again to who asks again with the same key. */
+export function acceptedResponse(
+  actions: readonly HookAction[],
+  { runIds, requestId, warnings }: { runIds: readonly string[]; requestId: string; warnings: readonly string[] },
+): HookResponse {
+  const [first] = actions;
+  const wakes = actions.every((action) => action.kind === "wake");
+  const body = {
+    ok: true,
+    ...(first?.kind === "wake" && wakes ? { mode: first.mode } : {}),
+    runId: runIds[0],
+    ...(actions.length > 1 ? { runIds, dispatched: actions.length } : {}),
+    requestId,
+    ...(warnings.length > 0 ? { warnings } : {}),
+  };
+  return { status: wakes ? 200 : 202, body };
+}

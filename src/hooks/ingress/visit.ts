@@ -1,0 +1,75 @@
+/** One request on its way from the door to its acceptance. */
+import { createHash } from "node:crypto";
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { HookAction } from "../action.ts";
+import type { Accepted } from "../deliveries/accept.ts";
+import type { Pass, Visitor } from "./door.ts";
+import { keptHeaders } from "./headers.ts";
+import type { HookReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
+import { Refusal, retryAfter } from "./problems.ts";
+import { acceptedResponse, jsonReply } from "./reply.ts";
+
+const STORE_RETRY_MS = 30_000;
+
+export interface Visit {
+  /** As of its beginning. */
+  readonly settings: IngressSettings;
+  readonly request: HookRequest;
+  readonly visitor: Visitor;
+  /** Adds to the log line: names and counts, never text of the request. */
+  readonly note: (fields: Readonly<Record<string, unknown>>) => void;
+}
+
+export interface Acceptable {
+  readonly pass: Pass;
+  readonly rawBody: Uint8Array;
+  readonly actions: readonly HookAction[];
+  readonly warnings: readonly string[];
+  readonly idempotencyKey: string | undefined;
+  readonly mappingId?: string;
+}
+
+/** Stores what a request asks for, and answers once it is stored. Throws a `Refusal`. */
+export async function acceptVisit(
+  { accept }: Pick<IngressDeps, "accept">,
+  { settings, request, visitor, note }: Visit,
+  { pass, rawBody, actions, warnings, idempotencyKey, mappingId }: Acceptable,
+): Promise<HookReply> {
+  const accepted = await stored(
+    accept({
+      requestId: request.id,
+      path: visitor.path,
+      mappingId,
+      auth: pass.auth,
+      idempotencyKey,
+      providerDeliveryId: pass.deliveryId,
+      bodySha256: createHash("sha256").update(rawBody).digest("hex"),
+      bodyBytes: rawBody.length,
+      rawBody: settings.hooks.queue.keepBodies ? rawBody : undefined,
+      headers: keptHeaders(request.headers),
+      actions,
+      now: visitor.nowMs,
+      respond: (runIds) => acceptedResponse(actions, { runIds, requestId: request.id, warnings }),
+    }),
+  );
+  if (accepted.kind === "conflict") throw new Refusal("idempotency_conflict");
+  if (accepted.kind === "full") throw new Refusal("queue_full", { headers: retryAfter(accepted.retryAfterMs) });
+  const { runIds, deliveryId } = accepted;
+  const isReplayed = accepted.kind === "replayed";
+  note({ delivery: deliveryId, runs: runIds.length, ...(isReplayed ? { replayed: true } : {}) });
+  return jsonReply(accepted.response, isReplayed ? { headers: { "idempotency-replayed": "true" } } : {});
+}
+
+/** A sender whose request cannot be stored has to send it again. */
+async function stored(work: Promise<Accepted>): Promise<Accepted> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "storage") throw error;
+    throw new Refusal("unavailable", {
+      headers: retryAfter(STORE_RETRY_MS),
+      reason: messageOf(error),
+      cause: error,
+    });
+  }
+}
