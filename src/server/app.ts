@@ -23,6 +23,7 @@ import { embeddingsRoutes } from "./routes/embeddings.ts";
 import { generateRoutes } from "./routes/generate.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { messagesRoutes } from "./routes/messages.ts";
+import { makeHookAnswer } from "./routes/hooks.ts";
 import { metricsRoutes } from "./routes/metrics.ts";
 import { openaiChatRoutes } from "./routes/openai-chat.ts";
 import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
@@ -57,10 +58,13 @@ export function makeApp(parts: AppDeps) {
   };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
   const admit = makeAuth(config.apiKeys);
+  const answerHook = makeHookAnswer({ hooks: parts.hooks, record });
   // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the
   // checks.
   const app = new Elysia({ handler: { standardHostname: false } })
-    .onRequest(({ request, set }) => {
+    .onRequest(({ request, set, server }) => {
+      const hooked = answerHook(request, () => server?.requestIP(request)?.address);
+      if (hooked) return hooked;
       const { status, headers } = guard(request);
       Object.assign(set.headers, headers);
       if (status) return refuse(request, new Response(null, { status }));

@@ -1,6 +1,7 @@
 /** What every route may use. `main.ts` builds the parts; `app.ts` adds `answer`. */
 import type { Config } from "../config.ts";
 import type { Logger } from "../base/log.ts";
+import type { Ingress } from "../hooks/ingress/ingress.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Library } from "../store/library.ts";
 import type { Registry } from "../store/registry/registry.ts";
@@ -20,6 +21,8 @@ export interface AppDeps {
   readonly log: Logger;
   readonly version: string;
   readonly now: () => Date;
+  /** Takes the webhooks, where the gateway is configured. */
+  readonly hooks?: Ingress | undefined;
 }
 
 export interface RouteDeps extends AppDeps {

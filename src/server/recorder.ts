@@ -6,6 +6,8 @@ import { matches } from "./paths.ts";
 export interface RequestEnd {
   readonly status: number;
   readonly ms?: number;
+  /** What the metrics count it as; the pattern that the path fits where absent. */
+  readonly route?: string;
   /** Counts and names for the log; never text. */
   readonly notes?: Readonly<Record<string, unknown>>;
 }
@@ -23,7 +25,7 @@ export interface RecorderParts {
 
 export function makeRecorder({ log, metrics, routes, keyName }: RecorderParts): Recorder {
   let patterns: readonly string[] | undefined;
-  return (request, { status, ms, notes }) => {
+  return (request, { status, ms, notes, route: named }) => {
     const path = new URL(request.url).pathname;
     const key = keyName(request);
     log.info("request", {
@@ -35,7 +37,7 @@ export function makeRecorder({ log, metrics, routes, keyName }: RecorderParts): 
       ...notes,
     });
     patterns ??= [...new Set(routes().map((route) => route.path))];
-    const route = patterns.find((pattern) => matches(pattern, path)) ?? "other";
+    const route = named ?? patterns.find((pattern) => matches(pattern, path)) ?? "other";
     metrics.request({ method: request.method, route, status, ...(ms === undefined ? {} : { seconds: ms / 1000 }) });
   };
 }

@@ -22,11 +22,14 @@ export interface RunningServer {
 
 interface App {
   readonly fetch: (request: Request) => Response | Promise<Response>;
+  /** Where handlers learn the address of a client. */
+  server?: Server<unknown> | null;
 }
 
 /** Throws `conflict` where the port is taken, `bad_request` where the address cannot be used. */
 export function startServer(app: App, { host }: Pick<Config, "host">): RunningServer {
   const server = listen(app, host);
+  app.server = server;
   const { hostname } = host;
   return {
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${server.port}`,

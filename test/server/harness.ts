@@ -1,7 +1,8 @@
 /** An application over a fake runtime and a store of small models, called in process or over a socket. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeLogger } from "../../src/base/log.ts";
+import { type Logger, makeLogger } from "../../src/base/log.ts";
+import type { Ingress } from "../../src/hooks/ingress/ingress.ts";
 import { makeApp } from "../../src/server/app.ts";
 import type { Config } from "../../src/config.ts";
 import type { AppDeps } from "../../src/server/deps.ts";
@@ -32,6 +33,7 @@ export interface Harness {
 /** The store has one model, `m:latest`. */
 export async function makeHarness(
   config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune">> = {},
+  { hooks }: { hooks?: (log: Logger) => Ingress } = {},
 ): Promise<Harness> {
   const folder = await tempFolder();
   const root = join(folder, "models");
@@ -50,6 +52,7 @@ export async function makeHarness(
     log,
     version: "1.2.3",
     now: () => NOW,
+    hooks: hooks?.(log),
   });
   const stops: ((graceMs: number) => Promise<void>)[] = [];
   const call: Harness["call"] = async (method, path, body, headers = {}) => {
