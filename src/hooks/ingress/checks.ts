@@ -2,6 +2,11 @@
  * What the rest of the gateway knows about values that requests choose: models, channels, session keys. Asked before
  * a request is accepted, so that a sender hears at once what could never work.
  */
+import type { AgentsConfig, SessionConfig } from "../../agent/config.ts";
+import { resolveModel } from "../../agent/models.ts";
+import { hookSession } from "../../agent/session-key.ts";
+import { parseThinking } from "../../agent/thinking.ts";
+import { AppError } from "../../base/errors.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import { Refusal } from "./problems.ts";
 
@@ -19,6 +24,34 @@ export interface Checks {
   /** Whether a text is a level of thinking. */
   readonly thinking: (level: string) => boolean;
   readonly channels: () => Channels;
+}
+
+export interface CheckParts {
+  readonly settings: () => { readonly agents: AgentsConfig; readonly session: SessionConfig };
+  /** Display names of the models in the store. */
+  readonly modelNames: () => Promise<readonly string[]>;
+  readonly channels: () => Channels;
+}
+
+/** What the agent itself would say. */
+export function makeChecks({ settings, modelNames, channels }: CheckParts): Checks {
+  return {
+    channels,
+    thinking: (level) => parseThinking(level) !== undefined,
+    async model(reference) {
+      const answer = resolveModel({ agents: settings().agents, names: await modelNames(), reference });
+      return "error" in answer ? answer.error.code : "ok";
+    },
+    sessionKey(key) {
+      try {
+        hookSession({ requested: key, runId: "", session: settings().session });
+        return undefined;
+      } catch (error) {
+        if (error instanceof AppError) return error.message;
+        throw error;
+      }
+    },
+  };
 }
 
 export interface Checked<T> {

@@ -2,6 +2,8 @@
  * An ingress with real deliveries behind it, in a database in memory. Models, channels and mappings are small ones of
  * our own: what a mapping makes of a request is written in its `textTemplate` or `messageTemplate`.
  */
+import { agentsSchema, sessionSchema } from "../../../src/agent/config.ts";
+import { hookSession } from "../../../src/agent/session-key.ts";
 import { type Database, openDatabase, Writer } from "../../../src/base/database.ts";
 import type { Logger } from "../../../src/base/log.ts";
 import { operator, type Passage } from "../../../src/base/passage.ts";
@@ -9,7 +11,7 @@ import type { HookAction } from "../../../src/hooks/action.ts";
 import { hooksSchema, type HooksConfig } from "../../../src/hooks/config.ts";
 import { makeDeliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
-import type { Checks } from "../../../src/hooks/ingress/checks.ts";
+import { makeChecks } from "../../../src/hooks/ingress/checks.ts";
 import { makeIngress, type Ingress } from "../../../src/hooks/ingress/ingress.ts";
 import type { IngressDeps, MappingOutcome, Mappings, NamedMapping } from "../../../src/hooks/ingress/ports.ts";
 
@@ -44,7 +46,7 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
     db,
     writer: new Writer(db),
     settings: () => ({ maxQueued: maxQueued ?? 10_000, keysMs: 3_600_000, retentionMs: 3_600_000 }),
-    sessionKeyOf: (asked) => `agent:main:hook:${asked}`,
+    sessionKeyOf: (question) => hookSession({ ...question, session: sessionSchema.parse({}) }).key,
     onQueued: () => {},
     now: () => world.nowMs,
   });
@@ -65,7 +67,7 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
       settings: () => world.settings,
       accept: deliveries.accept,
       mappings: makeMappings(() => world.outcome),
-      checks: CHECKS,
+      checks,
       log: log ?? silent,
       now: () => world.nowMs,
       ...deps,
@@ -74,11 +76,11 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
   return world;
 }
 
-const CHECKS: Checks = {
-  model: async (reference) =>
-    ["hearth", "fast"].includes(reference) ? "ok" : reference === "big" ? "model_not_allowed" : "model_unknown",
-  sessionKey: (key) => (/^(main$|agent:)/i.test(key.trim()) ? "reserved" : undefined),
-  thinking: (level) => ["low", "medium", "high"].includes(level),
+const agents = agentsSchema.parse({ defaults: { model: "hearth", models: { hearth: {}, small: { alias: "fast" } } } });
+
+const checks = makeChecks({
+  settings: () => ({ agents, session: sessionSchema.parse({}) }),
+  modelNames: async () => ["hearth:latest", "small:latest", "big:latest"],
   channels: () => ({
     ids: CHANNELS,
     find: (name) => {
@@ -86,7 +88,7 @@ const CHECKS: Checks = {
       return CHANNELS.includes(id) ? { id, isConfigured: id === "telegram" } : undefined;
     },
   }),
-};
+});
 
 function makeMappings(outcome: () => MappingOutcome | undefined): Mappings {
   return {

@@ -1,0 +1,120 @@
+/** The rows of "Gateway Webhook Ingress" for authentication, each through a real socket; and what the log keeps. */
+import { describe, expect, test } from "bun:test";
+import { TOKEN } from "../hooks/ingress/fixtures.ts";
+import { refusal, startHooks } from "./hooks-api.ts";
+
+describe("authentication", () => {
+  const wake = { text: "hi" };
+
+  test.each([
+    ["Authorization: Bearer", { authorization: `Bearer ${TOKEN}` }],
+    ["authorization: bearer, blanks around", { authorization: `bearer   ${TOKEN}  ` }],
+    ["x-gateway-token", { "x-gateway-token": TOKEN }],
+    ["x-gateway-token beside Basic", { authorization: "Basic eA==", "x-gateway-token": TOKEN }],
+    ["x-gateway-token beside an empty Bearer", { authorization: "Bearer ", "x-gateway-token": TOKEN }],
+  ])("%s: accepted", async (_, headers) => {
+    const api = await startHooks();
+    const response = await api.send("/hooks/wake", wake, { headers });
+    expect(response.status).toBe(200);
+    expect(response.headers.has("deprecation")).toBe(false);
+  });
+
+  test("?token=: accepted, deprecated, and logged without its value", async () => {
+    const api = await startHooks();
+    for (let i = 0; i < 3; i++) {
+      const response = await api.send(`/hooks/wake?token=${TOKEN}`, wake);
+      expect([response.status, response.headers.get("deprecation")]).toEqual([200, "@1795219200"]);
+    }
+    const warnings = api.logs.filter(({ level }) => level === "warn");
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatchObject({ msg: expect.stringContaining("?token="), hook: "wake" });
+    api.world.nowMs += 61_000;
+    await api.send(`/hooks/wake?token=${TOKEN}`, wake);
+    expect(api.logs.filter(({ level }) => level === "warn")).toHaveLength(2);
+    expect(JSON.stringify(api.logs)).not.toContain(TOKEN);
+  });
+
+  test("?token=: 400 where allowQueryToken is false, whatever else the request has", async () => {
+    const api = await startHooks({ hooks: { allowQueryToken: false } });
+    const response = await api.post(`/hooks/wake?token=${TOKEN}`, wake);
+    expect(await refusal(response)).toEqual([400, "query_token_refused"]);
+  });
+
+  test.each([
+    ["no token", {}],
+    ["a wrong bearer token", { authorization: "Bearer wrong" }],
+    ["a token without its scheme", { authorization: TOKEN }],
+    ["a wrong bearer token beside the right header", { authorization: "Bearer wrong", "x-gateway-token": TOKEN }],
+    ["a part of the token", { authorization: `Bearer ${TOKEN.slice(0, -1)}` }],
+    ["the token twice", { authorization: `Bearer ${TOKEN}, Bearer ${TOKEN}` }],
+  ])("%s: 401 with WWW-Authenticate", async (_, headers) => {
+    const api = await startHooks();
+    const response = await api.send("/hooks/wake", wake, { headers: headers as Record<string, string> });
+    expect(response.headers.get("www-authenticate")).toStartWith("Bearer");
+    expect(response.headers.get("ratelimit-remaining")).toBe("19");
+    expect(await refusal(response)).toEqual([401, "unauthorized"]);
+    expect(api.world.actions()).toEqual([]);
+  });
+
+  test("a wrong ?token=: 401", async () => {
+    const api = await startHooks();
+    expect(await refusal(await api.send("/hooks/wake?token=wrong", wake))).toEqual([401, "unauthorized"]);
+  });
+
+  test("several tokens: each has an id, which the delivery keeps instead of it", async () => {
+    const tokens = [{ id: "ci", token: "token-of-the-ci" }];
+    const api = await startHooks({ hooks: { tokens } });
+    await api.post("/hooks/wake", wake);
+    expect((await api.send("/hooks/wake", wake, { headers: { "x-gateway-token": "token-of-the-ci" } })).status).toBe(
+      200,
+    );
+    const ids = api.world.db.query<{ id: string }, []>("SELECT auth_id AS id FROM deliveries").all();
+    expect(ids.map(({ id }) => id)).toEqual(["main", "ci"]);
+    expect(api.logs.filter(({ msg }) => msg === "request").map(({ auth }) => auth)).toEqual(["main", "ci"]);
+  });
+
+  test("a token for other paths: 403; one that has expired: 401", async () => {
+    const tokens = [
+      { id: "ci", token: "token-of-the-ci", paths: ["/wake/"] },
+      { id: "old", token: "old-token", expiresAt: "2020-01-01T00:00:00Z" },
+    ];
+    const api = await startHooks({ hooks: { tokens } });
+    const as = (token: string): RequestInit => ({ headers: { authorization: `Bearer ${token}` } });
+    expect((await api.send("/hooks/wake", wake, as("token-of-the-ci"))).status).toBe(200);
+    const elsewhere = await api.send("/hooks/agent", { message: "hi" }, as("token-of-the-ci"));
+    expect(await refusal(elsewhere)).toEqual([403, "token_not_for_path"]);
+    expect(await refusal(await api.send("/hooks/wake", wake, as("old-token")))).toEqual([401, "unauthorized"]);
+  });
+
+  test("keys of the model API are neither asked for nor enough", async () => {
+    const api = await startHooks({}, { apiKeys: ["api-key"] });
+    expect((await api.post("/hooks/wake", wake)).status).toBe(200);
+    const headers = { authorization: "Bearer api-key" };
+    expect((await api.send("/hooks/wake", wake, { headers })).status).toBe(401);
+    expect((await fetch(`${api.url}/api/tags`, { headers: { authorization: `Bearer ${TOKEN}` } })).status).toBe(401);
+  });
+
+  test("webhooks come by any host name, and from no page", async () => {
+    const api = await startHooks();
+    const headers = { host: "hooks.example", origin: "https://evil.example" };
+    const response = await api.post("/hooks/wake", wake, headers);
+    expect(response.status).toBe(200);
+    expect([...response.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
+    const preflight = await api.send("/hooks/wake", undefined, { method: "OPTIONS", headers });
+    expect([preflight.status, preflight.headers.get("access-control-allow-origin")]).toEqual([405, null]);
+  });
+});
+
+test("the log has a line for each request, without tokens, bodies or queries", async () => {
+  const api = await startHooks();
+  const response = await api.post("/hooks/wake?secret=in-query", { text: "secret-text" });
+  await api.send("/hooks/agent", { message: "secret-text" }, { headers: { authorization: "Bearer secret-token" } });
+  const lines = api.logs.filter(({ msg }) => msg === "request");
+  expect(lines).toMatchObject([
+    { method: "POST", path: "/hooks/wake", status: 200, auth: "main", bytes: 22, runs: 1, ms: expect.any(Number) },
+    { method: "POST", path: "/hooks/agent", status: 401, code: "unauthorized", reason: "the token is wrong" },
+  ]);
+  expect(lines[0]?.["request_id"]).toBe(response.headers.get("x-request-id"));
+  expect(JSON.stringify(api.logs)).not.toContain("secret");
+  expect(JSON.stringify(api.logs)).not.toContain(TOKEN);
+});

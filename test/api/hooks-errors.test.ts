@@ -1,0 +1,163 @@
+/** The rows of "Gateway Webhook Ingress" for errors and limits, each through a real socket; and idempotency. */
+import { describe, expect, test } from "bun:test";
+import { AppError } from "../../src/base/errors.ts";
+import { TOKEN } from "../hooks/ingress/fixtures.ts";
+import { json, refusal, startHooks } from "./hooks-api.ts";
+
+describe("errors", () => {
+  test.each(["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s: 405 with Allow, before the token", async (method) => {
+    const api = await startHooks();
+    for (let i = 0; i < 25; i++) {
+      const response = await api.send("/hooks/wake", undefined, { method });
+      expect(response.headers.get("allow")).toBe("POST");
+      expect(await refusal(response)).toEqual([405, "method_not_allowed"]);
+    }
+    expect((await api.send("/hooks/wake", { text: "hi" })).headers.get("ratelimit-remaining")).toBe("19");
+  });
+
+  test("HEAD: 405 without a body", async () => {
+    const api = await startHooks();
+    const response = await api.send("/hooks/wake", undefined, { method: "HEAD" });
+    expect([response.status, await response.text()]).toEqual([405, ""]);
+  });
+
+  test("400: what is no JSON, with a text of ours that quotes nothing", async () => {
+    const api = await startHooks();
+    const response = await api.post("/hooks/wake", '{"text": secret-word}');
+    const text = await response.clone().text();
+    expect(text).not.toContain("secret-word");
+    expect(await json(response.clone())).toMatchObject({ error: "invalid JSON" });
+    expect(await refusal(response)).toEqual([400, "invalid_json"]);
+  });
+
+  test.each(["[]", "null", "5", '"text"', "[{}]"])("400: %s is no object", async (body) => {
+    const api = await startHooks();
+    expect(await refusal(await api.post("/hooks/wake", body))).toEqual([400, "invalid_body"]);
+    expect(await refusal(await api.post("/hooks/agent", body))).toEqual([400, "invalid_body"]);
+  });
+
+  test("400: an empty body is an empty object", async () => {
+    const api = await startHooks();
+    expect(await refusal(await api.post("/hooks/wake", ""))).toEqual([400, "text_required"]);
+    expect(await refusal(await api.post("/hooks/wake", " \n"))).toEqual([400, "text_required"]);
+  });
+
+  test("413: a byte over the limit is refused with JSON, exactly the limit passes", async () => {
+    const api = await startHooks();
+    const body = (bytes: number): string => JSON.stringify({ text: "x".repeat(bytes - 11) });
+    expect(body(262_144)).toHaveLength(262_144);
+    expect((await api.post("/hooks/wake", body(262_144))).status).toBe(200);
+    expect(await refusal(await api.post("/hooks/wake", body(262_145)))).toEqual([413, "payload_too_large"]);
+  });
+
+  test.each([300_000, 5_000_000, 30_000_000])(
+    "413: reaches the sender of %d bytes, announced or in chunks",
+    async (size) => {
+      const api = await startHooks();
+      const announced = await api.post("/hooks/wake", "x".repeat(size));
+      expect(await refusal(announced)).toEqual([413, "payload_too_large"]);
+      const chunk = new Uint8Array(100_000);
+      let left = size / chunk.length;
+      const stream = new ReadableStream({
+        pull: (controller) => (left-- > 0 ? controller.enqueue(chunk) : controller.close()),
+      });
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      const chunked = await fetch(`${api.url}/hooks/wake`, { method: "POST", body: stream, headers });
+      expect(await refusal(chunked)).toEqual([413, "payload_too_large"]);
+    },
+  );
+
+  test("413: a mapping's own limit, smaller or larger", async () => {
+    const mappings = [
+      { match: { path: "small" }, action: "wake", textTemplate: "x", maxBodyBytes: 10 },
+      { match: { path: "large" }, action: "wake", textTemplate: "x", maxBodyBytes: 1_000_000 },
+    ];
+    const api = await startHooks({ hooks: { mappings } });
+    expect((await api.post("/hooks/small", '{"a":1234}')).status).toBe(200);
+    expect(await refusal(await api.post("/hooks/small", '{"a":12345}'))).toEqual([413, "payload_too_large"]);
+    expect((await api.post("/hooks/large", JSON.stringify("x".repeat(900_000)))).status).toBe(200);
+  });
+
+  test("503: a full queue, with Retry-After; nothing is stored", async () => {
+    const api = await startHooks({ maxQueued: 1 });
+    expect((await api.post("/hooks/wake", { text: "a" })).status).toBe(200);
+    const response = await api.post("/hooks/wake", { text: "b" });
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refusal(response)).toEqual([503, "queue_full"]);
+    expect(api.world.actions()).toHaveLength(1);
+  });
+
+  test("503: while the server shuts down, with Retry-After", async () => {
+    const api = await startHooks();
+    api.world.ingress.drain();
+    const response = await api.post("/hooks/wake", { text: "a" });
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refusal(response)).toEqual([503, "shutting_down"]);
+  });
+
+  test("503: what cannot be stored is not acknowledged", async () => {
+    const accept = () => Promise.reject(new AppError("storage", "the disk is full"));
+    const api = await startHooks({ deps: { accept } });
+    const response = await api.post("/hooks/wake", { text: "a" });
+    expect(response.headers.get("retry-after")).toBe("30");
+    expect(await refusal(response)).toEqual([503, "unavailable"]);
+  });
+});
+
+describe("idempotency", () => {
+  test.each(["wake", "agent"])(
+    "the same key and body for /%s: the same answer, and nothing happens twice",
+    async (path) => {
+      const api = await startHooks();
+      const body = { text: "hi", message: "hi" };
+      const first = await api.post(`/hooks/${path}`, body, { "idempotency-key": "k1" });
+      const again = await api.post(`/hooks/${path}`, body, { "idempotency-key": " k1 " });
+      expect([again.status, await json(again)]).toEqual([first.status, await json(first)]);
+      expect([first, again].map((each) => each.headers.get("idempotency-replayed"))).toEqual([null, "true"]);
+      expect(api.world.actions()).toHaveLength(1);
+    },
+  );
+
+  test("the same key with another body: 409", async () => {
+    const api = await startHooks();
+    const headers = { "idempotency-key": "k1" };
+    await api.post("/hooks/wake", { text: "a" }, headers);
+    const response = await api.post("/hooks/wake", { text: "b" }, headers);
+    expect(await refusal(response)).toEqual([409, "idempotency_conflict"]);
+  });
+
+  test("idempotencyKey in the body counts where the header is absent", async () => {
+    const api = await startHooks();
+    const body = { text: "a", idempotencyKey: "k2" };
+    await api.post("/hooks/wake", body);
+    expect((await api.post("/hooks/wake", body)).headers.get("idempotency-replayed")).toBe("true");
+    const other = await api.post("/hooks/wake", body, { "idempotency-key": "k3" });
+    expect(other.headers.get("idempotency-replayed")).toBeNull();
+    expect(api.world.actions()).toHaveLength(2);
+  });
+
+  test("a key is its sender's: another token or path has keys of its own", async () => {
+    const api = await startHooks({ hooks: { tokens: [{ id: "ci", token: "token-of-the-ci" }] } });
+    const headers = { "idempotency-key": "k1" };
+    const body = { text: "a", message: "a" };
+    await api.post("/hooks/wake", body, headers);
+    await api.post("/hooks/agent", body, headers);
+    await api.post("/hooks/wake", body, { ...headers, authorization: "Bearer token-of-the-ci" });
+    expect(api.world.actions()).toHaveLength(3);
+  });
+
+  test("a key of more than 256 characters is ignored, with a warning", async () => {
+    const api = await startHooks();
+    const response = await api.post("/hooks/wake", { text: "a" }, { "idempotency-key": "k".repeat(257) });
+    expect((await json(response)).warnings).toEqual([expect.stringContaining("Idempotency-Key: expected 1 to 256")]);
+    expect((await api.post("/hooks/wake", { text: "a" }, { "idempotency-key": "k".repeat(256) })).status).toBe(200);
+  });
+
+  test("a hundred at once with one key are one", async () => {
+    const api = await startHooks();
+    const headers = { "idempotency-key": "k1" };
+    const all = await Promise.all(Array.from({ length: 100 }, () => api.post("/hooks/wake", { text: "a" }, headers)));
+    expect(new Set(await Promise.all(all.map((each) => each.text()))).size).toBe(1);
+    expect(api.world.actions()).toHaveLength(1);
+  });
+});
