@@ -1,0 +1,36 @@
+/** The hours in which the timer may wake the agent. What asks for it by itself is not bound by them. */
+import type { HeartbeatConfig } from "./config.ts";
+
+const MINUTES_PER_HOUR = 60;
+
+/**
+ * From `start`, to `end` without it; `end` before `start` is past midnight, and equal ones are the whole day. A zone
+ * that this machine does not know counts as always: a heartbeat too many does less harm than none.
+ */
+export function isActive(hours: HeartbeatConfig["activeHours"], nowMs: number): boolean {
+  if (!hours) return true;
+  const now = minuteOfDay(nowMs, hours.timezone);
+  if (now === undefined) return true;
+  const [start, end] = [minutesOf(hours.start), minutesOf(hours.end)];
+  if (start === end) return true;
+  return start < end ? now >= start && now < end : now >= start || now < end;
+}
+
+function minutesOf(clock: string): number {
+  const [hours = 0, minutes = 0] = clock.split(":").map(Number);
+  return hours * MINUTES_PER_HOUR + minutes;
+}
+
+function minuteOfDay(ms: number, timeZone: string | undefined): number | undefined {
+  try {
+    const format = new Intl.DateTimeFormat("en-GB", {
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
+      ...(timeZone === undefined ? {} : { timeZone }),
+    });
+    return minutesOf(format.format(ms));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * What comes of a heartbeat's reply: stored with the turn, in the caller's transaction, and sent unless it says
+ * nothing, says again what was said, or there is nowhere to send it.
+ */
+import type { Database } from "../base/database.ts";
+import type { Target } from "../channels/channel.ts";
+import { replyToSend, stripAck } from "./ack.ts";
+import type { HeartbeatConfig } from "./config.ts";
+import { storeTurn, type TurnResult } from "./turn.ts";
+
+/** How replies leave; all but `sendReplies` are called inside a transaction. */
+export interface HeartbeatDelivery {
+  readonly resolveTarget: (
+    db: Database,
+    asked: { readonly channel: string; readonly to?: string },
+  ) => Target | { readonly reason: string };
+  readonly addReply: (db: Database, reply: { groupId: string; target: Target; text: string; now: number }) => void;
+  /** Asks the channels to look for new messages. */
+  readonly sendReplies: () => void;
+}
+
+/**
+ * `sent`: the reply is on its way. `ok-token`, `ok-empty`: nothing needs attention. `skipped`: for `reason` nothing was
+ * asked or sent. `failed`: for `reason` no answer, or nowhere to send it.
+ */
+export interface HeartbeatOutcome {
+  readonly kind: "sent" | "ok-token" | "ok-empty" | "skipped" | "failed";
+  readonly reason?: string;
+  /** The beginning of the reply. */
+  readonly preview?: string;
+}
+
+export interface Reply {
+  readonly sessionKey: string;
+  readonly runId: string;
+  readonly result: TurnResult;
+  readonly config: HeartbeatConfig;
+  readonly now: number;
+}
+
+/** A reply is not sent again within this time. */
+const SAME_REPLY_MS = 24 * 60 * 60_000;
+const PREVIEW_CHARS = 200;
+const CUT_OFF = " […]";
+
+/** When the last heartbeat was; undefined: never. */
+export const lastHeartbeat = (db: Database, sessionKey: string): number | undefined =>
+  db.query<{ last_at: number }, [string]>("SELECT last_at FROM heartbeats WHERE session_key = ?").get(sessionKey)
+    ?.last_at;
+
+/** Stores an answer of the model and what it leads to. */
+export function concludeHeartbeat(db: Database, reply: Reply, delivery: HeartbeatDelivery): HeartbeatOutcome {
+  const { sessionKey, runId, result, config, now } = reply;
+  const outcome = deliver(db, reply, delivery);
+  const isIdle = outcome.kind.startsWith("ok-") && result.record.seen.length === 0;
+  // a conversation does not grow by being told that nothing happened
+  if (!isIdle) storeTurn(db, { sessionKey, runId, record: result.record, isEphemeral: false, now });
+  db.query(
+    "INSERT INTO heartbeats (session_key, last_at) VALUES (?, ?) " +
+      "ON CONFLICT (session_key) DO UPDATE SET last_at = excluded.last_at",
+  ).run(sessionKey, now);
+  if (outcome.kind === "sent") {
+    const text = replyToSend(result.text, config.ackMaxChars) ?? null;
+    db.query("UPDATE heartbeats SET sent_text = ?, sent_at = ? WHERE session_key = ?").run(text, now, sessionKey);
+  }
+  return outcome;
+}
+
+function deliver(db: Database, reply: Reply, delivery: HeartbeatDelivery): HeartbeatOutcome {
+  const { runId, result, config, now } = reply;
+  const text = replyToSend(result.text, config.ackMaxChars);
+  if (text === undefined) {
+    return { kind: result.text.trim() === "" ? "ok-empty" : "ok-token", preview: preview(stripAck(result.text).text) };
+  }
+  const said = { preview: preview(text) };
+  const { seen } = result.record;
+  if (seen.length > 0 && seen.every(({ isDelivered }) => isDelivered)) {
+    return { kind: "skipped", reason: "people have been told already", ...said };
+  }
+  if (wasSent(db, { ...reply, text })) return { kind: "skipped", reason: "the same was sent within a day", ...said };
+  if (config.target === "none") return { kind: "skipped", reason: "agents.defaults.heartbeat.target is none", ...said };
+  const to = config.to === undefined ? {} : { to: config.to };
+  const target = delivery.resolveTarget(db, { channel: config.target, ...to });
+  if ("reason" in target) return { kind: "failed", reason: target.reason, ...said };
+  delivery.addReply(db, { groupId: runId, target, text: result.isTruncated ? text + CUT_OFF : text, now });
+  return { kind: "sent", ...said };
+}
+
+function wasSent(db: Database, { sessionKey, text, now }: Reply & { text: string }): boolean {
+  const last = db
+    .query<{ sent_text: string | null; sent_at: number | null }, [string]>(
+      "SELECT sent_text, sent_at FROM heartbeats WHERE session_key = ?",
+    )
+    .get(sessionKey);
+  return last?.sent_text === text && last.sent_at !== null && now - last.sent_at < SAME_REPLY_MS;
+}
+
+const preview = (text: string): string => text.slice(0, PREVIEW_CHARS).toWellFormed();

@@ -1,0 +1,212 @@
+/**
+ * The heartbeat: turns of the main session that nobody asked for by name. A timer asks now and then, within active
+ * hours; what asks by itself gets one at once, whatever the timer and the hours say. One runs at a time, and requests
+ * of one moment share one. What waits is in the database: after a crash it asks again.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Database, Writer } from "../base/database.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { isActive } from "./active-hours.ts";
+import type { Agent } from "./agent.ts";
+import { waitingEvents, wantsHeartbeat } from "./events.ts";
+import {
+  concludeHeartbeat,
+  lastHeartbeat,
+  type HeartbeatDelivery,
+  type HeartbeatOutcome,
+} from "./heartbeat-outcome.ts";
+import { heartbeatPrompt } from "./heartbeat-prompt.ts";
+import { DEFAULT_AGENT, mainSessionKey } from "./session-key.ts";
+import { turnSettings, type AgentSettings } from "./settings.ts";
+
+export interface HeartbeatParts {
+  readonly agent: Agent;
+  readonly db: Database;
+  readonly writer: Writer;
+  readonly clock: Clock;
+  readonly settings: () => AgentSettings;
+  readonly delivery: HeartbeatDelivery;
+  readonly log: Logger;
+}
+
+export interface HeartbeatStatus extends HeartbeatOutcome {
+  /** Who asked: `timer`, or the reasons of requests. */
+  readonly reasons: readonly string[];
+  /** Epoch milliseconds of its end. */
+  readonly at: number;
+  readonly durationMs: number;
+}
+
+/** Requests within this time share a heartbeat. */
+const COALESCE_MS = 250;
+const RETRY_MS_MIN = 1000;
+const RETRY_MS_MAX = 10 * 60_000;
+/** Reasons of one heartbeat that are kept. */
+const REASONS_MAX = 16;
+
+type Cancel = () => void;
+
+export class Heartbeat {
+  readonly #parts: HeartbeatParts;
+  readonly #listeners = new Set<(status: HeartbeatStatus) => void>();
+  readonly #stopping = new AbortController();
+  #reasons = new Set<string>();
+  #running: Promise<void> | undefined;
+  #last: HeartbeatStatus | undefined;
+  /** When the timer last asked, or would have. */
+  #tickedAt: number;
+  #failures = 0;
+  #cancelTick: Cancel | undefined;
+  #cancelWake: Cancel | undefined;
+  #cancelRetry: Cancel | undefined;
+
+  constructor(parts: HeartbeatParts) {
+    this.#parts = parts;
+    this.#tickedAt = parts.clock.now();
+  }
+
+  /** Begins to beat, where the last run of the server left off. */
+  start(): void {
+    const { db, clock } = this.#parts;
+    const last = lastHeartbeat(db, this.#sessionKey);
+    // a clock that was set back since must not keep it waiting
+    if (last !== undefined) this.#tickedAt = Math.min(last, clock.now());
+    this.reschedule();
+    if (wantsHeartbeat(db, this.#sessionKey)) this.request("events that waited for the server");
+  }
+
+  /** Asks for a heartbeat now. */
+  request(reason: string): void {
+    if (this.#stopping.signal.aborted) return;
+    if (this.#reasons.size < REASONS_MAX) this.#reasons.add(reason);
+    if (this.#running || this.#cancelWake) return; // the end of the running one looks for reasons
+    this.#cancelWake = this.#parts.clock.after(COALESCE_MS, () => {
+      this.#cancelWake = undefined;
+      if (!this.#running) this.#run(this.#takeReasons()); // the timer's may have begun since
+    });
+  }
+
+  /** Call it when the configuration has changed. */
+  reschedule(): void {
+    this.#cancelTick?.();
+    this.#cancelTick = undefined;
+    const { every } = this.#config;
+    if (every === 0 || this.#stopping.signal.aborted) return;
+    const { clock } = this.#parts;
+    this.#cancelTick = clock.after(Math.max(0, this.#tickedAt + every - clock.now()), () => this.#tick());
+  }
+
+  /** Calls with every status; returns what stops that. */
+  onStatus(listener: (status: HeartbeatStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** The last status; undefined before the first. */
+  get status(): HeartbeatStatus | undefined {
+    return this.#last;
+  }
+
+  /** Ends the one that runs, and waits for that. What it saw still waits when the server starts again. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    for (const cancel of [this.#cancelTick, this.#cancelWake, this.#cancelRetry]) cancel?.();
+    await this.#running;
+  }
+
+  get #config() {
+    return this.#parts.settings().agents.defaults.heartbeat;
+  }
+
+  get #sessionKey(): string {
+    return mainSessionKey(this.#parts.settings().session);
+  }
+
+  #takeReasons(): readonly string[] {
+    const reasons = [...this.#reasons];
+    this.#reasons = new Set();
+    return reasons;
+  }
+
+  #tick(): void {
+    const { clock } = this.#parts;
+    this.#tickedAt = clock.now();
+    this.#cancelTick = undefined;
+    if (!isActive(this.#config.activeHours, clock.now())) {
+      this.#tell(
+        { kind: "skipped", reason: "outside of active hours" },
+        { reasons: ["timer"], startedAt: clock.now() },
+      );
+    } else if (this.#running) {
+      this.#tell({ kind: "skipped", reason: "another one runs" }, { reasons: ["timer"], startedAt: clock.now() });
+    } else {
+      this.#run(["timer"]);
+    }
+    this.reschedule();
+  }
+
+  #run(reasons: readonly string[]): void {
+    this.#cancelRetry?.();
+    this.#cancelRetry = undefined;
+    const startedAt = this.#parts.clock.now();
+    this.#running = this.#beat()
+      .catch((error: unknown): HeartbeatOutcome => ({ kind: "failed", reason: messageOf(error) }))
+      .then((outcome) => {
+        this.#running = undefined;
+        if (this.#stopping.signal.aborted) return;
+        this.#tell(outcome, { reasons, startedAt });
+        this.#goOn(outcome);
+      });
+  }
+
+  async #beat(): Promise<HeartbeatOutcome> {
+    const { agent, db, writer, clock, settings, delivery } = this.#parts;
+    const { agents } = settings();
+    const config = agents.defaults.heartbeat;
+    const sessionKey = this.#sessionKey;
+    const hasEvents = waitingEvents(db, { sessionKey, limit: 1 }).length > 0;
+    const prompt = heartbeatPrompt(config.prompt, hasEvents);
+    if (prompt === undefined) return { kind: "skipped", reason: "no events wait, and there is no prompt" };
+    let outcome: HeartbeatOutcome | undefined;
+    const request = {
+      runId: Bun.randomUUIDv7(),
+      sessionKey,
+      prompt,
+      tools: turnSettings(agents, DEFAULT_AGENT)?.tools ?? [],
+      signal: this.#stopping.signal,
+      ...(config.model === undefined ? {} : { model: config.model }),
+    };
+    const result = await agent.run(request, async (answer) => {
+      if (answer.status !== "ok") return;
+      const reply = { ...request, result: answer, config, now: clock.now() };
+      outcome = await writer.write((at) => concludeHeartbeat(at, reply, delivery));
+    });
+    if (outcome?.kind === "sent") delivery.sendReplies();
+    return outcome ?? { kind: "failed", reason: result.error ?? result.status };
+  }
+
+  /** Events that it did not get to, and requests that came while it ran, get the next one. */
+  #goOn(outcome: HeartbeatOutcome): void {
+    const { db, clock } = this.#parts;
+    const isWanted = wantsHeartbeat(db, this.#sessionKey);
+    // nowhere to send an answer: the turn stands, and asking again would change nothing
+    const isUnanswered = outcome.kind === "failed" && isWanted;
+    this.#failures = isUnanswered ? this.#failures + 1 : 0;
+    if (this.#reasons.size > 0) this.request("requests while another one ran");
+    else if (isUnanswered) {
+      const delayMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (this.#failures - 1));
+      this.#cancelRetry = clock.after(delayMs, () => this.request("another try"));
+    } else if (isWanted) this.request("more events wait");
+  }
+
+  #tell(outcome: HeartbeatOutcome, { reasons, startedAt }: { reasons: readonly string[]; startedAt: number }): void {
+    const { clock, log } = this.#parts;
+    const at = clock.now();
+    this.#last = { ...outcome, reasons, at, durationMs: at - startedAt };
+    const { preview: _, ...fields } = this.#last;
+    if (outcome.kind === "failed") log.warn("heartbeat", fields);
+    else log.debug("heartbeat", fields);
+    for (const listener of this.#listeners) listener(this.#last);
+  }
+}
