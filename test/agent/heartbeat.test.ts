@@ -97,7 +97,7 @@ describe("the timer", () => {
     test.clock.advance(1);
     expect(await test.next()).toMatchObject({ kind: "sent", reasons: ["timer"], preview: "Disk almost full" });
     expect(test.runtime.requests[0]?.messages[0]?.content).toMatch(
-      /^System: \[2026-01-05T12:00:00Z\] disk at 99%\n\nThe system events above came in .*HEARTBEAT_OK and nothing else\./s,
+      /^System: \[2026-01-05T12:00:00Z\] disk at 99%\n\nThe system events above .*HEARTBEAT_OK and nothing else\./s,
     );
     expect(test.sent).toMatchObject([{ text: "Disk almost full", target: { channel: "telegram", to: "42" } }]);
     expect(waitingCount(test)).toBe(0);

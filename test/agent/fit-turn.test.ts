@@ -1,0 +1,163 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { enqueueEvent, waitingEvents } from "../../src/agent/events.ts";
+import { historyOf, listEntries } from "../../src/agent/sessions.ts";
+import { external } from "../../src/base/passage.ts";
+import type { ChatRequest, Message } from "../../src/runtime/runtime.ts";
+import { HOOK, settingsOf, testAgent } from "./parts.ts";
+import { tokensOf, type ScriptedAnswer } from "./scripted-runtime.ts";
+import { AppError } from "../../src/base/errors.ts";
+
+const isSummary = ({ messages }: ChatRequest): boolean => messages[0]!.content.startsWith("Summarise the conversation");
+const wordy = (name: string, count: number): string => Array.from({ length: count }, (_, i) => `${name}${i}`).join(" ");
+/** Answers turns with so many words, and summaries with `summary`. */
+const script =
+  (summary: ScriptedAnswer, words = 10) =>
+  (request: ChatRequest, i: number): ScriptedAnswer =>
+    isSummary(request) ? summary : { text: wordy(`a${i}-`, words) };
+const turnsOf = (requests: readonly ChatRequest[]) => requests.filter((request) => !isSummary(request));
+
+describe("a conversation that outgrows the context", () => {
+  test("is compacted: the oldest exchanges go, a summary behind the boundary stands for them", async () => {
+    const { turn, runtime, db } = testAgent(script({ text: "They spoke of q0." }), { ctxLen: 300 });
+    for (let i = 0; i < 9; i++) {
+      expect((await turn({ prompt: wordy(`q${i}-`, 10) })).status).toBe("ok");
+    }
+    const summaries = runtime.requests.filter(isSummary);
+    expect(summaries.length).toBeGreaterThan(0);
+    expect(summaries[0]?.messages[1]?.content).toMatch(/user: q\d-0 q\d-1 .*\nassistant: a/s);
+    expect(summaries[0]).toMatchObject({ think: false, options: { num_predict: 37 } });
+    for (const request of turnsOf(runtime.requests)) expect(tokensOf(request)).toBeLessThanOrEqual(300 * 0.7);
+    const first = turnsOf(runtime.requests).at(-1)!.messages[0]!;
+    expect(first.content).toMatch(/^\[\d+ earlier messages of this conversation no longer fit\. A summary of them:\]/);
+    expect(first.content).toMatch(/<<<EXTERNAL_UNTRUSTED_CONTENT id="\w+">>>They spoke of q0\.<<<END_/);
+    const entries = listEntries(db, { sessionKey: HOOK, limit: 100 });
+    expect(entries.filter(({ body }) => body.kind === "message").length).toBe(18); // nothing left the transcript
+    const { compaction, messages } = historyOf(db, HOOK);
+    expect(compaction!.droppedCount + messages.length).toBe(18);
+  });
+
+  test.each([
+    ["fails", { error: new AppError("runner", "the model died") }],
+    ["is empty", { text: " \n" }],
+    ["is too long itself", { text: wordy("s", 500) }],
+  ] as const)("says how many messages went where the summary %s", async (_, summary) => {
+    const { turn, runtime, db } = testAgent(script(summary), { ctxLen: 250 });
+    for (let i = 0; i < 9; i++) expect((await turn({ prompt: wordy(`q${i}-`, 10) })).status).toBe("ok");
+    const { compaction } = historyOf(db, HOOK);
+    expect(compaction?.summary).toBeUndefined();
+    expect(turnsOf(runtime.requests).at(-1)?.messages[0]?.content).toStartWith(
+      `[${compaction?.droppedCount} earlier messages of this conversation no longer fit and are not shown.]\n\nq`,
+    );
+  });
+
+  test("carries an earlier summary into the next one", async () => {
+    const { turn, runtime } = testAgent(script({ text: "Earlier matters." }), { ctxLen: 300 });
+    for (let i = 0; i < 20; i++) await turn({ prompt: wordy(`q${i}-`, 10) });
+    const summaries = runtime.requests.filter(isSummary);
+    expect(summaries.length).toBeGreaterThan(1);
+    expect(summaries[1]?.messages[1]?.content).toContain("Summary of what came before: Earlier matters.");
+  });
+
+  test("is not cancelled by halves: a summary that is stopped stops the turn", async () => {
+    const gone = new AbortController();
+    const { turn, db } = testAgent(
+      (request) => {
+        if (!isSummary(request)) return { text: wordy("a", 10) };
+        gone.abort();
+        return { text: "never", until: new Promise(() => {}) };
+      },
+      { ctxLen: 250 },
+    );
+    let status = "ok";
+    for (let i = 0; i < 9 && status === "ok"; i++) {
+      ({ status } = await turn({ prompt: wordy(`q${i}-`, 10), signal: gone.signal }));
+    }
+    expect(status).toBe("cancelled");
+    expect(historyOf(db, HOOK).compaction).toBeUndefined();
+  });
+
+  test("never shows a tool's result without its call, and starts with a user's message", async () => {
+    const step = fc.record({ words: fc.integer({ min: 1, max: 60 }), calls: fc.integer({ min: 0, max: 3 }) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
+        let at = 0;
+        let asked = 0;
+        const call = { id: "c", function: { name: "current_time", arguments: {} } };
+        const { turn, runtime } = testAgent(
+          (request) => {
+            if (isSummary(request)) return { text: "before" };
+            return asked++ < steps[at]!.calls ? { calls: [call] } : { text: "ok" };
+          },
+          { ctxLen: 400 },
+        );
+        for (at = 0; at < steps.length; at++) {
+          asked = 0;
+          await turn({ prompt: wordy("q", steps[at]!.words), tools: ["current_time"] });
+        }
+        for (const { messages } of turnsOf(runtime.requests)) checkPairs(messages);
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+function checkPairs(messages: readonly Message[]): void {
+  expect(messages[0]?.role).toBe("user");
+  messages.forEach((message, i) => {
+    if (message.role !== "tool") return;
+    const before = messages[i - 1]!;
+    expect(before.role === "tool" || (before.tool_calls?.length ?? 0) > 0).toBe(true);
+  });
+  for (const [i, message] of messages.entries()) {
+    if (message.tool_calls) expect(messages[i + 1]?.role).toBe("tool");
+  }
+}
+
+describe("what a turn is shown", () => {
+  const put = (db: Parameters<typeof enqueueEvent>[0], text: string) =>
+    enqueueEvent(
+      db,
+      { sessionKey: HOOK, text: external(text), isWrapped: false, source: "s", now: 1 },
+      { eventsMax: 1000, overflow: "refuse" },
+    );
+  const left = (db: Parameters<typeof enqueueEvent>[0]) =>
+    waitingEvents(db, { sessionKey: HOOK, limit: 1000 }).map(({ text }) => text[0]!.text.split(" ")[0]);
+
+  test("is fewer events where all would not fit; the others wait", async () => {
+    const { turn, db, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
+    for (let i = 0; i < 8; i++) put(db, `e${i} ${wordy("w", 20)}`);
+    expect((await turn({})).status).toBe("ok");
+    expect(runtime.requests[0]?.messages[0]?.content).toContain("more events wait for the next turn");
+    expect(left(db)).toEqual(["e4", "e5", "e6", "e7"]);
+    await turn({});
+    await turn({});
+    expect(left(db)).toEqual([]);
+  });
+
+  test("is a cut event where one alone would not fit", async () => {
+    const { turn, db, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
+    put(db, wordy("w", 1000));
+    expect((await turn({})).status).toBe("ok");
+    expect(runtime.requests[0]?.messages[0]?.content).toMatch(/… \(\d+ characters are missing\)/);
+    expect(left(db)).toEqual([]);
+  });
+
+  test("is never a cut prompt: one that is too long is refused", async () => {
+    const { turn, db, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
+    put(db, "a");
+    expect(await turn({ prompt: wordy("w", 150) })).toMatchObject({
+      status: "error",
+      isTemporary: false,
+      error: "the prompt has 157 tokens, and the context of 'hearth:latest' 200: expected 64 left for the answer",
+    });
+    expect([runtime.requests.length, left(db)]).toEqual([0, ["a"]]);
+  });
+
+  test("leaves room by the share that the configuration sets", async () => {
+    const settings = settingsOf({}, { compactAt: 0.3 });
+    const { turn, runtime } = testAgent(script({ text: "" }), { ctxLen: 300, settings });
+    for (let i = 0; i < 6; i++) await turn({ prompt: wordy(`q${i}-`, 10) });
+    for (const request of turnsOf(runtime.requests)) expect(tokensOf(request)).toBeLessThanOrEqual(90);
+  });
+});
