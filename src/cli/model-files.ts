@@ -13,7 +13,12 @@ export interface ModelFile {
 }
 
 /** The first of these that a folder has are its weights. */
-const WEIGHTS = [["model*.safetensors", "*/model*.safetensors"], ["consolidated*.safetensors"], ["*.gguf"]];
+const WEIGHTS = [
+  ["model*.safetensors", "*/model*.safetensors"],
+  ["consolidated*.safetensors"],
+  ["adapter*.safetensors"],
+  ["*.gguf"],
+];
 const BESIDE = ["*.json", "*/*.json", "chat_template.jinja", "tokenizer.model"];
 
 /** Throws where the folder holds no weights, or a link leads out of it. */

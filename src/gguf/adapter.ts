@@ -26,19 +26,14 @@ export interface AdapterPair {
 
 type Header = Pick<ModelHeader, "path" | "metadata" | "tensors">;
 
-/** Throws `bad_file` where the file is no adapter. */
-export function checkAdapter({ path, metadata }: Header): void {
-  const type = getString(metadata, "general.type", "model");
-  if (type !== "adapter") throw wrong(path, "'general.type'", "'adapter'", `'${type}'`);
-}
-
 /**
  * The pairs of an adapter. Throws `bad_file` where the file is no adapter, is not for this base or is not whole,
  * `unsupported` for other kinds of adapters.
  */
 export function readAdapter(adapter: Header, base: Header): AdapterPair[] {
   const { path, metadata, tensors } = adapter;
-  checkAdapter(adapter);
+  const type = getString(metadata, "general.type", "model");
+  if (type !== "adapter") throw wrong(path, "'general.type'", "'adapter'", `'${type}'`);
   const kind = getString(metadata, "adapter.type", "");
   if (kind !== "lora") throw unsupported(path, "'adapter.type'", "'lora'", `'${kind}'`);
   if (metadata.has("adapter.alora.invocation_tokens")) {

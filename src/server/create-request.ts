@@ -20,6 +20,7 @@ import type { CreateBody } from "./schema/create.ts";
 const FIELDS = [
   "from",
   "files",
+  "adapters",
   "template",
   "license",
   "system",
@@ -35,12 +36,13 @@ type Place = Pick<Library, "root" | "importDirs">;
 
 /** Throws `bad_request`, `forbidden` for paths that may not be read, `unsupported` for what we cannot do yet. */
 export async function createRequest(body: CreateBody, library: Place): Promise<CreateRequest> {
-  const sources = fileSources(body.files, library.root);
+  const sources = fileSources(body, { field: "files", root: library.root });
+  const adapters = fileSources(body, { field: "adapters", root: library.root });
   checkSupported(body);
   const name = parseReference(body.model || body.name || "");
   const type = body.quantize || body.quantization;
   const quantize = type ? { quantize: parseFileType(type) } : {};
-  if (!body.modelfile && !body.path) return { ...requestOfFields(body, { name, sources }), ...quantize };
+  if (!body.modelfile && !body.path) return { ...requestOfFields(body, { name, sources, adapters }), ...quantize };
   const extra = FIELDS.find((field) => isGiven(body[field]));
   if (extra)
     throw new AppError("bad_request", `'${extra}' cannot be combined with '${body.modelfile ? "modelfile" : "path"}'`);
@@ -65,7 +67,6 @@ function checkSupported(body: CreateBody): void {
   const refuse = (field: keyof CreateBody, what: string): void => {
     if (isGiven(body[field])) throw new AppError("unsupported", `'${field}': ${what} not supported yet`);
   };
-  refuse("adapters", "adapters are");
   refuse("draft_files", "draft models are");
   refuse("remote_host", "models on other servers are");
 }
@@ -78,7 +79,21 @@ function splitSources(sources: readonly Source[], label: string): Pick<CreateReq
   return { sources: sources.filter((source) => !parts.includes(source)), folder };
 }
 
-function requestOfFields(body: CreateBody, parts: { name: ModelName; sources: readonly Source[] }): CreateRequest {
+/** A GGUF, or a folder of safetensors. */
+function adapterOf(given: readonly Source[], label: string): Pick<CreateRequest, "adapter"> {
+  const { sources, folder } = splitSources(given, label);
+  const [adapter, ...more] = [...(folder ? [folder] : []), ...sources];
+  if (more.length > 0) throw new AppError("bad_request", "only one adapter is currently supported");
+  return adapter ? { adapter } : {};
+}
+
+interface FieldParts {
+  readonly name: ModelName;
+  readonly sources: readonly Source[];
+  readonly adapters: readonly Source[];
+}
+
+function requestOfFields(body: CreateBody, parts: FieldParts): CreateRequest {
   const { from, files, template, system } = body;
   if (!from && files && parts.sources.length === 0) throw new AppError("bad_request", "no files provided to convert");
   if (from) parseReference(from);
@@ -89,6 +104,7 @@ function requestOfFields(body: CreateBody, parts: { name: ModelName; sources: re
     shape: "fields",
     name: parts.name,
     ...splitSources(parts.sources, parts.name.model),
+    ...adapterOf(parts.adapters, parts.name.model),
     ...(from ? { base: from } : {}),
     ...(template ? { template } : {}),
     ...(system ? { system } : {}),
@@ -101,12 +117,12 @@ function requestOfFields(body: CreateBody, parts: { name: ModelName; sources: re
 }
 
 /** Keys are paths on the client's side: we never use one, but refuse those that try to leave their folder. */
-function fileSources(files: CreateBody["files"], root: string): Source[] {
-  return Object.entries(files ?? {}).map(([path, digest]) => {
+function fileSources(body: CreateBody, { field, root }: { field: "files" | "adapters"; root: string }): Source[] {
+  return Object.entries(body[field] ?? {}).map(([path, digest]) => {
     if (typeof digest !== "string") {
       throw new AppError(
         "bad_request",
-        `json: cannot unmarshal ${kindOf(digest)} into Go struct field CreateRequest.files of type string`,
+        `json: cannot unmarshal ${kindOf(digest)} into Go struct field CreateRequest.${field} of type string`,
       );
     }
     const segments = path.split(/[\\/]/);

@@ -1,11 +1,13 @@
 /**
- * Converting on the way into the store: a folder of safetensors becomes a blob, from where it goes on like any GGUF.
+ * Converting on the way into the store: a folder of safetensors, a model or an adapter, becomes a blob, from where it goes on like any GGUF.
  * The result is a file without a name until it is whole, and nothing of it stays where the work fails or ends.
  */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../base/errors.ts";
 import { reports } from "../base/reports.ts";
+import type { AdapterBase } from "../convert/adapter.ts";
+import type { ConvertJob } from "../convert/convert-worker.ts";
 import type { Converted } from "../convert/convert.ts";
 import type { ModelFolder } from "../convert/folder.ts";
 import { convertInThread, type ThreadOptions } from "../convert/thread.ts";
@@ -14,8 +16,6 @@ import { digestOfFile, type Digest } from "./digest.ts";
 import { writeDurably } from "./durable.ts";
 import type { InTurn } from "./quantize-weights.ts";
 import { labelled, type Source } from "./sources.ts";
-
-const STATUS = "converting model";
 
 /** What a client is told meanwhile; a note of what is left out has no numbers. */
 export interface ConvertStep {
@@ -27,24 +27,33 @@ export interface ConvertStep {
 
 export type ConvertedSource = Required<Pick<Source, "digest" | "isNew">> & Source;
 
+export interface FolderToConvert {
+  readonly folder: ModelFolder;
+  /** The model that it is an adapter for; absent: the folder is a model. */
+  readonly base?: AdapterBase;
+  readonly inTurn: InTurn;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * Writes the folder's GGUF as a blob. Throws `bad_request` where its files are damaged or missing, `unsupported` for
  * what cannot be converted, `storage` where the disk is full, `cancelled`.
  */
 export async function* convertFolder(
   root: string,
-  { folder, inTurn, signal }: { folder: ModelFolder; inTurn: InTurn; signal?: AbortSignal | undefined },
+  { folder, base, inTurn, signal }: FolderToConvert,
 ): AsyncGenerator<ConvertStep, ConvertedSource, void> {
-  yield { status: STATUS };
+  const status = base ? "converting adapter" : "converting model";
+  yield { status };
   await checkThere(folder);
   const { blob, notes } = yield* reports<ConvertStep, Result>(
     (report, ended) => {
-      const onProgress: ThreadOptions["onProgress"] = (progress) => report({ status: STATUS, ...progress });
-      return inTurn(() => writeConverted(root, { folder, onProgress, signal: ended }));
+      const onProgress: ThreadOptions["onProgress"] = (progress) => report({ status, ...progress });
+      return inTurn(() => writeConverted(root, { folder, base, onProgress, signal: ended }));
     },
     { signal },
   );
-  for (const note of notes) yield { status: `${STATUS}: ${note}` };
+  for (const note of notes) yield { status: `${status}: ${note}` };
   return { label: folder.label, path: blobPath(root, blob.digest), ...blob };
 }
 
@@ -65,15 +74,15 @@ interface Result extends Converted {
 
 async function writeConverted(
   root: string,
-  { folder, ...options }: { folder: ModelFolder } & ThreadOptions,
+  { folder, base, ...options }: Pick<FolderToConvert, "folder"> & { base: AdapterBase | undefined } & ThreadOptions,
 ): Promise<Result> {
   let result: Result | undefined;
   await writeDurably(join(root, "blobs", "converted"), async (temporary) => {
-    const { notes } = await convertInThread({ kind: "model", folder, to: temporary }, options).catch(
-      (error: unknown) => {
-        throw labelled(error, { path: temporary, label: folder.label });
-      },
-    );
+    const files = { folder, to: temporary };
+    const job: ConvertJob = base ? { kind: "adapter", base, ...files } : { kind: "model", ...files };
+    const { notes } = await convertInThread(job, options).catch((error: unknown) => {
+      throw labelled(error, { path: temporary, label: folder.label });
+    });
     const digest = await digestOfFile(temporary, options.signal);
     result = { notes, blob: { digest, isNew: (await findBlob(root, digest)) === undefined } };
     return blobPath(root, digest);

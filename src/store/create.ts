@@ -9,6 +9,7 @@ import type { ChatFormat } from "../template/detect.ts";
 import { choosePrompt } from "../template/prompt.ts";
 import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import { convertFolder } from "./convert-folder.ts";
+import { inspectAdapters } from "./create-adapter.ts";
 import type { GgufDetails } from "./details.ts";
 import { digestOf, type Digest } from "./digest.ts";
 import { imageConfig, type ConfigExtras } from "./image.ts";
@@ -54,6 +55,8 @@ export interface CreateRequest {
   readonly sources: readonly Source[];
   /** Safetensors, to be converted to one more source. */
   readonly folder?: ModelFolder;
+  /** A GGUF, or safetensors to be converted to one, that is laid over the model. */
+  readonly adapter?: Source | ModelFolder;
   /** Texts that are empty change nothing. */
   readonly template?: string;
   readonly system?: string;
@@ -133,12 +136,21 @@ export async function* createModel(parts: CreateParts, request: CreateRequest): 
     inspected.push(await inspectSource(source));
   }
   checkOneModel(base, inspected, folder);
-  if (!folder) return yield* storeModel(parts, { base, inspected, request });
-  const converted = yield* convertFolder(root, { folder, inTurn, signal });
+  const converted: Digest[] = [];
   try {
-    yield* storeModel(parts, { base, inspected: [...inspected, await inspectSource(converted)], request });
+    if (folder) {
+      const source = yield* convertFolder(root, { folder, inTurn, signal });
+      if (source.isNew) converted.push(source.digest);
+      inspected.push(await inspectSource(source));
+    }
+    if (request.adapter || inspected.some(({ kind }) => kind === "adapter")) {
+      const model = await findWeights(root, { base, inspected });
+      const laid = { request, model, inspected, converted };
+      inspected.push(...(yield* inspectAdapters(parts, laid)));
+    }
+    yield* storeModel(parts, { base, inspected, request });
   } finally {
-    if (converted.isNew) await parts.discard([converted.digest]); // unless the model is made of it
+    if (converted.length > 0) await parts.discard(converted); // unless the model is made of them
   }
 }
 

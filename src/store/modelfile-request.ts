@@ -1,6 +1,6 @@
 /**
- * A Modelfile as a request to create a model: every FROM becomes a model to build upon, a blob, or a file that the
- * server may read. Only folders of the configuration are read, symbolic links followed first.
+ * A Modelfile as a request to create a model: every FROM and ADAPTER becomes a model to build upon, a blob, or a
+ * file that the server may read. Only folders of the configuration are read, symbolic links followed first.
  */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve, sep } from "node:path";
@@ -43,13 +43,12 @@ export async function requestOfModelfile(
   { name, ...place }: ModelfilePlace & { name: ModelName },
 ): Promise<CreateRequest> {
   const file = parseModelfile(text);
-  if (file.adapters.length > 0) throw new AppError("unsupported", "ADAPTER: adapters are not supported yet");
   if (file.drafts.length > 0) throw new AppError("unsupported", "DRAFT: draft models are not supported yet");
   const bases: string[] = [];
   const sources: Source[] = [];
   const folders: ModelFolder[] = [];
   for (const from of file.from) {
-    const found = await resolveFrom(from, place);
+    const found = await resolveFrom(from, { ...place, command: "FROM" });
     if (typeof found === "string") bases.push(found);
     else if (Array.isArray(found)) sources.push(...found);
     else folders.push(found);
@@ -65,12 +64,14 @@ export async function requestOfModelfile(
       `expected one model to build upon, got ${bases.map((base) => `'${base}'`).join(" and ")}`,
     );
   }
+  const [adapter] = file.adapters;
   return {
     shape: "modelfile",
     name,
     ...(bases[0] === undefined ? {} : { base: bases[0] }),
     sources,
     ...(folder ? { folder } : {}),
+    ...(adapter === undefined ? {} : { adapter: await resolveAdapter(adapter, { ...place, command: "ADAPTER" }) }),
     ...textsOf(file),
     licenses: file.licenses,
     parameters: file.parameters,
@@ -89,8 +90,23 @@ function textsOf({ template, system }: Modelfile): Pick<CreateRequest, "template
   return { ...(template ? { template } : {}), ...(system ? { system } : {}) };
 }
 
+/** A place, and the command whose value is looked up there. */
+interface CommandPlace extends ModelfilePlace {
+  readonly command: "FROM" | "ADAPTER";
+}
+
+async function resolveAdapter(value: string, place: CommandPlace): Promise<Source | ModelFolder> {
+  const found = await resolveFrom(value, place);
+  if (typeof found === "string") {
+    throw new AppError("bad_request", `ADAPTER ${value}: expected a path or a blob, got what may be a name`);
+  }
+  const [source, ...more] = Array.isArray(found) ? found : [found];
+  if (!source || more.length > 0) throw new AppError("bad_request", "only one adapter is currently supported");
+  return source;
+}
+
 /** A model name, GGUF files, or a folder of safetensors. */
-async function resolveFrom(from: string, place: ModelfilePlace): Promise<string | Source[] | ModelFolder> {
+async function resolveFrom(from: string, place: CommandPlace): Promise<string | Source[] | ModelFolder> {
   const digest = findDigest(from, place.root);
   if (digest) return [blobSource(place.root, { label: from, digest })];
   const path = await findPath(from, place);
@@ -98,16 +114,16 @@ async function resolveFrom(from: string, place: ModelfilePlace): Promise<string 
     parseReference(from);
     return from;
   }
-  const allowed = await allowedPath(path, { what: "FROM", ...place });
+  const allowed = await allowedPath(path, { what: place.command, ...place });
   return (await isFolder(allowed)) ? folderAt(allowed, place) : filesAt(allowed, { label: from, place });
 }
 
 /** The safetensors of a folder with all that belongs to them, else its GGUF files. */
-async function folderAt(path: string, place: ModelfilePlace): Promise<ModelFolder | Source[]> {
+async function folderAt(path: string, place: CommandPlace): Promise<ModelFolder | Source[]> {
   const resolved = async (names: readonly string[]): Promise<[string, string][]> => {
     const paths: [string, string][] = [];
     for (const name of names) {
-      paths.push([name, await allowedPath(join(path, name), { what: "FROM", ...place })]);
+      paths.push([name, await allowedPath(join(path, name), { what: place.command, ...place })]);
     }
     return paths;
   };
@@ -115,7 +131,10 @@ async function folderAt(path: string, place: ModelfilePlace): Promise<ModelFolde
   if (names.some((name) => /\.safetensors$/i.test(name))) return { label: path, files: new Map(await resolved(names)) };
   const ggufs = (await readdir(path)).filter((name) => /\.gguf$/i.test(name)).sort();
   if (ggufs.length === 0) {
-    throw new AppError("bad_request", `FROM ${path}: expected safetensors or GGUF files in the folder, got none`);
+    throw new AppError(
+      "bad_request",
+      `${place.command} ${path}: expected safetensors or GGUF files in the folder, got none`,
+    );
   }
   return (await resolved(ggufs)).map(([, file]) => ({ label: file, path: file }));
 }
@@ -131,7 +150,7 @@ function findDigest(from: string, root: string): Digest | undefined {
 }
 
 /** undefined: it is the name of a model. */
-async function findPath(from: string, { folder }: ModelfilePlace): Promise<string | undefined> {
+async function findPath(from: string, { folder, command }: CommandPlace): Promise<string | undefined> {
   if (isAbsolute(from)) return from;
   const isPath = /^\.{0,2}[\\/]|^~|^\.{1,2}$/.test(from);
   if (folder !== undefined) {
@@ -141,7 +160,7 @@ async function findPath(from: string, { folder }: ModelfilePlace): Promise<strin
   if (isPath) {
     throw new AppError(
       "bad_request",
-      `FROM ${from}: expected a model, an absolute path or a blob, got a relative path`,
+      `${command} ${from}: expected ${command === "FROM" ? "a model, " : ""}an absolute path or a blob, got a relative path`,
     );
   }
   return undefined;
@@ -162,12 +181,15 @@ async function allowedPath(path: string, at: ModelfilePlace & { what: string }):
 }
 
 /** The file, with the other parts where it is the first of a split model. */
-async function filesAt(path: string, { label, place }: { label: string; place: ModelfilePlace }): Promise<Source[]> {
-  if (!(await isFile(path))) throw new AppError("bad_request", `FROM ${label}: no such file`);
+async function filesAt(path: string, { label, place }: { label: string; place: CommandPlace }): Promise<Source[]> {
+  if (!(await isFile(path))) throw new AppError("bad_request", `${place.command} ${label}: no such file`);
   const parts = await splitPaths(path);
   const sources: Source[] = [];
   for (const part of parts) {
-    sources.push({ label: parts.length > 1 ? part : label, path: await allowedPath(part, { what: "FROM", ...place }) });
+    sources.push({
+      label: parts.length > 1 ? part : label,
+      path: await allowedPath(part, { what: place.command, ...place }),
+    });
   }
   return sources;
 }

@@ -26,8 +26,11 @@ export interface Source {
   readonly isNew?: boolean;
 }
 
+/** What a GGUF holds. */
+export type SourceKind = "model" | "projector" | "adapter";
+
 export interface InspectedSource extends Source {
-  readonly kind: "model" | "projector";
+  readonly kind: SourceKind;
   readonly details: GgufDetails;
   /** That of its chat template, where it is a known one. */
   readonly format?: ChatFormat;
@@ -37,7 +40,7 @@ export interface InspectedSource extends Source {
 
 /** A file in the store. */
 export interface StoredSource {
-  readonly kind: "model" | "projector";
+  readonly kind: SourceKind;
   readonly details: GgufDetails;
   readonly blob: Blob;
   /** It became a blob now: from a file of this machine, or by joining parts. */
@@ -60,13 +63,13 @@ export async function inspectSource(source: Source): Promise<InspectedSource> {
   checkMagic(source);
   const { metadata, tensors } = await readSound(source);
   const type = getString(metadata, "general.type", "model");
-  if (type === "adapter") throw new AppError("unsupported", `${source.label}: adapters are not supported yet`);
   const details = describeGguf({ metadata, tensors });
   const projects = type === "projector" || type === "mmproj" || details.family === "clip";
+  const kind = type === "adapter" ? "adapter" : projects ? "projector" : "model";
   const count = getNumber(metadata, "split.count", 0);
   const part = count > 1 ? { part: { index: getNumber(metadata, "split.no", 0), count } } : {};
   const format = findChatFormat(getString(metadata, "tokenizer.chat_template", ""));
-  return { ...source, kind: projects ? "projector" : "model", details, ...part, ...(format ? { format } : {}) };
+  return { ...source, kind, details, ...part, ...(format ? { format } : {}) };
 }
 
 function checkMagic({ label, path, digest }: Source): void {

@@ -16,6 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => harness.close());
 
+const digestOfNothing = `sha256:${"0".repeat(64)}`;
 const create = (body: unknown) => harness.post("/api/create", body);
 const load = async (name = "new") => (await openStore(harness.root)).load(name);
 const sha = expect.stringMatching(/ sha256:[0-9a-f]{64}$/);
@@ -175,7 +176,23 @@ describe("refused, with nothing made", () => {
       400,
       "DRAFT cannot be used with remote models",
     ],
-    [{ model: "new", from: "m", adapters: { x: "y" } }, 400, "'adapters': adapters are not supported yet"],
+    [{ model: "new", from: "m", adapters: { "x.gguf": "" } }, 400, "invalid digest format"],
+    [{ model: "new", from: "m", adapters: { "../x.gguf": digestOfNothing } }, 400, "file path must be relative"],
+    [
+      { model: "new", from: "m", adapters: { "x.gguf": 7 } },
+      400,
+      "json: cannot unmarshal number into Go struct field CreateRequest.adapters of type string",
+    ],
+    [
+      { model: "new", from: "m", adapters: { "x.gguf": digestOfNothing, "y.gguf": digestOfNothing } },
+      400,
+      "only one adapter is currently supported",
+    ],
+    [
+      { model: "new", modelfile: "FROM m", adapters: { "x.gguf": digestOfNothing } },
+      400,
+      "'adapters' cannot be combined with 'modelfile'",
+    ],
     [{ model: "new", from: "m", draft_files: { x: "y" } }, 400, "'draft_files': draft models are not supported yet"],
     [
       { model: "new", from: "m", remote_host: "h" },

@@ -241,7 +241,7 @@ describe("from files", () => {
     for (const [digest, code, message] of [
       [text, "bad_request", /^supplied file was not in GGUF format$/],
       [torn, "bad_request", /^x\.gguf: /],
-      [adapter, "unsupported", /^x\.gguf: adapters are not supported yet$/],
+      [adapter, "bad_request", /^expected one GGUF model to build upon, got none$/],
       [missing, "bad_file", /^x\.gguf: no such file/],
     ] as const) {
       const created = create(fields({ sources: [source(digest)] }));
@@ -338,7 +338,6 @@ describe("from a Modelfile", () => {
   });
 
   test("what cannot be done yet is refused, not left out", async () => {
-    await expect(createFrom("FROM base\nADAPTER ./x")).rejects.toMatchObject({ code: "unsupported" });
     await expect(createFrom("FROM base\nDRAFT ./x")).rejects.toMatchObject({ code: "unsupported" });
     await expect(createFrom("FROM base\nFROM m2")).rejects.toThrow(
       "expected one model to build upon, got 'base' and 'm2'",
