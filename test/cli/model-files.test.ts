@@ -30,6 +30,11 @@ test("safetensors come with what stands beside them, and nothing else", async ()
   ]);
 });
 
+test("an adapter comes with its configuration", async () => {
+  make("adapter_model.safetensors", "adapter_config.json", "README.md");
+  expect(await names()).toEqual(["adapter_model.safetensors", "adapter_config.json"]);
+});
+
 test("GGUF files stand alone", async () => {
   make("a.gguf", "config.json");
   expect(await names()).toEqual(["a.gguf"]);
