@@ -1,6 +1,7 @@
 /**
- * Converting on the way into the store: a folder of safetensors, a model or an adapter, becomes a blob, from where it goes on like any GGUF.
- * The result is a file without a name until it is whole, and nothing of it stays where the work fails or ends.
+ * Converting on the way into the store: a folder of safetensors, a model or an adapter, becomes a blob, from where it
+ * goes on like any GGUF. The result is a file without a name until it is whole, and nothing of it stays where the work
+ * fails or ends.
  */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
