@@ -5,6 +5,9 @@
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
+/** Characters of one text in a line: room for a stack, not for what a client sends as the name of a model. */
+const TEXT_CHARS_MAX = 4096;
+
 export interface Logger {
   /** Written only when debugging is on. */
   debug(msg: string, fields?: LogFields): void;
@@ -17,7 +20,7 @@ export interface Logger {
 export function makeLogger(parts: { write: (line: string) => void; now: () => number; debug: boolean }): Logger {
   const line = (level: string) => (msg: string, fields?: LogFields) => {
     const event = { time: new Date(parts.now()).toISOString(), level, msg, ...fields };
-    parts.write(`${JSON.stringify(event)}\n`);
+    parts.write(`${JSON.stringify(event, shortened)}\n`);
   };
   return {
     debug: parts.debug ? line("debug") : () => {},
@@ -25,4 +28,9 @@ export function makeLogger(parts: { write: (line: string) => void; now: () => nu
     warn: line("warn"),
     error: line("error"),
   };
+}
+
+function shortened(_key: string, value: unknown): unknown {
+  if (typeof value !== "string" || value.length <= TEXT_CHARS_MAX) return value;
+  return `${value.slice(0, TEXT_CHARS_MAX).toWellFormed()}… (${value.length} characters)`;
 }

@@ -12,3 +12,14 @@ test("each event is one line of JSON, debugging only where asked for", () => {
     '{"time":"1970-01-01T00:00:00.000Z","level":"warn","msg":"careful","n":1}\n',
   ]);
 });
+
+test("a text longer than any sensible one is cut, also inside of lists, and the line stays JSON", () => {
+  const lines: string[] = [];
+  const log = makeLogger({ write: (line) => void lines.push(line), now: () => 0, debug: false });
+  log.info("request", { model: `${"a".repeat(4095)}😀${"b".repeat(5_000_000)}`, list: ['"'.repeat(9000)], short: "x" });
+  expect(lines[0]!.length).toBeLessThan(20_000);
+  const { model, list, short } = JSON.parse(lines[0]!);
+  expect(model).toMatch(/^a{4095}\uFFFD… \(5004097 characters\)$/);
+  expect(list[0]).toEndWith("… (9000 characters)");
+  expect(short).toBe("x");
+});
