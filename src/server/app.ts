@@ -51,7 +51,7 @@ export function makeApp(parts: AppDeps) {
   });
   const deps: RouteDeps = {
     ...parts,
-    runtime: metered(parts.runtime, metrics),
+    runtime: metered(parts.runtime, { metrics, store: parts.store }),
     metrics,
     answer: makeAnswer({ log, record }),
     inspect: makeInspect(parts),

@@ -8,7 +8,6 @@ import type { LoadedModel, Runtime, Statistics } from "../runtime/runtime.ts";
 
 /** Different values of one label: a client that makes names up must not fill the memory. */
 const NAMES_MAX = 100;
-const PAGE_BYTES = 4096;
 const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const FIRST_TOKEN_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
@@ -163,8 +162,8 @@ function watchMemory(runtime: Watched, registers: Registers): void {
 /** From Linux's `/proc`; undefined elsewhere, and for a process that is gone. */
 function residentBytes(pid: number): number | undefined {
   try {
-    const [, resident = ""] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");
-    return Number(resident) * PAGE_BYTES;
+    const found = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")); // none of a zombie
+    return found ? Number(found[1]) * 1024 : undefined;
   } catch {
     return undefined;
   }

@@ -38,10 +38,20 @@ test("requests count by the pattern of their route, never by their path", async 
 test("tokens and times of answers count by model, streamed or not", async () => {
   await (await harness.post("/api/generate", { model: "m", prompt: "hi" })).text();
   await harness.post("/api/chat", { model: "m", stream: false, messages: [{ role: "user", content: "hi" }] });
-  expect(await sample('hearth_tokens_total{model="m",kind="prompt"}')).toBe(6);
-  expect(await sample('hearth_tokens_total{model="m",kind="generated"}')).toBe(4);
-  expect(await sample('hearth_time_to_first_token_seconds_count{model="m"}')).toBe(2);
-  expect(await sample('hearth_seconds_per_output_token_sum{model="m"}')).toBeCloseTo(2 * 0.00075, 6);
+  expect(await sample('hearth_tokens_total{model="m:latest",kind="prompt"}')).toBe(6);
+  expect(await sample('hearth_tokens_total{model="m:latest",kind="generated"}')).toBe(4);
+  expect(await sample('hearth_time_to_first_token_seconds_count{model="m:latest"}')).toBe(2);
+  expect(await sample('hearth_seconds_per_output_token_sum{model="m:latest"}')).toBeCloseTo(2 * 0.00075, 6);
+});
+
+test("a model counts under one name, however requests write it", async () => {
+  for (const model of ["m", "M", " m:latest ", "registry.ollama.ai/library/m", "m:local"]) {
+    await harness.post("/api/generate", { model, prompt: "hi", stream: false });
+    await harness.post("/api/embed", { model, input: "hi" });
+  }
+  expect(await sample('hearth_tokens_total{model="m:latest",kind="prompt"}')).toBe(5 * 3 + 5 * 2);
+  const text = await (await harness.call("GET", "/metrics")).text();
+  expect(text.match(/^hearth_tokens_total\{.*kind="prompt"\}/gm)).toHaveLength(1);
 });
 
 test("an answer that fails counts as a request, and as no tokens", async () => {
@@ -51,7 +61,7 @@ test("an answer that fails counts as a request, and as no tokens", async () => {
   };
   await harness.post("/api/generate", { model: "m", prompt: "hi" });
   expect(await sample('hearth_http_requests_total{route="/api/generate",method="POST",status="500"}')).toBe(1);
-  expect(await sample('hearth_tokens_total{model="m",kind="prompt"}')).toBeUndefined();
+  expect(await sample('hearth_tokens_total{model="m:latest",kind="prompt"}')).toBeUndefined();
 });
 
 test("what runs and what is loaded is read when it is asked for", async () => {
