@@ -164,7 +164,6 @@ export class Pool {
     const { numParallel, maxQueue } = this.#options;
     if (entry.users >= numParallel + maxQueue) throw tooBusy();
     entry.users++;
-    entry.usedAtMs = Date.now();
     entry.keepAliveMs = request.keepAliveMs ?? entry.keepAliveMs;
     clearTimeout(entry.timer);
     this.#touch(entry);
@@ -185,12 +184,20 @@ export class Pool {
     if (!entry.runner) return entry.abort.abort(); // nobody waits for this load any more
     if (entry.expiring) return void this.#end(entry);
     this.#touch(entry);
-    if (entry.keepAliveMs === Infinity) return;
-    entry.timer = setTimeout(() => this.unload(entry.model), Math.min(entry.keepAliveMs, TIMER_MS_MAX));
+    this.#expireInTime(entry);
   }
 
+  #expireInTime(entry: Entry): void {
+    if (entry.keepAliveMs === Infinity) return;
+    const leftMs = entry.expiresAtMs - Date.now();
+    const rest = (): void => (leftMs > TIMER_MS_MAX ? this.#expireInTime(entry) : this.unload(entry.model));
+    entry.timer = setTimeout(rest, Math.min(leftMs, TIMER_MS_MAX));
+  }
+
+  /** At the start of each use and at its end. */
   #touch(entry: Entry): void {
-    entry.expiresAtMs = Date.now() + Math.min(entry.keepAliveMs, FOREVER_MS);
+    entry.usedAtMs = Date.now();
+    entry.expiresAtMs = entry.usedAtMs + Math.min(entry.keepAliveMs, FOREVER_MS);
   }
 
   async #end(entry: Entry): Promise<void> {
