@@ -1,6 +1,7 @@
 /** Which models are in memory, and who waits for whom: the real server with several small models. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { eventually, isAlive, ndjson, startHearth, type Hearth } from "./hearth.ts";
 import { createVariants } from "./variants.ts";
@@ -77,6 +78,13 @@ async function activity(): Promise<{ running: number; waiting: number }> {
   const health = await (await fetch(`${hearth.url}/health`)).json();
   return (health as { models: { running: number; waiting: number } }).models; // as the route has it
 }
+/** A runner that is not one of those; a process that is still a copy of the server is none yet. */
+async function startedRunner(before: readonly number[]): Promise<number | undefined> {
+  const pid = (await hearth.runnerPids()).find((each) => !before.includes(each));
+  const command = pid === undefined ? "" : await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+  return command.split("\0").includes("runner") ? pid : undefined;
+}
+
 const waiting = async (): Promise<number> => (await activity()).waiting;
 
 describe("with the settings as they are", () => {
@@ -149,11 +157,10 @@ describe("with the settings as they are", () => {
     let stopped: number | undefined;
     for (let i = 0; i < 10 && stopped === undefined; i++) {
       loading = load("b");
-      const starting = async () => (stopped = (await hearth.runnerPids()).find((pid) => !before.includes(pid)));
-      while ((await starting()) === undefined) continue;
-      process.kill(stopped!, "SIGSTOP"); // the load takes as long as we please
+      while ((stopped = await startedRunner(before)) === undefined) continue;
+      process.kill(stopped, "SIGSTOP"); // the load takes as long as we please
       if (!(await names()).includes("b:latest")) break;
-      process.kill(stopped!, "SIGCONT"); // it was there before we were
+      process.kill(stopped, "SIGCONT"); // it was there before we were
       await loading;
       await load("b", { keep_alive: 0 });
       stopped = undefined;
