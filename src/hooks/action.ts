@@ -12,6 +12,8 @@ export interface WakeAction {
   readonly mode: WakeMode;
   /** Whether outside parts go behind the safety boundary; only the configuration turns it off. */
   readonly isWrapped: boolean;
+  /** Of equal ones on one path only the first is acted on. */
+  readonly itemId?: string;
 }
 
 export interface AgentAction {
@@ -19,6 +21,8 @@ export interface AgentAction {
   readonly message: Passage;
   /** Prefix of the summary in the main session. */
   readonly name: string;
+  /** Which agent runs; absent: the default one. */
+  readonly agentId?: string;
   /** As asked for; undefined: a session of its own that ends with the run. */
   readonly sessionKey?: string;
   readonly wakeMode: WakeMode;
@@ -36,6 +40,8 @@ export interface AgentAction {
   readonly isWrapped: boolean;
   /** Gets the outcome by a signed POST. */
   readonly callbackUrl?: string;
+  /** Of equal ones on one path only the first is acted on. */
+  readonly itemId?: string;
 }
 
 export type HookAction = WakeAction | AgentAction;

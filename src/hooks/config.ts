@@ -41,6 +41,8 @@ const signature = z.discriminatedUnion("scheme", [
 ]);
 export type SignatureConfig = z.output<typeof signature>;
 
+/** Text with values in double braces; see `mappings/template.ts`. */
+const template = z.string().max(65_536);
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 
 /** A question about a request. `at` is a path as templates have it: `headers.x-event`, `payload.action`. */
@@ -66,32 +68,33 @@ const condition: z.ZodType<Condition> = z.lazy(() =>
   ]),
 );
 
-export const mappingSchema = z.strictObject({
+/** What a mapping can say, without defaults. */
+const mappingFields = {
   id: z.string().trim().min(1).max(128).optional(),
-  match: z
-    .strictObject({ path: z.string().optional(), source: z.string().optional(), when: condition.optional() })
-    .prefault({}),
-  action: z.enum(["wake", "agent"]).default("agent"),
-  wakeMode: wakeMode.default("now"),
-  name: z.string().optional(),
-  sessionKey: z.string().optional(),
-  messageTemplate: z.string().optional(),
-  textTemplate: z.string().optional(),
+  match: z.strictObject({ path: z.string().optional(), source: z.string().optional(), when: condition.optional() }),
+  action: z.enum(["wake", "agent"]),
+  wakeMode,
+  name: template.optional(),
+  sessionKey: template.optional(),
+  messageTemplate: template.optional(),
+  textTemplate: template.optional(),
   /** What stands for a value that is not there. */
-  missing: z.enum(["empty", "keep", "error"]).default("empty"),
-  deliver: z.boolean().default(true),
-  channel: z.string().default("last"),
-  to: z.string().optional(),
-  model: z.string().optional(),
-  thinking: z.string().optional(),
+  missing: z.enum(["empty", "keep", "error"]),
+  deliver: z.boolean(),
+  channel: z.string(),
+  to: template.optional(),
+  model: template.optional(),
+  thinking: template.optional(),
   timeoutSeconds: z.int().positive().max(86_400).optional(),
   agentId: z.string().optional(),
   /** Names of the tools that runs may use. */
-  tools: z.array(z.string()).default([]),
-  /** A list in the payload, of which every item becomes an action. */
-  forEach: z.string().optional(),
+  tools: z.array(z.string()),
+  /** A list in the payload, of which every item becomes an action; templates call it `item`. */
+  forEach: z.string().min(1).max(512).optional(),
+  /** What stays the same when a sender sends an item again: each such id is acted on once. */
+  itemId: template.optional(),
   transform: z.strictObject({ module: z.string().trim().min(1), export: z.string().optional() }).optional(),
-  allowUnsafeExternalContent: z.boolean().default(false),
+  allowUnsafeExternalContent: z.boolean(),
   auth: signature.optional(),
   /** Answers a provider's check of the address. */
   handshake: z.enum(["slack", "github", "meta", "microsoft"]).optional(),
@@ -99,8 +102,24 @@ export const mappingSchema = z.strictObject({
   /** Runs of this mapping that may run at once. */
   maxConcurrent: z.int().positive().max(256).optional(),
   callbackUrl: z.url().optional(),
+};
+
+export const mappingSchema = z.strictObject({
+  ...mappingFields,
+  match: mappingFields.match.prefault({}),
+  action: mappingFields.action.default("agent"),
+  wakeMode: mappingFields.wakeMode.default("now"),
+  missing: mappingFields.missing.default("empty"),
+  deliver: mappingFields.deliver.default(true),
+  channel: mappingFields.channel.default("last"),
+  tools: mappingFields.tools.default([]),
+  allowUnsafeExternalContent: mappingFields.allowUnsafeExternalContent.default(false),
 });
 export type MappingConfig = z.output<typeof mappingSchema>;
+
+/** What replaces settings of a preset's mapping; `secrets` are for the signatures that its sender makes. */
+const presetSettings = z.strictObject({ ...mappingFields, secrets }).partial();
+export type PresetSettings = z.output<typeof presetSettings>;
 
 export const PRESETS = ["mail", "github", "gitlab", "stripe", "slack", "sentry", "alertmanager", "generic"] as const;
 export type PresetName = (typeof PRESETS)[number];
@@ -125,7 +144,7 @@ export const hooksSchema = z.strictObject({
   strict: z.boolean().default(false),
   presets: z.array(z.enum(PRESETS)).default([]),
   /** Settings of the mapping that a preset brings, by the preset's name. */
-  presetSettings: z.partialRecord(z.enum(PRESETS), mappingSchema.partial()).default({}),
+  presetSettings: z.partialRecord(z.enum(PRESETS), presetSettings).default({}),
   mappings: z.array(mappingSchema).max(1000).default([]),
   /** Relative to the folder of the configuration file. */
   transformsDir: z.string().optional(),

@@ -2,9 +2,9 @@
  * The runner: a child process that owns one loaded model. It does what it is told over the spawn channel, and ends with
  * its parent: killing it returns every byte, and nothing it does can take the server down.
  */
-import { dlopen, FFIType } from "bun:ffi";
 import { chooseBackend } from "../backend/index.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
+import { dieWithParent } from "../base/parent-death.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
 import { encodeFill } from "../tokenizer/fill-in-the-middle.ts";
 import { embed } from "./embed.ts";
@@ -136,18 +136,4 @@ const startsWithBos = (text: string, bosText: string): boolean => bosText !== ""
 async function closeEngine(loaded: LoadedEngine | undefined, channel: Channel): Promise<void> {
   await loaded?.engine.close();
   channel.exit(0);
-}
-
-/**
- * Asks Linux to kill this process when the one that started it dies, even in the middle of a native call. Elsewhere the
- * closed channel ends it, at the next step.
- */
-function dieWithParent(): void {
-  if (process.platform !== "linux") return;
-  const parent = process.ppid;
-  const libc = dlopen("libc.so.6", {
-    prctl: { args: [FFIType.i32, FFIType.u64, FFIType.u64, FFIType.u64, FFIType.u64], returns: FFIType.i32 },
-  });
-  libc.symbols.prctl(1, 9, 0, 0, 0); // PR_SET_PDEATHSIG, SIGKILL: linux/prctl.h
-  if (process.ppid !== parent) process.exit(0);
 }

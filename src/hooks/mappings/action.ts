@@ -1,0 +1,117 @@
+/** From a mapping, a request and what a transform said of it to the action that both ask for. */
+import { oneLine } from "../../agent/boundary/index.ts";
+import { AppError } from "../../base/errors.ts";
+import { external, type Passage, plain } from "../../base/passage.ts";
+import type { AgentAction, HookAction, WakeAction } from "../action.ts";
+import { presets } from "../presets/index.ts";
+import type { Preset } from "../presets/preset.ts";
+import type { Mapping, Plan } from "./mapping.ts";
+import { mergeOverrides, type Overrides } from "./overrides.ts";
+import type { View } from "./request.ts";
+import { plainText, type Rendered } from "./template.ts";
+
+const NAME_DEFAULT = "Hook";
+const NAME_CHARS_MAX = 100;
+
+export interface ActionParts {
+  readonly mapping: Mapping;
+  readonly plan: Plan;
+  readonly view: View;
+  readonly given: Overrides;
+  /** Whether there is a channel of this name, beside `last`. */
+  readonly isChannel: (name: string) => boolean;
+}
+
+export interface Built {
+  readonly action: HookAction;
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Undefined: the preset has nothing to tell of this request. Throws `bad_request` for an empty text or a value that
+ * cannot be used, `too_large` for a text that is too long.
+ */
+export function buildAction(parts: ActionParts): Built | undefined {
+  const { mapping, given } = parts;
+  const { config, warnings } = mergeOverrides(mapping.config, given);
+  const itemId = word("itemId", parts);
+  const shared = {
+    isWrapped: !config.allowUnsafeExternalContent,
+    ...(itemId === undefined ? {} : { itemId }),
+  };
+  const content = contentOf(parts, config.action);
+  if (!content) return undefined;
+  if (plain(content).trim() === "") {
+    throw new AppError("bad_request", `mapping '${mapping.id}': the ${config.action} text is empty`);
+  }
+  if (config.action === "wake") {
+    return { action: { kind: "wake", text: content, mode: config.wakeMode, ...shared } satisfies WakeAction, warnings };
+  }
+  if (config.channel !== "last" && !parts.isChannel(config.channel)) {
+    throw new AppError("bad_request", `mapping '${mapping.id}': there is no channel of the name it asks for`);
+  }
+  const { timeoutSeconds, agentId, callbackUrl } = config;
+  const action: AgentAction = {
+    kind: "agent",
+    message: content,
+    name: oneLine(word("name", parts) ?? "", NAME_CHARS_MAX) || NAME_DEFAULT,
+    wakeMode: config.wakeMode,
+    deliver: config.deliver,
+    channel: config.channel,
+    tools: config.tools,
+    ...shared,
+    ...withValue("sessionKey", sessionKeyOf(parts)),
+    ...withValue("to", word("to", parts)),
+    ...withValue("model", word("model", parts)),
+    ...withValue("thinking", word("thinking", parts)),
+    ...withValue("timeoutSeconds", timeoutSeconds),
+    ...withValue("agentId", agentId),
+    ...withValue("callbackUrl", callbackUrl),
+  };
+  return { action, warnings };
+}
+
+function withValue<K extends string, V>(key: K, value: V | undefined): { [k in K]?: V } {
+  return (value === undefined ? {} : { [key]: value }) as { [k in K]?: V }; // what was just made
+}
+
+/** A transform's text, else the template's, else what the preset tells. */
+function contentOf({ mapping, plan, view, given }: ActionParts, kind: "wake" | "agent"): Passage | undefined {
+  const whole = kind === "wake" ? given.text : given.message;
+  if (whole !== undefined) return external(whole);
+  const template = kind === "wake" ? plan.text : plan.message;
+  if (template) return template(view).passage;
+  if (!mapping.preset) return [];
+  const preset: Preset = presets[mapping.preset];
+  return preset.describe(view);
+}
+
+/** A preset's own key stands in where the operator says none; see `word` for one of which a value is missing. */
+function sessionKeyOf(parts: ActionParts): string | undefined {
+  const { mapping, plan, view, given } = parts;
+  if (given.sessionKey || plan.sessionKey || !mapping.preset) return word("sessionKey", parts);
+  const preset: Preset = presets[mapping.preset];
+  return preset.sessionKey?.(view);
+}
+
+const CHARS_MAX = { name: 1000, sessionKey: 256, to: 512, model: 256, thinking: 32, itemId: 256 } as const;
+
+/** A key or an id with a gap is none: senders whose requests lack a value must not end up in one conversation. */
+const WHOLE_ONLY: readonly string[] = ["sessionKey", "itemId", "to"];
+
+/** A setting that is one line; undefined where it is empty. */
+function word(key: keyof typeof CHARS_MAX, { mapping, plan, view, given }: ActionParts): string | undefined {
+  const own = given[key];
+  const rendered: Rendered | undefined = own === undefined ? plan[key]?.(view) : undefined;
+  if (rendered?.isPartial && WHOLE_ONLY.includes(key)) return undefined;
+  const text = (own ?? (rendered ? plainText(rendered) : "")).trim();
+  if (text === "") return undefined;
+  if (text.length > CHARS_MAX[key]) {
+    const got = `${text.length} characters, at most ${CHARS_MAX[key]}`;
+    throw new AppError("bad_request", `mapping '${mapping.id}': ${key} has ${got}`);
+  }
+  if (key !== "name" && /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) {
+    throw new AppError("bad_request", `mapping '${mapping.id}': ${key} holds control characters`);
+  }
+  return text;
+}

@@ -1,0 +1,136 @@
+/**
+ * A mapping as requests meet it: its templates, conditions and list parsed once. One that cannot be used still owns its
+ * requests, and says why: they must not fall to a mapping behind it that trusts more.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { MappingConfig, PresetName } from "../config.ts";
+import type { Preset } from "../presets/preset.ts";
+import { presets } from "../presets/index.ts";
+import { makeQuestion, type Question } from "./conditions.ts";
+import { isMissing, textOf } from "./filters.ts";
+import { parsePath, ROOTS, valueAt } from "./path.ts";
+import { type MappingRequest, trimSlashes, type View, viewOf } from "./request.ts";
+import { makeTemplate, type Rendered } from "./template.ts";
+
+type Template = (view: View) => Rendered;
+
+/** What every request of a mapping needs. */
+export interface Plan {
+  readonly message: Template | undefined;
+  readonly text: Template | undefined;
+  readonly name: Template | undefined;
+  readonly sessionKey: Template | undefined;
+  readonly to: Template | undefined;
+  readonly model: Template | undefined;
+  readonly thinking: Template | undefined;
+  readonly itemId: Template | undefined;
+  /** Undefined: the mapping goes through no list. */
+  readonly items: ((view: View) => readonly unknown[]) | undefined;
+}
+
+export interface Mapping {
+  readonly id: string;
+  readonly config: MappingConfig;
+  /** The preset that brought it. */
+  readonly preset: PresetName | undefined;
+  /** Whether it takes requests of this path; undefined path in the configuration: of every one. */
+  takesPath(path: string): boolean;
+  /** Whether it takes this request. */
+  takes(request: MappingRequest): boolean;
+  readonly plan: { readonly ok: true; readonly plan: Plan } | { readonly ok: false; readonly problem: string };
+}
+
+/** Paths that are endpoints of their own. */
+const RESERVED: readonly string[] = ["wake", "agent"];
+
+export function makeMapping(config: MappingConfig, { id, preset }: { id: string; preset?: PresetName }): Mapping {
+  const path = config.match.path === undefined ? undefined : trimSlashes(config.match.path);
+  const takesPath = (asked: string): boolean => {
+    const sub = trimSlashes(asked);
+    return sub !== "" && !RESERVED.includes(sub) && (path === undefined || path === sub);
+  };
+  const parsed = attempt(() => ({
+    plan: makePlan(config),
+    asks: config.match.when ? makeQuestion(config.match.when) : () => true,
+  }));
+  // a condition that cannot be read takes what the rest of the match takes
+  const asks: Question = parsed.ok ? parsed.value.asks : () => true;
+  return {
+    id,
+    config,
+    preset,
+    takesPath,
+    takes: (request) =>
+      takesPath(request.path) && hasSource(request.payload, config.match.source) && asks(viewOf(request, config.auth)),
+    plan: parsed.ok ? { ok: true, plan: parsed.value.plan } : { ok: false, problem: parsed.problem },
+  };
+}
+
+/**
+ * The sender's own id of a delivery, for requests whose signature does not tell it. Only for authentic requests: others
+ * could make ids look used.
+ */
+export function deliveryIdOf({ preset, config }: Mapping, request: MappingRequest): string | undefined {
+  if (!preset) return undefined;
+  const view = viewOf(request, config.auth);
+  const { deliveryIdAt }: Preset = presets[preset];
+  for (const at of deliveryIdAt) {
+    const value = valueAt(view, parsePath(at));
+    const text = isMissing(value) || typeof value === "object" ? "" : textOf(value);
+    if (text !== "" && text.length <= 256) return text;
+  }
+  return undefined;
+}
+
+function attempt<T>(work: () => T): { ok: true; value: T } | { ok: false; problem: string } {
+  try {
+    return { ok: true, value: work() };
+  } catch (error) {
+    if (error instanceof AppError) return { ok: false, problem: error.message };
+    throw error;
+  }
+}
+
+function hasSource(payload: unknown, source: string | undefined): boolean {
+  if (source === undefined) return true;
+  if (typeof payload !== "object" || payload === null || !Object.hasOwn(payload, "source")) return false;
+  return (payload as { source: unknown }).source === source;
+}
+
+function makePlan(config: MappingConfig): Plan {
+  const roots: readonly (keyof View)[] = [
+    ...ROOTS,
+    ...(config.forEach === undefined ? [] : (["item", "index"] as const)),
+    ...(config.transform ? (["values"] as const) : []),
+  ];
+  const template = (key: keyof MappingConfig & string): Template | undefined => {
+    const source = config[key];
+    if (typeof source !== "string") return undefined;
+    try {
+      return makeTemplate(source, { missing: config.missing, roots });
+    } catch (error) {
+      if (error instanceof AppError) throw new AppError(error.code, `${key}: ${error.message}`, { cause: error });
+      throw error;
+    }
+  };
+  return {
+    message: template("messageTemplate"),
+    text: template("textTemplate"),
+    name: template("name"),
+    sessionKey: template("sessionKey"),
+    to: template("to"),
+    model: template("model"),
+    thinking: template("thinking"),
+    itemId: template("itemId"),
+    items: config.forEach === undefined ? undefined : makeItems(config.forEach),
+  };
+}
+
+function makeItems(source: string): (view: View) => readonly unknown[] {
+  const path = parsePath(source);
+  return (view) => {
+    const list = valueAt(view, path);
+    if (Array.isArray(list)) return list;
+    throw new AppError("bad_request", `'${source}': expected a list, got ${list === null ? "null" : typeof list}`);
+  };
+}

@@ -1,0 +1,81 @@
+/**
+ * What a transform may return: settings of the action that replace what the mapping says. It can make a run do less
+ * than the configuration allows, never more: not without the boundary, not with further tools, not into a chat.
+ */
+import { z } from "zod";
+import { AppError } from "../../base/errors.ts";
+import type { MappingConfig } from "../config.ts";
+
+const text = z.string().max(1024 * 1024);
+const word = z.string().trim().max(512);
+
+const overrides = z.strictObject({
+  kind: z.enum(["wake", "agent"]).nullish(),
+  /** Replaces the template; all of it came from outside, as far as anyone can tell. */
+  message: text.nullish(),
+  text: text.nullish(),
+  /** What templates show as `values.…`: so an operator's words stay apart from what a transform found. */
+  values: z.record(z.string(), z.unknown()).nullish(),
+  mode: z.enum(["now", "next-heartbeat"]).nullish(),
+  wakeMode: z.enum(["now", "next-heartbeat"]).nullish(),
+  name: word.nullish(),
+  sessionKey: word.nullish(),
+  deliver: z.boolean().nullish(),
+  channel: word.nullish(),
+  to: z.union([word, z.number().transform(String)]).nullish(),
+  model: word.nullish(),
+  thinking: word.nullish(),
+  timeoutSeconds: z.number().positive().max(86_400).nullish(),
+  agentId: word.nullish(),
+  tools: z.array(z.string()).max(64).nullish(),
+  itemId: word.nullish(),
+  allowUnsafeExternalContent: z.boolean().nullish(),
+});
+
+/** Undefined and null are gone. */
+export type Overrides = {
+  readonly [K in keyof z.output<typeof overrides>]?: NonNullable<z.output<typeof overrides>[K]>;
+};
+
+/** Throws `runner` naming the key and what was expected, never a value. */
+export function parseOverrides(output: unknown): Overrides {
+  const parsed = overrides.safeParse(output);
+  if (!parsed.success) {
+    const problems = parsed.error.issues
+      .slice(0, 3)
+      .map(({ path, message }) => `${path.join(".") || "it"}: ${message}`);
+    throw new AppError("runner", `the transform returned what no action has: ${problems.join("; ")}`);
+  }
+  const set = Object.entries(parsed.data).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(set) as Overrides; // the same keys, fewer of them
+}
+
+/** A mapping's settings with a transform's put over them; `warnings` says what did not count. */
+export function mergeOverrides(
+  config: MappingConfig,
+  given: Overrides,
+): { readonly config: MappingConfig; readonly warnings: readonly string[] } {
+  const warnings: string[] = [];
+  const action = given.kind ?? config.action;
+  if (given.allowUnsafeExternalContent && !config.allowUnsafeExternalContent) {
+    warnings.push("the transform cannot turn the safety boundary off");
+  }
+  if (given.deliver && !config.deliver) warnings.push("the transform cannot turn delivery on: the mapping says no");
+  const added = (given.tools ?? []).filter((name) => !config.tools.includes(name));
+  if (added.length > 0) warnings.push(`the transform cannot add tools: ${added.join(", ").slice(0, 200)}`);
+  const asked = action === "wake" ? given.mode : given.wakeMode;
+  return {
+    config: {
+      ...config,
+      action,
+      wakeMode: asked === "next-heartbeat" ? "next-heartbeat" : config.wakeMode,
+      deliver: config.deliver && (given.deliver ?? true),
+      channel: given.channel ?? config.channel,
+      timeoutSeconds: given.timeoutSeconds === undefined ? config.timeoutSeconds : Math.ceil(given.timeoutSeconds),
+      agentId: given.agentId ?? config.agentId,
+      tools: given.tools ? config.tools.filter((name) => given.tools?.includes(name)) : config.tools,
+      allowUnsafeExternalContent: config.allowUnsafeExternalContent && (given.allowUnsafeExternalContent ?? true),
+    },
+    warnings,
+  };
+}

@@ -1,0 +1,35 @@
+/** Prometheus Alertmanager: a group of alerts. Payload: prometheus.io, "Alerting, configuration, webhook_config". */
+import { type Fields, fieldsOf } from "./fields.ts";
+import { BODY_CHARS_MAX, lines, type Preset, summary } from "./preset.ts";
+
+const alertLine = (alert: Fields): string =>
+  [
+    `${alert.text("status").toUpperCase()} ${alert.text("labels.alertname")}`.trim(),
+    alert.text("labels.severity") && `severity ${alert.text("labels.severity")}`,
+    alert.text("labels.instance", "labels.pod", "labels.job"),
+    alert.text("annotations.summary", "annotations.description", "annotations.message"),
+    alert.text("startsAt") && `since ${alert.text("startsAt")}`,
+    alert.text("annotations.runbook_url"),
+  ]
+    .filter((part) => part !== "")
+    .join(", ");
+
+export const alertmanager: Preset = {
+  mapping: { match: { path: "alertmanager" }, name: "Alertmanager" },
+  deliveryIdAt: [], // a group is sent again under the same key for as long as it fires
+  describe: ({ payload }) => {
+    const group = fieldsOf(payload);
+    const isResolved = group.text("status") === "resolved";
+    const text = lines(
+      ["Group", group.text("groupLabels.alertname", "commonLabels.alertname", "groupKey")],
+      ["Severity", group.text("commonLabels.severity")],
+      group.text("commonAnnotations.summary", "commonAnnotations.description"),
+      group.list("alerts", alertLine),
+      Number(group.text("truncatedAlerts")) > 0 ? `and ${group.text("truncatedAlerts")} that were not sent` : "",
+      group.text("externalURL"),
+    );
+    if (text === "") return undefined;
+    const about = isResolved ? "Alerts of the monitoring were resolved." : "Alerts of the monitoring are firing.";
+    return summary(`${about} Tell what is affected, and what to look at first.`, text.slice(0, BODY_CHARS_MAX));
+  },
+};

@@ -1,0 +1,51 @@
+/**
+ * Mail, as a watcher of a mailbox posts it: `{ source, messages: [{ id?, from, subject, snippet, body? }] }`. Each
+ * message becomes a run in a conversation of its own; one that has an id is handled once, however often it is sent.
+ */
+import { AppError } from "../../base/errors.ts";
+import { shortHash } from "../mappings/filters.ts";
+import type { View } from "../mappings/request.ts";
+import { fieldsOf } from "./fields.ts";
+import { BODY_CHARS_MAX, lines, type Preset, summary } from "./preset.ts";
+
+/** A hundred messages whose bodies are cut at 20,000 bytes by their watcher, as JSON may spell them. */
+const REQUEST_BYTES_MAX = 100 * (3 * BODY_CHARS_MAX + 8192);
+const ID_CHARS_MAX = 128;
+
+export const mail: Preset = {
+  mapping: {
+    match: { path: "mail" },
+    name: "Mail",
+    forEach: "messages",
+    itemId: "{{ item.id }}",
+    maxBodyBytes: REQUEST_BYTES_MAX,
+  },
+  deliveryIdAt: [],
+  describe: (view) => {
+    const message = messageOf(view);
+    const text = lines(
+      ["From", message.text("from")],
+      ["To", message.text("to")],
+      ["Date", message.text("date")],
+      ["Subject", message.text("subject")],
+      message.long("snippet"),
+      message.long("body", BODY_CHARS_MAX),
+    );
+    if (text === "") throw new AppError("bad_request", `messages[${view.index}]: expected from, subject or snippet`);
+    return summary("A mail came in. Tell who wants what, and whether an answer is due.", text);
+  },
+  sessionKey: (view) => `hook:mail:${idOf(view)}`,
+};
+
+function messageOf({ item, index }: View) {
+  if (typeof item === "object" && item !== null && !Array.isArray(item)) return fieldsOf(item);
+  throw new AppError("bad_request", `messages[${index}]: expected an object`);
+}
+
+/** The same for the same message, also where its sender gave it no id. */
+function idOf(view: View): string {
+  const message = messageOf(view);
+  const id = message.text("id");
+  if (id !== "" && id.length <= ID_CHARS_MAX && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(id)) return id;
+  return shortHash(JSON.stringify([id, ...["from", "subject", "snippet"].map((key) => message.long(key))]));
+}

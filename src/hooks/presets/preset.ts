@@ -1,0 +1,32 @@
+/** What a preset is: a mapping for one kind of sender, and how to tell a model what that sender says. One file each. */
+import { operator, type Passage } from "../../base/passage.ts";
+import type { MappingConfig } from "../config.ts";
+import type { View } from "../mappings/request.ts";
+
+export interface Preset {
+  readonly mapping: Partial<MappingConfig>;
+  /** How the sender signs, where the operator gives its secrets. */
+  readonly scheme?: "github" | "gitlab" | "stripe" | "slack" | "sentry";
+  /** Where the sender's own id of a delivery is: the first of these paths that leads to a text. */
+  readonly deliveryIdAt: readonly string[];
+  /** Undefined: nothing that anyone wants to hear of. Throws `bad_request` for what this sender never sends. */
+  describe(view: View): Passage | undefined;
+  /** The conversation that a request belongs to; absent: each has its own. */
+  sessionKey?(view: View): string | undefined;
+}
+
+/** Characters of a body that a summary quotes. */
+export const BODY_CHARS_MAX = 20_000;
+
+/** Lines with what is known: those whose value is empty are left out. */
+export const lines = (...all: readonly (string | readonly [label: string, value: string])[]): string =>
+  all
+    .map((line) => (typeof line === "string" ? line : line[1] === "" ? "" : `${line[0]}: ${line[1]}`))
+    .filter((line) => line !== "")
+    .join("\n");
+
+/** Our sentence, then theirs as one block. */
+export const summary = (about: string, text: string): Passage => [
+  ...operator(text === "" ? about : `${about}\n\n`),
+  ...(text === "" ? [] : [{ from: "external" as const, text }]),
+];

@@ -1,0 +1,80 @@
+/** Sentry: what an internal integration sends. Payloads: docs.sentry.io, "Integration platform, webhooks". */
+import { type Fields, fieldsOf, jsonText } from "./fields.ts";
+import { lines, type Preset, summary } from "./preset.ts";
+
+const OTHER_CHARS_MAX = 6000;
+
+interface Kind {
+  readonly about: string;
+  readonly tell: (data: Fields) => string;
+}
+
+const event = (path: string) => (data: Fields) => {
+  const each = data.within(path);
+  return lines(
+    ["Title", each.text("title", "message")],
+    ["Level", each.text("level")],
+    ["Where", each.text("culprit", "location")],
+    ["Environment", each.text("environment")],
+    ["Release", each.text("release")],
+    ["Rule", data.text("triggered_rule")],
+    each.text("web_url", "url"),
+  );
+};
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  issue: {
+    about: "An issue on Sentry changed.",
+    tell: (data) => {
+      const issue = data.within("issue");
+      return lines(
+        ["Issue", `${issue.text("shortId")} ${issue.text("title")}`.trim()],
+        ["Project", issue.text("project.name", "project.slug")],
+        ["Level", issue.text("level")],
+        ["Status", issue.text("status")],
+        ["Where", issue.text("culprit")],
+        ["Times seen", issue.text("count")],
+        ["Users", issue.text("userCount")],
+        issue.text("web_url", "permalink"),
+      );
+    },
+  },
+  event_alert: { about: "An alert rule on Sentry was triggered.", tell: event("event") },
+  error: { about: "An error came up on Sentry.", tell: event("error") },
+  metric_alert: {
+    about: "A metric alert on Sentry changed.",
+    tell: (data) =>
+      lines(
+        data.text("description_title"),
+        data.text("description_text"),
+        ["Rule", data.text("metric_alert.alert_rule.name", "metric_alert.title")],
+        data.text("web_url"),
+      ),
+  },
+  comment: {
+    about: "Someone commented on an issue on Sentry.",
+    tell: (data) => lines(["Project", data.text("project_slug")], ["Comment", data.long("comment")]),
+  },
+};
+
+export const sentry: Preset = {
+  mapping: { match: { path: "sentry" }, name: "Sentry" },
+  scheme: "sentry",
+  deliveryIdAt: ["headers.request-id"],
+  describe: ({ headers, payload }) => {
+    const fields = fieldsOf(payload);
+    const kind = headers["sentry-hook-resource"] ?? "";
+    if (kind === "installation") return undefined;
+    const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+    const head = lines(
+      ["Event", known ? "" : kind],
+      ["Action", fields.text("action")],
+      ["By", fields.text("actor.name")],
+    );
+    const rest = known ? known.tell(fields.within("data")) : jsonText(payload, OTHER_CHARS_MAX);
+    return summary(
+      `${known?.about ?? "Something happened on Sentry."} Tell what matters, and whether anyone has to act.`,
+      lines(head, rest),
+    );
+  },
+};

@@ -1,0 +1,75 @@
+/** Stripe: events of an account. Objects: docs.stripe.com/api/events; amounts are in a currency's smallest unit. */
+import { type Fields, fieldsOf, jsonText } from "./fields.ts";
+import { lines, type Preset, summary } from "./preset.ts";
+
+const OTHER_CHARS_MAX = 6000;
+/** docs.stripe.com/currencies: currencies whose smallest unit is not a hundredth. */
+const NO_DECIMALS = "bif clp djf gnf jpy kmf krw mga pyg rwf ugx vnd vuv xaf xof xpf".split(" ");
+const THREE_DECIMALS = "bhd jod kwd omr tnd".split(" ");
+
+/** By the beginning of the event's type. */
+const ABOUT: readonly (readonly [type: string, about: string])[] = [
+  ["payment_intent.succeeded", "A payment on Stripe succeeded."],
+  ["payment_intent.payment_failed", "A payment on Stripe failed."],
+  ["charge.dispute.", "A customer disputes a charge on Stripe."],
+  ["charge.refund", "A charge on Stripe was refunded."],
+  ["charge.failed", "A charge on Stripe failed."],
+  ["charge.", "Something happened to a charge on Stripe."],
+  ["checkout.session.completed", "A customer completed a checkout on Stripe."],
+  ["checkout.session.", "Something happened to a checkout on Stripe."],
+  ["customer.subscription.deleted", "A subscription on Stripe ended."],
+  ["customer.subscription.", "Something happened to a subscription on Stripe."],
+  ["customer.", "Something happened to a customer on Stripe."],
+  ["invoice.payment_failed", "The payment of an invoice on Stripe failed."],
+  ["invoice.paid", "An invoice on Stripe was paid."],
+  ["invoice.", "Something happened to an invoice on Stripe."],
+  ["payout.failed", "A payout of Stripe failed."],
+  ["payout.", "Something happened to a payout of Stripe."],
+  ["payment_intent.", "Something happened to a payment on Stripe."],
+];
+
+export const stripe: Preset = {
+  mapping: { match: { path: "stripe" }, name: "Stripe" },
+  scheme: "stripe",
+  deliveryIdAt: ["payload.id"],
+  describe: ({ payload }) => {
+    const event = fieldsOf(payload);
+    const type = event.text("type");
+    const object = event.within("data.object");
+    const about = ABOUT.find(([start]) => type.startsWith(start))?.[1];
+    const head = lines(
+      ["Event", type],
+      ["Mode", event.text("livemode") === "false" ? "test" : ""],
+      ["Object", `${object.text("object")} ${object.text("id")}`.trim()],
+    );
+    const rest = about ? tell(object) : jsonText(payload, OTHER_CHARS_MAX);
+    return summary(
+      `${about ?? "Something happened on Stripe."} Tell what matters, and whether anyone has to act.`,
+      lines(head, rest),
+    );
+  },
+};
+
+function tell(object: Fields): string {
+  return lines(
+    ["Amount", amount(object)],
+    ["Status", object.text("status")],
+    ["Customer", object.text("customer_details.email", "customer_email", "email", "receipt_email", "customer")],
+    ["Name", object.text("customer_details.name", "billing_details.name", "name")],
+    ["Number", object.text("number")],
+    ["Reason", object.text("last_payment_error.message", "failure_message", "reason", "cancellation_details.reason")],
+    ["Attempts", object.text("attempt_count")],
+    ["Ends at the period's end", object.text("cancel_at_period_end") === "true" ? "yes" : ""],
+    ["Plan", object.text("plan.nickname", "items.data.0.price.nickname", "items.data.0.price.id")],
+    object.text("description"),
+    object.text("hosted_invoice_url"),
+  );
+}
+
+function amount(object: Fields): string {
+  const units = object.text("amount_total", "amount_due", "amount_refunded", "amount");
+  const currency = object.text("currency").toLowerCase();
+  if (!/^-?\d{1,15}$/.test(units)) return "";
+  const decimals = NO_DECIMALS.includes(currency) ? 0 : THREE_DECIMALS.includes(currency) ? 3 : 2;
+  return `${(Number(units) / 10 ** decimals).toFixed(decimals)} ${currency.toUpperCase()}`.trim();
+}
