@@ -22,7 +22,7 @@ const LOOK_MS = 30_000;
 /** How long to wait after the database could not be written, or the events were full. */
 const STUCK_MS = 1000;
 /** Events posted in one transaction. */
-const EVENTS_MAX = 500;
+const EVENTS_MAX = 200;
 
 /** Settings as they are now. */
 export interface WorkerSettings extends TurnLimits {

@@ -71,8 +71,9 @@ export function makeParts(db: Database): Parts {
           .query("INSERT INTO test_turns (run_id, session_key, prompt, answer, isolated) VALUES (?, ?, ?, ?, ?)")
           .run(turn.runId, turn.sessionKey, turn.prompt, turn.result.text, turn.isIsolated),
       enqueueEvent: (at, event) => {
-        const waiting = at.query<{ n: number }, []>("SELECT count(*) AS n FROM test_events").get()!.n;
-        if (waiting >= parts.eventsMax) throw new AppError("busy", "too many events wait");
+        const count = (): number => at.query<{ n: number }, []>("SELECT count(*) AS n FROM test_events").get()!.n;
+        if (parts.eventsMax < Infinity && count() >= parts.eventsMax)
+          throw new AppError("busy", "too many events wait");
         at.query("INSERT INTO test_events (text, source, wrapped, delivered) VALUES (?, ?, ?, ?)").run(
           plain(event.text),
           event.source,

@@ -1,0 +1,155 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Database } from "../../../src/base/database.ts";
+import { acceptDelivery, openRuns } from "../../../src/hooks/deliveries/accept.ts";
+import { claimTurns, dueEvents, findRun, moveRun, orphanedRuns, type Run } from "../../../src/hooks/deliveries/runs.ts";
+import { FINAL, isFinal, nextState, type Outcome, type RunEvent } from "../../../src/hooks/deliveries/state.ts";
+import { agent, makeBench, request, START, wake } from "./fixtures.ts";
+
+const EVENTS: readonly RunEvent[] = ["claim", "release", "retry", "store", "succeed", "fail", "exhaust", "cancel"];
+const LEASE_MS = 30_000;
+
+test("final states lead nowhere, and every way of ending leads to one of them", () => {
+  for (const state of ["succeeded", "failed", "dead", "cancelled"] as const) {
+    expect(isFinal(state)).toBe(true);
+    for (const event of EVENTS) expect(nextState(state, event)).toBe(undefined);
+  }
+  for (const outcome of Object.keys(FINAL) as Outcome[]) {
+    for (const state of ["queued", "running"] as const) expect(isFinal(nextState(state, FINAL[outcome])!)).toBe(true);
+  }
+});
+
+test("moveRun: what cannot happen is a bug of ours, and changes nothing", async () => {
+  await using bench = makeBench();
+  const result = await bench.deliveries.accept(request({ actions: [agent("x")] }));
+  const run = findRun(bench.db, "runIds" in result ? result.runIds[0]! : "")!;
+  await expect(bench.writer.write((db) => moveRun(db, run, "release", START))).rejects.toThrow("cannot release");
+  expect(findRun(bench.db, run.id)).toEqual(run);
+});
+
+type Op =
+  | { readonly op: "accept"; readonly session: number; readonly isWake: boolean }
+  | { readonly op: "claim"; readonly owner: string }
+  | { readonly op: "end"; readonly nth: number; readonly how: "succeed" | "fail" | "retry" | "store" | "cancel" }
+  | { readonly op: "post" }
+  | { readonly op: "pass"; readonly ms: number }
+  | { readonly op: "adopt" };
+
+const op: fc.Arbitrary<Op> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ op: fc.constant("accept"), session: fc.nat(2), isWake: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ op: fc.constant("claim"), owner: fc.constantFrom("a", "b") }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      op: fc.constant("end"),
+      nth: fc.nat(5),
+      how: fc.constantFrom("succeed", "fail", "retry", "store", "cancel"),
+    }),
+  },
+  fc.record({ op: fc.constant("post") }),
+  fc.record({ op: fc.constant("pass"), ms: fc.nat(2 * LEASE_MS) }),
+  fc.record({ op: fc.constant("adopt") }),
+);
+
+/** The rows, and a model of them that knows only what must hold. */
+class World {
+  now = START;
+  readonly began: { sessionKey: string; seq: number }[] = [];
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  all(where = "1"): Run[] {
+    const rows = this.#db.query<{ id: string }, []>(`SELECT id FROM runs WHERE ${where} ORDER BY seq`).all();
+    return rows.map((row) => findRun(this.#db, row.id)!);
+  }
+
+  step(each: Op): void {
+    const { now } = this;
+    switch (each.op) {
+      case "accept": {
+        const action = each.isWake ? wake("x") : agent("x", { sessionKey: `s${each.session}` });
+        const options = {
+          maxQueued: 12,
+          keysMs: 1,
+          sessionKeyOf: ({ requested }: { requested?: string | undefined }) => requested!,
+        };
+        const room = 12 - openRuns(this.#db);
+        const { kind } = acceptDelivery(this.#db, request({ actions: [action], now }), options);
+        expect(kind).toBe(room > 0 ? "accepted" : "full");
+        return;
+      }
+      case "claim": {
+        const { owner } = each;
+        const claimed = claimTurns(this.#db, { owner, now, leaseUntil: now + LEASE_MS, free: 2, freeOf: () => 2 });
+        expect(claimed.length).toBeLessThanOrEqual(2);
+        this.began.push(...claimed);
+        return;
+      }
+      case "end": {
+        const running = this.all("state = 'running'");
+        const run = running[each.nth % Math.max(1, running.length)];
+        if (!run) return;
+        const changes =
+          each.how === "retry" ? { nextAt: now + 1000 } : each.how === "store" ? { step: "event" as const } : {};
+        moveRun(this.#db, run, each.how, now, changes);
+        return;
+      }
+      case "post":
+        for (const run of dueEvents(this.#db, 3)) moveRun(this.#db, run, "succeed", now);
+        return;
+      case "pass":
+        this.now += each.ms;
+        return;
+      case "adopt":
+        for (const run of orphanedRuns(this.#db, now, () => false)) moveRun(this.#db, run, "release", now);
+        return;
+      default:
+        each satisfies never;
+    }
+  }
+
+  check(): void {
+    const runs = this.all();
+    const open = runs.filter((run) => !isFinal(run.state));
+    expect(openRuns(this.#db)).toBe(open.length);
+    for (const run of runs) {
+      // a lease is what a running run has, and nobody else
+      expect([run.state === "running", run.leaseOwner !== null, run.leaseUntil !== null]).toEqual(
+        Array.from({ length: 3 }, () => run.state === "running"),
+      );
+      expect(run.state === "running" && run.step === "event").toBe(false);
+    }
+    for (const group of Map.groupBy(open, (run) => run.sessionKey).values()) {
+      const turns = group.filter((run) => run.step === "turn");
+      // one at a time, and none before an earlier one of its session
+      expect(turns.filter((run) => run.state === "running").length).toBeLessThanOrEqual(1);
+      expect(turns.slice(1).some((run) => run.state === "running")).toBe(false);
+    }
+  }
+}
+
+test("whatever happens in whatever order: one turn per session, in order, and a true count of what is open", async () => {
+  await using bench = makeBench();
+  await fc.assert(
+    fc.asyncProperty(fc.array(op, { minLength: 1, maxLength: 60 }), async (ops) => {
+      const undo = new Error("undo");
+      const tried = bench.writer.write((db) => {
+        const world = new World(db);
+        for (const each of ops) {
+          world.step(each);
+          world.check();
+        }
+        for (const [, begun] of Map.groupBy(world.began, (run) => run.sessionKey)) {
+          const order = begun.map((run) => run.seq);
+          expect(order).toEqual(order.toSorted((a, b) => a - b));
+        }
+        throw undo; // the next case starts with an empty database
+      });
+      await expect(tried).rejects.toBe(undo);
+    }),
+    { numRuns: 300 },
+  );
+}, 120_000);
