@@ -4,8 +4,9 @@
  */
 import type { Database } from "../base/database.ts";
 import type { Target } from "../channels/channel.ts";
-import { replyToSend, stripAck } from "./ack.ts";
+import { stripAck } from "./ack.ts";
 import type { HeartbeatConfig } from "./config.ts";
+import { replyOf } from "./reply.ts";
 import { storeTurn, type TurnResult } from "./turn.ts";
 
 /** How replies leave; all but `sendReplies` are called inside a transaction. */
@@ -41,7 +42,6 @@ export interface Reply {
 /** A reply is not sent again within this time. */
 const SAME_REPLY_MS = 24 * 60 * 60_000;
 const PREVIEW_CHARS = 200;
-const CUT_OFF = " […]";
 
 /** When the last heartbeat was; undefined: never. */
 export const lastHeartbeat = (db: Database, sessionKey: string): number | undefined =>
@@ -60,7 +60,7 @@ export function concludeHeartbeat(db: Database, reply: Reply, delivery: Heartbea
       "ON CONFLICT (session_key) DO UPDATE SET last_at = excluded.last_at",
   ).run(sessionKey, now);
   if (outcome.kind === "sent") {
-    const text = replyToSend(result.text, config.ackMaxChars) ?? null;
+    const text = replyOf(result, config.ackMaxChars) ?? null;
     db.query("UPDATE heartbeats SET sent_text = ?, sent_at = ? WHERE session_key = ?").run(text, now, sessionKey);
   }
   return outcome;
@@ -68,7 +68,7 @@ export function concludeHeartbeat(db: Database, reply: Reply, delivery: Heartbea
 
 function deliver(db: Database, reply: Reply, delivery: HeartbeatDelivery): HeartbeatOutcome {
   const { runId, result, config, now } = reply;
-  const text = replyToSend(result.text, config.ackMaxChars);
+  const text = replyOf(result, config.ackMaxChars);
   if (text === undefined) {
     return { kind: result.text.trim() === "" ? "ok-empty" : "ok-token", preview: preview(stripAck(result.text).text) };
   }
@@ -82,7 +82,7 @@ function deliver(db: Database, reply: Reply, delivery: HeartbeatDelivery): Heart
   const to = config.to === undefined ? {} : { to: config.to };
   const target = delivery.resolveTarget(db, { channel: config.target, ...to });
   if ("reason" in target) return { kind: "failed", reason: target.reason, ...said };
-  delivery.addReply(db, { groupId: runId, target, text: result.isTruncated ? text + CUT_OFF : text, now });
+  delivery.addReply(db, { groupId: runId, target, text, now });
   return { kind: "sent", ...said };
 }
 

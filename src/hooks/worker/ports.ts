@@ -2,6 +2,7 @@
  * What the worker needs of the agent and the channels. Functions that take a database are called inside the worker's
  * transaction, so that a turn's answer, its transcript, its event and its messages are stored together or not at all.
  */
+import type { TurnRecord } from "../../agent/turn.ts";
 import type { Database } from "../../base/database.ts";
 import type { Passage } from "../../base/passage.ts";
 import type { Target } from "../../channels/channel.ts";
@@ -29,6 +30,8 @@ export interface TurnResult {
   readonly isTemporary?: boolean;
   readonly usage?: unknown;
   readonly model?: string;
+  /** What the turn adds to its session. */
+  readonly record?: TurnRecord;
 }
 
 export interface SystemEvent {
