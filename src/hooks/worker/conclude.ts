@@ -7,9 +7,14 @@ import { AppError, messageOf } from "../../base/errors.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import { findRun, moveRun, type Run } from "../deliveries/runs.ts";
 import { FINAL, isFinal, type Outcome, type ReplyState } from "../deliveries/state.ts";
+import { replyOf } from "../../agent/reply.ts";
+import type { TurnResult } from "../../agent/turn.ts";
 import { addCallback } from "./callback-queue.ts";
-import type { ReplyOutcome, SystemEvent, TurnResult, WorkerPorts } from "./ports.ts";
+import type { MainEvent, ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { replyProblem, summaryOf, type ReplyProblem } from "./summary.ts";
+
+/** Beside an acknowledgement every word of a hook's reply counts: a short alert must not pass for one. */
+const ACK_CHARS_MAX = 0;
 
 /** How a turn ended. */
 export interface Ending {
@@ -60,16 +65,17 @@ function startReply(
   context: Context,
 ): Reply {
   const { ports, now } = context;
-  const answer = result?.text ?? null;
+  const text = result && replyOf(result, ACK_CHARS_MAX);
+  const answer = text ?? result?.text ?? null;
   if (outcome !== "ok" || !result || run.action.kind !== "agent") return { answer, reply: "none" };
   const { deliver, channel, to } = run.action;
   if (!deliver) return { answer, reply: "none" };
-  if (ports.isAcknowledgement(result.text)) return { answer, reply: "skipped" };
+  if (text === undefined) return { answer, reply: "skipped" };
   try {
     return db.transaction((): Reply => {
       const target = ports.resolveTarget(db, { channel, ...(to === undefined ? {} : { to }) });
       if ("reason" in target) return { answer, reply: "failed", replyReason: target.reason };
-      ports.addReply(db, { groupId: run.id, target, text: result.text, now });
+      ports.addReply(db, { groupId: run.id, target, text, now });
       return { answer, reply: "pending", target };
     })();
   } catch (error) {
@@ -104,7 +110,7 @@ export function postEvent(
   return close(db, moveRun(db, run, FINAL[outcome], now, { outcome }), context);
 }
 
-function eventOf(run: Run, now: number): SystemEvent {
+function eventOf(run: Run, now: number): MainEvent {
   const { action } = run;
   const shared = { ...mainEvent(run, now), wantsHeartbeat: wantsHeartbeat(action) };
   if (action.kind === "wake") return { ...shared, text: action.text, isDelivered: false };
@@ -115,13 +121,12 @@ function eventOf(run: Run, now: number): SystemEvent {
 export const wantsHeartbeat = (action: HookAction): boolean =>
   (action.kind === "wake" ? action.mode : action.wakeMode) === "now";
 
-function problemEvent(run: Run, problem: ReplyProblem, now: number): SystemEvent {
+function problemEvent(run: Run, problem: ReplyProblem, now: number): MainEvent {
   const text = replyProblem(run.action as AgentAction, problem); // only agents reply
   return { ...mainEvent(run, now), text, dedupeKey: `${run.id}:reply`, wantsHeartbeat: false, isDelivered: false };
 }
 
 const mainEvent = (run: Run, now: number) => ({
-  sessionKey: "main",
   isWrapped: run.action.isWrapped,
   source: sourceOf(run),
   now,

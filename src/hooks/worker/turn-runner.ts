@@ -3,6 +3,7 @@
  * stops them when told. What it stores, it stores only while the lease is its own.
  */
 import type { Database, Writer } from "../../base/database.ts";
+import type { TurnResult } from "../../agent/turn.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { AgentAction } from "../action.ts";
@@ -10,8 +11,8 @@ import { claimTurns, findRun, hasDueTurn, moveRun, renewLeases, type Run } from 
 import type { Outcome } from "../deliveries/state.ts";
 import { MAX_AGE_MS, retryDelayMs } from "./backoff.ts";
 import { concludeTurn } from "./conclude.ts";
-import type { TurnResult, WorkerPorts } from "./ports.ts";
-import { promptOf, takeTurn } from "./turn.ts";
+import type { WorkerPorts } from "./ports.ts";
+import { takeTurn } from "./turn.ts";
 
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
@@ -50,8 +51,6 @@ type StopReason = "cancel" | "drain";
 
 interface Running {
   readonly lane: string;
-  /** As the model has it: what goes into the transcript. */
-  readonly prompt: string;
   readonly controller: AbortController;
   why: StopReason | undefined;
   done: Promise<void>;
@@ -127,7 +126,6 @@ export class TurnRunner {
     const action = run.action as AgentAction; // claimTurns takes runs with a turn, which agents have
     const running: Running = {
       lane: run.lane,
-      prompt: promptOf(run, action),
       controller: new AbortController(),
       why: undefined,
       done: Promise.resolve(),
@@ -141,7 +139,6 @@ export class TurnRunner {
   async #turn(run: Run, action: AgentAction, running: Running): Promise<void> {
     const result = await takeTurn(run, action, {
       ports: this.#deps.ports,
-      prompt: running.prompt,
       timeoutMs: this.#deps.settings().timeoutMs,
       signal: running.controller.signal,
       onText: (text) => this.#deps.onText(run.id, text),
@@ -170,13 +167,13 @@ export class TurnRunner {
     }
   }
 
-  #store(db: Database, run: Run, { why, prompt }: Running, result: TurnResult): Run {
+  #store(db: Database, run: Run, { why }: Running, result: TurnResult): Run {
     const { ports, random, settings } = this.#deps;
     const now = this.#deps.now();
     if (result.status === "ok") {
-      const isIsolated = (run.action as AgentAction).sessionKey === undefined; // only agents have turns
+      const isEphemeral = (run.action as AgentAction).sessionKey === undefined; // only agents have turns
       const { id: runId, sessionKey } = run;
-      ports.storeTurn(db, { runId, sessionKey, prompt, result, isIsolated, now });
+      ports.storeTurn(db, { runId, sessionKey, record: result.record, isEphemeral, now });
       return concludeTurn(db, run, { outcome: "ok", result }, { ports, now });
     }
     if (why === "drain") return moveRun(db, run, "release", now, { attempts: run.attempts - 1 });

@@ -3,11 +3,12 @@
  * in every case.
  */
 import { renderPassage } from "../../agent/boundary/index.ts";
+import type { TurnRequest, TurnResult } from "../../agent/turn.ts";
 import { AppError, messageOf, type Code } from "../../base/errors.ts";
 import type { AgentAction } from "../action.ts";
 import type { Run } from "../deliveries/runs.ts";
 import { sourceOf } from "./conclude.ts";
-import type { TurnRequest, TurnResult, WorkerPorts } from "./ports.ts";
+import type { WorkerPorts } from "./ports.ts";
 
 /** How long a turn that was told to stop may take to do so, before it is left alone. */
 const STOP_MS = 5000;
@@ -15,18 +16,21 @@ const STOP_MS = 5000;
 /** What may work another time. */
 const TEMPORARY: ReadonlySet<Code> = new Set<Code>(["busy", "runner", "storage", "timeout", "upstream", "registry"]);
 
+/** What there is of a turn that came to nothing. */
+const NOTHING = {
+  text: "",
+  isTruncated: false,
+  usage: { promptTokens: 0, completionTokens: 0, rounds: 0, toolCalls: 0 },
+  record: { entries: [], seen: [] },
+} as const;
+
 export interface TurnOptions {
   readonly ports: Pick<WorkerPorts, "runTurn">;
-  readonly prompt: string;
   /** Where the action does not say. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   readonly onText: (text: string) => void;
 }
-
-/** Made once for a turn: the ids of its boundary are new every time. */
-export const promptOf = (run: Run, action: AgentAction): string =>
-  renderPassage(action.message, { isWrapped: action.isWrapped, source: sourceOf(run) });
 
 /** Never rejects. */
 export async function takeTurn(run: Run, action: AgentAction, options: TurnOptions): Promise<TurnResult> {
@@ -36,7 +40,7 @@ export async function takeTurn(run: Run, action: AgentAction, options: TurnOptio
   const request: TurnRequest = {
     runId: run.id,
     sessionKey: run.sessionKey,
-    prompt: options.prompt,
+    prompt: renderPassage(action.message, { isWrapped: action.isWrapped, source: sourceOf(run) }),
     timeoutMs,
     tools: action.tools,
     signal,
@@ -54,7 +58,7 @@ function orStopped(turn: Promise<TurnResult>, signal: AbortSignal): Promise<Turn
   const { promise, resolve } = Promise.withResolvers<TurnResult>();
   let timer: Timer | undefined;
   const stop = (): void => {
-    timer = setTimeout(() => resolve({ text: "", status: "cancelled" }), STOP_MS);
+    timer = setTimeout(() => resolve({ ...NOTHING, status: "cancelled" }), STOP_MS);
   };
   if (signal.aborted) stop();
   else signal.addEventListener("abort", stop);
@@ -66,8 +70,8 @@ function orStopped(turn: Promise<TurnResult>, signal: AbortSignal): Promise<Turn
 }
 
 function failure(error: unknown): TurnResult {
-  if (error instanceof AppError && error.code === "cancelled") return { text: "", status: "cancelled" };
+  if (error instanceof AppError && error.code === "cancelled") return { ...NOTHING, status: "cancelled" };
   // what nobody expected may not happen again; the number of attempts is limited
   const isTemporary = !(error instanceof AppError) || TEMPORARY.has(error.code);
-  return { text: "", status: "error", error: messageOf(error), isTemporary };
+  return { ...NOTHING, status: "error", error: messageOf(error), isTemporary };
 }

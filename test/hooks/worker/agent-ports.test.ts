@@ -17,32 +17,20 @@ function portsOf(answer: ScriptedAnswer, settings = settingsOf()) {
 
 describe("the agent, for the worker", () => {
   test.each([true, false])(
-    "stores a turn in its session, which ends with it where it is isolated: %p",
-    async (isIsolated) => {
+    "stores a turn in its session, which ends with it where it is the run's own: %p",
+    async (isEphemeral) => {
       const { ports, db } = portsOf({ text: "done" });
       const result = await ports.runTurn(turn);
       expect(historyOf(db, HOOK).messages).toEqual([]); // running it changed nothing
-      ports.storeTurn(db, { ...turn, result, isIsolated, now: 1 });
+      ports.storeTurn(db, { ...turn, record: result.record, isEphemeral, now: 1 });
       expect(historyOf(db, HOOK).messages.map(({ message }) => message.role)).toEqual(["user", "assistant"]);
-      expect(findSession(db, HOOK)?.endedAt).toBe(isIsolated ? 1 : undefined);
+      expect(findSession(db, HOOK)?.endedAt).toBe(isEphemeral ? 1 : undefined);
     },
   );
-
-  test.each([
-    [{ text: "Disk full. HEARTBEAT_OK" }, "Disk full.", false],
-    [{ text: "HEARTBEAT_OK" }, "HEARTBEAT_OK", true],
-    [{ text: "" }, "", true],
-    [{ text: "and so", reason: "length" }, "and so […]", false],
-  ] as const)("gives the text and whether it acknowledges", async (answer, text, isAcknowledgement) => {
-    const { ports } = portsOf(answer);
-    const result = await ports.runTurn(turn);
-    expect([result.text, ports.isAcknowledgement(result.text)]).toEqual([text, isAcknowledgement]);
-  });
 
   test("puts events into the main session, by whatever name, as many as may wait", () => {
     const { ports, db, asked } = portsOf({}, settingsOf({}, { mainKey: "Home", maxEvents: 1 }));
     const event = {
-      sessionKey: "main",
       text: external("a"),
       isWrapped: true,
       source: "Webhook",

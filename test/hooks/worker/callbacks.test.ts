@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { Webhook } from "standardwebhooks";
 import { agent } from "../deliveries/fixtures.ts";
-import { makeWorkerBench, send, type WorkerBench } from "./parts.ts";
+import { ended, makeWorkerBench, send, type WorkerBench } from "./parts.ts";
 
 const SECRET = `whsec_${Buffer.from("a secret of thirty-two bytes ....").toString("base64")}`;
 const HOUR_MS = 3_600_000;
@@ -97,7 +97,7 @@ test("callbackUrl: this machine's own addresses are refused unless they are allo
 test("callbackUrl: hears of failed runs too, and what is pending goes out after a restart", async () => {
   await using at = makeWorkerBench();
   using server = listen(500, 200);
-  at.parts.answer = async () => ({ text: "", status: "error", error: "no such model" });
+  at.parts.answer = async () => ended({ status: "error", error: "no such model" });
   const runId = await send(at, agent("x", { callbackUrl: server.url }));
   await server.firstHeard;
   await at.worker.stop(0);

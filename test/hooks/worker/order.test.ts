@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { agent, wake } from "../deliveries/fixtures.ts";
-import { gate, makeWorkerBench, send } from "./parts.ts";
+import { ended, gate, makeWorkerBench, send } from "./parts.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -17,7 +17,7 @@ test("runs of one session come one after the other, in order, also when one is t
   const other = await send(at, agent("other"));
   await model.begins(other);
   expect(model.begun()).toEqual([a, other]);
-  model.open(a, { text: "", status: "error", isTemporary: true });
+  model.open(a, ended({ status: "error", isTemporary: true }));
   await at.until(a, (status) => status.state === "queued" && status.attempts === 1);
   model.open(other);
   await at.settled(other);

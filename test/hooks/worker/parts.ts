@@ -2,6 +2,7 @@
  * The worker's neighbours, small and real: an agent that answers by a script, events, transcripts and replies in tables
  * of the same database, so that what a transaction undoes is undone here too.
  */
+import type { TurnRequest, TurnResult } from "../../../src/agent/turn.ts";
 import type { Database, Migration } from "../../../src/base/database.ts";
 import { AppError } from "../../../src/base/errors.ts";
 import { plain } from "../../../src/base/passage.ts";
@@ -9,7 +10,7 @@ import type { HookAction } from "../../../src/hooks/action.ts";
 import type { AcceptRequest } from "../../../src/hooks/deliveries/accept.ts";
 import type { Deliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import type { RunStatus } from "../../../src/hooks/deliveries/queries.ts";
-import type { ReplyOutcome, TurnRequest, TurnResult, WorkerPorts } from "../../../src/hooks/worker/ports.ts";
+import type { ReplyOutcome, WorkerPorts } from "../../../src/hooks/worker/ports.ts";
 import { isOver } from "../../../src/hooks/worker/watch.ts";
 import { Worker, type WorkerSettings } from "../../../src/hooks/worker/worker.ts";
 import { makeBench, request, type Bench } from "../deliveries/fixtures.ts";
@@ -19,8 +20,7 @@ export const partMigrations: readonly Migration[] = [
     name: "test parts",
     sql: `
       CREATE TABLE test_events (seq INTEGER PRIMARY KEY, text TEXT, source TEXT, wrapped INTEGER, delivered INTEGER);
-      CREATE TABLE test_turns (seq INTEGER PRIMARY KEY, run_id TEXT UNIQUE, session_key TEXT, prompt TEXT, answer TEXT,
-        isolated INTEGER);
+      CREATE TABLE test_turns (seq INTEGER PRIMARY KEY, run_id TEXT UNIQUE, session_key TEXT, entries TEXT, ephemeral INTEGER);
       CREATE TABLE test_replies (group_id TEXT PRIMARY KEY, target TEXT, text TEXT, outcome TEXT);
     `,
   },
@@ -40,7 +40,22 @@ export interface Parts {
   settle(groupId: string, outcome: ReplyOutcome): void;
 }
 
-export const ok = (text: string): TurnResult => ({ text, status: "ok", model: "hearth", usage: { tokens: 3 } });
+/** How a turn ended, as the agent says it. */
+export const ended = (changes: Partial<TurnResult>): TurnResult => ({
+  text: "",
+  status: "ok",
+  isTruncated: false,
+  usage: { promptTokens: 3, completionTokens: 2, rounds: 1, toolCalls: 0 },
+  record: { entries: [], seen: [] },
+  ...changes,
+});
+
+export const ok = (text: string): TurnResult =>
+  ended({
+    text,
+    model: "hearth",
+    record: { entries: [{ kind: "message", message: { role: "assistant", content: text } }], seen: [] },
+  });
 
 export function makeParts(db: Database): Parts {
   for (const { sql } of partMigrations) db.run(sql.replaceAll("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"));
@@ -68,8 +83,8 @@ export function makeParts(db: Database): Parts {
       },
       storeTurn: (at, turn) =>
         at
-          .query("INSERT INTO test_turns (run_id, session_key, prompt, answer, isolated) VALUES (?, ?, ?, ?, ?)")
-          .run(turn.runId, turn.sessionKey, turn.prompt, turn.result.text, turn.isIsolated),
+          .query("INSERT INTO test_turns (run_id, session_key, entries, ephemeral) VALUES (?, ?, ?, ?)")
+          .run(turn.runId, turn.sessionKey, JSON.stringify(turn.record.entries), turn.isEphemeral),
       enqueueEvent: (at, event) => {
         const count = (): number => at.query<{ n: number }, []>("SELECT count(*) AS n FROM test_events").get()!.n;
         if (parts.eventsMax < Infinity && count() >= parts.eventsMax)
@@ -78,12 +93,11 @@ export function makeParts(db: Database): Parts {
           plain(event.text),
           event.source,
           event.isWrapped,
-          event.isDelivered,
+          event.isDelivered ?? false,
         );
       },
       requestHeartbeat: (reason) => parts.heartbeats.push(reason),
       resolveTarget: () => parts.target,
-      isAcknowledgement: (text) => text === "HEARTBEAT_OK",
       addReply: (at, reply) =>
         at
           .query("INSERT INTO test_replies (group_id, target, text) VALUES (?, ?, ?)")
@@ -196,7 +210,7 @@ export function gate(at: WorkerBench): Gate {
   at.parts.answer = ({ runId, signal }: TurnRequest) => {
     const { promise, resolve } = Promise.withResolvers<TurnResult>();
     waiting.set(runId, resolve);
-    signal.addEventListener("abort", () => resolve({ text: "", status: "cancelled" }));
+    signal.addEventListener("abort", () => resolve(ended({ status: "cancelled" })));
     beginOf(runId).resolve();
     return promise;
   };

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
-import type { TurnResult } from "../../../src/hooks/worker/ports.ts";
+import type { TurnResult } from "../../../src/agent/turn.ts";
 import { agent, START, wake } from "../deliveries/fixtures.ts";
-import { gate, makeWorkerBench, ok, send } from "./parts.ts";
+import { ended, gate, makeWorkerBench, ok, send } from "./parts.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -42,8 +42,8 @@ test("an agent call: a turn in its session, a summary in the main session, then 
   const [turn] = at.parts.turns;
   expect(turn).toMatchObject({ runId, sessionKey: "hook:mail", model: "fast", thinking: "low", tools: [] });
   expect(turn!.prompt).toContain("EXTERNAL_UNTRUSTED_CONTENT");
-  expect(at.bench.db.query("SELECT run_id, session_key, prompt, answer, isolated FROM test_turns").all()).toEqual([
-    { run_id: runId, session_key: "hook:mail", prompt: turn!.prompt, answer: "done", isolated: 0 },
+  expect(at.bench.db.query("SELECT run_id, session_key, ephemeral FROM test_turns").all()).toEqual([
+    { run_id: runId, session_key: "hook:mail", ephemeral: 0 },
   ]);
 });
 
@@ -72,14 +72,33 @@ test("deliver: the answer goes out with the transaction that stores it, and its 
 });
 
 test.each([
-  ["deliver: false sends nothing", { deliver: false }, "done", "none"],
-  ["an acknowledgement sends nothing", { deliver: true }, "HEARTBEAT_OK", "skipped"],
-])("%s, and the summary is posted", async (_, changes, answer, reply) => {
+  ["deliver: false sends nothing", { deliver: false }, ok("done"), "none", [], "done"],
+  ["an acknowledgement sends nothing", { deliver: true }, ok("HEARTBEAT_OK"), "skipped", [], "HEARTBEAT_OK"],
+  [
+    "what stands beside one is sent",
+    { deliver: true },
+    ok("Disk full. HEARTBEAT_OK"),
+    "pending",
+    ["Disk full."],
+    "Disk full.",
+  ],
+  [
+    "a cut answer says so",
+    { deliver: true },
+    { ...ok("and so"), isTruncated: true },
+    "pending",
+    ["and so […]"],
+    "and so […]",
+  ],
+] as const)("%s, and the summary is posted", async (_, changes, result, reply, sent, summary) => {
   await using at = makeWorkerBench();
-  at.parts.answer = async () => ok(answer);
-  expect((await at.settled(await send(at, agent("x", changes)))).reply).toBe(reply as "none");
-  expect(at.parts.replies()).toEqual([]);
-  expect(at.parts.events()).toEqual([`Hook: ${answer}`]);
+  at.parts.answer = async () => result;
+  await at.until(
+    await send(at, agent("x", changes)),
+    (status) => status.state === "succeeded" && status.reply === reply,
+  );
+  expect(at.parts.replies().map((row) => row.text)).toEqual([...sent]);
+  expect(at.parts.events()).toEqual([`Hook: ${summary}`]);
 });
 
 test("a reply without a recipient fails with the reason, which the main session hears", async () => {
@@ -118,7 +137,7 @@ test("a reply that ended while nobody listened is noted by the next worker", asy
 
 test("a turn that fails for now is tried again, later each time, and is dead after the last", async () => {
   await using at = makeWorkerBench();
-  at.parts.answer = async () => ({ text: "", status: "error", error: "the model crashed", isTemporary: true });
+  at.parts.answer = async () => ended({ status: "error", error: "the model crashed", isTemporary: true });
   const runId = await send(at, agent("x", { name: "CI" }));
   for (const [attempts, waitMs] of [
     [1, 1000],
