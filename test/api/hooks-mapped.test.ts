@@ -74,7 +74,11 @@ describe("POST {hooks.path}/<name>", () => {
       mode: "now",
       isWrapped: true,
     });
-    api.world.outcome = { kind: "actions", actions: [wake("a"), { ...agentAction, message: wake("b").text }] };
+    api.world.outcome = {
+      kind: "actions",
+      actions: [wake("a"), { ...agentAction, message: wake("b").text }],
+      warnings: ["w"],
+    };
     const response = await api.post("/hooks/ci", {});
     const body = await json(response);
     expect([response.status, body.dispatched, body.runIds.length]).toEqual([202, 2, 2]);
@@ -83,9 +87,9 @@ describe("POST {hooks.path}/<name>", () => {
 
   test("a mapping that makes no valid action: 400; one that breaks: 500, its reason only in the log", async () => {
     const api = await startHooks({ hooks: { mappings } });
-    api.world.outcome = { kind: "failed", code: "rejected", reason: "blank text" };
+    api.world.outcome = { kind: "failed", code: "bad_request", reason: "blank text" };
     expect(await refusal(await api.post("/hooks/ci", {}))).toEqual([400, "mapping_rejected"]);
-    api.world.outcome = { kind: "failed", code: "failed", reason: "boom at line 3" };
+    api.world.outcome = { kind: "failed", code: "mapping_failed", reason: "boom at line 3" };
     const response = await api.post("/hooks/ci", {});
     expect(await json(response.clone())).toMatchObject({ error: "hook mapping failed" });
     expect(await refusal(response)).toEqual([500, "mapping_failed"]);
@@ -99,7 +103,7 @@ describe("POST {hooks.path}/<name>", () => {
       [{ channel: "pigeon" }, "channel_not_allowed"],
       [{ sessionKey: "main" }, "session_key_not_allowed"],
     ] as const) {
-      api.world.outcome = { kind: "actions", actions: [{ ...agentAction, ...more }] };
+      api.world.outcome = { kind: "actions", actions: [{ ...agentAction, ...more }], warnings: [] };
       expect(await refusal(await api.post("/hooks/ci", {}))).toEqual([400, code]);
     }
     expect(api.world.actions()).toEqual([]);

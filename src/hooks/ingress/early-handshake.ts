@@ -9,7 +9,7 @@ import type { Visit } from "./visit.ts";
 /** Undefined: the request is no such check. A check that names a wrong secret is a failed attempt. */
 export function answerEarly(door: Door, candidates: readonly NamedMapping[], visit: Visit): HookReply | undefined {
   for (const mapping of candidates) {
-    const { handshake } = mapping.settings;
+    const { handshake } = mapping.config;
     if (!handshake || !precedesCredentials(handshake)) continue;
     const reply = answerHandshake(handshake, handshakeRequest(visit, { mapping, payload: undefined }));
     if (reply?.status === 403) throw door.refusal(visit.visitor, "the handshake names a wrong secret");
@@ -24,7 +24,7 @@ export function handshakeRequest(
   { mapping, payload }: { mapping: NamedMapping; payload: unknown },
 ): HandshakeRequest {
   const { path, nowMs } = visitor;
-  const { auth } = mapping.settings;
+  const { auth } = mapping.config;
   const current = auth?.secrets.filter(({ expiresAt }) => !expiresAt || Date.parse(expiresAt) > nowMs);
   return {
     method: request.method,

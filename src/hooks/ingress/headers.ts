@@ -28,7 +28,7 @@ const KEPT_LENGTH_MAX = 256;
 
 /** By lower-case name, without credentials: neither ours nor those of any mapping that the path can reach. */
 export function openHeaders(headers: Headers, mappings: readonly NamedMapping[]): Record<string, string> {
-  const signed = mappings.flatMap(({ settings }) => (settings.auth ? credentialHeaders(settings.auth) : []));
+  const signed = mappings.flatMap(({ config }) => (config.auth ? credentialHeaders(config.auth) : []));
   const hidden = new Set([...CREDENTIALS, ...signed]);
   return Object.fromEntries([...headers].filter(([name]) => !hidden.has(name)));
 }

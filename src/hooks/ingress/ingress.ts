@@ -99,7 +99,7 @@ async function answer(parts: MappedDeps, visit: Visit): Promise<HookReply> {
   const early = answerEarly(parts.door, candidates, visit);
   if (early) return early;
   if (method !== "POST") {
-    const hears = candidates.some(({ settings }) => hearsGet(settings.handshake));
+    const hears = candidates.some(({ config }) => hearsGet(config.handshake));
     throw new Refusal("method_not_allowed", { headers: { allow: hears ? "GET, POST" : "POST" } });
   }
   return isFixed ? answerFixed(parts, path, visit) : answerMapped(parts, candidates, visit);

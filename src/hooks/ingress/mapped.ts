@@ -11,8 +11,8 @@ import { handshakeRequest } from "./early-handshake.ts";
 import { openHeaders, openQuery } from "./headers.ts";
 import { headerKey } from "./idempotency.ts";
 import { parsePayload } from "./payload.ts";
-import type { HookReply, IngressDeps, MappingRequest, NamedMapping } from "./ports.ts";
-import { Refusal, retryAfter } from "./problems.ts";
+import type { HookReply, IngressDeps, MappingFailure, MappingRequest, NamedMapping } from "./ports.ts";
+import { type ProblemName, Refusal, retryAfter } from "./problems.ts";
 import { jsonReply, textReply } from "./reply.ts";
 import type { Slots } from "./slots.ts";
 import { acceptVisit, type Visit } from "./visit.ts";
@@ -55,7 +55,7 @@ export async function answerMapped(
   return { ...reply, headers: { ...reply.headers, ...pass.headers } };
 }
 
-const bodyLimit = ({ settings }: NamedMapping, standard: number): number => settings.maxBodyBytes ?? standard;
+const bodyLimit = ({ config }: NamedMapping, standard: number): number => config.maxBodyBytes ?? standard;
 
 /** The body, and whose it is. A token is looked at first; a signature covers the body, which has to be read for it. */
 async function prove(
@@ -65,7 +65,7 @@ async function prove(
 ): Promise<{ rawBody: Uint8Array; proofs: Proofs }> {
   const limitBytes = Math.max(...candidates.map((mapping) => bodyLimit(mapping, hooks.maxBodyBytes)), 0);
   const { door, readMs } = deps;
-  if (candidates.every(({ settings }) => !settings.auth)) {
+  if (candidates.every(({ config }) => !config.auth)) {
     const pass = door.admit(hooks, visitor);
     if (candidates.length === 0) throw new Refusal("not_found", { reason: "no mapping of this path" });
     const rawBody = await readBody(request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
@@ -73,11 +73,11 @@ async function prove(
   }
   const rawBody = await deps.unprovedReads.run(
     () => readBody(request, { limitBytes, timeoutMs: readMs?.unproved ?? UNPROVED_READ_MS }),
-    () => new Refusal("too_many_reads", { headers: retryAfter(1000) }),
+    () => new Refusal("too_busy", { headers: retryAfter(1000) }),
   );
   const proofs: Proofs = new Map(
     candidates.map((mapping) => {
-      const { auth } = mapping.settings;
+      const { auth } = mapping.config;
       const { id } = mapping;
       return [mapping, auth ? door.bySignature({ id, auth }, visitor, rawBody) : door.byToken(hooks, visitor)];
     }),
@@ -99,25 +99,34 @@ async function answerProved(
   visit: Visit,
   { mapping, asked, pass, rawBody }: Proved,
 ): Promise<HookReply> {
-  const { handshake } = mapping.settings;
+  const { handshake } = mapping.config;
   const wanted = handshake && answerHandshake(handshake, handshakeRequest(visit, { mapping, payload: asked.payload }));
   if (wanted) return textReply(wanted, { handshake });
   const outcome = await deps.mappings.run(mapping, asked);
   if (outcome.kind === "nothing") return jsonReply({ status: 204, body: undefined }, { notes: { runs: 0 } });
-  if (outcome.kind === "failed") {
-    throw new Refusal(outcome.code === "rejected" ? "mapping_rejected" : "mapping_failed", { reason: outcome.reason });
-  }
+  if (outcome.kind === "failed") throw refusalOf(outcome);
   const header = headerKey(visit.request.headers);
   const { actions, warnings } = await checkAll(deps, outcome.actions);
   return acceptVisit(deps, visit, {
     pass,
     rawBody,
     actions,
-    warnings: [...header.warnings, ...(outcome.warnings ?? []), ...warnings],
+    warnings: [...header.warnings, ...outcome.warnings, ...warnings],
     idempotencyKey: header.key,
     mappingId: mapping.id,
   });
 }
+
+const FAILURES = {
+  bad_request: "mapping_rejected",
+  too_large: "mapping_rejected",
+  busy: "too_busy",
+  cancelled: "client_gone",
+  mapping_failed: "mapping_failed",
+} as const satisfies Record<MappingFailure["code"], ProblemName>;
+
+const refusalOf = ({ code, reason }: MappingFailure): Refusal =>
+  new Refusal(FAILURES[code], { reason, headers: code === "busy" ? retryAfter(1000) : {} });
 
 async function checkAll(
   { checks }: IngressDeps,

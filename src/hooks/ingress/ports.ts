@@ -22,14 +22,22 @@ export interface MappingRequest {
 /** A mapping of the configuration or of a preset. */
 export interface NamedMapping {
   readonly id: string;
-  readonly settings: MappingConfig;
+  readonly config: MappingConfig;
 }
 
-/** `rejected`: this request gives no valid action; `failed`: the mapping itself is broken. */
+/** Why a mapping came to nothing that can be accepted; `reason` is for the log. */
+export interface MappingFailure {
+  readonly kind: "failed";
+  /** `mapping_failed`: not the sender's fault. */
+  readonly code: "bad_request" | "too_large" | "busy" | "cancelled" | "mapping_failed";
+  readonly reason: string;
+}
+
 export type MappingOutcome =
-  | { readonly kind: "actions"; readonly actions: readonly HookAction[]; readonly warnings?: readonly string[] }
+  | { readonly kind: "actions"; readonly actions: readonly HookAction[]; readonly warnings: readonly string[] }
+  /** The request was understood and asks for nothing. */
   | { readonly kind: "nothing" }
-  | { readonly kind: "failed"; readonly code: "rejected" | "failed"; readonly reason: string };
+  | MappingFailure;
 
 export interface Mappings {
   /** Those that a path can reach, whatever the body says, in the order in which they are tried. */

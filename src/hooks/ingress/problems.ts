@@ -47,7 +47,7 @@ const PROBLEMS = {
   mapping_rejected: problem(400, "bad_request", "the mapping made no valid action of this request"),
   mapping_failed: problem(500, "upstream", "hook mapping failed"),
   queue_full: problem(503, "busy", "the queue is full"),
-  too_many_reads: problem(503, "busy", "too many requests at once"),
+  too_busy: problem(503, "busy", "too many requests at once"),
   unavailable: problem(503, "storage", "the request cannot be stored now"),
   shutting_down: problem(503, "busy", "shutting down"),
   internal: problem(500, "upstream", "internal error"),

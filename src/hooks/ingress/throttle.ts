@@ -1,16 +1,19 @@
 /**
  * Counts failed attempts by client address and locks out those who fail too often. A correct credential is never kept
- * out: callers ask here only once it turned out to be wrong. Memory is bounded, whatever addresses there are.
+ * out: callers ask here only once it turned out to be wrong. Memory and time are bounded, whatever addresses there are.
  */
 
 /** Failures within a window after which an address is locked out. */
 export const FAILURES_MAX = 20;
 export const WINDOW_MS = 60_000;
 const LOCK_MS = 60_000;
+/** Addresses that are locked out, and addresses that are counted. */
 const ENTRIES_MAX = 10_000;
+/** How often locks that are over are looked for, once there is no room for another. */
+const SWEEP_MS = 1000;
 
 export interface Failure {
-  /** Set: this address is locked out, or there is no room to count it. */
+  /** Set: this address is locked out, or there is no room to lock it. */
   readonly lockedForMs?: number;
   /** Failures that it still has before that. */
   readonly remaining: number;
@@ -24,61 +27,63 @@ interface Window {
 }
 
 export class Throttle {
-  /** Addresses with failures, oldest window first. */
-  readonly #counting = new Map<string, Window>();
-  /** When each lock ends, first to end first: all locks are equally long. */
+  /**
+   * Addresses with failures, in two generations: when the young one is half of what may be, it becomes the old one,
+   * and the old one is forgotten. To look for the oldest entry of a map takes longer the more have been deleted.
+   */
+  #young = new Map<string, Window>();
+  #old = new Map<string, Window>();
+  /** When each lock ends. */
   readonly #locked = new Map<string, number>();
   readonly #now: () => number;
+  #sweptAt = -Infinity;
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
   get size(): number {
-    return this.#counting.size + this.#locked.size;
+    return this.#young.size + this.#old.size + this.#locked.size;
   }
 
   /** Records a failure. One that finds its address locked changes nothing: the lock does not grow. */
   fail(key: string): Failure {
     const now = this.#now();
-    this.#forget(now);
-    const lockedUntil = this.#locked.get(key);
-    if (lockedUntil !== undefined) return locked(lockedUntil - now);
-    const window = this.#counting.get(key);
-    if (!window && !this.#makeRoom()) return locked(LOCK_MS);
-    const { endsAt, failures } = window ?? { endsAt: now + WINDOW_MS, failures: 0 };
+    const until = this.#locked.get(key);
+    if (until !== undefined && until > now) return locked(until - now);
+    if (!this.#hasRoomForLock(now)) return locked(LOCK_MS); // rather than a lock forgotten
+    const known = this.#young.get(key) ?? this.#old.get(key);
+    const { endsAt, failures } = known && known.endsAt > now ? known : { endsAt: now + WINDOW_MS, failures: 0 };
     if (failures + 1 < FAILURES_MAX) {
-      this.#counting.set(key, { endsAt, failures: failures + 1 });
+      this.#count(key, { endsAt, failures: failures + 1 });
       return { remaining: FAILURES_MAX - failures - 1, resetMs: endsAt - now };
     }
-    this.#counting.delete(key);
+    this.clear(key);
     this.#locked.set(key, now + LOCK_MS);
     return { remaining: 0, resetMs: LOCK_MS };
   }
 
   /** A correct credential came from there. */
   clear(key: string): void {
-    this.#counting.delete(key);
+    this.#young.delete(key);
+    this.#old.delete(key);
     this.#locked.delete(key);
   }
 
-  /** Windows and locks that are over; the first that is not ends the search. */
-  #forget(now: number): void {
-    for (const [key, { endsAt }] of this.#counting) {
-      if (endsAt > now) break;
-      this.#counting.delete(key);
-    }
-    for (const [key, until] of this.#locked) {
-      if (until > now) break;
-      this.#locked.delete(key);
-    }
+  #count(key: string, window: Window): void {
+    this.#old.delete(key);
+    this.#young.set(key, window);
+    if (this.#young.size < ENTRIES_MAX / 2) return;
+    this.#old = this.#young;
+    this.#young = new Map();
   }
 
-  /** False where every entry is a lock: then newcomers are refused, rather than locks forgotten. */
-  #makeRoom(): boolean {
-    if (this.size < ENTRIES_MAX) return true;
-    const [oldest] = this.#counting.keys();
-    return oldest !== undefined && this.#counting.delete(oldest);
+  #hasRoomForLock(now: number): boolean {
+    if (this.#locked.size < ENTRIES_MAX) return true;
+    if (now - this.#sweptAt < SWEEP_MS) return false;
+    this.#sweptAt = now;
+    for (const [key, until] of this.#locked) if (until <= now) this.#locked.delete(key);
+    return this.#locked.size < ENTRIES_MAX;
   }
 }
 

@@ -94,23 +94,23 @@ function makeMappings(outcome: () => MappingOutcome | undefined): Mappings {
   return {
     candidates: (hooks, path) =>
       hooks.mappings
-        .map((settings, i): NamedMapping => ({ id: settings.id ?? `mapping-${i + 1}`, settings }))
-        .filter(({ settings }) => settings.match.path === undefined || settings.match.path === path),
+        .map((config, i): NamedMapping => ({ id: config.id ?? `mapping-${i + 1}`, config }))
+        .filter(({ config }) => config.match.path === undefined || config.match.path === path),
     match: (candidates, { payload }) =>
-      candidates.find(({ settings }) => {
-        const { source } = settings.match;
+      candidates.find(({ config }) => {
+        const { source } = config.match;
         return source === undefined || (payload as { source?: unknown } | null)?.source === source;
       }),
-    async run({ settings }, request) {
+    async run({ config: settings }, request) {
       const given = outcome();
       if (given) return given;
       const text = fill(settings.textTemplate ?? settings.messageTemplate ?? "", request);
-      return { kind: "actions", actions: [actionOf(settings, text)] };
+      return { kind: "actions", actions: [actionOf(settings, text)], warnings: [] };
     },
   };
 }
 
-function actionOf(settings: NamedMapping["settings"], text: Passage): HookAction {
+function actionOf(settings: NamedMapping["config"], text: Passage): HookAction {
   const { action, wakeMode, name = "Hook", deliver, channel, tools } = settings;
   return action === "wake"
     ? { kind: "wake", text, mode: wakeMode, isWrapped: true }

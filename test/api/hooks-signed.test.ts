@@ -1,0 +1,177 @@
+/** Mapped endpoints whose senders sign, or check the address first: the signature replaces the token on that path. */
+import { describe, expect, test } from "bun:test";
+import { hooksSchema } from "../../src/hooks/config.ts";
+import { signRequest } from "../../src/hooks/signatures/index.ts";
+import { TOKEN } from "../hooks/ingress/fixtures.ts";
+import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
+
+const github = { scheme: "github", secrets: "github-secret" } as const;
+const standard = { scheme: "standard-webhooks", secrets: "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=" } as const;
+const wake = { action: "wake", textTemplate: "{{payload}}" } as const;
+
+type Signature = typeof github | typeof standard;
+
+/** The headers of an honest sender. */
+function signed(auth: Signature, body: string, { id = "d1", nowMs = Date.now() } = {}): Record<string, string> {
+  const [mapping] = hooksSchema.parse({ mappings: [{ auth }] }).mappings;
+  const rawBody = new TextEncoder().encode(body);
+  return signRequest(mapping!.auth!, { rawBody, headers: {}, url: "", method: "POST", nowMs, id });
+}
+
+const sendSigned = (api: Api, path: string, body: string, headers = signed(github, body)): Promise<Response> =>
+  api.send(path, body, { headers });
+
+describe("a mapping with a signature", () => {
+  const mappings = [
+    { id: "gh", match: { path: "gh" }, auth: github, ...wake },
+    { id: "std", match: { path: "std" }, auth: standard, ...wake },
+  ];
+
+  test("takes what its sender signed", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    const response = await sendSigned(api, "/hooks/gh", '{"a":1}');
+    expect([response.status, await json(response)]).toMatchObject([200, { ok: true, mode: "now" }]);
+    const [row] = api.world.db.query("SELECT auth_kind, auth_id, mapping_id FROM deliveries").all();
+    expect(row).toEqual({ auth_kind: "signature", auth_id: "gh", mapping_id: "gh" });
+  });
+
+  test("does not take the hook token instead, nor beside a wrong signature", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    expect(await refusal(await api.post("/hooks/gh", {}))).toEqual([401, "unauthorized"]);
+    const wrong = { ...signed(github, "[1]"), authorization: `Bearer ${TOKEN}` };
+    expect(await refusal(await sendSigned(api, "/hooks/gh", "[2]", wrong))).toEqual([401, "unauthorized"]);
+    expect(api.world.actions()).toEqual([]);
+  });
+
+  test("refuses one flipped byte, JSON written anew, and a signature of long ago: all alike", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    const body = '{"a": 1}';
+    const old = signed(standard, body, { nowMs: Date.now() - 301_000 });
+    const all = [
+      await sendSigned(api, "/hooks/gh", '{"a": 2}', signed(github, body)),
+      await sendSigned(api, "/hooks/gh", JSON.stringify(JSON.parse(body)), signed(github, body)),
+      await sendSigned(api, "/hooks/std", body, old),
+      await sendSigned(api, "/hooks/gh", "no json", { "x-hub-signature-256": "sha256=00" }),
+    ];
+    const bodies = await Promise.all(all.map((response) => json(response.clone())));
+    for (const response of all) expect(await refusal(response)).toEqual([401, "unauthorized"]);
+    expect(new Set(bodies.map(({ error }) => error)).size).toBe(1);
+    expect(api.logs.at(-2)?.["reason"]).toMatch(/too old/);
+  });
+
+  test("bodies that are no JSON are 400 only for senders who signed them", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    expect(await refusal(await sendSigned(api, "/hooks/gh", "{"))).toEqual([400, "invalid_json"]);
+  });
+
+  test("a delivery that its sender repeats is answered the same and happens once", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    const first = await sendSigned(api, "/hooks/std", "{}", signed(standard, "{}", { id: "msg_1" }));
+    const again = await sendSigned(api, "/hooks/std", "{}", signed(standard, "{}", { id: "msg_1" }));
+    expect(await json(again.clone())).toEqual(await json(first));
+    expect(again.headers.get("idempotency-replayed")).toBe("true");
+    expect(api.world.actions()).toHaveLength(1);
+    await sendSigned(api, "/hooks/std", "{}", signed(standard, "{}", { id: "msg_2" }));
+    expect(api.world.actions()).toHaveLength(2);
+  });
+
+  test("wrong signatures count as failed attempts; a right one clears them", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    const wrong = () => sendSigned(api, "/hooks/gh", "{}", { "x-hub-signature-256": `sha256=${"0".repeat(64)}` });
+    for (let i = 0; i < 20; i++) expect((await wrong()).status).toBe(401);
+    expect(await refusal(await wrong())).toEqual([429, "too_many_failures"]);
+    expect((await sendSigned(api, "/hooks/gh", "{}")).status).toBe(200);
+    expect((await wrong()).status).toBe(401);
+  });
+
+  test("gzip: what was signed is the body before compression", async () => {
+    const api = await startHooks({ hooks: { mappings } });
+    const headers = { ...signed(github, '{"a":1}'), "content-encoding": "gzip" };
+    const body = Bun.gzipSync(new TextEncoder().encode('{"a":1}'));
+    const response = await fetch(`${api.url}/hooks/gh`, { method: "POST", body, headers });
+    expect(response.status).toBe(200);
+  });
+});
+
+describe("mappings that share a path", () => {
+  const mappings = [
+    { id: "shop", match: { path: "in", source: "shop" }, auth: github, ...wake },
+    { id: "std", match: { path: "in", source: "std" }, auth: standard, ...wake },
+    { id: "rest", match: { path: "in" }, ...wake },
+  ];
+  const reach = async (source: string, headers: (body: string) => Record<string, string>): Promise<number> => {
+    const api = await startHooks({ hooks: { mappings } });
+    const body = JSON.stringify({ source });
+    return (await sendSigned(api, "/hooks/in", body, headers(body))).status;
+  };
+  const byGithub = (body: string) => signed(github, body);
+  const byToken = () => ({ authorization: `Bearer ${TOKEN}` });
+
+  test("each want their own credential, whichever body reaches them", async () => {
+    expect(await reach("shop", byGithub)).toBe(200);
+    expect(await reach("std", (body) => signed(standard, body))).toBe(200);
+    expect(await reach("else", byToken)).toBe(200);
+    expect(await reach("shop", byToken)).toBe(401);
+    expect(await reach("std", byGithub)).toBe(401);
+    expect(await reach("else", byGithub)).toBe(401);
+    expect(await reach("else", () => ({}))).toBe(401);
+  });
+});
+
+describe("handshakes:", () => {
+  test("slack: a signed challenge is given back; unsigned it is 401", async () => {
+    const mappings = [{ match: { path: "s" }, auth: github, handshake: "slack", ...wake }];
+    const api = await startHooks({ hooks: { mappings } });
+    const body = JSON.stringify({ type: "url_verification", challenge: "abc" });
+    const response = await sendSigned(api, "/hooks/s", body);
+    expect([response.status, await response.text()]).toEqual([200, "abc"]);
+    expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    expect((await api.send("/hooks/s", body)).status).toBe(401);
+    expect(api.world.actions()).toEqual([]);
+  });
+
+  test("github: a ping does nothing", async () => {
+    const mappings = [{ match: { path: "gh" }, auth: github, handshake: "github", ...wake }];
+    const api = await startHooks({ hooks: { mappings } });
+    const response = await sendSigned(api, "/hooks/gh", "{}", { ...signed(github, "{}"), "x-github-event": "ping" });
+    expect([response.status, await response.text()]).toEqual([200, '{"ok":true,"ping":true}']);
+    expect(api.world.actions()).toEqual([]);
+  });
+
+  test("meta: GET with the verify token gets the challenge; other GETs 401 or 405", async () => {
+    const mappings = [{ match: { path: "m" }, auth: github, handshake: "meta", ...wake }];
+    const api = await startHooks({ hooks: { mappings } });
+    const get = (query: string) => api.send(`/hooks/m${query}`, undefined, { method: "GET" });
+    const check = (token: string) => get(`?hub.mode=subscribe&hub.challenge=42&hub.verify_token=${token}`);
+    const response = await check("github-secret");
+    expect([response.status, await response.text()]).toEqual([200, "42"]);
+    expect(await refusal(await check("wrong"))).toEqual([401, "unauthorized"]);
+    expect(await refusal(await check(TOKEN))).toEqual([401, "unauthorized"]);
+    const plain = await get("");
+    expect(plain.headers.get("allow")).toBe("GET, POST");
+    expect(await refusal(plain)).toEqual([405, "method_not_allowed"]);
+  });
+
+  test("meta: a mapping without a signature knows the hook token", async () => {
+    const mappings = [{ match: { path: "m" }, handshake: "meta", ...wake }];
+    const api = await startHooks({ hooks: { mappings } });
+    const query = `?hub.mode=subscribe&hub.challenge=42&hub.verify_token=${TOKEN}`;
+    const response = await api.send(`/hooks/m${query}`, undefined, { method: "GET" });
+    expect([response.status, await response.text()]).toEqual([200, "42"]);
+  });
+
+  test("microsoft: the validation token is given back as text, without a credential", async () => {
+    const mappings = [{ match: { path: "ms" }, handshake: "microsoft", ...wake }];
+    const api = await startHooks({ hooks: { mappings } });
+    const response = await api.send("/hooks/ms?validationToken=%3Cb%3Ex", "");
+    expect([response.status, await response.text()]).toEqual([200, "<b>x"]);
+    expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    expect(await refusal(await api.send("/hooks/ms", "{}"))).toEqual([401, "unauthorized"]);
+  });
+
+  test("a mapping that names no provider answers none", async () => {
+    const api = await startHooks({ hooks: { mappings: [{ match: { path: "x" }, ...wake }] } });
+    expect((await api.send("/hooks/x?validationToken=x", "")).status).toBe(401);
+  });
+});
