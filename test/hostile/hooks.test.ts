@@ -1,0 +1,319 @@
+/**
+ * What the worst senders get from the webhook ingress: bounded memory and time, an answer that fits, and nothing of
+ * what they sent. No answer to anything below may be a 5xx, unless a limit on how many there are at once was met.
+ */
+import { connect } from "node:net";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import fc from "fast-check";
+import { UNPROVED_READS_MAX } from "../../src/hooks/ingress/ingress.ts";
+import { makeWorld, TOKEN, type World } from "../hooks/ingress/fixtures.ts";
+import { type Harness, makeHarness } from "../server/harness.ts";
+
+setDefaultTimeout(60_000);
+
+const READ_MS = { proved: 300, unproved: 3000 };
+const LIMIT = 262_144;
+const auth = { scheme: "github", secrets: "github-secret" };
+const mappings = [
+  { match: { path: "open" }, action: "wake", textTemplate: "{{payload}}" },
+  { match: { path: "signed" }, action: "wake", textTemplate: "x", auth },
+];
+
+let harness: Harness;
+let world: World;
+let url: string;
+beforeAll(async () => {
+  const options = { hooks: { mappings }, maxQueued: 1_000_000, deps: { readMs: READ_MS } };
+  harness = await makeHarness({}, { hooks: (log) => (world = makeWorld({ log, ...options })).ingress });
+  ({ url } = harness.listen());
+});
+afterAll(async () => {
+  expect(harness.logs.filter(({ msg }) => msg === "bug")).toEqual([]);
+  await harness.close();
+});
+
+const bearer = { authorization: `Bearer ${TOKEN}` };
+const post = (
+  path: string,
+  body: NonNullable<RequestInit["body"]>,
+  headers: Record<string, string> = {},
+): Promise<Response> => fetch(`${url}${path}`, { method: "POST", body, headers: { ...bearer, ...headers } });
+
+async function codeOf(response: Response): Promise<[number, string]> {
+  const { code } = (await response.json()) as { code: string };
+  return [response.status, code];
+}
+
+interface RawAnswer {
+  readonly text: string;
+  /** Whether the server closed the connection. */
+  readonly closed: boolean;
+}
+
+/** Writes bytes as they are, in pieces if need be; resolves with the first whole answer. */
+function send(pieces: readonly string[], { pauseMs = 0, waitMs = 10_000 } = {}): Promise<RawAnswer> {
+  const { promise, resolve } = Promise.withResolvers<RawAnswer>();
+  let text = "";
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  const end = (closed: boolean): void => {
+    clearTimeout(timer);
+    clearInterval(writing);
+    socket.destroy();
+    resolve({ text, closed });
+  };
+  const timer = setTimeout(() => end(false), waitMs);
+  const left = [...pieces];
+  socket.write(left.shift() ?? "");
+  const writing = setInterval(() => (left.length > 0 ? socket.write(left.shift()!) : undefined), pauseMs);
+  socket.on("data", (data) => {
+    text += data.toString("latin1");
+    if (/\r\n\r\n\{.*\}$/s.test(text) && !/connection: close/i.test(text)) end(false);
+  });
+  socket.on("error", () => {});
+  socket.on("close", () => end(true));
+  return promise;
+}
+
+const head = (path: string, ...lines: string[]): string =>
+  [`POST ${path} HTTP/1.1`, "Host: x", ...lines, "", ""].join("\r\n");
+
+describe("slow senders:", () => {
+  test.each([
+    ["announced", `Content-Length: 100`, '{"text"'],
+    ["in chunks", "Transfer-Encoding: chunked", '7\r\n{"text"\r\n'],
+  ])("a body that never ends, %s, is 408 and the connection is closed", async (_, line, start) => {
+    const { text, closed } = await send([head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, line) + start]);
+    expect(text).toStartWith("HTTP/1.1 408 ");
+    expect(text).toContain('"code":"body_timeout"');
+    expect(closed).toBe(true);
+  });
+
+  test("a byte now and then does not help: the whole body has one deadline", async () => {
+    const drops = Array.from({ length: 1000 }, () => "1\r\nx\r\n");
+    const request = head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Transfer-Encoding: chunked");
+    const { text } = await send([request, ...drops], { pauseMs: 20 });
+    expect(text).toStartWith("HTTP/1.1 408 ");
+  });
+
+  test("a sender without a token is refused before its body", async () => {
+    const { text } = await send([head("/hooks/wake", "Content-Length: 1000000")]);
+    expect(text).toStartWith("HTTP/1.1 401 ");
+  });
+
+  test("bodies of senders who have proved nothing are read 64 at a time, the rest refused at once", async () => {
+    const request = head("/hooks/signed", "Content-Length: 100") + "{";
+    const waiting = Array.from({ length: UNPROVED_READS_MAX }, () => send([request]));
+    let refused = await post("/hooks/signed", "{}");
+    while (refused.status !== 503) refused = await post("/hooks/signed", "{}"); // not all of them are being read yet
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(await codeOf(refused)).toEqual([503, "too_busy"]);
+    expect((await post("/hooks/wake", '{"text":"others are served"}')).status).toBe(200);
+    for (const { text } of await Promise.all(waiting)) expect(text).toStartWith("HTTP/1.1 408 ");
+    expect((await post("/hooks/signed", "{}")).status).toBe(401);
+  });
+
+  test("a sender that hangs up in the middle of its body is noticed, and forgotten", async () => {
+    const before = harness.logs.length;
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    socket.write(`${head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Content-Length: 100")}{`, () => {
+      setTimeout(() => socket.destroy(), 20);
+    });
+    while (harness.logs.length === before) await Bun.sleep(5);
+    expect(harness.logs.at(-1)).toMatchObject({ msg: "request", path: "/hooks/wake" });
+    expect([408, 499]).toContain(harness.logs.at(-1)?.["status"] as number);
+  });
+});
+
+describe("large bodies:", () => {
+  const zeros = Buffer.alloc(200 * 1024 * 1024);
+  test.each([
+    ["gzip", gzipSync(zeros)],
+    ["x-gzip", gzipSync(zeros)],
+    ["deflate", deflateSync(zeros)],
+    ["deflate", deflateRawSync(zeros)],
+    ["br", brotliCompressSync(zeros)],
+  ])("a bomb of %s is 413", async (encoding, body) => {
+    const before = process.memoryUsage.rss();
+    expect(await codeOf(await post("/hooks/wake", body, { "content-encoding": encoding }))).toEqual([
+      413,
+      "payload_too_large",
+    ]);
+    expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024);
+  });
+
+  test.each([
+    ["gzip", gzipSync],
+    ["GZIP", gzipSync],
+    ["deflate", deflateSync],
+    ["deflate", deflateRawSync],
+    ["br", brotliCompressSync],
+  ] as const)("%s: exactly the limit passes, a byte more does not", async (encoding, compress) => {
+    const body = (bytes: number): Buffer => compress(Buffer.from(JSON.stringify({ text: "x".repeat(bytes - 11) })));
+    const headers = { "content-encoding": encoding };
+    expect((await post("/hooks/wake", body(LIMIT), headers)).status).toBe(200);
+    expect((await post("/hooks/wake", body(LIMIT + 1), headers)).status).toBe(413);
+  });
+
+  test.each([
+    ["gzip", "not gzip at all"],
+    ["gzip", gzipSync('{"text":"hi"}').subarray(0, 15)],
+    ["br", "not brotli at all"],
+    ["deflate", "not deflate at all"],
+  ])("%s that is none is 400", async (encoding, body) => {
+    const response = await post("/hooks/wake", body, { "content-encoding": encoding });
+    expect(await codeOf(response)).toEqual([400, "invalid_encoding"]);
+  });
+
+  test.each(["zip", "gzip, gzip", "__proto__", "constructor"])(
+    "the encoding %s is 415 with what we know",
+    async (name) => {
+      const response = await post("/hooks/wake", "{}", { "content-encoding": name });
+      expect(response.headers.get("accept-encoding")).toBe("gzip, deflate, br");
+      expect(await codeOf(response)).toEqual([415, "unsupported_encoding"]);
+    },
+  );
+
+  test("a body in chunks of a byte costs what it is long", async () => {
+    const text = JSON.stringify({ text: "x".repeat(20_000) });
+    const chunks = [...text].map((char) => `1\r\n${char}\r\n`).join("");
+    const request = head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Transfer-Encoding: chunked");
+    expect((await send([`${request}${chunks}0\r\n\r\n`])).text).toStartWith("HTTP/1.1 200 ");
+  });
+
+  test("twenty thousand fields are read, and a few of them named", async () => {
+    const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`f${i}`, 1]));
+    const response = await post("/hooks/wake", JSON.stringify({ text: "hi", ...many }));
+    const { warnings } = (await response.json()) as { warnings: string[] };
+    expect([response.status, warnings.length]).toEqual([200, 20]);
+  });
+});
+
+describe("odd requests:", () => {
+  test("a header twice is no credential", async () => {
+    const twice = head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Authorization: Bearer x", "Content-Length: 2");
+    expect((await send([`${twice}{}`])).text).toStartWith("HTTP/1.1 401 ");
+  });
+
+  test("two lengths are refused", async () => {
+    const twice = head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Content-Length: 2", "Content-Length: 30");
+    expect((await send([`${twice}{}`])).text).toStartWith("HTTP/1.1 400 ");
+  });
+
+  test("HTTP/1.0 without a host is served", async () => {
+    const body = '{"text":"hi"}';
+    const lines = [`Authorization: Bearer ${TOKEN}`, `Content-Length: ${body.length}`, "", body];
+    const { text } = await send([["POST /hooks/wake HTTP/1.0", ...lines].join("\r\n")]);
+    expect(text).toContain('"mode":"now"');
+  });
+
+  test("a token of 10,000 characters is no token", async () => {
+    const response = await fetch(`${url}/hooks/wake?token=${"x".repeat(10_000)}`, { method: "POST" });
+    expect(response.status).toBe(401);
+  });
+});
+
+describe("property:", () => {
+  const fragment = fc.oneof(
+    fc.json({ maxDepth: 4 }),
+    fc.record({ text: fc.anything(), mode: fc.anything(), message: fc.anything(), to: fc.anything() }).map(jsonOf),
+    fc
+      .dictionary(
+        fc.constantFrom("text", "message", "name", "sessionKey", "channel", "to", "model", "thinking", "deliver"),
+        fc.oneof(fc.string({ unit: "binary" }), fc.jsonValue()),
+      )
+      .map(jsonOf),
+    fc.string({ unit: "binary" }),
+    fc.constantFrom(
+      '{"__proto__":{}}',
+      '{"text":"\\ud800"}',
+      "\0",
+      "﻿{}",
+      "payload=%FF",
+      "[".repeat(5000),
+      "-",
+      "1e999",
+    ),
+  );
+  const request = fc.record({
+    path: fc.oneof(
+      fc.constantFrom("wake", "agent", "open", "signed", "", "/", "wake/", "..", "%00", "wake?token=", "agent?token=x"),
+      fc.webPath(),
+    ),
+    method: fc.constantFrom("POST", "POST", "POST", "POST", "GET", "PUT", "OPTIONS", "DELETE"),
+    body: fc.oneof(
+      fragment.map((text) => new TextEncoder().encode(text)),
+      fc.uint8Array({ maxLength: 2000 }),
+    ),
+    type: fc.constantFrom(
+      "application/json",
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "application/x-ndjson",
+      "multipart/form-data; boundary=x",
+      "",
+      "a/b;;;",
+    ),
+    encoding: fc.constantFrom(undefined, undefined, undefined, "gzip", "br", "deflate", "identity", "nonsense"),
+    token: fc.constantFrom(TOKEN, TOKEN, TOKEN, "wrong", ""),
+    key: fc.option(
+      fc.string({ maxLength: 300 }).map((text) => text.replace(/[^\x20-\x7e]/g, "")),
+      { nil: undefined },
+    ),
+  });
+
+  test("no request gets a 5xx, and every refusal has the one shape", async () => {
+    await fc.assert(
+      fc.asyncProperty(request, async ({ path, method, body, type, encoding, token, key }) => {
+        const headers: Record<string, string> = { authorization: `Bearer ${token}`, "content-type": type };
+        if (encoding !== undefined) headers["content-encoding"] = encoding;
+        if (key !== undefined) headers["idempotency-key"] = key;
+        const hasBody = method !== "GET" && method !== "OPTIONS";
+        const init = { method, headers, ...(hasBody ? { body } : {}) };
+        const response = await fetch(`${url}/hooks/${path.replace(/^\//, "")}`, init);
+        expect(response.status).toBeLessThan(500);
+        const text = await response.text();
+        if (response.status < 400 || !response.headers.has("x-request-id")) return; // `/hooks/..` is no hook
+        expect(JSON.parse(text)).toMatchObject({ ok: false, code: expect.any(String), error: expect.any(String) });
+      }),
+      { numRuns: 2000 },
+    );
+  }, 300_000);
+
+  test("no refusal holds anything that was sent", async () => {
+    const mark = "Xq7zMARK";
+    const marked = fc.record(
+      Object.fromEntries(
+        [
+          "text",
+          "message",
+          "name",
+          "sessionKey",
+          "wakeMode",
+          "channel",
+          "to",
+          "model",
+          "timeoutSeconds",
+          "callbackUrl",
+        ].map((name) => [name, fc.constantFrom(mark, { [mark]: mark }, [mark], 5, undefined)]),
+      ),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom("wake", "agent"), marked, fc.boolean(), async (path, body, isBroken) => {
+        const text = isBroken ? `${JSON.stringify(body)}${mark}` : JSON.stringify(body);
+        const response = await post(`/hooks/${path}?q=${mark}`, text, { "x-mark": mark });
+        expect(await response.text()).not.toContain(mark);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+/** As JSON has it; what it has no word for becomes a text. */
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value, (_, each: unknown) => (typeof each === "bigint" ? String(each) : each)) ?? "null";
+  } catch {
+    return String(value);
+  }
+}
