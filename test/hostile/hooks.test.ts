@@ -26,7 +26,7 @@ let url: string;
 beforeAll(async () => {
   const options = { hooks: { mappings }, maxQueued: 1_000_000, deps: { readMs: READ_MS } };
   harness = await makeHarness({}, { hooks: (log) => (world = makeWorld({ log, ...options })).ingress });
-  ({ url } = harness.listen());
+  url = harness.listen().url;
 });
 afterAll(async () => {
   expect(harness.logs.filter(({ msg }) => msg === "bug")).toEqual([]);
