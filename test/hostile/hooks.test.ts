@@ -7,7 +7,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { UNPROVED_READS_MAX } from "../../src/hooks/ingress/ingress.ts";
-import { makeWorld, TOKEN, type World } from "../hooks/ingress/fixtures.ts";
+import { makeWorld, TOKEN } from "../hooks/ingress/fixtures.ts";
 import { type Harness, makeHarness } from "../server/harness.ts";
 
 setDefaultTimeout(60_000);
@@ -21,11 +21,10 @@ const mappings = [
 ];
 
 let harness: Harness;
-let world: World;
 let url: string;
 beforeAll(async () => {
   const options = { hooks: { mappings }, maxQueued: 1_000_000, deps: { readMs: READ_MS } };
-  harness = await makeHarness({}, { hooks: (log) => (world = makeWorld({ log, ...options })).ingress });
+  harness = await makeHarness({}, { hooks: (log) => makeWorld({ log, ...options }).ingress });
   url = harness.listen().url;
 });
 afterAll(async () => {
