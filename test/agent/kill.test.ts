@@ -1,0 +1,48 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { historyOf } from "../../src/agent/sessions.ts";
+import { agentMigrations } from "../../src/agent/tables.ts";
+import { openDatabase } from "../../src/base/database.ts";
+import { makeRng } from "../../src/base/rng.ts";
+import { MAIN } from "./parts.ts";
+
+const PROGRAM = resolve(import.meta.dir, "killable.ts");
+const KILLS = 30;
+
+test("killed at any moment: every event is seen by one stored turn, and every turn's reply is kept once", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "hearth-kill-"));
+  const path = join(folder, "gateway.db");
+  const seed = Date.now();
+  console.log(`seed ${seed}`);
+  const random = makeRng(seed);
+  const start = (task: string) =>
+    Bun.spawn([process.execPath, PROGRAM, path, task], { stdin: "ignore", stdout: "pipe", stderr: "inherit" });
+  try {
+    for (let i = 0; i < KILLS; i++) {
+      const child = start("work");
+      await child.stdout.getReader().read(); // it says that it is ready
+      await Bun.sleep(200 + random.float() * 500); // heartbeats begin after a quarter of a second
+      child.kill("SIGKILL");
+      await child.exited;
+    }
+    expect(await start("drain").exited).toBe(0);
+    const db = openDatabase(path, agentMigrations);
+    const { next } = db.query<{ next: number }, []>("SELECT next FROM counter").get()!;
+    const messages = historyOf(db, MAIN).messages.map(({ message }) => message);
+    const shown = messages.flatMap(({ content }) => content.match(/event number \d+;/g) ?? []);
+    const answers = messages.filter(({ role }) => role === "assistant").map(({ content }) => content);
+    const sent = db
+      .query<{ text: string }, []>("SELECT text FROM sent")
+      .all()
+      .map(({ text }) => text);
+    expect(next).toBeGreaterThan(KILLS);
+    expect(answers.length).toBeGreaterThan(KILLS / 3);
+    expect(shown.toSorted()).toEqual(Array.from({ length: next }, (_, i) => `event number ${i + 1};`).toSorted());
+    expect(sent.toSorted()).toEqual(answers.toSorted());
+    db.close();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}, 300_000);

@@ -1,0 +1,73 @@
+/**
+ * A process that queues numbered events and lets the heartbeat answer them, until it is killed. Told `drain`, it queues
+ * none, answers what waits and ends. Its replies are rows, written in the transaction that stores the turn.
+ */
+import { makeAgent } from "../../src/agent/agent.ts";
+import { countEvents, enqueueEvent } from "../../src/agent/events.ts";
+import { Heartbeat } from "../../src/agent/heartbeat.ts";
+import { agentMigrations } from "../../src/agent/tables.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { openDatabase, Writer } from "../../src/base/database.ts";
+import { makeLogger } from "../../src/base/log.ts";
+import { external } from "../../src/base/passage.ts";
+import { MAIN, settingsOf } from "./parts.ts";
+import { scriptedRuntime } from "./scripted-runtime.ts";
+
+const OWN = `
+  CREATE TABLE counter (next INTEGER NOT NULL) STRICT;
+  INSERT INTO counter VALUES (0);
+  CREATE TABLE sent (group_id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;
+`;
+const [path = "", task] = process.argv.slice(2);
+const db = openDatabase(path, [...agentMigrations, { name: "test", sql: OWN }]);
+const writer = new Writer(db);
+const clock = systemClock;
+const settings = () => settingsOf({ defaults: { heartbeat: { every: 0 } } }, { maxEvents: 100_000 });
+const runtime = scriptedRuntime(() => ({ text: `answer ${crypto.randomUUID()}`, until: Bun.sleep(5) }), {
+  ctxLen: 1_000_000,
+});
+const agent = makeAgent({ runtime, db, clock, settings, modelNames: async () => ["hearth:latest"] });
+const heart = new Heartbeat({
+  agent,
+  db,
+  writer,
+  clock,
+  settings,
+  delivery: {
+    resolveTarget: () => ({ channel: "telegram", to: "42" }),
+    addReply: (at, { groupId, text }) => void at.query("INSERT INTO sent VALUES (?, ?)").run(groupId, text),
+    sendReplies: () => {},
+  },
+  log: makeLogger({ write: () => {}, now: Date.now, debug: false }),
+});
+heart.start();
+process.stdout.write("ready\n");
+
+/** Queues an event whose number is new in the same transaction. */
+const queue = (): Promise<void> =>
+  writer.write((at) => {
+    const { next } = at.query<{ next: number }, []>("UPDATE counter SET next = next + 1 RETURNING next").get()!;
+    enqueueEvent(
+      at,
+      {
+        sessionKey: MAIN,
+        text: external(`event number ${next};`),
+        isWrapped: false,
+        source: "test",
+        wantsHeartbeat: true,
+        now: clock.now(),
+      },
+      { eventsMax: settings().session.maxEvents, overflow: "refuse" },
+    );
+  });
+
+if (task === "drain") {
+  while (countEvents(db, MAIN) > 0) await Bun.sleep(10);
+  await heart.stop();
+  process.exit(0);
+}
+for (;;) {
+  await queue();
+  heart.request("wake");
+  await Bun.sleep(3);
+}

@@ -1,0 +1,23 @@
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+
+const DAY_MS = 24 * 60 * 60_000;
+
+test("work runs once its time has come, the sooner first, and not what was taken back", async () => {
+  const order: string[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  systemClock.after(40, () => resolve(void order.push("late")));
+  const takeBack = systemClock.after(5, () => order.push("never"));
+  systemClock.after(-3, () => order.push("now"));
+  takeBack();
+  await promise;
+  expect(order).toEqual(["now", "late"]);
+});
+
+test("a wait of months does not end at once", async () => {
+  let fired = false;
+  const takeBack = systemClock.after(60 * DAY_MS, () => void (fired = true));
+  await Bun.sleep(30);
+  takeBack();
+  expect(fired).toBe(false);
+});

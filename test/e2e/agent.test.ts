@@ -1,0 +1,157 @@
+/** Turns of the agent on the embedded model, through the real runtime. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { makeAgent, type Agent } from "../../src/agent/agent.ts";
+import { countEvents, enqueueEvent } from "../../src/agent/events.ts";
+import { Heartbeat, type HeartbeatStatus } from "../../src/agent/heartbeat.ts";
+import { historyOf } from "../../src/agent/sessions.ts";
+import { agentMigrations } from "../../src/agent/tables.ts";
+import { storeTurn, type TurnRequest, type TurnResult } from "../../src/agent/turn.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { openDatabase, Writer, type Database } from "../../src/base/database.ts";
+import { makeLogger } from "../../src/base/log.ts";
+import { external } from "../../src/base/passage.ts";
+import { makeRuntime } from "../../src/runtime/local.ts";
+import { RunnerProcess } from "../../src/runtime/runner-process.ts";
+import type { Runtime } from "../../src/runtime/runtime.ts";
+import { installEmbedded } from "../../src/store/install.ts";
+import { openStore } from "../../src/store/store.ts";
+import { MAIN, NEVER, settingsOf } from "../agent/parts.ts";
+
+setDefaultTimeout(300_000);
+
+const ROOT = resolve(import.meta.dir, "../..");
+const home = mkdtempSync(join(tmpdir(), "hearth-agent-"));
+const settings = settingsOf({ defaults: { heartbeat: { every: 0 } } });
+let runtime: Runtime;
+let agent: Agent;
+let db: Database;
+let writer: Writer;
+
+beforeAll(async () => {
+  const store = await openStore(join(home, "models"));
+  await installEmbedded(store, { dir: join(ROOT, "models/hearth") });
+  const spawn = {
+    command: [process.execPath, join(ROOT, "src/main.ts"), "runner"],
+    env: { PATH: process.env["PATH"], HOME: home },
+    loadTimeoutMs: 120_000,
+  };
+  runtime = makeRuntime({
+    store,
+    pool: {
+      backend: "auto",
+      ctxLen: 2048,
+      numParallel: 1,
+      maxLoaded: undefined,
+      maxQueue: 8,
+      keepAliveMs: Infinity,
+      cacheDir: undefined,
+      freeBytes: () => 2 ** 34,
+      start: (load, signal) => RunnerProcess.start(load, spawn, signal),
+    },
+    now: () => new Date(),
+  });
+  db = openDatabase(join(home, "gateway.db"), agentMigrations);
+  writer = new Writer(db);
+  const modelNames = async () => (await store.list()).map(({ displayName }) => displayName);
+  agent = makeAgent({ runtime, db, clock: systemClock, settings: () => settings, modelNames });
+});
+
+afterAll(async () => {
+  await runtime.close(0);
+  db.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+function turn(sessionKey: string, asked: Partial<TurnRequest> & { prompt: string }): Promise<TurnResult> {
+  const request = { runId: Bun.randomUUIDv7(), sessionKey, tools: [], signal: NEVER, ...asked };
+  return agent.run(request, ({ record }) =>
+    writer.write((at) => storeTurn(at, { ...request, record, isEphemeral: false, now: Date.now() })),
+  );
+}
+
+test("a constant key continues its conversation", async () => {
+  const key = "agent:main:hook:e2e-talk";
+  const first = await turn(key, { prompt: "Say hello." });
+  const second = await turn(key, { prompt: "Say hello." });
+  expect([first.status, second.status, first.model]).toEqual(["ok", "ok", "hearth:latest"]);
+  expect([first.text, second.text]).not.toContain("");
+  expect(second.usage.promptTokens).toBeGreaterThan(first.usage.promptTokens + first.usage.completionTokens);
+  const said = historyOf(db, key).messages.map(({ message: { role, content } }) => [role, content]);
+  expect(said.filter(([role]) => role === "assistant")).toEqual([
+    ["assistant", first.text],
+    ["assistant", second.text],
+  ]);
+});
+
+test("a turn that runs out of time stops the model", async () => {
+  let runOut = (): void => {};
+  const clock = {
+    now: Date.now,
+    after: (_: number, work: () => void) => {
+      runOut = work;
+      return () => {};
+    },
+  };
+  const inTime = makeAgent({ runtime, db, clock, settings: () => settings, modelNames: async () => ["hearth:latest"] });
+  const result = await inTime.run({
+    runId: "e2e-time",
+    sessionKey: "agent:main:hook:e2e-time",
+    prompt: "Say hello.",
+    tools: [],
+    signal: NEVER,
+    onText: () => runOut(), // in the middle of the answer
+  });
+  expect(result).toMatchObject({ status: "timeout", error: "the turn took longer than 600 s" });
+  expect(result.text).not.toBe("");
+  while (runtime.activity().running > 0) await Bun.sleep(10); // for ever, had the model not stopped
+});
+
+test("a tool is called, and its result answered", async () => {
+  const asked = { prompt: "What time is it now? Use the tool.", tools: ["current_time"] };
+  const result = await turn("agent:main:hook:e2e-tool", asked);
+  expect(result.status).toBe("ok");
+  expect(result.usage.toolCalls).toBeGreaterThan(0);
+  const messages = historyOf(db, "agent:main:hook:e2e-tool").messages.map(({ message }) => message);
+  expect(messages.slice(0, 3).map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
+  expect(messages.at(-1)).toEqual({ role: "assistant", content: result.text });
+});
+
+test("a conversation outgrows the context and goes on", async () => {
+  const key = "agent:main:hook:e2e-long";
+  const list = Array.from({ length: 90 }, (_, i) => `item ${i}`).join(", ");
+  for (let i = 0; i < 6; i++) {
+    const { status, usage, error } = await turn(key, { prompt: `${list}. Answer with one word: ok.` });
+    expect([status, error]).toEqual(["ok", undefined]);
+    expect(usage.promptTokens).toBeLessThan(2048 * 0.7 + 1);
+  }
+  const { compaction, messages } = historyOf(db, key);
+  expect(compaction!.droppedCount + messages.length).toBe(12);
+});
+
+test("a heartbeat reads what waits", async () => {
+  const heart = new Heartbeat({
+    agent,
+    db,
+    writer,
+    clock: systemClock,
+    settings: () => settings,
+    delivery: {
+      resolveTarget: () => ({ channel: "telegram", to: "42" }),
+      addReply: () => {},
+      sendReplies: () => {},
+    },
+    log: makeLogger({ write: () => {}, now: Date.now, debug: false }),
+  });
+  const ended = new Promise<HeartbeatStatus>((resolve) => heart.onStatus(resolve));
+  const text = external("The backup of db1 failed.");
+  const event = { sessionKey: MAIN, text, isWrapped: true, source: "Webhook", wantsHeartbeat: true, now: Date.now() };
+  enqueueEvent(db, event, { eventsMax: 9, overflow: "refuse" });
+  heart.request("wake");
+  expect(["sent", "ok-token", "ok-empty"]).toContain((await ended).kind);
+  expect(countEvents(db, MAIN)).toBe(0);
+  expect(historyOf(db, MAIN).messages[0]?.message.content).toContain("The backup of db1 failed.");
+  await heart.stop();
+});
