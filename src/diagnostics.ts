@@ -95,7 +95,8 @@ async function withSession<T>(
     for (const path of options.adapter) adapters.push(openGguf(path));
     const program = loadProgram(gguf, adapters);
     const tokens = parseTokens(options.tokens, program.shape.vocabSize);
-    const session = await chooseBackend(options.backend).load(program, {
+    const backend = await chooseBackend(options.backend);
+    const session = await backend.load(program, {
       ctxLen: tokens.length + more,
       slots: 1,
       precise: options.precise,

@@ -5,7 +5,7 @@
 import { availableParallelism, freemem } from "node:os";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { chooseBackend } from "./backend/index.ts";
+import { checkBackend } from "./backend/index.ts";
 import { messageOf } from "./base/errors.ts";
 import { makeLogger } from "./base/log.ts";
 import { readConfig, type Config, type ConfigSources } from "./config.ts";
@@ -36,7 +36,7 @@ export interface ServeOptions extends ConfigSources {
 /** Returns once the server listens; throws what is wrong with its configuration, store or address. */
 export async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
-  const backend = chooseBackend(config.backend); // a backend that cannot run is an error now, not at the first request
+  checkBackend(config.backend); // a backend that cannot run is an error now, not at the first request
   const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
   const store = await openStore(config.models);
   if (!config.noPrune) await pruneStore(store.root, { now: Date.now, log });
@@ -68,7 +68,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   stopOnSignal({ server, runtime, library });
   const device = `CPU (${availableParallelism()} cores)`;
   console.log(
-    `Hearth ${VERSION} listens on ${server.url} · backend ${backend.name} · ${device} · models ${store.root}`,
+    `Hearth ${VERSION} listens on ${server.url} · backend ${config.backend} · ${device} · models ${store.root}`,
   );
 }
 

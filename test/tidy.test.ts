@@ -157,6 +157,24 @@ const moduleState: Check = (source) => [
   ),
 ];
 
+/** A kernel says what it binds, over how many workgroups it runs and what it is compared with; a snippet what it is. */
+const kernelHeader: Check = ({ path, text }) => {
+  const name = path.split("/").at(-1)!.replace(".wgsl", "");
+  const comment = /^(\/\/.*\n)*/.exec(text)![0];
+  const complaints = comment.startsWith(`// ${name}: `) ? [] : [`does not open with '// ${name}: ' and what it does`];
+  if (!text.includes("@compute")) return complaints;
+  const bound = [...text.matchAll(/@binding\((\d+)\) var<(?:storage, )?(\w+)> (\w+)/g)];
+  for (const [, binding, access, what] of bound) {
+    const kind = access === "uniform" ? "uniform +Params" : `storage, ${access} `;
+    if (!new RegExp(`^//   binding ${binding}  ${what} +${kind}`, "m").test(comment))
+      complaints.push(`the header has no line 'binding ${binding}  ${what}  ${kind}'`);
+  }
+  for (const word of ["dispatch", "oracle"])
+    if (!new RegExp(`^//   ${word} +\\S`, "m").test(comment)) complaints.push(`the header does not tell its ${word}`);
+  if (!/tolerance \d/.test(comment)) complaints.push("the header does not tell its tolerance");
+  return complaints;
+};
+
 interface Rule {
   readonly check: Check;
   readonly applies: (path: string) => boolean;
@@ -200,7 +218,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   header: {
     check: header,
-    applies: (path) => !path.endsWith(".test.ts"),
+    applies: (path) => path.endsWith(".ts") && !path.endsWith(".test.ts"),
     bad: at("src/a.ts", "// a file\n"),
     good: at("src/a.ts", "#!/usr/bin/env bun\n/**\n * A file.\n */\n"),
   },
@@ -222,6 +240,16 @@ const RULES: Readonly<Record<string, Rule>> = {
     bad: at("src/runtime/a.ts", 'import { t } from "elysia";'),
     good: at("src/server/a.ts", 'import { t } from "elysia";'),
   },
+  "kernel header": {
+    check: kernelHeader,
+    applies: (path) => path.endsWith(".wgsl"),
+    bad: at("kernels/wgsl/a.wgsl", "// b: something else\n"),
+    good: at(
+      "kernels/wgsl/a.wgsl",
+      "// a: y = 1.\n//\n//   binding 0  y  storage, read_write  f32 (rows)\n//   dispatch   (1, 1, 1)\n" +
+        "//   oracle     cpu; tolerance 0\n@binding(0) var<storage, read_write> y: array<f32>;\n@compute\n",
+    ),
+  },
   "module state": {
     check: moduleState,
     applies: isProduct,
@@ -231,6 +259,10 @@ const RULES: Readonly<Record<string, Rule>> = {
 };
 
 const refused: Readonly<Record<string, readonly Source[]>> = {
+  "kernel header": [
+    at("kernels/wgsl/a.wgsl", "// a: y = 1.\n@binding(0) var<storage, read_write> y: array<f32>;\n@compute\n"),
+    at("kernels/wgsl/a.wgsl", "// a: y = 1.\n//   dispatch   (1, 1, 1)\n//   oracle     cpu\n@compute\n"),
+  ],
   layers: [
     at("src/quant/a.ts", 'export {\n  a,\n} from "../engine/a.ts";'),
     at("src/base/a.ts", 'const a = await import("../store/a.ts");'),
@@ -249,7 +281,7 @@ const refused: Readonly<Record<string, readonly Source[]>> = {
 
 const sources: Source[] = [];
 for (const folder of ["src", "kernels", "test", "bench"]) {
-  const glob = new Bun.Glob(`${folder}/**/*.ts`);
+  const glob = new Bun.Glob(`${folder}/**/*.{ts,wgsl}`);
   for (const path of glob.scanSync({ cwd: ROOT })) {
     if (!path.includes("node_modules/") && !path.endsWith(".d.ts"))
       sources.push(at(path, await Bun.file(join(ROOT, path)).text()));

@@ -103,5 +103,10 @@ export interface Backend {
   readonly name: string;
   /** Why this backend cannot run here; undefined where it can. */
   unavailable(): string | undefined;
+  /**
+   * Why this machine's devices cannot run it, for backends that must open a driver to know; `automatic` where nobody
+   * asked for it by name.
+   */
+  refuses?(options: { automatic: boolean }): Promise<string | undefined>;
   load(program: Program, options: LoadOptions): Promise<Session>;
 }

@@ -57,7 +57,7 @@ async function load(message: LoadMessage, channel: Channel): Promise<LoadedEngin
   try {
     const loaded = await loadEngine(message.path, {
       ...message,
-      backend: chooseBackend(message.backend),
+      backend: await chooseBackend(message.backend),
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
       emit: (events) => channel.send({ kind: "events", events }),
       onEmbed: (event) => channel.send(event),

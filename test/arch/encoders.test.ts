@@ -6,7 +6,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { writeGguf } from "../../src/gguf/write.ts";
-import { startOnnx } from "../backend/onnx/child.ts";
+import { startOnnx } from "../backend/child.ts";
 import { golden, goldenTest } from "../golden.ts";
 import { cosine, embedOn, type EmbedOptions } from "./embed-on.ts";
 import { encoders, makeEncoder, RECORDED_TEXTS, wordOf } from "./encoders.ts";

@@ -8,7 +8,7 @@ import type { Backend, Program, StateRows } from "../../src/backend/backend.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { openGguf } from "../../src/gguf/read.ts";
 import { writeGguf } from "../../src/gguf/write.ts";
-import { startOnnx } from "../backend/onnx/child.ts";
+import { startOnnx } from "../backend/child.ts";
 import { cosine } from "./embed-on.ts";
 import { makeModel, TOKENS } from "./models.ts";
 

@@ -77,7 +77,7 @@ for (const [name, edit, message] of broken) {
     await writeBroken(edit);
     const options = { ctxLen: 64, slots: 1, chunk: 64, threads: 1, precise: false, cacheDir: undefined };
     const quiet = { emit() {}, onEmbed() {} };
-    const load = loadEngine(path, { ...options, ...quiet, backend: chooseBackend("cpu") });
+    const load = loadEngine(path, { ...options, ...quiet, backend: await chooseBackend("cpu") });
     const error = await load.then(
       () => undefined,
       (reason: unknown) => reason,

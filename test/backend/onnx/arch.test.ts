@@ -8,8 +8,8 @@ import { openGguf } from "../../../src/gguf/read.ts";
 import { writeGguf } from "../../../src/gguf/write.ts";
 import { CTX_LEN, makeModel, specs, TOKENS } from "../../arch/models.ts";
 import { golden, goldenTest } from "../../golden.ts";
-import { startOnnx } from "./child.ts";
-import { nmse } from "./compare.ts";
+import { startOnnx } from "../child.ts";
+import { nmse } from "../compare.ts";
 
 /** Float32 sums in another order than the reference's. */
 const PRECISE_NMSE_MAX = 1e-5;

@@ -9,8 +9,8 @@ import { loadProgram } from "../../../src/arch/index.ts";
 import type { Program } from "../../../src/backend/backend.ts";
 import { MODEL_NAME, pruneEntries, WEIGHTS_NAME } from "../../../src/backend/onnx/cache.ts";
 import { openGguf } from "../../../src/gguf/read.ts";
-import { startOnnx, type OnnxChild } from "./child.ts";
-import { differences } from "./compare.ts";
+import { startOnnx, type BackendChild } from "../child.ts";
+import { differences } from "../compare.ts";
 
 const EMBEDDED = resolve(import.meta.dir, "../../../models/hearth/hearth.gguf");
 const TOKENS = Int32Array.of(7, 300, 21, 1999, 5);
@@ -35,7 +35,7 @@ interface Load {
   readonly cacheDir: string | undefined;
   readonly path?: string;
   readonly precise?: boolean;
-  readonly child?: OnnxChild;
+  readonly child?: BackendChild;
 }
 
 /** Loads a model, and returns what it says to a few tokens. */

@@ -7,8 +7,8 @@ import { cpuBackend } from "../../../src/backend/cpu.ts";
 import type { Backend } from "../../../src/backend/backend.ts";
 import { quants } from "../../../src/quant/index.ts";
 import { conformanceCases, runCase } from "../../conformance/cases.ts";
-import { startOnnx } from "./child.ts";
-import { expectClose, nmse } from "./compare.ts";
+import { startOnnx } from "../child.ts";
+import { expectClose, nmse } from "../compare.ts";
 
 /** Rounding to 8 bits leaves 1/256 of a block's largest value, about 1e-5 in the square; a gated MLP multiplies two. */
 const INT8_NMSE_MAX = 1e-3;

@@ -4,8 +4,8 @@ import { resolve } from "node:path";
 import { loadProgram } from "../../../src/arch/index.ts";
 import type { Rows, Session } from "../../../src/backend/backend.ts";
 import { openGguf } from "../../../src/gguf/read.ts";
-import { startOnnx } from "./child.ts";
-import { differences } from "./compare.ts";
+import { startOnnx } from "../child.ts";
+import { differences } from "../compare.ts";
 
 const EMBEDDED = resolve(import.meta.dir, "../../../models/hearth/hearth.gguf");
 const options = { ctxLen: 64, slots: 3, precise: false, threads: 1, cacheDir: undefined };

@@ -8,7 +8,7 @@ import type { Session } from "../../../src/backend/backend.ts";
 import { checkVersion, findLibrary, openLibraryAt } from "../../../src/backend/onnx/library.ts";
 import { conformanceCases } from "../../conformance/cases.ts";
 import { startHearth } from "../../e2e/hearth.ts";
-import { startOnnx } from "./child.ts";
+import { startOnnx } from "../child.ts";
 
 const LIBRARY = resolve(import.meta.dir, "../../../src/backend/onnx/library.ts");
 const [first] = conformanceCases();

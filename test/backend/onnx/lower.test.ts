@@ -11,8 +11,8 @@ import type { Quant } from "../../../src/quant/quant.ts";
 import { quants } from "../../../src/quant/index.ts";
 import { runCase } from "../../conformance/cases.ts";
 import { attention, linear, makeCase, type Case } from "../../conformance/draft.ts";
-import { startOnnx } from "./child.ts";
-import { expectClose } from "./compare.ts";
+import { startOnnx } from "../child.ts";
+import { expectClose } from "../compare.ts";
 
 const onnx = startOnnx();
 afterAll(() => onnx.stop());

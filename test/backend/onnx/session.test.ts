@@ -14,8 +14,8 @@ import { openGguf } from "../../../src/gguf/read.ts";
 import { writeGguf } from "../../../src/gguf/write.ts";
 import { makeModel, VOCAB } from "../../arch/models.ts";
 import { conformanceCases } from "../../conformance/cases.ts";
-import { startOnnx } from "./child.ts";
-import { differences, nmse } from "./compare.ts";
+import { startOnnx } from "../child.ts";
+import { differences, nmse } from "../compare.ts";
 
 const CTX_LEN = 48;
 const SLOTS = 4;

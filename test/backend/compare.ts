@@ -1,4 +1,4 @@
-/** How logits of the ONNX backend are compared with those of the reference. */
+/** How logits of a backend are compared with those of the reference. */
 import { expect } from "bun:test";
 
 /** Σ (got − expected)² / Σ expected²; 0 where both are zeros. */

@@ -1,14 +1,15 @@
 /**
- * The ONNX backend in a process of its own, as a `Backend`: the library wants ORT_DISABLE_TELEMETRY=1 in the real
- * environment, which `bun test` was started without. Tests import `startOnnx`; run as a program, this file is the
- * child.
+ * A backend in a process of its own, as a `Backend`. ONNX Runtime wants ORT_DISABLE_TELEMETRY=1 in the real
+ * environment, a GPU driver is found through it, and `bun test` was started without either. Tests import `startOnnx` and
+ * `startWebGpu`; run as a program, this file is the child.
  */
-import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "../../../src/backend/backend.ts";
-import { loadSession, type LoadSettings } from "../../../src/backend/onnx/load.ts";
-import { AppError, assert, messageOf, type Code } from "../../../src/base/errors.ts";
-import { quants, type QuantName } from "../../../src/quant/index.ts";
+import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "../../src/backend/backend.ts";
+import { loadSession, type LoadSettings } from "../../src/backend/onnx/load.ts";
+import { webGpuBackend } from "../../src/backend/webgpu/index.ts";
+import { AppError, assert, messageOf, type Code } from "../../src/base/errors.ts";
+import { quants, type QuantName } from "../../src/quant/index.ts";
 
-export interface OnnxChild {
+export interface BackendChild {
   readonly backend: Backend;
   readonly pid: number;
   /** Kills the child and waits for its end. */
@@ -42,16 +43,30 @@ type Question = { id: number; session: number; request: Request };
 type Answer = { id: number; value?: unknown; error?: { message: string; code?: Code } };
 
 /**
- * Starts a child. A session's `shift`, `copy` and `close` are sent in order with its runs; failures show in the next
+ * Starts a child of the ONNX backend. A session's `shift`, `copy` and `close` are sent in order with its runs; failures show
+ * in the next
  * run.
  */
-export function startOnnx(options: ChildOptions = {}): OnnxChild {
+export function startOnnx(options: ChildOptions = {}): BackendChild {
   const { telemetryOff = true, dieAt = Infinity, ...settings } = options;
+  return startChild("onnx", telemetryOff ? { ORT_DISABLE_TELEMETRY: "1" } : {}, { settings, dieAt });
+}
+
+/** Starts a child with the environment of a GPU driver. */
+export function startWebGpu(env: Record<string, string>): BackendChild {
+  return startChild("webgpu", env, { settings: {}, dieAt: Infinity });
+}
+
+function startChild(
+  name: string,
+  more: Record<string, string>,
+  { settings, dieAt }: { settings: LoadSettings; dieAt: number },
+): BackendChild {
   const { ORT_DISABLE_TELEMETRY: _, ...env } = process.env;
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let count = 0;
-  const child = Bun.spawn([process.execPath, import.meta.path], {
-    env: { ...env, ...(telemetryOff && { ORT_DISABLE_TELEMETRY: "1" }) },
+  const child = Bun.spawn([process.execPath, import.meta.path, name], {
+    env: { ...env, ...more },
     stdio: ["ignore", "inherit", "inherit"],
     serialization: "advanced",
     ipc: ({ id, value, error }: Answer) => {
@@ -74,7 +89,7 @@ export function startOnnx(options: ChildOptions = {}): OnnxChild {
   return {
     pid: child.pid,
     backend: {
-      name: "onnx",
+      name,
       unavailable: () => undefined,
       async load(program, { onProgress: _onProgress, ...loadOptions }) {
         const session = ++count;
@@ -175,7 +190,11 @@ async function answer(sessions: Map<number, Session>, { session: number, request
   if (request.op === "load") {
     const { parcel, options, settings, dieAt } = request;
     const onProgress = (fraction: number): void => void (fraction >= dieAt && process.kill(process.pid, "SIGKILL"));
-    const session = await loadSession(unwrap(parcel), { ...options, onProgress }, settings);
+    const loading = { ...options, onProgress };
+    const session =
+      process.argv[2] === "webgpu"
+        ? await webGpuBackend.load(unwrap(parcel), loading)
+        : await loadSession(unwrap(parcel), loading, settings);
     sessions.set(number, session);
     return { backend: session.backend, device: session.device, bytes: session.bytes };
   }

@@ -1,0 +1,26 @@
+// activation: what stands between two matrices of an MLP, spliced where a kernel says so. `kind` as in lower.ts.
+
+/// The error function, |error| ≤ 1.5e-7 (Abramowitz and Stegun, 7.1.26); near 0 its series, for relative precision.
+fn erf(x: f32) -> f32 {
+  let a = abs(x);
+  if (a < 0.3) {
+    let s = x * x;
+    return 1.1283791671 * x * (1.0 - s * (0.33333333333 - s * (0.1 - s * (0.0238095238 - s * 0.00462962963))));
+  }
+  let t = 1.0 / (1.0 + 0.3275911 * a);
+  let poly = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
+  return sign(x) * (1.0 - poly * exp(-a * a));
+}
+
+fn activate(kind: u32, x: f32) -> f32 {
+  switch kind {
+    case 0u: { return x / (1.0 + exp(-max(x, -80.0))); } // silu
+    case 1u: { // gelu
+      let inner = 0.7978845608 * x * (1.0 + 0.044715 * x * x);
+      return 0.5 * x * (1.0 + tanh(clamp(inner, -15.0, 15.0)));
+    }
+    case 2u: { return 0.5 * x * (1.0 + erf(x * 0.7071067812)); } // gelu_erf
+    case 3u: { return max(0.0, x); } // relu
+    default: { return max(0.0, x) * max(0.0, x); } // relu_sqr
+  }
+}

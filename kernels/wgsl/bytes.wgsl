@@ -1,0 +1,34 @@
+// bytes: reads of packed weights at any byte. Spliced into every kernel that takes a quantized matrix `w`.
+//
+// Blocks of 18, 34, 210 … bytes do not begin at multiples of 4, so every read may straddle two words. Buffers of
+// weights end with padding that such a read may touch.
+
+/// Eight neighbouring weights.
+struct Eight { lo: vec4<f32>, hi: vec4<f32> }
+
+fn byte_at(i: u32) -> u32 {
+  return (w[i >> 2u] >> ((i & 3u) * 8u)) & 0xffu;
+}
+
+/// The float16 at an even byte.
+fn half_at(i: u32) -> f32 {
+  return unpack2x16float(w[i >> 2u] >> ((i & 2u) * 8u)).x;
+}
+
+/// Four bytes from any byte.
+fn word_at(i: u32) -> u32 {
+  let shift = (i & 3u) * 8u;
+  let low = w[i >> 2u];
+  if (shift == 0u) { return low; }
+  return (low >> shift) | (w[(i >> 2u) + 1u] << (32u - shift));
+}
+
+/// The bytes of a word, unsigned.
+fn bytes_of(word: u32) -> vec4<f32> {
+  return vec4<f32>(unpack4xU8(word));
+}
+
+/// The bytes of a word, signed.
+fn signed_bytes_of(word: u32) -> vec4<f32> {
+  return vec4<f32>(unpack4xI8(word));
+}

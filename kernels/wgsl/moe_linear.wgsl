@@ -1,0 +1,49 @@
+// moe_linear: y[i] = factor[e] · W[e] · x[i / x_div] for each choice i of an expert e, four columns per workgroup.
+//
+//   binding 0  x       storage, read        f32 (choices / x_div, in_dim)
+//   binding 1  w       storage, read        raw blocks of experts first_expert …, rows of row_bytes
+//   binding 2  ids     storage, read        u32 (choices)
+//   binding 3  factors storage, read        f32 (experts), looked at where has_factors
+//   binding 4  y       storage, read_write  f32 (choices, out_dim)
+//   binding 5  p       uniform              Params
+//   dispatch   (ceil(out_dim / 4), choices, 1), x folded into z beyond 65,535; 64 threads each
+//   oracle     src/backend/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
+struct Params {
+  in_dim: u32,
+  out_dim: u32,
+  first_expert: u32,
+  experts: u32, // of this piece
+  expert_rows: u32,
+  row_start: u32,
+  row_bytes: u32,
+  x_div: u32,
+  has_factors: u32,
+}
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> w: array<u32>;
+@group(0) @binding(2) var<storage, read> ids: array<u32>;
+@group(0) @binding(3) var<storage, read> factors: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(5) var<uniform> p: Params;
+const WG: u32 = 64u;
+const COLUMNS: u32 = 4u;
+var<workgroup> sums: array<vec4<f32>, 64>;
+//#splice quant
+//#splice product
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let expert = ids[group.y];
+  if (expert < p.first_expert || expert - p.first_expert >= p.experts) { return; }
+  let first = (group.z * groups.x + group.x) * COLUMNS;
+  let row = (expert - p.first_expert) * p.expert_rows + p.row_start + first;
+  let total = product4(group.y / p.x_div * p.in_dim, row, min(COLUMNS, max(p.out_dim, first) - first), t);
+  if (t < COLUMNS && first + t < p.out_dim) {
+    let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
+    y[group.y * p.out_dim + first + t] = total[t] * factor;
+  }
+}

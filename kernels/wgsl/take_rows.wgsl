@@ -1,0 +1,19 @@
+// take_rows: y[i] = x[wanted[i]].
+//
+//   binding 0  x      storage, read        f32 (rows, dim)
+//   binding 1  batch  storage, read        see batch.ts
+//   binding 2  y      storage, read_write  f32 (wanted rows, dim)
+//   binding 3  p      uniform              Params
+//   dispatch   (ceil(dim / 64), wanted rows, 1), 64 threads of one value each
+//   oracle     src/backend/cpu/ops.ts takeRows; tolerance 0
+struct Params { dim: u32 }
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> batch: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<uniform> p: Params;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x >= p.dim) { return; }
+  y[id.y * p.dim + id.x] = x[batch[1u + 2u * id.y].w * p.dim + id.x];
+}

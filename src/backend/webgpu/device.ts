@@ -1,0 +1,129 @@
+/**
+ * The device of this process: opened once, shared by its sessions, with the pipelines that were compiled on it. What
+ * goes wrong on it, from a lost driver to an answer that never comes, becomes an `AppError`.
+ */
+import { kernelSource, type KernelName } from "../../../kernels/wgsl/sources.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
+import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapters.ts";
+import { paceEventLoop } from "./pace.ts";
+import { rooted } from "./provider.ts";
+
+/** Features that kernels have variants for, taken where an adapter has them. */
+const FEATURES = ["shader-f16", "subgroups", "timestamp-query"] as const satisfies readonly GPUFeatureName[];
+
+/** A run is a fraction of a second on a GPU, and may be minutes on a CPU that plays one. */
+const DEADLINE_MS = { hardware: 60_000, software: 600_000 };
+
+/** Owns the GPU device; there is one per process, and it lives as long as that. */
+export class Device {
+  readonly gpu: GPUDevice;
+  readonly facts: AdapterFacts;
+  readonly #kick: () => void;
+  readonly #deadlineMs: number;
+  readonly #pipelines = new Map<string, Promise<GPUComputePipeline>>();
+  readonly #failure = Promise.withResolvers<never>();
+  #failed: AppError | undefined;
+
+  constructor(gpu: GPUDevice, { facts, kick, deadlineMs }: { facts: AdapterFacts; kick(): void; deadlineMs: number }) {
+    this.gpu = gpu;
+    this.facts = facts;
+    this.#kick = kick;
+    this.#deadlineMs = deadlineMs;
+    this.#failure.promise.catch(() => {}); // whoever waits gets it
+    void gpu.lost.then(({ reason, message }) => this.#fail(`was lost: ${message || reason}`));
+    gpu.addEventListener("uncapturederror", ({ error }) => this.#fail(error.message));
+  }
+
+  /** What made this device unusable; undefined while it works. */
+  get failed(): AppError | undefined {
+    return this.#failed;
+  }
+
+  /** Submits work. */
+  submit(commands: GPUCommandBuffer): void {
+    this.gpu.queue.submit([commands]);
+    this.#kick();
+  }
+
+  /** Waits for something that the device does; throws `runner` where the device fails first or takes too long. */
+  async wait<T>(work: Promise<T>): Promise<T> {
+    if (this.#failed) throw this.#failed;
+    const late = setTimeout(() => this.#fail(`gave no answer within ${this.#deadlineMs / 1000} s`), this.#deadlineMs);
+    try {
+      return await Promise.race([work, this.#failure.promise]);
+    } catch (error) {
+      throw this.#failed ?? new AppError("runner", `GPU '${this.facts.name}': ${messageOf(error)}`, { cause: error });
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  /** Waits until everything submitted is done, and what was written on the way there is given back. */
+  async flush(): Promise<void> {
+    this.submit(this.gpu.createCommandEncoder().finish());
+    await this.wait(this.gpu.queue.onSubmittedWorkDone());
+  }
+
+  /**
+   * Runs `make`, which creates buffers. Throws `too_large` where the device has no room for them, having
+   * destroyed those that it returned.
+   */
+  async allocate<T extends readonly GPUBuffer[]>(what: string, make: () => T): Promise<T> {
+    this.gpu.pushErrorScope("out-of-memory");
+    this.gpu.pushErrorScope("validation");
+    const buffers = make();
+    const problem = (await this.wait(this.gpu.popErrorScope())) ?? undefined;
+    const full = (await this.wait(this.gpu.popErrorScope())) ?? undefined;
+    if (!problem && !full) return buffers;
+    const bytes = buffers.reduce((sum, { size }) => sum + size, 0);
+    for (const buffer of buffers) buffer.destroy();
+    const reason = (full ?? problem)!.message; // one of them is there
+    throw new AppError("too_large", `${what}: GPU '${this.facts.name}' has no room for ${bytes} bytes: ${reason}`);
+  }
+
+  /** A kernel, compiled on first use. */
+  pipeline(kernel: KernelName, quant?: string): Promise<GPUComputePipeline> {
+    const label = quant === undefined ? kernel : `${kernel} ${quant}`;
+    const known = this.#pipelines.get(label);
+    if (known) return known;
+    const made = this.#compile(label, kernelSource(kernel, quant));
+    this.#pipelines.set(label, made);
+    return made;
+  }
+
+  async #compile(label: string, code: string): Promise<GPUComputePipeline> {
+    const module = this.gpu.createShaderModule({ label, code });
+    const compute = { module, entryPoint: "main" };
+    return this.wait(this.gpu.createComputePipelineAsync({ label, layout: "auto", compute })).catch(async (error) => {
+      const { messages } = await module.getCompilationInfo();
+      const first = messages.find(({ type }) => type === "error");
+      const where = first ? `line ${first.lineNum}:${first.linePos}: ${first.message}` : messageOf(error);
+      throw new AppError("unsupported", `kernel ${label}: GPU '${this.facts.name}' refuses it: ${where}`);
+    });
+  }
+
+  #fail(what: string): void {
+    if (this.#failed) return;
+    this.#failed = new AppError("runner", `GPU '${this.facts.name}' ${what}`);
+    this.#failure.reject(this.#failed);
+  }
+}
+
+/** This process's device, opened on first use. Throws `unsupported` where there is no adapter. */
+export function openDevice(): Promise<Device> {
+  const root = rooted();
+  const opened = (root.device ??= makeDevice()) as Promise<Device>; // nothing else is put there
+  opened.catch(() => delete root.device);
+  return opened;
+}
+
+async function makeDevice(): Promise<Device> {
+  const adapter = await requestAdapter();
+  const facts = adapterFacts(adapter);
+  const gpu = await adapter.requestDevice({
+    requiredFeatures: FEATURES.filter((name) => adapter.features.has(name)),
+    requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
+  });
+  const deadlineMs = DEADLINE_MS[facts.software ? "software" : "hardware"];
+  return new Device(gpu, { facts, kick: paceEventLoop(), deadlineMs });
+}

@@ -1,0 +1,69 @@
+/** Finds where numbers stopped being numbers: a run once more, looking at what each dispatch wrote. */
+import type { RowKind } from "../../../kernels/wgsl/dispatch.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Program } from "../backend.ts";
+import type { Step } from "../step.ts";
+import type { Device } from "./device.ts";
+import type { Plan, Recorded } from "./plan.ts";
+import { MAP_READ, USAGE } from "./usage.ts";
+
+interface FaultParts {
+  readonly device: Device;
+  readonly program: Program;
+  readonly plan: Plan;
+  /** Rows of the run whose batch is still on the device. */
+  readonly counts: Readonly<Record<RowKind, number>>;
+}
+
+/** The error that names the first step whose values are no numbers. Keys and values are stored again, as they were. */
+export async function findFault({ device, program, plan, counts }: FaultParts): Promise<AppError> {
+  const { path } = program.weights;
+  for (const recorded of plan.dispatches) {
+    const bad = await firstBad(device, plan, recorded, counts);
+    if (!bad) continue;
+    const step = program.steps[recorded.source.step]!; // lowering counted them
+    const what = `step ${recorded.source.step} (${step.op}${weightOf(step)})`;
+    return new AppError("runner", `${path}: ${what}: expected numbers, got ${bad.value} at ${bad.where}`);
+  }
+  return new AppError("runner", `${path}: results: expected numbers, got NaN or Infinity once`);
+}
+
+/** Runs one dispatch and looks at what it wrote. */
+async function firstBad(device: Device, plan: Plan, recorded: Recorded, counts: FaultParts["counts"]) {
+  const { source, pipeline, bindings, x, z, rows, times, rowsEach } = recorded;
+  const groups = Math.ceil((counts[rows] * times) / rowsEach);
+  if (groups === 0) return undefined;
+  const encoder = device.gpu.createCommandEncoder();
+  const pass = encoder.beginComputePass();
+  pass.setPipeline(pipeline);
+  pass.setBindGroup(0, bindings);
+  pass.dispatchWorkgroups(x, groups, z);
+  pass.end();
+  const written = source.operands.find((operand) => operand.kind === "activation" && operand.access !== "read");
+  if (written?.kind !== "activation" || written.value.buf.name === "moe.ids") {
+    device.submit(encoder.finish());
+    return undefined;
+  }
+  const { value } = written;
+  const { dim } = value.buf;
+  const size = 4 * dim * value.times * counts[value.rows];
+  const copy = device.gpu.createBuffer({ label: "fault", size, usage: USAGE.mapRead | USAGE.copyDst });
+  try {
+    encoder.copyBufferToBuffer(plan.bufferOf(written), 0, copy, 0, size);
+    device.submit(encoder.finish());
+    await device.wait(copy.mapAsync(MAP_READ));
+    const values = new Float32Array(copy.getMappedRange());
+    const at = values.findIndex((each) => !Number.isFinite(each));
+    if (at < 0) return undefined;
+    return { value: values[at], where: `row ${Math.floor(at / dim)}, value ${at % dim}` };
+  } finally {
+    copy.destroy();
+  }
+}
+
+/** The tensor that tells which layer a step belongs to. */
+function weightOf(step: Step): string {
+  if (step.op === "attention") return ` of layer ${step.layer}`;
+  const weight = "w" in step ? step.w : "gate" in step ? step.gate : "table" in step ? step.table : undefined;
+  return weight ? ` with '${weight.name}'` : "";
+}

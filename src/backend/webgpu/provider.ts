@@ -1,0 +1,41 @@
+/**
+ * Where WebGPU comes from: `navigator.gpu` where the runtime has it, the optional `webgpu` package (Dawn) otherwise.
+ *
+ * Dawn's objects must outlive everything that uses them: a collected instance ends the process with a fault, a
+ * collected device waits for the GPU on the JavaScript thread. So both are rooted in the global object, once per process.
+ */
+import { AppError, messageOf } from "../../base/errors.ts";
+
+/** Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides otherwise. */
+const DAWN_OPTIONS = ["enable-dawn-features=vulkan_enable_f16_on_nvidia"];
+
+const ROOT = Symbol.for("hearth.webgpu");
+
+/** What a process keeps for its life. */
+export interface Rooted {
+  gpu?: Promise<GPU>;
+  device?: Promise<unknown>;
+}
+
+/** The one place of this process for objects that must not be collected. */
+export function rooted(): Rooted {
+  const root = globalThis as { [ROOT]?: Rooted };
+  return (root[ROOT] ??= {});
+}
+
+/** The entry to WebGPU. Throws `unsupported` where there is none. */
+export function openGpu(): Promise<GPU> {
+  const root = rooted();
+  return (root.gpu ??= makeGpu());
+}
+
+async function makeGpu(): Promise<GPU> {
+  const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
+  if (own) return own;
+  try {
+    const { create } = await import("webgpu");
+    return create(DAWN_OPTIONS);
+  } catch (error) {
+    throw new AppError("unsupported", `no WebGPU here: ${messageOf(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * A loaded model on a device: batches of rows to chunks that the plan has room for, each one submit and one readback.
+ */
+import { batchWords, writeBatch, type BatchRow } from "../../../kernels/wgsl/batch.ts";
+import { AppError, assert } from "../../base/errors.ts";
+import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
+import type { Device } from "./device.ts";
+import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
+import type { DeviceRope, Plan, PlannedResult } from "./plan.ts";
+import { findFault } from "./fault.ts";
+import { MAP_READ } from "./usage.ts";
+
+/** Most rows of one run: bounds what a caller can make us allocate. */
+const RUN_TOKENS_MAX = 65_536;
+
+export interface SessionParts {
+  readonly device: Device;
+  readonly program: Program;
+  readonly options: LoadOptions;
+  readonly plan: Plan;
+  readonly shift: ShiftParts;
+}
+
+/** Rows that run at once, and how many of them are wanted. */
+interface Chunk {
+  readonly rows: BatchRow[];
+  wanted: number;
+}
+
+/** Owns the buffers of a model on the device; `close` destroys them. */
+export class WebGpuSession implements Session {
+  readonly backend = "webgpu";
+  readonly device: string;
+  readonly bytes: Session["bytes"];
+  readonly #parts: SessionParts;
+  readonly #words: Uint32Array<ArrayBuffer>;
+  #results = new Float32Array(0);
+  #closed = false;
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+    this.device = parts.device.facts.name;
+    this.bytes = parts.plan.bytes;
+    this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
+  }
+
+  async run(batch: Parameters<Session["run"]>[0]): Promise<Float32Array> {
+    const { logits } = this.#parts.plan;
+    assert(logits, "an encoder has no logits");
+    const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
+    return this.#run(rows, logits);
+  }
+
+  async states(batch: readonly StateRows[]): Promise<Float32Array> {
+    return this.#run(batch, this.#parts.plan.states);
+  }
+
+  async #run(batch: readonly StateRows[], result: PlannedResult): Promise<Float32Array> {
+    this.#check(batch);
+    const { plan, device } = this.#parts;
+    const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
+    for (const rope of plan.ropes) reachRope(device, rope, end);
+    const chunks = chunksOf(batch, plan.capacity, plan.caches.length > 0);
+    const size = result.dim * chunks.reduce((sum, { wanted }) => sum + wanted, 0);
+    if (this.#results.length < size) this.#results = new Float32Array(size);
+    let done = 0;
+    for (const chunk of chunks) {
+      const out = this.#results.subarray(done, done + result.dim * chunk.wanted);
+      await this.#runChunk(chunk, result, out);
+      done += out.length;
+    }
+    return this.#results.subarray(0, size);
+  }
+
+  async #runChunk({ rows, wanted }: Chunk, result: PlannedResult, out: Float32Array): Promise<void> {
+    const { plan, device, program } = this.#parts;
+    writeBatch(rows, this.#words);
+    device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
+    const encoder = device.gpu.createCommandEncoder();
+    encodeDispatches(encoder, plan, { all: rows.length, wanted, end: result.end });
+    if (out.length > 0) encoder.copyBufferToBuffer(result.buffer, 0, plan.readback, 0, out.byteLength);
+    device.submit(encoder.finish());
+    if (out.length === 0) return void (await device.wait(device.gpu.queue.onSubmittedWorkDone()));
+    await device.wait(plan.readback.mapAsync(MAP_READ, 0, out.byteLength));
+    if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
+    out.set(new Float32Array(plan.readback.getMappedRange(0, out.byteLength)));
+    plan.readback.unmap();
+    if (!isFinite(out)) throw await findFault({ device, program, plan, counts: { all: rows.length, wanted } });
+  }
+
+  shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
+    const { ctxLen, slots } = this.#parts.options;
+    assert(!this.#closed && slot >= 0 && slot < slots, `shift of slot ${slot} of ${slots}`);
+    assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
+    assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
+    shiftTokens(this.#parts.shift, { slot, keep, discard, length });
+  }
+
+  copy({ from, to, length }: { from: number; to: number; length: number }): void {
+    const { ctxLen, slots } = this.#parts.options;
+    assert(!this.#closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
+    copyTokens(this.#parts.shift, { from, to, length });
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#parts.plan.destroy();
+    this.#parts.shift.destroy();
+  }
+
+  #check(batch: readonly StateRows[]): void {
+    const { options, program, plan } = this.#parts;
+    const { ctxLen, slots } = options;
+    assert(!this.#closed, "run of a closed session");
+    const keeps = plan.caches.length > 0;
+    assert(!keeps || new Set(batch.map(({ slot }) => slot)).size === batch.length, "a slot appears twice in a batch");
+    const vocab = vocabOf(program);
+    let total = 0;
+    for (const { slot, start, tokens } of batch) {
+      total += tokens.length;
+      assert(!keeps || (slot >= 0 && slot < slots), `slot ${slot} of ${slots}`);
+      assert(start >= 0 && start + tokens.length <= ctxLen, `slot ${slot}: ${start} + ${tokens.length} of ${ctxLen}`);
+      const bad = tokens.find((token) => token < 0 || token >= vocab);
+      if (bad !== undefined) throw new AppError("bad_request", `token ${bad}: expected an id of 0 … ${vocab - 1}`);
+    }
+    if (total > RUN_TOKENS_MAX)
+      throw new AppError("too_large", `run of ${total} tokens: expected at most ${RUN_TOKENS_MAX}`);
+  }
+}
+
+/** How many rows a replay is for, and how many of the dispatches it takes. */
+interface Counts {
+  readonly all: number;
+  readonly wanted: number;
+  readonly end: number;
+}
+
+/** Records the dispatches before `end`. Nothing is made here but the pass. */
+function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Plan, counts: Counts): void {
+  const pass = encoder.beginComputePass();
+  for (let i = 0; i < counts.end; i++) {
+    const { pipeline, bindings, x, z, rows, times, rowsEach } = dispatches[i]!;
+    const groups = Math.ceil((counts[rows] * times) / rowsEach);
+    if (groups === 0) continue;
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, bindings);
+    pass.dispatchWorkgroups(x, groups, z);
+  }
+  pass.end();
+}
+
+/** Uploads the rotations of positions below `end` that the device has not seen. */
+function reachRope(device: Device, rope: DeviceRope, end: number): void {
+  if (end <= rope.known) return;
+  rope.table.reach(end);
+  const until = Math.min(rope.table.cos.length / rope.pairs, Math.ceil(end / 256) * 256);
+  const [from, count] = [rope.known * rope.pairs, (until - rope.known) * rope.pairs];
+  const write = (buffer: GPUBuffer, values: Float32Array): void =>
+    device.gpu.queue.writeBuffer(buffer, 4 * from, values as Float32Array<ArrayBuffer>, from, count);
+  write(rope.cos, rope.table.cos);
+  write(rope.sin, rope.table.sin);
+  rope.known = until;
+}
+
+/** The rows of a batch in order, as many at once as there is room for. An encoder's sequences stay whole. */
+function chunksOf(batch: readonly StateRows[], capacity: Plan["capacity"], splits: boolean): Chunk[] {
+  const chunks: Chunk[] = [];
+  let chunk: Chunk = { rows: [], wanted: 0 };
+  const flush = (): void => {
+    if (chunk.rows.length > 0) chunks.push(chunk);
+    chunk = { rows: [], wanted: 0 };
+  };
+  for (const { slot, start, tokens, states } of batch) {
+    const all = states === "all" ? tokens.length : 1;
+    if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.wanted + all > capacity.wanted)) flush();
+    const first = chunk.rows.length;
+    for (const [i, token] of tokens.entries()) {
+      const last = states === "first" ? 0 : tokens.length - 1;
+      const wanted = states === "all" || (states !== "none" && i === last);
+      if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.wanted === capacity.wanted))) flush();
+      chunk.rows.push({ token, slot, position: start + i, first, end: first + tokens.length, wanted });
+      if (wanted) chunk.wanted++;
+    }
+  }
+  flush();
+  return chunks;
+}
+
+/** Ids that the embedding table has rows for. */
+function vocabOf({ steps }: Program): number {
+  const embed = steps.find(({ op }) => op === "embed");
+  return embed?.op === "embed" ? embed.table.outDim : 0;
+}
+
+function isFinite(values: Float32Array): boolean {
+  for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return false;
+  return true;
+}

@@ -1,0 +1,191 @@
+/**
+ * Weights on the device: tensors as the raw blocks of their file, in pieces that a binding can hold, uploaded straight
+ * from the mapped file; and vectors, unpacked to float32, in one buffer.
+ */
+import type { Dispatch, Piece } from "../../../kernels/wgsl/dispatch.ts";
+import { AppError } from "../../base/errors.ts";
+import type { WeightSource } from "../backend.ts";
+import type { Weight } from "../step.ts";
+import type { Device } from "./device.ts";
+import { USAGE } from "./usage.ts";
+
+/** A dequantizer may read this far behind the last block: a straddling word, or the rest of eight weights. */
+const PADDING_BYTES = 64;
+/** Byte addresses inside kernels are 32-bit. */
+const PIECE_BYTES_MAX = 2 ** 32 - 4096;
+const WRITE_BYTES = 16 * 2 ** 20;
+/** After this much the queue is emptied: what was written waits in staging memory until something is submitted. */
+const FLUSH_BYTES = 64 * 2 ** 20;
+/** Bindings begin at multiples of this on every device. (WebGPU, minStorageBufferOffsetAlignment) */
+export const BINDING_ALIGN = 256;
+
+const align = (bytes: number, to: number): number => Math.ceil(bytes / to) * to;
+export const rowBytesOf = ({ quant, inDim }: Weight): number => (inDim / quant.blockLen) * quant.blockBytes;
+
+/** How tensors are cut for a device: a function of the weight, the same for all that lie in one tensor. */
+export function makePieces(limits: Device["facts"]["limits"], path: string): (weight: Weight) => Piece[] {
+  const bytesMax = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize, PIECE_BYTES_MAX) - PADDING_BYTES;
+  const known = new Map<string, Piece[]>();
+  return (weight) => {
+    const found = known.get(weight.name);
+    if (found) return found;
+    const unit = weight.experts > 1 ? weight.tensorRows : 1;
+    const rows = unit * Math.floor(bytesMax / (unit * rowBytesOf(weight)));
+    if (rows === 0) {
+      const what = weight.experts > 1 ? "an expert" : "a row";
+      const size = unit * rowBytesOf(weight);
+      const text = `${path}: tensor '${weight.name}': the GPU binds ${bytesMax} bytes at once, ${what} takes ${size}`;
+      throw new AppError("too_large", text);
+    }
+    const total = weight.tensorRows * weight.experts;
+    const pieces = Array.from({ length: Math.ceil(total / rows) }, (_, index) => {
+      const first = index * rows;
+      return { index, first, count: Math.min(rows, total - first) };
+    });
+    known.set(weight.name, pieces);
+    return pieces;
+  };
+}
+
+/** A piece of a tensor on the device. */
+interface Part {
+  readonly weight: Weight;
+  readonly piece: Piece;
+  readonly buffer: GPUBuffer;
+}
+
+export interface DeviceWeights {
+  readonly bytes: number;
+  matrix(tensor: string, piece: number): GPUBuffer;
+  vector(weight: Weight | undefined): GPUBufferBinding;
+  constant(values: Float32Array | undefined): GPUBufferBinding;
+  destroy(): void;
+}
+
+export interface UploadOptions {
+  readonly source: WeightSource;
+  readonly piecesOf: (weight: Weight) => readonly Piece[];
+  /** The matrices of the program: every weight that a dispatch reads as blocks. */
+  readonly matrices: readonly Weight[];
+  readonly onProgress: (fraction: number) => void;
+}
+
+/**
+ * Makes room for all weights that the dispatches read, then uploads them. Throws `too_large` before anything is
+ * uploaded where they do not fit.
+ */
+export async function uploadWeights(
+  device: Device,
+  dispatches: readonly Dispatch[],
+  { source, piecesOf, matrices, onProgress }: UploadOptions,
+): Promise<DeviceWeights> {
+  const vectors = packVectors(dispatches, source);
+  const distinct = [...new Map(matrices.map((weight) => [weight.name, weight])).values()];
+  const wanted = distinct.flatMap((weight) => piecesOf(weight).map((piece) => ({ weight, piece })));
+  const usage = USAGE.storage | USAGE.copyDst;
+  const buffers = await device.allocate(`${source.path}: weights`, () => [
+    device.gpu.createBuffer({ label: "vectors", size: vectors.data.byteLength, usage }),
+    ...wanted.map(({ weight, piece }) => {
+      const size = align(piece.count * rowBytesOf(weight) + PADDING_BYTES, 4);
+      return device.gpu.createBuffer({ label: weight.name, size, usage });
+    }),
+  ]);
+  const destroy = (): void => buffers.forEach((buffer) => buffer.destroy());
+  const [vectorBuffer, ...rest] = buffers;
+  const parts = wanted.map((each, i) => ({ ...each, buffer: rest[i]! })); // one for each
+  try {
+    device.gpu.queue.writeBuffer(vectorBuffer!, 0, vectors.data);
+    await uploadParts(device, parts, { source, onProgress });
+  } catch (error) {
+    destroy();
+    throw error;
+  }
+  const byName = new Map(parts.map((part) => [`${part.weight.name} ${part.piece.index}`, part.buffer]));
+  const bind = (key: unknown): GPUBufferBinding => {
+    const place = vectors.places.get(key) ?? { offset: 0, size: BINDING_ALIGN };
+    return { buffer: vectorBuffer!, ...place };
+  };
+  return {
+    bytes: buffers.reduce((sum, { size }) => sum + size, 0),
+    matrix: (tensor, piece) => byName.get(`${tensor} ${piece}`)!, // every operand was lowered from `wanted`
+    vector: bind,
+    constant: bind,
+    destroy,
+  };
+}
+
+async function uploadParts(
+  device: Device,
+  parts: readonly Part[],
+  { source, onProgress }: Pick<UploadOptions, "source" | "onProgress">,
+): Promise<void> {
+  const total = parts.reduce((sum, { weight, piece }) => sum + piece.count * rowBytesOf(weight), 0);
+  let done = 0;
+  let sinceFlush = 0;
+  for (const { weight, piece, buffer } of parts) {
+    const rowBytes = rowBytesOf(weight);
+    const tensor = source.read(weight.name);
+    const bytes = tensor.subarray(piece.first * rowBytes, (piece.first + piece.count) * rowBytes);
+    if (bytes.length < piece.count * rowBytes) {
+      const needed = (piece.first + piece.count) * rowBytes;
+      const text = `${source.path}: tensor '${weight.name}': expected ${needed} bytes, got ${tensor.length}`;
+      throw new AppError("bad_file", text);
+    }
+    for (let at = 0; at < bytes.length; at += WRITE_BYTES) {
+      const count = Math.min(WRITE_BYTES, bytes.length - at);
+      write(device.gpu.queue, buffer, { at, bytes: bytes.subarray(at, at + count) });
+      done += count;
+      sinceFlush += count;
+      if (sinceFlush < FLUSH_BYTES) continue;
+      await device.flush();
+      sinceFlush = 0;
+      onProgress(done / total);
+    }
+  }
+  await device.flush();
+}
+
+/** Writes bytes of any length: only whole words can be written. */
+function write(queue: GPUQueue, buffer: GPUBuffer, { at, bytes }: { at: number; bytes: Uint8Array }): void {
+  const whole = bytes.length & ~3;
+  // A mapped file is no SharedArrayBuffer.
+  if (whole > 0) queue.writeBuffer(buffer, at, bytes.subarray(0, whole) as Uint8Array<ArrayBuffer>);
+  if (whole === bytes.length) return;
+  const rest = new Uint8Array(4);
+  rest.set(bytes.subarray(whole));
+  queue.writeBuffer(buffer, at + whole, rest);
+}
+
+/** All vectors and constants of a program, one after another at places that a binding can begin at. */
+function packVectors(dispatches: readonly Dispatch[], source: WeightSource) {
+  const places = new Map<unknown, { offset: number; size: number }>();
+  const pending: (() => void)[] = [];
+  let end = BINDING_ALIGN; // what is not there is bound to zeros
+  let data = new Uint8Array(0);
+  const place = (key: unknown, length: number, fill: (out: Float32Array) => void): void => {
+    if (places.has(key)) return;
+    const offset = end;
+    places.set(key, { offset, size: align(4 * length, 16) });
+    end = align(offset + 4 * length, BINDING_ALIGN);
+    pending.push(() => fill(new Float32Array(data.buffer, offset, length)));
+  };
+  for (const operand of dispatches.flatMap(({ operands }) => operands)) {
+    if (operand.kind === "constant" && operand.values) {
+      const { values } = operand;
+      place(values, values.length, (out) => out.set(values));
+    }
+    if (operand.kind !== "vector" || !operand.weight) continue;
+    const { weight } = operand;
+    place(weight, weight.inDim, (out) => unpackVector(weight, source, out));
+  }
+  data = new Uint8Array(end);
+  for (const fill of pending) fill();
+  return { data, places };
+}
+
+function unpackVector(weight: Weight, source: WeightSource, out: Float32Array): void {
+  const from = weight.rowStart * rowBytesOf(weight);
+  weight.quant.dequantize(source.read(weight.name).subarray(from, from + rowBytesOf(weight)), out);
+  const factor = weight.scale?.[0] ?? 1;
+  if (factor !== 1) for (let i = 0; i < out.length; i++) out[i]! *= factor;
+}

@@ -1,0 +1,55 @@
+/** Every step against the reference, on a software adapter. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
+import { cpuBackend } from "../../../src/backend/cpu.ts";
+import type { Step, Weight } from "../../../src/backend/step.ts";
+import { conformanceCases, runCase, type Case } from "../../conformance/cases.ts";
+import { startWebGpu, type BackendChild } from "../child.ts";
+import { expectClose } from "../compare.ts";
+import { swiftShaderEnv } from "./swiftshader.ts";
+
+let gpu: BackendChild;
+beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
+afterAll(() => gpu.stop());
+
+/** The block types of a case's matrices that no kernel reads. */
+function unread({ program }: Case): string[] {
+  const weights = program.steps.flatMap((step: Step) => Object.values(step)).filter(isMatrix);
+  return weights.map(({ quant }) => quant.name).filter((name) => !DEQUANTIZERS[name]);
+}
+
+const isMatrix = (value: unknown): value is Weight => typeof value === "object" && value !== null && "quant" in value;
+
+const [refused, read] = [conformanceCases(), conformanceCases()].map((cases, i) =>
+  cases.filter((each) => unread(each).length > 0 === (i === 0)),
+) as [Case[], Case[]]; // as many as went in
+
+test("every step agrees with the reference", async () => {
+  for (const each of read) {
+    const expected = await runCase(cpuBackend, each);
+    const got = await runCase(gpu.backend, each);
+    expect(got.length).toBe(expected.length);
+    for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
+  }
+}, 300_000);
+
+test("a block type that no kernel reads is refused, naming the tensor and what can be read", async () => {
+  for (const each of refused) {
+    const message = `tensor 'w\\d+.weight': the GPU kernels read .*f32.*, got ${unread(each)[0]}`;
+    await expect(runCase(gpu.backend, each)).rejects.toThrow(new RegExp(message));
+  }
+}, 60_000);
+
+test("the adapter computes: it is not Dawn's null backend, whose results are zeros", async () => {
+  const [first] = read;
+  const session = await gpu.backend.load(first!.program, {
+    ...first!.options,
+    precise: true,
+    threads: 1,
+    cacheDir: undefined,
+  });
+  expect(session.device).toContain("SwiftShader");
+  const logits = await session.run(first!.batches[0]!);
+  session.close();
+  expect(logits.some((value) => value !== 0)).toBe(true);
+}, 60_000);
