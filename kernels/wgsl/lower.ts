@@ -82,19 +82,44 @@ function partsOf(weight: Weight, context: Context) {
 /** The same operand for all but the first of several dispatches that write parts of one value. */
 const again = (out: Operand & { value: Activation }, i: number): Operand => (i === 0 ? out : update(out.value));
 
-/** y = W · x + b */
+/** y = W · x + b, W with its low-rank changes. */
 function matmul(
   { out, x, w, b }: { out: Buf; x: Activation; w: Weight; b?: Weight | undefined },
   context: Context,
 ): Draft[] {
   const y = write(out, x, context);
-  return partsOf(w, context).map(({ piece, first, column, count }, i) => ({
+  const drafts = partsOf(w, context).map(({ piece, first, column, count }, i): Draft => ({
     kernel: "linear",
     quant: w.quant.name,
     operands: [read(x), { kind: "matrix", tensor: w.name, piece: piece.index }, vector(b), again(y, i)],
     params: [w.inDim, count, first, rowBytesOf(w), column, out.dim, b ? 1 : 0, f32(w.scale?.[0] ?? 1)],
     grid: { x: Math.ceil(count / COLUMNS), rows: x.rows, times: x.times, rowsEach: 1 },
   }));
+  const multiply = (part: Weight, from: Activation, to: Buf): Draft[] => matmul({ out: to, x: from, w: part }, context);
+  return [...drafts, ...lowRank({ y: y.value, x, w, multiply }, context)];
+}
+
+/** y += b · (a · x) for each change of a matrix. */
+function lowRank(
+  parts: { y: Activation; x: Activation; w: Weight; multiply(w: Weight, from: Activation, to: Buf): Draft[] },
+  context: Context,
+): Draft[] {
+  const { y, x, w, multiply } = parts;
+  return (w.lowRank ?? []).flatMap(({ a, b }) => {
+    const [inner, change] = [
+      { name: "lowRank.inner", dim: a.outDim },
+      { name: "lowRank.change", dim: b.outDim },
+    ];
+    const narrow = multiply(a, x, inner);
+    const wide = multiply(b, { ...y, buf: inner }, change);
+    return [...narrow, ...wide, add(y, { ...y, buf: change }, { out: y.buf, scale: 1 }, context)];
+  });
+}
+
+/** out = a + b · scale */
+function add(a: Activation, b: Activation, { out, scale }: { out: Buf; scale: number }, context: Context): Draft {
+  const operands = [read(a), read(b), write(out, a, context)];
+  return { kernel: "add", operands, params: [out.dim, f32(scale)], grid: grid(a) };
 }
 
 /** The rows of a table that `by` of a row says, in every piece that may hold them. */
@@ -103,6 +128,8 @@ function lookUp(
   { table, out, scale }: { table: Weight; out: Operand & { value: Activation }; scale: number },
   context: Context,
 ): Draft[] {
+  if (table.lowRank)
+    throw new AppError("unsupported", `tensor '${table.name}': the GPU kernels take no adapters of tables`);
   return partsOf(table, context).map(({ piece }, i) => ({
     kernel,
     quant: table.quant.name,
@@ -280,15 +307,7 @@ const ops: Ops<Draft[], Context> = {
   },
 
   add({ out, a, b, scale }, context) {
-    const [left, right] = [valueOf(a, context), valueOf(b, context)];
-    return [
-      {
-        kernel: "add",
-        operands: [read(left), read(right), write(out, left, context)],
-        params: [out.dim, f32(scale)],
-        grid: grid(left),
-      },
-    ];
+    return [add(valueOf(a, context), valueOf(b, context), { out, scale }, context)];
   },
 
   positionScale({ x, coef, floorScale, offset }, context) {
@@ -334,7 +353,7 @@ function expertMatmul(
   { y, x, w, ids }: { y: Operand & { value: Activation }; x: Activation; w: Weight; ids: Activation },
   context: Context,
 ): Draft[] {
-  return context.piecesOf(w).map((piece, i) => ({
+  const drafts = context.piecesOf(w).map((piece, i): Draft => ({
     kernel: "moe_linear",
     quant: w.quant.name,
     operands: [
@@ -357,4 +376,7 @@ function expertMatmul(
     ],
     grid: { x: Math.ceil(w.outDim / COLUMNS), rows: x.rows, times: y.value.times, rowsEach: 1 },
   }));
+  const multiply = (part: Weight, from: Activation, to: Buf): Draft[] =>
+    expertMatmul({ y: write(to, y.value, context), x: from, w: part, ids }, context);
+  return [...drafts, ...lowRank({ y: y.value, x, w, multiply }, context)];
 }

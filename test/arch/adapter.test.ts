@@ -10,7 +10,7 @@ import { loadProgram } from "../../src/arch/index.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { openGguf } from "../../src/gguf/read.ts";
 import { writeGguf, type WriteModel, type WriteTensor } from "../../src/gguf/write.ts";
-import { nmse } from "../backend/onnx/compare.ts";
+import { nmse } from "../backend/compare.ts";
 import { failure } from "../gguf/fixture.ts";
 import { asFloat, makeAdapter, merge, quantizedTo, type AdapterOptions } from "./adapters.ts";
 import { CTX_LEN, makeModel, TOKENS } from "./models.ts";

@@ -43,9 +43,8 @@ type Question = { id: number; session: number; request: Request };
 type Answer = { id: number; value?: unknown; error?: { message: string; code?: Code } };
 
 /**
- * Starts a child of the ONNX backend. A session's `shift`, `copy` and `close` are sent in order with its runs; failures show
- * in the next
- * run.
+ * Starts a child of the ONNX backend. Its sessions send `shift`, `copy` and `close` in order with their runs; failures
+ * show in the next run.
  */
 export function startOnnx(options: ChildOptions = {}): BackendChild {
   const { telemetryOff = true, dieAt = Infinity, ...settings } = options;

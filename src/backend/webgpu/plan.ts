@@ -8,6 +8,7 @@ import { lower } from "../../../kernels/wgsl/lower.ts";
 import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
 import { AppError, assert } from "../../base/errors.ts";
 import type { LoadOptions, Program } from "../backend.ts";
+import { withChanges } from "../low-rank.ts";
 import { ropeTable, type GrowingRopeTable } from "../rope.ts";
 import { statesEnd } from "../states.ts";
 import type { RopeScaling, Step, Weight } from "../step.ts";
@@ -97,9 +98,9 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
   }
 }
 
-/** Every weight that is read as blocks. */
+/** Every weight that is read as blocks, and its changes. */
 function matricesOf(steps: readonly Step[]): Weight[] {
-  return steps.flatMap((step): Weight[] => {
+  const matrices = steps.flatMap((step): Weight[] => {
     switch (step.op) {
       case "embed":
       case "addPosition":
@@ -116,6 +117,7 @@ function matricesOf(steps: readonly Step[]): Weight[] {
         return [];
     }
   });
+  return matrices.flatMap(withChanges);
 }
 
 function checkQuants({ steps, weights }: Program): void {

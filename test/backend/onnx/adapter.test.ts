@@ -11,8 +11,8 @@ import { openGguf } from "../../../src/gguf/read.ts";
 import { writeGguf, type WriteModel } from "../../../src/gguf/write.ts";
 import { makeAdapter, merge, quantizedTo, shapesOf, type AdapterOptions } from "../../arch/adapters.ts";
 import { CTX_LEN, makeModel, TOKENS } from "../../arch/models.ts";
-import { startOnnx } from "./child.ts";
-import { differences, nmse } from "./compare.ts";
+import { startOnnx } from "../child.ts";
+import { differences, nmse } from "../compare.ts";
 
 const PRECISE_NMSE_MAX = 1e-5;
 const DEFAULT_NMSE_MAX = 1e-2;
