@@ -1,7 +1,7 @@
 /**
  * A backend in a process of its own, as a `Backend`. ONNX Runtime wants ORT_DISABLE_TELEMETRY=1 in the real
- * environment, a GPU driver is found through it, and `bun test` was started without either. Tests import `startOnnx` and
- * `startWebGpu`; run as a program, this file is the child.
+ * environment, a GPU driver is found through it, and `bun test` was started without either. Tests import `startOnnx`
+ * and `startWebGpu`; run as a program, this file is the child.
  */
 import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "../../src/backend/backend.ts";
 import { loadSession, type LoadSettings } from "../../src/backend/onnx/load.ts";

@@ -2,7 +2,7 @@
  * Where WebGPU comes from: `navigator.gpu` where the runtime has it, the optional `webgpu` package (Dawn) otherwise.
  *
  * Dawn's objects must outlive everything that uses them: a collected instance ends the process with a fault, a
- * collected device waits for the GPU on the JavaScript thread. So both are rooted in the global object, once per process.
+ * collected device waits for the GPU on the JavaScript thread. Both are rooted in the global object, once per process.
  */
 import { AppError, messageOf } from "../../base/errors.ts";
 
