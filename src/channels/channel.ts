@@ -28,30 +28,45 @@ export type SendOutcome =
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "unknown"; readonly reason: string };
 
+/** Whether a platform answers and knows us. */
+export type Health = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+/** What a platform counts its limit in. */
+export type ChunkUnit = "utf16" | "codePoint";
+
 /** A configured platform. */
 export interface Channel {
   readonly id: string;
-  /** Most UTF-16 units, or what the platform counts, in one message. */
+  /** Most `chunkUnit`s in one message. */
   readonly chunkLimit: number;
-  /** Whether the platform drops a repeat with the same key, so that an `unknown` send may be repeated. */
-  readonly deduplicates: boolean;
+  readonly chunkUnit: ChunkUnit;
+  /** How long the platform drops repeats with the same key, so that an `unknown` send may be repeated; 0: never. */
+  readonly dedupeMs: number;
+  /** Least time between two messages to one recipient. */
+  readonly spacingMs: number;
   /** Where texts go when nobody says where. */
   readonly defaultTo?: string;
-  /** Throws `bad_request` where `to` is no recipient of this platform. */
+  /** Throws `bad_request` where `to` is no recipient of this platform. It takes the `to` of what it returns, too. */
   parseTarget(to: string): Target;
   /** Never throws: what goes wrong is an outcome. */
   send(request: SendRequest): Promise<SendOutcome>;
+  /** Asks the platform something harmless. Never throws. */
+  check(signal: AbortSignal): Promise<Health>;
 }
 
 export interface ChannelDeps {
   readonly fetch: typeof fetch;
+  /** Of the configuration file: relative paths start there. */
+  readonly folder: string;
+  readonly now: () => number;
 }
 
-/** A platform that can be configured: the registry's entries, and what a plugin module exports. */
+/** A platform that can be configured: the registry's entries, and what a plugin module makes. */
 export interface ChannelKind<Settings = unknown> {
   readonly id: string;
   readonly aliases: readonly string[];
   /** The platform's section of the configuration. */
   readonly schema: z.ZodType<Settings>;
+  /** Throws `bad_request` where a setting cannot be used. */
   make(settings: Settings, deps: ChannelDeps): Channel;
 }

@@ -1,0 +1,143 @@
+/**
+ * Cuts a text into messages that a platform takes: at paragraphs where that leaves no message half empty, else at
+ * lines, words, and in a word too long for one message between characters as people see them. A code fence that is cut
+ * is closed and opened again. Nothing but blanks at the cuts is left out, and no message is blank.
+ */
+import type { ChunkUnit } from "./channel.ts";
+import { findFences, type Fence } from "./fences.ts";
+
+export interface ChunkOptions {
+  /** At least 50 of `unit`. */
+  readonly limit: number;
+  readonly unit: ChunkUnit;
+}
+
+/** Messages in order, none of them blank: none at all for a blank text. */
+export function chunkText(original: string, { limit, unit }: ChunkOptions): string[] {
+  const text = original.toWellFormed();
+  if (sizeOf(text, unit) <= limit) return text.trim() === "" ? [] : [text];
+  // a fence whose repair would take half of a message is text like any other
+  const fences = findFences(text).filter((fence) => repairSize(fence, unit) * 2 <= limit);
+  const chunks: string[] = [];
+  for (let at = skipBlanks(text, 0); at < text.length;) {
+    const { chunk, next } = nextChunk({ text, fences, unit, limit }, at);
+    chunks.push(chunk);
+    at = next;
+  }
+  return chunks;
+}
+
+interface Cutting extends ChunkOptions {
+  readonly text: string;
+  readonly fences: readonly Fence[];
+}
+
+/** @param at outside of all fences, or inside the body of one with something left of it */
+function nextChunk({ text, fences, unit, limit }: Cutting, at: number): { chunk: string; next: number } {
+  const opened = fences.find((fence) => at > fence.bodyStart && at < fence.bodyEnd);
+  const prefix = opened ? `${opened.opener}\n` : "";
+  const room = limit - sizeOf(prefix, unit);
+  const rest = text.slice(at).trimEnd();
+  const isUnclosed = opened !== undefined && opened.bodyEnd === text.length;
+  const last = isUnclosed ? `${rest}\n${opened.closer}` : rest;
+  if (sizeOf(last, unit) <= room) return { chunk: prefix + last, next: text.length };
+
+  // what opens a fence is not left without what stands in it
+  const from = fences.find((fence) => fence.start === at)?.bodyStart ?? at;
+  let cut = chooseCut(text, from, endWithin(text, at, { limit: room, unit }));
+  for (;;) {
+    const fence = fences.find(({ start, end }) => cut > start && cut < end);
+    if (!fence) return { chunk: prefix + text.slice(at, cut).trimEnd(), next: skipBlanks(text, cut) };
+    if (cut <= fence.bodyStart) {
+      cut = fence.start;
+      continue;
+    }
+    const suffix = `\n${fence.closer}`;
+    const inner = Math.min(cut, fence.bodyEnd);
+    const body = text.slice(at, inner).replace(/\r?\n$/, "");
+    if (sizeOf(body + suffix, unit) <= room) {
+      return { chunk: prefix + body + suffix, next: skipInside(text, inner, fence) };
+    }
+    const shorter = endWithin(text, at, { limit: room - sizeOf(suffix, unit), unit });
+    cut = chooseCut(text, from, shorter);
+  }
+}
+
+/** The best place to cut in (`from`, `end`]; always one. */
+function chooseCut(text: string, from: number, end: number): number {
+  const half = from + (end - from) / 2;
+  const paragraph = lastCut(text, { from: half, end }, (at) => isBlankLineBefore(text, at));
+  const line = paragraph ?? lastCut(text, { from: half, end }, (at) => text[at - 1] === "\n");
+  const word = line ?? lastCut(text, { from: from + (end - from) / 4, end }, (at) => isWordStart(text, at));
+  return word ?? characterCut(text, from, end);
+}
+
+function lastCut(
+  text: string,
+  { from, end }: { from: number; end: number },
+  isGood: (at: number) => boolean,
+): number | undefined {
+  // a newline that just does not fit is left out anyway
+  for (let at = text[end] === "\n" ? end + 1 : end; at > from; at--) if (isGood(at)) return Math.min(at, end);
+  return undefined;
+}
+
+const isBlankLineBefore = (text: string, at: number): boolean =>
+  text[at - 1] === "\n" && (text[at - 2] === "\n" || text.slice(at - 3, at - 1) === "\n\r");
+
+const BLANK = /[ \t\r\n\u3000]/;
+
+/** A mark would stand alone without the blank that carries it; what looks like a fence would become one. */
+function isWordStart(text: string, at: number): boolean {
+  const isAfterBlank = BLANK.test(text[at - 1] ?? "") || BLANK.test(text[at] ?? "");
+  return isAfterBlank && !/^\s*(\p{M}|\u200d|```|~~~)/u.test(text.slice(at, at + 16));
+}
+
+function characterCut(text: string, from: number, end: number): number {
+  const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text.slice(from, end + 2));
+  const start = from + (segments.containing(end - from)?.index ?? 0);
+  return start > from ? start : end; // one that is longer than a message: between code points
+}
+
+/** The largest end of a piece from `at` that is within the limit, never inside a code point. */
+function endWithin(text: string, at: number, { limit, unit }: ChunkOptions): number {
+  let end = at;
+  let size = 0;
+  while (end < text.length) {
+    const units = (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
+    size += unit === "codePoint" ? 1 : units;
+    if (size > limit) break;
+    end += units;
+  }
+  return end;
+}
+
+function sizeOf(text: string, unit: ChunkUnit): number {
+  if (unit === "utf16") return text.length;
+  let size = 0;
+  for (const _ of text) size++;
+  return size;
+}
+
+const repairSize = ({ opener, closer }: Fence, unit: ChunkUnit): number => sizeOf(opener + closer, unit) + 4;
+
+/** Blank lines, and after a word the blanks behind it; the indentation of a line stays. */
+function skipBlanks(text: string, at: number): number {
+  const isInLine = at > 0 && text[at - 1] !== "\n";
+  const blanks = isInLine ? /[^\S\n]*(?:\n(?:[^\S\n]*\n)*)?/y : /(?:[^\S\n]*\n)*/y;
+  blanks.lastIndex = at;
+  const next = at + (blanks.exec(text)?.[0].length ?? 0);
+  return isBlank(text, next) ? text.length : next;
+}
+
+/** Where code goes on: blanks count there, but for the end of the line that was cut. */
+function skipInside(text: string, at: number, fence: Fence): number {
+  if (text.slice(at, fence.bodyEnd).trim() === "") return skipBlanks(text, fence.end);
+  return text[at] === "\n" && text[at - 1] !== "\n" ? at + 1 : at;
+}
+
+function isBlank(text: string, from: number): boolean {
+  const word = /\S/g;
+  word.lastIndex = from;
+  return !word.test(text);
+}

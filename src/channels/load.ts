@@ -1,0 +1,138 @@
+/**
+ * From the section `channels` of the configuration to channels: plugins are imported, each platform's section is
+ * checked by its schema. What is wrong with one platform disables that one, and is told with its place.
+ */
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { AppError, messageOf } from "../base/errors.ts";
+import type { Channel, ChannelDeps, ChannelKind } from "./channel.ts";
+import type { ChannelsConfig } from "./config.ts";
+import { builtInChannels, shippedPlugins } from "./index.ts";
+import { pluginTools, type ChannelPlugin } from "./plugin.ts";
+
+/** Keys of the section that are no platforms. */
+const SHARED_KEYS: readonly string[] = ["plugins", "order"];
+
+export interface ChannelProblem {
+  /** Keys from the root of the configuration. */
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+}
+
+export interface LoadedKinds {
+  readonly kinds: readonly ChannelKind[];
+  readonly problems: readonly ChannelProblem[];
+}
+
+/** The built-in platforms and those of the plugins. Never throws: a plugin that cannot be used is a problem. */
+export async function loadKinds(config: ChannelsConfig, { folder }: { folder: string }): Promise<LoadedKinds> {
+  const kinds: ChannelKind[] = Object.values(builtInChannels);
+  const problems: ChannelProblem[] = [];
+  for (const [i, name] of config.plugins.entries()) {
+    try {
+      const kind = await importPlugin(name, folder);
+      const taken = kinds.find((other) => namesOf(other).some((word) => namesOf(kind).includes(word)));
+      if (taken) throw new AppError("bad_request", `its name is taken by '${taken.id}'`);
+      kinds.push(kind);
+    } catch (error) {
+      const message = `the plugin '${name}' cannot be used: ${messageOf(error).slice(0, 500)}`;
+      problems.push({ path: ["channels", "plugins", i], message });
+    }
+  }
+  return { kinds, problems };
+}
+
+const namesOf = ({ id, aliases }: ChannelKind): readonly string[] => [id, ...aliases];
+
+async function importPlugin(name: string, folder: string): Promise<ChannelKind> {
+  const module: { default?: unknown } = await (shipped(name)?.() ?? importFile(name, folder));
+  if (typeof module.default !== "function") {
+    throw new AppError("bad_request", "expected a function as the default export");
+  }
+  const kind: unknown = (module.default as ChannelPlugin)(pluginTools);
+  if (!isKind(kind)) throw new AppError("bad_request", "expected it to make { id, aliases, schema, make }");
+  return kind;
+}
+
+const shipped = (name: string) => (Object.hasOwn(shippedPlugins, name) ? shippedPlugins[name] : undefined);
+
+/** A changed file is another module. */
+async function importFile(name: string, folder: string): Promise<{ default?: unknown }> {
+  if (!/[./\\]/.test(name)) {
+    throw new AppError("bad_request", `expected a path, or one of ${Object.keys(shippedPlugins).join(", ")}`);
+  }
+  const path = resolve(folder, name);
+  return import(`${pathToFileURL(path).href}?v=${statSync(path).mtimeMs}`);
+}
+
+function isKind(value: unknown): value is ChannelKind {
+  const { id, aliases, schema, make } = (value ?? {}) as Partial<ChannelKind>;
+  const isName = (name: unknown): boolean => typeof name === "string" && /^[a-z][a-z0-9-]{0,31}$/.test(name);
+  return (
+    [id, ...(Array.isArray(aliases) ? aliases : [undefined])].every(isName) &&
+    !SHARED_KEYS.concat("last", "none").includes(String(id)) &&
+    typeof schema?.safeParse === "function" &&
+    typeof make === "function"
+  );
+}
+
+export interface MadeChannels {
+  /** By id. */
+  readonly channels: ReadonlyMap<string, Channel>;
+  readonly problems: readonly ChannelProblem[];
+}
+
+/** The channels that are configured and not switched off. */
+export function makeChannels(config: ChannelsConfig, kinds: readonly ChannelKind[], deps: ChannelDeps): MadeChannels {
+  const channels = new Map<string, Channel>();
+  const problems: ChannelProblem[] = [];
+  for (const [section, settings] of sectionsOf(config)) {
+    const kind = kinds.find((each) => each.id === section);
+    const found = kind ? sectionProblems(section, settings, kind) : [unknownSection(section, kinds)];
+    problems.push(...found);
+    if (!kind || found.length > 0 || (settings as { enabled?: unknown }).enabled === false) continue;
+    try {
+      const channel = kind.make(kind.schema.parse(settings), deps);
+      if (channel.defaultTo !== undefined) channel.parseTarget(channel.defaultTo);
+      channels.set(section, channel);
+    } catch (error) {
+      problems.push({ path: ["channels", section], message: messageOf(error) });
+    }
+  }
+  return { channels, problems };
+}
+
+/** What is wrong with the sections of the built-in platforms, without making anything. */
+export function channelProblems(config: ChannelsConfig): ChannelProblem[] {
+  const kinds: readonly ChannelKind[] = Object.values(builtInChannels);
+  const mayBePlugin = config.plugins.length > 0;
+  return sectionsOf(config).flatMap(([section, settings]) => {
+    const kind = kinds.find((each) => each.id === section);
+    if (kind) return sectionProblems(section, settings, kind);
+    return mayBePlugin ? [] : [unknownSection(section, kinds)];
+  });
+}
+
+const sectionsOf = (config: ChannelsConfig): [string, unknown][] =>
+  Object.entries(config).filter(([key]) => !SHARED_KEYS.includes(key));
+
+function sectionProblems(section: string, settings: unknown, kind: ChannelKind): ChannelProblem[] {
+  const parsed = kind.schema.safeParse(settings);
+  if (parsed.success) return [];
+  return parsed.error.issues.flatMap((issue) => {
+    const path = ["channels", section, ...issue.path.filter((key) => typeof key !== "symbol")];
+    if (issue.code !== "unrecognized_keys") return [{ path, message: issue.message }];
+    return issue.keys.map((key) => ({ path: [...path, key], message: "unknown key" }));
+  });
+}
+
+function unknownSection(section: string, kinds: readonly ChannelKind[]): ChannelProblem {
+  const path = ["channels", section];
+  if (shipped(section)) {
+    return { path, message: `is a plugin: name it in channels.plugins, as "${section}"` };
+  }
+  const meant = kinds.find(({ aliases }) => aliases.includes(section));
+  const known = kinds.map(({ id }) => id).join(", ");
+  return { path, message: `unknown channel: expected ${meant ? `'${meant.id}'` : `one of ${known}`}` };
+}

@@ -1,0 +1,112 @@
+/**
+ * Texts in the outbox: putting them in, calling them back, asking what became of them. All of it inside the caller's
+ * transaction.
+ */
+import type { Database } from "../../base/database.ts";
+import type { Channel, Target } from "../channel.ts";
+import { chunkText } from "../chunk.ts";
+import type { OutboxRow } from "./tables.ts";
+
+/** What is longer is cut, and says so: nobody reads a hundred messages. */
+const TEXT_CHARS_MAX = 200_000;
+/** For a channel that is not configured while the text comes in. */
+const UNKNOWN_LIMIT = { chunkLimit: 2000, chunkUnit: "utf16" } as const;
+
+export interface NewText {
+  /** Texts with the same id and target are one: the first counts. */
+  readonly groupId: string;
+  readonly target: Target;
+  readonly text: string;
+  readonly now: number;
+}
+
+/** Puts a text in, cut into messages. A blank one is there too, as failed. */
+export function addText(
+  db: Database,
+  { groupId, target, text, now }: NewText,
+  channel: Pick<Channel, "chunkLimit" | "chunkUnit"> = UNKNOWN_LIMIT,
+): void {
+  const chunks = chunkText(bounded(text), { limit: channel.chunkLimit, unit: channel.chunkUnit });
+  const thread = target.thread ?? "";
+  const insert = db.query(
+    `INSERT OR IGNORE INTO outbox (key, group_id, channel, recipient, thread, lane, chunk_index, chunk_count, text,
+       state, next_at, reason, created_at, settled_at)
+     VALUES ($key, $groupId, $channel, $to, $thread, $lane, $index, $count, $text, $state, $now, $reason, $now, $settled)`,
+  );
+  const lane = JSON.stringify([target.channel, target.to, thread]);
+  const row = { groupId, channel: target.channel, to: target.to, thread, lane, count: chunks.length, now };
+  const waiting = { state: "queued", reason: null, settled: null };
+  for (const [index, chunk] of chunks.entries()) {
+    insert.run({ ...row, ...waiting, key: Bun.randomUUIDv7(), index, text: chunk });
+  }
+  if (chunks.length > 0) return;
+  const blank = { state: "failed", reason: "the text is blank", settled: now };
+  insert.run({ ...row, ...blank, key: Bun.randomUUIDv7(), index: 0, text: "" });
+}
+
+function bounded(text: string): string {
+  if (text.length <= TEXT_CHARS_MAX) return text;
+  return `${text.slice(0, TEXT_CHARS_MAX)}\n\n[${text.length - TEXT_CHARS_MAX} more characters are left out]`;
+}
+
+/** Messages that have not left are not sent; what is under way runs to its end. Returns how many were called back. */
+export function cancelText(db: Database, groupId: string, now: number): number {
+  return db.run(
+    `UPDATE outbox SET state = CASE WHEN uncertain_at IS NULL THEN 'cancelled' ELSE 'unknown' END,
+       reason = 'cancelled', settled_at = ? WHERE group_id = ? AND state = 'queued'`,
+    [now, groupId],
+  ).changes;
+}
+
+/** How all messages of a text ended. `unknown`: some may have arrived, and are not sent again. */
+export interface TextOutcome {
+  readonly kind: "sent" | "failed" | "unknown";
+  readonly reason?: string;
+  /** The platform's ids of what arrived, in order. */
+  readonly messageIds: readonly string[];
+}
+
+/** Undefined while messages are under way, and for a text that never was. */
+export function textOutcome(db: Database, groupId: string): TextOutcome | undefined {
+  const rows = textMessages(db, groupId);
+  if (rows.length === 0 || rows.some((row) => row.settled_at === null)) return undefined;
+  const messageIds = rows.flatMap((row) => row.message_id ?? []);
+  const uncertain = rows.find((row) => row.state === "unknown");
+  const missing = rows.find((row) => row.state !== "sent");
+  const first = uncertain ?? missing;
+  if (!first) return { kind: "sent", messageIds };
+  return { kind: uncertain ? "unknown" : "failed", reason: first.reason ?? first.state, messageIds };
+}
+
+/** All messages of a text, in order. */
+export const textMessages = (db: Database, groupId: string): OutboxRow[] =>
+  db.query<OutboxRow, [string]>("SELECT * FROM outbox WHERE group_id = ? ORDER BY seq").all(groupId);
+
+export interface OutboxStats {
+  readonly queued: number;
+  readonly sending: number;
+  /** Of the oldest that is open; undefined where none is. */
+  readonly oldestAt?: number;
+}
+
+export function outboxStats(db: Database): OutboxStats {
+  const row = db
+    .query<{ queued: number; sending: number; oldest: number | null }, []>(
+      `SELECT COUNT(*) FILTER (WHERE state = 'queued') AS queued, COUNT(*) FILTER (WHERE state = 'sending') AS sending,
+         MIN(created_at) AS oldest FROM outbox WHERE settled_at IS NULL`,
+    )
+    .get();
+  const { queued = 0, sending = 0, oldest = null } = row ?? {};
+  return { queued, sending, ...(oldest === null ? {} : { oldestAt: oldest }) };
+}
+
+const PRUNE_BATCH = 1000; // a transaction holds up all others
+
+/** Forgets messages that ended before a time; returns how many, at most a batch. */
+export function pruneOutbox(db: Database, before: number): number {
+  return db.run(
+    `DELETE FROM outbox WHERE seq IN
+       (SELECT seq FROM outbox WHERE settled_at IS NOT NULL AND settled_at < ? LIMIT ${PRUNE_BATCH})`,
+    [before],
+  ).changes;
+}

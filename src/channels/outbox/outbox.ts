@@ -1,0 +1,249 @@
+/**
+ * Sends what is in the outbox: in order to each recipient, to several at once, never faster than a platform wants.
+ * Everything it knows of a message is on the disk; what it holds in memory is only who is being talked to right now.
+ */
+import { messageOf } from "../../base/errors.ts";
+import type { Database, Writer } from "../../base/database.ts";
+import type { Logger } from "../../base/log.ts";
+import type { Channel, SendOutcome } from "../channel.ts";
+import { addText, cancelText, textOutcome, type NewText, type TextOutcome } from "./messages.ts";
+import { dueHeads } from "./heads.ts";
+import { isRepeatable, recoverSending, settle, writeSettlement, type RetryLimits } from "./settle.ts";
+import type { OutboxRow } from "./tables.ts";
+
+const LIMITS: RetryLimits = { maxAttempts: 30, maxAgeMs: 24 * 3_600_000 };
+/** Recipients of one channel that are talked to at once. */
+const PER_CHANNEL_MAX = 4;
+const WAIT_MAX_MS = 60_000; // timers of days overflow
+/** A platform that asks for time gets it for all its recipients, but no longer than this: who asked waits it all. */
+const PAUSE_MAX_MS = 60_000;
+const STORAGE_RETRY_MS = 1000;
+
+export interface Settled extends TextOutcome {
+  readonly groupId: string;
+}
+
+export interface OutboxDeps {
+  readonly db: Database;
+  readonly writer: Writer;
+  /** As configured now: asked for at every use. */
+  readonly channels: () => ReadonlyMap<string, Channel>;
+  readonly now: () => number;
+  readonly log: Logger;
+  readonly random?: () => number;
+  readonly limits?: RetryLimits;
+  /** Called in the very transaction in which the last message of a text ends. */
+  readonly onSettle?: (db: Database, settled: Settled) => void;
+}
+
+export class Outbox {
+  readonly #deps: OutboxDeps;
+  readonly #listeners = new Set<(groupId: string) => void>();
+  /** Lanes of messages that are being sent, with what sends them. */
+  readonly #busy = new Map<string, { channel: string; done: Promise<void> }>();
+  /** By lane, where the platform wants room between messages: not before. */
+  readonly #spaced = new Map<string, number>();
+  /** By channel, where the platform asked for time: not before. */
+  readonly #paused = new Map<string, number>();
+  readonly #stop = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #pumping: Promise<void> | undefined;
+  #isDirty = false;
+  #isRunning = false;
+
+  constructor(deps: OutboxDeps) {
+    this.#deps = deps;
+  }
+
+  /** Puts a text in, inside the caller's transaction; `poke` once that is over. */
+  add(db: Database, text: NewText): void {
+    addText(db, text, this.#deps.channels().get(text.target.channel));
+  }
+
+  /** Undefined while messages are under way. */
+  outcome(db: Database, groupId: string): TextOutcome | undefined {
+    return textOutcome(db, groupId);
+  }
+
+  /** What has not left is called back. */
+  async cancel(groupId: string): Promise<void> {
+    const { writer, now } = this.#deps;
+    const isSettled = await writer.write((db) => cancelText(db, groupId, now()) > 0 && this.#settled(db, groupId));
+    if (isSettled) this.#tell(groupId);
+    this.poke();
+  }
+
+  /** Hears of every text whose messages have all ended. Returns what stops that. */
+  onSettled(listener: (groupId: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Settles what a crash left, then sends. */
+  async start(): Promise<void> {
+    const { writer, channels, now } = this.#deps;
+    const settled = await writer.write((db) =>
+      recoverSending(db, channels(), now()).filter((groupId) => this.#settled(db, groupId)),
+    );
+    this.#isRunning = true;
+    for (const groupId of settled) this.#tell(groupId);
+    this.poke();
+  }
+
+  /**
+   * Takes nothing new and waits for what is under way; after the grace it is cut off, and may have arrived. What could
+   * not be written down by then counts as a crash does.
+   */
+  async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
+    this.#isRunning = false;
+    clearTimeout(this.#timer);
+    const grace = setTimeout(() => this.#stop.abort(), graceMs);
+    await this.#pumping;
+    await Promise.all([...this.#busy.values()].map(({ done }) => done));
+    clearTimeout(grace);
+    this.#stop.abort();
+  }
+
+  /** Looks for messages now. */
+  poke(): void {
+    this.#isDirty = true;
+    if (!this.#isRunning || this.#pumping) return;
+    this.#pumping = this.#pump().finally(() => {
+      this.#pumping = undefined;
+      if (this.#isDirty) this.poke();
+    });
+  }
+
+  async #pump(): Promise<void> {
+    while (this.#isDirty && this.#isRunning) {
+      this.#isDirty = false;
+      try {
+        await this.#claim();
+      } catch (error) {
+        this.#deps.log.error("the outbox cannot be read or written", { error: messageOf(error) });
+        this.#wake(STORAGE_RETRY_MS);
+      }
+    }
+  }
+
+  /** Marks what may be sent now, and sends it once the marks are on the disk. */
+  async #claim(): Promise<void> {
+    const { db, writer, now, channels } = this.#deps;
+    this.#forgetPast(now());
+    const due: OutboxRow[] = [];
+    const load = new Map<string, number>();
+    for (const { channel } of this.#busy.values()) load.set(channel, (load.get(channel) ?? 0) + 1);
+    let wakeAt = Infinity;
+    for (const row of dueHeads(db)) {
+      if (this.#busy.has(row.lane) || row.state !== "queued") continue;
+      const at = Math.max(row.next_at, this.#spaced.get(row.lane) ?? 0, this.#paused.get(row.channel) ?? 0);
+      const running = load.get(row.channel) ?? 0;
+      if (at > now()) wakeAt = Math.min(wakeAt, at);
+      else if (running < PER_CHANNEL_MAX) {
+        load.set(row.channel, running + 1);
+        due.push(row);
+      }
+    }
+    if (wakeAt < Infinity) this.#wake(wakeAt - now());
+    if (due.length === 0) return;
+    const claimed = await writer.write((at) => due.flatMap((row) => claimRow(at, row, now()) ?? []));
+    for (const row of claimed) {
+      const done = this.#send(row, channels().get(row.channel)).finally(() => {
+        this.#busy.delete(row.lane);
+        this.poke();
+      });
+      this.#busy.set(row.lane, { channel: row.channel, done });
+    }
+  }
+
+  async #send(row: OutboxRow, channel: Channel | undefined): Promise<void> {
+    const { now, log, random = Math.random, limits = LIMITS } = this.#deps;
+    const dedupeMs = channel?.dedupeMs ?? 0;
+    const outcome = await this.#attempt(row, channel);
+    if (outcome.kind === "retry" && outcome.afterMs) {
+      this.#paused.set(row.channel, now() + Math.min(outcome.afterMs, PAUSE_MAX_MS));
+    }
+    if (channel && channel.spacingMs > 0) this.#spaced.set(row.lane, now() + channel.spacingMs);
+    const settlement = settle({ row, outcome, dedupeMs, limits, now: now(), random: random() });
+    const { channel: id, group_id: groupId, chunk_index: part, attempts } = row;
+    if (settlement.state !== "sent") {
+      log.warn("a message was not sent", { channel: id, groupId, part, attempts, ...settlement });
+    }
+    await this.#store(row, (db) => writeSettlement(db, row, settlement, now()));
+  }
+
+  async #attempt(row: OutboxRow, channel: Channel | undefined): Promise<SendOutcome> {
+    const { now } = this.#deps;
+    if (!channel) return { kind: "retry", reason: `channel '${row.channel}' is not configured` };
+    if (!isRepeatable(row.uncertain_at, channel.dedupeMs, now())) {
+      return { kind: "failed", reason: row.reason ?? "it may have arrived before" };
+    }
+    // a repeat must leave while the platform still recognises it
+    const lastMs = row.uncertain_at === null ? undefined : row.uncertain_at + channel.dedupeMs - now();
+    const signal = lastMs ? AbortSignal.any([this.#stop.signal, AbortSignal.timeout(lastMs)]) : this.#stop.signal;
+    const { channel: id, recipient: to, thread } = row;
+    const target = { channel: id, to, ...(thread ? { thread } : {}) };
+    try {
+      return await channel.send({ target, text: row.text, key: row.key, signal });
+    } catch (error) {
+      return { kind: "unknown", reason: `channel '${id}' failed: ${messageOf(error).slice(0, 200)}` };
+    }
+  }
+
+  /** A send that happened is written down, however long the disk takes; only a stop ends the waiting. */
+  async #store(row: OutboxRow, write: (db: Database) => void): Promise<void> {
+    const { writer, log } = this.#deps;
+    for (;;) {
+      try {
+        const isSettled = await writer.write((db) => {
+          write(db);
+          return this.#settled(db, row.group_id);
+        });
+        if (isSettled) this.#tell(row.group_id);
+        return;
+      } catch (error) {
+        log.error("the outcome of a message cannot be written", { key: row.key, error: messageOf(error) });
+        if (this.#stop.signal.aborted || !this.#isRunning) return;
+        await Bun.sleep(STORAGE_RETRY_MS);
+      }
+    }
+  }
+
+  /** Whether a text has ended, inside the transaction that ended it. */
+  #settled(db: Database, groupId: string): boolean {
+    const outcome = textOutcome(db, groupId);
+    if (outcome) this.#deps.onSettle?.(db, { groupId, ...outcome });
+    return outcome !== undefined;
+  }
+
+  #tell(groupId: string): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(groupId);
+      } catch (error) {
+        this.#deps.log.error("a listener of the outbox failed", { groupId, error: messageOf(error) });
+      }
+    }
+  }
+
+  #wake(afterMs: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isRunning) this.#timer = setTimeout(() => this.poke(), Math.min(Math.max(afterMs, 1), WAIT_MAX_MS));
+  }
+
+  #forgetPast(now: number): void {
+    for (const map of [this.#spaced, this.#paused]) for (const [key, at] of map) if (at <= now) map.delete(key);
+  }
+}
+
+/** Undefined where it was called back meanwhile. */
+function claimRow(db: Database, row: OutboxRow, now: number): OutboxRow | undefined {
+  return (
+    db
+      .query<OutboxRow, [number, number]>(
+        `UPDATE outbox SET state = 'sending', attempts = attempts + 1, sending_at = ?
+           WHERE seq = ? AND state = 'queued' RETURNING *`,
+      )
+      .get(now, row.seq) ?? undefined
+  );
+}

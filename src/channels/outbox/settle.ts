@@ -1,0 +1,108 @@
+/**
+ * What becomes of a message after an attempt, or after a crash in the middle of one. The rule: what may have arrived is
+ * sent again only while the platform still recognises the repeat.
+ */
+import type { Database } from "../../base/database.ts";
+import type { Channel, SendOutcome } from "../channel.ts";
+import type { OutboxRow } from "./tables.ts";
+
+const BACKOFF_FIRST_MS = 1000;
+const BACKOFF_MAX_MS = 300_000;
+
+export interface RetryLimits {
+  readonly maxAttempts: number;
+  /** From when a message was put in. */
+  readonly maxAgeMs: number;
+}
+
+/** Doubles with every attempt; @param random in [0, 1): up to a fifth more, so that many do not come back as one. */
+export function backoffMs(attempts: number, random: number): number {
+  const base = Math.min(BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 20), BACKOFF_MAX_MS);
+  return Math.round(base * (1 + random / 5));
+}
+
+/** Whether an attempt that may have arrived can be repeated without a second message. */
+export const isRepeatable = (uncertainAt: number | null, dedupeMs: number, now: number): boolean =>
+  uncertainAt === null || now - uncertainAt < dedupeMs;
+
+export interface Settlement {
+  readonly state: OutboxRow["state"];
+  readonly reason: string | null;
+  readonly messageId: string | null;
+  readonly nextAt: number;
+  readonly uncertainAt: number | null;
+}
+
+export interface Attempt {
+  readonly row: OutboxRow;
+  readonly outcome: SendOutcome;
+  readonly dedupeMs: number;
+  readonly limits: RetryLimits;
+  readonly now: number;
+  readonly random: number;
+}
+
+/** The row's next state. */
+export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt): Settlement {
+  const none = { messageId: null, nextAt: row.next_at, uncertainAt: row.uncertain_at };
+  if (outcome.kind === "sent") return { ...none, state: "sent", reason: null, messageId: outcome.messageId ?? null };
+  const uncertainAt = row.uncertain_at ?? (outcome.kind === "unknown" ? row.sending_at : null);
+  const { reason } = outcome;
+  const end = { ...none, uncertainAt, reason, state: uncertainAt === null ? "failed" : "unknown" } as const;
+  if (outcome.kind === "failed") return end;
+  const asked = outcome.kind === "retry" ? (outcome.afterMs ?? 0) : 0;
+  const nextAt = now + Math.max(asked, backoffMs(row.attempts, random));
+  if (!isRepeatable(uncertainAt, dedupeMs, nextAt)) return end;
+  if (row.attempts >= limits.maxAttempts || nextAt - row.created_at > limits.maxAgeMs) {
+    return { ...end, reason: `given up after ${row.attempts} attempts: ${reason}` };
+  }
+  return { ...none, state: "queued", reason, nextAt, uncertainAt };
+}
+
+/** Writes it down. Where a message failed, those behind it in its text are not sent either. */
+export function writeSettlement(db: Database, row: OutboxRow, settlement: Settlement, now: number): void {
+  const { state, reason, messageId, nextAt, uncertainAt } = settlement;
+  db.query(
+    `UPDATE outbox SET state = $state, reason = $reason, message_id = $messageId, next_at = $nextAt,
+       uncertain_at = $uncertainAt, settled_at = $settledAt WHERE seq = $seq`,
+  ).run({
+    seq: row.seq,
+    state,
+    reason,
+    messageId,
+    nextAt,
+    uncertainAt,
+    settledAt: state === "queued" ? null : now,
+  });
+  if (state !== "failed") return;
+  db.run(
+    `UPDATE outbox SET state = 'failed', reason = 'an earlier part was not sent', settled_at = ?
+       WHERE group_id = ? AND lane = ? AND state = 'queued'`,
+    [now, row.group_id, row.lane],
+  );
+}
+
+/**
+ * After a crash: rows that were being sent may have arrived. Those that the platform would recognise go out again, the
+ * others are `unknown`. Returns the ids of texts that were touched.
+ */
+export function recoverSending(db: Database, channels: ReadonlyMap<string, Channel>, now: number): string[] {
+  const rows = db.query<OutboxRow, []>("SELECT * FROM outbox WHERE settled_at IS NULL AND state = 'sending'").all();
+  for (const row of rows) {
+    const uncertainAt = row.uncertain_at ?? row.sending_at ?? row.created_at;
+    const canRepeat = isRepeatable(uncertainAt, channels.get(row.channel)?.dedupeMs ?? 0, now);
+    writeSettlement(
+      db,
+      row,
+      {
+        state: canRepeat ? "queued" : "unknown",
+        reason: "the process ended while it was being sent",
+        messageId: null,
+        nextAt: now,
+        uncertainAt,
+      },
+      now,
+    );
+  }
+  return [...new Set(rows.map((row) => row.group_id))];
+}

@@ -1,0 +1,60 @@
+/**
+ * Where a reply goes. `last` is where the main session last spoke with somebody; a recipient belongs to its platform
+ * and is never tried on another.
+ */
+import { messageOf } from "../base/errors.ts";
+import type { Channel, ChannelKind, Target } from "./channel.ts";
+import { CHANNEL_ORDER } from "./index.ts";
+
+export interface Directory {
+  /** Those that are configured, by id. */
+  readonly channels: ReadonlyMap<string, Channel>;
+  /** For aliases. */
+  readonly kinds: readonly ChannelKind[];
+  /** What `last` falls back to first. */
+  readonly order?: readonly string[] | undefined;
+}
+
+export interface Asked {
+  /** `last`, a channel's id, or an alias of it. */
+  readonly channel: string;
+  readonly to?: string | undefined;
+  /** Where the main session last spoke with somebody. */
+  readonly last?: Target | undefined;
+}
+
+/** The id behind an id or alias; undefined where no platform is called so. `last` is no platform. */
+export function findChannelId(kinds: readonly ChannelKind[], name: string): string | undefined {
+  const word = name.trim().toLowerCase();
+  return kinds.find(({ id, aliases }) => id === word || aliases.includes(word))?.id;
+}
+
+/** A target, or why there is none: a text for people. */
+export function resolveTarget(
+  directory: Directory,
+  { channel, to, last }: Asked,
+): Target | { readonly reason: string } {
+  const { channels, kinds } = directory;
+  const wantsLast = channel.trim().toLowerCase() === "last";
+  const id = wantsLast ? lastChannel(directory, last) : findChannelId(kinds, channel);
+  if (id === undefined) return { reason: wantsLast ? "no channel is configured" : `unknown channel '${channel}'` };
+  const found = channels.get(id);
+  if (!found) return { reason: `channel '${id}' is not configured` };
+  if (to === undefined && last?.channel === id) return last;
+  const recipient = to ?? found.defaultTo;
+  if (recipient === undefined) {
+    return { reason: `channel '${id}' needs a recipient: none was given, none is known, and it has no defaultTo` };
+  }
+  try {
+    return found.parseTarget(recipient);
+  } catch (error) {
+    return { reason: messageOf(error) };
+  }
+}
+
+/** The last channel where it is still configured, else the first that is. */
+function lastChannel({ channels, kinds, order = [] }: Directory, last: Target | undefined): string | undefined {
+  if (last && channels.has(last.channel)) return last.channel;
+  const preferred = order.map((name) => findChannelId(kinds, name) ?? name);
+  return [...preferred, ...CHANNEL_ORDER, ...[...channels.keys()].toSorted()].find((id) => channels.has(id));
+}
