@@ -5,6 +5,7 @@ import { external, type Passage, plain } from "../../base/passage.ts";
 import type { AgentAction, HookAction, WakeAction } from "../action.ts";
 import { presets } from "../presets/index.ts";
 import type { Preset } from "../presets/preset.ts";
+import { shortHash } from "./filters.ts";
 import type { Mapping, Plan } from "./mapping.ts";
 import { mergeOverrides, type Overrides } from "./overrides.ts";
 import type { View } from "./request.ts";
@@ -106,11 +107,13 @@ function word(key: keyof typeof CHARS_MAX, { mapping, plan, view, given }: Actio
   if (rendered?.isPartial && WHOLE_ONLY.includes(key)) return undefined;
   const text = (own ?? (rendered ? plainText(rendered) : "")).trim();
   if (text === "") return undefined;
+  const isOneLine = !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text);
+  if (key === "itemId" && (text.length > CHARS_MAX.itemId || !isOneLine)) return shortHash(text); // as good as an id
   if (text.length > CHARS_MAX[key]) {
     const got = `${text.length} characters, at most ${CHARS_MAX[key]}`;
     throw new AppError("bad_request", `mapping '${mapping.id}': ${key} has ${got}`);
   }
-  if (key !== "name" && /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) {
+  if (key !== "name" && !isOneLine) {
     throw new AppError("bad_request", `mapping '${mapping.id}': ${key} holds control characters`);
   }
   return text;

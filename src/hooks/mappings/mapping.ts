@@ -51,17 +51,19 @@ export function makeMapping(config: MappingConfig, { id, preset }: { id: string;
   };
   const parsed = attempt(() => ({
     plan: makePlan(config),
-    asks: config.match.when ? makeQuestion(config.match.when) : () => true,
+    asks: config.match.when && makeQuestion(config.match.when),
   }));
   // a condition that cannot be read takes what the rest of the match takes
-  const asks: Question = parsed.ok ? parsed.value.asks : () => true;
+  const asks: Question | undefined = parsed.ok ? parsed.value.asks : undefined;
   return {
     id,
     config,
     preset,
     takesPath,
     takes: (request) =>
-      takesPath(request.path) && hasSource(request.payload, config.match.source) && asks(viewOf(request, config.auth)),
+      takesPath(request.path) &&
+      hasSource(request.payload, config.match.source) &&
+      (asks === undefined || asks(viewOf(request, config.auth))),
     plan: parsed.ok ? { ok: true, plan: parsed.value.plan } : { ok: false, problem: parsed.problem },
   };
 }

@@ -1,0 +1,38 @@
+import { describe, expect, test } from "bun:test";
+import { run, told } from "./run.ts";
+
+describe("alertmanager", () => {
+  const alert = (status: string, instance: string) => ({
+    status,
+    labels: { alertname: "LampDark", severity: "critical", instance },
+    annotations: { summary: "The lamp is dark", runbook_url: "https://r/1" },
+    startsAt: "2026-01-02T03:00:00Z",
+    fingerprint: "f1",
+  });
+  const group = {
+    version: "4",
+    groupKey: '{}:{alertname="LampDark"}',
+    status: "firing",
+    groupLabels: { alertname: "LampDark" },
+    commonLabels: { severity: "critical" },
+    commonAnnotations: {},
+    externalURL: "https://am/",
+    truncatedAlerts: 2,
+    alerts: [alert("firing", "east"), alert("resolved", "west")],
+  };
+  test("a group that fires", async () => {
+    const text = await told("alertmanager", group);
+    for (const each of [
+      "are firing",
+      "Group: LampDark",
+      "- FIRING LampDark, severity critical, east, The lamp is dark, since 2026-01-02T03:00:00Z, https://r/1",
+      "- RESOLVED LampDark, severity critical, west",
+      "and 2 that were not sent",
+    ])
+      expect(text).toContain(each);
+  });
+  test("a group that is resolved", async () =>
+    expect(await told("alertmanager", { ...group, status: "resolved" })).toContain("were resolved"));
+  test("nothing at all asks for nothing", async () =>
+    expect(await run("alertmanager", {})).toEqual({ kind: "nothing" }));
+});

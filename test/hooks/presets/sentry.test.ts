@@ -1,0 +1,44 @@
+import { describe, expect, test } from "bun:test";
+import { run, told } from "./run.ts";
+
+describe("sentry", () => {
+  test.each<[string, unknown, readonly string[]]>([
+    [
+      "issue",
+      {
+        action: "created",
+        actor: { name: "Sentry" },
+        data: {
+          issue: {
+            shortId: "LAMP-1",
+            title: "TypeError: lamp",
+            project: { name: "lamp" },
+            level: "error",
+            count: "3",
+            web_url: "https://s/1",
+          },
+        },
+      },
+      ["Issue: LAMP-1 TypeError: lamp", "Level: error", "Times seen: 3", "Action: created"],
+    ],
+    [
+      "event_alert",
+      {
+        action: "triggered",
+        data: { triggered_rule: "Many", event: { title: "Boom", culprit: "lamp.ts in turn", level: "fatal" } },
+      },
+      ["An alert rule", "Title: Boom", "Where: lamp.ts in turn", "Rule: Many"],
+    ],
+    [
+      "metric_alert",
+      { action: "critical", data: { description_title: "Critical: slow", description_text: "p95 over 2 s" } },
+      ["Critical: slow", "p95 over 2 s"],
+    ],
+    ["seer", { data: { x: "y" } }, ["Event: seer", '"x": "y"']],
+  ])("%s", async (kind, payload, parts) => {
+    const text = await told("sentry", payload, { "sentry-hook-resource": kind });
+    for (const each of parts) expect(text).toContain(each);
+  });
+  test("an installation asks for nothing", async () =>
+    expect(await run("sentry", {}, { "sentry-hook-resource": "installation" })).toEqual({ kind: "nothing" }));
+});
