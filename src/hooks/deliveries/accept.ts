@@ -4,6 +4,7 @@
  */
 import type { Database } from "../../base/database.ts";
 import type { HookAction } from "../action.ts";
+import { runsOfItems } from "./items.ts";
 import { insertRuns, type SessionKeyOf } from "./runs.ts";
 
 /** How long a sender is told to wait when the queue is full. */
@@ -38,7 +39,7 @@ export interface AcceptRequest {
   readonly actions: readonly HookAction[];
   /** Epoch milliseconds. */
   readonly now: number;
-  /** @param runIds one for each action, in order */
+  /** @param runIds one for each action, in order; of an item that was sent before, its first */
   readonly respond: (runIds: readonly string[]) => HookResponse;
 }
 
@@ -70,14 +71,16 @@ export function acceptDelivery(db: Database, request: AcceptRequest, options: Ac
     return earlier.bodySha256 === request.bodySha256 || earlier.byProvider ? replayed(db, earlier) : CONFLICT;
   if (openRuns(db) + request.actions.length > options.maxQueued) return { kind: "full", retryAfterMs: RETRY_AFTER_MS };
   const deliveryId = Bun.randomUUIDv7();
-  const runIds = request.actions.map(() => Bun.randomUUIDv7());
-  const response = request.respond(runIds);
   const lane = laneOf(request);
-  insertDelivery(db, request, { deliveryId, lane, response, keysUntil: request.now + options.keysMs });
+  const keysUntil = request.now + options.keysMs;
+  const runs = runsOfItems(db, request.actions, { lane, now: request.now, until: keysUntil });
+  const runIds = runs.map(({ id }) => id);
+  const response = request.respond(runIds);
+  insertDelivery(db, request, { deliveryId, lane, response, keysUntil });
   insertRuns(db, {
     deliveryId,
     lane,
-    runs: request.actions.map((action, item) => ({ id: runIds[item]!, action })),
+    runs: runs.filter(({ isNew }) => isNew),
     sessionKeyOf: options.sessionKeyOf,
     now: request.now,
   });

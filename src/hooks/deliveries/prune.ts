@@ -1,5 +1,6 @@
 /** Forgets deliveries that are over, in small transactions, so that nobody waits for a long one. */
 import type { Writer } from "../../base/database.ts";
+import { forgetItems } from "./items.ts";
 
 const BATCH = 200;
 
@@ -25,6 +26,8 @@ export async function pruneDeliveries(
         .all({ before: now - retentionMs, now }),
     );
     total += gone.length;
-    if (gone.length < BATCH) return total;
+    if (gone.length < BATCH) break;
   }
+  while ((await writer.write((db) => forgetItems(db, { now, most: BATCH }))) === BATCH);
+  return total;
 }

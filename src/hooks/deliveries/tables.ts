@@ -3,6 +3,7 @@
  * Times are epoch milliseconds. How many runs are open is counted by triggers, so that a full queue costs one look.
  */
 import type { Migration } from "../../base/database.ts";
+import { ITEMS } from "./items.ts";
 
 const DELIVERIES = `
   CREATE TABLE deliveries (
@@ -95,4 +96,5 @@ export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: deliveries", sql: DELIVERIES },
   { name: "hooks: runs", sql: RUNS },
   { name: "hooks: callbacks", sql: CALLBACKS },
+  { name: "hooks: items", sql: ITEMS },
 ];

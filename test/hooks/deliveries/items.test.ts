@@ -1,0 +1,71 @@
+import { expect, test } from "bun:test";
+import type { HookAction } from "../../../src/hooks/action.ts";
+import type { Accepted } from "../../../src/hooks/deliveries/accept.ts";
+import { agent, type Bench, makeBench, request, START } from "./fixtures.ts";
+
+const DAY_MS = 86_400_000;
+
+async function accept(bench: Bench, actions: readonly HookAction[], more: object = {}): Promise<readonly string[]> {
+  const result: Accepted = await bench.deliveries.accept(request({ mappingId: "mail", actions, ...more }));
+  return result.kind === "accepted" ? result.runIds : expect.unreachable(`not accepted: ${result.kind}`);
+}
+
+const mail = (itemId: string | undefined) => agent("mail", itemId === undefined ? {} : { itemId });
+const count = (bench: Bench, table: string): number =>
+  bench.db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()!.n;
+
+test("an item that is sent again keeps its run, beside new ones", async () => {
+  await using bench = makeBench();
+  const [one, two] = await accept(bench, [mail("1"), mail("2")]);
+  const again = await accept(bench, [mail("2"), mail("3"), mail("1")]);
+  expect(again).toEqual([two!, expect.any(String), one!]);
+  expect(count(bench, "runs")).toBe(3);
+});
+
+test("of equal items in one request the first is acted on", async () => {
+  await using bench = makeBench();
+  const [one, two] = await accept(bench, [mail("1"), mail("1")]);
+  expect(two).toBe(one!);
+  expect(count(bench, "runs")).toBe(1);
+});
+
+test("items without an id are all acted on", async () => {
+  await using bench = makeBench();
+  await accept(bench, [mail(undefined), mail(undefined)]);
+  await accept(bench, [mail(undefined)]);
+  expect(count(bench, "runs")).toBe(3);
+});
+
+test("an id counts on its own mapping only", async () => {
+  await using bench = makeBench();
+  await accept(bench, [mail("1")]);
+  await accept(bench, [mail("1")], { mappingId: "other" });
+  expect(count(bench, "runs")).toBe(2);
+});
+
+test("an item is known after a restart", async () => {
+  await using bench = makeBench();
+  const first = await accept(bench, [mail("1")]);
+  await using restarted = makeBench({ path: bench.path });
+  expect(await accept(restarted, [mail("1")])).toEqual(first);
+});
+
+test("an item is forgotten with the keys of its time", async () => {
+  await using bench = makeBench();
+  bench.settings.keysMs = DAY_MS;
+  await accept(bench, [mail("1")]);
+  await accept(bench, [mail("1")], { now: START + DAY_MS - 1 });
+  expect(count(bench, "runs")).toBe(1);
+  await accept(bench, [mail("1")], { now: START + DAY_MS });
+  expect(count(bench, "runs")).toBe(2);
+  bench.clock.now = START + 3 * DAY_MS;
+  await bench.deliveries.prune();
+  expect(count(bench, "items")).toBe(0);
+});
+
+test("a full queue remembers no items", async () => {
+  await using bench = makeBench();
+  bench.settings.maxQueued = 0;
+  expect(await bench.deliveries.accept(request({ actions: [mail("1")] }))).toMatchObject({ kind: "full" });
+  expect(count(bench, "items")).toBe(0);
+});
