@@ -131,7 +131,7 @@ async function shrinkEvents(choice: Choice, { fits, budget, draft }: Limits & { 
   return smaller;
 }
 
-/** Undefined where the model made none; throws only once the turn itself is over. */
+/** Undefined where the model made none: a turn that was stopped hears so from its own question. */
 async function summarise(
   runtime: TurnRuntime,
   { chat, history }: Draft,
@@ -151,7 +151,7 @@ async function summarise(
     for await (const event of runtime.chat(request)) if (event.kind === "text") text += event.text;
     return text.trim() === "" ? undefined : text.trim();
   } catch (error) {
-    if (chat.signal.aborted || !(error instanceof AppError)) throw error;
+    if (!(error instanceof AppError)) throw error;
     return undefined;
   }
 }

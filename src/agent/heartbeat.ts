@@ -80,10 +80,10 @@ export class Heartbeat {
   request(reason: string): void {
     if (this.#stopping.signal.aborted) return;
     if (this.#reasons.size < REASONS_MAX) this.#reasons.add(reason);
-    if (this.#running || this.#cancelWake) return; // the end of the running one looks for reasons
+    if (this.#cancelWake) return;
     this.#cancelWake = this.#parts.clock.after(COALESCE_MS, () => {
       this.#cancelWake = undefined;
-      if (!this.#running) this.#run(this.#takeReasons()); // the timer's may have begun since
+      if (!this.#running) this.#run(this.#takeReasons()); // else the end of the running one looks for reasons
     });
   }
 

@@ -52,11 +52,20 @@ describe("a conversation that outgrows the context", () => {
   });
 
   test("carries an earlier summary into the next one", async () => {
-    const { turn, runtime } = testAgent(script({ text: "Earlier matters." }), { ctxLen: 300 });
+    const { turn, runtime, db } = testAgent(script({ text: "Earlier matters." }), { ctxLen: 300 });
     for (let i = 0; i < 20; i++) await turn({ prompt: wordy(`q${i}-`, 10) });
     const summaries = runtime.requests.filter(isSummary);
     expect(summaries.length).toBeGreaterThan(1);
     expect(summaries[1]?.messages[1]?.content).toContain("Summary of what came before: Earlier matters.");
+    const { compaction, messages } = historyOf(db, HOOK);
+    expect(compaction!.droppedCount + messages.length).toBe(40);
+  });
+
+  test("does not hide a bug of ours behind a missing summary", async () => {
+    const { turn } = testAgent(script({ error: new TypeError("undefined is not") }), { ctxLen: 250 });
+    const errors: (string | undefined)[] = [];
+    for (let i = 0; i < 9; i++) errors.push((await turn({ prompt: wordy(`q${i}-`, 10) })).error);
+    expect(errors).toContain("undefined is not");
   });
 
   test("is not cancelled by halves: a summary that is stopped stops the turn", async () => {

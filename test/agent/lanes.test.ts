@@ -48,12 +48,16 @@ describe("lanes", () => {
     const main = job("main", "main", { isExempt: true });
     await settle();
     expect([started, lanes.running]).toEqual([["a", "b", "main"], 3]);
+    main.finish();
+    await main.done;
+    await settle();
+    expect(started).toEqual(["a", "b", "main"]); // its place is nobody else's
     jobs[1]!.finish();
     await jobs[1]!.done;
     await settle();
     expect(started).toEqual(["a", "b", "main", "c"]);
-    for (const each of [...jobs, main]) each.finish();
-    await Promise.all([...jobs, main].map(({ done }) => done));
+    for (const each of jobs) each.finish();
+    await Promise.all(jobs.map(({ done }) => done));
     expect(lanes.running).toBe(0);
   });
 

@@ -3,7 +3,12 @@ import { resolveModel } from "../../src/agent/models.ts";
 import { settingsOf } from "./parts.ts";
 
 const names = ["hearth:latest", "Big:8b", "user/m:tag", "fast:latest", "example.com/a/b:c"];
-const models = { "big:8b": { alias: "Smart" }, "user/m:tag": {}, "gone:1b": { alias: "gone" } };
+const models = {
+  "big:8b": { alias: "Smart" },
+  "user/m:tag": {},
+  "gone:1b": { alias: "gone" },
+  hearth: { alias: "team/pick" },
+};
 const lists = { open: settingsOf().agents, limited: settingsOf({ defaults: { models } }).agents };
 const ask = (list: keyof typeof lists, reference?: string, fallback?: string) =>
   resolveModel({ agents: lists[list], names, reference, ...(fallback === undefined ? {} : { fallback }) });
@@ -30,6 +35,7 @@ describe("a model reference", () => {
     ["open", "../../etc", "model_unknown", "model '../../etc' not found"],
     ["limited", "fast", "model_not_allowed", "model 'fast' is not in agents.defaults.models"],
     ["limited", "x/smart", "model_not_allowed", "model 'x/smart' is not in agents.defaults.models"],
+    ["limited", "team/pick", "model_not_allowed", "model 'team/pick' is not in agents.defaults.models"],
     ["limited", "a b", "model_not_allowed", "model 'a b' is not in agents.defaults.models"],
     ["limited", "__proto__", "model_not_allowed", "model '__proto__' is not in agents.defaults.models"],
     ["limited", "gone", "model_unknown", "model 'gone' not found"],
