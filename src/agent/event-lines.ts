@@ -33,10 +33,6 @@ export function renderEvents(events: readonly WaitingEvent[], limits: LineLimits
 
 function lineOf(event: WaitingEvent, charsMax: number): string {
   const at = stamp(event.createdAt);
-  if (event.kind === "overflow") {
-    const what = event.count === 1 ? "1 more event came in" : `${event.count} more events came in`;
-    return `System: [${at}] ${what} while too many waited; what they said was not kept here.`;
-  }
   const text = wrapOutside(cut(trimmed(event.text), charsMax), event);
   const times = event.count > 1 ? ` (${event.count} times, last ${stamp(event.lastAt)})` : "";
   const delivered = event.isDelivered ? " (for your information: people have been told already)" : "";

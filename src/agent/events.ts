@@ -1,6 +1,6 @@
 /**
  * Events that wait for the next turn of a session. They stay until the transaction that stores a turn which saw them.
- * Their number is bounded: past the bound an event is refused, or counted in one row that says how many there were.
+ * Their number is bounded: past the bound an event is refused, and whoever has it keeps it until there is room.
  */
 import type { Database } from "../base/database.ts";
 import { AppError } from "../base/errors.ts";
@@ -22,17 +22,8 @@ export interface NewEvent {
   readonly now: number;
 }
 
-export interface EnqueueOptions {
-  /** Events that may wait in one session. */
-  readonly eventsMax: number;
-  /** What becomes of an event that is one too many. */
-  readonly overflow: "refuse" | "count";
-}
-
 export interface WaitingEvent {
   readonly seq: number;
-  /** `overflow`: stands for `count` events whose texts were not kept. */
-  readonly kind: "event" | "overflow";
   readonly text: Passage;
   readonly isWrapped: boolean;
   readonly source: string;
@@ -47,35 +38,29 @@ export interface WaitingEvent {
 /** What a turn was shown of an event: those that joined it since are shown to the next. */
 export type SeenEvent = Pick<WaitingEvent, "seq" | "count" | "wantsHeartbeat" | "isDelivered">;
 
-/** `counted`: too many wait, and it was only counted. `merged`: it joined one that waits. `ignored`: it has no text. */
-export type Enqueued = "queued" | "merged" | "counted" | "ignored";
+/** `merged`: it joined one that waits. `ignored`: it has no text. */
+export type Enqueued = "queued" | "merged" | "ignored";
 
-/** Throws `busy` where too many wait and it is to be refused. */
-export function enqueueEvent(db: Database, event: NewEvent, { eventsMax, overflow }: EnqueueOptions): Enqueued {
+/**
+ * Throws `busy` where too many wait.
+ * @param eventsMax events that may wait in one session
+ */
+export function enqueueEvent(db: Database, event: NewEvent, { eventsMax }: { eventsMax: number }): Enqueued {
   if (plain(event.text).trim() === "") return "ignored";
   const twin = findTwin(db, event);
   if (twin !== undefined) {
     join(db, { seq: twin, event });
     return "merged";
   }
-  if (countEvents(db, event.sessionKey) < eventsMax) {
-    insert(db, { event, kind: "event" });
-    return "queued";
-  }
-  if (overflow === "refuse") {
+  if (countEvents(db, event.sessionKey) >= eventsMax) {
     throw new AppError("busy", `${eventsMax} events wait for session '${event.sessionKey}': no more are taken`);
   }
-  const row = db
-    .query<{ seq: number }, [string]>("SELECT seq FROM session_events WHERE session_key = ? AND kind = 'overflow'")
-    .get(event.sessionKey);
-  if (row) join(db, { seq: row.seq, event: { ...event, text: [], source: "", isWrapped: false } });
-  else insert(db, { event: { ...event, text: [], source: "", isWrapped: false }, kind: "overflow" });
-  return "counted";
+  insert(db, event);
+  return "queued";
 }
 
 interface EventRow {
   readonly seq: number;
-  readonly kind: "event" | "overflow";
   readonly text: string;
   readonly is_wrapped: number;
   readonly source: string;
@@ -92,14 +77,12 @@ function findTwin(db: Database, event: NewEvent): number | undefined {
   if (event.dedupeKey !== undefined) {
     return db
       .query<{ seq: number }, [string, string]>(
-        "SELECT seq FROM session_events WHERE session_key = ? AND dedupe_key = ? AND kind = 'event'",
+        "SELECT seq FROM session_events WHERE session_key = ? AND dedupe_key = ?",
       )
       .get(event.sessionKey, event.dedupeKey)?.seq;
   }
   const newest = db
-    .query<EventRow, [string]>(
-      "SELECT * FROM session_events WHERE session_key = ? AND kind = 'event' ORDER BY seq DESC LIMIT 1",
-    )
+    .query<EventRow, [string]>("SELECT * FROM session_events WHERE session_key = ? ORDER BY seq DESC LIMIT 1")
     .get(event.sessionKey);
   const isSame =
     newest?.dedupe_key === null &&
@@ -125,17 +108,16 @@ function join(db: Database, { seq, event }: { seq: number; event: NewEvent }): v
   );
 }
 
-function insert(db: Database, { event, kind }: { event: NewEvent; kind: "event" | "overflow" }): void {
+function insert(db: Database, event: NewEvent): void {
   db.query(
-    "INSERT INTO session_events (session_key, kind, text, is_wrapped, source, dedupe_key, wants_heartbeat, " +
-      "is_delivered, count, created_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)",
+    "INSERT INTO session_events (session_key, text, is_wrapped, source, dedupe_key, wants_heartbeat, " +
+      "is_delivered, count, created_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?)",
   ).run(
     event.sessionKey,
-    kind,
     JSON.stringify(event.text),
     Number(event.isWrapped),
     event.source,
-    kind === "event" ? (event.dedupeKey ?? null) : null,
+    event.dedupeKey ?? null,
     Number(event.wantsHeartbeat ?? false),
     Number(event.isDelivered ?? false),
     event.now,
@@ -143,24 +125,19 @@ function insert(db: Database, { event, kind }: { event: NewEvent; kind: "event" 
   );
 }
 
-/** Events that wait, those that were only counted not among them. */
+/** Events that wait, those that joined one not counted. */
 export const countEvents = (db: Database, sessionKey: string): number =>
   db
-    .query<{ count: number }, [string]>(
-      "SELECT count(*) AS count FROM session_events WHERE session_key = ? AND kind = 'event'",
-    )
+    .query<{ count: number }, [string]>("SELECT count(*) AS count FROM session_events WHERE session_key = ?")
     .get(sessionKey)?.count ?? 0;
 
-/** The oldest first; what stands for those that were only counted comes last. */
+/** The oldest first. */
 export const waitingEvents = (db: Database, options: { sessionKey: string; limit: number }): readonly WaitingEvent[] =>
   db
-    .query<EventRow, [string, number]>(
-      "SELECT * FROM session_events WHERE session_key = ? ORDER BY kind = 'overflow', seq LIMIT ?",
-    )
+    .query<EventRow, [string, number]>("SELECT * FROM session_events WHERE session_key = ? ORDER BY seq LIMIT ?")
     .all(options.sessionKey, options.limit)
     .map((row) => ({
       seq: row.seq,
-      kind: row.kind,
       text: JSON.parse(row.text) as Passage, // written by insert and join alone
       isWrapped: row.is_wrapped === 1,
       source: row.source,

@@ -86,7 +86,7 @@ export async function fitTurn(runtime: TurnRuntime, draft: Draft): Promise<Fitte
 
 function buildTurn(draft: Draft, exchanges: readonly Exchange[], choice: Choice): FittedTurn {
   const { events, waiting, history, system, prompt } = draft;
-  const { text, shown } = renderEvents(events, { ...choice, waiting: waiting + overflowIn(events) });
+  const { text, shown } = renderEvents(events, { ...choice, waiting });
   const content = text === "" ? prompt : `${text}\n\n${prompt}`;
   const dropped = exchanges.slice(0, choice.dropped);
   const compaction = dropped.length > 0 ? compactionOf(history, dropped, choice.summary) : undefined;
@@ -99,8 +99,6 @@ function buildTurn(draft: Draft, exchanges: readonly Exchange[], choice: Choice)
     compaction,
   };
 }
-
-const overflowIn = (events: readonly WaitingEvent[]): number => events.filter(({ kind }) => kind === "overflow").length;
 
 interface Limits {
   readonly fits: (choice: Choice, limit: number) => Promise<boolean>;

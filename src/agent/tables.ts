@@ -33,7 +33,6 @@ export const agentMigrations: readonly Migration[] = [
       CREATE TABLE session_events (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         session_key TEXT NOT NULL,
-        kind TEXT NOT NULL,
         text TEXT NOT NULL,
         is_wrapped INTEGER NOT NULL,
         source TEXT NOT NULL,

@@ -7,7 +7,6 @@ import { external, operator } from "../../src/base/passage.ts";
 const NOON = Date.UTC(2026, 0, 5, 12);
 const event = (text: string, more: Partial<WaitingEvent> = {}): WaitingEvent => ({
   seq: 1,
-  kind: "event",
   text: external(text),
   isWrapped: false,
   source: "test",
@@ -35,12 +34,6 @@ describe("event lines", () => {
       "System: [2026-01-05T12:00:00Z] (for your information: people have been told already) mail",
     ]);
     expect(render([])).toBe("");
-  });
-
-  test("of events that were only counted say how many", () => {
-    const overflow = { kind: "overflow", text: [] } as const;
-    expect(render([event("", overflow)])).toContain("] 1 more event came in while too many waited");
-    expect(render([event("", { ...overflow, count: 7 })])).toContain("] 7 more events came in");
   });
 
   test("show so many, and say how many wait", () => {

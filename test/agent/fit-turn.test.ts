@@ -128,7 +128,7 @@ describe("what a turn is shown", () => {
     enqueueEvent(
       db,
       { sessionKey: HOOK, text: external(text), isWrapped: false, source: "s", now: 1 },
-      { eventsMax: 1000, overflow: "refuse" },
+      { eventsMax: 1000 },
     );
   const left = (db: Parameters<typeof enqueueEvent>[0]) =>
     waitingEvents(db, { sessionKey: HOOK, limit: 1000 }).map(({ text }) => text[0]!.text.split(" ")[0]);

@@ -79,7 +79,7 @@ function testHeart(
           now: test.clock.now(),
           ...more,
         },
-        { eventsMax: 100, overflow: "refuse" },
+        { eventsMax: 100 },
       ),
   };
 }

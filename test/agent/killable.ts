@@ -57,7 +57,7 @@ const queue = (): Promise<void> =>
         wantsHeartbeat: true,
         now: clock.now(),
       },
-      { eventsMax: settings().session.maxEvents, overflow: "refuse" },
+      { eventsMax: settings().session.maxEvents },
     );
   });
 

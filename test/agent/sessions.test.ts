@@ -84,7 +84,7 @@ describe("sessions", () => {
     enqueueEvent(
       db,
       { sessionKey: "waiting", text: external("e"), isWrapped: true, source: "s", now: 1 },
-      { eventsMax: 1, overflow: "refuse" },
+      { eventsMax: 1 },
     );
     expect(pruneSessions(db, { idleSince: 50, keep: [MAIN], limit: 10 })).toBe(1);
     expect(

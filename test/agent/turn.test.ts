@@ -87,7 +87,7 @@ describe("a turn that fails", () => {
     ["not_found", false],
   ] as const)("with %s says whether it may be tried again, and leaves no trace", async (code, isTemporary) => {
     const { turn, db } = testAgent(() => ({ error: new AppError(code, "no luck") }));
-    enqueueEvent(db, event("seen"), { eventsMax: 9, overflow: "refuse" });
+    enqueueEvent(db, event("seen"), { eventsMax: 9 });
     expect(await turn({})).toMatchObject({ status: "error", error: "no luck", isTemporary, text: "" });
     expect(findSession(db, HOOK)).toBeUndefined();
     expect(waitingEvents(db, { sessionKey: HOOK, limit: 9 }).length).toBe(1);
@@ -197,7 +197,7 @@ describe("storing a turn", () => {
 
   test("takes away the events that it saw, and none that came since", async () => {
     const { agent, db, runtime } = testAgent(() => ({ text: "seen" }));
-    const enqueue = (text: string) => enqueueEvent(db, event(text), { eventsMax: 9, overflow: "refuse" });
+    const enqueue = (text: string) => enqueueEvent(db, event(text), { eventsMax: 9 });
     enqueue("one");
     enqueue("two");
     const { record } = await agent.run(question, async () => {
@@ -215,7 +215,7 @@ describe("storing a turn", () => {
 
   test("undone by a later failure of its transaction leaves transcript and events as they were", async () => {
     const { agent, db, writer } = testAgent(() => ({ text: "seen" }));
-    enqueueEvent(db, event("one"), { eventsMax: 9, overflow: "refuse" });
+    enqueueEvent(db, event("one"), { eventsMax: 9 });
     const { record } = await agent.run(question);
     const failing = writer.write((at) => {
       storeTurn(at, { ...question, record, isEphemeral: false, now: 1 });

@@ -148,7 +148,7 @@ test("a heartbeat reads what waits", async () => {
   const ended = new Promise<HeartbeatStatus>((resolve) => heart.onStatus(resolve));
   const text = external("The backup of db1 failed.");
   const event = { sessionKey: MAIN, text, isWrapped: true, source: "Webhook", wantsHeartbeat: true, now: Date.now() };
-  enqueueEvent(db, event, { eventsMax: 9, overflow: "refuse" });
+  enqueueEvent(db, event, { eventsMax: 9 });
   heart.request("wake");
   expect(["sent", "ok-token", "ok-empty"]).toContain((await ended).kind);
   expect(countEvents(db, MAIN)).toBe(0);

@@ -21,8 +21,7 @@ export function makeAgentPorts({ agent, heartbeat, settings }: AgentPortParts): 
     // all of the worker's are for the main session, whatever that is called
     enqueueEvent(db, event) {
       const { session } = settings();
-      const options = { eventsMax: session.maxEvents, overflow: "refuse" } as const;
-      enqueueEvent(db, { ...event, sessionKey: mainSessionKey(session) }, options);
+      enqueueEvent(db, { ...event, sessionKey: mainSessionKey(session) }, { eventsMax: session.maxEvents });
     },
     requestHeartbeat: (reason) => heartbeat.request(reason),
   };
