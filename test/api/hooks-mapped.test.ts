@@ -1,7 +1,7 @@
 /** The rows of "Gateway Webhook Ingress" for mapped endpoints, each through a real socket. */
 import { describe, expect, test } from "bun:test";
+import { AppError } from "../../src/base/errors.ts";
 import { plain } from "../../src/base/passage.ts";
-import type { AgentAction, WakeAction } from "../../src/hooks/action.ts";
 import { TOKEN } from "../hooks/ingress/fixtures.ts";
 import { agents, json, refusal, startHooks, wakes } from "./hooks-api.ts";
 
@@ -12,6 +12,8 @@ describe("POST {hooks.path}/<name>", () => {
     { match: { path: "in", source: "shop" }, action: "wake", wakeMode: "next-heartbeat", textTemplate: "shop" },
     { match: { path: "in", source: "crm" }, action: "wake", textTemplate: "crm" },
   ];
+
+  const transformed = { id: "t", match: { path: "t" }, transform: { module: "a.ts" }, messageTemplate: "x" };
 
   test("a wake mapping answers like /wake: 200 with its mode", async () => {
     const api = await startHooks({ hooks: { mappings } });
@@ -53,60 +55,67 @@ describe("POST {hooks.path}/<name>", () => {
     for (const body of ["[1,2]", '"text"', "5", "null", "true"]) {
       expect((await api.post("/hooks/ci", body)).status).toBe(200);
     }
-    expect(wakes(api).map(({ text }) => plain(text))).toEqual(
-      ["[1,2]", '"text"', "5", "null", "true"].map((body) => `CI: ${body}`),
-    );
+    expect(wakes(api).map(({ text }) => plain(text))).toEqual(["CI: [1,2]", "CI: text", "CI: 5", "CI: ", "CI: true"]);
   });
 
-  test("a mapping that comes to nothing: 204 without a body", async () => {
-    const api = await startHooks({ hooks: { mappings } });
-    api.world.outcome = { kind: "nothing" };
-    const response = await api.post("/hooks/ci", {});
+  test("a transform that returns null: 204 without a body", async () => {
+    const api = await startHooks({ hooks: { mappings: [transformed] } });
+    api.world.transform = () => null;
+    const response = await api.post("/hooks/t", {});
     expect([response.status, await response.text()]).toEqual([204, ""]);
     expect(api.world.actions()).toEqual([]);
   });
 
-  test("several actions are one delivery: 202 with every run", async () => {
-    const api = await startHooks({ hooks: { mappings } });
-    const wake = (text: string): WakeAction => ({
-      kind: "wake",
-      text: [{ from: "external", text }],
-      mode: "now",
-      isWrapped: true,
+  test("several items are one delivery: 202 with every run", async () => {
+    const api = await startHooks({
+      hooks: { mappings: [{ match: { path: "l" }, messageTemplate: "{{item}}", forEach: "items" }] },
     });
-    api.world.outcome = {
-      kind: "actions",
-      actions: [wake("a"), { ...agentAction, message: wake("b").text }],
-      warnings: ["w"],
-    };
-    const response = await api.post("/hooks/ci", {});
+    const response = await api.post("/hooks/l", { items: ["a", "b", "c"] });
     const body = await json(response);
-    expect([response.status, body.dispatched, body.runIds.length]).toEqual([202, 2, 2]);
+    expect([response.status, body.dispatched, body.runIds.length]).toEqual([202, 3, 3]);
     expect(body.runId).toBe(body.runIds[0]);
+    expect(agents(api).map(({ message }) => plain(message))).toEqual(["a", "b", "c"]);
+    expect((await api.post("/hooks/l", { items: [] })).status).toBe(204);
   });
 
-  test("a mapping that makes no valid action: 400; one that breaks: 500, its reason only in the log", async () => {
-    const api = await startHooks({ hooks: { mappings } });
-    api.world.outcome = { kind: "failed", code: "bad_request", reason: "blank text" };
-    expect(await refusal(await api.post("/hooks/ci", {}))).toEqual([400, "mapping_rejected"]);
-    api.world.outcome = { kind: "failed", code: "mapping_failed", reason: "boom at line 3" };
-    const response = await api.post("/hooks/ci", {});
+  test("a request that gives no valid action: 400; a mapping that breaks: 500, its reason only in the log", async () => {
+    const api = await startHooks({ hooks: { mappings: [transformed] } });
+    api.world.transform = () => ({ message: "  " });
+    expect(await refusal(await api.post("/hooks/t", {}))).toEqual([400, "mapping_rejected"]);
+    api.world.transform = () => {
+      throw new AppError("runner", "boom at line 3");
+    };
+    const response = await api.post("/hooks/t", {});
     expect(await json(response.clone())).toMatchObject({ error: "hook mapping failed" });
     expect(await refusal(response)).toEqual([500, "mapping_failed"]);
-    expect(api.logs.at(-1)).toMatchObject({ status: 500, reason: "boom at line 3", mapping: "ci" });
+    expect(api.logs.at(-1)).toMatchObject({ status: 500, reason: "boom at line 3", mapping: "t" });
   });
 
-  test("what a mapping asks for is checked as if a request did: model, channel, session key", async () => {
-    const api = await startHooks({ hooks: { mappings } });
+  test("transforms that are all taken: 503 with Retry-After", async () => {
+    const api = await startHooks({ hooks: { mappings: [transformed] } });
+    api.world.transform = () => {
+      throw new AppError("busy", "256 calls wait already");
+    };
+    const response = await api.post("/hooks/t", {});
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect(await refusal(response)).toEqual([503, "too_busy"]);
+  });
+
+  test("what a mapping asks for is checked as if a request did: agent, model, channel, session key", async () => {
+    const api = await startHooks({ hooks: { mappings: [transformed] } });
     for (const [more, code] of [
+      [{ agentId: "nobody" }, "agent_not_allowed"],
       [{ model: "big" }, "model_not_allowed"],
-      [{ channel: "pigeon" }, "channel_not_allowed"],
+      [{ channel: "pigeon" }, "mapping_rejected"],
       [{ sessionKey: "main" }, "session_key_not_allowed"],
     ] as const) {
-      api.world.outcome = { kind: "actions", actions: [{ ...agentAction, ...more }], warnings: [] };
-      expect(await refusal(await api.post("/hooks/ci", {}))).toEqual([400, code]);
+      api.world.transform = () => ({ message: "hi", ...more });
+      expect(await refusal(await api.post("/hooks/t", {}))).toEqual([400, code]);
     }
     expect(api.world.actions()).toEqual([]);
+    api.world.transform = () => ({ message: "hi", channel: "TG" });
+    expect((await api.post("/hooks/t", {})).status).toBe(202);
+    expect(agents(api)[0]?.channel).toBe("telegram");
   });
 
   test("no credential reaches a template", async () => {
@@ -119,23 +128,20 @@ describe("POST {hooks.path}/<name>", () => {
   });
 });
 
-const agentAction: AgentAction = {
-  kind: "agent",
-  message: [{ from: "external", text: "hi" }],
-  name: "Hook",
-  wakeMode: "now",
-  deliver: true,
-  channel: "last",
-  tools: [],
-  isWrapped: true,
-};
-
 describe("mail mapping request", () => {
-  test("source and messages with from, subject, snippet reach the mapping of its path", async () => {
-    const mappings = [{ match: { path: "mail" }, messageTemplate: "{{payload}}" }];
-    const api = await startHooks({ hooks: { mappings } });
-    const mail = { source: "mail", messages: [{ from: "a@b.example", subject: "Hi", snippet: "…" }] };
-    expect((await api.post("/hooks/mail", mail)).status).toBe(202);
-    expect(JSON.parse(plain(agents(api)[0]!.message))).toEqual(mail);
+  test("preset mail: every message of a batch becomes a run with a session of its own", async () => {
+    const api = await startHooks({ hooks: { presets: ["mail"] } });
+    const messages = [
+      { id: "1", from: "a@b.example", subject: "Hi", snippet: "one" },
+      { id: "2", from: "c@d.example", subject: "Ho", snippet: "two" },
+    ];
+    const response = await api.post("/hooks/mail", { source: "mail", messages });
+    const body = await json(response);
+    expect([response.status, body.dispatched]).toEqual([202, 2]);
+    const texts = agents(api).map(({ message }) => plain(message));
+    for (const [i, message] of messages.entries()) {
+      for (const part of [message.from, message.subject, message.snippet]) expect(texts[i]).toContain(part);
+    }
+    expect(new Set(agents(api).map(({ sessionKey }) => sessionKey)).size).toBe(2);
   });
 });

@@ -28,8 +28,8 @@ describe("enabling", () => {
 
   test("a new snapshot of the configuration counts from the next request on", async () => {
     const api = await startHooks();
-    const { hooks, gateway } = api.world.settings;
-    api.world.settings = { hooks: { ...hooks, token: "another-token", path: "/elsewhere" }, gateway };
+    const { hooks, ...rest } = api.world.settings;
+    api.world.settings = { hooks: { ...hooks, token: "another-token", path: "/elsewhere" }, ...rest };
     expect((await api.post("/elsewhere/wake", { text: "hi" })).status).toBe(401);
     const headers = { authorization: "Bearer another-token" };
     expect((await api.send("/elsewhere/wake", { text: "hi" }, { headers })).status).toBe(200);
@@ -156,6 +156,33 @@ describe("POST {hooks.path}/agent", () => {
     const api = await startHooks({ hooks: { sessionKeys: { allowFromRequest: false } } });
     const response = await api.post("/hooks/agent", { message: "hi", sessionKey: "hook:a" });
     expect(await refusal(response)).toEqual([400, "session_key_not_allowed"]);
+  });
+
+  test("agentId: an agent of the configuration, with sessions and a model of its own", async () => {
+    const api = await startHooks();
+    await one(api, { agentId: "writer", sessionKey: "hook:a", model: "big" });
+    const [run] = api.world.db.query("SELECT session_key AS key FROM runs").all();
+    expect(run).toEqual({ key: "agent:writer:hook:a" });
+    const elsewhere = { message: "hi", agentId: "writer", sessionKey: "agent:coder:hook:a" };
+    expect(await refusal(await api.post("/hooks/agent", elsewhere))).toEqual([400, "session_key_not_allowed"]);
+  });
+
+  test.each([["nobody"], [""], [5], ["__proto__"]])("agentId: %j gets 400", async (agentId) => {
+    const api = await startHooks();
+    expect(await refusal(await api.post("/hooks/agent", { message: "hi", agentId }))).toEqual([
+      400,
+      "agent_not_allowed",
+    ]);
+  });
+
+  test("agentId: allowedAgentIds limits it, the default agent included", async () => {
+    const api = await startHooks({ hooks: { allowedAgentIds: ["writer"] } });
+    await one(api, { agentId: "writer" });
+    for (const body of [{ message: "hi", agentId: "coder" }, { message: "hi" }]) {
+      expect(await refusal(await api.post("/hooks/agent", body))).toEqual([400, "agent_not_allowed"]);
+    }
+    const all = await startHooks({ hooks: { allowedAgentIds: ["*"] } });
+    await one(all, { agentId: "coder" });
   });
 
   test("wakeMode: now or next-heartbeat", async () => {

@@ -4,7 +4,7 @@
  */
 import { assert } from "../../base/errors.ts";
 import type { Database } from "../../base/database.ts";
-import type { HookAction } from "../action.ts";
+import type { AgentAction, HookAction } from "../action.ts";
 import { isFinal, nextState, type Outcome, type ReplyState, type RunEvent, type RunState } from "./state.ts";
 
 /** What comes next: `turn` the model, `event` the main session's event; null: nothing, or only the reply. */
@@ -40,7 +40,11 @@ type Row = Omit<Run, "action"> & { readonly action: string };
 const fromRow = (row: Row): Run => ({ ...row, action: JSON.parse(row.action) as HookAction }); // insertRuns wrote it
 
 /** The session of a run. `requested` undefined: one of its own. */
-export type SessionKeyOf = (question: { readonly requested: string | undefined; readonly runId: string }) => string;
+export type SessionKeyOf = (question: {
+  readonly requested: string | undefined;
+  readonly runId: string;
+  readonly agentId?: string;
+}) => string;
 
 export interface NewRuns {
   readonly deliveryId: string;
@@ -57,11 +61,17 @@ export function insertRuns(db: Database, { deliveryId, lane, runs, sessionKeyOf,
   );
   for (const [item, { id, action, replayOf }] of runs.entries()) {
     const isAgent = action.kind === "agent";
-    const sessionKey = isAgent ? sessionKeyOf({ requested: action.sessionKey, runId: id }) : "main";
+    const sessionKey = isAgent ? sessionKeyOf(keyQuestion(action, id)) : "main";
     const step: Step = isAgent ? "turn" : "event";
     insert.run(id, deliveryId, item, lane, sessionKey, JSON.stringify(action), step, now, now, replayOf ?? null);
   }
 }
+
+const keyQuestion = ({ sessionKey, agentId }: AgentAction, runId: string): Parameters<SessionKeyOf>[0] => ({
+  requested: sessionKey,
+  runId,
+  ...(agentId === undefined ? {} : { agentId }),
+});
 
 export function findRun(db: Database, id: string): Run | undefined {
   const row = db.query<Row, [string]>(`SELECT ${COLUMNS} FROM runs WHERE id = ?`).get(id);

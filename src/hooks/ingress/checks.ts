@@ -1,13 +1,15 @@
 /**
- * What the rest of the gateway knows about values that requests choose: models, channels, session keys. Asked before
+ * What the rest of the gateway knows about values that requests choose: agents, models, channels, session keys. Asked before
  * a request is accepted, so that a sender hears at once what could never work.
  */
 import type { AgentsConfig, SessionConfig } from "../../agent/config.ts";
 import { resolveModel } from "../../agent/models.ts";
-import { hookSession } from "../../agent/session-key.ts";
+import { DEFAULT_AGENT, hookSession } from "../../agent/session-key.ts";
+import { turnSettings } from "../../agent/settings.ts";
 import { parseThinking } from "../../agent/thinking.ts";
 import { AppError } from "../../base/errors.ts";
 import type { AgentAction, HookAction } from "../action.ts";
+import type { HooksConfig } from "../config.ts";
 import { Refusal } from "./problems.ts";
 
 export interface Channels {
@@ -17,17 +19,26 @@ export interface Channels {
 }
 
 export interface Checks {
+  /** Whether hooks may run this agent; undefined: the default one. */
+  readonly agent: (id: string | undefined) => boolean;
   /** Whether requests may name this model, and whether there is one. */
-  readonly model: (reference: string) => Promise<"ok" | "model_not_allowed" | "model_unknown">;
+  readonly model: (
+    reference: string,
+    agentId: string | undefined,
+  ) => Promise<"ok" | "model_not_allowed" | "model_unknown">;
   /** Why a request may not use this session; undefined where it may. */
-  readonly sessionKey: (key: string) => string | undefined;
+  readonly sessionKey: (key: string, agentId: string | undefined) => string | undefined;
   /** Whether a text is a level of thinking. */
   readonly thinking: (level: string) => boolean;
   readonly channels: () => Channels;
 }
 
 export interface CheckParts {
-  readonly settings: () => { readonly agents: AgentsConfig; readonly session: SessionConfig };
+  readonly settings: () => {
+    readonly hooks: Pick<HooksConfig, "allowedAgentIds">;
+    readonly agents: AgentsConfig;
+    readonly session: SessionConfig;
+  };
   /** Display names of the models in the store. */
   readonly modelNames: () => Promise<readonly string[]>;
   readonly channels: () => Channels;
@@ -38,13 +49,20 @@ export function makeChecks({ settings, modelNames, channels }: CheckParts): Chec
   return {
     channels,
     thinking: (level) => parseThinking(level) !== undefined,
-    async model(reference) {
-      const answer = resolveModel({ agents: settings().agents, names: await modelNames(), reference });
+    agent(id = DEFAULT_AGENT) {
+      const { hooks, agents } = settings();
+      const allowed = hooks.allowedAgentIds ?? ["*"];
+      return (allowed.includes("*") || allowed.includes(id)) && turnSettings(agents, id) !== undefined;
+    },
+    async model(reference, agentId = DEFAULT_AGENT) {
+      const { agents } = settings();
+      const fallback = turnSettings(agents, agentId)?.model;
+      const answer = resolveModel({ agents, names: await modelNames(), reference, fallback });
       return "error" in answer ? answer.error.code : "ok";
     },
-    sessionKey(key) {
+    sessionKey(requested, agentId = DEFAULT_AGENT) {
       try {
-        hookSession({ requested: key, runId: "", session: settings().session });
+        hookSession({ requested, agentId, runId: "", session: settings().session });
         return undefined;
       } catch (error) {
         if (error instanceof AppError) return error.message;
@@ -62,13 +80,15 @@ export interface Checked<T> {
 /** An action that can work, with the channel's own id. Throws a `Refusal`. */
 export async function checkAction(action: HookAction, checks: Checks): Promise<Checked<HookAction>> {
   if (action.kind === "wake") return { action, warnings: [] };
+  const { agentId } = action;
+  if (!checks.agent(agentId)) throw new Refusal("agent_not_allowed");
   const { channel, warning } = channelOf(action, checks.channels());
   if (action.sessionKey !== undefined) {
-    const reason = checks.sessionKey(action.sessionKey);
+    const reason = checks.sessionKey(action.sessionKey, agentId);
     if (reason !== undefined) throw new Refusal("session_key_not_allowed", { reason });
   }
   if (action.model !== undefined) {
-    const verdict = await checks.model(action.model);
+    const verdict = await checks.model(action.model, agentId);
     if (verdict !== "ok") throw new Refusal(verdict);
   }
   return { action: { ...action, channel }, warnings: warning === undefined ? [] : [warning] };

@@ -19,6 +19,7 @@ const AGENT_FIELDS = [
   "message",
   "name",
   "sessionKey",
+  "agentId",
   "wakeMode",
   "deliver",
   "channel",
@@ -59,6 +60,7 @@ function readAgent(fields: Fields, { settings, checks }: { settings: Settings; c
   const message = required(fields, "message", "message_required");
   const optional = {
     sessionKey: sessionKeyOf(fields, settings),
+    agentId: agentOf(fields),
     to: recipientOf(fields),
     model: fields.get("model") === undefined ? undefined : required(fields, "model", "model_required"),
     thinking: thinkingOf(fields, checks),
@@ -112,6 +114,13 @@ function sessionKeyOf(fields: Fields, { sessionKeys }: Settings): string | undef
     throw new Refusal("session_key_not_allowed", { reason: "none of hooks.sessionKeys.prefixes" });
   }
   return key;
+}
+
+/** What is no agent is refused: another agent is not what was asked for. */
+function agentOf(fields: Fields): string | undefined {
+  const value = fields.get("agentId");
+  if (value === undefined || (typeof value === "string" && value.trim() !== "")) return value?.trim();
+  throw new Refusal("agent_not_allowed");
 }
 
 /** Forms have no booleans. */

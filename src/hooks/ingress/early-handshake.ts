@@ -1,13 +1,14 @@
 /** Providers' checks of an address, as far as they come without the credentials of a delivery. */
 import { answerHandshake, precedesCredentials, type HandshakeRequest } from "../handshake.ts";
+import type { Mapping } from "../mappings/index.ts";
 import type { Door } from "./door.ts";
-import type { HookReply, NamedMapping } from "./ports.ts";
+import type { HookReply } from "./ports.ts";
 import { textReply } from "./reply.ts";
 import { checkToken, isOneOf } from "./tokens.ts";
 import type { Visit } from "./visit.ts";
 
 /** Undefined: the request is no such check. A check that names a wrong secret is a failed attempt. */
-export function answerEarly(door: Door, candidates: readonly NamedMapping[], visit: Visit): HookReply | undefined {
+export function answerEarly(door: Door, candidates: readonly Mapping[], visit: Visit): HookReply | undefined {
   for (const mapping of candidates) {
     const { handshake } = mapping.config;
     if (!handshake || !precedesCredentials(handshake)) continue;
@@ -21,7 +22,7 @@ export function answerEarly(door: Door, candidates: readonly NamedMapping[], vis
 /** @param about.payload undefined before the body is read */
 export function handshakeRequest(
   { settings: { hooks }, request, visitor }: Visit,
-  { mapping, payload }: { mapping: NamedMapping; payload: unknown },
+  { mapping, payload }: { mapping: Mapping; payload: unknown },
 ): HandshakeRequest {
   const { path, nowMs } = visitor;
   const { auth } = mapping.config;

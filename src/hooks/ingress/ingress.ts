@@ -3,8 +3,10 @@
  * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
  */
 import { messageOf } from "../../base/errors.ts";
-import type { GatewayConfig } from "../config.ts";
+import type { GatewayConfig, HooksConfig } from "../config.ts";
 import { hearsGet } from "../handshake.ts";
+import { makeMappings, type Mappings } from "../mappings/index.ts";
+import { trimSlashes } from "../mappings/request.ts";
 import { clientAddress, parseNetworks, type Networks } from "./address.ts";
 import { Door } from "./door.ts";
 import { answerEarly } from "./early-handshake.ts";
@@ -14,7 +16,6 @@ import type { HookReply, HookRequest, IngressDeps, IngressSettings } from "./por
 import { Refusal, retryAfter } from "./problems.ts";
 import { refusalReply } from "./reply.ts";
 import { Slots } from "./slots.ts";
-import { trimSlashes } from "./tokens.ts";
 import type { Visit } from "./visit.ts";
 
 /** Bodies that are read at once before their senders have proved who they are. */
@@ -31,7 +32,17 @@ export interface Ingress {
 }
 
 export function makeIngress(deps: IngressDeps): Ingress {
-  const parts: MappedDeps = { ...deps, door: new Door(deps), unprovedReads: new Slots(UNPROVED_READS_MAX) };
+  const mappings = new WeakMap<HooksConfig, Mappings>(); // by snapshot
+  const parts: MappedDeps = {
+    ...deps,
+    door: new Door(deps),
+    unprovedReads: new Slots(UNPROVED_READS_MAX),
+    mappings(settings) {
+      const found = mappings.get(settings.hooks) ?? makeMappings(settings);
+      mappings.set(settings.hooks, found);
+      return found;
+    },
+  };
   const networks = new WeakMap<readonly string[], Networks>(); // by list of a snapshot
   let isDraining = false;
 
@@ -95,7 +106,7 @@ async function answer(parts: MappedDeps, visit: Visit): Promise<HookReply> {
   const { path } = visit.visitor;
   if (!hooks.allowQueryToken && url.searchParams.has("token")) throw new Refusal("query_token_refused");
   const isFixed = path === "wake" || path === "agent";
-  const candidates = isFixed ? [] : parts.mappings.candidates(hooks, path);
+  const candidates = isFixed ? [] : parts.mappings(visit.settings).forPath(path);
   const early = answerEarly(parts.door, candidates, visit);
   if (early) return early;
   if (method !== "POST") {

@@ -4,14 +4,21 @@
  */
 import type { HookAction } from "../action.ts";
 import { answerHandshake } from "../handshake.ts";
+import {
+  deliveryIdOf,
+  type Mapping,
+  type MappingOutcome,
+  type MappingRequest,
+  type Mappings,
+  runMapping,
+} from "../mappings/index.ts";
 import { READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
 import { checkAction } from "./checks.ts";
 import type { Door, Pass } from "./door.ts";
 import { handshakeRequest } from "./early-handshake.ts";
-import { openHeaders, openQuery } from "./headers.ts";
 import { headerKey } from "./idempotency.ts";
 import { parsePayload } from "./payload.ts";
-import type { HookReply, IngressDeps, MappingFailure, MappingRequest, NamedMapping } from "./ports.ts";
+import type { HookReply, IngressDeps, IngressSettings } from "./ports.ts";
 import { type ProblemName, Refusal, retryAfter } from "./problems.ts";
 import { jsonReply, textReply } from "./reply.ts";
 import type { Slots } from "./slots.ts";
@@ -19,19 +26,17 @@ import { acceptVisit, type Visit } from "./visit.ts";
 
 export interface MappedDeps extends IngressDeps {
   readonly door: Door;
+  /** Of the configuration that a request began with. */
+  readonly mappings: (settings: IngressSettings) => Mappings;
   /** Of bodies whose senders have not proved who they are. */
   readonly unprovedReads: Slots;
 }
 
 /** What each mapping says to the sender's credentials. */
-type Proofs = ReadonlyMap<NamedMapping, Pass | { readonly reason: string }>;
+type Proofs = ReadonlyMap<Mapping, Pass | { readonly reason: string }>;
 
 /** @param candidates mappings that the path can reach. Throws a `Refusal`. */
-export async function answerMapped(
-  deps: MappedDeps,
-  candidates: readonly NamedMapping[],
-  visit: Visit,
-): Promise<HookReply> {
+export async function answerMapped(deps: MappedDeps, candidates: readonly Mapping[], visit: Visit): Promise<HookReply> {
   const { settings, request, visitor, note } = visit;
   const { hooks } = settings;
   const { rawBody, proofs } = await prove(deps, candidates, visit);
@@ -39,12 +44,12 @@ export async function answerMapped(
   const contentType = request.headers.get("content-type");
   const asked: MappingRequest = {
     path: visitor.path,
-    query: Object.fromEntries(openQuery(request.url.searchParams)),
-    headers: openHeaders(request.headers, candidates),
+    query: Object.fromEntries(request.url.searchParams),
+    headers: Object.fromEntries(request.headers),
     payload: parsePayload(rawBody, { contentType, isMapped: true, isStrict: hooks.strict }),
     now: visitor.nowMs,
   };
-  const mapping = deps.mappings.match(candidates, asked);
+  const mapping = candidates.find((candidate) => candidate.takes(asked));
   if (!mapping) throw new Refusal("not_found", { reason: "no mapping wants this request" });
   note({ mapping: mapping.id });
   const pass = proofs.get(mapping) ?? { reason: "no mapping of this path" };
@@ -55,12 +60,12 @@ export async function answerMapped(
   return { ...reply, headers: { ...reply.headers, ...pass.headers } };
 }
 
-const bodyLimit = ({ config }: NamedMapping, standard: number): number => config.maxBodyBytes ?? standard;
+const bodyLimit = ({ config }: Mapping, standard: number): number => config.maxBodyBytes ?? standard;
 
 /** The body, and whose it is. A token is looked at first; a signature covers the body, which has to be read for it. */
 async function prove(
   deps: MappedDeps,
-  candidates: readonly NamedMapping[],
+  candidates: readonly Mapping[],
   { settings: { hooks }, request, visitor }: Visit,
 ): Promise<{ rawBody: Uint8Array; proofs: Proofs }> {
   const limitBytes = Math.max(...candidates.map((mapping) => bodyLimit(mapping, hooks.maxBodyBytes)), 0);
@@ -88,7 +93,7 @@ async function prove(
 }
 
 interface Proved {
-  readonly mapping: NamedMapping;
+  readonly mapping: Mapping;
   readonly asked: MappingRequest;
   readonly pass: Pass;
   readonly rawBody: Uint8Array;
@@ -102,13 +107,22 @@ async function answerProved(
   const { handshake } = mapping.config;
   const wanted = handshake && answerHandshake(handshake, handshakeRequest(visit, { mapping, payload: asked.payload }));
   if (wanted) return textReply(wanted, { handshake });
-  const outcome = await deps.mappings.run(mapping, asked);
+  const { transformsDir, transformTimeoutMs } = deps.mappings(visit.settings);
+  const channels = deps.checks.channels();
+  const outcome = await runMapping(mapping, asked, {
+    transforms: deps.transforms,
+    transformsDir,
+    transformTimeoutMs,
+    isChannel: (name) => channels.find(name.trim().toLowerCase()) !== undefined,
+    signal: visit.request.signal,
+  });
   if (outcome.kind === "nothing") return jsonReply({ status: 204, body: undefined }, { notes: { runs: 0 } });
   if (outcome.kind === "failed") throw refusalOf(outcome);
   const header = headerKey(visit.request.headers);
+  const deliveryId = pass.deliveryId ?? deliveryIdOf(mapping, asked);
   const { actions, warnings } = await checkAll(deps, outcome.actions);
   return acceptVisit(deps, visit, {
-    pass,
+    pass: { ...pass, ...(deliveryId === undefined ? {} : { deliveryId }) },
     rawBody,
     actions,
     warnings: [...header.warnings, ...outcome.warnings, ...warnings],
@@ -117,15 +131,17 @@ async function answerProved(
   });
 }
 
+type Failed = Extract<MappingOutcome, { kind: "failed" }>;
+
 const FAILURES = {
   bad_request: "mapping_rejected",
   too_large: "mapping_rejected",
   busy: "too_busy",
   cancelled: "client_gone",
   mapping_failed: "mapping_failed",
-} as const satisfies Record<MappingFailure["code"], ProblemName>;
+} as const satisfies Record<Failed["code"], ProblemName>;
 
-const refusalOf = ({ code, reason }: MappingFailure): Refusal =>
+const refusalOf = ({ code, reason }: Failed): Refusal =>
   new Refusal(FAILURES[code], { reason, headers: code === "busy" ? retryAfter(1000) : {} });
 
 async function checkAll(

@@ -1,56 +1,15 @@
 /** What the ingress needs of the rest of the gateway, and what it tells whoever brings it requests. */
 import type { Logger } from "../../base/log.ts";
-import type { HookAction } from "../action.ts";
-import type { GatewayConfig, HooksConfig, MappingConfig } from "../config.ts";
+import type { GatewayConfig, HooksConfig } from "../config.ts";
 import type { Accepted, AcceptRequest } from "../deliveries/accept.ts";
+import type { RunParts } from "../mappings/index.ts";
 import type { Checks } from "./checks.ts";
-
-/** A request as mappings see it: authentic and parsed, and without what proves who sent it. */
-export interface MappingRequest {
-  /** Below the ingress, without slashes at its ends. */
-  readonly path: string;
-  /** By name; of equal names the last. */
-  readonly query: Readonly<Record<string, string>>;
-  /** By lower-case name. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Any JSON. */
-  readonly payload: unknown;
-  /** Epoch milliseconds. */
-  readonly now: number;
-}
-
-/** A mapping of the configuration or of a preset. */
-export interface NamedMapping {
-  readonly id: string;
-  readonly config: MappingConfig;
-}
-
-/** Why a mapping came to nothing that can be accepted; `reason` is for the log. */
-export interface MappingFailure {
-  readonly kind: "failed";
-  /** `mapping_failed`: not the sender's fault. */
-  readonly code: "bad_request" | "too_large" | "busy" | "cancelled" | "mapping_failed";
-  readonly reason: string;
-}
-
-export type MappingOutcome =
-  | { readonly kind: "actions"; readonly actions: readonly HookAction[]; readonly warnings: readonly string[] }
-  /** The request was understood and asks for nothing. */
-  | { readonly kind: "nothing" }
-  | MappingFailure;
-
-export interface Mappings {
-  /** Those that a path can reach, whatever the body says, in the order in which they are tried. */
-  candidates(hooks: HooksConfig, path: string): readonly NamedMapping[];
-  /** The first of some candidates that wants this request. */
-  match(candidates: readonly NamedMapping[], request: MappingRequest): NamedMapping | undefined;
-  /** Never throws. */
-  run(mapping: NamedMapping, request: MappingRequest): Promise<MappingOutcome>;
-}
 
 export interface IngressSettings {
   readonly hooks: HooksConfig;
   readonly gateway: Pick<GatewayConfig, "trustedProxies">;
+  /** Of the configuration file: relative paths start there. */
+  readonly folder: string;
 }
 
 export interface IngressDeps {
@@ -58,7 +17,7 @@ export interface IngressDeps {
   readonly settings: () => IngressSettings;
   /** Resolves after the commit. */
   readonly accept: (request: AcceptRequest) => Promise<Accepted>;
-  readonly mappings: Mappings;
+  readonly transforms: RunParts["transforms"];
   readonly checks: Checks;
   readonly log: Logger;
   /** Epoch milliseconds. */
@@ -73,6 +32,8 @@ export interface HookRequest {
   readonly url: URL;
   readonly headers: Headers;
   readonly body: ReadableStream<Uint8Array> | null;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
   /** The address at the other end of the socket. */
   readonly peer: string | undefined;
 }

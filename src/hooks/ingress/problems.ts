@@ -39,6 +39,7 @@ const PROBLEMS = {
   model_required: problem(400, "bad_request", "model required"),
   model_not_allowed: problem(400, "bad_request", "model not allowed"),
   model_unknown: problem(400, "bad_request", "no such model"),
+  agent_not_allowed: problem(400, "bad_request", "no such agent, or not for hooks"),
   channel_not_allowed: problem(400, "bad_request", "no such channel"),
   session_key_not_allowed: problem(400, "bad_request", "sessionKey not allowed"),
   callback_not_allowed: problem(400, "bad_request", "callbackUrl not allowed"),

@@ -4,6 +4,7 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { HooksConfig } from "../config.ts";
+import { trimSlashes } from "../mappings/request.ts";
 
 /** The id of `hooks.token`. */
 const MAIN_ID = "main";
@@ -47,7 +48,5 @@ export function isOneOf(text: string, secrets: readonly string[]): boolean {
   const given = digest(text);
   return secrets.filter((secret) => timingSafeEqual(digest(secret), given)).length > 0;
 }
-
-export const trimSlashes = (path: string): string => path.replace(/^\/+|\/+$/g, "");
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

@@ -23,8 +23,8 @@ async function answer(
   { hooks, record }: { hooks: Ingress; record: Recorder },
 ): Promise<Response> {
   const startedMs = performance.now();
-  const { method, headers, body } = request;
-  const reply = await hooks.receive({ id: makeRequestId(), method, url, headers, body, peer });
+  const { method, headers, body, signal } = request;
+  const reply = await hooks.receive({ id: makeRequestId(), method, url, headers, body, signal, peer });
   const ms = Math.round((performance.now() - startedMs) * 10) / 10;
   record(request, { status: reply.status, ms, route: "hooks", notes: reply.notes });
   return new Response(reply.body ?? null, { status: reply.status, headers: { ...reply.headers } });

@@ -1,19 +1,17 @@
 /**
- * An ingress with real deliveries behind it, in a database in memory. Models, channels and mappings are small ones of
- * our own: what a mapping makes of a request is written in its `textTemplate` or `messageTemplate`.
+ * An ingress with real mappings and deliveries behind it, in a database in memory; models and channels are lists.
  */
 import { agentsSchema, sessionSchema } from "../../../src/agent/config.ts";
 import { hookSession } from "../../../src/agent/session-key.ts";
 import { type Database, openDatabase, Writer } from "../../../src/base/database.ts";
 import type { Logger } from "../../../src/base/log.ts";
-import { operator, type Passage } from "../../../src/base/passage.ts";
 import type { HookAction } from "../../../src/hooks/action.ts";
-import { hooksSchema, type HooksConfig } from "../../../src/hooks/config.ts";
+import { hooksSchema } from "../../../src/hooks/config.ts";
 import { makeDeliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
 import { makeChecks } from "../../../src/hooks/ingress/checks.ts";
 import { makeIngress, type Ingress } from "../../../src/hooks/ingress/ingress.ts";
-import type { IngressDeps, MappingOutcome, Mappings, NamedMapping } from "../../../src/hooks/ingress/ports.ts";
+import type { IngressDeps, IngressSettings } from "../../../src/hooks/ingress/ports.ts";
 
 export const TOKEN = "test-token-of-24-characters";
 
@@ -24,10 +22,10 @@ export interface World {
   readonly db: Database;
   /** Everything that was accepted, oldest first. */
   actions(): HookAction[];
-  settings: { hooks: HooksConfig; gateway: { trustedProxies: string[] } };
+  settings: IngressSettings;
   nowMs: number;
-  /** What the next mapped requests come to, instead of their template. */
-  outcome: MappingOutcome | undefined;
+  /** What transforms return, in place of a module. */
+  transform: () => unknown;
 }
 
 export interface WorldOptions {
@@ -55,9 +53,10 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
     settings: {
       hooks: hooksSchema.parse({ enabled: true, token: TOKEN, ...hooks }),
       gateway: { trustedProxies: trustedProxies ?? [] },
+      folder: "/nowhere",
     },
     nowMs: Date.now(),
-    outcome: undefined,
+    transform: () => undefined,
     actions: () =>
       db
         .query<{ action: string }, []>("SELECT action FROM runs ORDER BY seq")
@@ -66,8 +65,8 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
     ingress: makeIngress({
       settings: () => world.settings,
       accept: deliveries.accept,
-      mappings: makeMappings(() => world.outcome),
-      checks,
+      transforms: { run: async () => world.transform() },
+      checks: checksOf(() => world),
       log: log ?? silent,
       now: () => world.nowMs,
       ...deps,
@@ -76,53 +75,20 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
   return world;
 }
 
-const agents = agentsSchema.parse({ defaults: { model: "hearth", models: { hearth: {}, small: { alias: "fast" } } } });
-
-const checks = makeChecks({
-  settings: () => ({ agents, session: sessionSchema.parse({}) }),
-  modelNames: async () => ["hearth:latest", "small:latest", "big:latest"],
-  channels: () => ({
-    ids: CHANNELS,
-    find: (name) => {
-      const id = { tg: "telegram", imsg: "imessage", teams: "msteams" }[name] ?? name;
-      return CHANNELS.includes(id) ? { id, isConfigured: id === "telegram" } : undefined;
-    },
-  }),
+const agents = agentsSchema.parse({
+  defaults: { model: "hearth", models: { hearth: {}, small: { alias: "fast" } } },
+  list: [{ id: "writer", model: "big" }, { id: "coder" }],
 });
 
-function makeMappings(outcome: () => MappingOutcome | undefined): Mappings {
-  return {
-    candidates: (hooks, path) =>
-      hooks.mappings
-        .map((config, i): NamedMapping => ({ id: config.id ?? `mapping-${i + 1}`, config }))
-        .filter(({ config }) => config.match.path === undefined || config.match.path === path),
-    match: (candidates, { payload }) =>
-      candidates.find(({ config }) => {
-        const { source } = config.match;
-        return source === undefined || (payload as { source?: unknown } | null)?.source === source;
-      }),
-    async run({ config: settings }, request) {
-      const given = outcome();
-      if (given) return given;
-      const text = fill(settings.textTemplate ?? settings.messageTemplate ?? "", request);
-      return { kind: "actions", actions: [actionOf(settings, text)], warnings: [] };
-    },
-  };
-}
-
-function actionOf(settings: NamedMapping["config"], text: Passage): HookAction {
-  const { action, wakeMode, name = "Hook", deliver, channel, tools } = settings;
-  return action === "wake"
-    ? { kind: "wake", text, mode: wakeMode, isWrapped: true }
-    : { kind: "agent", message: text, name, wakeMode, deliver, channel, tools, isWrapped: true };
-}
-
-/** `{{…}}` is a header, a query parameter, or all of the payload as JSON. */
-function fill(template: string, { headers, query, payload }: Parameters<Mappings["run"]>[1]): Passage {
-  return template.split(/\{\{(.+?)\}\}/).map((text, i) => {
-    if (i % 2 === 0) return operator(text)[0]!;
-    const [root, name = ""] = text.split(".");
-    const value = root === "headers" ? headers[name] : root === "query" ? query[name] : JSON.stringify(payload);
-    return { from: "external" as const, text: value ?? "" };
+const checksOf = (world: () => World) =>
+  makeChecks({
+    settings: () => ({ hooks: world().settings.hooks, agents, session: sessionSchema.parse({}) }),
+    modelNames: async () => ["hearth:latest", "small:latest", "big:latest"],
+    channels: () => ({
+      ids: CHANNELS,
+      find: (name) => {
+        const id = { tg: "telegram", imsg: "imessage", teams: "msteams" }[name] ?? name;
+        return CHANNELS.includes(id) ? { id, isConfigured: id === "telegram" } : undefined;
+      },
+    }),
   });
-}
