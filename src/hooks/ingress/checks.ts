@@ -1,6 +1,6 @@
 /**
- * What the rest of the gateway knows about values that requests choose: agents, models, channels, session keys. Asked before
- * a request is accepted, so that a sender hears at once what could never work.
+ * What the rest of the gateway knows about values that requests choose: agents, models, channels, session keys. Asked
+ * before a request is accepted, so that a sender hears at once what could never work.
  */
 import type { AgentsConfig, SessionConfig } from "../../agent/config.ts";
 import { resolveModel } from "../../agent/models.ts";

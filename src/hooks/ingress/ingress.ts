@@ -3,9 +3,8 @@
  * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
  */
 import { messageOf } from "../../base/errors.ts";
-import type { GatewayConfig, HooksConfig } from "../config.ts";
+import type { GatewayConfig } from "../config.ts";
 import { hearsGet } from "../handshake.ts";
-import { makeMappings, type Mappings } from "../mappings/index.ts";
 import { trimSlashes } from "../mappings/request.ts";
 import { clientAddress, parseNetworks, type Networks } from "./address.ts";
 import { Door } from "./door.ts";
@@ -32,17 +31,7 @@ export interface Ingress {
 }
 
 export function makeIngress(deps: IngressDeps): Ingress {
-  const mappings = new WeakMap<HooksConfig, Mappings>(); // by snapshot
-  const parts: MappedDeps = {
-    ...deps,
-    door: new Door(deps),
-    unprovedReads: new Slots(UNPROVED_READS_MAX),
-    mappings(settings) {
-      const found = mappings.get(settings.hooks) ?? makeMappings(settings);
-      mappings.set(settings.hooks, found);
-      return found;
-    },
-  };
+  const parts: MappedDeps = { ...deps, door: new Door(deps), unprovedReads: new Slots(UNPROVED_READS_MAX) };
   const networks = new WeakMap<readonly string[], Networks>(); // by list of a snapshot
   let isDraining = false;
 

@@ -4,21 +4,14 @@
  */
 import type { HookAction } from "../action.ts";
 import { answerHandshake } from "../handshake.ts";
-import {
-  deliveryIdOf,
-  type Mapping,
-  type MappingOutcome,
-  type MappingRequest,
-  type Mappings,
-  runMapping,
-} from "../mappings/index.ts";
+import { deliveryIdOf, type Mapping, type MappingOutcome, type MappingRequest, runMapping } from "../mappings/index.ts";
 import { READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
 import { checkAction } from "./checks.ts";
 import type { Door, Pass } from "./door.ts";
 import { handshakeRequest } from "./early-handshake.ts";
 import { headerKey } from "./idempotency.ts";
 import { parsePayload } from "./payload.ts";
-import type { HookReply, IngressDeps, IngressSettings } from "./ports.ts";
+import type { HookReply, IngressDeps } from "./ports.ts";
 import { type ProblemName, Refusal, retryAfter } from "./problems.ts";
 import { jsonReply, textReply } from "./reply.ts";
 import type { Slots } from "./slots.ts";
@@ -26,8 +19,6 @@ import { acceptVisit, type Visit } from "./visit.ts";
 
 export interface MappedDeps extends IngressDeps {
   readonly door: Door;
-  /** Of the configuration that a request began with. */
-  readonly mappings: (settings: IngressSettings) => Mappings;
   /** Of bodies whose senders have not proved who they are. */
   readonly unprovedReads: Slots;
 }

@@ -1,15 +1,13 @@
 /** What the ingress needs of the rest of the gateway, and what it tells whoever brings it requests. */
 import type { Logger } from "../../base/log.ts";
-import type { GatewayConfig, HooksConfig } from "../config.ts";
+import type { GatewayConfig } from "../config.ts";
 import type { Accepted, AcceptRequest } from "../deliveries/accept.ts";
 import type { RunParts } from "../mappings/index.ts";
+import type { MappingSettings, MappingsOf } from "../mappings/live.ts";
 import type { Checks } from "./checks.ts";
 
-export interface IngressSettings {
-  readonly hooks: HooksConfig;
+export interface IngressSettings extends MappingSettings {
   readonly gateway: Pick<GatewayConfig, "trustedProxies">;
-  /** Of the configuration file: relative paths start there. */
-  readonly folder: string;
 }
 
 export interface IngressDeps {
@@ -17,6 +15,7 @@ export interface IngressDeps {
   readonly settings: () => IngressSettings;
   /** Resolves after the commit. */
   readonly accept: (request: AcceptRequest) => Promise<Accepted>;
+  readonly mappings: MappingsOf;
   readonly transforms: RunParts["transforms"];
   readonly checks: Checks;
   readonly log: Logger;

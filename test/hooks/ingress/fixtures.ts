@@ -11,6 +11,7 @@ import { makeDeliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
 import { makeChecks } from "../../../src/hooks/ingress/checks.ts";
 import { makeIngress, type Ingress } from "../../../src/hooks/ingress/ingress.ts";
+import { makeMappingsOf } from "../../../src/hooks/mappings/live.ts";
 import type { IngressDeps, IngressSettings } from "../../../src/hooks/ingress/ports.ts";
 
 export const TOKEN = "test-token-of-24-characters";
@@ -65,6 +66,7 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
     ingress: makeIngress({
       settings: () => world.settings,
       accept: deliveries.accept,
+      mappings: makeMappingsOf(),
       transforms: { run: async () => world.transform() },
       checks: checksOf(() => world),
       log: log ?? silent,
