@@ -252,7 +252,7 @@ export interface StandIn {
   /** Requests that break the platform's rules: a test that leaves any has failed. */
   readonly wrong: string[];
   /** Instead of the documented answer; undefined: the documented one. */
-  reply: ((request: Seen) => Reply | Promise<Reply> | undefined) | undefined;
+  reply: ((request: Seen) => Reply | Promise<Reply | undefined> | undefined) | undefined;
   /** Texts that arrived, in order. */
   texts(): string[];
   stop(): void;
