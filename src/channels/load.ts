@@ -4,12 +4,12 @@
  */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Channel, ChannelDeps, ChannelKind } from "./channel.ts";
 import type { ChannelsConfig } from "./config.ts";
 import { builtInChannels, shippedPlugins } from "./index.ts";
 import { pluginTools, type ChannelPlugin } from "./plugin.ts";
+import type { Directory } from "./resolve.ts";
 
 /** Keys of the section that are no platforms. */
 const SHARED_KEYS: readonly string[] = ["plugins", "order"];
@@ -63,7 +63,7 @@ async function importFile(name: string, folder: string): Promise<{ default?: unk
     throw new AppError("bad_request", `expected a path, or one of ${Object.keys(shippedPlugins).join(", ")}`);
   }
   const path = resolve(folder, name);
-  return import(`${pathToFileURL(path).href}?v=${statSync(path).mtimeMs}`);
+  return import(`${path}?v=${statSync(path).mtimeMs}`);
 }
 
 function isKind(value: unknown): value is ChannelKind {
@@ -101,6 +101,17 @@ export function makeChannels(config: ChannelsConfig, kinds: readonly ChannelKind
     }
   }
   return { channels, problems };
+}
+
+export interface LoadedChannels extends Directory {
+  readonly problems: readonly ChannelProblem[];
+}
+
+/** Everything that a configuration says about channels, for `resolveTarget` and the outbox. Never throws. */
+export async function loadChannels(config: ChannelsConfig, deps: ChannelDeps): Promise<LoadedChannels> {
+  const { kinds, problems } = await loadKinds(config, deps);
+  const made = makeChannels(config, kinds, deps);
+  return { channels: made.channels, kinds, order: config.order, problems: [...problems, ...made.problems] };
 }
 
 /** What is wrong with the sections of the built-in platforms, without making anything. */
