@@ -29,6 +29,23 @@ export function findChannelId(kinds: readonly ChannelKind[], name: string): stri
   return kinds.find(({ id, aliases }) => id === word || aliases.includes(word))?.id;
 }
 
+export interface ChannelStanding {
+  readonly isConfigured: boolean;
+  /** Whether there is a recipient to fall back to. */
+  readonly hasDefault: boolean;
+}
+
+/** Every id and alias that a configuration may name. */
+export function channelStandings({ channels, kinds }: Directory): ReadonlyMap<string, ChannelStanding> {
+  return new Map(
+    kinds.flatMap(({ id, aliases }) => {
+      const channel = channels.get(id);
+      const standing = { isConfigured: channel !== undefined, hasDefault: channel?.defaultTo !== undefined };
+      return [id, ...aliases].map((name) => [name, standing] as const);
+    }),
+  );
+}
+
 /** A target, or why there is none: a text for people. */
 export function resolveTarget(
   directory: Directory,

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { agentsSchema, sessionSchema } from "../agent/config.ts";
 import { AppError } from "../base/errors.ts";
 import { channelsSchema } from "../channels/config.ts";
+import { channelProblems } from "../channels/load.ts";
 import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import { gatewaySchema, hooksSchema } from "../hooks/config.ts";
@@ -38,7 +39,7 @@ export function makeSnapshot(document: Document | undefined, { folder, apiKeys }
   const parsed = gatewayFile.safeParse(document?.root ?? {});
   if (!parsed.success) throw problems(parsed.error.issues.flatMap(flatten), document);
   const snapshot = { ...parsed.data, folder };
-  const conflicts = conflictsOf(snapshot, apiKeys);
+  const conflicts = [...conflictsOf(snapshot, apiKeys), ...channelProblems(snapshot.channels)];
   if (conflicts.length > 0) throw problems(conflicts, document);
   return deepFreeze(snapshot);
 }

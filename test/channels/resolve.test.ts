@@ -1,6 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import type { Target } from "../../src/channels/channel.ts";
-import { findChannelId, resolveTarget, type Asked, type Directory } from "../../src/channels/resolve.ts";
+import {
+  channelStandings,
+  findChannelId,
+  resolveTarget,
+  type Asked,
+  type Directory,
+} from "../../src/channels/resolve.ts";
 import { sectionFor, type PlatformId } from "./platforms.ts";
 import { channelsFrom, kindsOf } from "./fixtures.ts";
 
@@ -136,4 +142,12 @@ test.each([
   ["whatsapp", "123-456@g.us"],
 ] as const)("%s does not guess what %s is", async (id, to) => {
   expect(await ask({ [id]: undefined }, { channel: id, to })).toHaveProperty("reason");
+});
+
+test("every name tells how its channel stands", async () => {
+  const standings = channelStandings(await directory({ telegram: "42", slack: undefined }));
+  expect(standings.get("tg")).toEqual({ isConfigured: true, hasDefault: true });
+  expect(standings.get("slack")).toEqual({ isConfigured: true, hasDefault: false });
+  expect(standings.get("teams")).toEqual({ isConfigured: false, hasDefault: false });
+  expect(standings.has("last")).toBe(false);
 });

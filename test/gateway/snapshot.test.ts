@@ -51,6 +51,8 @@ describe("what stops the start, by key and line", () => {
     ["{ hooks: { enabled: true, token: 't', path: '/' } }", "hooks.path: must not be '/'"],
     ["{ hooks: { enabled: true, token: 't', path: 'api/x' } }", "hooks.path: '/api' is taken"],
     ["{ hooks: {\n tokn: 1 } }", ":2: hooks.tokn: unknown key"],
+    ["{ channels: { telegram: { botToken: 'a',\n tokne: 1 } } }", ":2: channels.telegram.tokne: unknown key"],
+    ["{ channels: { pigeon: {} } }", ":1: channels.pigeon: unknown channel: expected one of whatsapp, telegram"],
     ["{ hooks: { mappings: [{},\n { matsch: 1 }] } }", ":2: hooks.mappings[1].matsch: unknown key"],
     [
       "{ hooks: { enabled: true, token: 't', mappings: [{ id: 'a' },\n{ id: 'a' }] } }",
