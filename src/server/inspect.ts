@@ -36,7 +36,9 @@ export function makeInspect(parts: { store: Store; log: Logger }): Inspect {
       return await facts;
     } catch (error) {
       known.delete(model.digest); // its files may be repaired
-      parts.log.debug("model cannot be inspected", { model: model.displayName, error: messageOf(error) });
+      const isBroken = error instanceof AppError && error.code === "bad_file";
+      const level = isBroken ? "warn" : "debug"; // models that we cannot serve are none of the operator's business
+      parts.log[level]("model cannot be inspected", { model: model.displayName, error: messageOf(error) });
       return undefined;
     }
   };

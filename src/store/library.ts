@@ -2,7 +2,7 @@
  * Changes to the models of a store: copy, delete, and putting a manifest in place. One change at a time, so that no
  * blob is deleted between the moment a new model counts on it and the moment its manifest says so.
  */
-import { readFile, rmdir } from "node:fs/promises";
+import { rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { AppError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
@@ -10,7 +10,7 @@ import { findBlob, writeBlob } from "./blobs.ts";
 import { createModel, type CreateParts, type CreateRequest, type Progress, type Publish } from "./create.ts";
 import type { Digest } from "./digest.ts";
 import { removeFile, writeBytes, writeDurably } from "./durable.ts";
-import { encodeManifest, parseManifest, type Manifest } from "./manifest.ts";
+import { encodeManifest, parseManifest, readManifest, readManifestBytes, type Manifest } from "./manifest.ts";
 import { fullName, manifestSegments, type ModelName } from "./name.ts";
 import type { InTurn } from "./quantize-weights.ts";
 import { digestsOf, removeOrphans } from "./references.ts";
@@ -82,7 +82,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
         if (!source) return false;
         const target = (await findName(root, to)) ?? to;
         const path = manifestPath(root, source);
-        const bytes = await readFile(path);
+        const bytes = await readManifestBytes(path);
         parseManifest(bytes, path); // what cannot be read is not spread
         if (manifestPath(root, target) !== path) await replace(target, bytes);
         return true;
@@ -142,7 +142,7 @@ function makeQueue(): InTurn {
 /** What the manifest at a path refers to; nothing where there is none, or one that cannot be read. */
 async function findDigests(path: string): Promise<Digest[]> {
   try {
-    return digestsOf(parseManifest(await readFile(path), path));
+    return digestsOf(await readManifest(path));
   } catch {
     return [];
   }

@@ -2,7 +2,7 @@
  * Manifests: which blobs make up a model. One JSON file per name, in the layout of the OCI image manifest, so that
  * stores and registries of others can be read and ours be read by them.
  */
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";
 import { digestOf, hexOf, parseDigest, type Digest } from "./digest.ts";
 import { writeBytes, writeDurably } from "./durable.ts";
@@ -52,9 +52,7 @@ export function manifestBytes({ config, layers }: Manifest): number {
 
 /** Throws `bad_file` naming file and field. */
 export function parseManifest(bytes: Uint8Array, path: string): StoredManifest {
-  if (bytes.length > MANIFEST_BYTES_MAX) {
-    throw bad(path, "size", `at most ${MANIFEST_BYTES_MAX} bytes`, bytes.length);
-  }
+  checkSize(bytes.length, path);
   const root = parseJsonObject(new TextDecoder().decode(bytes), path);
   const layers = root["layers"] ?? [];
   if (!Array.isArray(layers) || layers.length > LAYERS_MAX) {
@@ -83,8 +81,17 @@ export function parseJsonObject(text: string, path: string): Record<string, unkn
   return value as Record<string, unknown>; // an object that is no array has string keys
 }
 
+/** Throws `bad_file`, and what `node:fs` says of a missing one. */
 export async function readManifest(path: string): Promise<StoredManifest> {
-  return parseManifest(await readFile(path), path);
+  return parseManifest(await readManifestBytes(path), path);
+}
+
+/** As they stand in the file. Never opens what may have no end or never answer; throws as `readManifest`. */
+export async function readManifestBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
+  const found = await stat(path);
+  if (!found.isFile() && !found.isDirectory()) throw bad(path, "root", "a file", "something else");
+  checkSize(found.size, path);
+  return readFile(path);
 }
 
 /** Replaces the manifest at `path` as one step. */
@@ -97,6 +104,10 @@ export function encodeManifest({ config, layers }: Manifest): Uint8Array {
   return new TextEncoder().encode(
     `${JSON.stringify({ schemaVersion: 2, mediaType: MANIFEST_TYPE, config, layers })}\n`,
   );
+}
+
+function checkSize(bytes: number, path: string): void {
+  if (bytes > MANIFEST_BYTES_MAX) throw bad(path, "size", `at most ${MANIFEST_BYTES_MAX} bytes`, bytes);
 }
 
 function parseLayer(value: unknown, at: { path: string; field: string }): Layer {

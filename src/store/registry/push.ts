@@ -2,12 +2,11 @@
  * Pushing a model: the blobs that the registry lacks, then the manifest, byte for byte as it lies here: whoever pulls
  * it gets a model of the same digest.
  */
-import { readFile } from "node:fs/promises";
 import { AppError } from "../../base/errors.ts";
 import { blobPath, findBlob } from "../blobs.ts";
 import type { Progress } from "../create.ts";
 import type { Library } from "../library.ts";
-import { MANIFEST_TYPE, parseManifest, type Layer } from "../manifest.ts";
+import { MANIFEST_TYPE, parseManifest, readManifestBytes, type Layer } from "../manifest.ts";
 import { displayName } from "../name.ts";
 import { digestsOf } from "../references.ts";
 import { findName, manifestPath } from "../store.ts";
@@ -35,7 +34,7 @@ export async function* pushModel({ library }: PushParts, client: RegistryClient)
     throw new AppError("not_found", `model '${displayName(name)}' not found`);
   }
   const path = manifestPath(root, found);
-  const bytes = await readFile(path);
+  const bytes = await readManifestBytes(path);
   const manifest = parseManifest(bytes, path);
   const release = library.hold(digestsOf(manifest)); // the model may be deleted meanwhile
   try {
