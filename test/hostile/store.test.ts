@@ -1,4 +1,4 @@
-/** A store in which someone broke what they could: what is whole is served, the rest is told in the log, nothing goes. */
+/** A store in which someone broke things: what is whole is served, the rest is told in the log, and nothing goes. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import {
   mkdirSync,

@@ -1,0 +1,175 @@
+/** What every endpoint says to a bad body and to a bad, missing or absent model: one table, in which all routes are. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { makeHarness, type Harness } from "./harness.ts";
+
+let harness: Harness;
+beforeAll(async () => void (harness = await makeHarness()));
+afterAll(() => harness.close());
+
+type Failure = readonly [status: number, error: string];
+
+interface Row {
+  /** What the route needs beside the model. */
+  readonly rest: object;
+  /** The name that a wrong type is reported under. */
+  readonly struct: string;
+  /** For no model, an empty one, and one of blanks where that differs. */
+  readonly missing: Failure;
+  readonly blank?: Failure;
+  readonly invalid: Failure;
+  /** undefined: another server would be asked. */
+  readonly absent: Failure | undefined;
+}
+
+const REQUIRED: Failure = [400, "model is required"];
+const INVALID: Failure = [400, "invalid model name"];
+const ABSENT: Failure = [404, "model 'nope' not found"];
+const USUAL = { missing: REQUIRED, invalid: INVALID, absent: ABSENT };
+const messages = [{ role: "user", content: "x" }];
+
+const MODEL_ROUTES: Readonly<Record<string, Row>> = {
+  "POST /api/generate": {
+    rest: { prompt: "x" },
+    struct: "GenerateRequest",
+    ...USUAL,
+    missing: [404, "model '' not found"],
+    blank: [404, "model '  ' not found"],
+  },
+  "POST /api/chat": { rest: { messages }, struct: "ChatRequest", ...USUAL },
+  "POST /api/embed": {
+    rest: { input: "x" },
+    struct: "EmbedRequest",
+    missing: [404, "model '' not found"],
+    invalid: INVALID,
+    absent: [404, 'model "nope" not found, try pulling it first'],
+  },
+  "POST /api/embeddings": {
+    rest: { prompt: "x" },
+    struct: "EmbeddingRequest",
+    ...USUAL,
+    absent: [404, 'model "nope" not found, try pulling it first'],
+  },
+  "POST /api/tokenize": { rest: { content: "x" }, struct: "TokenizeRequest", ...USUAL },
+  "POST /api/detokenize": { rest: { tokens: [1] }, struct: "DetokenizeRequest", ...USUAL },
+  "POST /api/show": { rest: {}, struct: "ShowRequest", ...USUAL, absent: [404, "model 'nope:latest' not found"] },
+  "DELETE /api/delete": { rest: {}, struct: "DeleteRequest", ...USUAL, invalid: [400, 'name "a b" is invalid'] },
+  "POST /api/create": {
+    rest: { from: "m", stream: false },
+    struct: "CreateRequest",
+    missing: INVALID,
+    invalid: INVALID,
+    absent: undefined,
+  },
+  "POST /api/pull": { rest: {}, struct: "PullRequest", missing: INVALID, invalid: INVALID, absent: undefined },
+  "POST /api/push": {
+    rest: { stream: false },
+    struct: "PushRequest",
+    ...USUAL,
+    absent: [404, "model 'nope:latest' not found"],
+  },
+  "POST /v1/chat/completions": { rest: { messages }, struct: "ChatCompletionRequest", ...USUAL },
+  "POST /v1/completions": { rest: { prompt: "x" }, struct: "CompletionRequest", ...USUAL },
+  "POST /v1/embeddings": { rest: { input: "x" }, struct: "EmbedRequest", ...USUAL },
+  "POST /v1/responses": { rest: { input: "x" }, struct: "ResponsesRequest", ...USUAL },
+  "POST /v1/messages": { rest: { messages, max_tokens: 3 }, struct: "MessagesRequest", ...USUAL },
+  "POST /v1/messages/count_tokens": { rest: { messages }, struct: "MessagesRequest", ...USUAL },
+};
+
+/** Routes without a model in their body; what they say to bad input stands in tests of their own. */
+const OTHER_ROUTES = [
+  "GET /api/version",
+  "GET /api/tags",
+  "GET /api/ps",
+  "POST /api/copy",
+  "HEAD /api/blobs/:digest",
+  "POST /api/blobs/:digest",
+  "GET /v1/models",
+  "GET /v1/models/*",
+];
+
+/** Status and message, whatever shape the API has for it. */
+async function failure(route: string, body: object | string | undefined): Promise<Failure> {
+  const [method = "", path = ""] = route.split(" ");
+  const response = await harness.call(method, path, body);
+  expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+  const { error } = (await response.json()) as { error: string | { message: string } };
+  return [response.status, typeof error === "string" ? error : error.message];
+}
+
+/** The error's shape is that of the API. */
+function shapeOf(path: string): object {
+  if (path.startsWith("/v1/messages")) return { type: "error", error: { type: "not_found_error" } };
+  return path.startsWith("/v1/") ? { error: { type: "not_found_error", param: null, code: null } } : {};
+}
+
+test("every route under /api and /v1 is in the table", () => {
+  const apis = harness.app.routes.filter(({ path }) => /^\/(api|v1)\//.test(path));
+  const routes = apis.map(({ method, path }) => `${method} ${path}`);
+  expect(routes.sort()).toEqual([...Object.keys(MODEL_ROUTES), ...OTHER_ROUTES].sort());
+});
+
+describe.each(Object.entries(MODEL_ROUTES))(
+  "%s",
+  (route, { rest, struct, missing, blank = missing, invalid, absent }) => {
+    const ask = (model: unknown) => failure(route, { ...rest, model });
+
+    test("no body, and one of blanks: 400", async () => {
+      for (const body of [undefined, " \n"]) expect(await failure(route, body)).toEqual([400, "missing request body"]);
+    });
+
+    test("a body that is no JSON, breaks off or is no object: 400", async () => {
+      expect(await failure(route, "x")).toEqual([400, "invalid character 'x' looking for beginning of value"]);
+      expect(await failure(route, '{"model":')).toEqual([400, "unexpected EOF"]);
+      const error = `json: cannot unmarshal array into Go value of type api.${struct}`;
+      expect(await failure(route, "[]")).toEqual([400, error]);
+    });
+
+    test("a model that is no text: 400", async () => {
+      const error = `into Go struct field ${struct}.model of type string`;
+      expect(await ask(7)).toEqual([400, `json: cannot unmarshal number ${error}`]);
+      expect(await ask({})).toEqual([400, `json: cannot unmarshal object ${error}`]);
+    });
+
+    test(`no model: ${missing.join(" ")}`, async () => {
+      for (const model of [undefined, null, ""]) expect([model, await ask(model)]).toEqual([model, missing]);
+      expect(await ask("  ")).toEqual(blank);
+    });
+
+    test(`a name that is none: ${invalid.join(" ")}`, async () => {
+      expect(await ask("a b")).toEqual(invalid);
+      for (const model of ["../m", "m:", "/m", "a/b/c/d/m", "m@sha256:00", "m".repeat(81), "ü", "m\0", "..", "-m"]) {
+        expect([model, await ask(model)]).toEqual([
+          model,
+          [400, invalid[1].replace("a b", model.replace("\0", "\\x00"))],
+        ]);
+      }
+    });
+
+    if (absent)
+      test(`an absent model: ${absent.join(" ")}`, async () => {
+        expect(await ask("nope")).toEqual(absent);
+        const [method = "", path = ""] = route.split(" ");
+        expect(await (await harness.call(method, path, { ...rest, model: "nope" })).json()).toMatchObject(
+          shapeOf(path),
+        );
+      });
+
+    test("another method: 405, with those that there are", async () => {
+      const [, path = ""] = route.split(" ");
+      const response = await harness.call("PATCH", path);
+      expect([response.status, await response.text()]).toEqual([405, "405 method not allowed"]);
+      expect(response.headers.get("allow")).toBe(route.split(" ")[0]!);
+    });
+  },
+);
+
+describe("GET /v1/models/*", () => {
+  test.each<[string, number, string]>([
+    ["nope", 404, "model 'nope' not found"],
+    ["a%20b", 400, "invalid model name"],
+    ["..%2F..%2Fm", 400, "invalid model name"],
+    ["%ff", 400, "model: expected a name in URL encoding"],
+  ])("%s: %d %s", async (name, status, error) => {
+    expect(await failure(`GET /v1/models/${name}`, undefined)).toEqual([status, error]);
+  });
+});
