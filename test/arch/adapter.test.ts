@@ -12,8 +12,8 @@ import { openGguf } from "../../src/gguf/read.ts";
 import { writeGguf, type WriteModel, type WriteTensor } from "../../src/gguf/write.ts";
 import { nmse } from "../backend/compare.ts";
 import { failure } from "../gguf/fixture.ts";
-import { asFloat, makeAdapter, merge, quantizedTo, type AdapterOptions } from "./adapters.ts";
-import { CTX_LEN, makeModel, TOKENS } from "./models.ts";
+import { asFloat, makeAdapter, merge, quantizedTo, recordedAdapters, type AdapterOptions } from "./adapters.ts";
+import { CTX_LEN, makeModel, RECORDED, TOKENS, VOCAB } from "./models.ts";
 
 let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-lora-"))));
@@ -38,6 +38,9 @@ async function logitsOf(path: string, adapterPaths: readonly string[] = []): Pro
   }
 }
 
+const readFloats = async (name: string): Promise<Float32Array> =>
+  new Float32Array(await Bun.file(join(import.meta.dir, "logits", `${name}.f32`)).arrayBuffer());
+
 const FIRST: AdapterOptions = { rank: 4, alpha: 8, seed: 1 };
 
 describe("a model with an adapter answers as the merged model does", () => {
@@ -51,6 +54,17 @@ describe("a model with an adapter answers as the merged model does", () => {
       const changed = await logitsOf(path, [await write(adapter)]);
       expect(nmse(changed, await logitsOf(await write(merge(model, adapter, FIRST))))).toBeLessThan(1e-10);
       expect(nmse(changed, await logitsOf(path))).toBeGreaterThan(1e-2);
+    });
+  }
+
+  for (const [name, options] of Object.entries(recordedAdapters)) {
+    test(`and as llama.cpp does with the adapter: ${name}`, async () => {
+      const model = makeModel(name);
+      const changed = await logitsOf(await write(model), [await write(makeAdapter(model, options))]);
+      const recorded = await readFloats(`${name}+adapter`);
+      expect(recorded.length).toBe(RECORDED * VOCAB);
+      expect(nmse(changed.slice(-recorded.length), recorded)).toBeLessThan(1e-5);
+      expect(nmse(await readFloats(name), recorded)).toBeGreaterThan(1e-2);
     });
   }
 
@@ -71,9 +85,8 @@ describe("a model with an adapter answers as the merged model does", () => {
     const model = makeModel("llama");
     const options = { rank: 4, alpha: 0, seed: 4, targets: /attn_q/ };
     const adapter = makeAdapter(model, options);
-    const weak = { ...adapter, tensors: adapter.tensors.map((tensor) => scaled(tensor, 1e-9)) };
-    const changed = await logitsOf(await write(model), [await write(weak)]);
-    expect(nmse(changed, await logitsOf(await write(merge(model, weak, options))))).toBeLessThan(1e-10);
+    const changed = await logitsOf(await write(model), [await write(adapter)]);
+    expect(nmse(changed, await logitsOf(await write(merge(model, adapter, options))))).toBeLessThan(1e-10);
   });
 
   test("several add up, in any order, where they change the same weights and where not", async () => {
@@ -105,14 +118,6 @@ describe("a model with an adapter answers as the merged model does", () => {
     expect(quantized.tensors.some(({ quant }) => quant.name === "q8_0")).toBe(true);
   });
 });
-
-const floats = ({ data }: WriteTensor): Float32Array => new Float32Array((data as Uint8Array).slice().buffer);
-
-/** The tensor with the second half of a change times a factor. */
-const scaled = (tensor: WriteTensor, by: number): WriteTensor => {
-  const values = floats(tensor).map((value) => (tensor.name.endsWith("lora_b") ? value * by : value));
-  return { ...tensor, data: new Uint8Array(values.buffer) };
-};
 
 describe("an adapter that does not fit is refused with the tensor's name:", () => {
   const model = makeModel("llama");

@@ -16,6 +16,20 @@ export interface AdapterOptions {
   readonly targets?: RegExp;
 }
 
+/**
+ * Adapters whose answers of llama.cpp are in `logits/NAME+adapter.f32`, by the model that they are laid over. It cannot
+ * change an embedding that is the output too.
+ */
+export const recordedAdapters: Readonly<Record<string, AdapterOptions>> = {
+  llama: { rank: 4, alpha: 8, seed: 11 },
+  "llama-tied-factors": { rank: 3, alpha: 0, seed: 12, targets: /blk/ },
+  "llama-experts": { rank: 4, alpha: 2, seed: 13, targets: /_exps|attn/ },
+  qwen3: { rank: 8, alpha: 16, seed: 14 },
+  qwen3moe: { rank: 2, alpha: 4, seed: 15, targets: /blk/ },
+  gemma3: { rank: 4, alpha: 8, seed: 16, targets: /blk/ },
+  phi3: { rank: 16, alpha: 8, seed: 17 },
+};
+
 /** What an adapter must know of its base. */
 export interface Shapes {
   readonly metadata: WriteModel["metadata"];
@@ -44,7 +58,7 @@ export function makeAdapter(model: Shapes, { rank, alpha, seed, targets = /./ }:
     const values = Float32Array.from({ length: count }, () => size * gaussian(rng));
     return { name, shape, quant: quants.f32, data: new Uint8Array(values.buffer) };
   };
-  const size = (0.7 * rank) / Math.max(alpha, 1e-9) / Math.sqrt(rank);
+  const size = 0.7 / Math.sqrt(rank) / factorOf({ rank, alpha });
   const tensors = targetsOf(model)
     .filter(({ name }) => targets.test(name))
     .flatMap(({ name, shape: [inDim = 1, outDim = 1, ...stack] }) => {
@@ -64,6 +78,9 @@ export function makeAdapter(model: Shapes, { rank, alpha, seed, targets = /./ }:
     tensors,
   };
 }
+
+/** Without an alpha, the change counts as it is. */
+const factorOf = ({ rank, alpha }: { rank: number; alpha: number }): number => (alpha === 0 ? 1 : alpha / rank);
 
 const floatsOf = (tensor: WriteTensor): Float32Array => {
   const bytes = (tensor.data as Uint8Array).slice(); // made above, or by makeModel
@@ -92,7 +109,7 @@ export function merge(model: WriteModel, adapter: WriteModel, { rank, alpha }: A
               ? right[row * rank + k]! * left[column * rank + k]!
               : left[(expert * outDim + row) * rank + k]! * right[(expert * rank + k) * inDim + column]!;
         }
-        return sum * (alpha === 0 ? 1 : alpha / rank);
+        return sum * factorOf({ rank, alpha });
       };
       for (let i = 0; i < w.length; i++) {
         const row = Math.floor(i / inDim);

@@ -11,6 +11,7 @@ import { makeAdapter, shapesOf, type Shapes } from "../arch/adapters.ts";
 import { gaussian } from "../conformance/weights.ts";
 import { encodeSafetensors, pack, type PlainTensor } from "../convert/hugging-face.ts";
 import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
+import { startFront } from "../store/registry/front.ts";
 import { eventually, ndjson, runHearth, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000);
@@ -39,10 +40,10 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-async function say(model: string): Promise<string> {
+async function say(model: string, { post } = hearth): Promise<string> {
   const messages = [{ role: "user", content: "Tell me a story about a fox." }];
   const body = { model, messages, stream: false, options: { temperature: 0, num_predict: 24 } };
-  const reply = (await (await hearth.post("/api/chat", body)).json()) as Record<string, any>;
+  const reply = (await (await post("/api/chat", body)).json()) as Record<string, any>;
   if (reply["error"]) throw new Error(reply["error"]);
   return reply["message"].content;
 }
@@ -54,9 +55,11 @@ async function upload(bytes: Uint8Array<ArrayBuffer>): Promise<{ digest: string;
   return { digest, path: await reply.text() };
 }
 
-async function create(body: Record<string, unknown>): Promise<string[]> {
+const create = (body: Record<string, unknown>): Promise<string[]> => stepsOf("/api/create", body);
+
+async function stepsOf(path: string, body: Record<string, unknown>, { post } = hearth): Promise<string[]> {
   const steps: string[] = [];
-  for await (const step of ndjson(await hearth.post("/api/create", body))) steps.push(step["status"] ?? step["error"]);
+  for await (const step of ndjson(await post(path, body))) steps.push(step["status"] ?? step["error"]);
   return steps;
 }
 
@@ -151,4 +154,19 @@ describe("POST /api/create with adapters", () => {
     expect([whole.status, await whole.json()]).toEqual([400, { error: message }]);
     expect((await hearth.post("/api/show", { model: "none" })).status).toBe(404);
   });
+});
+
+test("push and pull carry the adapter: another server answers in the same way", async () => {
+  const front = startFront();
+  const other = await startHearth();
+  try {
+    const model = `${front.host}/library/laid`;
+    await hearth.post("/api/copy", { source: "laid", destination: model });
+    expect((await stepsOf("/api/push", { model, insecure: true })).at(-1)).toBe("success");
+    expect((await stepsOf("/api/pull", { model, insecure: true }, other)).at(-1)).toBe("success");
+    expect(await say(model, other)).toBe(await say("laid"));
+  } finally {
+    await other.stop();
+    await front.stop();
+  }
 });
