@@ -74,7 +74,7 @@ function changeStep(step: Step, change: ChangeWeight): Step {
 
 /** The change of a weight that may be a part of the tensor, or the whole of it. */
 function partOf({ a, b, factor }: Change, weight: Weight): LowRank {
-  const scale = Float32Array.from({ length: weight.experts }, (_, expert) => factor * (weight.scale?.[expert] ?? 1));
+  const scale = new Float32Array(weight.experts).fill(factor);
   return { a, b: { ...b, rowStart: weight.rowStart, outDim: weight.outDim, scale } };
 }
 

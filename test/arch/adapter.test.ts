@@ -10,6 +10,7 @@ import { loadProgram } from "../../src/arch/index.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { openGguf } from "../../src/gguf/read.ts";
 import { writeGguf, type WriteModel, type WriteTensor } from "../../src/gguf/write.ts";
+import { f32 } from "../../src/quant/f32.ts";
 import { nmse } from "../backend/compare.ts";
 import { failure } from "../gguf/fixture.ts";
 import { asFloat, makeAdapter, merge, quantizedTo, recordedAdapters, type AdapterOptions } from "./adapters.ts";
@@ -79,6 +80,23 @@ describe("a model with an adapter answers as the merged model does", () => {
       const changed = await logitsOf(path, [await write(adapter)]);
       expect(nmse(changed, await logitsOf(await write(merge(model, adapter, options))))).toBeLessThan(1e-10);
     }
+  });
+
+  test("a factor of the base's matrix is none of the change", async () => {
+    const model = makeModel("llama");
+    const byTwo = (tensor: WriteTensor): WriteTensor => {
+      if (tensor.name !== "blk.0.attn_q.weight") return tensor;
+      const values = new Float32Array((tensor.data as Uint8Array).slice().buffer); // made by makeModel
+      return { ...tensor, data: new Uint8Array(values.map((value) => 2 * value).buffer) };
+    };
+    const two = new Uint8Array(Float32Array.of(2).buffer);
+    const factor = { name: "blk.0.attn_q.scale", shape: [1], quant: f32, data: two };
+    const adapter = makeAdapter(model, FIRST);
+    const changed = await logitsOf(await write({ ...model, tensors: [...model.tensors, factor] }), [
+      await write(adapter),
+    ]);
+    const merged = merge({ ...model, tensors: model.tensors.map(byTwo) }, adapter, FIRST);
+    expect(nmse(changed, await logitsOf(await write(merged)))).toBeLessThan(1e-10);
   });
 
   test("with no alpha the change counts as it is", async () => {

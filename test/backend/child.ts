@@ -27,6 +27,7 @@ interface ChildOptions extends LoadSettings {
 interface Parcel {
   readonly program: unknown;
   readonly path: string;
+  readonly adapters: readonly string[];
   readonly tensors: ReadonlyMap<string, Uint8Array>;
 }
 
@@ -146,10 +147,10 @@ function wrap({ weights, ...program }: Program): Parcel {
     if ("quant" in value) tensors.set(String(name), weights.read(String(name)).slice());
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plain(each)]));
   };
-  return { program: plain(program), path: weights.path, tensors };
+  return { program: plain(program), path: weights.path, adapters: weights.adapters ?? [], tensors };
 }
 
-function unwrap({ program, path, tensors }: Parcel): Program {
+function unwrap({ program, path, adapters, tensors }: Parcel): Program {
   const revive = (value: unknown): unknown => {
     if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
     if (Array.isArray(value)) return value.map(revive);
@@ -164,7 +165,7 @@ function unwrap({ program, path, tensors }: Parcel): Program {
     assert(bytes, `tensor '${name}' is in the parcel`);
     return bytes;
   };
-  return { ...(revive(program) as Omit<Program, "weights">), weights: { path, read } }; // what `wrap` took apart
+  return { ...(revive(program) as Omit<Program, "weights">), weights: { path, adapters, read } }; // what `wrap` took apart
 }
 
 /** The child's side: answers questions one after another. */
