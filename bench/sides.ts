@@ -1,7 +1,7 @@
 /**
  * The two sides of the comparison, each in a child process of its own: `bun bench/sides.ts hearth|llama FILE CACHE
- * THREADS [ADAPTER]` loads the file, measures, and prints one line of JSON. Both read the same tokens and pick the likeliest next
- * one.
+ * THREADS [ADAPTER]` loads the file, measures, and prints one line of JSON. Both read the same tokens and pick the
+ * likeliest next one.
  */
 import { readFileSync } from "node:fs";
 import type { Token } from "node-llama-cpp";
