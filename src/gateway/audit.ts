@@ -5,6 +5,9 @@
 import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import type { MappingConfig } from "../hooks/config.ts";
+import { isCredentialHeader } from "../hooks/credentials.ts";
+import { makeMappings } from "../hooks/mappings/index.ts";
+import { presets } from "../hooks/presets/index.ts";
 import { credentialHeaders } from "../hooks/signatures/index.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
@@ -31,7 +34,6 @@ export interface AuditParts {
 }
 
 const TOKEN_LENGTH_MIN = 24;
-const CREDENTIALS = ["authorization", "proxy-authorization", "x-gateway-token", "cookie"];
 const RESERVED = ["wake", "agent"];
 
 type Report = (severity: Severity, id: string, at: { path: Path; message: string }) => void;
@@ -49,6 +51,7 @@ export function audit(parts: AuditParts): readonly Finding[] {
     auditMapping(mapping, { path: ["hooks", "mappings", i], parts, report });
     auditShadow(i, { parts, report });
   });
+  auditPlans(snapshot, report);
   const order: readonly Severity[] = ["error", "warn", "info"];
   return findings.toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
 }
@@ -115,13 +118,32 @@ function auditMapping(mapping: MappingConfig, { path, parts, report }: AtMapping
   if (mapping.tools.length > 0 && !mapping.allowUnsafeExternalContent) {
     say("info", "tools", "tools", `content from outside can use ${mapping.tools.join(", ")}`);
   }
-  const hidden = [...CREDENTIALS, ...(mapping.auth ? credentialHeaders(mapping.auth) : [])];
+  const hidden = mapping.auth ? credentialHeaders(mapping.auth) : [];
   for (const key of ["messageTemplate", "textTemplate", "sessionKey", "name", "to"] as const) {
-    const header = hidden.find((name) => mapping[key]?.toLowerCase().includes(`headers.${name}`));
+    const header = headersIn(mapping[key]).find((name) => hidden.includes(name) || isCredentialHeader(name));
     if (header) say("warn", "credential-template", key, `'headers.${header}' is always empty: it is a credential`);
   }
   if (mapping.action === "agent" && mapping.deliver) auditDelivery(mapping, { path, parts, report });
   auditModel(mapping, { path, parts, report });
+}
+
+/** Lower-case names of headers that a template shows. */
+const headersIn = (template = ""): string[] =>
+  [...template.matchAll(/headers(?:\.|\[\s*["'])([\w-]+)/gi)].map((match) => (match[1] ?? "").toLowerCase());
+
+/** Mappings that were read and cannot be used: they keep their requests and fail them. */
+function auditPlans({ hooks, folder }: GatewaySnapshot, report: Report): void {
+  const { all } = makeMappings({ hooks, folder });
+  for (const [i, { plan, preset }] of all.entries()) {
+    if (plan.ok) continue;
+    const path = preset ? ["hooks", "presetSettings", preset] : ["hooks", "mappings", i];
+    report("error", "mapping-disabled", { path, message: `every request of this mapping fails: ${plan.problem}` });
+  }
+  for (const { preset, config } of all) {
+    if (preset === undefined || presets[preset].scheme === undefined || config.auth) continue;
+    const message = `not set: ${config.name} signs what it sends, and cannot send the hook token but in the address`;
+    report("warn", "preset-unsigned", { path: ["hooks", "presetSettings", preset, "secrets"], message });
+  }
 }
 
 function auditDelivery({ channel, to }: MappingConfig, { path, parts, report }: AtMapping): void {

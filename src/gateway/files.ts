@@ -1,7 +1,10 @@
 /** What is wrong with the files that a configuration names: who may write them, who may read their secrets. */
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { Document } from "../config/document.ts";
+import { AppError } from "../base/errors.ts";
+import { describePath, type Document } from "../config/document.ts";
+import { makeMappings } from "../hooks/mappings/index.ts";
+import { TransformPool } from "../hooks/transforms/pool.ts";
 import type { Finding } from "./audit.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
@@ -25,7 +28,7 @@ export async function auditFiles(snapshot: GatewaySnapshot, document: Document):
       findings.push({ ...at, id: "file-readable", severity: "warn", message });
     }
   }
-  return [...findings, ...(await auditTransforms(snapshot, document))];
+  return [...findings, ...(await auditTransforms(snapshot, document)), ...(await auditModules(snapshot, document))];
 }
 
 function holdsSecrets({ hooks, gateway }: GatewaySnapshot, document: Document): boolean {
@@ -47,4 +50,24 @@ async function auditTransforms({ hooks, folder }: GatewaySnapshot, document: Doc
   if (process.platform === "win32" || (found.mode & OTHERS_WRITE) === 0) return [];
   const message = `everyone on this machine may put code into '${path}'`;
   return [{ ...at, id: "transforms-writable", severity: "error", message }];
+}
+
+/** Loads each transform in a process of its own, and calls none. */
+async function auditModules({ hooks, folder }: GatewaySnapshot, document: Document): Promise<Finding[]> {
+  const { all, transformsDir, transformTimeoutMs } = makeMappings({ hooks, folder });
+  await using pool = new TransformPool();
+  const findings: Finding[] = [];
+  for (const [i, { id, preset, config }] of all.entries()) {
+    if (!config.transform) continue;
+    try {
+      await pool.check({ ...config.transform, folder: transformsDir, timeoutMs: transformTimeoutMs });
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      const path = preset ? ["hooks", "presetSettings", preset, "transform"] : ["hooks", "mappings", i, "transform"];
+      const message = `every request of mapping '${id}' fails: ${error.message}`;
+      const at = { key: describePath(path), where: document.where(path) };
+      findings.push({ ...at, id: "transform-broken", severity: "error", message });
+    }
+  }
+  return findings;
 }

@@ -63,6 +63,15 @@ describe("findings name key, line and what to do", () => {
       "warn",
       "hooks.mappings[0].name",
     ],
+    [
+      mapping("{ messageTemplate: '{{ headers[\"X-Api-Key\"] }}' }"),
+      "credential-template",
+      "warn",
+      "hooks.mappings[0].messageTemplate",
+    ],
+    [mapping("{ messageTemplate: '{{ x | shout }}' }"), "mapping-disabled", "error", "hooks.mappings[0]"],
+    [mapping("{ match: { when: { at: 'x', matches: '(' } } }"), "mapping-disabled", "error", "hooks.mappings[0]"],
+    [`{ hooks: { ${SAFE}, presets: ['github'] } }`, "preset-unsigned", "warn", "hooks.presetSettings.github.secrets"],
     [mapping("{ channel: 'pigeon' }"), "unknown-channel", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'signal' }"), "channel-not-configured", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'telegram' }"), "no-recipient", "warn", "hooks.mappings[0].channel"],
@@ -140,5 +149,16 @@ describe("files", () => {
     expect(await idsOf(text)).toEqual([]);
     chmodSync(join(folder, "transforms"), 0o777);
     expect(await idsOf(text)).toEqual(["transforms-writable"]);
+  });
+
+  test("a transform that is not there, is outside, or does not load", async () => {
+    mkdirSync(join(folder, "hooks/transforms"), { recursive: true });
+    const using = (module: string) => mapping(`{ transform: { module: '${module}' } }`);
+    writeFileSync(join(folder, "hooks/transforms/good.ts"), "export default () => null;");
+    writeFileSync(join(folder, "hooks/transforms/bad.ts"), "throw new Error('at load');");
+    expect(await idsOf(using("good.ts"))).toEqual([]);
+    for (const module of ["bad.ts", "nowhere.ts", "../../hearth.json5"]) {
+      expect(await idsOf(using(module))).toEqual(["transform-broken"]);
+    }
   });
 });
