@@ -32,7 +32,7 @@ export interface Session {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly endedAt: number | undefined;
-  /** Where the conversation was last heard from. */
+  /** To whom the conversation last spoke. */
   readonly route: Target | undefined;
 }
 
@@ -116,7 +116,7 @@ export function listSessions(db: Database, options: { limit: number; before?: nu
     .map(sessionOf);
 }
 
-/** Remembers where the conversation was heard from, for what is sent to `last`. */
+/** Remembers to whom the conversation spoke, for what is sent to `last`. */
 export function setRoute(db: Database, options: { sessionKey: string; route: Target; now: number }): void {
   const { sessionKey, route, now } = options;
   touch(db, { sessionKey, isEphemeral: false, now });
