@@ -47,10 +47,8 @@ export interface Append {
 
 /** Throws `conflict` where the session has ended, or this run is in the transcript already. */
 export function append(db: Database, { sessionKey, runId, isEphemeral, entries, now }: Append): void {
+  checkOpen(db, sessionKey);
   touch(db, { sessionKey, isEphemeral, now });
-  if (findSession(db, sessionKey)?.endedAt !== undefined) {
-    throw new AppError("conflict", `session '${sessionKey}' has ended`);
-  }
   if (db.query("SELECT 1 FROM session_entries WHERE run_id = ? LIMIT 1").get(runId) !== null) {
     throw new AppError("conflict", `run '${runId}' is in the transcript of its session already`);
   }
@@ -61,6 +59,12 @@ export function append(db: Database, { sessionKey, runId, isEphemeral, entries, 
     insert.run(Bun.randomUUIDv7(), sessionKey, runId, i, now, body.kind, JSON.stringify(body)),
   );
   if (isEphemeral) endSession(db, { sessionKey, now });
+}
+
+/** Throws `conflict` where nothing can be added to a session any more. */
+export function checkOpen(db: Database, sessionKey: string): void {
+  if (findSession(db, sessionKey)?.endedAt === undefined) return;
+  throw new AppError("conflict", `session '${sessionKey}' has ended`);
 }
 
 function touch(db: Database, options: { sessionKey: string; isEphemeral: boolean; now: number }): void {

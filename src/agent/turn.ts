@@ -10,7 +10,7 @@ import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./eve
 import { fitTurn, EVENTS_SHOWN_MAX } from "./fit-turn.ts";
 import { resolveModel } from "./models.ts";
 import { agentOf } from "./session-key.ts";
-import { append, historyOf, type EntryBody } from "./sessions.ts";
+import { append, checkOpen, historyOf, type EntryBody } from "./sessions.ts";
 import { turnSettings, type AgentSettings } from "./settings.ts";
 import { parseThinking, thinkOf } from "./thinking.ts";
 import { callTool, toolsFor } from "./tools/index.ts";
@@ -121,6 +121,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
   const { db, clock, runtime } = parts;
   const { agents, session } = parts.settings();
   const { sessionKey, signal } = request;
+  checkOpen(db, sessionKey); // before a model works for nothing
   const settings = turnSettings(agents, agentOf(sessionKey));
   if (!settings) throw new AppError("not_found", `there is no agent '${agentOf(sessionKey)}'`);
   const names = await parts.modelNames();

@@ -60,12 +60,12 @@ describe("a turn", () => {
   });
 
   test("of a key of the run's own ends its session", async () => {
-    const { turn, db } = testAgent(() => ({ text: "done" }));
+    const { turn, db, runtime } = testAgent(() => ({ text: "done" }));
     await turn({ sessionKey: "agent:main:hook:once", isEphemeral: true });
     expect(findSession(db, "agent:main:hook:once")).toMatchObject({ isEphemeral: true, endedAt: expect.any(Number) });
-    await expect(turn({ sessionKey: "agent:main:hook:once" })).rejects.toThrow(
-      "session 'agent:main:hook:once' has ended",
-    );
+    const again = await turn({ sessionKey: "agent:main:hook:once" });
+    expect([again.status, again.error]).toEqual(["error", "session 'agent:main:hook:once' has ended"]);
+    expect(runtime.requests.length).toBe(1);
   });
 
   test("is told nothing of thinking unless someone asked, and the level that they asked for", async () => {
