@@ -1,5 +1,6 @@
 /** The section `hooks` of the configuration: who may call, what a call becomes, and what is kept of it. */
 import { z } from "zod";
+import { isNetwork } from "./ingress/address.ts";
 
 const BODY_BYTES_DEFAULT = 262_144;
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
@@ -203,6 +204,6 @@ export const gatewaySchema = z.strictObject({
   /** Guards the admin endpoints; never the hook token. */
   token: secret.optional(),
   /** Addresses or CIDR ranges of proxies whose X-Forwarded-For counts. */
-  trustedProxies: z.array(z.string()).default([]),
+  trustedProxies: z.array(z.string().refine(isNetwork, "expected an address or a CIDR range")).default([]),
 });
 export type GatewayConfig = z.output<typeof gatewaySchema>;

@@ -1,7 +1,7 @@
 /** The rows of "Gateway Webhook Ingress" for authentication, each through a real socket; and what the log keeps. */
 import { describe, expect, test } from "bun:test";
 import { TOKEN } from "../hooks/ingress/fixtures.ts";
-import { refusal, startHooks } from "./hooks-api.ts";
+import { type Api, refusal, startHooks } from "./hooks-api.ts";
 
 describe("authentication", () => {
   const wake = { text: "hi" };
@@ -103,6 +103,59 @@ describe("authentication", () => {
     const preflight = await api.send("/hooks/wake", undefined, { method: "OPTIONS", headers });
     expect([preflight.status, preflight.headers.get("access-control-allow-origin")]).toEqual([405, null]);
   });
+});
+
+describe("the throttle", () => {
+  const wake = { text: "hi" };
+  const guess = (api: Api, headers = {}) =>
+    api.send("/hooks/wake", wake, { headers: { authorization: "Bearer x", ...headers } });
+
+  test("the 21st failed attempt of a minute gets 429 with Retry-After; a correct token still gets in, and clears it", async () => {
+    const api = await startHooks();
+    for (let left = 19; left >= 0; left--) {
+      const response = await guess(api);
+      expect([response.status, response.headers.get("ratelimit-remaining")]).toEqual([401, String(left)]);
+    }
+    const response = await guess(api);
+    expect(Number(response.headers.get("retry-after"))).toBeWithin(1, 61);
+    expect(await refusal(response)).toEqual([429, "too_many_failures"]);
+    expect((await api.post("/hooks/wake", wake)).status).toBe(200);
+    expect((await guess(api)).headers.get("ratelimit-remaining")).toBe("19");
+  });
+
+  test("a minute later the address may try again", async () => {
+    const api = await startHooks();
+    for (let i = 0; i < 21; i++) await guess(api);
+    expect((await guess(api)).status).toBe(429);
+    api.world.nowMs += 60_000;
+    expect((await guess(api)).status).toBe(401);
+  });
+
+  test("clients behind a trusted proxy are counted apart; without trust the header says nothing", async () => {
+    const statuses = async (trustedProxies: string[]): Promise<number[]> => {
+      const api = await startHooks({ trustedProxies });
+      for (let i = 0; i < 20; i++) await guess(api, { "x-forwarded-for": "6.6.6.6, 1.2.3.4" });
+      const from = async (address: string) => (await guess(api, { "x-forwarded-for": address })).status;
+      return [await from("9.9.9.9, 1.2.3.4"), await from("5.6.7.8"), await from("1.2.3.4, 5.6.7.8")];
+    };
+    expect(await statuses(["127.0.0.0/8"])).toEqual([429, 401, 401]);
+    expect(await statuses([])).toEqual([429, 429, 429]);
+  });
+});
+
+test("nothing that is stored holds a token; bodies are kept only where the configuration says so", async () => {
+  const rows = async (keepBodies: boolean): Promise<Record<string, unknown>[]> => {
+    const api = await startHooks({ hooks: { queue: { keepBodies } } });
+    const headers = { cookie: `c=${TOKEN}`, "x-gateway-token": TOKEN, "user-agent": "sender/1", "x-secret": TOKEN };
+    await api.post(`/hooks/wake?token=${TOKEN}`, { text: "hi" }, headers);
+    return api.world.db.query<Record<string, unknown>, []>("SELECT * FROM deliveries").all();
+  };
+  const [lean] = await rows(false);
+  expect(lean).toMatchObject({ body: null, body_bytes: 13, body_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  expect(JSON.parse(String(lean?.["headers"]))).toMatchObject({ "user-agent": "sender/1" });
+  expect(JSON.stringify(lean)).not.toContain(TOKEN);
+  const [full] = await rows(true);
+  expect(new TextDecoder().decode(full?.["body"] as Uint8Array)).toBe('{"text":"hi"}');
 });
 
 test("the log has a line for each request, without tokens, bodies or queries", async () => {

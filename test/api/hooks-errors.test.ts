@@ -78,6 +78,58 @@ describe("errors", () => {
     expect((await api.post("/hooks/large", JSON.stringify("x".repeat(900_000)))).status).toBe(200);
   });
 
+  test("415: another content type, where the ingress is strict", async () => {
+    const api = await startHooks({ hooks: { strict: true } });
+    const type = (name: string) => api.post("/hooks/wake", { text: "hi" }, { "content-type": name });
+    expect(await refusal(await type("text/plain"))).toEqual([415, "unsupported_media_type"]);
+    expect((await type("application/json; charset=utf-8")).status).toBe(200);
+  });
+
+  test("400: bytes that are not UTF-8", async () => {
+    const api = await startHooks();
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const response = await fetch(`${api.url}/hooks/wake`, {
+      method: "POST",
+      body: Uint8Array.of(123, 255, 125),
+      headers,
+    });
+    expect(await refusal(response)).toEqual([400, "invalid_utf8"]);
+  });
+
+  test("forms are read like JSON", async () => {
+    const api = await startHooks();
+    const body = "message=hi+there&deliver=false&timeoutSeconds=9";
+    const headers = { "content-type": "application/x-www-form-urlencoded" };
+    expect((await api.post("/hooks/agent", body, headers)).status).toBe(202);
+    expect(api.world.actions()[0]).toMatchObject({ deliver: false, timeoutSeconds: 9 });
+  });
+
+  test("a request finishes under the configuration that it began with", async () => {
+    const begun = Promise.withResolvers<void>();
+    const now = () => {
+      begun.resolve();
+      return Date.now();
+    };
+    const api = await startHooks({ deps: { now } });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const body = new ReadableStream({
+      async start(controller) {
+        controller.enqueue(new TextEncoder().encode('{"text":'));
+        await promise;
+        controller.enqueue(new TextEncoder().encode('"hi"}'));
+        controller.close();
+      },
+    });
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const response = fetch(`${api.url}/hooks/wake`, { method: "POST", body, headers });
+    await begun.promise;
+    const { hooks, ...rest } = api.world.settings;
+    api.world.settings = { hooks: { ...hooks, token: "another-token", maxBodyBytes: 1 }, ...rest };
+    resolve();
+    expect((await response).status).toBe(200);
+    expect((await api.post("/hooks/wake", { text: "hi" })).status).toBe(401);
+  });
+
   test("503: a full queue, with Retry-After; nothing is stored", async () => {
     const api = await startHooks({ maxQueued: 1 });
     expect((await api.post("/hooks/wake", { text: "a" })).status).toBe(200);

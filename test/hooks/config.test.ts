@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { hooksSchema, mappingSchema } from "../../src/hooks/config.ts";
+import { gatewaySchema, hooksSchema, mappingSchema } from "../../src/hooks/config.ts";
 
 test("an empty section is off, with the documented defaults", () => {
   const config = hooksSchema.parse({});
@@ -37,4 +37,11 @@ test("conditions nest", () => {
   const when = { all: [{ at: "headers.x", equals: "a" }, { not: { any: [{ at: "payload.b", exists: true }] } }] };
   expect(mappingSchema.parse({ match: { when } }).match.when).toEqual(when);
   expect(mappingSchema.safeParse({ match: { when: { all: [{ ät: 1 }] } } }).success).toBe(false);
+});
+
+test("trusted proxies are addresses or CIDR ranges", () => {
+  expect(gatewaySchema.safeParse({ trustedProxies: ["127.0.0.1", "fd00::/8"] }).success).toBe(true);
+  for (const text of ["proxy.example", "10.0.0.0/33", ""]) {
+    expect(gatewaySchema.safeParse({ trustedProxies: [text] }).success).toBe(false);
+  }
 });
