@@ -50,6 +50,11 @@ async function failure(path: string, body: object): Promise<unknown[]> {
   return [response.status, ((await response.json()) as { error: string }).error];
 }
 
+interface Loaded {
+  readonly name: string;
+  readonly expires_at: string;
+}
+
 const loadedModels = async (): Promise<string[]> => {
   const response = await fetch(`${hearth.url}/api/ps`);
   return ((await response.json()) as { models: { name: string }[] }).models.map(({ name }) => name);
@@ -170,6 +175,26 @@ describe("POST /api/embeddings", () => {
   test("a prompt that is too long is an error", async () => {
     const error = [400, "the input length exceeds the context length"];
     expect(await failure("/api/embeddings", { prompt: LONG })).toEqual(error);
+  });
+
+  test("options: num_ctx is the length that the prompt must fit", async () => {
+    const error = [400, "the input length exceeds the context length"];
+    const prompt = "dog over the hill";
+    expect(await failure("/api/embeddings", { prompt, options: { num_ctx: 4 } })).toEqual(error);
+    expect((await failure("/api/embeddings", { prompt, options: { num_ctx: 64 } }))[0]).toBe(200);
+  });
+
+  test("keep_alive: five minutes by default, as long as it says, 0 unloads", async () => {
+    const secondsLeft = async (body: object): Promise<number> => {
+      expect((await failure("/api/embeddings", { prompt: "dog", ...body }))[0]).toBe(200);
+      const { models } = (await (await fetch(`${hearth.url}/api/ps`)).json()) as { models: Loaded[] };
+      const model = models.find(({ name }) => name === "bert:latest");
+      return model ? (Date.parse(model.expires_at) - Date.now()) / 1000 : 0;
+    };
+    expect(await secondsLeft({ keep_alive: 0 })).toBeLessThanOrEqual(0);
+    expect(await eventually(async () => !(await loadedModels()).includes("bert:latest"), 20_000)).toBe(true);
+    expect(await secondsLeft({})).toBeWithin(200, 300.1);
+    expect(await secondsLeft({ keep_alive: "1h" })).toBeWithin(3000, 3600.1);
   });
 });
 
