@@ -6,7 +6,7 @@
 export const ACK_TOKEN = "HEARTBEAT_OK";
 
 /** What stands around a token without being text: blanks, HTML tags and entities, emphasis, quotes and full stops. */
-const MARKUP = String.raw`(?:\s|\u00a0|&nbsp;|<[^<>]{0,200}>|[*_~\x60"'])`;
+const MARKUP = String.raw`(?:\s|&nbsp;|<[^<>]{0,200}>|[*_~\x60"'])`;
 const AT_START = new RegExp(`^${MARKUP}*${ACK_TOKEN}(?![\\p{L}\\p{N}_])${MARKUP}*[.!:,;–—-]?${MARKUP}*`, "u");
 const AT_END = new RegExp(`(?<![\\p{L}\\p{N}])${ACK_TOKEN}${MARKUP}*[.!]?${MARKUP}*$`, "u");
 

@@ -35,6 +35,10 @@ describe("an acknowledgement", () => {
     expect(stripAck("HEARTBEAT_OK ".repeat(20_000)).text).toBe("");
     expect(stripAck(`${"*".repeat(200_000)}x`).isAck).toBe(false);
     expect(stripAck(`x${"<".repeat(200_000)}`).isAck).toBe(false);
+    for (const blank of [" ", "\u00a0", "&nbsp;", "<b>", "*", "< >"]) {
+      expect(stripAck(`*${blank.repeat(20_000)}x`).isAck).toBe(false);
+      expect(stripAck(`x HEARTBEAT_OK${blank.repeat(150)}x`).isAck).toBe(false);
+    }
   }, 60_000);
 });
 
