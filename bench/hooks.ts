@@ -58,7 +58,7 @@ async function measure(senders: number): Promise<Sample> {
       maxConcurrent: 4,
       maxConcurrentOf: () => undefined,
       maxAttempts: 5,
-      timeoutMs: 1000,
+      timeoutMsOf: () => 1000,
       callbacks: { secret: undefined, allowPrivate: false },
     }),
     log: { debug: () => {}, info: () => {}, warn: console.warn, error: console.error },

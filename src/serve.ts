@@ -8,6 +8,8 @@ import { join, resolve } from "node:path";
 import { checkBackend } from "./backend/index.ts";
 import { messageOf } from "./base/errors.ts";
 import { makeLogger } from "./base/log.ts";
+import { openGateway } from "./gateway/open.ts";
+import type { Gateway } from "./gateway/gateway.ts";
 import { readConfig, type Config, type ConfigSources } from "./config.ts";
 import { makeRuntime } from "./runtime/local.ts";
 import { RunnerProcess } from "./runtime/runner-process.ts";
@@ -24,6 +26,9 @@ import { VERSION } from "./version.ts";
 
 /** How long running requests may take to finish once the server was told to stop. */
 const SHUTDOWN_GRACE_MS = 10_000;
+
+/** Of that, what the gateway keeps for messages on their way and its last words to the disk. */
+const GATEWAY_LAST_MS = 3000;
 
 /** The folder of the model that ships with Hearth. */
 const EMBEDDED_DIR = resolve(import.meta.dir, "../models/hearth");
@@ -63,9 +68,18 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   const library = makeLibrary({ root: store.root, importDirs: config.importDirs, noPrune: config.noPrune, log });
   const registry = makeRegistry({ library, home: config.home, version: VERSION });
-  const app = makeApp({ runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() });
+  const gateway = await openGateway({
+    sources: options,
+    config,
+    runtime,
+    modelNames: async () => (await store.list()).map((model) => model.displayName),
+    log,
+  });
+  const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
+  const app = makeApp({ ...parts, hooks: gateway?.ingress });
   const server = startServer(app, config);
-  stopOnSignal({ server, runtime, library });
+  await gateway?.start();
+  stopOnSignal({ server, runtime, library, gateway });
   const device = `CPU (${availableParallelism()} cores)`;
   console.log(
     `Hearth ${VERSION} listens on ${server.url} · backend ${config.backend} · ${device} · models ${store.root}`,
@@ -76,14 +90,25 @@ function spawnOptions({ command, env }: ServeOptions, config: Config) {
   return { command: [...command, "runner"], env, loadTimeoutMs: config.loadTimeoutMs };
 }
 
+interface Stoppable {
+  readonly server: RunningServer;
+  readonly runtime: Runtime;
+  readonly library: Library;
+  readonly gateway: Gateway | undefined;
+}
+
 /** The first signal stops gracefully, the second at once. */
-function stopOnSignal(parts: { server: RunningServer; runtime: Runtime; library: Library }): void {
-  const { server, runtime, library } = parts;
+function stopOnSignal({ server, runtime, library, gateway }: Stoppable): void {
   let stopping = false;
   const stop = async (): Promise<void> => {
     if (stopping) process.exit(1);
     stopping = true;
-    await Promise.all([server.stop(SHUTDOWN_GRACE_MS), runtime.close(SHUTDOWN_GRACE_MS)]);
+    const began = Date.now();
+    const closeRuntime = async (): Promise<void> => {
+      await gateway?.stop(SHUTDOWN_GRACE_MS - GATEWAY_LAST_MS); // its turns need models
+      await runtime.close(Math.max(0, SHUTDOWN_GRACE_MS - (Date.now() - began)));
+    };
+    await Promise.all([server.stop(SHUTDOWN_GRACE_MS), closeRuntime()]);
     await library.close();
     process.exit(0);
   };

@@ -26,7 +26,8 @@ export interface TurnLimits {
   readonly maxConcurrentOf: (mappingId: string) => number | undefined;
   /** Turns that are begun for one run at most. */
   readonly maxAttempts: number;
-  readonly timeoutMs: number;
+  /** How long turns of a session may take where their action does not say. */
+  readonly timeoutMsOf: (sessionKey: string) => number;
 }
 
 export interface TurnRunnerDeps {
@@ -139,7 +140,7 @@ export class TurnRunner {
   async #turn(run: Run, action: AgentAction, running: Running): Promise<void> {
     const result = await takeTurn(run, action, {
       ports: this.#deps.ports,
-      timeoutMs: this.#deps.settings().timeoutMs,
+      timeoutMs: this.#deps.settings().timeoutMsOf(run.sessionKey),
       signal: running.controller.signal,
       onText: (text) => this.#deps.onText(run.id, text),
     });

@@ -143,7 +143,7 @@ export function makeWorkerBench(): WorkerBench {
     maxConcurrent: 4,
     maxConcurrentOf: () => undefined,
     maxAttempts: 3,
-    timeoutMs: 60_000,
+    timeoutMsOf: () => 60_000,
     callbacks: { secret: undefined, allowPrivate: true },
   };
   const makeWorker = (): Worker =>

@@ -1,0 +1,181 @@
+/**
+ * The gateway as one thing: database, ingress, deliveries and their worker, agent, heartbeat and channels, built from
+ * each other and started and stopped in order.
+ */
+import { join } from "node:path";
+import { makeAgent } from "../agent/agent.ts";
+import { Heartbeat } from "../agent/heartbeat.ts";
+import { agentOf, hookSession, mainSessionKey } from "../agent/session-key.ts";
+import { findSession } from "../agent/sessions.ts";
+import { turnSettings } from "../agent/settings.ts";
+import { agentMigrations } from "../agent/tables.ts";
+import type { Clock } from "../base/clock.ts";
+import { openDatabase, Writer, type Database } from "../base/database.ts";
+import type { Logger } from "../base/log.ts";
+import { Outbox } from "../channels/outbox/outbox.ts";
+import { outboxMigrations } from "../channels/outbox/tables.ts";
+import { resolveTarget } from "../channels/resolve.ts";
+import { makeDeliveries, type Deliveries } from "../hooks/deliveries/deliveries.ts";
+import { deliveryMigrations } from "../hooks/deliveries/tables.ts";
+import { makeChecks } from "../hooks/ingress/checks.ts";
+import { makeIngress, type Ingress } from "../hooks/ingress/ingress.ts";
+import { makeMappingsOf, type MappingsOf } from "../hooks/mappings/live.ts";
+import { TransformPool } from "../hooks/transforms/pool.ts";
+import { makeAgentPorts } from "../hooks/worker/agent-ports.ts";
+import type { WorkerPorts } from "../hooks/worker/ports.ts";
+import { Worker, type WorkerSettings } from "../hooks/worker/worker.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { keepHouse } from "./housekeeping.ts";
+import { LiveChannels } from "./live-channels.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const S_MS = 1000;
+/** How long messages that are on their way may take at the end. */
+const LAST_SENDS_MS = 2000;
+
+/** A configuration that can change; `ConfigWatch` is one. */
+export interface SnapshotSource {
+  snapshot(): GatewaySnapshot;
+  onChange(listener: (snapshot: GatewaySnapshot) => void): void;
+}
+
+export interface GatewayParts {
+  readonly source: SnapshotSource;
+  /** Folder of the database. */
+  readonly home: string;
+  readonly runtime: Runtime;
+  /** Display names of the models in the store. */
+  readonly modelNames: () => Promise<readonly string[]>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly fetch: typeof fetch;
+}
+
+export interface Gateway {
+  readonly ingress: Ingress;
+  readonly deliveries: Deliveries;
+  readonly worker: Worker;
+  readonly heartbeat: Heartbeat;
+  readonly outbox: Outbox;
+  readonly channels: LiveChannels;
+  readonly mappings: MappingsOf;
+  readonly transforms: TransformPool;
+  readonly db: Database;
+  readonly snapshot: () => GatewaySnapshot;
+  /** Takes up what was left, and goes on until `stop`. */
+  start(): Promise<void>;
+  /** Takes nothing more in, lets what runs finish for a while, and leaves the rest for the next start. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Throws `storage` where the database cannot be opened. Nothing runs before `start`. */
+export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
+  const { source, runtime, modelNames, clock, log } = parts;
+  const snapshot = (): GatewaySnapshot => source.snapshot();
+  const now = (): number => clock.now();
+  const db = openDatabase(join(parts.home, "gateway.db"), [
+    ...agentMigrations,
+    ...outboxMigrations,
+    ...deliveryMigrations,
+  ]);
+  const writer = new Writer(db);
+  const channels = new LiveChannels({ fetch: parts.fetch, now, log });
+  await channels.load(snapshot());
+  const transforms = new TransformPool();
+  const mappings = makeMappingsOf();
+  const outbox = new Outbox({ db, writer, channels: () => channels.channels, now, log });
+  const replies = makeReplyPorts({ outbox, channels, snapshot });
+  const agent = makeAgent({ runtime, db, clock, settings: snapshot, modelNames });
+  const heartbeat = new Heartbeat({ agent, db, writer, clock, settings: snapshot, delivery: replies, log });
+  const worker = new Worker({
+    db,
+    writer,
+    ports: { ...makeAgentPorts({ agent, heartbeat, settings: snapshot }), ...replies },
+    settings: () => workerSettings(snapshot(), mappings),
+    log,
+    now,
+    random: Math.random,
+  });
+  const deliveries = makeDeliveries({
+    db,
+    writer,
+    settings: () => deliverySettings(snapshot()),
+    sessionKeyOf: (question) => hookSession({ ...question, session: snapshot().session }).key,
+    onQueued: () => worker.poke(),
+    now,
+  });
+  const checks = makeChecks({ settings: snapshot, modelNames, channels: () => channels.names });
+  const { accept } = deliveries;
+  const ingress = makeIngress({ settings: snapshot, accept, mappings, transforms, checks, log, now });
+  const made = { ingress, deliveries, worker, heartbeat, outbox, channels, mappings, transforms, db, snapshot };
+  return { ...made, ...makeLife({ ...made, source, writer, clock, log }) };
+}
+
+type Built = Omit<Gateway, "start" | "stop"> &
+  Pick<GatewayParts, "source" | "clock" | "log"> & { readonly writer: Writer };
+
+/** Beginning and end, in order: who sends starts before who has something sent, and ends after. */
+function makeLife(parts: Built): Pick<Gateway, "start" | "stop"> {
+  const { source, channels, outbox, worker, heartbeat, ingress, writer, transforms, db } = parts;
+  let endHousekeeping = (): void => {};
+  return {
+    async start() {
+      await outbox.start();
+      worker.start();
+      heartbeat.start();
+      source.onChange((changed) => {
+        heartbeat.reschedule();
+        worker.poke(); // there may be room for more turns
+        void channels.load(changed).then(() => outbox.poke());
+      });
+      endHousekeeping = keepHouse(parts);
+    },
+    async stop(graceMs) {
+      ingress.drain();
+      endHousekeeping();
+      await Promise.all([worker.stop(graceMs), heartbeat.stop()]);
+      await Promise.all([
+        outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }),
+        transforms[Symbol.asyncDispose](),
+      ]);
+      await writer.write(() => undefined); // what was written last is on the disk
+      db.close();
+    },
+  };
+}
+
+type ReplyPorts = Pick<WorkerPorts, "resolveTarget" | "addReply" | "replyOutcome" | "onReplySettled" | "sendReplies">;
+
+/** The channels as agent and worker need them. */
+function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">): ReplyPorts {
+  const { outbox, channels, snapshot } = parts;
+  return {
+    resolveTarget: (db, asked) => {
+      const last = findSession(db, mainSessionKey(snapshot().session))?.route;
+      return resolveTarget(channels.directory, { ...asked, last });
+    },
+    addReply: (db, reply) => outbox.add(db, reply),
+    replyOutcome: (db, groupId) => outbox.outcome(db, groupId),
+    onReplySettled: (listener) => outbox.onSettled(listener),
+    sendReplies: () => outbox.poke(),
+  };
+}
+
+function workerSettings(snapshot: GatewaySnapshot, mappings: MappingsOf): WorkerSettings {
+  const { hooks, agents } = snapshot;
+  return {
+    maxConcurrent: agents.defaults.maxConcurrent,
+    maxConcurrentOf: (id) => mappings(snapshot).all.find((mapping) => mapping.id === id)?.config.maxConcurrent,
+    maxAttempts: hooks.queue.maxAttempts,
+    timeoutMsOf: (key) => turnSettings(agents, agentOf(key))?.timeoutMs ?? agents.defaults.timeoutSeconds * S_MS,
+    callbacks: { secret: hooks.callbacks.secret, allowPrivate: hooks.callbacks.allowPrivateAddresses },
+  };
+}
+
+const deliverySettings = ({ hooks }: GatewaySnapshot) => ({
+  maxQueued: hooks.queue.max,
+  keysMs: hooks.idempotencyHours * HOUR_MS,
+  retentionMs: hooks.queue.retentionDays * DAY_MS,
+});

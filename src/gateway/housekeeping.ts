@@ -1,0 +1,61 @@
+/** Forgets, once an hour, what has been kept for long enough: deliveries, messages, and sessions that nobody uses. */
+import { mainSessionKey } from "../agent/session-key.ts";
+import { pruneSessions } from "../agent/sessions.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Writer } from "../base/database.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { pruneOutbox } from "../channels/outbox/messages.ts";
+import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+const EVERY_MS = 3_600_000;
+const FIRST_MS = 60_000; // not while everything else starts
+const DAY_MS = 24 * 3_600_000;
+const BATCH = 200;
+
+export interface HousekeepingParts {
+  readonly writer: Writer;
+  readonly deliveries: Pick<Deliveries, "prune">;
+  readonly snapshot: () => GatewaySnapshot;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Returns what ends it. */
+export function keepHouse(parts: HousekeepingParts): () => void {
+  let cancel = parts.clock.after(FIRST_MS, round);
+  let isOver = false;
+  function round(): void {
+    void tidy(parts)
+      .catch((error: unknown) => parts.log.error("what is old cannot be forgotten", { error: messageOf(error) }))
+      .then(() => {
+        if (!isOver) cancel = parts.clock.after(EVERY_MS, round);
+      });
+  }
+  return () => {
+    isOver = true;
+    cancel();
+  };
+}
+
+/** One round. */
+export async function tidy({ writer, deliveries, snapshot, clock, log }: HousekeepingParts): Promise<void> {
+  const { hooks, session } = snapshot();
+  const now = clock.now();
+  const runs = await deliveries.prune();
+  const messages = await inBatches(() =>
+    writer.write((db) => pruneOutbox(db, now - hooks.queue.retentionDays * DAY_MS)),
+  );
+  const { idleExpiry } = session;
+  const idle = { idleSince: now - idleExpiry, keep: [mainSessionKey(session)], limit: BATCH };
+  const sessions = idleExpiry === 0 ? 0 : await inBatches(() => writer.write((db) => pruneSessions(db, idle)));
+  if (runs + messages + sessions > 0) log.info("old records are forgotten", { deliveries: runs, messages, sessions });
+}
+
+/** Until nothing goes any more; between two batches others have their turn. */
+async function inBatches(prune: () => Promise<number>): Promise<number> {
+  let total = 0;
+  for (let gone = await prune(); gone > 0; gone = await prune()) total += gone;
+  return total;
+}
