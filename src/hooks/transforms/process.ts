@@ -36,7 +36,7 @@ export class TransformProcess {
       [process.execPath, "--smol", "--no-install", "--no-env-file", "--config=/dev/null", CHILD],
       { cwd: folder, env: {}, stdin: "pipe", stdout: "pipe", stderr: "ignore" }, // no secret of ours is in there
     );
-    void this.#read();
+    this.#read().catch(() => {}); // an ended process is told apart by its exit
     void this.#child.exited.then((code) => {
       const how = this.#child.signalCode ?? `status ${code}`;
       this.#end(new AppError("runner", `it ended its process (${how})`));
@@ -59,12 +59,16 @@ export class TransformProcess {
     const id = crypto.randomUUID();
     const text = lineOf({ id, ...call });
     const line = await this.#nextLine(limits, () => {
-      this.#child.stdin.write(text);
-      Promise.resolve(this.#child.stdin.flush()).catch(() => {}); // an ended process is told apart by its exit
+      this.#write(text).catch(() => {}); // as above
     });
     const reply = parseReply(line);
     if (reply?.id === id) return reply;
     throw this.#end(new AppError("runner", "it wrote to its standard output, which is not its own"));
+  }
+
+  async #write(text: string): Promise<void> {
+    this.#child.stdin.write(text);
+    await this.#child.stdin.flush();
   }
 
   kill(): void {

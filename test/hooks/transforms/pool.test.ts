@@ -212,6 +212,14 @@ describe("what a module does wrong ends with its process", () => {
     PATIENCE_MS,
   );
 
+  test("a process that somebody kills between two calls costs one call at most", async () => {
+    write("a.ts", "export default () => process.pid;");
+    process.kill(Number(await run("a.ts")), "SIGKILL");
+    const outcome = await run("a.ts").catch((error: Error) => error.message);
+    expect(typeof outcome === "number" || String(outcome).includes("ended its process (SIGKILL)")).toBe(true);
+    expect(await run("a.ts")).toBeNumber();
+  });
+
   test("a payload that nests too deep to be sent is refused", async () => {
     write("a.ts", "export default () => 1;");
     let payload: unknown = 1;
