@@ -128,6 +128,22 @@ describe("POST {hooks.path}/<name>", () => {
   });
 });
 
+test("a preset knows where its sender puts the id of a delivery: a repeat is answered the same", async () => {
+  const api = await startHooks({ hooks: { presets: ["github"] } });
+  const headers = { "x-github-event": "issues", "x-github-delivery": "d-1" };
+  const body = {
+    action: "opened",
+    repository: { full_name: "a/b" },
+    issue: { number: 1, title: "t", html_url: "https://example.com", body: "b", user: { login: "u" } },
+    sender: { login: "u" },
+  };
+  const first = await api.post("/hooks/github", body, headers);
+  const again = await api.post("/hooks/github", body, headers);
+  expect([again.status, await again.text()]).toEqual([first.status, await first.text()]);
+  expect([first.ok, again.headers.get("idempotency-replayed")]).toEqual([true, "true"]);
+  expect(api.world.actions()).toHaveLength(1);
+});
+
 describe("mail mapping request", () => {
   test("preset mail: every message of a batch becomes a run with a session of its own", async () => {
     const api = await startHooks({ hooks: { presets: ["mail"] } });
