@@ -304,10 +304,11 @@ export const sectionFor = (
 /** A server that takes requests whole and then does something rude with the connection. */
 export async function startRude(
   then: (socket: Socket) => void,
-): Promise<{ url: string; taken: () => number; stop(): void }> {
-  let taken = 0;
+): Promise<{ url: string; taken: () => number; connections: () => number; stop(): void }> {
+  let [taken, connections] = [0, 0];
   const server = createServer((socket) => {
     let text = "";
+    connections++;
     socket.on("error", () => {});
     socket.on("data", (data) => {
       text += data.toString();
@@ -318,5 +319,10 @@ export async function startRude(
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address() as { port: number };
-  return { url: `http://127.0.0.1:${address.port}`, taken: () => taken, stop: () => void server.close() };
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    taken: () => taken,
+    connections: () => connections,
+    stop: () => void server.close(),
+  };
 }

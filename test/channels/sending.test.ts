@@ -166,6 +166,19 @@ describe("what breaks", () => {
   });
 });
 
+test("every message has a connection of its own: one that was kept may be dead", async () => {
+  const rude = await startRude((socket) => {
+    const body = '{"ok":true,"result":{"message_id":1}}';
+    socket.write(`HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+  });
+  const channel = await channelAt("telegram", rude.url);
+  for (let i = 1; i <= 3; i++) {
+    expect(await send(channel, "42")).toMatchObject({ kind: "sent" });
+    expect(rude.connections()).toBe(i);
+  }
+  rude.stop();
+});
+
 describe("what one platform says in its own way", () => {
   const cases: [PlatformId, Response | (() => Response), Partial<SendOutcome>][] = [
     [

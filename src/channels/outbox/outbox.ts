@@ -173,14 +173,14 @@ export class Outbox {
   }
 
   async #attempt(row: OutboxRow, channel: Channel | undefined): Promise<SendOutcome> {
-    const { now } = this.#deps;
+    const at = this.#deps.now();
     if (!channel) return { kind: "retry", reason: `channel '${row.channel}' is not configured` };
-    if (!isRepeatable(row.uncertain_at, channel.dedupeMs, now())) {
+    if (!isRepeatable(row.uncertain_at, channel.dedupeMs, at)) {
       return { kind: "failed", reason: row.reason ?? "it may have arrived before" };
     }
     // a repeat must leave while the platform still recognises it
-    const lastMs = row.uncertain_at === null ? undefined : row.uncertain_at + channel.dedupeMs - now();
-    const signal = lastMs ? AbortSignal.any([this.#stop.signal, AbortSignal.timeout(lastMs)]) : this.#stop.signal;
+    const leftMs = row.uncertain_at === null ? undefined : row.uncertain_at + channel.dedupeMs - at;
+    const signal = leftMs ? AbortSignal.any([this.#stop.signal, AbortSignal.timeout(leftMs)]) : this.#stop.signal;
     const { channel: id, recipient: to, thread } = row;
     const target = { channel: id, to, ...(thread ? { thread } : {}) };
     try {
