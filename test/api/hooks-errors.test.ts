@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
 import { TOKEN } from "../hooks/ingress/fixtures.ts";
-import { json, refusal, startHooks } from "./hooks-api.ts";
+import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
 
 describe("errors", () => {
   test.each(["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s: 405 with Allow, before the token", async (method) => {
@@ -116,18 +116,19 @@ describe("errors", () => {
     expect(api.world.actions()[0]).toMatchObject({ deliver: false, timeoutSeconds: 9 });
   });
 
-  test("a request finishes under the configuration that it began with", async () => {
+  /** A request whose body waits in the middle: it has been let in, and not yet read. */
+  async function halfSent(): Promise<{ api: Api; finish: () => Promise<Response> }> {
     const begun = Promise.withResolvers<void>();
+    const rest = Promise.withResolvers<void>();
     const now = () => {
       begun.resolve();
       return Date.now();
     };
     const api = await startHooks({ deps: { now } });
-    const { promise, resolve } = Promise.withResolvers<void>();
     const body = new ReadableStream({
       async start(controller) {
         controller.enqueue(new TextEncoder().encode('{"text":'));
-        await promise;
+        await rest.promise;
         controller.enqueue(new TextEncoder().encode('"hi"}'));
         controller.close();
       },
@@ -135,11 +136,26 @@ describe("errors", () => {
     const headers = { authorization: `Bearer ${TOKEN}` };
     const response = fetch(`${api.url}/hooks/wake`, { method: "POST", body, headers });
     await begun.promise;
+    const finish = (): Promise<Response> => {
+      rest.resolve();
+      return response;
+    };
+    return { api, finish };
+  }
+
+  test("a request finishes under the configuration that it began with", async () => {
+    const { api, finish } = await halfSent();
     const { hooks, ...rest } = api.world.settings;
     api.world.settings = { hooks: { ...hooks, token: "another-token", maxBodyBytes: 1 }, ...rest };
-    resolve();
-    expect((await response).status).toBe(200);
+    expect((await finish()).status).toBe(200);
     expect((await api.post("/hooks/wake", { text: "hi" })).status).toBe(401);
+  });
+
+  test("503: a request that is not stored yet when the server begins to shut down", async () => {
+    const { api, finish } = await halfSent();
+    api.world.ingress.drain();
+    expect(await refusal(await finish())).toEqual([503, "shutting_down"]);
+    expect(api.world.actions()).toEqual([]);
   });
 
   test("503: a full queue, with Retry-After; nothing is stored", async () => {

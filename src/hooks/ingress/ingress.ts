@@ -31,9 +31,17 @@ export interface Ingress {
 }
 
 export function makeIngress(deps: IngressDeps): Ingress {
-  const parts: MappedDeps = { ...deps, door: new Door(deps), unprovedReads: new Slots(UNPROVED_READS_MAX) };
-  const networks = new WeakMap<readonly string[], Networks>(); // by list of a snapshot
   let isDraining = false;
+  const parts: MappedDeps = {
+    ...deps,
+    door: new Door(deps),
+    unprovedReads: new Slots(UNPROVED_READS_MAX),
+    async accept(request) {
+      if (isDraining) throw draining(); // since its body was read, or its transform ran
+      return deps.accept(request);
+    },
+  };
+  const networks = new WeakMap<readonly string[], Networks>(); // by list of a snapshot
 
   const trusted = ({ trustedProxies }: Pick<GatewayConfig, "trustedProxies">): Networks => {
     const found = networks.get(trustedProxies) ?? parseNetworks(trustedProxies);
