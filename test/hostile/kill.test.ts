@@ -7,7 +7,7 @@ import { quants } from "../../src/quant/index.ts";
 import { blobName, digestOf } from "../../src/store/digest.ts";
 import { readReferences } from "../../src/store/references.ts";
 import { openStore } from "../../src/store/store.ts";
-import { startHearth, type Hearth } from "../e2e/hearth.ts";
+import { eventually, startHearth, type Hearth } from "../e2e/hearth.ts";
 import { encodeGguf } from "../gguf/fixture.ts";
 import { halves } from "../store/fixture.ts";
 
@@ -82,6 +82,12 @@ async function checkStore(): Promise<{ names: string[]; leftovers: number }> {
   return { names: models.map(({ displayName }) => displayName), leftovers };
 }
 
+async function hasModel(hearth: Hearth, model: string): Promise<boolean> {
+  const response = await fetch(`${hearth.url}/api/tags`);
+  const { models } = (await response.json()) as { models: { name: string }[] };
+  return models.some(({ name }) => name === `${model}:latest`);
+}
+
 async function answer(hearth: Hearth, model: string): Promise<number> {
   const body = { model, prompt: "Hi", stream: false, options: { num_predict: 2, seed: 1 } };
   const response = await hearth.post("/api/generate", body);
@@ -102,8 +108,9 @@ test("whenever the server is killed, the store opens, and every earlier model is
   for (let life = 1; life <= KILLS; life++) {
     const hearth = await startHearth({ home });
     const working = workUntilKilled(hearth, life);
-    const share = life % KILLS_PER_ANSWER > 0 ? 1.3 * Math.random() : 2 + Math.random(); // some come late
-    await Bun.sleep(share * workMs);
+    const isLate = life % KILLS_PER_ANSWER === 0; // after a model was quantized, which may take long
+    if (isLate) await eventually(() => hasModel(hearth, "small"), 60_000);
+    await Bun.sleep(Math.random() * 1.3 * workMs); // any moment, also of the second round
     await hearth.stop();
     await working;
     const found = await checkStore();

@@ -1,5 +1,5 @@
 /** Adapters on the ONNX graph: against the merged models and the reference, with and without the cache of graphs. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,6 +13,8 @@ import { makeAdapter, merge, quantizedTo, shapesOf, type AdapterOptions } from "
 import { CTX_LEN, makeModel, TOKENS } from "../../arch/models.ts";
 import { startOnnx } from "../child.ts";
 import { differences, nmse } from "../compare.ts";
+
+setDefaultTimeout(60_000);
 
 const PRECISE_NMSE_MAX = 1e-5;
 const DEFAULT_NMSE_MAX = 1e-2;
