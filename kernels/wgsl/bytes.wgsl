@@ -32,3 +32,17 @@ fn bytes_of(word: u32) -> vec4<f32> {
 fn signed_bytes_of(word: u32) -> vec4<f32> {
   return vec4<f32>(unpack4xI8(word));
 }
+
+/// The lowest four bits, one in each byte.
+fn spread_bits(bits: u32) -> u32 {
+  return ((bits & 15u) * 0x00204081u) & 0x01010101u;
+}
+
+/// Scale and minimum of 32 weights of q4_K and q5_K, 6 bits each, from 12 bytes (`get_scale_min_k4`, ggml-quants.c).
+fn scale_min(i: u32, k: u32) -> vec2<f32> {
+  if (k < 4u) { return vec2<f32>(vec2<u32>(byte_at(i + k) & 63u, byte_at(i + k + 4u) & 63u)); }
+  let both = byte_at(i + k + 4u);
+  let scale = (both & 15u) | ((byte_at(i + k - 4u) >> 6u) << 4u);
+  let least = (both >> 4u) | ((byte_at(i + k) >> 6u) << 4u);
+  return vec2<f32>(vec2<u32>(scale, least));
+}

@@ -30,8 +30,21 @@ import turnKeys from "./turn_keys.wgsl" with { type: "text" };
 import bf16 from "./quant/bf16.wgsl" with { type: "text" };
 import f16 from "./quant/f16.wgsl" with { type: "text" };
 import f32 from "./quant/f32.wgsl" with { type: "text" };
+import iq4_nl from "./quant/iq4_nl.wgsl" with { type: "text" };
+import iq4_xs from "./quant/iq4_xs.wgsl" with { type: "text" };
+import mxfp4 from "./quant/mxfp4.wgsl" with { type: "text" };
+import q2_K from "./quant/q2_K.wgsl" with { type: "text" };
+import q3_K from "./quant/q3_K.wgsl" with { type: "text" };
 import q4_0 from "./quant/q4_0.wgsl" with { type: "text" };
+import q4_1 from "./quant/q4_1.wgsl" with { type: "text" };
+import q4_K from "./quant/q4_K.wgsl" with { type: "text" };
+import q5_0 from "./quant/q5_0.wgsl" with { type: "text" };
+import q5_1 from "./quant/q5_1.wgsl" with { type: "text" };
+import q5_K from "./quant/q5_K.wgsl" with { type: "text" };
+import q6_K from "./quant/q6_K.wgsl" with { type: "text" };
 import q8_0 from "./quant/q8_0.wgsl" with { type: "text" };
+import tq1_0 from "./quant/tq1_0.wgsl" with { type: "text" };
+import tq2_0 from "./quant/tq2_0.wgsl" with { type: "text" };
 
 /** Kernels by the name of their file. */
 export const KERNELS = {
@@ -61,11 +74,24 @@ export type KernelName = keyof typeof KERNELS;
 
 /** What unpacks eight weights of a block type: `fn dequant8(block: u32, at: u32) -> Eight`, by ggml's type name. */
 export const DEQUANTIZERS: Readonly<Record<string, string>> = {
-  bf16,
-  f16,
   f32,
+  f16,
+  bf16,
   q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
   q8_0,
+  q2_K,
+  q3_K,
+  q4_K,
+  q5_K,
+  q6_K,
+  iq4_nl,
+  iq4_xs,
+  mxfp4,
+  tq1_0,
+  tq2_0,
 };
 
 const SPLICE = /^\/\/#splice (\w+)$/gm;

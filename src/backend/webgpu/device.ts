@@ -92,7 +92,9 @@ export class Device {
   }
 
   async #compile(label: string, code: string): Promise<GPUComputePipeline> {
+    this.gpu.pushErrorScope("validation"); // what is wrong is told below, and the device stays usable
     const module = this.gpu.createShaderModule({ label, code });
+    void this.gpu.popErrorScope();
     const compute = { module, entryPoint: "main" };
     return this.wait(this.gpu.createComputePipelineAsync({ label, layout: "auto", compute })).catch(async (error) => {
       const { messages } = await module.getCompilationInfo();
