@@ -4,7 +4,6 @@
  * Dawn's objects must outlive everything that uses them: a collected instance ends the process with a fault, a
  * collected device waits for the GPU on the JavaScript thread. Both are rooted in the global object, once per process.
  */
-import { dlopen, FFIType } from "bun:ffi";
 import { AppError, messageOf } from "../../base/errors.ts";
 
 /** Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides otherwise. */
@@ -30,26 +29,26 @@ export function openGpu(): Promise<GPU> {
   return (root.gpu ??= makeGpu());
 }
 
+/** Whether there is what Dawn needs on Linux: without it Dawn complains on standard error, which nobody asked for. */
+async function hasVulkan(): Promise<boolean> {
+  if (globalThis.process?.platform !== "linux" || !process.versions.bun) return true;
+  const { dlopen, FFIType } = await import("bun:ffi");
+  try {
+    dlopen("libvulkan.so.1", { vkGetInstanceProcAddr: { args: [FFIType.ptr, FFIType.ptr], returns: FFIType.ptr } });
+    return true; // and stays loaded, as Dawn is about to do it again
+  } catch {
+    return false;
+  }
+}
+
 async function makeGpu(): Promise<GPU> {
   const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
   if (own) return own;
-  if (process.platform === "linux" && !hasVulkan()) {
-    throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
-  }
+  if (!(await hasVulkan())) throw new AppError("unsupported", "no WebGPU here: no Vulkan loader (libvulkan.so.1)");
   try {
     const { create } = await import("webgpu");
     return create(DAWN_OPTIONS);
   } catch (error) {
     throw new AppError("unsupported", `no WebGPU here: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-/** Asked before Dawn is loaded, which would print a warning on every machine without it. */
-function hasVulkan(): boolean {
-  try {
-    dlopen("libvulkan.so.1", { vkGetInstanceProcAddr: { args: [FFIType.ptr, FFIType.cstring], returns: FFIType.ptr } });
-    return true;
-  } catch {
-    return false;
   }
 }
