@@ -9,6 +9,8 @@ import type { Activation, Dispatch, Operand, Param, Piece, RowKind } from "./dis
 const WG = 64;
 /** Columns that a workgroup of the matrix-vector kernels makes. */
 const COLUMNS = 4;
+/** Rows and columns that a workgroup of the matrix-matrix kernel makes. */
+const TILE = { rows: 32, columns: 64 };
 /** Weights that a dequantizer gives at once. */
 const EIGHT = 8;
 /** Largest head of the attention kernels: their query lies in workgroup memory, their sums in registers. */
@@ -17,6 +19,8 @@ const HEAD_DIM_MAX = 256;
 const ACTIVATIONS: Readonly<Record<Act, number>> = { silu: 0, gelu: 1, gelu_erf: 2, relu: 3, relu_sqr: 4 };
 
 export interface LowerOptions {
+  /** For runs of many rows: each workgroup takes several. */
+  readonly many: boolean;
   readonly ctxLen: number;
   /** The pieces of a tensor, in order. Experts are never split. */
   piecesOf(weight: Weight): readonly Piece[];
@@ -88,13 +92,32 @@ function matmul(
   context: Context,
 ): Draft[] {
   const y = write(out, x, context);
-  const drafts = partsOf(w, context).map(({ piece, first, column, count }, i): Draft => ({
-    kernel: "linear",
-    quant: w.quant.name,
-    operands: [read(x), { kind: "matrix", tensor: w.name, piece: piece.index }, vector(b), again(y, i)],
-    params: [w.inDim, count, first, rowBytesOf(w), column, out.dim, b ? 1 : 0, f32(w.scale?.[0] ?? 1)],
-    grid: { x: Math.ceil(count / COLUMNS), rows: x.rows, times: x.times, rowsEach: 1 },
-  }));
+  const { many } = context;
+  const { columns, rows: rowsEach } = many ? TILE : { columns: COLUMNS, rows: 1 };
+  const wanted = x.rows === "wanted" ? 1 : 0;
+  const drafts = partsOf(w, context).map(({ piece, first, column, count }, i): Draft => {
+    const params = [
+      w.inDim,
+      count,
+      first,
+      rowBytesOf(w),
+      column,
+      out.dim,
+      b ? 1 : 0,
+      f32(w.scale?.[0] ?? 1),
+      0,
+      f32(1),
+    ];
+    const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
+    const operands = [read(x), matrix, vector(b), vector(undefined), again(y, i)];
+    return {
+      kernel: many ? "matmul" : "linear",
+      quant: w.quant.name,
+      operands: many ? [...operands, batch] : operands,
+      params: many ? [...params, wanted] : params,
+      grid: { x: Math.ceil(count / columns), rows: x.rows, times: x.times, rowsEach },
+    };
+  });
   const multiply = (part: Weight, from: Activation, to: Buf): Draft[] => matmul({ out: to, x: from, w: part }, context);
   return [...drafts, ...lowRank({ y: y.value, x, w, multiply }, context)];
 }

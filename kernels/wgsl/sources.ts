@@ -15,6 +15,7 @@ import embed from "./embed.wgsl" with { type: "text" };
 import gate from "./gate.wgsl" with { type: "text" };
 import layerNorm from "./layer_norm.wgsl" with { type: "text" };
 import linear from "./linear.wgsl" with { type: "text" };
+import matmul from "./matmul.wgsl" with { type: "text" };
 import moeLinear from "./moe_linear.wgsl" with { type: "text" };
 import moeRoute from "./moe_route.wgsl" with { type: "text" };
 import moeSum from "./moe_sum.wgsl" with { type: "text" };
@@ -58,6 +59,7 @@ export const KERNELS = {
   gate,
   layer_norm: layerNorm,
   linear,
+  matmul,
   moe_linear: moeLinear,
   moe_route: moeRoute,
   moe_sum: moeSum,

@@ -11,6 +11,9 @@ export interface Result {
   readonly end: number;
 }
 
+/** Rows of each kind that a run has at most. */
+export type Capacity = Readonly<Record<RowKind, number>>;
+
 export interface Allocation {
   /** Bytes of each shared buffer. */
   readonly sizes: readonly number[];
@@ -26,10 +29,9 @@ interface Value {
   place: number;
 }
 
-/** @param capacity rows of each kind that a run has at most */
 export function allocate(
   dispatches: readonly Dispatch[],
-  { results, capacity }: { results: readonly Result[]; capacity: Readonly<Record<RowKind, number>> },
+  { results, capacity }: { results: readonly Result[]; capacity: Capacity },
 ): Allocation {
   const bytesOf = ({ buf, rows, times }: Activation): number => 4 * buf.dim * times * capacity[rows];
   const current = new Map<string, Value>();

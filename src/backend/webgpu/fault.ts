@@ -4,22 +4,23 @@ import { AppError } from "../../base/errors.ts";
 import type { Program } from "../backend.ts";
 import type { Step } from "../step.ts";
 import type { Device } from "./device.ts";
-import type { Plan, Recorded } from "./plan.ts";
+import type { Pass, Recorded } from "./record.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
 
 interface FaultParts {
   readonly device: Device;
   readonly program: Program;
-  readonly plan: Plan;
+  /** The pass that gave them. */
+  readonly pass: Pass;
   /** Rows of the run whose batch is still on the device. */
   readonly counts: Readonly<Record<RowKind, number>>;
 }
 
 /** The error that names the first step whose values are no numbers. Keys and values are stored again, as they were. */
-export async function findFault({ device, program, plan, counts }: FaultParts): Promise<AppError> {
+export async function findFault({ device, program, pass, counts }: FaultParts): Promise<AppError> {
   const { path } = program.weights;
-  for (const recorded of plan.dispatches) {
-    const bad = await firstBad(device, plan, recorded, counts);
+  for (const recorded of pass.dispatches) {
+    const bad = await firstBad(device, pass, recorded, counts);
     if (!bad) continue;
     const step = program.steps[recorded.source.step]!; // lowering counted them
     const what = `step ${recorded.source.step} (${step.op}${weightOf(step)})`;
@@ -29,7 +30,7 @@ export async function findFault({ device, program, plan, counts }: FaultParts): 
 }
 
 /** Runs one dispatch and looks at what it wrote. */
-async function firstBad(device: Device, plan: Plan, recorded: Recorded, counts: FaultParts["counts"]) {
+async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, counts: FaultParts["counts"]) {
   const { source, pipeline, bindings, x, z, rows, times, rowsEach } = recorded;
   const groups = Math.ceil((counts[rows] * times) / rowsEach);
   if (groups === 0) return undefined;
@@ -49,7 +50,7 @@ async function firstBad(device: Device, plan: Plan, recorded: Recorded, counts: 
   const size = 4 * dim * value.times * counts[value.rows];
   const copy = device.gpu.createBuffer({ label: "fault", size, usage: USAGE.mapRead | USAGE.copyDst });
   try {
-    encoder.copyBufferToBuffer(plan.bufferOf(written), 0, copy, 0, size);
+    encoder.copyBufferToBuffer(bufferOf(written), 0, copy, 0, size);
     device.submit(encoder.finish());
     await device.wait(copy.mapAsync(MAP_READ));
     const values = new Float32Array(copy.getMappedRange());

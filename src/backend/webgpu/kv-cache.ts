@@ -4,14 +4,14 @@ import { assert } from "../../base/errors.ts";
 import { ropeShift } from "../rope.ts";
 import type { RopeScaling, Step } from "../step.ts";
 import type { Device } from "./device.ts";
-import { writeParam, type Plan } from "./plan.ts";
+import type { Plan } from "./plan.ts";
+import { GRID_MAX, writeParam } from "./record.ts";
+import { PARAMS_STRIDE } from "./memory.ts";
 import { USAGE } from "./usage.ts";
 
 /** Tokens of a cache that move at once: WebGPU copies between different buffers only, so they pass through another. */
 const MOVED_BYTES = 4 * 2 ** 20;
-const GRID_MAX = 65_535;
 const WG = 64;
-const PARAMS_STRIDE = 256;
 
 /** A layer's cache and how its keys are rotated. */
 interface CacheLayer {

@@ -6,8 +6,11 @@
  */
 import { AppError, messageOf } from "../../base/errors.ts";
 
-/** Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides otherwise. */
-const DAWN_OPTIONS = ["enable-dawn-features=vulkan_enable_f16_on_nvidia"];
+/**
+ * Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides otherwise; and our kernels write
+ * their workgroup memory before they read it: clearing it first would only cost (on SwiftShader a second of compiling).
+ */
+const DAWN_OPTIONS = ["enable-dawn-features=vulkan_enable_f16_on_nvidia,disable_workgroup_init"];
 
 const ROOT = Symbol.for("hearth.webgpu");
 

@@ -6,7 +6,9 @@ import { AppError, assert } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
-import type { DeviceRope, Plan, PlannedResult } from "./plan.ts";
+import type { DeviceRope } from "./memory.ts";
+import type { Plan } from "./plan.ts";
+import type { Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
 import { MAP_READ } from "./usage.ts";
 
@@ -20,6 +22,8 @@ export interface SessionParts {
   readonly plan: Plan;
   readonly shift: ShiftParts;
 }
+
+type ResultName = "logits" | "states";
 
 /** Rows that run at once, and how many of them are wanted. */
 interface Chunk {
@@ -45,39 +49,41 @@ export class WebGpuSession implements Session {
   }
 
   async run(batch: Parameters<Session["run"]>[0]): Promise<Float32Array> {
-    const { logits } = this.#parts.plan;
-    assert(logits, "an encoder has no logits");
+    assert(this.#parts.program.logits, "an encoder has no logits");
     const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
-    return this.#run(rows, logits);
+    return this.#run(rows, "logits");
   }
 
   async states(batch: readonly StateRows[]): Promise<Float32Array> {
-    return this.#run(batch, this.#parts.plan.states);
+    return this.#run(batch, "states");
   }
 
-  async #run(batch: readonly StateRows[], result: PlannedResult): Promise<Float32Array> {
+  async #run(batch: readonly StateRows[], result: ResultName): Promise<Float32Array> {
     this.#check(batch);
     const { plan, device } = this.#parts;
     const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
     for (const rope of plan.ropes) reachRope(device, rope, end);
     const chunks = chunksOf(batch, plan.capacity, plan.caches.length > 0);
-    const size = result.dim * chunks.reduce((sum, { wanted }) => sum + wanted, 0);
+    const dim = this.#parts.program[result]!.dim; // encoders were refused
+    const size = dim * chunks.reduce((sum, { wanted }) => sum + wanted, 0);
     if (this.#results.length < size) this.#results = new Float32Array(size);
     let done = 0;
     for (const chunk of chunks) {
-      const out = this.#results.subarray(done, done + result.dim * chunk.wanted);
+      const out = this.#results.subarray(done, done + dim * chunk.wanted);
       await this.#runChunk(chunk, result, out);
       done += out.length;
     }
     return this.#results.subarray(0, size);
   }
 
-  async #runChunk({ rows, wanted }: Chunk, result: PlannedResult, out: Float32Array): Promise<void> {
+  async #runChunk({ rows, wanted }: Chunk, name: ResultName, out: Float32Array): Promise<void> {
     const { plan, device, program } = this.#parts;
+    const pass = rows.length <= plan.fewRows ? plan.few : plan.many;
+    const result = pass[name]!; // encoders were refused
     writeBatch(rows, this.#words);
     device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
     const encoder = device.gpu.createCommandEncoder();
-    encodeDispatches(encoder, plan, { all: rows.length, wanted, end: result.end });
+    encodeDispatches(encoder, pass, { all: rows.length, wanted, end: result.end });
     if (out.length > 0) encoder.copyBufferToBuffer(result.buffer, 0, plan.readback, 0, out.byteLength);
     device.submit(encoder.finish());
     if (out.length === 0) return void (await device.wait(device.gpu.queue.onSubmittedWorkDone()));
@@ -85,7 +91,7 @@ export class WebGpuSession implements Session {
     if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
     out.set(new Float32Array(plan.readback.getMappedRange(0, out.byteLength)));
     plan.readback.unmap();
-    if (!isFinite(out)) throw await findFault({ device, program, plan, counts: { all: rows.length, wanted } });
+    if (!isFinite(out)) throw await findFault({ device, program, pass, counts: { all: rows.length, wanted } });
   }
 
   shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
@@ -137,7 +143,7 @@ interface Counts {
 }
 
 /** Records the dispatches before `end`. Nothing is made here but the pass. */
-function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Plan, counts: Counts): void {
+function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Pass, counts: Counts): void {
   const pass = encoder.beginComputePass();
   for (let i = 0; i < counts.end; i++) {
     const { pipeline, bindings, x, z, rows, times, rowsEach } = dispatches[i]!;

@@ -1,0 +1,97 @@
+/** Everything that a plan keeps on the device beside the weights: KV cache, activations, rotations, parameters. */
+import { batchWords } from "../../../kernels/wgsl/batch.ts";
+import { AppError } from "../../base/errors.ts";
+import type { LoadOptions, Program } from "../backend.ts";
+import { ropeTable, type GrowingRopeTable } from "../rope.ts";
+import type { RopeScaling } from "../step.ts";
+import type { Capacity } from "./allocate.ts";
+import type { Device } from "./device.ts";
+import { USAGE } from "./usage.ts";
+
+/** Parameters of each dispatch lie this far apart. (WebGPU, minUniformBufferOffsetAlignment) */
+export const PARAMS_STRIDE = 256;
+
+/** Rotations of all positions, on the device as far as `known`. */
+export interface DeviceRope {
+  readonly table: GrowingRopeTable;
+  readonly pairs: number;
+  readonly cos: GPUBuffer;
+  readonly sin: GPUBuffer;
+  known: number;
+}
+
+/** All buffers of a plan but those of the weights. */
+export interface Memory {
+  readonly all: readonly GPUBuffer[];
+  readonly scratch: readonly GPUBuffer[];
+  /** Keys and values of each layer, (slots, ctxLen, nKvHeads · headDim) float32. */
+  readonly caches: readonly { readonly keys: GPUBuffer; readonly values: GPUBuffer }[];
+  readonly ropes: ReadonlyMap<RopeScaling, DeviceRope>;
+  readonly batch: GPUBuffer;
+  readonly params: GPUBuffer;
+  readonly readback: GPUBuffer;
+}
+
+export interface MemoryParts {
+  readonly program: Program;
+  readonly options: LoadOptions;
+  /** Of all passes. */
+  readonly dispatchCount: number;
+  /** Bytes of each shared buffer of activations. */
+  readonly scratchSizes: readonly number[];
+  readonly capacity: Capacity;
+}
+
+/** Makes them. Throws `too_large` where one is larger than a binding, or all are more than there is room for. */
+export async function makeMemory(device: Device, parts: MemoryParts): Promise<Memory> {
+  const { program, options, dispatchCount, scratchSizes, capacity } = parts;
+  const { path } = program.weights;
+  const { storage, copySrc, copyDst, uniform, mapRead } = USAGE;
+  const wishes: { label: string; size: number; usage: number }[] = [];
+  const want = (label: string, size: number, usage: number): number => {
+    checkSize(device, { path, label, size });
+    return wishes.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
+  };
+  const scratch = scratchSizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc));
+  const caches = program.shape.kv.map(({ nKvHeads, headDim }, layer) => {
+    const size = 4 * options.slots * options.ctxLen * nKvHeads * headDim;
+    const usage = storage | copySrc | copyDst;
+    return {
+      keys: want(`keys of layer ${layer}`, size, usage),
+      values: want(`values of layer ${layer}`, size, usage),
+    };
+  });
+  const ropes = [...new Set(program.steps.flatMap((step) => (step.op === "rope" ? [step.rope] : [])))].map((rope) => {
+    const size = 4 * options.ctxLen * (rope.rotaryDim / 2);
+    return { rope, cos: want("cosines", size, storage | copyDst), sin: want("sines", size, storage | copyDst) };
+  });
+  const batch = want("batch", 4 * batchWords(capacity.all), storage | copyDst);
+  const params = want("parameters", PARAMS_STRIDE * dispatchCount, uniform | copyDst);
+  const results = Math.max(program.states.dim, program.logits?.dim ?? 0);
+  const readback = want("readback", 4 * capacity.wanted * results, mapRead | copyDst);
+  const all = await device.allocate(`${path}: KV cache and activations`, () =>
+    wishes.map((wish) => device.gpu.createBuffer(wish)),
+  );
+  const at = (index: number): GPUBuffer => all[index]!; // one for each wish
+  return {
+    all,
+    scratch: scratch.map(at),
+    caches: caches.map(({ keys, values }) => ({ keys: at(keys), values: at(values) })),
+    ropes: new Map(
+      ropes.map(({ rope, cos, sin }) => {
+        const table = ropeTable(rope, options.ctxLen);
+        return [rope, { table, pairs: rope.rotaryDim / 2, cos: at(cos), sin: at(sin), known: 0 }];
+      }),
+    ),
+    batch: at(batch),
+    params: at(params),
+    readback: at(readback),
+  };
+}
+
+function checkSize(device: Device, { path, label, size }: { path: string; label: string; size: number }): void {
+  const { maxBufferSize, maxStorageBufferBindingSize } = device.facts.limits;
+  const limit = Math.min(maxBufferSize, maxStorageBufferBindingSize);
+  if (size > limit)
+    throw new AppError("too_large", `${path}: ${label}: the GPU binds ${limit} bytes at once, got ${size}`);
+}

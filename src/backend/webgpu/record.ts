@@ -1,0 +1,124 @@
+/**
+ * A list of dispatches made ready: kernels compiled, parameters written, bind groups made. What remains for a run is to
+ * replay it.
+ */
+import type { Dispatch, Operand, Param, RowKind } from "../../../kernels/wgsl/dispatch.ts";
+import { assert } from "../../base/errors.ts";
+import type { Allocation, Result } from "./allocate.ts";
+import type { Device } from "./device.ts";
+import { PARAMS_STRIDE, type Memory } from "./memory.ts";
+import type { DeviceWeights } from "./weights.ts";
+
+/** The largest `Params` of a kernel. */
+const PARAMS_BYTES = 64;
+/** Workgroups that a dispatch has at most in one dimension, on every device. */
+export const GRID_MAX = 65_535;
+
+/** A dispatch with everything bound. */
+export interface Recorded {
+  readonly source: Dispatch;
+  readonly pipeline: GPUComputePipeline;
+  readonly bindings: GPUBindGroup;
+  /** Workgroups: `x · z` for the columns, `times` for each row of that kind. */
+  readonly x: number;
+  readonly z: number;
+  readonly rows: RowKind;
+  readonly times: number;
+  readonly rowsEach: number;
+}
+
+/** A buffer of results, (rows, dim), and how many of the dispatches make it. */
+export interface PlannedResult {
+  readonly buffer: GPUBuffer;
+  readonly dim: number;
+  readonly end: number;
+}
+
+/** A lowered program and which buffers it uses. */
+export interface PassParts {
+  readonly dispatches: readonly Dispatch[];
+  readonly allocation: Allocation;
+  /** The states, then the logits where there are some. */
+  readonly results: readonly (Result & { readonly dim: number })[];
+}
+
+/** A way through the whole program. */
+export interface Pass {
+  readonly dispatches: readonly Recorded[];
+  readonly logits: PlannedResult | undefined;
+  readonly states: PlannedResult;
+  /** The buffer that an operand of a dispatch is in. */
+  bufferOf(operand: Operand): GPUBuffer;
+}
+
+/** @param first where the parameters of its dispatches begin, counted in dispatches */
+export async function recordPass(
+  device: Device,
+  { dispatches, allocation, results }: PassParts,
+  { memory, weights, first }: { memory: Memory; weights: DeviceWeights; first: number },
+): Promise<Pass> {
+  const bind = makeBinder(memory, allocation, weights);
+  device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches));
+  const recorded: Recorded[] = [];
+  for (const [i, source] of dispatches.entries()) {
+    const pipeline = await device.pipeline(source.kernel, source.quant);
+    const params = { buffer: memory.params, offset: (first + i) * PARAMS_STRIDE, size: PARAMS_BYTES };
+    const resources = [...source.operands.map(bind), params];
+    const bindings = device.gpu.createBindGroup({
+      layout: pipeline.getBindGroupLayout(0),
+      entries: resources.map((resource, binding) => ({ binding, resource })),
+    });
+    const { x, ...grid } = source.grid;
+    const z = Math.ceil(x / GRID_MAX);
+    recorded.push({ source, pipeline, bindings, ...grid, x: Math.ceil(x / z), z });
+  }
+  await device.flush(); // a bind group that the device refuses shows here
+  const [states, logits] = results.map(({ end, dim }, i): PlannedResult => {
+    return { buffer: memory.scratch[allocation.results[i]!]!, dim, end }; // there is a place for each
+  });
+  assert(states, "a program without states");
+  return { dispatches: recorded, states, logits, bufferOf: (operand) => bind(operand).buffer };
+}
+
+/** Where an operand lies. */
+function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeights) {
+  return (operand: Operand): GPUBufferBinding => {
+    switch (operand.kind) {
+      case "activation":
+        return { buffer: memory.scratch[allocation.placeOf(operand)]! };
+      case "matrix":
+        return { buffer: weights.matrix(operand.tensor, operand.piece) };
+      case "vector":
+        return weights.vector(operand.weight);
+      case "constant":
+        return weights.constant(operand.values);
+      case "cache": {
+        const layer = memory.caches[operand.layer];
+        assert(layer, `no KV cache for layer ${operand.layer}`);
+        return { buffer: layer[operand.part] };
+      }
+      case "rope":
+        return { buffer: memory.ropes.get(operand.rope)![operand.part] }; // there is one for each rope of the steps
+      case "batch":
+        return { buffer: memory.batch };
+      default:
+        return operand satisfies never;
+    }
+  };
+}
+
+function packParams(dispatches: readonly Dispatch[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(PARAMS_STRIDE * dispatches.length);
+  const view = new DataView(bytes.buffer);
+  for (const [i, { kernel, params }] of dispatches.entries()) {
+    assert(4 * params.length <= PARAMS_BYTES, `kernel ${kernel} has ${params.length} parameters`);
+    for (const [j, param] of params.entries()) writeParam(view, i * PARAMS_STRIDE + 4 * j, param);
+  }
+  return bytes;
+}
+
+/** Writes a parameter where the device finds it. Devices are little-endian. */
+export function writeParam(view: DataView, at: number, param: Param): void {
+  if (typeof param === "number") view.setUint32(at, param, true);
+  else view.setFloat32(at, param.f32, true);
+}
