@@ -47,7 +47,8 @@ async function hasVulkan(): Promise<boolean> {
 async function makeGpu(): Promise<GPU> {
   const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
   if (own) return own;
-  if (!(await hasVulkan())) throw new AppError("unsupported", "no WebGPU here: no Vulkan loader (libvulkan.so.1)");
+  if (!(await hasVulkan()))
+    throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
   try {
     const { create } = await import("webgpu");
     return create(DAWN_OPTIONS);
