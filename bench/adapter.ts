@@ -42,6 +42,9 @@ async function compare(mix: Mix): Promise<void> {
     for (const side of ["hearth", "llama"] as const) {
       for (const [what, more] of [["without", []] as const, ["with", [adapter]] as const]) {
         const measured = await measure(side, [file, cacheDir, flags.threads, ...more]);
+        console.error(
+          `${side} ${what}: ${measured.decode.toFixed(1)} decoded, ${measured.prefill.toFixed(0)} prefilled`,
+        );
         if (round > 0) found.set(`${side} ${what}`, [...(found.get(`${side} ${what}`) ?? []), measured]); // 0 packs
       }
     }
@@ -55,7 +58,7 @@ async function compare(mix: Mix): Promise<void> {
         {
           "prefill 512": median(all.map(({ prefill }) => prefill)).toFixed(1),
           "decode 64": median(all.map(({ decode }) => decode)).toFixed(1),
-          "four at once": median(all.map(({ decodeFour }) => decodeFour)).toFixed(1),
+          "four at once": median(all.map(({ decodeFour }) => decodeFour ?? NaN)).toFixed(1), // JSON has no NaN
           "load, s": median(all.map(({ loadMs }) => loadMs / 1000)).toFixed(1),
         },
       ]),
