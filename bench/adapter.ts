@@ -1,85 +1,84 @@
 /**
- * What a LoRA adapter on every matrix costs: the same file with and without, Hearth and llama.cpp, alternated, each run
- * in a process of its own; medians.
+ * What a LoRA adapter on every matrix of the layers costs: the same file with and without, both in memory, a few tokens
+ * of each in turn, so that whatever else the machine does meets both alike; medians.
  *
- *   bun bench/adapter.ts [q4_0 …] [--rank 16] [--rounds 3] [--threads N] [--out FOLDER]
+ *   ORT_DISABLE_TELEMETRY=1 bun bench/adapter.ts [q4_0 …] [--rank 16] [--turns 60] [--threads N] [--out FOLDER]
  */
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { loadProgram } from "../src/arch/index.ts";
+import type { Session } from "../src/backend/backend.ts";
+import { onnxBackend } from "../src/backend/onnx/index.ts";
 import { physicalCores } from "../src/backend/onnx/threads.ts";
 import { openGguf } from "../src/gguf/read.ts";
 import { writeGguf } from "../src/gguf/write.ts";
 import { makeAdapter, shapesOf } from "../test/arch/adapters.ts";
 import { ensureModel, MIXES, type Mix } from "./make-model.ts";
-import type { Measurement, SideName } from "./sides.ts";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     rank: { type: "string", default: "16" },
-    rounds: { type: "string", default: "3" },
+    turns: { type: "string", default: "60" },
     threads: { type: "string", default: String(physicalCores()) },
     out: { type: "string", default: join(import.meta.dir, "out") },
   },
 });
+
+/** Tokens of one turn, and the length of a prompt. */
+const DECODED_TOKENS = 4;
+const PROMPT_TOKENS = 128;
+const CTX_LEN = 1024;
+const prompt = Int32Array.from({ length: PROMPT_TOKENS }, (_, i) => 300 + ((i * 7919) % 700));
+
 for (const mix of positionals.length > 0 ? positionals : ["q4_0"]) {
   if (!Object.hasOwn(MIXES, mix)) throw new Error(`'${mix}': expected one of ${Object.keys(MIXES).join(", ")}`);
   await compare(mix as Mix); // looked up above
 }
+process.exit(0);
 
 async function compare(mix: Mix): Promise<void> {
   const file = await ensureModel(mix, flags.out);
-  const adapter = join(flags.out, `rank-${flags.rank}.gguf`);
+  const adapterPath = join(flags.out, `rank-${flags.rank}.gguf`);
   const base = openGguf(file);
   const rank = Number(flags.rank);
-  await writeGguf(adapter, makeAdapter(shapesOf(base), { rank, alpha: rank, seed: 1, targets: /^blk/ }));
-  base.close();
-  const cacheDir = join(flags.out, "cache");
-  mkdirSync(cacheDir, { recursive: true });
-  const found = new Map<string, Measurement[]>();
-  for (let round = 0; round <= Number(flags.rounds); round++) {
-    for (const side of ["hearth", "llama"] as const) {
-      for (const [what, more] of [["without", []] as const, ["with", [adapter]] as const]) {
-        const measured = await measure(side, [file, cacheDir, flags.threads, ...more]);
-        console.error(
-          `${side} ${what}: ${measured.decode.toFixed(1)} decoded, ${measured.prefill.toFixed(0)} prefilled`,
-        );
-        if (round > 0) found.set(`${side} ${what}`, [...(found.get(`${side} ${what}`) ?? []), measured]); // 0 packs
-      }
+  await writeGguf(adapterPath, makeAdapter(shapesOf(base), { rank, alpha: rank, seed: 1, targets: /^blk/ }));
+  const threads = Number(flags.threads);
+  const options = { ctxLen: CTX_LEN, slots: 1, precise: false, threads, cacheDir: join(flags.out, "cache") };
+  const plain = await onnxBackend.load(loadProgram(base), options);
+  const laid = await onnxBackend.load(loadProgram(base, [openGguf(adapterPath)]), options);
+  const sides = [plain, laid].map((session) => ({ session, decodeMs: [] as number[], prefillMs: [] as number[] }));
+  for (let turn = -1; turn < Number(flags.turns); turn++) {
+    for (const { session, decodeMs, prefillMs } of turn % 2 === 0 ? sides : sides.toReversed()) {
+      const prefill = turn % 6 === 0 ? await timeOf(() => feed(session, 0, prompt)) : undefined;
+      if (turn < 0) await feed(session, 0, prompt);
+      const decode = await timeOf(async () => {
+        for (let i = 0; i < DECODED_TOKENS; i++) await feed(session, PROMPT_TOKENS + i, prompt.subarray(i, i + 1));
+      });
+      if (turn >= 0) decodeMs.push(decode / DECODED_TOKENS);
+      if (prefill !== undefined) prefillMs.push(prefill);
     }
   }
-  rmSync(cacheDir, { recursive: true, force: true });
-  console.log(`\n${mix}, rank ${rank}, ${flags.rounds} rounds, medians, tokens/s`);
-  console.table(
-    Object.fromEntries(
-      [...found].map(([name, all]) => [
-        name,
-        {
-          "prefill 512": median(all.map(({ prefill }) => prefill)).toFixed(1),
-          "decode 64": median(all.map(({ decode }) => decode)).toFixed(1),
-          "four at once": median(all.map(({ decodeFour }) => decodeFour ?? NaN)).toFixed(1), // JSON has no NaN
-          "load, s": median(all.map(({ loadMs }) => loadMs / 1000)).toFixed(1),
-        },
-      ]),
-    ),
-  );
+  rmSync(adapterPath);
+  console.log(`\n${mix}, rank ${rank}, ${threads} threads, ${flags.turns} turns: medians (and a fifth is faster)`);
+  const [without, adapted] = sides.map(({ decodeMs, prefillMs }) => ({
+    "decode, ms per token": `${at(decodeMs, 0.5).toFixed(1)} (${at(decodeMs, 0.2).toFixed(1)})`,
+    "prefill of 128, ms": `${at(prefillMs, 0.5).toFixed(0)} (${at(prefillMs, 0.2).toFixed(0)})`,
+  }));
+  console.table({ without, with: adapted });
 }
 
-/** Runs one side in a process of its own. */
-async function measure(side: SideName, options: readonly string[]): Promise<Measurement> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "sides.ts"), side, ...options], {
-    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1", MALLOC_MMAP_THRESHOLD_: "65536" }, // as for runners
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  const line = (await new Response(child.stdout).text()).trim().split("\n").at(-1) ?? "";
-  if ((await child.exited) !== 0 || !line.startsWith("{")) throw new Error(`${side} failed: ${line}`);
-  return JSON.parse(line) as Measurement; // what sides.ts prints
+const feed = (session: Session, start: number, tokens: Int32Array): Promise<Float32Array> =>
+  session.run([{ slot: 0, start, tokens, logits: "last" }]);
+
+async function timeOf(work: () => Promise<unknown>): Promise<number> {
+  const startedMs = performance.now();
+  await work();
+  return performance.now() - startedMs;
 }
 
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+/** The value that this share of all lies below. */
+function at(values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]!;
 }

@@ -1,7 +1,7 @@
 /**
  * The two sides of the comparison, each in a child process of its own: `bun bench/sides.ts hearth|llama FILE CACHE
- * THREADS [ADAPTER]` loads the file, measures, and prints one line of JSON. Both read the same tokens and pick the
- * likeliest next one.
+ * THREADS` loads the file, measures, and prints one line of JSON. Both read the same tokens and pick the likeliest next
+ * one.
  */
 import { readFileSync } from "node:fs";
 import type { Token } from "node-llama-cpp";
@@ -27,16 +27,14 @@ type Side = (options: {
   file: string;
   cacheDir: string;
   threads: number;
-  /** LoRA, as GGUF. */
-  adapter?: string;
 }) => Promise<Omit<Measurement, "peakBytes" | "steadyBytes">>;
 
-const hearth: Side = async ({ file, cacheDir, threads, adapter }) => {
+const hearth: Side = async ({ file, cacheDir, threads }) => {
   const { loadProgram } = await import("../src/arch/index.ts");
   const { openGguf } = await import("../src/gguf/read.ts");
   const { onnxBackend } = await import("../src/backend/onnx/index.ts");
   const startedMs = performance.now();
-  const program = loadProgram(openGguf(file), adapter === undefined ? [] : [openGguf(adapter)]);
+  const program = loadProgram(openGguf(file));
   const session = await onnxBackend.load(program, { ctxLen: CTX_LEN, slots: 4, precise: false, threads, cacheDir });
   const loadMs = performance.now() - startedMs;
   const feed = (slot: number, start: number, tokens: Int32Array) => ({ slot, start, tokens, logits: "last" }) as const;
@@ -63,13 +61,12 @@ const hearth: Side = async ({ file, cacheDir, threads, adapter }) => {
   };
 };
 
-const llama: Side = async ({ file, threads, adapter }) => {
+const llama: Side = async ({ file, threads }) => {
   const { getLlama, LlamaLogLevel } = await import("node-llama-cpp");
   const startedMs = performance.now();
   const binding = await getLlama({ gpu: false, build: "never", maxThreads: threads, logLevel: LlamaLogLevel.error });
   const model = await binding.loadModel({ modelPath: file });
-  const lora = adapter === undefined ? {} : { lora: { adapters: [{ filePath: adapter }] } };
-  const context = await model.createContext({ contextSize: CTX_LEN, batchSize: PROMPT_TOKENS, threads, ...lora });
+  const context = await model.createContext({ contextSize: CTX_LEN, batchSize: PROMPT_TOKENS, threads });
   const sequence = context.getSequence();
   const loadMs = performance.now() - startedMs;
   const tokens = Array.from(prompt) as Token[]; // a branded number
@@ -114,11 +111,10 @@ function memory(field: "VmHWM" | "VmRSS"): number {
 }
 
 if (import.meta.main) {
-  const [name, file, cacheDir, threads, adapter] = process.argv.slice(2);
+  const [name, file, cacheDir, threads] = process.argv.slice(2);
   if (!name || !Object.hasOwn(sides, name) || !file || !cacheDir)
-    throw new Error("usage: sides.ts hearth|llama FILE CACHE THREADS [ADAPTER]");
-  const options = { file, cacheDir, threads: Number(threads), ...(adapter === undefined ? {} : { adapter }) };
-  const result = await sides[name as SideName](options); // looked up above
+    throw new Error("usage: sides.ts hearth|llama FILE CACHE THREADS");
+  const result = await sides[name as SideName]({ file, cacheDir, threads: Number(threads) }); // looked up above
   const measured: Measurement = { ...result, peakBytes: memory("VmHWM"), steadyBytes: memory("VmRSS") };
   console.log(JSON.stringify(measured));
   process.exit(0);
