@@ -69,8 +69,9 @@ async function compare(mix: Mix): Promise<void> {
   console.table({ without, with: adapted });
 }
 
-const feed = (session: Session, start: number, tokens: Int32Array): Promise<Float32Array> =>
-  session.run([{ slot: 0, start, tokens, logits: "last" }]);
+function feed(session: Session, start: number, tokens: Int32Array): Promise<Float32Array> {
+  return session.run([{ slot: 0, start, tokens, logits: "last" }]);
+}
 
 async function timeOf(work: () => Promise<unknown>): Promise<number> {
   const startedMs = performance.now();
