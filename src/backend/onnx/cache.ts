@@ -20,6 +20,8 @@ import { join } from "node:path";
 import { messageOf } from "../../base/errors.ts";
 import type { Program } from "../backend.ts";
 
+/** A file that is named by its content: its time tells when somebody asked for it, not that it changed. */
+const CONTENT_NAMED = /[\\/]sha256-[0-9a-f]{64}$/;
 /** Files of an entry. */
 export const MODEL_NAME = "model.onnx";
 export const WEIGHTS_NAME = "weights.bin";
@@ -47,7 +49,7 @@ export function entryName(program: Program, options: { libraryVersion: string; p
   hash.update(JSON.stringify([FORMAT, options.libraryVersion, options.precise, arch(), cpuFeatures()]));
   for (const path of [program.weights.path, ...(program.weights.adapters ?? [])]) {
     const { size, mtimeMs } = statSync(path);
-    hash.update(JSON.stringify([path, size, mtimeMs]));
+    hash.update(JSON.stringify(CONTENT_NAMED.test(path) ? [path, size] : [path, size, mtimeMs]));
   }
   hash.update(JSON.stringify([program.shape, program.steps]));
   return ENTRY_PREFIX + hash.digest("hex").slice(0, 32);

@@ -85,6 +85,19 @@ describe("an entry", () => {
     expect(count()).toBe(3);
   });
 
+  test("stays that of a blob that was only asked for", async () => {
+    const path = join(folder, `sha256-${"0".repeat(64)}`);
+    await cp(EMBEDDED, path);
+    const cacheDir = join(folder, "cache");
+    await load({ cacheDir, path });
+    const [entry = ""] = readdirSync(cacheDir);
+    const made = statSync(join(cacheDir, entry, WEIGHTS_NAME)).ino;
+    utimesSync(path, new Date(), new Date());
+    expect(differences(await load({ cacheDir, path }), expected)).toEqual(0);
+    expect(readdirSync(cacheDir)).toEqual([entry]);
+    expect(statSync(join(cacheDir, entry, WEIGHTS_NAME)).ino).toBe(made);
+  });
+
   const damages: Readonly<Record<string, (entry: string) => void>> = {
     "weights that end early": (entry) => {
       const path = join(entry, WEIGHTS_NAME);
