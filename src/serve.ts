@@ -76,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log,
   });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
-  const app = makeApp({ ...parts, hooks: gateway?.ingress });
+  const app = makeApp({ ...parts, hooks: gateway?.ingress, admin: gateway?.admin });
   const server = startServer(app, config);
   await gateway?.start();
   stopOnSignal({ server, runtime, library, gateway });

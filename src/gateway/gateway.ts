@@ -15,7 +15,9 @@ import type { Logger } from "../base/log.ts";
 import { Outbox } from "../channels/outbox/outbox.ts";
 import { outboxMigrations } from "../channels/outbox/tables.ts";
 import { resolveTarget } from "../channels/resolve.ts";
+import { makeAdmin, type Admin } from "../hooks/admin/admin.ts";
 import { makeDeliveries, type Deliveries } from "../hooks/deliveries/deliveries.ts";
+import { runOrigin } from "../hooks/deliveries/queries.ts";
 import { deliveryMigrations } from "../hooks/deliveries/tables.ts";
 import { makeChecks } from "../hooks/ingress/checks.ts";
 import { makeIngress, type Ingress } from "../hooks/ingress/ingress.ts";
@@ -55,6 +57,7 @@ export interface GatewayParts {
 
 export interface Gateway {
   readonly ingress: Ingress;
+  readonly admin: Admin;
   readonly deliveries: Deliveries;
   readonly worker: Worker;
   readonly heartbeat: Heartbeat;
@@ -108,8 +111,24 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   });
   const checks = makeChecks({ settings: snapshot, modelNames, channels: () => channels.names });
   const { accept } = deliveries;
-  const ingress = makeIngress({ settings: snapshot, accept, mappings, transforms, checks, log, now });
-  const made = { ingress, deliveries, worker, heartbeat, outbox, channels, mappings, transforms, db, snapshot };
+  const runs = {
+    origin: (id: string) => runOrigin(db, id),
+    status: deliveries.run,
+    watch: (id: string, signal: AbortSignal) => worker.watch(id, signal),
+  };
+  const ingress = makeIngress({ settings: snapshot, accept, runs, mappings, transforms, checks, log, now });
+  const admin = makeAdmin({
+    token: () => snapshot().gateway.token,
+    settings: snapshot,
+    deliveries,
+    cancel: (runId) => worker.cancel(runId),
+    mappings,
+    transforms,
+    checks,
+    resolveTarget: (asked) => replies.resolveTarget(db, asked),
+    now,
+  });
+  const made = { ingress, admin, deliveries, worker, heartbeat, outbox, channels, mappings, transforms, db, snapshot };
   return { ...made, ...makeLife({ ...made, source, writer, clock, log }) };
 }
 

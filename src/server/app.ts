@@ -24,6 +24,7 @@ import { generateRoutes } from "./routes/generate.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { messagesRoutes } from "./routes/messages.ts";
 import { makeHookAnswer } from "./routes/hooks.ts";
+import { hooksAdminRoutes } from "./routes/hooks-admin.ts";
 import { metricsRoutes } from "./routes/metrics.ts";
 import { openaiChatRoutes } from "./routes/openai-chat.ts";
 import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
@@ -102,7 +103,8 @@ export function makeApp(parts: AppDeps) {
     .use(openaiChatRoutes(deps))
     .use(openaiCompletionRoutes(deps))
     .use(openaiEmbeddingRoutes(deps))
-    .use(openaiModelRoutes(deps));
+    .use(openaiModelRoutes(deps))
+    .use(hooksAdminRoutes(deps));
   app.use(openapiRoutes(deps, () => app));
 
   function refuse(request: Request, response: Response): Response {

@@ -1,6 +1,7 @@
 /** What every route may use. `main.ts` builds the parts; `app.ts` adds `answer`. */
 import type { Config } from "../config.ts";
 import type { Logger } from "../base/log.ts";
+import type { Admin } from "../hooks/admin/admin.ts";
 import type { Ingress } from "../hooks/ingress/ingress.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Library } from "../store/library.ts";
@@ -23,6 +24,8 @@ export interface AppDeps {
   readonly now: () => Date;
   /** Takes the webhooks, where the gateway is configured. */
   readonly hooks?: Ingress | undefined;
+  /** What operators do with them. */
+  readonly admin?: Admin | undefined;
 }
 
 export interface RouteDeps extends AppDeps {

@@ -33,7 +33,7 @@ export interface Harness {
 /** The store has one model, `m:latest`. */
 export async function makeHarness(
   config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune">> = {},
-  { hooks }: { hooks?: (log: Logger) => Ingress } = {},
+  { hooks, parts }: { hooks?: (log: Logger) => Ingress; parts?: Partial<AppDeps> } = {},
 ): Promise<Harness> {
   const folder = await tempFolder();
   const root = join(folder, "models");
@@ -53,6 +53,7 @@ export async function makeHarness(
     version: "1.2.3",
     now: () => NOW,
     hooks: hooks?.(log),
+    ...parts,
   });
   const stops: ((graceMs: number) => Promise<void>)[] = [];
   const call: Harness["call"] = async (method, path, body, headers = {}) => {

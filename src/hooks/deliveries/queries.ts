@@ -129,6 +129,18 @@ export function findDelivery(db: Database, id: string): DeliveryDetails | undefi
 export const runStatus = (db: Database, id: string): RunStatus | undefined =>
   db.query<RunStatus, [string]>(`SELECT ${RUN} ${RUN_FROM} WHERE runs.id = ?`).get(id) ?? undefined;
 
+/** Where a run's request came in, and by which credential. */
+export const runOrigin = (
+  db: Database,
+  id: string,
+): { readonly path: string; readonly authKind: string; readonly authId: string } | undefined =>
+  db
+    .query<{ path: string; authKind: string; authId: string }, [string]>(
+      `SELECT path, auth_kind AS authKind, auth_id AS authId FROM runs JOIN deliveries ON deliveries.id = delivery_id
+       WHERE runs.id = ?`,
+    )
+    .get(id) ?? undefined;
+
 export function stats(db: Database, now: number): QueueStats {
   const states = db.query<{ state: string; n: number }, []>("SELECT state, count(*) AS n FROM runs GROUP BY state");
   const oldest = db

@@ -6,10 +6,11 @@ import { headerKey } from "./idempotency.ts";
 import { parsePayload } from "./payload.ts";
 import type { HookReply, IngressDeps } from "./ports.ts";
 import { acceptVisit, type Visit } from "./visit.ts";
+import type { Waits } from "./waits.ts";
 
 /** Throws a `Refusal`. */
 export async function answerFixed(
-  deps: IngressDeps & { readonly door: Door },
+  deps: IngressDeps & { readonly door: Door; readonly waits: Waits },
   endpoint: "wake" | "agent",
   visit: Visit,
 ): Promise<HookReply> {

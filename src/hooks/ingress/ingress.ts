@@ -14,8 +14,10 @@ import { answerMapped, type MappedDeps } from "./mapped.ts";
 import type { HookReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
 import { Refusal, retryAfter } from "./problems.ts";
 import { refusalReply } from "./reply.ts";
+import { answerRun, parseRunPath } from "./runs.ts";
 import { Slots } from "./slots.ts";
 import type { Visit } from "./visit.ts";
+import { Waits } from "./waits.ts";
 
 /** Bodies that are read at once before their senders have proved who they are. */
 export const UNPROVED_READS_MAX = 64;
@@ -36,6 +38,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
     ...deps,
     door: new Door(deps),
     unprovedReads: new Slots(UNPROVED_READS_MAX),
+    waits: new Waits(),
     async accept(request) {
       if (isDraining) throw draining(); // since its body was read, or its transform ran
       return deps.accept(request);
@@ -80,6 +83,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
     },
     drain() {
       isDraining = true;
+      parts.waits.endAll();
     },
   };
 }
@@ -106,6 +110,8 @@ async function answer(parts: MappedDeps, visit: Visit): Promise<HookReply> {
   const candidates = isFixed ? [] : parts.mappings(visit.settings).forPath(path);
   const early = answerEarly(parts.door, candidates, visit);
   if (early) return early;
+  const run = method === "GET" || method === "HEAD" ? parseRunPath(path) : undefined;
+  if (run) return answerRun(parts, run, visit);
   if (method !== "POST") {
     const hears = candidates.some(({ config }) => hearsGet(config.handshake));
     throw new Refusal("method_not_allowed", { headers: { allow: hears ? "GET, POST" : "POST" } });

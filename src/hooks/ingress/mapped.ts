@@ -16,8 +16,10 @@ import { type ProblemName, Refusal, retryAfter } from "./problems.ts";
 import { jsonReply, textReply } from "./reply.ts";
 import type { Slots } from "./slots.ts";
 import { acceptVisit, type Visit } from "./visit.ts";
+import type { Waits } from "./waits.ts";
 
 export interface MappedDeps extends IngressDeps {
+  readonly waits: Waits;
   readonly door: Door;
   /** Of bodies whose senders have not proved who they are. */
   readonly unprovedReads: Slots;

@@ -2,12 +2,29 @@
 import type { Logger } from "../../base/log.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Accepted, AcceptRequest } from "../deliveries/accept.ts";
+import type { RunStatus } from "../deliveries/queries.ts";
 import type { RunParts } from "../mappings/index.ts";
 import type { MappingSettings, MappingsOf } from "../mappings/live.ts";
+import type { RunNews } from "../worker/watch.ts";
 import type { Checks } from "./checks.ts";
 
 export interface IngressSettings extends MappingSettings {
   readonly gateway: Pick<GatewayConfig, "trustedProxies">;
+}
+
+/** Where a run's request came in. */
+export interface RunOrigin {
+  readonly path: string;
+  readonly authKind: string;
+  readonly authId: string;
+}
+
+/** Runs that were accepted, for who asks after them. */
+export interface Runs {
+  readonly origin: (id: string) => RunOrigin | undefined;
+  readonly status: (id: string) => RunStatus | undefined;
+  /** How a run stands, then its news until nothing changes any more or the signal ends it. */
+  readonly watch: (id: string, signal: AbortSignal) => AsyncGenerator<RunNews>;
 }
 
 export interface IngressDeps {
@@ -15,6 +32,7 @@ export interface IngressDeps {
   readonly settings: () => IngressSettings;
   /** Resolves after the commit. */
   readonly accept: (request: AcceptRequest) => Promise<Accepted>;
+  readonly runs: Runs;
   readonly mappings: MappingsOf;
   readonly transforms: RunParts["transforms"];
   readonly checks: Checks;
@@ -44,6 +62,8 @@ export interface HookReply {
   readonly body: string | undefined;
   /** For the log: names and counts, never text of the request. */
   readonly notes: Readonly<Record<string, unknown>>;
+  /** In place of a body: news of a run, to be sent as they come until the signal ends them. */
+  readonly news?: (gone: AbortSignal) => AsyncGenerator<RunNews>;
 }
 
 /** Who a request comes from, once it is known; never the credential. */

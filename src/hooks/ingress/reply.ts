@@ -1,6 +1,7 @@
 /** Answers: one shape for what is accepted, one for what is refused. */
 import type { HookAction } from "../action.ts";
 import type { HookResponse } from "../deliveries/accept.ts";
+import type { RunStatus } from "../deliveries/queries.ts";
 import type { Refusal } from "./problems.ts";
 import type { HookReply } from "./ports.ts";
 
@@ -55,3 +56,9 @@ export function acceptedResponse(
   };
   return { status: wakes ? 200 : 202, body };
 }
+
+/** The same, for a sender that waited until its runs were over. */
+export const outcomeResponse = ({ body }: HookResponse, runs: readonly RunStatus[]): HookResponse => ({
+  status: 200,
+  body: { ...(body as object), ...(runs.length === 1 ? { run: runs[0] } : { runs }) }, // acceptedResponse made it
+});

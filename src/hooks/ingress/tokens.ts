@@ -7,7 +7,7 @@ import type { HooksConfig } from "../config.ts";
 import { trimSlashes } from "../mappings/request.ts";
 
 /** The id of `hooks.token`. */
-const MAIN_ID = "main";
+export const MAIN_TOKEN = "main";
 
 export interface Credential {
   readonly from: "bearer" | "header" | "query";
@@ -34,7 +34,7 @@ export function checkToken(
   { value, path, nowMs }: { value: string; path: string; nowMs: number },
 ): TokenVerdict {
   const given = digest(value);
-  const known = [...(token === undefined ? [] : [{ id: MAIN_ID, token }]), ...tokens];
+  const known = [...(token === undefined ? [] : [{ id: MAIN_TOKEN, token }]), ...tokens];
   const [found] = known.filter((each) => timingSafeEqual(digest(each.token), given));
   if (!found) return { ok: false, reason: "wrong" };
   const { expiresAt, paths } = { expiresAt: undefined, paths: undefined, ...found };

@@ -7,7 +7,9 @@ import type { Pass, Visitor } from "./door.ts";
 import { keptHeaders } from "./headers.ts";
 import type { HookReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
 import { Refusal, retryAfter } from "./problems.ts";
-import { acceptedResponse, jsonReply } from "./reply.ts";
+import { preferredWait, outcomes } from "./prefer.ts";
+import { acceptedResponse, jsonReply, outcomeResponse } from "./reply.ts";
+import type { Waits } from "./waits.ts";
 
 const STORE_RETRY_MS = 30_000;
 
@@ -31,7 +33,7 @@ export interface Acceptable {
 
 /** Stores what a request asks for, and answers once it is stored. Throws a `Refusal`. */
 export async function acceptVisit(
-  { accept }: Pick<IngressDeps, "accept">,
+  { accept, runs, waits }: Pick<IngressDeps, "accept" | "runs"> & { readonly waits: Waits },
   { settings, request, visitor, note }: Visit,
   { pass, rawBody, actions, warnings, idempotencyKey, mappingId }: Acceptable,
 ): Promise<HookReply> {
@@ -57,7 +59,12 @@ export async function acceptVisit(
   const { runIds, deliveryId } = accepted;
   const isReplayed = accepted.kind === "replayed";
   note({ delivery: deliveryId, runs: runIds.length, ...(isReplayed ? { replayed: true } : {}) });
-  return jsonReply(accepted.response, isReplayed ? { headers: { "idempotency-replayed": "true" } } : {});
+  const headers = isReplayed ? { "idempotency-replayed": "true" } : {};
+  const seconds = accepted.response.status === 202 ? preferredWait(request.headers) : undefined;
+  if (seconds === undefined) return jsonReply(accepted.response, { headers });
+  const ended = await outcomes({ runs, waits }, runIds, { gone: request.signal, seconds });
+  const response = ended ? outcomeResponse(accepted.response, ended) : accepted.response;
+  return jsonReply(response, { headers: { ...headers, "preference-applied": `wait=${seconds}` } });
 }
 
 /** A sender whose request cannot be stored has to send it again. */

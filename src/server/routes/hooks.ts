@@ -4,8 +4,12 @@
  * this is no route of Elysia's.
  */
 import type { Ingress } from "../../hooks/ingress/ingress.ts";
+import type { HookReply } from "../../hooks/ingress/ports.ts";
+import { isOver, type RunNews } from "../../hooks/worker/watch.ts";
 import type { Recorder } from "../recorder.ts";
 import { makeRequestId } from "../request-id.ts";
+import { sse, type Frame } from "../sse.ts";
+import { streamed } from "../stream.ts";
 
 /** Undefined: the request is no hook's. */
 export type HookAnswer = (request: Request, peer: () => string | undefined) => Promise<Response> | undefined;
@@ -27,5 +31,30 @@ async function answer(
   const reply = await hooks.receive({ id: makeRequestId(), method, url, headers, body, signal, peer });
   const ms = Math.round((performance.now() - startedMs) * 10) / 10;
   record(request, { status: reply.status, ms, route: "hooks", notes: reply.notes });
+  if (reply.news) return newsResponse(reply.news, { signal, headers: reply.headers });
   return new Response(reply.body ?? null, { status: reply.status, headers: { ...reply.headers } });
+}
+
+/** News of a run as server-sent events: `status` and `text`, at last `end`, upon which a client need not come again. */
+async function newsResponse(
+  news: NonNullable<HookReply["news"]>,
+  { signal, headers }: { signal: AbortSignal; headers: HookReply["headers"] },
+): Promise<Response> {
+  const gone = new AbortController();
+  signal.addEventListener("abort", () => gone.abort(), { once: true });
+  const encoding = sse(() => [{ event: "error", data: { error: "internal error" } }]);
+  const response = await streamed(framesOf(news(gone.signal)), encoding, { gone, onEnd: () => {} });
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  return response;
+}
+
+async function* framesOf(news: AsyncGenerator<RunNews>): AsyncGenerator<Frame, void, void> {
+  let isEnded = false;
+  for await (const each of news) {
+    if (each.kind === "status") isEnded = isOver(each.status);
+    yield each.kind === "text"
+      ? { event: "text", data: { text: each.text } }
+      : { event: "status", data: { run: each.status } };
+  }
+  if (isEnded) yield { event: "end", data: {} };
 }

@@ -2,7 +2,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import type { DocumentDecoration } from "elysia";
 
-type Api = "native" | "OpenAI" | "Anthropic" | "server";
+type Api = "native" | "OpenAI" | "Anthropic" | "server" | "gateway";
 
 /** How a reply comes; several where the request chooses. */
 type ReplyKind = "json" | "ndjson" | "events" | "text" | "empty";
@@ -57,6 +57,7 @@ const NATIVE_ERROR = object({ error: text });
 const ERRORS: Readonly<Record<Api, object>> = {
   native: NATIVE_ERROR,
   server: NATIVE_ERROR,
+  gateway: NATIVE_ERROR,
   OpenAI: object({ error: object({ message: text, type: text, param: { type: ["string", "null"] } }) }),
   Anthropic: object({ type: text, error: object({ type: text, message: text }), request_id: text }),
 };

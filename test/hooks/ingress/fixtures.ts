@@ -9,9 +9,11 @@ import type { HookAction } from "../../../src/hooks/action.ts";
 import { hooksSchema } from "../../../src/hooks/config.ts";
 import { makeDeliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
+import { runOrigin } from "../../../src/hooks/deliveries/queries.ts";
 import { makeChecks } from "../../../src/hooks/ingress/checks.ts";
 import { makeIngress, type Ingress } from "../../../src/hooks/ingress/ingress.ts";
 import { makeMappingsOf } from "../../../src/hooks/mappings/live.ts";
+import { RunWatchers } from "../../../src/hooks/worker/watch.ts";
 import type { IngressDeps, IngressSettings } from "../../../src/hooks/ingress/ports.ts";
 
 export const TOKEN = "test-token-of-24-characters";
@@ -49,6 +51,7 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
     onQueued: () => {},
     now: () => world.nowMs,
   });
+  const watchers = new RunWatchers();
   const world: World = {
     db,
     settings: {
@@ -66,6 +69,11 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
     ingress: makeIngress({
       settings: () => world.settings,
       accept: deliveries.accept,
+      runs: {
+        origin: (id) => runOrigin(db, id),
+        status: deliveries.run,
+        watch: (id, signal) => watchers.watch(id, () => deliveries.run(id), signal),
+      },
       mappings: makeMappingsOf(),
       transforms: { run: async () => world.transform() },
       checks: checksOf(() => world),

@@ -1,0 +1,117 @@
+/**
+ * What operators do with deliveries: look at them, run them again, end them, and try a mapping without consequences.
+ * Behind the gateway's own token, which no sender has. Knows no HTTP library.
+ */
+import { AppError } from "../../base/errors.ts";
+import type { Deliveries } from "../deliveries/deliveries.ts";
+import type { DeliveryDetails, DeliveryFilter, DeliverySummary } from "../deliveries/queries.ts";
+import type { Replayed } from "../deliveries/replay.ts";
+import { isRunState } from "../deliveries/state.ts";
+import { failureKey } from "../ingress/address.ts";
+import { Throttle } from "../ingress/throttle.ts";
+import { isOneOf } from "../ingress/tokens.ts";
+import type { Cancelled } from "../worker/worker.ts";
+import { dryRun, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
+
+const PAGE_MAX = 500;
+const PAGE_DEFAULT = 50;
+
+export interface AdminDeps extends DryRunParts {
+  /** `gateway.token` as it is now; undefined: there is no administration. */
+  readonly token: () => string | undefined;
+  readonly deliveries: Pick<Deliveries, "list" | "find" | "run" | "replay">;
+  readonly cancel: (runId: string) => Promise<Cancelled | undefined>;
+}
+
+export interface Page {
+  readonly deliveries: readonly DeliverySummary[];
+  /** For `before` of the next page; null: there is none. */
+  readonly next: string | null;
+}
+
+/** A delivery whose body is text: UTF-8, or base64 of what is none. */
+export type Details = Omit<DeliveryDetails, "body"> & {
+  readonly body: { readonly encoding: "utf8" | "base64"; readonly data: string } | null;
+};
+
+export interface Admin {
+  /** Throws `not_found` where there is no administration, `unauthorized`, or `busy` after too many failures. */
+  admit(authorization: string | null, peer: string | undefined): void;
+  /** Throws `bad_request`. */
+  list(query: URLSearchParams): Page;
+  /** @param id of a delivery or one of its runs. Throws `not_found`. */
+  find(id: string): Details;
+  /** Throws `not_found`, `conflict` or `busy`. */
+  replay(id: string): Promise<Replayed>;
+  /** Ends the runs of a delivery, or one of them. Throws `not_found`. */
+  cancel(id: string): Promise<readonly { readonly runId: string; readonly result: Cancelled }[]>;
+  /** What a mapping would make of a request; nothing is accepted. Throws `not_found`. */
+  test(mappingId: string, sample: Sample): Promise<DryRun>;
+}
+
+export function makeAdmin(deps: AdminDeps): Admin {
+  const { deliveries, cancel } = deps;
+  const throttle = new Throttle(deps.now);
+  const find = (id: string): DeliveryDetails => {
+    const found = deliveries.find(deliveries.run(id)?.deliveryId ?? id);
+    if (!found) throw new AppError("not_found", "no such delivery or run");
+    return found;
+  };
+  return {
+    admit(authorization, peer) {
+      const token = deps.token();
+      if (token === undefined) throw new AppError("not_found", "gateway.token is not set: there is no administration");
+      const given = /^bearer\s+(.*)$/i.exec(authorization?.trim() ?? "")?.[1]?.trim() ?? "";
+      const key = failureKey(peer ?? "");
+      if (isOneOf(given, [token])) return throttle.clear(key);
+      if (throttle.fail(key).lockedForMs !== undefined) throw new AppError("busy", "too many failed attempts");
+      throw new AppError("unauthorized", "unauthorized: expected the gateway token (gateway.token) as a bearer token");
+    },
+    list(query) {
+      const filter = parseFilter(query);
+      const limit = filter.limit ?? PAGE_DEFAULT;
+      const found = deliveries.list({ ...filter, limit });
+      return { deliveries: found, next: found.length < limit ? null : (found.at(-1)?.id ?? null) };
+    },
+    find: (id) => withText(find(id)),
+    replay: (id) => deliveries.replay(id),
+    async cancel(id) {
+      const runIds = deliveries.run(id) ? [id] : find(id).runs.map((run) => run.id);
+      const results = await Promise.all(runIds.map(async (runId) => ({ runId, result: await cancel(runId) })));
+      return results.flatMap(({ runId, result }) => (result === undefined ? [] : [{ runId, result }]));
+    },
+    test: (mappingId, sample) => dryRun(deps, { mappingId, sample }),
+  };
+}
+
+const FILTERS = ["state", "path", "mapping", "before", "limit"];
+
+function parseFilter(query: URLSearchParams): DeliveryFilter {
+  const unknown = [...query.keys()].find((name) => !FILTERS.includes(name));
+  if (unknown !== undefined) throw new AppError("bad_request", `unknown filter; known: ${FILTERS.join(", ")}`);
+  const state = query.get("state") ?? undefined;
+  if (state !== undefined && !isRunState(state)) {
+    throw new AppError("bad_request", "state: expected queued, running, succeeded, failed, dead or cancelled");
+  }
+  const limit = query.get("limit");
+  if (limit !== null && !(/^\d{1,3}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= PAGE_MAX)) {
+    throw new AppError("bad_request", `limit: expected a whole number from 1 to ${PAGE_MAX}`);
+  }
+  return {
+    state,
+    path: query.get("path") ?? undefined,
+    mappingId: query.get("mapping") ?? undefined,
+    before: query.get("before") ?? undefined,
+    limit: limit === null ? undefined : Number(limit),
+  };
+}
+
+function withText({ body, ...details }: DeliveryDetails): Details {
+  if (body === null) return { ...details, body };
+  try {
+    const data = new TextDecoder("utf-8", { fatal: true }).decode(body);
+    return { ...details, body: { encoding: "utf8", data } };
+  } catch {
+    return { ...details, body: { encoding: "base64", data: Buffer.from(body).toString("base64") } };
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * What a mapping would make of a request: its actions, the prompts that a model would read, and where replies would
+ * go. Transforms run as they would; nothing is accepted, and credentials are not asked for.
+ */
+import { renderPassage } from "../../agent/boundary/index.ts";
+import { AppError } from "../../base/errors.ts";
+import type { Target } from "../../channels/channel.ts";
+import type { HookAction } from "../action.ts";
+import { checkAction, type Checks } from "../ingress/checks.ts";
+import { Refusal } from "../ingress/problems.ts";
+import { type Mapping, type MappingRequest, runMapping, type RunParts } from "../mappings/index.ts";
+import type { MappingSettings, MappingsOf } from "../mappings/live.ts";
+import { trimSlashes } from "../mappings/request.ts";
+
+export interface DryRunParts {
+  readonly settings: () => MappingSettings;
+  readonly mappings: MappingsOf;
+  readonly transforms: RunParts["transforms"];
+  readonly checks: Checks;
+  readonly resolveTarget: (asked: { channel: string; to?: string }) => Target | { readonly reason: string };
+  readonly now: () => number;
+}
+
+/** A request to try. */
+export interface Sample {
+  readonly payload: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+}
+
+export interface DryAction {
+  readonly action: HookAction;
+  /** What the model, or the main session, would read. */
+  readonly prompt: string;
+  /** Where the reply would go; absent where none is wanted. */
+  readonly reply?: Target | { readonly reason: string };
+  /** Why the request would be refused for this action. */
+  readonly refused?: string;
+}
+
+export interface DryRun {
+  readonly mapping: string;
+  /** The mapping that a request like this reaches: perhaps another, or none. */
+  readonly reaches: string | null;
+  readonly outcome: "actions" | "nothing" | "failed";
+  readonly reason?: string;
+  readonly actions: readonly DryAction[];
+  readonly warnings: readonly string[];
+}
+
+/** Throws `not_found` where there is no such mapping. */
+export async function dryRun(
+  parts: DryRunParts,
+  { mappingId, sample }: { mappingId: string; sample: Sample },
+): Promise<DryRun> {
+  const { all, find, transformsDir, transformTimeoutMs } = parts.mappings(parts.settings());
+  const mapping = all.find(({ id }) => id === mappingId);
+  if (!mapping) {
+    const known = all.map(({ id }) => id).join(", ");
+    throw new AppError("not_found", `no such mapping; known: ${known === "" ? "none" : known}`);
+  }
+  const request: MappingRequest = { ...sample, path: pathOf(mapping), now: parts.now() };
+  const channels = parts.checks.channels();
+  const outcome = await runMapping(mapping, request, {
+    transforms: parts.transforms,
+    transformsDir,
+    transformTimeoutMs,
+    isChannel: (name) => channels.find(name.trim().toLowerCase()) !== undefined,
+  });
+  const about = { mapping: mapping.id, reaches: find(request)?.id ?? null, outcome: outcome.kind };
+  if (outcome.kind === "failed") return { ...about, reason: outcome.reason, actions: [], warnings: [] };
+  if (outcome.kind === "nothing") return { ...about, actions: [], warnings: [] };
+  const tried = await Promise.all(outcome.actions.map((action) => tryAction(parts, mapping, action)));
+  const warnings = new Set([...outcome.warnings, ...tried.flatMap((each) => each.warnings)]);
+  return { ...about, actions: tried.map(({ action }) => action), warnings: [...warnings] };
+}
+
+const pathOf = ({ id, config }: Mapping): string => trimSlashes(config.match.path ?? id);
+
+async function tryAction(
+  { checks, resolveTarget }: DryRunParts,
+  { id }: Mapping,
+  asked: HookAction,
+): Promise<{ action: DryAction; warnings: readonly string[] }> {
+  const checked = await checkAction(asked, checks).catch((error: unknown) => {
+    if (error instanceof Refusal) return error;
+    throw error;
+  });
+  const isRefused = checked instanceof Refusal;
+  const action = isRefused ? asked : checked.action;
+  const text = action.kind === "wake" ? action.text : action.message;
+  const prompt = renderPassage(text, { isWrapped: action.isWrapped, source: `Webhook ${id}` });
+  const reply =
+    action.kind === "agent" && action.deliver
+      ? { reply: resolveTarget({ channel: action.channel, ...(action.to === undefined ? {} : { to: action.to }) }) }
+      : {};
+  const refused = isRefused ? { refused: [checked.message, checked.reason].filter(Boolean).join(": ") } : {};
+  return { action: { action, prompt, ...reply, ...refused }, warnings: isRefused ? [] : checked.warnings };
+}

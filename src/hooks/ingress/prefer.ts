@@ -1,0 +1,45 @@
+/** `Prefer: wait=N` (RFC 7240): whoever asks for it hears the outcome of a run, if it comes in time, instead of 202. */
+import type { RunStatus } from "../deliveries/queries.ts";
+import { isFinal } from "../deliveries/state.ts";
+import type { Runs } from "./ports.ts";
+import type { Waits } from "./waits.ts";
+
+/** Longer than proxies keep a silent connection. */
+const WAIT_SECONDS_MAX = 300;
+
+/** Whole seconds; undefined where a request does not ask to wait. */
+export function preferredWait(headers: Headers): number | undefined {
+  const asked = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i.exec(headers.get("prefer") ?? "")?.[1];
+  const seconds = Math.min(Number(asked ?? 0), WAIT_SECONDS_MAX);
+  return seconds > 0 ? seconds : undefined;
+}
+
+/** How all of some runs ended; undefined where one of them takes longer, or nobody may wait any more. */
+export async function outcomes(
+  { runs, waits }: { readonly runs: Runs; readonly waits: Waits },
+  runIds: readonly string[],
+  { gone, seconds }: { gone: AbortSignal; seconds: number },
+): Promise<readonly RunStatus[] | undefined> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), seconds * 1000);
+  const abort = (): void => late.abort();
+  gone.addEventListener("abort", abort, { once: true });
+  const wait = waits.begin(late.signal);
+  try {
+    if (!wait) return undefined;
+    const ended = await Promise.all(runIds.map((id) => endOf(runs, id, wait.signal)));
+    const all = ended.filter((status) => status !== undefined);
+    return all.length === runIds.length ? all : undefined;
+  } finally {
+    wait?.end();
+    clearTimeout(timer);
+    gone.removeEventListener("abort", abort);
+  }
+}
+
+async function endOf(runs: Runs, id: string, signal: AbortSignal): Promise<RunStatus | undefined> {
+  for await (const news of runs.watch(id, signal)) {
+    if (news.kind === "status" && isFinal(news.status.state)) return news.status;
+  }
+  return undefined;
+}

@@ -1,0 +1,62 @@
+/**
+ * `/runs/<id>` and `/runs/<id>/events`: how a run stands, once or as it changes. For whoever has a token that could
+ * have sent the run's request: the main hook token sees all runs, another only its own.
+ */
+import type { RunNews } from "../worker/watch.ts";
+import type { Door } from "./door.ts";
+import type { Auth, HookReply, IngressDeps, RunOrigin } from "./ports.ts";
+import { Refusal, retryAfter } from "./problems.ts";
+import { jsonReply } from "./reply.ts";
+import { MAIN_TOKEN } from "./tokens.ts";
+import type { Visit } from "./visit.ts";
+import type { Wait, Waits } from "./waits.ts";
+
+const BUSY_RETRY_MS = 5000;
+
+export interface AskedRun {
+  readonly id: string;
+  readonly wantsEvents: boolean;
+}
+
+/** @param path relative to the ingress, without slashes at its ends */
+export function parseRunPath(path: string): AskedRun | undefined {
+  const [, id, events] = /^runs\/([\w-]{1,64})(\/events)?$/.exec(path) ?? [];
+  return id === undefined ? undefined : { id, wantsEvents: events !== undefined };
+}
+
+export interface RunDeps extends IngressDeps {
+  readonly door: Door;
+  readonly waits: Waits;
+}
+
+/** Throws a `Refusal`. */
+export function answerRun({ door, runs, waits }: RunDeps, { id, wantsEvents }: AskedRun, visit: Visit): HookReply {
+  const { settings, visitor, note } = visit;
+  const origin = runs.origin(id);
+  const pass = door.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);
+  note({ auth: pass.auth.id });
+  const status = origin && mayRead(pass.auth, origin) ? runs.status(id) : undefined;
+  if (!status) throw new Refusal("not_found", { reason: "no such run, or another token's" });
+  const headers = pass.headers ?? {};
+  if (!wantsEvents) return jsonReply({ status: 200, body: { ok: true, run: status } }, { headers });
+  if (visitor.method === "HEAD") return { status: 200, headers, body: undefined, notes: {} };
+  if (waits.isFull) throw new Refusal("too_busy", { headers: retryAfter(BUSY_RETRY_MS) });
+  const news = (gone: AbortSignal): AsyncGenerator<RunNews> =>
+    held(waits.begin(gone), (signal) => runs.watch(id, signal));
+  return { status: 200, headers, body: undefined, notes: {}, news };
+}
+
+const mayRead = (auth: Auth, { authKind, authId }: RunOrigin): boolean =>
+  auth.id === MAIN_TOKEN || (auth.kind === authKind && auth.id === authId);
+
+async function* held(
+  wait: Wait | undefined,
+  watch: (signal: AbortSignal) => AsyncGenerator<RunNews>,
+): AsyncGenerator<RunNews> {
+  if (!wait) return;
+  try {
+    yield* watch(wait.signal);
+  } finally {
+    wait.end();
+  }
+}

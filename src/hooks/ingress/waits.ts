@@ -1,0 +1,40 @@
+/** Requests that wait for runs: bounded in number, and let go when the server stops. */
+
+/** Each holds a connection and an entry in memory. */
+export const WAITS_MAX = 256;
+
+export interface Wait {
+  /** Aborted when the client goes away, or the server stops. */
+  readonly signal: AbortSignal;
+  end(): void;
+}
+
+export class Waits {
+  readonly #open = new Set<AbortController>();
+
+  get isFull(): boolean {
+    return this.#open.size >= WAITS_MAX;
+  }
+
+  /** Undefined where too many wait already. The caller ends it. */
+  begin(gone: AbortSignal): Wait | undefined {
+    if (this.isFull) return undefined;
+    const controller = new AbortController();
+    const abort = (): void => controller.abort();
+    this.#open.add(controller);
+    gone.addEventListener("abort", abort, { once: true });
+    if (gone.aborted) abort();
+    return {
+      signal: controller.signal,
+      end: () => {
+        gone.removeEventListener("abort", abort);
+        this.#open.delete(controller);
+      },
+    };
+  }
+
+  /** Lets all go. */
+  endAll(): void {
+    for (const controller of this.#open) controller.abort();
+  }
+}

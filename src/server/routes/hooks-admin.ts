@@ -1,0 +1,71 @@
+/** `/hooks-admin`: deliveries and mappings for operators, behind the gateway token. */
+import { Elysia } from "elysia";
+import type { Admin } from "../../hooks/admin/admin.ts";
+import { AppError } from "../../base/errors.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange, Reply } from "../exchange.ts";
+import { describe } from "../schema/describe.ts";
+import { DryRunBody, NoBody } from "../schema/hooks-admin.ts";
+
+type Work = (admin: Admin, exchange: Exchange) => object | Promise<object>;
+
+interface Peer {
+  readonly request: Request;
+  readonly server: { requestIP(request: Request): { readonly address: string } | null } | null;
+}
+
+export function hooksAdminRoutes(deps: RouteDeps) {
+  const answer = ({ request, server }: Peer, work: Work): Promise<Response> =>
+    deps.answer(request, async (exchange): Promise<Reply> => {
+      if (!deps.admin) throw new AppError("not_found", "no gateway is configured");
+      deps.admin.admit(request.headers.get("authorization"), server?.requestIP(request)?.address);
+      return { kind: "json", body: await work(deps.admin, exchange) };
+    });
+  return new Elysia()
+    .get(
+      "/hooks-admin/deliveries",
+      (at) => answer(at, (admin, { request }) => admin.list(new URL(request.url).searchParams)),
+      { detail: describe({ api: "gateway", summary: "List deliveries, newest first", reply: "json" }) },
+    )
+    .get("/hooks-admin/deliveries/:id", (at) => answer(at, (admin) => admin.find(at.params.id)), {
+      detail: describe({ api: "gateway", summary: "All that is known of a delivery and its runs", reply: "json" }),
+    })
+    .post("/hooks-admin/deliveries/:id/replay", (at) => answer(at, (admin) => admin.replay(at.params.id)), {
+      parse: "none",
+      detail: describe({ api: "gateway", summary: "Run a delivery or run again", body: NoBody, reply: "json" }),
+    })
+    .post(
+      "/hooks-admin/deliveries/:id/cancel",
+      (at) => answer(at, async (admin) => ({ runs: await admin.cancel(at.params.id) })),
+      {
+        parse: "none",
+        detail: describe({ api: "gateway", summary: "End a delivery's runs", body: NoBody, reply: "json" }),
+      },
+    )
+    .post(
+      "/hooks-admin/mappings/:id/test",
+      (at) => answer(at, (admin, exchange) => test(admin, at.params.id, exchange)),
+      {
+        parse: "none",
+        detail: describe({
+          api: "gateway",
+          summary: "What a mapping would make of a request; nothing is dispatched",
+          body: DryRunBody,
+          reply: "json",
+        }),
+      },
+    );
+}
+
+async function test(admin: Admin, id: string, { request }: Exchange): Promise<object> {
+  const { payload, headers = {}, query = {} } = await readRequest(request, DryRunBody);
+  const spelled = Object.entries(texts(headers, "headers")).map(([name, value]) => [name.toLowerCase(), value]);
+  return admin.test(id, { payload, headers: Object.fromEntries(spelled), query: texts(query, "query") });
+}
+
+function texts(fields: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, string>> {
+  const bad = Object.entries(fields).find(([, value]) => typeof value !== "string");
+  if (bad) throw new AppError("bad_request", `${name}.${bad[0]}: expected a text, got ${typeof bad[1]}`);
+  return fields as Record<string, string>; // just checked
+}

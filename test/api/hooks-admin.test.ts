@@ -1,0 +1,134 @@
+/** What operators do with deliveries, behind the gateway token; through a real socket. */
+import { expect, test } from "bun:test";
+import { GATEWAY_TOKEN, HOOK_TOKEN, json, startGateway, type GatewayWorld } from "../gateway/world.ts";
+
+const WAIT = { headers: { prefer: "wait=60" } };
+const send = async (world: GatewayWorld, n: number): Promise<string> =>
+  (await json(await world.hook("agent", { message: `question ${n}` }, WAIT))).runId;
+
+const ENDPOINTS: [string, string][] = [
+  ["GET", "deliveries"],
+  ["GET", "deliveries/x"],
+  ["POST", "deliveries/x/replay"],
+  ["POST", "deliveries/x/cancel"],
+  ["POST", "mappings/x/test"],
+];
+
+test.each(ENDPOINTS)(
+  "%s /hooks-admin/%s: 401 without the gateway token; the hook token is none",
+  async (method, path) => {
+    const world = await startGateway();
+    expect((await world.admin(path, { method, token: "" })).status).toBe(401);
+    expect((await world.admin(path, { method, token: HOOK_TOKEN })).status).toBe(401);
+    expect((await world.admin(path, { method, token: `${GATEWAY_TOKEN}x` })).status).toBe(401);
+  },
+);
+
+test.each(ENDPOINTS)("%s /hooks-admin/%s: 404 where gateway.token is not set", async (method, path) => {
+  const world = await startGateway({ settings: { gateway: {} } });
+  expect((await world.admin(path, { method, token: "undefined" })).status).toBe(404);
+});
+
+test("twenty failed attempts: 503, and the right token still gets in", async () => {
+  const world = await startGateway();
+  for (let i = 0; i < 20; i++) await world.admin("deliveries", { token: "wrong" });
+  expect((await world.admin("deliveries", { token: "wrong" })).status).toBe(503);
+  expect((await world.admin("deliveries")).status).toBe(200);
+});
+
+test("GET /hooks-admin/deliveries: newest first, in pages, by state and path", async () => {
+  const world = await startGateway();
+  const runs = [await send(world, 1), await send(world, 2), await send(world, 3)];
+  await world.hook("wake", { text: "w", mode: "next-heartbeat" });
+  const ids = (page: any): string[] => page.deliveries.map((each: any) => each.runs[0].id);
+  const first = await json(await world.admin("deliveries?path=agent&limit=2"));
+  expect(ids(first)).toEqual([runs[2]!, runs[1]!]);
+  const second = await json(await world.admin(`deliveries?path=agent&limit=2&before=${first.next}`));
+  expect([ids(second), second.next]).toEqual([[runs[0]!], null]);
+  expect(ids(await json(await world.admin("deliveries?state=succeeded&path=agent")))).toHaveLength(3);
+  expect(ids(await json(await world.admin("deliveries?state=dead")))).toEqual([]);
+});
+
+test.each(["state=strange", "limit=0", "limit=501", "limit=x", "colour=red"])("deliveries?%s: 400", async (query) => {
+  const world = await startGateway();
+  const response = await world.admin(`deliveries?${query}`);
+  expect(response.status).toBe(400);
+  expect(await json(response)).toEqual({ error: expect.any(String) });
+});
+
+test("GET /hooks-admin/deliveries/:id: everything but credentials; also by the id of a run", async () => {
+  const world = await startGateway({ settings: { hooks: { queue: { keepBodies: true } } } });
+  const runId = await send(world, 7);
+  const details = await json(await world.admin(`deliveries/${runId}`));
+  expect(details).toMatchObject({
+    path: "agent",
+    authKind: "token",
+    body: { encoding: "utf8", data: '{"message":"question 7"}' },
+    runs: [{ id: runId, state: "succeeded", answer: "Done it.", action: { kind: "agent" } }],
+  });
+  expect(JSON.stringify(details)).not.toContain(HOOK_TOKEN);
+  expect((await world.admin("deliveries/none")).status).toBe(404);
+});
+
+test("POST /hooks-admin/deliveries/:id/replay: a new delivery runs; 404 and 409 where it cannot", async () => {
+  const open = Promise.withResolvers<void>();
+  const world = await startGateway({
+    script: (_, i) => ({ text: `answer ${i}`, ...(i === 1 ? { until: open.promise } : {}) }),
+  });
+  const runId = await send(world, 1);
+  const replayed = await json(await world.admin(`deliveries/${runId}/replay`, { method: "POST" }));
+  const [again] = replayed.runIds;
+  expect((await world.admin(`deliveries/${again}/replay`, { method: "POST" })).status).toBe(409);
+  open.resolve();
+  await (await world.hook(`runs/${again}/events`)).text();
+  expect((await json(await world.hook(`runs/${again}`))).run).toMatchObject({ answer: "answer 1", replayOf: runId });
+  expect((await world.admin("deliveries/none/replay", { method: "POST" })).status).toBe(404);
+});
+
+test("POST /hooks-admin/deliveries/:id/cancel: the model is told to stop", async () => {
+  const world = await startGateway({ script: () => ({ text: "never said", until: new Promise(() => {}) }) });
+  const { runId } = await json(await world.hook("agent", { message: "hi" }));
+  const events = await world.hook(`runs/${runId}/events`);
+  for await (const bytes of events.body!) {
+    if (!new TextDecoder().decode(bytes).includes('"state":"running"')) continue;
+    const answer = await json(await world.admin(`deliveries/${runId}/cancel`, { method: "POST" }));
+    expect(answer).toEqual({ runs: [{ runId, result: "stopping" }] });
+    break;
+  }
+  await (await world.hook(`runs/${runId}/events`)).text();
+  expect((await json(await world.hook(`runs/${runId}`))).run).toMatchObject({ state: "cancelled" });
+  expect(world.runtime.stopped).toHaveLength(1);
+  const over = await json(await world.admin(`deliveries/${runId}/cancel`, { method: "POST" }));
+  expect(over.runs).toEqual([{ runId, result: "over" }]);
+});
+
+test("POST /hooks-admin/mappings/:id/test: the rendered action; nothing is dispatched", async () => {
+  const mappings = [
+    {
+      id: "first",
+      match: { path: "ci", when: { at: "payload.kind", equals: "pr" } },
+      deliver: false,
+      messageTemplate: "PR",
+    },
+    { id: "ci", match: { path: "ci" }, messageTemplate: "Build {{payload.n}} by {{headers.x-who}} failed" },
+    { id: "refused", match: { path: "r" }, messageTemplate: "x", model: "unknown" },
+  ];
+  const world = await startGateway({ settings: { hooks: { mappings } } });
+  const body = { payload: { n: 7 }, headers: { "X-Who": "Ann", Authorization: "Bearer secret" } };
+  const run = await json(await world.admin("mappings/ci/test", { body }));
+  expect(run).toMatchObject({ mapping: "ci", reaches: "ci", outcome: "actions" });
+  expect(run.actions[0].prompt).toMatch(
+    /^What stands between .*\n[\s\S]*Build <<<.*>>>7<<<.*>>> by <<<.*>>>Ann<<<.*>>> failed$/,
+  );
+  expect(run.actions[0].reply).toEqual({ reason: expect.any(String) }); // no channel is configured
+  expect((await json(await world.admin("mappings/ci/test", { body: { payload: { kind: "pr" } } }))).reaches).toBe(
+    "first",
+  );
+  const refused = await json(await world.admin("mappings/refused/test", { body: { payload: {} } }));
+  expect(refused.actions[0].refused).toContain("no such model");
+  const bad = await world.admin("mappings/ci/test", { body: { payload: {}, headers: { "x-n": 5 } } });
+  expect([bad.status, await json(bad)]).toEqual([400, { error: "headers.x-n: expected a text, got number" }]);
+  expect((await world.admin("mappings/none/test", { body: { payload: {} } })).status).toBe(404);
+  expect((await json(await world.admin("deliveries"))).deliveries).toEqual([]);
+  expect(world.runtime.requests).toEqual([]);
+});

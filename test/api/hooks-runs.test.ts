@@ -1,0 +1,105 @@
+/** How a run stands, for its sender: status, events, and answers that wait; through a real socket. */
+import { expect, test } from "bun:test";
+import { HOOK_TOKEN, json, startGateway } from "../gateway/world.ts";
+
+const gate = () => Promise.withResolvers<void>();
+
+test("GET {hooks.path}/runs/:id: the state and, once it is over, the answer", async () => {
+  const world = await startGateway();
+  const { runId } = await json(await world.hook("agent", { message: "hi" }, { headers: { prefer: "wait=60" } }));
+  const response = await world.hook(`runs/${runId}`);
+  expect(response.status).toBe(200);
+  expect(await json(response)).toMatchObject({
+    ok: true,
+    run: { id: runId, kind: "agent", state: "succeeded", answer: "Done it.", callback: null },
+  });
+});
+
+test("GET {hooks.path}/runs/:id: 401 without the token, 404 for what is no run, 405 for other methods", async () => {
+  const world = await startGateway();
+  const { runId } = await json(await world.hook("wake", { text: "hi", mode: "next-heartbeat" }));
+  expect((await fetch(`${world.url}/hooks/runs/${runId}`)).status).toBe(401);
+  expect((await world.hook("runs/nothing")).status).toBe(404);
+  expect((await world.hook("runs/nothing/events")).status).toBe(404);
+  expect((await world.hook(`runs/${runId}`, undefined, { method: "DELETE" })).status).toBe(405);
+  expect((await world.hook(`runs/${runId}`, undefined, { method: "HEAD" })).status).toBe(200);
+});
+
+test("GET {hooks.path}/runs/:id: a further token sees its own runs, the main token all", async () => {
+  const tokens = [
+    { id: "ci", token: "token-of-ci-with-24-characters" },
+    { id: "mail", token: "token-of-mail-with-24-characters" },
+    { id: "wakes", token: "token-of-wakes-with-24-characters", paths: ["wake"] },
+  ];
+  const world = await startGateway({ settings: { hooks: { tokens } } });
+  const as = (i: number) => ({ headers: { authorization: `Bearer ${tokens[i]!.token}` } });
+  const { runId } = await json(await world.hook("agent", { message: "hi" }, as(0)));
+  expect((await world.hook(`runs/${runId}`, undefined, as(0))).status).toBe(200);
+  expect((await world.hook(`runs/${runId}`, undefined, as(1))).status).toBe(404);
+  expect((await world.hook(`runs/${runId}`, undefined, as(2))).status).toBe(403);
+  expect((await world.hook(`runs/${runId}`)).status).toBe(200);
+});
+
+test("GET {hooks.path}/runs/:id/events: status, text as it comes, status, end", async () => {
+  const open = gate();
+  const world = await startGateway({ script: () => ({ text: "Hello you", until: open.promise }) });
+  const { runId } = await json(await world.hook("agent", { message: "hi" }));
+  const response = await world.hook(`runs/${runId}/events`);
+  expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+  let text = "";
+  for await (const bytes of response.body!) {
+    text += new TextDecoder().decode(bytes);
+    if (text.includes("running")) open.resolve();
+  }
+  const frames = text.trimEnd().split("\n\n");
+  const events = frames.map((frame) => /^event: (\w+)/.exec(frame)?.[1]);
+  expect(events.at(-1)).toBe("end");
+  expect(events).toContain("text");
+  const last = JSON.parse(frames.at(-2)!.replace(/^event: status\ndata: /, ""));
+  expect(last.run).toMatchObject({ id: runId, state: "succeeded", answer: "Hello you" });
+});
+
+test("events of a run whose client goes away, or whose server stops, end", async () => {
+  const world = await startGateway({ script: () => ({ text: "Hello you", until: gate().promise }) });
+  const { runId } = await json(await world.hook("agent", { message: "hi" }));
+  const gone = new AbortController();
+  const headers = { authorization: `Bearer ${HOOK_TOKEN}` };
+  const first = await fetch(`${world.url}/hooks/runs/${runId}/events`, { headers, signal: gone.signal });
+  gone.abort();
+  await first.text().catch(() => "");
+  const second = await world.hook(`runs/${runId}/events`);
+  world.gateway.ingress.drain();
+  expect(await second.text()).not.toContain("event: end"); // it is not over: whoever waits may come again
+  expect((await world.hook("wake", { text: "late" })).status).toBe(503);
+});
+
+test("POST {hooks.path}/agent with Prefer: wait=N: 200 with the outcome, 202 where it takes longer", async () => {
+  const open = gate();
+  const script = () => ({ text: "Slow answer", until: open.promise });
+  const world = await startGateway({ script });
+  const early = await world.hook("agent", { message: "hi" }, { headers: { prefer: "wait=1" } });
+  expect([early.status, early.headers.get("preference-applied")]).toEqual([202, "wait=1"]);
+  expect(await json(early)).not.toHaveProperty("run");
+  open.resolve();
+  const late = await world.hook("agent", { message: "hi" }, { headers: { prefer: "respond-async, wait=60" } });
+  expect(late.status).toBe(200);
+  expect(await json(late)).toMatchObject({ ok: true, run: { state: "succeeded", answer: "Slow answer" } });
+});
+
+test("Prefer: wait=N: a turn that failed is an outcome too; a repeat with the same key gets it again", async () => {
+  const world = await startGateway({ script: () => ({ text: "x" }) });
+  const headers = { prefer: "wait=60", "idempotency-key": "k" };
+  const first = await json(await world.hook("agent", { message: "hi" }, { headers }));
+  const again = await world.hook("agent", { message: "hi" }, { headers });
+  expect(again.headers.get("idempotency-replayed")).toBe("true");
+  expect(await json(again)).toMatchObject({ runId: first.runId, run: { answer: "x" } });
+  expect(world.runtime.requests).toHaveLength(1);
+});
+
+test.each(["wait=0", "wait=-1", "wait=soon", "return=minimal", "await=9"])(
+  "Prefer: %s waits for nothing",
+  async (prefer) => {
+    const world = await startGateway({ script: () => ({ text: "x", until: gate().promise }) });
+    expect((await world.hook("agent", { message: "hi" }, { headers: { prefer } })).status).toBe(202);
+  },
+);
