@@ -79,6 +79,8 @@ export interface Session {
     readonly kv: number;
     readonly scratch: number;
   };
+  /** How many of them lie on a GPU; undefined: none. A software adapter's memory is the machine's own. */
+  readonly vramBytes?: number;
   /**
    * Appends the rows of each sequence to its slot and returns the wanted logits, (wantedRows, vocabSize), in batch
    * order. The array is reused by the next run. Several sequences of one token each run as one pass.

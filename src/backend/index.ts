@@ -24,6 +24,27 @@ export async function chooseBackend(name: string): Promise<Backend> {
   throw new AppError("unsupported", "no backend can run on this machine");
 }
 
+/** The best backend that needs no GPU, whatever the configuration says. */
+export function chooseWithoutGpu(): Backend {
+  const backend = checkBackend("auto").find((each) => each.name !== webGpuBackend.name);
+  if (!backend) throw new AppError("unsupported", "no backend can run on this machine without a GPU");
+  return backend;
+}
+
+/** Loads with `chosen`; where a GPU that nobody asked for by name has no room or no kernel for the model, without it. */
+export async function loadOrGoWithout<T>(
+  { name, chosen }: { name: string; chosen: Backend },
+  load: (backend: Backend) => Promise<T>,
+): Promise<T> {
+  try {
+    return await load(chosen);
+  } catch (error) {
+    const mayMove = name === "auto" && chosen.refuses !== undefined && error instanceof AppError;
+    if (!mayMove || !(error.code === "too_large" || error.code === "unsupported")) throw error;
+    return load(chooseWithoutGpu());
+  }
+}
+
 /** The backends that a name stands for, best first. Throws `unsupported` where it is known that none can run here. */
 export function checkBackend(name: string): Backend[] {
   if (name === "auto") return Object.values(backends).filter((backend) => !backend.unavailable());

@@ -48,6 +48,8 @@ export interface EngineInfo {
   /** Made for embedding only. */
   readonly embedsOnly: boolean;
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
+  /** How many of them lie on a GPU. */
+  readonly vramBytes: number;
   /** Jinja source of the model's chat template. */
   readonly chatTemplate: string | undefined;
   readonly bosText: string;
@@ -89,6 +91,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       dim: program.states.dim,
       embedsOnly: encoder || gguf.metadata.has(`${arch}.pooling_type`),
       bytes: session.bytes,
+      vramBytes: session.vramBytes ?? 0,
       chatTemplate,
       bosText: text(tokenizer.bos),
       canFill: tokenizer.fill !== undefined,

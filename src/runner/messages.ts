@@ -16,6 +16,8 @@ export interface LoadMessage {
   readonly adapters: readonly string[];
   /** `auto`, or the name of a backend. */
   readonly backend: string;
+  /** False: keeps away from the GPU, also where the backend is named. */
+  readonly gpu: boolean;
   readonly ctxLen: number;
   readonly slots: number;
   /** Prompt tokens of one run. */

@@ -2,7 +2,7 @@
  * The runner: a child process that owns one loaded model. It does what it is told over the spawn channel, and ends with
  * its parent: killing it returns every byte, and nothing it does can take the server down.
  */
-import { chooseBackend } from "../backend/index.ts";
+import { chooseBackend, chooseWithoutGpu, loadOrGoWithout } from "../backend/index.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
 import { dieWithParent } from "../base/parent-death.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
@@ -55,13 +55,17 @@ export function startRunner(channel: Channel): void {
 
 async function load(message: LoadMessage, channel: Channel): Promise<LoadedEngine | undefined> {
   try {
-    const loaded = await loadEngine(message.path, {
-      ...message,
-      backend: await chooseBackend(message.backend),
-      onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
-      emit: (events) => channel.send({ kind: "events", events }),
-      onEmbed: (event) => channel.send(event),
-    });
+    const name = message.backend;
+    const chosen = message.gpu ? await chooseBackend(name) : chooseWithoutGpu();
+    const loaded = await loadOrGoWithout({ name, chosen }, (backend) =>
+      loadEngine(message.path, {
+        ...message,
+        backend,
+        onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
+        emit: (events) => channel.send({ kind: "events", events }),
+        onEmbed: (event) => channel.send(event),
+      }),
+    );
     channel.send({ kind: "ready", info: loaded.info });
     return loaded;
   } catch (error) {

@@ -10,6 +10,8 @@ import type { LoadingOptions } from "../sampling/options.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { Activity, LoadedModel } from "./runtime.ts";
 
+/** Values of the setting that may come to a GPU. */
+const GPU_BACKENDS: ReadonlySet<string> = new Set(["auto", "webgpu"]);
 /** Models kept at once on a machine without a GPU, where the configuration leaves it open. */
 const MAX_LOADED_AUTO = 3;
 /** A model is loaded beside others only where it fits in this share of the free memory. */
@@ -309,6 +311,7 @@ function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOption
     path: model.path,
     adapters: model.adapters,
     backend: pool.backend,
+    gpu: options.num_gpu !== 0 || !GPU_BACKENDS.has(pool.backend), // any other number means all layers
     ctxLen: Math.max(4, options.num_ctx ?? pool.ctxLen),
     slots: pool.numParallel,
     chunk: Math.max(1, options.num_batch ?? 512),
@@ -323,8 +326,10 @@ function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOptions):
   const { load, runner } = entry;
   const trained = runner?.info.ctxLenTrained ?? Infinity;
   const sameCtx = Math.min(wanted.ctxLen, trained) === Math.min(load.ctxLen, trained);
+  const sameGpu = wanted.gpu === load.gpu || (!wanted.gpu && runner !== undefined && runner.info.backend !== "webgpu");
   return (
     (options.num_ctx === undefined || sameCtx) &&
+    (options.num_gpu === undefined || sameGpu) &&
     (options.num_batch === undefined || wanted.chunk === load.chunk) &&
     (options.num_thread === undefined || wanted.threads === load.threads)
   );
@@ -333,12 +338,12 @@ function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOptions):
 function describe(entry: Entry): LoadedModel {
   const { model, runner } = entry;
   assert(runner, `${model.name} is listed before it is loaded`);
-  const { bytes, ctxLen } = runner.info;
+  const { bytes, vramBytes, ctxLen } = runner.info;
   return {
     name: model.name,
     digest: model.digest,
     sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
-    vramBytes: 0,
+    vramBytes,
     ctxLen,
     expiresAt: new Date(entry.expiresAtMs),
     pid: runner.pid,

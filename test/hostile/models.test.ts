@@ -126,6 +126,7 @@ function startRunner(backend: string): Promise<RunnerProcess> {
     chunk: 64,
     threads: 1,
     precise: false,
+    gpu: true,
   } as const;
   const spawn = {
     command: [process.execPath, MAIN, "runner"],

@@ -8,7 +8,7 @@ const send = (message: FromRunner): void => void process.send?.(message);
 
 process.on("message", (message: ToRunner) => {
   if (message.kind === "load") {
-    const bytes = { weights: 0, kv: 0, scratch: 0 };
+    const bytes = { weights: 3, kv: 2, scratch: 1 };
     const text = { chatTemplate: undefined, bosText: "", canFill: false, eosText: "" };
     send({
       kind: "ready",
@@ -21,6 +21,7 @@ process.on("message", (message: ToRunner) => {
         dim: 4,
         embedsOnly: false,
         bytes,
+        vramBytes: 4,
         ...text,
       },
     });

@@ -76,6 +76,13 @@ async function failureOf(promise: Promise<unknown>): Promise<AppError> {
   return error as AppError; // checked just above
 }
 
+test("what a runner says it keeps on a GPU is listed as that", async () => {
+  const pool = makePool({ command: [process.execPath, resolve(import.meta.dir, "fake-runner.ts")] });
+  const lease = await acquire(pool, first);
+  expect(pool.loaded()).toMatchObject([{ sizeBytes: 6, vramBytes: 4 }]);
+  lease.release();
+});
+
 test("requests for one model share a runner, and it ends when its time is up", async () => {
   const pool = makePool();
   const leases = await Promise.all([acquire(pool, first), acquire(pool, first), acquire(pool, first)]);

@@ -20,6 +20,7 @@ async function start(loadTimeoutMs: number): Promise<RunnerProcess> {
     path: "m.gguf",
     adapters: [],
     backend: "fake",
+    gpu: true,
     ctxLen: 8,
     slots: 1,
     chunk: 8,

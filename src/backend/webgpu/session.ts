@@ -36,6 +36,7 @@ export class WebGpuSession implements Session {
   readonly backend = "webgpu";
   readonly device: string;
   readonly bytes: Session["bytes"];
+  readonly vramBytes: number;
   readonly #parts: SessionParts;
   readonly #words: Uint32Array<ArrayBuffer>;
   #results = new Float32Array(0);
@@ -45,6 +46,8 @@ export class WebGpuSession implements Session {
     this.#parts = parts;
     this.device = parts.device.facts.name;
     this.bytes = parts.plan.bytes;
+    const { weights, kv, scratch } = this.bytes;
+    this.vramBytes = parts.device.facts.software ? 0 : weights + kv + scratch;
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
   }
 

@@ -1,0 +1,72 @@
+/** The server with a model on the WebGPU backend, on a software adapter: what it answers, alone and four at once. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { readFile } from "node:fs/promises";
+import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+import { startHearth, type Hearth } from "./hearth.ts";
+
+setDefaultTimeout(300_000); // a CPU that plays a GPU
+
+const PROMPTS = [
+  "Once upon a time, there was a little girl who lived near the sea.",
+  "Hello! How are you today?",
+  "What is the capital of France?",
+  "Why is the sky blue?",
+];
+const GREEDY = { temperature: 0, num_predict: 8, num_ctx: 256 };
+
+let [gpu, cpu]: Hearth[] = [];
+beforeAll(async () => {
+  const env = await swiftShaderEnv();
+  gpu = await startHearth({ env: { ...env, HEARTH_BACKEND: "webgpu" } });
+  cpu = await startHearth({ env: { HEARTH_BACKEND: "cpu" } });
+});
+afterAll(async () => {
+  await Promise.all([gpu?.stop(), cpu?.stop()]);
+});
+
+async function generate(hearth: Hearth, prompt: string, options: object = GREEDY): Promise<Record<string, any>> {
+  const body = { model: "hearth", prompt, options, stream: false };
+  const response = await hearth.post("/api/generate", body);
+  expect(response.status).toBe(200);
+  return (await response.json()) as Record<string, any>; // the test looks at what it needs
+}
+
+test("POST /api/generate: 64 greedy tokens are the reference's", async () => {
+  const options = { ...GREEDY, num_predict: 64 };
+  const [expected, got] = [await generate(cpu!, PROMPTS[0]!, options), await generate(gpu!, PROMPTS[0]!, options)];
+  expect(expected["eval_count"]).toBeGreaterThan(10);
+  expect(got["context"]).toEqual(expected["context"]);
+});
+
+test("POST /api/generate: four streams at once say what each says alone", async () => {
+  const alone: string[] = [];
+  for (const prompt of PROMPTS) alone.push((await generate(gpu!, prompt))["response"]);
+  const together = await Promise.all(PROMPTS.map((prompt) => generate(gpu!, prompt)));
+  expect(together.map((answer) => answer["response"])).toEqual(alone);
+  expect(new Set(alone).size).toBe(PROMPTS.length);
+});
+
+test("GET /api/ps: size_vram is 0 on a software adapter, whose memory is the machine's", async () => {
+  await generate(gpu!, PROMPTS[0]!, { ...GREEDY, num_gpu: -1 });
+  const { models } = (await (await fetch(`${gpu!.url}/api/ps`)).json()) as { models: Record<string, any>[] };
+  expect(models).toHaveLength(1);
+  expect(models[0]!["size"]).toBeGreaterThan(6e6); // counted just above
+  expect(models[0]!["size_vram"]).toBe(0);
+});
+
+test("options.num_gpu: 0 takes the model off the GPU, another number puts it back", async () => {
+  const usesDriver = async (): Promise<boolean> => {
+    const pids = await gpu!.runnerPids();
+    expect(pids).toHaveLength(1);
+    return (await readFile(`/proc/${pids[0]}/maps`, "utf8")).includes("vk_swiftshader");
+  };
+  await generate(gpu!, PROMPTS[1]!, { ...GREEDY, num_gpu: -1 });
+  expect(await usesDriver()).toBe(true);
+  const off = await generate(gpu!, PROMPTS[1]!, { ...GREEDY, num_gpu: 0 });
+  expect(off["response"]).not.toBe("");
+  expect(await usesDriver()).toBe(false);
+  await generate(gpu!, PROMPTS[1]!); // what a request leaves open stays as it is
+  expect(await usesDriver()).toBe(false);
+  await generate(gpu!, PROMPTS[1]!, { ...GREEDY, num_gpu: 99 });
+  expect(await usesDriver()).toBe(true);
+});
