@@ -31,7 +31,7 @@ export function chooseWithoutGpu(): Backend {
   return backend;
 }
 
-/** Loads with `chosen`; where a GPU that nobody asked for by name has no room or no kernel for the model, without it. */
+/** Loads with `chosen`; without it where a GPU that nobody asked for by name has no room or no kernel for the model. */
 export async function loadOrGoWithout<T>(
   { name, chosen }: { name: string; chosen: Backend },
   load: (backend: Backend) => Promise<T>,
