@@ -7,7 +7,6 @@ import type { Target } from "../channels/channel.ts";
 import { stripAck } from "./ack.ts";
 import type { HeartbeatConfig } from "./config.ts";
 import { replyOf } from "./reply.ts";
-import { setRoute } from "./sessions.ts";
 import { storeTurn, type TurnResult } from "./turn.ts";
 
 /** How replies leave; all but `sendReplies` are called inside a transaction. */
@@ -68,7 +67,7 @@ export function concludeHeartbeat(db: Database, reply: Reply, delivery: Heartbea
 }
 
 function deliver(db: Database, reply: Reply, delivery: HeartbeatDelivery): HeartbeatOutcome {
-  const { sessionKey, runId, result, config, now } = reply;
+  const { runId, result, config, now } = reply;
   const text = replyOf(result, config.ackMaxChars);
   if (text === undefined) {
     return { kind: result.text.trim() === "" ? "ok-empty" : "ok-token", preview: preview(stripAck(result.text).text) };
@@ -84,7 +83,6 @@ function deliver(db: Database, reply: Reply, delivery: HeartbeatDelivery): Heart
   const target = delivery.resolveTarget(db, { channel: config.target, ...to });
   if ("reason" in target) return { kind: "failed", reason: target.reason, ...said };
   delivery.addReply(db, { groupId: runId, target, text, now });
-  setRoute(db, { sessionKey, route: target, now });
   return { kind: "sent", ...said };
 }
 

@@ -27,7 +27,7 @@ export function openDatabase(path: string, migrations: readonly Migration[]): Da
     db.run(
       "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000",
     );
-    db.transaction(migrate)(db, migrations);
+    db.transaction(migrate).immediate(db, migrations);
     return db;
   } catch (error) {
     throw new AppError("storage", `cannot open the database '${path}': ${messageOf(error)}`, { cause: error });
@@ -78,21 +78,26 @@ export class Writer {
     return promise;
   }
 
-  /** One transaction for all that came in since the last; nested transactions are savepoints. */
+  /**
+   * One transaction for all that came in since the last; nested transactions are savepoints. It takes the right to
+   * write at its beginning, and waits for it there: one that finds out later that another has it can only fail.
+   */
   #commit(): void {
     const batch = this.#pending;
     this.#pending = [];
     const failures = new Map<Pending, unknown>();
     try {
-      this.#db.transaction(() => {
-        for (const piece of batch) {
-          try {
-            piece.run();
-          } catch (error) {
-            failures.set(piece, error);
+      this.#db
+        .transaction(() => {
+          for (const piece of batch) {
+            try {
+              piece.run();
+            } catch (error) {
+              failures.set(piece, error);
+            }
           }
-        }
-      })();
+        })
+        .immediate();
     } catch (error) {
       const lost = new AppError("storage", `the database cannot be written: ${messageOf(error)}`, { cause: error });
       for (const piece of batch) piece.fail(lost);

@@ -2,23 +2,19 @@
  * The gateway as one thing: database, ingress, deliveries and their worker, agent, heartbeat and channels, built from
  * each other and started and stopped in order.
  */
-import { join } from "node:path";
 import { makeAgent } from "../agent/agent.ts";
 import { Heartbeat } from "../agent/heartbeat.ts";
 import { agentOf, hookSession, mainSessionKey } from "../agent/session-key.ts";
 import { findSession } from "../agent/sessions.ts";
 import { turnSettings } from "../agent/settings.ts";
-import { agentMigrations } from "../agent/tables.ts";
 import type { Clock } from "../base/clock.ts";
-import { openDatabase, Writer, type Database } from "../base/database.ts";
+import { Writer, type Database } from "../base/database.ts";
 import type { Logger } from "../base/log.ts";
 import { Outbox } from "../channels/outbox/outbox.ts";
-import { outboxMigrations } from "../channels/outbox/tables.ts";
 import { resolveTarget } from "../channels/resolve.ts";
 import { makeAdmin, type Admin } from "../hooks/admin/admin.ts";
 import { makeDeliveries, type Deliveries } from "../hooks/deliveries/deliveries.ts";
 import { runOrigin } from "../hooks/deliveries/queries.ts";
-import { deliveryMigrations } from "../hooks/deliveries/tables.ts";
 import { makeChecks } from "../hooks/ingress/checks.ts";
 import { makeIngress, type Ingress } from "../hooks/ingress/ingress.ts";
 import { makeMappingsOf, type MappingsOf } from "../hooks/mappings/live.ts";
@@ -29,7 +25,9 @@ import { Worker, type WorkerSettings } from "../hooks/worker/worker.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { keepHouse } from "./housekeeping.ts";
 import { LiveChannels } from "./live-channels.ts";
+import { makeOnSettle } from "./main-messages.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
+import { openStorage } from "./storage.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -73,22 +71,22 @@ export interface Gateway {
   stop(graceMs: number): Promise<void>;
 }
 
-/** Throws `storage` where the database cannot be opened. Nothing runs before `start`. */
+/**
+ * Throws `conflict` where another process has the database, `storage` where it cannot be opened. Nothing runs before
+ * `start`.
+ */
 export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const { source, runtime, modelNames, clock, log } = parts;
   const snapshot = (): GatewaySnapshot => source.snapshot();
   const now = (): number => clock.now();
-  const db = openDatabase(join(parts.home, "gateway.db"), [
-    ...agentMigrations,
-    ...outboxMigrations,
-    ...deliveryMigrations,
-  ]);
+  const { db, close } = openStorage(parts.home);
   const writer = new Writer(db);
   const channels = new LiveChannels({ fetch: parts.fetch, now, log });
   await channels.load(snapshot());
   const transforms = new TransformPool();
   const mappings = makeMappingsOf();
-  const outbox = new Outbox({ db, writer, channels: () => channels.channels, now, log });
+  const onSettle = makeOnSettle({ snapshot, now, log });
+  const outbox = new Outbox({ db, writer, channels: () => channels.channels, now, log, onSettle });
   const replies = makeReplyPorts({ outbox, channels, snapshot });
   const agent = makeAgent({ runtime, db, clock, settings: snapshot, modelNames });
   const heartbeat = new Heartbeat({ agent, db, writer, clock, settings: snapshot, delivery: replies, log });
@@ -129,15 +127,15 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     now,
   });
   const made = { ingress, admin, deliveries, worker, heartbeat, outbox, channels, mappings, transforms, db, snapshot };
-  return { ...made, ...makeLife({ ...made, source, writer, clock, log }) };
+  return { ...made, ...makeLife({ ...made, source, writer, clock, log, close }) };
 }
 
 type Built = Omit<Gateway, "start" | "stop"> &
-  Pick<GatewayParts, "source" | "clock" | "log"> & { readonly writer: Writer };
+  Pick<GatewayParts, "source" | "clock" | "log"> & { readonly writer: Writer; readonly close: () => void };
 
 /** Beginning and end, in order: who sends starts before who has something sent, and ends after. */
 function makeLife(parts: Built): Pick<Gateway, "start" | "stop"> {
-  const { source, channels, outbox, worker, heartbeat, ingress, writer, transforms, db } = parts;
+  const { source, channels, outbox, worker, heartbeat, ingress, writer, transforms } = parts;
   let endHousekeeping = (): void => {};
   return {
     async start() {
@@ -160,7 +158,7 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop"> {
         transforms[Symbol.asyncDispose](),
       ]);
       await writer.write(() => undefined); // what was written last is on the disk
-      db.close();
+      parts.close();
     },
   };
 }

@@ -66,3 +66,17 @@ test("nothing is promised where the commit fails", async () => {
   db.close();
   await expect(lost).rejects.toThrow("the database cannot be written");
 });
+
+test("a commit has the right to write from its beginning: what it read is still so when it writes", async () => {
+  const path = join(folder, "gateway.db");
+  const writer = new Writer(openDatabase(path, [TABLE]));
+  const other = new Database(path);
+  other.run("PRAGMA busy_timeout = 0");
+  const counted = await writer.write((at) => {
+    const before = words(at).length;
+    expect(() => other.run("INSERT INTO words VALUES ('theirs')")).toThrow("locked");
+    at.run("INSERT INTO words VALUES ('ours')");
+    return before;
+  });
+  expect([counted, words(other)]).toEqual([0, ["ours"]]);
+});

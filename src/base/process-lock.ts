@@ -1,0 +1,58 @@
+/**
+ * One process at a time: a lock that the operating system takes back when its holder ends, however that ends, so that
+ * none is ever stale. It is SQLite's own, on a file of its own, because that works the same on every system.
+ */
+import { Database } from "bun:sqlite";
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { AppError, messageOf } from "./errors.ts";
+
+export interface ProcessLock {
+  release(): void;
+}
+
+/** How long one that is just ending may take to let go. */
+const WAIT_MS = 1000;
+/** Others may write their number down in the moment before the lock is taken. */
+const TRIES = 5;
+
+/**
+ * Holds the lock until `release` or the end of the process.
+ * Throws `conflict` naming the process that holds it, or `storage` where the file cannot be used.
+ * @param what is locked, for the message
+ */
+export function takeLock(path: string, what: string): ProcessLock {
+  let db: Database | undefined;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    db = new Database(path, { create: true });
+    db.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
+    for (let tries = 1; !isHeld(db); tries++) {
+      if (tries === TRIES) throw new AppError("conflict", `${what}: other processes keep taking it`);
+    }
+    const held = db;
+    return { release: () => held.close() };
+  } catch (error) {
+    const holder = isBusy(error) && db ? holderOf(db) : undefined;
+    db?.close();
+    if (error instanceof AppError) throw error;
+    if (holder !== undefined) {
+      throw new AppError("conflict", `${what} is in use by process ${holder}: stop that one first`, { cause: error });
+    }
+    throw new AppError("storage", `cannot lock '${path}': ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Writes our number down for whoever comes next, and takes the lock; false where another's number stands there now. */
+function isHeld(db: Database): boolean {
+  db.run(`PRAGMA user_version = ${process.pid}`);
+  db.run("BEGIN IMMEDIATE");
+  if (holderOf(db) === process.pid) return true;
+  db.run("ROLLBACK");
+  return false;
+}
+
+const isBusy = (error: unknown): boolean => (error as { code?: unknown }).code === "SQLITE_BUSY";
+
+const holderOf = (db: Database): number | undefined =>
+  db.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version;

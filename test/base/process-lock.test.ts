@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { takeLock } from "../../src/base/process-lock.ts";
+
+const MODULE = resolve(import.meta.dir, "../../src/base/process-lock.ts");
+
+let folder: string;
+let path: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "hearth-lock-"));
+  path = join(folder, "deep", "x.lock");
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Another process that has the lock. */
+async function holder(): Promise<Bun.Subprocess<"ignore", "pipe", "inherit">> {
+  const code = `import { takeLock } from ${JSON.stringify(MODULE)};
+    globalThis.lock = takeLock(${JSON.stringify(path)}, "x");
+    console.log("held");
+    setInterval(() => {}, 1000);`;
+  const child = Bun.spawn([process.execPath, "-e", code], { stdin: "ignore", stdout: "pipe", stderr: "inherit" });
+  await child.stdout.getReader().read();
+  return child;
+}
+
+test("a lock is one process's, which the error names, until that ends, however it ends", async () => {
+  const child = await holder();
+  try {
+    expect(() => takeLock(path, "the shelf")).toThrow(`the shelf is in use by process ${child.pid}: stop that one`);
+  } finally {
+    child.kill("SIGKILL");
+    await child.exited;
+  }
+  takeLock(path, "the shelf").release();
+}, 60_000);
+
+test("a lock that was released can be taken again, and not before", () => {
+  const lock = takeLock(path, "the shelf");
+  expect(() => takeLock(path, "the shelf")).toThrow(`in use by process ${process.pid}`);
+  lock.release();
+  takeLock(path, "the shelf").release();
+}, 60_000);
+
+test("a file that cannot be a lock is named", () => {
+  writeFileSync(join(folder, "y.lock"), "x".repeat(8192));
+  expect(() => takeLock(join(folder, "y.lock"), "the shelf")).toThrow(`cannot lock '${join(folder, "y.lock")}'`);
+});

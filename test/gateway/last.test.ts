@@ -1,0 +1,109 @@
+/** What `last` means, and what the main session hears of its own messages: whole gateways, real sockets. */
+import { describe, expect, test } from "bun:test";
+import { eventually } from "../e2e/hearth.ts";
+import { quiet, startChat, startGateway, TOKEN, type Chat, type GatewayBench } from "./fixtures.ts";
+
+const WAIT_MS = 60_000;
+
+const hooks = { enabled: true, token: TOKEN };
+const telegram = (chat: Chat, more = {}) => ({ telegram: { botToken: "123:abc", baseUrl: chat.url, ...more } });
+const heartbeat = (settings: object) => ({ defaults: { heartbeat: { every: 0, ...settings } } });
+
+const runAgent = async (bench: GatewayBench, body: object): Promise<void> => {
+  const response = await bench.post("agent", { message: "hi", wakeMode: "next-heartbeat", ...body });
+  expect(response.status).toBe(202);
+};
+
+describe("`last`", () => {
+  test("is where a heartbeat spoke to by the configuration's word, once that has arrived; also after a restart", async () => {
+    const chat = startChat();
+    const config = (to: object) => ({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat(to) });
+    const first = await startGateway(config({ target: "telegram", to: "99" }));
+    await first.post("wake", { text: "look" });
+    expect(await eventually(() => first.route() !== undefined, WAIT_MS)).toBe(true);
+    expect(first.route()).toEqual({ channel: "telegram", to: "99" });
+    await first.stop();
+    const second = await startGateway(config({}), { folder: first.folder });
+    await runAgent(second, {});
+    expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
+    expect(chat.sent).toEqual(["99: done", "99: done"]);
+  }, 120_000);
+
+  test("falls back to the channel's defaultTo, as it is then, until somebody was spoken to", async () => {
+    const chat = startChat();
+    const config = (defaultTo: string) => ({
+      hooks,
+      channels: telegram(chat, { defaultTo }),
+      agents: heartbeat({}),
+    });
+    const bench = await startGateway(config("42"));
+    await bench.post("wake", { text: "look" });
+    expect(await eventually(() => chat.sent.length === 1, WAIT_MS)).toBe(true);
+    bench.configure(config("43"));
+    expect(await eventually(() => bench.gateway.channels.channels.get("telegram")?.defaultTo === "43", WAIT_MS)).toBe(
+      true,
+    );
+    await runAgent(bench, {});
+    expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
+    expect(chat.sent).toEqual(["42: done", "43: done"]);
+  }, 120_000);
+
+  test("is not moved by a webhook that names a recipient", async () => {
+    const chat = startChat();
+    const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: quiet });
+    await runAgent(bench, { channel: "telegram", to: "666" });
+    expect(await eventually(() => chat.sent.length === 1, WAIT_MS)).toBe(true);
+    await runAgent(bench, {});
+    expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
+    expect([chat.sent, bench.route()]).toEqual([["666: done", "42: done"], undefined]);
+  }, 120_000);
+});
+
+describe("a message of the main session", () => {
+  test("that is refused is told there, and nobody is remembered for it", async () => {
+    const chat = startChat();
+    chat.answer = () => Response.json({ ok: false, description: "chat not found" }, { status: 400 });
+    const bench = await startGateway({
+      hooks,
+      channels: telegram(chat),
+      agents: heartbeat({ target: "telegram", to: "5" }),
+    });
+    await bench.post("wake", { text: "look" });
+    const isTold = (): boolean =>
+      bench.events().some((text) => /could not be delivered\. Reason: .*chat not/.test(text));
+    expect(await eventually(isTold, WAIT_MS)).toBe(true);
+    expect(bench.route()).toBeUndefined();
+  }, 120_000);
+
+  test("that may not have arrived is told there, once", async () => {
+    const chat = startChat();
+    const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat({}) });
+    bench.gateway.outbox.add(bench.gateway.db, {
+      groupId: "beat",
+      target: { channel: "telegram", to: "42" },
+      text: "hello",
+      now: Date.now(),
+    });
+    bench.gateway.db.run("UPDATE outbox SET state = 'sending', sending_at = 1, attempts = 1");
+    await bench.stop();
+    const again = await startGateway(
+      { hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat({}) },
+      { folder: bench.folder },
+    );
+    expect(await eventually(() => again.events().length === 1, WAIT_MS)).toBe(true);
+    expect(again.events()[0]).toContain("may not have been delivered, and is not sent again");
+    expect(chat.sent).toEqual([]);
+  }, 120_000);
+
+  test("that a webhook's run sent is told of once, by the run", async () => {
+    const chat = startChat();
+    chat.answer = () => Response.json({ ok: false, description: "chat not found" }, { status: 400 });
+    const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: quiet });
+    await runAgent(bench, { name: "CI" });
+    expect(await eventually(() => bench.events().length === 2, WAIT_MS)).toBe(true);
+    expect(bench.events()).toEqual([
+      "Hook CI: done",
+      expect.stringContaining("Hook CI: the reply could not be delivered"),
+    ]);
+  }, 120_000);
+});
