@@ -1,23 +1,23 @@
 /** Adapters of new models: as GGUF and as safetensors, in both shapes of a request, and what does not fit. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openGguf } from "../../src/gguf/read.ts";
 import type { WriteModel } from "../../src/gguf/write.ts";
 import { f16 } from "../../src/quant/f16.ts";
 import { blobPath, findBlob, writeBlob } from "../../src/store/blobs.ts";
-import type { CreateRequest, Progress } from "../../src/store/create.ts";
+import type { CreateRequest } from "../../src/store/create.ts";
 import type { Digest } from "../../src/store/digest.ts";
-import { makeLibrary, type Library } from "../../src/store/library.ts";
+import type { Library } from "../../src/store/library.ts";
 import { readModelfileAt, requestOfModelfile } from "../../src/store/modelfile-request.ts";
 import { parseName } from "../../src/store/name.ts";
 import { blobSource, type Source } from "../../src/store/sources.ts";
-import { openStore, type ModelEntry, type Store } from "../../src/store/store.ts";
+import type { ModelEntry, Store } from "../../src/store/store.ts";
 import { makeAdapter } from "../arch/adapters.ts";
 import { makeModel } from "../arch/models.ts";
 import { encodeSafetensors, pack, type PlainTensor } from "../convert/hugging-face.ts";
 import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
-import { tempFolder } from "./fixture.ts";
+import { blobsIn, fields, makeWorkplace, statusesOf } from "./creating.ts";
 
 let folder: string;
 let root: string;
@@ -28,14 +28,7 @@ let library: Library;
 let weights: Digest;
 let lora: Digest;
 beforeEach(async () => {
-  folder = await tempFolder();
-  root = join(folder, "models");
-  allowed = join(folder, "allowed");
-  await mkdir(allowed);
-  store = await openStore(root);
-  const ignore = (): void => {};
-  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
-  library = makeLibrary({ root, importDirs: [allowed], noPrune: false, log });
+  ({ folder, root, allowed, store, library } = await makeWorkplace());
   weights = await put(MODEL);
   lora = await put(ADAPTER);
   await create(fields({ name: parseName("base"), sources: [source(weights, "base.gguf")] }));
@@ -48,21 +41,7 @@ const bytesOf = (model: WriteModel): Uint8Array => encodeGguf(model as MemoryMod
 const put = async (model: WriteModel): Promise<Digest> => (await writeBlob(root, bytesOf(model))).digest;
 const source = (digest: Digest, label = "x.gguf"): Source => blobSource(root, { label, digest });
 
-const EMPTY = { licenses: [], parameters: {}, messages: [], extras: {}, capabilities: [], sources: [] };
-const fields = (request: Partial<CreateRequest>): CreateRequest => ({
-  shape: "fields",
-  name: parseName("new"),
-  ...EMPTY,
-  ...request,
-});
-
-async function create(request: CreateRequest): Promise<string[]> {
-  const steps: string[] = [];
-  for await (const step of library.create(request)) steps.push(short(step));
-  return steps;
-}
-const short = ({ status }: Progress): string => status.replace(/sha256:[0-9a-f]{64}/, "D");
-const blobs = async (): Promise<string[]> => (await readdir(join(root, "blobs"))).sort();
+const create = (request: CreateRequest): Promise<string[]> => statusesOf(library.create(request));
 const adaptersOf = ({ layers }: ModelEntry): string[] =>
   layers.filter(({ mediaType }) => mediaType.endsWith(".adapter")).map(({ digest }) => digest);
 
@@ -264,10 +243,10 @@ describe("an adapter that does not fit is refused, and nothing of it stays", () 
 
   test("safetensors of a weight of another size", async () => {
     const files = await uploaded(peft(2, "k_proj")); // whose matrix has half the rows
-    const before = await blobs();
+    const before = await blobsIn(root);
     const created = create(fields({ base: "base", adapter: files }));
     const message = "new: tensor 'blk.1.attn_k.weight.lora_b': expected (2, 32), got (2, 64)";
     await expect(created).rejects.toMatchObject({ code: "bad_request", message });
-    expect(await blobs()).toEqual(before);
+    expect(await blobsIn(root)).toEqual(before);
   });
 });

@@ -1,18 +1,19 @@
 /** Folders of safetensors as new models: what becomes of them, and that nothing stays where it comes to nothing. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFolder } from "../../src/convert/folder.ts";
 import { openGguf } from "../../src/gguf/read.ts";
 import { writeGguf } from "../../src/gguf/write.ts";
 import { blobPath, writeBlob } from "../../src/store/blobs.ts";
-import type { CreateRequest, Progress } from "../../src/store/create.ts";
-import { makeLibrary, type Library } from "../../src/store/library.ts";
+import type { CreateRequest } from "../../src/store/create.ts";
+import type { Library } from "../../src/store/library.ts";
 import { readModelfileAt, requestOfModelfile } from "../../src/store/modelfile-request.ts";
 import { parseName } from "../../src/store/name.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { DTYPES, exactModel, plainFiles, writeFolder } from "../convert/hugging-face.ts";
-import { putModel, tempFolder } from "./fixture.ts";
+import { blobsIn, distinct, fields, makeWorkplace, statusesOf } from "./creating.ts";
+import { putModel } from "./fixture.ts";
 
 let folder: string;
 let root: string;
@@ -20,34 +21,14 @@ let allowed: string;
 let store: Store;
 let library: Library;
 beforeEach(async () => {
-  folder = await tempFolder();
-  root = join(folder, "models");
-  allowed = join(folder, "allowed");
-  await mkdir(allowed);
-  store = await openStore(root);
-  const ignore = (): void => {};
-  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
-  library = makeLibrary({ root, importDirs: [allowed], noPrune: false, log });
+  ({ folder, root, allowed, store, library } = await makeWorkplace());
 });
 afterEach(() => rm(folder, { recursive: true }));
 
 const MODEL = exactModel("llama", DTYPES.F16);
-const EMPTY = { licenses: [], parameters: {}, messages: [], extras: {}, capabilities: [], sources: [] };
-const fields = (request: Partial<CreateRequest>): CreateRequest => ({
-  shape: "fields",
-  name: parseName("new"),
-  ...EMPTY,
-  ...request,
-});
 
-/** The statuses, each once where it is repeated, with short names for the digests. */
-async function create(request: CreateRequest, signal?: AbortSignal): Promise<string[]> {
-  const steps: string[] = [];
-  for await (const step of library.create(request, signal ? { signal } : {})) steps.push(short(step));
-  return steps.filter((status, i) => status !== steps[i - 1] || status.endsWith("D"));
-}
-const short = ({ status }: Progress): string => status.replace(/sha256:[0-9a-f]{64}/, "D");
-const blobs = async (): Promise<string[]> => (await readdir(join(root, "blobs")).catch(() => [])).sort();
+const create = async (request: CreateRequest, signal?: AbortSignal): Promise<string[]> =>
+  distinct(await statusesOf(library.create(request, signal ? { signal } : {})));
 
 /** Files as blobs, as a client uploads them. */
 async function uploaded(files: Record<string, object> = plainFiles(MODEL, "F16")): Promise<ModelFolder> {
@@ -125,7 +106,7 @@ describe("a folder", () => {
 
   test("is quantized on its way; what it was converted to does not stay", async () => {
     const source = await uploaded();
-    const before = await blobs();
+    const before = await blobsIn(root);
     const steps = await create(fields({ folder: source, quantize: "Q8_0" }));
     expect(steps).toEqual([
       "converting model",
@@ -139,7 +120,7 @@ describe("a folder", () => {
     expect(config.file_type).toBe("Q8_0");
     expect(digest).toMatch(/^[0-9a-f]{64}$/);
     expect((await storedTensors()).some((line) => line.includes("q8_0"))).toBe(true);
-    expect((await blobs()).length).toBe(before.length + layers.length + 1); // and the configuration
+    expect((await blobsIn(root)).length).toBe(before.length + layers.length + 1); // and the configuration
   });
 });
 
@@ -148,9 +129,9 @@ describe("nothing stays", () => {
     run.then(() => undefined).catch((error: unknown) => error);
 
   async function expectNothing(request: CreateRequest, expected: object, signal?: AbortSignal): Promise<void> {
-    const before = await blobs();
+    const before = await blobsIn(root);
     expect(await failure(create(request, signal))).toMatchObject(expected);
-    expect(await blobs()).toEqual(before);
+    expect(await blobsIn(root)).toEqual(before);
     expect(store.load("new")).rejects.toThrow("not found");
   }
 
@@ -186,7 +167,7 @@ describe("nothing stays", () => {
       const request = fields({ folder: source, ...(quantize ? { quantize } : {}) });
       for (const abortAt of [0, 1, 2]) {
         const caller = new AbortController();
-        const before = await blobs();
+        const before = await blobsIn(root);
         const run = async (): Promise<void> => {
           let count = 0;
           for await (const _ of library.create(request, { signal: caller.signal })) {
@@ -194,7 +175,7 @@ describe("nothing stays", () => {
           }
         };
         expect(await failure(run())).toMatchObject({ code: "cancelled" });
-        expect(await blobs()).toEqual(before);
+        expect(await blobsIn(root)).toEqual(before);
       }
     }
   });
@@ -210,7 +191,7 @@ describe("nothing stays", () => {
         for await (const _ of convertFolder(root, { folder, inTurn: (work) => work() }));
       } catch (error) { console.log(error.code + ": " + error.message); }`;
     const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh"]; // fails writes as a full disk does
-    const before = await blobs();
+    const before = await blobsIn(root);
     const files = JSON.stringify([...source.files]);
     const child = Bun.spawn([...limited, process.execPath, "-e", program, "--", root, files], {
       stdout: "pipe",
@@ -218,7 +199,7 @@ describe("nothing stays", () => {
     });
     const said = await new Response(child.stdout).text();
     expect(said).toMatch(/^storage: cannot write to '.*blobs': the file is larger than the disk or a limit allows\n$/);
-    expect(await blobs()).toEqual(before);
+    expect(await blobsIn(root)).toEqual(before);
   });
 
   test.skipIf(process.platform === "win32")("where a link leads out of the folders that may be read", async () => {

@@ -4,39 +4,33 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { CreateRequest } from "../../src/store/create.ts";
 import { importBlob } from "../../src/store/blobs.ts";
-import { makeLibrary, type Library } from "../../src/store/library.ts";
-import { parseName } from "../../src/store/name.ts";
+import type { Library } from "../../src/store/library.ts";
 import { blobSource } from "../../src/store/sources.ts";
-import { openStore } from "../../src/store/store.ts";
-import { putModel, tempFolder, writeTinyGguf } from "./fixture.ts";
+import type { Store } from "../../src/store/store.ts";
+import { fields, makeWorkplace, statusesOf } from "./creating.ts";
+import { putModel, writeTinyGguf } from "./fixture.ts";
 
 const CHATML = "{{ '<|im_start|>' + messages[0].content + '<|im_end|>' }}";
 const STOP = ["<|im_start|>", "<|im_end|>"];
 
 let folder: string;
 let root: string;
+let store: Store;
 let library: Library;
 let request: CreateRequest;
 beforeEach(async () => {
-  folder = await tempFolder();
-  root = join(folder, "models");
-  const ignore = (): void => {};
-  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
-  library = makeLibrary({ root, importDirs: [], noPrune: false, log });
+  ({ folder, root, store, library } = await makeWorkplace());
   const path = join(folder, "chatml.gguf");
   await writeTinyGguf(path, { "tokenizer.chat_template": CHATML });
   const { digest } = await importBlob(root, path);
   const sources = [blobSource(root, { label: "x.gguf", digest })];
-  const empty = { licenses: [], parameters: {}, messages: [], extras: {}, capabilities: [] };
-  request = { shape: "fields", name: parseName("new"), ...empty, sources };
+  request = fields({ sources });
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-async function create(changes: Partial<CreateRequest>): Promise<string[]> {
-  const steps = await Array.fromAsync(library.create({ ...request, ...changes }));
-  return steps.map(({ status }) => status.replace(/sha256:[0-9a-f]{64}/, "D"));
-}
-const entry = async () => (await openStore(root)).load("new");
+const create = (changes: Partial<CreateRequest>): Promise<string[]> =>
+  statusesOf(library.create({ ...request, ...changes }));
+const entry = () => store.load("new");
 
 test("a known chat template brings its stops, and stays the template", async () => {
   expect(await create({ parameters: { top_k: 3 } })).toEqual([

@@ -1,18 +1,19 @@
 /** Quantizing while a model is made: what becomes of the weights, and that nothing stays where it comes to nothing. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openGguf } from "../../src/gguf/read.ts";
 import { quants } from "../../src/quant/index.ts";
 import { writeBlob } from "../../src/store/blobs.ts";
-import type { CreateRequest, Progress } from "../../src/store/create.ts";
-import { makeLibrary, type Library } from "../../src/store/library.ts";
+import type { CreateRequest } from "../../src/store/create.ts";
+import type { Library } from "../../src/store/library.ts";
 import { requestOfModelfile } from "../../src/store/modelfile-request.ts";
 import { parseName } from "../../src/store/name.ts";
 import { blobSource, type Source } from "../../src/store/sources.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
-import { halves, tempFolder } from "./fixture.ts";
+import { blobsIn, distinct, fields, makeWorkplace, statusesOf } from "./creating.ts";
+import { halves } from "./fixture.ts";
 
 let folder: string;
 let root: string;
@@ -20,14 +21,7 @@ let allowed: string;
 let store: Store;
 let library: Library;
 beforeEach(async () => {
-  folder = await tempFolder();
-  root = join(folder, "models");
-  allowed = join(folder, "allowed");
-  await mkdir(allowed);
-  store = await openStore(root);
-  const ignore = (): void => {};
-  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
-  library = makeLibrary({ root, importDirs: [allowed], noPrune: false, log });
+  ({ folder, root, allowed, store, library } = await makeWorkplace());
 });
 afterEach(() => rm(folder, { recursive: true }));
 
@@ -49,23 +43,10 @@ const MODEL: MemoryModel = {
   ],
 };
 
-const EMPTY = { licenses: [], parameters: {}, messages: [], extras: {}, capabilities: [], sources: [] };
-const fields = (request: Partial<CreateRequest>): CreateRequest => ({
-  shape: "fields",
-  name: parseName("new"),
-  ...EMPTY,
-  ...request,
-});
 const put = async (model: MemoryModel = MODEL, label = "x.gguf"): Promise<Source> =>
   blobSource(root, { label, digest: (await writeBlob(root, encodeGguf(model))).digest });
 
-/** The statuses, each once where it is repeated, with short names for the digests. */
-async function create(request: CreateRequest): Promise<string[]> {
-  const steps = (await Array.fromAsync(library.create(request))).map(short);
-  return steps.filter((status, i) => status !== steps[i - 1] || status.endsWith("D"));
-}
-const short = ({ status }: Progress): string => status.replace(/sha256:[0-9a-f]{64}/, "D");
-const blobs = () => readdir(join(root, "blobs"));
+const create = async (request: CreateRequest): Promise<string[]> => distinct(await statusesOf(library.create(request)));
 const split = (no: number): MemoryModel => ({
   metadata: {
     ...(no === 0 ? { ...MODEL.metadata, "split.tensors.count": { i32: 2 } } : {}),
@@ -124,12 +105,12 @@ describe("the weights", () => {
   test("of a split model are joined first, in any order of its parts, and only the result is stored", async () => {
     await create(fields({ name: parseName("whole"), sources: [await put()], quantize: "Q4_0" }));
     const sources = [await put(split(1), "b"), await put(split(0), "a")];
-    const before = await blobs();
+    const before = await blobsIn(root);
     await create(fields({ sources, quantize: "Q4_0" }));
     const [whole, joined] = [await store.load("whole"), await store.load("new")];
     expect(joined.layers[0]).toEqual(whole.layers[0]);
-    expect(await blobs()).toHaveLength(before.length); // model and configuration are those of the other
-    expect((await blobs()).filter((name) => name.startsWith("."))).toEqual([]);
+    expect(await blobsIn(root)).toHaveLength(before.length); // model and configuration are those of the other
+    expect((await blobsIn(root)).filter((name) => name.startsWith("."))).toEqual([]);
   });
 
   test("of a file of this machine are quantized where they are: only the result is stored", async () => {
@@ -142,7 +123,7 @@ describe("the weights", () => {
       "writing manifest",
       "success",
     ]);
-    expect(await blobs()).toHaveLength(3);
+    expect(await blobsIn(root)).toHaveLength(3);
   });
 
   test("that are of the type already stay as they are", async () => {
@@ -195,12 +176,12 @@ test("one model is quantized after the other", async () => {
 describe("nothing stays, and no model is made,", () => {
   /** What was thrown by a request; the store must hold what it held. */
   async function failure(run: () => Promise<unknown>): Promise<unknown> {
-    const before = await blobs();
+    const before = await blobsIn(root);
     const error = await run().then(
       () => undefined,
       (reason: unknown) => reason,
     );
-    expect(await blobs()).toEqual(before);
+    expect(await blobsIn(root)).toEqual(before);
     expect(await store.find("new")).toBeUndefined();
     return error;
   }
@@ -266,7 +247,7 @@ describe("nothing stays, and no model is made,", () => {
       const ends = await Promise.allSettled(made);
       expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
       await library.close();
-      expect((await blobs()).filter((name) => name.startsWith("."))).toEqual([]);
+      expect((await blobsIn(root)).filter((name) => name.startsWith("."))).toEqual([]);
       await made[0];
     };
     expect(await failure(run)).toMatchObject({ code: "cancelled" });
@@ -287,13 +268,13 @@ describe("nothing stays, and no model is made,", () => {
         for await (const _ of createModel(parts, request));
       } catch (error) { console.log(error.code + ": " + error.message); }`;
     const limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 500; exec "$@"', "sh"]; // fails writes as a full disk does
-    const before = await blobs();
+    const before = await blobsIn(root);
     const child = Bun.spawn([...limited, process.execPath, "-e", program, "--", root, source.digest!], {
       stdout: "pipe",
       stderr: "inherit",
     });
     const said = await new Response(child.stdout).text();
     expect(said).toMatch(/^storage: cannot write to '.*blobs': the file is larger than the disk or a limit allows\n$/);
-    expect(await blobs()).toEqual(before);
+    expect(await blobsIn(root)).toEqual(before);
   });
 });

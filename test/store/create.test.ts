@@ -5,15 +5,16 @@ import { openGguf } from "../../src/gguf/read.ts";
 import { blobPath, importBlob, writeBlob } from "../../src/store/blobs.ts";
 import type { CreateRequest } from "../../src/store/create.ts";
 import type { Digest } from "../../src/store/digest.ts";
-import { makeLibrary, type Library } from "../../src/store/library.ts";
+import type { Library } from "../../src/store/library.ts";
 import { readManifest } from "../../src/store/manifest.ts";
 import { readModelfileAt, requestOfModelfile } from "../../src/store/modelfile-request.ts";
 import { parseName } from "../../src/store/name.ts";
 import { blobSource } from "../../src/store/sources.ts";
-import { manifestPath, openStore, type Store } from "../../src/store/store.ts";
+import { manifestPath, type Store } from "../../src/store/store.ts";
 import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
 import { f32 } from "../../src/quant/f32.ts";
-import { addLayer, putModel, tempFolder, writeTinyGguf } from "./fixture.ts";
+import { fields, makeWorkplace, statusesOf } from "./creating.ts";
+import { addLayer, putModel, writeTinyGguf } from "./fixture.ts";
 
 let folder: string;
 let root: string;
@@ -21,14 +22,7 @@ let allowed: string;
 let store: Store;
 let library: Library;
 beforeEach(async () => {
-  folder = await tempFolder();
-  root = join(folder, "models");
-  allowed = join(folder, "allowed");
-  await mkdir(allowed);
-  store = await openStore(root);
-  const ignore = (): void => {};
-  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
-  library = makeLibrary({ root, importDirs: [allowed], noPrune: false, log });
+  ({ folder, root, allowed, store, library } = await makeWorkplace());
   await putModel(root, "base", {
     config: { model_family: "old", renderer: "r", capabilities: ["completion"], hearth_embedded: "mark" },
     texts: [
@@ -42,20 +36,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-const EMPTY = { licenses: [], parameters: {}, messages: [], extras: {}, capabilities: [], sources: [] };
-const fields = (request: Partial<CreateRequest>): CreateRequest => ({
-  shape: "fields",
-  name: parseName("new"),
-  ...EMPTY,
-  ...request,
-});
-
-/** The statuses, with short names for the digests. */
-async function create(request: CreateRequest): Promise<string[]> {
-  const steps: string[] = [];
-  for await (const { status } of library.create(request)) steps.push(status.replace(/sha256:[0-9a-f]{64}/, "D"));
-  return steps;
-}
+const create = (request: CreateRequest): Promise<string[]> => statusesOf(library.create(request));
 
 const place = () => ({ root, importDirs: [allowed], name: parseName("new") });
 const createFrom = async (modelfile: string) => create(await requestOfModelfile(modelfile, place()));

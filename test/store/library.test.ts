@@ -8,6 +8,7 @@ import { readManifest } from "../../src/store/manifest.ts";
 import { parseName } from "../../src/store/name.ts";
 import { digestsOf } from "../../src/store/references.ts";
 import { manifestPath, openStore } from "../../src/store/store.ts";
+import { silent } from "./creating.ts";
 import { putModel, tempFolder } from "./fixture.ts";
 
 let folder: string;
@@ -18,8 +19,7 @@ beforeEach(async () => {
   folder = await tempFolder();
   root = join(folder, "models");
   warnings = [];
-  const ignore = (): void => {};
-  const log: Logger = { debug: ignore, info: ignore, error: ignore, warn: (_, fields) => void warnings.push(fields) };
+  const log: Logger = { ...silent, warn: (_, fields) => void warnings.push(fields) };
   library = makeLibrary({ root, importDirs: [], noPrune: false, log });
   await putModel(root, "a", {
     texts: [

@@ -1,7 +1,6 @@
 /** A store with a registry client of short patience, and models on a registry to pull. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeLogger } from "../../../src/base/log.ts";
 import type { Progress } from "../../../src/store/create.ts";
 import { makeLibrary } from "../../../src/store/library.ts";
 import { CONFIG_TYPE, mediaType } from "../../../src/store/manifest.ts";
@@ -9,6 +8,7 @@ import { parseAddress } from "../../../src/store/registry/address.ts";
 import { ensureKey } from "../../../src/store/registry/key.ts";
 import { makeRegistry } from "../../../src/store/registry/registry.ts";
 import { LIMITS, type Limits } from "../../../src/store/registry/retry.ts";
+import { silent } from "../creating.ts";
 import { tempFolder } from "../fixture.ts";
 import type { Front } from "./front.ts";
 
@@ -29,8 +29,7 @@ const QUICK: Limits = { ...LIMITS, backoffMs: 1, partBytes: 64 * KB, chunkBytes:
 export async function makePlace(limits: Partial<Limits> = {}): Promise<Place> {
   const home = await tempFolder();
   const root = join(home, "models");
-  const log = makeLogger({ write: () => {}, now: Date.now, debug: false });
-  const library = makeLibrary({ root, importDirs: [], noPrune: false, log });
+  const library = makeLibrary({ root, importDirs: [], noPrune: false, log: silent });
   await ensureKey(home);
   const registry = makeRegistry({ library, home, version: "1.2.3", limits: { ...QUICK, ...limits } });
   const never = new AbortController().signal;
