@@ -1,12 +1,14 @@
 /**
- * `hearth logits`, `tokenize`, `generate` and `quantize`: one model, no server, for anyone who checks our numbers
+ * `hearth logits`, `tokenize`, `generate`, `quantize` and `devices`: no server, for anyone who checks our numbers
  * against another implementation's. Ids in, ids or raw float32 out; nothing is added to either.
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "./arch/index.ts";
 import { chooseBackend } from "./backend/index.ts";
 import type { Session } from "./backend/backend.ts";
-import { AppError } from "./base/errors.ts";
+import { listAdapters } from "./backend/webgpu/adapters.ts";
+import { AppError, messageOf } from "./base/errors.ts";
+import { formatBytes, formatTable } from "./cli/format.ts";
 import type { Gguf } from "./gguf/gguf.ts";
 import { openGguf } from "./gguf/read.ts";
 import { quantizeFile, type QuantizeOptions } from "./store/quantize.ts";
@@ -60,6 +62,23 @@ export function tokenIds(options: { model: string; text: string; parseSpecial: b
   } finally {
     gguf.close();
   }
+}
+
+/** Lists what the GPU backend can run on, as a table with the features below it, or as JSON. */
+export async function showDevices({ json }: { json: boolean }): Promise<void> {
+  const adapters = await listAdapters().catch((error: unknown) => {
+    console.error(messageOf(error)); // why there is none; to have none is no failure
+    return [];
+  });
+  if (json) return console.log(JSON.stringify(adapters, null, 2));
+  const rows = adapters.map((each, index) => [
+    each.name,
+    each.software ? "software" : index === 0 ? "GPU, default" : "GPU",
+    formatBytes(each.limits.maxStorageBufferBindingSize),
+    formatBytes(each.limits.maxBufferSize),
+  ]);
+  console.log(formatTable(["NAME", "KIND", "TENSOR PIECE", "LARGEST BUFFER"], rows).trimEnd());
+  for (const { name, features } of adapters) console.log(`${name}: ${features.join(", ")}`);
 }
 
 /** Quantizes a file and tells how far it is where a person watches. */

@@ -7,7 +7,7 @@ import { homedir } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 import { messageOf } from "./base/errors.ts";
 import { addCommands } from "./cli/index.ts";
-import { greedyTokens, quantize, tokenIds, writeLogits } from "./diagnostics.ts";
+import { greedyTokens, quantize, showDevices, tokenIds, writeLogits } from "./diagnostics.ts";
 import { startRunner } from "./runner/runner.ts";
 import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
@@ -22,7 +22,7 @@ program
   .option("--config <file>", "configuration file (JSON5)")
   .option("--host <address>", "address to listen on, host:port")
   .option("--models <folder>", "model store")
-  .option("--backend <name>", "auto, onnx or cpu")
+  .option("--backend <name>", "auto, webgpu, onnx or cpu")
   .action((flags: Record<string, string>) =>
     serve({ env: process.env, flags, home: homedir(), command: selfCommand() }),
   );
@@ -48,7 +48,7 @@ program
   .option("--adapter <file...>", "LoRA adapters, GGUF", [])
   .requiredOption("--tokens <ids>", "token ids separated by commas")
   .requiredOption("--out <file>", "where to write them")
-  .option("--backend <name>", "auto, onnx or cpu", "auto")
+  .option("--backend <name>", "auto, webgpu, onnx or cpu", "auto")
   .option("--precise", "float32 activations", false)
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
   .action((options) => withoutTelemetry(() => writeLogits(options)));
@@ -60,7 +60,7 @@ program
   .option("--adapter <file...>", "LoRA adapters, GGUF", [])
   .requiredOption("--tokens <ids>", "token ids separated by commas")
   .requiredOption("--greedy <n>", "tokens to generate", wholeNumber)
-  .option("--backend <name>", "auto, onnx or cpu", "auto")
+  .option("--backend <name>", "auto, webgpu, onnx or cpu", "auto")
   .option("--precise", "float32 activations", false)
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
   .action((options) =>
@@ -76,6 +76,12 @@ program
     const text = await Bun.stdin.text();
     console.log(tokenIds({ model: options.model, text, parseSpecial: options.special }).join(","));
   });
+
+program
+  .command("devices")
+  .description("list the GPUs that models can run on")
+  .option("--json", "with all limits, as JSON", false)
+  .action((options: { json: boolean }) => showDevices(options));
 
 program
   .command("quantize")

@@ -72,6 +72,8 @@ export interface StateRows extends Omit<Rows, "logits"> {
 /** A loaded model with its KV cache. Not reentrant: one `run` at a time. */
 export interface Session {
   readonly backend: string;
+  /** Resolves when nothing can be run any more: a device was lost, or hangs. Only a new process helps. */
+  readonly lost?: Promise<Error>;
   /** Device name for people, e.g. "CPU (2 threads)". */
   readonly device: string;
   readonly bytes: {

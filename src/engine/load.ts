@@ -33,6 +33,8 @@ export interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly chunk: number;
   readonly emit: (events: readonly SequenceEvent[]) => void;
   readonly onEmbed: (event: EmbedEvent) => void;
+  /** The model can do nothing any more; what ran has failed or is about to. */
+  readonly onLost?: (error: Error) => void;
 }
 
 /** What the server wants to know of a loaded model. */
@@ -80,6 +82,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     const chatTemplate = chatTemplateOf(gguf);
     const pooling = poolingOf(gguf, { arch, encoder });
     const session = await options.backend.load(program, { ...options, ctxLen });
+    void session.lost?.then(options.onLost);
     const text = (id: number | undefined): string =>
       id === undefined ? "" : tokenizer.detokenize([id], { special: true });
     const info: EngineInfo = {

@@ -64,6 +64,7 @@ async function load(message: LoadMessage, channel: Channel): Promise<LoadedEngin
         onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
         emit: (events) => channel.send({ kind: "events", events }),
         onEmbed: (event) => channel.send(event),
+        onLost: (error) => void endAfter(error, channel),
       }),
     );
     channel.send({ kind: "ready", info: loaded.info });
@@ -77,6 +78,13 @@ async function load(message: LoadMessage, channel: Channel): Promise<LoadedEngin
     await Bun.sleep(100); // lets the message out before the process ends
     channel.exit(1);
   }
+}
+
+/** Ends the process, whose next request then gets a fresh one; the failures of what ran go out before. */
+async function endAfter(error: Error, channel: Channel): Promise<void> {
+  console.error(error.message);
+  await Bun.sleep(100);
+  channel.exit(1);
 }
 
 async function generate(loaded: LoadedEngine, message: GenerateMessage, channel: Channel): Promise<void> {

@@ -21,7 +21,8 @@ export class Device {
   readonly #kick: () => void;
   readonly #deadlineMs: number;
   readonly #pipelines = new Map<string, Promise<GPUComputePipeline>>();
-  readonly #failure = Promise.withResolvers<never>();
+  readonly #failure = Promise.withResolvers<AppError>();
+  readonly #waiting = new Set<(error: AppError) => void>();
   #failed: AppError | undefined;
 
   constructor(gpu: GPUDevice, { facts, kick, deadlineMs }: { facts: AdapterFacts; kick(): void; deadlineMs: number }) {
@@ -29,14 +30,13 @@ export class Device {
     this.facts = facts;
     this.#kick = kick;
     this.#deadlineMs = deadlineMs;
-    this.#failure.promise.catch(() => {}); // whoever waits gets it
     void gpu.lost.then(({ reason, message }) => this.#fail(`was lost: ${message || reason}`));
     gpu.addEventListener("uncapturederror", ({ error }) => this.#fail(error.message));
   }
 
-  /** What made this device unusable; undefined while it works. */
-  get failed(): AppError | undefined {
-    return this.#failed;
+  /** Resolves with what made this device unusable. */
+  get lost(): Promise<AppError> {
+    return this.#failure.promise;
   }
 
   /** Submits work. */
@@ -45,17 +45,27 @@ export class Device {
     this.#kick();
   }
 
-  /** Waits for something that the device does; throws `runner` where the device fails first or takes too long. */
-  async wait<T>(work: Promise<T>): Promise<T> {
-    if (this.#failed) throw this.#failed;
+  /**
+   * Waits for something that the device does; throws `runner` where the device fails first or takes too long. Nothing
+   * is hung on a promise that lives as long as the device: that would grow with every run.
+   */
+  wait<T>(work: Promise<T>): Promise<T> {
+    if (this.#failed) return Promise.reject(this.#failed);
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
     const late = setTimeout(() => this.#fail(`gave no answer within ${this.#deadlineMs / 1000} s`), this.#deadlineMs);
-    try {
-      return await Promise.race([work, this.#failure.promise]);
-    } catch (error) {
-      throw this.#failed ?? new AppError("runner", `GPU '${this.facts.name}': ${messageOf(error)}`, { cause: error });
-    } finally {
+    this.#waiting.add(reject);
+    const end = (settle: () => void): void => {
       clearTimeout(late);
-    }
+      this.#waiting.delete(reject);
+      settle();
+    };
+    const failed = (error: unknown): AppError =>
+      this.#failed ?? new AppError("runner", `GPU '${this.facts.name}': ${messageOf(error)}`, { cause: error });
+    work.then(
+      (value) => end(() => resolve(value)),
+      (error: unknown) => end(() => reject(failed(error))),
+    );
+    return promise;
   }
 
   /** Waits until everything submitted is done, and what was written on the way there is given back. */
@@ -107,7 +117,9 @@ export class Device {
   #fail(what: string): void {
     if (this.#failed) return;
     this.#failed = new AppError("runner", `GPU '${this.facts.name}' ${what}`);
-    this.#failure.reject(this.#failed);
+    this.#failure.resolve(this.#failed);
+    for (const reject of this.#waiting) reject(this.#failed);
+    this.#waiting.clear();
   }
 }
 

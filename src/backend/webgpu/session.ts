@@ -35,6 +35,7 @@ interface Chunk {
 export class WebGpuSession implements Session {
   readonly backend = "webgpu";
   readonly device: string;
+  readonly lost: Promise<Error>;
   readonly bytes: Session["bytes"];
   readonly vramBytes: number;
   readonly #parts: SessionParts;
@@ -45,6 +46,7 @@ export class WebGpuSession implements Session {
   constructor(parts: SessionParts) {
     this.#parts = parts;
     this.device = parts.device.facts.name;
+    this.lost = parts.device.lost;
     this.bytes = parts.plan.bytes;
     const { weights, kv, scratch } = this.bytes;
     this.vramBytes = parts.device.facts.software ? 0 : weights + kv + scratch;
