@@ -36,8 +36,8 @@ export type Param = number | { readonly f32: number };
 
 export interface Dispatch {
   readonly kernel: KernelName;
-  /** Block type of the kernel's matrix. */
-  readonly quant?: string;
+  /** Block types of the kernel's matrices, in order. */
+  readonly quants?: readonly string[];
   /** Bindings 0 … n − 1, in the order of the kernel's header; the parameters come behind them. */
   readonly operands: readonly Operand[];
   readonly params: readonly Param[];

@@ -39,7 +39,7 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let first = (group.z * groups.x + group.x) * COLUMNS;
-  let total = product4(group.y * p.in_dim, p.first + first, min(COLUMNS, max(p.count, first) - first), t);
+  let total = product4(group.y * p.in_dim, p.first + first, p.row_bytes, min(COLUMNS, max(p.count, first) - first), t);
   if (t < COLUMNS && first + t < p.count) {
     let column = p.y_first + first + t;
     let value = total[t] * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);

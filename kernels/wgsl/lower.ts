@@ -112,7 +112,7 @@ function matmul(
     const operands = [read(x), matrix, vector(b), vector(undefined), again(y, i)];
     return {
       kernel: many ? "matmul" : "linear",
-      quant: w.quant.name,
+      quants: [w.quant.name],
       operands: many ? [...operands, batch] : operands,
       params: many ? [...params, wanted] : params,
       grid: { x: Math.ceil(count / columns), rows: x.rows, times: x.times, rowsEach },
@@ -155,7 +155,7 @@ function lookUp(
     throw new AppError("unsupported", `tensor '${table.name}': the GPU kernels take no adapters of tables`);
   return partsOf(table, context).map(({ piece }, i) => ({
     kernel,
-    quant: table.quant.name,
+    quants: [table.quant.name],
     operands: [{ kind: "matrix", tensor: table.name, piece: piece.index }, batch, again(out, i)],
     params: [
       table.inDim,
@@ -378,7 +378,7 @@ function expertMatmul(
 ): Draft[] {
   const drafts = context.piecesOf(w).map((piece, i): Draft => ({
     kernel: "moe_linear",
-    quant: w.quant.name,
+    quants: [w.quant.name],
     operands: [
       read(x),
       { kind: "matrix", tensor: w.name, piece: piece.index },

@@ -41,7 +41,8 @@ fn main(
   if (expert < p.first_expert || expert - p.first_expert >= p.experts) { return; }
   let first = (group.z * groups.x + group.x) * COLUMNS;
   let row = (expert - p.first_expert) * p.expert_rows + p.row_start + first;
-  let total = product4(group.y / p.x_div * p.in_dim, row, min(COLUMNS, max(p.out_dim, first) - first), t);
+  let count = min(COLUMNS, max(p.out_dim, first) - first);
+  let total = product4(group.y / p.x_div * p.in_dim, row, p.row_bytes, count, t);
   if (t < COLUMNS && first + t < p.out_dim) {
     let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
     y[group.y * p.out_dim + first + t] = total[t] * factor;

@@ -28,15 +28,15 @@ fn dot8(a: Eight, b: Eight, i: u32) -> f32 {
   return sum;
 }
 
-/// @param x_row where the row of x begins; @param w_row the first of `count` rows of w
-fn product4(x_row: u32, w_row: u32, count: u32, t: u32) -> vec4<f32> {
+/// @param x_row where the row of x begins; @param w_row the first of `count` rows of w, of `row_bytes` each
+fn product4(x_row: u32, w_row: u32, row_bytes: u32, count: u32, t: u32) -> vec4<f32> {
   var sum = vec4<f32>();
   for (var i = t * 8u; i < p.in_dim; i += WG * 8u) {
     let values = x_eight(x_row, i);
-    var block = w_row * p.row_bytes + (i / BLOCK_LEN) * BLOCK_BYTES;
+    var block = w_row * row_bytes + (i / BLOCK_LEN) * BLOCK_BYTES;
     for (var c = 0u; c < count; c++) {
       sum[c] += dot8(values, dequant8(block, i % BLOCK_LEN), i);
-      block += p.row_bytes;
+      block += row_bytes;
     }
   }
   sums[t] = sum;

@@ -12,6 +12,9 @@ import attention from "./attention.wgsl" with { type: "text" };
 import bidirectionalAttention from "./bidirectional_attention.wgsl" with { type: "text" };
 import bytes from "./bytes.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
+import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
+import linear3 from "./linear_3.wgsl" with { type: "text" };
+import ropeStore from "./rope_store.wgsl" with { type: "text" };
 import gate from "./gate.wgsl" with { type: "text" };
 import layerNorm from "./layer_norm.wgsl" with { type: "text" };
 import linear from "./linear.wgsl" with { type: "text" };
@@ -57,8 +60,10 @@ export const KERNELS = {
   bidirectional_attention: bidirectionalAttention,
   embed,
   gate,
+  gated_linear: gatedLinear,
   layer_norm: layerNorm,
   linear,
+  linear_3: linear3,
   matmul,
   moe_linear: moeLinear,
   moe_route: moeRoute,
@@ -66,6 +71,7 @@ export const KERNELS = {
   position_scale: positionScale,
   rms_norm: rmsNorm,
   rope,
+  rope_store: ropeStore,
   scale,
   soft_cap: softCap,
   store_kv: storeKv,
@@ -96,19 +102,37 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
   tq2_0,
 };
 
-const SPLICE = /^\/\/#splice (\w+)$/gm;
+/** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
+const SPLICE = /^\/\/#splice (activation|product|quant)(?: (\d))?$/gm;
 
 /**
  * A kernel's source with its snippets in place.
- * @param quant the block type of its matrix, for kernels that have one. Throws `unsupported` where nothing unpacks it
+ * @param quants block types of its matrices, in order. Throws `unsupported` where nothing unpacks one
  */
-export function kernelSource(kernel: KernelName, quant?: string): string {
-  return KERNELS[kernel].replace(SPLICE, (_, what: string) => {
+export function kernelSource(kernel: KernelName, quants: readonly string[] = []): string {
+  return KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     if (what === "activation") return activation;
-    if (what === "product") return product;
-    const dequantizer = quant === undefined ? undefined : DEQUANTIZERS[quant];
-    if (dequantizer) return `${bytes}\n${dequantizer}`;
-    const known = Object.keys(DEQUANTIZERS).join(", ");
-    throw new AppError("unsupported", `block type ${quant}: the GPU kernels read ${known}`);
+    const unpacking = `${bytes}\n${dequantizer(quants[Number(number ?? 1) - 1])}`;
+    const snippet = what === "product" ? product : unpacking;
+    return number === undefined ? snippet : numbered(snippet, { number, names: namesOf(`${unpacking}\n${product}`) });
   });
+}
+
+function dequantizer(quant: string | undefined): string {
+  const found = quant === undefined ? undefined : DEQUANTIZERS[quant];
+  if (found) return found;
+  const known = Object.keys(DEQUANTIZERS).join(", ");
+  throw new AppError("unsupported", `block type ${quant}: the GPU kernels read ${known}`);
+}
+
+/** What a snippet declares, and the matrix and workgroup memory that it works on. */
+const namesOf = (snippet: string): string[] => [
+  "w",
+  "sums",
+  ...[...snippet.matchAll(/^(?:fn|const|struct) (\w+)/gm)].map(([, name]) => name!), // the group is not optional
+];
+
+function numbered(snippet: string, { number, names }: { number: string; names: readonly string[] }): string {
+  // `w` is also a component of vectors: those follow a dot.
+  return snippet.replace(new RegExp(`(?<!\\.)\\b(${names.join("|")})\\b`, "g"), `$1_${number}`);
 }

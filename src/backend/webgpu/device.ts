@@ -92,11 +92,11 @@ export class Device {
   }
 
   /** A kernel, compiled on first use. */
-  pipeline(kernel: KernelName, quant?: string): Promise<GPUComputePipeline> {
-    const label = quant === undefined ? kernel : `${kernel} ${quant}`;
+  pipeline(kernel: KernelName, quants: readonly string[] = []): Promise<GPUComputePipeline> {
+    const label = [kernel, ...quants].join(" ");
     const known = this.#pipelines.get(label);
     if (known) return known;
-    const made = this.#compile(label, kernelSource(kernel, quant));
+    const made = this.#compile(label, kernelSource(kernel, quants));
     this.#pipelines.set(label, made);
     return made;
   }

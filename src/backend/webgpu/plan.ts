@@ -3,6 +3,7 @@
  * small buffer and replays the dispatches, those for few rows or those for many.
  */
 import type { Dispatch } from "../../../kernels/wgsl/dispatch.ts";
+import { fuse } from "../../../kernels/wgsl/fuse.ts";
 import { lower } from "../../../kernels/wgsl/lower.ts";
 import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
 import { AppError } from "../../base/errors.ts";
@@ -43,7 +44,8 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
   const [few, many] = [FEW_ROWS, Infinity].map((rowsMax): PassParts => {
     const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
-    const dispatches = lower(program.steps, { ctxLen: options.ctxLen, many: rowsMax === Infinity, piecesOf });
+    const lowered = lower(program.steps, { ctxLen: options.ctxLen, many: rowsMax === Infinity, piecesOf });
+    const dispatches = fuse(lowered, [program.states.name, program.logits?.name ?? program.states.name]);
     checkGrid(dispatches, rows, program);
     const results = resultsOf(program, dispatches);
     return { dispatches, results, allocation: allocate(dispatches, { results, capacity: rows }) };

@@ -61,7 +61,7 @@ export async function recordPass(
   device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches));
   const recorded: Recorded[] = [];
   for (const [i, source] of dispatches.entries()) {
-    const pipeline = await device.pipeline(source.kernel, source.quant);
+    const pipeline = await device.pipeline(source.kernel, source.quants);
     const params = { buffer: memory.params, offset: (first + i) * PARAMS_STRIDE, size: PARAMS_BYTES };
     const resources = [...source.operands.map(bind), params];
     const bindings = device.gpu.createBindGroup({

@@ -1,0 +1,59 @@
+// gated_linear: y[r] = act(gate · x[r] + b) ⊙ (up · x[r] + b_up), four columns of one row per workgroup.
+//
+//   binding 0  x      storage, read        f32 (rows, in_dim)
+//   binding 1  w      storage, read        raw blocks of gate, rows of row_bytes
+//   binding 2  w_2    storage, read        raw blocks of up, rows of row_bytes_up
+//   binding 3  b      storage, read        f32 (count), looked at where has_bias
+//   binding 4  b_up   storage, read        f32 (count), looked at where has_bias_up
+//   binding 5  y      storage, read_write  f32 (rows, count)
+//   binding 6  p      uniform              Params
+//   dispatch   (ceil(count / 4), rows, 1), x folded into z beyond 65,535; 64 threads each
+//   oracle     src/backend/cpu/ops.ts gatedMlp; tolerance 2e-5 abs + 2e-4 rel
+struct Params {
+  in_dim: u32,
+  count: u32,
+  first: u32,
+  row_bytes: u32,
+  has_bias: u32,
+  factor: f32,
+  first_up: u32,
+  row_bytes_up: u32,
+  has_bias_up: u32,
+  factor_up: f32,
+  kind: u32,
+}
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> w: array<u32>;
+@group(0) @binding(2) var<storage, read> w_2: array<u32>;
+@group(0) @binding(3) var<storage, read> b: array<f32>;
+@group(0) @binding(4) var<storage, read> b_up: array<f32>;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;
+@group(0) @binding(6) var<uniform> p: Params;
+const WG: u32 = 64u;
+const COLUMNS: u32 = 4u;
+var<workgroup> sums: array<vec4<f32>, 64>;
+var<workgroup> sums_2: array<vec4<f32>, 64>;
+//#splice activation
+//#splice quant
+//#splice product
+//#splice quant 2
+//#splice product 2
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let first = (group.z * groups.x + group.x) * COLUMNS;
+  let count = min(COLUMNS, max(p.count, first) - first);
+  let row = group.y * p.in_dim;
+  let gate = product4(row, p.first + first, p.row_bytes, count, t) * p.factor;
+  let up = product4_2(row, p.first_up + first, p.row_bytes_up, count, t) * p.factor_up;
+  if (t < count) {
+    let column = first + t;
+    let gated = gate[t] + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
+    let raised = up[t] + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
+    y[group.y * p.count + column] = activate(p.kind, gated) * raised;
+  }
+}
