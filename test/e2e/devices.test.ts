@@ -1,0 +1,29 @@
+/** `hearth devices` of the real program, with a software adapter and without any. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+import { runHearth } from "./hearth.ts";
+
+setDefaultTimeout(60_000);
+
+let home = "";
+beforeAll(async () => void (home = await mkdtemp(join(tmpdir(), "hearth-devices-"))));
+afterAll(() => rm(home, { recursive: true }));
+
+test("devices names the adapter, tells that it is a CPU, and lists its limits", async () => {
+  const env = await swiftShaderEnv();
+  const { code, stdout } = await runHearth(["devices", "--json"], { env, home });
+  expect(code).toBe(0);
+  const limits = { maxStorageBufferBindingSize: 2 ** 30 };
+  expect(JSON.parse(stdout)).toMatchObject([{ name: "SwiftShader driver 5.0.0", software: true, limits }]);
+  const table = await runHearth(["devices"], { env, home });
+  expect(table.stdout).toMatch(/^NAME.*\nSwiftShader driver 5\.0\.0 +software/);
+});
+
+test("devices without a driver is an empty list that says why", async () => {
+  const { code, stdout, stderr } = await runHearth(["devices", "--json"], { home, env: { LD_LIBRARY_PATH: home } });
+  expect(code).toBe(0);
+  if (JSON.parse(stdout).length === 0) expect(stderr).toContain("no GPU adapter"); // this machine may have one
+});
