@@ -5,7 +5,7 @@
 import { quoteGo } from "../base/quote.ts";
 import { AppError } from "../base/errors.ts";
 import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
-import type { ModelEntry } from "../store/store.ts";
+import { hasOwnTemplate, type ModelEntry } from "../store/store.ts";
 import { capabilitiesOf, choosePrompt, type PromptTemplate } from "../template/prompt.ts";
 import type { Lease, Pool, PoolWeights } from "./pool.ts";
 import type { RunnerProcess } from "./runner-process.ts";
@@ -125,11 +125,14 @@ export function samplingOptions(parameters: Options, options: Options): Sampling
 export function templateOf({ lease, model, templates }: Loaded): PromptTemplate {
   const { runner } = lease;
   const known = templates.get(runner) ?? new Map<string | undefined, PromptTemplate>();
-  const found = known.get(model.template);
+  const prefersGo = hasOwnTemplate(model);
+  const key = model.template && `${prefersGo ? "own" : "other"}: ${model.template}`;
+  const found = known.get(key);
   if (found) return found;
   const { chatTemplate, bosText, eosText } = runner.info;
-  const template = choosePrompt({ go: model.template, jinja: chatTemplate, tokens: { bos: bosText, eos: eosText } });
-  if (known.size < TEMPLATES_MAX) templates.set(runner, known.set(model.template, template));
+  const tokens = { bos: bosText, eos: eosText };
+  const template = choosePrompt({ go: model.template, jinja: chatTemplate, tokens, prefersGo });
+  if (known.size < TEMPLATES_MAX) templates.set(runner, known.set(key, template));
   return template;
 }
 

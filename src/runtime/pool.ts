@@ -122,7 +122,8 @@ export class Pool {
 
   /** Models in memory, the one that expires last first. */
   loaded(): LoadedModel[] {
-    const ready = [...this.#entries.values()].filter((entry) => entry.runner?.alive);
+    const stays = (entry: Entry): boolean => entry.users > 0 || !entry.expiring; // not one that is about to end
+    const ready = [...this.#entries.values()].filter((entry) => entry.runner?.alive && stays(entry));
     return ready.toSorted((a, b) => b.expiresAtMs - a.expiresAtMs).map(describe);
   }
 

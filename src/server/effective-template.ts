@@ -1,7 +1,7 @@
 /** Which of a model's templates is in force: the Go one of its TEMPLATE layer, or the Jinja one of its GGUF file. */
 import { AppError } from "../base/errors.ts";
 import type { Metadata } from "../gguf/gguf.ts";
-import type { ModelEntry } from "../store/store.ts";
+import { hasOwnTemplate, type ModelEntry } from "../store/store.ts";
 import { capabilitiesOf, choosePrompt, type Capabilities } from "../template/prompt.ts";
 
 export interface EffectiveTemplate {
@@ -19,7 +19,7 @@ export function effectiveTemplate(entry: ModelEntry, metadata: Metadata): Effect
   const jinja = typeof stored === "string" ? stored : undefined;
   const go = entry.template;
   try {
-    const prompt = choosePrompt({ jinja, go });
+    const prompt = choosePrompt({ jinja, go, prefersGo: hasOwnTemplate(entry) });
     return { text: prompt.source, native: prompt.kind === "jinja", capabilities: capabilitiesOf(prompt) };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;

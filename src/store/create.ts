@@ -6,7 +6,7 @@ import { AppError, assert, checkNotCancelled, messageOf } from "../base/errors.t
 import type { ModelFolder } from "../convert/folder.ts";
 import { parseOptions } from "../sampling/options.ts";
 import type { ChatFormat } from "../template/detect.ts";
-import { choosePrompt } from "../template/prompt.ts";
+import { choosePrompt, DEFAULT_TEMPLATE } from "../template/prompt.ts";
 import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import { convertFolder } from "./convert-folder.ts";
 import { inspectAdapters } from "./create-adapter.ts";
@@ -101,7 +101,7 @@ const WORDS = {
 } as const;
 
 /** Configuration fields that a model takes over from its base. */
-const INHERITED = ["renderer", "parser", "requires"] as const;
+const INHERITED = ["renderer", "parser", "requires", "hearth_template"] as const;
 
 interface Base {
   readonly name: string;
@@ -345,14 +345,20 @@ async function draftConfig(parts: Ingredients & { root: string; layers: readonly
   return draftOf(CONFIG_TYPE, JSON.stringify(config));
 }
 
-function extrasOf({ extras, capabilities }: CreateRequest, base: Base | undefined): ConfigExtras {
+function extrasOf({ extras, capabilities, template }: CreateRequest, base: Base | undefined): ConfigExtras {
   const inherited = INHERITED.flatMap((key) => {
     const value = base?.config[key];
     return typeof value === "string" ? [[key, value] as const] : [];
   });
   const before = base?.config["capabilities"];
   const all = [...new Set([...(Array.isArray(before) ? before.map(String) : []), ...capabilities])];
-  return { ...Object.fromEntries(inherited), ...(all.length > 0 ? { capabilities: all } : {}), ...extras };
+  const isOwn = template && template.trim() !== DEFAULT_TEMPLATE; // which Modelfiles print for want of one
+  return {
+    ...Object.fromEntries(inherited),
+    ...(isOwn ? { hearth_template: "own" } : {}),
+    ...(all.length > 0 ? { capabilities: all } : {}),
+    ...extras,
+  };
 }
 
 function draftOf(type: string, text: string): Draft {

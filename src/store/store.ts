@@ -38,6 +38,8 @@ export interface ModelConfig {
   readonly embedding_length?: number;
   /** Digest of the Hearth model that this was installed from; only on models that Hearth installed itself. */
   readonly hearth_embedded?: string;
+  /** `own`: whoever created the model here wrote its TEMPLATE, which is in force whatever the file's own can do. */
+  readonly hearth_template?: string;
 }
 
 /** A model as the list shows it: manifest and configuration were read, layers not. */
@@ -213,6 +215,7 @@ function configOf(json: Record<string, unknown>): ModelConfig {
     "remote_host",
     "remote_model",
     "hearth_embedded",
+    "hearth_template",
   ];
   const numbers = ["context_length", "embedding_length"];
   const lists = ["model_families", "capabilities"];
@@ -265,6 +268,10 @@ async function checkedPath(root: string, { layer, what }: { layer: Layer; what: 
   }
   return blobPath(root, layer.digest);
 }
+
+/** Undefined where nobody said which of the model's templates is to win. */
+export const hasOwnTemplate = ({ config }: Pick<ModelEntry, "config">): true | undefined =>
+  config.hearth_template === "own" || undefined;
 
 /** The text of a blob. Throws `bad_file` where it is missing, of another size than its layer says, or too large. */
 export async function readText(root: string, at: { layer: Layer; limit: number; what: string }): Promise<string> {

@@ -30,14 +30,14 @@ export interface JinjaPrompt {
 export type PromptTemplate = JinjaPrompt | GoPrompt;
 
 /** For a model that has no template. */
-const DEFAULT_TEMPLATE = "{{ .Prompt }}";
+export const DEFAULT_TEMPLATE = "{{ .Prompt }}";
 
 export interface TemplateSources {
   readonly jinja?: string | undefined;
   readonly go?: string | undefined;
   readonly tokens?: SpecialTokens;
   /** True: the Go template wins whatever the other can do; false: it loses. */
-  readonly prefersGo?: boolean;
+  readonly prefersGo?: boolean | undefined;
 }
 
 /** @throws AppError where the template that is used does not parse */

@@ -45,6 +45,34 @@ describe("a model made from the embedded one", () => {
     expect((await chat("uploaded"))["message"].content.length).toBeGreaterThan(20);
   });
 
+  test("speaks through the TEMPLATE that its Modelfile gives, and so does what is made of it", async () => {
+    const modelfile = "FROM hearth\nTEMPLATE <|im_start|>user\\n{{ .Prompt }}\nPARAMETER num_predict 1";
+    for (const [model, text] of [
+      ["own", modelfile],
+      ["heir", "FROM own\nSYSTEM You are heir."],
+    ] as const) {
+      await hearth.post("/api/create", { model, modelfile: text, stream: false });
+      const { template, capabilities } = await (await hearth.post("/api/show", { model })).json();
+      expect({ template, capabilities }).toEqual({
+        template: "<|im_start|>user\\n{{ .Prompt }}",
+        capabilities: ["completion"],
+      });
+      expect((await chat(model))["prompt_eval_count"]).toBeLessThan((await chat("hearth"))["prompt_eval_count"]);
+    }
+  });
+
+  test("has the file's own template where a Modelfile gives the one that stands for none", async () => {
+    const of = async (model: string) => (await hearth.post("/api/show", { model })).json();
+    await hearth.post("/api/create", {
+      model: "none",
+      modelfile: "FROM hearth\nTEMPLATE {{ .Prompt }}",
+      stream: false,
+    });
+    const { template, modelfile } = await of("none");
+    expect(template).toBe((await of("hearth"))["template"]);
+    expect(modelfile).not.toContain("TEMPLATE");
+  });
+
   test("can be deleted while it is loaded, and what others need stays", async () => {
     await hearth.post("/api/copy", { source: "hearth", destination: "doomed" });
     await chat("doomed");

@@ -57,7 +57,7 @@ async function show(deps: RouteDeps, { signal, note }: Exchange, body: ShowBody)
   const { template, ...rest } = await fileFields(entry, body.verbose ?? false);
   const reply = {
     ...(entry.licenses.length > 0 ? { license: entry.licenses.join("\n") } : {}),
-    modelfile: modelfileText(entry, template.native ? entry.template : template.text),
+    modelfile: modelfileText(entry, template.native ? undefined : template.text),
     parameters: parameterLines(entry.parameters),
     template: template.text,
     ...(entry.system ? { system: entry.system } : {}),
