@@ -185,7 +185,7 @@ export class Pool {
     assert(entry.users >= 0, `runner of ${entry.model.name} released too often`);
     if (entry.users > 0) return;
     if (!entry.runner) return entry.abort.abort(); // nobody waits for this load any more
-    if (entry.expiring) return void this.#end(entry);
+    if (entry.expiring || entry.keepAliveMs <= 0) return void this.#end(entry);
     this.#touch(entry);
     this.#expireInTime(entry);
   }
