@@ -15,6 +15,9 @@ describe("a model made from the embedded one", () => {
   });
   afterAll(() => hearth.stop());
 
+  const show = async (model: string) => {
+    return (await (await hearth.post("/api/show", { model })).json()) as Record<string, unknown>;
+  };
   const chat = async (model: string) => {
     const messages = [{ role: "user", content: "Tell me a story about a fox." }];
     const body = { model, messages, stream: false, options: { seed: 7 } };
@@ -52,7 +55,7 @@ describe("a model made from the embedded one", () => {
       ["heir", "FROM own\nSYSTEM You are heir."],
     ] as const) {
       await hearth.post("/api/create", { model, modelfile: text, stream: false });
-      const { template, capabilities } = await (await hearth.post("/api/show", { model })).json();
+      const { template, capabilities } = await show(model);
       expect({ template, capabilities }).toEqual({
         template: "<|im_start|>user\\n{{ .Prompt }}",
         capabilities: ["completion"],
@@ -62,14 +65,13 @@ describe("a model made from the embedded one", () => {
   });
 
   test("has the file's own template where a Modelfile gives the one that stands for none", async () => {
-    const of = async (model: string) => (await hearth.post("/api/show", { model })).json();
     await hearth.post("/api/create", {
       model: "none",
       modelfile: "FROM hearth\nTEMPLATE {{ .Prompt }}",
       stream: false,
     });
-    const { template, modelfile } = await of("none");
-    expect(template).toBe((await of("hearth"))["template"]);
+    const { template, modelfile } = await show("none");
+    expect(template).toBe((await show("hearth"))["template"]);
     expect(modelfile).not.toContain("TEMPLATE");
   });
 
