@@ -318,9 +318,17 @@ describe("errors", () => {
       "response_format.type: expected text, json_object or json_schema, got 'yaml'",
     ],
     [{ response_format: { type: "json_schema" } }, "response_format.json_schema.schema: expected a JSON schema"],
-    [{ tool_choice: "required" }, "tool_choice: 'required' needs tools, got none"],
-    [{ tool_choice: "perhaps" }, "tool_choice: expected none, auto, required, or a function with a name"],
-    [{ tool_choice: { type: "function", function: { name: "x" } } }, "tool_choice: there is no tool 'x'"],
+    [{ tool_choice: "required" }, 'tool_choice: expected tools with "required", got none'],
+    [{ tool_choice: "perhaps" }, 'tool_choice: expected "auto", "none", "required" or an object, got "perhaps"'],
+    [
+      { tool_choice: { type: "function", function: { name: "x" } } },
+      'tool_choice.function.name: expected the name of one of the tools, got "x"',
+    ],
+    [{ tool_choice: { type: "any" } }, 'tool_choice.type: expected "function" or "allowed_tools", got "any"'],
+    [
+      { tool_choice: { type: "allowed_tools", allowed_tools: { mode: "none", tools: [] } } },
+      'tool_choice.allowed_tools.mode: expected "auto" or "required", got "none"',
+    ],
     [{ tools: [{ type: "magic" }] }, "tools[0].type: expected function, got 'magic'"],
     [{ tools: [{ type: "function" }] }, "tools[0].function.name: expected a name, got none"],
     [

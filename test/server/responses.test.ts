@@ -302,7 +302,7 @@ describe("requests that cannot be answered", () => {
     [{ max_output_tokens: 0 }, 400, "max_output_tokens: expected a number of at least 1, got 0"],
     [{ top_p: 1e300 }, 400, 'option "top_p" must be of type float32'],
     [{ truncation: "some" }, 400, 'truncation: expected "auto" or "disabled", got "some"'],
-    [{ top_logprobs: 21 }, 400, "top_logprobs must be between 0 and 20, got 21"],
+    [{ top_logprobs: 21 }, 400, "top_logprobs must be between 0 and 20"],
     [{ reasoning: { effort: "high" } }, 400, '"m" does not support thinking'],
     [
       { text: { format: { type: "xml" } } },
@@ -338,6 +338,7 @@ describe("requests that cannot be answered", () => {
       400,
       'tools.0.type: expected "function": a tool that the client runs, got "code_interpreter"',
     ],
+    [{ tool_choice: "perhaps" }, 400, 'tool_choice: expected "auto", "none", "required" or an object, got "perhaps"'],
     [{ tool_choice: "required" }, 400, 'tool_choice: expected tools with "required", got none'],
     [
       { tools: [fn("f")], tool_choice: { type: "function", name: "h" } },

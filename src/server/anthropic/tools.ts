@@ -1,9 +1,9 @@
 /**
  * The tools of an Anthropic request, and which of them the model may or must call.
  */
-import { AppError } from "../../base/errors.ts";
 import type { Tool, ToolChoice } from "../../runtime/runtime.ts";
 import { optional, readBoolean, readFields, readText, unexpected, type Read } from "../fields.ts";
+import { knownName, requireTools } from "../tool-choice.ts";
 
 /** Throws `bad_request`, also for tools that run on servers that are not here. */
 export const readTool: Read<Tool> = (value, path) => {
@@ -32,9 +32,8 @@ export function readToolChoice(value: unknown, tools: readonly Tool[]): Choice {
   const type = readText(choice["type"], "tool_choice.type");
   if (type === "auto" || type === "none") return { toolChoice: type, single };
   if (type !== "any" && type !== "tool") throw unexpected("tool_choice.type", '"auto", "any", "tool" or "none"', type);
-  if (tools.length === 0) throw new AppError("bad_request", `tool_choice: expected tools with "${type}", got none`);
+  requireTools(tools, type);
   if (type === "any") return { toolChoice: "required", single };
-  const name = readText(choice["name"], "tool_choice.name");
-  if (tools.some((tool) => tool.function.name === name)) return { toolChoice: { name }, single };
-  throw unexpected("tool_choice.name", "the name of one of the tools", name);
+  const name = knownName(tools, { name: readText(choice["name"], "tool_choice.name"), path: "tool_choice.name" });
+  return { toolChoice: { name }, single };
 }

@@ -7,13 +7,12 @@ import type { ChatRequest, Format, Think } from "../../runtime/runtime.ts";
 import type { Options } from "../../sampling/options.ts";
 import { optional, readFields, unexpected } from "../fields.ts";
 import { readOptions } from "../inference.ts";
+import { checkTopLogprobs } from "../logprobs.ts";
 import { toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
+import { toolFields } from "../tool-choice.ts";
 import { readInput } from "./input.ts";
 import { readTools, type Tools } from "./tools.ts";
-
-/** More alternatives than these cannot be asked for. */
-const TOP_LOGPROBS_MAX = 20;
 
 export interface Wanted {
   readonly chat: Omit<ChatRequest, "model" | "signal" | "think">;
@@ -36,8 +35,7 @@ export function readResponsesRequest(body: ResponsesBody): Wanted {
     chat: {
       messages,
       options: optionsOf(body),
-      ...(tools.tools.length > 0 ? { tools: tools.tools } : {}),
-      ...(tools.tools.length > 0 && tools.choice ? { toolChoice: tools.choice } : {}),
+      ...toolFields(tools),
       ...(format === undefined ? {} : { format }),
       ...(logprobs === undefined ? {} : { logprobs }),
       ...(truncation === "disabled" ? { truncate: false } : {}),
@@ -78,9 +76,7 @@ function readFormat(value: unknown): Format | undefined {
   }
 }
 
-function readLogprobs({ top_logprobs: top, include }: ResponsesBody): number | undefined {
-  if (top !== undefined && (top < 0 || top > TOP_LOGPROBS_MAX)) {
-    throw new AppError("bad_request", `top_logprobs must be between 0 and ${TOP_LOGPROBS_MAX}, got ${top}`);
-  }
-  return include?.includes("message.output_text.logprobs") ? (top ?? 0) : top || undefined;
+function readLogprobs({ top_logprobs: top = 0, include }: ResponsesBody): number | undefined {
+  checkTopLogprobs({ top_logprobs: top });
+  return include?.includes("message.output_text.logprobs") ? top : top || undefined;
 }

@@ -1,18 +1,16 @@
 /**
  * The tools of a Responses request, and which of them the model may or must call.
  */
-import { AppError } from "../../base/errors.ts";
-import type { Tool, ToolChoice } from "../../runtime/runtime.ts";
+import type { Tool } from "../../runtime/runtime.ts";
 import { optional, readFields, readList, readText, unexpected, type Fields } from "../fields.ts";
+import { chooseTools, type ChoiceShape, type ChosenTools } from "../tool-choice.ts";
 
 /** Tools of other servers that a model may do without; the others are refused. */
 const DISPENSABLE = /^web_search/;
 
-export interface Tools {
-  readonly tools: readonly Tool[];
+export interface Tools extends ChosenTools {
   /** As the request has them: the ones that the model was given. */
   readonly given: readonly Fields[];
-  readonly choice: ToolChoice | undefined;
   /** Types of tools that the model was not given. */
   readonly left: readonly string[];
 }
@@ -23,7 +21,7 @@ export function readTools(body: { tools?: unknown[]; tool_choice?: unknown }): T
   const left = all.map((tool) => tool["type"]).filter(isDispensable);
   const given = all.filter((tool) => !isDispensable(tool["type"]));
   const tools = all.flatMap((tool, i) => (isDispensable(tool["type"]) ? [] : toTools(tool, `tools.${i}`)));
-  return { given, left, ...readChoice(body.tool_choice, tools) };
+  return { given, left, ...chooseTools(body.tool_choice, { tools, shape: CHOICE }) };
 }
 
 const isDispensable = (type: unknown): type is string => typeof type === "string" && DISPENSABLE.test(type);
@@ -64,35 +62,9 @@ export function splitName(name: string, given: readonly Fields[]): { name: strin
   return namespace === undefined ? { name } : { name: name.slice(namespace.length + 1), namespace };
 }
 
-type Chosen = Pick<Tools, "tools" | "choice">;
-
-function readChoice(value: unknown, tools: readonly Tool[]): Chosen {
-  if (value === undefined) return { tools, choice: undefined };
-  if (value === "auto" || value === "none") return { tools, choice: value };
-  if (value === "required") {
-    if (tools.length === 0) throw new AppError("bad_request", 'tool_choice: expected tools with "required", got none');
-    return { tools, choice: "required" };
-  }
-  const choice = readFields(value, "tool_choice");
-  const names = new Set(tools.map((tool) => tool.function.name));
-  switch (choice["type"]) {
-    case "function":
-      return { tools, choice: { name: readName(choice, { names, path: "tool_choice" }) } };
-    case "allowed_tools": {
-      const mode = choice["mode"] ?? "auto";
-      if (mode !== "auto" && mode !== "required") throw unexpected("tool_choice.mode", '"auto" or "required"', mode);
-      const read = (item: unknown, path: string): string => readName(readFields(item, path), { names, path });
-      const allowed = new Set(readList(read)(choice["tools"], "tool_choice.tools"));
-      return { tools: tools.filter((tool) => allowed.has(tool.function.name)), choice: mode };
-    }
-    default:
-      throw unexpected("tool_choice.type", '"function" or "allowed_tools"', choice["type"]);
-  }
-}
-
-function readName(choice: Fields, { names, path }: { names: ReadonlySet<string>; path: string }): string {
-  const namespace = optional(readText)(choice["namespace"], `${path}.namespace`);
-  const name = joinedName(namespace, readText(choice["name"], `${path}.name`));
-  if (names.has(name)) return name;
-  throw unexpected(`${path}.name`, "the name of one of the tools", name);
-}
+const CHOICE: ChoiceShape = {
+  nameIn(item, path) {
+    const namespace = optional(readText)(item["namespace"], `${path}.namespace`);
+    return { name: joinedName(namespace, readText(item["name"], `${path}.name`)), path: `${path}.name` };
+  },
+};
