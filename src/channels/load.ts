@@ -125,6 +125,23 @@ export function channelProblems(config: ChannelsConfig): ChannelProblem[] {
   });
 }
 
+/**
+ * What is wrong with the sections of the plugins' platforms, which only the plugins know. A plugin that cannot be
+ * loaded is not told here: it disables its own platform, whose section nobody can check.
+ */
+export async function pluginProblems(
+  config: ChannelsConfig,
+  { folder }: { folder: string },
+): Promise<readonly ChannelProblem[]> {
+  const { kinds, problems } = await loadKinds(config, { folder });
+  return sectionsOf(config).flatMap(([section, settings]) => {
+    if (Object.hasOwn(builtInChannels, section)) return [];
+    const kind = kinds.find((each) => each.id === section);
+    if (kind) return sectionProblems(section, settings, kind);
+    return problems.length > 0 ? [] : [unknownSection(section, kinds)];
+  });
+}
+
 const sectionsOf = (config: ChannelsConfig): [string, unknown][] =>
   Object.entries(config).filter(([key]) => !SHARED_KEYS.includes(key));
 

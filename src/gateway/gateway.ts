@@ -9,11 +9,12 @@ import { findSession } from "../agent/sessions.ts";
 import { turnSettings } from "../agent/settings.ts";
 import type { Clock } from "../base/clock.ts";
 import { Writer, type Database } from "../base/database.ts";
+import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { Outbox } from "../channels/outbox/outbox.ts";
 import { resolveTarget } from "../channels/resolve.ts";
 import { makeAdmin, type Admin } from "../hooks/admin/admin.ts";
-import { makeDeliveries, type Deliveries } from "../hooks/deliveries/deliveries.ts";
+import { makeDeliveries, type Deliveries, type DeliverySettings } from "../hooks/deliveries/deliveries.ts";
 import { runOrigin } from "../hooks/deliveries/queries.ts";
 import { makeChecks } from "../hooks/ingress/checks.ts";
 import { makeIngress, type Ingress } from "../hooks/ingress/ingress.ts";
@@ -102,7 +103,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const deliveries = makeDeliveries({
     db,
     writer,
-    settings: () => deliverySettings(snapshot()),
+    settings: () => deliverySettings(snapshot(), mappings),
     sessionKeyOf: (question) => hookSession({ ...question, session: snapshot().session }).key,
     onQueued: () => worker.poke(),
     now,
@@ -135,7 +136,7 @@ type Built = Omit<Gateway, "start" | "stop"> &
 
 /** Beginning and end, in order: who sends starts before who has something sent, and ends after. */
 function makeLife(parts: Built): Pick<Gateway, "start" | "stop"> {
-  const { source, channels, outbox, worker, heartbeat, ingress, writer, transforms } = parts;
+  const { source, channels, outbox, worker, heartbeat, ingress, writer, transforms, log } = parts;
   let endHousekeeping = (): void => {};
   return {
     async start() {
@@ -145,7 +146,10 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop"> {
       source.onChange((changed) => {
         heartbeat.reschedule();
         worker.poke(); // there may be room for more turns
-        void channels.load(changed).then(() => outbox.poke());
+        channels.load(changed).then(
+          () => outbox.poke(),
+          (error: unknown) => log.error("the channels were not reloaded", { error: messageOf(error) }),
+        );
       });
       endHousekeeping = keepHouse(parts);
     },
@@ -191,8 +195,13 @@ function workerSettings(snapshot: GatewaySnapshot, mappings: MappingsOf): Worker
   };
 }
 
-const deliverySettings = ({ hooks }: GatewaySnapshot) => ({
-  maxQueued: hooks.queue.max,
-  keysMs: hooks.idempotencyHours * HOUR_MS,
-  retentionMs: hooks.queue.retentionDays * DAY_MS,
-});
+function deliverySettings(snapshot: GatewaySnapshot, mappings: MappingsOf): DeliverySettings {
+  const { queue, idempotencyHours } = snapshot.hooks;
+  const { max, maxPerMapping = Math.ceil(max / 2), retentionDays } = queue;
+  return {
+    maxQueued: max,
+    maxQueuedOf: (id) => mappings(snapshot).all.find((each) => each.id === id)?.config.maxQueued ?? maxPerMapping,
+    keysMs: idempotencyHours * HOUR_MS,
+    retentionMs: retentionDays * DAY_MS,
+  };
+}

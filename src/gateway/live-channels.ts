@@ -24,14 +24,18 @@ export class LiveChannels {
   }
 
   /** Takes the channels of a snapshot; of two loads at once the later counts. */
-  async load({ channels: config, folder }: GatewaySnapshot): Promise<void> {
+  async load({ channels: config, folder, where }: GatewaySnapshot): Promise<void> {
     const load = ++this.#loads;
     const { kinds, problems } = await loadKinds(config, { folder });
     if (load !== this.#loads) return;
     const made = makeChannels(config, kinds, { ...this.#deps, folder });
     this.#directory = { channels: made.channels, kinds, order: config.order };
     for (const { path, message } of [...problems, ...made.problems]) {
-      this.#deps.log.warn("a channel cannot be used", { key: describePath(path), problem: message });
+      this.#deps.log.warn("a channel cannot be used", {
+        key: describePath(path),
+        where: where(path),
+        problem: message,
+      });
     }
   }
 

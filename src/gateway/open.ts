@@ -5,13 +5,14 @@
 import { dirname } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
+import { pluginProblems } from "../channels/load.ts";
 import { readConfigFile, type Config, type ConfigSources } from "../config.ts";
 import type { Document } from "../config/document.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { audit } from "./audit.ts";
 import { auditFiles } from "./files.ts";
 import { makeGateway, type Gateway } from "./gateway.ts";
-import { makeSnapshot, type GatewaySnapshot } from "./snapshot.ts";
+import { configurationError, makeSnapshot, type GatewaySnapshot } from "./snapshot.ts";
 import { ConfigWatch } from "./watch.ts";
 
 /** Sections that ask for a gateway. */
@@ -30,6 +31,9 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
   const { sources, config, log } = parts;
   const first = read(sources, config);
   if (!first || !SECTIONS.some((name) => Object.hasOwn(first.document.root, name))) return undefined;
+  const { snapshot } = first;
+  const problems = await pluginProblems(snapshot.channels, snapshot);
+  if (problems.length > 0) throw configurationError(problems, snapshot.where);
   const source = new ConfigWatch({
     first,
     read: () => read(sources, config) ?? first, // without its file, what it said last

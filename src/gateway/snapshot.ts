@@ -26,6 +26,8 @@ const gatewayFile = z.object({
 export type GatewaySnapshot = Readonly<z.output<typeof gatewayFile>> & {
   /** Of the configuration file: relative paths start there. */
   readonly folder: string;
+  /** `file:line` of a key; empty without a file. */
+  readonly where: (path: Path) => string;
 };
 
 export interface SnapshotOptions {
@@ -37,10 +39,11 @@ export interface SnapshotOptions {
 /** Throws `bad_request` with one line for each problem, naming file, line and key; never a value. */
 export function makeSnapshot(document: Document | undefined, { folder, apiKeys }: SnapshotOptions): GatewaySnapshot {
   const parsed = gatewayFile.safeParse(document?.root ?? {});
-  if (!parsed.success) throw problems(parsed.error.issues.flatMap(flatten), document);
-  const snapshot = { ...parsed.data, folder };
+  const where = (path: Path): string => document?.where(path) ?? "";
+  if (!parsed.success) throw configurationError(parsed.error.issues.flatMap(flatten), where);
+  const snapshot = { ...parsed.data, folder, where };
   const conflicts = [...conflictsOf(snapshot, apiKeys), ...channelProblems(snapshot.channels)];
-  if (conflicts.length > 0) throw problems(conflicts, document);
+  if (conflicts.length > 0) throw configurationError(conflicts, where);
   return deepFreeze(snapshot);
 }
 
@@ -58,17 +61,20 @@ function flatten(issue: z.core.$ZodIssue): Problem[] {
   return [{ path, message: issue.message }];
 }
 
-function problems(list: readonly Problem[], document: Document | undefined): AppError {
-  const lines = list.slice(0, PROBLEMS_SHOWN).map(({ path, message }) => {
-    const where = document ? `${document.where(path)}: ` : "";
-    return `${where}${describePath(path)}: ${message}`;
-  });
+/** One line for each problem. @param where as a snapshot has it */
+export function configurationError(list: readonly Problem[], where: GatewaySnapshot["where"]): AppError {
+  const lines = list
+    .slice(0, PROBLEMS_SHOWN)
+    .map(({ path, message }) => [where(path), describePath(path), message].filter((part) => part !== "").join(": "));
   const more = list.length > PROBLEMS_SHOWN ? [`and ${list.length - PROBLEMS_SHOWN} more`] : [];
   return new AppError("bad_request", [...lines, ...more].join("\n"));
 }
 
 /** What is wrong between keys that are right by themselves. */
-function conflictsOf({ hooks, gateway }: Omit<GatewaySnapshot, "folder">, apiKeys: readonly string[]): Problem[] {
+function conflictsOf(
+  { hooks, gateway }: Pick<GatewaySnapshot, "hooks" | "gateway">,
+  apiKeys: readonly string[],
+): Problem[] {
   const found: Problem[] = [];
   if (!hooks.enabled) return found;
   const tokens = [

@@ -102,6 +102,8 @@ const mappingFields = {
   maxBodyBytes: z.int().positive().max(BODY_BYTES_MAX).optional(),
   /** Runs of this mapping that may run at once. */
   maxConcurrent: z.int().positive().max(256).optional(),
+  /** Runs of this mapping that may wait or run, instead of `hooks.queue.maxPerMapping`. */
+  maxQueued: z.int().positive().max(1_000_000).optional(),
   callbackUrl: z.url().optional(),
 };
 
@@ -168,6 +170,8 @@ export const hooksSchema = z.strictObject({
     .strictObject({
       /** Deliveries that may wait or run. */
       max: z.int().positive().max(1_000_000).default(10_000),
+      /** Of those, how many may be one mapping's; absent: half of them. */
+      maxPerMapping: z.int().positive().max(1_000_000).optional(),
       maxAttempts: z.int().min(1).max(100).default(5),
       retentionDays: z.number().positive().max(3650).default(14),
       /** Whether bodies are kept for inspection and replay with another mapping. */

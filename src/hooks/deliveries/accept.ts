@@ -53,11 +53,14 @@ export type Accepted =
     }
   /** The key was used for another body. */
   | { readonly kind: "conflict" }
-  | { readonly kind: "full"; readonly retryAfterMs: number };
+  /** `mappingId`: it is that mapping's share of the queue. */
+  | { readonly kind: "full"; readonly retryAfterMs: number; readonly mappingId?: string };
 
 export interface AcceptOptions {
   /** Open runs at most. */
   readonly maxQueued: number;
+  /** Of those, open runs of one mapping at most: one sender's flood leaves room for the others. */
+  readonly maxQueuedOf: (mappingId: string) => number;
   /** How long keys are remembered. */
   readonly keysMs: number;
   readonly sessionKeyOf: SessionKeyOf;
@@ -69,7 +72,8 @@ export function acceptDelivery(db: Database, request: AcceptRequest, options: Ac
   const earlier = findEarlier(db, request);
   if (earlier)
     return earlier.bodySha256 === request.bodySha256 || earlier.byProvider ? replayed(db, earlier) : CONFLICT;
-  if (openRuns(db) + request.actions.length > options.maxQueued) return { kind: "full", retryAfterMs: RETRY_AFTER_MS };
+  const full = findFull(db, request, options);
+  if (full) return full;
   const deliveryId = Bun.randomUUIDv7();
   const lane = laneOf(request);
   const keysUntil = request.now + options.keysMs;
@@ -91,6 +95,22 @@ const CONFLICT: Accepted = { kind: "conflict" };
 
 /** Runs that are not final: waiting or running. */
 export const openRuns = (db: Database): number => db.query<{ n: number }, []>("SELECT n FROM open_runs").get()?.n ?? 0;
+
+/** Runs of a lane that are not final. */
+const openRunsOf = (db: Database, lane: string): number =>
+  db.query<{ n: number }, [string]>("SELECT n FROM open_lanes WHERE lane = ?").get(lane)?.n ?? 0;
+
+function findFull(
+  db: Database,
+  { actions, mappingId, path }: AcceptRequest,
+  { maxQueued, maxQueuedOf }: AcceptOptions,
+): Accepted | undefined {
+  const full = { kind: "full", retryAfterMs: RETRY_AFTER_MS } as const;
+  if (openRuns(db) + actions.length > maxQueued) return full;
+  if (mappingId === undefined) return undefined;
+  const own = openRunsOf(db, laneOf({ mappingId, path }));
+  return own + actions.length > maxQueuedOf(mappingId) ? { ...full, mappingId } : undefined;
+}
 
 /** What was accepted under these keys too long ago no longer answers for them. */
 function forgetKeys(db: Database, { auth, path, idempotencyKey, providerDeliveryId, mappingId, now }: AcceptRequest) {

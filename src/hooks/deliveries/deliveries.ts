@@ -14,6 +14,8 @@ import { replayDelivery, type Replayed } from "./replay.ts";
 export interface DeliverySettings {
   /** Open runs at most. */
   readonly maxQueued: number;
+  /** Of those, open runs of one mapping at most. */
+  readonly maxQueuedOf: (mappingId: string) => number;
   /** How long idempotency keys and senders' delivery ids are remembered. */
   readonly keysMs: number;
   /** How long what is over is kept. */

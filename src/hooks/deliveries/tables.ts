@@ -78,6 +78,19 @@ const RUNS = `
     BEGIN UPDATE open_runs SET n = n - 1; END;
 `;
 
+/** So that a lane's share of the queue costs one look too. */
+const OPEN_LANES = `
+  CREATE TABLE open_lanes (lane TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  INSERT INTO open_lanes SELECT lane, count(*) FROM runs WHERE finished_at IS NULL GROUP BY lane;
+  CREATE TRIGGER lanes_opened AFTER INSERT ON runs WHEN NEW.finished_at IS NULL
+    BEGIN INSERT INTO open_lanes VALUES (NEW.lane, 1) ON CONFLICT (lane) DO UPDATE SET n = n + 1; END;
+  CREATE TRIGGER lanes_closed AFTER UPDATE OF finished_at ON runs
+    WHEN OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL
+    BEGIN UPDATE open_lanes SET n = n - 1 WHERE lane = OLD.lane; END;
+  CREATE TRIGGER lanes_gone AFTER DELETE ON runs WHEN OLD.finished_at IS NULL
+    BEGIN UPDATE open_lanes SET n = n - 1 WHERE lane = OLD.lane; END;
+`;
+
 const CALLBACKS = `
   CREATE TABLE callbacks (
     run_id TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
@@ -97,4 +110,5 @@ export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: runs", sql: RUNS },
   { name: "hooks: callbacks", sql: CALLBACKS },
   { name: "hooks: items", sql: ITEMS },
+  { name: "hooks: open runs by lane", sql: OPEN_LANES },
 ];

@@ -55,7 +55,10 @@ export async function acceptVisit(
     }),
   );
   if (accepted.kind === "conflict") throw new Refusal("idempotency_conflict");
-  if (accepted.kind === "full") throw new Refusal("queue_full", { headers: retryAfter(accepted.retryAfterMs) });
+  if (accepted.kind === "full") {
+    const reason = accepted.mappingId === undefined ? "all of it" : "the mapping's share";
+    throw new Refusal("queue_full", { headers: retryAfter(accepted.retryAfterMs), reason });
+  }
   const { runIds, deliveryId } = accepted;
   const isReplayed = accepted.kind === "replayed";
   note({ delivery: deliveryId, runs: runIds.length, ...(isReplayed ? { replayed: true } : {}) });

@@ -118,6 +118,21 @@ test("a full queue accepts nothing, says when to come back, and has room again o
   expect((await bench.deliveries.accept(request({ idempotencyKey: "k" }))).kind).toBe("accepted");
 });
 
+test("a mapping that fills its share of the queue leaves room for the others, until one of its runs is over", async () => {
+  await using bench = makeBench();
+  bench.settings.maxQueuedOf = (mappingId) => (mappingId === "loud" ? 2 : 10);
+  const from = (mappingId: string | undefined, n: number) =>
+    bench.deliveries.accept(request({ mappingId, actions: Array.from({ length: n }, () => wake("x")) }));
+  const [first] = accepted(await from("loud", 2)).runIds;
+  expect(await from("loud", 1)).toEqual({ kind: "full", retryAfterMs: 5000, mappingId: "loud" });
+  expect((await from("quiet", 1)).kind).toBe("accepted");
+  expect((await from(undefined, 1)).kind).toBe("accepted");
+  await bench.writer.write((db) => db.run("UPDATE runs SET finished_at = 1 WHERE id = ?", [first!]));
+  expect((await from("loud", 1)).kind).toBe("accepted");
+  await bench.writer.write((db) => db.run("DELETE FROM runs WHERE finished_at IS NULL AND lane = 'mapping loud'"));
+  expect((await from("loud", 2)).kind).toBe("accepted");
+});
+
 test("a request that cannot be stored is no delivery", async () => {
   await using bench = makeBench();
   const failing = request({
@@ -152,7 +167,7 @@ test("a thousand requests at once are all accepted, in order within their sessio
 
 test("acceptDelivery looks nothing up outside its transaction: a rollback leaves no trace", async () => {
   await using bench = makeBench();
-  const options = { maxQueued: 10, keysMs: HOUR_MS, sessionKeyOf: () => "hook:x" };
+  const options = { maxQueued: 10, maxQueuedOf: () => 10, keysMs: HOUR_MS, sessionKeyOf: () => "hook:x" };
   const failing = bench.writer.write((db) => {
     acceptDelivery(db, request({ idempotencyKey: "k" }), options);
     throw new Error("later in the same transaction");

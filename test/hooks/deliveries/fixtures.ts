@@ -29,7 +29,12 @@ export function makeBench({ path }: { path?: string } = {}): Bench {
   const file = path ?? join(folder!, "gateway.db");
   const db = openDatabase(file, deliveryMigrations);
   const clock = { now: START };
-  const settings = { maxQueued: 10_000, keysMs: 24 * HOUR_MS, retentionMs: 14 * 24 * HOUR_MS };
+  const settings = {
+    maxQueued: 10_000,
+    maxQueuedOf: () => 10_000,
+    keysMs: 24 * HOUR_MS,
+    retentionMs: 14 * 24 * HOUR_MS,
+  };
   const writer = new Writer(db);
   const bench: Bench = {
     path: file,

@@ -73,6 +73,7 @@ class World {
         const action = each.isWake ? wake("x") : agent("x", { sessionKey: `s${each.session}` });
         const options = {
           maxQueued: 12,
+          maxQueuedOf: () => 12,
           keysMs: 1,
           sessionKeyOf: ({ requested }: { requested?: string | undefined }) => requested!,
         };

@@ -46,7 +46,12 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
   const deliveries = makeDeliveries({
     db,
     writer: new Writer(db),
-    settings: () => ({ maxQueued: maxQueued ?? 10_000, keysMs: 3_600_000, retentionMs: 3_600_000 }),
+    settings: () => ({
+      maxQueued: maxQueued ?? 10_000,
+      maxQueuedOf: () => Infinity,
+      keysMs: 3_600_000,
+      retentionMs: 3_600_000,
+    }),
     sessionKeyOf: (question) => hookSession({ ...question, session: sessionSchema.parse({}) }).key,
     onQueued: () => {},
     now: () => world.nowMs,

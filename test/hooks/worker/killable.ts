@@ -65,7 +65,7 @@ const worker = new Worker({
 const deliveries = makeDeliveries({
   db,
   writer,
-  settings: () => ({ maxQueued: 10_000, keysMs: 3_600_000, retentionMs: 3_600_000 }),
+  settings: () => ({ maxQueued: 10_000, maxQueuedOf: () => 10_000, keysMs: 3_600_000, retentionMs: 3_600_000 }),
   sessionKeyOf: ({ requested, runId }) => requested ?? runId,
   onQueued: () => worker.poke(),
   now: Date.now,

@@ -1,0 +1,74 @@
+/** What is kept, and for how long. */
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { Writer } from "../../src/base/database.ts";
+import { makeLogger } from "../../src/base/log.ts";
+import { keepHouse, tidy } from "../../src/gateway/housekeeping.ts";
+import { manualClock } from "../agent/parts.ts";
+import { eventually } from "../e2e/hearth.ts";
+import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
+
+const WAIT_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const log = makeLogger({ write: () => {}, now: Date.now, debug: false });
+
+test("what is over goes after its time: deliveries and messages, then sessions; what is open or in use stays", async () => {
+  const chat = startChat();
+  let ahead = 0;
+  const clock = { ...systemClock, now: () => Date.now() + ahead };
+  const gate = Promise.withResolvers<void>();
+  const bench = await startGateway(
+    {
+      hooks: { enabled: true, token: TOKEN, queue: { retentionDays: 2 } },
+      session: { idleExpiry: "120h" },
+      channels: { telegram: { botToken: "123:abc", baseUrl: chat.url, defaultTo: "42" } },
+      agents: quiet,
+    },
+    { clock, script: (_, i) => ({ text: "done", ...(i === 0 ? {} : { until: gate.promise }) }) },
+  );
+  const { gateway } = bench;
+  const count = (table: string): number =>
+    gateway.db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()!.n;
+  const tidyUp = () => tidy({ ...gateway, writer: new Writer(gateway.db), clock, log });
+  const agent = (sessionKey: string) => bench.post("agent", { message: "hi", sessionKey, wakeMode: "next-heartbeat" });
+  await agent("hook:over");
+  expect(await eventually(() => chat.sent.length === 1 && count("session_events") === 1, WAIT_MS)).toBe(true);
+  expect(await eventually(() => count("runs WHERE reply = 'sent'") === 1, WAIT_MS)).toBe(true);
+  await agent("hook:open"); // its model does not answer
+  expect(await eventually(() => count("runs WHERE state = 'running'") === 1, WAIT_MS)).toBe(true);
+  await tidyUp();
+  expect([count("deliveries"), count("outbox"), count("sessions")]).toEqual([2, 1, 1]);
+  ahead = 3 * DAY_MS;
+  await tidyUp();
+  expect([count("deliveries"), count("runs"), count("outbox"), count("sessions")]).toEqual([1, 1, 0, 1]);
+  ahead = 6 * DAY_MS;
+  await tidyUp();
+  expect([count("deliveries"), count("sessions"), count("session_entries")]).toEqual([1, 0, 0]);
+  expect(bench.events()).toHaveLength(1);
+  gate.resolve();
+}, 120_000);
+
+test("a round a minute after the start, then every hour, whether or not it worked; none after the end", async () => {
+  await using bench = new AsyncDisposableStack();
+  const clock = manualClock();
+  const gateway = (await startGateway({ agents: quiet })).gateway;
+  const rounds: number[] = [];
+  const told: string[] = [];
+  const start = clock.now();
+  const prune = async (): Promise<number> => {
+    rounds.push(clock.now() - start);
+    throw new Error("no disk");
+  };
+  const listening = { ...log, error: (message: string) => void told.push(message) };
+  const end = keepHouse({ ...gateway, deliveries: { prune }, writer: new Writer(gateway.db), clock, log: listening });
+  bench.defer(end);
+  for (const round of [1, 2, 3]) {
+    clock.advance(round === 1 ? 60_000 : HOUR_MS);
+    expect(await eventually(() => rounds.length === round && clock.due.length === 1, WAIT_MS)).toBe(true);
+  }
+  end();
+  clock.advance(DAY_MS);
+  expect(rounds).toEqual([60_000, 60_000 + HOUR_MS, 60_000 + 2 * HOUR_MS]);
+  expect(told).toHaveLength(3);
+}, 120_000);

@@ -1,0 +1,128 @@
+/** A configuration file that changes under a gateway that runs: real file, real socket. */
+import { expect, test } from "bun:test";
+import { eventually } from "../e2e/hearth.ts";
+import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
+
+const WAIT_MS = 60_000;
+const OTHER = "another-hook-token-of-32-letters";
+
+const hooks = { enabled: true, token: TOKEN };
+const wake = { text: "hi", mode: "next-heartbeat" };
+
+test("a new token counts at once, and the old one no more", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  expect((await bench.post("wake", wake)).status).toBe(200);
+  bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
+  expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
+  expect((await bench.post("wake", wake)).status).toBe(401);
+}, 120_000);
+
+test("hooks that are switched off are gone, and back when they are switched on", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  const becomes = (status: number) =>
+    eventually(async () => (await bench.post("wake", wake)).status === status, WAIT_MS);
+  expect(await becomes(200)).toBe(true);
+  bench.configure({ hooks: { ...hooks, enabled: false }, agents: quiet });
+  expect(await becomes(404)).toBe(true);
+  bench.configure({ hooks, agents: quiet });
+  expect(await becomes(200)).toBe(true);
+}, 120_000);
+
+test("a mapping that is added is there; what it takes it turns into a run", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  expect((await bench.post("ci", { n: 7 })).status).toBe(404);
+  const mappings = [{ match: { path: "ci" }, messageTemplate: "Build {{payload.n}}", deliver: false }];
+  bench.configure({ hooks: { ...hooks, mappings }, agents: quiet });
+  expect(await eventually(async () => (await bench.post("ci", { n: 7 })).status === 202, WAIT_MS)).toBe(true);
+  expect(await eventually(() => bench.prompts().some((prompt) => prompt.includes("Build ")), WAIT_MS)).toBe(true);
+}, 120_000);
+
+test("a file that is wrong changes nothing, and is told with its place; the next right one counts", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  const failures = (): unknown[] => bench.logs.filter(({ level }) => level === "error").map(({ error }) => error);
+  for (const [text, place] of [
+    ["{ hooks: {\n enabled: 'maybe' } }", "hearth.json5:2: hooks.enabled: "],
+    ["{ hooks: ", "hearth.json5"],
+    ["", "hearth.json5"],
+  ] as const) {
+    const before = failures().length;
+    bench.configure(text);
+    expect(await eventually(() => failures().length > before, WAIT_MS)).toBe(true);
+    expect(failures().at(-1)).toContain(place);
+    expect((await bench.post("wake", wake)).status).toBe(200);
+  }
+  bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
+  expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
+}, 240_000);
+
+test("a channel that is configured later sends what waited for it", async () => {
+  const chat = startChat();
+  const bench = await startGateway({ hooks, agents: quiet });
+  bench.gateway.outbox.add(bench.gateway.db, {
+    groupId: "g",
+    target: { channel: "telegram", to: "42" },
+    text: "hello",
+    now: Date.now(),
+  });
+  bench.gateway.outbox.poke();
+  const waits = (): boolean => bench.logs.some(({ reason }) => reason === "channel 'telegram' is not configured");
+  expect(await eventually(waits, WAIT_MS)).toBe(true);
+  bench.configure({ hooks, agents: quiet, channels: { telegram: { botToken: "123:abc", baseUrl: chat.url } } });
+  expect(await eventually(() => chat.sent.length > 0, WAIT_MS)).toBe(true);
+  expect(chat.sent).toEqual(["42: hello"]);
+}, 120_000);
+
+test("a heartbeat that is switched on comes, without a restart", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  await bench.post("wake", { text: "disk full", mode: "next-heartbeat" });
+  expect(await eventually(() => bench.events().length === 1, WAIT_MS)).toBe(true);
+  bench.configure({ hooks, agents: { defaults: { heartbeat: { every: "1s", target: "none" } } } });
+  expect(await eventually(() => bench.events().length === 0, WAIT_MS)).toBe(true);
+  expect(bench.prompts()[0]).toContain("disk full");
+}, 120_000);
+
+test("a plugin's section that is wrong is told with its key and line, and disables that channel alone", async () => {
+  const chat = startChat();
+  const telegram = { botToken: "123:abc", baseUrl: chat.url };
+  const bench = await startGateway({ hooks, agents: quiet, channels: { telegram } });
+  bench.configure(
+    `{ hooks: ${JSON.stringify(hooks)}, channels: { telegram: ${JSON.stringify(telegram)}, plugins: ["mattermost"],
+  mattermost: { baseUrl: "${chat.url}",
+    botTokne: "x" } } }`,
+  );
+  const told = () => bench.logs.find(({ key }) => key === "channels.mattermost.botTokne");
+  expect(await eventually(() => told() !== undefined, WAIT_MS)).toBe(true);
+  expect(told()).toMatchObject({ problem: "unknown key", where: expect.stringContaining("hearth.json5:3") });
+  expect([...bench.gateway.channels.channels.keys()]).toEqual(["telegram"]);
+}, 120_000);
+
+test("hooks.queue.maxPerMapping: a mapping that has its share gets 503 with Retry-After; others are taken", async () => {
+  const mapping = (path: string, more = {}) => ({
+    id: path,
+    match: { path },
+    messageTemplate: "x",
+    deliver: false,
+    ...more,
+  });
+  const mappings = [mapping("loud"), mapping("wide", { maxQueued: 3 })];
+  const gate = Promise.withResolvers<void>();
+  const bench = await startGateway(
+    { hooks: { ...hooks, mappings, queue: { max: 10, maxPerMapping: 2 } }, agents: quiet },
+    { script: () => ({ text: "done", until: gate.promise }) },
+  );
+  const send = async (path: string, n: number): Promise<number[]> => {
+    const statuses: number[] = [];
+    for (let i = 0; i < n; i++) statuses.push((await bench.post(path, { i })).status);
+    return statuses;
+  };
+  expect(await send("loud", 3)).toEqual([202, 202, 503]);
+  expect(await send("wide", 4)).toEqual([202, 202, 202, 503]);
+  const full = await bench.post("loud", {});
+  expect([full.headers.get("retry-after"), ((await full.json()) as { code: string }).code]).toEqual([
+    "5",
+    "queue_full",
+  ]);
+  expect((await bench.post("agent", { message: "hi", deliver: false })).status).toBe(202);
+  gate.resolve();
+  expect(await eventually(async () => (await bench.post("loud", {})).status === 202, WAIT_MS)).toBe(true);
+}, 120_000);
