@@ -20,7 +20,7 @@ export interface GridShape {
  * @returns (points, width)
  */
 export function unpackGrid({ width, levels }: GridShape, bits: string): Int8Array {
-  const bytes = Buffer.from(bits, "base64");
+  const bytes = Uint8Array.fromBase64(bits);
   const weights: number[] = [];
   for (let code = 0; code < levels.length ** width; code++) {
     if (((bytes[code >> 3]! >> (code & 7)) & 1) === 0) continue;
