@@ -147,32 +147,23 @@ function statisticsFields(statistics: Statistics): object {
 }
 
 /** What the log line says of a finished answer. */
-export function doneNotes({ reason, statistics }: DoneEvent): Record<string, unknown> {
+function doneNotes({ reason, statistics }: DoneEvent): Record<string, unknown> {
   const counts = statistics && { prompt_eval_count: statistics.promptEvalCount, eval_count: statistics.evalCount };
   return { done_reason: reason, ...counts };
 }
 
-/** The events of an answer, ending with `done`. Throws `runner` where that never comes. */
+/** The events of an answer, ending with `done`, which the log line notes. Throws `runner` where that never comes. */
 export async function* checkedEvents(
   events: AsyncGenerator<InferenceEvent, void, void>,
-): AsyncGenerator<InferenceEvent> {
+  note: Exchange["note"],
+): AsyncGenerator<InferenceEvent, void, void> {
   let last: InferenceEvent["kind"] | undefined;
   for await (const event of events) {
     last = event.kind;
-    yield event;
-  }
-  if (last !== "done") throw new AppError("runner", "model runner has unexpectedly stopped");
-}
-
-/** Events as they are; the last one is noted in the log line. */
-export async function* noted(
-  events: AsyncIterable<InferenceEvent>,
-  note: Exchange["note"],
-): AsyncGenerator<InferenceEvent, void, void> {
-  for await (const event of events) {
     if (event.kind === "done") note(doneNotes(event));
     yield event;
   }
+  if (last !== "done") throw new AppError("runner", "model runner has unexpectedly stopped");
 }
 
 /** A whole answer. */
@@ -186,7 +177,7 @@ export interface Answer {
 }
 
 /** Gathers the events of an answer, which end with `done`. */
-export async function collect(events: AsyncIterable<InferenceEvent>, note: Exchange["note"]): Promise<Answer> {
+export async function collect(events: AsyncIterable<InferenceEvent>): Promise<Answer> {
   let text = "";
   let thinking = "";
   let done: DoneEvent | undefined;
@@ -202,6 +193,5 @@ export async function collect(events: AsyncIterable<InferenceEvent>, note: Excha
     }
   }
   assert(done, "an answer without its last event");
-  note(doneNotes(done));
   return { text, thinking, calls, logprobs, done };
 }

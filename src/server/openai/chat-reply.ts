@@ -1,13 +1,11 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
 import type { ChosenLogprob, InferenceEvent, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
-import type { Exchange } from "../exchange.ts";
-import { collect, doneNotes, type DoneEvent } from "../inference.ts";
+import { collect, type DoneEvent } from "../inference.ts";
 import type { Frame } from "../sse.ts";
 import { usageOf, type Head } from "./reply.ts";
 
 export interface ChatReplyOptions {
   readonly head: Head;
-  readonly note: Exchange["note"];
   /** Whether a last chunk tells what it took. */
   readonly includeUsage: boolean;
   readonly wantsLogprobs: boolean;
@@ -15,7 +13,7 @@ export interface ChatReplyOptions {
 
 /** All events in one object. */
 export async function completion(events: AsyncIterable<InferenceEvent>, options: ChatReplyOptions): Promise<object> {
-  const { text, thinking, calls, logprobs, done } = await collect(events, options.note);
+  const { text, thinking, calls, logprobs, done } = await collect(events);
   const message = {
     role: "assistant",
     content: calls.length > 0 ? text.trim() : text, // blanks around a call are no answer
@@ -34,14 +32,13 @@ export async function completion(events: AsyncIterable<InferenceEvent>, options:
 /** A frame per event, one that tells why it ended, one with the counts where they are wanted, and the end mark. */
 export async function* chunks(
   events: AsyncIterable<InferenceEvent>,
-  { head, note, includeUsage, wantsLogprobs }: ChatReplyOptions,
+  { head, includeUsage, wantsLogprobs }: ChatReplyOptions,
 ): AsyncGenerator<Frame, void, void> {
   const chunk = (rest: object): Frame => ({ data: { object: "chat.completion.chunk", ...head, ...rest } });
   let role: object = { role: "assistant" }; // stands in the first delta only
   let called = false;
   for await (const event of events) {
     if (event.kind === "done") {
-      note(doneNotes(event));
       yield chunk({ choices: [{ index: 0, delta: role, finish_reason: finishReason(event, called) }] });
       if (includeUsage) yield chunk({ choices: [], usage: usageOf(event) });
     } else {

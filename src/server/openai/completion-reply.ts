@@ -1,13 +1,11 @@
 /** Events of an answer as a `text_completion`, or as the frames of its chunks. Thinking has no place in it. */
 import type { ChosenLogprob, InferenceEvent } from "../../runtime/runtime.ts";
-import type { Exchange } from "../exchange.ts";
-import { collect, doneNotes } from "../inference.ts";
+import { collect } from "../inference.ts";
 import type { Frame } from "../sse.ts";
 import { usageOf, type Head } from "./reply.ts";
 
 export interface CompletionReplyOptions {
   readonly head: Head;
-  readonly note: Exchange["note"];
   /** What the text begins with. */
   readonly echo: string;
   readonly includeUsage: boolean;
@@ -17,9 +15,9 @@ export interface CompletionReplyOptions {
 /** All events in one object. */
 export async function textCompletion(
   events: AsyncIterable<InferenceEvent>,
-  { head, note, echo, wantsLogprobs }: CompletionReplyOptions,
+  { head, echo, wantsLogprobs }: CompletionReplyOptions,
 ): Promise<object> {
-  const { text, logprobs, done } = await collect(events, note);
+  const { text, logprobs, done } = await collect(events);
   const choice = {
     text: echo + text,
     index: 0,
@@ -32,7 +30,7 @@ export async function textCompletion(
 /** A frame per text, one that tells why it ended, one with the counts where they are wanted, and the end mark. */
 export async function* textChunks(
   events: AsyncIterable<InferenceEvent>,
-  { head, note, echo, includeUsage, wantsLogprobs }: CompletionReplyOptions,
+  { head, echo, includeUsage, wantsLogprobs }: CompletionReplyOptions,
 ): AsyncGenerator<Frame, void, void> {
   const chunk = (rest: object): Frame => ({ data: { object: "text_completion", ...head, ...rest } });
   const choice = (text: string, rest: object = {}): object => ({
@@ -52,7 +50,6 @@ export async function* textChunks(
       before = "";
       yield chunk({ choices: [choice(text, logprobs)] });
     } else if (event.kind === "done") {
-      note(doneNotes(event));
       yield chunk({ choices: [choice(before, { finish_reason: event.reason })] });
       if (includeUsage) yield chunk({ choices: [], usage: usageOf(event) });
     }

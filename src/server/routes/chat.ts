@@ -10,7 +10,6 @@ import {
   checkedEvents,
   collect,
   doneFields,
-  doneNotes,
   earlySettings,
   findModel,
   lateSettings,
@@ -52,8 +51,8 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     ...(toolChoice === undefined ? {} : { toolChoice }),
     ...(body.tools && body.tools.length > 0 ? { tools: body.tools.map(toolOf) } : {}),
   };
-  const events = withCallIds(checkedEvents(deps.runtime.chat(request)));
-  const at = { model, now: deps.now, note: exchange.note };
+  const events = withCallIds(checkedEvents(deps.runtime.chat(request), exchange.note));
+  const at = { model, now: deps.now };
   if (body.stream !== false && request.messages.length > 0) return { kind: "stream", values: chunks(events, at) };
   return { kind: "json", body: await whole(events, at) };
 }
@@ -74,7 +73,6 @@ function toolOf({ type = "function", function: body = {} }: ToolBody): Tool {
 interface At {
   readonly model: string;
   readonly now: () => Date;
-  readonly note: Exchange["note"];
 }
 
 const assistant = (content: string, calls: readonly ToolCall[] = [], thinking = ""): object => ({
@@ -85,10 +83,7 @@ const assistant = (content: string, calls: readonly ToolCall[] = [], thinking = 
 });
 
 /** One object per event. */
-async function* chunks(
-  events: AsyncIterable<InferenceEvent>,
-  { model, now, note }: At,
-): AsyncGenerator<object, void, void> {
+async function* chunks(events: AsyncIterable<InferenceEvent>, { model, now }: At): AsyncGenerator<object, void, void> {
   for await (const event of events) {
     const head = { model, created_at: formatTime(now().getTime()) };
     switch (event.kind) {
@@ -102,7 +97,6 @@ async function* chunks(
         yield { ...head, message: assistant("", [event.call]), done: false };
         break;
       case "done":
-        note(doneNotes(event));
         yield { ...head, message: assistant(""), ...doneFields(event) };
         break;
       default:
@@ -112,8 +106,8 @@ async function* chunks(
 }
 
 /** All events in one object. */
-async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
-  const { text, thinking, calls, logprobs, done } = await collect(events, note);
+async function whole(events: AsyncIterable<InferenceEvent>, { model, now }: At): Promise<object> {
+  const { text, thinking, calls, logprobs, done } = await collect(events);
   const content = calls.length > 0 ? text.trim() : text; // blanks around a call are no answer
   return {
     model,

@@ -6,7 +6,7 @@ import type { GenerateRequest, InferenceEvent } from "../../runtime/runtime.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, collect, doneFields, doneNotes, earlySettings, findModel, lateSettings } from "../inference.ts";
+import { checkedEvents, collect, doneFields, earlySettings, findModel, lateSettings } from "../inference.ts";
 import { logprobsField } from "../logprobs.ts";
 import { GenerateBody } from "../schema/generate.ts";
 import { checkThinking } from "../inspect.ts";
@@ -28,8 +28,8 @@ async function generate(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const model = body.model ?? "";
   exchange.note({ model });
   const request = await generateRequest(deps, { body, exchange });
-  const events = checkedEvents(deps.runtime.generate(request));
-  const at = { model, now: deps.now, note: exchange.note };
+  const events = checkedEvents(deps.runtime.generate(request), exchange.note);
+  const at = { model, now: deps.now };
   if (body.stream !== false && request.prompt !== "") return { kind: "stream", values: chunks(events, at) };
   return { kind: "json", body: await whole(events, at) };
 }
@@ -65,14 +65,10 @@ async function generateRequest(
 interface At {
   readonly model: string;
   readonly now: () => Date;
-  readonly note: Exchange["note"];
 }
 
 /** One object per event. */
-async function* chunks(
-  events: AsyncIterable<InferenceEvent>,
-  { model, now, note }: At,
-): AsyncGenerator<object, void, void> {
+async function* chunks(events: AsyncIterable<InferenceEvent>, { model, now }: At): AsyncGenerator<object, void, void> {
   for await (const event of events) {
     const head = { model, created_at: formatTime(now().getTime()) };
     switch (event.kind) {
@@ -86,7 +82,6 @@ async function* chunks(
         yield { ...head, response: "", tool_calls: [event.call], done: false };
         break;
       case "done":
-        note(doneNotes(event));
         yield { ...head, response: "", ...doneFields(event) };
         break;
       default:
@@ -96,8 +91,8 @@ async function* chunks(
 }
 
 /** All events in one object. */
-async function whole(events: AsyncIterable<InferenceEvent>, { model, now, note }: At): Promise<object> {
-  const { text, thinking, calls, logprobs, done } = await collect(events, note);
+async function whole(events: AsyncIterable<InferenceEvent>, { model, now }: At): Promise<object> {
+  const { text, thinking, calls, logprobs, done } = await collect(events);
   const extras = { ...(thinking === "" ? {} : { thinking }), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
   return {
     model,

@@ -9,7 +9,7 @@ import { firstCallOnly } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import { anthropicErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, findModel, noted, requireModel } from "../inference.ts";
+import { checkedEvents, findModel, requireModel } from "../inference.ts";
 import { MessagesBody } from "../schema/messages.ts";
 import type { Frame } from "../sse.ts";
 import { describe } from "../schema/describe.ts";
@@ -40,7 +40,7 @@ async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const model = requireModel(body.model);
   requireMaxTokens(body);
   const { request, singleCall } = await chatRequest(deps, exchange, body);
-  const events = noted(checkedEvents(deps.runtime.chat(request)), exchange.note);
+  const events = checkedEvents(deps.runtime.chat(request), exchange.note);
   const answer = singleCall ? firstCallOnly(events) : events;
   const head = { id: messageId(), model, stopSequences: body.stop_sequences ?? [] };
   if (!body.stream) {

@@ -29,11 +29,10 @@ export const openaiChatRoutes = (deps: RouteDeps) =>
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, ChatCompletionBody);
   const request = await chatRequest(deps, { body, exchange });
-  const events = withCallIds(withoutBlanks(checkedEvents(deps.runtime.chat(request))));
+  const events = withCallIds(withoutBlanks(checkedEvents(deps.runtime.chat(request), exchange.note)));
   const single = body.parallel_tool_calls === false ? firstCallOnly(events) : events;
   const options: ChatReplyOptions = {
     head: makeHead("chatcmpl", { model: request.model, now: deps.now }),
-    note: exchange.note,
     includeUsage: body.stream_options?.include_usage ?? false,
     wantsLogprobs: body.logprobs ?? false,
   };

@@ -28,10 +28,9 @@ export const openaiCompletionRoutes = (deps: RouteDeps) =>
 async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, CompletionBody);
   const request = await generateRequest(deps, { body, exchange });
-  const events = withoutBlanks(checkedEvents(deps.runtime.generate(request)));
+  const events = withoutBlanks(checkedEvents(deps.runtime.generate(request), exchange.note));
   const options: CompletionReplyOptions = {
     head: makeHead("cmpl", { model: request.model, now: deps.now }),
-    note: exchange.note,
     echo: body.echo ? request.prompt : "",
     includeUsage: body.stream_options?.include_usage ?? false,
     wantsLogprobs: request.logprobs !== undefined,

@@ -7,7 +7,7 @@ import { readRequest } from "../body.ts";
 import { firstCallOnly } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, findModel, noted, requireModel } from "../inference.ts";
+import { checkedEvents, findModel, requireModel } from "../inference.ts";
 import { checkThinking } from "../inspect.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
@@ -38,7 +38,7 @@ async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const request = await chatRequest(deps, { model, wanted, exchange });
   const now = (): number => seconds(deps.now());
   const head = await headOf(deps, { model, body, wanted, createdAt: now() });
-  const events = noted(checkedEvents(deps.runtime.chat(request)), exchange.note);
+  const events = checkedEvents(deps.runtime.chat(request), exchange.note);
   const writer = new ResponseWriter(head, now);
   const stream = writer.write(body.parallel_tool_calls === false ? firstCallOnly(events) : events);
   if (!body.stream) return { kind: "json", body: await whole(stream) };
