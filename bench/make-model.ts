@@ -14,7 +14,12 @@ import { writeGguf, type WriteTensor, type WriteValue } from "../src/gguf/write.
 import { quants } from "../src/quant/index.ts";
 import type { Quant } from "../src/quant/quant.ts";
 
-const SHAPE = { dim: 2048, nLayers: 16, nHeads: 32, nKvHeads: 8, ffnDim: 8192, vocabSize: 128_256, ctxLen: 131_072 };
+/** A llama of 1.2 B weights, and one of 8 B. */
+export const SHAPES = {
+  "1.2b": { dim: 2048, nLayers: 16, nHeads: 32, nKvHeads: 8, ffnDim: 8192, vocabSize: 128_256, ctxLen: 131_072 },
+  "8b": { dim: 4096, nLayers: 32, nHeads: 32, nKvHeads: 8, ffnDim: 14_336, vocabSize: 128_256, ctxLen: 131_072 },
+} as const;
+export type Size = keyof typeof SHAPES;
 /** Standard deviation of the weights: activations keep their size from layer to layer. */
 const DEVIATION = 0.02;
 const CHUNK_BLOCKS = 32_768;
@@ -23,36 +28,36 @@ const CHUNK_BLOCKS = 32_768;
 export const MIXES = {
   q4_0: (name: string) => (name === "token_embd.weight" ? quants.q6_K : quants.q4_0),
   q8_0: () => quants.q8_0,
-  q4_k_m: (name: string, layer: number) => {
+  q4_k_m: (name: string, layer: number, nLayers: number) => {
     if (name === "token_embd.weight") return quants.q6_K;
     const wantsMore = /attn_v|ffn_down/.test(name);
-    return wantsMore && usesMoreBits(layer) ? quants.q6_K : quants.q4_K;
+    return wantsMore && usesMoreBits(layer, nLayers) ? quants.q6_K : quants.q4_K;
   },
   f16: () => quants.f16,
-} as const satisfies Record<string, (name: string, layer: number) => Quant>;
+} as const satisfies Record<string, (name: string, layer: number, nLayers: number) => Quant>;
 
 export type Mix = keyof typeof MIXES;
 
 /** `use_more_bits`, llama-quant.cpp. */
-function usesMoreBits(layer: number): boolean {
-  const eighth = Math.floor(SHAPE.nLayers / 8);
-  return layer < eighth || layer >= Math.floor((7 * SHAPE.nLayers) / 8) || (layer - eighth) % 3 === 2;
+function usesMoreBits(layer: number, nLayers: number): boolean {
+  const eighth = Math.floor(nLayers / 8);
+  return layer < eighth || layer >= Math.floor((7 * nLayers) / 8) || (layer - eighth) % 3 === 2;
 }
 
 /** Path of the file of a mix, made if it is not there yet. */
-export async function ensureModel(mix: Mix, folder: string): Promise<string> {
-  const path = join(folder, `random-1.2b-${mix}.gguf`);
+export async function ensureModel(mix: Mix, folder: string, size: Size = "1.2b"): Promise<string> {
+  const path = join(folder, `random-${size}-${mix}.gguf`);
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true });
-  await writeGguf(path, { metadata: metadataOf(), tensors: [...tensorsOf(mix, makeRng(1))] });
+  await writeGguf(path, { metadata: metadataOf(size), tensors: [...tensorsOf(mix, size, makeRng(1))] });
   return path;
 }
 
-function metadataOf(): Record<string, WriteValue> {
-  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize, ctxLen } = SHAPE;
+function metadataOf(modelSize: Size): Record<string, WriteValue> {
+  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize, ctxLen } = SHAPES[modelSize];
   return {
     "general.architecture": "llama",
-    "general.name": "random 1.2 B",
+    "general.name": `random ${modelSize}`,
     "llama.context_length": { u32: ctxLen },
     "llama.embedding_length": { u32: dim },
     "llama.block_count": { u32: nLayers },
@@ -84,11 +89,11 @@ function vocabulary(size: number): string[] {
   return [...bytes, ...Array.from({ length: size - 256 }, (_, i) => `<token ${i + 256}>`)];
 }
 
-function* tensorsOf(mix: Mix, rng: Rng): Generator<WriteTensor> {
-  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize } = SHAPE;
+function* tensorsOf(mix: Mix, size: Size, rng: Rng): Generator<WriteTensor> {
+  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize } = SHAPES[size];
   const kvDim = (dim / nHeads) * nKvHeads;
   const matrix = (name: string, layer: number, shape: readonly [number, number]): WriteTensor => {
-    const quant = MIXES[mix](name, layer);
+    const quant = MIXES[mix](name, layer, nLayers);
     return { name, shape, quant, data: randomBlocks(quant, (shape[0] * shape[1]) / quant.blockLen, rng) };
   };
   const norm = (name: string): WriteTensor => {

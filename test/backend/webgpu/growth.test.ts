@@ -1,0 +1,62 @@
+/** What a process keeps when it runs for long: nothing more after thousands of tokens and many models. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFile } from "node:fs/promises";
+import type { LoadOptions } from "../../../src/backend/backend.ts";
+import { conformanceCases } from "../../conformance/cases.ts";
+import { startWebGpu, type BackendChild } from "../child.ts";
+import { swiftShaderEnv } from "./swiftshader.ts";
+
+const GROWTH_MAX = 1.1;
+const CTX_LEN = 128;
+const options: LoadOptions = { ctxLen: CTX_LEN, slots: 4, precise: true, threads: 1, cacheDir: undefined };
+
+const { program } = conformanceCases().find(({ name }) => name === "attention: 4 heads on 4 of 16")!;
+let gpu: BackendChild;
+beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
+afterAll(() => gpu.stop());
+
+/** Resident bytes of the process with the device. */
+async function residentBytes(): Promise<number> {
+  const kilobytes = /VmRSS:\s+(\d+) kB/.exec(await readFile(`/proc/${gpu.pid}/status`, "utf8"))![1];
+  return 1024 * Number(kilobytes);
+}
+
+const onLinux = test.skipIf(process.platform !== "linux");
+
+onLinux(
+  "2,000 tokens leave the process as large as the first 500 did",
+  async () => {
+    const session = await gpu.backend.load(program, options);
+    const decode = async (steps: number): Promise<void> => {
+      for (let i = 0; i < steps; i++) {
+        const row = (slot: number) =>
+          ({ slot, start: i % CTX_LEN, tokens: Int32Array.of((7 * i + slot) % 37), logits: "last" }) as const;
+        await session.run([row(0), row(1), row(2), row(3)]);
+      }
+    };
+    await decode(125);
+    const before = await residentBytes();
+    await decode(375);
+    expect((await residentBytes()) / before).toBeLessThan(GROWTH_MAX);
+    session.close();
+  },
+  300_000,
+);
+
+onLinux(
+  "20 models, one after another, leave the process as large as the first 5 did",
+  async () => {
+    const cycle = async (times: number): Promise<void> => {
+      for (let i = 0; i < times; i++) {
+        const session = await gpu.backend.load(program, options);
+        await session.run([{ slot: 0, start: 0, tokens: Int32Array.of(1, 2, 3, 4, 5, 6, 7, 8), logits: "last" }]);
+        session.close();
+      }
+    };
+    await cycle(5);
+    const before = await residentBytes();
+    await cycle(15);
+    expect((await residentBytes()) / before).toBeLessThan(GROWTH_MAX);
+  },
+  300_000,
+);
