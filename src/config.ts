@@ -22,7 +22,7 @@ import {
 export type { Address } from "./config/values.ts";
 
 const BACKENDS = ["auto", "webgpu", "onnx", "wasm", "cpu"] as const;
-export type BackendSetting = (typeof BACKENDS)[number];
+type BackendSetting = (typeof BACKENDS)[number];
 
 interface Setting<T> {
   /** Environment variables, the first that is set wins. */

@@ -17,7 +17,7 @@ import { loadTokenizer } from "./tokenizer/load.ts";
 /** Longest list of ids that the command line takes: far above any context that these models have. */
 const TOKENS_MAX = 1 << 20;
 
-export interface ModelRun {
+interface ModelRun {
   readonly model: string;
   readonly adapter: readonly string[];
   readonly tokens: string;
@@ -92,7 +92,7 @@ export async function quantize(options: QuantizeOptions): Promise<void> {
 }
 
 /** Parses `1,2,3`; ids must lie in the vocabulary. */
-export function parseTokens(text: string, vocabSize: number): Int32Array {
+function parseTokens(text: string, vocabSize: number): Int32Array {
   const parts = text.split(",");
   if (parts.length > TOKENS_MAX)
     throw new AppError("too_large", `--tokens: ${parts.length} ids, at most ${TOKENS_MAX}`);

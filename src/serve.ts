@@ -33,7 +33,7 @@ const GATEWAY_LAST_MS = 3000;
 /** The folder of the model that ships with Hearth. */
 const EMBEDDED_DIR = resolve(import.meta.dir, "../models/hearth");
 
-export interface ServeOptions extends ConfigSources {
+interface ServeOptions extends ConfigSources {
   /** Command line that starts this program again. */
   readonly command: readonly string[];
 }

@@ -15,7 +15,7 @@ export interface WeightFile {
 }
 
 /** Where a tensor in the file lies. */
-export interface External {
+interface External {
   readonly name: string;
   readonly offset: number;
 }

@@ -9,7 +9,7 @@ import type { Buf, RopeScaling, Step } from "../../src/backend/step.ts";
 import type { GraphBuilder } from "./graph.ts";
 
 /** Several matrices applied to one input as one: value (batch, tokens, Σ sizes). */
-export interface Stack {
+interface Stack {
   readonly value: string;
   readonly sizes: readonly number[];
   /** Its parts, once somebody wanted them apart. */
@@ -23,7 +23,7 @@ interface Held {
 }
 
 /** Factors by position that the host computes: see the step of that name. */
-export type PositionScale = Omit<Extract<Step, { op: "positionScale" }>, "op" | "x">;
+type PositionScale = Omit<Extract<Step, { op: "positionScale" }>, "op" | "x">;
 
 /** What the host must know to run the graph. */
 export interface Lowered {

@@ -5,7 +5,7 @@
  */
 
 /** `TensorProto.DataType`, onnx.proto. */
-export const DATA_TYPE = { float: 1, uint8: 2, int32: 6, int64: 7 } as const;
+const DATA_TYPE = { float: 1, uint8: 2, int32: 6, int64: 7 } as const;
 export type DataType = keyof typeof DATA_TYPE;
 
 /** A dimension: a size, or a name for one that is only known when the graph runs. */

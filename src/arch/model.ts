@@ -81,7 +81,7 @@ export function attnOutput(model: Model, layer: number): Linear {
   return model.linear(`blk.${layer}.attn_output`, { inDim: nHeads * headDim, outDim: dim });
 }
 
-export interface Mlp {
+interface Mlp {
   readonly gate: Weight;
   readonly gateB?: Weight;
   readonly up: Weight;
@@ -90,7 +90,7 @@ export interface Mlp {
   readonly downB?: Weight;
 }
 
-export interface MlpOptions {
+interface MlpOptions {
   readonly ffnDim?: number;
   /** Names the tensors of a shared expert: `ffn_gate_shexp` … */
   readonly shared?: boolean;

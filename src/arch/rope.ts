@@ -8,7 +8,7 @@ import type { Model } from "./model.ts";
 
 const SCALING_TYPES = ["none", "linear", "yarn", "longrope"];
 
-export interface RopeOptions {
+interface RopeOptions {
   readonly style: RopeScaling["style"];
   /** Reads `yarn_log_multiplier`, as only some architectures do. */
   readonly logMultiplier?: boolean;

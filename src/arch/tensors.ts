@@ -9,7 +9,7 @@ import type { Gguf, TensorInfo } from "../gguf/gguf.ts";
 /** Image and classifier parts, and factors in places where llama.cpp does not apply them either. */
 const IGNORED = /^(v|mm|cls)\.|\.(input_)?scale$/;
 
-export interface MatrixShape {
+interface MatrixShape {
   readonly inDim: number;
   readonly outDim: number;
   /** Stacked matrices; undefined for a tensor of two dimensions. */

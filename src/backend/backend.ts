@@ -15,7 +15,7 @@ export interface WeightSource {
 }
 
 /** The sizes a backend plans with. */
-export interface ModelShape {
+interface ModelShape {
   readonly arch: string;
   readonly dim: number;
   readonly nLayers: number;

@@ -3,7 +3,7 @@ import type { WeightSource } from "./backend.ts";
 import type { Weight } from "./step.ts";
 
 /** Where to begin, and how many rows: as many as `out`, (rows, inDim), has room for. */
-export interface RowRange {
+interface RowRange {
   readonly expert: number;
   readonly first: number;
   readonly out: Float32Array;

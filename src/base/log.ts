@@ -3,7 +3,7 @@
  * request logs its counts.
  */
 
-export type LogFields = Readonly<Record<string, unknown>>;
+type LogFields = Readonly<Record<string, unknown>>;
 
 /** Characters of one text in a line: room for a stack, not for what a client sends as the name of a model. */
 const TEXT_CHARS_MAX = 4096;

@@ -7,7 +7,7 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { AppError, messageOf } from "./errors.ts";
 
-export interface ProcessLock {
+interface ProcessLock {
   release(): void;
 }
 

@@ -4,7 +4,7 @@
  */
 
 /** @param report replaces a report that nobody has read yet; @param signal aborted when the reader stops */
-export type ReportingWork<Report, Result> = (report: (report: Report) => void, signal: AbortSignal) => Promise<Result>;
+type ReportingWork<Report, Result> = (report: (report: Report) => void, signal: AbortSignal) => Promise<Result>;
 
 /**
  * Runs `work` and yields its reports; returns its result, throws what it throws. Ends only after the work has ended.

@@ -14,7 +14,7 @@ import { pull, push } from "./commands/transfer.ts";
 import { interruptible, type CliContext } from "./context.ts";
 import { makeTerminal } from "./terminal.ts";
 
-export interface CliParts extends ConfigSources {
+interface CliParts extends ConfigSources {
   readonly process: NodeJS.Process;
 }
 

@@ -56,7 +56,7 @@ export function checkActivation(config: Config, known: readonly string[]): void 
   throw new AppError("unsupported", `${config.label}: 'hidden_act': expected ${expected}, got '${String(found)}'`);
 }
 
-export interface TableOptions {
+interface TableOptions {
   /** Pairs the rows of query and key anew: for rotations that turn neighbours. */
   readonly heads?: Heads;
   /** Added to the norms' weights. */

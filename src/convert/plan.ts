@@ -19,7 +19,7 @@ const COMPUTED = /\.rotary_emb\.inv_freq$|\.masked_bias$/;
 /** Of ggml, GGML_MAX_DIMS. */
 const DIMS_MAX = 4;
 
-export interface PlannedTensor {
+interface PlannedTensor {
   readonly name: string;
   /** GGUF order: the fastest-varying dimension first. */
   readonly shape: readonly number[];
@@ -33,7 +33,7 @@ export interface Plan {
   readonly encoderCount: number;
 }
 
-export interface PlanSources {
+interface PlanSources {
   readonly tensors: readonly SafeTensor[];
   readonly architecture: Architecture;
   readonly table: TensorTable;
@@ -72,7 +72,7 @@ export function bareName(name: string): string {
   return name.replace(/^(language_model\.)?(model|bert)\.(language_model\.)?/, "").replace(/^language_model\./, "");
 }
 
-export interface FoundRule {
+interface FoundRule {
   readonly name: string;
   readonly rule: TensorRule;
 }

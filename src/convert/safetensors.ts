@@ -73,7 +73,7 @@ function headerLength(bytes: Uint8Array, { label, fileBytes }: { label: string; 
   throw new AppError("bad_file", `${label}: header length: expected 2 … ${max} bytes, got ${length}`);
 }
 
-export interface HeaderPlace {
+interface HeaderPlace {
   readonly path: string;
   readonly label: string;
   /** Where offsets count from. */

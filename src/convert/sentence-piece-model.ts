@@ -13,7 +13,7 @@ const PIECE_BYTES_MAX = 65_536;
 const UNIGRAM = 1;
 const BPE = 2;
 
-export interface SentencePieceModel extends Vocabulary {
+interface SentencePieceModel extends Vocabulary {
   readonly addDummyPrefix: boolean;
   /** By TrainerSpec; undefined where the model has none. */
   readonly bos: number | undefined;

@@ -23,7 +23,7 @@ const FURTHER_ENDS = ["eot_token_id", "eom_token_id"];
 /** The longest seen has 30 KB. */
 const TEMPLATE_CHARS_MAX = 4 * 2 ** 20;
 
-export interface SpecialSources {
+interface SpecialSources {
   readonly folder: ModelFolder;
   /** `config.json` */
   readonly config: JsonObject;

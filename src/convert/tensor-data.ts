@@ -16,7 +16,7 @@ const PIECE_BYTES = 2 ** 20;
 /** A head whose rows change places is read whole; the widest published ones have 16 MB. */
 const HEAD_BYTES_MAX = 256 * 2 ** 20;
 
-export const SOURCE_TYPES: Readonly<Record<string, Quant>> = { F32: f32, F16: f16, BF16: bf16 };
+const SOURCE_TYPES: Readonly<Record<string, Quant>> = { F32: f32, F16: f16, BF16: bf16 };
 
 export interface TensorSource {
   readonly tensor: SafeTensor;

@@ -11,7 +11,7 @@ import { specialMetadata } from "./special-ids.ts";
 import { isByteLevel, readTokenizerJson, type Tokens, type TokensPlace } from "./tokenizer-json.ts";
 import { addedTokens, completeVocabulary, parseAddedToken, vocabularyMetadata, type AddedToken } from "./vocabulary.ts";
 
-export interface TokenizerSources {
+interface TokenizerSources {
   readonly folder: ModelFolder;
   /** `config.json` */
   readonly config: JsonObject;
@@ -20,7 +20,7 @@ export interface TokenizerSources {
   readonly rows: number;
 }
 
-export interface ConvertedTokenizer {
+interface ConvertedTokenizer {
   readonly metadata: Record<string, WriteValue>;
   readonly leftOut: readonly AddedToken[];
 }

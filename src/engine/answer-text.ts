@@ -9,7 +9,7 @@ import { makeStreamDetokenizer } from "../tokenizer/stream.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 
 /** A token as people read it, and the natural logarithm of its probability. */
-export interface TokenText {
+interface TokenText {
   readonly token: string;
   /** UTF-8: part of a character where the token ends inside one. */
   readonly bytes: readonly number[];

@@ -18,7 +18,7 @@ export interface EmbedText {
   readonly tokens: Int32Array;
 }
 
-export interface GroupLimits {
+interface GroupLimits {
   /** Most tokens of a run, filling included; a longer text runs alone. */
   readonly tokensMax: number;
   readonly textsMax: number;

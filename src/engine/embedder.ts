@@ -24,7 +24,7 @@ export type EmbedEvent =
     }
   | { readonly kind: "embedFailed"; readonly id: number; readonly code: Code; readonly message: string };
 
-export interface EmbedderParts {
+interface EmbedderParts {
   readonly session: Session;
   readonly pooling: Pooling;
   /** Values of a vector. */

@@ -26,7 +26,7 @@ import { makeSlots, placePrompt, takeSlot, type Slot } from "./slots.ts";
 /** An answer without a limit of its own ends after this many context lengths. */
 const PREDICT_MAX_CONTEXTS = 10;
 
-export interface EngineParts {
+interface EngineParts {
   readonly session: Session;
   readonly tokenizer: Tokenizer;
   /** Made when the first request with a format arrives. */

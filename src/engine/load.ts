@@ -23,7 +23,7 @@ const CTX_LEN_MIN = 4;
 /** An encoder keeps nothing, so that a longer context costs nothing until a text fills it; requests limit their own. */
 const ENCODER_CTX_LEN = 2048;
 
-export interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
+interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly backend: Backend;
   /** Adapter files, laid over the model in this order. */
   readonly adapters?: readonly string[];

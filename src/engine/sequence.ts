@@ -12,7 +12,7 @@ import type { Slot } from "./slots.ts";
 export type FinishReason = "stop" | "length";
 
 /** Times in integer nanoseconds. */
-export interface SequenceStatistics {
+interface SequenceStatistics {
   readonly promptEvalCount: number;
   readonly promptEvalNs: number;
   readonly evalCount: number;

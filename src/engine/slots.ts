@@ -31,7 +31,7 @@ export function makeSlots(count: number): Slot[] {
 }
 
 /** Tokens that a prompt shares with a slot, from the start. */
-export function sharedPrefix(slot: Slot, prompt: Int32Array): number {
+function sharedPrefix(slot: Slot, prompt: Int32Array): number {
   const limit = Math.min(slot.tokens.length, prompt.length);
   let n = 0;
   while (n < limit && slot.tokens[n] === prompt[n]) n++;

@@ -46,7 +46,7 @@ export function isShort(cursor: Cursor, length: number): boolean {
   return length > cursor.start + cursor.bytes.length - cursor.at;
 }
 
-export interface Mismatch {
+interface Mismatch {
   readonly field: string;
   readonly at: number;
   readonly expected: string;

@@ -14,7 +14,7 @@ import { joinTensors, missingPart, shardPaths } from "./shards.ts";
 /** Strings of this many bytes take about 2 ms to make. */
 const PIECE_BYTES = 256 * 2 ** 10;
 
-export interface HeaderOptions {
+interface HeaderOptions {
   /** Arrays of more items are stepped over, and are empty in the metadata. All are kept if it is absent. */
   readonly arrayItemsMax?: ArrayItemsMax;
 }

@@ -81,7 +81,7 @@ async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
   for (let done = 0; done < bytes.length;) done += (await file.write(bytes, done)).bytesWritten;
 }
 
-export interface EncodedHeader {
+interface EncodedHeader {
   /** Padded to the alignment: tensor data follows. */
   readonly header: Uint8Array;
   readonly alignment: number;

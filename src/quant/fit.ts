@@ -44,7 +44,7 @@ export interface MinSearch {
 }
 
 /** One block on its way: 256 weights as levels, and the scales of its groups. Made once per call and reused. */
-export interface MinBlock {
+interface MinBlock {
   /** (256) */
   readonly levels: Uint8Array;
   /** (groups) Quantized. */

@@ -7,7 +7,7 @@
 /** Weights of the three IQ2 grids. */
 export const THREE_LEVELS = [8, 25, 43] as const;
 
-export interface GridShape {
+interface GridShape {
   /** Weights per point. */
   readonly width: number;
   /** What a weight can be. */

@@ -11,7 +11,7 @@ import { Pool, type PoolOptions } from "./pool.ts";
 import type { Runtime } from "./runtime.ts";
 import { runDetokenize, runTokenize } from "./tokenize.ts";
 
-export interface LocalRuntimeOptions {
+interface LocalRuntimeOptions {
   readonly store: Pick<Store, "load">;
   readonly pool: PoolOptions;
   readonly now: () => Date;

@@ -13,7 +13,7 @@ const STDERR_TAIL_BYTES = 2048;
 /** How long a runner may take to close before it is killed. */
 const CLOSE_GRACE_MS = 2000;
 
-export interface SpawnOptions {
+interface SpawnOptions {
   /** Command line of a runner: this program with its `runner` subcommand. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -23,7 +23,7 @@ export interface SpawnOptions {
 }
 
 /** A generation's event without its id. */
-export type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
+type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
 
 /** Who waits for what a runner says about one id. */
 interface Listener {

@@ -4,7 +4,7 @@
  */
 import type { SamplingOptions } from "./options.ts";
 
-export interface Penalties {
+interface Penalties {
   /** Notes a token of the prompt or the answer. */
   accept(id: number): void;
   /** Lowers the logits of what was seen, in place. */

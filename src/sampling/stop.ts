@@ -8,7 +8,7 @@ import { AppError } from "../base/errors.ts";
 /** Characters of all stop strings together: one table entry each. Real lists have tens. */
 const MAX_STOP_CHARS = 65_536;
 
-export interface StopMatcher {
+interface StopMatcher {
   /** Text that is certainly no part of a stop string, and the one that was found: after it nothing more comes. */
   push(text: string): { readonly text: string; readonly stop: string | undefined };
   /** What was held back, once the text is over. */

@@ -4,7 +4,7 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 
-export interface Admission {
+interface Admission {
   readonly passes: boolean;
   /** Of the key that the request came with. */
   readonly keyName?: string;

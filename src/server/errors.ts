@@ -28,7 +28,7 @@ export function statusOf(error: unknown): number {
 }
 
 /** The body of an error reply to the request of that id. */
-export type ErrorBody = (error: unknown, requestId: string) => object;
+type ErrorBody = (error: unknown, requestId: string) => object;
 
 /** The shape of the native API. */
 export function errorBody(error: unknown): { error: string } {

@@ -33,7 +33,7 @@ export interface Exchange {
   note(fields: Readonly<Record<string, unknown>>): void;
 }
 
-export type Handler = (exchange: Exchange) => Reply | Promise<Reply>;
+type Handler = (exchange: Exchange) => Reply | Promise<Reply>;
 
 /** Answers a request by a handler; never throws. */
 export type Answer = (request: Request, handler: Handler) => Promise<Response>;

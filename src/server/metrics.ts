@@ -12,7 +12,7 @@ const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const FIRST_TOKEN_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 
-export interface RequestFacts {
+interface RequestFacts {
   readonly method: string;
   /** The pattern of its route; `other` for paths that have none. */
   readonly route: string;

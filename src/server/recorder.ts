@@ -3,7 +3,7 @@ import type { Logger } from "../base/log.ts";
 import type { Metrics } from "./metrics.ts";
 import { matches } from "./paths.ts";
 
-export interface RequestEnd {
+interface RequestEnd {
   readonly status: number;
   readonly ms?: number;
   /** What the metrics count it as; the pattern that the path fits where absent. */
@@ -14,7 +14,7 @@ export interface RequestEnd {
 
 export type Recorder = (request: Request, end: RequestEnd) => void;
 
-export interface RecorderParts {
+interface RecorderParts {
   readonly log: Logger;
   readonly metrics: Metrics;
   /** Patterns of all routes; asked for once, when the first request ends. */

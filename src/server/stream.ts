@@ -5,7 +5,7 @@
  */
 import { AppError } from "../base/errors.ts";
 
-export interface StreamHooks {
+interface StreamHooks {
   /** Aborted when the client goes away. */
   readonly gone: AbortController;
   /** Called once, when the stream has ended; with what went wrong, if anything did. */

@@ -19,16 +19,16 @@ import type { InTurn } from "./quantize-weights.ts";
 import { labelled, type Source } from "./sources.ts";
 
 /** What a client is told meanwhile; a note of what is left out has no numbers. */
-export interface ConvertStep {
+interface ConvertStep {
   readonly status: string;
   /** Bytes of weights. */
   readonly total?: number;
   readonly completed?: number;
 }
 
-export type ConvertedSource = Required<Pick<Source, "digest" | "isNew">> & Source;
+type ConvertedSource = Required<Pick<Source, "digest" | "isNew">> & Source;
 
-export interface FolderToConvert {
+interface FolderToConvert {
   readonly folder: ModelFolder;
   /** The model that it is an adapter for; absent: the folder is a model. */
   readonly base?: AdapterBase;

@@ -74,7 +74,7 @@ export interface CreateRequest {
 }
 
 /** A manifest, and those of its blobs that are small enough to be at hand: they are written with it. */
-export interface Publication {
+interface Publication {
   readonly manifest: Manifest;
   readonly contents: readonly Uint8Array[];
 }

@@ -9,7 +9,7 @@ import type { ModelConfig } from "./store.ts";
 /** Fields of the configuration that no GGUF file gives. */
 export type ConfigExtras = Readonly<Record<string, string | number | readonly string[]>>;
 
-export interface ImageParts {
+interface ImageParts {
   /** Of the weights. */
   readonly details: GgufDetails;
   /** Architectures of further files, such as a projector's. */

@@ -18,7 +18,7 @@ import { manifestPath, type Store, type StoredModel } from "./store.ts";
 
 const LEFTOVER_AGE_MS = 3600_000; // long enough for any copy that is still going on
 
-export const EMBEDDED_NAME = "hearth:latest";
+const EMBEDDED_NAME = "hearth:latest";
 
 /**
  * `installed`: written now; `present`: nothing to do; `kept`: the name belongs to a model that Hearth did not install.

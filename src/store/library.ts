@@ -39,7 +39,7 @@ export interface Library {
   hold(digests: readonly Digest[]): () => void;
 }
 
-export interface LibraryParts {
+interface LibraryParts {
   readonly root: string;
   readonly importDirs: readonly string[];
   /** Leave blobs that no model refers to any more. */

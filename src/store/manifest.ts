@@ -32,7 +32,7 @@ export interface Manifest {
 }
 
 /** A manifest as it lies on disk. */
-export interface StoredManifest extends Manifest {
+interface StoredManifest extends Manifest {
   /** Hex SHA-256 of the file's bytes: the digest that identifies the model. */
   readonly digest: string;
 }

@@ -15,7 +15,7 @@ import { decodeModelfile, MODELFILE_BYTES_MAX, parseModelfile, type Modelfile } 
 import { parseReference, type ModelName } from "./name.ts";
 import { blobSource, type Source } from "./sources.ts";
 
-export interface ModelfilePlace {
+interface ModelfilePlace {
   readonly root: string;
   /** Folders that may be read. */
   readonly importDirs: readonly string[];

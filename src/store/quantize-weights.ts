@@ -21,7 +21,7 @@ const NO_DIGEST = "0000000000000000000";
 const REPORTS_MAX = 1000;
 
 /** What a client is told meanwhile. */
-export interface QuantizeProgress {
+interface QuantizeProgress {
   readonly status: string;
   readonly digest: string;
   /** Bytes of the source. */

@@ -10,7 +10,7 @@ import { removeFile } from "./durable.ts";
 import { readManifest, type Manifest } from "./manifest.ts";
 import { manifestFiles } from "./store.ts";
 
-export interface References {
+interface References {
   readonly digests: ReadonlySet<Digest>;
   /** Manifests that could not be read. */
   readonly unreadable: readonly { readonly path: string; readonly reason: string }[];

@@ -27,7 +27,7 @@ export interface Source {
 }
 
 /** What a GGUF holds. */
-export type SourceKind = "model" | "projector" | "adapter";
+type SourceKind = "model" | "projector" | "adapter";
 
 export interface InspectedSource extends Source {
   readonly kind: SourceKind;

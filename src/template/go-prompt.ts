@@ -27,7 +27,7 @@ export function parseGoPrompt(source: string): GoPrompt {
   return { kind: "go", source, vars, template, open: template.withoutAfterResponse() };
 }
 
-export interface GoRequest {
+interface GoRequest {
   readonly messages: readonly PromptMessage[];
   readonly tools?: readonly PromptTool[];
   /** Undefined: not said. */

@@ -8,7 +8,7 @@ import { makeGlobals } from "./jinja/globals.ts";
 import { parseTemplate } from "./jinja/parse.ts";
 import { type Budget, fromJson } from "./jinja/value.ts";
 
-export interface JinjaLimits {
+interface JinjaLimits {
   /** Characters of the result, and of any text on the way; also items of any list. */
   readonly outputLength: number;
   /** Expressions, iterations and parts of printed values; those that handle long text count more. */
@@ -16,7 +16,7 @@ export interface JinjaLimits {
 }
 
 /** Output beyond any context window; steps that take about a second. */
-export const JINJA_LIMITS: JinjaLimits = { outputLength: 32 * 1024 * 1024, steps: 4_000_000 };
+const JINJA_LIMITS: JinjaLimits = { outputLength: 32 * 1024 * 1024, steps: 4_000_000 };
 
 /** Characters of text made for the price of one step. */
 const TEXT_PER_STEP = 64;

@@ -13,14 +13,14 @@ import type { PromptMessage, PromptTool, Think } from "./messages.ts";
 export type { PromptMessage, PromptTool, PromptToolCall, Think } from "./messages.ts";
 
 /** Texts of the tokens that a template may print. */
-export interface SpecialTokens {
+interface SpecialTokens {
   readonly bos?: string;
   readonly eos?: string;
   /** The tokenizer puts BOS in front by itself, so a rendered one is dropped. */
   readonly addsBos?: boolean;
 }
 
-export interface JinjaPrompt {
+interface JinjaPrompt {
   readonly kind: "jinja";
   readonly source: string;
   readonly template: JinjaTemplate;
@@ -32,7 +32,7 @@ export type PromptTemplate = JinjaPrompt | GoPrompt;
 /** For a model that has no template. */
 export const DEFAULT_TEMPLATE = "{{ .Prompt }}";
 
-export interface TemplateSources {
+interface TemplateSources {
   readonly jinja?: string | undefined;
   readonly go?: string | undefined;
   readonly tokens?: SpecialTokens;
@@ -100,7 +100,7 @@ const returnsResultsInJinja = (source: string): boolean =>
 const returnsResultsInGo = ({ vars, source }: GoPrompt): boolean =>
   vars.has("tools") && vars.has("toolcalls") && /eq\s+\.Role\s+"tool"|tool_response|TOOL_RESULTS/.test(source);
 
-export interface ChatPrompt {
+interface ChatPrompt {
   readonly messages: readonly PromptMessage[];
   readonly tools?: readonly PromptTool[];
   /** Undefined: not said. */
@@ -158,7 +158,7 @@ const jinjaMessage = (message: PromptMessage): Record<string, unknown> => ({
   tool_call_id: message.tool_call_id || undefined,
 });
 
-export interface GeneratePrompt {
+interface GeneratePrompt {
   readonly prompt: string;
   /** The model fills in between `prompt` and this. */
   readonly suffix?: string;

@@ -15,7 +15,7 @@ export interface Merges {
 }
 
 /** Working memory of `mergeSymbols`; belongs to one encoder and grows with the longest word. */
-export interface MergeScratch {
+interface MergeScratch {
   /** (symbols) the merge of the pair that starts here, or -1. */
   found: Int32Array;
   previous: Int32Array;

@@ -8,7 +8,7 @@ import { CONTROL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
 import { PIECES_KEY, type Vocabulary } from "./vocabulary.ts";
 
 /** Text still to be encoded, or the id of a special token. */
-export type Fragment = string | number;
+type Fragment = string | number;
 
 /** Which special tokens swallow the white space beside them. */
 export interface StripRules {

@@ -4,7 +4,7 @@
  */
 import type { FillTokens } from "./fill-in-the-middle.ts";
 
-export interface EncodeOptions {
+interface EncodeOptions {
   /** Add BOS / EOS where the model's metadata asks for them. */
   readonly addSpecial: boolean;
   /** Turn the text of control tokens (`<|im_end|>`) into their ids; otherwise it is plain text. */

@@ -36,7 +36,7 @@ export interface Vocabulary {
 }
 
 /** What a family assumes where the file is silent. */
-export interface VocabularyDefaults {
+interface VocabularyDefaults {
   /** Ids by key without `tokenizer.ggml.`; outside of the vocabulary they count as absent. */
   readonly ids: Readonly<Record<string, number>>;
   readonly addBos: boolean;

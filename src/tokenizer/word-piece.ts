@@ -9,7 +9,7 @@ import { extendHash, findRange } from "./piece-index.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 import { makeWordsEncoder, type Encode } from "./word-cache.ts";
 
-export interface Normalizer {
+interface Normalizer {
   readonly lowercase: boolean;
   readonly stripAccents: boolean;
 }

@@ -48,7 +48,7 @@ export function copyTokens(
   }
 }
 
-export interface Shift {
+interface Shift {
   readonly layer: LayerCache;
   readonly slot: number;
   readonly keep: number;

@@ -20,7 +20,7 @@ const MEMORY_DEFAULT = 0; // OrtMemType
  */
 const SAVED_BYTES_MIN = 1024 * 1024;
 
-export interface SessionSettings {
+interface SessionSettings {
   readonly threads: number;
   /** Where to save the optimized graph and its packed weights instead of running it. */
   readonly saveTo?: { readonly model: string; readonly weightsName: string };

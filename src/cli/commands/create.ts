@@ -10,7 +10,7 @@ import { makeProgress, type Progress } from "../progress.ts";
 import { modelFiles, resolvePath, type ModelFile } from "../model-files.ts";
 import { follow } from "./transfer.ts";
 
-export interface CreateOptions {
+interface CreateOptions {
   readonly file?: string;
   readonly quantize?: string;
 }

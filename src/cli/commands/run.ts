@@ -9,7 +9,7 @@ import type { ChatSettings } from "../run/chat.ts";
 import { converse } from "../run/interactive.ts";
 import { pull } from "./transfer.ts";
 
-export interface RunOptions {
+interface RunOptions {
   readonly keepalive?: string;
   readonly verbose?: boolean;
   readonly insecure?: boolean;

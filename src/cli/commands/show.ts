@@ -6,7 +6,7 @@ import { formatTable } from "../format.ts";
 const PARTS = ["license", "modelfile", "parameters", "system", "template"] as const;
 type Part = (typeof PARTS)[number];
 
-export type ShowOptions = { readonly [key in Part]?: boolean } & { readonly verbose?: boolean };
+type ShowOptions = { readonly [key in Part]?: boolean } & { readonly verbose?: boolean };
 
 export async function show({ client, terminal }: CliContext, model: string, options: ShowOptions): Promise<void> {
   const asked = PARTS.filter((part) => options[part]);

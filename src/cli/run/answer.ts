@@ -7,7 +7,7 @@ import type { CliContext } from "../context.ts";
 import { statisticsText } from "./statistics.ts";
 import { WordWrap } from "./word-wrap.ts";
 
-export interface AnswerOptions {
+interface AnswerOptions {
   /** `/api/chat` with `messages`, or `/api/generate` with `prompt`. */
   readonly path: "/api/chat" | "/api/generate";
   readonly body: object;

@@ -6,7 +6,7 @@ import type { CliContext } from "../context.ts";
 import type { Chat } from "./chat.ts";
 import type { PromptLines } from "./prompt-lines.ts";
 
-export interface Desk {
+interface Desk {
   readonly context: CliContext;
   readonly chat: Chat;
   readonly lines: PromptLines;

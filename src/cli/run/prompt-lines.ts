@@ -13,7 +13,7 @@ const PLACEHOLDER = "Send a message (/? for help)";
 const HISTORY_MAX = 1000;
 const PASTES = { start: "\x1b[?2004h", end: "\x1b[?2004l" };
 
-export interface PromptLinesOptions {
+interface PromptLinesOptions {
   readonly terminal: Terminal;
   /** File of earlier prompts; undefined: none. */
   readonly historyPath: string | undefined;

@@ -3,7 +3,7 @@ import type { ThinkingTags } from "../../template/thinking.ts";
 import type { ParsedEvent, TextParser } from "./format.ts";
 import { makeThinkingSplitter } from "./thinking.ts";
 
-export interface AnswerParts {
+interface AnswerParts {
   /** Undefined: the model does not think. */
   readonly tags: ThinkingTags | undefined;
   /** Whether the prompt ends inside thinking. */

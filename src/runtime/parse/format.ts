@@ -3,7 +3,7 @@
  */
 import type { Tool } from "../runtime.ts";
 
-export type TextEvent = { readonly kind: "text"; readonly text: string };
+type TextEvent = { readonly kind: "text"; readonly text: string };
 export type CallEvent = {
   readonly kind: "toolCall";
   readonly name: string;
@@ -32,7 +32,7 @@ export interface ForcedCall {
 }
 
 /** Texts around the parts of an answer, for a format that marks them all. */
-export interface AnswerMarks {
+interface AnswerMarks {
   /** Around thinking. */
   readonly open: string;
   readonly close: string;

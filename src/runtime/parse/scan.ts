@@ -12,7 +12,7 @@ export interface Cut {
 /** Undefined: the body goes on, as far as one can see. */
 export type Scan = (body: string) => Cut | undefined;
 
-export interface BodyTags {
+interface BodyTags {
   /** Texts that begin another call, so end this one in front of them. */
   readonly opens: readonly string[];
   /** Texts that end a call. */

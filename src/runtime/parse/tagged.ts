@@ -8,7 +8,7 @@
 import { findFirst, heldLengthOf, type CallEvent, type ParsedEvent, type TextParser } from "./format.ts";
 import type { Cut, Scan } from "./scan.ts";
 
-export interface Tagged {
+interface Tagged {
   /** Texts that begin a call. */
   readonly opens: readonly string[];
   /** Texts that end one, and never come out as text behind one. */

@@ -9,7 +9,7 @@ export type Flat = Readonly<Record<string, unknown>>;
 /**
  * Keywords that a grammar enforces; all others are annotations, or constraints that are left to the client's validator.
  */
-export const CONSTRAINTS: ReadonlySet<string> = new Set([
+const CONSTRAINTS: ReadonlySet<string> = new Set([
   "type",
   "nullable",
   "enum",

@@ -12,7 +12,7 @@ export type Block =
   | { type: "thinking"; thinking: string; signature: string }
   | { type: "tool_use"; id: string; name: string; input: Record<string, unknown> };
 
-export type Delta =
+type Delta =
   | { readonly type: "text_delta"; readonly text: string }
   | { readonly type: "thinking_delta"; readonly thinking: string }
   | { readonly type: "signature_delta"; readonly signature: string }

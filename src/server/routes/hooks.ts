@@ -12,7 +12,7 @@ import { sse, type Frame } from "../sse.ts";
 import { streamed } from "../stream.ts";
 
 /** Undefined: the request is no hook's. */
-export type HookAnswer = (request: Request, peer: () => string | undefined) => Promise<Response> | undefined;
+type HookAnswer = (request: Request, peer: () => string | undefined) => Promise<Response> | undefined;
 
 export function makeHookAnswer({ hooks, record }: { hooks: Ingress | undefined; record: Recorder }): HookAnswer {
   if (!hooks) return () => undefined;

@@ -11,7 +11,7 @@ import { DetokenizeBody, TokenizeBody } from "../schema/tokenize.ts";
 import { describe } from "../schema/describe.ts";
 
 /** Most characters and most ids of one request: a runner that encodes serves nobody else meanwhile. */
-export const CONTENT_CHARS_MAX = 2 ** 21;
+const CONTENT_CHARS_MAX = 2 ** 21;
 
 export const tokenizeRoutes = (deps: RouteDeps) =>
   new Elysia()

@@ -7,7 +7,7 @@ type Api = "native" | "OpenAI" | "Anthropic" | "server" | "gateway";
 /** How a reply comes; several where the request chooses. */
 type ReplyKind = "json" | "ndjson" | "events" | "text" | "empty";
 
-export interface RouteNote {
+interface RouteNote {
   readonly api: Api;
   readonly summary: string;
   readonly body?: TSchema | "bytes";

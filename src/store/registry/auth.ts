@@ -9,7 +9,7 @@ import type { RegistryKey } from "./key.ts";
 const CHALLENGE_CHARS_MAX = 4096;
 const TOKEN_CHARS_MAX = 32 * 1024;
 
-export interface Challenge {
+interface Challenge {
   readonly realm: URL;
   readonly service: string | undefined;
   readonly scopes: readonly string[];

@@ -14,7 +14,7 @@ const ERROR_BYTES_MAX = 4096;
 const TOKEN_BYTES_MAX = 64 * 1024;
 const RETRY_AFTER_S_MAX = 60;
 
-export interface ClientParts {
+interface ClientParts {
   readonly address: Address;
   readonly readKey: () => Promise<RegistryKey>;
   readonly userAgent: string;
@@ -22,7 +22,7 @@ export interface ClientParts {
   readonly signal: AbortSignal;
 }
 
-export interface RegistryRequest {
+interface RegistryRequest {
   readonly method: "GET" | "HEAD" | "POST" | "PATCH" | "PUT";
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
@@ -43,7 +43,7 @@ export interface RegistryClient {
   exchange(request: RegistryRequest, options: ExchangeOptions): Promise<Answer>;
 }
 
-export interface ExchangeOptions {
+interface ExchangeOptions {
   /** Begins the message of a failure. */
   readonly what: string;
   readonly bytesMax: number;

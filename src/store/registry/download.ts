@@ -17,7 +17,7 @@ const CONNECTIONS = 8; // each holds a few megabytes at most
 const WRITE_BYTES = 1024 * 1024; // fewer, larger writes
 const WRITE_MS = 250; // on a slow line, what came is not held back for them
 
-export interface DownloadParts {
+interface DownloadParts {
   readonly root: string;
   readonly source: BlobSource;
   readonly limits: Limits;

@@ -24,7 +24,7 @@ export interface RegistryKey {
   sign(text: string): string;
 }
 
-export const keyPath = (home: string): string => join(home, "id_ed25519");
+const keyPath = (home: string): string => join(home, "id_ed25519");
 
 /**
  * Makes the key where there is none, and its public half beside it. A key that is there is never changed.

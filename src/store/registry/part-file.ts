@@ -157,7 +157,7 @@ export class PartFile {
 }
 
 /** In order and without gaps; a blob of no bytes has none. @param partBytes of a part, at least */
-export function planParts(size: number, partBytes: number): Part[] {
+function planParts(size: number, partBytes: number): Part[] {
   const bytes = Math.max(partBytes, Math.ceil(size / PARTS_MAX));
   return Array.from({ length: Math.ceil(size / bytes) }, (_, index) => ({
     index,

@@ -18,7 +18,7 @@ import { checkWanted, pause } from "./retry.ts";
 
 const PROGRESS_MS = 60;
 
-export interface PullParts {
+interface PullParts {
   readonly library: Pick<Library, "adopt" | "sweep" | "hold">;
   readonly downloads: Downloads;
 }

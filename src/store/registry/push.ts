@@ -19,7 +19,7 @@ import { uploadBlob } from "./upload.ts";
 const PROGRESS_MS = 60;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
-export interface PushParts {
+interface PushParts {
   readonly library: Pick<Library, "root" | "hold">;
 }
 

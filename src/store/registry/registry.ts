@@ -23,7 +23,7 @@ export interface Registry {
   push(transfer: Transfer): AsyncGenerator<Progress, void, void>;
 }
 
-export interface RegistryParts {
+interface RegistryParts {
   readonly library: Library;
   /** Folder of the key. */
   readonly home: string;

@@ -39,7 +39,7 @@ export class Transient extends Error {
   }
 }
 
-export interface RetryOptions {
+interface RetryOptions {
   readonly limits: Limits;
   readonly signal: AbortSignal;
   /** Grows whenever a try brings something on. */

@@ -20,7 +20,7 @@ const RESTARTS_MAX = 3;
 /** What a registry answers when it does not know the upload any more, or not as far as we do. */
 const LOST = [400, 404, 409, 416];
 
-export interface UploadParts {
+interface UploadParts {
   readonly root: string;
   readonly client: RegistryClient;
   readonly blob: Layer;

@@ -12,7 +12,7 @@ export interface FunctionContext {
 }
 
 /** `max` absent: any number. Failures are AppErrors without a place; the evaluator adds it. */
-export interface GoFunction {
+interface GoFunction {
   readonly min: number;
   readonly max?: number;
   readonly call: (args: readonly GoValue[], context: FunctionContext) => GoValue;
@@ -193,7 +193,7 @@ const TYPESCRIPT: Readonly<Record<string, string>> = {
 };
 
 /** The TypeScript type of a schema property: `string | null`, `any[]`, `Record<string, any>`. */
-export function typeScriptType(property: GoValue): string {
+function typeScriptType(property: GoValue): string {
   if (typeof property !== "object" || property === null) return "any";
   const fields = property.kind === "map" ? property.entries : property.kind === "struct" ? property.fields : new Map();
   const anyOf: GoValue = fields.get("AnyOf") ?? fields.get("anyOf");

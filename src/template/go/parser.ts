@@ -11,7 +11,7 @@ import { tokenize, type Token, type TokenKind } from "./lexer.ts";
 /** Far above any real template (the longest seen has 30 kB); keeps every later offset and loop small. */
 export const MAX_TEMPLATE_LENGTH = 1024 * 1024;
 /** Parentheses and control structures inside each other; the parser recurses once or twice for each. */
-export const MAX_NESTING = 200;
+const MAX_NESTING = 200;
 
 /** `main` and every `define` and `block` by name. */
 export interface Parsed {

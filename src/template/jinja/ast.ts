@@ -89,20 +89,20 @@ export interface Member {
 }
 
 /** `lhs if test` without an else. */
-export interface Select {
+interface Select {
   readonly type: "SelectExpression";
   readonly lhs: Node;
   readonly test: Node;
 }
 
-export interface Slice {
+interface Slice {
   readonly type: "SliceExpression";
   readonly start?: Node;
   readonly stop?: Node;
   readonly step?: Node;
 }
 
-export interface KeywordArgument {
+interface KeywordArgument {
   readonly type: "KeywordArgumentExpression";
   readonly key: Identifier;
   readonly value: Node;

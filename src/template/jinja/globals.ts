@@ -82,7 +82,7 @@ const MONTHS = "January February March April May June July August September Octo
 const DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split(" ");
 
 /** Python's strftime in the C locale and local time. Unknown directives stay as they are. */
-export function strftime(date: Date, format: string): string {
+function strftime(date: Date, format: string): string {
   const pad = (n: number, width = 2): string => String(n).padStart(width, "0");
   const month = MONTHS[date.getMonth()]!;
   const day = DAYS[date.getDay()]!;

@@ -4,7 +4,7 @@
  */
 import { type Budget, fail, floatText, type Key, type Value, typeName } from "./value.ts";
 
-export interface JsonStyle {
+interface JsonStyle {
   /** Undefined: everything on one line. */
   readonly indent: string | undefined;
   readonly itemSeparator: string;

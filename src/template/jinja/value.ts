@@ -7,7 +7,7 @@ import { AppError } from "../../base/errors.ts";
 
 export type Value = null | boolean | number | string | Float | Sequence | Dict | Thing | Callable | Undefined;
 
-export interface Float {
+interface Float {
   readonly kind: "float";
   readonly value: number;
 }
