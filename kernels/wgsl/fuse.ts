@@ -35,21 +35,22 @@ const fuseResidual: Fusion = (list, results) =>
 const fuseGated: Fusion = (list, results) =>
   replaceRuns(list, 3, ([gate, up, join], rest) => {
     if (gate?.kernel !== "linear" || up?.kernel !== "linear" || join?.kernel !== "gate") return undefined;
-    const [x, w, b, , gated] = gate.operands;
+    const [x, w, b, , gated, batch] = gate.operands;
     const [x2, w2, b2, , y] = up.operands;
     const [read, updated] = join.operands;
     if (!isPlain(gate) || !isPlain(up) || !isSame(x, x2) || !isSame(read, gated) || !isSame(updated, y))
       return undefined;
     if (isRead((gated as Value).value.buf.name, rest, results)) return undefined;
-    const [inDim, count, first, rowBytes, , , hasBias, factor] = gate.params;
+    const [inDim, count, first, rowBytes, , , hasBias, factor, , , wanted] = gate.params;
     const [, , first2, rowBytes2, , , hasBias2, factor2] = up.params;
-    const own = [inDim, count, first, rowBytes, hasBias, factor, first2, rowBytes2, hasBias2, factor2, join.params[1]];
+    const own = [inDim, count, first, rowBytes, hasBias, factor];
+    const others = [first2, rowBytes2, hasBias2, factor2, join.params[1], wanted];
     return {
       ...join,
       kernel: "gated_linear",
       quants: [...(gate.quants ?? []), ...(up.quants ?? [])],
-      operands: [x!, w!, w2!, b!, b2!, y!],
-      params: own as Param[], // a product has them all
+      operands: [x!, w!, w2!, b!, b2!, y!, batch!],
+      params: [...own, ...others] as Param[], // a product has them all
       grid: up.grid,
     };
   });
@@ -87,8 +88,12 @@ const fuseThree: Fusion = (list) =>
     return {
       kernel: "linear_3",
       quants: three.flatMap(({ quants }) => quants ?? []),
-      operands: [first.operands[0]!, ...three.map(({ operands }) => operands[1]!), ...outs],
-      params: [first.params[0]!, ...three.flatMap(({ params }) => [params[1]!, params[2]!, params[3]!, params[7]!])],
+      operands: [first.operands[0]!, ...three.map(({ operands }) => operands[1]!), ...outs, first.operands[5]!],
+      params: [
+        first.params[0]!,
+        ...three.flatMap(({ params }) => [params[1]!, params[2]!, params[3]!, params[7]!]),
+        first.params[10]!,
+      ],
       grid: { ...first.grid, x: three.reduce((sum, { grid }) => sum + grid.x, 0) },
       step: three[2]!.step, // `replaceRuns` gives as many
     };

@@ -1,4 +1,4 @@
-// gated_linear: y[r] = act(gate · x[r] + b) ⊙ (up · x[r] + b_up), four columns of one row per workgroup.
+// gated_linear: y[r] = act(gate · x[r] + b) ⊙ (up · x[r] + b_up), four rows by four columns per workgroup.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks of gate, rows of row_bytes
@@ -6,8 +6,9 @@
 //   binding 3  b      storage, read        f32 (count), looked at where has_bias
 //   binding 4  b_up   storage, read        f32 (count), looked at where has_bias_up
 //   binding 5  y      storage, read_write  f32 (rows, count)
-//   binding 6  p      uniform              Params
-//   dispatch   (ceil(count / 4), rows, 1), x folded into z beyond 65,535; 64 threads each
+//   binding 6  batch  storage, read        see batch.ts
+//   binding 7  p      uniform              Params
+//   dispatch   (ceil(count / 4), ceil(rows / 4), 1), x folded into z beyond 65,535; 64 threads each
 //   oracle     src/backend/cpu/ops.ts gatedMlp; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -21,19 +22,21 @@ struct Params {
   has_bias_up: u32,
   factor_up: f32,
   kind: u32,
+  wanted: u32, // 1 where the rows are the wanted ones
 }
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
 @group(0) @binding(2) var<storage, read> w_2: array<u32>;
 @group(0) @binding(3) var<storage, read> b: array<f32>;
 @group(0) @binding(4) var<storage, read> b_up: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
-@group(0) @binding(6) var<uniform> p: Params;
+@group(0) @binding(6) var<storage, read> batch: array<vec4<u32>>;
+@group(0) @binding(7) var<uniform> p: Params;
 const WG: u32 = 64u;
+const ROWS: u32 = 4u;
 const COLUMNS: u32 = 4u;
-var<workgroup> sums: array<vec4<f32>, 64>;
-var<workgroup> sums_2: array<vec4<f32>, 64>;
 //#splice activation
+//#splice sum
 //#splice quant
 //#splice product
 //#splice quant 2
@@ -43,17 +46,21 @@ var<workgroup> sums_2: array<vec4<f32>, 64>;
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) t: u32,
+  thread: Thread,
 ) {
   let first = (group.z * groups.x + group.x) * COLUMNS;
-  let count = min(COLUMNS, max(p.count, first) - first);
-  let row = group.y * p.in_dim;
-  let gate = product4(row, p.first + first, p.row_bytes, count, t) * p.factor;
-  let up = product4_2(row, p.first_up + first, p.row_bytes_up, count, t) * p.factor_up;
-  if (t < count) {
-    let column = first + t;
-    let gated = gate[t] + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
-    let raised = up[t] + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
-    y[group.y * p.count + column] = activate(p.kind, gated) * raised;
-  }
+  if (first >= p.count) { return; }
+  let count = p.count - first;
+  let first_row = group.y * ROWS;
+  let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - first_row);
+  let gate = product4(first_row, rows, p.first + first, p.row_bytes, count, thread);
+  workgroupBarrier();
+  let up = product4_2(first_row, rows, p.first_up + first, p.row_bytes_up, count, thread);
+  let r = thread.t / COLUMNS;
+  let c = thread.t % COLUMNS;
+  if (r >= rows || c >= count) { return; }
+  let column = first + c;
+  let gated = gate[r][c] * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
+  let raised = up[r][c] * p.factor_up + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
+  y[(first_row + r) * p.count + column] = activate(p.kind, gated) * raised;
 }

@@ -1,12 +1,13 @@
-// linear: y[r] = factor · W · x[r] + b + residual[r], four columns of one row per workgroup (matrix-vector).
+// linear: y[r] = factor · W · x[r] + b + residual[r] for few rows, four rows by four columns per workgroup.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks, rows of row_bytes
 //   binding 2  b      storage, read        f32 (out), looked at where has_bias
 //   binding 3  residual storage, read      f32 (rows, y_dim), looked at where has_residual
 //   binding 4  y      storage, read_write  f32 (rows, y_dim), columns y_first … y_first + count − 1
-//   binding 5  p      uniform              Params
-//   dispatch   (ceil(count / 4), rows, 1), x folded into z beyond 65,535; 64 threads each
+//   binding 5  batch  storage, read        see batch.ts
+//   binding 6  p      uniform              Params
+//   dispatch   (ceil(count / 4), ceil(rows / 4), 1), x folded into z beyond 65,535; 64 threads each
 //   oracle     src/backend/cpu/ops.ts linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -19,31 +20,38 @@ struct Params {
   factor: f32,
   has_residual: u32,
   scale: f32, // of the product, before the residual is added
+  wanted: u32, // 1 where the rows are the wanted ones
 }
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
 @group(0) @binding(2) var<storage, read> b: array<f32>;
 @group(0) @binding(3) var<storage, read> residual: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
-@group(0) @binding(5) var<uniform> p: Params;
+@group(0) @binding(5) var<storage, read> batch: array<vec4<u32>>;
+@group(0) @binding(6) var<uniform> p: Params;
 const WG: u32 = 64u;
+const ROWS: u32 = 4u;
 const COLUMNS: u32 = 4u;
-var<workgroup> sums: array<vec4<f32>, 64>;
 //#splice quant
+//#splice sum
 //#splice product
 
 @compute @workgroup_size(64)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) t: u32,
+  thread: Thread,
 ) {
   let first = (group.z * groups.x + group.x) * COLUMNS;
-  let total = product4(group.y * p.in_dim, p.first + first, p.row_bytes, min(COLUMNS, max(p.count, first) - first), t);
-  if (t < COLUMNS && first + t < p.count) {
-    let column = p.y_first + first + t;
-    let value = total[t] * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
-    let at = group.y * p.y_dim + column;
-    y[at] = select(value, residual[at * p.has_residual] + value * p.scale, p.has_residual == 1u);
-  }
+  if (first >= p.count) { return; }
+  let first_row = group.y * ROWS;
+  let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - first_row);
+  let totals = product4(first_row, rows, p.first + first, p.row_bytes, p.count - first, thread);
+  let r = thread.t / COLUMNS;
+  let c = thread.t % COLUMNS;
+  if (r >= rows || first + c >= p.count) { return; }
+  let column = p.y_first + first + c;
+  let value = totals[r][c] * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
+  let at = (first_row + r) * p.y_dim + column;
+  y[at] = select(value, residual[at * p.has_residual] + value * p.scale, p.has_residual == 1u);
 }

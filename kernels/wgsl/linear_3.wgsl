@@ -1,4 +1,4 @@
-// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · x[r], four columns of one row of one of them
+// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · x[r], four rows by four columns of one of them
 // per workgroup. Queries, keys and values.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
@@ -8,8 +8,9 @@
 //   binding 4  y      storage, read_write  f32 (rows, count)
 //   binding 5  y_2    storage, read_write  f32 (rows, count_2)
 //   binding 6  y_3    storage, read_write  f32 (rows, count_3)
-//   binding 7  p      uniform              Params
-//   dispatch   (Σ ceil(count_i / 4), rows, 1), x folded into z beyond 65,535; 64 threads each
+//   binding 7  batch  storage, read        see batch.ts
+//   binding 8  p      uniform              Params
+//   dispatch   (Σ ceil(count_i / 4), ceil(rows / 4), 1), x folded into z beyond 65,535; 64 threads each
 //   oracle     src/backend/cpu/ops.ts linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -25,20 +26,21 @@ struct Params {
   first_3: u32,
   row_bytes_3: u32,
   factor_3: f32,
+  wanted: u32, // 1 where the rows are the wanted ones
 }
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
 @group(0) @binding(2) var<storage, read> w_2: array<u32>;
 @group(0) @binding(3) var<storage, read> w_3: array<u32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y_2: array<f32>;
 @group(0) @binding(6) var<storage, read_write> y_3: array<f32>;
-@group(0) @binding(7) var<uniform> p: Params;
+@group(0) @binding(7) var<storage, read> batch: array<vec4<u32>>;
+@group(0) @binding(8) var<uniform> p: Params;
 const WG: u32 = 64u;
+const ROWS: u32 = 4u;
 const COLUMNS: u32 = 4u;
-var<workgroup> sums: array<vec4<f32>, 64>;
-var<workgroup> sums_2: array<vec4<f32>, 64>;
-var<workgroup> sums_3: array<vec4<f32>, 64>;
+//#splice sum
 //#splice quant
 //#splice product
 //#splice quant 2
@@ -46,32 +48,32 @@ var<workgroup> sums_3: array<vec4<f32>, 64>;
 //#splice quant 3
 //#splice product 3
 
-/// Columns that are left of `count` from `first` on, at most four.
-fn columns_of(count: u32, first: u32) -> u32 {
-  return min(COLUMNS, max(count, first) - first);
-}
-
 @compute @workgroup_size(64)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) t: u32,
+  thread: Thread,
 ) {
   let index = group.z * groups.x + group.x;
   let second = (p.count + COLUMNS - 1u) / COLUMNS;
   let third = second + (p.count_2 + COLUMNS - 1u) / COLUMNS;
-  let row = group.y * p.in_dim;
+  let end = third + (p.count_3 + COLUMNS - 1u) / COLUMNS;
+  if (index >= end) { return; }
+  let row = group.y * ROWS;
+  let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - row);
+  let r = thread.t / COLUMNS;
+  let c = thread.t % COLUMNS;
   if (index < second) {
     let first = index * COLUMNS;
-    let total = product4(row, p.first + first, p.row_bytes, columns_of(p.count, first), t);
-    if (t < columns_of(p.count, first)) { y[group.y * p.count + first + t] = total[t] * p.factor; }
+    let totals = product4(row, rows, p.first + first, p.row_bytes, p.count - first, thread);
+    if (r < rows && first + c < p.count) { y[(row + r) * p.count + first + c] = totals[r][c] * p.factor; }
   } else if (index < third) {
     let first = (index - second) * COLUMNS;
-    let total = product4_2(row, p.first_2 + first, p.row_bytes_2, columns_of(p.count_2, first), t);
-    if (t < columns_of(p.count_2, first)) { y_2[group.y * p.count_2 + first + t] = total[t] * p.factor_2; }
+    let totals = product4_2(row, rows, p.first_2 + first, p.row_bytes_2, p.count_2 - first, thread);
+    if (r < rows && first + c < p.count_2) { y_2[(row + r) * p.count_2 + first + c] = totals[r][c] * p.factor_2; }
   } else {
     let first = (index - third) * COLUMNS;
-    let total = product4_3(row, p.first_3 + first, p.row_bytes_3, columns_of(p.count_3, first), t);
-    if (t < columns_of(p.count_3, first)) { y_3[group.y * p.count_3 + first + t] = total[t] * p.factor_3; }
+    let totals = product4_3(row, rows, p.first_3 + first, p.row_bytes_3, p.count_3 - first, thread);
+    if (r < rows && first + c < p.count_3) { y_3[(row + r) * p.count_3 + first + c] = totals[r][c] * p.factor_3; }
   }
 }

@@ -9,8 +9,8 @@ import type { Activation, Dispatch, Operand, Param, Piece, RowKind } from "./dis
 const WG = 64;
 /** Columns that a workgroup of the matrix-vector kernels makes. */
 const COLUMNS = 4;
-/** Rows and columns that a workgroup of the matrix-matrix kernel makes. */
-const TILE = { rows: 32, columns: 64 };
+/** Rows and columns that a workgroup makes: of the kernel for few rows, and of the one for many. */
+const TILES = { linear: { rows: 4, columns: COLUMNS }, matmul: { rows: 32, columns: 64 } };
 /** Weights that a dequantizer gives at once. */
 const EIGHT = 8;
 /** Largest head of the attention kernels: their query lies in workgroup memory, their sums in registers. */
@@ -92,30 +92,18 @@ function matmul(
   context: Context,
 ): Draft[] {
   const y = write(out, x, context);
-  const { many } = context;
-  const { columns, rows: rowsEach } = many ? TILE : { columns: COLUMNS, rows: 1 };
-  const wanted = x.rows === "wanted" ? 1 : 0;
+  const kernel = context.many ? "matmul" : "linear";
+  const tile = TILES[kernel];
   const drafts = partsOf(w, context).map(({ piece, first, column, count }, i): Draft => {
-    const params = [
-      w.inDim,
-      count,
-      first,
-      rowBytesOf(w),
-      column,
-      out.dim,
-      b ? 1 : 0,
-      f32(w.scale?.[0] ?? 1),
-      0,
-      f32(1),
-    ];
     const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
-    const operands = [read(x), matrix, vector(b), vector(undefined), again(y, i)];
+    const shape = [w.inDim, count, first, rowBytesOf(w), column, out.dim];
+    const residual = [0, f32(1)];
     return {
-      kernel: many ? "matmul" : "linear",
+      kernel,
       quants: [w.quant.name],
-      operands: many ? [...operands, batch] : operands,
-      params: many ? [...params, wanted] : params,
-      grid: { x: Math.ceil(count / columns), rows: x.rows, times: x.times, rowsEach },
+      operands: [read(x), matrix, vector(b), vector(undefined), again(y, i), batch],
+      params: [...shape, b ? 1 : 0, f32(w.scale?.[0] ?? 1), ...residual, x.rows === "wanted" ? 1 : 0],
+      grid: { x: Math.ceil(count / tile.columns), rows: x.rows, times: x.times, rowsEach: tile.rows },
     };
   });
   const multiply = (part: Weight, from: Activation, to: Buf): Draft[] => matmul({ out: to, x: from, w: part }, context);

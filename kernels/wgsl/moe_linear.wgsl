@@ -19,7 +19,7 @@ struct Params {
   x_div: u32,
   has_factors: u32,
 }
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
 @group(0) @binding(2) var<storage, read> ids: array<u32>;
 @group(0) @binding(3) var<storage, read> factors: array<f32>;
@@ -27,24 +27,25 @@ struct Params {
 @group(0) @binding(5) var<uniform> p: Params;
 const WG: u32 = 64u;
 const COLUMNS: u32 = 4u;
-var<workgroup> sums: array<vec4<f32>, 64>;
 //#splice quant
+//#splice sum
 //#splice product
 
 @compute @workgroup_size(64)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) t: u32,
+  thread: Thread,
 ) {
-  let expert = ids[group.y];
+  let choice = group.y;
+  let expert = ids[choice];
   if (expert < p.first_expert || expert - p.first_expert >= p.experts) { return; }
   let first = (group.z * groups.x + group.x) * COLUMNS;
+  if (first >= p.out_dim) { return; }
   let row = (expert - p.first_expert) * p.expert_rows + p.row_start + first;
-  let count = min(COLUMNS, max(p.out_dim, first) - first);
-  let total = product4(group.y / p.x_div * p.in_dim, row, p.row_bytes, count, t);
-  if (t < COLUMNS && first + t < p.out_dim) {
-    let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
-    y[group.y * p.out_dim + first + t] = total[t] * factor;
-  }
+  let totals = product4(choice / p.x_div, 1u, row, p.row_bytes, p.out_dim - first, thread);
+  let c = thread.t;
+  if (c >= COLUMNS || first + c >= p.out_dim) { return; }
+  let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
+  y[choice * p.out_dim + first + c] = totals[0][c] * factor;
 }

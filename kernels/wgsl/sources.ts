@@ -29,6 +29,8 @@ import rope from "./rope.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
 import storeKv from "./store_kv.wgsl" with { type: "text" };
+import sumShared from "./sum_shared.wgsl" with { type: "text" };
+import sumSubgroups from "./sum_subgroups.wgsl" with { type: "text" };
 import takeRows from "./take_rows.wgsl" with { type: "text" };
 import turnKeys from "./turn_keys.wgsl" with { type: "text" };
 import bf16 from "./quant/bf16.wgsl" with { type: "text" };
@@ -103,19 +105,31 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
 };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
-const SPLICE = /^\/\/#splice (activation|product|quant)(?: (\d))?$/gm;
+const SPLICE = /^\/\/#splice (activation|product|quant|sum)(?: (\d))?$/gm;
+
+/** What a device offers beside the core of WGSL, that kernels have variants for. */
+export interface Variant {
+  /** `subgroups` and `subgroup_id`. */
+  readonly subgroups: boolean;
+}
 
 /**
  * A kernel's source with its snippets in place.
  * @param quants block types of its matrices, in order. Throws `unsupported` where nothing unpacks one
  */
-export function kernelSource(kernel: KernelName, quants: readonly string[] = []): string {
-  return KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
+export function kernelSource(kernel: KernelName, quants: readonly string[], variant: Variant): string {
+  const features = new Set<string>();
+  const body = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     if (what === "activation") return activation;
+    if (what === "sum") {
+      if (variant.subgroups) features.add("subgroups");
+      return variant.subgroups ? sumSubgroups : sumShared;
+    }
     const unpacking = `${bytes}\n${dequantizer(quants[Number(number ?? 1) - 1])}`;
     const snippet = what === "product" ? product : unpacking;
     return number === undefined ? snippet : numbered(snippet, { number, names: namesOf(`${unpacking}\n${product}`) });
   });
+  return [...features].map((feature) => `enable ${feature};\n`).join("") + body;
 }
 
 function dequantizer(quant: string | undefined): string {
@@ -125,10 +139,9 @@ function dequantizer(quant: string | undefined): string {
   throw new AppError("unsupported", `block type ${quant}: the GPU kernels read ${known}`);
 }
 
-/** What a snippet declares, and the matrix and workgroup memory that it works on. */
+/** What a snippet declares, and the matrix that it works on. */
 const namesOf = (snippet: string): string[] => [
   "w",
-  "sums",
   ...[...snippet.matchAll(/^(?:fn|const|struct) (\w+)/gm)].map(([, name]) => name!), // the group is not optional
 ];
 

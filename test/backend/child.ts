@@ -5,6 +5,7 @@
  */
 import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "../../src/backend/backend.ts";
 import { loadSession, type LoadSettings } from "../../src/backend/onnx/load.ts";
+import { openDevice } from "../../src/backend/webgpu/device.ts";
 import { webGpuBackend } from "../../src/backend/webgpu/index.ts";
 import { AppError, assert, messageOf, type Code } from "../../src/base/errors.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
@@ -52,20 +53,21 @@ export function startOnnx(options: ChildOptions = {}): BackendChild {
   return startChild("onnx", telemetryOff ? { ORT_DISABLE_TELEMETRY: "1" } : {}, { settings, dieAt });
 }
 
-/** Starts a child with the environment of a GPU driver. */
-export function startWebGpu(env: Record<string, string>): BackendChild {
-  return startChild("webgpu", env, { settings: {}, dieAt: Infinity });
+/** Starts a child with the environment of a GPU driver. @param without features that it leaves alone */
+export function startWebGpu(env: Record<string, string>, without: readonly string[] = []): BackendChild {
+  return startChild("webgpu", env, { settings: {}, dieAt: Infinity }, without);
 }
 
 function startChild(
   name: string,
   more: Record<string, string>,
   { settings, dieAt }: { settings: LoadSettings; dieAt: number },
+  args: readonly string[] = [],
 ): BackendChild {
   const { ORT_DISABLE_TELEMETRY: _, ...env } = process.env;
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let count = 0;
-  const child = Bun.spawn([process.execPath, import.meta.path, name], {
+  const child = Bun.spawn([process.execPath, import.meta.path, name, ...args], {
     env: { ...env, ...more },
     stdio: ["ignore", "inherit", "inherit"],
     serialization: "advanced",
@@ -191,8 +193,10 @@ async function answer(sessions: Map<number, Session>, { session: number, request
     const { parcel, options, settings, dieAt } = request;
     const onProgress = (fraction: number): void => void (fraction >= dieAt && process.kill(process.pid, "SIGKILL"));
     const loading = { ...options, onProgress };
+    const [name, ...without] = process.argv.slice(2);
+    if (name === "webgpu") await openDevice({ without });
     const session =
-      process.argv[2] === "webgpu"
+      name === "webgpu"
         ? await webGpuBackend.load(unwrap(parcel), loading)
         : await loadSession(unwrap(parcel), loading, settings);
     sessions.set(number, session);

@@ -5,7 +5,7 @@
 import type { Backend } from "../../src/backend/backend.ts";
 import type { Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
-import { attention, bidirectionalAttention, gatedMlp, linear, makeCase, moe, type Case } from "./draft.ts";
+import { attention, bidirectionalAttention, gatedMlp, evenBatches, linear, makeCase, moe, type Case } from "./draft.ts";
 
 export type { Case };
 
@@ -96,6 +96,14 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
         linear(draft, draft.matrix({ inDim: IN_DIM, outDim: 65, quant })),
       ),
     ),
+    ...quantNames.map((quant) => {
+      const dim = quants[quant].blockLen;
+      return makeCase(
+        `linear: ${quant}, one block to 3, four rows and many`,
+        { dim, ctxLen: 33, batches: evenBatches() },
+        (draft) => linear(draft, draft.matrix({ inDim: dim, outDim: 3, quant })),
+      );
+    }),
     ...(
       [
         [1, 1],

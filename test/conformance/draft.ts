@@ -81,6 +81,11 @@ function mixedBatches(): Case["batches"] {
   ];
 }
 
+/** As many rows as kernels for few and for many rows take at once, and one more. */
+export function evenBatches(): Case["batches"] {
+  return [4, 5, 32, 33].map((count, slot) => [rows(slot % 3, 0, count, "all")]);
+}
+
 export function linear({ x, steps }: Draft, w: Weight, b?: Weight, name = "y"): Buf {
   const out = { name, dim: w.outDim };
   steps.push({ op: "linear", out, x, w, ...(b && { b }) });

@@ -2,11 +2,11 @@
  * The device of this process: opened once, shared by its sessions, with the pipelines that were compiled on it. What
  * goes wrong on it, from a lost driver to an answer that never comes, becomes an `AppError`.
  */
-import { kernelSource, type KernelName } from "../../../kernels/wgsl/sources.ts";
+import { kernelSource, type KernelName, type Variant } from "../../../kernels/wgsl/sources.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapters.ts";
 import { paceEventLoop } from "./pace.ts";
-import { rooted } from "./provider.ts";
+import { openGpu, rooted } from "./provider.ts";
 
 /** Features that kernels have variants for, taken where an adapter has them. */
 const FEATURES = ["shader-f16", "subgroups", "timestamp-query"] as const satisfies readonly GPUFeatureName[];
@@ -14,10 +14,18 @@ const FEATURES = ["shader-f16", "subgroups", "timestamp-query"] as const satisfi
 /** A run is a fraction of a second on a GPU, and may be minutes on a CPU that plays one. */
 const DEADLINE_MS = { hardware: 60_000, software: 600_000 };
 
+interface DeviceParts {
+  readonly facts: AdapterFacts;
+  readonly variant: Variant;
+  kick(): void;
+  readonly deadlineMs: number;
+}
+
 /** Owns the GPU device; there is one per process, and it lives as long as that. */
 export class Device {
   readonly gpu: GPUDevice;
   readonly facts: AdapterFacts;
+  readonly #variant: Variant;
   readonly #kick: () => void;
   readonly #deadlineMs: number;
   readonly #pipelines = new Map<string, Promise<GPUComputePipeline>>();
@@ -25,9 +33,10 @@ export class Device {
   readonly #waiting = new Set<(error: AppError) => void>();
   #failed: AppError | undefined;
 
-  constructor(gpu: GPUDevice, { facts, kick, deadlineMs }: { facts: AdapterFacts; kick(): void; deadlineMs: number }) {
+  constructor(gpu: GPUDevice, { facts, variant, kick, deadlineMs }: DeviceParts) {
     this.gpu = gpu;
     this.facts = facts;
+    this.#variant = variant;
     this.#kick = kick;
     this.#deadlineMs = deadlineMs;
     void gpu.lost.then(({ reason, message }) => this.#fail(`was lost: ${message || reason}`));
@@ -96,7 +105,7 @@ export class Device {
     const label = [kernel, ...quants].join(" ");
     const known = this.#pipelines.get(label);
     if (known) return known;
-    const made = this.#compile(label, kernelSource(kernel, quants));
+    const made = this.#compile(label, kernelSource(kernel, quants, this.#variant));
     this.#pipelines.set(label, made);
     return made;
   }
@@ -123,21 +132,28 @@ export class Device {
   }
 }
 
+export interface DeviceOptions {
+  /** Features to leave alone though the adapter has them; taken from whoever opens the device. */
+  readonly without?: readonly string[];
+}
+
 /** This process's device, opened on first use. Throws `unsupported` where there is no adapter. */
-export function openDevice(): Promise<Device> {
+export function openDevice(options: DeviceOptions = {}): Promise<Device> {
   const root = rooted();
-  const opened = (root.device ??= makeDevice()) as Promise<Device>; // nothing else is put there
+  const opened = (root.device ??= makeDevice(options)) as Promise<Device>; // nothing else is put there
   opened.catch(() => delete root.device);
   return opened;
 }
 
-async function makeDevice(): Promise<Device> {
+async function makeDevice({ without = [] }: DeviceOptions): Promise<Device> {
   const adapter = await requestAdapter();
   const facts = adapterFacts(adapter);
   const gpu = await adapter.requestDevice({
-    requiredFeatures: FEATURES.filter((name) => adapter.features.has(name)),
+    requiredFeatures: FEATURES.filter((name) => adapter.features.has(name) && !without.includes(name)),
     requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
   });
+  const { wgslLanguageFeatures } = await openGpu();
+  const variant = { subgroups: gpu.features.has("subgroups") && wgslLanguageFeatures.has("subgroup_id") };
   const deadlineMs = DEADLINE_MS[facts.software ? "software" : "hardware"];
-  return new Device(gpu, { facts, kick: paceEventLoop(), deadlineMs });
+  return new Device(gpu, { facts, variant, kick: paceEventLoop(), deadlineMs });
 }

@@ -24,12 +24,25 @@ const [refused, read] = [conformanceCases(), conformanceCases()].map((cases, i) 
   cases.filter((each) => unread(each).length > 0 === (i === 0)),
 ) as [Case[], Case[]]; // as many as went in
 
-test("every step agrees with the reference", async () => {
-  for (const each of read) {
+async function expectAgreement({ backend }: BackendChild, cases: readonly Case[]): Promise<void> {
+  for (const each of cases) {
     const expected = await runCase(cpuBackend, each);
-    const got = await runCase(gpu.backend, each);
+    const got = await runCase(backend, each);
     expect(got.length).toBe(expected.length);
     for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
+  }
+}
+
+test("every step agrees with the reference", () => expectAgreement(gpu, read), 300_000);
+
+test("matrices agree with the reference where a device has no subgroups", async () => {
+  const plain = startWebGpu(await swiftShaderEnv(), ["subgroups"]);
+  try {
+    const matrices = read.filter(({ name }) => /^(linear: (\d|scaled|f16|bf16|q4_0|q6_K)|moe:)/.test(name));
+    expect(matrices.length).toBeGreaterThan(15);
+    await expectAgreement(plain, matrices);
+  } finally {
+    await plain.stop();
   }
 }, 300_000);
 
