@@ -1,0 +1,28 @@
+/** Every source that some device may be given passes the compiler's front end, whatever this machine's drivers have. */
+import { expect, test } from "bun:test";
+import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
+import { everySource } from "./compile.ts";
+
+async function compile(...args: string[]): Promise<{ compiled: number; found: string[] }> {
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/compile.ts`, ...args], { stderr: "inherit" });
+  const text = await child.stdout.text();
+  expect(await child.exited).toBe(0);
+  return JSON.parse(text);
+}
+
+test("every kernel compiles for every block type, in every variant", async () => {
+  const { compiled, found } = await compile();
+  expect(found).toEqual([]);
+  expect(compiled).toBe(everySource().size);
+}, 120_000);
+
+test("the compiler is one that refuses what is wrong", async () => {
+  const { found } = await compile("broken");
+  expect(found).toEqual([expect.stringMatching(/^broken: .*cannot convert/s)]);
+}, 120_000);
+
+test("each block type gives a matrix kernel of its own, with subgroups and without", () => {
+  const names = [...everySource().keys()];
+  for (const quant of Object.keys(DEQUANTIZERS))
+    expect(names).toEqual(expect.arrayContaining([`linear ${quant}`, `linear ${quant} subgroups`, `matmul ${quant}`]));
+});

@@ -1,0 +1,50 @@
+/**
+ * Compiles every kernel, with every dequantizer and in every variant, on a device of Dawn that computes nothing but has
+ * all features. Run as a program it prints how many it compiled, or what was wrong with each; the test starts it.
+ */
+import { create } from "webgpu";
+import { DEQUANTIZERS, KERNELS, kernelSource, type KernelName } from "../../../kernels/wgsl/sources.ts";
+
+/** Every source that some device may be given, by a name for messages. */
+export function everySource(): Map<string, string> {
+  const sources = new Map<string, string>();
+  for (const kernel of Object.keys(KERNELS) as KernelName[]) {
+    // the keys of a literal are its names
+    const quants = KERNELS[kernel].includes("//#splice quant") ? Object.keys(DEQUANTIZERS) : [undefined];
+    for (const quant of quants) {
+      for (const subgroups of [false, true]) {
+        const source = kernelSource(kernel, quant, { subgroups });
+        if (subgroups && source === kernelSource(kernel, quant, { subgroups: false })) continue;
+        sources.set([kernel, quant, subgroups && "subgroups"].filter(Boolean).join(" "), source);
+      }
+    }
+  }
+  return sources;
+}
+
+/** What a compiler says of each source that it refuses. */
+async function complaints(sources: ReadonlyMap<string, string>): Promise<string[]> {
+  const gpu = create(["backend=null", "enable-dawn-features=allow_unsafe_apis"]);
+  const adapter = await gpu.requestAdapter();
+  if (!adapter) throw new Error("Dawn has no null backend here");
+  const device = await adapter.requestDevice({ requiredFeatures: ["subgroups"] });
+  Object.assign(globalThis, { kept: [gpu, device] }); // a collected instance ends the process
+  const found: string[] = [];
+  for (const [name, code] of sources) {
+    device.pushErrorScope("validation");
+    const module = device.createShaderModule({ label: name, code });
+    device.createComputePipeline({ label: name, layout: "auto", compute: { module, entryPoint: "main" } });
+    const error = await device.popErrorScope();
+    if (error) found.push(`${name}: ${error.message}`);
+  }
+  return found;
+}
+
+if (import.meta.main) {
+  const sources = everySource();
+  if (process.argv[2] === "broken")
+    sources.set("broken", "@compute @workgroup_size(64) fn main() { let x: u32 = 1.5; }");
+  const found = await complaints(sources);
+  console.log(JSON.stringify({ compiled: sources.size, found }));
+  process.exit();
+}
