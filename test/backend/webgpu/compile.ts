@@ -8,18 +8,27 @@ import { DEQUANTIZERS, KERNELS, kernelSource, type KernelName } from "../../../k
 /** Every source that some device may be given, by a name for messages. */
 export function everySource(): Map<string, string> {
   const sources = new Map<string, string>();
-  for (const kernel of Object.keys(KERNELS) as KernelName[]) {
-    // the keys of a literal are its names
-    const quants = KERNELS[kernel].includes("//#splice quant") ? Object.keys(DEQUANTIZERS) : [undefined];
-    for (const quant of quants) {
-      for (const subgroups of [false, true]) {
-        const source = kernelSource(kernel, quant, { subgroups });
-        if (subgroups && source === kernelSource(kernel, quant, { subgroups: false })) continue;
-        sources.set([kernel, quant, subgroups && "subgroups"].filter(Boolean).join(" "), source);
-      }
+  const names = Object.keys(KERNELS) as KernelName[]; // the keys of a literal are its names
+  for (const kernel of names) {
+    const matrices = KERNELS[kernel].match(/^\/\/#splice quant( \d)?$/gm)?.length ?? 0;
+    for (const quants of choices(matrices)) {
+      const plain = kernelSource(kernel, quants, { subgroups: false });
+      const withSubgroups = kernelSource(kernel, quants, { subgroups: true });
+      const name = [kernel, ...quants].join(" ");
+      sources.set(name, plain);
+      if (withSubgroups !== plain) sources.set(`${name} subgroups`, withSubgroups);
     }
   }
   return sources;
+}
+
+/** Block types of so many matrices: each type throughout, and beside another one. */
+function choices(matrices: number): string[][] {
+  if (matrices === 0) return [[]];
+  const names = Object.keys(DEQUANTIZERS);
+  const alike = names.map((name) => Array.from({ length: matrices }, () => name));
+  if (matrices === 1) return alike;
+  return [...alike, ...names.map((_, i) => Array.from({ length: matrices }, (_, j) => names[(i + j) % names.length]!))];
 }
 
 /** What a compiler says of each source that it refuses. */
