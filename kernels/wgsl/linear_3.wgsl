@@ -1,5 +1,5 @@
-// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · x[r], four rows by four columns of one of them
-// per workgroup. Queries, keys and values.
+// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · x[r], four rows by four columns of one
+// of them per workgroup. Queries, keys and values.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks, rows of row_bytes
