@@ -76,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log,
   });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
-  const app = makeApp({ ...parts, hooks: gateway?.ingress, admin: gateway?.admin });
+  const app = makeApp({ ...parts, gateway });
   const server = startServer(app, config);
   await gateway?.start();
   stopOnSignal({ server, runtime, library, gateway });
@@ -104,11 +104,9 @@ function stopOnSignal({ server, runtime, library, gateway }: Stoppable): void {
     if (stopping) process.exit(1);
     stopping = true;
     const began = Date.now();
-    const closeRuntime = async (): Promise<void> => {
-      await gateway?.stop(SHUTDOWN_GRACE_MS - GATEWAY_LAST_MS); // its turns need models
-      await runtime.close(Math.max(0, SHUTDOWN_GRACE_MS - (Date.now() - began)));
-    };
-    await Promise.all([server.stop(SHUTDOWN_GRACE_MS), closeRuntime()]);
+    await gateway?.stop(SHUTDOWN_GRACE_MS - GATEWAY_LAST_MS); // its turns need models; who sends is told to come back
+    const graceMs = Math.max(0, SHUTDOWN_GRACE_MS - (Date.now() - began));
+    await Promise.all([server.stop(graceMs), runtime.close(graceMs)]);
     await library.close();
     process.exit(0);
   };

@@ -1,7 +1,5 @@
 /** The commands that talk to a server, with their flags. */
 import type { Command } from "commander";
-import { messageOf } from "../base/errors.ts";
-import type { ConfigSources } from "../config.ts";
 import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
 import { create } from "./commands/create.ts";
@@ -12,11 +10,8 @@ import { run } from "./commands/run.ts";
 import { show } from "./commands/show.ts";
 import { pull, push } from "./commands/transfer.ts";
 import { interruptible, type CliContext } from "./context.ts";
-import { makeTerminal } from "./terminal.ts";
-
-interface CliParts extends ConfigSources {
-  readonly process: NodeJS.Process;
-}
+import { failing, type CliParts } from "./failing.ts";
+import { addHooksCommands } from "./hooks.ts";
 
 /** @param wholeNumber parses a flag's number */
 export function addCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
@@ -88,23 +83,18 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   program.command("stop").description("take a model out of memory").argument("<model>").action(does(stop));
   program.command("cp").description("copy a model").argument("<source>").argument("<destination>").action(does(copy));
   program.command("rm").description("delete models").argument("<models...>").action(does(remove));
+  addHooksCommands(program, parts);
 }
 
 const parseYes = (text: string): boolean => !/^(false|f|0|no)$/i.test(text);
 
-/** An action that gets its context, and whose failure is one line and exit code 1. */
+/** An action that gets its context. */
 function withContext<Args extends unknown[]>(
   parts: CliParts,
   work: (context: CliContext, ...args: Args) => Promise<void>,
 ): (...args: Args) => Promise<void> {
-  return async (...args) => {
-    const terminal = makeTerminal(parts.process, parts.env);
-    try {
-      const { server, home } = clientSettings(parts);
-      await work({ client: new Client(server), terminal, home, nowMs: Date.now, interruptible }, ...args);
-    } catch (error) {
-      terminal.note(`Error: ${messageOf(error)}`);
-      parts.process.exit(1);
-    }
-  };
+  return failing(parts, async (terminal, ...args: Args) => {
+    const { server, home } = clientSettings(parts);
+    await work({ client: new Client(server), terminal, home, nowMs: Date.now, interruptible }, ...args);
+  });
 }

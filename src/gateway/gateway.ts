@@ -13,7 +13,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { Outbox } from "../channels/outbox/outbox.ts";
 import { resolveTarget } from "../channels/resolve.ts";
-import { makeAdmin, type Admin } from "../hooks/admin/admin.ts";
+import { makeAdmin, type Admin, type AdminDeps } from "../hooks/admin/admin.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../hooks/deliveries/deliveries.ts";
 import { runOrigin } from "../hooks/deliveries/queries.ts";
 import { makeChecks } from "../hooks/ingress/checks.ts";
@@ -22,8 +22,10 @@ import { makeMappingsOf, type MappingsOf } from "../hooks/mappings/live.ts";
 import { TransformPool } from "../hooks/transforms/pool.ts";
 import { makeAgentPorts } from "../hooks/worker/agent-ports.ts";
 import type { WorkerPorts } from "../hooks/worker/ports.ts";
-import { Worker, type WorkerSettings } from "../hooks/worker/worker.ts";
+import { Worker, type RunObserver, type WorkerSettings } from "../hooks/worker/worker.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import { statusOf, touch, type GatewayStatus } from "./status.ts";
+import { Observers } from "./observers.ts";
 import { keepHouse } from "./housekeeping.ts";
 import { LiveChannels } from "./live-channels.ts";
 import { makeOnSettle } from "./main-messages.ts";
@@ -66,6 +68,14 @@ export interface Gateway {
   readonly transforms: TransformPool;
   readonly db: Database;
   readonly snapshot: () => GatewaySnapshot;
+  /** Hears of ends of runs and replies from now on. */
+  observe(observer: RunObserver): void;
+  /** What waits and runs. */
+  status(): GatewayStatus;
+  /** Rejects with `storage` where the database cannot be written. */
+  check(): Promise<void>;
+  /** Whether it has been told to stop. */
+  isDraining(): boolean;
   /** Takes up what was left, and goes on until `stop`. */
   start(): Promise<void>;
   /** Takes nothing more in, lets what runs finish for a while, and leaves the rest for the next start. */
@@ -91,6 +101,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const replies = makeReplyPorts({ outbox, channels, snapshot });
   const agent = makeAgent({ runtime, db, clock, settings: snapshot, modelNames });
   const heartbeat = new Heartbeat({ agent, db, writer, clock, settings: snapshot, delivery: replies, log });
+  const observers = new Observers();
   const worker = new Worker({
     db,
     writer,
@@ -99,6 +110,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     log,
     now,
     random: Math.random,
+    observer: observers,
   });
   const deliveries = makeDeliveries({
     db,
@@ -116,29 +128,31 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     watch: (id: string, signal: AbortSignal) => worker.watch(id, signal),
   };
   const ingress = makeIngress({ settings: snapshot, accept, runs, mappings, transforms, checks, log, now });
-  const admin = makeAdmin({
-    token: () => snapshot().gateway.token,
-    settings: snapshot,
-    deliveries,
-    cancel: (runId) => worker.cancel(runId),
-    mappings,
-    transforms,
-    checks,
-    resolveTarget: (asked) => replies.resolveTarget(db, asked),
-    now,
-  });
-  const made = { ingress, admin, deliveries, worker, heartbeat, outbox, channels, mappings, transforms, db, snapshot };
+  const cancel = (runId: string) => worker.cancel(runId);
+  const resolveTarget: AdminDeps["resolveTarget"] = (asked) => replies.resolveTarget(db, asked);
+  const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };
+  const admin = makeAdmin({ ...trial, token: () => snapshot().gateway.token, deliveries, cancel });
+  const watching = {
+    observe: (observer: RunObserver) => observers.add(observer),
+    status: () => statusOf(db, deliveries),
+    check: () => writer.write(touch),
+  };
+  const running = { deliveries, worker, heartbeat, outbox, channels, mappings, transforms };
+  const made = { ...watching, ...running, ingress, admin, db, snapshot };
   return { ...made, ...makeLife({ ...made, source, writer, clock, log, close }) };
 }
 
-type Built = Omit<Gateway, "start" | "stop"> &
+type Built = Omit<Gateway, "start" | "stop" | "isDraining"> &
   Pick<GatewayParts, "source" | "clock" | "log"> & { readonly writer: Writer; readonly close: () => void };
 
 /** Beginning and end, in order: who sends starts before who has something sent, and ends after. */
-function makeLife(parts: Built): Pick<Gateway, "start" | "stop"> {
-  const { source, channels, outbox, worker, heartbeat, ingress, writer, transforms, log } = parts;
+function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining"> {
+  const { source, channels, outbox, worker, heartbeat, ingress, log } = parts;
   let endHousekeeping = (): void => {};
+  let isDraining = false;
+  let stopped: Promise<void> | undefined;
   return {
+    isDraining: () => isDraining,
     async start() {
       await outbox.start();
       worker.start();
@@ -153,18 +167,23 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop"> {
       });
       endHousekeeping = keepHouse(parts);
     },
-    async stop(graceMs) {
+    stop(graceMs) {
+      isDraining = true;
       ingress.drain();
       endHousekeeping();
-      await Promise.all([worker.stop(graceMs), heartbeat.stop()]);
-      await Promise.all([
-        outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }),
-        transforms[Symbol.asyncDispose](),
-      ]);
-      await writer.write(() => undefined); // what was written last is on the disk
-      parts.close();
+      return (stopped ??= stopParts(parts, graceMs));
     },
   };
+}
+
+async function stopParts(
+  { worker, heartbeat, outbox, transforms, writer, close }: Built,
+  graceMs: number,
+): Promise<void> {
+  await Promise.all([worker.stop(graceMs), heartbeat.stop()]);
+  await Promise.all([outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }), transforms[Symbol.asyncDispose]()]);
+  await writer.write(() => undefined); // what was written last is on the disk
+  close();
 }
 
 type ReplyPorts = Pick<WorkerPorts, "resolveTarget" | "addReply" | "replyOutcome" | "onReplySettled" | "sendReplies">;

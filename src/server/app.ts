@@ -40,16 +40,16 @@ import { showRoutes } from "./routes/show.ts";
 import { tagsRoutes } from "./routes/tags.ts";
 import { tokenizeRoutes } from "./routes/tokenize.ts";
 
+/** What is answered while the server stops. */
+const PROBES = /^\/(health|metrics)$/;
+const DRAIN_RETRY_SECONDS = 10;
+
 export function makeApp(parts: AppDeps) {
   const { log, config } = parts;
-  const metrics = makeMetrics(parts.runtime);
+  const metrics = makeMetrics(parts.runtime, parts.gateway);
   const keyNames = new WeakMap<Request, string>();
-  const record = makeRecorder({
-    log,
-    metrics,
-    routes: () => app.routes,
-    keyName: (request) => keyNames.get(request),
-  });
+  const keyName = (request: Request): string | undefined => keyNames.get(request);
+  const record = makeRecorder({ log, metrics, routes: () => app.routes, keyName });
   const deps: RouteDeps = {
     ...parts,
     runtime: metered(parts.runtime, { metrics, store: parts.store }),
@@ -59,22 +59,23 @@ export function makeApp(parts: AppDeps) {
   };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
   const admit = makeAuth(config.apiKeys);
-  const answerHook = makeHookAnswer({ hooks: parts.hooks, record });
+  const answerHook = makeHookAnswer({ hooks: parts.gateway?.ingress, record, count: metrics.hook });
   // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the
   // checks.
   const app = new Elysia({ handler: { standardHostname: false } })
     .onRequest(({ request, set, server }) => {
       const hooked = answerHook(request, () => server?.requestIP(request)?.address);
       if (hooked) return hooked;
+      const { pathname } = new URL(request.url);
+      if (parts.gateway?.isDraining() && !PROBES.test(pathname)) return refuse(request, comeBack(request));
       const { status, headers } = guard(request);
       Object.assign(set.headers, headers);
       if (status) return refuse(request, new Response(null, { status }));
-      const { passes, keyName } = admit(request, new URL(request.url).pathname);
+      const { passes, keyName } = admit(request, pathname);
       if (keyName !== undefined) keyNames.set(request, keyName);
       if (passes) return undefined;
       set.headers["www-authenticate"] = "Bearer";
-      const unauthorized = new AppError("unauthorized", "unauthorized");
-      return refuse(request, errorResponse(request, unauthorized));
+      return refuse(request, errorResponse(request, new AppError("unauthorized", "unauthorized")));
     })
     .onError(({ code, error, request }) => {
       if (code === "NOT_FOUND") return refuse(request, noSuchRoute(request, app.routes));
@@ -113,6 +114,13 @@ export function makeApp(parts: AppDeps) {
   }
 
   return app;
+}
+
+/** The listener stays open until the gateway has stopped, so that senders hear what they can rely on. */
+function comeBack(request: Request): Response {
+  const response = errorResponse(request, new AppError("busy", "the server is shutting down"));
+  response.headers.set("retry-after", String(DRAIN_RETRY_SECONDS));
+  return response;
 }
 
 interface Route {

@@ -1,8 +1,7 @@
 /** What every route may use. `main.ts` builds the parts; `app.ts` adds `answer`. */
 import type { Config } from "../config.ts";
 import type { Logger } from "../base/log.ts";
-import type { Admin } from "../hooks/admin/admin.ts";
-import type { Ingress } from "../hooks/ingress/ingress.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Library } from "../store/library.ts";
 import type { Registry } from "../store/registry/registry.ts";
@@ -10,6 +9,9 @@ import type { Store } from "../store/store.ts";
 import type { Answer } from "./exchange.ts";
 import type { Inspect } from "./inspect.ts";
 import type { Metrics } from "./metrics.ts";
+
+/** What routes use of the gateway. */
+export type ServedGateway = Pick<Gateway, "ingress" | "admin" | "observe" | "status" | "check" | "isDraining">;
 
 export interface AppDeps {
   readonly runtime: Runtime;
@@ -22,10 +24,8 @@ export interface AppDeps {
   readonly log: Logger;
   readonly version: string;
   readonly now: () => Date;
-  /** Takes the webhooks, where the gateway is configured. */
-  readonly hooks?: Ingress | undefined;
-  /** What operators do with them. */
-  readonly admin?: Admin | undefined;
+  /** Takes webhooks, where it is configured. */
+  readonly gateway?: ServedGateway | undefined;
 }
 
 export interface RouteDeps extends AppDeps {

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { makeGatewayMetrics, type CountHook, type WatchedGateway } from "./gateway-metrics.ts";
 import type { LoadedModel, Runtime, Statistics } from "../runtime/runtime.ts";
 
 /** Different values of one label: a client that makes names up must not fill the memory. */
@@ -25,6 +26,8 @@ export interface Metrics {
   request(facts: RequestFacts): void;
   firstToken(model: string, seconds: number): void;
   answer(model: string, statistics: Pick<Statistics, "promptEvalCount" | "evalCount" | "evalNs">): void;
+  /** A request to the webhook ingress. */
+  hook: CountHook;
   /** All of it, as text. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -32,7 +35,8 @@ export interface Metrics {
 
 type Watched = Pick<Runtime, "loaded" | "activity">;
 
-export function makeMetrics(runtime: Watched): Metrics {
+/** @param gateway counted too, where there is one */
+export function makeMetrics(runtime: Watched, gateway?: WatchedGateway): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const model = capped();
@@ -74,6 +78,7 @@ export function makeMetrics(runtime: Watched): Metrics {
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
+    hook: gateway ? makeGatewayMetrics(gateway, registers) : () => {},
     request({ method, route, status, seconds }) {
       requests.inc({ route, method: METHODS.has(method) ? method : "other", status });
       if (seconds !== undefined) requestSeconds.observe({ route }, seconds);

@@ -57,7 +57,7 @@ export async function startGateway({ settings = {}, script }: GatewayWorldOption
     log: silent,
     fetch,
   });
-  const harness = await makeHarness({}, { parts: { hooks: gateway.ingress, admin: gateway.admin } });
+  const harness = await makeHarness({}, { gateway });
   const { url } = harness.listen();
   await gateway.start();
   cleanups.push(

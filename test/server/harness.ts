@@ -5,7 +5,7 @@ import { type Logger, makeLogger } from "../../src/base/log.ts";
 import type { Ingress } from "../../src/hooks/ingress/ingress.ts";
 import { makeApp } from "../../src/server/app.ts";
 import type { Config } from "../../src/config.ts";
-import type { AppDeps } from "../../src/server/deps.ts";
+import type { AppDeps, ServedGateway } from "../../src/server/deps.ts";
 import { startServer } from "../../src/server/serve.ts";
 import { makeLibrary } from "../../src/store/library.ts";
 import { makeRegistry } from "../../src/store/registry/registry.ts";
@@ -33,7 +33,7 @@ export interface Harness {
 /** The store has one model, `m:latest`. */
 export async function makeHarness(
   config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune">> = {},
-  { hooks, parts }: { hooks?: (log: Logger) => Ingress; parts?: Partial<AppDeps> } = {},
+  { hooks, gateway }: { hooks?: (log: Logger) => Ingress; gateway?: ServedGateway } = {},
 ): Promise<Harness> {
   const folder = await tempFolder();
   const root = join(folder, "models");
@@ -52,8 +52,7 @@ export async function makeHarness(
     log,
     version: "1.2.3",
     now: () => NOW,
-    hooks: hooks?.(log),
-    ...parts,
+    gateway: hooks ? bareGateway(hooks(log)) : gateway,
   });
   const stops: ((graceMs: number) => Promise<void>)[] = [];
   const call: Harness["call"] = async (method, path, body, headers = {}) => {
@@ -79,6 +78,16 @@ export async function makeHarness(
       await rm(folder, { recursive: true });
     },
   };
+}
+
+/** A gateway of which only the ingress is there. */
+function bareGateway(ingress: Ingress): ServedGateway {
+  const status = { queued: 0, running: 0, oldestMs: 0, replies: 0, callbacks: 0, messages: 0 };
+  const none = (): never => {
+    throw new Error("no administration here");
+  };
+  const admin = { admit: none, list: none, find: none, replay: none, cancel: none, test: none };
+  return { ingress, admin, observe() {}, status: () => status, check: async () => {}, isDraining: () => false };
 }
 
 /** The objects of an NDJSON reply. */

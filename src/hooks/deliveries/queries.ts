@@ -61,6 +61,7 @@ export interface DeliveryDetails extends Omit<DeliverySummary, "runs"> {
 }
 
 export interface QueueStats {
+  /** Of runs that are open. */
   readonly byState: Readonly<Record<string, number>>;
   /** Age of the oldest run that waits; 0: none does. */
   readonly oldestQueuedMs: number;
@@ -142,7 +143,9 @@ export const runOrigin = (
     .get(id) ?? undefined;
 
 export function stats(db: Database, now: number): QueueStats {
-  const states = db.query<{ state: string; n: number }, []>("SELECT state, count(*) AS n FROM runs GROUP BY state");
+  const states = db.query<{ state: string; n: number }, []>(
+    "SELECT state, count(*) AS n FROM runs WHERE finished_at IS NULL GROUP BY state",
+  );
   const oldest = db
     .query<{ at: number | null }, []>(
       "SELECT min(created_at) AS at FROM runs WHERE finished_at IS NULL AND state = 'queued'",

@@ -6,14 +6,14 @@
 import type { Database, Writer } from "../../base/database.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
-import { runStatus } from "../deliveries/queries.ts";
+import { runStatus, type RunStatus } from "../deliveries/queries.ts";
 import { dueEvents, findRun, moveRun, nextTurnAt, orphanedRuns, pendingReplies, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { MAX_AGE_MS } from "./backoff.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
 import { giveUp, postEvent, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
 import { isGone, makeOwner } from "./owner.ts";
-import type { WorkerPorts } from "./ports.ts";
+import type { ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
 import { RunWatchers, type RunNews } from "./watch.ts";
 
@@ -38,6 +38,13 @@ export interface WorkerDeps {
   readonly now: () => number;
   /** From 0 up to 1: spreads retries. */
   readonly random: () => number;
+  /** Hears of ends, for those who count. */
+  readonly observer?: RunObserver;
+}
+
+export interface RunObserver {
+  runEnded(run: RunStatus): void;
+  replyEnded(outcome: ReplyOutcome["kind"]): void;
 }
 
 /** What asking for a run's end led to. `over`: its turn had ended already. */
@@ -117,7 +124,10 @@ export class Worker {
       return "cancelled";
     });
     if (result === "stopping") this.#turns.cancel(runId);
-    if (result === "cancelled") this.#changed(runId);
+    if (result === "cancelled") {
+      this.#observe(runId);
+      this.#changed(runId);
+    }
     return result;
   }
 
@@ -151,8 +161,15 @@ export class Worker {
 
   /** After the commit that made a run final. */
   #announce(run: Run): void {
+    this.#observe(run.id);
     this.#watchers.changed(run.id);
     if (wantsHeartbeat(run.action)) this.#deps.ports.requestHeartbeat(`hook:${run.id}`);
+  }
+
+  #observe(runId: string): void {
+    const { observer, db } = this.#deps;
+    const status = observer && runStatus(db, runId);
+    if (status) observer.runEnded(status);
   }
 
   async #rounds(): Promise<void> {
@@ -245,6 +262,10 @@ export class Worker {
       const stuck = await writer.write((at) => ended.filter((runId) => !this.#settle(at, runId)));
       for (const runId of ended) this.#watchers.changed(runId);
       for (const runId of stuck) this.#replies.add(runId);
+      for (const runId of ended.filter((id) => !stuck.includes(id))) {
+        const outcome = ports.replyOutcome(db, runId);
+        if (outcome) this.#deps.observer?.replyEnded(outcome.kind);
+      }
       return stuck.length > 0;
     } catch (error) {
       this.#replies = undefined; // the next round looks at all

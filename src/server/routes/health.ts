@@ -1,6 +1,7 @@
 /** `GET /health`: whether this server can do its work, for whoever restarts it or sends it requests. */
 import { access, constants, statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
+import type { GatewayStatus } from "../../gateway/status.ts";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";
 
@@ -24,10 +25,12 @@ interface Health {
   /** What is wrong. */
   readonly problems: readonly string[];
   readonly disk: { readonly free: number | null };
+  /** Absent: none is configured. */
+  readonly gateway?: GatewayStatus;
   readonly models: { readonly loaded: number; readonly running: number; readonly waiting: number };
 }
 
-async function examine({ store, runtime, version }: RouteDeps): Promise<Health> {
+async function examine({ store, runtime, version, gateway }: RouteDeps): Promise<Health> {
   const problems: string[] = [];
   await access(store.root, constants.R_OK).catch((error: NodeJS.ErrnoException) =>
     problems.push(`the model store cannot be read (${error.code})`),
@@ -35,12 +38,15 @@ async function examine({ store, runtime, version }: RouteDeps): Promise<Health> 
   const disk = await statfs(store.root).catch(() => undefined);
   const free = disk ? disk.bavail * disk.bsize : null;
   if (free !== null && free < FREE_BYTES_MIN) problems.push(`the disk of the model store has ${free} bytes left`);
+  if (gateway?.isDraining()) problems.push("the server is shutting down");
+  else await gateway?.check().catch(() => problems.push("the gateway's database cannot be written"));
   const { running, waiting } = runtime.activity();
   return {
     status: problems.length === 0 ? "ok" : "failing",
     version,
     problems,
     disk: { free },
+    ...(gateway && !gateway.isDraining() ? { gateway: gateway.status() } : {}),
     models: { loaded: runtime.loaded().length, running, waiting },
   };
 }

@@ -18,9 +18,10 @@ interface Peer {
 export function hooksAdminRoutes(deps: RouteDeps) {
   const answer = ({ request, server }: Peer, work: Work): Promise<Response> =>
     deps.answer(request, async (exchange): Promise<Reply> => {
-      if (!deps.admin) throw new AppError("not_found", "no gateway is configured");
-      deps.admin.admit(request.headers.get("authorization"), server?.requestIP(request)?.address);
-      return { kind: "json", body: await work(deps.admin, exchange) };
+      const { admin } = deps.gateway ?? {};
+      if (!admin) throw new AppError("not_found", "no gateway is configured");
+      admin.admit(request.headers.get("authorization"), server?.requestIP(request)?.address);
+      return { kind: "json", body: await work(admin, exchange) };
     });
   return new Elysia()
     .get(

@@ -6,6 +6,7 @@
 import type { Ingress } from "../../hooks/ingress/ingress.ts";
 import type { HookReply } from "../../hooks/ingress/ports.ts";
 import { isOver, type RunNews } from "../../hooks/worker/watch.ts";
+import type { CountHook } from "../gateway-metrics.ts";
 import type { Recorder } from "../recorder.ts";
 import { makeRequestId } from "../request-id.ts";
 import { sse, type Frame } from "../sse.ts";
@@ -14,22 +15,28 @@ import { streamed } from "../stream.ts";
 /** Undefined: the request is no hook's. */
 type HookAnswer = (request: Request, peer: () => string | undefined) => Promise<Response> | undefined;
 
-export function makeHookAnswer({ hooks, record }: { hooks: Ingress | undefined; record: Recorder }): HookAnswer {
+interface HookParts {
+  readonly record: Recorder;
+  readonly count: CountHook;
+}
+
+export function makeHookAnswer({ hooks, ...parts }: HookParts & { hooks: Ingress | undefined }): HookAnswer {
   if (!hooks) return () => undefined;
   return (request, peer) => {
     const url = new URL(request.url);
-    return hooks.owns(url.pathname) ? answer({ request, url, peer: peer() }, { hooks, record }) : undefined;
+    return hooks.owns(url.pathname) ? answer({ request, url, peer: peer() }, { hooks, ...parts }) : undefined;
   };
 }
 
 async function answer(
   { request, url, peer }: { request: Request; url: URL; peer: string | undefined },
-  { hooks, record }: { hooks: Ingress; record: Recorder },
+  { hooks, record, count }: HookParts & { hooks: Ingress },
 ): Promise<Response> {
   const startedMs = performance.now();
   const { method, headers, body, signal } = request;
   const reply = await hooks.receive({ id: makeRequestId(), method, url, headers, body, signal, peer });
   const ms = Math.round((performance.now() - startedMs) * 10) / 10;
+  count(reply.notes);
   record(request, { status: reply.status, ms, route: "hooks", notes: reply.notes });
   if (reply.news) return newsResponse(reply.news, { signal, headers: reply.headers });
   return new Response(reply.body ?? null, { status: reply.status, headers: { ...reply.headers } });

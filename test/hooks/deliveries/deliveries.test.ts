@@ -112,7 +112,7 @@ test("prune: what is over is forgotten after its time; what is open, or holds a 
   const left = bench.deliveries.list({}).map((delivery) => delivery.id);
   expect(left).toEqual([keyed.deliveryId, replying.deliveryId, open.deliveryId]);
   expect(bench.deliveries.run(old.runIds[0]!)).toBe(undefined);
-  expect(bench.deliveries.stats().byState).toEqual({ queued: 1, succeeded: 2 });
+  expect(bench.deliveries.stats().byState).toEqual({ queued: 1 });
 });
 
 test("prune: thousands go in pieces", async () => {

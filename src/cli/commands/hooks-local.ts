@@ -1,0 +1,78 @@
+/** `hearth hooks audit` and `sign`: what needs the configuration file, and no server. */
+import { readFile } from "node:fs/promises";
+import { AppError } from "../../base/errors.ts";
+import type { ConfigSources } from "../../config.ts";
+import { auditConfiguration } from "../../gateway/findings.ts";
+import { readSnapshot } from "../../gateway/read.ts";
+import type { SignatureConfig } from "../../hooks/config.ts";
+import { makeMappings } from "../../hooks/mappings/index.ts";
+import { signatureSchemes, signRequest } from "../../hooks/signatures/index.ts";
+import { formatTable } from "../format.ts";
+import type { Terminal } from "../terminal.ts";
+
+export interface LocalContext {
+  readonly terminal: Terminal;
+  readonly sources: ConfigSources;
+}
+
+/** Throws where something in the configuration cannot work. */
+export async function auditHooks({ terminal, sources }: LocalContext, { json }: { json?: boolean }): Promise<void> {
+  const findings = await auditConfiguration(sources);
+  if (!findings) throw new AppError("not_found", "there is no configuration file; name one with --config");
+  const rows = findings.map(({ severity, id, key, where, message }) => [severity, id, where, key, message]);
+  if (json) terminal.write(`${JSON.stringify(findings, null, 2)}\n`);
+  else if (rows.length === 0) terminal.write("nothing to complain about\n");
+  else terminal.write(formatTable(["SEVERITY", "FINDING", "WHERE", "KEY", "MESSAGE"], rows));
+  const { length } = findings.filter(({ severity }) => severity === "error");
+  if (length > 0) throw new AppError("bad_request", `${length} ${length === 1 ? "error" : "errors"}`);
+}
+
+export interface SignOptions {
+  readonly secret?: string;
+  readonly id?: string;
+  readonly url?: string;
+  readonly method: string;
+  /** Epoch milliseconds. */
+  readonly now: number;
+}
+
+/** Writes the headers that a sender would send, one a line, as `curl --header @FILE` reads them. */
+export async function signFile(
+  { terminal, sources }: LocalContext,
+  { scheme, file }: { scheme: string; file: string },
+  options: SignOptions,
+): Promise<void> {
+  const config = signatureOf(scheme, { secret: options.secret ?? sources.env["HEARTH_HOOK_SECRET"], sources });
+  const rawBody = file === "-" ? new Uint8Array(await Bun.stdin.arrayBuffer()) : await readFile(file);
+  const headers = signRequest(config, {
+    rawBody,
+    headers: {},
+    url: options.url ?? "",
+    method: options.method,
+    nowMs: options.now,
+    id: options.id ?? crypto.randomUUID(),
+  });
+  terminal.write(
+    Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}\n`)
+      .join(""),
+  );
+}
+
+/** @param name a scheme, or a mapping that says which scheme and secret */
+function signatureOf(
+  name: string,
+  { secret, sources }: { secret: string | undefined; sources: ConfigSources },
+): SignatureConfig {
+  const isScheme = Object.hasOwn(signatureSchemes, name) && name !== "hmac"; // which needs more than a secret
+  if (isScheme && secret) {
+    return { scheme: name, secrets: [{ value: secret, expiresAt: undefined }] } as SignatureConfig; // just checked
+  }
+  const read = readSnapshot(sources, { apiKeys: [] });
+  const mapping = read && makeMappings(read.snapshot).all.find(({ id }) => id === name);
+  if (mapping?.config.auth) return mapping.config.auth;
+  if (isScheme) throw new AppError("bad_request", "expected a secret: set HEARTH_HOOK_SECRET, or --secret");
+  if (mapping) throw new AppError("bad_request", `mapping '${name}' takes the hook token, and no signature`);
+  const known = Object.keys(signatureSchemes).join(", ");
+  throw new AppError("bad_request", `'${name}' is neither a scheme (${known}) nor a mapping of the configuration`);
+}

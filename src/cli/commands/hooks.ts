@@ -1,0 +1,164 @@
+/** `hearth hooks list`, `show`, `replay`, `cancel` and `test`: what operators do with deliveries and mappings. */
+import { readFile } from "node:fs/promises";
+import { messageOf } from "../../base/errors.ts";
+import { oneLine } from "../../agent/boundary/index.ts";
+import type { Json } from "../client.ts";
+import type { CliContext } from "../context.ts";
+import { formatBytes, formatTable, formatWhen } from "../format.ts";
+
+interface AsJson {
+  readonly json?: boolean;
+}
+
+export type ListOptions = AsJson &
+  Readonly<Record<"state" | "path" | "mapping" | "limit" | "before", string | undefined>>;
+
+const when = (ms: number, now: number): string => formatWhen(new Date(ms).toISOString(), now);
+const pathOf = (id: string): string => `/hooks-admin/deliveries/${encodeURIComponent(id)}`;
+const asText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+
+export async function listHooks({ client, terminal, nowMs }: CliContext, options: ListOptions): Promise<void> {
+  const { json, ...filters } = options;
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(filters)) if (value !== undefined) query.set(name, String(value));
+  const page = await client.get(`/hooks-admin/deliveries?${query}`);
+  if (json) return terminal.write(asText(page));
+  const rows = (page["deliveries"] as Json[]).map((each) => [
+    each["id"],
+    when(each["receivedAt"], nowMs()),
+    `/${each["path"]}`,
+    each["mappingId"] ?? "",
+    formatBytes(each["bodyBytes"]),
+    runsInBrief(each["runs"]),
+  ]);
+  terminal.write(formatTable(["DELIVERY", "RECEIVED", "PATH", "MAPPING", "SIZE", "RUNS"], rows));
+  if (page["next"]) terminal.note(`more: --before ${page["next"]}`);
+}
+
+/** `succeeded, sent`; of many: how many of each. */
+function runsInBrief(runs: readonly Json[]): string {
+  const brief = runs.map(({ state, reply }) => (reply === "none" ? state : `${state}, ${reply}`));
+  const groups = Map.groupBy(brief, (text) => text);
+  return [...groups].map(([text, { length }]) => (length === 1 ? text : `${length} × ${text}`)).join("; ");
+}
+
+export async function showHook({ client, terminal, nowMs }: CliContext, id: string, { json }: AsJson): Promise<void> {
+  const found = await client.get(pathOf(id));
+  if (json) return terminal.write(asText(found));
+  const facts: [string, unknown][] = [
+    ["delivery", found["id"]],
+    ["received", `${new Date(found["receivedAt"]).toISOString()} (${when(found["receivedAt"], nowMs())})`],
+    ["path", `/${found["path"]}`],
+    ["mapping", found["mappingId"]],
+    ["credential", `${found["authKind"]} ${found["authId"]}`],
+    ["sender's id", found["providerDeliveryId"]],
+    ["idempotency key", found["idempotencyKey"]],
+    ["body", `${formatBytes(found["bodyBytes"])}, sha256 ${found["bodySha256"]}`],
+    ["replay of", found["replayOf"]],
+    ["answered", found["response"].status],
+  ];
+  terminal.write(table(facts));
+  for (const run of found["runs"] as Json[]) terminal.write(`\n${table(factsOfRun(run, nowMs()))}`);
+}
+
+/** Texts of others, on one line each: they must not move a terminal's cursor. */
+const table = (facts: readonly [string, unknown][]): string =>
+  formatTable(
+    [],
+    facts
+      .filter(([, value]) => value !== null && value !== undefined && value !== "")
+      .map(([name, value]) => [name, oneLine(String(value), 400)]),
+  );
+
+const factsOfRun = (run: Json, now: number): [string, unknown][] => [
+  ["run", run["id"]],
+  ["kind", run["kind"]],
+  ["state", `${run["state"]}, attempt ${run["attempts"]}`],
+  ["session", run["sessionKey"]],
+  ["began", run["startedAt"] === null ? null : when(run["startedAt"], now)],
+  ["took", took(run)],
+  ["reason", run["reason"]],
+  ["model", run["model"]],
+  ["answer", run["answer"]],
+  ["reply", [run["reply"], run["replyReason"]].filter(Boolean).join(": ")],
+  ["callback", run["callback"]],
+];
+
+const took = ({ startedAt, finishedAt }: Json): string | null =>
+  startedAt === null || finishedAt === null ? null : `${((finishedAt - startedAt) / 1000).toFixed(1)} s`;
+
+export async function replayHook({ client, terminal }: CliContext, id: string, { json }: AsJson): Promise<void> {
+  const replayed = await client.post(`${pathOf(id)}/replay`, {});
+  if (json) return terminal.write(asText(replayed));
+  terminal.write(`delivery ${replayed["deliveryId"]}\n`);
+  for (const runId of replayed["runIds"]) terminal.write(`run ${runId}\n`);
+}
+
+export async function cancelHook({ client, terminal }: CliContext, id: string, { json }: AsJson): Promise<void> {
+  const { runs } = await client.post(`${pathOf(id)}/cancel`, {});
+  if (json) return terminal.write(asText({ runs }));
+  terminal.write(
+    formatTable(
+      ["RUN", "RESULT"],
+      (runs as Json[]).map(({ runId, result }) => [runId, result]),
+    ),
+  );
+}
+
+export type TestOptions = AsJson & { readonly header: readonly string[]; readonly query: readonly string[] };
+
+/** Throws where the mapping fails, or its actions would be refused. */
+export async function testMapping(
+  { client, terminal }: CliContext,
+  target: { readonly mapping: string; readonly file: string },
+  options: TestOptions,
+): Promise<void> {
+  const run = await client.post(`/hooks-admin/mappings/${encodeURIComponent(target.mapping)}/test`, {
+    payload: await readPayload(target.file),
+    headers: pairs(options.header, ":", "--header"),
+    query: pairs(options.query, "=", "--query"),
+  });
+  const actions = run["actions"] as Json[];
+  if (options.json) terminal.write(asText(run));
+  else describeRun(run, actions).forEach((line) => terminal.write(`${line}\n`));
+  if (run["outcome"] === "failed") throw new Error(`the mapping fails: ${run["reason"]}`);
+  const refused = actions.find((each) => each["refused"]);
+  if (refused) throw new Error(`the request would be refused: ${refused["refused"]}`);
+}
+
+function describeRun(run: Json, actions: readonly Json[]): string[] {
+  const { mapping, reaches } = run;
+  const elsewhere = reaches === null ? "no mapping" : `mapping '${reaches}', which stands before it`;
+  return [
+    ...(reaches === mapping ? [] : [`note: a request like this reaches ${elsewhere}`]),
+    ...(run["outcome"] === "nothing" ? ["nothing is to be done (204)"] : []),
+    ...(run["warnings"] as string[]).map((warning) => `warning: ${warning}`),
+    ...actions.flatMap(({ action, prompt, reply }) => [
+      `${action.kind}, ${action.kind === "wake" ? action.mode : `session ${action.sessionKey ?? "of its own"}`}`,
+      ...(reply ? [`reply: ${reply.reason ?? `${reply.channel} ${reply.to}`}`] : []),
+      indented(prompt),
+    ]),
+  ];
+}
+
+/** Control characters of others' texts must not reach a terminal. */
+const indented = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, "�").replace(/^/gm, "    ");
+
+async function readPayload(file: string): Promise<unknown> {
+  const text = file === "-" ? await Bun.stdin.text() : await readFile(file, "utf8");
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`${file}: expected JSON: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function pairs(texts: readonly string[], separator: string, flag: string): Record<string, string> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const at = text.indexOf(separator);
+      if (at <= 0) throw new Error(`${flag}: expected 'name${separator}value', got '${text}'`);
+      return [text.slice(0, at).trim(), text.slice(at + separator.length).trim()];
+    }),
+  );
+}

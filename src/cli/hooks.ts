@@ -1,0 +1,92 @@
+/** `hearth hooks`: its commands, with their flags. */
+import type { Command } from "commander";
+import { readConfigFile, type ConfigSources } from "../config.ts";
+import { clientSettings } from "./address.ts";
+import { Client } from "./client.ts";
+import { cancelHook, listHooks, replayHook, showHook, testMapping, type ListOptions } from "./commands/hooks.ts";
+import { auditHooks, signFile, type LocalContext, type SignOptions } from "./commands/hooks-local.ts";
+import { interruptible, type CliContext } from "./context.ts";
+import { failing, type CliParts } from "./failing.ts";
+
+const JSON_FLAG = ["--json", "print what the server says"] as const;
+const collect = (value: string, before: readonly string[]): string[] => [...before, value];
+
+export function addHooksCommands(program: Command, parts: CliParts): void {
+  const hooks = program
+    .command("hooks")
+    .description("look after webhooks: deliveries, mappings, signatures, configuration")
+    .option("--config <file>", "configuration file (JSON5)");
+  const sources = (): ConfigSources => ({ ...parts, flags: { ...parts.flags, ...hooks.opts() } });
+  const remote = <Args extends unknown[]>(work: (context: CliContext, ...args: Args) => Promise<void>) =>
+    failing(parts, (terminal, ...args: Args) => work(adminContext(sources(), terminal), ...args));
+  const local = <Args extends unknown[]>(work: (context: LocalContext, ...args: Args) => Promise<void>) =>
+    failing(parts, (terminal, ...args: Args) => work({ terminal, sources: sources() }, ...args));
+
+  hooks
+    .command("list")
+    .alias("ls")
+    .description("list deliveries, newest first")
+    .option("--state <state>", "with a run that is queued, running, succeeded, failed, dead or cancelled")
+    .option("--path <path>", "received at this path")
+    .option("--mapping <id>", "taken by this mapping")
+    .option("--limit <n>", "at most so many", "20")
+    .option("--before <id>", "the next page: older than this delivery")
+    .option(...JSON_FLAG)
+    .action(remote((context, options: ListOptions) => listHooks(context, options)));
+  const onOne = (name: string, about: string, work: typeof showHook): void =>
+    void hooks
+      .command(name)
+      .description(about)
+      .argument("<id>", "of a delivery or a run")
+      .option(...JSON_FLAG)
+      .action(remote((context, id: string, options: { json?: boolean }) => work(context, id, options)));
+  onOne("show", "show all that is known of a delivery", showHook);
+  onOne("replay", "run a delivery again", replayHook);
+  onOne("cancel", "end the runs of a delivery", cancelHook);
+  hooks
+    .command("test")
+    .description("show what a mapping would make of a request; nothing is dispatched")
+    .argument("<mapping>")
+    .argument("<file>", "JSON body; - for standard input")
+    .option("-H, --header <header>", "name: value; may be repeated", collect, [])
+    .option("-q, --query <parameter>", "name=value; may be repeated", collect, [])
+    .option(...JSON_FLAG)
+    .action(
+      remote((context, mapping: string, file: string, options: { header: string[]; query: string[]; json?: boolean }) =>
+        testMapping(context, { mapping, file }, options),
+      ),
+    );
+  hooks
+    .command("sign")
+    .description("print the headers by which a sender would sign a body, for curl --header @-")
+    .argument("<scheme>", "a signature scheme, or a mapping of the configuration")
+    .argument("<file>", "the body; - for standard input")
+    .option("--secret <secret>", "else HEARTH_HOOK_SECRET, else the mapping's")
+    .option("--id <id>", "the sender's id of the delivery")
+    .option("--url <url>", "for schemes that sign it")
+    .option("--method <method>", "for schemes that sign it", "POST")
+    .action(
+      local((context, scheme: string, file: string, options: Omit<SignOptions, "now">) =>
+        signFile(context, { scheme, file }, { ...options, now: Date.now() }),
+      ),
+    );
+  hooks
+    .command("audit")
+    .description("check the configuration; exit code 1 where something cannot work")
+    .option(...JSON_FLAG)
+    .action(local((context, options: { json?: boolean }) => auditHooks(context, options)));
+}
+
+/** The server, with the token of its administration: `HEARTH_GATEWAY_TOKEN`, else the configuration's. */
+function adminContext(sources: ConfigSources, terminal: CliContext["terminal"]): CliContext {
+  const { server, home } = clientSettings(sources);
+  const fromEnv = sources.env["HEARTH_GATEWAY_TOKEN"]?.trim() || undefined;
+  const apiKey = fromEnv ?? tokenOf(readConfigFile(sources)?.root["gateway"]);
+  return { client: new Client({ ...server, apiKey }), terminal, home, nowMs: Date.now, interruptible };
+}
+
+function tokenOf(section: unknown): string | undefined {
+  if (typeof section !== "object" || section === null || !Object.hasOwn(section, "token")) return undefined;
+  const { token } = section as { token: unknown };
+  return typeof token === "string" ? token.trim() : undefined;
+}

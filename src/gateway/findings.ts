@@ -1,0 +1,50 @@
+/** Everything that an operator should know of a configuration: keys, files and channels together. */
+import { messageOf } from "../base/errors.ts";
+import { channelStandings, type Directory } from "../channels/resolve.ts";
+import { loadChannels } from "../channels/load.ts";
+import { readConfig, type ConfigSources } from "../config.ts";
+import { describePath, type Document } from "../config/document.ts";
+import { audit, type Finding } from "./audit.ts";
+import { auditFiles } from "./files.ts";
+import { readSnapshot } from "./read.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+export interface FindingParts {
+  readonly snapshot: GatewaySnapshot;
+  readonly document: Document;
+  /** The address that the server listens on. */
+  readonly hostname: string;
+  readonly directory: Directory;
+}
+
+export async function findingsOf({ snapshot, document, hostname, directory }: FindingParts): Promise<Finding[]> {
+  const channels = channelStandings(directory);
+  return [...audit({ snapshot, document, hostname, channels }), ...(await auditFiles(snapshot, document))];
+}
+
+/**
+ * The findings of a configuration file, without a server; undefined where there is no file. One that cannot be used is
+ * a finding too. Sends nothing.
+ */
+export async function auditConfiguration(sources: ConfigSources): Promise<Finding[] | undefined> {
+  try {
+    const config = readConfig(sources);
+    const read = readSnapshot(sources, config);
+    if (!read) return undefined;
+    const { snapshot, document } = read;
+    const { folder } = snapshot;
+    const loaded = await loadChannels(snapshot.channels, { fetch, now: Date.now, folder });
+    const unusable = loaded.problems.map(({ path, message }): Finding => ({
+      id: "channel-unusable",
+      severity: "error",
+      key: describePath(path),
+      where: document.where(path),
+      message,
+    }));
+    const { hostname } = config.host;
+    return [...unusable, ...(await findingsOf({ snapshot, document, hostname, directory: loaded }))];
+  } catch (error) {
+    const lines = messageOf(error).split("\n");
+    return lines.map((message) => ({ id: "invalid", severity: "error", key: "", where: "", message }));
+  }
+}

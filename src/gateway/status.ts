@@ -1,0 +1,31 @@
+/** What a gateway is at: numbers for probes, monitoring and pages. */
+import type { Database } from "../base/database.ts";
+import { outboxStats } from "../channels/outbox/messages.ts";
+import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
+
+export interface GatewayStatus {
+  /** Runs. */
+  readonly queued: number;
+  readonly running: number;
+  /** Age of the oldest run that waits; 0: none does. */
+  readonly oldestMs: number;
+  /** Replies and callbacks that are not delivered yet, and messages of replies. */
+  readonly replies: number;
+  readonly callbacks: number;
+  readonly messages: number;
+}
+
+export function statusOf(db: Database, deliveries: Pick<Deliveries, "stats">): GatewayStatus {
+  const {
+    byState,
+    oldestQueuedMs: oldestMs,
+    pendingReplies: replies,
+    pendingCallbacks: callbacks,
+  } = deliveries.stats();
+  const { queued, sending } = outboxStats(db);
+  const { queued: waiting = 0, running = 0 } = byState;
+  return { queued: waiting, running, oldestMs, replies, callbacks, messages: queued + sending };
+}
+
+/** Writes, and changes nothing. */
+export const touch = (db: Database): void => void db.run("UPDATE open_runs SET n = n");

@@ -1,0 +1,138 @@
+/** `hearth hooks`, as separate processes against a real server. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually, runHearth, startHearth, type Hearth } from "./hearth.ts";
+
+setDefaultTimeout(300_000); // 10 s alone
+
+const TOKEN = "a-hook-token-of-32-characters-xx";
+const SECRET = "a-secret-that-only-we-and-github-know";
+const SETTINGS = {
+  gateway: { token: "a-gateway-token-of-32-characters" },
+  hooks: {
+    enabled: true,
+    token: TOKEN,
+    presets: ["github"],
+    presetSettings: { github: { secrets: SECRET, deliver: false } },
+    mappings: [
+      {
+        id: "ci",
+        match: { path: "ci" },
+        action: "wake",
+        wakeMode: "next-heartbeat",
+        textTemplate: "Build {{payload.n}}",
+      },
+      { id: "broken", match: { path: "broken" }, model: "no-such-model", messageTemplate: "x" },
+    ],
+  },
+  agents: { defaults: { heartbeat: { every: 0, target: "none" } } },
+};
+
+const home = mkdtempSync(join(tmpdir(), "hearth-hooks-cli-"));
+const file = (name: string, content: string): string => {
+  writeFileSync(join(home, name), content, { mode: 0o600 });
+  return join(home, name);
+};
+let hearth: Hearth;
+beforeAll(async () => {
+  mkdirSync(join(home, ".hearth"));
+  file(".hearth/hearth.json5", JSON.stringify(SETTINGS));
+  hearth = await startHearth({ home });
+});
+afterAll(async () => {
+  await hearth.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const hooks = (...args: string[]) =>
+  runHearth(["hooks", ...args], { home, env: { HEARTH_HOST: new URL(hearth.url).host } });
+
+const wake = (n: number): Promise<Response> =>
+  fetch(`${hearth.url}/hooks/ci`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${TOKEN}` },
+    body: JSON.stringify({ n }),
+  });
+
+test("list, show and replay: tables for people, JSON for programs", async () => {
+  const { runId } = (await (await wake(7)).json()) as { runId: string };
+  expect(await eventually(async () => (await hooks("list")).stdout.includes("succeeded"), 60_000)).toBe(true);
+  const { stdout } = await hooks("list", "--mapping", "ci");
+  expect(stdout).toMatch(
+    /^DELIVERY +RECEIVED +PATH +MAPPING +SIZE +RUNS\n[0-9a-f-]{36} +.* ago +\/ci +ci +7 B +succeeded\n$/,
+  );
+  const { deliveries } = JSON.parse((await hooks("list", "--json")).stdout);
+  const shown = await hooks("show", deliveries[0].id);
+  expect(shown.stdout).toMatch(/^credential +token main$/m);
+  expect(shown.stdout).toContain(runId);
+  const replayed = await hooks("replay", runId, "--json");
+  expect(JSON.parse(replayed.stdout).runIds).toHaveLength(1);
+  expect(JSON.parse((await hooks("list", "--json", "--limit", "1")).stdout).deliveries[0].replayOf).toBe(
+    deliveries[0].id,
+  );
+});
+
+test("what does not exist, or without the token, is one line and exit code 1", async () => {
+  const missing = await hooks("show", "nothing");
+  expect([missing.code, missing.stderr]).toEqual([1, "Error: no such delivery or run\n"]);
+  const env = { HEARTH_HOST: new URL(hearth.url).host, HEARTH_GATEWAY_TOKEN: "wrong" };
+  const refused = await runHearth(["hooks", "list"], { home, env });
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("Error: unauthorized")]);
+});
+
+test("test: the rendered action; exit code 1 where the request would be refused", async () => {
+  const body = file("body.json", '{"n": 7}');
+  const tried = await hooks("test", "ci", body);
+  expect([tried.code, tried.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^wake, next-heartbeat\n[\s\S]*Build <<<.*>>>7<<</),
+  ]);
+  const refused = await hooks("test", "broken", body);
+  expect([refused.code, refused.stderr]).toEqual([1, "Error: the request would be refused: no such model\n"]);
+  expect((await hooks("test", "none", body)).stderr).toContain("no such mapping; known: ci, broken, github");
+  expect((await hooks("test", "ci", file("bad.json", "{"))).stderr).toContain("bad.json: expected JSON");
+});
+
+test("sign: headers by which the server takes a body for GitHub's", async () => {
+  const payload = { action: "opened", repository: { full_name: "a/b" }, sender: { login: "ann" } };
+  const body = file(
+    "issue.json",
+    JSON.stringify({ ...payload, issue: { number: 1, title: "It burns", html_url: "x" } }),
+  );
+  const signed = await hooks("sign", "github", body);
+  expect(signed.code).toBe(0);
+  const headers = Object.fromEntries(
+    signed.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split(": ")),
+  );
+  expect(Object.keys(headers).map((name) => name.toLowerCase())).toContain("x-hub-signature-256");
+  const send = (more: Record<string, string>): Promise<Response> =>
+    fetch(`${hearth.url}/hooks/github`, { method: "POST", body: Bun.file(body), headers: { ...headers, ...more } });
+  const event = { "x-github-event": "issues", "content-type": "application/json" };
+  expect((await send(event)).status).toBe(202);
+  expect((await send({ ...event, "x-hub-signature-256": "sha256=00" })).status).toBe(401);
+  const other = await runHearth(["hooks", "sign", "stripe", body, "--secret", "whsec_x"], { home });
+  expect(other.stdout).toMatch(/^stripe-signature: t=\d+,v1=[0-9a-f]{64}\n$/i);
+  expect((await runHearth(["hooks", "sign", "nobody", body], { home })).code).toBe(1);
+});
+
+test("audit: findings with their place, without a server; exit code 1 for errors only", async () => {
+  const good = await runHearth(["hooks", "audit"], { home });
+  expect(good.stdout).toMatch(/^SEVERITY +FINDING +WHERE +KEY +MESSAGE\n/);
+  expect(good.stdout).toContain("token-literal");
+  const config = file(
+    "bad.json5",
+    '{ hooks: { enabled: true,\n token: "x", mappings: [{ match: { path: "wake" } }] } }',
+  );
+  const bad = await runHearth(["hooks", "audit", "--json"], { home, env: { HEARTH_CONFIG: config } });
+  expect(bad.code).toBe(1);
+  expect(JSON.parse(bad.stdout).map(({ id }: { id: string }) => id)).toContain("reserved-path");
+  const invalid = await runHearth(["hooks", "--config", file("i.json5", "{ hooks: { enabeld: true } }"), "audit"], {
+    home,
+  });
+  expect([invalid.code, invalid.stdout]).toEqual([1, expect.stringContaining("hooks.enabeld: unknown key")]);
+});
