@@ -15,8 +15,13 @@ async function packageOf(what: string): Promise<{ packed: string; folder: string
   return { packed, folder: join(tmpdir(), `hearth-test-${what}-${version}-${process.getuid?.() ?? 0}`) };
 }
 
-/** Environment of a process that is to find the driver, extracted on first use and kept between runs. */
+/**
+ * Environment of a process that is to find the driver, extracted on first use and kept between runs. Another software
+ * driver that is installed takes its place where HEARTH_TEST_VULKAN_DRIVER names its file.
+ */
 export async function swiftShaderEnv(): Promise<Record<string, string>> {
+  const other = process.env["HEARTH_TEST_VULKAN_DRIVER"];
+  if (other) return { VK_DRIVER_FILES: other, MALLOC_MMAP_THRESHOLD_: "1048576" };
   const { packed, folder } = await packageOf("swiftshader");
   await once(folder, (partial) => extract(join(packed, "swiftshader.tar.br"), partial));
   return {
