@@ -113,8 +113,11 @@ describe("run with a prompt", () => {
   });
 
   test("--format json gives JSON", async () => {
-    const { stdout } = await run(["run", "hearth", "--format", "json", "Give me JSON"]);
+    writeFileSync(join(home, "Calm"), "FROM hearth\nPARAMETER temperature 0\n"); // it may go on for long otherwise
+    await run(["create", "calm", "-f", join(home, "Calm")]);
+    const { stdout } = await run(["run", "calm", "--format", "json", "Give me JSON"]);
     expect(typeof JSON.parse(stdout)).toBe("object");
+    await run(["rm", "calm"]);
   });
 
   test("a model that is nowhere is pulled, and that fails in one line", async () => {

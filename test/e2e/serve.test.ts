@@ -38,7 +38,7 @@ async function generate(options: object = {}, more: object = {}): Promise<any> {
 test("start-up says one line with address, backend, device and store", () => {
   const { url, home, greeting } = hearth;
   expect(greeting).toContain(`Hearth 0.1.0 listens on ${url}`);
-  expect(greeting).toMatch(/backend (onnx|cpu)/);
+  expect(greeting).toMatch(/backend (auto|webgpu|onnx|cpu)/);
   expect(greeting).toContain("CPU");
   expect(greeting).toContain(join(home, ".hearth", "models"));
 });
