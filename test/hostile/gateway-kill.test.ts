@@ -1,0 +1,17 @@
+/** The gateway of the real server, killed at random moments while senders, models and chats are at work. */
+import { expect, test } from "bun:test";
+import { killGateway } from "./killed-gateway.ts";
+
+const KILLS = 5; // `bun bench/gateway-kill.ts --kills 100` does more
+
+test("kill -9 under load: nothing accepted is lost, run twice, sent twice or out of order", async () => {
+  const { accepted, lost, duplicates, mismatches, disordered, outcomes } = await killGateway({ kills: KILLS });
+  expect(accepted).toBeGreaterThan(KILLS);
+  expect({ lost, duplicates, mismatches, disordered }).toEqual({
+    lost: [],
+    duplicates: [],
+    mismatches: [],
+    disordered: [],
+  });
+  expect(Object.keys(outcomes).toSorted()).toEqual(["agent succeeded, reply sent", "wake succeeded, reply none"]);
+}, 900_000);

@@ -1,0 +1,208 @@
+/**
+ * The real server under load, killed at random moments and started again, with senders that repeat a request until it
+ * is accepted and a chat that records what it is sent, as Discord does: of equal nonces the first counts.
+ */
+import { Database } from "bun:sqlite";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually, startHearth, type Hearth } from "../e2e/hearth.ts";
+
+const TOKEN = "a-hook-token-of-32-characters-xx";
+const SENDERS = 4;
+const SESSIONS = 3;
+/** Of a sender's requests, one in so many runs a model: a second accepts more turns than models take in a minute. */
+const AGENT_EVERY = 40;
+/** After a start, so that models are loaded in some rounds and not in others. */
+const KILL_WITHIN_MS = 1500;
+const SETTLE_MS = 300_000;
+
+export interface KillReport {
+  readonly kills: number;
+  readonly accepted: number;
+  /** Runs that a sender was told of and the server does not know, or has not finished. */
+  readonly lost: readonly string[];
+  /** Keys with several runs, turns stored twice, messages that came twice. */
+  readonly duplicates: readonly string[];
+  /** Messages to the chat that the server has as sent and the chat has not, or the other way round. */
+  readonly mismatches: readonly string[];
+  /** Sessions whose turns are not in the order of acceptance. */
+  readonly disordered: readonly string[];
+  /** Final states and replies, each with its number. */
+  readonly outcomes: Readonly<Record<string, number>>;
+}
+
+function recordingChat() {
+  const nonces = new Map<string, number>();
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const { nonce } = (await request.json()) as { nonce: string };
+      nonces.set(nonce, (nonces.get(nonce) ?? 0) + 1);
+      return Response.json({ id: nonce });
+    },
+  });
+  return { url: `http://127.0.0.1:${server.port}`, nonces, stop: () => server.stop(true) };
+}
+
+const settings = (baseUrl: string) => ({
+  hooks: { enabled: true, token: TOKEN, queue: { maxAttempts: 100 } }, // a kill ends an attempt
+  channels: { discord: { token: "t.o.k", baseUrl, defaultTo: "channel:123456", spacingMs: 0 } },
+  session: { maxEvents: 100_000 }, // nobody reads them here
+  agents: { defaults: { heartbeat: { every: 0, target: "none" } } },
+});
+
+/** What senders know: runs by idempotency key. */
+type Ledger = Map<string, string>;
+
+export async function killGateway({ kills }: { kills: number }): Promise<KillReport> {
+  const home = mkdtempSync(join(tmpdir(), "hearth-gateway-kill-"));
+  const chat = recordingChat();
+  mkdirSync(join(home, ".hearth"));
+  writeFileSync(join(home, ".hearth", "hearth.json5"), JSON.stringify(settings(chat.url)), { mode: 0o600 });
+  const ledger: Ledger = new Map();
+  const senders = Array.from({ length: SENDERS }, (_, id) => new Sender(id, ledger));
+  let last: Hearth | undefined;
+  try {
+    for (let kill = 0; kill < kills; kill++) {
+      const hearth = await startHearth({ home });
+      const work = senders.map((sender) => sender.sendUntilDown(hearth.url));
+      await Bun.sleep(Math.random() * KILL_WITHIN_MS);
+      await hearth.stop(); // SIGKILL
+      await Promise.all(work);
+    }
+    last = await startHearth({ home });
+    const { url } = last;
+    await Promise.all(senders.map((sender) => sender.sendPending(url)));
+    await eventually(() => openRuns(home) === 0, SETTLE_MS);
+    return { kills, ...examine(home, { ledger, nonces: chat.nonces }) };
+  } finally {
+    await last?.stop();
+    chat.stop();
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+class Sender {
+  readonly #id: number;
+  readonly #ledger: Ledger;
+  #next = 0;
+
+  constructor(id: number, ledger: Ledger) {
+    this.#id = id;
+    this.#ledger = ledger;
+  }
+
+  async sendUntilDown(url: string): Promise<void> {
+    while (await this.sendPending(url)) this.#next++;
+  }
+
+  /** The same request again until it is answered. Returns whether it was. */
+  async sendPending(url: string): Promise<boolean> {
+    const key = `${this.#id}-${this.#next}`;
+    const isWake = this.#next % AGENT_EVERY !== 0;
+    const agent = {
+      message: "Hello! Who are you?",
+      sessionKey: `hook:s${(this.#id + this.#next / AGENT_EVERY) % SESSIONS}`,
+      wakeMode: "next-heartbeat",
+    };
+    const body = isWake ? { text: `event ${key}`, mode: "next-heartbeat" } : agent;
+    try {
+      const response = await fetch(`${url}/hooks/${isWake ? "wake" : "agent"}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${TOKEN}`, "idempotency-key": key },
+        body: JSON.stringify(body),
+      });
+      const { ok, runId } = (await response.json()) as { ok: boolean; runId: string };
+      if (!ok) throw new Error(`${key}: ${response.status}`);
+      this.#ledger.set(key, runId);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+const openDb = (home: string): Database => new Database(join(home, ".hearth", "gateway.db"), { readonly: true });
+
+function openRuns(home: string): number {
+  using db = openDb(home);
+  const sql = "SELECT count(*) AS n FROM runs WHERE finished_at IS NULL OR reply = 'pending'";
+  return db.query<{ n: number }, []>(sql).get()!.n;
+}
+
+interface RunRow {
+  readonly key: string;
+  readonly id: string;
+  readonly kind: string;
+  readonly state: string;
+  readonly reply: string;
+  readonly session: string;
+}
+
+function examine(home: string, { ledger, nonces }: { ledger: Ledger; nonces: ReadonlyMap<string, number> }) {
+  using db = openDb(home);
+  const runs = db
+    .query<RunRow, []>(
+      `SELECT idempotency_key AS key, runs.id, action ->> 'kind' AS kind, state, reply, session_key AS session FROM runs
+       JOIN deliveries ON deliveries.id = delivery_id ORDER BY runs.seq`,
+    )
+    .all();
+  const byKey = Map.groupBy(runs, (run) => run.key);
+  const isWhole = (run: RunRow): boolean =>
+    run.state === "succeeded" && (run.kind === "wake" || run.reply !== "pending");
+  const lost = [...ledger].filter(([key, id]) => !byKey.get(key)?.some((run) => run.id === id && isWhole(run)));
+  const twice = [...byKey].filter(([, { length }]) => length > 1).map(([key]) => `runs of ${key}`);
+  const asked = db.query<{ run: string; n: number }, []>(
+    "SELECT run_id AS run, count(*) AS n FROM session_entries WHERE body ->> 'role' = 'user' GROUP BY run_id HAVING n > 1",
+  );
+  const groups = db.query<{ id: string; n: number }, []>(
+    "SELECT group_id AS id, count(*) AS n FROM outbox GROUP BY group_id, chunk_index HAVING n > 1",
+  );
+  const outcomes = Map.groupBy(runs, ({ kind, state, reply }) => `${kind} ${state}, reply ${reply}`);
+  return {
+    accepted: ledger.size,
+    lost: lost.map(([key]) => key),
+    duplicates: [
+      ...twice,
+      ...asked.all().map(({ run }) => `turns of ${run}`),
+      ...groups.all().map(({ id }) => `messages of ${id}`),
+    ],
+    mismatches: mismatchesOf(db, nonces),
+    disordered: disorderedOf(db, runs),
+    outcomes: Object.fromEntries([...outcomes].map(([name, { length }]) => [name, length])),
+  };
+}
+
+/** The server says `sent` of exactly what arrived. */
+function mismatchesOf(db: Database, nonces: ReadonlyMap<string, number>): string[] {
+  const rows = db.query<{ key: string; state: string }, []>("SELECT key, state FROM outbox").all();
+  const nonceOf = (key: string): string => createHash("sha256").update(key).digest("base64url").slice(0, 25);
+  const known = new Set(rows.map(({ key }) => nonceOf(key)));
+  const strangers = [...nonces.keys()].filter((nonce) => !known.has(nonce)).map((nonce) => `${nonce} has no row`);
+  const missing = rows.filter(({ key, state }) => state !== "sent" || !nonces.has(nonceOf(key)));
+  return [...strangers, ...missing.map(({ key, state }) => `${key} is ${state}`)];
+}
+
+function disorderedOf(db: Database, runs: readonly RunRow[]): string[] {
+  const stored = db
+    .query<{ run: string; session: string }, []>(
+      "SELECT run_id AS run, session_key AS session FROM session_entries GROUP BY run_id ORDER BY min(seq)",
+    )
+    .all();
+  const sessions = Map.groupBy(
+    runs.filter(({ kind }) => kind === "agent"),
+    (run) => run.session,
+  );
+  return [...sessions].flatMap(([session, own]) => {
+    const order = stored.filter((each) => each.session === session).map(({ run }) => run);
+    return Bun.deepEquals(
+      order,
+      own.map(({ id }) => id),
+    )
+      ? []
+      : [session];
+  });
+}
