@@ -4,6 +4,7 @@
  * device has timestamps. Makes its own models. A software adapter gives counts, and rates that mean nothing.
  *
  *   bun bench/gpu.ts [q4_0 q4_k_m f16 …] [--size 1.2b|8b] [--rounds 3] [--prompt 512] [--tokens 64] [--out FOLDER]
+ *   bun bench/gpu.ts --file FILE.gguf …
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -24,6 +25,7 @@ const { values: flags, positionals } = parseArgs({
     prompt: { type: "string", default: "512" },
     tokens: { type: "string", default: "64" },
     out: { type: "string", default: join(import.meta.dir, "out") },
+    file: { type: "string" }, // this model instead of those made here
     llama: { type: "string" }, // a file: this process is llama.cpp's side
   },
 });
@@ -46,6 +48,7 @@ async function main(): Promise<void> {
   const copy = await copyBandwidth(device);
   const kind = device.facts.software ? "software adapter: its rates mean nothing" : "GPU";
   console.log(`${device.facts.name} (${kind}), copies ${(copy / 1e9).toFixed(1)} GB/s`);
+  if (flags.file) return compare(device, { file: flags.file, mix: "", copy });
   for (const mix of positionals.length > 0 ? positionals : ["q4_0", "q4_k_m", "f16"]) {
     if (!Object.hasOwn(MIXES, mix)) throw new Error(`'${mix}': expected one of ${Object.keys(MIXES).join(", ")}`);
     await compare(device, { file: await ensureModel(mix as Mix, flags.out, flags.size as Size), mix, copy });
@@ -64,7 +67,9 @@ async function compare(
   }
   const [hearth, llama] = [medians(sides.hearth), medians(sides.llama)];
   const bytes = await weightBytesRead(device, file);
-  console.log(`\n${flags.size} ${mix}: ${(statSync(file).size / 1e9).toFixed(2)} GB, ${rounds} rounds, medians`);
+  console.log(
+    `\n${flags.file ?? `${flags.size} ${mix}`}: ${(statSync(file).size / 1e9).toFixed(2)} GB, ${rounds} rounds, medians`,
+  );
   console.table({
     "prefill, tokens/s": { hearth: hearth.prefill, llama: llama.prefill, ratio: hearth.prefill / llama.prefill },
     "decode, tokens/s": { hearth: hearth.decode, llama: llama.decode, ratio: hearth.decode / llama.decode },
@@ -156,7 +161,7 @@ async function profile(device: Device, file: string): Promise<void> {
       await device.flush();
     }
     const layers = few.dispatches.filter(({ source }) => source.kernel === "attention").length;
-    const perLayer = (few.dispatches.length - 4) / layers; // embed, final norm, output and the wanted rows
+    const perLayer = (few.dispatches.length - 5) / layers; // embed, wanted rows (twice), final norm, output
     const encoding = `encoded in ${median(encodeMs).toFixed(2)} ms`;
     console.log(`${few.dispatches.length} dispatches per token, ${perLayer.toFixed(1)} per layer, ${encoding}`);
     if (gpu.features.has("timestamp-query")) console.table(await kernelTimes(device, few.dispatches));
@@ -242,5 +247,6 @@ function medians(all: readonly Rates[]): Rates {
   return { prefill: median(all.map(({ prefill }) => prefill)), decode: median(all.map(({ decode }) => decode)) };
 }
 
-const median = (values: readonly number[]): number =>
-  values.length === 0 ? NaN : values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+}

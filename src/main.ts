@@ -97,11 +97,19 @@ program
     quantize({ from, to, type, ...(threads > 0 ? { threads } : {}) }),
   );
 
+refuseUnknown(process.argv[2]);
 try {
   await program.parseAsync();
 } catch (error) {
   console.error(`hearth: ${messageOf(error)}`);
   process.exit(1);
+}
+
+/** Without this, a word that is no command is an argument too many of the default one. */
+function refuseUnknown(word: string | undefined): void {
+  if (word === undefined || word.startsWith("-") || word === "help") return;
+  const isKnown = program.commands.some((command) => command.name() === word || command.aliases().includes(word));
+  if (!isKnown) program.error(`error: unknown command '${word}': see hearth --help`);
 }
 
 /** The command line that starts this program again. */

@@ -27,7 +27,10 @@ import { VERSION } from "./version.ts";
 /** How long running requests may take to finish once the server was told to stop. */
 const SHUTDOWN_GRACE_MS = 10_000;
 
-/** Of that, what the gateway keeps for messages on their way and its last words to the disk. */
+/** After that, for the streams that were ended to say so. */
+const LAST_WORDS_MS = 1000;
+
+/** Of the grace, what the gateway keeps for messages on their way and its last words to the disk. */
 const GATEWAY_LAST_MS = 3000;
 
 /** The folder of the model that ships with Hearth. */
@@ -106,7 +109,7 @@ function stopOnSignal({ server, runtime, library, gateway }: Stoppable): void {
     const began = Date.now();
     await gateway?.stop(SHUTDOWN_GRACE_MS - GATEWAY_LAST_MS); // its turns need models; who sends is told to come back
     const graceMs = Math.max(0, SHUTDOWN_GRACE_MS - (Date.now() - began));
-    await Promise.all([server.stop(graceMs), runtime.close(graceMs)]);
+    await Promise.all([server.stop(graceMs + LAST_WORDS_MS), runtime.close(graceMs)]);
     await library.close();
     process.exit(0);
   };

@@ -99,7 +99,7 @@ export class Pool {
   async acquire(model: PoolModel, request: LeaseRequest): Promise<Lease> {
     const wanted = loadMessage(model, request.options, this.#options);
     for (;;) {
-      if (this.#closed) throw new AppError("busy", "the server is shutting down");
+      if (this.#closed) throw shuttingDown();
       if (request.signal.aborted) throw cancelled();
       const entry = this.#entries.get(keyOf(model));
       if (entry && !entry.expiring && compatible(entry, wanted, request.options)) {
@@ -143,7 +143,7 @@ export class Pool {
     this.#closed = true;
     const deadline = Date.now() + graceMs;
     while (Date.now() < deadline && [...this.#entries.values()].some((entry) => entry.users > 0)) await Bun.sleep(20);
-    await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry)));
+    await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry, shuttingDown())));
   }
 
   /** An idle runner may have died unnoticed a moment ago: it is asked first. Undefined where it is gone. */
@@ -203,11 +203,11 @@ export class Pool {
     entry.expiresAtMs = entry.usedAtMs + Math.min(entry.keepAliveMs, FOREVER_MS);
   }
 
-  async #end(entry: Entry): Promise<void> {
+  async #end(entry: Entry, why?: AppError): Promise<void> {
     entry.expiring = true;
     clearTimeout(entry.timer);
     entry.abort.abort();
-    await entry.runner?.close();
+    await entry.runner?.close(why);
     this.#forget(entry);
   }
 
@@ -373,3 +373,5 @@ function once(work: () => void): () => void {
     work();
   };
 }
+
+const shuttingDown = (): AppError => new AppError("busy", "the server is shutting down");

@@ -41,6 +41,8 @@ export class RunnerProcess {
   readonly #exited: Promise<AppError>;
   #nextId = 1;
   #dead: AppError | undefined;
+  /** Why it is being closed, for requests that it was still at. */
+  #why: AppError | undefined;
 
   private constructor(parts: {
     info: EngineInfo;
@@ -53,8 +55,8 @@ export class RunnerProcess {
     this.#listeners = parts.listeners;
     this.#exited = parts.exited;
     void parts.exited.then((error) => {
-      this.#dead = error;
-      for (const listener of this.#listeners.values()) listener.fail(error);
+      const dead = (this.#dead = this.#why ?? error);
+      for (const listener of this.#listeners.values()) listener.fail(dead);
     });
   }
 
@@ -217,9 +219,13 @@ export class RunnerProcess {
     }
   }
 
-  /** Ends the process: asked first, killed if it does not listen. */
-  async close(): Promise<void> {
+  /**
+   * Ends the process: asked first, killed if it does not listen.
+   * @param why what requests that it has not finished are told
+   */
+  async close(why?: AppError): Promise<void> {
     if (!this.alive) return;
+    this.#why ??= why;
     this.#send({ kind: "close" });
     const timer = setTimeout(() => this.kill(), CLOSE_GRACE_MS);
     await this.#exited;

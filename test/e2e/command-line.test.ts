@@ -89,7 +89,7 @@ test("bad input is one line on stderr and exit code 1", async () => {
     [generate(""), "--tokens"],
     [["generate", "--model", MODEL, "--tokens", "1", "--greedy", "some"], "--greedy"],
     [["tokenize"], "--model"],
-    [["juggle"], "juggle"],
+    [["juggle"], "unknown command 'juggle'"],
     [["logits", "--model", MODEL, "--tokens", "1", "--backend", "abacus", "--out", join(home, "x")], "abacus"],
     [["logits", "--model", MODEL, "--tokens", "1", "--out", "/nowhere/at/all"], "/nowhere/at/all"],
   ];

@@ -235,6 +235,22 @@ describe("start and stop", () => {
     }
   });
 
+  test("SIGTERM ends an answer that takes too long by an error that says why", async () => {
+    const own = await startHearth();
+    try {
+      const lines = ndjson(await own.post("/api/generate", { ...ENDLESS, options: { num_predict: 1e6, seed: 3 } }));
+      await lines.next();
+      own.process.kill("SIGTERM");
+      let last: any;
+      for await (const line of lines) last = line;
+      expect(last).toEqual({ error: "the server is shutting down" });
+      await own.process.exited;
+      expect(own.process.exitCode).toBe(0);
+    } finally {
+      await own.stop();
+    }
+  });
+
   test("kill -9 of the server leaves no runner behind", async () => {
     const own = await startHearth();
     await own.post("/api/generate", { model: MODEL, prompt: "" });

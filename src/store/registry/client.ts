@@ -102,7 +102,7 @@ export function makeClient(parts: ClientParts): RegistryClient {
 }
 
 interface SendOptions {
-  readonly parts: Pick<ClientParts, "userAgent">;
+  readonly parts: Pick<ClientParts, "userAgent" | "address">;
   readonly watch: StallWatch;
   readonly authorization: string | undefined;
 }
@@ -121,6 +121,7 @@ async function rawSend({ method, url, headers, body }: RegistryRequest, options:
       redirect: "manual",
       signal: watch.signal,
       ...(body ? { body: body() } : {}),
+      ...(parts.address.insecure ? { tls: { rejectUnauthorized: false } } : {}),
       decompress: false,
     });
     watch.moved();

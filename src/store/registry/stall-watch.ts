@@ -37,7 +37,10 @@ export class StallWatch {
     if (error instanceof AppError || error instanceof Transient) return error;
     if (this.#wanted.aborted) return new AppError("cancelled", "request canceled");
     if (this.#hasStalled) return new Transient(`${where}: nothing moved for ${this.#stallMs / 1000} s`);
-    return new Transient(`${where}: ${reasonOf(error)}`, { cause: error });
+    const { code = "" } = error as { code?: string }; // whatever fetch throws
+    const message = `${where}: ${reasonOf(error)}`;
+    if (!UNTRUSTED.has(code)) return new Transient(message, { cause: error });
+    return new AppError("registry", `${message} ('insecure' allows it)`, { cause: error });
   }
 
   [Symbol.dispose](): void {
@@ -46,6 +49,19 @@ export class StallWatch {
     this.#gone.abort();
   }
 }
+
+/** No TLS, or a certificate that does not hold: it will be no other next time. */
+const UNTRUSTED: ReadonlySet<string> = new Set([
+  "EPROTO",
+  "CERT_HAS_EXPIRED",
+  "CERT_NOT_YET_VALID",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
 
 /** Codes whose messages give advice that does not fit here. */
 const REASONS: Readonly<Record<string, string>> = {
