@@ -1,6 +1,4 @@
-// matmul: y[r] = factor · W · x[r] + b + residual[r] for many rows, 32 rows by 64 columns per workgroup. Thirty-two
-// weights of each column and values of each row at a time lie in workgroup memory, four columns or rows to a vector;
-// each thread sums four rows by eight columns in registers.
+// matmul: y[r] = factor · W · x[r] + b + residual[r] for many rows, 32 rows by 64 columns per workgroup.
 //
 //   binding 0  x        storage, read        f32 (rows, in_dim)
 //   binding 1  w        storage, read        raw blocks, rows of row_bytes
@@ -31,65 +29,11 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(6) var<uniform> p: Params;
-const ROWS: u32 = 32u;
-const COLUMNS: u32 = 64u;
-const DEPTH: u32 = 32u;
-var<workgroup> xs: array<vec4<f32>, 256>; // (DEPTH, ROWS / 4)
-var<workgroup> ws: array<vec4<f32>, 512>; // (DEPTH, COLUMNS / 4)
 //#splice quant
+//#splice tile
 
-/// Four values of a row of x from `i`, zeros beyond the row and beyond the last row.
-fn x_four(row: u32, rows: u32, i: u32) -> vec4<f32> {
-  var four = vec4<f32>();
-  if (row >= rows) { return four; }
-  let at = row * p.in_dim + i;
-  if (i + 4u <= p.in_dim) { return vec4<f32>(x[at], x[at + 1u], x[at + 2u], x[at + 3u]); }
-  for (var j = 0u; j < 4u; j++) {
-    if (i + j < p.in_dim) { four[j] = x[at + j]; }
-  }
-  return four;
-}
-
-/// Eight weights of a column from `i`, zeros beyond the matrix.
-fn w_eight(column: u32, i: u32) -> Eight {
-  var eight = Eight(vec4<f32>(), vec4<f32>());
-  if (column >= p.count || i >= p.in_dim) { return eight; }
-  eight = dequant8((p.first + column) * p.row_bytes + (i / BLOCK_LEN) * BLOCK_BYTES, i % BLOCK_LEN);
-  if (i + 8u <= p.in_dim) { return eight; }
-  for (var j = 0u; j < 4u; j++) {
-    if (i + j >= p.in_dim) { eight.lo[j] = 0.0; }
-    if (i + 4u + j >= p.in_dim) { eight.hi[j] = 0.0; }
-  }
-  return eight;
-}
-
-fn load_x(first: u32, rows: u32, depth: u32, t: u32) {
-  let group = t % 8u;
-  let row = first + group * 4u;
-  let i = (t / 8u) * 4u;
-  var four = mat4x4<f32>();
-  for (var j = 0u; j < 4u; j++) { four[j] = x_four(row + j, rows, depth + i); }
-  four = transpose(four);
-  for (var j = 0u; j < 4u; j++) { xs[(i + j) * 8u + group] = four[j]; }
-}
-
-fn load_w(first: u32, depth: u32, t: u32) {
-  let group = t % 16u;
-  let column = first + group * 4u;
-  let i = (t / 16u) * 8u;
-  var lo = mat4x4<f32>();
-  var hi = mat4x4<f32>();
-  for (var j = 0u; j < 4u; j++) {
-    let eight = w_eight(column + j, depth + i);
-    lo[j] = eight.lo;
-    hi[j] = eight.hi;
-  }
-  lo = transpose(lo);
-  hi = transpose(hi);
-  for (var j = 0u; j < 4u; j++) {
-    ws[(i + j) * 16u + group] = lo[j];
-    ws[(i + 4u + j) * 16u + group] = hi[j];
-  }
+fn x_row_of(place: u32) -> u32 {
+  return place;
 }
 
 fn store(row: u32, column: u32, sums: vec4<f32>) {
@@ -111,29 +55,12 @@ fn main(
   let rows = select(batch[0].x, batch[0].y, p.wanted == 1u);
   let first_row = group.y * ROWS;
   let first_column = (group.z * groups.x + group.x) * COLUMNS;
-  let row = t / 8u;
-  let column = t % 8u;
-  var low = mat4x4<f32>(); // four rows by four columns
-  var high = mat4x4<f32>(); // and by the next four
-  for (var depth = 0u; depth < p.in_dim; depth += DEPTH) {
-    load_x(first_row, rows, depth, t);
-    load_w(first_column, depth, t);
-    workgroupBarrier();
-    for (var k = 0u; k < DEPTH; k++) {
-      let values = xs[k * 8u + row];
-      let left = ws[k * 16u + column * 2u];
-      let right = ws[k * 16u + column * 2u + 1u];
-      for (var j = 0u; j < 4u; j++) {
-        low[j] += values[j] * left;
-        high[j] += values[j] * right;
-      }
-    }
-    workgroupBarrier();
-  }
+  let sums = tile_product(first_row, rows, p.first, p.count, first_column, t);
+  let row = first_row + (t / 8u) * 4u;
+  let column = first_column + (t % 8u) * 8u;
   for (var i = 0u; i < 4u; i++) {
-    let r = first_row + row * 4u + i;
-    if (r >= rows) { break; }
-    store(r, first_column + column * 8u, low[i]);
-    store(r, first_column + column * 8u + 4u, high[i]);
+    if (row + i >= rows) { break; }
+    store(row + i, column, sums.low[i]);
+    store(row + i, column + 4u, sums.high[i]);
   }
 }

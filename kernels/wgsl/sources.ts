@@ -31,6 +31,7 @@ import softCap from "./soft_cap.wgsl" with { type: "text" };
 import storeKv from "./store_kv.wgsl" with { type: "text" };
 import sumShared from "./sum_shared.wgsl" with { type: "text" };
 import sumSubgroups from "./sum_subgroups.wgsl" with { type: "text" };
+import tile from "./tile.wgsl" with { type: "text" };
 import takeRows from "./take_rows.wgsl" with { type: "text" };
 import turnKeys from "./turn_keys.wgsl" with { type: "text" };
 import bf16 from "./quant/bf16.wgsl" with { type: "text" };
@@ -105,7 +106,7 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
 };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
-const SPLICE = /^\/\/#splice (activation|product|quant|sum)(?: (\d))?$/gm;
+const SPLICE = /^\/\/#splice (activation|product|quant|sum|tile)(?: (\d))?$/gm;
 
 /** What a device offers beside the core of WGSL, that kernels have variants for. */
 export interface Variant {
@@ -121,6 +122,7 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
   const features = new Set<string>();
   const body = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     if (what === "activation") return activation;
+    if (what === "tile") return tile;
     if (what === "sum") {
       if (variant.subgroups) features.add("subgroups");
       return variant.subgroups ? sumSubgroups : sumShared;
