@@ -1,0 +1,68 @@
+/** What lowering writes down: a dispatch but for its step, and how its operands are made. */
+import type { Activation as Act, Buf, Weight } from "../../src/backend/step.ts";
+import type { Activation, Dispatch, Operand, Param, Piece, RowKind } from "./dispatch.ts";
+
+/** Threads of an elementwise workgroup. */
+export const WG = 64;
+/** Columns that a workgroup of the matrix-vector kernels makes. */
+export const COLUMNS = 4;
+
+export const ACTIVATIONS: Readonly<Record<Act, number>> = { silu: 0, gelu: 1, gelu_erf: 2, relu: 3, relu_sqr: 4 };
+
+export interface LowerOptions {
+  /** For runs of many rows: each workgroup takes several. */
+  readonly many: boolean;
+  readonly ctxLen: number;
+  /** The pieces of a tensor, in order. Experts are never split. */
+  piecesOf(weight: Weight): readonly Piece[];
+}
+
+/** What a lowering of one step works with. */
+export interface Context extends LowerOptions {
+  /** Which rows the buffers hold now. */
+  readonly rows: Map<string, RowKind>;
+}
+
+export type Draft = Omit<Dispatch, "step">;
+
+export const f32 = (value: number): Param => ({ f32: value });
+export const batch: Operand = { kind: "batch" };
+export const vector = (weight: Weight | undefined): Operand => ({ kind: "vector", weight });
+
+/** The present value of a buffer. */
+export function valueOf(buf: Buf, context: Context, times = 1): Activation {
+  return { buf, rows: context.rows.get(buf.name) ?? "all", times };
+}
+
+export const read = (value: Activation): Operand => ({ kind: "activation", value, access: "read" });
+export const update = (value: Activation): Operand => ({ kind: "activation", value, access: "update" });
+
+/** A new value of a buffer, for the same rows as what it is made from. */
+export function write(
+  buf: Buf,
+  like: Activation,
+  context: Context,
+  times = like.times,
+): Operand & { value: Activation } {
+  context.rows.set(buf.name, like.rows);
+  return { kind: "activation", value: { buf, rows: like.rows, times }, access: "write" };
+}
+
+/** Workgroups of a kernel with one thread, or with one of eight values, for each value of a row. */
+export const grid = (value: Activation, perThread = 1): Dispatch["grid"] => ({
+  x: Math.ceil(value.buf.dim / perThread / WG),
+  rows: value.rows,
+  times: value.times,
+  rowsEach: 1,
+});
+
+export const rowBytesOf = ({ quant, inDim }: Weight): number => (inDim / quant.blockLen) * quant.blockBytes;
+
+/** The same operand for all but the first of several dispatches that write parts of one value. */
+export const again = (out: Operand & { value: Activation }, i: number): Operand => (i === 0 ? out : update(out.value));
+
+/** up = act(gate) ⊙ up */
+export function gate(gated: Activation, up: Activation, act: Act): Draft {
+  const params = [up.buf.dim, ACTIVATIONS[act]];
+  return { kernel: "gate", operands: [read(gated), update(up)], params, grid: grid(up) };
+}

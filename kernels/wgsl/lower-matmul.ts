@@ -1,0 +1,82 @@
+/** Matrices of any device size → dispatches: products with whole matrices, their low-rank changes, and sums. */
+import type { Buf, Weight } from "../../src/backend/step.ts";
+import type { Activation, Operand } from "./dispatch.ts";
+import {
+  again,
+  batch,
+  COLUMNS,
+  f32,
+  grid,
+  read,
+  rowBytesOf,
+  vector,
+  write,
+  type Context,
+  type Draft,
+} from "./draft.ts";
+
+/** Rows and columns that a workgroup makes: of the kernel for few rows, and of the one for many. */
+const TILES = { linear: { rows: 4, columns: COLUMNS }, matmul: { rows: 32, columns: 64 } };
+
+/** The parts of a matrix, each with its first row inside the piece and inside the matrix. */
+export function partsOf(weight: Weight, context: Context) {
+  return context.piecesOf(weight).flatMap((piece) => {
+    const first = Math.max(weight.rowStart, piece.first);
+    const end = Math.min(weight.rowStart + weight.outDim, piece.first + piece.count);
+    return end > first
+      ? [{ piece, first: first - piece.first, column: first - weight.rowStart, count: end - first }]
+      : [];
+  });
+}
+
+/** y = W · x + b, W with its low-rank changes. */
+export function matmul(
+  { out, x, w, b }: { out: Buf; x: Activation; w: Weight; b?: Weight | undefined },
+  context: Context,
+): Draft[] {
+  const y = write(out, x, context);
+  const kernel = context.many ? "matmul" : "linear";
+  const tile = TILES[kernel];
+  const drafts = partsOf(w, context).map(({ piece, first, column, count }, i): Draft => {
+    const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
+    const shape = [w.inDim, count, first, rowBytesOf(w), column, out.dim];
+    const residual = [0, f32(1)];
+    return {
+      kernel,
+      quants: [w.quant.name],
+      operands: [read(x), matrix, vector(b), vector(undefined), again(y, i), batch],
+      params: [...shape, b ? 1 : 0, f32(w.scale?.[0] ?? 1), ...residual, x.rows === "wanted" ? 1 : 0],
+      grid: { x: Math.ceil(count / tile.columns), rows: x.rows, times: x.times, rowsEach: tile.rows },
+    };
+  });
+  const multiply = (part: Weight, from: Activation, to: Buf): Draft[] => matmul({ out: to, x: from, w: part }, context);
+  return [...drafts, ...lowRank({ y: y.value, x, w, multiply }, context)];
+}
+
+/** y += b · (a · x) for each change of a matrix. */
+export function lowRank(
+  parts: { y: Activation; x: Activation; w: Weight; multiply(w: Weight, from: Activation, to: Buf): Draft[] },
+  context: Context,
+): Draft[] {
+  const { y, x, w, multiply } = parts;
+  return (w.lowRank ?? []).flatMap(({ a, b }) => {
+    const [inner, change] = [
+      { name: "lowRank.inner", dim: a.outDim },
+      { name: "lowRank.change", dim: b.outDim },
+    ];
+    const narrow = multiply(a, x, inner);
+    const wide = multiply(b, { ...y, buf: inner }, change);
+    return [...narrow, ...wide, add(y, { ...y, buf: change }, { out: y.buf, scale: 1 }, context)];
+  });
+}
+
+/** out = a + b · scale */
+export function add(
+  a: Activation,
+  b: Activation,
+  { out, scale }: { out: Buf; scale: number },
+  context: Context,
+): Draft {
+  const operands = [read(a), read(b), write(out, a, context)];
+  return { kernel: "add", operands, params: [out.dim, f32(scale)], grid: grid(a) };
+}
