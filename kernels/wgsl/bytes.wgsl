@@ -1,7 +1,7 @@
 // bytes: reads of packed weights at any byte. Spliced into every kernel that takes a quantized matrix `w`.
 //
 // Blocks of 18, 34, 210 … bytes do not begin at multiples of 4, so every read may straddle two words. Buffers of
-// weights end with padding that such a read may touch.
+// weights end with padding that such a read may touch; where blocks name points of a grid, the grid comes last.
 
 /// Eight neighbouring weights.
 struct Eight { lo: vec4<f32>, hi: vec4<f32> }
@@ -45,4 +45,24 @@ fn scale_min(i: u32, k: u32) -> vec2<f32> {
   let scale = (both & 15u) | ((byte_at(i + k - 4u) >> 6u) << 4u);
   let least = (both >> 4u) | ((byte_at(i + k) >> 6u) << 4u);
   return vec2<f32>(vec2<u32>(scale, least));
+}
+
+/// Where the grid of so many words begins.
+fn grid_word(words: u32) -> u32 {
+  return arrayLength(&w) - words;
+}
+
+/// Signs of eight weights from 7 bits: the eighth makes their number even (`ksigns_iq2xs`, ggml-common.h).
+fn even_signs(bits: u32) -> u32 {
+  return bits | ((countOneBits(bits) & 1u) << 7u);
+}
+
+/// Eight levels of a grid, negative where their bit of `signs` is set, times `scale`.
+fn signed_point(lo: u32, hi: u32, signs: u32, scale: f32) -> Eight {
+  let negative_lo = (vec4<u32>(signs) & vec4<u32>(1u, 2u, 4u, 8u)) != vec4<u32>();
+  let negative_hi = (vec4<u32>(signs) & vec4<u32>(16u, 32u, 64u, 128u)) != vec4<u32>();
+  return Eight(
+    bytes_of(lo) * select(vec4<f32>(scale), vec4<f32>(-scale), negative_lo),
+    bytes_of(hi) * select(vec4<f32>(scale), vec4<f32>(-scale), negative_hi),
+  );
 }

@@ -37,6 +37,13 @@ import turnKeys from "./turn_keys.wgsl" with { type: "text" };
 import bf16 from "./quant/bf16.wgsl" with { type: "text" };
 import f16 from "./quant/f16.wgsl" with { type: "text" };
 import f32 from "./quant/f32.wgsl" with { type: "text" };
+import iq1_m from "./quant/iq1_m.wgsl" with { type: "text" };
+import iq1_s from "./quant/iq1_s.wgsl" with { type: "text" };
+import iq2_s from "./quant/iq2_s.wgsl" with { type: "text" };
+import iq2_xs from "./quant/iq2_xs.wgsl" with { type: "text" };
+import iq2_xxs from "./quant/iq2_xxs.wgsl" with { type: "text" };
+import iq3_s from "./quant/iq3_s.wgsl" with { type: "text" };
+import iq3_xxs from "./quant/iq3_xxs.wgsl" with { type: "text" };
 import iq4_nl from "./quant/iq4_nl.wgsl" with { type: "text" };
 import iq4_xs from "./quant/iq4_xs.wgsl" with { type: "text" };
 import mxfp4 from "./quant/mxfp4.wgsl" with { type: "text" };
@@ -98,6 +105,13 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
   q4_K,
   q5_K,
   q6_K,
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
   iq4_nl,
   iq4_xs,
   mxfp4,

@@ -14,6 +14,7 @@ export const iq1_m: Quant = {
   ggmlType: 29,
   blockLen: 256,
   blockBytes: 56,
+  grid: IQ1_GRID,
   dequantize(src, out) {
     checkBlocks(iq1_m, src, out);
     for (let y = 0, at = 0; y < out.length; y += 256, at += 56) {

@@ -31,6 +31,7 @@ export const iq1_s: Quant = {
   ggmlType: 19,
   blockLen: 256,
   blockBytes: 50,
+  grid: IQ1_GRID,
   dequantize(src, out) {
     checkBlocks(iq1_s, src, out);
     for (let y = 0, at = 0; y < out.length; y += 256, at += 50) {

@@ -28,6 +28,7 @@ export const iq2_s: Quant = {
   ggmlType: 22,
   blockLen: 256,
   blockBytes: 82,
+  grid: IQ2_S_GRID,
   dequantize(src, out) {
     checkBlocks(iq2_s, src, out);
     for (let y = 0, at = 0; y < out.length; y += 256, at += 82) {

@@ -28,6 +28,7 @@ export const iq2_xs: Quant = {
   ggmlType: 17,
   blockLen: 256,
   blockBytes: 74,
+  grid: IQ2_XS_GRID,
   dequantize(src, out) {
     checkBlocks(iq2_xs, src, out);
     for (let y = 0, at = 0; y < out.length; y += 256, at += 74) {

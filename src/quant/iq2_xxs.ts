@@ -28,6 +28,7 @@ export const iq2_xxs: Quant = {
   ggmlType: 16,
   blockLen: 256,
   blockBytes: 66,
+  grid: IQ2_XXS_GRID,
   dequantize(src, out) {
     checkBlocks(iq2_xxs, src, out);
     for (let y = 0, at = 0; y < out.length; y += 256, at += 66) {

@@ -25,6 +25,7 @@ export const iq3_s: Quant = {
   ggmlType: 21,
   blockLen: 256,
   blockBytes: 110,
+  grid: IQ3_S_GRID,
   dequantize(src, out) {
     checkBlocks(iq3_s, src, out);
     for (let y = 0, at = 0; y < out.length; y += 256, at += 110) {

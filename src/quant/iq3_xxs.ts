@@ -25,6 +25,7 @@ export const iq3_xxs: Quant = {
   ggmlType: 18,
   blockLen: 256,
   blockBytes: 98,
+  grid: IQ3_XXS_GRID,
   dequantize(src, out) {
     checkBlocks(iq3_xxs, src, out);
     for (let y = 0, at = 0; y < out.length; y += 256, at += 98) {

@@ -11,6 +11,8 @@ export interface Quant {
   readonly blockLen: number;
   /** Bytes per block. */
   readonly blockBytes: number;
+  /** (points, 4 or 8) the levels of each point, where blocks name points of a grid by number. */
+  readonly grid?: Int8Array;
   /**
    * Unpacks whole blocks, bit-exactly as ggml's float32 formula does.
    * @param src (blocks · blockBytes) packed bytes, any alignment

@@ -20,18 +20,21 @@ const FLUSH_BYTES = 64 * 2 ** 20;
 export const BINDING_ALIGN = 256;
 
 const align = (bytes: number, to: number): number => Math.ceil(bytes / to) * to;
+/** What follows the rows of a piece: padding, and the grid that its blocks name points of. */
+const tailBytesOf = ({ quant }: Weight): number => PADDING_BYTES + (quant.grid?.byteLength ?? 0);
 export const rowBytesOf = ({ quant, inDim }: Weight): number => (inDim / quant.blockLen) * quant.blockBytes;
 
 /** How tensors are cut for a device: a function of the weight, the same for all that lie in one tensor. */
 export function makePieces(limits: Device["facts"]["limits"], path: string): (weight: Weight) => Piece[] {
-  const bytesMax = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize, PIECE_BYTES_MAX) - PADDING_BYTES;
+  const bindingMax = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize, PIECE_BYTES_MAX);
   const known = new Map<string, Piece[]>();
   return (weight) => {
     const found = known.get(weight.name);
     if (found) return found;
+    const bytesMax = bindingMax - tailBytesOf(weight);
     const unit = weight.experts > 1 ? weight.tensorRows : 1;
     const rows = unit * Math.floor(bytesMax / (unit * rowBytesOf(weight)));
-    if (rows === 0) {
+    if (rows <= 0) {
       const what = weight.experts > 1 ? "an expert" : "a row";
       const size = unit * rowBytesOf(weight);
       const text = `${path}: tensor '${weight.name}': the GPU binds ${bytesMax} bytes at once, ${what} takes ${size}`;
@@ -86,7 +89,7 @@ export async function uploadWeights(
   const buffers = await device.allocate(`${source.path}: weights`, () => [
     device.gpu.createBuffer({ label: "vectors", size: vectors.data.byteLength, usage }),
     ...wanted.map(({ weight, piece }) => {
-      const size = align(piece.count * rowBytesOf(weight) + PADDING_BYTES, 4);
+      const size = align(piece.count * rowBytesOf(weight) + tailBytesOf(weight), 4);
       return device.gpu.createBuffer({ label: weight.name, size, usage });
     }),
   ]);
@@ -131,6 +134,8 @@ async function uploadParts(
       const text = `${source.path}: tensor '${weight.name}': expected ${needed} bytes, got ${tensor.length}`;
       throw new AppError("bad_file", text);
     }
+    const { grid } = weight.quant;
+    if (grid) write(device.gpu.queue, buffer, { at: buffer.size - grid.byteLength, bytes: new Uint8Array(grid) });
     for (let at = 0; at < bytes.length; at += WRITE_BYTES) {
       const count = Math.min(WRITE_BYTES, bytes.length - at);
       write(device.gpu.queue, buffer, { at, bytes: bytes.subarray(at, at + count) });

@@ -2,7 +2,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
-import type { Step, Weight } from "../../../src/backend/step.ts";
+import type { Device } from "../../../src/backend/webgpu/device.ts";
+import { makePlan } from "../../../src/backend/webgpu/plan.ts";
+import { quants } from "../../../src/quant/index.ts";
 import { conformanceCases, runCase, type Case } from "../../conformance/cases.ts";
 import { startWebGpu, type BackendChild } from "../child.ts";
 import { expectClose } from "../compare.ts";
@@ -12,17 +14,7 @@ let gpu: BackendChild;
 beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
 afterAll(() => gpu.stop());
 
-/** The block types of a case's matrices that no kernel reads. */
-function unread({ program }: Case): string[] {
-  const weights = program.steps.flatMap((step: Step) => Object.values(step)).filter(isMatrix);
-  return weights.map(({ quant }) => quant.name).filter((name) => !DEQUANTIZERS[name]);
-}
-
-const isMatrix = (value: unknown): value is Weight => typeof value === "object" && value !== null && "quant" in value;
-
-const [refused, read] = [conformanceCases(), conformanceCases()].map((cases, i) =>
-  cases.filter((each) => unread(each).length > 0 === (i === 0)),
-) as [Case[], Case[]]; // as many as went in
+const cases = conformanceCases();
 
 async function expectAgreement({ backend }: BackendChild, cases: readonly Case[]): Promise<void> {
   for (const each of cases) {
@@ -33,12 +25,12 @@ async function expectAgreement({ backend }: BackendChild, cases: readonly Case[]
   }
 }
 
-test("every step agrees with the reference", () => expectAgreement(gpu, read), 300_000);
+test("every step agrees with the reference", () => expectAgreement(gpu, cases), 300_000);
 
 test("matrices agree with the reference where a device has no subgroups", async () => {
   const plain = startWebGpu(await swiftShaderEnv(), ["subgroups"]);
   try {
-    const matrices = read.filter(({ name }) => /^(linear: (\d|scaled|f16|bf16|q4_0|q6_K)|moe:)/.test(name));
+    const matrices = cases.filter(({ name }) => /^(linear: (\d|scaled|f16|bf16|q4_0|q6_K)|moe:)/.test(name));
     expect(matrices.length).toBeGreaterThan(15);
     await expectAgreement(plain, matrices);
   } finally {
@@ -46,15 +38,28 @@ test("matrices agree with the reference where a device has no subgroups", async 
   }
 }, 300_000);
 
-test("a block type that no kernel reads is refused, naming the tensor and what can be read", async () => {
-  for (const each of refused) {
-    const message = `tensor 'w\\d+.weight': the GPU kernels read .*f32.*, got ${unread(each)[0]}`;
-    await expect(runCase(gpu.backend, each)).rejects.toThrow(new RegExp(message));
-  }
+test("weights that are points of a grid have the reference's bits", async () => {
+  const grids = cases.filter(({ name }) => /^embed: iq[123]/.test(name));
+  expect(grids.map(({ name }) => name)).toHaveLength(7);
+  for (const each of grids) expect(await runCase(gpu.backend, each)).toEqual(await runCase(cpuBackend, each));
 }, 60_000);
 
+test("a block type that no kernel reads is refused, naming the tensor and what can be read", async () => {
+  const { program, options } = cases.find(({ name }) => name === "embed: q8_0, scaled")!;
+  const steps = program.steps.map((step) =>
+    step.op === "embed" ? { ...step, table: { ...step.table, quant: { ...quants.q8_0, name: "q9_9" } } } : step,
+  );
+  const untouched = {} as Device; // it is refused before a device is asked
+  const planned = makePlan(untouched, { ...program, steps }, { ...options, precise: true, threads: 1, cacheDir: "" });
+  await expect(planned).rejects.toThrow(/tensor 'w0.weight': the GPU kernels read f32, f16, .*, got q9_9/);
+});
+
+test("the kernels read every block type that models come in", () => {
+  expect(Object.keys(DEQUANTIZERS).toSorted()).toEqual(Object.keys(quants).toSorted());
+});
+
 test("the adapter computes: it is not Dawn's null backend, whose results are zeros", async () => {
-  const [first] = read;
+  const [first] = cases;
   const session = await gpu.backend.load(first!.program, {
     ...first!.options,
     precise: true,

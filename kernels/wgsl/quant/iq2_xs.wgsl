@@ -1,0 +1,14 @@
+// iq2_xs: w = d · (s + ½) / 4 · point · sign, with points of eight weights by number. Layout: `block_iq2_xs` in
+// ggml-common.h; the points (`iq2xs_grid`) lie behind the matrix.
+const BLOCK_LEN: u32 = 256u;
+const BLOCK_BYTES: u32 = 74u;
+const GRID_WORDS: u32 = 1024u;
+
+fn dequant8(block: u32, at: u32) -> Eight {
+  let part = at >> 3u;
+  let s = (byte_at(block + 66u + (part >> 2u)) >> (4u * ((part >> 1u) & 1u))) & 15u;
+  let scale = half_at(block) * (f32(s) + 0.5) * 0.25;
+  let pick = byte_at(block + 2u + part * 2u) | (byte_at(block + 3u + part * 2u) << 8u);
+  let point = grid_word(GRID_WORDS) + (pick & 511u) * 2u;
+  return signed_point(w[point], w[point + 1u], even_signs(pick >> 9u), scale);
+}
