@@ -44,7 +44,6 @@ export interface LowerOptions {
 export function lower(program: Program, options: LowerOptions): { lowered: Lowered; model: () => Uint8Array } {
   const graph = makeGraph(options.file);
   const lowering = makeLowering(program, { ...options, graph });
-  graph.input("embeds", "float", ["batch", "tokens", program.shape.dim]);
   const { steps, states, logits } = program;
   const { statesEnd: end } = options;
   for (let i = 0; i < end;) i += lowerAt(steps.slice(0, end), i, lowering);
@@ -56,7 +55,6 @@ export function lower(program: Program, options: LowerOptions): { lowered: Lower
     results.push(resultOf(lowering, "logits", logits));
   }
   const { embed, ropes, positionScales, positions, lengths, caches } = lowering;
-  if (!embed) throw new Error("invariant: a program without an embed step");
   const lowered = { embed, ropes, positionScales, positions, lengths, caches };
   return { lowered, model: () => writeModel(withResults(graph.finish(), results)) };
 }
@@ -179,8 +177,9 @@ const ops: Ops<void, Lowering> = {
   embed(step, lowering) {
     if (lowering.embed) throw new Error("invariant: a program with two embed steps");
     lowering.embed = step;
-    setValue(lowering, step.out, "embeds");
+    setEmbeds(lowering, step.out);
   },
+  input: (step, lowering) => setEmbeds(lowering, step.out),
   rmsNorm(step, lowering) {
     const { graph } = lowering;
     const x = valueOf(lowering, step.x);
@@ -262,6 +261,10 @@ const ops: Ops<void, Lowering> = {
     setUnrotated(lowering, step.x, scaled(lowering, unrotated(lowering, step.x), step.by));
   },
 };
+
+function setEmbeds(lowering: Lowering, out: Buf): void {
+  setValue(lowering, out, lowering.graph.input("embeds", "float", ["batch", "tokens", out.dim]));
+}
 
 function takeRows(lowering: Lowering, { out, x }: { out: Buf; x: Buf }): void {
   const { graph } = lowering;

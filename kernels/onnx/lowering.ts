@@ -27,7 +27,8 @@ type PositionScale = Omit<Extract<Step, { op: "positionScale" }>, "op" | "x">;
 
 /** What the host must know to run the graph. */
 export interface Lowered {
-  readonly embed: Extract<Step, { op: "embed" }>;
+  /** What gives input `embeds`; undefined where the run is given it. */
+  readonly embed: Extract<Step, { op: "embed" }> | undefined;
   /** Tables wanted as inputs `cos.i`, `sin.i`, (ctxLen, rotaryDim / 2). */
   readonly ropes: readonly RopeScaling[];
   /** Wanted as inputs `position_scale.i`, (batch, tokens, 1). */
@@ -49,14 +50,14 @@ export interface Lowering {
   readonly graph: GraphBuilder;
   readonly source: WeightSource;
   readonly precise: boolean;
-  /** The program has no logits. */
+  /** Nothing is kept for later runs. */
   readonly encoder: boolean;
   /** Float32 value of each float16 bit pattern, (65,536). */
   readonly half: Float32Array;
   readonly held: Map<string, Held>;
   /** Sums over blocks of an input, by value and block length: weights with minima share them. */
   readonly blockSums: Map<string, string>;
-  embed: Lowered["embed"] | undefined;
+  embed: Lowered["embed"];
   readonly ropes: RopeScaling[];
   readonly positionScales: PositionScale[];
   positions: boolean;
@@ -74,7 +75,7 @@ export function makeLowering(
   return {
     ...options,
     source: program.weights,
-    encoder: program.logits === undefined,
+    encoder: program.steps.some(({ op }) => op === "bidirectionalAttention"),
     held: new Map(),
     blockSums: new Map(),
     embed: undefined,

@@ -26,6 +26,8 @@ export type Operand =
   | { readonly kind: "vector"; readonly weight: Weight | undefined }
   /** Numbers known when the model is loaded; undefined: none, nothing is read. */
   | { readonly kind: "constant"; readonly values: Float32Array | undefined }
+  /** What a run was given for its rows: (rows, dim). */
+  | { readonly kind: "input" }
   | { readonly kind: "cache"; readonly layer: number; readonly part: "keys" | "values" }
   | { readonly kind: "rope"; readonly rope: RopeScaling; readonly part: "cos" | "sin" }
   /** The run's rows: see batch.ts. */

@@ -25,6 +25,8 @@ import {
 import { add, matmul, partsOf } from "./lower-matmul.ts";
 import { lowerMoe } from "./lower-moe.ts";
 
+/** More rows than any run has. */
+const ROWS_ALL = 2 ** 32 - 1;
 /** Weights that a dequantizer gives at once. */
 const EIGHT = 8;
 /** Largest head of the attention kernels: their query lies in workgroup memory, their sums in registers. */
@@ -80,6 +82,13 @@ function checkHeadDim(headDim: number): void {
 const ops: Ops<Draft[], Context> = {
   embed({ out, table, scale }, context) {
     return lookUp("embed", { table, out: write(out, { buf: out, rows: "all", times: 1 }, context), scale }, context);
+  },
+
+  input({ out }, context) {
+    const y = write(out, { buf: out, rows: "all", times: 1 }, context);
+    const operands: Operand[] = [{ kind: "input" }, batch, y];
+    const params = [out.dim, 0, ROWS_ALL, 0, 4 * out.dim, f32(1)]; // a table whose row r is that of the run's row r
+    return [{ kernel: "embed", quants: ["f32"], operands, params, grid: grid(y.value, EIGHT) }];
   },
 
   rmsNorm({ out, x, w, eps }, context) {

@@ -66,12 +66,9 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   const steps = takeRowsEarly(architecture(model));
   model.checkAllUsed(keys.arch);
   const { dim, nLayers, vocabSize } = model;
-  const kv = steps.flatMap((step) =>
-    step.op === "attention" ? [{ nKvHeads: step.nKvHeads, headDim: step.headDim }] : [],
-  );
   const { last, logits } = buffersOf(model);
   const program: Program = {
-    shape: { arch: keys.arch, dim, nLayers, vocabSize, kv },
+    shape: { arch: keys.arch, dim, nLayers, vocabSize },
     steps,
     logits: steps.some((step) => writtenBy(step).name === logits.name) ? logits : undefined,
     states: last,

@@ -20,11 +20,6 @@ interface ModelShape {
   readonly dim: number;
   readonly nLayers: number;
   readonly vocabSize: number;
-  /** Per layer: what its KV cache holds per token, (nKvHeads · headDim) for each of k and v. */
-  readonly kv: readonly {
-    readonly nKvHeads: number;
-    readonly headDim: number;
-  }[];
 }
 
 /** A model ready to be planned: its steps, in order, and their weights. */
@@ -60,6 +55,8 @@ export interface Rows {
   /** Position of the first token = tokens of this slot that are in the cache already. */
   readonly start: number;
   readonly tokens: Int32Array;
+  /** Of each token, for a program that begins with an `input` step: (tokens, dim). Its tokens are counted only. */
+  readonly input?: Float32Array;
   /** Which rows' logits are wanted. */
   readonly logits: "none" | "last" | "all";
 }

@@ -37,7 +37,8 @@ class CpuSession implements Session {
   readonly #weights: WeightReader;
   readonly #ropes: ReadonlyMap<RopeScaling, GrowingRopeTable>;
   readonly #scores: Float64Array;
-  #kv: readonly KvLayer[];
+  /** By layer. */
+  #kv: ReadonlyMap<number, KvLayer>;
   #buffers = new Map<string, Float32Array>();
   #closed = false;
 
@@ -50,7 +51,7 @@ class CpuSession implements Session {
     this.#weights = makeWeightReader(program.steps, program.weights);
     this.#scores = new Float64Array(options.ctxLen);
     const tables = [...this.#ropes.values()].reduce((sum, { cos, sin }) => sum + cos.byteLength + sin.byteLength, 0);
-    const kv = this.#kv.reduce((sum, { k, v }) => sum + k.byteLength + v.byteLength, 0);
+    const kv = [...this.#kv.values()].reduce((sum, { k, v }) => sum + k.byteLength + v.byteLength, 0);
     this.bytes = { weights: this.#weights.cacheBytes, kv, scratch: tables };
     options.onProgress?.(1);
   }
@@ -85,33 +86,34 @@ class CpuSession implements Session {
     assert(!this.#closed && slot >= 0 && slot < slots, `shift of slot ${slot} of ${slots}`);
     assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
     assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
-    for (const [i, { step, rope }] of this.#layers.entries()) {
+    for (const { step, rope } of this.#layers) {
       const kvDim = step.nKvHeads * step.headDim;
       const start = slot * ctxLen * kvDim;
-      for (const cache of [this.#kv[i]!.k, this.#kv[i]!.v]) {
+      const { k, v } = this.#kv.get(step.layer)!; // allocated for each
+      for (const cache of [k, v]) {
         cache.copyWithin(start + keep * kvDim, start + (keep + discard) * kvDim, start + length * kvDim);
       }
       if (!rope) continue;
       const turn = ropeShift(rope, { discard, ctxLen });
       const end = start + (length - discard) * kvDim;
-      for (let at = start + keep * kvDim; at < end; at += step.headDim) rotateHead(this.#kv[i]!.k, at, turn, 0, rope);
+      for (let at = start + keep * kvDim; at < end; at += step.headDim) rotateHead(k, at, turn, 0, rope);
     }
   }
 
   copy({ from, to, length }: { from: number; to: number; length: number }): void {
     const { ctxLen, slots } = this.#options;
     assert(!this.#closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
-    for (const [i, { step }] of this.#layers.entries()) {
+    for (const { step } of this.#layers) {
       const slotLen = ctxLen * step.nKvHeads * step.headDim;
       const end = from * slotLen + length * step.nKvHeads * step.headDim;
-      this.#kv[i]!.k.copyWithin(to * slotLen, from * slotLen, end);
-      this.#kv[i]!.v.copyWithin(to * slotLen, from * slotLen, end);
+      const { k, v } = this.#kv.get(step.layer)!; // allocated for each
+      for (const cache of [k, v]) cache.copyWithin(to * slotLen, from * slotLen, end);
     }
   }
 
   close(): void {
     this.#closed = true;
-    this.#kv = [];
+    this.#kv = new Map();
     this.#weights.release();
     this.#buffers.clear();
   }
@@ -136,6 +138,7 @@ class CpuSession implements Session {
     const made = new Map<string, Matrix>();
     return {
       tokens: Int32Array.from(rows, (row) => row.token),
+      input: concat(batch.flatMap(({ input }) => (input ? [input] : []))),
       slots: Int32Array.from(rows, (row) => row.slot),
       sequences: Int32Array.from(rows, (row) => row.sequence),
       positions: Int32Array.from(rows, (row) => row.position),
@@ -186,6 +189,16 @@ class CpuSession implements Session {
   }
 }
 
+function concat(parts: readonly Float32Array[]): Float32Array {
+  const out = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
 /** The attention steps in order of their layer, each with the last rotation of its keys before it. */
 function layersOf(steps: readonly Step[]): Layer[] {
   const ropes = new Map<string, RopeScaling>();
@@ -194,7 +207,8 @@ function layersOf(steps: readonly Step[]): Layer[] {
     if (step.op === "linear") ropes.delete(step.out.name);
     if (step.op === "rope") ropes.set(step.x.name, step.rope);
     if (step.op !== "attention") continue;
-    assert(step.layer === layers.length, `attention of layer ${step.layer}: expected layer ${layers.length}`);
+    const last = layers.at(-1)?.step.layer ?? -1;
+    assert(step.layer > last, `attention of layer ${step.layer} behind that of layer ${last}`);
     layers.push({ step, rope: ropes.get(step.k.name) });
   }
   return layers;
@@ -208,14 +222,15 @@ function ropeTables(steps: readonly Step[], ctxLen: number): Map<RopeScaling, Gr
   return tables;
 }
 
-function allocateKv(layers: readonly Layer[], { slots, ctxLen }: LoadOptions): KvLayer[] {
+function allocateKv(layers: readonly Layer[], { slots, ctxLen }: LoadOptions): Map<number, KvLayer> {
   const lengths = layers.map(({ step }) => slots * ctxLen * step.nKvHeads * step.headDim);
   const bytes = lengths.reduce((sum, length) => sum + 2 * 4 * length, 0);
   const tooLarge = (limit: string, cause?: unknown): AppError =>
     new AppError("too_large", `KV cache of ${slots} × ${ctxLen} tokens: ${limit}, got ${bytes}`, { cause });
   if (bytes > KV_BYTES_MAX) throw tooLarge(`expected at most ${KV_BYTES_MAX} bytes`);
   try {
-    return lengths.map((length) => ({ k: new Float32Array(length), v: new Float32Array(length) }));
+    const make = (length: number): KvLayer => ({ k: new Float32Array(length), v: new Float32Array(length) });
+    return new Map(layers.map(({ step }, i) => [step.layer, make(lengths[i]!)]));
   } catch (error) {
     throw tooLarge("expected what this machine can allocate", error);
   }

@@ -80,6 +80,8 @@ export type Step =
       readonly table: Weight;
       readonly scale: number;
     }
+  /** out[r] = what the run was given for the row: the program goes on from where another one ended. */
+  | { readonly op: "input"; readonly out: Buf }
   /**
    * y = x / sqrt(mean(x²) + eps) · w over each run of `w.inDim` values: a whole row, or each head where w is (headDim).
    * `out` may be `x`.

@@ -127,7 +127,10 @@ function remoteSession(
     return values as Float32Array; // what the child's session returned
   };
   /** A view sends its whole buffer. */
-  const own = <T extends { tokens: Int32Array }>(each: T): T => ({ ...each, tokens: each.tokens.slice() });
+  const own = <T extends StateRows | Rows>(each: T): T => {
+    const input = each.input && { input: each.input.slice() };
+    return { ...each, tokens: each.tokens.slice(), ...input };
+  };
   return {
     ...facts,
     run: (batch) => askAfter({ op: "run", batch: batch.map(own) }),

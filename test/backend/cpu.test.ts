@@ -67,9 +67,8 @@ function tinyModel({ nLayers, window = 0, rope = ROPE, lastUnrotated = false }: 
     { op: "rmsNorm", out: last, x: last, w: norm(), eps: 1e-5 },
     { op: "linear", out: logits, x: last, w: matrix(dim, VOCAB) },
   );
-  const kv = Array.from({ length: nLayers }, () => ({ nKvHeads: 2, headDim: 8 }));
   return {
-    shape: { arch: "tiny", dim, nLayers, vocabSize: VOCAB, kv },
+    shape: { arch: "tiny", dim, nLayers, vocabSize: VOCAB },
     steps,
     logits,
     states: last,

@@ -2,10 +2,13 @@
  * What every backend must agree on with `cpu.ts`: small programs around each step, with random weights in every block
  * type and awkward shapes, and the batches to run. A backend's own test runs them all with `runCase` and compares.
  */
-import type { Backend } from "../../src/backend/backend.ts";
+import type { Backend, Rows } from "../../src/backend/backend.ts";
+import { writtenBy } from "../../src/backend/states.ts";
 import type { Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
+import { makeRng } from "../../src/base/rng.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
 import { attention, bidirectionalAttention, gatedMlp, evenBatches, linear, makeCase, moe, type Case } from "./draft.ts";
+import { gaussian } from "./weights.ts";
 
 export type { Case };
 
@@ -43,6 +46,21 @@ const plainRope: RopeScaling = {
   ctxLenOrig: 8,
 };
 
+/** The case without its embedding: runs are given other values for each row. */
+function givenInput({ program, batches, ...rest }: Case): Case {
+  const rng = makeRng(5);
+  const [first, ...steps] = program.steps;
+  const out = writtenBy(first!); // the embedding
+  const give = (rows: Rows): Rows => {
+    return { ...rows, input: Float32Array.from({ length: rows.tokens.length * out.dim }, () => gaussian(rng)) };
+  };
+  return {
+    ...rest,
+    program: { ...program, steps: [{ op: "input", out }, ...steps] },
+    batches: batches.map((batch) => batch.map(give)),
+  };
+}
+
 /** A compile error here is an op without cases. */
 const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   embed: () => [
@@ -50,6 +68,16 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     ...quantNames.map((quant) =>
       makeCase(`embed: ${quant}, scaled`, { dim: IN_DIM, table: { quant, scale: 1.5 } }, ({ x }) => x),
     ),
+  ],
+
+  input: () => [
+    ...[1, 31, 64].map((dim) => givenInput(makeCase(`input: rows of ${dim}`, { dim }, ({ x }) => x))),
+    givenInput(
+      makeCase("input: behind it attention", { dim: 24 }, (draft) =>
+        attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, rope: plainRope }),
+      ),
+    ),
+    givenInput(makeCase("input: many rows", { dim: 64, ctxLen: 33, batches: evenBatches() }, ({ x }) => x)),
   ],
 
   rmsNorm: () => [

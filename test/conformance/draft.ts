@@ -50,10 +50,8 @@ export function makeCase(name: string, options: CaseOptions, build: (draft: Draf
   const taken = steps.some(({ op }) => op === "takeRows");
   const logits = taken ? out : { name: "logits", dim: out.dim };
   if (!taken) steps.push({ op: "takeRows", out: logits, x: out });
-  const kv = steps.flatMap((step) =>
-    step.op === "attention" ? [{ nKvHeads: step.nKvHeads, headDim: step.headDim }] : [],
-  );
-  const shape = { arch: "conformance", dim, nLayers: kv.length, vocabSize: out.dim, kv };
+  const nLayers = steps.filter(({ op }) => op === "attention").length;
+  const shape = { arch: "conformance", dim, nLayers, vocabSize: out.dim };
   return {
     name,
     program: { shape, steps, logits, states: logits, weights: box.source },

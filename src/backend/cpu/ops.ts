@@ -23,6 +23,8 @@ export interface KvLayer {
 /** Everything that a run of the steps reads and writes. */
 export interface Pass {
   readonly tokens: Int32Array; // (rows)
+  /** What the rows begin with, where the steps begin with an `input`. */
+  readonly input: Float32Array; // (rows, dim)
   readonly slots: Int32Array; // (rows)
   /** Which entry of the batch a row belongs to; rows of one are neighbours. */
   readonly sequences: Int32Array; // (rows)
@@ -32,7 +34,8 @@ export interface Pass {
   readonly ctxLen: number;
   /** Scratch of one head's attention. */
   readonly scores: Float64Array; // (ctxLen)
-  readonly kv: readonly KvLayer[];
+  /** By layer. */
+  readonly kv: ReadonlyMap<number, KvLayer>;
   readonly ropes: ReadonlyMap<RopeScaling, RopeTable>;
   readonly weights: WeightReader;
   /** Room for `rows` rows of a buffer, contents undefined. */
@@ -58,6 +61,12 @@ const ops: Ops<void, Pass> = {
       const row = pass.weights.row(table, token);
       for (let i = 0; i < y.dim; i++) y.data[r * y.dim + i] = row[i]! * scale;
     }
+  },
+
+  input({ out }, pass) {
+    const y = pass.make(out, pass.tokens.length);
+    assert(pass.input.length === y.rows * y.dim, `input of ${pass.input.length} values for ${y.rows} rows of ${y.dim}`);
+    y.data.set(pass.input);
   },
 
   rmsNorm({ out, x, w, eps }, pass) {
@@ -108,7 +117,7 @@ const ops: Ops<void, Pass> = {
     const { nKvHeads, headDim } = step;
     const [q, k, v] = [pass.get(step.q), pass.get(step.k), pass.get(step.v)];
     const out = pass.make(step.out, q.rows);
-    const layer = pass.kv[step.layer];
+    const layer = pass.kv.get(step.layer);
     assert(layer, `no KV cache for layer ${step.layer}`);
     const kvDim = nKvHeads * headDim;
     for (let r = 0; r < q.rows; r++) {

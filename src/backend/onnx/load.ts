@@ -73,7 +73,7 @@ export async function loadSession(
   });
   const cache = makeKvCache(lowered.caches, options);
   const opening: Opening = { program, options, threads, cache };
-  const cached = file.byteLength() >= cachedBytesMin && program.logits !== undefined; // an encoder is packed in seconds
+  const cached = file.byteLength() >= cachedBytesMin && cache.layers.length > 0; // an encoder is packed in seconds
   const executor = native ? openNative(opening, cached) : await openFallback(opening);
   options.onProgress?.(1);
   return makeSession({

@@ -11,6 +11,7 @@ import { AppError, assert } from "../../base/errors.ts";
 import type { Program, Session, StateRows } from "../backend.ts";
 import { makeRowChange } from "../low-rank.ts";
 import { ropeTable, type GrowingRopeTable } from "../rope.ts";
+import { writtenBy } from "../states.ts";
 import type { Executor, Feed, KvCache, Pass } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
 import { makePageDropper } from "./residency.ts";
@@ -46,7 +47,8 @@ export function makeSession(parts: SessionParts): Session {
   const lengths = new Int32Array(cache.slots); // tokens in each slot
   const ropes = lowered.ropes.map((rope) => ropeTable(rope, cache.ctxLen));
   const constants = ropeFeeds(lowered, ropes, cache.ctxLen);
-  const embed = makeEmbed(program, lowered);
+  const begin = lowered.embed ? makeEmbed(program, lowered.embed) : placeInputs;
+  const inputDim = writtenBy(program.steps[0]!).dim; // of an embed or input step
   const discarded = new Float32Array(program.states.dim);
   let results = new Float32Array(0);
   let embeds = new Float32Array(0);
@@ -55,12 +57,12 @@ export function makeSession(parts: SessionParts): Session {
     const layout = keeps ? layoutOf(members, lengths) : raggedLayoutOf(members);
     const { tokens, starts } = layout;
     for (const rope of ropes) rope.reach(Math.max(...starts) + layout.tokensEach);
-    if (embeds.length < tokens.length * program.shape.dim) embeds = new Float32Array(tokens.length * program.shape.dim);
-    embed.write(tokens, embeds);
+    if (embeds.length < tokens.length * inputDim) embeds = new Float32Array(tokens.length * inputDim);
+    begin(members, layout, embeds.subarray(0, tokens.length * inputDim));
     const target = targetOf({ name, dim }, { row, wanted: layout.rows, results, discarded });
     const [rows] = target.shape;
     const head = program.logits && Array.from({ length: target.name === "logits" ? rows : 0 }, (_, i) => i);
-    const inputs = inputsOf({ lowered, layout, dim: program.shape.dim, embeds, head, ctxLen: cache.ctxLen });
+    const inputs = inputsOf({ lowered, layout, dim: inputDim, embeds, head, ctxLen: cache.ctxLen });
     await executor.run({
       lowSlot: layout.lowSlot,
       batch: starts.length,
@@ -72,7 +74,11 @@ export function makeSession(parts: SessionParts): Session {
   };
 
   const runBatch = async (batch: readonly StateRows[], result: Result): Promise<Float32Array> => {
-    checkBatch(batch, { ...cache, slots: keeps ? cache.slots : Infinity, vocab: lowered.embed.table.outDim });
+    checkBatch(batch, {
+      ...cache,
+      slots: keeps ? cache.slots : Infinity,
+      vocab: lowered.embed?.table.outDim ?? Infinity,
+    });
     const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
     const size = rows * result.dim;
     if (results.length < size) results = new Float32Array(size);
@@ -140,6 +146,8 @@ interface Layout {
   /** Per slot: how many of its tokens mean something. */
   readonly counts: Int32Array;
   readonly tokensEach: number;
+  /** Per member: the row of its first token. */
+  readonly firsts: readonly number[];
   /** Rows that are wanted, in the order of the members. */
   readonly rows: readonly number[];
 }
@@ -151,14 +159,15 @@ function layoutOf(members: readonly StateRows[], lengths: Int32Array): Layout {
   const tokensEach = members[0]!.tokens.length;
   const starts = lengths.slice(lowSlot, lowSlot + count);
   const tokens = new Int32Array(count * tokensEach).fill(-1);
+  const firsts = members.map(({ slot }) => (slot - lowSlot) * tokensEach);
   const rows: number[] = [];
-  for (const member of members) {
-    const first = (member.slot - lowSlot) * tokensEach;
+  for (const [i, member] of members.entries()) {
+    const first = firsts[i]!;
     starts[member.slot - lowSlot] = member.start;
     tokens.set(member.tokens, first);
     pushWanted(rows, member, first);
   }
-  return { lowSlot, starts, tokens, counts: new Int32Array(count).fill(tokensEach), tokensEach, rows };
+  return { lowSlot, starts, tokens, counts: new Int32Array(count).fill(tokensEach), tokensEach, firsts, rows };
 }
 
 /** One sequence after the other, whatever its slot, and each as long as the longest. */
@@ -166,13 +175,14 @@ function raggedLayoutOf(members: readonly StateRows[]): Layout {
   const counts = Int32Array.from(members, ({ tokens }) => tokens.length);
   const tokensEach = Math.max(0, ...counts);
   const tokens = new Int32Array(members.length * tokensEach).fill(-1);
+  const firsts = members.map((_, i) => i * tokensEach);
   const rows: number[] = [];
   for (const [i, member] of members.entries()) {
-    tokens.set(member.tokens, i * tokensEach);
-    pushWanted(rows, member, i * tokensEach);
+    tokens.set(member.tokens, firsts[i]!);
+    pushWanted(rows, member, firsts[i]!);
   }
   const starts = Int32Array.from(members, ({ start }) => start);
-  return { lowSlot: 0, starts, tokens, counts, tokensEach, rows };
+  return { lowSlot: 0, starts, tokens, counts, tokensEach, firsts, rows };
 }
 
 /** @param first row of the member's first token */
@@ -233,40 +243,45 @@ function ropeFeeds(lowered: Lowered, tables: readonly GrowingRopeTable[], ctxLen
   });
 }
 
-/** Writes the embeddings of tokens, (tokens, dim), dequantizing their rows where they lie in the file. */
-interface Embed {
-  /** −1 is a token of no meaning: zeros. */
-  write(tokens: Int32Array, out: Float32Array): void;
-}
+/** Fills what the steps begin with, (tokens, dim); zeros for tokens of no meaning. */
+type Begin = (members: readonly StateRows[], layout: Layout, out: Float32Array) => void;
 
-function makeEmbed({ weights }: Program, { embed: { table, scale } }: Lowered): Embed {
+const placeInputs: Begin = (members, { tokens, firsts }, out) => {
+  const dim = out.length / tokens.length;
+  out.fill(0);
+  for (const [i, { input, slot, tokens: own }] of members.entries()) {
+    assert(input?.length === own.length * dim, `slot ${slot}: a run without the input of its tokens`);
+    out.set(input, firsts[i]! * dim);
+  }
+};
+
+/** Writes the embeddings of tokens, dequantizing their rows where they lie in the file. */
+function makeEmbed({ weights }: Program, { table, scale }: NonNullable<Lowered["embed"]>): Begin {
   const rowBytes = (table.inDim / table.quant.blockLen) * table.quant.blockBytes;
   const bytes = weights.read(table.name);
   const dropPages = makePageDropper([bytes]);
   let read = 0;
   const ownFactor = table.scale?.[0] ?? 1;
   const change = table.lowRank && makeRowChange(table, weights);
-  return {
-    write(tokens, out) {
-      for (let i = 0; i < tokens.length; i++) {
-        const token = tokens[i]!;
-        const row = out.subarray(i * table.inDim, (i + 1) * table.inDim);
-        if (token === -1) {
-          row.fill(0);
-          continue;
-        }
-        const from = (table.rowStart + token) * rowBytes;
-        table.quant.dequantize(bytes.subarray(from, from + rowBytes), row);
-        multiply(row, change ? ownFactor : ownFactor * scale);
-        if (!change) continue;
-        change(row, token);
-        multiply(row, scale);
+  return (_members, { tokens }, out) => {
+    for (let i = 0; i < tokens.length; i++) {
+      const token = tokens[i]!;
+      const row = out.subarray(i * table.inDim, (i + 1) * table.inDim);
+      if (token === -1) {
+        row.fill(0);
+        continue;
       }
-      read += tokens.length;
-      if (read < EMBEDDINGS_KEPT_MAX) return;
-      dropPages();
-      read = 0;
-    },
+      const from = (table.rowStart + token) * rowBytes;
+      table.quant.dequantize(bytes.subarray(from, from + rowBytes), row);
+      multiply(row, change ? ownFactor : ownFactor * scale);
+      if (!change) continue;
+      change(row, token);
+      multiply(row, scale);
+    }
+    read += tokens.length;
+    if (read < EMBEDDINGS_KEPT_MAX) return;
+    dropPages();
+    read = 0;
   };
 }
 

@@ -17,7 +17,7 @@ const WG = 64;
 interface CacheLayer {
   readonly step: Step & { op: "attention" };
   readonly rope: RopeScaling | undefined;
-  readonly buffers: Plan["caches"][number];
+  readonly buffers: NonNullable<ReturnType<Plan["caches"]["get"]>>;
 }
 
 export interface ShiftParts {
@@ -72,8 +72,9 @@ function layersOf(steps: readonly Step[], plan: Plan): CacheLayer[] {
     if (step.op === "linear") ropes.delete(step.out.name);
     if (step.op === "rope") ropes.set(step.x.name, step.rope);
     if (step.op !== "attention") continue;
-    assert(step.layer === layers.length, `attention of layer ${step.layer}: expected layer ${layers.length}`);
-    layers.push({ step, rope: ropes.get(step.k.name), buffers: plan.caches[step.layer]! });
+    const buffers = plan.caches.get(step.layer);
+    assert(buffers, `no KV cache for layer ${step.layer}`);
+    layers.push({ step, rope: ropes.get(step.k.name), buffers });
   }
   return layers;
 }

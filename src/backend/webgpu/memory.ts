@@ -3,10 +3,12 @@ import { batchWords } from "../../../kernels/wgsl/batch.ts";
 import { AppError } from "../../base/errors.ts";
 import type { LoadOptions, Program } from "../backend.ts";
 import { ropeTable, type GrowingRopeTable } from "../rope.ts";
+import { writtenBy } from "../states.ts";
 import type { RopeScaling } from "../step.ts";
 import type { Capacity } from "./allocate.ts";
 import type { Device } from "./device.ts";
 import { USAGE } from "./usage.ts";
+import { PADDING_BYTES } from "./weights.ts";
 
 /** Parameters of each dispatch lie this far apart. (WebGPU, minUniformBufferOffsetAlignment) */
 export const PARAMS_STRIDE = 256;
@@ -24,8 +26,10 @@ export interface DeviceRope {
 export interface Memory {
   readonly all: readonly GPUBuffer[];
   readonly scratch: readonly GPUBuffer[];
-  /** Keys and values of each layer, (slots, ctxLen, nKvHeads · headDim) float32. */
-  readonly caches: readonly { readonly keys: GPUBuffer; readonly values: GPUBuffer }[];
+  /** By layer: its keys and values, (slots, ctxLen, nKvHeads · headDim) float32. */
+  readonly caches: ReadonlyMap<number, { readonly keys: GPUBuffer; readonly values: GPUBuffer }>;
+  /** What a run is given for its rows, (rows, dim) float32, where the program begins with that. */
+  readonly input: GPUBuffer | undefined;
   readonly ropes: ReadonlyMap<RopeScaling, DeviceRope>;
   readonly batch: GPUBuffer;
   readonly params: GPUBuffer;
@@ -53,10 +57,12 @@ export async function makeMemory(device: Device, parts: MemoryParts): Promise<Me
     return wishes.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
   };
   const scratch = scratchSizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc));
-  const caches = program.shape.kv.map(({ nKvHeads, headDim }, layer) => {
+  const attentions = program.steps.flatMap((step) => (step.op === "attention" ? [step] : []));
+  const caches = attentions.map(({ layer, nKvHeads, headDim }) => {
     const size = 4 * options.slots * options.ctxLen * nKvHeads * headDim;
     const usage = storage | copySrc | copyDst;
     return {
+      layer,
       keys: want(`keys of layer ${layer}`, size, usage),
       values: want(`values of layer ${layer}`, size, usage),
     };
@@ -66,6 +72,9 @@ export async function makeMemory(device: Device, parts: MemoryParts): Promise<Me
     return { rope, cos: want("cosines", size, storage | copyDst), sin: want("sines", size, storage | copyDst) };
   });
   const batch = want("batch", 4 * batchWords(capacity.all), storage | copyDst);
+  const given = program.steps.find(({ op }) => op === "input");
+  const inputBytes = given && 4 * capacity.all * writtenBy(given).dim + PADDING_BYTES;
+  const input = inputBytes && want("input", inputBytes, storage | copyDst);
   const params = want("parameters", PARAMS_STRIDE * dispatchCount, uniform | copyDst);
   const results = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const readback = want("readback", 4 * capacity.wanted * results, mapRead | copyDst);
@@ -76,7 +85,8 @@ export async function makeMemory(device: Device, parts: MemoryParts): Promise<Me
   return {
     all,
     scratch: scratch.map(at),
-    caches: caches.map(({ keys, values }) => ({ keys: at(keys), values: at(values) })),
+    caches: new Map(caches.map(({ layer, keys, values }) => [layer, { keys: at(keys), values: at(values) }])),
+    input: input === undefined ? undefined : at(input),
     ropes: new Map(
       ropes.map(({ rope, cos, sin }) => {
         const table = ropeTable(rope, options.ctxLen);

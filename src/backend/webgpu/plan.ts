@@ -26,7 +26,7 @@ const UPLOAD_SHARE = 0.9;
 /** Up to here each row is multiplied for itself: a decode step of several sequences reads as one alone, to the bit. */
 const FEW_ROWS = 4;
 
-export interface Plan extends Pick<Memory, "batch" | "readback" | "caches"> {
+export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches"> {
   /** For runs of at most `few` rows. */
   readonly few: Pass;
   readonly many: Pass;
@@ -89,12 +89,13 @@ interface PlanParts extends Pick<Plan, "few" | "many" | "capacity"> {
 }
 
 function planOf({ memory, weights, ...parts }: PlanParts): Plan {
-  const kv = memory.caches.reduce((sum, { keys, values }) => sum + keys.size + values.size, 0);
-  const { batch, readback, caches } = memory;
+  const kv = [...memory.caches.values()].reduce((sum, { keys, values }) => sum + keys.size + values.size, 0);
+  const { batch, input, readback, caches } = memory;
   return {
     ...parts,
     fewRows: FEW_ROWS,
     batch,
+    input,
     readback,
     caches,
     ropes: [...memory.ropes.values()],

@@ -92,8 +92,11 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
         return weights.vector(operand.weight);
       case "constant":
         return weights.constant(operand.values);
+      case "input":
+        assert(memory.input, "a program without an input step reads one");
+        return { buffer: memory.input };
       case "cache": {
-        const layer = memory.caches[operand.layer];
+        const layer = memory.caches.get(operand.layer);
         assert(layer, `no KV cache for layer ${operand.layer}`);
         return { buffer: layer[operand.part] };
       }

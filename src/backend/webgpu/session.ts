@@ -10,6 +10,7 @@ import type { DeviceRope } from "./memory.ts";
 import type { Plan } from "./plan.ts";
 import type { Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
+import { writtenBy } from "../states.ts";
 import { MAP_READ } from "./usage.ts";
 
 /** Most rows of one run: bounds what a caller can make us allocate. */
@@ -40,6 +41,9 @@ export class WebGpuSession implements Session {
   readonly vramBytes: number;
   readonly #parts: SessionParts;
   readonly #words: Uint32Array<ArrayBuffer>;
+  /** Values of an input for each row; 0 where the program begins with tokens. */
+  readonly #inputDim: number;
+  #inputs = new Float32Array(0);
   #results = new Float32Array(0);
   #closed = false;
 
@@ -50,6 +54,8 @@ export class WebGpuSession implements Session {
     this.bytes = parts.plan.bytes;
     const { weights, kv, scratch } = this.bytes;
     this.vramBytes = parts.device.facts.software ? 0 : weights + kv + scratch;
+    const given = parts.program.steps.find(({ op }) => op === "input");
+    this.#inputDim = given ? writtenBy(given).dim : 0;
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
   }
 
@@ -68,17 +74,44 @@ export class WebGpuSession implements Session {
     const { plan, device } = this.#parts;
     const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
     for (const rope of plan.ropes) reachRope(device, rope, end);
-    const chunks = chunksOf(batch, plan.capacity, plan.caches.length > 0);
+    const chunks = chunksOf(batch, plan.capacity, {
+      splits: !this.#parts.program.steps.some(({ op }) => op === "bidirectionalAttention"),
+      given: this.#inputDim > 0,
+    });
+    if (this.#inputDim > 0) this.#gather(batch);
     const dim = this.#parts.program[result]!.dim; // encoders were refused
     const size = dim * chunks.reduce((sum, { wanted }) => sum + wanted, 0);
     if (this.#results.length < size) this.#results = new Float32Array(size);
     let done = 0;
+    let first = 0;
     for (const chunk of chunks) {
+      this.#give(first, chunk.rows.length);
+      first += chunk.rows.length;
       const out = this.#results.subarray(done, done + dim * chunk.wanted);
       await this.#runChunk(chunk, result, out);
       done += out.length;
     }
     return this.#results.subarray(0, size);
+  }
+
+  /** Puts what the rows of a batch are given one after another. */
+  #gather(batch: readonly StateRows[]): void {
+    const size = batch.reduce((sum, { tokens }) => sum + tokens.length * this.#inputDim, 0);
+    if (this.#inputs.length < size) this.#inputs = new Float32Array(size);
+    let at = 0;
+    for (const { slot, tokens, input } of batch) {
+      const expected = tokens.length * this.#inputDim;
+      assert(input?.length === expected, `slot ${slot}: input of ${input?.length} values, expected ${expected}`);
+      this.#inputs.set(input, at);
+      at += expected;
+    }
+  }
+
+  /** Uploads what `count` rows from `first` on are given. */
+  #give(first: number, count: number): void {
+    const { plan, device } = this.#parts;
+    const dim = this.#inputDim;
+    if (plan.input) device.gpu.queue.writeBuffer(plan.input, 0, this.#inputs, first * dim, count * dim);
   }
 
   async #runChunk({ rows, wanted }: Chunk, name: ResultName, out: Float32Array): Promise<void> {
@@ -124,7 +157,7 @@ export class WebGpuSession implements Session {
     const { options, program, plan } = this.#parts;
     const { ctxLen, slots } = options;
     assert(!this.#closed, "run of a closed session");
-    const keeps = plan.caches.length > 0;
+    const keeps = plan.caches.size > 0;
     assert(!keeps || new Set(batch.map(({ slot }) => slot)).size === batch.length, "a slot appears twice in a batch");
     const vocab = vocabOf(program);
     let total = 0;
@@ -175,7 +208,11 @@ function reachRope(device: Device, rope: DeviceRope, end: number): void {
 }
 
 /** The rows of a batch in order, as many at once as there is room for. An encoder's sequences stay whole. */
-function chunksOf(batch: readonly StateRows[], capacity: Plan["capacity"], splits: boolean): Chunk[] {
+function chunksOf(
+  batch: readonly StateRows[],
+  capacity: Plan["capacity"],
+  { splits, given }: { splits: boolean; given: boolean },
+): Chunk[] {
   const chunks: Chunk[] = [];
   let chunk: Chunk = { rows: [], wanted: 0 };
   const flush = (): void => {
@@ -190,7 +227,14 @@ function chunksOf(batch: readonly StateRows[], capacity: Plan["capacity"], split
       const last = states === "first" ? 0 : tokens.length - 1;
       const wanted = states === "all" || (states !== "none" && i === last);
       if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.wanted === capacity.wanted))) flush();
-      chunk.rows.push({ token, slot, position: start + i, first, end: first + tokens.length, wanted });
+      chunk.rows.push({
+        token: given ? chunk.rows.length : token,
+        slot,
+        position: start + i,
+        first,
+        end: first + tokens.length,
+        wanted,
+      });
       if (wanted) chunk.wanted++;
     }
   }
@@ -198,10 +242,10 @@ function chunksOf(batch: readonly StateRows[], capacity: Plan["capacity"], split
   return chunks;
 }
 
-/** Ids that the embedding table has rows for. */
+/** Ids that the embedding table has rows for; Infinity where there is none. */
 function vocabOf({ steps }: Program): number {
   const embed = steps.find(({ op }) => op === "embed");
-  return embed?.op === "embed" ? embed.table.outDim : 0;
+  return embed?.op === "embed" ? embed.table.outDim : Infinity;
 }
 
 function isFinite(values: Float32Array): boolean {

@@ -10,7 +10,7 @@ import type { Device } from "./device.ts";
 import { USAGE } from "./usage.ts";
 
 /** A dequantizer may read this far behind the last block: a straddling word, or the rest of eight weights. */
-const PADDING_BYTES = 64;
+export const PADDING_BYTES = 64;
 /** Byte addresses inside kernels are 32-bit. */
 const PIECE_BYTES_MAX = 2 ** 32 - 4096;
 const WRITE_BYTES = 16 * 2 ** 20;

@@ -18,7 +18,7 @@ async function run(rows: number[][], build: (box: WeightBox, x: Buf) => { steps:
   const { steps, out } = build(box, x);
   const logits = { name: "logits", dim: out.dim };
   const program: Program = {
-    shape: { arch: "step", dim, nLayers: 0, vocabSize: out.dim, kv: [] },
+    shape: { arch: "step", dim, nLayers: 0, vocabSize: out.dim },
     steps: [{ op: "embed", out: x, table, scale: 1 }, ...steps, { op: "takeRows", out: logits, x: out }],
     logits,
     states: logits,
