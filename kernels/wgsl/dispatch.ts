@@ -36,6 +36,24 @@ export type Operand =
 /** A word of a kernel's `Params`: an unsigned number, or a float. */
 export type Param = number | { readonly f32: number };
 
+/** Workgroups of a dispatch: x, then one for each `rows · times / rowsEach`, and `more`. */
+export interface Grid {
+  readonly x: number;
+  readonly rows: RowKind;
+  readonly times: number;
+  readonly rowsEach: number;
+  /** Where rows fall into so many groups, each of which may end in a workgroup that is not full; 0 where left out. */
+  readonly more?: number;
+}
+
+/** Workgroups of so many rows; none where there are no rows. */
+export function groupsOf(
+  { rows, times, rowsEach, more = 0 }: Omit<Grid, "x">,
+  counts: Record<RowKind, number>,
+): number {
+  return counts[rows] === 0 ? 0 : Math.ceil((counts[rows] * times) / rowsEach) + more;
+}
+
 export interface Dispatch {
   readonly kernel: KernelName;
   /** Block types of the kernel's matrices, in order. */
@@ -43,8 +61,7 @@ export interface Dispatch {
   /** Bindings 0 … n − 1, in the order of the kernel's header; the parameters come behind them. */
   readonly operands: readonly Operand[];
   readonly params: readonly Param[];
-  /** Workgroups: x, then one for each `rows · times / rowsEach`. */
-  readonly grid: { readonly x: number; readonly rows: RowKind; readonly times: number; readonly rowsEach: number };
+  readonly grid: Grid;
   /** Index of the step that it belongs to, for messages. */
   readonly step: number;
 }

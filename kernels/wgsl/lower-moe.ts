@@ -1,8 +1,14 @@
-/** A mixture of experts → dispatches. */
+/**
+ * A mixture of experts → dispatches. For few rows: the router, its choices, gate and up of all chosen experts, and
+ * their down with the sum over them. For many, each product reads an expert's weights once for all rows that chose it.
+ */
+import { AppError } from "../../src/base/errors.ts";
 import type { Buf, Step, Weight } from "../../src/backend/step.ts";
-import type { Activation, Operand } from "./dispatch.ts";
+import type { Activation, Operand, Piece } from "./dispatch.ts";
 import {
+  ACTIVATIONS,
   again,
+  batch,
   COLUMNS,
   f32,
   gate,
@@ -10,36 +16,138 @@ import {
   read,
   rowBytesOf,
   valueOf,
-  write,
   WG,
+  write,
   type Context,
   type Draft,
 } from "./draft.ts";
 import { lowRank, matmul } from "./lower-matmul.ts";
 
-export function lowerMoe(step: Step & { op: "moe" }, context: Context): Draft[] {
-  const { out, x, router, act, nUsed } = step;
+/** Most experts that the kernels route between: their logits lie in workgroup memory. */
+const EXPERTS_MAX = 1024;
+/** Choices and columns that a workgroup of moe_matmul makes. */
+const TILE = { rows: 32, columns: 64 };
+
+type Moe = Step & { op: "moe" };
+type Written = Operand & { value: Activation };
+
+/** Which experts each row chose, and how much each of them counts. */
+interface Routing {
+  readonly input: Activation;
+  readonly ids: Written;
+  readonly shares: Written;
+  readonly nExperts: number;
+}
+
+export function lowerMoe(step: Moe, context: Context): Draft[] {
+  const { out, x, router, nUsed } = step;
+  const nExperts = router.outDim;
+  if (nExperts > EXPERTS_MAX)
+    throw new AppError("unsupported", `${nExperts} experts: the GPU kernels take at most ${EXPERTS_MAX}`);
   const input = valueOf(x, context);
-  const logits = { name: "moe.router", dim: router.outDim };
+  const logits = { name: "moe.router", dim: nExperts };
   const routed = matmul({ out: logits, x: input, w: router }, context);
   const ids = write({ name: "moe.ids", dim: nUsed }, input, context);
   const shares = write({ name: "moe.shares", dim: nUsed }, input, context);
-  const inner = (name: string, dim: number) => write({ name, dim }, input, context, nUsed);
-  const [gated, up] = [inner("moe.gate", step.gate.outDim), inner("moe.up", step.up.outDim)];
-  const down = inner("moe.down", step.down.outDim);
-  const experts = (y: typeof up, x: Activation, w: Weight) => expertMatmul({ y, x, w, ids: ids.value }, context);
+  const routing: Routing = { input, ids, shares, nExperts };
   return [
     ...routed,
     {
       kernel: "moe_route",
       operands: [read(valueOf(logits, context)), ids, shares],
-      params: [router.outDim, nUsed, step.normalize ? 1 : 0, f32(step.scale)],
+      params: [nExperts, nUsed, step.normalize ? 1 : 0, f32(step.scale)],
       grid: { x: 1, rows: input.rows, times: 1, rowsEach: 1 },
     },
-    ...experts(gated, input, step.gate),
-    ...experts(up, input, step.up),
-    gate(gated.value, up.value, act),
-    ...experts(down, up.value, step.down),
+    ...(!context.many && areFusible(step, context)
+      ? fused(step, routing, context)
+      : apart(step, routing, out, context)),
+  ];
+}
+
+/** Whether gate and up are cut alike, so that a piece of each holds the same experts, and nothing has changes. */
+function areFusible({ gate, up, down }: Moe, { piecesOf }: Context): boolean {
+  if ([gate, up, down].some(({ lowRank: changes }) => changes)) return false;
+  const cuts = (w: Weight): string =>
+    piecesOf(w)
+      .map((piece) => Object.values(expertsOf(piece, w)).join())
+      .join(" ");
+  return cuts(gate) === cuts(up);
+}
+
+/** The experts of a piece. */
+const expertsOf = ({ first, count }: Piece, { tensorRows }: Weight) => ({
+  first: first / tensorRows,
+  count: count / tensorRows,
+});
+
+const matrixOf = ({ name }: Weight, { index }: Piece): Operand => ({ kind: "matrix", tensor: name, piece: index });
+
+/** gate and up at once, then down with the sum. */
+function fused(step: Moe, { input, ids, shares, nExperts }: Routing, context: Context): Draft[] {
+  const { gate, up, down, nUsed } = step;
+  const inner = write({ name: "moe.up", dim: up.outDim }, input, context, nUsed);
+  const sum = write(step.out, input, context);
+  const ones = new Float32Array(nExperts).fill(1);
+  const factors = gate.scale || up.scale ? Float32Array.of(...(gate.scale ?? ones), ...(up.scale ?? ones)) : undefined;
+  const upPieces = context.piecesOf(up);
+  return [
+    ...context.piecesOf(gate).map((piece, i): Draft => {
+      const constant: Operand = { kind: "constant", values: factors };
+      const [w, w2] = [matrixOf(gate, piece), matrixOf(up, upPieces[i]!)]; // cut alike
+      return {
+        kernel: "moe_gated",
+        quants: [gate.quant.name, up.quant.name],
+        operands: [read(input), w, w2, read(ids.value), constant, again(inner, i)],
+        params: [
+          ...expertParams(gate, piece),
+          up.tensorRows,
+          up.rowStart,
+          rowBytesOf(up),
+          nUsed,
+          ACTIVATIONS[step.act],
+          factors ? nExperts : 0,
+        ],
+        grid: { x: Math.ceil(gate.outDim / COLUMNS), rows: input.rows, times: nUsed, rowsEach: 1 },
+      };
+    }),
+    ...context.piecesOf(down).map((piece, i): Draft => {
+      const none: Operand = { kind: "vector", weight: undefined };
+      const factors: Operand = { kind: "constant", values: down.scale };
+      const base = i === 0 ? 0 : 2; // nothing, or the experts of the pieces before
+      return {
+        kernel: "moe_down",
+        quants: [down.quant.name],
+        operands: [
+          read(inner.value),
+          matrixOf(down, piece),
+          read(ids.value),
+          none,
+          again(sum, i),
+          read(shares.value),
+          factors,
+        ],
+        params: [...expertParams(down, piece), nUsed, base, f32(1), down.scale ? 1 : 0],
+        grid: { x: Math.ceil(down.outDim / COLUMNS), rows: input.rows, times: 1, rowsEach: 1 },
+      };
+    }),
+  ];
+}
+
+/** Each product by itself. */
+function apart(step: Moe, { input, ids, shares, nExperts }: Routing, out: Buf, context: Context): Draft[] {
+  const { nUsed } = step;
+  const inner = (name: string, dim: number): Written => write({ name, dim }, input, context, nUsed);
+  const groups = context.many ? group({ input, ids, shares, nExperts }, nUsed, context) : undefined;
+  const multiply = (y: Written, x: Activation, w: Weight): Draft[] =>
+    expertMatmul({ y, x, w, ids: ids.value, groups }, context);
+  const [gated, up] = [inner("moe.gate", step.gate.outDim), inner("moe.up", step.up.outDim)];
+  const down = inner("moe.down", step.down.outDim);
+  return [
+    ...(groups ? [groups.draft] : []),
+    ...multiply(gated, input, step.gate),
+    ...multiply(up, input, step.up),
+    gate(gated.value, up.value, step.act),
+    ...multiply(down, up.value, step.down),
     {
       kernel: "moe_sum",
       operands: [read(down.value), read(shares.value), write(out, input, context)],
@@ -49,35 +157,56 @@ export function lowerMoe(step: Step & { op: "moe" }, context: Context): Draft[] 
   ];
 }
 
+/** The choices of a run in the order of their experts. */
+interface Groups {
+  readonly draft: Draft;
+  readonly order: Activation;
+  readonly tiles: Activation;
+  readonly nExperts: number;
+}
+
+function group({ input, ids, nExperts }: Routing, nUsed: number, context: Context): Groups {
+  const order = write({ name: "moe.order", dim: nUsed }, input, context);
+  // Every tile has a choice at least, so that there is room for one more, which says how many there are.
+  const tiles = write({ name: "moe.tiles", dim: 4 * nUsed }, input, context);
+  const draft: Draft = {
+    kernel: "moe_group",
+    operands: [read(ids.value), order, tiles, batch],
+    params: [nExperts, nUsed, input.rows === "wanted" ? 1 : 0],
+    grid: { x: 1, rows: input.rows, times: 1, rowsEach: Number.MAX_SAFE_INTEGER },
+  };
+  return { draft, order: order.value, tiles: tiles.value, nExperts };
+}
+
+/** What the kernels of one matrix of each expert begin their parameters with. */
+function expertParams(w: Weight, piece: Piece): number[] {
+  const { first, count } = expertsOf(piece, w);
+  return [w.inDim, w.outDim, first, count, w.tensorRows, w.rowStart, rowBytesOf(w)];
+}
+
 /** y[i] = W[ids[i]] · x[i], where every row of x has `nUsed` choices, or is itself one. */
 function expertMatmul(
-  { y, x, w, ids }: { y: Operand & { value: Activation }; x: Activation; w: Weight; ids: Activation },
+  parts: { y: Written; x: Activation; w: Weight; ids: Activation; groups: Groups | undefined },
   context: Context,
 ): Draft[] {
+  const { y, x, w, ids, groups } = parts;
+  const times = y.value.times;
   const drafts = context.piecesOf(w).map((piece, i): Draft => ({
-    kernel: "moe_linear",
+    kernel: groups ? "moe_matmul" : "moe_linear",
     quants: [w.quant.name],
     operands: [
       read(x),
-      { kind: "matrix", tensor: w.name, piece: piece.index },
-      read(ids),
+      matrixOf(w, piece),
+      ...(groups ? [read(groups.order), read(groups.tiles)] : [read(ids)]),
       { kind: "constant", values: w.scale },
       again(y, i),
     ],
-    params: [
-      w.inDim,
-      w.outDim,
-      piece.first / w.tensorRows,
-      piece.count / w.tensorRows,
-      w.tensorRows,
-      w.rowStart,
-      rowBytesOf(w),
-      y.value.times / x.times,
-      w.scale ? 1 : 0,
-    ],
-    grid: { x: Math.ceil(w.outDim / COLUMNS), rows: x.rows, times: y.value.times, rowsEach: 1 },
+    params: [...expertParams(w, piece), times / x.times, w.scale ? 1 : 0],
+    grid: groups
+      ? { x: Math.ceil(w.outDim / TILE.columns), rows: x.rows, times, rowsEach: TILE.rows, more: groups.nExperts }
+      : { x: Math.ceil(w.outDim / COLUMNS), rows: x.rows, times, rowsEach: 1 },
   }));
   const multiply = (part: Weight, from: Activation, to: Buf): Draft[] =>
-    expertMatmul({ y: write(to, y.value, context), x: from, w: part, ids }, context);
+    expertMatmul({ y: write(to, y.value, context), x: from, w: part, ids, groups }, context);
   return [...drafts, ...lowRank({ y: y.value, x, w, multiply }, context)];
 }

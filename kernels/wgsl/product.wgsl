@@ -29,9 +29,9 @@ fn dot8(a: Eight, b: Eight, i: u32) -> f32 {
   return sum;
 }
 
-/// The sums over all threads: a column of the result for each row of x. A barrier must stand between two calls.
+/// What one thread has of the sums: a column of the result for each row of x.
 /// @param x_row the first of `rows` rows of x; @param w_row the first of `count` ≥ 1 rows of w, of `row_bytes` each
-fn product4(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> mat4x4<f32> {
+fn partial4(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> mat4x4<f32> {
   var a = vec4<f32>();
   var b = vec4<f32>();
   var c = vec4<f32>();
@@ -55,5 +55,10 @@ fn product4(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, threa
       if (rows > 3u) { d[j] += dot8(x_d, eight, i); }
     }
   }
-  return sum_all(mat4x4<f32>(a, b, c, d), rows, thread);
+  return mat4x4<f32>(a, b, c, d);
+}
+
+/// The sums over all threads. A barrier must stand between two calls.
+fn product4(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> mat4x4<f32> {
+  return sum_all(partial4(x_row, rows, w_row, row_bytes, count, thread), rows, thread);
 }

@@ -19,7 +19,11 @@ import gate from "./gate.wgsl" with { type: "text" };
 import layerNorm from "./layer_norm.wgsl" with { type: "text" };
 import linear from "./linear.wgsl" with { type: "text" };
 import matmul from "./matmul.wgsl" with { type: "text" };
+import moeDown from "./moe_down.wgsl" with { type: "text" };
+import moeGated from "./moe_gated.wgsl" with { type: "text" };
+import moeGroup from "./moe_group.wgsl" with { type: "text" };
 import moeLinear from "./moe_linear.wgsl" with { type: "text" };
+import moeMatmul from "./moe_matmul.wgsl" with { type: "text" };
 import moeRoute from "./moe_route.wgsl" with { type: "text" };
 import moeSum from "./moe_sum.wgsl" with { type: "text" };
 import positionScale from "./position_scale.wgsl" with { type: "text" };
@@ -75,7 +79,11 @@ export const KERNELS = {
   linear,
   linear_3: linear3,
   matmul,
+  moe_down: moeDown,
+  moe_gated: moeGated,
+  moe_group: moeGroup,
   moe_linear: moeLinear,
+  moe_matmul: moeMatmul,
   moe_route: moeRoute,
   moe_sum: moeSum,
   position_scale: positionScale,

@@ -327,6 +327,19 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
         moe(draft, { experts: 4, nUsed: 2, normalize: true, scale: 2.5, quant }),
       ),
     ),
+    ...(
+      [
+        [24, 3],
+        [2, 1],
+        [1, 1],
+      ] as const
+    ).map(([experts, nUsed]) =>
+      makeCase(
+        `moe: ${nUsed} of ${experts}, four rows and many`,
+        { dim: 40, ctxLen: 33, batches: evenBatches() },
+        (draft) => moe(draft, { experts, nUsed, normalize: true, scale: 1, quant: "f16" }),
+      ),
+    ),
     makeCase("moe: a factor per expert", { dim: 32 }, (draft) =>
       moe(draft, { experts: 3, nUsed: 2, normalize: true, scale: 1, factors: Float32Array.of(0.5, -1, 2) }),
     ),

@@ -1,11 +1,15 @@
 /** Finds where numbers stopped being numbers: a run once more, looking at what each dispatch wrote. */
-import type { RowKind } from "../../../kernels/wgsl/dispatch.ts";
+import { groupsOf, type RowKind } from "../../../kernels/wgsl/dispatch.ts";
+import type { KernelName } from "../../../kernels/wgsl/sources.ts";
 import { AppError } from "../../base/errors.ts";
 import type { Program } from "../backend.ts";
 import type { Step } from "../step.ts";
 import type { Device } from "./device.ts";
 import type { Pass, Recorded } from "./record.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
+
+/** Kernels that write which experts are meant, not how much. */
+const WHOLE_NUMBERS: ReadonlySet<KernelName> = new Set(["moe_route", "moe_group"]);
 
 interface FaultParts {
   readonly device: Device;
@@ -31,8 +35,8 @@ export async function findFault({ device, program, pass, counts }: FaultParts): 
 
 /** Runs one dispatch and looks at what it wrote. */
 async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, counts: FaultParts["counts"]) {
-  const { source, pipeline, bindings, x, z, rows, times, rowsEach } = recorded;
-  const groups = Math.ceil((counts[rows] * times) / rowsEach);
+  const { source, pipeline, bindings, x, z } = recorded;
+  const groups = groupsOf(recorded, counts);
   if (groups === 0) return undefined;
   const encoder = device.gpu.createCommandEncoder();
   const pass = encoder.beginComputePass();
@@ -41,7 +45,7 @@ async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, 
   pass.dispatchWorkgroups(x, groups, z);
   pass.end();
   const written = source.operands.find((operand) => operand.kind === "activation" && operand.access !== "read");
-  if (written?.kind !== "activation" || written.value.buf.name === "moe.ids") {
+  if (written?.kind !== "activation" || WHOLE_NUMBERS.has(source.kernel)) {
     device.submit(encoder.finish());
     return undefined;
   }

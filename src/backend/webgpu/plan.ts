@@ -2,7 +2,7 @@
  * A program made ready on a device: every buffer there, every kernel compiled, every bind group made. A run writes one
  * small buffer and replays the dispatches, those for few rows or those for many.
  */
-import type { Dispatch } from "../../../kernels/wgsl/dispatch.ts";
+import { groupsOf, type Dispatch } from "../../../kernels/wgsl/dispatch.ts";
 import { fuse } from "../../../kernels/wgsl/fuse.ts";
 import { lower } from "../../../kernels/wgsl/lower.ts";
 import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
@@ -161,7 +161,7 @@ function resultsOf(program: Program, dispatches: readonly Dispatch[]): PassParts
 
 function checkGrid(dispatches: readonly Dispatch[], capacity: Capacity, { weights }: Program): void {
   for (const { kernel, grid } of dispatches) {
-    const groups = Math.ceil((capacity[grid.rows] * grid.times) / grid.rowsEach);
+    const groups = groupsOf(grid, capacity);
     if (groups <= GRID_MAX) continue;
     const text = `${weights.path}: ${kernel}: at most ${GRID_MAX} workgroups of rows, got ${groups}: shorten the context`;
     throw new AppError("too_large", text);

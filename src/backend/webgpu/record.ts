@@ -2,7 +2,7 @@
  * A list of dispatches made ready: kernels compiled, parameters written, bind groups made. What remains for a run is to
  * replay it.
  */
-import type { Dispatch, Operand, Param, RowKind } from "../../../kernels/wgsl/dispatch.ts";
+import type { Dispatch, Grid, Operand, Param } from "../../../kernels/wgsl/dispatch.ts";
 import { assert } from "../../base/errors.ts";
 import type { Allocation, Result } from "./allocate.ts";
 import type { Device } from "./device.ts";
@@ -15,16 +15,12 @@ const PARAMS_BYTES = 64;
 export const GRID_MAX = 65_535;
 
 /** A dispatch with everything bound. */
-export interface Recorded {
+export interface Recorded extends Grid {
   readonly source: Dispatch;
   readonly pipeline: GPUComputePipeline;
   readonly bindings: GPUBindGroup;
-  /** Workgroups: `x · z` for the columns, `times` for each row of that kind. */
-  readonly x: number;
+  /** Workgroups: `x · z` for the columns, and those of the rows. */
   readonly z: number;
-  readonly rows: RowKind;
-  readonly times: number;
-  readonly rowsEach: number;
 }
 
 /** A buffer of results, (rows, dim), and how many of the dispatches make it. */

@@ -2,6 +2,7 @@
  * A loaded model on a device: batches of rows to chunks that the plan has room for, each one submit and one readback.
  */
 import { batchWords, writeBatch, type BatchRow } from "../../../kernels/wgsl/batch.ts";
+import { groupsOf } from "../../../kernels/wgsl/dispatch.ts";
 import { AppError, assert } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
 import type { Device } from "./device.ts";
@@ -184,12 +185,12 @@ interface Counts {
 function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Pass, counts: Counts): void {
   const pass = encoder.beginComputePass();
   for (let i = 0; i < counts.end; i++) {
-    const { pipeline, bindings, x, z, rows, times, rowsEach } = dispatches[i]!;
-    const groups = Math.ceil((counts[rows] * times) / rowsEach);
+    const recorded = dispatches[i]!;
+    const groups = groupsOf(recorded, counts);
     if (groups === 0) continue;
-    pass.setPipeline(pipeline);
-    pass.setBindGroup(0, bindings);
-    pass.dispatchWorkgroups(x, groups, z);
+    pass.setPipeline(recorded.pipeline);
+    pass.setBindGroup(0, recorded.bindings);
+    pass.dispatchWorkgroups(recorded.x, groups, recorded.z);
   }
   pass.end();
 }

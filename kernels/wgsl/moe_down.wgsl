@@ -1,0 +1,68 @@
+// moe_down: y[r] = residual[r] + scale · Σ share[i] · factor[e] · W[e] · x[i] over the choices i of experts e by row r,
+// four columns per workgroup.
+//
+//   binding 0  x        storage, read        f32 (rows, used, in_dim)
+//   binding 1  w        storage, read        raw blocks of experts first_expert …, rows of row_bytes
+//   binding 2  ids      storage, read        u32 (rows, used)
+//   binding 3  residual storage, read        f32 (rows, out_dim), looked at where base is 1
+//   binding 4  y        storage, read_write  f32 (rows, out_dim)
+//   binding 5  shares   storage, read        f32 (rows, used)
+//   binding 6  factors  storage, read        f32 (all experts), looked at where has_factors
+//   binding 7  p        uniform              Params
+//   dispatch   (ceil(out_dim / 4), rows, 1), x folded into z beyond 65,535; 64 threads each
+//   oracle     src/backend/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
+struct Params {
+  in_dim: u32,
+  out_dim: u32,
+  first_expert: u32,
+  experts: u32, // of this piece
+  expert_rows: u32,
+  row_start: u32,
+  row_bytes: u32,
+  used: u32,
+  base: u32, // what the sum is added to: 0 nothing, 1 residual, 2 what y holds of the experts before
+  scale: f32,
+  has_factors: u32,
+}
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> w: array<u32>;
+@group(0) @binding(2) var<storage, read> ids: array<u32>;
+@group(0) @binding(3) var<storage, read> residual: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(5) var<storage, read> shares: array<f32>;
+@group(0) @binding(6) var<storage, read> factors: array<f32>;
+@group(0) @binding(7) var<uniform> p: Params;
+const WG: u32 = 64u;
+const COLUMNS: u32 = 4u;
+//#splice quant
+//#splice sum
+//#splice product
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  thread: Thread,
+) {
+  let first = (group.z * groups.x + group.x) * COLUMNS;
+  if (first >= p.out_dim) { return; }
+  var sums = mat4x4<f32>();
+  for (var j = 0u; j < p.used; j++) {
+    let choice = group.y * p.used + j;
+    let expert = ids[choice];
+    if (expert < p.first_expert || expert - p.first_expert >= p.experts) { continue; }
+    let row = (expert - p.first_expert) * p.expert_rows + p.row_start + first;
+    let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
+    sums += partial4(choice, 1u, row, p.row_bytes, p.out_dim - first, thread) * (shares[choice] * factor);
+  }
+  let totals = sum_all(sums, 1u, thread);
+  let column = first + thread.t;
+  if (thread.t >= COLUMNS || column >= p.out_dim) { return; }
+  let at = group.y * p.out_dim + column;
+  let value = totals[0][thread.t] * p.scale;
+  switch p.base {
+    case 0u: { y[at] = value; }
+    case 1u: { y[at] = residual[at] + value; }
+    default: { y[at] += value; }
+  }
+}

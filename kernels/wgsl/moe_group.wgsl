@@ -1,0 +1,47 @@
+// moe_group: sorts the choices of a run by expert, and cuts each expert's into tiles of at most 32. The order of an
+// expert's choices is as it comes: what is made of one does not depend on its place.
+//
+//   binding 0  ids    storage, read        u32 (rows, used)
+//   binding 1  order  storage, read_write  u32 (rows · used): choices by expert
+//   binding 2  tiles  storage, read_write  u32 (1 + rows · used, 2): how many tiles and 0, then of each its expert and
+//              its length in the upper half, and where in `order` it begins
+//   binding 3  batch  storage, read        see batch.ts
+//   binding 4  p      uniform              Params
+//   dispatch   (1, 1, 1), 256 threads; at most 1,024 experts
+//   oracle     src/backend/cpu/ops.ts moe; tolerance 0
+struct Params {
+  experts: u32,
+  used: u32,
+  wanted: u32, // 1 where the rows are the wanted ones
+}
+@group(0) @binding(0) var<storage, read> ids: array<u32>;
+@group(0) @binding(1) var<storage, read_write> order: array<u32>;
+@group(0) @binding(2) var<storage, read_write> tiles: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> batch: array<vec4<u32>>;
+@group(0) @binding(4) var<uniform> p: Params;
+const WG: u32 = 256u;
+const TILE: u32 = 32u;
+var<workgroup> counts: array<atomic<u32>, 1024>;
+var<workgroup> ends: array<atomic<u32>, 1024>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) t: u32) {
+  let choices = select(batch[0].x, batch[0].y, p.wanted == 1u) * p.used;
+  for (var i = t; i < choices; i += WG) { atomicAdd(&counts[ids[i]], 1u); }
+  workgroupBarrier();
+  if (t == 0u) {
+    var first = 0u;
+    var tile = 0u;
+    for (var e = 0u; e < p.experts; e++) {
+      atomicStore(&ends[e], first);
+      let end = first + atomicLoad(&counts[e]);
+      for (; first < end; first = min(first + TILE, end)) {
+        tile += 1u;
+        tiles[tile] = vec2<u32>(e | (min(TILE, end - first) << 16u), first);
+      }
+    }
+    tiles[0] = vec2<u32>(tile, 0u);
+  }
+  workgroupBarrier();
+  for (var i = t; i < choices; i += WG) { order[atomicAdd(&ends[ids[i]], 1u)] = i; }
+}
