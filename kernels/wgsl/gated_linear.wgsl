@@ -1,4 +1,4 @@
-// gated_linear: y[r] = act(gate · x[r] + b) ⊙ (up · x[r] + b_up), four rows by four columns per workgroup.
+// gated_linear: y[r] = act(gate · x[r] + b) ⊙ (up · x[r] + b_up), four rows by COLUMNS columns per workgroup.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks of gate, rows of row_bytes
@@ -8,7 +8,7 @@
 //   binding 5  y      storage, read_write  f32 (rows, count)
 //   binding 6  batch  storage, read        see batch.ts
 //   binding 7  p      uniform              Params
-//   dispatch   (ceil(count / 4), ceil(rows / 4), 1), x folded into z beyond 65,535; 64 threads each
+//   dispatch   (ceil(count / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/backend/cpu/ops.ts gatedMlp; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -32,35 +32,34 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 @group(0) @binding(6) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(7) var<uniform> p: Params;
-const WG: u32 = 64u;
 const ROWS: u32 = 4u;
-const COLUMNS: u32 = 4u;
 //#splice activation
+//#splice few
 //#splice sum
 //#splice quant
 //#splice product
 //#splice quant 2
 //#splice product 2
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(WG)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
   thread: Thread,
 ) {
-  let first = (group.z * groups.x + group.x) * COLUMNS;
+  let first = first_column(group, groups);
   if (first >= p.count) { return; }
   let count = p.count - first;
   let first_row = group.y * ROWS;
   let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - first_row);
-  let gate = product4(first_row, rows, p.first + first, p.row_bytes, count, thread);
+  let gate = product(first_row, rows, p.first + first, p.row_bytes, count, thread);
   workgroupBarrier();
-  let up = product4_2(first_row, rows, p.first_up + first, p.row_bytes_up, count, thread);
+  let up = product_2(first_row, rows, p.first_up + first, p.row_bytes_up, count, thread);
   let r = thread.t / COLUMNS;
   let c = thread.t % COLUMNS;
   if (r >= rows || c >= count) { return; }
   let column = first + c;
-  let gated = gate[r][c] * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
-  let raised = up[r][c] * p.factor_up + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
+  let gated = gate * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
+  let raised = up * p.factor_up + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
   y[(first_row + r) * p.count + column] = activate(p.kind, gated) * raised;
 }

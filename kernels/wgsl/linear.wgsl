@@ -1,4 +1,4 @@
-// linear: y[r] = factor · W · x[r] + b + residual[r] for few rows, four rows by four columns per workgroup.
+// linear: y[r] = factor · W · x[r] + b + residual[r] for few rows, four of them by COLUMNS columns per workgroup.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks, rows of row_bytes
@@ -7,7 +7,7 @@
 //   binding 4  y      storage, read_write  f32 (rows, y_dim), columns y_first … y_first + count − 1
 //   binding 5  batch  storage, read        see batch.ts
 //   binding 6  p      uniform              Params
-//   dispatch   (ceil(count / 4), ceil(rows / 4), 1), x folded into z beyond 65,535; 64 threads each
+//   dispatch   (ceil(count / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/backend/cpu/ops.ts linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -29,29 +29,28 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(6) var<uniform> p: Params;
-const WG: u32 = 64u;
 const ROWS: u32 = 4u;
-const COLUMNS: u32 = 4u;
-//#splice quant
+//#splice few
 //#splice sum
+//#splice quant
 //#splice product
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(WG)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
   thread: Thread,
 ) {
-  let first = (group.z * groups.x + group.x) * COLUMNS;
+  let first = first_column(group, groups);
   if (first >= p.count) { return; }
   let first_row = group.y * ROWS;
   let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - first_row);
-  let totals = product4(first_row, rows, p.first + first, p.row_bytes, p.count - first, thread);
+  let total = product(first_row, rows, p.first + first, p.row_bytes, p.count - first, thread);
   let r = thread.t / COLUMNS;
   let c = thread.t % COLUMNS;
   if (r >= rows || first + c >= p.count) { return; }
   let column = p.y_first + first + c;
-  let value = totals[r][c] * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
+  let value = total * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
   let at = (first_row + r) * p.y_dim + column;
   y[at] = select(value, residual[at * p.has_residual] + value * p.scale, p.has_residual == 1u);
 }

@@ -1,5 +1,5 @@
-// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · x[r], four rows by four columns of one
-// of them per workgroup. Queries, keys and values.
+// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · x[r], four rows by COLUMNS columns of
+// one of them per workgroup. Queries, keys and values.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks, rows of row_bytes
@@ -10,7 +10,7 @@
 //   binding 6  y_3    storage, read_write  f32 (rows, count_3)
 //   binding 7  batch  storage, read        see batch.ts
 //   binding 8  p      uniform              Params
-//   dispatch   (Σ ceil(count_i / 4), ceil(rows / 4), 1), x folded into z beyond 65,535; 64 threads each
+//   dispatch   (Σ ceil(count_i / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/backend/cpu/ops.ts linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -37,9 +37,8 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> y_3: array<f32>;
 @group(0) @binding(7) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(8) var<uniform> p: Params;
-const WG: u32 = 64u;
 const ROWS: u32 = 4u;
-const COLUMNS: u32 = 4u;
+//#splice few
 //#splice sum
 //#splice quant
 //#splice product
@@ -48,7 +47,7 @@ const COLUMNS: u32 = 4u;
 //#splice quant 3
 //#splice product 3
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(WG)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
@@ -65,15 +64,15 @@ fn main(
   let c = thread.t % COLUMNS;
   if (index < second) {
     let first = index * COLUMNS;
-    let totals = product4(row, rows, p.first + first, p.row_bytes, p.count - first, thread);
-    if (r < rows && first + c < p.count) { y[(row + r) * p.count + first + c] = totals[r][c] * p.factor; }
+    let total = product(row, rows, p.first + first, p.row_bytes, p.count - first, thread);
+    if (r < rows && first + c < p.count) { y[(row + r) * p.count + first + c] = total * p.factor; }
   } else if (index < third) {
     let first = (index - second) * COLUMNS;
-    let totals = product4_2(row, rows, p.first_2 + first, p.row_bytes_2, p.count_2 - first, thread);
-    if (r < rows && first + c < p.count_2) { y_2[(row + r) * p.count_2 + first + c] = totals[r][c] * p.factor_2; }
+    let total = product_2(row, rows, p.first_2 + first, p.row_bytes_2, p.count_2 - first, thread);
+    if (r < rows && first + c < p.count_2) { y_2[(row + r) * p.count_2 + first + c] = total * p.factor_2; }
   } else {
     let first = (index - third) * COLUMNS;
-    let totals = product4_3(row, rows, p.first_3 + first, p.row_bytes_3, p.count_3 - first, thread);
-    if (r < rows && first + c < p.count_3) { y_3[(row + r) * p.count_3 + first + c] = totals[r][c] * p.factor_3; }
+    let total = product_3(row, rows, p.first_3 + first, p.row_bytes_3, p.count_3 - first, thread);
+    if (r < rows && first + c < p.count_3) { y_3[(row + r) * p.count_3 + first + c] = total * p.factor_3; }
   }
 }

@@ -1,5 +1,5 @@
 // moe_down: y[r] = residual[r] + scale · Σ share[i] · factor[e] · W[e] · x[i] over the choices i of experts e by row r,
-// four columns per workgroup.
+// COLUMNS columns per workgroup.
 //
 //   binding 0  x        storage, read        f32 (rows, used, in_dim)
 //   binding 1  w        storage, read        raw blocks of experts first_expert …, rows of row_bytes
@@ -9,7 +9,7 @@
 //   binding 5  shares   storage, read        f32 (rows, used)
 //   binding 6  factors  storage, read        f32 (all experts), looked at where has_factors
 //   binding 7  p        uniform              Params
-//   dispatch   (ceil(out_dim / 4), rows, 1), x folded into z beyond 65,535; 64 threads each
+//   dispatch   (ceil(out_dim / COLUMNS), rows, 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/backend/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -32,34 +32,35 @@ struct Params {
 @group(0) @binding(5) var<storage, read> shares: array<f32>;
 @group(0) @binding(6) var<storage, read> factors: array<f32>;
 @group(0) @binding(7) var<uniform> p: Params;
-const WG: u32 = 64u;
-const COLUMNS: u32 = 4u;
-//#splice quant
+const ROWS: u32 = 1u;
+//#splice few
 //#splice sum
+//#splice quant
 //#splice product
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(WG)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
   thread: Thread,
 ) {
-  let first = (group.z * groups.x + group.x) * COLUMNS;
+  let first = first_column(group, groups);
   if (first >= p.out_dim) { return; }
-  var sums = mat4x4<f32>();
+  var sums = Sums();
   for (var j = 0u; j < p.used; j++) {
     let choice = group.y * p.used + j;
     let expert = ids[choice];
     if (expert < p.first_expert || expert - p.first_expert >= p.experts) { continue; }
     let row = (expert - p.first_expert) * p.expert_rows + p.row_start + first;
     let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
-    sums += partial4(choice, 1u, row, p.row_bytes, p.out_dim - first, thread) * (shares[choice] * factor);
+    let part = partial(choice, 1u, row, p.row_bytes, p.out_dim - first, thread);
+    for (var c = 0u; c < COLUMNS; c++) { sums[c] += part[c] * (shares[choice] * factor); }
   }
-  let totals = sum_all(sums, 1u, thread);
+  let total = sum_all(&sums, 1u, thread);
   let column = first + thread.t;
   if (thread.t >= COLUMNS || column >= p.out_dim) { return; }
   let at = group.y * p.out_dim + column;
-  let value = totals[0][thread.t] * p.scale;
+  let value = total * p.scale;
   switch p.base {
     case 0u: { y[at] = value; }
     case 1u: { y[at] = residual[at] + value; }

@@ -1,5 +1,5 @@
 // moe_gated: y[i] = act(f[e] · gate[e] · x[r]) ⊙ (f_up[e] · up[e] · x[r]) for each choice i of an expert e by row r,
-// four columns per workgroup.
+// COLUMNS columns per workgroup.
 //
 //   binding 0  x       storage, read        f32 (rows, in_dim)
 //   binding 1  w       storage, read        raw blocks of gate of experts first_expert …, rows of row_bytes
@@ -8,7 +8,7 @@
 //   binding 4  factors storage, read        f32 (2, all experts) of gate and up, looked at where all_experts > 0
 //   binding 5  y       storage, read_write  f32 (rows, used, count)
 //   binding 6  p       uniform              Params
-//   dispatch   (ceil(count / 4), rows · used, 1), x folded into z beyond 65,535; 64 threads each
+//   dispatch   (ceil(count / COLUMNS), rows · used, 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/backend/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -32,16 +32,16 @@ struct Params {
 @group(0) @binding(4) var<storage, read> factors: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 @group(0) @binding(6) var<uniform> p: Params;
-const WG: u32 = 64u;
-const COLUMNS: u32 = 4u;
+const ROWS: u32 = 1u;
 //#splice activation
+//#splice few
 //#splice sum
 //#splice quant
 //#splice product
 //#splice quant 2
 //#splice product 2
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(WG)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
@@ -50,20 +50,20 @@ fn main(
   let choice = group.y;
   let expert = ids[choice];
   if (expert < p.first_expert || expert - p.first_expert >= p.experts) { return; }
-  let first = (group.z * groups.x + group.x) * COLUMNS;
+  let first = first_column(group, groups);
   if (first >= p.count) { return; }
   let at = expert - p.first_expert;
   let row = choice / p.used;
   let count = p.count - first;
   let gate_row = at * p.expert_rows + p.row_start + first;
-  let gate = product4(row, 1u, gate_row, p.row_bytes, count, thread);
+  let gate = product(row, 1u, gate_row, p.row_bytes, count, thread);
   workgroupBarrier();
   let up_row = at * p.expert_rows_up + p.row_start_up + first;
-  let up = product4_2(row, 1u, up_row, p.row_bytes_up, count, thread);
+  let up = product_2(row, 1u, up_row, p.row_bytes_up, count, thread);
   let c = thread.t;
   if (c >= COLUMNS || c >= count) { return; }
   let has_factors = p.all_experts > 0u;
   let factor = select(1.0, factors[select(0u, expert, has_factors)], has_factors);
   let factor_up = select(1.0, factors[select(0u, p.all_experts + expert, has_factors)], has_factors);
-  y[choice * p.count + first + c] = activate(p.kind, gate[0][c] * factor) * (up[0][c] * factor_up);
+  y[choice * p.count + first + c] = activate(p.kind, gate * factor) * (up * factor_up);
 }

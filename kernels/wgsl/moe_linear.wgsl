@@ -1,4 +1,4 @@
-// moe_linear: y[i] = factor[e] · W[e] · x[i / x_div] for each choice i of an expert e, four columns per workgroup.
+// moe_linear: y[i] = factor[e] · W[e] · x[i / x_div] for each choice i of an expert e, COLUMNS columns per workgroup.
 //
 //   binding 0  x       storage, read        f32 (choices / x_div, in_dim)
 //   binding 1  w       storage, read        raw blocks of experts first_expert …, rows of row_bytes
@@ -6,7 +6,7 @@
 //   binding 3  factors storage, read        f32 (experts), looked at where has_factors
 //   binding 4  y       storage, read_write  f32 (choices, out_dim)
 //   binding 5  p       uniform              Params
-//   dispatch   (ceil(out_dim / 4), choices, 1), x folded into z beyond 65,535; 64 threads each
+//   dispatch   (ceil(out_dim / COLUMNS), choices, 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/backend/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -25,13 +25,13 @@ struct Params {
 @group(0) @binding(3) var<storage, read> factors: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<uniform> p: Params;
-const WG: u32 = 64u;
-const COLUMNS: u32 = 4u;
-//#splice quant
+const ROWS: u32 = 1u;
+//#splice few
 //#splice sum
+//#splice quant
 //#splice product
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(WG)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
@@ -40,12 +40,12 @@ fn main(
   let choice = group.y;
   let expert = ids[choice];
   if (expert < p.first_expert || expert - p.first_expert >= p.experts) { return; }
-  let first = (group.z * groups.x + group.x) * COLUMNS;
+  let first = first_column(group, groups);
   if (first >= p.out_dim) { return; }
   let row = (expert - p.first_expert) * p.expert_rows + p.row_start + first;
-  let totals = product4(choice / p.x_div, 1u, row, p.row_bytes, p.out_dim - first, thread);
+  let total = product(choice / p.x_div, 1u, row, p.row_bytes, p.out_dim - first, thread);
   let c = thread.t;
   if (c >= COLUMNS || first + c >= p.out_dim) { return; }
   let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
-  y[choice * p.out_dim + first + c] = totals[0][c] * factor;
+  y[choice * p.out_dim + first + c] = total * factor;
 }

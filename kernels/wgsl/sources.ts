@@ -12,6 +12,7 @@ import attention from "./attention.wgsl" with { type: "text" };
 import bidirectionalAttention from "./bidirectional_attention.wgsl" with { type: "text" };
 import bytes from "./bytes.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
+import few from "./few.wgsl" with { type: "text" };
 import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
 import linear3 from "./linear_3.wgsl" with { type: "text" };
 import ropeStore from "./rope_store.wgsl" with { type: "text" };
@@ -127,8 +128,11 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
   tq2_0,
 };
 
+/** Snippets that are the same for every matrix and device. */
+const SHARED: Readonly<Record<string, string>> = { activation, few, tile };
+
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
-const SPLICE = /^\/\/#splice (activation|product|quant|sum|tile)(?: (\d))?$/gm;
+const SPLICE = /^\/\/#splice (activation|few|product|quant|sum|tile)(?: (\d))?$/gm;
 
 /** What a device offers beside the core of WGSL, that kernels have variants for. */
 export interface Variant {
@@ -143,8 +147,8 @@ export interface Variant {
 export function kernelSource(kernel: KernelName, quants: readonly string[], variant: Variant): string {
   const features = new Set<string>();
   const body = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
-    if (what === "activation") return activation;
-    if (what === "tile") return tile;
+    const shared = SHARED[what];
+    if (shared) return shared;
     if (what === "sum") {
       if (variant.subgroups) features.add("subgroups");
       return variant.subgroups ? sumSubgroups : sumShared;

@@ -1,25 +1,32 @@
-// sum_shared: sums over all 64 threads of a workgroup through its memory, spliced into the matrix-vector kernels.
+// sum_shared: sums over all threads of a workgroup through its memory, spliced into the matrix-vector kernels.
 
 /// What a thread is told of itself.
 struct Thread {
   @builtin(local_invocation_index) t: u32,
 }
-var<workgroup> sums: array<vec4<f32>, 256>; // (rows, threads)
+/// A thread's part of each sum: (ROWS, COLUMNS).
+alias Sums = array<f32, ROWS * COLUMNS>;
+/// How many threads add up the parts of a sum.
+const ADDERS: u32 = 8u;
+var<workgroup> parts: array<f32, ROWS * COLUMNS * WG>; // (rows, columns, threads)
 
-/// Σ of the first `rows` columns over all threads, for each of them: eight threads add eight values each, and everyone
-/// adds those eight. A barrier must stand between two calls.
-fn sum_all(values: mat4x4<f32>, rows: u32, thread: Thread) -> mat4x4<f32> {
-  for (var r = 0u; r < rows; r++) { sums[r * 64u + thread.t] = values[r]; }
-  workgroupBarrier();
-  if (thread.t < 8u * rows) {
-    var part = vec4<f32>();
-    for (var j = 0u; j < 8u; j++) { part += sums[thread.t * 8u + j]; }
-    sums[thread.t * 8u] = part;
+/// Thread r · COLUMNS + c gets the sum of row r and column c, where r is one of the first `rows`. A barrier must stand
+/// between two calls.
+fn sum_all(sums: ptr<function, Sums>, rows: u32, thread: Thread) -> f32 {
+  for (var i = 0u; i < ROWS * COLUMNS; i++) {
+    if (i < rows * COLUMNS) { parts[i * WG + thread.t] = (*sums)[i]; }
   }
   workgroupBarrier();
-  var totals = mat4x4<f32>();
-  for (var r = 0u; r < rows; r++) {
-    for (var j = 0u; j < 8u; j++) { totals[r] += sums[r * 64u + j * 8u]; }
+  for (var i = thread.t; i < rows * COLUMNS * ADDERS; i += WG) {
+    let first = (i / ADDERS) * WG + i % ADDERS;
+    var part = 0.0;
+    for (var j = 0u; j < WG; j += ADDERS) { part += parts[first + j]; }
+    parts[first] = part;
   }
-  return totals;
+  workgroupBarrier();
+  var total = 0.0;
+  if (thread.t < rows * COLUMNS) {
+    for (var j = 0u; j < ADDERS; j++) { total += parts[thread.t * WG + j]; }
+  }
+  return total;
 }
