@@ -2,7 +2,10 @@
  * How the real server takes webhooks in over HTTP: wakes per second and their latency, each on the disk before it is
  * answered, with and without a model that generates meanwhile.
  *
- *   bun bench/gateway.ts [--seconds 5] [--senders 1,16,64] [--rounds 3]
+ *   bun bench/gateway.ts [--seconds 5] [--senders 1,16,64] [--rates 1000] [--rounds 3]
+ *
+ * Senders are closed loops: each sends again when it was answered. A rate is an open loop: requests leave at even
+ * times, whether those before were answered or not, and their latency counts from the time they should have left at.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +17,7 @@ const { values: flags } = parseArgs({
   options: {
     seconds: { type: "string", default: "5" },
     senders: { type: "string", default: "1,16,64" },
+    rates: { type: "string", default: "1000" },
     rounds: { type: "string", default: "3" },
   },
 });
@@ -31,9 +35,14 @@ interface Sample {
   readonly refused: number;
 }
 
-for (const senders of flags.senders.split(",").map(Number)) await measure(senders);
+type Load = (server: Hearth) => Promise<Sample>;
 
-async function measure(senders: number): Promise<void> {
+const numbers = (list: string): number[] => list.split(",").filter(Boolean).map(Number);
+for (const senders of numbers(flags.senders))
+  await measure(`${senders} senders`, (server) => closedLoop(server, senders));
+for (const rate of numbers(flags.rates)) await measure(`${rate} a second`, (server) => openLoop(server, rate));
+
+async function measure(name: string, load: Load): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), "hearth-bench-gateway-"));
   mkdirSync(join(home, ".hearth"));
   writeFileSync(join(home, ".hearth", "hearth.json5"), JSON.stringify(SETTINGS), { mode: 0o600 });
@@ -42,10 +51,10 @@ async function measure(senders: number): Promise<void> {
   const busy: Sample[] = [];
   try {
     for (let round = 0; round < Number(flags.rounds); round++) {
-      idle.push(await load(hearth, senders));
+      idle.push(await load(hearth));
       const stop = new AbortController();
       const generating = generate(hearth, stop.signal);
-      busy.push(await load(hearth, senders));
+      busy.push(await load(hearth));
       stop.abort();
       await generating;
     }
@@ -53,8 +62,8 @@ async function measure(senders: number): Promise<void> {
     await hearth.stop();
     rmSync(home, { recursive: true, force: true });
   }
-  print(`${senders} senders`, idle);
-  print(`${senders} senders while a model generates`, busy);
+  print(name, idle);
+  print(`${name} while a model generates`, busy);
 }
 
 function print(name: string, samples: readonly Sample[]): void {
@@ -73,26 +82,62 @@ async function generate(server: Hearth, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function load(server: Hearth, senders: number): Promise<Sample> {
-  const latencies: number[] = [];
-  let refused = 0;
-  const began = performance.now();
-  const until = began + Number(flags.seconds) * 1000;
+/** One wake. Resolves with whether it was accepted. */
+async function wake({ url }: Hearth): Promise<boolean> {
+  const response = await fetch(`${url}/hooks/wake`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${TOKEN}` },
+    body: JSON.stringify({ text: "x".repeat(300), mode: "next-heartbeat" }),
+  });
+  await response.text();
+  return response.ok;
+}
+
+async function closedLoop(server: Hearth, senders: number): Promise<Sample> {
+  const tally = new Tally();
+  const until = performance.now() + Number(flags.seconds) * 1000;
   const sender = async (): Promise<void> => {
-    while (performance.now() < until) {
-      const at = performance.now();
-      const response = await fetch(`${server.url}/hooks/wake`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${TOKEN}` },
-        body: JSON.stringify({ text: "x".repeat(300), mode: "next-heartbeat" }),
-      });
-      await response.text();
-      if (response.ok) latencies.push(performance.now() - at);
-      else refused++;
-    }
+    for (let at = performance.now(); at < until; at = performance.now()) tally.add(at, await wake(server));
   };
   await Promise.all(Array.from({ length: senders }, sender));
-  const perSecond = (latencies.length / (performance.now() - began)) * 1000;
-  const sorted = latencies.toSorted((a, b) => a - b);
-  return { perSecond, p50: sorted[sorted.length >> 1]!, p99: sorted[Math.floor(sorted.length * 0.99)]!, refused };
+  return tally.sample();
+}
+
+async function openLoop(server: Hearth, rate: number): Promise<Sample> {
+  const tally = new Tally();
+  const began = performance.now();
+  const sent: Promise<void>[] = [];
+  const count = rate * Number(flags.seconds);
+  while (sent.length < count) {
+    const due = Math.min(count, Math.floor(((performance.now() - began) / 1000) * rate));
+    while (sent.length < due) {
+      const at = began + (sent.length / rate) * 1000;
+      sent.push(wake(server).then((ok) => tally.add(at, ok)));
+    }
+    await Bun.sleep(1);
+  }
+  await Promise.all(sent);
+  return tally.sample();
+}
+
+class Tally {
+  readonly #began = performance.now();
+  readonly #latencies: number[] = [];
+  #refused = 0;
+
+  add(sentAt: number, ok: boolean): void {
+    if (ok) this.#latencies.push(performance.now() - sentAt);
+    else this.#refused++;
+  }
+
+  sample(): Sample {
+    const sorted = this.#latencies.toSorted((a, b) => a - b);
+    const perSecond = (sorted.length / (performance.now() - this.#began)) * 1000;
+    return {
+      perSecond,
+      p50: sorted[sorted.length >> 1]!,
+      p99: sorted[Math.floor(sorted.length * 0.99)]!,
+      refused: this.#refused,
+    };
+  }
 }

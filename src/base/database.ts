@@ -1,11 +1,12 @@
 /**
- * SQLite files that survive a kill: opened with a write-ahead log and full syncs, brought up to date by migrations, and
- * written through one group commit, so that a thousand small durable writes cost a few syncs.
+ * SQLite files that survive a kill and a power cut: opened with a write-ahead log, brought up to date by migrations,
+ * and written through one group commit, so that a thousand small durable writes cost a few syncs.
  */
 import { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { AppError, messageOf } from "./errors.ts";
+import { WriteAheadLog } from "./write-ahead-log.ts";
 
 export type { Database } from "bun:sqlite";
 
@@ -23,9 +24,9 @@ export function openDatabase(path: string, migrations: readonly Migration[]): Da
   try {
     if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     const db = new Database(path, { create: true, strict: true });
-    // full: a commit is on the disk before anyone hears of it
+    // normal: a commit that was not synced may be lost with the power, never half; `Writer` syncs before anyone hears
     db.run(
-      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000",
+      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000",
     );
     db.transaction(migrate).immediate(db, migrations);
     return db;
@@ -56,56 +57,85 @@ interface Pending {
 
 /**
  * Runs pieces of work inside shared transactions. A piece that throws undoes itself alone; the others of its commit
- * stand. Work is synchronous: nothing else runs between its first statement and its last.
+ * stand. Work is synchronous: nothing else runs between its first statement and its last. What comes in while a commit
+ * is on its way to the disk shares the next one.
  */
 export class Writer {
   readonly #db: Database;
+  readonly #log: WriteAheadLog;
   #pending: Pending[] = [];
+  /** Until nothing is pending. */
+  #writing: Promise<void> | undefined;
 
   constructor(db: Database) {
     this.#db = db;
+    this.#log = new WriteAheadLog(db);
   }
 
-  /** Resolves with the work's result once it is on the disk. Rejects with what the work threw, or `storage`. */
+  /**
+   * Resolves with the work's result once it is on the disk; others may read it a little earlier. Rejects with what the
+   * work threw, or `storage`.
+   */
   write<T>(work: (db: Database) => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     let result: T;
     const savepoint = this.#db.transaction(() => {
       result = work(this.#db);
     });
-    if (this.#pending.length === 0) setTimeout(() => this.#commit(), 0);
     this.#pending.push({ run: savepoint, settle: () => resolve(result), fail: reject });
+    this.#writing ??= this.#writeAll();
     return promise;
   }
 
-  /**
-   * One transaction for all that came in since the last; nested transactions are savepoints. It takes the right to
-   * write at its beginning, and waits for it there: one that finds out later that another has it can only fail.
-   */
-  #commit(): void {
-    const batch = this.#pending;
-    this.#pending = [];
-    const failures = new Map<Pending, unknown>();
+  /** Resolves once all that was to be written is. No work may come after it. */
+  async close(): Promise<void> {
+    await this.#writing;
+    this.#log.close();
+  }
+
+  async #writeAll(): Promise<void> {
+    await nextTurn(); // for what else comes in now
+    while (this.#pending.length > 0) {
+      const batch = this.#pending;
+      this.#pending = [];
+      await this.#write(batch);
+    }
+    this.#writing = undefined;
+  }
+
+  async #write(batch: readonly Pending[]): Promise<void> {
     try {
-      this.#db
-        .transaction(() => {
-          for (const piece of batch) {
-            try {
-              piece.run();
-            } catch (error) {
-              failures.set(piece, error);
-            }
-          }
-        })
-        .immediate();
+      const failures = this.#commit(batch);
+      await this.#log.sync();
+      for (const piece of batch) {
+        if (failures.has(piece)) piece.fail(failures.get(piece));
+        else piece.settle();
+      }
     } catch (error) {
       const lost = new AppError("storage", `the database cannot be written: ${messageOf(error)}`, { cause: error });
       for (const piece of batch) piece.fail(lost);
-      return;
-    }
-    for (const piece of batch) {
-      if (failures.has(piece)) piece.fail(failures.get(piece));
-      else piece.settle();
     }
   }
+
+  /**
+   * One transaction for all; nested transactions are savepoints. It takes the right to write at its beginning, and
+   * waits for it there: one that finds out later that another has it can only fail. Returns what pieces threw.
+   */
+  #commit(batch: readonly Pending[]): ReadonlyMap<Pending, unknown> {
+    const failures = new Map<Pending, unknown>();
+    this.#db
+      .transaction(() => {
+        for (const piece of batch) {
+          try {
+            piece.run();
+          } catch (error) {
+            failures.set(piece, error);
+          }
+        }
+      })
+      .immediate();
+    return failures;
+  }
 }
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));

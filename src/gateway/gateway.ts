@@ -182,7 +182,7 @@ async function stopParts(
 ): Promise<void> {
   await Promise.all([worker.stop(graceMs), heartbeat.stop()]);
   await Promise.all([outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }), transforms[Symbol.asyncDispose]()]);
-  await writer.write(() => undefined); // what was written last is on the disk
+  await writer.close();
   close();
 }
 

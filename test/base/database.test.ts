@@ -67,6 +67,26 @@ test("nothing is promised where the commit fails", async () => {
   await expect(lost).rejects.toThrow("the database cannot be written");
 });
 
+test("nothing is promised that could not be synced", async () => {
+  const path = join(folder, "gateway.db");
+  const writer = new Writer(openDatabase(path, [TABLE]));
+  rmSync(`${path}-wal`);
+  const written = writer.write((at) => at.run("INSERT INTO words VALUES ('unsynced')"));
+  await expect(written).rejects.toThrow("the database cannot be written: ENOENT");
+});
+
+test("closing waits for what is still to be written", async () => {
+  const path = join(folder, "gateway.db");
+  const db = openDatabase(path, [TABLE]);
+  const writer = new Writer(db);
+  let written = 0;
+  for (const word of ["one", "two"]) {
+    void writer.write((at) => at.run("INSERT INTO words VALUES (?)", [word])).then(() => written++);
+  }
+  await writer.close();
+  expect(written).toBe(2);
+});
+
 test("a commit has the right to write from its beginning: what it read is still so when it writes", async () => {
   const path = join(folder, "gateway.db");
   const writer = new Writer(openDatabase(path, [TABLE]));
