@@ -2,6 +2,7 @@
 import { afterEach, expect } from "bun:test";
 import type { AgentAction, WakeAction } from "../../src/hooks/action.ts";
 import { makeWorld, TOKEN, type World, type WorldOptions } from "../hooks/ingress/fixtures.ts";
+import { operationOf, schemaProblems } from "./openapi.ts";
 import { makeHarness } from "../server/harness.ts";
 
 export interface Api {
@@ -32,7 +33,9 @@ export async function startHooks(options: WorldOptions = {}, config = {}): Promi
   return {
     world,
     url,
-    logs: harness.logs,
+    get logs() {
+      return harness.logs.filter(({ path }) => path !== "/openapi.json"); // asked for by `refusal`
+    },
     send,
     post: (path, body, headers) => send(path, body, { headers: { authorization: `Bearer ${TOKEN}`, ...headers } }),
   };
@@ -42,11 +45,20 @@ export const json = async (response: Pick<Response, "json">): Promise<any> => re
 export const wakes = (api: Api): WakeAction[] => api.world.actions().filter((action) => action.kind === "wake");
 export const agents = (api: Api): AgentAction[] => api.world.actions().filter((action) => action.kind === "agent");
 
-/** Status and code of a refusal, whose body must have the one shape. */
+/** Status and code of a refusal, which must be as the API description says. */
 export async function refusal(response: Response): Promise<[number, string]> {
   expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
   const body = await json(response);
-  expect(body).toMatchObject({ ok: false, error: expect.any(String), code: expect.any(String) });
+  const matched = { ...body }; // bun's toMatchObject puts its matchers into what it is given
+  expect(matched).toMatchObject({ ok: false, error: expect.any(String), code: expect.any(String) });
   expect(body.requestId).toBe(response.headers.get("x-request-id"));
+  const described = await json(await fetch(new URL("/openapi.json", response.url)));
+  const answer = operationOf(described, response)?.responses[response.status];
+  expect([body.code, answer?.description.split(", ")]).toEqual([body.code, expect.arrayContaining([body.code])]);
+  expect(schemaProblems(answer.content["application/json"].schema, body)).toBe("");
+  const names = Object.keys(answer.headers).map((name) => name.toLowerCase());
+  for (const name of ["allow", "retry-after", "www-authenticate", "ratelimit-limit"]) {
+    if (response.headers.has(name)) expect(names).toContain(name);
+  }
   return [response.status, body.code];
 }

@@ -4,6 +4,7 @@
  */
 import type { Database } from "../../base/database.ts";
 import type { HookAction } from "../action.ts";
+import type { AcceptedBody } from "../ingress/answers.ts";
 import { runsOfItems } from "./items.ts";
 import { insertRuns, type SessionKeyOf } from "./runs.ts";
 
@@ -13,8 +14,7 @@ const RETRY_AFTER_MS = 5000;
 /** What a sender is answered; asked again with the same key, it is answered the same. */
 export interface HookResponse {
   readonly status: number;
-  /** JSON. */
-  readonly body: unknown;
+  readonly body: AcceptedBody;
 }
 
 /** A request that is authentic and valid. */
@@ -70,8 +70,7 @@ export interface AcceptOptions {
 export function acceptDelivery(db: Database, request: AcceptRequest, options: AcceptOptions): Accepted {
   forgetKeys(db, request);
   const earlier = findEarlier(db, request);
-  if (earlier)
-    return earlier.bodySha256 === request.bodySha256 || earlier.byProvider ? replayed(db, earlier) : CONFLICT;
+  if (earlier) return earlier.bodySha256 === request.bodySha256 || earlier.byProvider ? replayed(earlier) : CONFLICT;
   const full = findFull(db, request, options);
   if (full) return full;
   const deliveryId = Bun.randomUUIDv7();
@@ -158,14 +157,11 @@ function findEarlier(db: Database, request: AcceptRequest): Earlier | undefined 
   return undefined;
 }
 
-function replayed(db: Database, { id, response }: Earlier): Accepted {
-  const runs = db.query<{ id: string }, [string]>("SELECT id FROM runs WHERE delivery_id = ? ORDER BY item").all(id);
-  return {
-    kind: "replayed",
-    deliveryId: id,
-    runIds: runs.map((run) => run.id),
-    response: JSON.parse(response) as HookResponse, // written below
-  };
+/** With the runs that its answer named: of items that were sent before, those of earlier requests. */
+function replayed({ id, response }: Earlier): Accepted {
+  const earlier = JSON.parse(response) as HookResponse; // written below
+  const { runId, runIds = [runId] } = earlier.body;
+  return { kind: "replayed", deliveryId: id, runIds, response: earlier };
 }
 
 interface Stored {

@@ -6,7 +6,8 @@ import type { Database, Writer } from "../../base/database.ts";
 import { acceptDelivery, type Accepted, type AcceptRequest } from "./accept.ts";
 import { pruneDeliveries } from "./prune.ts";
 import { findDelivery, listDeliveries, runStatus, stats } from "./queries.ts";
-import type { DeliveryDetails, DeliveryFilter, DeliverySummary, QueueStats, RunStatus } from "./queries.ts";
+import type { DeliveryDetails, DeliveryFilter, DeliverySummary, QueueStats } from "./queries.ts";
+import type { RunStatus } from "./run-status.ts";
 import type { SessionKeyOf } from "./runs.ts";
 import { replayDelivery, type Replayed } from "./replay.ts";
 

@@ -2,6 +2,7 @@
 import type { Database } from "../../base/database.ts";
 import type { HookAction } from "../action.ts";
 import type { HookResponse } from "./accept.ts";
+import type { RunStatus } from "./run-status.ts";
 import type { ReplyState, RunState } from "./state.ts";
 
 const LIMIT_MAX = 500;
@@ -27,27 +28,6 @@ export interface DeliverySummary {
   readonly bodyBytes: number;
   readonly replayOf: string | null;
   readonly runs: readonly { readonly id: string; readonly state: RunState; readonly reply: ReplyState }[];
-}
-
-/** How a run stands: what its sender may know. */
-export interface RunStatus {
-  readonly id: string;
-  readonly deliveryId: string;
-  readonly kind: HookAction["kind"];
-  readonly state: RunState;
-  readonly attempts: number;
-  readonly createdAt: number;
-  readonly startedAt: number | null;
-  readonly finishedAt: number | null;
-  /** Why it failed, or waits for another try. */
-  readonly reason: string | null;
-  readonly answer: string | null;
-  readonly model: string | null;
-  readonly reply: ReplyState;
-  readonly replyReason: string | null;
-  /** Null: none was asked for. */
-  readonly callback: "pending" | "sent" | "failed" | null;
-  readonly replayOf: string | null;
 }
 
 export interface DeliveryDetails extends Omit<DeliverySummary, "runs"> {

@@ -4,7 +4,8 @@
  * states of its own.
  */
 
-export type RunState = "queued" | "running" | "succeeded" | "failed" | "dead" | "cancelled";
+export const RUN_STATES = ["queued", "running", "succeeded", "failed", "dead", "cancelled"] as const;
+export type RunState = (typeof RUN_STATES)[number];
 
 export type RunEvent =
   | "claim" // a worker took it
@@ -42,7 +43,8 @@ export const nextState = (state: RunState, event: RunEvent): RunState | undefine
 export const isFinal = (state: RunState): boolean => Object.keys(TRANSITIONS[state]).length === 0;
 
 /** What became of the reply in the chat. `unknown`: it may have arrived, and is not sent again. */
-export type ReplyState = "none" | "pending" | "sent" | "skipped" | "failed" | "unknown";
+export const REPLY_STATES = ["none", "pending", "sent", "skipped", "failed", "unknown"] as const;
+export type ReplyState = (typeof REPLY_STATES)[number];
 
 /** How a run's turn ended, before the run itself is final. */
 export type Outcome = "ok" | "error" | "timeout" | "cancelled" | "dead";

@@ -1,35 +1,18 @@
 /** The fixed endpoints, `/wake` and `/agent`: from the fields of a body to an action. */
 import { external } from "../../base/passage.ts";
-import type { AgentAction, HookAction, WakeAction } from "../action.ts";
+import type { AgentAction, HookAction, WakeAction, WakeMode } from "../action.ts";
 import { urlProblem } from "../callback.ts";
 import type { HooksConfig } from "../config.ts";
 import { checkAction, type Checked, type Checks } from "./checks.ts";
 import { Fields } from "./fields.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
-import { Refusal } from "./problems.ts";
+import { Refusal, type ProblemName, type RefusalOptions } from "./problems.ts";
+import { agentFields, RECIPIENT_LENGTH_MAX, wakeFields } from "./requests.ts";
 
 const NAME_DEFAULT = "Hook";
 /** A name stands in front of every summary. */
 const NAME_LENGTH_MAX = 120;
-const RECIPIENT_LENGTH_MAX = 512;
 const TIMEOUT_SECONDS_MAX = 86_400; // as in the configuration
-
-const WAKE_FIELDS = ["text", "mode", "idempotencyKey"];
-const AGENT_FIELDS = [
-  "message",
-  "name",
-  "sessionKey",
-  "agentId",
-  "wakeMode",
-  "deliver",
-  "channel",
-  "to",
-  "model",
-  "thinking",
-  "timeoutSeconds",
-  "callbackUrl",
-  "idempotencyKey",
-];
 
 export interface Direct extends Checked<HookAction> {
   /** From the body. */
@@ -43,42 +26,53 @@ export async function readDirect(
   endpoint: "wake" | "agent",
   { payload, settings, checks }: { payload: unknown; settings: Settings; checks: Checks },
 ): Promise<Direct> {
-  const fields = new Fields(payload, endpoint === "wake" ? WAKE_FIELDS : AGENT_FIELDS);
-  const read = endpoint === "wake" ? readWake(fields) : readAgent(fields, { settings, checks });
-  const idempotencyKey = idempotencyKeyOf(fields);
-  const fieldWarnings = fields.warnings(settings.strict);
-  const { action, warnings } = await checkAction(read, checks);
-  return { action, warnings: [...fieldWarnings, ...warnings], idempotencyKey };
+  const { action: asked, ...rest } =
+    endpoint === "wake" ? readWake(payload, settings) : readAgent(payload, { settings, checks });
+  const { action, warnings } = await checkAction(asked, checks);
+  return { ...rest, action, warnings: [...rest.warnings, ...warnings] };
 }
 
-function readWake(fields: Fields): WakeAction {
-  const text = required(fields, "text", "text_required");
-  return { kind: "wake", text: external(text), mode: fields.mode("mode"), isWrapped: true };
+function readWake(payload: unknown, { strict }: Settings): Direct {
+  const fields = new Fields(payload, wakeFields);
+  const text = fields.read("text", refuse("text_required"));
+  const action: WakeAction = { kind: "wake", text: external(text), mode: modeOf(fields, "mode"), isWrapped: true };
+  return { action, idempotencyKey: idempotencyKeyOf(fields), warnings: fields.warnings(strict) };
 }
 
-function readAgent(fields: Fields, { settings, checks }: { settings: Settings; checks: Checks }): AgentAction {
-  const message = required(fields, "message", "message_required");
+function readAgent(payload: unknown, { settings, checks }: { settings: Settings; checks: Checks }): Direct {
+  const fields = new Fields(payload, agentFields);
+  const message = fields.read("message", refuse("message_required"));
   const optional = {
     sessionKey: sessionKeyOf(fields, settings),
-    agentId: agentOf(fields),
+    agentId: fields.read("agentId", refuse("agent_not_allowed")), // another agent is not what was asked for
     to: recipientOf(fields),
-    model: fields.get("model") === undefined ? undefined : required(fields, "model", "model_required"),
+    model: fields.read("model", refuse("model_required")),
     thinking: thinkingOf(fields, checks),
     timeoutSeconds: timeoutOf(fields),
     callbackUrl: callbackOf(fields, settings),
   };
-  return {
+  const action: AgentAction = {
     kind: "agent",
     message: external(message),
     name: nameOf(fields),
-    wakeMode: fields.mode("wakeMode"),
+    wakeMode: modeOf(fields, "wakeMode"),
     deliver: deliverOf(fields),
-    channel: channelOf(fields),
+    channel: fields.read("channel", refuse("channel_not_allowed", CHANNEL_NAMES)),
     tools: [],
     isWrapped: true,
     ...withoutUndefined(optional),
   };
+  return { action, idempotencyKey: idempotencyKeyOf(fields), warnings: fields.warnings(settings.strict) };
 }
+
+type AgentFields = Fields<typeof agentFields>;
+
+const CHANNEL_NAMES = { details: [{ field: "channel", reason: "expected the name of a channel" }] };
+
+/** For a field that cannot be what it is. */
+const refuse = (problem: ProblemName, options?: RefusalOptions) => (): never => {
+  throw new Refusal(problem, options);
+};
 
 /** The object without what is undefined: absent fields are absent from what is stored. */
 function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
@@ -86,26 +80,31 @@ function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: Exclu
   return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> }; // just filtered
 }
 
-function required(
-  fields: Fields,
-  name: string,
-  problem: "text_required" | "message_required" | "model_required",
-): string {
-  const value = fields.get(name);
-  if (typeof value !== "string" || value.trim() === "") throw new Refusal(problem);
-  return value.trim();
+/** For a field that is left out of account where it is no text. */
+const ignored = (fields: AgentFields, name: "name" | "sessionKey" | "thinking") => (): undefined =>
+  fields.found(name, "expected text; ignored");
+
+function modeOf<Name extends string>(
+  fields: Fields<Readonly<Record<Name, typeof wakeFields.mode>>>,
+  name: Name,
+): WakeMode {
+  return fields.read(name, () => {
+    fields.found(name, "expected 'now' or 'next-heartbeat'; taken as 'now'");
+    return "now" as const;
+  });
 }
 
 /** One line. */
-function nameOf(fields: Fields): string {
-  const name = fields.text("name")?.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ") ?? NAME_DEFAULT;
+function nameOf(fields: AgentFields): string {
+  const given = fields.read("name", ignored(fields, "name"));
+  const name = given?.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ") ?? NAME_DEFAULT;
   if (name.length <= NAME_LENGTH_MAX) return name;
   fields.found("name", `longer than ${NAME_LENGTH_MAX} characters; cut`);
   return name.slice(0, NAME_LENGTH_MAX).toWellFormed();
 }
 
-function sessionKeyOf(fields: Fields, { sessionKeys }: Settings): string | undefined {
-  const key = fields.text("sessionKey");
+function sessionKeyOf(fields: AgentFields, { sessionKeys }: Settings): string | undefined {
+  const key = fields.read("sessionKey", ignored(fields, "sessionKey"));
   if (key === undefined) return sessionKeys.default;
   if (!sessionKeys.allowFromRequest) throw new Refusal("session_key_not_allowed", { reason: "not from requests" });
   const fold = (text: string): string => text.normalize("NFKC").trim().toLowerCase();
@@ -116,68 +115,38 @@ function sessionKeyOf(fields: Fields, { sessionKeys }: Settings): string | undef
   return key;
 }
 
-/** What is no agent is refused: another agent is not what was asked for. */
-function agentOf(fields: Fields): string | undefined {
-  const value = fields.get("agentId");
-  if (value === undefined || (typeof value === "string" && value.trim() !== "")) return value?.trim();
-  throw new Refusal("agent_not_allowed");
-}
-
-/** Forms have no booleans. */
-function deliverOf(fields: Fields): boolean {
-  const value = fields.get("deliver");
-  if (value === undefined || value === true || value === "true") return true;
-  if (value === false || value === "false") return false;
-  fields.found("deliver", "expected true or false; taken as true");
-  return true;
-}
-
-function channelOf(fields: Fields): string {
-  const value = fields.get("channel") ?? "last";
-  if (typeof value === "string" && value.trim() !== "") return value;
-  throw new Refusal("channel_not_allowed", {
-    details: [{ field: "channel", reason: "expected the name of a channel" }],
-  });
+function deliverOf(fields: AgentFields): boolean {
+  const bad = (): undefined => fields.found("deliver", "expected true or false; taken as true");
+  return fields.read("deliver", bad) ?? true;
 }
 
 /** Chat ids are numbers on some platforms. What is no recipient is refused: the last one is somebody else. */
-function recipientOf(fields: Fields): string | undefined {
-  const value = fields.get("to");
-  if (value === undefined || Number.isSafeInteger(value)) return value === undefined ? undefined : String(value);
-  if (typeof value === "string" && value.length <= RECIPIENT_LENGTH_MAX) return fields.text("to");
+function recipientOf(fields: AgentFields): string | undefined {
   const reason = `expected a text of at most ${RECIPIENT_LENGTH_MAX} characters, or a whole number`;
-  throw new Refusal("invalid_field", { details: [{ field: "to", reason }] });
+  const to = fields.read("to", refuse("invalid_field", { details: [{ field: "to", reason }] }));
+  return to === "" ? fields.found("to", "expected text; ignored") : to;
 }
 
-function thinkingOf(fields: Fields, checks: Checks): string | undefined {
-  const level = fields.text("thinking");
+function thinkingOf(fields: AgentFields, checks: Checks): string | undefined {
+  const level = fields.read("thinking", ignored(fields, "thinking"));
   if (level === undefined || checks.thinking(level)) return level;
   return fields.found("thinking", "no such level; ignored");
 }
 
-function timeoutOf(fields: Fields): number | undefined {
-  const value = fields.get("timeoutSeconds");
-  if (value === undefined) return undefined;
-  const isText = typeof value === "string" && /^\d+(\.\d+)?$/.test(value.trim());
-  const seconds = typeof value === "number" || isText ? Number(value) : Number.NaN;
-  if (!Number.isFinite(seconds) || seconds <= 0) {
-    return fields.found("timeoutSeconds", "expected a number above 0; ignored");
-  }
-  if (seconds > TIMEOUT_SECONDS_MAX) {
-    fields.found("timeoutSeconds", `more than ${TIMEOUT_SECONDS_MAX}; taken as ${TIMEOUT_SECONDS_MAX}`);
-    return TIMEOUT_SECONDS_MAX;
-  }
-  return Math.max(1, Math.floor(seconds));
+function timeoutOf(fields: AgentFields): number | undefined {
+  const seconds = fields.read("timeoutSeconds", () =>
+    fields.found("timeoutSeconds", "expected a number above 0; ignored"),
+  );
+  if (seconds === undefined || seconds <= TIMEOUT_SECONDS_MAX) return seconds && Math.max(1, Math.floor(seconds));
+  fields.found("timeoutSeconds", `more than ${TIMEOUT_SECONDS_MAX}; taken as ${TIMEOUT_SECONDS_MAX}`);
+  return TIMEOUT_SECONDS_MAX;
 }
 
-function callbackOf(fields: Fields, { callbacks }: Settings): string | undefined {
-  const url = fields.get("callbackUrl");
+function callbackOf(fields: AgentFields, { callbacks }: Settings): string | undefined {
+  const refuseFor = (reason: string) => refuse("callback_not_allowed", { details: [{ field: "callbackUrl", reason }] });
+  const url = fields.read("callbackUrl", refuseFor("callbackUrl is no text"));
   if (url === undefined) return undefined;
   if (!callbacks.allowFromRequest) throw new Refusal("callback_not_allowed", { reason: "not from requests" });
-  const problem =
-    typeof url === "string"
-      ? urlProblem(url, { allowPrivate: callbacks.allowPrivateAddresses })
-      : "callbackUrl is no text";
-  if (problem) throw new Refusal("callback_not_allowed", { details: [{ field: "callbackUrl", reason: problem }] });
-  return String(url);
+  const problem = urlProblem(url, { allowPrivate: callbacks.allowPrivateAddresses });
+  return problem === undefined ? url : refuseFor(problem)();
 }

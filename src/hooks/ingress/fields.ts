@@ -2,44 +2,38 @@
  * Reads the fields of a body one by one. What a sender may get wrong without harm is read as if it were absent and
  * becomes a finding: a warning in the answer, or a refusal where the ingress is strict.
  */
-import type { WakeMode } from "../action.ts";
+import type { z } from "zod";
 import { Refusal, type FieldProblem } from "./problems.ts";
 
 /** Findings that an answer names. */
 const FINDINGS_MAX = 20;
 
-export class Fields {
+type Shape = Readonly<Record<string, z.ZodType>>;
+
+export class Fields<S extends Shape> {
   readonly findings: FieldProblem[] = [];
   readonly unknown: FieldProblem[] = [];
   readonly #object: Readonly<Record<string, unknown>>;
+  readonly #shape: S;
 
-  /** Throws where the body is no object. @param names the fields there are */
-  constructor(payload: unknown, names: readonly string[]) {
+  /** Throws where the body is no object. @param shape the fields there are */
+  constructor(payload: unknown, shape: S) {
     if (typeof payload !== "object" || payload === null || Array.isArray(payload)) throw new Refusal("invalid_body");
     this.#object = payload as Readonly<Record<string, unknown>>; // an object of JSON
-    const strange = Object.keys(payload).filter((name) => !names.includes(name));
+    this.#shape = shape;
+    const strange = Object.keys(payload).filter((name) => !Object.hasOwn(shape, name));
     for (const name of strange.slice(0, FINDINGS_MAX))
       this.unknown.push({ field: shown(name), reason: "unknown field" });
   }
 
-  /** Undefined where the field is absent, or null. */
-  get(name: string): unknown {
-    return Object.hasOwn(this.#object, name) ? (this.#object[name] ?? undefined) : undefined;
-  }
-
-  /** Text that is not blank, without blanks around it; else undefined and a finding. */
-  text(name: string): string | undefined {
-    const value = this.get(name);
-    if (value === undefined) return undefined;
-    if (typeof value === "string" && value.trim() !== "") return value.trim();
-    return this.found(name, "expected text; ignored");
-  }
-
-  mode(name: string): WakeMode {
-    const value = this.get(name) ?? "now";
-    if (value === "now" || value === "next-heartbeat") return value;
-    this.found(name, "expected 'now' or 'next-heartbeat'; taken as 'now'");
-    return "now";
+  /**
+   * What the field's schema makes of it; its default, if any, where it is absent or null.
+   * @param otherwise for what the schema refuses
+   */
+  read<Name extends keyof S & string, T>(name: Name, otherwise: () => T): z.output<S[Name]> | T {
+    const value = Object.hasOwn(this.#object, name) ? (this.#object[name] ?? undefined) : undefined;
+    const read = this.#shape[name]!.safeParse(value); // a name of the shape
+    return read.success ? (read.data as z.output<S[Name]>) : otherwise(); // what that schema gives
   }
 
   found(field: string, reason: string): undefined {

@@ -3,9 +3,10 @@
  * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
  */
 import { messageOf } from "../../base/errors.ts";
-import type { GatewayConfig } from "../config.ts";
+import type { GatewayConfig, HooksConfig } from "../config.ts";
 import { hearsGet } from "../handshake.ts";
 import { trimSlashes } from "../mappings/request.ts";
+import { describeIngress, type IngressDescription } from "../openapi/describe.ts";
 import { clientAddress, parseNetworks, type Networks } from "./address.ts";
 import { Door } from "./door.ts";
 import { answerEarly } from "./early-handshake.ts";
@@ -28,6 +29,8 @@ export interface Ingress {
   owns(pathname: string): boolean;
   /** Never throws. */
   receive(request: HookRequest): Promise<HookReply>;
+  /** For the API description; undefined: hooks are off. */
+  describe(): IngressDescription | undefined;
   /** From now on every request is told to come back later. */
   drain(): void;
 }
@@ -45,6 +48,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
     },
   };
   const networks = new WeakMap<readonly string[], Networks>(); // by list of a snapshot
+  const descriptions = new WeakMap<HooksConfig, IngressDescription>();
 
   const trusted = ({ trustedProxies }: Pick<GatewayConfig, "trustedProxies">): Networks => {
     const found = networks.get(trustedProxies) ?? parseNetworks(trustedProxies);
@@ -80,6 +84,14 @@ export function makeIngress(deps: IngressDeps): Ingress {
         headers: { ...reply.headers, "x-request-id": request.id },
         notes: { ...notes, ...reply.notes },
       };
+    },
+    describe() {
+      const settings = deps.settings();
+      const isHeard = deps.mappings(settings).all.some(({ config }) => hearsGet(config.handshake));
+      if (!settings.hooks.enabled) return undefined;
+      const known = descriptions.get(settings.hooks) ?? describeIngress(settings.hooks, { hearsGet: isHeard });
+      descriptions.set(settings.hooks, known);
+      return known;
     },
     drain() {
       isDraining = true;

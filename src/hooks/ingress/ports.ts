@@ -2,7 +2,7 @@
 import type { Logger } from "../../base/log.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Accepted, AcceptRequest } from "../deliveries/accept.ts";
-import type { RunStatus } from "../deliveries/queries.ts";
+import type { RunStatus } from "../deliveries/run-status.ts";
 import type { RunParts } from "../mappings/index.ts";
 import type { MappingSettings, MappingsOf } from "../mappings/live.ts";
 import type { RunNews } from "../worker/watch.ts";

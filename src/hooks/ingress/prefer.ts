@@ -1,5 +1,5 @@
 /** `Prefer: wait=N` (RFC 7240): whoever asks for it hears the outcome of a run, if it comes in time, instead of 202. */
-import type { RunStatus } from "../deliveries/queries.ts";
+import type { RunStatus } from "../deliveries/run-status.ts";
 import { isFinal } from "../deliveries/state.ts";
 import type { Runs } from "./ports.ts";
 import type { Waits } from "./waits.ts";

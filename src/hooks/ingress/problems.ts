@@ -55,6 +55,8 @@ const PROBLEMS = {
 } as const satisfies Record<string, Problem>;
 
 export type ProblemName = keyof typeof PROBLEMS;
+export const PROBLEM_NAMES = Object.keys(PROBLEMS) as ProblemName[]; // those of the literal above
+export const statusOfProblem = (name: ProblemName): number => PROBLEMS[name].status;
 
 /** What is wrong with a field; names of ours, or names that look like one. */
 export interface FieldProblem {

@@ -1,7 +1,8 @@
 /** Answers: one shape for what is accepted, one for what is refused. */
 import type { HookAction } from "../action.ts";
 import type { HookResponse } from "../deliveries/accept.ts";
-import type { RunStatus } from "../deliveries/queries.ts";
+import type { RunStatus } from "../deliveries/run-status.ts";
+import type { AcceptedBody, OutcomeBody, RefusalBody } from "./answers.ts";
 import type { Refusal } from "./problems.ts";
 import type { HookReply } from "./ports.ts";
 
@@ -10,7 +11,7 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const COMMON = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
 export function jsonReply(
-  { status, body }: HookResponse,
+  { status, body }: { readonly status: number; readonly body: unknown },
   { headers = {}, notes = {} }: Partial<Pick<HookReply, "headers" | "notes">> = {},
 ): HookReply {
   const text = status === 204 ? undefined : JSON.stringify(body);
@@ -20,12 +21,12 @@ export function jsonReply(
 
 export function refusalReply(refusal: Refusal, requestId: string): HookReply {
   const { problem, status, headers, details, reason } = refusal;
-  const body = {
+  const body: RefusalBody = {
     ok: false,
     error: refusal.message,
     code: problem,
     requestId,
-    ...(details.length > 0 ? { details } : {}),
+    ...(details.length > 0 ? { details: [...details] } : {}),
   };
   return jsonReply(
     { status, body },
@@ -46,19 +47,22 @@ export function acceptedResponse(
 ): HookResponse {
   const [first] = actions;
   const wakes = actions.every((action) => action.kind === "wake");
-  const body = {
+  const body: AcceptedBody = {
     ok: true,
     ...(first?.kind === "wake" && wakes ? { mode: first.mode } : {}),
-    runId: runIds[0],
-    ...(actions.length > 1 ? { runIds, dispatched: actions.length } : {}),
+    runId: runIds[0]!, // nothing without an action is accepted
+    ...(actions.length > 1 ? { runIds: [...runIds], dispatched: actions.length } : {}),
     requestId,
-    ...(warnings.length > 0 ? { warnings } : {}),
+    ...(warnings.length > 0 ? { warnings: [...warnings] } : {}),
   };
   return { status: wakes ? 200 : 202, body };
 }
 
 /** The same, for a sender that waited until its runs were over. */
-export const outcomeResponse = ({ body }: HookResponse, runs: readonly RunStatus[]): HookResponse => ({
-  status: 200,
-  body: { ...(body as object), ...(runs.length === 1 ? { run: runs[0] } : { runs }) }, // acceptedResponse made it
-});
+export function outcomeResponse(
+  { body }: HookResponse,
+  runs: readonly RunStatus[],
+): { readonly status: 200; readonly body: OutcomeBody } {
+  const [first] = runs;
+  return { status: 200, body: { ...body, ...(first && runs.length === 1 ? { run: first } : { runs: [...runs] }) } };
+}

@@ -3,6 +3,7 @@
  * have sent the run's request: the main hook token sees all runs, another only its own.
  */
 import type { RunNews } from "../worker/watch.ts";
+import type { RunBody } from "./answers.ts";
 import type { Door } from "./door.ts";
 import type { Auth, HookReply, IngressDeps, RunOrigin } from "./ports.ts";
 import { Refusal, retryAfter } from "./problems.ts";
@@ -38,7 +39,8 @@ export function answerRun({ door, runs, waits }: RunDeps, { id, wantsEvents }: A
   const status = origin && mayRead(pass.auth, origin) ? runs.status(id) : undefined;
   if (!status) throw new Refusal("not_found", { reason: "no such run, or another token's" });
   const headers = pass.headers ?? {};
-  if (!wantsEvents) return jsonReply({ status: 200, body: { ok: true, run: status } }, { headers });
+  const body: RunBody = { ok: true, run: status };
+  if (!wantsEvents) return jsonReply({ status: 200, body }, { headers });
   if (visitor.method === "HEAD") return { status: 200, headers, body: undefined, notes: {} };
   if (waits.isFull) throw new Refusal("too_busy", { headers: retryAfter(BUSY_RETRY_MS) });
   const news = (gone: AbortSignal): AsyncGenerator<RunNews> =>

@@ -2,7 +2,7 @@
  * Live news of runs, for who waits for one: how it stands, at every change, and the answer's text as it comes. Kept in
  * memory only: who comes later starts with how the run stands.
  */
-import type { RunStatus } from "../deliveries/queries.ts";
+import type { RunStatus } from "../deliveries/run-status.ts";
 import { isFinal } from "../deliveries/state.ts";
 
 export type RunNews =

@@ -6,7 +6,8 @@
 import type { Database, Writer } from "../../base/database.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
-import { runStatus, type RunStatus } from "../deliveries/queries.ts";
+import { runStatus } from "../deliveries/queries.ts";
+import type { RunStatus } from "../deliveries/run-status.ts";
 import { dueEvents, findRun, moveRun, nextTurnAt, orphanedRuns, pendingReplies, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { MAX_AGE_MS } from "./backoff.ts";

@@ -34,14 +34,13 @@ const PAGE = `<!doctype html>
 type Described = Parameters<typeof toOpenAPISchema>[0];
 
 /** @param app gives the application once all its routes are there */
-export const openapiRoutes = ({ answer, version }: RouteDeps, app: () => Described) => {
-  let description: object | undefined;
+export const openapiRoutes = ({ answer, version, gateway }: RouteDeps, app: () => Described) => {
+  let described: Description | undefined;
+  const description = (): object => withIngress((described ??= describeApi(app(), version)), gateway);
   return new Elysia()
-    .get(
-      "/openapi.json",
-      ({ request }) => answer(request, () => ({ kind: "json", body: (description ??= describeApi(app(), version)) })),
-      { detail: describe({ api: "server", summary: "This description", reply: "json" }) },
-    )
+    .get("/openapi.json", ({ request }) => answer(request, () => ({ kind: "json", body: description() })), {
+      detail: describe({ api: "server", summary: "This description", reply: "json" }),
+    })
     .get(
       "/docs",
       ({ request }) => answer(request, () => ({ kind: "text", body: PAGE, contentType: "text/html; charset=utf-8" })),
@@ -60,19 +59,34 @@ export const openapiRoutes = ({ answer, version }: RouteDeps, app: () => Describ
     );
 };
 
-function describeApi(app: Described, version: string): object {
+const SECURITY_SCHEMES = {
+  key: { type: "http", scheme: "bearer", description: "One of `HEARTH_API_KEYS`, where they are set" },
+  gatewayToken: { type: "http", scheme: "bearer", description: "`gateway.token`" },
+};
+
+type Description = ReturnType<typeof describeApi>;
+
+/** Webhooks come in beside the routes, wherever the configuration says now. */
+function withIngress(description: Description, gateway: RouteDeps["gateway"]): object {
+  const ingress = gateway?.ingress.describe();
+  if (!ingress) return description;
+  const securitySchemes = { ...description.components.securitySchemes, ...ingress.securitySchemes };
+  return { ...description, paths: { ...description.paths, ...ingress.paths }, components: { securitySchemes } };
+}
+
+function describeApi(app: Described, version: string) {
   const { paths } = toOpenAPISchema(app, { staticFile: false }); // else it leaves out every path with a dot
   return {
     openapi: "3.1.0",
     info: {
       title: "Hearth",
       version,
-      description: "Language models on this machine: the native API, and those of OpenAI and Anthropic.",
+      description: "Language models on this machine: the native API, those of OpenAI and Anthropic, and webhooks.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: "/" }],
     paths: withNamedRests(paths),
-    components: { securitySchemes: { key: { type: "http", scheme: "bearer" } } },
+    components: { securitySchemes: SECURITY_SCHEMES },
     security: [{ key: [] }, {}],
   };
 }

@@ -33,6 +33,7 @@ export function describe({ api, summary, body, reply, status = 200 }: RouteNote)
   return {
     tags: [api],
     summary,
+    ...(api === "gateway" ? { security: [{ gatewayToken: [] }] } : {}),
     ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body) } }),
     responses: {
       [status]: { description: "Success", ...(kinds.length > 0 ? { content } : {}) },

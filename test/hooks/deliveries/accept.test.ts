@@ -19,20 +19,13 @@ test("what was accepted is on the disk when the sender hears of it", async () =>
   const result = accepted(await bench.deliveries.accept(request({ actions: [wake("one"), agent("two")] })));
   expect(result.kind).toBe("accepted");
   expect(result.runIds).toHaveLength(2);
-  expect(result.response).toEqual({ status: 200, body: { ok: true, runIds: result.runIds } });
+  expect(result.response).toMatchObject({ status: 200, body: { runIds: [...result.runIds] } });
   expect(bench.queued).toBe(1);
   using other = new Database(bench.path, { readonly: true });
   expect(other.query("SELECT id, item, state, step FROM runs ORDER BY seq").all()).toEqual([
     { id: result.runIds[0], item: 0, state: "queued", step: "event" },
     { id: result.runIds[1], item: 1, state: "queued", step: "turn" },
   ]);
-});
-
-test("a request that leads to nothing is remembered too", async () => {
-  await using bench = makeBench();
-  const nothing = request({ actions: [], idempotencyKey: "k", respond: () => ({ status: 204, body: null }) });
-  expect(await bench.deliveries.accept(nothing)).toMatchObject({ kind: "accepted", runIds: [] });
-  expect(await bench.deliveries.accept(nothing)).toMatchObject({ kind: "replayed", response: { status: 204 } });
 });
 
 test.each(["wake", "agent"])("Idempotency-Key: the same key and body get the first answer (%s)", async (kind) => {

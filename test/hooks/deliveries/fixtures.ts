@@ -93,6 +93,9 @@ export const request = (changes: Partial<AcceptRequest> = {}): AcceptRequest => 
   headers: { "user-agent": "curl" },
   actions: [wake("ping")],
   now: START,
-  respond: (runIds) => ({ status: 200, body: { ok: true, runIds } }),
+  respond: (runIds) => ({
+    status: 200,
+    body: { ok: true, runId: runIds[0]!, runIds: [...runIds], requestId: "request-1" },
+  }),
   ...changes,
 });

@@ -9,7 +9,7 @@ import { plain } from "../../../src/base/passage.ts";
 import type { HookAction } from "../../../src/hooks/action.ts";
 import type { AcceptRequest } from "../../../src/hooks/deliveries/accept.ts";
 import type { Deliveries } from "../../../src/hooks/deliveries/deliveries.ts";
-import type { RunStatus } from "../../../src/hooks/deliveries/queries.ts";
+import type { RunStatus } from "../../../src/hooks/deliveries/run-status.ts";
 import type { ReplyOutcome, WorkerPorts } from "../../../src/hooks/worker/ports.ts";
 import { isOver } from "../../../src/hooks/worker/watch.ts";
 import { Worker, type WorkerSettings } from "../../../src/hooks/worker/worker.ts";

@@ -1,0 +1,71 @@
+/** Pieces of a description in OpenAPI's words: parameters, bodies, answers, and refusals by status. */
+import { z } from "zod";
+import { refusalSchema } from "../ingress/answers.ts";
+import { type ProblemName, statusOfProblem } from "../ingress/problems.ts";
+import type { Answer, Headers, Operation, Parameter } from "./operations.ts";
+
+export type Json = Readonly<Record<string, unknown>>;
+
+const TEXT = { type: "string" };
+
+function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, { io });
+  return json;
+}
+
+export const describeParameter = ({ schema, ...parameter }: Parameter): Json => ({
+  ...parameter,
+  required: parameter.in === "path",
+  schema: schema ? schemaOf(schema, "input") : TEXT,
+});
+
+export function describeBody({ schema, types }: NonNullable<Operation["body"]>): Json {
+  const json = schemaOf(schema, "input");
+  return { required: true, content: Object.fromEntries(types.map((type) => [type, { schema: json }])) };
+}
+
+export function describeAnswer({ description, headers = {}, schema, text }: Answer): Json {
+  const content = {
+    ...(schema ? { "application/json": { schema: schemaOf(schema, "output") } } : {}),
+    ...(text === undefined ? {} : { [text]: { schema: TEXT } }),
+  };
+  const about = { description, headers: describeHeaders(headers) };
+  return Object.keys(content).length === 0 ? about : { ...about, content };
+}
+
+/** By status, with the codes that it can have. */
+export function describeRefusals(names: readonly ProblemName[]): Json {
+  const byStatus = Map.groupBy(new Set(names), statusOfProblem);
+  return Object.fromEntries(
+    [...byStatus].map(([status, codes]) => {
+      const schema = refusalSchema.extend({ code: z.enum(codes) });
+      return [status, describeAnswer({ description: codes.join(", "), headers: HEADERS_OF[status] ?? {}, schema })];
+    }),
+  );
+}
+
+const COMMON_HEADERS = { "X-Request-Id": "By which the log knows the request" };
+
+const describeHeaders = (headers: Headers): Json =>
+  Object.fromEntries(
+    Object.entries({ ...COMMON_HEADERS, ...headers }).map(([name, description]) => [
+      name,
+      { description, schema: TEXT },
+    ]),
+  );
+
+const RATE_HEADERS = {
+  "RateLimit-Policy": "Requests and seconds of the limit that applies, as `20;w=60`",
+  "RateLimit-Limit": "Requests of that limit",
+  "RateLimit-Remaining": "Requests that are left",
+  "RateLimit-Reset": "Seconds until all of them are there again",
+};
+const RETRY = { "Retry-After": "Seconds after which it makes sense to come again" };
+/** Headers of refusals, by status. */
+const HEADERS_OF: Readonly<Record<number, Headers>> = {
+  401: { "WWW-Authenticate": "`Bearer`", ...RATE_HEADERS },
+  405: { Allow: "The methods that there are" },
+  415: { "Accept-Encoding": "The encodings that are read, where another was used" },
+  429: { ...RETRY, ...RATE_HEADERS },
+  503: RETRY,
+};
