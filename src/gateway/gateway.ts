@@ -28,6 +28,7 @@ import { statusOf, touch, type GatewayStatus } from "./status.ts";
 import { Observers } from "./observers.ts";
 import { keepHouse } from "./housekeeping.ts";
 import { LiveChannels } from "./live-channels.ts";
+import { LiveMail } from "./live-mail.ts";
 import { makeOnSettle } from "./main-messages.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 import { openStorage } from "./storage.ts";
@@ -64,6 +65,7 @@ export interface Gateway {
   readonly heartbeat: Heartbeat;
   readonly outbox: Outbox;
   readonly channels: LiveChannels;
+  readonly mail: LiveMail;
   readonly mappings: MappingsOf;
   readonly transforms: TransformPool;
   readonly db: Database;
@@ -132,12 +134,13 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const resolveTarget: AdminDeps["resolveTarget"] = (asked) => replies.resolveTarget(db, asked);
   const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };
   const admin = makeAdmin({ ...trial, token: () => snapshot().gateway.token, deliveries, cancel });
+  const mail = new LiveMail({ ...trial, db, writer, accept, log, random: Math.random });
   const watching = {
     observe: (observer: RunObserver) => observers.add(observer),
-    status: () => statusOf(db, deliveries),
+    status: () => ({ ...statusOf(db, deliveries), mail: mail.status }),
     check: () => writer.write(touch),
   };
-  const running = { deliveries, worker, heartbeat, outbox, channels, mappings, transforms };
+  const running = { deliveries, worker, heartbeat, outbox, channels, mail, mappings, transforms };
   const made = { ...watching, ...running, ingress, admin, db, snapshot };
   return { ...made, ...makeLife({ ...made, source, writer, clock, log, close }) };
 }
@@ -147,7 +150,7 @@ type Built = Omit<Gateway, "start" | "stop" | "isDraining"> &
 
 /** Beginning and end, in order: who sends starts before who has something sent, and ends after. */
 function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining"> {
-  const { source, channels, outbox, worker, heartbeat, ingress, log } = parts;
+  const { source, channels, outbox, worker, heartbeat, ingress, mail, log } = parts;
   let endHousekeeping = (): void => {};
   let isDraining = false;
   let stopped: Promise<void> | undefined;
@@ -157,7 +160,9 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining"> 
       await outbox.start();
       worker.start();
       heartbeat.start();
+      mail.load(source.snapshot());
       source.onChange((changed) => {
+        mail.load(changed);
         heartbeat.reschedule();
         worker.poke(); // there may be room for more turns
         channels.load(changed).then(
@@ -177,10 +182,10 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining"> 
 }
 
 async function stopParts(
-  { worker, heartbeat, outbox, transforms, writer, close }: Built,
+  { mail, worker, heartbeat, outbox, transforms, writer, close }: Built,
   graceMs: number,
 ): Promise<void> {
-  await Promise.all([worker.stop(graceMs), heartbeat.stop()]);
+  await Promise.all([mail.stop(), worker.stop(graceMs), heartbeat.stop()]);
   await Promise.all([outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }), transforms[Symbol.asyncDispose]()]);
   await writer.close();
   close();

@@ -2,6 +2,7 @@
 import type { Database } from "../base/database.ts";
 import { outboxStats } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
+import type { MailStatus } from "../hooks/mail/status.ts";
 
 export interface GatewayStatus {
   /** Runs. */
@@ -13,6 +14,8 @@ export interface GatewayStatus {
   readonly replies: number;
   readonly callbacks: number;
   readonly messages: number;
+  /** Undefined: no mailbox is listened to. */
+  readonly mail?: MailStatus | undefined;
 }
 
 export function statusOf(db: Database, deliveries: Pick<Deliveries, "stats">): GatewayStatus {

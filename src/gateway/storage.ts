@@ -5,6 +5,7 @@ import { openDatabase, type Database } from "../base/database.ts";
 import { takeLock } from "../base/process-lock.ts";
 import { outboxMigrations } from "../channels/outbox/tables.ts";
 import { deliveryMigrations } from "../hooks/deliveries/tables.ts";
+import { mailMigrations } from "../hooks/mail/position.ts";
 
 export interface Storage {
   readonly db: Database;
@@ -15,7 +16,8 @@ export interface Storage {
 export function openStorage(home: string): Storage {
   const lock = takeLock(join(home, "gateway.lock"), `the gateway in '${home}'`);
   try {
-    const db = openDatabase(join(home, "gateway.db"), [...agentMigrations, ...outboxMigrations, ...deliveryMigrations]);
+    const migrations = [...agentMigrations, ...outboxMigrations, ...deliveryMigrations, ...mailMigrations];
+    const db = openDatabase(join(home, "gateway.db"), migrations);
     return {
       db,
       close() {

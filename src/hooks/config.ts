@@ -1,6 +1,7 @@
 /** The section `hooks` of the configuration: who may call, what a call becomes, and what is kept of it. */
 import { z } from "zod";
 import { isNetwork } from "./ingress/address.ts";
+import { mailSchema } from "./mail/config.ts";
 
 const BODY_BYTES_DEFAULT = 262_144;
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
@@ -186,14 +187,7 @@ export const hooksSchema = z.strictObject({
       secret: secret.optional(),
     })
     .prefault({}),
-  /** Settings of the mail preset's sender; written by setup tools. */
-  mail: z
-    .looseObject({
-      allowUnsafeExternalContent: z.boolean().default(false),
-      model: z.string().optional(),
-      thinking: z.string().optional(),
-    })
-    .optional(),
+  mail: mailSchema.optional(),
 });
 export type HooksConfig = z.output<typeof hooksSchema>;
 

@@ -41,6 +41,8 @@ export interface AcceptRequest {
   readonly now: number;
   /** @param runIds one for each action, in order; of an item that was sent before, its first */
   readonly respond: (runIds: readonly string[]) => HookResponse;
+  /** What is to be written together with the acceptance, or not at all. */
+  readonly alongside?: (db: Database) => void;
 }
 
 export type Accepted =
@@ -87,6 +89,7 @@ export function acceptDelivery(db: Database, request: AcceptRequest, options: Ac
     sessionKeyOf: options.sessionKeyOf,
     now: request.now,
   });
+  request.alongside?.(db);
   return { kind: "accepted", deliveryId, runIds, response };
 }
 

@@ -1,0 +1,264 @@
+/**
+ * Listens to one mailbox: every mail that comes after the first look becomes a run, once. The mailbox itself is the
+ * queue: a mail is marked as handled together with its acceptance, and what cannot be taken now is taken later.
+ */
+import type { Database } from "../../base/database.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import { external, operator } from "../../base/passage.ts";
+import { retryDelayMs } from "../worker/backoff.ts";
+import type { MailAccount, MailConfig } from "./config.ts";
+import { handOver, type HandOverDeps, tellMain } from "./hand-over.ts";
+import { openMailbox, type Mail, type OpenMailbox } from "./imap.ts";
+import { type MailItem, parseMail } from "./message.ts";
+import { readPassword } from "./password.ts";
+import { findPosition, isHandled, type MailPosition, setHandled, setPosition } from "./position.ts";
+import type { MailOutcome, MailStatus } from "./status.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** After the server refused the password: more attempts than these get accounts locked. */
+const REFUSED_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS];
+/** How often a refused password's file is looked at for a new one. */
+const PASSWORD_LOOK_MS = 5000;
+/** After so long the main session is told. */
+const DOWN_TOLD_MS = HOUR_MS;
+/** How far behind the newest mail others may have come in, and days of time zones may lie. */
+const RESCAN_MARGIN_MS = 2 * DAY_MS;
+
+export interface ListenerDeps extends HandOverDeps {
+  readonly db: Database;
+  readonly log: Logger;
+  readonly random: () => number;
+  /** Counts, kept by whoever replaces listeners. */
+  readonly mails: Record<MailOutcome, number>;
+}
+
+export interface ListenerSettings {
+  readonly account: MailAccount;
+  readonly mail: Pick<MailConfig, "pollSeconds" | "includeBody" | "maxBytes">;
+  /** Of the configuration file. */
+  readonly folder: string;
+}
+
+export class MailListener {
+  readonly #deps: ListenerDeps;
+  readonly #settings: ListenerSettings;
+  /** What the position is kept under. */
+  readonly #key: string;
+  readonly #name: string;
+  readonly #stopped = new AbortController();
+  #ended: Promise<void> = Promise.resolve();
+  #status: Omit<MailStatus, "account" | "mailbox" | "mails">;
+  #failures = 0;
+  #downSince: number;
+  /** Ends a wait. */
+  #wake = (): void => {};
+
+  constructor(deps: ListenerDeps, settings: ListenerSettings) {
+    const { user, host, mailbox } = settings.account;
+    this.#deps = deps;
+    this.#settings = settings;
+    this.#name = `${user} at ${host}`;
+    this.#key = JSON.stringify([host.toLowerCase(), user.toLowerCase(), mailbox]);
+    this.#downSince = deps.now();
+    this.#status = { state: "connecting", since: this.#downSince };
+  }
+
+  start(): void {
+    this.#ended = this.#run().catch((error: unknown) => {
+      const fields = { error: messageOf(error), stack: (error as Error)?.stack };
+      this.#deps.log.error("bug: the mail listener ended", fields);
+    });
+  }
+
+  /** Resolves once nothing is in the middle of anything. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#ended;
+  }
+
+  /** Something changed: what waits is tried again. */
+  poke(): void {
+    if (this.#status.state !== "refused") this.#wake();
+  }
+
+  get status(): MailStatus {
+    const { mailbox } = this.#settings.account;
+    return { account: this.#name, mailbox, ...this.#status, mails: { ...this.#deps.mails } };
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      let password: string | undefined;
+      try {
+        password = await readPassword(this.#settings.account, this.#settings.folder);
+        await this.#connected(password);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof AppError)) throw error;
+        await this.#failed(error, password);
+      }
+    }
+  }
+
+  /** Until the connection breaks. */
+  async #connected(password: string): Promise<void> {
+    const { signal } = this.#stopped;
+    const box = await openMailbox(this.#settings.account, { password, signal });
+    try {
+      let position = await this.#position(box);
+      this.#become("connected");
+      this.#deps.log.info("listening to a mailbox", { account: this.#name, mailbox: this.#settings.account.mailbox });
+      while (!signal.aborted) {
+        position = await this.#look(box, position);
+        this.#failures = 0;
+        await box.news(this.#settings.mail.pollSeconds * 1000);
+      }
+    } finally {
+      this.#downSince = this.#deps.now();
+      await box.close();
+    }
+  }
+
+  /** Where to go on. Of a mailbox never seen, mails that are there already are nobody's news. */
+  async #position({ uidValidity, uidNext }: OpenMailbox): Promise<MailPosition> {
+    const { db, writer, log, now } = this.#deps;
+    const found = findPosition(db, this.#key);
+    if (!found) {
+      const beganAt = Math.floor(now() / 1000) * 1000; // servers tell whole seconds
+      const first = { uidValidity, lastUid: uidNext - 1, beganAt, newestAt: beganAt, sinceAt: 0 };
+      await writer.write((at) => setPosition(at, this.#key, first));
+      return first;
+    }
+    if (found.uidValidity === uidValidity && uidNext > found.lastUid) return found;
+    log.warn("the mail server numbers its mails anew; those of the last days are compared by their ids", {
+      account: this.#name,
+    });
+    const sinceAt = Math.max(found.beganAt, found.newestAt - RESCAN_MARGIN_MS);
+    return { ...found, uidValidity, lastUid: 0, sinceAt };
+  }
+
+  /** Handles what is new, in order; returns where that ends. */
+  async #look(box: OpenMailbox, from: MailPosition): Promise<MailPosition> {
+    let position = from;
+    const since = from.sinceAt > 0 ? { since: new Date(from.sinceAt - RESCAN_MARGIN_MS) } : {};
+    for (const uid of await box.uidsAfter(from.lastUid, since)) {
+      if (this.#stopped.signal.aborted) break;
+      const mail = await box.fetch(uid);
+      const receivedAt = mail?.receivedAt ?? 0;
+      const newestAt = Math.max(position.newestAt, Math.min(receivedAt, this.#deps.now()));
+      position = { ...position, lastUid: uid, newestAt };
+      if (mail && receivedAt >= from.sinceAt) await this.#handle(mail, position);
+    }
+    return position;
+  }
+
+  /** Returns once the mail is handled, or the listener stops. */
+  async #handle(mail: Mail, position: MailPosition): Promise<void> {
+    const { db, writer, log, mails, now } = this.#deps;
+    const item = await parseMail(mail.source, this.#settings.mail);
+    const mark = (at: Database): void => {
+      setPosition(at, this.#key, position);
+      setHandled(at, this.#key, { id: item.id, now: now() });
+    };
+    if (isHandled(db, this.#key, item.id)) {
+      await writer.write(mark);
+      mails.repeated++;
+      return;
+    }
+    const outcome = await this.#handOver(item, mark);
+    if (!outcome) return;
+    mails[outcome.kind]++;
+    this.#become("connected", { lastMailAt: now() });
+    const { kind, ...notes } = outcome;
+    log[kind === "refused" ? "warn" : "info"](`a mail was ${kind === "nothing" ? "passed over" : kind}`, {
+      account: this.#name,
+      uid: position.lastUid,
+      ...notes,
+    });
+  }
+
+  async #handOver(item: MailItem, mark: (db: Database) => void) {
+    const { signal } = this.#stopped;
+    for (let failures = 0; !signal.aborted;) {
+      const outcome = await handOver(this.#deps, { item, account: this.#name, failures, mark, signal });
+      if (outcome.kind !== "later") return outcome;
+      if (outcome.isFailure) failures++;
+      if (this.#status.waitsFor !== outcome.reason) {
+        this.#deps.log.warn("a mail waits", { account: this.#name, reason: outcome.reason });
+      }
+      this.#become("waiting", { waitsFor: outcome.reason });
+      await this.#sleep(outcome.afterMs);
+    }
+    return undefined;
+  }
+
+  async #failed(error: AppError, password: string | undefined): Promise<void> {
+    const { log, random, now } = this.#deps;
+    const isRefused = error.code === "unauthorized";
+    const isNew = this.#status.lastError?.message !== error.message || this.#failures === 0;
+    const delayMs = isRefused
+      ? (REFUSED_MS[Math.min(this.#failures, REFUSED_MS.length - 1)] ?? HOUR_MS)
+      : retryDelayMs(this.#failures + 1, random);
+    this.#failures++;
+    const nextAttemptAt = now() + delayMs;
+    this.#become(isRefused ? "refused" : "down", { lastError: { at: now(), message: error.message }, nextAttemptAt });
+    const fields = { account: this.#name, error: error.message, retryMs: delayMs };
+    if (isNew) log.warn("the mailbox cannot be listened to", fields);
+    else log.debug("the mailbox still cannot be listened to", fields);
+    if (isRefused || now() - this.#downSince >= DOWN_TOLD_MS) await this.#tell(error.message);
+    if (isRefused) await this.#newPassword(password, delayMs);
+    else await this.#sleep(delayMs);
+  }
+
+  /** Tells the main session, once a day. */
+  async #tell(reason: string): Promise<void> {
+    const { log, now } = this.#deps;
+    const itemId = `down ${this.#key} ${Math.floor(now() / DAY_MS)}`;
+    const about = `The mailbox of ${this.#name} cannot be listened to: `;
+    const text = [...operator(about), ...external(reason)]; // servers say some of it
+    await tellMain(this.#deps, { account: this.#name, text, itemId }).catch((error: unknown) =>
+      log.error("the main session could not be told", { error: messageOf(error) }),
+    );
+  }
+
+  /** Waits, but not after the password was changed. */
+  async #newPassword(refused: string | undefined, delayMs: number): Promise<void> {
+    const { account, folder } = this.#settings;
+    const end = this.#deps.now() + delayMs;
+    while (!this.#stopped.signal.aborted && this.#deps.now() < end) {
+      await this.#sleep(Math.min(PASSWORD_LOOK_MS, end - this.#deps.now()));
+      const current = await readPassword(account, folder).catch(() => refused); // it may be about to be written
+      if (current !== refused) return;
+    }
+  }
+
+  #become(state: MailStatus["state"], changes: Partial<MailStatus> = {}): void {
+    const { lastMailAt, lastError } = this.#status;
+    const since = state === this.#status.state ? this.#status.since : this.#deps.now();
+    this.#status = {
+      state,
+      since,
+      ...(lastMailAt === undefined ? {} : { lastMailAt }),
+      ...(lastError === undefined ? {} : { lastError }),
+      ...changes,
+    };
+  }
+
+  /** Ends early when the listener stops, or is poked. */
+  async #sleep(ms: number): Promise<void> {
+    const { signal } = this.#stopped;
+    if (signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, ms);
+    const wake = (): void => resolve();
+    signal.addEventListener("abort", wake, { once: true });
+    await promise;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", wake);
+  }
+}
