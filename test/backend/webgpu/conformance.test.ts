@@ -5,16 +5,18 @@ import { cpuBackend } from "../../../src/backend/cpu.ts";
 import type { Device } from "../../../src/backend/webgpu/device.ts";
 import { makePlan } from "../../../src/backend/webgpu/plan.ts";
 import { quants } from "../../../src/quant/index.ts";
-import { conformanceCases, runCase, type Case } from "../../conformance/cases.ts";
+import { runCase, type Case } from "../../conformance/cases.ts";
 import { startWebGpu, type BackendChild } from "../child.ts";
 import { expectClose } from "../compare.ts";
+import { chosenCases, choiceOfRun } from "./chosen-cases.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
 
 let gpu: BackendChild;
 beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
 afterAll(() => gpu.stop());
 
-const cases = conformanceCases();
+const choice = choiceOfRun();
+const cases = chosenCases(choice);
 
 async function expectAgreement({ backend }: BackendChild, cases: readonly Case[]): Promise<void> {
   for (const each of cases) {
@@ -25,7 +27,8 @@ async function expectAgreement({ backend }: BackendChild, cases: readonly Case[]
   }
 }
 
-test("every step agrees with the reference", () => expectAgreement(gpu, cases), 300_000);
+const which = choice ? ` (cases for ${choice})` : "";
+test(`every step agrees with the reference${which}`, () => expectAgreement(gpu, cases), 600_000);
 
 test("matrices agree with the reference where a device has no subgroups", async () => {
   const plain = startWebGpu(await swiftShaderEnv(), ["subgroups"]);

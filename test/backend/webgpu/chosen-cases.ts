@@ -1,0 +1,73 @@
+/**
+ * Which conformance cases a run takes. All, or as HEARTH_TEST_CASES says few that reach what matters, for drivers that
+ * take seconds to compile a kernel: `kernels` reaches every kernel and unpacks every block type, `subgroups` reaches
+ * every kernel whose arithmetic depends on how wide subgroups are.
+ */
+import { fuse } from "../../../kernels/wgsl/fuse.ts";
+import { lower } from "../../../kernels/wgsl/lower.ts";
+import { KERNELS } from "../../../kernels/wgsl/sources.ts";
+import { conformanceCases, type Case } from "../../conformance/cases.ts";
+
+/** Sources that see how wide a subgroup is, or have a variant that does. */
+const SUBGROUPS = /^\/\/#splice sum|subgroup/m;
+
+export const CHOICES = ["kernels", "subgroups"] as const;
+export type Choice = (typeof CHOICES)[number];
+
+/** The choice of this run; undefined: all cases. */
+export function choiceOfRun(): Choice | undefined {
+  const name = process.env["HEARTH_TEST_CASES"];
+  if (name === undefined || name === "") return undefined;
+  const choice = CHOICES.find((each) => each === name);
+  if (!choice) throw new Error(`HEARTH_TEST_CASES: expected ${CHOICES.join(" or ")}, got '${name}'`);
+  return choice;
+}
+
+/** The cases of a choice, and each other one that needs no kernel beside theirs; in the order of `cases`. */
+export function chosenCases(choice: Choice | undefined, cases = conformanceCases()): Case[] {
+  if (!choice) return cases;
+  const candidates = cases.map((each) => {
+    const pipelines = pipelinesOf(each);
+    return {
+      each,
+      labels: pipelines.map(labelOf),
+      aims: new Set(pipelines.flatMap((pipeline) => aimsOf(pipeline, choice))),
+    };
+  });
+  const missing = new Set(candidates.flatMap(({ aims }) => [...aims]));
+  const compiled = new Set<string>();
+  while (missing.size > 0) {
+    // What takes time is the first dispatch of a kernel: the case that reaches most for each that it adds.
+    const worth = ({ aims, labels }: (typeof candidates)[number]): number =>
+      aims.intersection(missing).size / (1 + labels.filter((label) => !compiled.has(label)).length);
+    const best = candidates.reduce((a, b) => (worth(b) > worth(a) ? b : a));
+    for (const aim of best.aims) missing.delete(aim);
+    for (const label of best.labels) compiled.add(label);
+  }
+  return candidates.filter(({ labels }) => labels.every((label) => compiled.has(label))).map(({ each }) => each);
+}
+
+/** A kernel for matrices of some block types: what is compiled at once. */
+export interface Pipeline {
+  readonly kernel: keyof typeof KERNELS;
+  readonly quants: readonly string[];
+}
+
+/** What is compiled to run a case, with few rows and with many. */
+export function pipelinesOf({ program: { steps, states, logits }, options }: Case): Pipeline[] {
+  const piecesOf = (weight: { tensorRows: number; experts: number }) => [
+    { index: 0, first: 0, count: weight.tensorRows * weight.experts },
+  ];
+  const both = [false, true].flatMap((many) =>
+    fuse(lower(steps, { ctxLen: options.ctxLen, many, piecesOf }), [states.name, (logits ?? states).name]),
+  );
+  const pipelines = both.map(({ kernel, quants = [] }) => ({ kernel, quants }));
+  return [...new Map(pipelines.map((each) => [labelOf(each), each])).values()];
+}
+
+const labelOf = ({ kernel, quants }: Pipeline): string => [kernel, ...quants].join(" ");
+
+function aimsOf({ kernel, quants }: Pipeline, choice: Choice): string[] {
+  if (choice === "subgroups") return SUBGROUPS.test(KERNELS[kernel]) ? [kernel] : [];
+  return [kernel, ...quants.map((quant) => `unpacks ${quant}`)];
+}
