@@ -24,6 +24,8 @@ export type Operand =
   | { readonly kind: "matrix"; readonly tensor: string; readonly piece: number }
   /** A vector of weights, unpacked to float32 when the model is loaded; undefined: there is none, nothing is read. */
   | { readonly kind: "vector"; readonly weight: Weight | undefined }
+  /** Several of them, one behind the other; none: nothing is read. */
+  | { readonly kind: "vectors"; readonly weights: readonly Weight[] }
   /** Numbers known when the model is loaded; undefined: none, nothing is read. */
   | { readonly kind: "constant"; readonly values: Float32Array | undefined }
   /** What a run was given for its rows: (rows, dim). */

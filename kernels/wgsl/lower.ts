@@ -96,8 +96,8 @@ const ops: Ops<Draft[], Context> = {
     return [
       {
         kernel: "rms_norm",
-        operands: [read(input), vector(w), write(out, input, context)],
-        params: [x.dim, w.inDim, f32(eps)],
+        operands: [read(input), vector(w), vector(undefined), write(out, input, context)],
+        params: [x.dim, w.inDim, f32(eps), 0, f32(1)],
         grid: { x: x.dim / w.inDim, rows: input.rows, times: 1, rowsEach: 1 },
       },
     ];

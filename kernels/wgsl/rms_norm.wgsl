@@ -1,16 +1,19 @@
-// rms_norm: y = x / sqrt(mean(x²) + eps) · w over each run of `len` values, one run per workgroup.
+// rms_norm: y = residual + scale · x / sqrt(mean(x²) + eps) · w, the mean over each run of `len` values, one run per
+// workgroup.
 //
 //   binding 0  x      storage, read        f32 (rows, dim)
 //   binding 1  w      storage, read        f32 (len)
-//   binding 2  y      storage, read_write  f32 (rows, dim)
-//   binding 3  p      uniform              Params
+//   binding 2  residual storage, read      f32 (rows, dim), looked at where has_residual
+//   binding 3  y      storage, read_write  f32 (rows, dim)
+//   binding 4  p      uniform              Params
 //   dispatch   (dim / len, rows, 1), 64 threads each
-//   oracle     src/backend/cpu/ops.ts rmsNorm; tolerance 2e-6 rel
-struct Params { dim: u32, len: u32, eps: f32 }
+//   oracle     src/backend/cpu/ops.ts rmsNorm; tolerance 1e-6 abs + 2e-6 rel
+struct Params { dim: u32, len: u32, eps: f32, has_residual: u32, scale: f32 }
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> w: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-@group(0) @binding(3) var<uniform> p: Params;
+@group(0) @binding(2) var<storage, read> residual: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<uniform> p: Params;
 const WG: u32 = 64u;
 var<workgroup> sums: array<f32, 64>;
 
@@ -24,5 +27,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var total = 0.0;
   for (var i = 0u; i < WG; i++) { total += sums[i]; }
   let inverse = 1.0 / sqrt(total / f32(p.len) + p.eps);
-  for (var i = t; i < p.len; i += WG) { y[base + i] = x[base + i] * inverse * w[i]; }
+  for (var i = t; i < p.len; i += WG) {
+    let at = base + i;
+    let value = x[at] * inverse * w[i];
+    y[at] = select(value, residual[at * p.has_residual] + value * p.scale, p.has_residual == 1u);
+  }
 }

@@ -92,6 +92,15 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
       steps.push({ op: "rmsNorm", out: x, x, w: vector(16, { mean: 1 }), eps: 1e-6 });
       return x;
     }),
+    makeCase("rmsNorm: of a product, added to what there was", { dim: 65 }, (draft) => {
+      const { x, steps, vector } = draft;
+      const y = linear(draft, draft.matrix({ inDim: 65, outDim: 65 }));
+      steps.push(
+        { op: "rmsNorm", out: y, x: y, w: vector(65, { mean: 1 }), eps: 1e-5 },
+        { op: "add", out: x, a: x, b: y, scale: -0.4 },
+      );
+      return x;
+    }),
     makeCase("rmsNorm: zeros stay zeros", { dim: 32, table: { quant: "f32", scale: 0 } }, ({ x, steps, vector }) => {
       steps.push({ op: "rmsNorm", out: x, x, w: vector(32), eps: 1e-5 });
       return x;
@@ -182,9 +191,19 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
         },
       ],
     ];
-    return variants.map(([name, rope, headDim = 16]) =>
-      makeCase(`rope: ${name}`, { dim: 32 }, (draft) => attention(draft, { nHeads: 4, nKvHeads: 2, headDim, rope })),
+    const normed = (["head", "row"] as const).flatMap((norms) =>
+      [48, 80].map((headDim) =>
+        makeCase(`rope: heads of ${headDim}, normed over each ${norms}`, { dim: 32 }, (draft) =>
+          attention(draft, { nHeads: 4, nKvHeads: 2, headDim, rope: { ...plainRope, style: "neox" }, norms }),
+        ),
+      ),
     );
+    return [
+      ...variants.map(([name, rope, headDim = 16]) =>
+        makeCase(`rope: ${name}`, { dim: 32 }, (draft) => attention(draft, { nHeads: 4, nKvHeads: 2, headDim, rope })),
+      ),
+      ...normed,
+    ];
   },
 
   attention: () => [
@@ -360,6 +379,10 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   ],
 
   positionScale: () => [
+    makeCase("positionScale: queries that are normed and turned before", { dim: 32 }, (draft) => {
+      const positionScale = { coef: 0.4, floorScale: 3, offset: 1 };
+      return attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, rope: plainRope, norms: "head", positionScale });
+    }),
     makeCase("positionScale: queries that grow with their position", { dim: 32 }, (draft) =>
       attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, positionScale: { coef: 0.4, floorScale: 3, offset: 1 } }),
     ),

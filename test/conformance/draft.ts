@@ -98,6 +98,8 @@ interface AttentionOptions {
   readonly softCap?: number;
   readonly scale?: number;
   readonly rope?: RopeScaling;
+  /** Norms of queries and keys, over each head or over whole rows. */
+  readonly norms?: "head" | "row";
   readonly positionScale?: { coef: number; floorScale: number; offset: number };
 }
 
@@ -113,6 +115,12 @@ export function attention(draft: Draft, options: AttentionOptions): Buf {
       name,
     );
   const [q, k, v] = [project("q", nHeads), project("k", nKvHeads), project("v", nKvHeads)];
+  if (options.norms) {
+    for (const x of [q, k]) {
+      const w = draft.vector(options.norms === "head" ? headDim : x.dim, { mean: 1 });
+      steps.push({ op: "rmsNorm", out: x, x, w, eps: 1e-5 });
+    }
+  }
   if (rope) {
     steps.push(
       { op: "rope", x: q, heads: nHeads, headDim, rope },

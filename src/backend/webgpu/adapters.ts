@@ -24,7 +24,7 @@ export const LIMITS = [
 ] as const satisfies readonly (keyof GPUSupportedLimits)[];
 
 /** Storage buffers that our kernels bind at most. */
-const STORAGE_BUFFERS = 8;
+export const STORAGE_BUFFERS = 10;
 
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|\bwarp\b|basic render/i;
 /** An adapter that runs nothing and gives zeros: Dawn's, where no driver is found and somebody asked for it. */

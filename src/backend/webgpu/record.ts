@@ -86,6 +86,8 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
         return { buffer: weights.matrix(operand.tensor, operand.piece) };
       case "vector":
         return weights.vector(operand.weight);
+      case "vectors":
+        return weights.vectors(operand.weights);
       case "constant":
         return weights.constant(operand.values);
       case "input":

@@ -61,6 +61,7 @@ export interface DeviceWeights {
   readonly bytes: number;
   matrix(tensor: string, piece: number): GPUBuffer;
   vector(weight: Weight | undefined): GPUBufferBinding;
+  vectors(weights: readonly Weight[]): GPUBufferBinding;
   constant(values: Float32Array | undefined): GPUBufferBinding;
   destroy(): void;
 }
@@ -112,6 +113,7 @@ export async function uploadWeights(
     bytes: buffers.reduce((sum, { size }) => sum + size, 0),
     matrix: (tensor, piece) => byName.get(`${tensor} ${piece}`)!, // every operand was lowered from `wanted`
     vector: bind,
+    vectors: bind,
     constant: bind,
     destroy,
   };
@@ -179,18 +181,29 @@ function packVectors(dispatches: readonly Dispatch[], source: WeightSource) {
       const { values } = operand;
       place(values, values.length, (out) => out.set(values));
     }
+    if (operand.kind === "vectors" && operand.weights.length > 0) {
+      const { weights } = operand;
+      const total = weights.reduce((sum, { inDim }) => sum + inDim, 0);
+      place(weights, total, (out) => unpackVectors(weights, source, out));
+    }
     if (operand.kind !== "vector" || !operand.weight) continue;
     const { weight } = operand;
-    place(weight, weight.inDim, (out) => unpackVector(weight, source, out));
+    place(weight, weight.inDim, (out) => unpackVectors([weight], source, out));
   }
   data = new Uint8Array(end);
   for (const fill of pending) fill();
   return { data, places };
 }
 
-function unpackVector(weight: Weight, source: WeightSource, out: Float32Array): void {
-  const from = weight.rowStart * rowBytesOf(weight);
-  weight.quant.dequantize(source.read(weight.name).subarray(from, from + rowBytesOf(weight)), out);
-  const factor = weight.scale?.[0] ?? 1;
-  if (factor !== 1) for (let i = 0; i < out.length; i++) out[i]! *= factor;
+/** One behind the other. */
+function unpackVectors(weights: readonly Weight[], source: WeightSource, out: Float32Array): void {
+  let at = 0;
+  for (const weight of weights) {
+    const values = out.subarray(at, at + weight.inDim);
+    const from = weight.rowStart * rowBytesOf(weight);
+    weight.quant.dequantize(source.read(weight.name).subarray(from, from + rowBytesOf(weight)), values);
+    const factor = weight.scale?.[0] ?? 1;
+    if (factor !== 1) for (let i = 0; i < values.length; i++) values[i]! *= factor;
+    at += values.length;
+  }
 }

@@ -21,7 +21,7 @@ const options: LoadOptions = { ctxLen: 16, slots: 3, precise: true, threads: 1, 
 const limits = {
   maxBufferSize: 1000,
   maxStorageBufferBindingSize: 1000,
-  maxStorageBuffersPerShaderStage: 8,
+  maxStorageBuffersPerShaderStage: 10,
   maxComputeInvocationsPerWorkgroup: 256,
   maxComputeWorkgroupStorageSize: 16_384,
   maxComputeWorkgroupsPerDimension: 65_535,
@@ -133,7 +133,7 @@ test("an adapter that computes nothing or binds too little is refused, and a CPU
   const adapter = (info: object, more: object = {}): GPUAdapter =>
     ({ info, features: new Set(), limits: { ...limits, ...more } }) as unknown as GPUAdapter;
   expect(adapterRefusal(adapter({ device: "null-backend" }))).toContain("computes nothing");
-  expect(adapterRefusal(adapter({ device: "a" }, { maxStorageBuffersPerShaderStage: 4 }))).toContain("4 storage");
+  expect(adapterRefusal(adapter({ device: "a" }, { maxStorageBuffersPerShaderStage: 8 }))).toContain("8 storage");
   expect(adapterRefusal(adapter({ device: "a" }))).toBeUndefined();
   for (const info of [
     { description: "llvmpipe (LLVM 15)" },

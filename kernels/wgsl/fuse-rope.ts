@@ -1,0 +1,72 @@
+/** What happens to queries and keys between their matrices and attention, as one dispatch. */
+import type { Dispatch, Operand, Param } from "./dispatch.ts";
+import { isRead, isSame, nameOf, replace, type Fusion, type Value } from "./fusion.ts";
+
+/** Norms of q and k as `rope_store` does them: what they read, their weights, over what, and eps. */
+interface Norms {
+  readonly q: Value;
+  readonly k: Value;
+  readonly weights: Operand;
+  readonly params: readonly [Param, Param];
+}
+
+const EPS: Param = { f32: 0 };
+const NO_NORMS: Operand = { kind: "vectors", weights: [] };
+
+/** Norms of q and k where there are such, their rotations, the scale of q where there is one, the store of k and v. */
+export const fuseRopeStore: Fusion = (list, results) =>
+  replace(list, (from) => {
+    const at = from[0]?.kernel === "rms_norm" && from[1]?.kernel === "rms_norm" ? 2 : 0;
+    const [rope, rope2, third] = from.slice(at);
+    const scale = third?.kernel === "position_scale" ? third : undefined;
+    const length = at + (scale ? 4 : 3);
+    const store = from[length - 1];
+    if (rope?.kernel !== "rope" || rope2?.kernel !== "rope" || store?.kernel !== "store_kv") return undefined;
+    const [q, cos, sin, batch] = rope.operands as [Value, Operand, Operand, Operand]; // see rope.wgsl
+    const [k, cos2] = rope2.operands as [Value, Operand];
+    const [stored, v, keys, values] = store.operands;
+    if (!isSame(k, stored) || isRead(nameOf(k), from.slice(length), results)) return undefined;
+    if (cos.kind !== "rope" || cos2.kind !== "rope" || cos.rope !== cos2.rope) return undefined;
+    if (scale && !isSame(scale.operands[0], q)) return undefined;
+    const [, heads, headDim, pairs, step, apart] = rope.params as number[];
+    const kvHeads = rope2.params[1] as number;
+    const norms = at > 0 ? normsOf(from, { q, k, headDim: headDim! }) : { q, k, weights: NO_NORMS, params: [0, EPS] };
+    if (!norms) return undefined;
+    const [, ...scaling] = scale?.params ?? [0, { f32: 0 }, { f32: 1 }, { f32: 0 }]; // see position_scale.wgsl
+    const dispatch: Dispatch = {
+      ...store,
+      kernel: "rope_store",
+      operands: [
+        { ...norms.q, access: "read" },
+        { ...norms.k, access: "read" },
+        v!,
+        cos,
+        sin,
+        norms.weights,
+        { ...q, access: "write" },
+        keys!,
+        values!,
+        batch,
+      ],
+      params: [heads!, kvHeads, headDim!, pairs!, step!, apart!, store.params[1]!, ...norms.params, ...scaling],
+      grid: { ...store.grid, x: heads! + 2 * kvHeads },
+    };
+    return { length, dispatch };
+  });
+
+/** The norms that a list begins with, where they are those of q and k and alike. */
+function normsOf(
+  [a, b]: readonly Dispatch[],
+  { q, k, headDim }: { q: Value; k: Value; headDim: number },
+): Norms | undefined {
+  const parts = [a!, b!].map(({ operands, params }) => {
+    const [x, w, , y] = operands as [Value, Operand, Operand, Value]; // see rms_norm.wgsl
+    const [dim, len, eps, hasResidual] = params as [number, number, { f32: number }, number];
+    return { x, w, y, eps, over: len === headDim ? 1 : len === dim ? 2 : 0, alone: hasResidual === 0 };
+  });
+  const [left, right] = parts as [(typeof parts)[0], (typeof parts)[0]]; // as many as went in
+  if (!isSame(left.y, q) || !isSame(right.y, k) || !left.alone || !right.alone) return undefined;
+  if (left.over === 0 || left.over !== right.over || left.eps.f32 !== right.eps.f32) return undefined;
+  const weights = [left.w, right.w].flatMap((w) => (w.kind === "vector" && w.weight ? [w.weight] : []));
+  return { q: left.x, k: right.x, weights: { kind: "vectors", weights }, params: [left.over, left.eps] };
+}

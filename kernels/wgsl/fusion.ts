@@ -1,0 +1,51 @@
+/** What fusions are written with: how neighbours are replaced, and who reads what they leave. */
+import type { Activation, Dispatch, Operand, Param } from "./dispatch.ts";
+
+export type Fusion = (dispatches: readonly Dispatch[], results: ReadonlySet<string>) => Dispatch[];
+export type Value = Extract<Operand, { kind: "activation" }>;
+
+/** What stands for the first `length` dispatches of a list. */
+export interface Fused {
+  readonly length: number;
+  readonly dispatch: Dispatch;
+}
+
+/** Replaces every run that `make` makes one of. It gets all dispatches from the first of a run on. */
+export function replace(list: readonly Dispatch[], make: (from: readonly Dispatch[]) => Fused | undefined): Dispatch[] {
+  const out: Dispatch[] = [];
+  for (let i = 0; i < list.length;) {
+    const made = make(list.slice(i));
+    out.push(made?.dispatch ?? list[i]!);
+    i += made?.length ?? 1;
+  }
+  return out;
+}
+
+/** As `replace`, of runs of one length. `make` gets them, and all behind them. */
+export function replaceRuns(
+  list: readonly Dispatch[],
+  length: number,
+  make: (run: readonly Dispatch[], rest: readonly Dispatch[]) => Dispatch | undefined,
+): Dispatch[] {
+  return replace(list, (from) => {
+    const dispatch = from.length < length ? undefined : make(from.slice(0, length), from.slice(length));
+    return dispatch && { length, dispatch };
+  });
+}
+
+export const nameOf = ({ value }: { value: Activation }): string => value.buf.name;
+
+export const isSame = (a: Operand | undefined, b: Operand | undefined): boolean =>
+  a?.kind === "activation" && b?.kind === "activation" && nameOf(a) === nameOf(b);
+
+export const floatOf = (param: Param | undefined): number => (typeof param === "object" ? param.f32 : NaN);
+
+/** Whether a buffer's present value is read before the next one. */
+export function isRead(name: string, rest: readonly Dispatch[], results: ReadonlySet<string>): boolean {
+  for (const { operands } of rest) {
+    const uses = operands.filter((operand) => operand.kind === "activation" && nameOf(operand) === name) as Value[];
+    if (uses.some(({ access }) => access !== "write")) return true;
+    if (uses.length > 0) return false;
+  }
+  return results.has(name);
+}
