@@ -201,10 +201,13 @@ export function renewLeases(db: Database, runIds: readonly string[], until: numb
     .map((row) => row.id);
 }
 
-/** Runs whose owner is no more: their lease is over, or `isGone` knows better. */
+/**
+ * Runs whose owner is no more: their lease is over, or `isGone` knows better. Asked in every round, so by the index of
+ * leases: left alone, the planner reads all runs there ever were to have them in order.
+ */
 export function orphanedRuns(db: Database, now: number, isGone: (owner: string) => boolean): Run[] {
   return db
-    .query<Row, []>(`SELECT ${COLUMNS} FROM runs WHERE lease_until IS NOT NULL ORDER BY seq`)
+    .query<Row, []>(`SELECT ${COLUMNS} FROM runs INDEXED BY runs_leases WHERE lease_until IS NOT NULL ORDER BY seq`)
     .all()
     .filter((row) => (row.leaseUntil ?? 0) <= now || isGone(row.leaseOwner ?? ""))
     .map(fromRow);
