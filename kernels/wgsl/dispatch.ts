@@ -46,6 +46,10 @@ export interface Grid {
   readonly rowsEach: number;
   /** Where rows fall into so many groups, each of which may end in a workgroup that is not full; 0 where left out. */
   readonly more?: number;
+  /** In z, one for each split of what the longest row of a run sees, at most so many. See splits.ts. */
+  readonly splits?: number;
+  /** It joins splits: there is nothing to do where no row has several. */
+  readonly joins?: boolean;
 }
 
 /** Workgroups of so many rows; none where there are no rows. */

@@ -22,6 +22,7 @@ import {
   type Draft,
   type LowerOptions,
 } from "./draft.ts";
+import { lowerAttention, lowerBidirectionalAttention } from "./lower-attention.ts";
 import { add, matmul, partsOf } from "./lower-matmul.ts";
 import { lowerMoe } from "./lower-moe.ts";
 
@@ -29,8 +30,6 @@ import { lowerMoe } from "./lower-moe.ts";
 const ROWS_ALL = 2 ** 32 - 1;
 /** Weights that a dequantizer gives at once. */
 const EIGHT = 8;
-/** Largest head of the attention kernels: their query lies in workgroup memory, their sums in registers. */
-const HEAD_DIM_MAX = 256;
 
 /** The dispatches of a whole list of steps. Throws `unsupported` for shapes that no kernel takes. */
 export function lower(steps: readonly Step[], options: LowerOptions): Dispatch[] {
@@ -72,11 +71,6 @@ function inPlace(
   { x, others = [], params }: { x: Activation; others?: readonly Operand[]; params: readonly Param[] },
 ): Draft[] {
   return [{ kernel, operands: [update(x), ...others], params: [x.buf.dim, ...params], grid: grid(x) }];
-}
-
-function checkHeadDim(headDim: number): void {
-  if (headDim > HEAD_DIM_MAX)
-    throw new AppError("unsupported", `heads of ${headDim} values: the GPU kernels take at most ${HEAD_DIM_MAX}`);
 }
 
 const ops: Ops<Draft[], Context> = {
@@ -133,44 +127,9 @@ const ops: Ops<Draft[], Context> = {
     ];
   },
 
-  attention({ out, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window, softCap }, context) {
-    checkHeadDim(headDim);
-    const query = valueOf(q, context);
-    const cache = (part: "keys" | "values"): Operand => ({ kind: "cache", layer, part });
-    return [
-      {
-        kernel: "store_kv",
-        operands: [read(valueOf(k, context)), read(valueOf(v, context)), cache("keys"), cache("values"), batch],
-        params: [k.dim, context.ctxLen],
-        grid: grid(valueOf(k, context)),
-      },
-      {
-        kernel: "attention",
-        operands: [read(query), cache("keys"), cache("values"), batch, write(out, query, context)],
-        params: [nHeads, nKvHeads, headDim, context.ctxLen, window, f32(scale), f32(softCap)],
-        grid: { ...grid(query), x: nHeads },
-      },
-    ];
-  },
+  attention: lowerAttention,
 
-  bidirectionalAttention({ out, q, k, v, nHeads, headDim, scale }, context) {
-    checkHeadDim(headDim);
-    const query = valueOf(q, context);
-    return [
-      {
-        kernel: "bidirectional_attention",
-        operands: [
-          read(query),
-          read(valueOf(k, context)),
-          read(valueOf(v, context)),
-          batch,
-          write(out, query, context),
-        ],
-        params: [nHeads, headDim, f32(scale)],
-        grid: { ...grid(query), x: nHeads },
-      },
-    ];
-  },
+  bidirectionalAttention: lowerBidirectionalAttention,
 
   mlp({ out, x, act, up, upB, down, downB }, context) {
     const inner = { name: "mlp.inner", dim: up.outDim };

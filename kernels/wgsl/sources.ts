@@ -9,7 +9,8 @@ import add from "./add.wgsl" with { type: "text" };
 import addPosition from "./add_position.wgsl" with { type: "text" };
 import addVector from "./add_vector.wgsl" with { type: "text" };
 import attention from "./attention.wgsl" with { type: "text" };
-import bidirectionalAttention from "./bidirectional_attention.wgsl" with { type: "text" };
+import attentionReduce from "./attention_reduce.wgsl" with { type: "text" };
+import attentionTile from "./attention_tile.wgsl" with { type: "text" };
 import bytes from "./bytes.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
 import few from "./few.wgsl" with { type: "text" };
@@ -17,6 +18,7 @@ import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
 import linear3 from "./linear_3.wgsl" with { type: "text" };
 import ropeStore from "./rope_store.wgsl" with { type: "text" };
 import gate from "./gate.wgsl" with { type: "text" };
+import heads from "./heads.wgsl" with { type: "text" };
 import layerNorm from "./layer_norm.wgsl" with { type: "text" };
 import linear from "./linear.wgsl" with { type: "text" };
 import matmul from "./matmul.wgsl" with { type: "text" };
@@ -33,6 +35,7 @@ import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
+import splits from "./splits.wgsl" with { type: "text" };
 import storeKv from "./store_kv.wgsl" with { type: "text" };
 import sumShared from "./sum_shared.wgsl" with { type: "text" };
 import sumSubgroups from "./sum_subgroups.wgsl" with { type: "text" };
@@ -72,7 +75,8 @@ export const KERNELS = {
   add_position: addPosition,
   add_vector: addVector,
   attention,
-  bidirectional_attention: bidirectionalAttention,
+  attention_reduce: attentionReduce,
+  attention_tile: attentionTile,
   embed,
   gate,
   gated_linear: gatedLinear,
@@ -129,10 +133,10 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
 };
 
 /** Snippets that are the same for every matrix and device. */
-const SHARED: Readonly<Record<string, string>> = { activation, few, tile };
+const SHARED: Readonly<Record<string, string>> = { activation, few, heads, splits, tile };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
-const SPLICE = /^\/\/#splice (activation|few|product|quant|sum|tile)(?: (\d))?$/gm;
+const SPLICE = /^\/\/#splice (activation|few|heads|product|quant|splits|sum|tile)(?: (\d))?$/gm;
 
 /** What a device offers beside the core of WGSL, that kernels have variants for. */
 export interface Variant {

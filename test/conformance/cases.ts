@@ -7,8 +7,9 @@ import { writtenBy } from "../../src/backend/states.ts";
 import type { Buf, RopeScaling, Step, Weight } from "../../src/backend/step.ts";
 import { makeRng } from "../../src/base/rng.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
-import { attention, bidirectionalAttention, gatedMlp, evenBatches, linear, makeCase, moe, type Case } from "./draft.ts";
 import { gaussian } from "./weights.ts";
+import { attentionCases, bidirectionalAttentionCases } from "./attention-cases.ts";
+import { attention, gatedMlp, evenBatches, linear, makeCase, moe, plainRope, type Case } from "./draft.ts";
 
 export type { Case };
 
@@ -33,18 +34,6 @@ export async function runCase(backend: Backend, { program, options, batches }: C
 }
 
 const quantNames = Object.keys(quants) as QuantName[]; // the keys of a literal are its names
-
-const plainRope: RopeScaling = {
-  base: 10_000,
-  rotaryDim: 16,
-  style: "norm",
-  freqScale: 1,
-  extFactor: 0,
-  attnFactor: 1,
-  betaFast: 32,
-  betaSlow: 1,
-  ctxLenOrig: 8,
-};
 
 /** The case without its embedding: runs are given other values for each row. */
 function givenInput({ program, batches, ...rest }: Case): Case {
@@ -206,51 +195,9 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     ];
   },
 
-  attention: () => [
-    ...(
-      [
-        [1, 1, 8],
-        [4, 4, 16],
-        [6, 2, 32],
-        [8, 1, 16],
-        [3, 3, 80],
-        [2, 1, 256],
-      ] as const
-    ).map(([nHeads, nKvHeads, headDim]) =>
-      makeCase(`attention: ${nHeads} heads on ${nKvHeads} of ${headDim}`, { dim: 32 }, (draft) =>
-        attention(draft, { nHeads, nKvHeads, headDim }),
-      ),
-    ),
-    ...[1, 3, 8].map((window) =>
-      makeCase(`attention: a window of ${window}`, { dim: 32 }, (draft) =>
-        attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, window }),
-      ),
-    ),
-    makeCase("attention: capped scores", { dim: 32 }, (draft) =>
-      attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, softCap: 2, scale: 1.5 }),
-    ),
-    makeCase("attention: scores too large for exp", { dim: 32 }, (draft) =>
-      attention(draft, { nHeads: 2, nKvHeads: 2, headDim: 16, scale: 300 }),
-    ),
-  ],
+  attention: attentionCases,
 
-  bidirectionalAttention: () => [
-    ...(
-      [
-        [1, 8],
-        [4, 16],
-        [3, 20],
-        [2, 64],
-      ] as const
-    ).map(([nHeads, headDim]) =>
-      makeCase(`bidirectionalAttention: ${nHeads} heads of ${headDim}`, { dim: 32 }, (draft) =>
-        bidirectionalAttention(draft, { nHeads, headDim }),
-      ),
-    ),
-    makeCase("bidirectionalAttention: heads that rotate", { dim: 32 }, (draft) =>
-      bidirectionalAttention(draft, { nHeads: 4, headDim: 16, rope: { ...plainRope, style: "neox" } }),
-    ),
-  ],
+  bidirectionalAttention: bidirectionalAttentionCases,
 
   mlp: () => [
     ...(["silu", "gelu", "gelu_erf", "relu", "relu_sqr"] as const).map((act) =>

@@ -19,6 +19,18 @@ export interface Case {
   readonly tolerance: { readonly abs: number; readonly rel: number };
 }
 
+export const plainRope: RopeScaling = {
+  base: 10_000,
+  rotaryDim: 16,
+  style: "norm",
+  freqScale: 1,
+  extFactor: 0,
+  attnFactor: 1,
+  betaFast: 32,
+  betaSlow: 1,
+  ctxLenOrig: 8,
+};
+
 const VOCAB = 37;
 const TOLERANCE = { abs: 2e-5, rel: 2e-4 };
 /** What a builder adds its steps to: a program that starts with an embedding in `x`. */
@@ -80,8 +92,29 @@ function mixedBatches(): Case["batches"] {
 }
 
 /** As many rows as kernels for few and for many rows take at once, and one more. */
-export function evenBatches(): Case["batches"] {
-  return [4, 5, 32, 33].map((count, slot) => [rows(slot % 3, 0, count, "all")]);
+export function evenBatches(counts: readonly number[] = [4, 5, 32, 33]): Case["batches"] {
+  return counts.map((count, slot) => [rows(slot % 3, 0, count, "all")]);
+}
+
+/**
+ * Prefill of three sequences to different lengths, the first the longest, then decode of all, a few rows and many more
+ * of one with a past.
+ */
+export function longBatches(longest: number): Case["batches"] {
+  const [second, third] = [Math.ceil(longest / 4), 3];
+  return [
+    [rows(0, 0, longest, "none")],
+    [rows(1, 0, second, "last"), rows(2, 0, third, "none")],
+    [rows(2, third, 1, "last"), rows(0, longest, 1, "last"), rows(1, second, 1, "last")],
+    [rows(0, longest + 1, 3, "all")],
+    [rows(1, second + 1, 2, "none"), rows(0, longest + 4, 9, "all"), rows(2, third + 1, 4, "all")],
+  ];
+}
+
+/** A few rows here and there in a context, between which nothing was put, up to its end. */
+export function scatteredBatches(ctxLen: number): Case["batches"] {
+  const starts = [0, 63, 1, 0.3, 0.31, 0.7, 0.99].map((at) => (at < 1 ? Math.floor(at * ctxLen) : at));
+  return [...starts, ctxLen - 5].map((start) => [rows(1, start, 4, "all")]);
 }
 
 export function linear({ x, steps }: Draft, w: Weight, b?: Weight, name = "y"): Buf {

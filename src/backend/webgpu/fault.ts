@@ -1,11 +1,10 @@
 /** Finds where numbers stopped being numbers: a run once more, looking at what each dispatch wrote. */
-import { groupsOf, type RowKind } from "../../../kernels/wgsl/dispatch.ts";
 import type { KernelName } from "../../../kernels/wgsl/sources.ts";
 import { AppError } from "../../base/errors.ts";
 import type { Program } from "../backend.ts";
 import type { Step } from "../step.ts";
 import type { Device } from "./device.ts";
-import type { Pass, Recorded } from "./record.ts";
+import { replay, type Counts, type Pass, type Recorded } from "./record.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
 
 /** Kernels that write which experts are meant, not how much. */
@@ -16,8 +15,8 @@ interface FaultParts {
   readonly program: Program;
   /** The pass that gave them. */
   readonly pass: Pass;
-  /** Rows of the run whose batch is still on the device. */
-  readonly counts: Readonly<Record<RowKind, number>>;
+  /** Of the run whose batch is still on the device. */
+  readonly counts: Counts;
 }
 
 /** The error that names the first step whose values are no numbers. Keys and values are stored again, as they were. */
@@ -34,18 +33,17 @@ export async function findFault({ device, program, pass, counts }: FaultParts): 
 }
 
 /** Runs one dispatch and looks at what it wrote. */
-async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, counts: FaultParts["counts"]) {
-  const { source, pipeline, bindings, x, z } = recorded;
-  const groups = groupsOf(recorded, counts);
-  if (groups === 0) return undefined;
+async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, counts: Counts) {
+  const { source, splits } = recorded;
   const encoder = device.gpu.createCommandEncoder();
   const pass = encoder.beginComputePass();
-  pass.setPipeline(pipeline);
-  pass.setBindGroup(0, bindings);
-  pass.dispatchWorkgroups(x, groups, z);
+  const runs = replay(pass, recorded, counts);
   pass.end();
+  if (!runs) return undefined;
   const written = source.operands.find((operand) => operand.kind === "activation" && operand.access !== "read");
-  if (written?.kind !== "activation" || WHOLE_NUMBERS.has(source.kernel)) {
+  // Of a row with several splits the result is not there before they are joined.
+  const isWhole = splits === undefined || counts.splits === 1;
+  if (written?.kind !== "activation" || WHOLE_NUMBERS.has(source.kernel) || !isWhole) {
     device.submit(encoder.finish());
     return undefined;
   }

@@ -2,7 +2,14 @@
  * A list of dispatches made ready: kernels compiled, parameters written, bind groups made. What remains for a run is to
  * replay it.
  */
-import type { Dispatch, Grid, Operand, Param } from "../../../kernels/wgsl/dispatch.ts";
+import {
+  groupsOf,
+  type Dispatch,
+  type Grid,
+  type Operand,
+  type Param,
+  type RowKind,
+} from "../../../kernels/wgsl/dispatch.ts";
 import { assert } from "../../base/errors.ts";
 import type { Allocation, Result } from "./allocate.ts";
 import type { Device } from "./device.ts";
@@ -14,12 +21,11 @@ const PARAMS_BYTES = 64;
 /** Workgroups that a dispatch has at most in one dimension, on every device. */
 export const GRID_MAX = 65_535;
 
-/** A dispatch with everything bound. */
+/** A dispatch with everything bound. Workgroups are `x · z` for the columns or splits, `times` for each row. */
 export interface Recorded extends Grid {
   readonly source: Dispatch;
   readonly pipeline: GPUComputePipeline;
   readonly bindings: GPUBindGroup;
-  /** Workgroups: `x · z` for the columns, and those of the rows. */
   readonly z: number;
 }
 
@@ -64,9 +70,10 @@ export async function recordPass(
       layout: pipeline.getBindGroupLayout(0),
       entries: resources.map((resource, binding) => ({ binding, resource })),
     });
-    const { x, ...grid } = source.grid;
-    const z = Math.ceil(x / GRID_MAX);
-    recorded.push({ source, pipeline, bindings, ...grid, x: Math.ceil(x / z), z });
+    const { x, splits, ...grid } = source.grid;
+    const folds = Math.ceil(x / GRID_MAX);
+    const sizes = splits === undefined ? { x: Math.ceil(x / folds), z: folds } : { x, splits, z: splits };
+    recorded.push({ source, pipeline, bindings, ...grid, ...sizes });
   }
   await device.flush(); // a bind group that the device refuses shows here
   const [states, logits] = results.map(({ end, dim }, i): PlannedResult => {
@@ -74,6 +81,20 @@ export async function recordPass(
   });
   assert(states, "a program without states");
   return { dispatches: recorded, states, logits, bufferOf: (operand) => bind(operand).buffer };
+}
+
+/** What a run has: rows of each kind, and splits of what its longest row sees. */
+export type Counts = Readonly<Record<RowKind | "splits", number>>;
+
+/** Replays a dispatch; false where there is nothing to do. Nothing is made here. */
+export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: Counts): boolean {
+  const { pipeline, bindings, x, z, splits, joins } = recorded;
+  const groups = groupsOf(recorded, counts);
+  if (groups === 0 || (joins && counts.splits === 1)) return false;
+  pass.setPipeline(pipeline);
+  pass.setBindGroup(0, bindings);
+  pass.dispatchWorkgroups(x, groups, splits === undefined ? z : Math.min(splits, counts.splits));
+  return true;
 }
 
 /** Where an operand lies. */

@@ -2,14 +2,14 @@
  * A loaded model on a device: batches of rows to chunks that the plan has room for, each one submit and one readback.
  */
 import { batchWords, writeBatch, type BatchRow } from "../../../kernels/wgsl/batch.ts";
-import { groupsOf } from "../../../kernels/wgsl/dispatch.ts";
+import { splitsOf } from "../../../kernels/wgsl/splits.ts";
 import { AppError, assert } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import type { DeviceRope } from "./memory.ts";
 import type { Plan } from "./plan.ts";
-import type { Pass } from "./record.ts";
+import { replay, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
 import { writtenBy } from "../states.ts";
 import { MAP_READ } from "./usage.ts";
@@ -122,7 +122,8 @@ export class WebGpuSession implements Session {
     writeBatch(rows, this.#words);
     device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
     const encoder = device.gpu.createCommandEncoder();
-    encodeDispatches(encoder, pass, { all: rows.length, wanted, end: result.end });
+    const counts = { all: rows.length, wanted, splits: splitsOf(longestOf(rows)) };
+    encodeDispatches(encoder, pass, counts, result.end);
     if (out.length > 0) encoder.copyBufferToBuffer(result.buffer, 0, plan.readback, 0, out.byteLength);
     device.submit(encoder.finish());
     if (out.length === 0) return void (await device.wait(device.gpu.queue.onSubmittedWorkDone()));
@@ -130,7 +131,7 @@ export class WebGpuSession implements Session {
     if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
     out.set(new Float32Array(plan.readback.getMappedRange(0, out.byteLength)));
     plan.readback.unmap();
-    if (!isFinite(out)) throw await findFault({ device, program, pass, counts: { all: rows.length, wanted } });
+    if (!isFinite(out)) throw await findFault({ device, program, pass, counts });
   }
 
   shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
@@ -174,25 +175,18 @@ export class WebGpuSession implements Session {
   }
 }
 
-/** How many rows a replay is for, and how many of the dispatches it takes. */
-interface Counts {
-  readonly all: number;
-  readonly wanted: number;
-  readonly end: number;
+/** Records the dispatches before `end`. Nothing is made here but the pass. */
+function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Pass, counts: Counts, end: number): void {
+  const pass = encoder.beginComputePass();
+  for (let i = 0; i < end; i++) replay(pass, dispatches[i]!, counts);
+  pass.end();
 }
 
-/** Records the dispatches before `end`. Nothing is made here but the pass. */
-function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Pass, counts: Counts): void {
-  const pass = encoder.beginComputePass();
-  for (let i = 0; i < counts.end; i++) {
-    const recorded = dispatches[i]!;
-    const groups = groupsOf(recorded, counts);
-    if (groups === 0) continue;
-    pass.setPipeline(recorded.pipeline);
-    pass.setBindGroup(0, recorded.bindings);
-    pass.dispatchWorkgroups(recorded.x, groups, recorded.z);
-  }
-  pass.end();
+/** Positions that the row sees which sees the most. */
+function longestOf(rows: readonly BatchRow[]): number {
+  let most = 0;
+  for (let i = 0; i < rows.length; i++) most = Math.max(most, rows[i]!.position + 1);
+  return most;
 }
 
 /** Uploads the rotations of positions below `end` that the device has not seen. */

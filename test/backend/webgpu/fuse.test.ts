@@ -38,7 +38,7 @@ async function dispatchesOf(name: string, many: boolean): Promise<Dispatch[]> {
 
 /** Kernels from one attention to the next: a layer's worth. */
 function layerOf(dispatches: readonly Dispatch[]): string[] {
-  const at = dispatches.flatMap(({ kernel }, i) => (kernel === "attention" ? [i] : []));
+  const at = dispatches.flatMap(({ kernel }, i) => (kernel.startsWith("attention") ? [i] : []));
   return dispatches.slice(at[0], at[1]).map(({ kernel }) => kernel);
 }
 
@@ -57,7 +57,17 @@ test("a llama layer takes eight dispatches at decode", async () => {
 
 test("a prompt's layer keeps its products apart, with what is added to them", async () => {
   const products = ["matmul", "matmul", "matmul"];
-  const expected = ["attention", "matmul", "rms_norm", "matmul", "matmul", "gate", "matmul", "rms_norm", ...products];
+  const expected = [
+    "attention_tile",
+    "matmul",
+    "rms_norm",
+    "matmul",
+    "matmul",
+    "gate",
+    "matmul",
+    "rms_norm",
+    ...products,
+  ];
   expect(layerOf(await dispatchesOf("llama", true))).toEqual([...expected, "rope_store"]);
 });
 

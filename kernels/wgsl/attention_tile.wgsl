@@ -1,0 +1,206 @@
+// attention_tile: one head of 32 neighbouring rows over all that they see, by online softmax over tiles of 64 keys
+// (arXiv:2307.08691): a key is read once for all rows. Rows of several sequences in one tile are taken one sequence
+// after another. Tiles begin at multiples of 64, so that a row has the same bits in every chunk.
+//
+//   binding 0  q      storage, read        f32 (rows, heads · head_dim)
+//   binding 1  keys   storage, read        f32 (slots, ctx_len, kv_heads · head_dim), or (rows, …) where ctx_len is 0
+//   binding 2  values storage, read        f32, as keys
+//   binding 3  batch  storage, read        see batch.ts
+//   binding 4  y      storage, read_write  f32 (rows, heads · head_dim)
+//   binding 5  p      uniform              Params
+//   dispatch   (heads, ceil(rows / 32), 1), 128 threads each; head_dim at most 256
+//   oracle     src/backend/cpu/ops.ts attention, bidirectionalAttention; tolerance 2e-5 abs + 2e-4 rel
+struct Params {
+  heads: u32,
+  kv_heads: u32,
+  head_dim: u32,
+  ctx_len: u32, // 0: there is no cache, a row sees all rows of its sequence in this run
+  window: u32,
+  scale: f32,
+  soft_cap: f32,
+}
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> keys: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> values: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> batch: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(5) var<uniform> p: Params;
+const WG: u32 = 128u;
+const ROWS: u32 = 32u;
+const KEYS: u32 = 64u;
+const DEPTH: u32 = 8u; // vec4s of a key, or of a query, in workgroup memory at once
+const STRIDE: u32 = 9u; // DEPTH and one to keep threads in different banks
+var<workgroup> queries: array<vec4<f32>, 288>; // (ROWS, STRIDE)
+var<workgroup> tile: array<vec4<f32>, 576>; // (KEYS, STRIDE) of keys, then shares (KEYS, ROWS / 4)
+var<workgroup> peaks: array<vec4<f32>, 128>; // (ROWS / 4, 16)
+//#splice heads
+
+/// The keys that a row sees: `start` … `to − 1` of those that begin at row `base` of keys, where its sequence begins.
+struct Reach { base: u32, start: u32, to: u32 }
+
+fn reach_of(row: u32) -> Reach {
+  if (p.ctx_len == 0u) {
+    let sequence = batch[2u + 2u * row]; // first row, end
+    return Reach(sequence.x, 0u, sequence.y - sequence.x);
+  }
+  let at = batch[1u + 2u * row]; // token, slot, position
+  let end = at.z + 1u;
+  return Reach(at.y * p.ctx_len, select(0u, end - min(end, p.window), p.window > 0u), end);
+}
+
+/// Where the rows of the sequence of `row` end, at most at `last`.
+fn sequence_end(row: u32, last: u32) -> u32 {
+  let base = reach_of(row).base;
+  for (var end = row + 1u; end < last; end++) {
+    if (reach_of(end).base != base) { return end; }
+  }
+  return last;
+}
+
+fn query_four(at: u32, i: u32) -> vec4<f32> {
+  if (p.head_dim % 4u == 0u) { return q[(at + i) / 4u]; }
+  var four = vec4<f32>();
+  for (var j = 0u; j < min(4u, p.head_dim - i); j++) { four[j] = q[(at + i + j) / 4u][(at + i + j) % 4u]; }
+  return four;
+}
+
+/// Puts a part of the queries and keys into workgroup memory, zeros beyond their ends.
+fn load(first: u32, last: u32, head: u32, key_at: u32, count: u32, depth: u32, t: u32) {
+  let d = t % DEPTH;
+  let i = 4u * (depth + d);
+  let inside = i < p.head_dim;
+  for (var r = t / DEPTH; r < ROWS; r += WG / DEPTH) {
+    var four = vec4<f32>();
+    if (inside && first + r < last) { four = query_four(((first + r) * p.heads + head) * p.head_dim, i); }
+    queries[r * STRIDE + d] = four;
+  }
+  for (var k = t / DEPTH; k < KEYS; k += WG / DEPTH) {
+    var four = vec4<f32>();
+    if (inside && k < count) { four = key_four(key_at + k * p.kv_heads * p.head_dim, i); }
+    tile[k * STRIDE + d] = four;
+  }
+}
+
+/// Σ query · key of four rows (lanes) by four keys (columns), of what lies in workgroup memory.
+fn products(quad: u32, k: u32, deep: u32) -> mat4x4<f32> {
+  var sums = mat4x4<f32>();
+  for (var d = 0u; d < deep; d++) {
+    let at = quad * 4u * STRIDE + d;
+    let four = mat4x4<f32>(queries[at], queries[at + STRIDE], queries[at + 2u * STRIDE], queries[at + 3u * STRIDE]);
+    let key = k * STRIDE + d;
+    sums[0] += tile[key] * four;
+    sums[1] += tile[key + 16u * STRIDE] * four;
+    sums[2] += tile[key + 32u * STRIDE] * four;
+    sums[3] += tile[key + 48u * STRIDE] * four;
+  }
+  return sums;
+}
+
+/// The rows of a thread, lane by lane: what they see of the present sequence, their greatest score and total so far.
+struct Rows { start: vec4<u32>, to: vec4<u32>, most: vec4<f32>, total: vec4<f32> }
+
+/// Turns scores into shares, which the tile then holds. What was summed before is to be multiplied by the result.
+fn share_tile(scores: mat4x4<f32>, rows: ptr<function, Rows>, first_key: u32, t: u32) -> vec4<f32> {
+  let quad = t / 16u;
+  let k = t % 16u;
+  var masked = array<vec4<f32>, 4>();
+  var part = vec4<f32>(FLOOR);
+  for (var j = 0u; j < 4u; j++) {
+    let key = vec4<u32>(first_key + k + 16u * j);
+    masked[j] = select(vec4<f32>(FLOOR), capped(scores[j] * p.scale), (key >= (*rows).start) & (key < (*rows).to));
+    part = max(part, masked[j]);
+  }
+  peaks[t] = part;
+  workgroupBarrier();
+  var peak = (*rows).most;
+  for (var i = 0u; i < 16u; i++) { peak = max(peak, peaks[quad * 16u + i]); }
+  for (var j = 0u; j < 4u; j++) {
+    // A row that has seen nothing yet has the floor for its peak.
+    let share = select(exp(masked[j] - peak), vec4<f32>(), masked[j] == vec4<f32>(FLOOR));
+    tile[(k + 16u * j) * (ROWS / 4u) + quad] = share;
+  }
+  workgroupBarrier();
+  let kept = exp((*rows).most - peak);
+  (*rows).most = peak;
+  (*rows).total *= kept;
+  return kept;
+}
+
+/// Four rows (columns) of products with the same value.
+fn spread(value: vec4<f32>, share: vec4<f32>) -> mat4x4<f32> {
+  return mat4x4<f32>(value * share.x, value * share.y, value * share.z, value * share.w);
+}
+
+fn keep(sums: mat4x4<f32>, kept: vec4<f32>) -> mat4x4<f32> {
+  return mat4x4<f32>(sums[0] * kept.x, sums[1] * kept.y, sums[2] * kept.z, sums[3] * kept.w);
+}
+
+fn store(row: u32, last: u32, head: u32, column: u32, sums: mat4x4<f32>, total: vec4<f32>) {
+  for (var r = 0u; r < 4u; r++) {
+    if (row + r >= last) { return; }
+    for (var c = 0u; c < 4u; c++) {
+      let i = 4u * column + c;
+      if (i < p.head_dim) { y[((row + r) * p.heads + head) * p.head_dim + i] = sums[r][c] / total[r]; }
+    }
+  }
+}
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+  let head = group.x;
+  let first = group.y * ROWS;
+  let last = min(first + ROWS, batch[0].x);
+  let kv_dim = p.kv_heads * p.head_dim;
+  let kv_at = (head * p.kv_heads / p.heads) * p.head_dim;
+  let columns = (p.head_dim + 3u) / 4u;
+  // A thread has four rows, and of their results every sixteenth column of four values.
+  let quad = t / 16u;
+  let column = t % 16u;
+  var a = mat4x4<f32>(); // a column for each row
+  var b = mat4x4<f32>();
+  var c = mat4x4<f32>();
+  var d = mat4x4<f32>();
+  var rows = Rows(vec4<u32>(), vec4<u32>(), vec4<f32>(FLOOR), vec4<f32>());
+  for (var begin = first; begin < last; begin = sequence_end(begin, last)) {
+    let end = sequence_end(begin, last);
+    for (var r = 0u; r < 4u; r++) {
+      let row = first + quad * 4u + r;
+      let reach = reach_of(clamp(row, begin, end - 1u));
+      rows.start[r] = reach.start;
+      rows.to[r] = select(0u, reach.to, row >= begin && row < end);
+    }
+    let base = reach_of(begin).base;
+    let stop = reach_of(end - 1u).to;
+    for (var key = reach_of(begin).start / KEYS * KEYS; key < stop; key += KEYS) {
+      let count = min(KEYS, stop - key);
+      let at = (base + key) * kv_dim + kv_at;
+      var scores = mat4x4<f32>();
+      for (var depth = 0u; depth < columns; depth += DEPTH) {
+        load(first, last, head, at, count, depth, t);
+        workgroupBarrier();
+        scores += products(quad, column, min(DEPTH, columns - depth));
+        workgroupBarrier();
+      }
+      let kept = share_tile(scores, &rows, key, t);
+      a = keep(a, kept);
+      b = keep(b, kept);
+      c = keep(c, kept);
+      d = keep(d, kept);
+      for (var k = 0u; k < count; k++) {
+        let share = tile[k * (ROWS / 4u) + quad];
+        let value = at + k * kv_dim;
+        rows.total += share;
+        if (column < columns) { a += spread(value_four(value, 4u * column), share); }
+        if (column + 16u < columns) { b += spread(value_four(value, 4u * column + 64u), share); }
+        if (column + 32u < columns) { c += spread(value_four(value, 4u * column + 128u), share); }
+        if (column + 48u < columns) { d += spread(value_four(value, 4u * column + 192u), share); }
+      }
+      workgroupBarrier();
+    }
+  }
+  let row = first + quad * 4u;
+  store(row, last, head, column, a, rows.total);
+  store(row, last, head, column + 16u, b, rows.total);
+  store(row, last, head, column + 32u, c, rows.total);
+  store(row, last, head, column + 48u, d, rows.total);
+}

@@ -1,0 +1,26 @@
+// heads: reads of one head's keys and values, and what becomes of a score, spliced into the attention kernels.
+
+/// Four values of a key from `i`, zeros beyond its end. @param at where the key begins
+fn key_four(at: u32, i: u32) -> vec4<f32> {
+  if (p.head_dim % 4u == 0u) { return keys[(at + i) / 4u]; }
+  var four = vec4<f32>();
+  for (var j = 0u; j < min(4u, p.head_dim - i); j++) { four[j] = keys[(at + i + j) / 4u][(at + i + j) % 4u]; }
+  return four;
+}
+
+/// As `key_four`, of a value.
+fn value_four(at: u32, i: u32) -> vec4<f32> {
+  if (p.head_dim % 4u == 0u) { return values[(at + i) / 4u]; }
+  var four = vec4<f32>();
+  for (var j = 0u; j < min(4u, p.head_dim - i); j++) { four[j] = values[(at + i + j) / 4u][(at + i + j) % 4u]; }
+  return four;
+}
+
+/// Beyond 15 the cap is reached; some drivers give NaN for tanh of large numbers.
+fn capped(score: vec4<f32>) -> vec4<f32> {
+  if (p.soft_cap == 0.0) { return score; }
+  return p.soft_cap * tanh(clamp(score / p.soft_cap, vec4<f32>(-15.0), vec4<f32>(15.0)));
+}
+
+/// What no score is below. Finite: there is no inf − inf.
+const FLOOR: f32 = -1e30;

@@ -1,0 +1,81 @@
+/** Attention → dispatches: few rows over the KV cache in splits, many in tiles; and over the rows of a run. */
+import { AppError } from "../../src/base/errors.ts";
+import type { Step } from "../../src/backend/step.ts";
+import type { Operand, Param } from "./dispatch.ts";
+import { batch, f32, grid, read, update, valueOf, write, type Context, type Draft } from "./draft.ts";
+import { splitParams, splitsOf } from "./splits.ts";
+
+/** Heads that a workgroup of `attention` takes, and rows that one of `attention_tile` does. */
+const [HEADS, ROWS] = [4, 32];
+/** Largest head of the kernels: queries lie in workgroup memory, sums in registers. */
+const HEAD_DIM_MAX = 256;
+
+type Attention = Extract<Step, { op: "attention" }>;
+type BidirectionalAttention = Extract<Step, { op: "bidirectionalAttention" }>;
+/** What the scores depend on. */
+type Heads = Pick<Attention, "nHeads" | "nKvHeads" | "headDim" | "window" | "scale" | "softCap">;
+
+export function lowerAttention(step: Attention, context: Context): Draft[] {
+  const { out, k, v, layer } = step;
+  checkHeadDim(step.headDim);
+  const cache = (part: "keys" | "values"): Operand => ({ kind: "cache", layer, part });
+  const query = valueOf(step.q, context);
+  const operands = [read(query), cache("keys"), cache("values"), batch, write(out, query, context)];
+  const store: Draft = {
+    kernel: "store_kv",
+    operands: [read(valueOf(k, context)), read(valueOf(v, context)), cache("keys"), cache("values"), batch],
+    params: [k.dim, context.ctxLen],
+    grid: grid(valueOf(k, context)),
+  };
+  return [store, ...(context.many ? [tile(step, operands, context.ctxLen)] : inSplits(step, operands, context))];
+}
+
+export function lowerBidirectionalAttention(step: BidirectionalAttention, context: Context): Draft[] {
+  checkHeadDim(step.headDim);
+  const inputs = [step.q, step.k, step.v].map((buf) => read(valueOf(buf, context)));
+  const operands = [...inputs, batch, write(step.out, valueOf(step.q, context), context)];
+  return [tile({ ...step, nKvHeads: step.nHeads, window: 0, softCap: 0 }, operands, 0)];
+}
+
+function checkHeadDim(headDim: number): void {
+  if (headDim > HEAD_DIM_MAX)
+    throw new AppError("unsupported", `heads of ${headDim} values: the GPU kernels take at most ${HEAD_DIM_MAX}`);
+}
+
+const headParams = ({ nHeads, nKvHeads, headDim, window, scale, softCap }: Heads, ctxLen: number): Param[] => [
+  nHeads,
+  nKvHeads,
+  headDim,
+  ctxLen,
+  window,
+  f32(scale),
+  f32(softCap),
+];
+
+/** Attention for many rows. @param ctxLen of the cache that the keys are in; 0 where they are rows of this run */
+function tile(heads: Heads, operands: readonly Operand[], ctxLen: number): Draft {
+  const grid = { x: heads.nHeads, rows: "all", times: 1, rowsEach: ROWS } as const;
+  return { kernel: "attention_tile", operands, params: headParams(heads, ctxLen), grid };
+}
+
+/** Attention for few rows, and what joins its splits. @param operands the last of them is the result */
+function inSplits(step: Attention, operands: readonly Operand[], context: Context): Draft[] {
+  const { out, nHeads, nKvHeads, headDim, window } = step;
+  const seen = window > 0 ? Math.min(window, context.ctxLen) : context.ctxLen;
+  const [y, splits] = [valueOf(out, context), splitsOf(seen)];
+  const parts = write({ name: "attention.parts", dim: nHeads * splits * (headDim + 2) }, y, context);
+  const attention: Draft = {
+    kernel: "attention",
+    operands: [...operands, parts],
+    params: [...headParams(step, context.ctxLen), ...splitParams(seen)],
+    grid: { ...grid(y), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits },
+  };
+  if (splits === 1) return [attention];
+  const reduce: Draft = {
+    kernel: "attention_reduce",
+    operands: [read(parts.value), batch, update(y)],
+    params: [nHeads, headDim, window, ...splitParams(seen)],
+    grid: { ...grid(y), x: nHeads, joins: true },
+  };
+  return [attention, reduce];
+}

@@ -1,0 +1,13 @@
+// splits: how what a row sees is split among workgroups, as in splits.ts, spliced into the kernels that make and join
+// the parts. It depends on the row alone, so that it has the same bits in company.
+
+/// How many positions a row sees that stands at `position`.
+fn seen_from(position: u32) -> u32 {
+  return select(position + 1u, min(position + 1u, p.window), p.window > 0u);
+}
+
+/// Positions of each split of `seen`, a multiple of 64.
+fn split_len(seen: u32) -> u32 {
+  if (seen <= p.whole_len) { return p.whole_len; }
+  return max(p.least_len, ((seen + p.splits - 1u) / p.splits + 63u) / 64u * 64u);
+}

@@ -1,0 +1,87 @@
+/** The cases of attention: heads of every shape, windows, caps, and contexts that kernels split or take in tiles. */
+import {
+  attention,
+  bidirectionalAttention,
+  evenBatches,
+  longBatches,
+  makeCase,
+  plainRope,
+  scatteredBatches,
+  type Case,
+} from "./draft.ts";
+
+export const attentionCases = (): Case[] => [
+  ...(
+    [
+      [1, 1, 8],
+      [4, 4, 16],
+      [6, 2, 32],
+      [8, 1, 16],
+      [3, 3, 80],
+      [2, 1, 256],
+    ] as const
+  ).map(([nHeads, nKvHeads, headDim]) =>
+    makeCase(`attention: ${nHeads} heads on ${nKvHeads} of ${headDim}`, { dim: 32 }, (draft) =>
+      attention(draft, { nHeads, nKvHeads, headDim }),
+    ),
+  ),
+  ...[1, 3, 8].map((window) =>
+    makeCase(`attention: a window of ${window}`, { dim: 32 }, (draft) =>
+      attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, window }),
+    ),
+  ),
+  makeCase("attention: capped scores", { dim: 32 }, (draft) =>
+    attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, softCap: 2, scale: 1.5 }),
+  ),
+  ...(
+    [
+      ["4 heads on 1 of 64", { nHeads: 4, nKvHeads: 1, headDim: 64 }],
+      ["8 heads on 1 of 8", { nHeads: 8, nKvHeads: 1, headDim: 8 }],
+      ["5 heads on 1 of 7", { nHeads: 5, nKvHeads: 1, headDim: 7 }],
+      ["2 heads on 2 of 80", { nHeads: 2, nKvHeads: 2, headDim: 80 }],
+      ["3 heads on 1 of 128", { nHeads: 3, nKvHeads: 1, headDim: 128 }],
+      ["1 head on 1 of 256", { nHeads: 1, nKvHeads: 1, headDim: 256 }],
+      [
+        "a window of 270 and capped scores",
+        { nHeads: 4, nKvHeads: 2, headDim: 16, window: 270, softCap: 2, scale: 1.5 },
+      ],
+      ["a window of 65", { nHeads: 2, nKvHeads: 1, headDim: 20, window: 65 }],
+      ["scores too large for exp", { nHeads: 2, nKvHeads: 2, headDim: 16, scale: 300 }],
+    ] as const
+  ).map(([name, options]) => {
+    const longest = 290;
+    const sizes = { dim: 32, ctxLen: longest + 13, batches: longBatches(longest) };
+    return makeCase(`attention: a long context, ${name}`, sizes, (draft) => attention(draft, options));
+  }),
+  makeCase(
+    "attention: a context of more tiles than splits",
+    { dim: 8, ctxLen: 4200, batches: scatteredBatches(4200) },
+    (draft) => attention(draft, { nHeads: 1, nKvHeads: 1, headDim: 8 }),
+  ),
+  makeCase("attention: scores too large for exp", { dim: 32 }, (draft) =>
+    attention(draft, { nHeads: 2, nKvHeads: 2, headDim: 16, scale: 300 }),
+  ),
+];
+
+export const bidirectionalAttentionCases = (): Case[] => [
+  ...(
+    [
+      [1, 8],
+      [4, 16],
+      [3, 20],
+      [2, 64],
+    ] as const
+  ).map(([nHeads, headDim]) =>
+    makeCase(`bidirectionalAttention: ${nHeads} heads of ${headDim}`, { dim: 32 }, (draft) =>
+      bidirectionalAttention(draft, { nHeads, headDim }),
+    ),
+  ),
+  makeCase(
+    "bidirectionalAttention: more rows than a tile has",
+    { dim: 32, ctxLen: 100, batches: evenBatches([100, 1, 70, 65]) },
+    (draft) => bidirectionalAttention(draft, { nHeads: 3, headDim: 20 }),
+  ),
+  makeCase("bidirectionalAttention: heads that rotate", { dim: 32 }, (draft) =>
+    bidirectionalAttention(draft, { nHeads: 4, headDim: 16, rope: { ...plainRope, style: "neox" } }),
+  ),
+];
