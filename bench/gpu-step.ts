@@ -63,6 +63,8 @@ export function trafficOf({ few, caches }: Plan, { position, ctxLen }: { positio
   let bytes = 0;
   for (const { source } of few.dispatches) {
     for (const operand of source.operands) {
+      // Attention leaves parts of long contexts only.
+      if (operand.kind === "activation" && operand.value.buf.name === "attention.parts") continue;
       if (operand.kind === "activation") bytes += 4 * operand.value.buf.dim * operand.value.times;
       else if (operand.kind === "vector") bytes += 4 * (operand.weight?.inDim ?? 0);
       else if (operand.kind === "constant") bytes += operand.values?.byteLength ?? 0;
