@@ -2,6 +2,7 @@
  * What a backend is: something that can load a list of steps with their weights, and run rows of tokens through it. It
  * knows nothing of text, sampling, scheduling or HTTP.
  */
+import type { Offer, OfferLimits, OfferWish } from "../sampling/offer.ts";
 import type { Buf, Step } from "./step.ts";
 
 /** Where weight bytes come from: the mapped GGUF. Nothing is copied. */
@@ -66,6 +67,22 @@ export interface StateRows extends Omit<Rows, "logits"> {
   readonly states: "none" | "first" | "last" | "all";
 }
 
+/** As `Rows`, where less than the logits of the last row may do. */
+export interface OfferRows extends Rows {
+  /** Goes with `logits: "last"`: only these tokens of that row are wanted. */
+  readonly wish?: OfferWish | undefined;
+}
+
+/** Candidates chosen where the logits are. */
+export interface OfferRuns {
+  readonly limits: OfferLimits;
+  /**
+   * As `run` of the session. `logits` are those of the wanted rows without a wish, `offers` those of the rows with one,
+   * both in batch order. Throws `runner` where a logit is NaN or infinite, as `run` does.
+   */
+  run(batch: readonly OfferRows[]): Promise<{ readonly logits: Float32Array; readonly offers: readonly Offer[] }>;
+}
+
 /** A loaded model with its KV cache. Not reentrant: one `run` at a time. */
 export interface Session {
   readonly backend: string;
@@ -85,6 +102,8 @@ export interface Session {
    * order. The array is reused by the next run. Several sequences of one token each run as one pass.
    */
   run(batch: readonly Rows[]): Promise<Float32Array>;
+  /** Undefined: logits are where the sampler is anyway. */
+  readonly offers?: OfferRuns;
   /**
    * As `run`, but returns the final hidden states of the wanted rows, (wantedRows, dim). An encoder reads each entry of
    * the batch as a whole sequence and keeps nothing of it.

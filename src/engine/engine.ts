@@ -6,12 +6,14 @@
 import type { Session } from "../backend/backend.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
 import type { GrammarCompiler, GrammarMatcher } from "../sampling/grammar.ts";
+import type { Offer } from "../sampling/offer.ts";
 import { makeSampler } from "../sampling/sampler.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { describeToken, makeAnswerText, type AnswerPiece } from "./answer-text.ts";
 import { discardedTokens, keptTokens, truncatePrompt } from "./context.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
 import type { Embedder } from "./embedder.ts";
+import { runWork, sampleFrom, type Outcome } from "./outcome.ts";
 import { schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
 import {
   conversationOf,
@@ -135,9 +137,9 @@ export class Engine {
 
   async #runWork(work: Work, events: SequenceEvent[]): Promise<void> {
     const startedNs = Bun.nanoseconds();
-    let logits: Float32Array;
+    let outcomes: Outcome[];
     try {
-      logits = await this.#parts.session.run(work.rows);
+      outcomes = await runWork(work, this.#parts);
     } catch (error) {
       const { kind, rows, sequences } = work;
       if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
@@ -148,15 +150,11 @@ export class Engine {
       return;
     }
     const tookNs = Bun.nanoseconds() - startedNs;
-    const { vocabSize } = this.#parts;
-    let row = 0;
     for (const [i, sequence] of work.sequences.entries()) {
-      const { tokens, logits: wanted } = work.rows[i]!;
-      this.#cache(sequence, tokens);
+      this.#cache(sequence, work.rows[i]!.tokens);
       if (work.kind === "prefill") sequence.promptEvalNs += tookNs;
-      if (wanted === "none") continue;
-      await this.#decodeOne(sequence, logits.subarray(row * vocabSize, (row + 1) * vocabSize), events);
-      row++;
+      const outcome = outcomes[i];
+      if (outcome) await this.#decodeOne(sequence, outcome, events);
     }
   }
 
@@ -168,15 +166,16 @@ export class Engine {
     sequence.cached += tokens.length;
   }
 
-  /** Chooses the next token of a sequence from its logits and says what that adds, or ends it. */
-  async #decodeOne(sequence: Sequence, logits: Float32Array, events: SequenceEvent[]): Promise<void> {
+  /** Chooses the next token of a sequence and says what that adds, or ends it. */
+  async #decodeOne(sequence: Sequence, outcome: Float32Array | Offer, events: SequenceEvent[]): Promise<void> {
     if (sequence.cancelled) return;
     try {
       if (sequence.firstTokenAtNs === 0) sequence.firstTokenAtNs = Bun.nanoseconds();
       if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
       const { logprobs: count } = sequence.request;
-      const before = count === undefined ? undefined : logits.slice(); // sampling changes them
-      const id = sequence.sampler.sample(logits, await sequence.grammar?.mask());
+      // Sampling changes logits, and whoever wants log-probabilities was given all.
+      const before = count !== undefined && outcome instanceof Float32Array ? outcome.slice() : undefined;
+      const id = sampleFrom(outcome, sequence, await sequence.grammar?.mask());
       sequence.sampler.accept(id);
       sequence.tokens.push(id);
       sequence.generated.push(id);

@@ -6,6 +6,7 @@
  * equal logits go to the lower id. A logit of −∞ (masked) is never a candidate; NaN and +∞ are refused.
  */
 import { AppError, assert } from "../base/errors.ts";
+import type { Offer } from "./offer.ts";
 
 /** Candidates in struct-of-arrays form; arrays grow and are reused from token to token. */
 export interface Candidates {
@@ -97,7 +98,7 @@ export function selectTop(c: Candidates, logits: Float32Array, options: { k: num
     keys[end] = worst;
   }
   c.length = n;
-  finish(c, logits);
+  finish(c, scratch);
 }
 
 /** Every token whose logit is at least `cutoff` and not −∞, sorted. */
@@ -112,7 +113,22 @@ export function selectAbove(c: Candidates, logits: Float32Array, options: { cuto
   }
   keys.subarray(0, n).sort();
   c.length = n;
-  finish(c, logits);
+  finish(c, options.scratch);
+}
+
+/** What `selectTop` gives, from tokens among which those k certainly are. */
+export function selectOffered(c: Candidates, { ids, logits }: Offer, options: { k: number; scratch: Scratch }): void {
+  reserve(c, ids.length);
+  const { keys } = c;
+  let n = 0;
+  for (let i = 0; i < ids.length; i++) {
+    if (logits[i] === -Infinity) continue;
+    checkLogit(logits, i);
+    keys[n++] = keyOf(options.scratch, logits[i]!, ids[i]!);
+  }
+  keys.subarray(0, n).sort();
+  c.length = Math.min(n, options.k);
+  finish(c, options.scratch);
 }
 
 /** Every token whose logit is not −∞, by id: for a draw that cuts nothing off. */
@@ -154,15 +170,16 @@ export function selectNucleus(c: Candidates, logits: Float32Array, options: { to
 }
 
 /** Fills ids, logits and weights from sorted keys. */
-function finish(c: Candidates, logits: Float32Array): void {
+function finish(c: Candidates, scratch: Scratch): void {
   if (c.length === 0) throw noCandidates();
-  const max = logits[idOf(c.keys[0]!)]!;
+  const max = logitOf(scratch, c.keys[0]!);
   let sum = 0;
   for (let i = 0; i < c.length; i++) {
-    const id = idOf(c.keys[i]!);
-    c.ids[i] = id;
-    c.logits[i] = logits[id]!;
-    c.weights[i] = Math.exp(logits[id]! - max);
+    const key = c.keys[i]!;
+    const logit = logitOf(scratch, key);
+    c.ids[i] = idOf(key);
+    c.logits[i] = logit;
+    c.weights[i] = Math.exp(logit - max);
     sum += c.weights[i]!;
   }
   c.sum = sum;
@@ -216,6 +233,14 @@ function keyOf({ float, bits }: Scratch, logit: number, id: number): number {
   const rising = raw < 0 ? ~raw >>> 0 : (raw ^ 0x80000000) >>> 0;
   return (0xffffffff - rising) * ID_SPAN + id;
 }
+
+function logitOf({ float, bits }: Scratch, key: number): number {
+  bits[0] = bitsOfRising(0xffffffff - Math.floor(key / ID_SPAN));
+  return float[0]!;
+}
+
+/** Bits of a float from its bits in rising order: the sign bit turned where it was clear, all bits where it was set. */
+export const bitsOfRising = (rising: number): number => (rising >= 0x80000000 ? rising ^ 0x80000000 : ~rising);
 
 const idOf = (key: number): number => key % ID_SPAN;
 

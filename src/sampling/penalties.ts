@@ -2,13 +2,18 @@
  * Penalties for tokens seen lately: repeat, presence, frequency. From `llama_sampler_penalties` of llama.cpp
  * (`src/llama-sampling.cpp`).
  */
+import type { Offer } from "./offer.ts";
 import type { SamplingOptions } from "./options.ts";
 
 interface Penalties {
   /** Notes a token of the prompt or the answer. */
   accept(id: number): void;
+  /** The ids whose logits are lowered, each once. The array is reused by the next call. */
+  held(): Int32Array;
   /** Lowers the logits of what was seen, in place. */
   apply(logits: Float32Array): void;
+  /** As `apply`, for tokens that hold all of `held`. */
+  applyTo(offer: Offer): void;
 }
 
 const FLOAT32_MAX = 3.4028234663852886e38;
@@ -25,6 +30,7 @@ export function makePenalties(
   const spared = options.penalize_newline ? -1 : (parts.newlineId ?? -1);
   const recent = new Int32Array(span); // ring of the last ids
   const counts = new Int32Array(parts.vocabSize); // of each id in the ring
+  const distinct = new Int32Array(Math.min(span, parts.vocabSize));
   let seen = 0;
 
   const accept = (id: number): void => {
@@ -36,20 +42,36 @@ export function makePenalties(
     seen++;
   };
 
-  const apply = (logits: Float32Array): void => {
-    const held = Math.min(seen, span);
-    for (let i = 0; i < held; i++) {
+  const held = (): Int32Array => {
+    let n = 0;
+    for (let i = 0; i < Math.min(seen, span); i++) {
       const id = recent[i]!;
-      const count = counts[id]!;
-      if (count < 0) continue; // done; the sign is the mark
-      counts[id] = -count;
-      if (id === spared) continue;
-      const logit = logits[id]!;
-      const scaled = logit <= 0 ? logit * repeat : logit / repeat;
-      const lowered = scaled - presence - count * frequency;
-      logits[id] = logit === -Infinity ? logit : Math.max(-FLOAT32_MAX, Math.min(FLOAT32_MAX, lowered));
+      if (counts[id]! < 0) continue; // is in already; the sign is the mark
+      counts[id] = -counts[id]!;
+      distinct[n++] = id;
     }
-    for (let i = 0; i < held; i++) counts[recent[i]!] = Math.abs(counts[recent[i]!]!);
+    let kept = 0;
+    for (let i = 0; i < n; i++) {
+      const id = distinct[i]!;
+      counts[id] = -counts[id]!;
+      if (id !== spared) distinct[kept++] = id;
+    }
+    return distinct.subarray(0, kept);
   };
-  return { accept, apply };
+
+  const lowered = (id: number, logit: number): number => {
+    const scaled = logit <= 0 ? logit * repeat : logit / repeat;
+    const less = scaled - presence - counts[id]! * frequency;
+    return logit === -Infinity ? logit : Math.max(-FLOAT32_MAX, Math.min(FLOAT32_MAX, less));
+  };
+  const apply = (logits: Float32Array): void => {
+    for (const id of held()) logits[id] = lowered(id, logits[id]!);
+  };
+  const applyTo = ({ ids, logits }: Offer): void => {
+    for (let i = 0; i < ids.length; i++) {
+      const id = ids[i]!;
+      if (counts[id]! > 0 && id !== spared) logits[i] = lowered(id, logits[i]!);
+    }
+  };
+  return { accept, held, apply, applyTo };
 }

@@ -15,14 +15,18 @@ import {
   selectAbove,
   selectAll,
   selectNucleus,
+  selectOffered,
   selectTop,
   type Candidates,
   type Scratch,
 } from "./candidates.ts";
 import { drawMirostat, type Mirostat } from "./mirostat.ts";
+import type { Offer, OfferLimits, OfferWish } from "./offer.ts";
 import type { SamplingOptions } from "./options.ts";
 import { makePenalties } from "./penalties.ts";
 import { minP, tailFree, topP, typical } from "./truncation.ts";
+
+const NO_IDS = new Int32Array(0);
 
 export interface Sampler {
   /**
@@ -32,6 +36,10 @@ export interface Sampler {
    * Throws `runner` where the logits are unusable: NaN, +∞, or nothing left to choose.
    */
   sample(logits: Float32Array, mask?: Int32Array): number;
+  /** What `choose` needs to give the very id that `sample` would; undefined: nothing less than all logits will do. */
+  wish(limits: OfferLimits): OfferWish | undefined;
+  /** The next id, from what was wished for. Throws as `sample` does. */
+  choose(offer: Offer): number;
   /** Notes a token of the prompt or the answer for the penalties. */
   accept(id: number): void;
 }
@@ -47,6 +55,11 @@ export function makeSampler(
   const scratch = makeScratch();
   const mirostat = makeMirostat(options);
 
+  const drawCut = (): number => {
+    cut(candidates, options);
+    heat(candidates, options.temperature);
+    return candidates.ids[draw(candidates, rng.float())]!;
+  };
   const sample = (logits: Float32Array, mask?: Int32Array): number => {
     penalties?.apply(logits);
     if (mask) applyMask(logits, mask);
@@ -56,13 +69,30 @@ export function makeSampler(
       return drawMirostat(mirostat, { candidates, logits, scratch, rng });
     }
     select(candidates, logits, { options, scratch });
-    heat(candidates, options.temperature);
-    return candidates.ids[draw(candidates, rng.float())]!;
+    return drawCut();
   };
-  return { sample, accept: (id) => penalties?.accept(id) };
+  const top = topOf(options);
+  const k = Math.min(top, parts.vocabSize);
+  const wish = (limits: OfferLimits): OfferWish | undefined => {
+    if (top === Infinity || k > limits.k) return undefined;
+    const apart = penalties?.held() ?? NO_IDS;
+    return apart.length > limits.apart ? undefined : { k, apart };
+  };
+  const choose = (offer: Offer): number => {
+    penalties?.applyTo(offer);
+    selectOffered(candidates, offer, { k, scratch });
+    return options.temperature <= 0 ? candidates.ids[0]! : drawCut();
+  };
+  return { sample, wish, choose, accept: (id) => penalties?.accept(id) };
 }
 
-/** Runs the truncation chain. Where top-k is off, only what the next stages can keep is sorted. */
+/** How many of the likeliest tokens decide; Infinity: all of them. */
+function topOf({ temperature, mirostat, top_k }: SamplingOptions): number {
+  if (temperature <= 0) return 1;
+  return mirostat === 0 && top_k > 0 ? top_k : Infinity;
+}
+
+/** Selects what the truncation chain begins with. Where top-k is off, only what the next stages can keep is sorted. */
 function select(c: Candidates, logits: Float32Array, parts: { options: SamplingOptions; scratch: Scratch }): void {
   const { options, scratch } = parts;
   const { top_k, tfs_z, typical_p, top_p, min_p } = options;
@@ -70,7 +100,11 @@ function select(c: Candidates, logits: Float32Array, parts: { options: SamplingO
   else if (tfs_z < 1 || typical_p < 1) selectAbove(c, logits, { cutoff: -Infinity, scratch });
   else if (top_p < 1) selectNucleus(c, logits, { topP: top_p, scratch });
   else if (min_p > 0) selectAbove(c, logits, { cutoff: minCutoff(logits, min_p), scratch });
-  else return selectAll(c, logits);
+  else selectAll(c, logits);
+}
+
+/** Runs the truncation chain; every stage is off where nothing was to be sorted. */
+function cut(c: Candidates, { tfs_z, typical_p, top_p, min_p }: SamplingOptions): void {
   tailFree(c, tfs_z);
   typical(c, typical_p);
   topP(c, top_p);

@@ -2,13 +2,14 @@
  * Small stand-ins for the engine's tests: a tokenizer of bytes, and a session whose next token is a function of the
  * whole sequence before it. Any mistake in what the engine believes to be cached changes the answer.
  */
-import type { Rows, Session } from "../../src/backend/backend.ts";
+import type { OfferRuns, Rows, Session } from "../../src/backend/backend.ts";
 import { assert } from "../../src/base/errors.ts";
 import { Embedder, type EmbedEvent } from "../../src/engine/embedder.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { SequenceEvent, SequenceRequest } from "../../src/engine/sequence.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../src/sampling/options.ts";
 import type { Tokenizer } from "../../src/tokenizer/tokenizer.ts";
+import { offerOf } from "../sampling/offers.ts";
 
 export const END = 256;
 export const VOCAB = 257;
@@ -32,6 +33,8 @@ export interface FakeSession extends Session {
   /** Every run, in order. */
   readonly runs: { slot: number; start: number; count: number }[][];
   readonly copies: number[];
+  /** Of every run with candidates: how many of each row, 0 where all its logits were wanted. */
+  readonly offered: number[][];
   closed: boolean;
 }
 
@@ -45,8 +48,17 @@ export const hashNext: Next = (tokens) => {
   return 97 + (hash % 26);
 };
 
+interface FakeOptions {
+  readonly slots: number;
+  readonly ctxLen: number;
+  readonly next: Next;
+  readonly delayMs?: number;
+  /** Whether the session chooses candidates where a row wants no more. */
+  readonly offers?: boolean;
+}
+
 /** A session that remembers tokens instead of keys and values. */
-export function makeFakeSession(options: { slots: number; ctxLen: number; next: Next; delayMs?: number }): FakeSession {
+export function makeFakeSession(options: FakeOptions): FakeSession {
   const held: number[][] = Array.from({ length: options.slots }, () => []);
   const run = async (batch: readonly Rows[]): Promise<Float32Array> => {
     session.runs.push(batch.map(({ slot, start, tokens }) => ({ slot, start, count: tokens.length })));
@@ -63,14 +75,26 @@ export function makeFakeSession(options: { slots: number; ctxLen: number; next: 
     for (const [i, { slot }] of wanted.entries()) logits[i * VOCAB + options.next(held[slot]!)] = 10;
     return logits;
   };
+  const runOffers: OfferRuns["run"] = async (batch) => {
+    const logits = await run(batch);
+    session.offered.push(batch.map(({ wish }) => wish?.k ?? 0));
+    const wanted = batch.filter((rows) => rows.logits === "last");
+    const parts = wanted.map(({ wish }, i) => ({ wish, logits: logits.slice(i * VOCAB, (i + 1) * VOCAB) }));
+    return {
+      logits: Float32Array.from(parts.flatMap((part) => (part.wish ? [] : [...part.logits]))),
+      offers: parts.flatMap((part) => (part.wish ? [offerOf(part.logits, part.wish)] : [])),
+    };
+  };
   const session: FakeSession = {
     backend: "fake",
     device: "none",
     bytes: { weights: 0, kv: 0, scratch: 0 },
     runs: [],
     copies: [],
+    offered: [],
     closed: false,
     run,
+    ...(options.offers ? { offers: { limits: { k: 128, apart: 256 }, run: runOffers } } : {}),
     states: async (batch) => {
       await run(batch.map(({ slot, start, tokens }) => ({ slot, start, tokens, logits: "none" })));
       const wanted = batch.filter((rows) => rows.states !== "none");
@@ -109,11 +133,9 @@ export interface Answer {
 }
 
 /** An engine on a fake session. */
-export function makeBench(
-  options: { slots?: number; ctxLen?: number; next?: Next; delayMs?: number; chunk?: number } = {},
-): Bench {
-  const { slots = 2, ctxLen = 64, next = hashNext, delayMs = 0, chunk = 16 } = options;
-  const session = makeFakeSession({ slots, ctxLen, next, delayMs });
+export function makeBench(options: Partial<FakeOptions> & { chunk?: number } = {}): Bench {
+  const { slots = 2, ctxLen = 64, next = hashNext, delayMs = 0, offers = false, chunk = 16 } = options;
+  const session = makeFakeSession({ slots, ctxLen, next, delayMs, offers });
   const listeners = new Map<number, (event: SequenceEvent) => void>();
   let lastId = 0;
   const embedded: EmbedEvent[] = [];
