@@ -15,6 +15,7 @@ import bytes from "./bytes.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
 import few from "./few.wgsl" with { type: "text" };
 import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
+import keepBest from "./keep_best.wgsl" with { type: "text" };
 import linear3 from "./linear_3.wgsl" with { type: "text" };
 import ropeStore from "./rope_store.wgsl" with { type: "text" };
 import gate from "./gate.wgsl" with { type: "text" };
@@ -34,6 +35,7 @@ import product from "./product.wgsl" with { type: "text" };
 import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
+import setApart from "./set_apart.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
 import splits from "./splits.wgsl" with { type: "text" };
 import storeKv from "./store_kv.wgsl" with { type: "text" };
@@ -41,6 +43,8 @@ import sumShared from "./sum_shared.wgsl" with { type: "text" };
 import sumSubgroups from "./sum_subgroups.wgsl" with { type: "text" };
 import tile from "./tile.wgsl" with { type: "text" };
 import takeRows from "./take_rows.wgsl" with { type: "text" };
+import topOfLists from "./top_of_lists.wgsl" with { type: "text" };
+import topOfLogits from "./top_of_logits.wgsl" with { type: "text" };
 import turnKeys from "./turn_keys.wgsl" with { type: "text" };
 import bf16 from "./quant/bf16.wgsl" with { type: "text" };
 import f16 from "./quant/f16.wgsl" with { type: "text" };
@@ -96,9 +100,12 @@ export const KERNELS = {
   rope,
   rope_store: ropeStore,
   scale,
+  set_apart: setApart,
   soft_cap: softCap,
   store_kv: storeKv,
   take_rows: takeRows,
+  top_of_lists: topOfLists,
+  top_of_logits: topOfLogits,
   turn_keys: turnKeys,
 } as const satisfies Record<string, string>;
 export type KernelName = keyof typeof KERNELS;
@@ -133,10 +140,10 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
 };
 
 /** Snippets that are the same for every matrix and device. */
-const SHARED: Readonly<Record<string, string>> = { activation, few, heads, splits, tile };
+const SHARED: Readonly<Record<string, string>> = { activation, best: keepBest, few, heads, splits, tile };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
-const SPLICE = /^\/\/#splice (activation|few|heads|product|quant|splits|sum|tile)(?: (\d))?$/gm;
+const SPLICE = /^\/\/#splice (activation|best|few|heads|product|quant|splits|sum|tile)(?: (\d))?$/gm;
 
 /** What a device offers beside the core of WGSL, that kernels have variants for. */
 export interface Variant {

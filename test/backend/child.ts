@@ -3,7 +3,16 @@
  * environment, a GPU driver is found through it, and `bun test` was started without either. Tests import `startOnnx`
  * and `startWebGpu`; run as a program, this file is the child.
  */
-import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "../../src/backend/backend.ts";
+import type {
+  Backend,
+  LoadOptions,
+  OfferRows,
+  OfferRuns,
+  Program,
+  Rows,
+  Session,
+  StateRows,
+} from "../../src/backend/backend.ts";
 import { loadSession, type LoadSettings } from "../../src/backend/onnx/load.ts";
 import { openDevice } from "../../src/backend/webgpu/device.ts";
 import { webGpuBackend } from "../../src/backend/webgpu/index.ts";
@@ -38,9 +47,12 @@ type Request =
   | ({ op: "load" } & Load)
   | { op: "run"; batch: readonly Rows[] }
   | { op: "states"; batch: readonly StateRows[] }
+  | { op: "offers"; batch: readonly OfferRows[] }
   | { op: "shift"; args: Parameters<Session["shift"]> }
   | { op: "copy"; args: Parameters<Session["copy"]> }
   | { op: "close" };
+/** What a load answers. */
+type Facts = Pick<Session, "backend" | "device" | "bytes"> & { limits?: OfferRuns["limits"] };
 type Question = { id: number; session: number; request: Request };
 type Answer = { id: number; value?: unknown; error?: { message: string; code?: Code } };
 
@@ -96,10 +108,7 @@ function startChild(
       async load(program, { onProgress: _onProgress, ...loadOptions }) {
         const session = ++count;
         const facts = await ask(session, { op: "load", parcel: wrap(program), options: loadOptions, settings, dieAt });
-        return remoteSession(
-          (request) => ask(session, request),
-          facts as Pick<Session, "backend" | "device" | "bytes">,
-        );
+        return remoteSession((request) => ask(session, request), facts as Facts);
       },
     },
     async stop() {
@@ -109,10 +118,7 @@ function startChild(
   };
 }
 
-function remoteSession(
-  ask: (request: Request) => Promise<unknown>,
-  facts: Pick<Session, "backend" | "device" | "bytes">,
-): Session {
+function remoteSession(ask: (request: Request) => Promise<unknown>, { limits, ...facts }: Facts): Session {
   let sent: Promise<unknown> = Promise.resolve();
   const send = (request: Request): void => {
     const done = ask(request);
@@ -120,11 +126,11 @@ function remoteSession(
     sent = Promise.all([sent, done]);
     sent.catch(() => {});
   };
-  const askAfter = async (request: Request): Promise<Float32Array> => {
+  const askAfter = async <T = Float32Array>(request: Request): Promise<T> => {
     const before = sent;
     sent = Promise.resolve();
     const [, values] = await Promise.all([before, ask(request)]);
-    return values as Float32Array; // what the child's session returned
+    return values as T; // what the child's session returned
   };
   /** A view sends its whole buffer. */
   const own = <T extends StateRows | Rows>(each: T): T => {
@@ -138,6 +144,7 @@ function remoteSession(
     shift: (...args) => send({ op: "shift", args }),
     copy: (...args) => send({ op: "copy", args }),
     close: () => send({ op: "close" }),
+    ...(limits ? { offers: { limits, run: (batch) => askAfter({ op: "offers", batch: batch.map(own) }) } } : {}),
   };
 }
 
@@ -203,7 +210,8 @@ async function answer(sessions: Map<number, Session>, { session: number, request
         ? await webGpuBackend.load(unwrap(parcel), loading)
         : await loadSession(unwrap(parcel), loading, settings);
     sessions.set(number, session);
-    return { backend: session.backend, device: session.device, bytes: session.bytes };
+    const { backend, device, bytes, offers } = session;
+    return { backend, device, bytes, ...(offers ? { limits: offers.limits } : {}) } satisfies Facts;
   }
   const session = sessions.get(number);
   assert(session, `session ${number} is open`);
@@ -212,6 +220,10 @@ async function answer(sessions: Map<number, Session>, { session: number, request
       return (await session.run(request.batch)).slice();
     case "states":
       return (await session.states(request.batch)).slice();
+    case "offers": {
+      const { logits, offers } = await session.offers!.run(request.batch); // its limits were told
+      return { logits: logits.slice(), offers };
+    }
     case "shift":
       return session.shift(...request.args);
     case "copy":

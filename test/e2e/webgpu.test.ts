@@ -46,6 +46,25 @@ test("POST /api/generate: four streams at once say what each says alone", async 
   expect(new Set(alone).size).toBe(PROMPTS.length);
 });
 
+test("POST /api/generate: an answer is the same whether candidates or all logits come back from the GPU", async () => {
+  const few = { ...GREEDY, num_predict: 5 };
+  const kinds = [
+    few,
+    { ...few, temperature: 1, seed: 42, top_k: 40 },
+    { ...few, temperature: 1.5, seed: 42, top_k: 100, min_p: 0.01, repeat_penalty: 1.3, frequency_penalty: 0.4 },
+  ];
+  const ask = async (options: object, logprobs: boolean): Promise<unknown> => {
+    const body = { model: "hearth", prompt: PROMPTS[0], options, logprobs, stream: false };
+    const answer = (await (await gpu!.post("/api/generate", body)).json()) as Record<string, unknown>;
+    expect(Array.isArray(answer["logprobs"])).toBe(logprobs);
+    return answer["context"];
+  };
+  // log-probabilities are shares of all logits
+  const whole = await Promise.all(kinds.map((options) => ask(options, true)));
+  expect(await Promise.all(kinds.map((options) => ask(options, false)))).toEqual(whole);
+  expect(new Set(whole.map(String)).size).toBe(kinds.length);
+});
+
 test("GET /api/ps: size_vram is 0 on a software adapter, whose memory is the machine's", async () => {
   await generate(gpu!, PROMPTS[0]!, { ...GREEDY, num_gpu: -1 });
   const { models } = (await (await fetch(`${gpu!.url}/api/ps`)).json()) as { models: Record<string, any>[] };

@@ -5,6 +5,7 @@
 import { messageOf } from "../../base/errors.ts";
 import type { Backend } from "../backend.ts";
 import { adapterFacts, requestAdapter } from "./adapters.ts";
+import { makeChooser } from "./chooser.ts";
 import { openDevice } from "./device.ts";
 import { makeShift } from "./kv-cache.ts";
 import { makePlan } from "./plan.ts";
@@ -24,12 +25,16 @@ export const webGpuBackend: Backend = {
   async load(program, options) {
     const device = await openDevice();
     const plan = await makePlan(device, program, options);
+    const made: { destroy(): void }[] = [plan];
     try {
       const shift = await makeShift(device, program, { plan, ctxLen: options.ctxLen });
+      made.push(shift);
+      const rows = Math.min(options.slots, plan.capacity.wanted);
+      const chooser = program.logits && (await makeChooser(device, program, { plan, rows }));
       options.onProgress?.(1);
-      return new WebGpuSession({ device, program, options, plan, shift });
+      return new WebGpuSession({ device, program, options, plan, shift, chooser });
     } catch (error) {
-      plan.destroy();
+      for (const each of made) each.destroy();
       throw error;
     }
   },

@@ -1,5 +1,6 @@
 /** Everything that a plan keeps on the device beside the weights: KV cache, activations, rotations, parameters. */
 import { batchWords } from "../../../kernels/wgsl/batch.ts";
+import { ANSWER_WORDS } from "../../../kernels/wgsl/candidates.ts";
 import { AppError } from "../../base/errors.ts";
 import type { LoadOptions, Program } from "../backend.ts";
 import { ropeTable, type GrowingRopeTable } from "../rope.ts";
@@ -77,7 +78,8 @@ export async function makeMemory(device: Device, parts: MemoryParts): Promise<Me
   const input = inputBytes && want("input", inputBytes, storage | copyDst);
   const params = want("parameters", PARAMS_STRIDE * dispatchCount, uniform | copyDst);
   const results = Math.max(program.states.dim, program.logits?.dim ?? 0);
-  const readback = want("readback", 4 * capacity.wanted * results, mapRead | copyDst);
+  const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
+  const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
   const all = await device.allocate(`${path}: KV cache and activations`, () =>
     wishes.map((wish) => device.gpu.createBuffer(wish)),
   );

@@ -2,13 +2,17 @@
  * A loaded model on a device: batches of rows to chunks that the plan has room for, each one submit and one readback.
  */
 import { batchWords, writeBatch, type BatchRow } from "../../../kernels/wgsl/batch.ts";
+import { OFFER_LIMITS } from "../../../kernels/wgsl/candidates.ts";
 import { splitsOf } from "../../../kernels/wgsl/splits.ts";
 import { AppError, assert } from "../../base/errors.ts";
-import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
+import type { Offer, OfferWish } from "../../sampling/offer.ts";
+import type { LoadOptions, OfferRows, OfferRuns, Program, Session, StateRows } from "../backend.ts";
+import { checkWish, type Chooser } from "./chooser.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import type { DeviceRope } from "./memory.ts";
 import type { Plan } from "./plan.ts";
+import { copyParts, partsOf, readParts } from "./readback.ts";
 import { replay, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
 import { writtenBy } from "../states.ts";
@@ -23,14 +27,18 @@ export interface SessionParts {
   readonly options: LoadOptions;
   readonly plan: Plan;
   readonly shift: ShiftParts;
+  /** Where there are logits. */
+  readonly chooser: Chooser | undefined;
 }
 
 type ResultName = "logits" | "states";
 
-/** Rows that run at once, and how many of them are wanted. */
+type WantedRows = StateRows & Pick<OfferRows, "wish">;
+
+/** Rows that run at once, and what each of those that are wanted gives: candidates, or all values. */
 interface Chunk {
   readonly rows: BatchRow[];
-  wanted: number;
+  readonly wishes: (OfferWish | undefined)[];
 }
 
 /** Owns the buffers of a model on the device; `close` destroys them. */
@@ -40,6 +48,7 @@ export class WebGpuSession implements Session {
   readonly lost: Promise<Error>;
   readonly bytes: Session["bytes"];
   readonly vramBytes: number;
+  readonly offers?: OfferRuns;
   readonly #parts: SessionParts;
   readonly #words: Uint32Array<ArrayBuffer>;
   /** Values of an input for each row; 0 where the program begins with tokens. */
@@ -52,25 +61,37 @@ export class WebGpuSession implements Session {
     this.#parts = parts;
     this.device = parts.device.facts.name;
     this.lost = parts.device.lost;
-    this.bytes = parts.plan.bytes;
-    const { weights, kv, scratch } = this.bytes;
+    const { weights, kv, scratch: activations } = parts.plan.bytes;
+    const scratch = activations + (parts.chooser?.bytes ?? 0);
+    this.bytes = { weights, kv, scratch };
     this.vramBytes = parts.device.facts.software ? 0 : weights + kv + scratch;
     const given = parts.program.steps.find(({ op }) => op === "input");
     this.#inputDim = given ? writtenBy(given).dim : 0;
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
+    if (parts.chooser) this.offers = { limits: OFFER_LIMITS, run: (batch) => this.#runOffers(batch) };
   }
 
   async run(batch: Parameters<Session["run"]>[0]): Promise<Float32Array> {
     assert(this.#parts.program.logits, "an encoder has no logits");
     const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
-    return this.#run(rows, "logits");
+    return (await this.#run(rows, "logits")).values;
   }
 
   async states(batch: readonly StateRows[]): Promise<Float32Array> {
-    return this.#run(batch, "states");
+    return (await this.#run(batch, "states")).values;
   }
 
-  async #run(batch: readonly StateRows[], result: ResultName): Promise<Float32Array> {
+  async #runOffers(batch: readonly OfferRows[]): ReturnType<OfferRuns["run"]> {
+    for (const { wish, logits, slot } of batch) {
+      assert(!wish || logits === "last", `slot ${slot}: candidates of ${logits} rows, expected the last`);
+      if (wish) checkWish(wish, this.#parts.program.logits!.dim); // there is a chooser
+    }
+    const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
+    const { values, offers } = await this.#run(rows, "logits");
+    return { logits: values, offers };
+  }
+
+  async #run(batch: readonly WantedRows[], result: ResultName): Promise<{ values: Float32Array; offers: Offer[] }> {
     this.#check(batch);
     const { plan, device } = this.#parts;
     const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
@@ -81,18 +102,19 @@ export class WebGpuSession implements Session {
     });
     if (this.#inputDim > 0) this.#gather(batch);
     const dim = this.#parts.program[result]!.dim; // encoders were refused
-    const size = dim * chunks.reduce((sum, { wanted }) => sum + wanted, 0);
+    const size = dim * chunks.reduce((sum, chunk) => sum + wholeRows(chunk), 0);
     if (this.#results.length < size) this.#results = new Float32Array(size);
+    const offers: Offer[] = [];
     let done = 0;
     let first = 0;
     for (const chunk of chunks) {
       this.#give(first, chunk.rows.length);
       first += chunk.rows.length;
-      const out = this.#results.subarray(done, done + dim * chunk.wanted);
-      await this.#runChunk(chunk, result, out);
+      const out = this.#results.subarray(done, done + dim * wholeRows(chunk));
+      offers.push(...(await this.#runChunk(chunk, result, out)));
       done += out.length;
     }
-    return this.#results.subarray(0, size);
+    return { values: this.#results.subarray(0, size), offers };
   }
 
   /** Puts what the rows of a batch are given one after another. */
@@ -115,23 +137,30 @@ export class WebGpuSession implements Session {
     if (plan.input) device.gpu.queue.writeBuffer(plan.input, 0, this.#inputs, first * dim, count * dim);
   }
 
-  async #runChunk({ rows, wanted }: Chunk, name: ResultName, out: Float32Array): Promise<void> {
-    const { plan, device, program } = this.#parts;
+  async #runChunk({ rows, wishes }: Chunk, name: ResultName, out: Float32Array): Promise<Offer[]> {
+    const { plan, device, program, chooser } = this.#parts;
     const pass = rows.length <= plan.fewRows ? plan.few : plan.many;
     const result = pass[name]!; // encoders were refused
+    const counts: Counts = { all: rows.length, wanted: wishes.length, splits: splitsOf(longestOf(rows)) };
     writeBatch(rows, this.#words);
     device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
     const encoder = device.gpu.createCommandEncoder();
-    const counts = { all: rows.length, wanted, splits: splitsOf(longestOf(rows)) };
     encodeDispatches(encoder, pass, counts, result.end);
-    if (out.length > 0) encoder.copyBufferToBuffer(result.buffer, 0, plan.readback, 0, out.byteLength);
+    const asked = wishes.flatMap((wish, row) => (wish ? [{ row, wish }] : []));
+    if (asked.length > 0) chooser!.encode(encoder, pass, asked); // whoever wishes found one
+    const parts = partsOf(wishes, { result, chooser });
+    const size = copyParts(encoder, parts, plan.readback);
     device.submit(encoder.finish());
-    if (out.length === 0) return void (await device.wait(device.gpu.queue.onSubmittedWorkDone()));
-    await device.wait(plan.readback.mapAsync(MAP_READ, 0, out.byteLength));
+    if (size === 0) {
+      await device.wait(device.gpu.queue.onSubmittedWorkDone());
+      return [];
+    }
+    await device.wait(plan.readback.mapAsync(MAP_READ, 0, size));
     if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
-    out.set(new Float32Array(plan.readback.getMappedRange(0, out.byteLength)));
+    const offers = readParts(plan.readback.getMappedRange(0, size), parts, out);
     plan.readback.unmap();
-    if (!isFinite(out)) throw await findFault({ device, program, pass, counts });
+    if (!offers || !isFinite(out)) throw await findFault({ device, program, pass, counts });
+    return offers;
   }
 
   shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
@@ -153,6 +182,7 @@ export class WebGpuSession implements Session {
     this.#closed = true;
     this.#parts.plan.destroy();
     this.#parts.shift.destroy();
+    this.#parts.chooser?.destroy();
   }
 
   #check(batch: readonly StateRows[]): void {
@@ -204,24 +234,26 @@ function reachRope(device: Device, rope: DeviceRope, end: number): void {
 
 /** The rows of a batch in order, as many at once as there is room for. An encoder's sequences stay whole. */
 function chunksOf(
-  batch: readonly StateRows[],
+  batch: readonly WantedRows[],
   capacity: Plan["capacity"],
   { splits, given }: { splits: boolean; given: boolean },
 ): Chunk[] {
   const chunks: Chunk[] = [];
-  let chunk: Chunk = { rows: [], wanted: 0 };
+  let chunk: Chunk = { rows: [], wishes: [] };
   const flush = (): void => {
     if (chunk.rows.length > 0) chunks.push(chunk);
-    chunk = { rows: [], wanted: 0 };
+    chunk = { rows: [], wishes: [] };
   };
-  for (const { slot, start, tokens, states } of batch) {
+  for (const { slot, start, tokens, states, wish } of batch) {
     const all = states === "all" ? tokens.length : 1;
-    if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.wanted + all > capacity.wanted)) flush();
+    if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.wishes.length + all > capacity.wanted))
+      flush();
     const first = chunk.rows.length;
     for (const [i, token] of tokens.entries()) {
       const last = states === "first" ? 0 : tokens.length - 1;
       const wanted = states === "all" || (states !== "none" && i === last);
-      if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.wanted === capacity.wanted))) flush();
+      if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.wishes.length === capacity.wanted)))
+        flush();
       chunk.rows.push({
         token: given ? chunk.rows.length : token,
         slot,
@@ -230,12 +262,15 @@ function chunksOf(
         end: first + tokens.length,
         wanted,
       });
-      if (wanted) chunk.wanted++;
+      if (wanted) chunk.wishes.push(wish);
     }
   }
   flush();
   return chunks;
 }
+
+/** How many of the wanted rows give all their values. */
+const wholeRows = ({ wishes }: Chunk): number => wishes.reduce((sum, wish) => sum + (wish ? 0 : 1), 0);
 
 /** Ids that the embedding table has rows for; Infinity where there is none. */
 function vocabOf({ steps }: Program): number {

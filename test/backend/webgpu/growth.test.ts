@@ -31,7 +31,10 @@ onLinux(
       for (let i = 0; i < steps; i++) {
         const row = (slot: number) =>
           ({ slot, start: i % CTX_LEN, tokens: Int32Array.of((7 * i + slot) % 37), logits: "last" }) as const;
-        await session.run([row(0), row(1), row(2), row(3)]);
+        const wish = { k: 1 + (i % 37), apart: Int32Array.of(i % 37) };
+        // every other step gives logits, the others candidates too
+        if (i % 2 === 0) await session.run([row(0), row(1), row(2), row(3)]);
+        else await session.offers!.run([row(0), { ...row(1), wish }, row(2), { ...row(3), wish }]);
       }
     };
     await decode(125);

@@ -1,0 +1,72 @@
+/**
+ * How the likeliest tokens of rows of logits are found on a device, and how that is asked and answered. Of every 1,024
+ * logits the best are kept, of every 1,024 of those the best again, until one list is left: two dispatches for one
+ * token of a vocabulary of 200,000, three for 64.
+ *
+ * - A wish takes WISH_WORDS words: which of the wanted rows it is, how many ids are set apart, those ids.
+ * - An answer takes ANSWER_WORDS words: the logits of those ids, as bits, ending at word `OFFER_LIMITS.apart`; from
+ *   there on the best tokens, two words each: the bits of the logit in rising order, and the id.
+ */
+import type { OfferLimits, OfferWish } from "../../src/sampling/offer.ts";
+import type { KernelName } from "./sources.ts";
+
+export const OFFER_LIMITS: OfferLimits = { k: 128, apart: 256 };
+/** How many tokens the searches keep: powers of two. A row takes the first that is enough. */
+export const KEEPS = [1, 64, OFFER_LIMITS.k] as const;
+export const WISH_WORDS = 2 + OFFER_LIMITS.apart;
+export const ANSWER_WORDS = OFFER_LIMITS.apart + 2 * OFFER_LIMITS.k;
+/** Tokens that one workgroup looks through. (`LEN` of keep_best) */
+const GROUP_TOKENS = 1024;
+const APART_WG = 64;
+const TOKEN_WORDS = 2;
+/** Where numbers stop being numbers, in rising order. */
+export const UNUSABLE = 0xffffffff;
+
+export interface SearchStage {
+  readonly kernel: KernelName;
+  readonly params: readonly number[];
+  /** Workgroups for each row. */
+  readonly groups: number;
+  /** Words of what it leaves of a row; the last stage writes answers. */
+  readonly listWords: number;
+}
+
+/** Sets tokens apart. */
+export const apartStage = (vocabSize: number): Omit<SearchStage, "listWords"> => ({
+  kernel: "set_apart",
+  params: [vocabSize, WISH_WORDS, ANSWER_WORDS, OFFER_LIMITS.apart],
+  groups: OFFER_LIMITS.apart / APART_WG,
+});
+
+/** The dispatches that find the best `keep` tokens. */
+export function searchStages(vocabSize: number, keep: number): SearchStage[] {
+  const stages: SearchStage[] = [];
+  for (let count = vocabSize; ;) {
+    const groups = Math.ceil(count / GROUP_TOKENS);
+    const left = groups * keep;
+    const place = groups === 1 ? [ANSWER_WORDS / TOKEN_WORDS, OFFER_LIMITS.apart / TOKEN_WORDS] : [left, 0];
+    const first = stages.length === 0;
+    stages.push({
+      kernel: first ? "top_of_logits" : "top_of_lists",
+      params: first ? [vocabSize, WISH_WORDS, keep, ...place] : [count, keep, ...place],
+      groups,
+      listWords: TOKEN_WORDS * left,
+    });
+    if (groups === 1) return stages;
+    count = left;
+  }
+}
+
+/** Writes the `index`th wish. @param row which of the wanted rows it is for */
+export function writeWish(words: Uint32Array, index: number, { row, wish }: { row: number; wish: OfferWish }): void {
+  const at = index * WISH_WORDS;
+  words[at] = row;
+  words[at + 1] = wish.apart.length;
+  words.set(wish.apart, at + 2);
+}
+
+/** Which words of the `index`th answer hold what was wished for. */
+export const answerWords = (index: number, { k, apart }: OfferWish): { first: number; count: number } => ({
+  first: index * ANSWER_WORDS + OFFER_LIMITS.apart - apart.length,
+  count: apart.length + TOKEN_WORDS * k,
+});
