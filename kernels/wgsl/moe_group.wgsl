@@ -26,6 +26,8 @@ var<workgroup> ends: array<atomic<u32>, 1024>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) t: u32) {
+  for (var e = t; e < p.experts; e += WG) { atomicStore(&counts[e], 0u); } // workgroup memory begins as anything
+  workgroupBarrier();
   let choices = select(batch[0].x, batch[0].y, p.wanted == 1u) * p.used;
   for (var i = t; i < choices; i += WG) { atomicAdd(&counts[ids[i]], 1u); }
   workgroupBarrier();

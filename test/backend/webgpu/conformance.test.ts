@@ -23,7 +23,11 @@ async function expectAgreement({ backend }: BackendChild, cases: readonly Case[]
     const expected = await runCase(cpuBackend, each);
     const got = await runCase(backend, each);
     expect(got.length).toBe(expected.length);
-    for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
+    try {
+      for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
+    } catch (cause) {
+      throw new Error(`case '${each.name}'`, { cause });
+    }
   }
 }
 
