@@ -39,6 +39,9 @@ const S_MS = 1000;
 /** How long messages that are on their way may take at the end. */
 const LAST_SENDS_MS = 2000;
 
+/** How long a server takes to be there again. */
+const RESTART_MS = 5000;
+
 /** A configuration that can change; `ConfigWatch` is one. */
 export interface SnapshotSource {
   snapshot(): GatewaySnapshot;
@@ -78,6 +81,8 @@ export interface Gateway {
   check(): Promise<void>;
   /** Whether it has been told to stop. */
   isDraining(): boolean;
+  /** Then: when the next process may be there. */
+  backInMs(): number;
   /** Takes up what was left, and goes on until `stop`. */
   start(): Promise<void>;
   /** Takes nothing more in, lets what runs finish for a while, and leaves the rest for the next start. */
@@ -122,6 +127,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     onQueued: () => worker.poke(),
     now,
   });
+  observers.add({ runEnded: (_, lane) => deliveries.ended(lane), replyEnded() {} });
   const checks = makeChecks({ settings: snapshot, modelNames, channels: () => channels.names });
   const { accept } = deliveries;
   const runs = {
@@ -145,17 +151,18 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   return { ...made, ...makeLife({ ...made, source, writer, clock, log, close }) };
 }
 
-type Built = Omit<Gateway, "start" | "stop" | "isDraining"> &
+type Built = Omit<Gateway, "start" | "stop" | "isDraining" | "backInMs"> &
   Pick<GatewayParts, "source" | "clock" | "log"> & { readonly writer: Writer; readonly close: () => void };
 
 /** Beginning and end, in order: who sends starts before who has something sent, and ends after. */
-function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining"> {
-  const { source, channels, outbox, worker, heartbeat, ingress, mail, log } = parts;
+function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" | "backInMs"> {
+  const { source, channels, outbox, worker, heartbeat, ingress, mail, clock, log } = parts;
   let endHousekeeping = (): void => {};
-  let isDraining = false;
+  let backAtMs: number | undefined; // set: draining
   let stopped: Promise<void> | undefined;
   return {
-    isDraining: () => isDraining,
+    isDraining: () => backAtMs !== undefined,
+    backInMs: () => Math.max(0, (backAtMs ?? 0) - clock.now()),
     async start() {
       await outbox.start();
       worker.start();
@@ -173,10 +180,11 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining"> 
       endHousekeeping = keepHouse(parts);
     },
     stop(graceMs) {
-      isDraining = true;
-      ingress.drain();
+      if (stopped) return stopped;
+      backAtMs = clock.now() + graceMs + RESTART_MS;
+      ingress.drain(graceMs + RESTART_MS);
       endHousekeeping();
-      return (stopped ??= stopParts(parts, graceMs));
+      return (stopped = stopParts(parts, graceMs));
     },
   };
 }

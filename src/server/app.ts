@@ -42,7 +42,6 @@ import { tokenizeRoutes } from "./routes/tokenize.ts";
 
 /** What is answered while the server stops. */
 const PROBES = /^\/(health|metrics)$/;
-const DRAIN_RETRY_SECONDS = 10;
 
 export function makeApp(parts: AppDeps) {
   const { log, config } = parts;
@@ -67,7 +66,9 @@ export function makeApp(parts: AppDeps) {
       const hooked = answerHook(request, () => server?.requestIP(request)?.address);
       if (hooked) return hooked;
       const { pathname } = new URL(request.url);
-      if (parts.gateway?.isDraining() && !PROBES.test(pathname)) return refuse(request, comeBack(request));
+      if (parts.gateway?.isDraining() && !PROBES.test(pathname)) {
+        return refuse(request, comeBack(request, parts.gateway.backInMs()));
+      }
       const { status, headers } = guard(request);
       Object.assign(set.headers, headers);
       if (status) return refuse(request, new Response(null, { status }));
@@ -117,9 +118,9 @@ export function makeApp(parts: AppDeps) {
 }
 
 /** The listener stays open until the gateway has stopped, so that senders hear what they can rely on. */
-function comeBack(request: Request): Response {
+function comeBack(request: Request, backInMs: number): Response {
   const response = errorResponse(request, new AppError("busy", "the server is shutting down"));
-  response.headers.set("retry-after", String(DRAIN_RETRY_SECONDS));
+  response.headers.set("retry-after", String(Math.max(1, Math.ceil(backInMs / 1000))));
   return response;
 }
 

@@ -11,7 +11,10 @@ import type { Inspect } from "./inspect.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** What routes use of the gateway. */
-export type ServedGateway = Pick<Gateway, "ingress" | "admin" | "observe" | "status" | "check" | "isDraining">;
+export type ServedGateway = Pick<
+  Gateway,
+  "ingress" | "admin" | "observe" | "status" | "check" | "isDraining" | "backInMs"
+>;
 
 export interface AppDeps {
   readonly runtime: Runtime;

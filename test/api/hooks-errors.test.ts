@@ -153,7 +153,7 @@ describe("errors", () => {
 
   test("503: a request that is not stored yet when the server begins to shut down", async () => {
     const { api, finish } = await halfSent();
-    api.world.ingress.drain();
+    api.world.ingress.drain(5000);
     expect(await refusal(await finish())).toEqual([503, "shutting_down"]);
     expect(api.world.actions()).toEqual([]);
   });
@@ -167,11 +167,36 @@ describe("errors", () => {
     expect(api.world.actions()).toHaveLength(1);
   });
 
+  test("503: a mapping's full share of the queue, with Retry-After by how fast its runs end", async () => {
+    const mappings = [{ id: "ci", match: { path: "ci" }, action: "wake", textTemplate: "x" }];
+    const api = await startHooks({ hooks: { mappings }, maxPerMapping: 1 });
+    expect((await api.post("/hooks/ci", {})).status).toBe(200);
+    const response = await api.post("/hooks/ci", {});
+    expect(response.headers.get("retry-after")).toBe("60"); // nothing ends here
+    expect(await refusal(response)).toEqual([503, "queue_full"]);
+    expect((await api.post("/hooks/wake", { text: "b" })).status).toBe(200);
+  });
+
+  test("413: more items than the mapping's share of the queue ever holds, with the most that it takes", async () => {
+    const api = await startHooks({ hooks: { presets: ["mail"] }, maxPerMapping: 3 });
+    const mails = (n: number) => ({
+      source: "mail",
+      messages: Array.from({ length: n }, (_, i) => ({ id: `${i}`, from: "a", subject: "b", snippet: "c" })),
+    });
+    const response = await api.post("/hooks/mail", mails(4));
+    const { details } = await json(response.clone());
+    expect(details).toEqual([{ field: "items", reason: "4 in one request, at most 3" }]);
+    expect(await refusal(response)).toEqual([413, "batch_too_large"]);
+    expect(api.world.actions()).toEqual([]);
+    expect((await api.post("/hooks/mail", mails(3))).status).toBe(202);
+  });
+
   test("503: while the server shuts down, with Retry-After", async () => {
     const api = await startHooks();
-    api.world.ingress.drain();
+    api.world.ingress.drain(12_000);
+    api.world.nowMs += 5000;
     const response = await api.post("/hooks/wake", { text: "a" });
-    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(response.headers.get("retry-after")).toBe("7");
     expect(await refusal(response)).toEqual([503, "shutting_down"]);
   });
 

@@ -78,6 +78,20 @@ describe("POST {hooks.path}/<name>", () => {
     expect((await api.post("/hooks/l", { items: [] })).status).toBe(204);
   });
 
+  test("more than 200 items: the first 200 run, the answer and the main session tell of the others", async () => {
+    const api = await startHooks({
+      hooks: { mappings: [{ id: "l", match: { path: "l" }, messageTemplate: "{{item}}", forEach: "items" }] },
+    });
+    const response = await api.post("/hooks/l", { items: Array.from({ length: 230 }, (_, i) => i) });
+    const body = await json(response);
+    expect([response.status, body.dispatched, body.runIds.length]).toEqual([202, 201, 201]);
+    expect(body.warnings).toEqual(["30 of 230 items were left out: at most 200 at once"]);
+    expect(agents(api).map(({ message }) => plain(message))).toEqual(Array.from({ length: 200 }, (_, i) => `${i}`));
+    expect(wakes(api).map(({ text }) => plain(text))).toEqual([
+      "Mapping 'l' got more items in one request than it takes: 30 were left out.",
+    ]);
+  });
+
   test("a request that gives no valid action: 400; a mapping that breaks: 500, its reason only in the log", async () => {
     const api = await startHooks({ hooks: { mappings: [transformed] } });
     api.world.transform = () => ({ message: "  " });

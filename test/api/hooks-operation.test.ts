@@ -70,7 +70,8 @@ test("while the gateway stops: 503 with Retry-After for webhooks and models alik
   const stopped = world.gateway.stop(60_000);
   for (const path of ["hooks/wake", "api/tags", "hooks-admin/deliveries"]) {
     const response = await fetch(`${world.url}/${path}`);
-    expect([path, response.status, response.headers.get("retry-after")]).toEqual([path, 503, "10"]);
+    expect([path, response.status]).toEqual([path, 503]);
+    expect(Number(response.headers.get("retry-after"))).toBeWithin(61, 66); // the minute that turns have, and a start
   }
   const health = await fetch(`${world.url}/health`);
   expect([health.status, (await json(health)).problems]).toEqual([503, ["the server is shutting down"]]);

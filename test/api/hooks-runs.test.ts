@@ -15,6 +15,25 @@ test("GET {hooks.path}/runs/:id: the state and, once it is over, the answer", as
   });
 });
 
+test("POST {hooks.path}/agent: 202 with the Location of its run, for repeats and other paths too; 200 has none", async () => {
+  const world = await startGateway({ settings: { hooks: { path: "/in/coming" } } });
+  const headers = { authorization: `Bearer ${HOOK_TOKEN}`, "idempotency-key": "k" };
+  const send = (more = {}) =>
+    fetch(`${world.url}/in/coming/agent`, {
+      method: "POST",
+      headers: { ...headers, ...more },
+      body: JSON.stringify({ message: "hi" }),
+    });
+  for (const response of [await send(), await send()]) {
+    const { runId } = await json(response);
+    expect([response.status, response.headers.get("location")]).toEqual([202, `/in/coming/runs/${runId}`]);
+    const run = await fetch(new URL(response.headers.get("location")!, response.url), { headers });
+    expect((await json(run)).run.id).toBe(runId);
+  }
+  const waited = await send({ prefer: "wait=60" });
+  expect([waited.status, waited.headers.get("location")]).toEqual([200, null]);
+});
+
 test("GET {hooks.path}/runs/:id: 401 without the token, 404 for what is no run, 405 for other methods", async () => {
   const world = await startGateway();
   const { runId } = await json(await world.hook("wake", { text: "hi", mode: "next-heartbeat" }));
@@ -68,7 +87,7 @@ test("events of a run whose client goes away, or whose server stops, end", async
   gone.abort();
   await first.text().catch(() => "");
   const second = await world.hook(`runs/${runId}/events`);
-  world.gateway.ingress.drain();
+  world.gateway.ingress.drain(5000);
   expect(await second.text()).not.toContain("event: end"); // it is not over: whoever waits may come again
   expect((await world.hook("wake", { text: "late" })).status).toBe(503);
 });

@@ -87,7 +87,8 @@ function bareGateway(ingress: Ingress): ServedGateway {
     throw new Error("no administration here");
   };
   const admin = { admit: none, list: none, find: none, replay: none, cancel: none, test: none };
-  return { ingress, admin, observe() {}, status: () => status, check: async () => {}, isDraining: () => false };
+  const stopping = { isDraining: () => false, backInMs: () => 0 };
+  return { ingress, admin, observe() {}, status: () => status, check: async () => {}, ...stopping };
 }
 
 /** The objects of an NDJSON reply. */

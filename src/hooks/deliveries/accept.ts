@@ -5,11 +5,8 @@
 import type { Database } from "../../base/database.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptedBody } from "../ingress/answers.ts";
-import { runsOfItems } from "./items.ts";
+import { rememberItems, runsOfItems } from "./items.ts";
 import { insertRuns, type SessionKeyOf } from "./runs.ts";
-
-/** How long a sender is told to wait when the queue is full. */
-const RETRY_AFTER_MS = 5000;
 
 /** What a sender is answered; asked again with the same key, it is answered the same. */
 export interface HookResponse {
@@ -56,7 +53,9 @@ export type Accepted =
   /** The key was used for another body. */
   | { readonly kind: "conflict" }
   /** `mappingId`: it is that mapping's share of the queue. */
-  | { readonly kind: "full"; readonly retryAfterMs: number; readonly mappingId?: string };
+  | { readonly kind: "full"; readonly retryAfterMs: number; readonly mappingId?: string }
+  /** More new runs than the queue, or the mapping's share of it, ever holds. */
+  | { readonly kind: "too_many"; readonly limit: number };
 
 export interface AcceptOptions {
   /** Open runs at most. */
@@ -66,6 +65,8 @@ export interface AcceptOptions {
   /** How long keys are remembered. */
   readonly keysMs: number;
   readonly sessionKeyOf: SessionKeyOf;
+  /** Until so many runs will have ended, of a lane or of all. */
+  readonly msUntil: (count: number, lane?: string) => number;
 }
 
 /** Call inside a transaction. */
@@ -73,19 +74,21 @@ export function acceptDelivery(db: Database, request: AcceptRequest, options: Ac
   forgetKeys(db, request);
   const earlier = findEarlier(db, request);
   if (earlier) return earlier.bodySha256 === request.bodySha256 || earlier.byProvider ? replayed(earlier) : CONFLICT;
-  const full = findFull(db, request, options);
+  const lane = laneOf(request);
+  const runs = runsOfItems(db, request.actions, { lane, now: request.now });
+  const fresh = runs.filter(({ isNew }) => isNew);
+  const full = findFull(db, { count: fresh.length, lane, mappingId: request.mappingId }, options);
   if (full) return full;
   const deliveryId = Bun.randomUUIDv7();
-  const lane = laneOf(request);
   const keysUntil = request.now + options.keysMs;
-  const runs = runsOfItems(db, request.actions, { lane, now: request.now, until: keysUntil });
+  rememberItems(db, runs, { lane, until: keysUntil });
   const runIds = runs.map(({ id }) => id);
   const response = request.respond(runIds);
   insertDelivery(db, request, { deliveryId, lane, response, keysUntil });
   insertRuns(db, {
     deliveryId,
     lane,
-    runs: runs.filter(({ isNew }) => isNew),
+    runs: fresh,
     sessionKeyOf: options.sessionKeyOf,
     now: request.now,
   });
@@ -102,16 +105,19 @@ export const openRuns = (db: Database): number => db.query<{ n: number }, []>("S
 const openRunsOf = (db: Database, lane: string): number =>
   db.query<{ n: number }, [string]>("SELECT n FROM open_lanes WHERE lane = ?").get(lane)?.n ?? 0;
 
+/** @param count of new runs: items that were sent before need no room */
 function findFull(
   db: Database,
-  { actions, mappingId, path }: AcceptRequest,
-  { maxQueued, maxQueuedOf }: AcceptOptions,
+  { count, lane, mappingId }: { count: number; lane: string; mappingId: string | undefined },
+  { maxQueued, maxQueuedOf, msUntil }: AcceptOptions,
 ): Accepted | undefined {
-  const full = { kind: "full", retryAfterMs: RETRY_AFTER_MS } as const;
-  if (openRuns(db) + actions.length > maxQueued) return full;
+  const share = mappingId === undefined ? maxQueued : Math.min(maxQueuedOf(mappingId), maxQueued);
+  if (count > share) return { kind: "too_many", limit: share };
+  const over = openRuns(db) + count - maxQueued;
+  if (over > 0) return { kind: "full", retryAfterMs: msUntil(over) };
   if (mappingId === undefined) return undefined;
-  const own = openRunsOf(db, laneOf({ mappingId, path }));
-  return own + actions.length > maxQueuedOf(mappingId) ? { ...full, mappingId } : undefined;
+  const ownOver = openRunsOf(db, lane) + count - share;
+  return ownOver > 0 ? { kind: "full", retryAfterMs: msUntil(ownOver, lane), mappingId } : undefined;
 }
 
 /** What was accepted under these keys too long ago no longer answers for them. */

@@ -4,6 +4,7 @@
  */
 import type { Database, Writer } from "../../base/database.ts";
 import { acceptDelivery, type Accepted, type AcceptRequest } from "./accept.ts";
+import { Pace } from "./pace.ts";
 import { pruneDeliveries } from "./prune.ts";
 import { findDelivery, listDeliveries, runStatus, stats } from "./queries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary, QueueStats } from "./queries.ts";
@@ -43,19 +44,24 @@ export interface Deliveries {
   /** Runs the actions of a delivery, or of one of its runs, again. Throws `not_found`, `conflict` or `busy`. */
   replay(id: string): Promise<Replayed>;
   stats(): QueueStats;
+  /** A run of this lane is over: so fast there is room for others. */
+  ended(lane: string): void;
   /** Forgets what is over and old enough; returns how many deliveries went. */
   prune(): Promise<number>;
 }
 
 export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
   const { db, writer, settings, sessionKeyOf, now } = deps;
+  const pace = new Pace(now);
+  const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
   const queued = async <T>(work: Promise<T>): Promise<T> => {
     const result = await work;
     deps.onQueued();
     return result;
   };
   return {
-    accept: (request) => queued(writer.write((at) => acceptDelivery(at, request, { ...settings(), sessionKeyOf }))),
+    accept: (request) =>
+      queued(writer.write((at) => acceptDelivery(at, request, { ...settings(), sessionKeyOf, msUntil }))),
     list: (filter) => listDeliveries(db, filter),
     find: (id) => findDelivery(db, id),
     run: (id) => runStatus(db, id),
@@ -63,6 +69,7 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
       queued(
         writer.write((at) => replayDelivery(at, id, { now: now(), maxQueued: settings().maxQueued, sessionKeyOf })),
       ),
+    ended: (lane) => pace.ended(lane),
     stats: () => stats(db, now()),
     prune: () => pruneDeliveries(writer, { now: now(), retentionMs: settings().retentionMs }),
   };

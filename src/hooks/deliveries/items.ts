@@ -23,24 +23,36 @@ export interface ItemRun {
   readonly isNew: boolean;
 }
 
-/** A run for each action: that of an equal item where there was one, else a new one, remembered until then. */
+/** A run for each action: that of an equal item where there was one, else a new one. */
 export function runsOfItems(
   db: Database,
   actions: readonly HookAction[],
-  { lane, now, until }: { lane: string; now: number; until: number },
+  { lane, now }: { lane: string; now: number },
 ): ItemRun[] {
   const find = db.query<{ id: string }, [string, string, number]>(
     "SELECT run_id AS id FROM items WHERE lane = ? AND item_id = ? AND until > ?",
   );
-  const remember = db.query("INSERT OR REPLACE INTO items (lane, item_id, run_id, until) VALUES (?, ?, ?, ?)");
+  const fresh = new Map<string, string>(); // by item of this request
   return actions.map((action) => {
     const { itemId } = action;
-    const earlier = itemId === undefined ? null : find.get(lane, itemId, now);
-    if (earlier) return { id: earlier.id, action, isNew: false };
+    const earlier = itemId === undefined ? undefined : (fresh.get(itemId) ?? find.get(lane, itemId, now)?.id);
+    if (earlier !== undefined) return { id: earlier, action, isNew: false };
     const id = Bun.randomUUIDv7();
-    if (itemId !== undefined) remember.run(lane, itemId, id, until);
+    if (itemId !== undefined) fresh.set(itemId, id);
     return { id, action, isNew: true };
   });
+}
+
+/** From now on equal items get these runs. */
+export function rememberItems(
+  db: Database,
+  runs: readonly ItemRun[],
+  { lane, until }: { lane: string; until: number },
+): void {
+  const remember = db.query("INSERT OR REPLACE INTO items (lane, item_id, run_id, until) VALUES (?, ?, ?, ?)");
+  for (const { id, action, isNew } of runs) {
+    if (isNew && action.itemId !== undefined) remember.run(lane, action.itemId, id, until);
+  }
 }
 
 /** Returns how many went. */

@@ -22,7 +22,6 @@ import { Waits } from "./waits.ts";
 
 /** Bodies that are read at once before their senders have proved who they are. */
 export const UNPROVED_READS_MAX = 64;
-const DRAIN_RETRY_MS = 10_000;
 
 export interface Ingress {
   /** Whether a path is below `hooks.path`, and hooks are on. */
@@ -31,19 +30,24 @@ export interface Ingress {
   receive(request: HookRequest): Promise<HookReply>;
   /** For the API description; undefined: hooks are off. */
   describe(): IngressDescription | undefined;
-  /** From now on every request is told to come back later. */
-  drain(): void;
+  /** From now on every request is told to come back later. @param backInMs when there may be somebody again */
+  drain(backInMs: number): void;
 }
 
 export function makeIngress(deps: IngressDeps): Ingress {
-  let isDraining = false;
+  let backAtMs: number | undefined; // set: draining
+  const checkOpen = (): void => {
+    if (backAtMs === undefined) return;
+    const headers = { ...retryAfter(backAtMs - deps.now()), connection: "close" };
+    throw new Refusal("shutting_down", { headers });
+  };
   const parts: MappedDeps = {
     ...deps,
     door: new Door(deps),
     unprovedReads: new Slots(UNPROVED_READS_MAX),
     waits: new Waits(),
     async accept(request) {
-      if (isDraining) throw draining(); // since its body was read, or its transform ran
+      checkOpen(); // since its body was read, or its transform ran
       return deps.accept(request);
     },
   };
@@ -73,7 +77,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
       const notes: Record<string, unknown> = { request_id: request.id };
       const note: Visit["note"] = (fields) => void Object.assign(notes, fields);
       const reply = await replyTo(request, async () => {
-        if (isDraining) throw draining();
+        checkOpen();
         return answer(parts, begin(request, deps.settings(), note));
       }).catch((error: unknown) => {
         deps.log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack, request_id: request.id });
@@ -93,15 +97,12 @@ export function makeIngress(deps: IngressDeps): Ingress {
       descriptions.set(settings.hooks, known);
       return known;
     },
-    drain() {
-      isDraining = true;
+    drain(backInMs) {
+      backAtMs = deps.now() + backInMs;
       parts.waits.endAll();
     },
   };
 }
-
-const draining = (): Refusal =>
-  new Refusal("shutting_down", { headers: { ...retryAfter(DRAIN_RETRY_MS), connection: "close" } });
 
 async function replyTo(request: HookRequest, work: () => Promise<HookReply>): Promise<HookReply> {
   try {

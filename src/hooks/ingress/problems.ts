@@ -27,6 +27,11 @@ const PROBLEMS = {
   client_gone: problem(499, "cancelled", "the client went away"),
   idempotency_conflict: problem(409, "conflict", "this idempotency key was used with another body"),
   payload_too_large: problem(413, "too_large", "payload too large"),
+  batch_too_large: problem(
+    413,
+    "too_large",
+    "more items than the queue ever holds for this mapping: send fewer at once",
+  ),
   unsupported_media_type: problem(415, "bad_request", "unsupported content type: expected JSON"),
   unsupported_encoding: problem(415, "bad_request", "unsupported content encoding: expected gzip, deflate, br or none"),
   invalid_encoding: problem(400, "bad_request", "the body is not what its content encoding says"),

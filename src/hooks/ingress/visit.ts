@@ -55,6 +55,10 @@ export async function acceptVisit(
     }),
   );
   if (accepted.kind === "conflict") throw new Refusal("idempotency_conflict");
+  if (accepted.kind === "too_many") {
+    const reason = `${actions.length} in one request, at most ${accepted.limit}`;
+    throw new Refusal("batch_too_large", { reason, details: [{ field: "items", reason }] });
+  }
   if (accepted.kind === "full") {
     const reason = accepted.mappingId === undefined ? "all of it" : "the mapping's share";
     throw new Refusal("queue_full", { headers: retryAfter(accepted.retryAfterMs), reason });
@@ -62,12 +66,15 @@ export async function acceptVisit(
   const { runIds, deliveryId } = accepted;
   const isReplayed = accepted.kind === "replayed";
   note({ delivery: deliveryId, runs: runIds.length, ...(isReplayed ? { replayed: true } : {}) });
-  const headers = isReplayed ? { "idempotency-replayed": "true" } : {};
-  const seconds = accepted.response.status === 202 ? preferredWait(request.headers) : undefined;
-  if (seconds === undefined) return jsonReply(accepted.response, { headers });
-  const ended = await outcomes({ runs, waits }, runIds, { gone: request.signal, seconds });
-  const response = ended ? outcomeResponse(accepted.response, ended) : accepted.response;
-  return jsonReply(response, { headers: { ...headers, "preference-applied": `wait=${seconds}` } });
+  const replayedHeaders = isReplayed ? { "idempotency-replayed": "true" } : {};
+  const { response } = accepted;
+  if (response.status !== 202) return jsonReply(response, { headers: replayedHeaders });
+  const location = `${settings.hooks.path}/runs/${response.body.runId}`;
+  const seconds = preferredWait(request.headers);
+  const ended = seconds && (await outcomes({ runs, waits }, runIds, { gone: request.signal, seconds }));
+  const headers = { ...replayedHeaders, ...(seconds ? { "preference-applied": `wait=${seconds}` } : {}) };
+  if (ended) return jsonReply(outcomeResponse(response, ended), { headers });
+  return jsonReply(response, { headers: { ...headers, location } });
 }
 
 /** A sender whose request cannot be stored has to send it again. */

@@ -50,6 +50,9 @@ export type HandedOver =
   /** Nothing is written: try again. */
   | { readonly kind: "later"; readonly reason: string; readonly afterMs: number; readonly isFailure?: boolean };
 
+/** Nobody is asked over a network: look again soon. */
+const FULL: HandedOver = { kind: "later", reason: "the queue is full", afterMs: 5000 };
+
 /** Never throws for what a mail or the configuration does. */
 export async function handOver(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> {
   try {
@@ -119,9 +122,10 @@ interface Taken {
 
 async function acceptMail(
   deps: HandOverDeps,
-  { account, mark }: HandOver,
+  mail: HandOver,
   { mapping, payload, actions }: Taken,
 ): Promise<HandedOver> {
+  const { account, mark } = mail;
   const rawBody = new TextEncoder().encode(JSON.stringify(payload));
   const accepted = await deps.accept({
     ...record(deps, account, { rawBody, actions }),
@@ -129,7 +133,8 @@ async function acceptMail(
     rawBody: deps.settings().hooks.queue.keepBodies ? rawBody : undefined,
     alongside: mark,
   });
-  if (accepted.kind === "full") return { kind: "later", reason: "the queue is full", afterMs: accepted.retryAfterMs };
+  if (accepted.kind === "full") return FULL;
+  if (accepted.kind === "too_many") return refuse(deps, mail, `it asks for more than ${accepted.limit} runs`);
   return accepted.kind === "conflict" // only of a key, and mails have none
     ? later("another request has this mail's key")
     : { kind: "accepted", deliveryId: accepted.deliveryId };
@@ -141,7 +146,7 @@ async function refuse(deps: HandOverDeps, { account, mark, item }: HandOver, rea
     `A mail to ${account} could not be handed over: its mapping does not take it. See the log of the server.`,
   );
   const accepted = await tellMain(deps, { account, text, itemId: `refused ${item.id}`, alongside: mark });
-  if (accepted.kind === "full") return { kind: "later", reason: "the queue is full", afterMs: accepted.retryAfterMs };
+  if (accepted.kind === "full") return FULL;
   return { kind: "refused", reason };
 }
 

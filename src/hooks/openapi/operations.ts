@@ -75,7 +75,8 @@ const PREFER: Parameter = {
 const DEPRECATED = { Deprecation: "Where the token came in the address (RFC 9745)" };
 const REPLAYED = { ...DEPRECATED, "Idempotency-Replayed": "`true` where an equal request was accepted before" };
 const WAITED = { ...REPLAYED, "Preference-Applied": "`wait=N` where it was asked for" };
-const ACCEPTED: Answer = { description: "Stored; its runs begin soon", headers: WAITED, schema: acceptedSchema };
+const LOCATED = { ...WAITED, Location: "Where to ask how the run, or the first of several, stands" };
+const ACCEPTED: Answer = { description: "Stored; its runs begin soon", headers: LOCATED, schema: acceptedSchema };
 const OUTCOME: Answer = {
   description: "How the runs ended, where the request waited for that",
   headers: WAITED,
@@ -121,7 +122,7 @@ export const MAPPED: Operation = {
     202: ACCEPTED,
     204: { description: "Understood; there is nothing to do" },
   },
-  refusals: [...POSTED, ...CHECKED, "not_found", "mapping_rejected", "mapping_failed", "too_busy"],
+  refusals: [...POSTED, ...CHECKED, "not_found", "mapping_rejected", "mapping_failed", "batch_too_large", "too_busy"],
 };
 
 export const CHECK: Operation = {

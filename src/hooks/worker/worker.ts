@@ -44,7 +44,8 @@ export interface WorkerDeps {
 }
 
 export interface RunObserver {
-  runEnded(run: RunStatus): void;
+  /** @param lane what the run competed as */
+  runEnded(run: RunStatus, lane: string): void;
   replyEnded(outcome: ReplyOutcome["kind"]): void;
 }
 
@@ -170,7 +171,8 @@ export class Worker {
   #observe(runId: string): void {
     const { observer, db } = this.#deps;
     const status = observer && runStatus(db, runId);
-    if (status) observer.runEnded(status);
+    const run = findRun(db, runId);
+    if (status && run) observer.runEnded(status, run.lane);
   }
 
   async #rounds(): Promise<void> {

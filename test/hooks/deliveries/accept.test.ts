@@ -104,7 +104,10 @@ test("a full queue accepts nothing, says when to come back, and has room again o
   const [first] = accepted(await bench.deliveries.accept(request())).runIds;
   expect((await bench.deliveries.accept(request({ actions: [wake("a"), wake("b")] }))).kind).toBe("full");
   expect((await bench.deliveries.accept(request())).kind).toBe("accepted");
-  expect(await bench.deliveries.accept(request({ idempotencyKey: "k" }))).toEqual({ kind: "full", retryAfterMs: 5000 });
+  expect(await bench.deliveries.accept(request({ idempotencyKey: "k" }))).toEqual({
+    kind: "full",
+    retryAfterMs: 60_000,
+  });
   await bench.writer.write((db) =>
     db.query("UPDATE runs SET state = 'succeeded', finished_at = 1 WHERE id = ?").run(first!),
   );
@@ -117,13 +120,67 @@ test("a mapping that fills its share of the queue leaves room for the others, un
   const from = (mappingId: string | undefined, n: number) =>
     bench.deliveries.accept(request({ mappingId, actions: Array.from({ length: n }, () => wake("x")) }));
   const [first] = accepted(await from("loud", 2)).runIds;
-  expect(await from("loud", 1)).toEqual({ kind: "full", retryAfterMs: 5000, mappingId: "loud" });
+  expect(await from("loud", 1)).toEqual({ kind: "full", retryAfterMs: 60_000, mappingId: "loud" });
   expect((await from("quiet", 1)).kind).toBe("accepted");
   expect((await from(undefined, 1)).kind).toBe("accepted");
   await bench.writer.write((db) => db.run("UPDATE runs SET finished_at = 1 WHERE id = ?", [first!]));
   expect((await from("loud", 1)).kind).toBe("accepted");
   await bench.writer.write((db) => db.run("DELETE FROM runs WHERE finished_at IS NULL AND lane = 'mapping loud'"));
   expect((await from("loud", 2)).kind).toBe("accepted");
+});
+
+test("a full queue says when to come back by how fast runs end: all of them, or those of the mapping", async () => {
+  await using bench = makeBench();
+  bench.settings.maxQueued = 4;
+  bench.settings.maxQueuedOf = () => 2;
+  const from = (mappingId: string, n: number) =>
+    bench.deliveries.accept(request({ mappingId, actions: Array.from({ length: n }, () => wake("x")) }));
+  await from("a", 2);
+  bench.clock.now += 30_000;
+  for (let i = 0; i < 10; i++) bench.deliveries.ended(i < 3 ? "mapping a" : "mapping b");
+  expect(await from("a", 2)).toEqual({ kind: "full", mappingId: "a", retryAfterMs: 20_000 });
+  await from("b", 2);
+  expect(await from("c", 2)).toEqual({ kind: "full", retryAfterMs: 6000 });
+});
+
+test("more new runs than the queue or the mapping's share ever holds are refused for good; known items need no room", async () => {
+  await using bench = makeBench();
+  bench.settings.maxQueued = 4;
+  bench.settings.maxQueuedOf = () => 3;
+  const items = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, i) => wake("x", { itemId: `item-${from + i}` }));
+  const batch = (from: number, to: number) =>
+    bench.deliveries.accept(request({ mappingId: "mail", actions: items(from, to) }));
+  expect(await batch(0, 4)).toEqual({ kind: "too_many", limit: 3 });
+  expect(await bench.deliveries.accept(request({ actions: items(0, 5) }))).toEqual({ kind: "too_many", limit: 4 });
+  const first = accepted(await batch(0, 3));
+  expect((await batch(3, 4)).kind).toBe("full");
+  expect(accepted(await batch(0, 3)).runIds).toEqual([...first.runIds]);
+  await bench.writer.write((db) => db.run("UPDATE runs SET finished_at = 1"));
+  expect(accepted(await batch(0, 6)).runIds.slice(0, 3)).toEqual([...first.runIds]);
+  expect(count(bench, "runs")).toBe(6);
+});
+
+test("equal items of one request are one run; a refused batch leaves its items unknown", async () => {
+  await using bench = makeBench();
+  bench.settings.maxQueued = 1;
+  const two = request({ actions: [wake("x", { itemId: "1" }), wake("x", { itemId: "2" })] });
+  expect((await bench.deliveries.accept(two)).kind).toBe("too_many");
+  expect(count(bench, "items")).toBe(0);
+  const twice = accepted(
+    await bench.deliveries.accept(request({ actions: [wake("x", { itemId: "1" }), wake("x", { itemId: "1" })] })),
+  );
+  expect(new Set(twice.runIds).size).toBe(1);
+  expect(count(bench, "runs")).toBe(1);
+});
+
+test("a repeat names the runs that its first answer named, also those of earlier items", async () => {
+  await using bench = makeBench();
+  const item = request({ actions: [wake("x", { itemId: "1" })] });
+  const first = accepted(await bench.deliveries.accept(item));
+  const keyed = { ...item, idempotencyKey: "k" };
+  expect(accepted(await bench.deliveries.accept(keyed)).runIds).toEqual(first.runIds);
+  expect(await bench.deliveries.accept(keyed)).toMatchObject({ kind: "replayed", runIds: first.runIds });
 });
 
 test("a request that cannot be stored is no delivery", async () => {
@@ -160,7 +217,13 @@ test("a thousand requests at once are all accepted, in order within their sessio
 
 test("acceptDelivery looks nothing up outside its transaction: a rollback leaves no trace", async () => {
   await using bench = makeBench();
-  const options = { maxQueued: 10, maxQueuedOf: () => 10, keysMs: HOUR_MS, sessionKeyOf: () => "hook:x" };
+  const options = {
+    maxQueued: 10,
+    maxQueuedOf: () => 10,
+    keysMs: HOUR_MS,
+    sessionKeyOf: () => "hook:x",
+    msUntil: () => 1,
+  };
   const failing = bench.writer.write((db) => {
     acceptDelivery(db, request({ idempotencyKey: "k" }), options);
     throw new Error("later in the same transaction");

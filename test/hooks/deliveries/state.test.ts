@@ -76,6 +76,7 @@ class World {
           maxQueuedOf: () => 12,
           keysMs: 1,
           sessionKeyOf: ({ requested }: { requested?: string | undefined }) => requested!,
+          msUntil: () => 1,
         };
         const room = 12 - openRuns(this.#db);
         const { kind } = acceptDelivery(this.#db, request({ actions: [action], now }), options);

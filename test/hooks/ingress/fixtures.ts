@@ -35,26 +35,28 @@ export interface WorldOptions {
   readonly hooks?: object;
   readonly trustedProxies?: string[];
   readonly maxQueued?: number;
+  readonly maxPerMapping?: number;
   readonly log?: Logger;
   readonly deps?: Partial<IngressDeps>;
 }
 
 export const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: WorldOptions = {}): World {
+export function makeWorld({ hooks, trustedProxies, maxQueued, maxPerMapping, log, deps }: WorldOptions = {}): World {
   const db = openDatabase(":memory:", deliveryMigrations);
+  const clock = { nowMs: Date.now() };
   const deliveries = makeDeliveries({
     db,
     writer: new Writer(db),
     settings: () => ({
       maxQueued: maxQueued ?? 10_000,
-      maxQueuedOf: () => Infinity,
+      maxQueuedOf: () => maxPerMapping ?? Infinity,
       keysMs: 3_600_000,
       retentionMs: 3_600_000,
     }),
     sessionKeyOf: (question) => hookSession({ ...question, session: sessionSchema.parse({}) }).key,
     onQueued: () => {},
-    now: () => world.nowMs,
+    now: () => clock.nowMs,
   });
   const watchers = new RunWatchers();
   const world: World = {
@@ -64,7 +66,12 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, log, deps }: World
       gateway: { trustedProxies: trustedProxies ?? [] },
       folder: "/nowhere",
     },
-    nowMs: Date.now(),
+    get nowMs() {
+      return clock.nowMs;
+    },
+    set nowMs(ms) {
+      clock.nowMs = ms;
+    },
     transform: () => undefined,
     actions: () =>
       db

@@ -1,0 +1,35 @@
+/** How fast runs end, so that a sender who finds the queue full hears when it makes sense to come again. */
+
+/** Ends that are remembered: enough for a rate, whatever it is. */
+const ENDS_MAX = 1024;
+const WINDOW_MS = 60_000;
+/** Where nothing ended of late, nobody knows. */
+const UNKNOWN_MS = 60_000;
+const WAIT_MAX_MS = 300_000;
+
+export class Pace {
+  readonly #now: () => number;
+  readonly #startedAt: number;
+  #ends: { readonly at: number; readonly lane: string }[] = [];
+
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#startedAt = now();
+  }
+
+  ended(lane: string): void {
+    if (this.#ends.length >= ENDS_MAX) this.#ends = this.#ends.slice(ENDS_MAX / 2);
+    this.#ends.push({ at: this.#now(), lane });
+  }
+
+  /** Until so many runs have ended, of a lane or of all, if it goes on as in the last minute. */
+  msUntil(count: number, lane?: string): number {
+    const now = this.#now();
+    const recent = this.#ends.filter(({ at }) => at > now - WINDOW_MS);
+    const ended = lane === undefined ? recent.length : recent.filter((end) => end.lane === lane).length;
+    if (ended === 0) return UNKNOWN_MS;
+    const isCut = this.#ends.length >= ENDS_MAX / 2; // there were more in the window than are remembered
+    const from = isCut ? recent[0]!.at : Math.max(this.#startedAt, now - WINDOW_MS);
+    return Math.min(Math.ceil((count * Math.max(now - from, 1)) / ended), WAIT_MAX_MS);
+  }
+}
