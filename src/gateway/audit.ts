@@ -51,7 +51,9 @@ export function audit(parts: AuditParts): readonly Finding[] {
     auditMapping(mapping, { path: ["hooks", "mappings", i], parts, report });
     auditShadow(i, { parts, report });
   });
+  auditFallback(snapshot.hooks.fallbackChannels, { path: ["hooks"], parts, report });
   auditPlans(snapshot, report);
+  auditHeartbeat(snapshot, report);
   const order: readonly Severity[] = ["error", "warn", "info"];
   return findings.toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
 }
@@ -146,21 +148,43 @@ function auditPlans({ hooks, folder }: GatewaySnapshot, report: Report): void {
   }
 }
 
-function auditDelivery({ channel, to }: MappingConfig, { path, parts, report }: AtMapping): void {
-  const at = { path: [...path, "channel"] };
-  if (channel === "last") {
-    const someone = [...parts.channels.values()].some(({ isConfigured }) => isConfigured);
-    if (!someone) report("warn", "no-channel", { ...at, message: "replies go nowhere: no channel is configured" });
-    return;
+function auditDelivery({ channel, to, fallbackChannels }: MappingConfig, { path, parts, report }: AtMapping): void {
+  const someone = [...parts.channels.values()].some(({ isConfigured }) => isConfigured);
+  if (channel === "last" && !someone) {
+    const message = "replies go nowhere: no channel is configured";
+    report("warn", "no-channel", { path: [...path, "channel"], message });
   }
+  auditChannel({ channel, to }, { path: [...path, "channel"], parts, report });
+  auditFallback(fallbackChannels, { path, parts, report });
+}
+
+function auditFallback(names: readonly string[] | undefined, { path, parts, report }: AtMapping): void {
+  for (const [i, channel] of (names ?? []).entries()) {
+    auditChannel({ channel }, { path: [...path, "fallbackChannels", i], parts, report });
+  }
+}
+
+function auditChannel({ channel, to }: { channel: string; to?: string | undefined }, at: AtMapping): void {
+  const { path, parts, report } = at;
+  if (channel === "last") return;
   const found = parts.channels.get(channel);
   const known = [...parts.channels.keys()].join(", ");
-  if (!found) report("error", "unknown-channel", { ...at, message: `no such channel; known: last, ${known}` });
+  if (!found) report("error", "unknown-channel", { path, message: `no such channel; known: last, ${known}` });
   else if (!found.isConfigured) {
-    report("error", "channel-not-configured", { ...at, message: `channels.${channel} is missing or disabled` });
+    report("error", "channel-not-configured", { path, message: `channels.${channel} is missing or disabled` });
   } else if (!to && !found.hasDefault) {
-    report("warn", "no-recipient", { ...at, message: `neither 'to' here nor channels.${channel}.defaultTo is set` });
+    const message = `channels.${channel}.defaultTo is not set, and no other recipient is given`;
+    report("warn", "no-recipient", { path, message });
   }
+}
+
+/** What waits for a heartbeat that does not come by itself. */
+function auditHeartbeat({ agents, hooks }: GatewaySnapshot, report: Report): void {
+  if (agents.defaults.heartbeat.every > 0) return;
+  const waiting = hooks.mappings.some(({ action, wakeMode }) => action === "wake" && wakeMode === "next-heartbeat");
+  const message = 'is 0: events of mode "next-heartbeat" wait until something asks for a heartbeat';
+  const path = ["agents", "defaults", "heartbeat", "every"];
+  report(waiting ? "warn" : "info", "heartbeat-off", { path, message });
 }
 
 /** Only names without templates can be checked before a request. */

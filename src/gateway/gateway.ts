@@ -199,16 +199,25 @@ async function stopParts(
   close();
 }
 
-type ReplyPorts = Pick<WorkerPorts, "resolveTarget" | "addReply" | "replyOutcome" | "onReplySettled" | "sendReplies">;
+type ReplyPorts = Pick<
+  WorkerPorts,
+  "resolveTarget" | "fallbackTargets" | "addReply" | "replyOutcome" | "onReplySettled" | "sendReplies"
+>;
 
 /** The channels as agent and worker need them. */
 function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">): ReplyPorts {
   const { outbox, channels, snapshot } = parts;
+  const resolve: WorkerPorts["resolveTarget"] = (db, asked) => {
+    const last = findSession(db, mainSessionKey(snapshot().session))?.route;
+    return resolveTarget(channels.directory, { ...asked, last });
+  };
   return {
-    resolveTarget: (db, asked) => {
-      const last = findSession(db, mainSessionKey(snapshot().session))?.route;
-      return resolveTarget(channels.directory, { ...asked, last });
-    },
+    resolveTarget: resolve,
+    fallbackTargets: (db, names = snapshot().hooks.fallbackChannels) =>
+      names.flatMap((channel) => {
+        const found = resolve(db, { channel });
+        return "reason" in found ? [] : [found];
+      }),
     addReply: (db, reply) => outbox.add(db, reply),
     replyOutcome: (db, groupId) => outbox.outcome(db, groupId),
     onReplySettled: (listener) => outbox.onSettled(listener),

@@ -30,6 +30,8 @@ export interface AgentAction {
   /** `last`, or the id of a channel. */
   readonly channel: string;
   readonly to?: string;
+  /** Where the reply goes if the channel refuses it, in order; absent: where the configuration says. */
+  readonly fallbackChannels?: readonly string[];
   /** As asked for, before aliases. */
   readonly model?: string;
   readonly thinking?: string;

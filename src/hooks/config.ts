@@ -70,6 +70,8 @@ const condition: z.ZodType<Condition> = z.lazy(() =>
   ]),
 );
 
+const channelNames = z.array(z.string().trim().min(1)).max(8);
+
 /** What a mapping can say, without defaults. */
 const mappingFields = {
   id: z.string().trim().min(1).max(128).optional(),
@@ -85,6 +87,8 @@ const mappingFields = {
   deliver: z.boolean(),
   channel: z.string(),
   to: template.optional(),
+  /** Where a reply goes that its channel refuses, in order; absent: `hooks.fallbackChannels`. */
+  fallbackChannels: channelNames.optional(),
   model: template.optional(),
   thinking: template.optional(),
   timeoutSeconds: z.int().positive().max(86_400).optional(),
@@ -153,6 +157,8 @@ export const hooksSchema = z.strictObject({
   /** Relative to the folder of the configuration file. */
   transformsDir: z.string().optional(),
   transformTimeoutMs: z.int().min(10).max(60_000).default(5000),
+  /** Where replies go that their channel refuses, in order: to the `defaultTo` of each. */
+  fallbackChannels: channelNames.default([]),
   allowedAgentIds: z.array(z.string()).optional(),
   /** Which session keys requests may choose; they never reach the main session or another agent's. */
   sessionKeys: z

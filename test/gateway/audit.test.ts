@@ -75,6 +75,19 @@ describe("findings name key, line and what to do", () => {
     [mapping("{ channel: 'pigeon' }"), "unknown-channel", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'signal' }"), "channel-not-configured", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'telegram' }"), "no-recipient", "warn", "hooks.mappings[0].channel"],
+    [mapping("{ fallbackChannels: ['pigeon'] }"), "unknown-channel", "error", "hooks.mappings[0].fallbackChannels[0]"],
+    [
+      `{ hooks: { ${SAFE}, fallbackChannels: ['last', 'signal'] } }`,
+      "channel-not-configured",
+      "error",
+      "hooks.fallbackChannels[1]",
+    ],
+    [
+      `{ agents: { defaults: { heartbeat: { every: 0 } } }, hooks: { ${SAFE}, mappings: [{ action: 'wake', wakeMode: 'next-heartbeat' }] } }`,
+      "heartbeat-off",
+      "warn",
+      "agents.defaults.heartbeat.every",
+    ],
     [mapping("{ match: { path: '/wake/' } }"), "reserved-path", "error", "hooks.mappings[0].match"],
     [mapping("{ id: 'all' }, { match: { path: 'b' } }"), "shadowed", "warn", "hooks.mappings[1].match"],
     [

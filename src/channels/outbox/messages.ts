@@ -66,9 +66,13 @@ export interface TextOutcome {
   readonly messageIds: readonly string[];
 }
 
-/** Undefined while messages are under way, and for a text that never was. */
+/**
+ * Undefined while messages are under way, and for a text that never was. Of one that was put in again for another
+ * target, the last counts.
+ */
 export function textOutcome(db: Database, groupId: string): TextOutcome | undefined {
-  const rows = textMessages(db, groupId);
+  const all = textMessages(db, groupId);
+  const rows = all.filter(({ lane }) => lane === all.at(-1)?.lane);
   if (rows.length === 0 || rows.some((row) => row.settled_at === null)) return undefined;
   const messageIds = rows.flatMap((row) => row.message_id ?? []);
   const uncertain = rows.find((row) => row.state === "unknown");

@@ -51,7 +51,7 @@ export function buildAction(parts: ActionParts): Built | undefined {
   if (config.channel !== "last" && !parts.isChannel(config.channel)) {
     throw new AppError("bad_request", `mapping '${mapping.id}': there is no channel of the name it asks for`);
   }
-  const { timeoutSeconds, agentId, callbackUrl } = config;
+  const { timeoutSeconds, agentId, callbackUrl, fallbackChannels } = config;
   const action: AgentAction = {
     kind: "agent",
     message: content,
@@ -68,6 +68,7 @@ export function buildAction(parts: ActionParts): Built | undefined {
     ...withValue("timeoutSeconds", timeoutSeconds),
     ...withValue("agentId", agentId),
     ...withValue("callbackUrl", callbackUrl),
+    ...withValue("fallbackChannels", fallbackChannels),
   };
   return { action, warnings };
 }

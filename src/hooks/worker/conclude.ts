@@ -7,6 +7,7 @@ import { AppError, messageOf } from "../../base/errors.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import { findRun, moveRun, type Run } from "../deliveries/runs.ts";
 import { FINAL, isFinal, type Outcome, type ReplyState } from "../deliveries/state.ts";
+import type { Target } from "../../channels/channel.ts";
 import { replyOf } from "../../agent/reply.ts";
 import type { TurnResult } from "../../agent/turn.ts";
 import { addCallback } from "./callback-queue.ts";
@@ -53,9 +54,15 @@ export function concludeTurn(db: Database, run: Run, { outcome, reason, result }
 interface Reply {
   readonly answer: string | null;
   readonly reply: ReplyState;
-  readonly target?: unknown;
+  readonly target?: ReplyTarget;
   readonly replyReason?: string;
 }
+
+/** Where a reply is on its way to, and where it goes if it is refused there. */
+type ReplyTarget = Target & { readonly others: readonly Target[] };
+
+const eachChannelOnce = (targets: readonly Target[]): Target[] =>
+  targets.filter(({ channel }, i) => targets.findIndex((other) => other.channel === channel) === i);
 
 /** Hands an answer to the channels, where it is to be delivered. */
 function startReply(
@@ -68,15 +75,17 @@ function startReply(
   const text = result && replyOf(result, ACK_CHARS_MAX);
   const answer = text ?? result?.text ?? null;
   if (outcome !== "ok" || !result || run.action.kind !== "agent") return { answer, reply: "none" };
-  const { deliver, channel, to } = run.action;
+  const { deliver, channel, to, fallbackChannels } = run.action;
   if (!deliver) return { answer, reply: "none" };
   if (text === undefined) return { answer, reply: "skipped" };
   try {
     return db.transaction((): Reply => {
-      const target = ports.resolveTarget(db, { channel, ...(to === undefined ? {} : { to }) });
-      if ("reason" in target) return { answer, reply: "failed", replyReason: target.reason };
+      const asked = ports.resolveTarget(db, { channel, ...(to === undefined ? {} : { to }) });
+      const fallbacks = ports.fallbackTargets(db, fallbackChannels);
+      const [target, ...others] = eachChannelOnce("reason" in asked ? fallbacks : [asked, ...fallbacks]);
+      if (!target) return { answer, reply: "failed", ...("reason" in asked ? { replyReason: asked.reason } : {}) };
       ports.addReply(db, { groupId: run.id, target, text, now });
-      return { answer, reply: "pending", target };
+      return { answer, reply: "pending", target: { ...target, others } };
     })();
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -142,11 +151,26 @@ export function giveUp(db: Database, run: Run, ending: { outcome: Outcome; reaso
   return close(db, moveRun(db, run, FINAL[ending.outcome], context.now, ending), context);
 }
 
+/** Sends a reply that was refused elsewhere. Returns false where there is nowhere else. */
+function sendElsewhere(db: Database, { id, answer }: Run, { ports, now }: Context): boolean {
+  const row = db
+    .query<{ target: string | null }, [string]>("SELECT reply_target AS target FROM runs WHERE id = ?")
+    .get(id);
+  const { others = [] } = JSON.parse(row?.target ?? "{}") as Partial<ReplyTarget>; // startReply wrote it
+  const [target, ...rest] = others;
+  if (!target || answer === null) return false;
+  ports.addReply(db, { groupId: id, target, text: answer, now });
+  const next: ReplyTarget = { ...target, others: rest };
+  db.query("UPDATE runs SET reply_target = ? WHERE id = ?").run(JSON.stringify(next), id);
+  return true;
+}
+
 /**
- * Notes how a reply ended. Returns false where that has to wait: a reply that went wrong is told to the main session,
- * and there is no room.
+ * Notes how a reply ended, or sends it elsewhere where that is configured. Returns false where that has to wait: a
+ * reply that went wrong is told to the main session, and there is no room.
  */
 export function settleReply(db: Database, run: Run, { kind, reason }: ReplyOutcome, context: Context): boolean {
+  if (kind === "failed" && sendElsewhere(db, run, context)) return true;
   try {
     if (kind !== "sent") context.ports.enqueueEvent(db, problemEvent(run, { kind, reason }, context.now));
   } catch (error) {

@@ -39,6 +39,8 @@ export interface WorkerPorts {
     db: Database,
     asked: { readonly channel: string; readonly to?: string },
   ) => Target | { readonly reason: string };
+  /** Where a reply goes that its channel refuses, in order. @param names undefined: as the configuration says */
+  readonly fallbackTargets: (db: Database, names: readonly string[] | undefined) => readonly Target[];
   readonly addReply: (db: Database, reply: Reply) => void;
   /** How a reply ended; undefined while it is under way. */
   readonly replyOutcome: (db: Database, groupId: string) => ReplyOutcome | undefined;

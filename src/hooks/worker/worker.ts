@@ -263,6 +263,7 @@ export class Worker {
       const ended = waiting.filter((runId) => ports.replyOutcome(db, runId) !== undefined);
       if (ended.length === 0) return false;
       const stuck = await writer.write((at) => ended.filter((runId) => !this.#settle(at, runId)));
+      ports.sendReplies(); // some go elsewhere now
       for (const runId of ended) this.#watchers.changed(runId);
       for (const runId of stuck) this.#replies.add(runId);
       for (const runId of ended.filter((id) => !stuck.includes(id))) {

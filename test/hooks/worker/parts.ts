@@ -98,6 +98,7 @@ export function makeParts(db: Database): Parts {
       },
       requestHeartbeat: (reason) => parts.heartbeats.push(reason),
       resolveTarget: () => parts.target,
+      fallbackTargets: () => [],
       addReply: (at, reply) =>
         at
           .query("INSERT INTO test_replies (group_id, target, text) VALUES (?, ?, ?)")
