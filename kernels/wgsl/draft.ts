@@ -27,6 +27,8 @@ export type Draft = Omit<Dispatch, "step">;
 
 export const f32 = (value: number): Param => ({ f32: value });
 export const batch: Operand = { kind: "batch" };
+/** No vector where a kernel may have one. */
+export const NONE: Operand = { kind: "vectors", weights: [] };
 export const vector = (weight: Weight | undefined): Operand => ({ kind: "vector", weight });
 
 /** The present value of a buffer. */

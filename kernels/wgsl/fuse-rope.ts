@@ -1,5 +1,6 @@
 /** What happens to queries and keys between their matrices and attention, as one dispatch. */
 import type { Dispatch, Operand, Param } from "./dispatch.ts";
+import { NONE } from "./draft.ts";
 import { isRead, isSame, nameOf, replace, type Fusion, type Value } from "./fusion.ts";
 
 /** Norms of q and k as `rope_store` does them: what they read, their weights, over what, and eps. */
@@ -11,7 +12,6 @@ interface Norms {
 }
 
 const EPS: Param = { f32: 0 };
-const NO_NORMS: Operand = { kind: "vectors", weights: [] };
 
 /** Norms of q and k where there are such, their rotations, the scale of q where there is one, the store of k and v. */
 export const fuseRopeStore: Fusion = (list, results) =>
@@ -30,7 +30,7 @@ export const fuseRopeStore: Fusion = (list, results) =>
     if (scale && !isSame(scale.operands[0], q)) return undefined;
     const [, heads, headDim, pairs, step, apart] = rope.params as number[];
     const kvHeads = rope2.params[1] as number;
-    const norms = at > 0 ? normsOf(from, { q, k, headDim: headDim! }) : { q, k, weights: NO_NORMS, params: [0, EPS] };
+    const norms = at > 0 ? normsOf(from, { q, k, headDim: headDim! }) : { q, k, weights: NONE, params: [0, EPS] };
     if (!norms) return undefined;
     const [, ...scaling] = scale?.params ?? [0, { f32: 0 }, { f32: 1 }, { f32: 0 }]; // see position_scale.wgsl
     const dispatch: Dispatch = {

@@ -1,15 +1,17 @@
 /**
  * Dispatch[] → Dispatch[]: neighbours that one kernel does at once. Each function here is one such fusion; what it does
- * not recognize it leaves alone. A decode step of a plain llama then takes eight dispatches a layer.
+ * not recognize it leaves alone. A decode step of a plain llama then takes six dispatches a layer.
  */
 import type { Dispatch, Param } from "./dispatch.ts";
+import { NONE } from "./draft.ts";
+import { fuseNorm } from "./fuse-norm.ts";
 import { fuseRopeStore } from "./fuse-rope.ts";
 import { floatOf, isRead, isSame, nameOf, replaceRuns, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
 /** All fusions, in order. @param results buffers that are read when the dispatches are done */
 export function fuse(dispatches: readonly Dispatch[], results: readonly string[]): Dispatch[] {
-  return [fuseResidual, fuseGated, fuseRopeStore, fuseThree].reduce<Dispatch[]>(
+  return [fuseResidual, fuseGated, fuseRopeStore, fuseThree, fuseNorm].reduce<Dispatch[]>(
     (list, fusion) => fusion(list, new Set(results)),
     [...dispatches],
   );
@@ -55,34 +57,45 @@ const fuseGated: Fusion = (list, results) =>
     const [inDim, count, first, rowBytes, , , hasBias, factor, , , wanted] = gate.params;
     const [, , first2, rowBytes2, , , hasBias2, factor2] = up.params;
     const own = [inDim, count, first, rowBytes, hasBias, factor];
-    const others = [first2, rowBytes2, hasBias2, factor2, join.params[1], wanted];
+    const others = [first2, rowBytes2, hasBias2, factor2, join.params[1], wanted, 0, { f32: 0 }];
     return {
       ...join,
       kernel: "gated_linear",
       quants: [...(gate.quants ?? []), ...(up.quants ?? [])],
-      operands: [x!, w!, w2!, b!, b2!, y!, batch!],
+      operands: [x!, w!, w2!, b!, b2!, y!, batch!, NONE],
       params: [...own, ...others] as Param[], // a product has them all
       grid: up.grid,
     };
   });
 
-/** Three products of the same rows without biases, for few rows. */
+/** Three products of the same rows, for few rows. */
 const fuseThree: Fusion = (list) =>
   replaceRuns(list, 3, (three) => {
     const [first] = three;
-    if (!first || !three.every((each) => each.kernel === "linear" && isPlain(each) && each.params[6] === 0))
-      return undefined;
+    if (!first || !three.every((each) => each.kernel === "linear" && isPlain(each))) return undefined;
     if (!three.every(({ operands }) => isSame(operands[0], first.operands[0]))) return undefined;
     const outs = three.map(({ operands }) => operands[4] as Value); // a product's, see linear.wgsl
     if (outs.some((out) => isSame(out, first.operands[0])) || new Set(outs.map(nameOf)).size < 3) return undefined;
+    const biases = three.flatMap(({ operands: [, , b] }) => (b?.kind === "vector" && b.weight ? [b.weight] : []));
+    let end = 1; // of the biases so far, and one
+    const begins = three.map(({ params }) => (params[6] === 0 ? 0 : (end += Number(params[1])) - Number(params[1])));
     return {
       kernel: "linear_3",
       quants: three.flatMap(({ quants }) => quants ?? []),
-      operands: [first.operands[0]!, ...three.map(({ operands }) => operands[1]!), ...outs, first.operands[5]!],
+      operands: [
+        first.operands[0]!,
+        ...three.map(({ operands }) => operands[1]!),
+        ...outs,
+        first.operands[5]!,
+        { kind: "vectors", weights: biases },
+      ],
       params: [
         first.params[0]!,
         ...three.flatMap(({ params }) => [params[1]!, params[2]!, params[3]!, params[7]!]),
         first.params[10]!,
+        0,
+        { f32: 0 },
+        ...begins,
       ],
       grid: { ...first.grid, x: three.reduce((sum, { grid }) => sum + grid.x, 0) },
       step: three[2]!.step, // `replaceRuns` gives as many

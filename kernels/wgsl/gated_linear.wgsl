@@ -1,4 +1,5 @@
-// gated_linear: y[r] = act(gate · x[r] + b) ⊙ (up · x[r] + b_up), four rows by COLUMNS columns per workgroup.
+// gated_linear: y[r] = act(gate · h + b) ⊙ (up · h + b_up) with h = norm(x[r]), four rows by COLUMNS columns per
+// workgroup.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks of gate, rows of row_bytes
@@ -7,9 +8,10 @@
 //   binding 4  b_up   storage, read        f32 (count), looked at where has_bias_up
 //   binding 5  y      storage, read_write  f32 (rows, count)
 //   binding 6  batch  storage, read        see batch.ts
-//   binding 7  p      uniform              Params
+//   binding 7  norm   storage, read        f32 (in_dim), looked at where has_norm
+//   binding 8  p      uniform              Params
 //   dispatch   (ceil(count / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
-//   oracle     src/backend/cpu/ops.ts gatedMlp; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/backend/cpu/ops.ts rmsNorm and gatedMlp; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
   count: u32,
@@ -23,6 +25,8 @@ struct Params {
   factor_up: f32,
   kind: u32,
   wanted: u32, // 1 where the rows are the wanted ones
+  has_norm: u32,
+  eps: f32,
 }
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
@@ -31,11 +35,13 @@ struct Params {
 @group(0) @binding(4) var<storage, read> b_up: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 @group(0) @binding(6) var<storage, read> batch: array<vec4<u32>>;
-@group(0) @binding(7) var<uniform> p: Params;
+@group(0) @binding(7) var<storage, read> norm: array<vec4<f32>>;
+@group(0) @binding(8) var<uniform> p: Params;
 const ROWS: u32 = 4u;
 //#splice activation
 //#splice few
 //#splice sum
+//#splice norm
 //#splice quant
 //#splice product
 //#splice quant 2
@@ -52,6 +58,7 @@ fn main(
   let count = p.count - first;
   let first_row = group.y * ROWS;
   let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - first_row);
+  measure(first_row, rows, thread);
   let gate = product(first_row, rows, p.first + first, p.row_bytes, count, thread);
   workgroupBarrier();
   let up = product_2(first_row, rows, p.first_up + first, p.row_bytes_up, count, thread);
@@ -59,7 +66,8 @@ fn main(
   let c = thread.t % COLUMNS;
   if (r >= rows || c >= count) { return; }
   let column = first + c;
-  let gated = gate * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
-  let raised = up * p.factor_up + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
+  let inverse = inverse_of(r);
+  let gated = gate * inverse * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
+  let raised = up * inverse * p.factor_up + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
   y[(first_row + r) * p.count + column] = activate(p.kind, gated) * raised;
 }

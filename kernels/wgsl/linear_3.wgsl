@@ -1,5 +1,5 @@
-// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · x[r], four rows by COLUMNS columns of
-// one of them per workgroup. Queries, keys and values.
+// linear_3: three matrices times the same rows, y_i[r] = factor_i · W_i · norm(x[r]) + b_i, four rows by COLUMNS
+// columns of one of them per workgroup. Queries, keys and values.
 //
 //   binding 0  x      storage, read        f32 (rows, in_dim)
 //   binding 1  w      storage, read        raw blocks, rows of row_bytes
@@ -9,9 +9,11 @@
 //   binding 5  y_2    storage, read_write  f32 (rows, count_2)
 //   binding 6  y_3    storage, read_write  f32 (rows, count_3)
 //   binding 7  batch  storage, read        see batch.ts
-//   binding 8  p      uniform              Params
+//   binding 8  norm   storage, read        f32: the norm's (in_dim) where has_norm, then b_1, b_2, b_3 where there are
+//              such, from has_bias_i − 1 on
+//   binding 9  p      uniform              Params
 //   dispatch   (Σ ceil(count_i / COLUMNS), ceil(rows / 4), 1), x folded into z beyond 65,535; WG threads each
-//   oracle     src/backend/cpu/ops.ts linear; tolerance 2e-5 abs + 2e-4 rel
+//   oracle     src/backend/cpu/ops.ts rmsNorm and linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
   count: u32,
@@ -27,6 +29,11 @@ struct Params {
   row_bytes_3: u32,
   factor_3: f32,
   wanted: u32, // 1 where the rows are the wanted ones
+  has_norm: u32,
+  eps: f32,
+  has_bias: u32, // 0 or where it begins, and one
+  has_bias_2: u32,
+  has_bias_3: u32,
 }
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
@@ -36,16 +43,25 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> y_2: array<f32>;
 @group(0) @binding(6) var<storage, read_write> y_3: array<f32>;
 @group(0) @binding(7) var<storage, read> batch: array<vec4<u32>>;
-@group(0) @binding(8) var<uniform> p: Params;
+@group(0) @binding(8) var<storage, read> norm: array<vec4<f32>>;
+@group(0) @binding(9) var<uniform> p: Params;
 const ROWS: u32 = 4u;
 //#splice few
 //#splice sum
+//#splice norm
 //#splice quant
 //#splice product
 //#splice quant 2
 //#splice product 2
 //#splice quant 3
 //#splice product 3
+
+/// A sum of row r with what belongs to column i of its matrix.
+fn finished(total: f32, r: u32, factor: f32, has_bias: u32, i: u32) -> f32 {
+  let value = total * inverse_of(r) * factor;
+  if (has_bias == 0u) { return value; }
+  return value + norm_at(has_bias - 1u + i);
+}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -60,19 +76,26 @@ fn main(
   if (index >= end) { return; }
   let row = group.y * ROWS;
   let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - row);
+  measure(row, rows, thread);
   let r = thread.t / COLUMNS;
   let c = thread.t % COLUMNS;
   if (index < second) {
     let first = index * COLUMNS;
+    let column = first + c;
     let total = product(row, rows, p.first + first, p.row_bytes, p.count - first, thread);
-    if (r < rows && first + c < p.count) { y[(row + r) * p.count + first + c] = total * p.factor; }
+    if (r >= rows || column >= p.count) { return; }
+    y[(row + r) * p.count + column] = finished(total, r, p.factor, p.has_bias, column);
   } else if (index < third) {
     let first = (index - second) * COLUMNS;
+    let column = first + c;
     let total = product_2(row, rows, p.first_2 + first, p.row_bytes_2, p.count_2 - first, thread);
-    if (r < rows && first + c < p.count_2) { y_2[(row + r) * p.count_2 + first + c] = total * p.factor_2; }
+    if (r >= rows || column >= p.count_2) { return; }
+    y_2[(row + r) * p.count_2 + column] = finished(total, r, p.factor_2, p.has_bias_2, column);
   } else {
     let first = (index - third) * COLUMNS;
+    let column = first + c;
     let total = product_3(row, rows, p.first_3 + first, p.row_bytes_3, p.count_3 - first, thread);
-    if (r < rows && first + c < p.count_3) { y_3[(row + r) * p.count_3 + first + c] = total * p.factor_3; }
+    if (r >= rows || column >= p.count_3) { return; }
+    y_3[(row + r) * p.count_3 + column] = finished(total, r, p.factor_3, p.has_bias_3, column);
   }
 }

@@ -7,6 +7,7 @@ import {
   COLUMNS,
   f32,
   grid,
+  NONE,
   read,
   rowBytesOf,
   vector,
@@ -41,11 +42,19 @@ export function matmul(
     const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
     const shape = [w.inDim, count, first, rowBytesOf(w), column, out.dim];
     const residual = [0, f32(1)];
+    const norm = [0, f32(0)];
     return {
       kernel,
       quants: [w.quant.name],
-      operands: [read(x), matrix, vector(b), vector(undefined), again(y, i), batch],
-      params: [...shape, b ? 1 : 0, f32(w.scale?.[0] ?? 1), ...residual, x.rows === "wanted" ? 1 : 0],
+      operands: [read(x), matrix, vector(b), vector(undefined), again(y, i), batch, ...(context.many ? [] : [NONE])],
+      params: [
+        ...shape,
+        b ? 1 : 0,
+        f32(w.scale?.[0] ?? 1),
+        ...residual,
+        x.rows === "wanted" ? 1 : 0,
+        ...(context.many ? [] : norm),
+      ],
       grid: { x: Math.ceil(count / tile.columns), rows: x.rows, times: x.times, rowsEach: tile.rows },
     };
   });

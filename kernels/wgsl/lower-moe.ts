@@ -13,6 +13,7 @@ import {
   f32,
   gate,
   grid,
+  NONE,
   read,
   rowBytesOf,
   valueOf,
@@ -97,7 +98,7 @@ function fused(step: Moe, { input, ids, shares, nExperts }: Routing, context: Co
       return {
         kernel: "moe_gated",
         quants: [gate.quant.name, up.quant.name],
-        operands: [read(input), w, w2, read(ids.value), constant, again(inner, i)],
+        operands: [read(input), w, w2, read(ids.value), constant, again(inner, i), NONE],
         params: [
           ...expertParams(gate, piece),
           up.tensorRows,
@@ -106,12 +107,13 @@ function fused(step: Moe, { input, ids, shares, nExperts }: Routing, context: Co
           nUsed,
           ACTIVATIONS[step.act],
           factors ? nExperts : 0,
+          0,
+          f32(0),
         ],
         grid: { x: Math.ceil(gate.outDim / COLUMNS), rows: input.rows, times: nUsed, rowsEach: 1 },
       };
     }),
     ...context.piecesOf(down).map((piece, i): Draft => {
-      const none: Operand = { kind: "vector", weight: undefined };
       const factors: Operand = { kind: "constant", values: down.scale };
       const base = i === 0 ? 0 : 2; // nothing, or the experts of the pieces before
       return {
@@ -121,7 +123,7 @@ function fused(step: Moe, { input, ids, shares, nExperts }: Routing, context: Co
           read(inner.value),
           matrixOf(down, piece),
           read(ids.value),
-          none,
+          NONE,
           again(sum, i),
           read(shares.value),
           factors,

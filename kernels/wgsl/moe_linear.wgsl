@@ -31,6 +31,11 @@ const ROWS: u32 = 1u;
 //#splice quant
 //#splice product
 
+/// No values of x are normed.
+fn norm4(i: u32) -> vec4<f32> {
+  return vec4<f32>(1.0);
+}
+
 @compute @workgroup_size(WG)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,

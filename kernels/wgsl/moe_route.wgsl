@@ -14,7 +14,7 @@ struct Params { experts: u32, used: u32, normalize: u32, scale: f32 }
 @group(0) @binding(3) var<uniform> p: Params;
 const WG: u32 = 64u;
 var<workgroup> values: array<f32, 1024>;
-var<workgroup> chosen: array<u32, 1024>; // where logits are NaN some places stay as they are: 0, an expert
+var<workgroup> chosen: array<u32, 1024>;
 var<workgroup> parts: array<f32, 64>;
 
 @compute @workgroup_size(64)
@@ -24,6 +24,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     values[e] = logits[group.y * p.experts + e];
     part = max(part, values[e]);
   }
+  for (var j = t; j < p.used; j += WG) { chosen[j] = 0u; } // where logits are NaN, some places stay as they are
   parts[t] = part;
   workgroupBarrier();
   var most = parts[0];

@@ -2,19 +2,22 @@
 // kernels. Threads take turns at groups of eight weights, which are unpacked once for all rows of x. The sums of a row
 // are added in an order that does not depend on other rows.
 
-/// Eight values of x from `i`, zeros beyond the row, which begins at `row`.
+/// Eight values of x from `i`, times the kernel's `norm4(i: u32) -> vec4<f32>`; zeros beyond the row, which begins at
+/// `row`.
 fn x_eight(row: u32, i: u32) -> Eight {
   var eight = Eight(vec4<f32>(), vec4<f32>());
   let at = row + i;
   if (p.in_dim % 4u == 0u) {
-    eight.lo = x[at / 4u];
-    if (i + 8u <= p.in_dim) { eight.hi = x[at / 4u + 1u]; }
+    eight.lo = x[at / 4u] * norm4(i);
+    if (i + 8u <= p.in_dim) { eight.hi = x[at / 4u + 1u] * norm4(i + 4u); }
     return eight;
   }
   for (var j = 0u; j < 4u; j++) {
     if (i + j < p.in_dim) { eight.lo[j] = x[(at + j) / 4u][(at + j) % 4u]; }
     if (i + 4u + j < p.in_dim) { eight.hi[j] = x[(at + 4u + j) / 4u][(at + 4u + j) % 4u]; }
   }
+  eight.lo *= norm4(i);
+  eight.hi *= norm4(i + 4u);
   return eight;
 }
 

@@ -30,6 +30,7 @@ import moeLinear from "./moe_linear.wgsl" with { type: "text" };
 import moeMatmul from "./moe_matmul.wgsl" with { type: "text" };
 import moeRoute from "./moe_route.wgsl" with { type: "text" };
 import moeSum from "./moe_sum.wgsl" with { type: "text" };
+import norm from "./norm.wgsl" with { type: "text" };
 import positionScale from "./position_scale.wgsl" with { type: "text" };
 import product from "./product.wgsl" with { type: "text" };
 import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
@@ -140,10 +141,10 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
 };
 
 /** Snippets that are the same for every matrix and device. */
-const SHARED: Readonly<Record<string, string>> = { activation, best: keepBest, few, heads, splits, tile };
+const SHARED: Readonly<Record<string, string>> = { activation, best: keepBest, few, heads, norm, splits, tile };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
-const SPLICE = /^\/\/#splice (activation|best|few|heads|product|quant|splits|sum|tile)(?: (\d))?$/gm;
+const SPLICE = /^\/\/#splice (activation|best|few|heads|norm|product|quant|splits|sum|tile)(?: (\d))?$/gm;
 
 /** What a device offers beside the core of WGSL, that kernels have variants for. */
 export interface Variant {

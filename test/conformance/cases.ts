@@ -9,7 +9,7 @@ import { makeRng } from "../../src/base/rng.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
 import { gaussian } from "./weights.ts";
 import { attentionCases, bidirectionalAttentionCases } from "./attention-cases.ts";
-import { attention, gatedMlp, evenBatches, linear, makeCase, moe, plainRope, type Case } from "./draft.ts";
+import { attention, gatedMlp, evenBatches, linear, makeCase, moe, plainRope, type Case, type Draft } from "./draft.ts";
 
 export type { Case };
 
@@ -79,6 +79,36 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     ),
     makeCase("rmsNorm: heads of a row, in place", { dim: 96 }, ({ x, steps, vector }) => {
       steps.push({ op: "rmsNorm", out: x, x, w: vector(16, { mean: 1 }), eps: 1e-6 });
+      return x;
+    }),
+    ...([33, 64, 257] as const).flatMap((dim) =>
+      ["none", "some", "all"].map((biases) =>
+        makeCase(`rmsNorm: before three products of rows of ${dim}, ${biases} with biases`, { dim }, (draft) => {
+          const { x, steps, matrix, vector } = draft;
+          const h = { name: "h", dim };
+          steps.push({ op: "rmsNorm", out: h, x, w: vector(dim, { mean: 1 }), eps: 1e-5 });
+          const [a, b, c] = [0, 1, 2].map((i) => {
+            const bias = biases === "all" || (biases === "some" && i === 1) ? vector(21) : undefined;
+            return linear({ ...draft, x: h }, matrix({ inDim: dim, outDim: 21 }), bias, `y${i}`);
+          }) as [Buf, Buf, Buf]; // as many as numbers
+          steps.push({ op: "add", out: a, a, b, scale: 2 }, { op: "add", out: a, a, b: c, scale: -3 });
+          return a;
+        }),
+      ),
+    ),
+    makeCase("rmsNorm: before an MLP, experts, and a sum that reads it too", { dim: 64 }, (draft) => {
+      const { x, steps, vector } = draft;
+      const normed = (name: string): Draft => {
+        const h = { name, dim: 64 };
+        steps.push({ op: "rmsNorm", out: h, x, w: vector(64, { mean: 1 }), eps: 1e-5 });
+        return { ...draft, x: h };
+      };
+      const add = (b: Buf): number => steps.push({ op: "add", out: x, a: x, b, scale: 1 });
+      add(gatedMlp(normed("h1"), { dim: 64, ffnDim: 96, act: "silu" }));
+      add(moe(normed("h2"), { experts: 4, nUsed: 2, normalize: true, scale: 1 }));
+      const last = normed("h3");
+      add(gatedMlp(last, { dim: 64, ffnDim: 96, act: "silu" }));
+      add(last.x);
       return x;
     }),
     makeCase("rmsNorm: of a product, added to what there was", { dim: 65 }, (draft) => {

@@ -17,7 +17,7 @@ import { PARAMS_STRIDE, type Memory } from "./memory.ts";
 import type { DeviceWeights } from "./weights.ts";
 
 /** The largest `Params` of a kernel. */
-const PARAMS_BYTES = 64;
+const PARAMS_BYTES = 128;
 /** Workgroups that a dispatch has at most in one dimension, on every device. */
 export const GRID_MAX = 65_535;
 

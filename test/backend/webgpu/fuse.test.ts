@@ -42,14 +42,12 @@ function layerOf(dispatches: readonly Dispatch[]): string[] {
   return dispatches.slice(at[0], at[1]).map(({ kernel }) => kernel);
 }
 
-test("a llama layer takes eight dispatches at decode", async () => {
+test("a llama layer takes six dispatches at decode", async () => {
   expect(layerOf(await dispatchesOf("llama", false))).toEqual([
     "attention",
     "linear",
-    "rms_norm",
     "gated_linear",
     "linear",
-    "rms_norm",
     "linear_3",
     "rope_store",
   ]);
@@ -96,4 +94,21 @@ test("a product that somebody else reads, or that is a result, stays", () => {
   expect(kernelsOf([add, { op: "add", out: z, a: z, b: y, scale: 1 }])).toEqual(["embed", "linear", "add", "add"]);
   expect(kernelsOf([add], ["z", "y"])).toEqual(["embed", "linear", "add"]);
   expect(kernelsOf([{ op: "add", out: z, a: y, b: y, scale: 1 }])).toEqual(["embed", "linear", "add"]);
+});
+
+test("a norm goes into the products that read it, unless somebody else does, or its source is gone before", () => {
+  const { vector } = makeWeightBox("norm", makeRng(2));
+  const norm: Step = { op: "rmsNorm", out: y, x, w: vector(32, { mean: 1 }), eps: 1e-5 };
+  const { matrix } = makeWeightBox("matrices", makeRng(3));
+  const product = (out: typeof z): Step => ({ op: "linear", out, x: y, w: matrix({ inDim: 32, outDim: 32 }) });
+  const start = ["embed", "linear"];
+  const u = { name: "u", dim: 32 };
+  expect(kernelsOf([norm, product(z)])).toEqual([...start, "linear"]);
+  expect(kernelsOf([norm, product(z)], ["z", "y"])).toEqual([...start, "rms_norm", "linear"]);
+  const add: Step = { op: "add", out: u, a: y, b: z, scale: 1 };
+  expect(kernelsOf([norm, product(z), add], ["u"])).toEqual([...start, "rms_norm", "linear"]);
+  expect(kernelsOf([norm, product(z), product(u)], ["z", "u"])).toEqual([...start, "linear", "linear"]);
+  const scaled: Step = { op: "scale", x, by: 2 };
+  const between = [norm, product(z), scaled, product(u)];
+  expect(kernelsOf(between, ["z", "u"])).toEqual([...start, "rms_norm", "linear", "scale", "linear"]);
 });
