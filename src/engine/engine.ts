@@ -275,6 +275,7 @@ export class Engine {
     if (copyFrom) this.#parts.session.copy({ from: copyFrom.index, to: slot.index, length: reused });
     sequence.slot = slot;
     sequence.cached = reused;
+    sequence.reused = reused;
     this.#running.push(sequence);
   }
 
@@ -306,6 +307,7 @@ export class Engine {
       generated: [],
       slot: undefined,
       cached: 0,
+      reused: 0,
       cancelled: false,
       truncated: tokens.length < prompt.length || request.wasCut === true,
       stopSequence: undefined,

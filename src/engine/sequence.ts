@@ -14,6 +14,8 @@ export type FinishReason = "stop" | "length";
 /** Times in integer nanoseconds. */
 interface SequenceStatistics {
   readonly promptEvalCount: number;
+  /** How many of them were in the cache already. */
+  readonly promptCachedCount: number;
   readonly promptEvalNs: number;
   readonly evalCount: number;
   readonly evalNs: number;
@@ -80,6 +82,8 @@ export interface Sequence {
   slot: Slot | undefined;
   /** Leading tokens whose KV is in the slot. */
   cached: number;
+  /** How many of the prompt's tokens were there before it ran. */
+  reused: number;
   cancelled: boolean;
   truncated: boolean;
   stopSequence: string | undefined;
@@ -96,6 +100,7 @@ export const inPrefill = (sequence: Sequence): boolean =>
 export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatistics {
   return {
     promptEvalCount: sequence.prompt.length,
+    promptCachedCount: sequence.reused,
     promptEvalNs: Math.round(sequence.promptEvalNs),
     evalCount: sequence.generated.length,
     evalNs: sequence.firstTokenAtNs === 0 ? 0 : Math.round(nowNs - sequence.firstTokenAtNs),

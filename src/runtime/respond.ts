@@ -138,6 +138,7 @@ async function* withThinking(events: Events, thinking: Statistics | undefined): 
 const sum = (thinking: Statistics, rest: Statistics): Statistics => ({
   ...rest,
   promptEvalCount: thinking.promptEvalCount,
+  promptCachedCount: thinking.promptCachedCount,
   promptEvalNs: thinking.promptEvalNs + rest.promptEvalNs,
   evalCount: thinking.evalCount + rest.evalCount,
   evalNs: thinking.evalNs + rest.evalNs,

@@ -94,6 +94,8 @@ export interface Statistics {
   readonly totalNs: number;
   readonly loadNs: number;
   readonly promptEvalCount: number;
+  /** How many of them the model had in its cache. */
+  readonly promptCachedCount: number;
   readonly promptEvalNs: number;
   readonly evalCount: number;
   readonly evalNs: number;

@@ -53,7 +53,7 @@ export function scriptedRuntime(script: Script, { ctxLen = 4096 }: { ctxLen?: nu
       }
       if (text !== "") yield { kind: "text", text: text.slice(text.length >> 1) };
       for (const call of answer.calls ?? []) yield { kind: "toolCall", call };
-      const statistics = { totalNs: 1, loadNs: 1, promptEvalNs: 1, evalNs: 1 };
+      const statistics = { totalNs: 1, loadNs: 1, promptCachedCount: 0, promptEvalNs: 1, evalNs: 1 };
       yield {
         kind: "done",
         reason: answer.reason ?? "stop",

@@ -7,7 +7,8 @@ test("a sequence is prefilled in chunks and decoded to its limit", async () => {
   const { engine, session, ask } = makeBench({ chunk: 16 });
   const { text, end } = await ask(LONG);
   expect(text).toBe(expectedText(LONG, 8));
-  expect(end).toMatchObject({ kind: "done", reason: "length", statistics: { promptEvalCount: 42, evalCount: 8 } });
+  const statistics = { promptEvalCount: 42, promptCachedCount: 0, evalCount: 8 };
+  expect(end).toMatchObject({ kind: "done", reason: "length", statistics });
   expect(session.runs.slice(0, 4).map((run) => run[0]!.count)).toEqual([16, 16, 10, 1]);
   await engine.close();
   expect(session.closed).toBe(true);
@@ -57,7 +58,9 @@ test("the longest shared prefix is reused, up to the last two prompt tokens", as
   const { engine, session, ask } = makeBench({ slots: 1 });
   await ask(LONG);
   session.runs.length = 0;
-  expect((await ask(LONG)).text).toBe(expectedText(LONG, 8));
+  const again = await ask(LONG);
+  expect(again.text).toBe(expectedText(LONG, 8));
+  expect(again.end).toMatchObject({ statistics: { promptEvalCount: 42, promptCachedCount: 40 } });
   expect(session.runs[0]).toEqual([{ slot: 0, start: 40, count: 2 }]);
   session.runs.length = 0;
   const other = `${LONG.slice(0, 20)}!!`;
@@ -72,6 +75,7 @@ test("a prefix held by another slot is copied instead of computed", async () => 
   while (!session.runs.some((run) => run.length === 1 && run[0]?.count === 1)) await Bun.sleep(1); // it decodes
   const second = await ask(`${LONG}!`);
   expect(second.text).toBe(expectedText(`${LONG}!`, 8));
+  expect(second.end).toMatchObject({ statistics: { promptEvalCount: 43, promptCachedCount: 41 } });
   expect((await first).text).toBe(expectedText(LONG, 20));
   expect(session.copies).toEqual([41]);
   await engine.close();

@@ -29,7 +29,7 @@ process.on("message", (message: ToRunner) => {
   if (message.kind === "ping") send({ kind: "pong", id: message.id });
   if (message.kind === "generate" && message.prompt === "hang up") return process.disconnect?.();
   if (message.kind === "generate") {
-    const statistics = { promptEvalCount: 1, promptEvalNs: 1, evalCount: 1, evalNs: 1 };
+    const statistics = { promptEvalCount: 1, promptCachedCount: 0, promptEvalNs: 1, evalCount: 1, evalNs: 1 };
     const tokens = new Int32Array(1);
     send({
       kind: "events",

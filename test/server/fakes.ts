@@ -34,6 +34,7 @@ export const STATISTICS: Statistics = {
   totalNs: 5_000_000,
   loadNs: 1_000_000,
   promptEvalCount: 3,
+  promptCachedCount: 1,
   promptEvalNs: 2_000_000,
   evalCount: 2,
   evalNs: 1_500_000,

@@ -46,7 +46,7 @@ describe("a whole message", () => {
       content: [{ type: "text", text: "Hello" }],
       stop_reason: "end_turn",
       stop_sequence: null,
-      usage: { input_tokens: 3, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 2 },
+      usage: { input_tokens: 2, cache_creation_input_tokens: 0, cache_read_input_tokens: 1, output_tokens: 2 },
     });
   });
 
@@ -153,7 +153,7 @@ describe("a stream", () => {
       {
         type: "message_delta",
         delta: { stop_reason: "tool_use", stop_sequence: null },
-        usage: { ...usage, input_tokens: 3, output_tokens: 2 },
+        usage: { ...usage, input_tokens: 2, cache_read_input_tokens: 1, output_tokens: 2 },
       },
       { type: "message_stop" },
     ]);

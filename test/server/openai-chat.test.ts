@@ -61,7 +61,7 @@ describe("reply", () => {
         model: "m",
         system_fingerprint: "fp_hearth",
         choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
-        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, prompt_tokens_details: { cached_tokens: 1 } },
       });
     }
   });
@@ -92,7 +92,7 @@ describe("reply", () => {
     expect(frames.slice(-2)).toEqual([
       expect.objectContaining({
         choices: [],
-        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, prompt_tokens_details: { cached_tokens: 1 } },
       }),
       "[DONE]",
     ]);

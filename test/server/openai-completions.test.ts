@@ -29,7 +29,7 @@ describe("reply", () => {
       model: "m",
       system_fingerprint: "fp_hearth",
       choices: [{ text: "Hello", index: 0, logprobs: null, finish_reason: "stop" }],
-      usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+      usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, prompt_tokens_details: { cached_tokens: 1 } },
     });
   });
 
@@ -42,7 +42,12 @@ describe("reply", () => {
       [],
       undefined,
     ]);
-    expect(frames.at(-2).usage).toEqual({ prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 });
+    expect(frames.at(-2).usage).toEqual({
+      prompt_tokens: 3,
+      completion_tokens: 2,
+      total_tokens: 5,
+      prompt_tokens_details: { cached_tokens: 1 },
+    });
     expect(frames.at(-1)).toBe("[DONE]");
     expect(await framesOf(await post({ stream: true }))).toHaveLength(4);
   });

@@ -71,7 +71,7 @@ describe("a whole response", () => {
       truncation: "auto",
       metadata: { a: "b" },
       user: "u",
-      usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
+      usage: { input_tokens: 3, input_tokens_details: { cached_tokens: 1 }, output_tokens: 2, total_tokens: 5 },
     });
   });
 

@@ -4,7 +4,7 @@
  * Events: https://docs.anthropic.com/en/docs/build-with-claude/streaming
  */
 import { createHash, type Hash } from "node:crypto";
-import type { InferenceEvent, ToolCall } from "../../runtime/runtime.ts";
+import type { InferenceEvent, Statistics, ToolCall } from "../../runtime/runtime.ts";
 import { withoutBlanks } from "../blanks.ts";
 
 export type Block =
@@ -86,9 +86,8 @@ export async function* streamEvents(
         break;
       case "done": {
         yield* blocks.close();
-        const { promptEvalCount = 0, evalCount = 0 } = event.statistics ?? {};
         const stop = stopOf(event, { called: blocks.called, stopSequences: head.stopSequences });
-        yield { type: "message_delta", delta: stop, usage: usageOf(promptEvalCount, evalCount) };
+        yield { type: "message_delta", delta: stop, usage: usageOf(event.statistics) };
         yield { type: "message_stop" };
         break;
       }
@@ -100,7 +99,12 @@ export async function* streamEvents(
 
 function* startOf({ id, model }: Head, inputTokens: number): Generator<StreamEvent> {
   const start = { id, type: "message", role: "assistant", model, content: [] } as const;
-  const message = { ...start, stop_reason: null, stop_sequence: null, usage: usageOf(inputTokens, 0) };
+  const message = {
+    ...start,
+    stop_reason: null,
+    stop_sequence: null,
+    usage: usageOf({ promptEvalCount: inputTokens }),
+  };
   yield { type: "message_start", message };
   yield { type: "ping" };
 }
@@ -171,11 +175,12 @@ function stopOf({ reason, stopSequence }: Done, about: { called: boolean; stopSe
   return { stop_reason: "end_turn", stop_sequence: null };
 }
 
-const usageOf = (input: number, output: number): Usage => ({
-  input_tokens: input,
+/** `input_tokens` are those that were in no cache: the three kinds add up to the prompt. */
+const usageOf = ({ promptEvalCount = 0, promptCachedCount = 0, evalCount = 0 }: Partial<Statistics> = {}): Usage => ({
+  input_tokens: promptEvalCount - promptCachedCount,
   cache_creation_input_tokens: 0,
-  cache_read_input_tokens: 0,
-  output_tokens: output,
+  cache_read_input_tokens: promptCachedCount,
+  output_tokens: evalCount,
 });
 
 /** `toolu_` and 24 hex digits. */

@@ -20,12 +20,13 @@ export const seconds = (date: Date): number => Math.floor(date.getTime() / 1000)
 
 /** Counts; and, which is ours, that part of the prompt was left out to fit the context. */
 export function usageOf({ statistics, truncated }: DoneEvent): object {
-  const { promptEvalCount = 0, evalCount = 0 } = statistics ?? {};
+  const { promptEvalCount = 0, promptCachedCount = 0, evalCount = 0 } = statistics ?? {};
   const cut = truncated ? { truncated } : {};
   return {
     prompt_tokens: promptEvalCount,
     completion_tokens: evalCount,
     total_tokens: promptEvalCount + evalCount,
+    prompt_tokens_details: { cached_tokens: promptCachedCount },
     ...cut,
   };
 }

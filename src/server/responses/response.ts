@@ -93,9 +93,9 @@ export function responseOf({ id, model, createdAt, body, tools, sampling }: Head
 
 export type ResponseObject = ReturnType<typeof responseOf>;
 
-const usageOf = ({ promptEvalCount, evalCount }: Statistics, reasoningTokens: number) => ({
+const usageOf = ({ promptEvalCount, promptCachedCount, evalCount }: Statistics, reasoningTokens: number) => ({
   input_tokens: promptEvalCount,
-  input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+  input_tokens_details: { cached_tokens: promptCachedCount, cache_write_tokens: 0 },
   output_tokens: evalCount,
   output_tokens_details: { reasoning_tokens: Math.min(reasoningTokens, evalCount) },
   total_tokens: promptEvalCount + evalCount,
