@@ -11,6 +11,7 @@ import {
   isOriginPattern,
   parseAddress,
   parseBool,
+  parseBytes,
   parseInteger,
   parseList,
   parseMs,
@@ -57,6 +58,12 @@ const SETTINGS = {
     env: ["HEARTH_BACKEND"],
     expected: BACKENDS.join(", "),
     parse: (value) => BACKENDS.find((name) => name === value),
+    initial: () => "auto",
+  }),
+  gpuMemory: setting<number | "auto">({
+    env: ["HEARTH_GPU_MEMORY"],
+    expected: "'auto', or bytes such as '6GiB', '512MB' or 1000000",
+    parse: (value) => (value === "auto" ? "auto" : parseBytes(value)),
     initial: () => "auto",
   }),
   numParallel: setting<number>({
@@ -134,6 +141,8 @@ export interface Config {
   readonly host: Address;
   readonly models: string;
   readonly backend: BackendSetting;
+  /** Bytes that a model may take on the GPU; `auto`: what there is. */
+  readonly gpuMemory: number | "auto";
   /** Sequences that one model decodes at once. */
   readonly numParallel: number;
   /** `auto`: as many as fit. */
@@ -189,6 +198,7 @@ export function readConfig(sources: ConfigSources): Config {
     host: value("host", SETTINGS.host),
     models: value("models", SETTINGS.models),
     backend: value("backend", SETTINGS.backend),
+    gpuMemory: value("gpuMemory", SETTINGS.gpuMemory),
     numParallel: value("numParallel", SETTINGS.numParallel),
     maxLoadedModels: value("maxLoadedModels", SETTINGS.maxLoadedModels),
     maxQueue: value("maxQueue", SETTINGS.maxQueue),

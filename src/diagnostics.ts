@@ -24,6 +24,8 @@ interface ModelRun {
   readonly backend: string;
   readonly precise: boolean;
   readonly threads: number;
+  /** Layers on the GPU; undefined: as many as there is room for. */
+  readonly numGpu?: number | undefined;
 }
 
 /** Writes the logits of every position, (tokens, vocabSize) float32 little-endian row-major. */
@@ -114,7 +116,7 @@ async function withSession<T>(
     for (const path of options.adapter) adapters.push(openGguf(path));
     const program = loadProgram(gguf, adapters);
     const tokens = parseTokens(options.tokens, program.shape.vocabSize);
-    const backend = await chooseBackend(options.backend);
+    const backend = await chooseBackend(options.backend, { layers: options.numGpu });
     const session = await backend.load(program, {
       ctxLen: tokens.length + more,
       slots: 1,

@@ -49,6 +49,7 @@ program
   .requiredOption("--tokens <ids>", "token ids separated by commas")
   .requiredOption("--out <file>", "where to write them")
   .option("--backend <name>", "auto, webgpu, onnx or cpu", "auto")
+  .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
   .option("--precise", "float32 activations", false)
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
   .action((options) => withoutTelemetry(() => writeLogits(options)));
@@ -61,6 +62,7 @@ program
   .requiredOption("--tokens <ids>", "token ids separated by commas")
   .requiredOption("--greedy <n>", "tokens to generate", wholeNumber)
   .option("--backend <name>", "auto, webgpu, onnx or cpu", "auto")
+  .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
   .option("--precise", "float32 activations", false)
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
   .action((options) =>

@@ -7,7 +7,8 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { checkBackend } from "./backend/index.ts";
 import { messageOf } from "./base/errors.ts";
-import { makeLogger } from "./base/log.ts";
+import { makeLogger, type Logger } from "./base/log.ts";
+import type { EngineInfo } from "./engine/load.ts";
 import { openGateway } from "./gateway/open.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { readConfig, type Config, type ConfigSources } from "./config.ts";
@@ -65,7 +66,12 @@ export async function serve(options: ServeOptions): Promise<void> {
       keepAliveMs: config.keepAliveMs,
       cacheDir: join(config.home, "cache"),
       freeBytes: availableBytes,
-      start: (load, signal) => RunnerProcess.start(load, spawnOptions(options, config), signal),
+      gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
+      start: async (load, signal) => {
+        const runner = await RunnerProcess.start(load, spawnOptions(options, config), signal);
+        logSplit(log, runner.info, load.path);
+        return runner;
+      },
     },
     now: () => new Date(),
   });
@@ -87,6 +93,12 @@ export async function serve(options: ServeOptions): Promise<void> {
   console.log(
     `Hearth ${VERSION} listens on ${server.url} · backend ${config.backend} · ${device} · models ${store.root}`,
   );
+}
+
+/** A model that does not fit the GPU is slower than people expect of it: they are told why. */
+function logSplit(log: Logger, { gpuLayers, device, vramBytes }: EngineInfo, file: string): void {
+  if (!gpuLayers || gpuLayers.count === gpuLayers.all) return;
+  log.info("some layers of a model are on the GPU, the others on the CPU", { file, device, vramBytes });
 }
 
 function spawnOptions({ command, env }: ServeOptions, config: Config) {

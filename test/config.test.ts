@@ -25,6 +25,7 @@ test("nothing set gives the documented defaults", () => {
     host: { hostname: "127.0.0.1", port: 11434 },
     models: "/nowhere/.hearth/models",
     backend: "auto",
+    gpuMemory: "auto",
     numParallel: 4,
     maxLoadedModels: "auto",
     maxQueue: 512,
@@ -78,9 +79,23 @@ describe("variables of the server that people come from are understood", () => {
   ])("%j", (env, expected) => expect(withEnv(env as Record<string, string>)).toMatchObject(expected));
 });
 
+test("HEARTH_GPU_MEMORY is a number of bytes, with or without a unit", () => {
+  const read = (text: string) => withEnv({ HEARTH_GPU_MEMORY: text }).gpuMemory;
+  expect(["auto", "0", "1000000", "512MB", "6GiB", "1.5 gib"].map(read)).toEqual([
+    "auto",
+    0,
+    1e6,
+    512e6,
+    6 * 2 ** 30,
+    1.5 * 2 ** 30,
+  ]);
+});
+
 describe("what cannot be understood is an error naming setting, place, value and expectation", () => {
   test.each([
     ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, onnx, wasm, cpu, got 'cuda'"],
+    ["HEARTH_GPU_MEMORY", "6 apples", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
+    ["HEARTH_GPU_MEMORY", "-1", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
     ["HEARTH_NUM_PARALLEL", "0", "setting 'numParallel': expected a whole number from 1 to 256, got '0'"],
     ["HEARTH_NUM_PARALLEL", "2.5", "setting 'numParallel': expected a whole number from 1 to 256, got '2.5'"],
     ["HEARTH_MAX_LOADED_MODELS", "some", "setting 'maxLoadedModels': expected 'auto' or a whole number, got 'some'"],

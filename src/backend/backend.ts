@@ -45,6 +45,8 @@ export interface LoadOptions {
   readonly threads: number;
   /** Folder for files that make a second load faster; undefined: keep none. */
   readonly cacheDir: string | undefined;
+  /** Ends the load with `cancelled`, at the next piece of weights, and frees what it took. */
+  readonly signal?: AbortSignal | undefined;
   /** Called with 0…1 while loading. */
   readonly onProgress?: (fraction: number) => void;
 }
@@ -97,6 +99,8 @@ export interface Session {
   };
   /** How many of them lie on a GPU; undefined: none. A software adapter's memory is the machine's own. */
   readonly vramBytes?: number;
+  /** How many of the layers, the output counted as one, run on a GPU; undefined: none. */
+  readonly gpuLayers?: { readonly count: number; readonly all: number };
   /**
    * Appends the rows of each sequence to its slot and returns the wanted logits, (wantedRows, vocabSize), in batch
    * order. The array is reused by the next run. Several sequences of one token each run as one pass.
@@ -129,4 +133,9 @@ export interface Backend {
    */
   refuses?(options: { automatic: boolean }): Promise<string | undefined>;
   load(program: Program, options: LoadOptions): Promise<Session>;
+  /**
+   * Bytes of device memory that a load would take: weights, KV cache, scratch. Throws what the load would for a program
+   * that no memory is enough for. Undefined where the memory is the machine's.
+   */
+  neededBytes?(program: Program, options: LoadOptions): Promise<number>;
 }

@@ -33,6 +33,25 @@ export function parseInteger(value: unknown, range: { min: number; max: number }
   return number >= range.min && number <= range.max ? number : undefined;
 }
 
+const BYTE_UNITS: Readonly<Record<string, number>> = {
+  "": 1,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+  KIB: 2 ** 10,
+  MIB: 2 ** 20,
+  GIB: 2 ** 30,
+  TIB: 2 ** 40,
+};
+
+/** `1000000`, `512MB`, `6.5 GiB`. */
+export function parseBytes(value: unknown): number | undefined {
+  const [, digits, unit = ""] = /^(\d{1,15}(?:\.\d{1,6})?) ?([KMGT]i?B)?$/i.exec(String(value)) ?? [];
+  const bytes = Math.floor(Number(digits) * (BYTE_UNITS[unit.toUpperCase()] ?? NaN));
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
 export function autoWhereZero(value: unknown): "auto" | undefined {
   return String(value) === "0" ? "auto" : undefined;
 }

@@ -2,7 +2,7 @@
  * From a GGUF file to a running engine: open, choose the architecture, plan it on a backend, build the tokenizer.
  */
 import { loadProgram } from "../arch/index.ts";
-import type { Backend, LoadOptions } from "../backend/backend.ts";
+import type { Backend, LoadOptions, Session } from "../backend/backend.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { openGguf } from "../gguf/read.ts";
@@ -52,6 +52,8 @@ export interface EngineInfo {
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
   /** How many of them lie on a GPU. */
   readonly vramBytes: number;
+  /** How many of the layers, the output counted as one, run on a GPU; undefined: none. */
+  readonly gpuLayers: Session["gpuLayers"];
   /** Jinja source of the model's chat template. */
   readonly chatTemplate: string | undefined;
   readonly bosText: string;
@@ -95,6 +97,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       embedsOnly: encoder || gguf.metadata.has(`${arch}.pooling_type`),
       bytes: session.bytes,
       vramBytes: session.vramBytes ?? 0,
+      gpuLayers: session.gpuLayers,
       chatTemplate,
       bosText: text(tokenizer.bos),
       canFill: tokenizer.fill !== undefined,

@@ -16,8 +16,10 @@ export interface LoadMessage {
   readonly adapters: readonly string[];
   /** `auto`, or the name of a backend. */
   readonly backend: string;
-  /** False: keeps away from the GPU, also where the backend is named. */
-  readonly gpu: boolean;
+  /** Layers on the GPU, the output counted as one; 0 keeps away from it; undefined: as many as there is room for. */
+  readonly gpuLayers: number | undefined;
+  /** Bytes that the model may take on the GPU; undefined: what there is. */
+  readonly gpuMemory: number | undefined;
   readonly ctxLen: number;
   readonly slots: number;
   /** Prompt tokens of one run. */

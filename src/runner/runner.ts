@@ -2,7 +2,7 @@
  * The runner: a child process that owns one loaded model. It does what it is told over the spawn channel, and ends with
  * its parent: killing it returns every byte, and nothing it does can take the server down.
  */
-import { chooseBackend, chooseWithoutGpu, loadOrGoWithout } from "../backend/index.ts";
+import { chooseBackend } from "../backend/index.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
 import { dieWithParent } from "../base/parent-death.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
@@ -24,12 +24,14 @@ export interface Channel {
 export function startRunner(channel: Channel): void {
   dieWithParent();
   let loaded: LoadedEngine | undefined;
+  let loading: Promise<void> = Promise.resolve();
+  const abort = new AbortController();
   const encoding = new Set<number>(); // requests whose texts are not all ids yet
   channel.onDisconnect(() => channel.exit(0));
   channel.onMessage((message) => {
     switch (message.kind) {
       case "load":
-        return void load(message, channel).then((engine) => (loaded = engine));
+        return void (loading = load(message, channel, abort.signal).then((engine) => void (loaded = engine)));
       case "generate":
         return void (loaded && generate(loaded, message, channel));
       case "embed":
@@ -46,27 +48,26 @@ export function startRunner(channel: Channel): void {
       case "detokenize":
         return reply(channel, loaded, message.id, ({ tokenizer }) => detokenize(tokenizer, message));
       case "close":
-        return void closeEngine(loaded, channel);
+        abort.abort();
+        return void loading.then(() => closeEngine(loaded, channel));
       default:
         return message satisfies never;
     }
   });
 }
 
-async function load(message: LoadMessage, channel: Channel): Promise<LoadedEngine | undefined> {
+async function load(message: LoadMessage, channel: Channel, signal: AbortSignal): Promise<LoadedEngine | undefined> {
   try {
-    const name = message.backend;
-    const chosen = message.gpu ? await chooseBackend(name) : chooseWithoutGpu();
-    const loaded = await loadOrGoWithout({ name, chosen }, (backend) =>
-      loadEngine(message.path, {
-        ...message,
-        backend,
-        onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
-        emit: (events) => channel.send({ kind: "events", events }),
-        onEmbed: (event) => channel.send(event),
-        onLost: (error) => void endAfter(error, channel),
-      }),
-    );
+    const { gpuLayers: layers, gpuMemory: memory } = message;
+    const loaded = await loadEngine(message.path, {
+      ...message,
+      signal,
+      backend: await chooseBackend(message.backend, { layers, memory }),
+      onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
+      emit: (events) => channel.send({ kind: "events", events }),
+      onEmbed: (event) => channel.send(event),
+      onLost: (error) => void endAfter(error, channel),
+    });
     channel.send({ kind: "ready", info: loaded.info });
     return loaded;
   } catch (error) {

@@ -46,6 +46,8 @@ export interface PoolOptions {
   readonly maxQueue: number;
   readonly keepAliveMs: number;
   readonly cacheDir: string | undefined;
+  /** Bytes that a model may take on the GPU; undefined: what there is. */
+  readonly gpuMemory?: number | undefined;
   readonly start: (load: LoadMessage, signal: AbortSignal) => Promise<RunnerProcess>;
   /** Bytes of memory that a new process could use now. */
   readonly freeBytes: () => number;
@@ -312,7 +314,8 @@ function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOption
     path: model.path,
     adapters: model.adapters,
     backend: pool.backend,
-    gpu: options.num_gpu !== 0 || !GPU_BACKENDS.has(pool.backend), // any other number means all layers
+    gpuLayers: gpuLayersOf(options, pool),
+    gpuMemory: pool.gpuMemory,
     ctxLen: Math.max(4, options.num_ctx ?? pool.ctxLen),
     slots: pool.numParallel,
     chunk: Math.max(1, options.num_batch ?? 512),
@@ -322,15 +325,27 @@ function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOption
   };
 }
 
+/** A negative number, like none, leaves it open; a backend without a GPU has nothing to put there. */
+function gpuLayersOf({ num_gpu = -1 }: LoadingOptions, { backend }: PoolOptions): number | undefined {
+  return num_gpu < 0 || !GPU_BACKENDS.has(backend) ? undefined : num_gpu;
+}
+
+/** Whether as many layers are on the GPU as are wanted there, or would be after another load. */
+function hasLayers({ load, runner }: Entry, { gpuLayers: wanted }: LoadMessage): boolean {
+  if (wanted === undefined || wanted === load.gpuLayers) return true;
+  const there = runner?.info.gpuLayers;
+  if (there) return Math.min(wanted, there.all) === there.count;
+  return runner !== undefined && (wanted === 0 || load.gpuLayers !== 0); // no GPU, or none that can
+}
+
 /** Whether a loaded model serves a request: load options that the request leaves open match anything. */
 function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOptions): boolean {
   const { load, runner } = entry;
   const trained = runner?.info.ctxLenTrained ?? Infinity;
   const sameCtx = Math.min(wanted.ctxLen, trained) === Math.min(load.ctxLen, trained);
-  const sameGpu = wanted.gpu === load.gpu || (!wanted.gpu && runner !== undefined && runner.info.backend !== "webgpu");
   return (
     (options.num_ctx === undefined || sameCtx) &&
-    (options.num_gpu === undefined || sameGpu) &&
+    hasLayers(entry, wanted) &&
     (options.num_batch === undefined || wanted.chunk === load.chunk) &&
     (options.num_thread === undefined || wanted.threads === load.threads)
   );

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
-import { startHearth, type Hearth } from "./hearth.ts";
+import { eventually, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(300_000); // a CPU that plays a GPU
 
@@ -31,9 +31,16 @@ async function generate(hearth: Hearth, prompt: string, options: object = GREEDY
   return (await response.json()) as Record<string, any>; // the test looks at what it needs
 }
 
-test("POST /api/generate: 64 greedy tokens are the reference's", async () => {
+/** 64 greedy tokens on the reference. */
+let reference: Promise<Record<string, any>> | undefined;
+
+test.each([
+  ["", {}],
+  [", with half of its layers on the GPU", { num_gpu: 4 }],
+])("POST /api/generate: 64 greedy tokens are the reference's%s", async (_, more) => {
   const options = { ...GREEDY, num_predict: 64 };
-  const [expected, got] = [await generate(cpu!, PROMPTS[0]!, options), await generate(gpu!, PROMPTS[0]!, options)];
+  reference ??= generate(cpu!, PROMPTS[0]!, options);
+  const [expected, got] = [await reference, await generate(gpu!, PROMPTS[0]!, { ...options, ...more })];
   expect(expected["eval_count"]).toBeGreaterThan(10);
   expect(got["context"]).toEqual(expected["context"]);
 });
@@ -71,6 +78,64 @@ test("GET /api/ps: size_vram is 0 on a software adapter, whose memory is the mac
   expect(models).toHaveLength(1);
   expect(models[0]!["size"]).toBeGreaterThan(6e6); // counted just above
   expect(models[0]!["size_vram"]).toBe(0);
+});
+
+/** What the log says of models in two parts. */
+const splitLines = (hearth: Hearth): Record<string, any>[] =>
+  hearth
+    .log()
+    .filter((line) => line.includes("on the GPU, the others on the CPU"))
+    .map((line) => JSON.parse(line));
+
+test("options.num_gpu: a part of the layers stays until another number is asked for, and the log tells of it", async () => {
+  const known = splitLines(gpu!).length;
+  await generate(gpu!, PROMPTS[1]!, { ...GREEDY, num_gpu: 3 });
+  const pids = await gpu!.runnerPids();
+  const { models } = (await (await fetch(`${gpu!.url}/api/ps`)).json()) as { models: Record<string, any>[] };
+  expect(models[0]!["size"]).toBeGreaterThan(6e6); // both parts
+  expect(models[0]!["size_vram"]).toBe(0); // a software adapter's
+  await generate(gpu!, PROMPTS[1]!, { ...GREEDY, num_gpu: 3 });
+  await generate(gpu!, PROMPTS[1]!); // leaves it open
+  await generate(gpu!, PROMPTS[1]!, { ...GREEDY, num_gpu: -1 }); // does so too
+  expect(await gpu!.runnerPids()).toEqual(pids);
+  const lines = splitLines(gpu!).slice(known);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]!["device"]).toMatch(/^SwiftShader.*: 3 of 7 layers, CPU \(\d+ threads?\): the others$/);
+  await generate(gpu!, PROMPTS[1]!, { ...GREEDY, num_gpu: 99 });
+  expect(await gpu!.runnerPids()).not.toEqual(pids);
+});
+
+test("HEARTH_GPU_MEMORY: what does not fit stays on the CPU; a number that does not fit is an error with both sizes", async () => {
+  const hearth = await startHearth({
+    env: { ...(await swiftShaderEnv()), HEARTH_BACKEND: "webgpu", HEARTH_GPU_MEMORY: "18MB" },
+  });
+  try {
+    const answer = await generate(hearth, PROMPTS[0]!);
+    expect(answer["response"]).toBe((await generate(cpu!, PROMPTS[0]!))["response"]);
+    expect(splitLines(hearth)).toHaveLength(1);
+    const [, count] = /: (\d) of 7 layers/.exec(splitLines(hearth)[0]!["device"])!;
+    expect(Number(count)).toBeGreaterThanOrEqual(2);
+    expect(Number(count)).toBeLessThan(7);
+    const body = { model: "hearth", prompt: "a", options: { ...GREEDY, num_gpu: 7 }, stream: false };
+    const refused = (await (await hearth.post("/api/generate", body)).json()) as { error: string };
+    expect(refused.error).toMatch(/7 of 7 layers on the GPU: \d{8} bytes needed, 18000000 are there for a model/);
+    expect((await generate(hearth, PROMPTS[0]!))["response"]).toBe(answer["response"]);
+  } finally {
+    await hearth.stop();
+  }
+});
+
+test("a client that leaves while a model is loaded ends the load", async () => {
+  await generate(gpu!, PROMPTS[1]!, { ...GREEDY, num_gpu: 2 });
+  const [old] = await gpu!.runnerPids();
+  const abort = new AbortController();
+  const body = { model: "hearth", prompt: "a", options: { ...GREEDY, num_gpu: 5 }, stream: false };
+  const left = gpu!.post("/api/generate", body, abort.signal).catch((error: Error) => error.name);
+  const isLoading = async (): Promise<boolean> => (await gpu!.runnerPids()).some((pid) => pid !== old);
+  expect(await eventually(isLoading, 60_000)).toBe(true);
+  abort.abort();
+  expect(await left).toBe("AbortError");
+  expect(await eventually(async () => (await gpu!.runnerPids()).length === 0, 60_000)).toBe(true);
 });
 
 test("options.num_gpu: 0 takes the model off the GPU, another number puts it back", async () => {

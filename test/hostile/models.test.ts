@@ -126,7 +126,8 @@ function startRunner(backend: string): Promise<RunnerProcess> {
     chunk: 64,
     threads: 1,
     precise: false,
-    gpu: true,
+    gpuLayers: undefined,
+    gpuMemory: undefined,
   } as const;
   const spawn = {
     command: [process.execPath, MAIN, "runner"],

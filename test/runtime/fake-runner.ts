@@ -22,6 +22,7 @@ process.on("message", (message: ToRunner) => {
         embedsOnly: false,
         bytes,
         vramBytes: 4,
+        gpuLayers: undefined,
         ...text,
       },
     });

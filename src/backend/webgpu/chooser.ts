@@ -55,6 +55,16 @@ export interface Chooser {
   destroy(): void;
 }
 
+/** Bytes of the buffers that `makeChooser` makes. */
+export function chooserBytes(vocabSize: number, rows: number): number {
+  return Object.values(sizesOf({ ...stagesOf(vocabSize), rows })).reduce((sum, size) => sum + size, 0);
+}
+
+function stagesOf(vocabSize: number): { searches: Searches; stages: Stages } {
+  const searches = KEEPS.map((keep) => searchStages(vocabSize, keep));
+  return { searches, stages: [apartStage(vocabSize), ...searches.flat()] };
+}
+
 /** Makes the chooser of a program with logits. @param rows most rows that wish for candidates in one run */
 export async function makeChooser(
   device: Device,
@@ -62,9 +72,7 @@ export async function makeChooser(
   { plan, rows }: { plan: Plan; rows: number },
 ): Promise<Chooser> {
   assert(program.logits, "candidates of a program without logits");
-  const vocabSize = program.logits.dim;
-  const searches = KEEPS.map((keep) => searchStages(vocabSize, keep));
-  const stages = [apartStage(vocabSize), ...searches.flat()];
+  const { searches, stages } = stagesOf(program.logits.dim);
   for (const { kernel } of stages) await device.pipeline(kernel); // what is refused is refused before buffers are made
   const buffers = await makeBuffers(device, program, { searches, stages, rows });
   const ways = new Map<Pass, Way>();
@@ -111,24 +119,36 @@ type Searches = readonly (readonly SearchStage[])[];
 type Buffers = Record<"wishes" | "answers" | "even" | "odd" | "params", GPUBuffer>;
 
 /** Lists go from one buffer to the other and back. */
+function sizesOf(parts: { searches: Searches; stages: Stages; rows: number }): Record<keyof Buffers, number> {
+  const { searches, stages, rows } = parts;
+  const listBytes = (parity: number): number => {
+    const lists = searches.flatMap((each) => each.filter((_, i) => i % 2 === parity && i < each.length - 1));
+    return 4 * rows * Math.max(2, ...lists.map(({ listWords }) => listWords));
+  };
+  return {
+    wishes: 4 * WISH_WORDS * rows,
+    answers: 4 * ANSWER_WORDS * rows,
+    even: listBytes(0),
+    odd: listBytes(1),
+    params: PARAMS_STRIDE * stages.length,
+  };
+}
+
 async function makeBuffers(
   device: Device,
   { weights }: Program,
   { searches, stages, rows }: { searches: Searches; stages: Stages; rows: number },
 ): Promise<Buffers> {
   const { storage, copySrc, copyDst, uniform } = USAGE;
-  const listBytes = (parity: number): number => {
-    const sizes = searches.flatMap((each) => each.filter((_, i) => i % 2 === parity && i < each.length - 1));
-    return 4 * rows * Math.max(2, ...sizes.map(({ listWords }) => listWords));
-  };
+  const sizes = sizesOf({ searches, stages, rows });
   const make = (label: string, size: number, usage: number): GPUBuffer =>
     device.gpu.createBuffer({ label, size, usage });
   const made = await device.allocate(`${weights.path}: candidates`, () => [
-    make("wishes", 4 * WISH_WORDS * rows, storage | copyDst),
-    make("answers", 4 * ANSWER_WORDS * rows, storage | copySrc),
-    make("lists", listBytes(0), storage),
-    make("lists", listBytes(1), storage),
-    make("search parameters", PARAMS_STRIDE * stages.length, uniform | copyDst),
+    make("wishes", sizes.wishes, storage | copyDst),
+    make("answers", sizes.answers, storage | copySrc),
+    make("lists", sizes.even, storage),
+    make("lists", sizes.odd, storage),
+    make("search parameters", sizes.params, uniform | copyDst),
   ]);
   type Made = [GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer];
   const [wishes, answers, even, odd, params] = made as Made; // as many as were made

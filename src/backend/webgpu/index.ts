@@ -8,7 +8,7 @@ import { adapterFacts, requestAdapter } from "./adapters.ts";
 import { makeChooser } from "./chooser.ts";
 import { openDevice } from "./device.ts";
 import { makeShift } from "./kv-cache.ts";
-import { makePlan } from "./plan.ts";
+import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
 
 export const webGpuBackend: Backend = {
@@ -22,6 +22,7 @@ export const webGpuBackend: Backend = {
       return messageOf(error);
     }
   },
+  neededBytes: async (program, options) => plannedBytes(await openDevice(), program, options),
   async load(program, options) {
     const device = await openDevice();
     const plan = await makePlan(device, program, options);
@@ -29,7 +30,7 @@ export const webGpuBackend: Backend = {
     try {
       const shift = await makeShift(device, program, { plan, ctxLen: options.ctxLen });
       made.push(shift);
-      const rows = Math.min(options.slots, plan.capacity.wanted);
+      const rows = choosingRows(plan.capacity, options);
       const chooser = program.logits && (await makeChooser(device, program, { plan, rows }));
       options.onProgress?.(1);
       return new WebGpuSession({ device, program, options, plan, shift, chooser });

@@ -47,8 +47,23 @@ export interface MemoryParts {
   readonly capacity: Capacity;
 }
 
-/** Makes them. Throws `too_large` where one is larger than a binding, or all are more than there is room for. */
-export async function makeMemory(device: Device, parts: MemoryParts): Promise<Memory> {
+/** What there will be, before any of it is. */
+export interface MemoryPlan {
+  readonly what: string;
+  readonly wishes: readonly GPUBufferDescriptor[];
+  readonly bytes: number;
+  /** @param all one for each wish */
+  memoryOf(all: readonly GPUBuffer[]): Memory;
+}
+
+/** Makes it. Throws `too_large` where all buffers together are more than there is room for. */
+export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memory> {
+  const make = (): GPUBuffer[] => plan.wishes.map((wish) => device.gpu.createBuffer(wish));
+  return plan.memoryOf(await device.allocate(plan.what, make));
+}
+
+/** Throws `too_large` where a buffer is larger than a binding. */
+export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const { program, options, dispatchCount, scratchSizes, capacity } = parts;
   const { path } = program.weights;
   const { storage, copySrc, copyDst, uniform, mapRead } = USAGE;
@@ -80,25 +95,26 @@ export async function makeMemory(device: Device, parts: MemoryParts): Promise<Me
   const results = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
   const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
-  const all = await device.allocate(`${path}: KV cache and activations`, () =>
-    wishes.map((wish) => device.gpu.createBuffer(wish)),
-  );
-  const at = (index: number): GPUBuffer => all[index]!; // one for each wish
-  return {
-    all,
-    scratch: scratch.map(at),
-    caches: new Map(caches.map(({ layer, keys, values }) => [layer, { keys: at(keys), values: at(values) }])),
-    input: input === undefined ? undefined : at(input),
-    ropes: new Map(
-      ropes.map(({ rope, cos, sin }) => {
-        const table = ropeTable(rope, options.ctxLen);
-        return [rope, { table, pairs: rope.rotaryDim / 2, cos: at(cos), sin: at(sin), known: 0 }];
-      }),
-    ),
-    batch: at(batch),
-    params: at(params),
-    readback: at(readback),
+  const memoryOf = (all: readonly GPUBuffer[]): Memory => {
+    const at = (index: number): GPUBuffer => all[index]!; // one for each wish
+    return {
+      all,
+      scratch: scratch.map(at),
+      caches: new Map(caches.map(({ layer, keys, values }) => [layer, { keys: at(keys), values: at(values) }])),
+      input: input === undefined ? undefined : at(input),
+      ropes: new Map(
+        ropes.map(({ rope, cos, sin }) => {
+          const table = ropeTable(rope, options.ctxLen);
+          return [rope, { table, pairs: rope.rotaryDim / 2, cos: at(cos), sin: at(sin), known: 0 }];
+        }),
+      ),
+      batch: at(batch),
+      params: at(params),
+      readback: at(readback),
+    };
   };
+  const bytes = wishes.reduce((sum, { size }) => sum + size, 0);
+  return { what: `${path}: KV cache and activations`, wishes, bytes, memoryOf };
 }
 
 function checkSize(device: Device, { path, label, size }: { path: string; label: string; size: number }): void {

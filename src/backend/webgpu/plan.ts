@@ -12,10 +12,11 @@ import { withChanges } from "../low-rank.ts";
 import { statesEnd } from "../states.ts";
 import type { Step, Weight } from "../step.ts";
 import { allocate, type Capacity } from "./allocate.ts";
+import { chooserBytes } from "./chooser.ts";
 import type { Device } from "./device.ts";
-import { makeMemory, type DeviceRope, type Memory } from "./memory.ts";
+import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
 import { GRID_MAX, recordPass, type Pass, type PassParts } from "./record.ts";
-import { makePieces, uploadWeights, type DeviceWeights } from "./weights.ts";
+import { makePieces, planWeights, uploadWeights, type DeviceWeights, type WeightsPlan } from "./weights.ts";
 
 /** Rows of one chunk of a run: enough to fill a GPU, little enough that others wait for milliseconds. */
 const CHUNK_ROWS = 512;
@@ -37,8 +38,28 @@ export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "cac
   destroy(): void;
 }
 
-/** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
-export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
+/** A program lowered for a device, and what it takes there, before any of it is there. */
+interface Draft extends Pick<Plan, "capacity"> {
+  readonly few: PassParts;
+  readonly many: PassParts;
+  readonly memory: MemoryPlan;
+  readonly weights: WeightsPlan;
+}
+
+/** Rows of one run that candidates may be chosen of. */
+export const choosingRows = (capacity: Capacity, { slots }: LoadOptions): number => Math.min(slots, capacity.wanted);
+
+/**
+ * Bytes that a plan takes on the device, and the choice of candidates behind it. Throws as `makePlan` does, where no
+ * room would be enough.
+ */
+export function plannedBytes(device: Device, program: Program, options: LoadOptions): number {
+  const { memory, weights, capacity } = draftPlan(device, program, options);
+  const chooser = program.logits ? chooserBytes(program.logits.dim, choosingRows(capacity, options)) : 0;
+  return memory.bytes + weights.bytes + chooser;
+}
+
+function draftPlan(device: Device, program: Program, options: LoadOptions): Draft {
   checkQuants(program);
   const capacity = capacityOf(program, options);
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
@@ -50,25 +71,34 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
     const results = resultsOf(program, dispatches);
     return { dispatches, results, allocation: allocate(dispatches, { results, capacity: rows }) };
   }) as [PassParts, PassParts]; // as many as went in
-  const memory = await makeMemory(device, {
+  const memory = planMemory(device, {
     program,
     options,
     dispatchCount: few.dispatches.length + many.dispatches.length,
     scratchSizes: mergeSizes(few.allocation.sizes, many.allocation.sizes),
     capacity,
   });
+  const matrices = matricesOf(program.steps);
+  const weights = planWeights([...few.dispatches, ...many.dispatches], { piecesOf, matrices });
+  return { few, many, capacity, memory, weights };
+}
+
+/** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
+export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
+  const { few, many, capacity, ...draft } = draftPlan(device, program, options);
+  const { signal } = options;
+  const memory = await makeMemory(device, draft.memory);
   try {
-    const weights = await uploadWeights(device, [...few.dispatches, ...many.dispatches], {
+    const weights = await uploadWeights(device, draft.weights, {
       source: program.weights,
-      piecesOf,
-      matrices: matricesOf(program.steps),
+      signal,
       onProgress: (fraction) => options.onProgress?.(UPLOAD_SHARE * fraction),
     });
     try {
       const first = few.dispatches.length;
       return planOf({
-        few: await recordPass(device, few, { memory, weights, first: 0 }),
-        many: await recordPass(device, many, { memory, weights, first }),
+        few: await recordPass(device, few, { memory, weights, signal, first: 0 }),
+        many: await recordPass(device, many, { memory, weights, signal, first }),
         capacity,
         memory,
         weights,

@@ -10,7 +10,7 @@ import {
   type Param,
   type RowKind,
 } from "../../../kernels/wgsl/dispatch.ts";
-import { assert } from "../../base/errors.ts";
+import { assert, checkNotCancelled } from "../../base/errors.ts";
 import type { Allocation, Result } from "./allocate.ts";
 import type { Device } from "./device.ts";
 import { PARAMS_STRIDE, type Memory } from "./memory.ts";
@@ -53,16 +53,25 @@ export interface Pass {
   bufferOf(operand: Operand): GPUBuffer;
 }
 
-/** @param first where the parameters of its dispatches begin, counted in dispatches */
+interface RecordOptions {
+  readonly memory: Memory;
+  readonly weights: DeviceWeights;
+  /** Where the parameters of the dispatches begin, counted in dispatches. */
+  readonly first: number;
+  /** Ends the recording with `cancelled`, between two kernels. */
+  readonly signal: AbortSignal | undefined;
+}
+
 export async function recordPass(
   device: Device,
   { dispatches, allocation, results }: PassParts,
-  { memory, weights, first }: { memory: Memory; weights: DeviceWeights; first: number },
+  { memory, weights, first, signal }: RecordOptions,
 ): Promise<Pass> {
   const bind = makeBinder(memory, allocation, weights);
   device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches));
   const recorded: Recorded[] = [];
   for (const [i, source] of dispatches.entries()) {
+    checkNotCancelled(signal);
     const pipeline = await device.pipeline(source.kernel, source.quants);
     const params = { buffer: memory.params, offset: (first + i) * PARAMS_STRIDE, size: PARAMS_BYTES };
     const resources = [...source.operands.map(bind), params];

@@ -15,6 +15,7 @@ import type { Plan } from "./plan.ts";
 import { copyParts, partsOf, readParts } from "./readback.ts";
 import { replay, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
+import { layerCount } from "../split.ts";
 import { writtenBy } from "../states.ts";
 import { MAP_READ } from "./usage.ts";
 
@@ -49,6 +50,7 @@ export class WebGpuSession implements Session {
   readonly bytes: Session["bytes"];
   readonly vramBytes: number;
   readonly offers?: OfferRuns;
+  readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly #parts: SessionParts;
   readonly #words: Uint32Array<ArrayBuffer>;
   /** Values of an input for each row; 0 where the program begins with tokens. */
@@ -65,6 +67,8 @@ export class WebGpuSession implements Session {
     const scratch = activations + (parts.chooser?.bytes ?? 0);
     this.bytes = { weights, kv, scratch };
     this.vramBytes = parts.device.facts.software ? 0 : weights + kv + scratch;
+    const count = layerCount(parts.program);
+    this.gpuLayers = { count, all: count };
     const given = parts.program.steps.find(({ op }) => op === "input");
     this.#inputDim = given ? writtenBy(given).dim : 0;
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));

@@ -3,7 +3,7 @@
  * from the mapped file; and vectors, unpacked to float32, in one buffer.
  */
 import type { Dispatch, Piece } from "../../../kernels/wgsl/dispatch.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError, checkNotCancelled } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
 import type { Weight } from "../step.ts";
 import type { Device } from "./device.ts";
@@ -66,40 +66,55 @@ export interface DeviceWeights {
   destroy(): void;
 }
 
+/** What of the weights goes where, before anything is there. */
+export interface WeightsPlan {
+  readonly vectors: Vectors;
+  readonly pieces: readonly (Omit<Part, "buffer"> & { readonly size: number })[];
+  readonly bytes: number;
+}
+
+/** @param matrices those of the program: every weight that a dispatch reads as blocks */
+export function planWeights(
+  dispatches: readonly Dispatch[],
+  { piecesOf, matrices }: { piecesOf: (weight: Weight) => readonly Piece[]; matrices: readonly Weight[] },
+): WeightsPlan {
+  const vectors = placeVectors(dispatches);
+  const distinct = [...new Map(matrices.map((weight) => [weight.name, weight])).values()];
+  const pieces = distinct.flatMap((weight) =>
+    piecesOf(weight).map((piece) => {
+      return { weight, piece, size: align(piece.count * rowBytesOf(weight) + tailBytesOf(weight), 4) };
+    }),
+  );
+  return { vectors, pieces, bytes: pieces.reduce((sum, { size }) => sum + size, vectors.byteLength) };
+}
+
 export interface UploadOptions {
   readonly source: WeightSource;
-  readonly piecesOf: (weight: Weight) => readonly Piece[];
-  /** The matrices of the program: every weight that a dispatch reads as blocks. */
-  readonly matrices: readonly Weight[];
+  readonly signal: AbortSignal | undefined;
   readonly onProgress: (fraction: number) => void;
 }
 
 /**
- * Makes room for all weights that the dispatches read, then uploads them. Throws `too_large` before anything is
- * uploaded where they do not fit.
+ * Makes room for all weights, then uploads them. Throws `too_large` before anything is uploaded where they do not fit,
+ * `cancelled` between two pieces; nothing stays then.
  */
 export async function uploadWeights(
   device: Device,
-  dispatches: readonly Dispatch[],
-  { source, piecesOf, matrices, onProgress }: UploadOptions,
+  { vectors, pieces, bytes }: WeightsPlan,
+  options: UploadOptions,
 ): Promise<DeviceWeights> {
-  const vectors = packVectors(dispatches, source);
-  const distinct = [...new Map(matrices.map((weight) => [weight.name, weight])).values()];
-  const wanted = distinct.flatMap((weight) => piecesOf(weight).map((piece) => ({ weight, piece })));
+  const { source } = options;
   const usage = USAGE.storage | USAGE.copyDst;
   const buffers = await device.allocate(`${source.path}: weights`, () => [
-    device.gpu.createBuffer({ label: "vectors", size: vectors.data.byteLength, usage }),
-    ...wanted.map(({ weight, piece }) => {
-      const size = align(piece.count * rowBytesOf(weight) + tailBytesOf(weight), 4);
-      return device.gpu.createBuffer({ label: weight.name, size, usage });
-    }),
+    device.gpu.createBuffer({ label: "vectors", size: vectors.byteLength, usage }),
+    ...pieces.map(({ weight, size }) => device.gpu.createBuffer({ label: weight.name, size, usage })),
   ]);
   const destroy = (): void => buffers.forEach((buffer) => buffer.destroy());
   const [vectorBuffer, ...rest] = buffers;
-  const parts = wanted.map((each, i) => ({ ...each, buffer: rest[i]! })); // one for each
+  const parts = pieces.map((each, i) => ({ ...each, buffer: rest[i]! })); // one for each
   try {
-    device.gpu.queue.writeBuffer(vectorBuffer!, 0, vectors.data);
-    await uploadParts(device, parts, { source, onProgress });
+    device.gpu.queue.writeBuffer(vectorBuffer!, 0, vectors.unpack(source));
+    await uploadParts(device, parts, options);
   } catch (error) {
     destroy();
     throw error;
@@ -110,8 +125,8 @@ export async function uploadWeights(
     return { buffer: vectorBuffer!, ...place };
   };
   return {
-    bytes: buffers.reduce((sum, { size }) => sum + size, 0),
-    matrix: (tensor, piece) => byName.get(`${tensor} ${piece}`)!, // every operand was lowered from `wanted`
+    bytes,
+    matrix: (tensor, piece) => byName.get(`${tensor} ${piece}`)!, // every operand was lowered from `pieces`
     vector: bind,
     vectors: bind,
     constant: bind,
@@ -122,7 +137,7 @@ export async function uploadWeights(
 async function uploadParts(
   device: Device,
   parts: readonly Part[],
-  { source, onProgress }: Pick<UploadOptions, "source" | "onProgress">,
+  { source, signal, onProgress }: UploadOptions,
 ): Promise<void> {
   const total = parts.reduce((sum, { weight, piece }) => sum + piece.count * rowBytesOf(weight), 0);
   let done = 0;
@@ -147,9 +162,11 @@ async function uploadParts(
       await device.flush();
       sinceFlush = 0;
       onProgress(done / total);
+      checkNotCancelled(signal);
     }
   }
   await device.flush();
+  checkNotCancelled(signal);
 }
 
 /** Writes bytes of any length: only whole words can be written. */
@@ -164,17 +181,22 @@ function write(queue: GPUQueue, buffer: GPUBuffer, { at, bytes }: { at: number; 
 }
 
 /** All vectors and constants of a program, one after another at places that a binding can begin at. */
-function packVectors(dispatches: readonly Dispatch[], source: WeightSource) {
+interface Vectors {
+  readonly places: ReadonlyMap<unknown, { readonly offset: number; readonly size: number }>;
+  readonly byteLength: number;
+  unpack(source: WeightSource): Uint8Array<ArrayBuffer>;
+}
+
+function placeVectors(dispatches: readonly Dispatch[]): Vectors {
   const places = new Map<unknown, { offset: number; size: number }>();
-  const pending: (() => void)[] = [];
+  const fills: ((data: ArrayBuffer, source: WeightSource) => void)[] = [];
   let end = BINDING_ALIGN; // what is not there is bound to zeros
-  let data = new Uint8Array(0);
-  const place = (key: unknown, length: number, fill: (out: Float32Array) => void): void => {
+  const place = (key: unknown, length: number, fill: (out: Float32Array, source: WeightSource) => void): void => {
     if (places.has(key)) return;
     const offset = end;
     places.set(key, { offset, size: align(4 * length, 16) });
     end = align(offset + 4 * length, BINDING_ALIGN);
-    pending.push(() => fill(new Float32Array(data.buffer, offset, length)));
+    fills.push((data, source) => fill(new Float32Array(data, offset, length), source));
   };
   for (const operand of dispatches.flatMap(({ operands }) => operands)) {
     if (operand.kind === "constant" && operand.values) {
@@ -184,15 +206,18 @@ function packVectors(dispatches: readonly Dispatch[], source: WeightSource) {
     if (operand.kind === "vectors" && operand.weights.length > 0) {
       const { weights } = operand;
       const total = weights.reduce((sum, { inDim }) => sum + inDim, 0);
-      place(weights, total, (out) => unpackVectors(weights, source, out));
+      place(weights, total, (out, source) => unpackVectors(weights, source, out));
     }
     if (operand.kind !== "vector" || !operand.weight) continue;
     const { weight } = operand;
-    place(weight, weight.inDim, (out) => unpackVectors([weight], source, out));
+    place(weight, weight.inDim, (out, source) => unpackVectors([weight], source, out));
   }
-  data = new Uint8Array(end);
-  for (const fill of pending) fill();
-  return { data, places };
+  const unpack = (source: WeightSource): Uint8Array<ArrayBuffer> => {
+    const data = new Uint8Array(end);
+    for (const fill of fills) fill(data.buffer, source);
+    return data;
+  };
+  return { places, byteLength: end, unpack };
 }
 
 /** One behind the other. */
