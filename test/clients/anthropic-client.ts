@@ -49,7 +49,8 @@ export async function bothWays(target: Target): Promise<void> {
   const streamed = await stream.finalMessage();
   expect<unknown>(streamed.content).toEqual(whole.content);
   expect(whole.content).toEqual([{ type: "text", text }] as never);
-  expect([streamed.stop_reason, streamed.usage]).toEqual([whole.stop_reason, whole.usage]);
+  const ended = ({ stop_reason, usage }: Anthropic.Message) => [stop_reason, promptTokens(usage), usage.output_tokens];
+  expect(ended(streamed)).toEqual(ended(whole));
 }
 
 /** A stop sequence of the request ends the answer before it, and is told. */
@@ -64,14 +65,21 @@ export async function stopSequence(target: Target): Promise<void> {
   expect(textOf(stopped)).toBe(text.slice(0, text.indexOf(stop)));
 }
 
-/** The count says what the answer's usage will say, and what the first event of a stream says. */
+/** Tokens of the prompt, those from the cache too. */
+const promptTokens = ({ input_tokens, cache_read_input_tokens }: Anthropic.Usage): number =>
+  input_tokens + (cache_read_input_tokens ?? 0);
+
+/** The count says what the answer's usage will add up to, and what the first event of a stream says. */
 export async function countTokens(target: Target): Promise<void> {
   const client = clientOf(target);
   const { max_tokens, ...counted } = request(target);
   const { input_tokens } = await client.messages.countTokens(counted);
   expect(input_tokens).toBeGreaterThan(3);
   const { usage } = await client.messages.create({ ...counted, max_tokens });
-  expect(usage.input_tokens).toBe(input_tokens);
+  expect(promptTokens(usage)).toBe(input_tokens);
+  const again = await client.messages.create({ ...counted, max_tokens });
+  expect(again.usage.cache_read_input_tokens).toBeGreaterThan(0);
+  expect(promptTokens(again.usage)).toBe(input_tokens);
   const stream = await client.messages.create({ ...counted, max_tokens, stream: true });
   for await (const event of stream) {
     if (event.type === "message_start") expect(event.message.usage.input_tokens).toBe(input_tokens);
@@ -112,7 +120,7 @@ export async function toolLoop(target: Target): Promise<void> {
   const results = calls.map(({ id }) => ({ type: "tool_result", tool_use_id: id, content: "18 degrees" }) as const);
   const history = [...messages, { role: "assistant", content: first.content }, { role: "user", content: results }];
   const last = await client.messages.create({ ...asking, max_tokens: 16, messages: history as typeof messages });
-  expect(last.usage.input_tokens).toBeGreaterThan(first.usage.input_tokens);
+  expect(promptTokens(last.usage)).toBeGreaterThan(promptTokens(first.usage));
 }
 
 /** The client's own loop, which runs the tool. */

@@ -41,7 +41,10 @@ export async function bothWays(target: Target): Promise<void> {
   stream.on("response.output_text.delta", ({ delta }) => (text += delta));
   const streamed = await stream.finalResponse();
   expect([streamed.output_text, text]).toEqual([whole.output_text, whole.output_text]);
-  expect([streamed.status, streamed.usage]).toEqual([whole.status, whole.usage!]);
+  const ended = ({ status, usage }: typeof whole) => [status, usage!.input_tokens, usage!.output_tokens];
+  expect(ended(streamed)).toEqual(ended(whole));
+  const { cached_tokens } = streamed.usage!.input_tokens_details;
+  expect(cached_tokens).toBeGreaterThan(0); // the same prompt was read just before
 }
 
 /** A call, in both modes, its result, and the answer to that. */
