@@ -23,6 +23,15 @@ fn word_at(i: u32) -> u32 {
   return (low >> shift) | (w[(i >> 2u) + 1u] << (32u - shift));
 }
 
+/// Sixteen bytes from any byte.
+fn words_at(i: u32) -> vec4<u32> {
+  let at = i >> 2u;
+  let shift = vec4<u32>((i & 3u) * 8u);
+  let low = vec4<u32>(w[at], w[at + 1u], w[at + 2u], w[at + 3u]);
+  if (shift.x == 0u) { return low; }
+  return (low >> shift) | (vec4<u32>(low.yzw, w[at + 4u]) << (32u - shift));
+}
+
 /// The bytes of a word, unsigned.
 fn bytes_of(word: u32) -> vec4<f32> {
   return vec4<f32>(unpack4xU8(word));

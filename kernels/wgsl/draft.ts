@@ -1,11 +1,10 @@
 /** What lowering writes down: a dispatch but for its step, and how its operands are made. */
 import type { Activation as Act, Buf, Weight } from "../../src/backend/step.ts";
 import type { Activation, Dispatch, Operand, Param, Piece, RowKind } from "./dispatch.ts";
+import type { Tuning } from "../../src/base/kernel-tuning.ts";
 
 /** Threads of an elementwise workgroup. */
 export const WG = 64;
-/** Columns that a workgroup of the matrix-vector kernels makes. */
-export const COLUMNS = 4;
 
 export const ACTIVATIONS: Readonly<Record<Act, number>> = { silu: 0, gelu: 1, gelu_erf: 2, relu: 3, relu_sqr: 4 };
 
@@ -15,10 +14,13 @@ export interface LowerOptions {
   readonly ctxLen: number;
   /** The pieces of a tensor, in order. Experts are never split. */
   piecesOf(weight: Weight): readonly Piece[];
+  /** The kernels' sizes; left out: `PLAIN`. */
+  readonly tuning?: Tuning;
 }
 
 /** What a lowering of one step works with. */
 export interface Context extends LowerOptions {
+  readonly tuning: Tuning;
   /** Which rows the buffers hold now. */
   readonly rows: Map<string, RowKind>;
 }

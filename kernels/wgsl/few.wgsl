@@ -1,10 +1,10 @@
-// few: the size of a workgroup of the matrix-vector kernels, spliced before `sum` and `product`. Both numbers are a
-// device's choice (tuning.ts); ROWS · COLUMNS is at most WG.
+// few: the size of a workgroup of the matrix-vector kernels, spliced before `sum` and `product`. ROWS · COLUMNS is at
+// most WG.
 
 /// Threads of a workgroup.
-const WG: u32 = 64u;
+const WG: u32 = 64u; // tuned: threads
 /// Neighbouring rows of w, and so columns of y, that a workgroup makes.
-const COLUMNS: u32 = 4u;
+const COLUMNS: u32 = 4u; // tuned: columns
 
 /// The first column of a workgroup.
 fn first_column(group: vec3<u32>, groups: vec3<u32>) -> u32 {

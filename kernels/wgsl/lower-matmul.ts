@@ -1,23 +1,10 @@
 /** Matrices of any device size → dispatches: products with whole matrices, their low-rank changes, and sums. */
 import type { Buf, Weight } from "../../src/backend/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
-import {
-  again,
-  batch,
-  COLUMNS,
-  f32,
-  grid,
-  NONE,
-  read,
-  rowBytesOf,
-  vector,
-  write,
-  type Context,
-  type Draft,
-} from "./draft.ts";
+import { again, batch, f32, grid, NONE, read, rowBytesOf, vector, write, type Context, type Draft } from "./draft.ts";
 
-/** Rows and columns that a workgroup makes: of the kernel for few rows, and of the one for many. */
-const TILES = { linear: { rows: 4, columns: COLUMNS }, matmul: { rows: 32, columns: 64 } };
+/** Rows that a workgroup of the kernel for few rows makes. */
+const FEW_ROWS = 4;
 
 /** The parts of a matrix, each with its first row inside the piece and inside the matrix. */
 export function partsOf(weight: Weight, context: Context) {
@@ -36,26 +23,26 @@ export function matmul(
   context: Context,
 ): Draft[] {
   const y = write(out, x, context);
-  const kernel = context.many ? "matmul" : "linear";
-  const tile = TILES[kernel];
+  const { many, tuning } = context;
+  const [rowsEach, columns] = many ? [tuning.tileRows, tuning.tileColumns] : [FEW_ROWS, tuning.columns];
   const drafts = partsOf(w, context).map(({ piece, first, column, count }, i): Draft => {
     const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
     const shape = [w.inDim, count, first, rowBytesOf(w), column, out.dim];
     const residual = [0, f32(1)];
     const norm = [0, f32(0)];
     return {
-      kernel,
+      kernel: many ? "matmul" : "linear",
       quants: [w.quant.name],
-      operands: [read(x), matrix, vector(b), vector(undefined), again(y, i), batch, ...(context.many ? [] : [NONE])],
+      operands: [read(x), matrix, vector(b), vector(undefined), again(y, i), batch, ...(many ? [] : [NONE])],
       params: [
         ...shape,
         b ? 1 : 0,
         f32(w.scale?.[0] ?? 1),
         ...residual,
         x.rows === "wanted" ? 1 : 0,
-        ...(context.many ? [] : norm),
+        ...(many ? [] : norm),
       ],
-      grid: { x: Math.ceil(count / tile.columns), rows: x.rows, times: x.times, rowsEach: tile.rows },
+      grid: { x: Math.ceil(count / columns), rows: x.rows, times: x.times, rowsEach },
     };
   });
   const multiply = (part: Weight, from: Activation, to: Buf): Draft[] => matmul({ out: to, x: from, w: part }, context);

@@ -9,7 +9,6 @@ import {
   ACTIVATIONS,
   again,
   batch,
-  COLUMNS,
   f32,
   gate,
   grid,
@@ -26,8 +25,8 @@ import { lowRank, matmul } from "./lower-matmul.ts";
 
 /** Most experts that the kernels route between: their logits lie in workgroup memory. */
 const EXPERTS_MAX = 1024;
-/** Choices and columns that a workgroup of moe_matmul makes. */
-const TILE = { rows: 32, columns: 64 };
+/** Choices that a workgroup of moe_matmul makes, see moe_group. */
+const TILE_ROWS = 32;
 
 type Moe = Step & { op: "moe" };
 type Written = Operand & { value: Activation };
@@ -110,7 +109,7 @@ function fused(step: Moe, { input, ids, shares, nExperts }: Routing, context: Co
           0,
           f32(0),
         ],
-        grid: { x: Math.ceil(gate.outDim / COLUMNS), rows: input.rows, times: nUsed, rowsEach: 1 },
+        grid: { x: Math.ceil(gate.outDim / context.tuning.columns), rows: input.rows, times: nUsed, rowsEach: 1 },
       };
     }),
     ...context.piecesOf(down).map((piece, i): Draft => {
@@ -129,7 +128,7 @@ function fused(step: Moe, { input, ids, shares, nExperts }: Routing, context: Co
           factors,
         ],
         params: [...expertParams(down, piece), nUsed, base, f32(1), down.scale ? 1 : 0],
-        grid: { x: Math.ceil(down.outDim / COLUMNS), rows: input.rows, times: 1, rowsEach: 1 },
+        grid: { x: Math.ceil(down.outDim / context.tuning.columns), rows: input.rows, times: 1, rowsEach: 1 },
       };
     }),
   ];
@@ -205,8 +204,14 @@ function expertMatmul(
     ],
     params: [...expertParams(w, piece), times / x.times, w.scale ? 1 : 0],
     grid: groups
-      ? { x: Math.ceil(w.outDim / TILE.columns), rows: x.rows, times, rowsEach: TILE.rows, more: groups.nExperts }
-      : { x: Math.ceil(w.outDim / COLUMNS), rows: x.rows, times, rowsEach: 1 },
+      ? {
+          x: Math.ceil(w.outDim / context.tuning.tileColumns),
+          rows: x.rows,
+          times,
+          rowsEach: TILE_ROWS,
+          more: groups.nExperts,
+        }
+      : { x: Math.ceil(w.outDim / context.tuning.columns), rows: x.rows, times, rowsEach: 1 },
   }));
   const multiply = (part: Weight, from: Activation, to: Buf): Draft[] =>
     expertMatmul({ y: write(to, y.value, context), x: from, w: part, ids, groups }, context);

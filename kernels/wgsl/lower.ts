@@ -25,6 +25,7 @@ import {
 import { lowerAttention, lowerBidirectionalAttention } from "./lower-attention.ts";
 import { add, matmul, partsOf } from "./lower-matmul.ts";
 import { lowerMoe } from "./lower-moe.ts";
+import { PLAIN } from "../../src/base/kernel-tuning.ts";
 
 /** More rows than any run has. */
 const ROWS_ALL = 2 ** 32 - 1;
@@ -33,7 +34,7 @@ const EIGHT = 8;
 
 /** The dispatches of a whole list of steps. Throws `unsupported` for shapes that no kernel takes. */
 export function lower(steps: readonly Step[], options: LowerOptions): Dispatch[] {
-  const context: Context = { ...options, rows: new Map() };
+  const context: Context = { tuning: PLAIN, ...options, rows: new Map() };
   return steps.flatMap((step, index) => {
     // TypeScript cannot see that ops[step.op] takes the very step it was indexed by.
     const drafts = (ops[step.op] as (step: Step, context: Context) => Draft[])(step, context);

@@ -1,4 +1,4 @@
-// matmul: y[r] = factor · W · x[r] + b + residual[r] for many rows, 32 rows by 64 columns per workgroup.
+// matmul: y[r] = factor · W · x[r] + b + residual[r] for many rows, ROWS by COLUMNS per workgroup.
 //
 //   binding 0  x        storage, read        f32 (rows, in_dim)
 //   binding 1  w        storage, read        raw blocks, rows of row_bytes
@@ -7,7 +7,7 @@
 //   binding 4  y        storage, read_write  f32 (rows, y_dim), columns y_first … y_first + count − 1
 //   binding 5  batch    storage, read        see batch.ts
 //   binding 6  p        uniform              Params
-//   dispatch   (ceil(count / 64), ceil(rows / 32), 1), x folded into z beyond 65,535; 64 threads each
+//   dispatch   (ceil(count / COLUMNS), ceil(rows / ROWS), 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/backend/cpu/ops.ts linear; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -29,6 +29,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(6) var<uniform> p: Params;
+const ROWS: u32 = 32u; // tuned: tileRows
 //#splice quant
 //#splice tile
 
@@ -46,7 +47,7 @@ fn store(row: u32, column: u32, sums: vec4<f32>) {
   }
 }
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(WG)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
@@ -56,8 +57,8 @@ fn main(
   let first_row = group.y * ROWS;
   let first_column = (group.z * groups.x + group.x) * COLUMNS;
   let sums = tile_product(first_row, rows, p.first, p.count, first_column, t);
-  let row = first_row + (t / 8u) * 4u;
-  let column = first_column + (t % 8u) * 8u;
+  let row = first_row + row_in_tile(t);
+  let column = first_column + column_in_tile(t);
   for (var i = 0u; i < 4u; i++) {
     if (row + i >= rows) { break; }
     store(row + i, column, sums.low[i]);

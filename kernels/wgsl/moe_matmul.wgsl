@@ -1,5 +1,5 @@
-// moe_matmul: y[i] = factor[e] · W[e] · x[i / x_div] for each choice i of an expert e, 32 choices of one expert by 64
-// columns per workgroup.
+// moe_matmul: y[i] = factor[e] · W[e] · x[i / x_div] for each choice i of an expert e, 32 choices of one expert by
+// COLUMNS columns per workgroup.
 //
 //   binding 0  x       storage, read        f32 (choices / x_div, in_dim)
 //   binding 1  w       storage, read        raw blocks of experts first_expert …, rows of row_bytes
@@ -8,7 +8,7 @@
 //   binding 4  factors storage, read        f32 (all experts), looked at where has_factors
 //   binding 5  y       storage, read_write  f32 (choices, count)
 //   binding 6  p       uniform              Params
-//   dispatch   (ceil(count / 64), ceil(choices / 32) + experts, 1), x folded into z beyond 65,535; 64 threads each
+//   dispatch   (ceil(count / COLUMNS), ceil(choices / 32) + experts, 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/backend/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
@@ -28,6 +28,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read> factors: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 @group(0) @binding(6) var<uniform> p: Params;
+const ROWS: u32 = 32u; // as moe_group cuts them
 //#splice quant
 //#splice tile
 
@@ -41,7 +42,7 @@ fn store(choice: u32, column: u32, sums: vec4<f32>) {
   }
 }
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(WG)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
@@ -56,8 +57,8 @@ fn main(
   let first_column = (group.z * groups.x + group.x) * COLUMNS;
   let sums = tile_product(tile.y, end, w_row, p.count, first_column, t);
   let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
-  let place = tile.y + (t / 8u) * 4u;
-  let column = first_column + (t % 8u) * 8u;
+  let place = tile.y + row_in_tile(t);
+  let column = first_column + column_in_tile(t);
   for (var i = 0u; i < 4u; i++) {
     if (place + i >= end) { break; }
     store(order[place + i], column, sums.low[i] * factor);

@@ -1,6 +1,5 @@
 // product: sums of up to ROWS rows of x with up to COLUMNS neighbouring rows of w, spliced into the matrix-vector
-// kernels. Threads take turns at groups of eight weights, which are unpacked once for all rows of x. The sums of a row
-// are added in an order that does not depend on other rows.
+// kernels, with what one thread does of them: `partial_plain` or `partial_packed`.
 
 /// Eight values of x from `i`, times the kernel's `norm4(i: u32) -> vec4<f32>`; zeros beyond the row, which begins at
 /// `row`.
@@ -19,38 +18,6 @@ fn x_eight(row: u32, i: u32) -> Eight {
   eight.lo *= norm4(i);
   eight.hi *= norm4(i + 4u);
   return eight;
-}
-
-/// Σ x · w of eight weights. Where a row ends inside them, what lies behind it must not count, not even as NaN · 0.
-fn dot8(a: Eight, b: Eight, i: u32) -> f32 {
-  if (i + 8u <= p.in_dim) { return dot(a.lo, b.lo) + dot(a.hi, b.hi); }
-  var sum = 0.0;
-  for (var j = 0u; j < 4u; j++) {
-    if (i + j < p.in_dim) { sum += a.lo[j] * b.lo[j]; }
-    if (i + 4u + j < p.in_dim) { sum += a.hi[j] * b.hi[j]; }
-  }
-  return sum;
-}
-
-/// What one thread has of the sum of each row of x with each row of w.
-/// @param x_row the first of `rows` rows of x; @param w_row the first of `count` ≥ 1 rows of w, of `row_bytes` each
-fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> Sums {
-  var sums = Sums();
-  var values: array<Eight, ROWS>;
-  for (var i = thread.t * 8u; i < p.in_dim; i += WG * 8u) {
-    for (var r = 0u; r < ROWS; r++) {
-      if (r < rows) { values[r] = x_eight((x_row + r) * p.in_dim, i); }
-    }
-    let at = (i / BLOCK_LEN) * BLOCK_BYTES;
-    for (var c = 0u; c < COLUMNS; c++) {
-      // Beyond the matrix its last row is read again: what is made of it is not stored.
-      let eight = dequant8((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
-      for (var r = 0u; r < ROWS; r++) {
-        if (r < rows) { sums[r * COLUMNS + c] += dot8(values[r], eight, i); }
-      }
-    }
-  }
-  return sums;
 }
 
 /// Thread r · COLUMNS + c gets the sum of row r of x and row c of w. A barrier must stand between two calls.

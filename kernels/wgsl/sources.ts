@@ -32,6 +32,8 @@ import moeRoute from "./moe_route.wgsl" with { type: "text" };
 import moeSum from "./moe_sum.wgsl" with { type: "text" };
 import norm from "./norm.wgsl" with { type: "text" };
 import positionScale from "./position_scale.wgsl" with { type: "text" };
+import partialPacked from "./partial_packed.wgsl" with { type: "text" };
+import partialPlain from "./partial_plain.wgsl" with { type: "text" };
 import product from "./product.wgsl" with { type: "text" };
 import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
@@ -72,6 +74,21 @@ import q6_K from "./quant/q6_K.wgsl" with { type: "text" };
 import q8_0 from "./quant/q8_0.wgsl" with { type: "text" };
 import tq1_0 from "./quant/tq1_0.wgsl" with { type: "text" };
 import tq2_0 from "./quant/tq2_0.wgsl" with { type: "text" };
+import packed_iq4_nl from "./packed/iq4_nl.wgsl" with { type: "text" };
+import packed_iq4_xs from "./packed/iq4_xs.wgsl" with { type: "text" };
+import packed_mxfp4 from "./packed/mxfp4.wgsl" with { type: "text" };
+import packed_q2_K from "./packed/q2_K.wgsl" with { type: "text" };
+import packed_q3_K from "./packed/q3_K.wgsl" with { type: "text" };
+import packed_q4_0 from "./packed/q4_0.wgsl" with { type: "text" };
+import packed_q4_1 from "./packed/q4_1.wgsl" with { type: "text" };
+import packed_q4_K from "./packed/q4_K.wgsl" with { type: "text" };
+import packed_q5_0 from "./packed/q5_0.wgsl" with { type: "text" };
+import packed_q5_1 from "./packed/q5_1.wgsl" with { type: "text" };
+import packed_q5_K from "./packed/q5_K.wgsl" with { type: "text" };
+import packed_q6_K from "./packed/q6_K.wgsl" with { type: "text" };
+import packed_q8_0 from "./packed/q8_0.wgsl" with { type: "text" };
+import packed_tq2_0 from "./packed/tq2_0.wgsl" with { type: "text" };
+import { PLAIN, type SizeName, type Tuning } from "../../src/base/kernel-tuning.ts";
 
 /** Kernels by the name of their file. */
 export const KERNELS = {
@@ -140,16 +157,41 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
   tq2_0,
 };
 
+/** What unpacks 32 weights as bytes: `fn unpack32(block: u32, at: u32) -> Run`, for the block types that are some. */
+export const PACKED: Readonly<Record<string, string>> = {
+  iq4_nl: packed_iq4_nl,
+  iq4_xs: packed_iq4_xs,
+  mxfp4: packed_mxfp4,
+  q2_K: packed_q2_K,
+  q3_K: packed_q3_K,
+  q4_0: packed_q4_0,
+  q4_1: packed_q4_1,
+  q4_K: packed_q4_K,
+  q5_0: packed_q5_0,
+  q5_1: packed_q5_1,
+  q5_K: packed_q5_K,
+  q6_K: packed_q6_K,
+  q8_0: packed_q8_0,
+  tq2_0: packed_tq2_0,
+};
+
 /** Snippets that are the same for every matrix and device. */
 const SHARED: Readonly<Record<string, string>> = { activation, best: keepBest, few, heads, norm, splits, tile };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
 const SPLICE = /^\/\/#splice (activation|best|few|heads|norm|product|quant|splits|sum|tile)(?: (\d))?$/gm;
 
-/** What a device offers beside the core of WGSL, that kernels have variants for. */
+/** A constant of a snippet that is a field of `Tuning`. */
+const TUNED = /^const (\w+): u32 = \d+u; \/\/ tuned: (threads|columns|tileRows|tileColumns)$/gm;
+/** How a tile keeps weights. */
+const STORED = "alias Stored = vec4<f32>;";
+
+/** What a device offers beside the core of WGSL, that kernels have variants for, and what to make of it. */
 export interface Variant {
   /** `subgroups` and `subgroup_id`. */
   readonly subgroups: boolean;
+  /** Left out: `PLAIN`. */
+  readonly tuning?: Tuning;
 }
 
 /**
@@ -157,19 +199,33 @@ export interface Variant {
  * @param quants block types of its matrices, in order. Throws `unsupported` where nothing unpacks one
  */
 export function kernelSource(kernel: KernelName, quants: readonly string[], variant: Variant): string {
+  const { subgroups, tuning = PLAIN } = variant;
   const features = new Set<string>();
-  const body = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
+  const spliced = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     const shared = SHARED[what];
     if (shared) return shared;
     if (what === "sum") {
-      if (variant.subgroups) features.add("subgroups");
-      return variant.subgroups ? sumSubgroups : sumShared;
+      if (subgroups) features.add("subgroups");
+      return subgroups ? sumSubgroups : sumShared;
     }
-    const unpacking = `${bytes}\n${dequantizer(quants[Number(number ?? 1) - 1])}`;
-    const snippet = what === "product" ? product : unpacking;
-    return number === undefined ? snippet : numbered(snippet, { number, names: namesOf(`${unpacking}\n${product}`) });
+    const matrix = matrixSnippets(quants[Number(number ?? 1) - 1], tuning.packed);
+    const snippet = what === "product" ? matrix.product : matrix.unpacking;
+    return number === undefined
+      ? snippet
+      : numbered(snippet, { number, names: namesOf(`${matrix.unpacking}\n${matrix.product}`) });
   });
-  return [...features].map((feature) => `enable ${feature};\n`).join("") + body;
+  const sized = spliced.replace(TUNED, (_, name: string, field: SizeName) => `const ${name}: u32 = ${tuning[field]}u;`);
+  const halved = tuning.f16 ? sized.replace(STORED, "alias Stored = vec4<f16>;") : sized;
+  if (halved !== sized) features.add("f16");
+  return [...features].map((feature) => `enable ${feature};\n`).join("") + halved;
+}
+
+/** What depends on a matrix's block type: how it is unpacked, and how it is multiplied with few rows. */
+function matrixSnippets(quant: string | undefined, packed: boolean): { unpacking: string; product: string } {
+  const bytewise = packed && quant !== undefined ? PACKED[quant] : undefined;
+  const unpacking = `${bytes}\n${dequantizer(quant)}`;
+  if (bytewise === undefined) return { unpacking, product: `${product}\n${partialPlain}` };
+  return { unpacking, product: `${product}\n${bytewise}\n${partialPacked}` };
 }
 
 function dequantizer(quant: string | undefined): string {

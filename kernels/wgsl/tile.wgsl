@@ -1,13 +1,22 @@
-// tile: sums of 32 rows of x with 64 neighbouring rows of w, spliced into the kernels for many rows. Thirty-two weights
-// of each column and values of each row at a time lie in workgroup memory, four columns or rows to a vector; each
-// thread sums four rows by eight columns in registers. A row's sums do not depend on its place or on other rows.
+// tile: sums of ROWS rows of x with COLUMNS neighbouring rows of w, spliced into the kernels for many rows. Thirty-two
+// weights of each column and values of each row at a time lie in workgroup memory, four columns or rows to a vector;
+// each thread sums four rows by eight columns in registers. A row's sums do not depend on its place or on other rows.
 //
-// A kernel says which row of x stands at each place: fn x_row_of(place: u32) -> u32.
-const ROWS: u32 = 32u;
-const COLUMNS: u32 = 64u;
+// A kernel says how many ROWS it takes, 32 or 64, and which row of x stands at a place: fn x_row_of(place: u32) -> u32.
+// Weights may wait as float16, which moves each by at most 1/2048 of itself, or 3e-8; values of x, which may be larger
+// than any float16, and all sums stay float32.
+const COLUMNS: u32 = 64u; // tuned: tileColumns
 const DEPTH: u32 = 32u;
-var<workgroup> xs: array<vec4<f32>, 256>; // (DEPTH, ROWS / 4)
-var<workgroup> ws: array<vec4<f32>, 512>; // (DEPTH, COLUMNS / 4)
+/// Columns and rows four at a time.
+const COLUMN_FOURS: u32 = COLUMNS / 4u;
+const ROW_FOURS: u32 = ROWS / 4u;
+/// Threads of a workgroup, and how many stand side by side.
+const WG: u32 = ROW_FOURS * THREAD_COLUMNS;
+const THREAD_COLUMNS: u32 = COLUMNS / 8u;
+/// Four weights as they wait in workgroup memory.
+alias Stored = vec4<f32>;
+var<workgroup> xs: array<vec4<f32>, DEPTH * ROW_FOURS>; // (DEPTH, ROWS / 4)
+var<workgroup> ws: array<Stored, DEPTH * COLUMN_FOURS>; // (DEPTH, COLUMNS / 4)
 
 /// Four rows by four columns, and by the next four.
 struct Tile { low: mat4x4<f32>, high: mat4x4<f32> }
@@ -38,38 +47,51 @@ fn w_eight(w_row: u32, count: u32, column: u32, i: u32) -> Eight {
 }
 
 fn load_x(first: u32, end: u32, depth: u32, t: u32) {
-  let group = t % 8u;
-  let place = first + group * 4u;
-  let i = (t / 8u) * 4u;
-  var four = mat4x4<f32>();
-  for (var j = 0u; j < 4u; j++) { four[j] = x_four(place + j, end, depth + i); }
-  four = transpose(four);
-  for (var j = 0u; j < 4u; j++) { xs[(i + j) * 8u + group] = four[j]; }
+  for (var e = t; e < ROW_FOURS * (DEPTH / 4u); e += WG) {
+    let group = e % ROW_FOURS;
+    let place = first + group * 4u;
+    let i = (e / ROW_FOURS) * 4u;
+    var four = mat4x4<f32>();
+    for (var j = 0u; j < 4u; j++) { four[j] = x_four(place + j, end, depth + i); }
+    four = transpose(four);
+    for (var j = 0u; j < 4u; j++) { xs[(i + j) * ROW_FOURS + group] = four[j]; }
+  }
 }
 
 fn load_w(w_row: u32, count: u32, first: u32, depth: u32, t: u32) {
-  let group = t % 16u;
-  let column = first + group * 4u;
-  let i = (t / 16u) * 8u;
-  var lo = mat4x4<f32>();
-  var hi = mat4x4<f32>();
-  for (var j = 0u; j < 4u; j++) {
-    let eight = w_eight(w_row, count, column + j, depth + i);
-    lo[j] = eight.lo;
-    hi[j] = eight.hi;
-  }
-  lo = transpose(lo);
-  hi = transpose(hi);
-  for (var j = 0u; j < 4u; j++) {
-    ws[(i + j) * 16u + group] = lo[j];
-    ws[(i + 4u + j) * 16u + group] = hi[j];
+  for (var e = t; e < COLUMN_FOURS * (DEPTH / 8u); e += WG) {
+    let group = e % COLUMN_FOURS;
+    let column = first + group * 4u;
+    let i = (e / COLUMN_FOURS) * 8u;
+    var lo = mat4x4<f32>();
+    var hi = mat4x4<f32>();
+    for (var j = 0u; j < 4u; j++) {
+      let eight = w_eight(w_row, count, column + j, depth + i);
+      lo[j] = eight.lo;
+      hi[j] = eight.hi;
+    }
+    lo = transpose(lo);
+    hi = transpose(hi);
+    for (var j = 0u; j < 4u; j++) {
+      ws[(i + j) * COLUMN_FOURS + group] = Stored(lo[j]);
+      ws[(i + 4u + j) * COLUMN_FOURS + group] = Stored(hi[j]);
+    }
   }
 }
 
-/// The sums of thread t: of the places first_place + t / 8 · 4 …, and of the columns first_column + t % 8 · 8 ….
+/// The first of four rows of the tile, and of eight columns, that a thread sums.
+fn row_in_tile(t: u32) -> u32 {
+  return (t / THREAD_COLUMNS) * 4u;
+}
+fn column_in_tile(t: u32) -> u32 {
+  return (t % THREAD_COLUMNS) * 8u;
+}
+
+/// The sums of thread t: of four places from first_place + row_in_tile(t), and of eight columns from first_column +
+/// column_in_tile(t).
 fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column: u32, t: u32) -> Tile {
-  let row = t / 8u;
-  let column = t % 8u;
+  let row = row_in_tile(t) / 4u;
+  let column = column_in_tile(t) / 4u;
   var low = mat4x4<f32>();
   var high = mat4x4<f32>();
   for (var depth = 0u; depth < p.in_dim; depth += DEPTH) {
@@ -77,9 +99,9 @@ fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column
     load_w(w_row, count, first_column, depth, t);
     workgroupBarrier();
     for (var k = 0u; k < DEPTH; k++) {
-      let values = xs[k * 8u + row];
-      let left = ws[k * 16u + column * 2u];
-      let right = ws[k * 16u + column * 2u + 1u];
+      let values = xs[k * ROW_FOURS + row];
+      let left = vec4<f32>(ws[k * COLUMN_FOURS + column]);
+      let right = vec4<f32>(ws[k * COLUMN_FOURS + column + 1u]);
       for (var j = 0u; j < 4u; j++) {
         low[j] += values[j] * left;
         high[j] += values[j] * right;

@@ -2,6 +2,7 @@
  * What a backend is: something that can load a list of steps with their weights, and run rows of tokens through it. It
  * knows nothing of text, sampling, scheduling or HTTP.
  */
+import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { Offer, OfferLimits, OfferWish } from "../sampling/offer.ts";
 import type { Buf, Step } from "./step.ts";
 
@@ -45,6 +46,8 @@ export interface LoadOptions {
   readonly threads: number;
   /** Folder for files that make a second load faster; undefined: keep none. */
   readonly cacheDir: string | undefined;
+  /** Which kernels a GPU runs; undefined: `auto`. */
+  readonly gpuKernels?: KernelChoice;
   /** Ends the load with `cancelled`, at the next piece of weights, and frees what it took. */
   readonly signal?: AbortSignal | undefined;
   /** Called with 0…1 while loading. */

@@ -2,7 +2,8 @@
  * The device of this process: opened once, shared by its sessions, with the pipelines that were compiled on it. What
  * goes wrong on it, from a lost driver to an answer that never comes, becomes an `AppError`.
  */
-import { kernelSource, type KernelName, type Variant } from "../../../kernels/wgsl/sources.ts";
+import { kernelSource, type KernelName } from "../../../kernels/wgsl/sources.ts";
+import { PLAIN, type Tuning } from "../../base/kernel-tuning.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapters.ts";
 import { paceEventLoop } from "./pace.ts";
@@ -16,7 +17,8 @@ const DEADLINE_MS = { hardware: 60_000, software: 600_000 };
 
 interface DeviceParts {
   readonly facts: AdapterFacts;
-  readonly variant: Variant;
+  /** Kernels may use `subgroups` and `subgroup_id`. */
+  readonly subgroups: boolean;
   kick(): void;
   readonly deadlineMs: number;
 }
@@ -25,18 +27,20 @@ interface DeviceParts {
 export class Device {
   readonly gpu: GPUDevice;
   readonly facts: AdapterFacts;
-  readonly #variant: Variant;
+  /** Kernels use `subgroups` and `subgroup_id`. */
+  readonly subgroups: boolean;
   readonly #kick: () => void;
   readonly #deadlineMs: number;
+  /** By source. */
   readonly #pipelines = new Map<string, Promise<GPUComputePipeline>>();
   readonly #failure = Promise.withResolvers<AppError>();
   readonly #waiting = new Set<(error: AppError) => void>();
   #failed: AppError | undefined;
 
-  constructor(gpu: GPUDevice, { facts, variant, kick, deadlineMs }: DeviceParts) {
+  constructor(gpu: GPUDevice, { facts, subgroups, kick, deadlineMs }: DeviceParts) {
     this.gpu = gpu;
     this.facts = facts;
-    this.#variant = variant;
+    this.subgroups = subgroups;
     this.#kick = kick;
     this.#deadlineMs = deadlineMs;
     void gpu.lost.then(({ reason, message }) => this.#fail(`was lost: ${message || reason}`));
@@ -101,12 +105,12 @@ export class Device {
   }
 
   /** A kernel, compiled on first use. */
-  pipeline(kernel: KernelName, quants: readonly string[] = []): Promise<GPUComputePipeline> {
-    const label = [kernel, ...quants].join(" ");
-    const known = this.#pipelines.get(label);
+  pipeline(kernel: KernelName, quants: readonly string[] = [], tuning: Tuning = PLAIN): Promise<GPUComputePipeline> {
+    const code = kernelSource(kernel, quants, { subgroups: this.subgroups, tuning });
+    const known = this.#pipelines.get(code);
     if (known) return known;
-    const made = this.#compile(label, kernelSource(kernel, quants, this.#variant));
-    this.#pipelines.set(label, made);
+    const made = this.#compile([kernel, ...quants].join(" "), code);
+    this.#pipelines.set(code, made);
     return made;
   }
 
@@ -153,7 +157,7 @@ async function makeDevice({ without = [] }: DeviceOptions): Promise<Device> {
     requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
   });
   const { wgslLanguageFeatures } = await openGpu();
-  const variant = { subgroups: gpu.features.has("subgroups") && wgslLanguageFeatures.has("subgroup_id") };
+  const subgroups = gpu.features.has("subgroups") && wgslLanguageFeatures.has("subgroup_id");
   const deadlineMs = DEADLINE_MS[facts.software ? "software" : "hardware"];
-  return new Device(gpu, { facts, variant, kick: paceEventLoop(), deadlineMs });
+  return new Device(gpu, { facts, subgroups, kick: paceEventLoop(), deadlineMs });
 }

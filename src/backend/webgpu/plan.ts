@@ -7,12 +7,14 @@ import { fuse } from "../../../kernels/wgsl/fuse.ts";
 import { lower } from "../../../kernels/wgsl/lower.ts";
 import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
 import { AppError } from "../../base/errors.ts";
+import { PLAIN } from "../../base/kernel-tuning.ts";
 import type { LoadOptions, Program } from "../backend.ts";
 import { withChanges } from "../low-rank.ts";
 import { statesEnd } from "../states.ts";
 import type { Step, Weight } from "../step.ts";
 import { allocate, type Capacity } from "./allocate.ts";
 import { chooserBytes } from "./chooser.ts";
+import { chooseTuning } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
 import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
 import { GRID_MAX, recordPass, type Pass, type PassParts } from "./record.ts";
@@ -59,13 +61,13 @@ export function plannedBytes(device: Device, program: Program, options: LoadOpti
   return memory.bytes + weights.bytes + chooser;
 }
 
-function draftPlan(device: Device, program: Program, options: LoadOptions): Draft {
+function draftPlan(device: Device, program: Program, options: LoadOptions, tuning = PLAIN): Draft {
   checkQuants(program);
   const capacity = capacityOf(program, options);
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
   const [few, many] = [FEW_ROWS, Infinity].map((rowsMax): PassParts => {
     const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
-    const lowered = lower(program.steps, { ctxLen: options.ctxLen, many: rowsMax === Infinity, piecesOf });
+    const lowered = lower(program.steps, { ctxLen: options.ctxLen, many: rowsMax === Infinity, piecesOf, tuning });
     const dispatches = fuse(lowered, [program.states.name, program.logits?.name ?? program.states.name]);
     checkGrid(dispatches, rows, program);
     const results = resultsOf(program, dispatches);
@@ -85,7 +87,9 @@ function draftPlan(device: Device, program: Program, options: LoadOptions): Draf
 
 /** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
 export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
-  const { few, many, capacity, ...draft } = draftPlan(device, program, options);
+  const plain = draftPlan(device, program, options); // refuses what no kernels could run
+  const tuning = await chooseTuning(device, program, options);
+  const { few, many, capacity, ...draft } = tuning === PLAIN ? plain : draftPlan(device, program, options, tuning);
   const { signal } = options;
   const memory = await makeMemory(device, draft.memory);
   try {
@@ -97,8 +101,8 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
     try {
       const first = few.dispatches.length;
       return planOf({
-        few: await recordPass(device, few, { memory, weights, signal, first: 0 }),
-        many: await recordPass(device, many, { memory, weights, signal, first }),
+        few: await recordPass(device, few, { memory, weights, tuning, signal, first: 0 }),
+        many: await recordPass(device, many, { memory, weights, tuning, signal, first }),
         capacity,
         memory,
         weights,

@@ -11,6 +11,7 @@ import {
   type RowKind,
 } from "../../../kernels/wgsl/dispatch.ts";
 import { assert, checkNotCancelled } from "../../base/errors.ts";
+import type { Tuning } from "../../base/kernel-tuning.ts";
 import type { Allocation, Result } from "./allocate.ts";
 import type { Device } from "./device.ts";
 import { PARAMS_STRIDE, type Memory } from "./memory.ts";
@@ -56,6 +57,8 @@ export interface Pass {
 interface RecordOptions {
   readonly memory: Memory;
   readonly weights: DeviceWeights;
+  /** What the dispatches were lowered for. */
+  readonly tuning: Tuning;
   /** Where the parameters of the dispatches begin, counted in dispatches. */
   readonly first: number;
   /** Ends the recording with `cancelled`, between two kernels. */
@@ -65,14 +68,14 @@ interface RecordOptions {
 export async function recordPass(
   device: Device,
   { dispatches, allocation, results }: PassParts,
-  { memory, weights, first, signal }: RecordOptions,
+  { memory, weights, tuning, first, signal }: RecordOptions,
 ): Promise<Pass> {
   const bind = makeBinder(memory, allocation, weights);
   device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches));
   const recorded: Recorded[] = [];
   for (const [i, source] of dispatches.entries()) {
     checkNotCancelled(signal);
-    const pipeline = await device.pipeline(source.kernel, source.quants);
+    const pipeline = await device.pipeline(source.kernel, source.quants, tuning);
     const params = { buffer: memory.params, offset: (first + i) * PARAMS_STRIDE, size: PARAMS_BYTES };
     const resources = [...source.operands.map(bind), params];
     const bindings = device.gpu.createBindGroup({

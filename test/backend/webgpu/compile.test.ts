@@ -1,6 +1,6 @@
 /** Every source that some device may be given passes the compiler's front end, whatever this machine's drivers have. */
 import { expect, test } from "bun:test";
-import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
+import { DEQUANTIZERS, PACKED } from "../../../kernels/wgsl/sources.ts";
 import { everySource } from "./compile.ts";
 
 async function compile(...args: string[]): Promise<{ compiled: number; found: string[] }> {
@@ -21,8 +21,12 @@ test("the compiler is one that refuses what is wrong", async () => {
   expect(found).toEqual([expect.stringMatching(/^broken: .*cannot convert/s)]);
 }, 120_000);
 
-test("each block type gives a matrix kernel of its own, with subgroups and without", () => {
+test("each block type gives matrix kernels of its own, in every variant that there is for it", () => {
   const names = [...everySource().keys()];
-  for (const quant of Object.keys(DEQUANTIZERS))
-    expect(names).toEqual(expect.arrayContaining([`linear ${quant}`, `linear ${quant} subgroups`, `matmul ${quant}`]));
+  for (const quant of Object.keys(DEQUANTIZERS)) {
+    const own = [`linear ${quant}`, `linear ${quant} subgroups`, `matmul ${quant}`, `matmul ${quant} f16`];
+    expect(names).toEqual(expect.arrayContaining(own));
+    expect(names.includes(`linear ${quant} packed`)).toBe(Object.hasOwn(PACKED, quant));
+  }
+  expect(names).toContain("linear_3 q4_K q4_K q4_K all");
 });

@@ -3,8 +3,25 @@
  * all features. Run as a program it prints how many it compiled, or what was wrong with each; the test starts it.
  */
 import { create } from "webgpu";
-import { DEQUANTIZERS, KERNELS, kernelSource, type KernelName } from "../../../kernels/wgsl/sources.ts";
+import { DEQUANTIZERS, KERNELS, kernelSource, type KernelName, type Variant } from "../../../kernels/wgsl/sources.ts";
 import { STORAGE_BUFFERS } from "../../../src/backend/webgpu/adapters.ts";
+import { PLAIN, type Tuning } from "../../../src/base/kernel-tuning.ts";
+
+const WIDE: Tuning = { threads: 128, columns: 4, tileRows: 64, tileColumns: 64, packed: false, f16: false };
+/** Variants beside the plain one. Those of sizes are compiled for some block types only. */
+const VARIANTS: readonly { name: string; variant: Variant; quants?: readonly string[] }[] = [
+  { name: "subgroups", variant: { subgroups: true } },
+  { name: "packed", variant: { subgroups: false, tuning: { ...PLAIN, packed: true } } },
+  { name: "f16", variant: { subgroups: false, tuning: { ...PLAIN, f16: true } } },
+  { name: "wide", variant: { subgroups: false, tuning: WIDE }, quants: ["f16", "q6_K"] },
+  {
+    name: "wide subgroups",
+    variant: { subgroups: true, tuning: { ...WIDE, threads: 256, columns: 8 } },
+    quants: ["q4_0"],
+  },
+  { name: "narrow", variant: { subgroups: false, tuning: { ...PLAIN, threads: 32, columns: 1 } }, quants: ["q4_K"] },
+  { name: "all", variant: { subgroups: true, tuning: { ...WIDE, packed: true, f16: true } }, quants: ["q4_K", "q8_0"] },
+];
 
 /** Every source that some device may be given, by a name for messages. */
 export function everySource(): Map<string, string> {
@@ -14,10 +31,13 @@ export function everySource(): Map<string, string> {
     const matrices = KERNELS[kernel].match(/^\/\/#splice quant( \d)?$/gm)?.length ?? 0;
     for (const quants of choices(matrices)) {
       const plain = kernelSource(kernel, quants, { subgroups: false });
-      const withSubgroups = kernelSource(kernel, quants, { subgroups: true });
       const name = [kernel, ...quants].join(" ");
       sources.set(name, plain);
-      if (withSubgroups !== plain) sources.set(`${name} subgroups`, withSubgroups);
+      for (const { name: more, variant, quants: some } of VARIANTS) {
+        if (some && !quants.some((quant) => some.includes(quant))) continue;
+        const other = kernelSource(kernel, quants, variant);
+        if (other !== plain) sources.set(`${name} ${more}`, other);
+      }
     }
   }
   return sources;
@@ -37,7 +57,10 @@ async function complaints(sources: ReadonlyMap<string, string>): Promise<string[
   const gpu = create(["backend=null", "enable-dawn-features=allow_unsafe_apis"]);
   const adapter = await gpu.requestAdapter();
   if (!adapter) throw new Error("Dawn has no null backend here");
-  const device = await adapter.requestDevice({ requiredFeatures: ["subgroups"] });
+  const device = await adapter.requestDevice({
+    requiredFeatures: ["subgroups", "shader-f16"],
+    requiredLimits: { maxComputeWorkgroupStorageSize: adapter.limits.maxComputeWorkgroupStorageSize },
+  });
   Object.assign(globalThis, { kept: [gpu, device] }); // a collected instance ends the process
   const found: string[] = [];
   for (const [name, code] of sources) {
@@ -55,9 +78,8 @@ async function complaints(sources: ReadonlyMap<string, string>): Promise<string[
 }
 
 if (import.meta.main) {
-  const sources = everySource();
-  if (process.argv[2] === "broken")
-    sources.set("broken", "@compute @workgroup_size(64) fn main() { let x: u32 = 1.5; }");
+  const broken = "@compute @workgroup_size(64) fn main() { let x: u32 = 1.5; }";
+  const sources = process.argv[2] === "broken" ? new Map([["broken", broken]]) : everySource();
   const found = await complaints(sources);
   console.log(JSON.stringify({ compiled: sources.size, found }));
   process.exit();

@@ -111,7 +111,7 @@ describe("a device", () => {
     const lost = Promise.withResolvers<GPUDeviceLostInfo>();
     const gpuDevice = { lost: lost.promise, addEventListener() {} } as unknown as GPUDevice;
     const facts = { name: "test", vendor: "", architecture: "", software: false, features: [], limits };
-    return { lost, device: new Device(gpuDevice, { facts, variant: { subgroups: false }, kick() {}, deadlineMs: 20 }) };
+    return { lost, device: new Device(gpuDevice, { facts, subgroups: false, kick() {}, deadlineMs: 20 }) };
   }
 
   test("that gives no answer fails what waits for it, and everything after", async () => {

@@ -1,0 +1,65 @@
+// partial_packed: a thread's part of a product of bytes, for block types that have `unpack32` (packed/). Values of x
+// are rounded to 8 bits with a scale for each 32, and multiplied four at a time. Rounding is done here, in registers,
+// once for COLUMNS columns: what makes x knows nothing of it. Tolerance: each value of x moves by at most 1/254 of the
+// largest beside it. A row's sums do not depend on other rows.
+
+/// Thirty-two values of x, four signed bytes to a word: scale · q. And the sum of q over each half.
+struct Rounded { lo: vec4<u32>, hi: vec4<u32>, scale: f32, sums: vec2<f32> }
+/// Thirty-two weights likewise: scale · q − least, of each half.
+struct Run { lo: vec4<u32>, hi: vec4<u32>, scale: vec2<f32>, least: vec2<f32> }
+
+fn round4(values: vec4<f32>, inverse: f32) -> u32 {
+  return pack4xI8Clamp(vec4<i32>(round(values * inverse)));
+}
+
+/// Without the sign, as a number that orders as the value does: what is no number is the largest.
+fn size_of(values: vec4<f32>) -> vec4<u32> {
+  return bitcast<vec4<u32>>(values) & vec4<u32>(0x7fffffffu);
+}
+
+fn dot16(a: vec4<u32>, b: vec4<u32>) -> i32 {
+  return (dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y)) + (dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w));
+}
+
+/// The values of x from `i` of the row that begins at `row`. What is no number makes the scale, and so all sums, none.
+fn round32(row: u32, i: u32) -> Rounded {
+  let a = x_eight(row, i);
+  let b = x_eight(row, i + 8u);
+  let c = x_eight(row, i + 16u);
+  let d = x_eight(row, i + 24u);
+  let left = max(max(size_of(a.lo), size_of(a.hi)), max(size_of(b.lo), size_of(b.hi)));
+  let right = max(max(size_of(c.lo), size_of(c.hi)), max(size_of(d.lo), size_of(d.hi)));
+  let sizes = max(left, right);
+  let most = bitcast<f32>(max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)));
+  let inverse = select(0.0, 127.0 / most, most > 1e-30);
+  let lo = vec4<u32>(round4(a.lo, inverse), round4(a.hi, inverse), round4(b.lo, inverse), round4(b.hi, inverse));
+  let hi = vec4<u32>(round4(c.lo, inverse), round4(c.hi, inverse), round4(d.lo, inverse), round4(d.hi, inverse));
+  let ones = vec4<u32>(0x01010101u);
+  return Rounded(lo, hi, most / 127.0, vec2<f32>(f32(dot16(lo, ones)), f32(dot16(hi, ones))));
+}
+
+fn dot32(a: Rounded, b: Run) -> f32 {
+  let sums = vec2<f32>(f32(dot16(a.lo, b.lo)), f32(dot16(a.hi, b.hi)));
+  return a.scale * (dot(b.scale, sums) - dot(b.least, a.sums));
+}
+
+/// What one thread has of the sum of each row of x with each row of w.
+/// @param x_row the first of `rows` rows of x; @param w_row the first of `count` ≥ 1 rows of w, of `row_bytes` each
+fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> Sums {
+  var sums = Sums();
+  var values: array<Rounded, ROWS>;
+  for (var i = thread.t * 32u; i < p.in_dim; i += WG * 32u) {
+    for (var r = 0u; r < ROWS; r++) {
+      if (r < rows) { values[r] = round32((x_row + r) * p.in_dim, i); }
+    }
+    let at = (i / BLOCK_LEN) * BLOCK_BYTES;
+    for (var c = 0u; c < COLUMNS; c++) {
+      // Beyond the matrix its last row is read again: what is made of it is not stored.
+      let run = unpack32((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
+      for (var r = 0u; r < ROWS; r++) {
+        if (r < rows) { sums[r * COLUMNS + c] += dot32(values[r], run); }
+      }
+    }
+  }
+  return sums;
+}
