@@ -11,7 +11,7 @@ import type { Clock } from "../base/clock.ts";
 import { Writer, type Database } from "../base/database.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import { Outbox } from "../channels/outbox/outbox.ts";
+import { Outbox, type OutboxDeps } from "../channels/outbox/outbox.ts";
 import { resolveTarget } from "../channels/resolve.ts";
 import { makeAdmin, type Admin, type AdminDeps } from "../hooks/admin/admin.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../hooks/deliveries/deliveries.ts";
@@ -22,10 +22,10 @@ import { makeMappingsOf, type MappingsOf } from "../hooks/mappings/live.ts";
 import { TransformPool } from "../hooks/transforms/pool.ts";
 import { makeAgentPorts } from "../hooks/worker/agent-ports.ts";
 import type { WorkerPorts } from "../hooks/worker/ports.ts";
-import { Worker, type RunObserver, type WorkerSettings } from "../hooks/worker/worker.ts";
+import { Worker, type WorkerSettings } from "../hooks/worker/worker.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { statusOf, touch, type GatewayStatus } from "./status.ts";
-import { Observers } from "./observers.ts";
+import { type GatewayObserver, Observers } from "./observers.ts";
 import { keepHouse } from "./housekeeping.ts";
 import { LiveChannels } from "./live-channels.ts";
 import { LiveMail } from "./live-mail.ts";
@@ -74,7 +74,7 @@ export interface Gateway {
   readonly db: Database;
   readonly snapshot: () => GatewaySnapshot;
   /** Hears of ends of runs and replies from now on. */
-  observe(observer: RunObserver): void;
+  observe(observer: Partial<GatewayObserver>): void;
   /** What waits and runs. */
   status(): GatewayStatus;
   /** Rejects with `storage` where the database cannot be written. */
@@ -104,11 +104,12 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const transforms = new TransformPool();
   const mappings = makeMappingsOf();
   const onSettle = makeOnSettle({ snapshot, now, log });
-  const outbox = new Outbox({ db, writer, channels: () => channels.channels, now, log, onSettle });
+  const observers = new Observers();
+  const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
+  const outbox = new Outbox({ db, writer, channels: () => channels.channels, now, log, onSettle, onTried });
   const replies = makeReplyPorts({ outbox, channels, snapshot });
   const agent = makeAgent({ runtime, db, clock, settings: snapshot, modelNames });
   const heartbeat = new Heartbeat({ agent, db, writer, clock, settings: snapshot, delivery: replies, log });
-  const observers = new Observers();
   const worker = new Worker({
     db,
     writer,
@@ -127,7 +128,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     onQueued: () => worker.poke(),
     now,
   });
-  observers.add({ runEnded: (_, lane) => deliveries.ended(lane), replyEnded() {} });
+  observers.add({ runEnded: (_, lane) => deliveries.ended(lane) });
   const checks = makeChecks({ settings: snapshot, modelNames, channels: () => channels.names });
   const { accept } = deliveries;
   const runs = {
@@ -142,7 +143,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const admin = makeAdmin({ ...trial, token: () => snapshot().gateway.token, deliveries, cancel });
   const mail = new LiveMail({ ...trial, db, writer, accept, log, random: Math.random });
   const watching = {
-    observe: (observer: RunObserver) => observers.add(observer),
+    observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
     status: () => ({ ...statusOf(db, deliveries), mail: mail.status }),
     check: () => writer.write(touch),
   };

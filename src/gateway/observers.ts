@@ -1,18 +1,32 @@
-/** Those who count what ends in the gateway. They come after it was made, and stay as long as it does. */
+/** Those who count what happens in the gateway. They come after it was made, and stay as long as it does. */
+import type { SendOutcome } from "../channels/channel.ts";
 import type { RunObserver } from "../hooks/worker/worker.ts";
 
-export class Observers implements RunObserver {
-  readonly #all: RunObserver[] = [];
+export interface GatewayObserver extends RunObserver {
+  /** A message was handed to a channel. */
+  messageTried(channel: string, outcome: SendOutcome["kind"]): void;
+}
 
-  add(observer: RunObserver): void {
+export class Observers implements GatewayObserver {
+  readonly #all: Partial<GatewayObserver>[] = [];
+
+  add(observer: Partial<GatewayObserver>): void {
     this.#all.push(observer);
   }
 
-  runEnded(...ended: Parameters<RunObserver["runEnded"]>): void {
-    for (const each of this.#all) each.runEnded(...ended);
+  runEnded(...ended: Parameters<GatewayObserver["runEnded"]>): void {
+    for (const each of this.#all) each.runEnded?.(...ended);
   }
 
-  replyEnded(...ended: Parameters<RunObserver["replyEnded"]>): void {
-    for (const each of this.#all) each.replyEnded(...ended);
+  replyEnded(...ended: Parameters<GatewayObserver["replyEnded"]>): void {
+    for (const each of this.#all) each.replyEnded?.(...ended);
+  }
+
+  callbackTried(...tried: Parameters<GatewayObserver["callbackTried"]>): void {
+    for (const each of this.#all) each.callbackTried?.(...tried);
+  }
+
+  messageTried(...tried: Parameters<GatewayObserver["messageTried"]>): void {
+    for (const each of this.#all) each.messageTried?.(...tried);
   }
 }

@@ -72,6 +72,20 @@ const condition: z.ZodType<Condition> = z.lazy(() =>
 
 const channelNames = z.array(z.string().trim().min(1)).max(8);
 
+/** How many requests come in: a token bucket, which is full at the start. */
+const rateLimit = z
+  .strictObject({
+    perSecond: z.number().positive().max(100_000).optional(),
+    perMinute: z.number().positive().max(100_000).optional(),
+    /** Requests that may come at once; absent: as many as in a second, or in a minute. */
+    burst: z.int().positive().max(1_000_000).optional(),
+  })
+  .refine(
+    ({ perSecond, perMinute }) => (perSecond === undefined) !== (perMinute === undefined),
+    "expected perSecond or perMinute, and only one of them",
+  );
+export type RateLimit = z.output<typeof rateLimit>;
+
 /** What a mapping can say, without defaults. */
 const mappingFields = {
   id: z.string().trim().min(1).max(128).optional(),
@@ -109,6 +123,8 @@ const mappingFields = {
   maxConcurrent: z.int().positive().max(256).optional(),
   /** Runs of this mapping that may wait or run, instead of `hooks.queue.maxPerMapping`. */
   maxQueued: z.int().positive().max(1_000_000).optional(),
+  /** Beside `hooks.rateLimit`. */
+  rateLimit: rateLimit.optional(),
   callbackUrl: z.url().optional(),
 };
 
@@ -146,6 +162,8 @@ export const hooksSchema = z.strictObject({
   tokens: z.array(namedToken).default([]),
   path: z.string().default("/hooks").transform(normalizePath),
   maxBodyBytes: z.int().positive().max(BODY_BYTES_MAX).default(BODY_BYTES_DEFAULT),
+  /** Of all senders whose credentials are good, together. */
+  rateLimit: rateLimit.optional(),
   /** Whether `?token=` counts; it ends up in logs of proxies. */
   allowQueryToken: z.boolean().default(true),
   /** Unknown fields and other content types than JSON are refused. */

@@ -6,21 +6,22 @@ const RUN_SECONDS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
 export type WatchedGateway = Pick<Gateway, "observe" | "status" | "isDraining">;
 
-/** Counts one request by the notes of its reply. */
-export type CountHook = (notes: Readonly<Record<string, unknown>>) => void;
+/** Counts one request. @param route what it was for, of a bounded set; @param notes of its reply */
+export type CountHook = (route: string, notes: Readonly<Record<string, unknown>>) => void;
 
 export function makeGatewayMetrics(gateway: WatchedGateway, registers: Registry[]): CountHook {
   const requests = new Counter({
     name: "hearth_hook_requests_total",
     help: "Requests to the webhook ingress: accepted, replayed, answered otherwise, or the code of their refusal",
-    labelNames: ["outcome"],
+    labelNames: ["route", "outcome"],
     registers,
   });
   watchRuns(gateway, registers);
+  watchSends(gateway, registers);
   watchQueue(gateway, registers);
-  return ({ code, replayed, delivery }) => {
+  return (route, { code, replayed, delivery }) => {
     const accepted = replayed ? "replayed" : delivery === undefined ? "answered" : "accepted";
-    requests.inc({ outcome: typeof code === "string" ? code : accepted }); // codes are a closed set
+    requests.inc({ route, outcome: typeof code === "string" ? code : accepted }); // codes are a closed set
   };
 }
 
@@ -44,12 +45,6 @@ function watchRuns(gateway: WatchedGateway, registers: Registry[]): void {
     buckets: RUN_SECONDS,
     registers,
   });
-  const replies = new Counter({
-    name: "hearth_hook_replies_total",
-    help: "Replies by how their delivery to a chat ended",
-    labelNames: ["outcome"],
-    registers,
-  });
   gateway.observe({
     runEnded({ kind, state, createdAt, startedAt, finishedAt }) {
       runs.inc({ kind, state });
@@ -57,7 +52,33 @@ function watchRuns(gateway: WatchedGateway, registers: Registry[]): void {
       seconds.observe({ state }, (finishedAt - startedAt) / 1000);
       waits.observe((startedAt - createdAt) / 1000);
     },
-    replyEnded: (outcome) => replies.inc({ outcome }),
+  });
+}
+
+/** Channels are those of the configuration, and `last` where none was found. */
+function watchSends(gateway: WatchedGateway, registers: Registry[]): void {
+  const replies = new Counter({
+    name: "hearth_hook_replies_total",
+    help: "Answers of runs by how their delivery to a chat ended; skipped: only an acknowledgement",
+    labelNames: ["channel", "outcome"],
+    registers,
+  });
+  const messages = new Counter({
+    name: "hearth_channel_sends_total",
+    help: "Tries to send a message to a chat: sent, failed for good, to be tried again, or unknown",
+    labelNames: ["channel", "outcome"],
+    registers,
+  });
+  const callbacks = new Counter({
+    name: "hearth_hook_callbacks_total",
+    help: "Tries to tell a sender the outcome of its run",
+    labelNames: ["outcome"],
+    registers,
+  });
+  gateway.observe({
+    replyEnded: (outcome, channel) => replies.inc({ channel, outcome }),
+    messageTried: (channel, outcome) => messages.inc({ channel, outcome }),
+    callbackTried: (outcome) => callbacks.inc({ outcome }),
   });
 }
 

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { capped } from "./label-values.ts";
 import { makeGatewayMetrics, type CountHook, type WatchedGateway } from "./gateway-metrics.ts";
 import type { LoadedModel, Runtime, Statistics } from "../runtime/runtime.ts";
 
@@ -39,7 +40,7 @@ type Watched = Pick<Runtime, "loaded" | "activity">;
 export function makeMetrics(runtime: Watched, gateway?: WatchedGateway): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const model = capped();
+  const model = capped(NAMES_MAX);
   const requests = new Counter({
     name: "hearth_http_requests_total",
     help: "Requests by route, method and status",
@@ -93,16 +94,6 @@ export function makeMetrics(runtime: Watched, gateway?: WatchedGateway): Metrics
 }
 
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-
-/** The first so many names as they are, later ones as `other`. */
-function capped(): (name: string) => string {
-  const known = new Set<string>();
-  return (name) => {
-    if (!known.has(name) && known.size >= NAMES_MAX) return "other";
-    known.add(name);
-    return name;
-  };
-}
 
 type Registers = Registry[];
 

@@ -1,5 +1,6 @@
 /** What a monitoring system and an orchestrator see of the gateway; through a real socket. */
 import { expect, test } from "bun:test";
+import { eventually } from "../e2e/hearth.ts";
 import { json, startGateway, type GatewayWorld } from "../gateway/world.ts";
 
 const WAIT = { headers: { prefer: "wait=60" } };
@@ -19,10 +20,10 @@ test("GET /metrics: requests by outcome, runs by state, and what waits", async (
   await world.hook("agent", { message: "hi" }, { headers: { "idempotency-key": "k" } });
   await world.hook("agent", { message: "" });
   await world.hook("wake", { text: "w", mode: "next-heartbeat" }, { headers: { authorization: "Bearer wrong" } });
-  expect(await value(world, 'hearth_hook_requests_total{outcome="accepted"}')).toBe(1);
-  expect(await value(world, 'hearth_hook_requests_total{outcome="replayed"}')).toBe(1);
-  expect(await value(world, 'hearth_hook_requests_total{outcome="message_required"}')).toBe(1);
-  expect(await value(world, 'hearth_hook_requests_total{outcome="unauthorized"}')).toBe(1);
+  expect(await value(world, 'hearth_hook_requests_total{route="hooks/agent",outcome="accepted"}')).toBe(1);
+  expect(await value(world, 'hearth_hook_requests_total{route="hooks/agent",outcome="replayed"}')).toBe(1);
+  expect(await value(world, 'hearth_hook_requests_total{route="hooks/agent",outcome="message_required"}')).toBe(1);
+  expect(await value(world, 'hearth_hook_requests_total{route="hooks/wake",outcome="unauthorized"}')).toBe(1);
   expect(await value(world, 'hearth_hook_runs_total{kind="agent",state="succeeded"}')).toBe(1);
   expect(await value(world, 'hearth_hook_run_seconds_count{state="succeeded"}')).toBe(1);
   expect(await value(world, "hearth_hook_runs_queued")).toBe(0);
@@ -46,6 +47,50 @@ test("GET /metrics: runs that were cancelled before they ran are counted too", a
   const { runId } = await json(await world.hook("agent", { message: "waits" }));
   await world.admin(`deliveries/${runId}/cancel`, { method: "POST" });
   expect(await value(world, 'hearth_hook_runs_total{kind="agent",state="cancelled"}')).toBe(1);
+});
+
+test("GET /metrics: routes by name, a mapping by its id, and whatever strangers ask for as other", async () => {
+  const mappings = [{ id: "build server", match: { path: "ci/builds" }, action: "wake", textTemplate: "x" }];
+  const world = await startGateway({ settings: { hooks: { mappings } } });
+  const { runId } = await json(await world.hook("agent", { message: "hi" }, WAIT));
+  await world.hook("wake", { text: "w", mode: "next-heartbeat" });
+  await world.hook("ci/builds", {});
+  await world.hook(`runs/${runId}`);
+  for (let i = 0; i < 50; i++) await world.hook(`nowhere/${i}`, {});
+  const text = await (await fetch(`${world.url}/metrics`)).text();
+  const routes = new Set([...text.matchAll(/route="(hooks[^"]*)"/g)].map(([, route]) => route));
+  expect([...routes].sort()).toEqual(["hooks/:build server", "hooks/agent", "hooks/other", "hooks/runs", "hooks/wake"]);
+  expect(await value(world, 'hearth_hook_requests_total{route="hooks/other",outcome="not_found"}')).toBe(50);
+  expect(await value(world, 'hearth_http_requests_total{route="hooks/:build server",method="POST",status="200"}')).toBe(
+    1,
+  );
+});
+
+test("GET /metrics: replies and messages by channel, callbacks by what became of them", async () => {
+  const platform = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: ({ url }) =>
+      url.endsWith("/done") ? new Response() : Response.json({ ok: true, result: { message_id: 1 } }),
+  });
+  try {
+    const url = `http://127.0.0.1:${platform.port}`;
+    const channels = { telegram: { botToken: "123:abc", baseUrl: url, defaultTo: "42" } };
+    const callbacks = { allowFromRequest: true, allowPrivateAddresses: true };
+    const world = await startGateway({ settings: { channels, hooks: { callbacks } } });
+    const message = { message: "hi", channel: "telegram", callbackUrl: `${url}/done` };
+    const { runId } = await json(await world.hook("agent", message, WAIT));
+    await world.hook("agent", { message: "hi", channel: "slack" }, WAIT);
+    const events = await world.hook(`runs/${runId}/events`);
+    await events.text(); // until the reply is over
+    await eventually(async () => (await value(world, 'hearth_hook_callbacks_total{outcome="sent"}')) === 1, 60_000);
+    expect(await value(world, 'hearth_hook_replies_total{channel="telegram",outcome="sent"}')).toBe(1);
+    expect(await value(world, 'hearth_hook_replies_total{channel="slack",outcome="failed"}')).toBe(1);
+    expect(await value(world, 'hearth_channel_sends_total{channel="telegram",outcome="sent"}')).toBe(1);
+    expect(await value(world, 'hearth_hook_callbacks_total{outcome="sent"}')).toBe(1);
+  } finally {
+    await platform.stop(true);
+  }
 });
 
 test("GET /health: the gateway's queue; 503 once its database cannot be written", async () => {

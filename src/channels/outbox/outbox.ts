@@ -8,6 +8,7 @@ import type { Logger } from "../../base/log.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type NewText, type TextOutcome } from "./messages.ts";
 import { dueHeads } from "./heads.ts";
+import { Outages } from "./outages.ts";
 import { isRepeatable, recoverSending, settle, writeSettlement, type RetryLimits } from "./settle.ts";
 import type { OutboxRow } from "./tables.ts";
 
@@ -32,6 +33,8 @@ export interface OutboxDeps {
   readonly log: Logger;
   readonly random?: () => number;
   readonly limits?: RetryLimits;
+  /** After every attempt. */
+  readonly onTried?: (channel: string, outcome: SendOutcome["kind"]) => void;
   /** Called in the very transaction in which the last message of a text ends. */
   readonly onSettle?: (db: Database, settled: Settled) => void;
 }
@@ -45,6 +48,7 @@ export class Outbox {
   readonly #spaced = new Map<string, number>();
   /** By channel, where the platform asked for time: not before. */
   readonly #paused = new Map<string, number>();
+  readonly #outages: Outages;
   readonly #stop = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #pumping: Promise<void> | undefined;
@@ -53,6 +57,7 @@ export class Outbox {
 
   constructor(deps: OutboxDeps) {
     this.#deps = deps;
+    this.#outages = new Outages(deps);
   }
 
   /** Puts a text in, inside the caller's transaction; `poke` once that is over. */
@@ -134,7 +139,9 @@ export class Outbox {
     const load = new Map<string, number>();
     for (const { channel } of this.#busy.values()) load.set(channel, (load.get(channel) ?? 0) + 1);
     let wakeAt = Infinity;
-    for (const row of dueHeads(db)) {
+    const heads = dueHeads(db);
+    if (this.#outages.any) this.#outages.keep(new Set(heads.map(({ lane }) => lane)));
+    for (const row of heads) {
       if (this.#busy.has(row.lane) || row.state !== "queued") continue;
       const at = Math.max(row.next_at, this.#spaced.get(row.lane) ?? 0, this.#paused.get(row.channel) ?? 0);
       const running = load.get(row.channel) ?? 0;
@@ -157,7 +164,7 @@ export class Outbox {
   }
 
   async #send(row: OutboxRow, channel: Channel | undefined): Promise<void> {
-    const { now, log, random = Math.random, limits = LIMITS } = this.#deps;
+    const { now, log, onTried, random = Math.random, limits = LIMITS } = this.#deps;
     const dedupeMs = channel?.dedupeMs ?? 0;
     const outcome = await this.#attempt(row, channel);
     if (outcome.kind === "retry" && outcome.afterMs) {
@@ -166,10 +173,14 @@ export class Outbox {
     if (channel && channel.spacingMs > 0) this.#spaced.set(row.lane, now() + channel.spacingMs);
     const settlement = settle({ row, outcome, dedupeMs, limits, now: now(), random: random() });
     const { channel: id, group_id: groupId, chunk_index: part, attempts } = row;
-    if (settlement.state !== "sent") {
-      log.warn("a message was not sent", { channel: id, groupId, part, attempts, ...settlement });
+    onTried?.(id, outcome.kind);
+    if (settlement.state === "queued") this.#outages.failed(row, settlement.reason);
+    else if (settlement.state !== "sent") {
+      const { state, reason } = settlement;
+      log.warn("a message was not sent", { channel: id, groupId, part, attempts, state, reason });
     }
     await this.#store(row, (db) => writeSettlement(db, row, settlement, now()));
+    if (settlement.state !== "queued") this.#outages.settled(row);
   }
 
   async #attempt(row: OutboxRow, channel: Channel | undefined): Promise<SendOutcome> {

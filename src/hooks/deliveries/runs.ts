@@ -78,6 +78,14 @@ export function findRun(db: Database, id: string): Run | undefined {
   return row ? fromRow(row) : undefined;
 }
 
+/** Where a run's reply went, or was to go: the id of a channel, or `last` where none was found. */
+export function replyChannelOf(db: Database, { id, action }: Run): string {
+  const row = db
+    .query<{ channel: string | null }, [string]>("SELECT reply_target ->> 'channel' AS channel FROM runs WHERE id = ?")
+    .get(id);
+  return row?.channel ?? (action.kind === "agent" ? action.channel : "last");
+}
+
 /** What a transition changes beside the state. */
 export interface RunChanges {
   readonly step?: Step;

@@ -4,20 +4,22 @@ import { readDirect } from "./direct.ts";
 import type { Door } from "./door.ts";
 import { headerKey } from "./idempotency.ts";
 import { parsePayload } from "./payload.ts";
-import type { HookReply, IngressDeps } from "./ports.ts";
+import type { EndpointReply, IngressDeps } from "./ports.ts";
+import type { RateLimits } from "./rate-limits.ts";
 import { acceptVisit, type Visit } from "./visit.ts";
 import type { Waits } from "./waits.ts";
 
 /** Throws a `Refusal`. */
 export async function answerFixed(
-  deps: IngressDeps & { readonly door: Door; readonly waits: Waits },
+  deps: IngressDeps & { readonly door: Door; readonly limits: RateLimits; readonly waits: Waits },
   endpoint: "wake" | "agent",
   visit: Visit,
-): Promise<HookReply> {
-  const { settings, request, visitor, note } = visit;
+): Promise<EndpointReply> {
+  const { settings, request, visitor, note, tell } = visit;
   const { hooks } = settings;
   const pass = deps.door.admit(hooks, visitor);
   note({ auth: pass.auth.id });
+  tell(deps.limits.take([hooks.rateLimit]));
   const timeoutMs = deps.readMs?.proved ?? READ_MS;
   const rawBody = await readBody(request, { limitBytes: hooks.maxBodyBytes, timeoutMs });
   note({ bytes: rawBody.length });

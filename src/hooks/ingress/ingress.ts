@@ -12,8 +12,9 @@ import { Door } from "./door.ts";
 import { answerEarly } from "./early-handshake.ts";
 import { answerFixed } from "./fixed.ts";
 import { answerMapped, type MappedDeps } from "./mapped.ts";
-import type { HookReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
+import type { EndpointReply, HookReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
 import { Refusal, retryAfter } from "./problems.ts";
+import { RateLimits } from "./rate-limits.ts";
 import { refusalReply } from "./reply.ts";
 import { answerRun, parseRunPath } from "./runs.ts";
 import { Slots } from "./slots.ts";
@@ -44,6 +45,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
   const parts: MappedDeps = {
     ...deps,
     door: new Door(deps),
+    limits: new RateLimits(deps.now),
     unprovedReads: new Slots(UNPROVED_READS_MAX),
     waits: new Waits(),
     async accept(request) {
@@ -52,7 +54,6 @@ export function makeIngress(deps: IngressDeps): Ingress {
     },
   };
   const networks = new WeakMap<readonly string[], Networks>(); // by list of a snapshot
-  const descriptions = new WeakMap<HooksConfig, IngressDescription>();
 
   const trusted = ({ trustedProxies }: Pick<GatewayConfig, "trustedProxies">): Networks => {
     const found = networks.get(trustedProxies) ?? parseNetworks(trustedProxies);
@@ -60,12 +61,13 @@ export function makeIngress(deps: IngressDeps): Ingress {
     return found;
   };
 
-  const begin = (request: HookRequest, settings: IngressSettings, note: Visit["note"]): Visit => {
+  const begin = (request: HookRequest, settings: IngressSettings, heard: Pick<Visit, "note" | "tell">): Visit => {
     const { id: requestId, method, url, headers, peer } = request;
     const forwardedFor = headers.get("x-forwarded-for");
     const address = clientAddress({ peer, forwardedFor, trusted: trusted(settings.gateway) });
-    const path = trimSlashes(url.pathname.slice(settings.hooks.path.length));
-    return { settings, request, visitor: { requestId, method, url, headers, address, path, nowMs: deps.now() }, note };
+    const path = pathBelow(url, settings.hooks);
+    const visitor = { requestId, method, url, headers, address, path, nowMs: deps.now() };
+    return { settings, request, visitor, ...heard };
   };
 
   return {
@@ -75,28 +77,24 @@ export function makeIngress(deps: IngressDeps): Ingress {
     },
     async receive(request) {
       const notes: Record<string, unknown> = { request_id: request.id };
+      const told: Record<string, string> = {};
       const note: Visit["note"] = (fields) => void Object.assign(notes, fields);
+      const tell: Visit["tell"] = (headers) => void Object.assign(told, headers);
       const reply = await replyTo(request, async () => {
         checkOpen();
-        return answer(parts, begin(request, deps.settings(), note));
+        return answer(parts, begin(request, deps.settings(), { note, tell }));
       }).catch((error: unknown) => {
         deps.log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack, request_id: request.id });
         return refusalReply(new Refusal("internal"), request.id);
       });
       return {
         ...reply,
-        headers: { ...reply.headers, "x-request-id": request.id },
+        headers: { ...told, ...reply.headers, "x-request-id": request.id },
         notes: { ...notes, ...reply.notes },
+        route: routeOf(pathBelow(request.url, deps.settings().hooks), notes["mapping"]),
       };
     },
-    describe() {
-      const settings = deps.settings();
-      const isHeard = deps.mappings(settings).all.some(({ config }) => hearsGet(config.handshake));
-      if (!settings.hooks.enabled) return undefined;
-      const known = descriptions.get(settings.hooks) ?? describeIngress(settings.hooks, { hearsGet: isHeard });
-      descriptions.set(settings.hooks, known);
-      return known;
-    },
+    describe: makeDescribe(deps),
     drain(backInMs) {
       backAtMs = deps.now() + backInMs;
       parts.waits.endAll();
@@ -104,7 +102,30 @@ export function makeIngress(deps: IngressDeps): Ingress {
   };
 }
 
-async function replyTo(request: HookRequest, work: () => Promise<HookReply>): Promise<HookReply> {
+/** Made once for each configuration. */
+function makeDescribe({ settings, mappings }: IngressDeps): Ingress["describe"] {
+  const descriptions = new WeakMap<HooksConfig, IngressDescription>();
+  return () => {
+    const now = settings();
+    if (!now.hooks.enabled) return undefined;
+    const isHeard = mappings(now).all.some(({ config }) => hearsGet(config.handshake));
+    const known = descriptions.get(now.hooks) ?? describeIngress(now.hooks, { hearsGet: isHeard });
+    descriptions.set(now.hooks, known);
+    return known;
+  };
+}
+
+const pathBelow = (url: URL, { path }: Pick<HooksConfig, "path">): string =>
+  trimSlashes(url.pathname.slice(path.length));
+
+/** @param mapping that took the request */
+function routeOf(path: string, mapping: unknown): string {
+  if (typeof mapping === "string") return `:${mapping}`;
+  if (path === "wake" || path === "agent") return path;
+  return parseRunPath(path) ? "runs" : "other";
+}
+
+async function replyTo(request: HookRequest, work: () => Promise<EndpointReply>): Promise<EndpointReply> {
   try {
     return await work();
   } catch (error) {
@@ -114,7 +135,7 @@ async function replyTo(request: HookRequest, work: () => Promise<HookReply>): Pr
 }
 
 /** Throws a `Refusal`. */
-async function answer(parts: MappedDeps, visit: Visit): Promise<HookReply> {
+async function answer(parts: MappedDeps, visit: Visit): Promise<EndpointReply> {
   const { hooks } = visit.settings;
   const { method, url } = visit.request;
   const { path } = visit.visitor;

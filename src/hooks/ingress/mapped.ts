@@ -11,8 +11,9 @@ import type { Door, Pass } from "./door.ts";
 import { handshakeRequest } from "./early-handshake.ts";
 import { headerKey } from "./idempotency.ts";
 import { parsePayload } from "./payload.ts";
-import type { HookReply, IngressDeps } from "./ports.ts";
+import type { EndpointReply, IngressDeps } from "./ports.ts";
 import { type ProblemName, Refusal, retryAfter } from "./problems.ts";
+import type { RateLimits } from "./rate-limits.ts";
 import { jsonReply, textReply } from "./reply.ts";
 import type { Slots } from "./slots.ts";
 import { acceptVisit, type Visit } from "./visit.ts";
@@ -21,6 +22,7 @@ import type { Waits } from "./waits.ts";
 export interface MappedDeps extends IngressDeps {
   readonly waits: Waits;
   readonly door: Door;
+  readonly limits: RateLimits;
   /** Of bodies whose senders have not proved who they are. */
   readonly unprovedReads: Slots;
 }
@@ -29,8 +31,12 @@ export interface MappedDeps extends IngressDeps {
 type Proofs = ReadonlyMap<Mapping, Pass | { readonly reason: string }>;
 
 /** @param candidates mappings that the path can reach. Throws a `Refusal`. */
-export async function answerMapped(deps: MappedDeps, candidates: readonly Mapping[], visit: Visit): Promise<HookReply> {
-  const { settings, request, visitor, note } = visit;
+export async function answerMapped(
+  deps: MappedDeps,
+  candidates: readonly Mapping[],
+  visit: Visit,
+): Promise<EndpointReply> {
+  const { settings, request, visitor, note, tell } = visit;
   const { hooks } = settings;
   const { rawBody, proofs } = await prove(deps, candidates, visit);
   note({ bytes: rawBody.length });
@@ -48,6 +54,7 @@ export async function answerMapped(deps: MappedDeps, candidates: readonly Mappin
   const pass = proofs.get(mapping) ?? { reason: "no mapping of this path" };
   if ("reason" in pass) throw deps.door.refusal(visitor, pass.reason);
   note({ auth: pass.auth.id });
+  tell(deps.limits.take([mapping.config.rateLimit, hooks.rateLimit]));
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
   const reply = await answerProved(deps, visit, { mapping, asked, pass, rawBody });
   return { ...reply, headers: { ...reply.headers, ...pass.headers } };
@@ -96,7 +103,7 @@ async function answerProved(
   deps: MappedDeps,
   visit: Visit,
   { mapping, asked, pass, rawBody }: Proved,
-): Promise<HookReply> {
+): Promise<EndpointReply> {
   const { handshake } = mapping.config;
   const wanted = handshake && answerHandshake(handshake, handshakeRequest(visit, { mapping, payload: asked.payload }));
   if (wanted) return textReply(wanted, { handshake });

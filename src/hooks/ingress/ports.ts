@@ -55,7 +55,8 @@ export interface HookRequest {
   readonly peer: string | undefined;
 }
 
-export interface HookReply {
+/** What an endpoint makes of a request. */
+export interface EndpointReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Undefined: no body. */
@@ -64,6 +65,11 @@ export interface HookReply {
   readonly notes: Readonly<Record<string, unknown>>;
   /** In place of a body: news of a run, to be sent as they come until the signal ends them. */
   readonly news?: (gone: AbortSignal) => AsyncGenerator<RunNews>;
+}
+
+export interface HookReply extends EndpointReply {
+  /** What it was for: `wake`, `agent`, `runs`, a mapping as `:id`, or `other`. */
+  readonly route: string;
 }
 
 /** Who a request comes from, once it is known; never the credential. */

@@ -20,6 +20,7 @@ const PROBLEMS = {
   ),
   token_not_for_path: problem(403, "forbidden", "this token is not for this path"),
   too_many_failures: problem(429, "busy", "too many failed attempts"),
+  rate_limited: problem(429, "busy", "too many requests: a limit of the configuration is reached"),
   query_token_refused: problem(400, "bad_request", "tokens in the address are refused: send a bearer token"),
   not_found: problem(404, "not_found", "not found"),
   method_not_allowed: problem(405, "bad_request", "method not allowed"),

@@ -4,7 +4,7 @@ import type { HookResponse } from "../deliveries/accept.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
 import type { AcceptedBody, OutcomeBody, RefusalBody } from "./answers.ts";
 import type { Refusal } from "./problems.ts";
-import type { HookReply } from "./ports.ts";
+import type { EndpointReply } from "./ports.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 /** Answers are for programs: nothing keeps them, and no browser makes a page of them. */
@@ -12,14 +12,14 @@ const COMMON = { "cache-control": "no-store", "x-content-type-options": "nosniff
 
 export function jsonReply(
   { status, body }: { readonly status: number; readonly body: unknown },
-  { headers = {}, notes = {} }: Partial<Pick<HookReply, "headers" | "notes">> = {},
-): HookReply {
+  { headers = {}, notes = {} }: Partial<Pick<EndpointReply, "headers" | "notes">> = {},
+): EndpointReply {
   const text = status === 204 ? undefined : JSON.stringify(body);
   const type = text === undefined ? {} : { "content-type": JSON_TYPE };
   return { status, headers: { ...COMMON, ...type, ...headers }, body: text, notes };
 }
 
-export function refusalReply(refusal: Refusal, requestId: string): HookReply {
+export function refusalReply(refusal: Refusal, requestId: string): EndpointReply {
   const { problem, status, headers, details, reason } = refusal;
   const body: RefusalBody = {
     ok: false,
@@ -37,8 +37,8 @@ export function refusalReply(refusal: Refusal, requestId: string): HookReply {
 /** Text as it is: what a provider wants back. */
 export const textReply = (
   { status, contentType, body }: { status: number; contentType: string; body: string },
-  notes: HookReply["notes"],
-): HookReply => ({ status, headers: { ...COMMON, "content-type": contentType }, body, notes });
+  notes: EndpointReply["notes"],
+): EndpointReply => ({ status, headers: { ...COMMON, "content-type": contentType }, body, notes });
 
 /** What the sender of accepted actions hears; stored, and given again to who asks again with the same key. */
 export function acceptedResponse(

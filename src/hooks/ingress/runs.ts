@@ -5,7 +5,7 @@
 import type { RunNews } from "../worker/watch.ts";
 import type { RunBody } from "./answers.ts";
 import type { Door } from "./door.ts";
-import type { Auth, HookReply, IngressDeps, RunOrigin } from "./ports.ts";
+import type { Auth, EndpointReply, IngressDeps, RunOrigin } from "./ports.ts";
 import { Refusal, retryAfter } from "./problems.ts";
 import { jsonReply } from "./reply.ts";
 import { MAIN_TOKEN } from "./tokens.ts";
@@ -31,7 +31,7 @@ export interface RunDeps extends IngressDeps {
 }
 
 /** Throws a `Refusal`. */
-export function answerRun({ door, runs, waits }: RunDeps, { id, wantsEvents }: AskedRun, visit: Visit): HookReply {
+export function answerRun({ door, runs, waits }: RunDeps, { id, wantsEvents }: AskedRun, visit: Visit): EndpointReply {
   const { settings, visitor, note } = visit;
   const origin = runs.origin(id);
   const pass = door.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);

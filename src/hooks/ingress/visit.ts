@@ -5,7 +5,7 @@ import type { HookAction } from "../action.ts";
 import type { Accepted } from "../deliveries/accept.ts";
 import type { Pass, Visitor } from "./door.ts";
 import { keptHeaders } from "./headers.ts";
-import type { HookReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
+import type { EndpointReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
 import { Refusal, retryAfter } from "./problems.ts";
 import { preferredWait, outcomes } from "./prefer.ts";
 import { acceptedResponse, jsonReply, outcomeResponse } from "./reply.ts";
@@ -20,6 +20,8 @@ export interface Visit {
   readonly visitor: Visitor;
   /** Adds to the log line: names and counts, never text of the request. */
   readonly note: (fields: Readonly<Record<string, unknown>>) => void;
+  /** Adds headers to whatever the answer is. */
+  readonly tell: (headers: Readonly<Record<string, string>>) => void;
 }
 
 export interface Acceptable {
@@ -36,7 +38,7 @@ export async function acceptVisit(
   { accept, runs, waits }: Pick<IngressDeps, "accept" | "runs"> & { readonly waits: Waits },
   { settings, request, visitor, note }: Visit,
   { pass, rawBody, actions, warnings, idempotencyKey, mappingId }: Acceptable,
-): Promise<HookReply> {
+): Promise<EndpointReply> {
   const accepted = await stored(
     accept({
       requestId: request.id,

@@ -49,7 +49,7 @@ const READING = [
   "invalid_json",
   "too_deep",
 ] as const;
-const STORING = ["idempotency_conflict", "queue_full", "unavailable"] as const;
+const STORING = ["rate_limited", "idempotency_conflict", "queue_full", "unavailable"] as const;
 const POSTED = [...EVERYWHERE, ...DOOR, ...READING, ...STORING];
 const FIXED = [...POSTED, "invalid_body", "unknown_field", "invalid_field"] as const;
 const CHECKED = [
@@ -73,7 +73,17 @@ const PREFER: Parameter = {
 };
 
 const DEPRECATED = { Deprecation: "Where the token came in the address (RFC 9745)" };
-const REPLAYED = { ...DEPRECATED, "Idempotency-Replayed": "`true` where an equal request was accepted before" };
+export const RATE_HEADERS = {
+  "RateLimit-Policy": "Requests and seconds of the limit that applies, as `20;w=60`",
+  "RateLimit-Limit": "Requests of that limit",
+  "RateLimit-Remaining": "Requests that are left",
+  "RateLimit-Reset": "Seconds until all of them are there again",
+};
+const REPLAYED = {
+  ...DEPRECATED,
+  ...RATE_HEADERS,
+  "Idempotency-Replayed": "`true` where an equal request was accepted before",
+};
 const WAITED = { ...REPLAYED, "Preference-Applied": "`wait=N` where it was asked for" };
 const LOCATED = { ...WAITED, Location: "Where to ask how the run, or the first of several, stands" };
 const ACCEPTED: Answer = { description: "Stored; its runs begin soon", headers: LOCATED, schema: acceptedSchema };

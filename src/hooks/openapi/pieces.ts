@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { refusalSchema } from "../ingress/answers.ts";
 import { type ProblemName, statusOfProblem } from "../ingress/problems.ts";
-import type { Answer, Headers, Operation, Parameter } from "./operations.ts";
+import { type Answer, type Headers, type Operation, type Parameter, RATE_HEADERS } from "./operations.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -54,12 +54,6 @@ const describeHeaders = (headers: Headers): Json =>
     ]),
   );
 
-const RATE_HEADERS = {
-  "RateLimit-Policy": "Requests and seconds of the limit that applies, as `20;w=60`",
-  "RateLimit-Limit": "Requests of that limit",
-  "RateLimit-Remaining": "Requests that are left",
-  "RateLimit-Reset": "Seconds until all of them are there again",
-};
 const RETRY = { "Retry-After": "Seconds after which it makes sense to come again" };
 /** Headers of refusals, by status. */
 const HEADERS_OF: Readonly<Record<number, Headers>> = {

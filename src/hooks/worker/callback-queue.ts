@@ -48,15 +48,18 @@ export const nextCallbackAt = (db: Database): number | undefined =>
   db.query<{ at: number | null }, []>("SELECT min(next_at) AS at FROM callbacks WHERE state = 'pending'").get()?.at ??
   undefined;
 
-/** Notes what became of an attempt. */
+export type CallbackState = "pending" | "sent" | "failed";
+
+/** Notes what became of an attempt. Returns the callback's state. */
 export function settleCallback(
   db: Database,
   callback: DueCallback,
   { outcome, now, random }: { outcome: CallbackOutcome; now: number; random: () => number },
-): void {
+): CallbackState {
   const attempts = callback.attempts + 1;
   const isOver = attempts >= ATTEMPTS_MAX || now - callback.createdAt > MAX_AGE_MS;
-  const state = outcome.kind === "retry" && !isOver ? "pending" : outcome.kind === "sent" ? "sent" : "failed";
+  const state: CallbackState =
+    outcome.kind === "retry" && !isOver ? "pending" : outcome.kind === "sent" ? "sent" : "failed";
   const waitMs = outcome.kind === "retry" ? retryDelayMs(attempts, random, outcome.afterMs) : 0;
   db.query("UPDATE callbacks SET state = ?, attempts = ?, next_at = ?, reason = ? WHERE run_id = ?").run(
     state,
@@ -65,4 +68,5 @@ export function settleCallback(
     outcome.kind === "sent" ? null : outcome.reason,
     callback.runId,
   );
+  return state;
 }

@@ -2,8 +2,14 @@
 import type { Database, Writer } from "../../base/database.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
-import { sendCallback } from "../callback.ts";
-import { dueCallbacks, nextCallbackAt, settleCallback, type DueCallback } from "./callback-queue.ts";
+import { sendCallback, type CallbackOutcome } from "../callback.ts";
+import {
+  dueCallbacks,
+  nextCallbackAt,
+  settleCallback,
+  type CallbackState,
+  type DueCallback,
+} from "./callback-queue.ts";
 
 const AT_ONCE = 4;
 
@@ -20,6 +26,8 @@ export interface CallbackSenderDeps {
   readonly log: Logger;
   readonly now: () => number;
   readonly random: () => number;
+  /** After every attempt. */
+  readonly onTried: (outcome: CallbackOutcome["kind"]) => void;
   readonly onSettled: (runId: string) => void;
 }
 
@@ -53,20 +61,35 @@ export class CallbackSender {
   }
 
   async #send(callback: DueCallback): Promise<void> {
-    const { writer, settings, now, random, log, onSettled } = this.#deps;
+    const { writer, settings, now, random, onTried, log, onSettled } = this.#deps;
     const { signal } = this.#stopped;
     try {
       const outcome = await sendCallback({ ...settings(), ...callback, id: callback.runId, nowMs: now(), signal });
       if (signal.aborted && outcome.kind !== "sent") return;
-      await writer.write((db) => settleCallback(db, callback, { outcome, now: now(), random }));
-      if (outcome.kind !== "sent")
-        log.warn("hooks: a callback did not arrive", { runId: callback.runId, reason: outcome.reason });
+      const state = await writer.write((db) => settleCallback(db, callback, { outcome, now: now(), random }));
+      onTried(outcome.kind);
+      this.#note(callback, { outcome, state });
     } catch (error) {
       log.error("hooks: a callback's outcome cannot be stored", { runId: callback.runId, error: messageOf(error) });
       await Bun.sleep(1000);
     } finally {
       this.#underway.delete(callback.runId);
       onSettled(callback.runId);
+    }
+  }
+
+  /** The first failure and the end: what is between is counted. */
+  #note(
+    { runId, attempts }: DueCallback,
+    { outcome, state }: { outcome: CallbackOutcome; state: CallbackState },
+  ): void {
+    const { log } = this.#deps;
+    if (outcome.kind === "sent") {
+      if (attempts > 0) log.info("hooks: a callback arrived after all", { runId, attempts: attempts + 1 });
+    } else if (state === "failed") {
+      log.warn("hooks: a callback is given up", { runId, attempts: attempts + 1, reason: outcome.reason });
+    } else if (attempts === 0) {
+      log.warn("hooks: a callback did not arrive; it is tried again", { runId, reason: outcome.reason });
     }
   }
 }

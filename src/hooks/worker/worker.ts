@@ -8,8 +8,18 @@ import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
-import { dueEvents, findRun, moveRun, nextTurnAt, orphanedRuns, pendingReplies, type Run } from "../deliveries/runs.ts";
+import {
+  dueEvents,
+  findRun,
+  moveRun,
+  nextTurnAt,
+  orphanedRuns,
+  pendingReplies,
+  replyChannelOf,
+  type Run,
+} from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
+import type { CallbackOutcome } from "../callback.ts";
 import { MAX_AGE_MS } from "./backoff.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
 import { giveUp, postEvent, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
@@ -46,7 +56,9 @@ export interface WorkerDeps {
 export interface RunObserver {
   /** @param lane what the run competed as */
   runEnded(run: RunStatus, lane: string): void;
-  replyEnded(outcome: ReplyOutcome["kind"]): void;
+  /** @param outcome `skipped`: it was only an acknowledgement */
+  replyEnded(outcome: ReplyOutcome["kind"] | "skipped", channel: string): void;
+  callbackTried(outcome: CallbackOutcome["kind"]): void;
 }
 
 /** What asking for a run's end led to. `over`: its turn had ended already. */
@@ -78,6 +90,7 @@ export class Worker {
     this.#callbacks = new CallbackSender({
       ...deps,
       settings: () => deps.settings().callbacks,
+      onTried: (outcome) => deps.observer?.callbackTried(outcome),
       onSettled: () => this.poke(),
     });
   }
@@ -170,9 +183,11 @@ export class Worker {
 
   #observe(runId: string): void {
     const { observer, db } = this.#deps;
+    const run = observer && findRun(db, runId);
     const status = observer && runStatus(db, runId);
-    const run = findRun(db, runId);
-    if (status && run) observer.runEnded(status, run.lane);
+    if (!run || !status) return;
+    observer.runEnded(status, run.lane);
+    if (run.reply === "failed" || run.reply === "skipped") observer.replyEnded(run.reply, replyChannelOf(db, run));
   }
 
   async #rounds(): Promise<void> {
@@ -268,7 +283,8 @@ export class Worker {
       for (const runId of stuck) this.#replies.add(runId);
       for (const runId of ended.filter((id) => !stuck.includes(id))) {
         const outcome = ports.replyOutcome(db, runId);
-        if (outcome) this.#deps.observer?.replyEnded(outcome.kind);
+        const run = findRun(db, runId);
+        if (outcome && run) this.#deps.observer?.replyEnded(outcome.kind, replyChannelOf(db, run));
       }
       return stuck.length > 0;
     } catch (error) {

@@ -7,6 +7,7 @@ import type { Ingress } from "../../hooks/ingress/ingress.ts";
 import type { HookReply } from "../../hooks/ingress/ports.ts";
 import { isOver, type RunNews } from "../../hooks/worker/watch.ts";
 import type { CountHook } from "../gateway-metrics.ts";
+import { capped } from "../label-values.ts";
 import type { Recorder } from "../recorder.ts";
 import { makeRequestId } from "../request-id.ts";
 import { sse, type Frame } from "../sse.ts";
@@ -15,6 +16,9 @@ import { streamed } from "../stream.ts";
 /** Undefined: the request is no hook's. */
 type HookAnswer = (request: Request, peer: () => string | undefined) => Promise<Response> | undefined;
 
+/** Endpoints, and mappings of all configurations since the start. */
+const ROUTES_MAX = 2000;
+
 interface HookParts {
   readonly record: Recorder;
   readonly count: CountHook;
@@ -22,22 +26,24 @@ interface HookParts {
 
 export function makeHookAnswer({ hooks, ...parts }: HookParts & { hooks: Ingress | undefined }): HookAnswer {
   if (!hooks) return () => undefined;
+  const label = capped(ROUTES_MAX);
   return (request, peer) => {
     const url = new URL(request.url);
-    return hooks.owns(url.pathname) ? answer({ request, url, peer: peer() }, { hooks, ...parts }) : undefined;
+    return hooks.owns(url.pathname) ? answer({ request, url, peer: peer() }, { hooks, label, ...parts }) : undefined;
   };
 }
 
 async function answer(
   { request, url, peer }: { request: Request; url: URL; peer: string | undefined },
-  { hooks, record, count }: HookParts & { hooks: Ingress },
+  { hooks, label, record, count }: HookParts & { hooks: Ingress; label: (route: string) => string },
 ): Promise<Response> {
   const startedMs = performance.now();
   const { method, headers, body, signal } = request;
   const reply = await hooks.receive({ id: makeRequestId(), method, url, headers, body, signal, peer });
   const ms = Math.round((performance.now() - startedMs) * 10) / 10;
-  count(reply.notes);
-  record(request, { status: reply.status, ms, route: "hooks", notes: reply.notes });
+  const route = label(`hooks/${reply.route}`);
+  count(route, reply.notes);
+  record(request, { status: reply.status, ms, route, notes: reply.notes });
   if (reply.news) return newsResponse(reply.news, { signal, headers: reply.headers });
   return new Response(reply.body ?? null, { status: reply.status, headers: { ...reply.headers } });
 }

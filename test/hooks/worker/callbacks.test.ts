@@ -61,6 +61,25 @@ test("callbackUrl: hears how the run ended, signed, once its reply has ended too
   expect(server.heard).toHaveLength(1);
 });
 
+test("callbackUrl: one that fails again and again is told once, and once when it is over", async () => {
+  await using at = makeWorkerBench();
+  const told = () => at.logged.map((line) => line.replace(/ \{.*/, ""));
+  using server = listen(500, 500, 500, 500, 200);
+  const late = await send(at, agent("x", { callbackUrl: server.url }));
+  await callback(at, late, "sent");
+  expect(told()).toEqual([
+    "hooks: a callback did not arrive; it is tried again",
+    "hooks: a callback arrived after all",
+  ]);
+  using closed = listen(500);
+  const never = await send(at, agent("y", { callbackUrl: closed.url }));
+  await callback(at, never, "failed");
+  expect(told().slice(2)).toEqual([
+    "hooks: a callback did not arrive; it is tried again",
+    "hooks: a callback is given up",
+  ]);
+});
+
 test("callbackUrl: is tried again with the same id until it is heard", async () => {
   await using at = makeWorkerBench();
   using server = listen(500, 503, 200);

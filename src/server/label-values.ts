@@ -1,0 +1,11 @@
+/** Values of a label in the metrics: whoever can make names up must not fill the memory with them. */
+
+/** The first so many names as they are, later ones as `other`. */
+export function capped(max: number): (name: string) => string {
+  const known = new Set<string>();
+  return (name) => {
+    if (!known.has(name) && known.size >= max) return "other";
+    known.add(name);
+    return name;
+  };
+}
