@@ -16,6 +16,8 @@ export interface Activation {
   readonly times: number;
 }
 
+export type Vector = Weight | Float32Array;
+
 /** What a binding of a kernel is. */
 export type Operand =
   /** `write` begins a new value, which may lie elsewhere than the one before; `update` changes the present one. */
@@ -24,8 +26,8 @@ export type Operand =
   | { readonly kind: "matrix"; readonly tensor: string; readonly piece: number }
   /** A vector of weights, unpacked to float32 when the model is loaded; undefined: there is none, nothing is read. */
   | { readonly kind: "vector"; readonly weight: Weight | undefined }
-  /** Several of them, one behind the other; none: nothing is read. */
-  | { readonly kind: "vectors"; readonly weights: readonly Weight[] }
+  /** Several of them, or numbers known when the model is loaded, one behind the other; none: nothing is read. */
+  | { readonly kind: "vectors"; readonly weights: readonly Vector[] }
   /** Numbers known when the model is loaded; undefined: none, nothing is read. */
   | { readonly kind: "constant"; readonly values: Float32Array | undefined }
   /** What a run was given for its rows: (rows, dim). */

@@ -6,12 +6,15 @@ import type { Dispatch } from "./dispatch.ts";
 import { isSame, nameOf, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
-/** Where kernels that norm what they read have their norm, and `has_norm` with eps behind it. */
-const NORMED: Partial<Record<KernelName, { norm: number; flag: number; biases?: readonly number[] }>> = {
+/**
+ * Where kernels that norm what they read have their norm, `has_norm` with eps behind it, and what says where more
+ * vectors begin.
+ */
+const NORMED: Partial<Record<KernelName, { norm: number; flag: number; behind?: readonly number[] }>> = {
   linear: { norm: 6, flag: 11 },
-  linear_3: { norm: 8, flag: 14, biases: [16, 17, 18] },
+  linear_3: { norm: 8, flag: 14, behind: [16, 17, 18] },
   gated_linear: { norm: 7, flag: 12 },
-  moe_gated: { norm: 6, flag: 13 },
+  moe_gated: { norm: 6, flag: 15, behind: [17] },
 };
 
 export const fuseNorm: Fusion = (list, results) => {
@@ -62,8 +65,8 @@ function withNorm(product: Dispatch, norm: Dispatch): Dispatch {
   const weights = w?.kind === "vector" && w.weight ? [w.weight] : [];
   const more = vectors?.kind === "vectors" ? vectors.weights : [];
   let params = product.params.with(places.flag, 1).with(places.flag + 1, norm.params[2]!);
-  // Biases lie behind the norm; 0 says that there is none.
-  for (const at of places.biases ?? [])
+  // Biases and factors lie behind the norm; 0 says that there are none.
+  for (const at of places.behind ?? [])
     if (params[at] !== 0) params = params.with(at, Number(params[at]) + Number(norm.params[1]));
   const operands = product.operands.with(0, x!).with(places.norm, { kind: "vectors", weights: [...weights, ...more] });
   return { ...product, operands, params };

@@ -51,7 +51,7 @@ export const fuseRopeStore: Fusion = (list, results) =>
       params: [heads!, kvHeads, headDim!, pairs!, step!, apart!, store.params[1]!, ...norms.params, ...scaling],
       grid: { ...store.grid, x: heads! + 2 * kvHeads },
     };
-    return { length, dispatch };
+    return { length, dispatches: [dispatch] };
   });
 
 /** The norms that a list begins with, where they are those of q and k and alike. */

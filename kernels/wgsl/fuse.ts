@@ -4,6 +4,7 @@
  */
 import type { Dispatch, Param } from "./dispatch.ts";
 import { NONE } from "./draft.ts";
+import { fuseSharedExpert } from "./fuse-moe.ts";
 import { fuseNorm } from "./fuse-norm.ts";
 import { fuseRopeStore } from "./fuse-rope.ts";
 import { floatOf, isRead, isSame, nameOf, replaceRuns, type Fusion, type Value } from "./fusion.ts";
@@ -11,7 +12,7 @@ import type { KernelName } from "./sources.ts";
 
 /** All fusions, in order. @param results buffers that are read when the dispatches are done */
 export function fuse(dispatches: readonly Dispatch[], results: readonly string[]): Dispatch[] {
-  return [fuseResidual, fuseGated, fuseRopeStore, fuseThree, fuseNorm].reduce<Dispatch[]>(
+  return [fuseResidual, fuseGated, fuseRopeStore, fuseThree, fuseSharedExpert, fuseNorm].reduce<Dispatch[]>(
     (list, fusion) => fusion(list, new Set(results)),
     [...dispatches],
   );

@@ -7,21 +7,21 @@ export type Value = Extract<Operand, { kind: "activation" }>;
 /** What stands for the first `length` dispatches of a list. */
 export interface Fused {
   readonly length: number;
-  readonly dispatch: Dispatch;
+  readonly dispatches: readonly Dispatch[];
 }
 
-/** Replaces every run that `make` makes one of. It gets all dispatches from the first of a run on. */
+/** Replaces every run that `make` makes fewer of. It gets all dispatches from the first of a run on. */
 export function replace(list: readonly Dispatch[], make: (from: readonly Dispatch[]) => Fused | undefined): Dispatch[] {
   const out: Dispatch[] = [];
   for (let i = 0; i < list.length;) {
     const made = make(list.slice(i));
-    out.push(made?.dispatch ?? list[i]!);
+    out.push(...(made?.dispatches ?? [list[i]!]));
     i += made?.length ?? 1;
   }
   return out;
 }
 
-/** As `replace`, of runs of one length. `make` gets them, and all behind them. */
+/** As `replace`, of runs of one length that become one dispatch. `make` gets them, and all behind them. */
 export function replaceRuns(
   list: readonly Dispatch[],
   length: number,
@@ -29,7 +29,7 @@ export function replaceRuns(
 ): Dispatch[] {
   return replace(list, (from) => {
     const dispatch = from.length < length ? undefined : make(from.slice(0, length), from.slice(length));
-    return dispatch && { length, dispatch };
+    return dispatch && { length, dispatches: [dispatch] };
   });
 }
 

@@ -1,5 +1,5 @@
 /**
- * A mixture of experts → dispatches. For few rows: the router, its choices, gate and up of all chosen experts, and
+ * A mixture of experts → dispatches. For few rows: the router, the choice with gate and up of the chosen experts, and
  * their down with the sum over them. For many, each product reads an expert's weights once for all rows that chose it.
  */
 import { AppError } from "../../src/base/errors.ts";
@@ -24,44 +24,30 @@ import {
 import { lowRank, matmul } from "./lower-matmul.ts";
 
 /** Most experts that the kernels route between: their logits lie in workgroup memory. */
-const EXPERTS_MAX = 1024;
+const EXPERTS_MAX = 512;
 /** Choices that a workgroup of moe_matmul makes, see moe_group. */
 const TILE_ROWS = 32;
 
 type Moe = Step & { op: "moe" };
 type Written = Operand & { value: Activation };
 
-/** Which experts each row chose, and how much each of them counts. */
-interface Routing {
+/** What a row's experts are chosen by. */
+interface Router {
   readonly input: Activation;
-  readonly ids: Written;
-  readonly shares: Written;
+  readonly logits: Activation;
   readonly nExperts: number;
 }
 
 export function lowerMoe(step: Moe, context: Context): Draft[] {
-  const { out, x, router, nUsed } = step;
-  const nExperts = router.outDim;
+  const nExperts = step.router.outDim;
   if (nExperts > EXPERTS_MAX)
     throw new AppError("unsupported", `${nExperts} experts: the GPU kernels take at most ${EXPERTS_MAX}`);
-  const input = valueOf(x, context);
-  const logits = { name: "moe.router", dim: nExperts };
-  const routed = matmul({ out: logits, x: input, w: router }, context);
-  const ids = write({ name: "moe.ids", dim: nUsed }, input, context);
-  const shares = write({ name: "moe.shares", dim: nUsed }, input, context);
-  const routing: Routing = { input, ids, shares, nExperts };
-  return [
-    ...routed,
-    {
-      kernel: "moe_route",
-      operands: [read(valueOf(logits, context)), ids, shares],
-      params: [nExperts, nUsed, step.normalize ? 1 : 0, f32(step.scale)],
-      grid: { x: 1, rows: input.rows, times: 1, rowsEach: 1 },
-    },
-    ...(!context.many && areFusible(step, context)
-      ? fused(step, routing, context)
-      : apart(step, routing, out, context)),
-  ];
+  const input = valueOf(step.x, context);
+  const buf = { name: "moe.router", dim: nExperts };
+  const routed = matmul({ out: buf, x: input, w: step.router }, context);
+  const router: Router = { input, logits: valueOf(buf, context), nExperts };
+  const experts = !context.many && areFusible(step, context) ? fused : apart;
+  return [...routed, ...experts(step, router, context)];
 }
 
 /** Whether gate and up are cut alike, so that a piece of each holds the same experts, and nothing has changes. */
@@ -82,22 +68,27 @@ const expertsOf = ({ first, count }: Piece, { tensorRows }: Weight) => ({
 
 const matrixOf = ({ name }: Weight, { index }: Piece): Operand => ({ kind: "matrix", tensor: name, piece: index });
 
-/** gate and up at once, then down with the sum. */
-function fused(step: Moe, { input, ids, shares, nExperts }: Routing, context: Context): Draft[] {
+/** The choice, gate and up at once, then down with the sum. */
+function fused(step: Moe, { input, logits, nExperts }: Router, context: Context): Draft[] {
   const { gate, up, down, nUsed } = step;
+  const choices = write({ name: "moe.choices", dim: 2 * nUsed }, input, context);
   const inner = write({ name: "moe.up", dim: up.outDim }, input, context, nUsed);
+  const shared = write({ name: "moe.shared", dim: 1 }, input, context);
   const sum = write(step.out, input, context);
   const ones = new Float32Array(nExperts).fill(1);
-  const factors = gate.scale || up.scale ? Float32Array.of(...(gate.scale ?? ones), ...(up.scale ?? ones)) : undefined;
+  const factors = gate.scale || up.scale ? [gate.scale ?? ones, up.scale ?? ones] : [];
   const upPieces = context.piecesOf(up);
   return [
     ...context.piecesOf(gate).map((piece, i): Draft => {
-      const constant: Operand = { kind: "constant", values: factors };
       const [w, w2] = [matrixOf(gate, piece), matrixOf(up, upPieces[i]!)]; // cut alike
+      const norm: Operand = { kind: "vectors", weights: factors };
+      const outputs = [again(inner, i), again(shared, i), again(choices, i)];
+      const noNorm = [0, f32(0)];
+      const noMlp = [0, 0, 0, 0, 0];
       return {
         kernel: "moe_gated",
-        quants: [gate.quant.name, up.quant.name],
-        operands: [read(input), w, w2, read(ids.value), constant, again(inner, i), NONE],
+        quants: [gate, up, gate, up].map(({ quant }) => quant.name),
+        operands: [read(input), w, w2, w, w2, read(logits), norm, ...outputs],
         params: [
           ...expertParams(gate, piece),
           up.tensorRows,
@@ -105,28 +96,23 @@ function fused(step: Moe, { input, ids, shares, nExperts }: Routing, context: Co
           rowBytesOf(up),
           nUsed,
           ACTIVATIONS[step.act],
-          factors ? nExperts : 0,
-          0,
-          f32(0),
+          nExperts,
+          step.normalize ? 1 : 0,
+          f32(step.scale),
+          ...noNorm,
+          factors.length > 0 ? 1 : 0,
+          ...noMlp,
         ],
         grid: { x: Math.ceil(gate.outDim / context.tuning.columns), rows: input.rows, times: nUsed, rowsEach: 1 },
       };
     }),
     ...context.piecesOf(down).map((piece, i): Draft => {
-      const factors: Operand = { kind: "constant", values: down.scale };
+      const constant: Operand = { kind: "constant", values: down.scale };
       const base = i === 0 ? 0 : 2; // nothing, or the experts of the pieces before
       return {
         kernel: "moe_down",
         quants: [down.quant.name],
-        operands: [
-          read(inner.value),
-          matrixOf(down, piece),
-          read(ids.value),
-          NONE,
-          again(sum, i),
-          read(shares.value),
-          factors,
-        ],
+        operands: [read(inner.value), matrixOf(down, piece), read(choices.value), NONE, again(sum, i), constant],
         params: [...expertParams(down, piece), nUsed, base, f32(1), down.scale ? 1 : 0],
         grid: { x: Math.ceil(down.outDim / context.tuning.columns), rows: input.rows, times: 1, rowsEach: 1 },
       };
@@ -135,15 +121,23 @@ function fused(step: Moe, { input, ids, shares, nExperts }: Routing, context: Co
 }
 
 /** Each product by itself. */
-function apart(step: Moe, { input, ids, shares, nExperts }: Routing, out: Buf, context: Context): Draft[] {
-  const { nUsed } = step;
+function apart(step: Moe, { input, logits, nExperts }: Router, context: Context): Draft[] {
+  const { out, nUsed } = step;
+  const ids = write({ name: "moe.ids", dim: nUsed }, input, context);
+  const shares = write({ name: "moe.shares", dim: nUsed }, input, context);
+  const groups = context.many ? group({ input, ids, nExperts }, nUsed, context) : undefined;
   const inner = (name: string, dim: number): Written => write({ name, dim }, input, context, nUsed);
-  const groups = context.many ? group({ input, ids, shares, nExperts }, nUsed, context) : undefined;
   const multiply = (y: Written, x: Activation, w: Weight): Draft[] =>
     expertMatmul({ y, x, w, ids: ids.value, groups }, context);
   const [gated, up] = [inner("moe.gate", step.gate.outDim), inner("moe.up", step.up.outDim)];
   const down = inner("moe.down", step.down.outDim);
   return [
+    {
+      kernel: "moe_route",
+      operands: [read(logits), ids, shares],
+      params: [nExperts, nUsed, step.normalize ? 1 : 0, f32(step.scale)],
+      grid: { x: 1, rows: input.rows, times: 1, rowsEach: 1 },
+    },
     ...(groups ? [groups.draft] : []),
     ...multiply(gated, input, step.gate),
     ...multiply(up, input, step.up),
@@ -166,7 +160,11 @@ interface Groups {
   readonly nExperts: number;
 }
 
-function group({ input, ids, nExperts }: Routing, nUsed: number, context: Context): Groups {
+function group(
+  { input, ids, nExperts }: { input: Activation; ids: Written; nExperts: number },
+  nUsed: number,
+  context: Context,
+): Groups {
   const order = write({ name: "moe.order", dim: nUsed }, input, context);
   // Every tile has a choice at least, so that there is room for one more, which says how many there are.
   const tiles = write({ name: "moe.tiles", dim: 4 * nUsed }, input, context);

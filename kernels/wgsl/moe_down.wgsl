@@ -3,12 +3,11 @@
 //
 //   binding 0  x        storage, read        f32 (rows, used, in_dim)
 //   binding 1  w        storage, read        raw blocks of experts first_expert …, rows of row_bytes
-//   binding 2  ids      storage, read        u32 (rows, used)
+//   binding 2  choices  storage, read        u32 (rows, used, 2): expert, and its share as bits of a float
 //   binding 3  residual storage, read        f32 (rows, out_dim), looked at where base is 1
 //   binding 4  y        storage, read_write  f32 (rows, out_dim)
-//   binding 5  shares   storage, read        f32 (rows, used)
-//   binding 6  factors  storage, read        f32 (all experts), looked at where has_factors
-//   binding 7  p        uniform              Params
+//   binding 5  factors  storage, read        f32 (all experts), looked at where has_factors
+//   binding 6  p        uniform              Params
 //   dispatch   (ceil(out_dim / COLUMNS), rows, 1), x folded into z beyond 65,535; WG threads each
 //   oracle     src/backend/cpu/ops.ts moe; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
@@ -26,12 +25,11 @@ struct Params {
 }
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
-@group(0) @binding(2) var<storage, read> ids: array<u32>;
+@group(0) @binding(2) var<storage, read> choices: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read> residual: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
-@group(0) @binding(5) var<storage, read> shares: array<f32>;
-@group(0) @binding(6) var<storage, read> factors: array<f32>;
-@group(0) @binding(7) var<uniform> p: Params;
+@group(0) @binding(5) var<storage, read> factors: array<f32>;
+@group(0) @binding(6) var<uniform> p: Params;
 const ROWS: u32 = 1u;
 //#splice few
 //#splice sum
@@ -54,12 +52,12 @@ fn main(
   var sums = Sums();
   for (var j = 0u; j < p.used; j++) {
     let choice = group.y * p.used + j;
-    let expert = ids[choice];
+    let expert = choices[choice].x;
     if (expert < p.first_expert || expert - p.first_expert >= p.experts) { continue; }
     let row = (expert - p.first_expert) * p.expert_rows + p.row_start + first;
     let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
     let part = partial(choice, 1u, row, p.row_bytes, p.out_dim - first, thread);
-    for (var c = 0u; c < COLUMNS; c++) { sums[c] += part[c] * (shares[choice] * factor); }
+    for (var c = 0u; c < COLUMNS; c++) { sums[c] += part[c] * (bitcast<f32>(choices[choice].y) * factor); }
   }
   let total = sum_all(&sums, 1u, thread);
   let column = first + thread.t;

@@ -1,16 +1,22 @@
-// moe_gated: y[i] = act(f[e] · gate[e] · h) ⊙ (f_up[e] · up[e] · h) with h = norm(x[r]), for each choice i of an
-// expert e by row r, COLUMNS columns per workgroup.
+// moe_gated: chooses the experts of each row, as moe_route does, and y[i] = act(f[e] · gate[e] · h) ⊙ (f_up[e] · up[e]
+// · h) with h = norm(x[r]), for each choice i of an expert e by row r; beside them the MLP that every row passes, where
+// there is one. COLUMNS columns per workgroup; each of them chooses for itself.
 //
 //   binding 0  x       storage, read        f32 (rows, in_dim)
 //   binding 1  w       storage, read        raw blocks of gate of experts first_expert …, rows of row_bytes
 //   binding 2  w_2     storage, read        raw blocks of up of the same experts, rows of row_bytes_up
-//   binding 3  ids     storage, read        u32 (rows, used)
-//   binding 4  factors storage, read        f32 (2, all experts) of gate and up, looked at where all_experts > 0
-//   binding 5  y       storage, read_write  f32 (rows, used, count)
-//   binding 6  norm    storage, read        f32 (in_dim), looked at where has_norm
-//   binding 7  p       uniform              Params
-//   dispatch   (ceil(count / COLUMNS), rows · used, 1), x folded into z beyond 65,535; WG threads each
-//   oracle     src/backend/cpu/ops.ts rmsNorm and moe; tolerance 2e-5 abs + 2e-4 rel
+//   binding 3  w_3     storage, read        raw blocks of gate for every row, rows of row_bytes_3
+//   binding 4  w_4     storage, read        raw blocks of up for every row, rows of row_bytes_4
+//   binding 5  logits  storage, read        f32 (rows, all_experts)
+//   binding 6  norm    storage, read        f32: the norm's (in_dim) where has_norm, then the factors (2, all_experts)
+//              of gate and up from has_factors − 1 on
+//   binding 7  y       storage, read_write  f32 (rows, used, count)
+//   binding 8  shared_y storage, read_write  f32 (rows, shared_count)
+//   binding 9  choices storage, read_write  u32 (rows, used, 2): expert, and its share as bits of a float
+//   binding 10  p      uniform              Params
+//   dispatch   (ceil(max(count, shared_count) / COLUMNS), rows · (used + 1 where shared_count > 0), 1), x folded into z
+//              beyond 65,535; WG threads each; at most 512 experts
+//   oracle     src/backend/cpu/ops.ts rmsNorm, moe and gatedMlp; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   in_dim: u32,
   count: u32,
@@ -25,26 +31,61 @@ struct Params {
   used: u32,
   kind: u32,
   all_experts: u32,
+  normalize: u32,
+  scale: f32,
   has_norm: u32,
   eps: f32,
+  has_factors: u32, // 0 or where they begin, and one
+  shared_count: u32, // 0 where there is no such MLP
+  first_3: u32,
+  row_bytes_3: u32,
+  first_4: u32,
+  row_bytes_4: u32,
 }
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
 @group(0) @binding(2) var<storage, read> w_2: array<u32>;
-@group(0) @binding(3) var<storage, read> ids: array<u32>;
-@group(0) @binding(4) var<storage, read> factors: array<f32>;
-@group(0) @binding(5) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<storage, read> w_3: array<u32>;
+@group(0) @binding(4) var<storage, read> w_4: array<u32>;
+@group(0) @binding(5) var<storage, read> logits: array<f32>;
 @group(0) @binding(6) var<storage, read> norm: array<vec4<f32>>;
-@group(0) @binding(7) var<uniform> p: Params;
+@group(0) @binding(7) var<storage, read_write> y: array<f32>;
+@group(0) @binding(8) var<storage, read_write> shared_y: array<f32>;
+@group(0) @binding(9) var<storage, read_write> choices: array<vec2<u32>>;
+@group(0) @binding(10) var<uniform> p: Params;
 const ROWS: u32 = 1u;
 //#splice activation
 //#splice few
 //#splice sum
 //#splice norm
+//#splice route
 //#splice quant
 //#splice product
 //#splice quant 2
 //#splice product 2
+//#splice quant 3
+//#splice product 3
+//#splice quant 4
+//#splice product 4
+
+/// The factor of an expert's matrix, gate's or up's.
+fn factor_of(matrix: u32, expert: u32) -> f32 {
+  if (p.has_factors == 0u) { return 1.0; }
+  return norm_at(p.has_factors - 1u + matrix * p.all_experts + expert);
+}
+
+/// The MLP that every row passes.
+fn share(row: u32, first: u32, thread: Thread) {
+  if (first >= p.shared_count) { return; }
+  let count = p.shared_count - first;
+  measure(row, 1u, thread);
+  let gate = product_3(row, 1u, p.first_3 + first, p.row_bytes_3, count, thread);
+  workgroupBarrier();
+  let up = product_4(row, 1u, p.first_4 + first, p.row_bytes_4, count, thread);
+  if (thread.t >= COLUMNS || thread.t >= count) { return; }
+  let inverse = inverse_of(0u);
+  shared_y[row * p.shared_count + first + thread.t] = activate(p.kind, gate * inverse) * (up * inverse);
+}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -52,25 +93,30 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   thread: Thread,
 ) {
-  let choice = group.y;
-  let expert = ids[choice];
-  if (expert < p.first_expert || expert - p.first_expert >= p.experts) { return; }
   let first = first_column(group, groups);
+  let turns = p.used + select(0u, 1u, p.shared_count > 0u);
+  let row = group.y / turns;
+  let turn = group.y % turns;
+  if (turn == p.used) {
+    share(row, first, thread);
+    return;
+  }
   if (first >= p.count) { return; }
+  let routed = route(row, p.all_experts, p.used, thread.t);
+  let expert = workgroupUniformLoad(&chosen[turn]);
+  if (expert < p.first_expert || expert - p.first_expert >= p.experts) { return; }
+  let choice = row * p.used + turn;
+  if (first == 0u && thread.t == 0u) {
+    choices[choice] = vec2<u32>(expert, bitcast<u32>(exp(row_logit(expert) - routed.y) * routed.x));
+  }
   let at = expert - p.first_expert;
-  let row = choice / p.used;
   let count = p.count - first;
   measure(row, 1u, thread);
-  let gate_row = at * p.expert_rows + p.row_start + first;
-  let gate = product(row, 1u, gate_row, p.row_bytes, count, thread);
+  let gate = product(row, 1u, at * p.expert_rows + p.row_start + first, p.row_bytes, count, thread);
   workgroupBarrier();
-  let up_row = at * p.expert_rows_up + p.row_start_up + first;
-  let up = product_2(row, 1u, up_row, p.row_bytes_up, count, thread);
-  let c = thread.t;
-  if (c >= COLUMNS || c >= count) { return; }
+  let up = product_2(row, 1u, at * p.expert_rows_up + p.row_start_up + first, p.row_bytes_up, count, thread);
+  if (thread.t >= COLUMNS || thread.t >= count) { return; }
   let inverse = inverse_of(0u);
-  let has_factors = p.all_experts > 0u;
-  let factor = select(1.0, factors[select(0u, expert, has_factors)], has_factors);
-  let factor_up = select(1.0, factors[select(0u, p.all_experts + expert, has_factors)], has_factors);
-  y[choice * p.count + first + c] = activate(p.kind, gate * inverse * factor) * (up * inverse * factor_up);
+  let gated = activate(p.kind, gate * inverse * factor_of(0u, expert));
+  y[choice * p.count + first + thread.t] = gated * (up * inverse * factor_of(1u, expert));
 }

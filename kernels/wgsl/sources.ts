@@ -37,6 +37,7 @@ import partialPlain from "./partial_plain.wgsl" with { type: "text" };
 import product from "./product.wgsl" with { type: "text" };
 import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
+import route from "./route.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
 import setApart from "./set_apart.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
@@ -176,10 +177,10 @@ export const PACKED: Readonly<Record<string, string>> = {
 };
 
 /** Snippets that are the same for every matrix and device. */
-const SHARED: Readonly<Record<string, string>> = { activation, best: keepBest, few, heads, norm, splits, tile };
+const SHARED: Readonly<Record<string, string>> = { activation, best: keepBest, few, heads, norm, route, splits, tile };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
-const SPLICE = /^\/\/#splice (activation|best|few|heads|norm|product|quant|splits|sum|tile)(?: (\d))?$/gm;
+const SPLICE = /^\/\/#splice (activation|best|few|heads|norm|product|quant|route|splits|sum|tile)(?: (\d))?$/gm;
 
 /** A constant of a snippet that is a field of `Tuning`. */
 const TUNED = /^const (\w+): u32 = \d+u; \/\/ tuned: (threads|columns|tileRows|tileColumns)$/gm;

@@ -39,17 +39,19 @@ export function granite(model: Model): Step[] {
       { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
       { op: "add", out: x, a: x, b: y, scale: residual },
       { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.ffn_norm`, dim), eps },
-      nExperts > 0
-        ? { op: "moe", out: y, x: h, ...experts(model, layer), act: "silu", normalize: true }
-        : { op: "gatedMlp", out: y, x: h, ...mlp(model, layer), act: "silu" },
     );
     if (sharedDim > 0) {
       steps.push(
         { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, { ffnDim: sharedDim, shared: true }), act: "silu" },
-        { op: "add", out: y, a: y, b: shared, scale: 1 },
+        { op: "add", out: shared, a: x, b: shared, scale: residual },
       );
     }
-    steps.push({ op: "add", out: x, a: x, b: y, scale: residual });
+    steps.push(
+      nExperts > 0
+        ? { op: "moe", out: y, x: h, ...experts(model, layer), act: "silu", normalize: true }
+        : { op: "gatedMlp", out: y, x: h, ...mlp(model, layer), act: "silu" },
+      { op: "add", out: x, a: sharedDim > 0 ? shared : x, b: y, scale: residual },
+    );
   }
   steps.push(
     { op: "takeRows", out: last, x },

@@ -336,6 +336,20 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
         (draft) => moe(draft, { experts, nUsed, normalize: true, scale: 1, quant: "f16" }),
       ),
     ),
+    ...[20, 112].map((ffnDim) =>
+      makeCase(`moe: beside an MLP of ${ffnDim} that every row passes, normed`, { dim: 64 }, (draft) => {
+        const { x, steps, vector } = draft;
+        const h = { name: "h", dim: 64 };
+        steps.push({ op: "rmsNorm", out: h, x, w: vector(64, { mean: 1 }), eps: 1e-5 });
+        const mlp = gatedMlp({ ...draft, x: h }, { dim: 64, ffnDim, act: "silu", quant: "f16" });
+        const shared = { name: "shared", dim: 64 };
+        steps.push({ op: "add", out: shared, a: x, b: mlp, scale: 0.4 });
+        const factors = Float32Array.of(0.5, -1, 2);
+        const y = moe({ ...draft, x: h }, { experts: 3, nUsed: 2, normalize: true, scale: 1, factors });
+        steps.push({ op: "add", out: x, a: shared, b: y, scale: 0.4 });
+        return x;
+      }),
+    ),
     makeCase("moe: a factor per expert", { dim: 32 }, (draft) =>
       moe(draft, { experts: 3, nUsed: 2, normalize: true, scale: 1, factors: Float32Array.of(0.5, -1, 2) }),
     ),

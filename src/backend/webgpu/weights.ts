@@ -2,7 +2,7 @@
  * Weights on the device: tensors as the raw blocks of their file, in pieces that a binding can hold, uploaded straight
  * from the mapped file; and vectors, unpacked to float32, in one buffer.
  */
-import type { Dispatch, Piece } from "../../../kernels/wgsl/dispatch.ts";
+import type { Dispatch, Piece, Vector } from "../../../kernels/wgsl/dispatch.ts";
 import { AppError, checkNotCancelled } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
 import type { Weight } from "../step.ts";
@@ -61,7 +61,7 @@ export interface DeviceWeights {
   readonly bytes: number;
   matrix(tensor: string, piece: number): GPUBuffer;
   vector(weight: Weight | undefined): GPUBufferBinding;
-  vectors(weights: readonly Weight[]): GPUBufferBinding;
+  vectors(weights: readonly Vector[]): GPUBufferBinding;
   constant(values: Float32Array | undefined): GPUBufferBinding;
   destroy(): void;
 }
@@ -205,7 +205,7 @@ function placeVectors(dispatches: readonly Dispatch[]): Vectors {
     }
     if (operand.kind === "vectors" && operand.weights.length > 0) {
       const { weights } = operand;
-      const total = weights.reduce((sum, { inDim }) => sum + inDim, 0);
+      const total = weights.reduce((sum, each) => sum + vectorLength(each), 0);
       place(weights, total, (out, source) => unpackVectors(weights, source, out));
     }
     if (operand.kind !== "vector" || !operand.weight) continue;
@@ -220,15 +220,21 @@ function placeVectors(dispatches: readonly Dispatch[]): Vectors {
   return { places, byteLength: end, unpack };
 }
 
+export const vectorLength = (vector: Vector): number => (vector instanceof Float32Array ? vector.length : vector.inDim);
+
 /** One behind the other. */
-function unpackVectors(weights: readonly Weight[], source: WeightSource, out: Float32Array): void {
+function unpackVectors(weights: readonly Vector[], source: WeightSource, out: Float32Array): void {
   let at = 0;
   for (const weight of weights) {
-    const values = out.subarray(at, at + weight.inDim);
+    const values = out.subarray(at, at + vectorLength(weight));
+    at += values.length;
+    if (weight instanceof Float32Array) {
+      values.set(weight);
+      continue;
+    }
     const from = weight.rowStart * rowBytesOf(weight);
     weight.quant.dequantize(source.read(weight.name).subarray(from, from + rowBytesOf(weight)), values);
     const factor = weight.scale?.[0] ?? 1;
     if (factor !== 1) for (let i = 0; i < values.length; i++) values[i]! *= factor;
-    at += values.length;
   }
 }

@@ -112,3 +112,9 @@ test("a norm goes into the products that read it, unless somebody else does, or 
   const between = [norm, product(z), scaled, product(u)];
   expect(kernelsOf(between, ["z", "u"])).toEqual([...start, "rms_norm", "linear", "scale", "linear"]);
 });
+
+test("an MLP beside experts goes with them, and its product behind them", async () => {
+  const layer = layerOf(await dispatchesOf("granitemoe", false));
+  const experts = ["attention", "linear", "linear", "moe_gated", "linear", "moe_down"];
+  expect(layer).toEqual([...experts, "linear_3", "rope_store"]);
+});

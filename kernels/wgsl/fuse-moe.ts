@@ -1,0 +1,42 @@
+/** The MLP that every row passes beside its experts, in the same dispatch as those. */
+import type { Dispatch, Operand } from "./dispatch.ts";
+import { floatOf, isRead, isSame, nameOf, replace, type Fusion, type Value } from "./fusion.ts";
+
+/** Where moe_gated has its second MLP. */
+const PLACES = { w: 3, y: 8, shape: 18 };
+
+/**
+ * gated_linear and the product with its result, then a router and moe_gated of the same rows: what gated_linear does
+ * goes into moe_gated, and the product behind it.
+ */
+export const fuseSharedExpert: Fusion = (list, results) =>
+  replace(list, ([mlp, down, router, experts, ...rest]) => {
+    if (mlp?.kernel !== "gated_linear" || down?.kernel !== "linear") return undefined;
+    if (router?.kernel !== "linear" || experts?.kernel !== "moe_gated") return undefined;
+    const [x, w, w2, , , y] = mlp.operands as [Value, Operand, Operand, Operand, Operand, Value];
+    if (!isSame(x, experts.operands[0]) || !isSame(x, router.operands[0]) || !isSame(y, down.operands[0]))
+      return undefined;
+    // What changes place must not meet what it is made from, or what it is read by.
+    const made = down.operands[4]!; // see linear.wgsl
+    if ([...router.operands, ...experts.operands].some((operand) => isSame(operand, made))) return undefined;
+    if (isRead(nameOf(y), rest, results) || experts.params[PLACES.shape] !== 0) return undefined;
+    const [, count, first, rowBytes, hasBias, factor, first2, rowBytes2, hasBias2, factor2, kind] = mlp.params;
+    if (hasBias !== 0 || hasBias2 !== 0 || floatOf(factor) !== 1 || floatOf(factor2) !== 1) return undefined;
+    if (kind !== experts.params[11]) return undefined;
+    return { length: 4, dispatches: [router, together(), down] };
+
+    function together(): Dispatch {
+      const { operands, params, quants, grid } = experts!;
+      const shape = [count!, first!, rowBytes!, first2!, rowBytes2!];
+      return {
+        ...experts!,
+        quants: [...quants!.slice(0, 2), ...mlp!.quants!],
+        operands: operands
+          .with(PLACES.w, w)
+          .with(PLACES.w + 1, w2)
+          .with(PLACES.y, y),
+        params: params.toSpliced(PLACES.shape, shape.length, ...shape),
+        grid: { ...grid, x: Math.max(grid.x, mlp!.grid.x), times: grid.times + 1 },
+      };
+    }
+  });
