@@ -9,6 +9,7 @@ import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
 import { messageOf } from "../base/errors.ts";
 import { isPublicAddress } from "./public-address.ts";
+import { childTraceparent, parseTraceparent } from "./trace.ts";
 import { standardWebhooks } from "./signatures/standard-webhooks.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -22,6 +23,8 @@ export interface Callback {
   /** `whsec_…`; undefined: not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
+  /** Of the request that asked for it. */
+  readonly traceparent?: string | null;
   readonly signal: AbortSignal;
   /** Whether addresses of this machine and its network, and plain http, are allowed. */
   readonly allowPrivate: boolean;
@@ -87,7 +90,12 @@ function post(url: URL, { address, ...callback }: Callback & { address: string }
   const rawBody = new TextEncoder().encode(callback.body);
   const options: RequestOptions = {
     method: "POST",
-    headers: { "content-type": "application/json", "content-length": rawBody.length, ...signed(callback, rawBody) },
+    headers: {
+      "content-type": "application/json",
+      "content-length": rawBody.length,
+      ...signed(callback, rawBody),
+      ...traced(callback),
+    },
     timeout: TIMEOUT_MS,
     signal: AbortSignal.any([callback.signal, AbortSignal.timeout(TIMEOUT_MS)]),
     agent: false, // a connection of its own: none that was opened for a name which pointed elsewhere
@@ -105,6 +113,11 @@ function post(url: URL, { address, ...callback }: Callback & { address: string }
   request.on("timeout", () => request.destroy(new Error("timed out")));
   request.end(rawBody);
   return promise;
+}
+
+function traced({ traceparent }: Pick<Callback, "traceparent">): Record<string, string> {
+  const trace = parseTraceparent(traceparent);
+  return trace ? { traceparent: childTraceparent(trace) } : {};
 }
 
 function signed({ secret, id, nowMs, url }: Callback, rawBody: Uint8Array): Record<string, string> {

@@ -9,6 +9,7 @@ setDefaultTimeout(300_000); // 10 s alone
 
 const TOKEN = "a-hook-token-of-32-characters-xx";
 const SECRET = "a-secret-that-only-we-and-github-know";
+const TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const SETTINGS = {
   gateway: { token: "a-gateway-token-of-32-characters" },
   hooks: {
@@ -52,7 +53,7 @@ const hooks = (...args: string[]) =>
 const wake = (n: number): Promise<Response> =>
   fetch(`${hearth.url}/hooks/ci`, {
     method: "POST",
-    headers: { authorization: `Bearer ${TOKEN}` },
+    headers: { authorization: `Bearer ${TOKEN}`, traceparent: TRACEPARENT },
     body: JSON.stringify({ n }),
   });
 
@@ -67,6 +68,7 @@ test("list, show and replay: tables for people, JSON for programs", async () => 
   const shown = await hooks("show", deliveries[0].id);
   expect(shown.stdout).toMatch(/^credential +token main$/m);
   expect(shown.stdout).toContain(runId);
+  expect(shown.stdout).toContain(TRACEPARENT);
   const replayed = await hooks("replay", runId, "--json");
   expect(JSON.parse(replayed.stdout).runIds).toHaveLength(1);
   expect(JSON.parse((await hooks("list", "--json", "--limit", "1")).stdout).deliveries[0].replayOf).toBe(

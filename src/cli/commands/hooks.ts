@@ -53,6 +53,7 @@ export async function showHook({ client, terminal, nowMs }: CliContext, id: stri
     ["credential", `${found["authKind"]} ${found["authId"]}`],
     ["sender's id", found["providerDeliveryId"]],
     ["idempotency key", found["idempotencyKey"]],
+    ["trace", found["headers"].traceparent],
     ["body", `${formatBytes(found["bodyBytes"])}, sha256 ${found["bodySha256"]}`],
     ["replay of", found["replayOf"]],
     ["answered", found["response"].status],

@@ -1,5 +1,7 @@
 /** Which headers of a request the delivery log keeps. */
 
+import { parseTraceparent } from "../trace.ts";
+
 /** What was sent and by which program; never what proves who sent it. */
 const KEPT = [
   "content-type",
@@ -24,7 +26,8 @@ const KEPT_LENGTH_MAX = 256;
 export function keptHeaders(headers: Headers): Record<string, string> {
   const found = KEPT.flatMap((name) => {
     const value = headers.get(name);
-    return value === null ? [] : [[name, value.slice(0, KEPT_LENGTH_MAX)] as const];
+    const isKept = value !== null && (name !== "traceparent" || parseTraceparent(value) !== undefined);
+    return isKept ? [[name, value.slice(0, KEPT_LENGTH_MAX)] as const] : [];
   });
   return Object.fromEntries(found);
 }

@@ -7,6 +7,7 @@ import type { GatewayConfig, HooksConfig } from "../config.ts";
 import { hearsGet } from "../handshake.ts";
 import { trimSlashes } from "../mappings/request.ts";
 import { describeIngress, type IngressDescription } from "../openapi/describe.ts";
+import { parseTraceparent } from "../trace.ts";
 import { clientAddress, parseNetworks, type Networks } from "./address.ts";
 import { Door } from "./door.ts";
 import { answerEarly } from "./early-handshake.ts";
@@ -76,7 +77,8 @@ export function makeIngress(deps: IngressDeps): Ingress {
       return hooks.enabled && (pathname === hooks.path || pathname.startsWith(`${hooks.path}/`));
     },
     async receive(request) {
-      const notes: Record<string, unknown> = { request_id: request.id };
+      const trace = parseTraceparent(request.headers.get("traceparent"));
+      const notes: Record<string, unknown> = { request_id: request.id, ...(trace && { trace_id: trace.traceId }) };
       const told: Record<string, string> = {};
       const note: Visit["note"] = (fields) => void Object.assign(notes, fields);
       const tell: Visit["tell"] = (headers) => void Object.assign(told, headers);

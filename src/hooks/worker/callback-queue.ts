@@ -13,6 +13,8 @@ export interface DueCallback {
   readonly body: string;
   readonly attempts: number;
   readonly createdAt: number;
+  /** As the request had it. */
+  readonly traceparent: string | null;
 }
 
 /** Once per run, where its action asked for one. Shape of the body: Standard Webhooks (type, timestamp, data). */
@@ -39,8 +41,10 @@ export function addCallback(db: Database, run: Run, now: number): void {
 export const dueCallbacks = (db: Database, { now, limit }: { now: number; limit: number }): DueCallback[] =>
   db
     .query<DueCallback, [number, number]>(
-      `SELECT run_id AS runId, url, body, attempts, created_at AS createdAt FROM callbacks
-       WHERE state = 'pending' AND next_at <= ? ORDER BY next_at LIMIT ?`,
+      `SELECT run_id AS runId, url, callbacks.body, callbacks.attempts, callbacks.created_at AS createdAt,
+         headers ->> 'traceparent' AS traceparent
+       FROM callbacks JOIN runs ON runs.id = run_id JOIN deliveries ON deliveries.id = delivery_id
+       WHERE callbacks.state = 'pending' AND callbacks.next_at <= ? ORDER BY callbacks.next_at LIMIT ?`,
     )
     .all(now, limit);
 

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { Webhook } from "standardwebhooks";
-import { agent } from "../deliveries/fixtures.ts";
+import { eventually } from "../../e2e/hearth.ts";
+import { agent, request } from "../deliveries/fixtures.ts";
 import { ended, makeWorkerBench, send, type WorkerBench } from "./parts.ts";
 
 const SECRET = `whsec_${Buffer.from("a secret of thirty-two bytes ....").toString("base64")}`;
@@ -61,12 +62,30 @@ test("callbackUrl: hears how the run ended, signed, once its reply has ended too
   expect(server.heard).toHaveLength(1);
 });
 
+test("callbackUrl: is a part of the request's trace, with a span of its own at each attempt", async () => {
+  await using at = makeWorkerBench();
+  using server = listen(500, 200);
+  const trace = "0af7651916cd43dd8448eb211c80319c";
+  const headers = { traceparent: `00-${trace}-b7ad6b7169203331-01` };
+  const actions = [agent("x", { callbackUrl: server.url })];
+  const accepted = await at.deliveries.accept(request({ actions, headers }));
+  if (accepted.kind !== "accepted") throw new Error(accepted.kind);
+  await callback(at, accepted.runIds[0]!, "sent");
+  const given = server.heard.map((each) => each.headers["traceparent"]!);
+  expect(given.map((each) => each.replace(/-[0-9a-f]{16}-/, "-span-"))).toEqual([
+    `00-${trace}-span-01`,
+    `00-${trace}-span-01`,
+  ]);
+  expect(new Set([...given, headers.traceparent]).size).toBe(3);
+});
+
 test("callbackUrl: one that fails again and again is told once, and once when it is over", async () => {
   await using at = makeWorkerBench();
   const told = () => at.logged.map((line) => line.replace(/ \{.*/, ""));
   using server = listen(500, 500, 500, 500, 200);
   const late = await send(at, agent("x", { callbackUrl: server.url }));
   await callback(at, late, "sent");
+  await eventually(() => told().length >= 2, 30_000); // it is told after it is stored
   expect(told()).toEqual([
     "hooks: a callback did not arrive; it is tried again",
     "hooks: a callback arrived after all",
@@ -74,6 +93,7 @@ test("callbackUrl: one that fails again and again is told once, and once when it
   using closed = listen(500);
   const never = await send(at, agent("y", { callbackUrl: closed.url }));
   await callback(at, never, "failed");
+  await eventually(() => told().length >= 4, 30_000);
   expect(told().slice(2)).toEqual([
     "hooks: a callback did not arrive; it is tried again",
     "hooks: a callback is given up",
