@@ -217,17 +217,22 @@ export function readConfig(sources: ConfigSources): Config {
  * The configuration file: the one that was asked for, else the one in the user's home, which may be missing.
  * Throws `bad_request`.
  */
-export function readConfigFile({ env, flags, home }: ConfigSources): Document | undefined {
-  const asked = findFlag(flags, "config") ?? findEnv(env, ["HEARTH_CONFIG"]);
-  const path = asked ? String(asked.value) : join(home, ".hearth", "hearth.json5");
+export function readConfigFile(sources: ConfigSources): Document | undefined {
+  const { path, askedBy } = configPath(sources);
   try {
-    return readDocument(path, env);
+    return readDocument(path, sources.env);
   } catch (error) {
     if (error instanceof AppError) throw error;
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT"; // node:fs throws nothing else
-    if (missing && !asked) return undefined;
-    throw new AppError("bad_request", `${asked?.where ?? "configuration"}: cannot read '${path}': ${messageOf(error)}`);
+    if (missing && askedBy === undefined) return undefined;
+    throw new AppError("bad_request", `${askedBy ?? "configuration"}: cannot read '${path}': ${messageOf(error)}`);
   }
+}
+
+/** Where the configuration file is, or would be. `askedBy`: the flag or variable that names it. */
+export function configPath({ env, flags, home }: ConfigSources): { path: string; askedBy: string | undefined } {
+  const asked = findFlag(flags, "config") ?? findEnv(env, ["HEARTH_CONFIG"]);
+  return { path: asked ? String(asked.value) : join(home, ".hearth", "hearth.json5"), askedBy: asked?.where };
 }
 
 /** A lookup among the settings of the file. Sections are for those who know them. */

@@ -4,6 +4,7 @@ import { readConfigFile, type ConfigSources } from "../config.ts";
 import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
 import { cancelHook, listHooks, replayHook, showHook, testMapping, type ListOptions } from "./commands/hooks.ts";
+import { mailStatus, setupMail, type SetupOptions } from "./commands/hooks-mail.ts";
 import { auditHooks, signFile, type LocalContext, type SignOptions } from "./commands/hooks-local.ts";
 import { interruptible, type CliContext } from "./context.ts";
 import { failing, type CliParts } from "./failing.ts";
@@ -11,7 +12,8 @@ import { failing, type CliParts } from "./failing.ts";
 const JSON_FLAG = ["--json", "print what the server says"] as const;
 const collect = (value: string, before: readonly string[]): string[] => [...before, value];
 
-export function addHooksCommands(program: Command, parts: CliParts): void {
+/** @param wholeNumber parses a flag's number */
+export function addHooksCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
   const hooks = program
     .command("hooks")
     .description("look after webhooks: deliveries, mappings, signatures, configuration")
@@ -75,6 +77,37 @@ export function addHooksCommands(program: Command, parts: CliParts): void {
     .description("check the configuration; exit code 1 where something cannot work")
     .option(...JSON_FLAG)
     .action(local((context, options: { json?: boolean }) => auditHooks(context, options)));
+  addMailCommands(hooks, { remote, local, wholeNumber });
+}
+
+type Doing<Context> = <Args extends unknown[]>(
+  work: (context: Context, ...args: Args) => Promise<void>,
+) => (...args: Args) => Promise<void>;
+
+interface MailParts {
+  readonly remote: Doing<CliContext>;
+  readonly local: Doing<LocalContext>;
+  readonly wholeNumber: (text: string) => number;
+}
+
+function addMailCommands(hooks: Command, { remote, local, wholeNumber }: MailParts): void {
+  const mail = hooks.command("mail").description("listen to a mailbox, whose mails become runs");
+  mail
+    .command("setup")
+    .description("try a mailbox and write it into the configuration; asks for what is not said")
+    .option("--user <address>", "who logs in")
+    .option("--host <name>", "IMAP server; known for Gmail, Outlook, iCloud, Yahoo and Fastmail")
+    .option("--port <n>", "default 993, or 143 with --starttls", wholeNumber)
+    .option("--starttls", "begin without TLS and change to it")
+    .option("--mailbox <name>", "default INBOX")
+    .option("--ca-file <file>", "certificate (PEM) of who vouches for the server")
+    .option("--password-file <file>", "file that holds the password; - for standard input")
+    .action(local((context, options: SetupOptions) => setupMail(context, options)));
+  mail
+    .command("status")
+    .description("show how the server's listener is doing")
+    .option(...JSON_FLAG)
+    .action(remote((context, options: { json?: boolean }) => mailStatus(context, options)));
 }
 
 /** The server, with the token of its administration: `HEARTH_GATEWAY_TOKEN`, else the configuration's. */

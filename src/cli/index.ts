@@ -83,7 +83,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   program.command("stop").description("take a model out of memory").argument("<model>").action(does(stop));
   program.command("cp").description("copy a model").argument("<source>").argument("<destination>").action(does(copy));
   program.command("rm").description("delete models").argument("<models...>").action(does(remove));
-  addHooksCommands(program, parts);
+  addHooksCommands(program, parts, wholeNumber);
 }
 
 const parseYes = (text: string): boolean => !/^(false|f|0|no)$/i.test(text);

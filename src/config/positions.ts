@@ -19,7 +19,8 @@ interface Frame {
   wantsKey: boolean;
 }
 
-const TOKEN =
+/** Comments, texts, punctuation and everything between. */
+export const TOKEN =
   /\/\/[^\n\r\u2028\u2029]*|\/\*[\s\S]*?\*\/|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
 
 /** Line numbers from 1, by `pathKey`; of a repeated key the last, whose value counts. */

@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
-const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+export const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const START_TIMEOUT_MS = 20_000;
 
 export interface Hearth {

@@ -2,13 +2,18 @@
 import { readFile } from "node:fs/promises";
 import { AppError } from "../../base/errors.ts";
 import type { ConfigSources } from "../../config.ts";
+import type { Finding } from "../../gateway/audit.ts";
 import { auditConfiguration } from "../../gateway/findings.ts";
 import { readSnapshot } from "../../gateway/read.ts";
 import type { SignatureConfig } from "../../hooks/config.ts";
 import { makeMappings } from "../../hooks/mappings/index.ts";
 import { signatureSchemes, signRequest } from "../../hooks/signatures/index.ts";
+import { clientSettings } from "../address.ts";
 import { formatTable } from "../format.ts";
 import type { Terminal } from "../terminal.ts";
+
+/** For a server that runs to say how it is. */
+const ANSWER_MS = 2000;
 
 export interface LocalContext {
   readonly terminal: Terminal;
@@ -17,14 +22,31 @@ export interface LocalContext {
 
 /** Throws where something in the configuration cannot work. */
 export async function auditHooks({ terminal, sources }: LocalContext, { json }: { json?: boolean }): Promise<void> {
-  const findings = await auditConfiguration(sources);
-  if (!findings) throw new AppError("not_found", "there is no configuration file; name one with --config");
+  const found = await auditConfiguration(sources);
+  if (!found) throw new AppError("not_found", "there is no configuration file; name one with --config");
+  const findings = [...found, ...(await auditRunning(sources))];
   const rows = findings.map(({ severity, id, key, where, message }) => [severity, id, where, key, message]);
   if (json) terminal.write(`${JSON.stringify(findings, null, 2)}\n`);
   else if (rows.length === 0) terminal.write("nothing to complain about\n");
   else terminal.write(formatTable(["SEVERITY", "FINDING", "WHERE", "KEY", "MESSAGE"], rows));
   const { length } = findings.filter(({ severity }) => severity === "error");
   if (length > 0) throw new AppError("bad_request", `${length} ${length === 1 ? "error" : "errors"}`);
+}
+
+/** What a server that runs says of its mailbox; nothing where none answers. */
+async function auditRunning(sources: ConfigSources): Promise<Finding[]> {
+  const { server } = clientSettings(sources);
+  const mail = await fetch(`${server.url}/health`, { signal: AbortSignal.timeout(ANSWER_MS) })
+    .then(async (response) => ((await response.json()) as Health).gateway?.mail)
+    .catch(() => undefined);
+  if (mail?.state !== "down" && mail?.state !== "refused") return [];
+  const message = "the server cannot listen to the mailbox: see hearth hooks mail status";
+  return [{ id: "mail-down", severity: "error", key: "hooks.mail", where: server.url, message }];
+}
+
+/** As much of `GET /health` as is looked at. */
+interface Health {
+  readonly gateway?: { readonly mail?: { readonly state?: unknown } };
 }
 
 export interface SignOptions {

@@ -1,0 +1,40 @@
+/** Questions to a person at a terminal: a line each, with what an empty answer means; secrets are not shown. */
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
+import { AppError } from "../base/errors.ts";
+import type { Terminal } from "./terminal.ts";
+
+export interface Question {
+  readonly about: string;
+  /** What an empty answer stands for. */
+  readonly initial?: string;
+  readonly isSecret?: boolean;
+}
+
+/** Asks until there is an answer. Throws `cancelled` at Ctrl+C and at the end of the input. */
+export async function ask(terminal: Terminal, { about, initial, isSecret = false }: Question): Promise<string> {
+  const prompt = initial === undefined ? `${about}: ` : `${about} (${initial}): `;
+  for (;;) {
+    const answer = await readLine(terminal, prompt, isSecret);
+    const text = isSecret ? answer : answer.trim();
+    if (text !== "") return text;
+    if (initial !== undefined) return initial;
+  }
+}
+
+async function readLine({ input, output }: Terminal, prompt: string, isSecret: boolean): Promise<string> {
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input, output: isSecret ? silent : output, terminal: true });
+  const { promise: gone, reject } = Promise.withResolvers<never>();
+  gone.catch(() => {}); // closing at the end is no news
+  const leave = (): void => reject(new AppError("cancelled", "cancelled"));
+  lines.on("SIGINT", leave);
+  lines.on("close", leave);
+  try {
+    if (isSecret) output.write(prompt);
+    return await Promise.race([lines.question(isSecret ? "" : prompt), gone]);
+  } finally {
+    lines.close();
+    if (isSecret) output.write("\n");
+  }
+}
