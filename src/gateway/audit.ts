@@ -9,6 +9,7 @@ import { isCredentialHeader } from "../hooks/credentials.ts";
 import { makeMappings } from "../hooks/mappings/index.ts";
 import { presets } from "../hooks/presets/index.ts";
 import { credentialHeaders } from "../hooks/signatures/index.ts";
+import { auditMail } from "./audit-mail.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 export type Severity = "error" | "warn" | "info";
@@ -36,7 +37,7 @@ export interface AuditParts {
 const TOKEN_LENGTH_MIN = 24;
 const RESERVED = ["wake", "agent"];
 
-type Report = (severity: Severity, id: string, at: { path: Path; message: string }) => void;
+export type Report = (severity: Severity, id: string, at: { path: Path; message: string }) => void;
 
 /** Worst first. */
 export function audit(parts: AuditParts): readonly Finding[] {
@@ -54,6 +55,7 @@ export function audit(parts: AuditParts): readonly Finding[] {
   auditFallback(snapshot.hooks.fallbackChannels, { path: ["hooks"], parts, report });
   auditPlans(snapshot, report);
   auditHeartbeat(snapshot, report);
+  auditMail(snapshot, document, report);
   const order: readonly Severity[] = ["error", "warn", "info"];
   return findings.toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
 }

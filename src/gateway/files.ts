@@ -6,6 +6,7 @@ import { describePath, type Document } from "../config/document.ts";
 import { makeMappings } from "../hooks/mappings/index.ts";
 import { TransformPool } from "../hooks/transforms/pool.ts";
 import type { Finding } from "./audit.ts";
+import { auditMailFiles } from "./audit-mail.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 const OTHERS_READ = 0o004;
@@ -28,13 +29,15 @@ export async function auditFiles(snapshot: GatewaySnapshot, document: Document):
       findings.push({ ...at, id: "file-readable", severity: "warn", message });
     }
   }
-  return [...findings, ...(await auditTransforms(snapshot, document)), ...(await auditModules(snapshot, document))];
+  const more = [auditTransforms, auditModules, auditMailFiles].map((check) => check(snapshot, document));
+  return [...findings, ...(await Promise.all(more)).flat()];
 }
 
 function holdsSecrets({ hooks, gateway }: GatewaySnapshot, document: Document): boolean {
   const literal = (path: readonly string[]): boolean => !document.hasVariable(path);
   return (
     (hooks.token !== undefined && literal(["hooks", "token"])) ||
+    (hooks.mail?.password !== undefined && literal(["hooks", "mail", "password"])) ||
     (gateway.token !== undefined && literal(["gateway", "token"]))
   );
 }

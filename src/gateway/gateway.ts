@@ -140,11 +140,17 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const cancel = (runId: string) => worker.cancel(runId);
   const resolveTarget: AdminDeps["resolveTarget"] = (asked) => replies.resolveTarget(db, asked);
   const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };
-  const admin = makeAdmin({ ...trial, token: () => snapshot().gateway.token, deliveries, cancel });
   const mail = new LiveMail({ ...trial, db, writer, accept, log, random: Math.random });
+  const admin = makeAdmin({
+    ...trial,
+    token: () => snapshot().gateway.token,
+    deliveries,
+    cancel,
+    mail: () => mail.status,
+  });
   const watching = {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
-    status: () => ({ ...statusOf(db, deliveries), mail: mail.status }),
+    status: () => statusOf(db, { deliveries, mail: mail.status }),
     check: () => writer.write(touch),
   };
   const running = { deliveries, worker, heartbeat, outbox, channels, mail, mappings, transforms };
@@ -243,7 +249,7 @@ function deliverySettings(snapshot: GatewaySnapshot, mappings: MappingsOf): Deli
   return {
     maxQueued: max,
     maxQueuedOf: (id) => mappings(snapshot).all.find((each) => each.id === id)?.config.maxQueued ?? maxPerMapping,
-    keysMs: idempotencyHours * HOUR_MS,
+    keysMs: Math.ceil(idempotencyHours * HOUR_MS),
     retentionMs: retentionDays * DAY_MS,
   };
 }

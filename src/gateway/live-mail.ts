@@ -50,8 +50,8 @@ export class LiveMail {
 
 /** What a listener is begun with; undefined: there is none. */
 function settingsOf({ hooks, folder }: GatewaySnapshot): ListenerSettings | undefined {
-  const account = hooks.enabled ? mailAccount(hooks.mail) : undefined;
+  const account = hooks.enabled ? mailAccount(hooks.mail, folder) : undefined;
   if (!account || !hooks.mail) return undefined;
   const { pollSeconds, includeBody, maxBytes } = hooks.mail;
-  return { account, mail: { pollSeconds, includeBody, maxBytes }, folder };
+  return { account, mail: { pollSeconds, includeBody, maxBytes } };
 }

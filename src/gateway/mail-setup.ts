@@ -1,4 +1,4 @@
-/** Writes a mailbox into the configuration, with all that listening to it needs: preset, tokens, the password's file. */
+/** Writes a mailbox into the configuration, with all that listening needs: preset, tokens, the password's file. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { readConfigFile, type ConfigSources } from "../config.ts";

@@ -2,7 +2,7 @@
 import type { Database } from "../base/database.ts";
 import { outboxStats } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
-import type { MailStatus } from "../hooks/mail/status.ts";
+import { briefOf, type MailBrief, type MailStatus } from "../hooks/mail/status.ts";
 
 export interface GatewayStatus {
   /** Runs. */
@@ -14,11 +14,14 @@ export interface GatewayStatus {
   readonly replies: number;
   readonly callbacks: number;
   readonly messages: number;
-  /** Undefined: no mailbox is listened to. */
-  readonly mail?: MailStatus | undefined;
+  /** Absent: no mailbox is listened to. */
+  readonly mail?: MailBrief;
 }
 
-export function statusOf(db: Database, deliveries: Pick<Deliveries, "stats">): GatewayStatus {
+export function statusOf(
+  db: Database,
+  { deliveries, mail }: { deliveries: Pick<Deliveries, "stats">; mail: MailStatus | undefined },
+): GatewayStatus {
   const {
     byState,
     oldestQueuedMs: oldestMs,
@@ -26,8 +29,9 @@ export function statusOf(db: Database, deliveries: Pick<Deliveries, "stats">): G
     pendingCallbacks: callbacks,
   } = deliveries.stats();
   const { queued, sending } = outboxStats(db);
+  const brief = mail ? { mail: briefOf(mail) } : {};
   const { queued: waiting = 0, running = 0 } = byState;
-  return { queued: waiting, running, oldestMs, replies, callbacks, messages: queued + sending };
+  return { queued: waiting, running, oldestMs, replies, callbacks, messages: queued + sending, ...brief };
 }
 
 /** Writes, and changes nothing. */

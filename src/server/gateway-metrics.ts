@@ -1,6 +1,7 @@
 /** What a monitoring system reads of the gateway: requests by what became of them, the queue, runs and replies. */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Gateway } from "../gateway/gateway.ts";
+import { watchMail } from "./mail-metrics.ts";
 
 const RUN_SECONDS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
@@ -19,6 +20,7 @@ export function makeGatewayMetrics(gateway: WatchedGateway, registers: Registry[
   watchRuns(gateway, registers);
   watchSends(gateway, registers);
   watchQueue(gateway, registers);
+  watchMail(gateway, registers);
   return (route, { code, replayed, delivery }) => {
     const accepted = replayed ? "replayed" : delivery === undefined ? "answered" : "accepted";
     requests.inc({ route, outcome: typeof code === "string" ? code : accepted }); // codes are a closed set

@@ -46,7 +46,10 @@ const letter = (n: number | string, body = "Please look.", headers = ""): string
 const deliver = (source: string | Uint8Array, receivedAt?: Date): Promise<number> =>
   server.deliver(source, { mailbox, ...(receivedAt ? { receivedAt } : {}) });
 
-const mail = (bench: GatewayBench) => bench.gateway.status().mail;
+const mail = (bench: GatewayBench) => bench.gateway.mail.status;
+/** Counts come a moment after what they count. */
+const counts = (bench: GatewayBench, mails: object): Promise<boolean> =>
+  eventually(() => Bun.deepMatch(mails, { ...mail(bench)?.mails }), WAIT_MS);
 const listens = async (bench: GatewayBench): Promise<void> => {
   const isUp = await eventually(() => mail(bench)?.state === "connected", WAIT_MS);
   if (!isUp) throw new Error(JSON.stringify(mail(bench)));
@@ -81,7 +84,8 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     const key = bench.gateway.db.query<{ k: string }, []>("SELECT session_key AS k FROM runs").get()?.k;
     expect(key).toBe("agent:main:hook:mail:<m-1@example.org>");
     expect(subjects(bench)).toEqual(["Lamp 1"]); // what was there before is nobody's news
-    expect(mail(bench)).toMatchObject({ account: "joe at 127.0.0.1", mailbox, mails: { accepted: 1 } });
+    expect(await counts(bench, { accepted: 1 })).toBe(true);
+    expect(mail(bench)).toMatchObject({ account: "joe at 127.0.0.1", mailbox, state: "connected" });
   });
 
   test("the mailbox stays as it was: no mail is marked as read", async () => {
@@ -105,18 +109,19 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     });
     expect(await runsOf(bench, 3)).toBe(true);
     await nothingElseComes(bench, ["Lamp 1", "Lamp 2", "Lamp 3"]);
-    expect(mail(bench)?.mails).toMatchObject({ accepted: 4, repeated: 1 });
+    expect(await counts(bench, { accepted: 4, repeated: 1 })).toBe(true);
   });
 
   test("what comes while the gateway is stopped is taken at the next start, and nothing twice", async () => {
-    const first = await startGateway(configured());
+    const forgetful = { idempotencyHours: 1e-7 }; // long after requests' keys are forgotten
+    const first = await startGateway(configured({}, forgetful));
     await listens(first);
     await deliver(letter(1));
     expect(await runsOf(first, 1)).toBe(true);
     await first.stop();
     await deliver(letter(2));
     await deliver(letter(3));
-    const second = await startGateway(configured(), { folder: first.folder });
+    const second = await startGateway(configured({}, forgetful), { folder: first.folder });
     expect(await runsOf(second, 3)).toBe(true);
     await nothingElseComes(second, ["Lamp 1", "Lamp 2", "Lamp 3"]);
   });
@@ -144,12 +149,13 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await runsOf(first, 2)).toBe(true);
     await first.stop();
     await deliver(letter("of last year"), new Date("2025-11-21T12:00:00Z")); // moved here from elsewhere
+    await deliver(letter("of yesterday"), new Date(Date.now() - 86_400_000));
     await deliver(letter(2));
     server.admin("mailbox", "update", "-u", USER, "--uid-validity", "4711", mailbox);
     const second = await startGateway(configured(), { folder: first.folder });
     expect(await runsOf(second, 3)).toBe(true);
     await nothingElseComes(second, ["Lamp 1", "Lamp without id", "Lamp 2"]);
-    expect(mail(second)?.mails.repeated).toBe(2);
+    expect(await counts(second, { repeated: 2 })).toBe(true);
   });
 
   test("a full queue: the mail waits and is taken when there is room; none is passed over", async () => {
@@ -237,6 +243,6 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await eventually(() => bench.events().some((text) => text.includes("does not take it")), WAIT_MS)).toBe(
       true,
     );
-    expect(mail(bench)?.mails).toMatchObject({ accepted: 1, refused: 1 });
+    expect(await counts(bench, { accepted: 1, refused: 1 })).toBe(true);
   });
 });

@@ -86,7 +86,7 @@ function bareGateway(ingress: Ingress): ServedGateway {
   const none = (): never => {
     throw new Error("no administration here");
   };
-  const admin = { admit: none, list: none, find: none, replay: none, cancel: none, test: none };
+  const admin = { admit: none, list: none, find: none, replay: none, cancel: none, mail: none, test: none };
   const stopping = { isDraining: () => false, backInMs: () => 0 };
   return { ingress, admin, observe() {}, status: () => status, check: async () => {}, ...stopping };
 }

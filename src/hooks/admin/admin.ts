@@ -7,6 +7,7 @@ import type { Deliveries } from "../deliveries/deliveries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary } from "../deliveries/queries.ts";
 import type { Replayed } from "../deliveries/replay.ts";
 import { isRunState } from "../deliveries/state.ts";
+import type { MailStatus } from "../mail/status.ts";
 import { failureKey } from "../ingress/address.ts";
 import { Throttle } from "../ingress/throttle.ts";
 import { isOneOf } from "../ingress/tokens.ts";
@@ -21,6 +22,8 @@ export interface AdminDeps extends DryRunParts {
   readonly token: () => string | undefined;
   readonly deliveries: Pick<Deliveries, "list" | "find" | "run" | "replay">;
   readonly cancel: (runId: string) => Promise<Cancelled | undefined>;
+  /** Undefined: no mailbox is listened to. */
+  readonly mail: () => MailStatus | undefined;
 }
 
 export interface Page {
@@ -45,6 +48,8 @@ export interface Admin {
   replay(id: string): Promise<Replayed>;
   /** Ends the runs of a delivery, or one of them. Throws `not_found`. */
   cancel(id: string): Promise<readonly { readonly runId: string; readonly result: Cancelled }[]>;
+  /** The mailbox that is listened to. Throws `not_found`. */
+  mail(): MailStatus;
   /** What a mapping would make of a request; nothing is accepted. Throws `not_found`. */
   test(mappingId: string, sample: Sample): Promise<DryRun>;
 }
@@ -79,6 +84,11 @@ export function makeAdmin(deps: AdminDeps): Admin {
       const runIds = deliveries.run(id) ? [id] : find(id).runs.map((run) => run.id);
       const results = await Promise.all(runIds.map(async (runId) => ({ runId, result: await cancel(runId) })));
       return results.flatMap(({ runId, result }) => (result === undefined ? [] : [{ runId, result }]));
+    },
+    mail() {
+      const found = deps.mail();
+      if (found) return found;
+      throw new AppError("not_found", "no mailbox is listened to: hooks.mail names none, or is switched off");
     },
     test: (mappingId, sample) => dryRun(deps, { mappingId, sample }),
   };

@@ -2,6 +2,8 @@
  * `hooks.mail`: the mailbox that the gateway listens to, and what a mail's run gets. Without an account only the
  * latter counts, for mails that others post to the mail mapping.
  */
+import { isIPv6 } from "node:net";
+import { resolve } from "node:path";
 import { z } from "zod";
 
 /** What the mail preset quotes of a body unless a mapping says otherwise. */
@@ -12,10 +14,12 @@ const PORT_PLAIN = 143;
 
 const word = z.string().trim().min(1).max(512);
 
+const isHost = (text: string): boolean => /^[\w.-]+$/.test(text) || isIPv6(text);
+
 const fields = z.strictObject({
   /** Whether the gateway listens; it needs an account too. */
   enabled: z.boolean().default(true),
-  host: word.regex(/^[\w.:-]+$/, "expected the name or the address of a server, without port").optional(),
+  host: word.refine(isHost, "expected the name or the address of a server, without port").optional(),
   /** Absent: 993, or 143 where `secure` is false. */
   port: z.int().min(1).max(65_535).optional(),
   /** TLS from the first byte. False: STARTTLS, which must succeed, but on loopback. */
@@ -61,13 +65,14 @@ export interface MailAccount {
   readonly user: string;
   readonly mailbox: string;
   readonly security: "tls" | "starttls" | "none";
+  /** Absolute. */
   readonly caFile: string | undefined;
-  /** Where the password is. */
+  /** Where the password is; `file` is absolute. */
   readonly password: { readonly value: string } | { readonly file: string };
 }
 
-/** Undefined: there is no account, or it is switched off. */
-export function mailAccount(mail: MailConfig | undefined): MailAccount | undefined {
+/** Undefined: there is no account, or it is switched off. @param folder of the configuration file */
+export function mailAccount(mail: MailConfig | undefined, folder: string): MailAccount | undefined {
   if (!mail?.enabled || mail.host === undefined || mail.user === undefined) return undefined;
   const { host, user, mailbox, secure, allowPlaintext, caFile, password, passwordFile = "" } = mail;
   const isPlain = allowPlaintext || isLoopback(host);
@@ -77,8 +82,8 @@ export function mailAccount(mail: MailConfig | undefined): MailAccount | undefin
     user,
     mailbox,
     security: secure ? "tls" : isPlain ? "none" : "starttls",
-    caFile,
-    password: password === undefined ? { file: passwordFile } : { value: password },
+    caFile: caFile === undefined ? undefined : resolve(folder, caFile),
+    password: password === undefined ? { file: resolve(folder, passwordFile) } : { value: password },
   };
 }
 

@@ -72,7 +72,9 @@ export async function openMailbox(
       news: (afterMs) => named(news(afterMs)),
       async close() {
         signal.removeEventListener("abort", abort);
-        await Promise.race([client.logout().catch(() => {}), Bun.sleep(GOODBYE_MS)]); // it is over either way
+        const timer = setTimeout(() => client.close(), GOODBYE_MS); // it is over either way
+        await client.logout().catch(() => {});
+        clearTimeout(timer);
         client.close();
       },
     };

@@ -38,8 +38,6 @@ export interface ListenerDeps extends HandOverDeps {
 export interface ListenerSettings {
   readonly account: MailAccount;
   readonly mail: Pick<MailConfig, "pollSeconds" | "includeBody" | "maxBytes">;
-  /** Of the configuration file. */
-  readonly folder: string;
 }
 
 export class MailListener {
@@ -94,7 +92,7 @@ export class MailListener {
     while (!signal.aborted) {
       let password: string | undefined;
       try {
-        password = await readPassword(this.#settings.account, this.#settings.folder);
+        password = await readPassword(this.#settings.account);
         await this.#connected(password);
       } catch (error) {
         if (signal.aborted) return;
@@ -227,11 +225,11 @@ export class MailListener {
 
   /** Waits, but not after the password was changed. */
   async #newPassword(refused: string | undefined, delayMs: number): Promise<void> {
-    const { account, folder } = this.#settings;
+    const { account } = this.#settings;
     const end = this.#deps.now() + delayMs;
     while (!this.#stopped.signal.aborted && this.#deps.now() < end) {
       await this.#sleep(Math.min(PASSWORD_LOOK_MS, end - this.#deps.now()));
-      const current = await readPassword(account, folder).catch(() => refused); // it may be about to be written
+      const current = await readPassword(account).catch(() => refused); // it may be about to be written
       if (current !== refused) return;
     }
   }

@@ -1,16 +1,15 @@
 /** The password of a mail account, from the configuration or from a file of its own. */
 import { stat } from "node:fs/promises";
-import { resolve } from "node:path";
 import { AppError } from "../../base/errors.ts";
 import type { MailAccount } from "./config.ts";
 
 /** Application passwords have 16 characters. */
 const PASSWORD_BYTES_MAX = 4096;
 
-/** Throws `bad_request` naming the file. @param folder of the configuration file */
-export async function readPassword({ password }: MailAccount, folder: string): Promise<string> {
+/** Throws `bad_request` naming the file. */
+export async function readPassword({ password }: Pick<MailAccount, "password">): Promise<string> {
   if ("value" in password) return password.value;
-  const path = resolve(folder, password.file);
+  const path = password.file;
   const bad = (what: string): AppError => new AppError("bad_request", `hooks.mail.passwordFile: '${path}': ${what}`);
   const { size } = await stat(path).catch((error: NodeJS.ErrnoException) => {
     throw bad(`cannot be read: ${error.code}`);

@@ -19,6 +19,13 @@ export interface MailStatus {
   readonly mails: Readonly<Record<MailOutcome, number>>;
 }
 
+/** What anyone may know: no names, and nothing that others said. */
+export type MailBrief = Pick<MailStatus, "state" | "since" | "mails"> & { readonly lastMailAt?: number };
+
+export function briefOf({ state, since, lastMailAt, mails }: MailStatus): MailBrief {
+  return { state, since, ...(lastMailAt === undefined ? {} : { lastMailAt }), mails };
+}
+
 /** `repeated`: handled before, under another number. */
 export type MailOutcome = "accepted" | "repeated" | "nothing" | "refused";
 

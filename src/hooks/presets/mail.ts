@@ -23,13 +23,14 @@ export const mail: Preset = {
   deliveryIdAt: [],
   describe: (view) => {
     const message = messageOf(view);
+    const [snippet, body] = [message.long("snippet"), message.long("body", BODY_CHARS_MAX)];
     const text = lines(
       ["From", message.text("from")],
       ["To", message.text("to")],
       ["Date", message.text("date")],
       ["Subject", message.text("subject")],
-      message.long("snippet"),
-      message.long("body", BODY_CHARS_MAX),
+      body.replace(/\s+/g, " ").startsWith(snippet.replace(/…$/, "")) ? "" : snippet,
+      body,
     );
     if (text === "") throw new AppError("bad_request", `messages[${view.index}]: expected from, subject or snippet`);
     return summary("A mail came in. Tell who wants what, and whether an answer is due.", text);

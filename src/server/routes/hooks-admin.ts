@@ -44,6 +44,9 @@ export function hooksAdminRoutes(deps: RouteDeps) {
         detail: describe({ api: "gateway", summary: "End a delivery's runs", body: NoBody, reply: "json" }),
       },
     )
+    .get("/hooks-admin/mail", (at) => answer(at, (admin) => admin.mail()), {
+      detail: describe({ api: "gateway", summary: "How the listener of the mailbox is doing", reply: "json" }),
+    })
     .post(
       "/hooks-admin/mappings/:id/test",
       (at) => answer(at, (admin, exchange) => test(admin, at.params.id, exchange)),
