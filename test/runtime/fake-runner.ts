@@ -1,9 +1,11 @@
 /**
  * A runner that loads nothing and answers every prompt with "ok" at once: for tests of the process around a model. The
- * prompt "hang up" makes it close its channel and stay alive.
+ * prompt "hang up" makes it close its channel and stay alive. With the argument "gpu" it says that it has room for 6 of 8
+ * layers on one, or as many as are asked for.
  */
 import type { FromRunner, ToRunner } from "../../src/runner/messages.ts";
 
+const hasGpu = process.argv[2] === "gpu";
 const send = (message: FromRunner): void => void process.send?.(message);
 
 process.on("message", (message: ToRunner) => {
@@ -22,7 +24,7 @@ process.on("message", (message: ToRunner) => {
         embedsOnly: false,
         bytes,
         vramBytes: 4,
-        gpuLayers: undefined,
+        gpuLayers: hasGpu ? { count: Math.min(message.gpuLayers ?? 6, 8), all: 8 } : undefined,
         ...text,
       },
     });

@@ -2,7 +2,7 @@
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { afterAll, afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
 import { Pool, type Lease, type PoolModel, type PoolOptions } from "../../src/runtime/pool.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
@@ -81,6 +81,36 @@ test("what a runner says it keeps on a GPU is listed as that", async () => {
   const lease = await acquire(pool, first);
   expect(pool.loaded()).toMatchObject([{ sizeBytes: 6, vramBytes: 4 }]);
   lease.release();
+});
+
+describe("options.num_gpu", () => {
+  const FAKE = [process.execPath, resolve(import.meta.dir, "fake-runner.ts")];
+
+  /** Asks for a model with one number after another; which of the runners that were started each request got. */
+  async function runnersOf(pool: Pool, numbers: readonly (number | undefined)[]): Promise<number[]> {
+    const used: number[] = [];
+    for (const num_gpu of numbers) {
+      const options = num_gpu === undefined ? {} : { num_gpu };
+      const signal = new AbortController().signal;
+      const { runner, release } = await pool.acquire(first, { options, keepAliveMs: undefined, signal });
+      used.push(started.indexOf(runner.pid));
+      release();
+    }
+    return used;
+  }
+
+  test("a request that asks for another number of layers gets another load; an open or negative one takes any", async () => {
+    const pool = makePool({ backend: "auto", command: [...FAKE, "gpu"] });
+    const numbers = [undefined, 6, -1, 3, undefined, -1, 3, 8, 99, 0, 0];
+    expect(await runnersOf(pool, numbers)).toEqual([0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3]);
+  });
+
+  test("without a GPU no number makes another load, but the first after 0", async () => {
+    const pool = makePool({ backend: "auto", command: FAKE });
+    expect(await runnersOf(pool, [undefined, 99, 5, 0, 7])).toEqual([0, 0, 0, 0, 0]);
+    expect(await runnersOf(makePool({ backend: "auto", command: FAKE }), [0, 99, 0, 5, 0])).toEqual([1, 2, 2, 2, 2]);
+    expect(await runnersOf(makePool({ backend: "onnx", command: FAKE }), [0, 99, 3])).toEqual([3, 3, 3]);
+  });
 });
 
 test("requests for one model share a runner, and it ends when its time is up", async () => {

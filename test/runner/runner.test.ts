@@ -1,0 +1,34 @@
+/** A runner's process, spoken to as the server does. */
+import { expect, test } from "bun:test";
+import { resolve } from "node:path";
+import type { FromRunner, LoadMessage, ToRunner } from "../../src/runner/messages.ts";
+import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+
+const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+const load: LoadMessage = {
+  kind: "load",
+  path: resolve(import.meta.dir, "../../models/hearth/hearth.gguf"),
+  adapters: [],
+  backend: "webgpu",
+  gpuLayers: undefined,
+  gpuMemory: undefined,
+  ctxLen: 128,
+  slots: 1,
+  chunk: 64,
+  threads: 1,
+  precise: false,
+  cacheDir: undefined,
+};
+
+test("told to close while it loads onto a GPU, a runner gives the load up and ends", async () => {
+  const heard: FromRunner[] = [];
+  const child = Bun.spawn([process.execPath, MAIN, "runner"], {
+    env: { ...process.env, ...(await swiftShaderEnv()), ORT_DISABLE_TELEMETRY: "1" },
+    stdio: ["ignore", "ignore", "inherit"],
+    serialization: "advanced",
+    ipc: (message) => void heard.push(message as FromRunner), // the child is this same program
+  });
+  for (const message of [load, { kind: "close" }] satisfies ToRunner[]) child.send(message);
+  await child.exited;
+  expect(heard).toEqual([{ kind: "failed", code: "cancelled", message: "request canceled" }]);
+}, 120_000);
