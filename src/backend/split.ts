@@ -28,7 +28,7 @@ export function cutProgram(program: Program, count: number): Cut {
   const layers = attentionsOf(steps);
   const layer = layerCount(program) - count; // the first behind the cut, or the output
   const at = layer === layers.length ? statesEnd(program) : startOf(program, layers, layer);
-  const [given, ...others] = aliveBefore(program, at);
+  const [given, ...others] = aliveBefore(steps, at);
   assert(given && others.length === 0, `the cut before layer ${layer} has one activation that crosses`);
   const taken = steps.slice(0, at).some(({ op }) => op === "takeRows");
   const outside = { name: `${given.name}.input`, dim: given.dim };
@@ -52,24 +52,19 @@ const attentionsOf = (steps: readonly Step[]): number[] => steps.flatMap((step, 
 
 /** The last place between the attention of the layer before and its own where one activation is alive. */
 function startOf(program: Program, layers: readonly number[], layer: number): number {
-  for (let at = layers[layer]!; at > layers[layer - 1]!; at--) if (aliveBefore(program, at).length === 1) return at;
+  for (let at = layers[layer]!; at > layers[layer - 1]!; at--)
+    if (aliveBefore(program.steps, at).length === 1) return at;
   throw new AppError("unsupported", `${program.weights.path}: more than one activation runs into layer ${layer}`);
 }
 
 /** The activations that the steps from `at` on read, as those before left them. */
-function aliveBefore(program: Program, at: number): Buf[] {
-  const { steps, logits, states } = program;
+function aliveBefore(steps: readonly Step[], at: number): Buf[] {
   const alive = new Map<string, Buf>();
-  const end = statesEnd(program);
-  if (logits) alive.set(logits.name, logits);
-  for (let i = steps.length; i > at; i--) {
-    if (i === end) alive.set(states.name, states);
-    const step = steps[i - 1]!;
+  for (const step of steps.slice(at).toReversed()) {
     const { out, ...read } = step as Step & { out?: Buf };
     if (out) alive.delete(out.name);
     for (const value of Object.values(read)) if (isBuf(value)) alive.set(value.name, value);
   }
-  if (at === end) alive.set(states.name, states);
   return [...alive.values()];
 }
 

@@ -1,7 +1,7 @@
 /**
  * A runner that loads nothing and answers every prompt with "ok" at once: for tests of the process around a model. The
- * prompt "hang up" makes it close its channel and stay alive. With the argument "gpu" it says that it has room for 6 of 8
- * layers on one, or as many as are asked for.
+ * prompt "hang up" makes it close its channel and stay alive. With the argument "gpu" it says that it has room for 6 of
+ * 8 layers on one, or as many as are asked for.
  */
 import type { FromRunner, ToRunner } from "../../src/runner/messages.ts";
 
