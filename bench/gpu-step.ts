@@ -1,11 +1,13 @@
 /**
- * What a decode step costs whatever the GPU: submits, GPU objects made, time to encode, and bytes moved over
- * those of the weights. Counted in a real session, so that a software adapter tells it as well as a GPU does.
+ * What a decode step costs whatever the GPU: submits, GPU objects made, time to encode, bytes read back, and bytes
+ * moved over those of the weights. Counted in a real session, so that a software adapter tells it as well as a GPU
+ * does. Once with all logits, once with so many candidates (at temperature 0 it is one), step by step in turn.
  *
- *   bun bench/gpu-step.ts FILE.gguf [--tokens 8]
+ *   bun bench/gpu-step.ts FILE.gguf [--tokens 8] [--candidates 1]
  */
 import { parseArgs } from "node:util";
 import { loadProgram } from "../src/arch/index.ts";
+import { makeChooser } from "../src/backend/webgpu/chooser.ts";
 import { openDevice } from "../src/backend/webgpu/device.ts";
 import { makeShift } from "../src/backend/webgpu/kv-cache.ts";
 import { makePlan, type Plan } from "../src/backend/webgpu/plan.ts";
@@ -29,31 +31,50 @@ const MAKERS = [
 ] as const satisfies readonly (keyof GPUDevice)[];
 
 const { values: flags, positionals } = parseArgs({
-  options: { tokens: { type: "string", default: "8" } },
+  options: { tokens: { type: "string", default: "8" }, candidates: { type: "string", default: "1" } },
   allowPositionals: true,
 });
 const [file] = positionals;
-if (!file) throw new Error("usage: gpu-step.ts FILE.gguf [--tokens 8]");
+if (!file) throw new Error("usage: gpu-step.ts FILE.gguf [--tokens 8] [--candidates 1]");
 const count = Math.min(Number(flags.tokens), CTX_LEN - 1);
 const device = await openDevice();
 const program = loadProgram(openGguf(file));
 const options = { ctxLen: CTX_LEN, slots: 1, precise: false, threads: 0, cacheDir: undefined };
 const plan = await makePlan(device, program, options);
 const shift = await makeShift(device, program, { plan, ctxLen: CTX_LEN });
-const session = new WebGpuSession({ device, program, options, plan, shift });
-const step = (start: number) => session.run([{ slot: 0, start, tokens: Int32Array.of(start), logits: "last" }]);
-await step(0); // compiles what the first run of a driver compiles
-const seen = watch(device.gpu);
-for (let i = 1; i <= count; i++) await step(i);
-const { submits, objects, encodesMs } = seen.stop();
+const chooser = await makeChooser(device, program, { plan, rows: 1 });
+const session = new WebGpuSession({ device, program, options, plan, shift, chooser });
+const wish = { k: Number(flags.candidates), apart: new Int32Array(0) };
+const step = (start: number, few: boolean) => {
+  const row = { slot: 0, start, tokens: Int32Array.of(start), logits: "last" } as const;
+  return few ? session.offers!.run([{ ...row, wish }]) : session.run([row]);
+};
+const sides: Record<"logits" | "candidates", Step[]> = { logits: [], candidates: [] };
+for (const few of [false, true]) await step(0, few); // compiles what the first run of a driver compiles
+for (let i = 1; i <= count; i++) {
+  for (const [name, side] of Object.entries(sides)) {
+    const seen = watch(device.gpu, plan.readback);
+    const startedMs = performance.now();
+    await step(i, name === "candidates");
+    side.push({ stepMs: performance.now() - startedMs, ...seen.stop() });
+  }
+}
+const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 const traffic = trafficOf(plan, { position: count, ctxLen: CTX_LEN });
-console.log(`${device.facts.name}, ${count} tokens`);
+console.log(`${device.facts.name}, ${count} tokens, ${wish.k} of ${program.logits!.dim} candidates`);
+const row = (of: (step: Step) => number, sum: (values: number[]) => number) => ({
+  logits: sum(sides.logits.map(of)),
+  candidates: sum(sides.candidates.map(of)),
+});
+const most = (values: number[]): number => Math.max(...values);
 console.table({
-  "dispatches per token": plan.few.dispatches.length,
-  "submits per token": submits / count,
-  "GPU objects per token, but for the encoder and its pass": objects / count,
-  "encoding, median ms": encodesMs.toSorted((a, b) => a - b)[Math.floor(encodesMs.length / 2)],
-  "bytes moved over the weights'": traffic / plan.bytes.weights,
+  "dispatches per token, at most": row(({ dispatches }) => dispatches, most),
+  "submits per token, at most": row(({ submits }) => submits, most),
+  "GPU objects per token, but for the encoder and its passes, at most": row(({ objects }) => objects, most),
+  "bytes read back per token, at most": row(({ readBack }) => readBack, most),
+  "encoding, median ms": row(({ encodeMs }) => encodeMs, median),
+  "step, median ms": row(({ stepMs }) => stepMs, median),
+  "bytes moved over the weights'": { logits: traffic / plan.bytes.weights },
 });
 session.close();
 process.exit(0);
@@ -73,34 +94,52 @@ export function trafficOf({ few, caches }: Plan, { position, ctxLen }: { positio
     }
   }
   // Every layer reads its keys and values up to the position, once.
-  const kv = caches.reduce((sum, { keys, values }) => sum + keys.size + values.size, 0);
+  const kv = [...caches.values()].reduce((sum, { keys, values }) => sum + keys.size + values.size, 0);
   return bytes + (kv / ctxLen) * (position + 1);
 }
 
-/** Counts submits and created objects, and takes the times from each new encoder to its submit. */
-export function watch(gpu: GPUDevice): { stop(): { submits: number; objects: number; encodesMs: number[] } } {
-  let [submits, objects, startedMs] = [0, 0, 0];
-  const encodesMs: number[] = [];
+interface Seen {
+  readonly submits: number;
+  readonly objects: number;
+  readonly dispatches: number;
+  readonly readBack: number;
+  readonly encodeMs: number;
+}
+type Step = Seen & { readonly stepMs: number };
+
+/** Counts submits, dispatches, created objects and bytes read back; takes the time from encoders to their submits. */
+export function watch(gpu: GPUDevice, readback: GPUBuffer): { stop(): Seen } {
+  let [submits, objects, dispatches, readBack, startedMs, encodeMs] = [0, 0, 0, 0, 0, 0];
   const undo: (() => void)[] = [];
-  const wrap = (owner: object, name: string, before: () => void): void => {
-    const own = Reflect.get(owner, name) as (...args: unknown[]) => unknown; // methods of WebGPU by name
+  const wrap = (
+    owner: object,
+    name: string,
+    before: (args: unknown[]) => void,
+    after?: (made: object) => void,
+  ): void => {
+    const own = Reflect.get(owner, name) as (...args: unknown[]) => object; // methods of WebGPU by name
     const wrapped = (...args: unknown[]): unknown => {
-      before();
-      return own.apply(owner, args);
+      before(args);
+      const made = own.apply(owner, args);
+      after?.(made);
+      return made;
     };
     Object.defineProperty(owner, name, { value: wrapped, configurable: true });
     undo.push(() => void Reflect.deleteProperty(owner, name));
   };
   for (const name of MAKERS) wrap(gpu, name, () => void objects++);
-  wrap(gpu, "createCommandEncoder", () => void (startedMs = performance.now()));
+  const count = (pass: object): void => wrap(pass, "dispatchWorkgroups", () => void dispatches++);
+  const countIn = (encoder: object): void => wrap(encoder, "beginComputePass", () => {}, count);
+  wrap(gpu, "createCommandEncoder", () => void (startedMs = performance.now()), countIn);
+  wrap(readback, "mapAsync", ([, , size]) => void (readBack += Number(size)));
   wrap(gpu.queue, "submit", () => {
     submits++;
-    encodesMs.push(performance.now() - startedMs);
+    encodeMs += performance.now() - startedMs;
   });
   return {
     stop() {
       for (const each of undo) each();
-      return { submits, objects, encodesMs };
+      return { submits, objects, dispatches, readBack, encodeMs };
     },
   };
 }
