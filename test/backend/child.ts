@@ -18,10 +18,13 @@ import { openDevice } from "../../src/backend/webgpu/device.ts";
 import { webGpuBackend } from "../../src/backend/webgpu/index.ts";
 import { AppError, assert, messageOf, type Code } from "../../src/base/errors.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
+import { tallyOf, type Tally } from "./webgpu/tally.ts";
 
 export interface BackendChild {
   readonly backend: Backend;
   readonly pid: number;
+  /** What it has asked of its GPU since its first load. */
+  tally(): Promise<Tally>;
   /** Kills the child and waits for its end. */
   stop(): Promise<void>;
 }
@@ -50,6 +53,7 @@ type Request =
   | { op: "offers"; batch: readonly OfferRows[] }
   | { op: "shift"; args: Parameters<Session["shift"]> }
   | { op: "copy"; args: Parameters<Session["copy"]> }
+  | { op: "tally" }
   | { op: "close" };
 /** What a load answers. */
 type Facts = Pick<Session, "backend" | "device" | "bytes"> & { limits?: OfferRuns["limits"] };
@@ -111,6 +115,7 @@ function startChild(
         return remoteSession((request) => ask(session, request), facts as Facts);
       },
     },
+    tally: () => ask(0, { op: "tally" }) as Promise<Tally>,
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
@@ -182,13 +187,13 @@ function unwrap({ program, path, adapters, tensors }: Parcel): Program {
 
 /** The child's side: answers questions one after another. */
 function serve(): void {
-  const sessions = new Map<number, Session>();
+  const state: State = { sessions: new Map(), tally: undefined };
   let last: Promise<void> = Promise.resolve();
   process.on("message", (question: Question) => {
     last = last.then(async () => {
       const { id } = question;
       try {
-        process.send!({ id, value: await answer(sessions, question) } satisfies Answer);
+        process.send!({ id, value: await answer(state, question) } satisfies Answer);
       } catch (error) {
         const code = error instanceof AppError ? { code: error.code } : {};
         process.send!({ id, error: { message: messageOf(error), ...code } } satisfies Answer);
@@ -198,13 +203,20 @@ function serve(): void {
   process.on("disconnect", () => process.exit());
 }
 
-async function answer(sessions: Map<number, Session>, { session: number, request }: Question): Promise<unknown> {
+interface State {
+  readonly sessions: Map<number, Session>;
+  tally: Tally | undefined;
+}
+
+async function answer(state: State, { session: number, request }: Question): Promise<unknown> {
+  const { sessions } = state;
+  if (request.op === "tally") return state.tally;
   if (request.op === "load") {
     const { parcel, options, settings, dieAt } = request;
     const onProgress = (fraction: number): void => void (fraction >= dieAt && process.kill(process.pid, "SIGKILL"));
     const loading = { ...options, onProgress };
     const [name, ...without] = process.argv.slice(2);
-    if (name === "webgpu") await openDevice({ without });
+    if (name === "webgpu") state.tally ??= tallyOf((await openDevice({ without })).gpu);
     const session =
       name === "webgpu"
         ? await webGpuBackend.load(unwrap(parcel), loading)

@@ -1,4 +1,4 @@
-/** What a process keeps when it runs for long: nothing more after thousands of tokens and many models. */
+/** What a token costs, and what long-running processes keep: no more after thousands of tokens and many models. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import type { LoadOptions } from "../../../src/backend/backend.ts";
@@ -45,6 +45,24 @@ onLinux(
   },
   300_000,
 );
+
+test("a token takes one submit, makes no GPU object and brings back its logits, or 8 bytes for each candidate", async () => {
+  const session = await gpu.backend.load(program, options);
+  const row = (start: number) => ({ slot: 0, start, tokens: Int32Array.of(3), logits: "last" }) as const;
+  const wish = { k: 5, apart: Int32Array.of(1, 2) };
+  const cost = async (run: () => Promise<unknown>) => {
+    const before = await gpu.tally();
+    await run();
+    const after = await gpu.tally();
+    return [after.submits - before.submits, after.objects - before.objects, after.bytesRead - before.bytesRead];
+  };
+  await session.run([row(0)]);
+  expect(await cost(() => session.run([row(1)]))).toEqual([1, 0, 4 * program.shape.vocabSize]);
+  expect(await cost(() => session.offers!.run([{ ...row(2), wish }]))).toEqual([1, 0, 8 * 5 + 4 * 2]);
+  const greedy = { k: 1, apart: new Int32Array(0) };
+  expect(await cost(() => session.offers!.run([{ ...row(3), wish: greedy }]))).toEqual([1, 0, 8]);
+  session.close();
+}, 60_000);
 
 onLinux(
   "20 models, one after another, leave the process as large as the first 5 did",

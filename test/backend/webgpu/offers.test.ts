@@ -1,9 +1,7 @@
 /** Candidates that a device chooses, against a sort of the very same logits. What becomes of them: test/sampling. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { partsOf } from "../../../src/backend/webgpu/readback.ts";
 import type { OfferRows, Program, Session } from "../../../src/backend/backend.ts";
-import type { Chooser } from "../../../src/backend/webgpu/chooser.ts";
-import { answerWords, searchStages } from "../../../kernels/wgsl/candidates.ts";
+import { searchStages } from "../../../kernels/wgsl/candidates.ts";
 import { makeRng, type Rng } from "../../../src/base/rng.ts";
 import { quants } from "../../../src/quant/index.ts";
 import type { Offer, OfferWish } from "../../../src/sampling/offer.ts";
@@ -149,22 +147,6 @@ test.each([NaN, Infinity, -Infinity])(
   },
   120_000,
 );
-
-test("a row with a wish brings back 8 bytes for each candidate and 4 for each token set apart", () => {
-  const [logits, answers] = ["logits", "answers"] as unknown as [GPUBuffer, GPUBuffer]; // nobody looks into them
-  const chooser = {
-    answerAt(index: number, wish: OfferWish) {
-      const { first, count } = answerWords(index, wish);
-      return { buffer: answers, offset: 4 * first, size: 4 * count };
-    },
-  } as Chooser;
-  const result = { buffer: logits, dim: 100_000, end: 1 };
-  const wish = (k: number, apart: number): OfferWish => ({ k, apart: new Int32Array(apart) });
-  const sizes = (...wishes: (OfferWish | undefined)[]): number[] =>
-    partsOf(wishes, { result, chooser }).map(({ size }) => size);
-  expect(sizes(wish(1, 0), wish(40, 0), wish(40, 64))).toEqual([8, 320, 320 + 256]);
-  expect(sizes(undefined, undefined, wish(1, 0), undefined)).toEqual([800_000, 8, 400_000]);
-});
 
 test("a vocabulary of 200,000 is searched in two dispatches for one token, in three for 64", () => {
   const groups = (keep: number): number[] => searchStages(200_000, keep).map((stage) => stage.groups);

@@ -1,0 +1,45 @@
+/** Counts what a process asks of its GPU: submits, objects made, and bytes mapped to be read. */
+
+export interface Tally {
+  submits: number;
+  objects: number;
+  bytesRead: number;
+}
+
+/** Methods that make objects which outlive a submit. */
+const MAKERS = [
+  "createBuffer",
+  "createBindGroup",
+  "createBindGroupLayout",
+  "createPipelineLayout",
+  "createShaderModule",
+  "createComputePipeline",
+  "createComputePipelineAsync",
+  "createQuerySet",
+  "createTexture",
+  "createSampler",
+] as const satisfies readonly (keyof GPUDevice)[];
+
+/** Counts from now on, for as long as the device lives. */
+export function tallyOf(gpu: GPUDevice): Tally {
+  const tally: Tally = { submits: 0, objects: 0, bytesRead: 0 };
+  type Method = (this: unknown, ...args: unknown[]) => unknown;
+  const listen = (owner: object, name: string, heard: (made: unknown, args: readonly unknown[]) => void): void => {
+    const own = Reflect.get(owner, name) as Method; // a method of WebGPU, by its name
+    const value = (...args: unknown[]): unknown => {
+      const made = own.apply(owner, args);
+      heard(made, args);
+      return made;
+    };
+    Object.defineProperty(owner, name, { value });
+  };
+  for (const name of MAKERS) {
+    listen(gpu, name, (made) => {
+      tally.objects++;
+      if (name !== "createBuffer") return;
+      listen(made as GPUBuffer, "mapAsync", (_, [, , size]) => void (tally.bytesRead += Number(size)));
+    });
+  }
+  listen(gpu.queue, "submit", () => void tally.submits++);
+  return tally;
+}
