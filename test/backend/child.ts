@@ -153,30 +153,40 @@ function remoteSession(ask: (request: Request) => Promise<unknown>, { limits, ..
   };
 }
 
+/** `make` for each value, which it gets with itself; what was one object stays one, as fusions look at. */
+function once(make: (value: unknown, each: (value: unknown) => unknown) => unknown): (value: unknown) => unknown {
+  const made = new Map<unknown, unknown>();
+  const each = (value: unknown): unknown => {
+    if (!made.has(value)) made.set(value, make(value, each));
+    return made.get(value);
+  };
+  return each;
+}
+
 /** Replaces block types by their names, and reads every tensor that a step names. */
 function wrap({ weights, ...program }: Program): Parcel {
   const tensors = new Map<string, Uint8Array>();
-  const plain = (value: unknown): unknown => {
+  const plain = once((value, each) => {
     if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
-    if (Array.isArray(value)) return value.map(plain);
+    if (Array.isArray(value)) return value.map(each);
     const { name } = value as { name?: unknown };
     if ("dequantize" in value) return name;
     if ("quant" in value) tensors.set(String(name), weights.read(String(name)).slice());
-    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plain(each)]));
-  };
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, each(part)]));
+  });
   return { program: plain(program), path: weights.path, adapters: weights.adapters ?? [], tensors };
 }
 
 function unwrap({ program, path, adapters, tensors }: Parcel): Program {
-  const revive = (value: unknown): unknown => {
+  const revive = once((value, each) => {
     if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
-    if (Array.isArray(value)) return value.map(revive);
-    const entries = Object.entries(value).map(([key, each]) => [
+    if (Array.isArray(value)) return value.map(each);
+    const entries = Object.entries(value).map(([key, part]) => [
       key,
-      key === "quant" ? quants[each as QuantName] : revive(each),
+      key === "quant" ? quants[part as QuantName] : each(part),
     ]);
     return Object.fromEntries(entries);
-  };
+  });
   const read = (name: string): Uint8Array => {
     const bytes = tensors.get(name);
     assert(bytes, `tensor '${name}' is in the parcel`);
