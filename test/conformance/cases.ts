@@ -9,7 +9,18 @@ import { makeRng } from "../../src/base/rng.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
 import { gaussian } from "./weights.ts";
 import { attentionCases, bidirectionalAttentionCases } from "./attention-cases.ts";
-import { attention, gatedMlp, evenBatches, linear, makeCase, moe, plainRope, type Case, type Draft } from "./draft.ts";
+import {
+  attention,
+  changed,
+  gatedMlp,
+  evenBatches,
+  linear,
+  makeCase,
+  moe,
+  plainRope,
+  type Case,
+  type Draft,
+} from "./draft.ts";
 
 export type { Case };
 
@@ -169,6 +180,9 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
       ] as const
     ).map(([dim, outDim]) =>
       makeCase(`linear: ${dim} to ${outDim}`, { dim }, (draft) => linear(draft, draft.matrix({ inDim: dim, outDim }))),
+    ),
+    makeCase("linear: with a change of low rank", { dim: 64 }, (draft) =>
+      linear(draft, changed(draft, draft.matrix({ inDim: 64, outDim: 48, quant: "q8_0" })), draft.vector(48)),
     ),
     makeCase("linear: scaled, with a bias", { dim: 64 }, (draft) => {
       const w = draft.matrix({ inDim: 64, outDim: 48, quant: "q8_0" });
@@ -348,6 +362,14 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
         const y = moe({ ...draft, x: h }, { experts: 3, nUsed: 2, normalize: true, scale: 1, factors });
         steps.push({ op: "add", out: x, a: shared, b: y, scale: 0.4 });
         return x;
+      }),
+    ),
+    ...(["gate", "up", "down"] as const).map((part) =>
+      makeCase(`moe: ${part} with a change of low rank`, { dim: 32 }, (draft) => {
+        const out = moe(draft, { experts: 3, nUsed: 2, normalize: true, scale: 1 });
+        const step = draft.steps.pop() as Step & { op: "moe" }; // what it ends with
+        draft.steps.push({ ...step, [part]: changed(draft, step[part]) });
+        return out;
       }),
     ),
     makeCase("moe: a factor per expert", { dim: 32 }, (draft) =>

@@ -208,6 +208,13 @@ interface MoeOptions {
   readonly factors?: Float32Array;
 }
 
+/** A matrix with a change of rank 3. */
+export function changed({ matrix }: Draft, w: Weight): Weight {
+  const { inDim, outDim, experts } = w;
+  const [a, b] = [matrix({ inDim, outDim: 3, experts }), matrix({ inDim: 3, outDim, experts })];
+  return { ...w, lowRank: [{ a, b }] };
+}
+
 export function moe({ x, steps, matrix }: Draft, { quant = "f32", factors, experts, ...options }: MoeOptions): Buf {
   const out = { name: "y", dim: x.dim };
   const ffnDim = Math.max(x.dim, 48);

@@ -115,6 +115,34 @@ describe("models made in code", () => {
   }, 120_000);
 });
 
+describe("a decoded row has the same bits alone and in company", () => {
+  for (const name of ["gemma3", "granitemoe", "llama-biases", "mistral3", "olmo2", "qwen3moe"]) {
+    test(`of ${name}`, async () => {
+      const path = join(folder, `${name}-company.gguf`);
+      await writeGguf(path, makeModel(name));
+      const row = (slot: number, start: number, count: number, logits: "none" | "last") => ({
+        slot,
+        start,
+        tokens: TOKENS.subarray(slot + start, slot + start + count),
+        logits,
+      });
+      const [alone, beside] = await withSession(
+        path,
+        async (session) => {
+          await session.run([0, 1, 2].map((slot) => row(slot, 0, 9 - slot, "none")));
+          const last = [0, 1, 2].map((slot) => row(slot, 9 - slot, 1, "last"));
+          const single: number[] = [];
+          for (const each of last) single.push(...(await session.run([each])));
+          return [single, [...(await session.run(last))]];
+        },
+        { slots: 3 },
+      );
+      expect(alone!.some((value) => value !== 0)).toBe(true);
+      expect(beside!).toEqual(alone!);
+    }, 120_000);
+  }
+});
+
 describe("encoders", () => {
   for (const [name, spec] of Object.entries(encoders)) {
     test(`${name} gives llama.cpp's embeddings`, async () => {

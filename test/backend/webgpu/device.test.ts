@@ -84,6 +84,43 @@ describe("a tensor that no binding can hold", () => {
     expect({ count, first, column }).toEqual({ count: [3, 13, 4], first: [10, 0, 0], column: [0, 3, 16] });
   });
 
+  test("of experts is read piece by piece, each adding to what the pieces before it made", () => {
+    const x = { name: "x", dim: 64 };
+    const stack = { ...weight, tensorRows: 5, outDim: 5, experts: 6 }; // of 340 bytes each
+    const [narrow, router] = [
+      { ...stack, inDim: 32, outDim: 64, tensorRows: 64, name: "down", quant: quants.q4_0 }, // of 1,152 bytes each
+      { ...weight, outDim: 6, tensorRows: 6, name: "router" },
+    ];
+    const steps = [
+      { op: "embed", out: x, table: weight, scale: 1 },
+      {
+        op: "moe",
+        out: x,
+        x,
+        router,
+        gate: { ...stack, name: "gate" },
+        up: { ...stack, name: "up" },
+        down: narrow,
+        act: "silu",
+        nUsed: 2,
+        normalize: true,
+        scale: 1,
+      },
+    ] as const;
+    const piecesOf = makePieces({ ...limits, maxBufferSize: 4000, maxStorageBufferBindingSize: 2500 }, "file");
+    const parts = (kernel: string, at: readonly number[]) =>
+      lower(steps, { ctxLen: 16, many: false, piecesOf })
+        .filter((each) => each.kernel === kernel)
+        .map(({ params }) => at.map((i) => params[i]));
+    // First expert and how many; of down also what the sum is added to.
+    expect(parts("moe_gated", [2, 3])).toEqual([[0, 6]]);
+    expect(parts("moe_down", [2, 3, 8])).toEqual([
+      [0, 2, 0],
+      [2, 2, 2],
+      [4, 2, 2],
+    ]);
+  });
+
   test("is refused where a row or an expert is too large, with both sizes", () => {
     const wide = { ...weight, inDim: 1024 };
     expect(() => makePieces(limits, "file")(wide)).toThrow("'w': the GPU binds 936 bytes at once, a row takes 1088");
