@@ -5,6 +5,7 @@
  */
 import { isAbsolute, join } from "node:path";
 import { AppError, messageOf } from "./base/errors.ts";
+import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
 import { readDocument, type Document } from "./config/document.ts";
 import {
   autoWhereZero,
@@ -64,6 +65,12 @@ const SETTINGS = {
     env: ["HEARTH_GPU_MEMORY"],
     expected: "'auto', or bytes such as '6GiB', '512MB' or 1000000",
     parse: (value) => (value === "auto" ? "auto" : parseBytes(value)),
+    initial: () => "auto",
+  }),
+  gpuKernels: setting<KernelChoice>({
+    env: ["HEARTH_GPU_KERNELS"],
+    expected: KERNELS_EXPECTED,
+    parse: (value) => parseKernels(String(value)),
     initial: () => "auto",
   }),
   numParallel: setting<number>({
@@ -143,6 +150,8 @@ export interface Config {
   readonly backend: BackendSetting;
   /** Bytes that a model may take on the GPU; `auto`: what there is. */
   readonly gpuMemory: number | "auto";
+  /** Which kernels a GPU runs. */
+  readonly gpuKernels: KernelChoice;
   /** Sequences that one model decodes at once. */
   readonly numParallel: number;
   /** `auto`: as many as fit. */
@@ -199,6 +208,7 @@ export function readConfig(sources: ConfigSources): Config {
     models: value("models", SETTINGS.models),
     backend: value("backend", SETTINGS.backend),
     gpuMemory: value("gpuMemory", SETTINGS.gpuMemory),
+    gpuKernels: value("gpuKernels", SETTINGS.gpuKernels),
     numParallel: value("numParallel", SETTINGS.numParallel),
     maxLoadedModels: value("maxLoadedModels", SETTINGS.maxLoadedModels),
     maxQueue: value("maxQueue", SETTINGS.maxQueue),

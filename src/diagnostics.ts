@@ -7,15 +7,23 @@ import { loadProgram } from "./arch/index.ts";
 import { chooseBackend } from "./backend/index.ts";
 import type { Session } from "./backend/backend.ts";
 import { listAdapters } from "./backend/webgpu/adapters.ts";
+import { tuningsOf } from "./backend/webgpu/choose-tuning.ts";
+import { openDevice } from "./backend/webgpu/device.ts";
 import { AppError, messageOf } from "./base/errors.ts";
+import { formatTuning, type KernelChoice } from "./base/kernel-tuning.ts";
 import { formatBytes, formatTable } from "./cli/format.ts";
 import type { Gguf } from "./gguf/gguf.ts";
 import { openGguf } from "./gguf/read.ts";
+import type { QuantName } from "./quant/index.ts";
 import { quantizeFile, type QuantizeOptions } from "./store/quantize.ts";
 import { loadTokenizer } from "./tokenizer/load.ts";
 
 /** Longest list of ids that the command line takes: far above any context that these models have. */
 const TOKENS_MAX = 1 << 20;
+
+/** Matrices that `devices --tune` looks at. */
+const TUNED_QUANTS = ["q4_0", "q4_K", "q6_K", "q8_0", "f16"] as const satisfies readonly QuantName[];
+const TUNED_DIMS = [1024, 4096];
 
 interface ModelRun {
   readonly model: string;
@@ -26,6 +34,8 @@ interface ModelRun {
   readonly threads: number;
   /** Layers on the GPU; undefined: as many as there is room for. */
   readonly numGpu?: number | undefined;
+  /** As the setting `gpuKernels`. */
+  readonly kernels?: KernelChoice | undefined;
 }
 
 /** Writes the logits of every position, (tokens, vocabSize) float32 little-endian row-major. */
@@ -83,6 +93,25 @@ export async function showDevices({ json }: { json: boolean }): Promise<void> {
   for (const { name, features } of adapters) console.log(`${name}: ${features.join(", ")}`);
 }
 
+/**
+ * Prints the fastest kernels of the default GPU for common matrices: those known in `cacheDir`, or searched now.
+ * Throws `unsupported` for a software adapter.
+ */
+export async function showKernels({ json, cacheDir }: { json: boolean; cacheDir: string }): Promise<void> {
+  const device = await openDevice();
+  const { name, software } = device.facts;
+  if (software) throw new AppError("unsupported", `'${name}' is a software adapter: it runs the plain kernels`);
+  const found: { quant: string; rowsOf: number; auto: string; fast: string }[] = [];
+  for (const quant of TUNED_QUANTS)
+    for (const dim of TUNED_DIMS) {
+      const { exact, fast } = await tuningsOf(device, { quant, dim }, { cacheDir });
+      found.push({ quant, rowsOf: dim, auto: formatTuning(exact), fast: formatTuning(fast) });
+    }
+  if (json) return console.log(JSON.stringify({ device: name, kernels: found }, null, 2));
+  const rows = found.map(({ quant, rowsOf, auto, fast }) => [quant, String(rowsOf), auto, fast]);
+  console.log(`${name}\n${formatTable(["TYPE", "ROWS OF", "AUTO", "FAST"], rows).trimEnd()}`);
+}
+
 /** Quantizes a file and tells how far it is where a person watches. */
 export async function quantize(options: QuantizeOptions): Promise<void> {
   const isWatched = process.stderr.isTTY;
@@ -123,6 +152,7 @@ async function withSession<T>(
       precise: options.precise,
       threads: options.threads,
       cacheDir: undefined,
+      gpuKernels: options.kernels,
     });
     try {
       return await use(session, tokens);

@@ -4,10 +4,13 @@
  * only place that does.
  */
 import { homedir } from "node:os";
+import { join } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { messageOf } from "./base/errors.ts";
+import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
 import { addCommands } from "./cli/index.ts";
-import { greedyTokens, quantize, showDevices, tokenIds, writeLogits } from "./diagnostics.ts";
+import { readConfig } from "./config.ts";
+import { greedyTokens, quantize, showDevices, showKernels, tokenIds, writeLogits } from "./diagnostics.ts";
 import { startRunner } from "./runner/runner.ts";
 import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
@@ -52,6 +55,7 @@ program
   .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
   .option("--precise", "float32 activations", false)
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
+  .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}`, kernels)
   .action((options) => withoutTelemetry(() => writeLogits(options)));
 
 program
@@ -65,6 +69,7 @@ program
   .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
   .option("--precise", "float32 activations", false)
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
+  .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}`, kernels)
   .action((options) =>
     withoutTelemetry(async () => console.log((await greedyTokens({ ...options, count: options.greedy })).join(","))),
   );
@@ -83,7 +88,13 @@ program
   .command("devices")
   .description("list the GPUs that models can run on")
   .option("--json", "with all limits, as JSON", false)
-  .action((options: { json: boolean }) => showDevices(options));
+  .option("--tune", "the fastest kernels of the default GPU instead, searched where they are not known", false)
+  .action(async ({ json, tune }: { json: boolean; tune: boolean }) => {
+    if (!tune) return showDevices({ json });
+    const { home } = readConfig({ env: process.env, flags: {}, home: homedir() });
+    await showKernels({ json, cacheDir: join(home, "cache") });
+    process.exit(); // an open device waits for work
+  });
 
 program
   .command("quantize")
@@ -130,6 +141,12 @@ async function withoutTelemetry(work: () => Promise<void>): Promise<void> {
     stdio: ["inherit", "inherit", "inherit"],
   });
   process.exit(child.exitCode);
+}
+
+function kernels(text: string): KernelChoice {
+  const choice = parseKernels(text);
+  if (choice) return choice;
+  throw new InvalidArgumentError(`expected ${KERNELS_EXPECTED}`);
 }
 
 function wholeNumber(text: string): number {

@@ -59,6 +59,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     store,
     pool: {
       backend: config.backend,
+      gpuKernels: config.gpuKernels,
       ctxLen: config.contextLength,
       numParallel: config.numParallel,
       maxLoaded: config.maxLoadedModels === "auto" ? undefined : config.maxLoadedModels,

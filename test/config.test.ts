@@ -26,6 +26,7 @@ test("nothing set gives the documented defaults", () => {
     models: "/nowhere/.hearth/models",
     backend: "auto",
     gpuMemory: "auto",
+    gpuKernels: "auto",
     numParallel: 4,
     maxLoadedModels: "auto",
     maxQueue: 512,
@@ -95,6 +96,7 @@ describe("what cannot be understood is an error naming setting, place, value and
   test.each([
     ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, onnx, wasm, cpu, got 'cuda'"],
     ["HEARTH_GPU_MEMORY", "6 apples", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
+    ["HEARTH_GPU_KERNELS", "threads=48", "setting 'gpuKernels': expected auto, fast, plain, or some of threads=32"],
     ["HEARTH_GPU_MEMORY", "-1", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
     ["HEARTH_NUM_PARALLEL", "0", "setting 'numParallel': expected a whole number from 1 to 256, got '0'"],
     ["HEARTH_NUM_PARALLEL", "2.5", "setting 'numParallel': expected a whole number from 1 to 256, got '2.5'"],

@@ -47,7 +47,7 @@ export interface LoadOptions {
   /** Folder for files that make a second load faster; undefined: keep none. */
   readonly cacheDir: string | undefined;
   /** Which kernels a GPU runs; undefined: `auto`. */
-  readonly gpuKernels?: KernelChoice;
+  readonly gpuKernels?: KernelChoice | undefined;
   /** Ends the load with `cancelled`, at the next piece of weights, and frees what it took. */
   readonly signal?: AbortSignal | undefined;
   /** Called with 0…1 while loading. */

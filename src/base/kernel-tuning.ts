@@ -84,7 +84,7 @@ export function parseKernels(text: string): KernelChoice | undefined {
 
 function parsePart(part: string): Partial<Tuning> | undefined {
   if (part === "packed" || part === "f16") return { [part]: true };
-  const match = /^(?:(threads|columns)=(\d+)|tile=(\d+)x(\d+))$/.exec(part);
+  const match = /^(?:(threads|columns)=([1-9]\d*)|tile=([1-9]\d*)x([1-9]\d*))$/.exec(part);
   if (!match) return undefined;
   const [, name, size, tileRows, tileColumns] = match;
   const found: Record<string, number> = name

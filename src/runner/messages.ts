@@ -3,6 +3,7 @@
  * server's.
  */
 import type { Code } from "../base/errors.ts";
+import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { EmbedEvent } from "../engine/embedder.ts";
 import type { EngineInfo } from "../engine/load.ts";
 import type { SequenceEvent } from "../engine/sequence.ts";
@@ -20,6 +21,8 @@ export interface LoadMessage {
   readonly gpuLayers: number | undefined;
   /** Bytes that the model may take on the GPU; undefined: what there is. */
   readonly gpuMemory: number | undefined;
+  /** Which kernels a GPU runs; undefined: `auto`. */
+  readonly gpuKernels?: KernelChoice | undefined;
   readonly ctxLen: number;
   readonly slots: number;
   /** Prompt tokens of one run. */

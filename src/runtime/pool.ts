@@ -5,6 +5,7 @@
  */
 import { availableParallelism } from "node:os";
 import { AppError, assert } from "../base/errors.ts";
+import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
 import type { RunnerProcess } from "./runner-process.ts";
@@ -48,6 +49,8 @@ export interface PoolOptions {
   readonly cacheDir: string | undefined;
   /** Bytes that a model may take on the GPU; undefined: what there is. */
   readonly gpuMemory?: number | undefined;
+  /** Which kernels a GPU runs; undefined: `auto`. */
+  readonly gpuKernels?: KernelChoice | undefined;
   readonly start: (load: LoadMessage, signal: AbortSignal) => Promise<RunnerProcess>;
   /** Bytes of memory that a new process could use now. */
   readonly freeBytes: () => number;
@@ -316,6 +319,7 @@ function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOption
     backend: pool.backend,
     gpuLayers: gpuLayersOf(options, pool),
     gpuMemory: pool.gpuMemory,
+    gpuKernels: pool.gpuKernels,
     ctxLen: Math.max(4, options.num_ctx ?? pool.ctxLen),
     slots: pool.numParallel,
     chunk: Math.max(1, options.num_batch ?? 512),

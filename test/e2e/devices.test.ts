@@ -27,3 +27,9 @@ test("devices without a driver is an empty list that says why", async () => {
   expect(code).toBe(0);
   if (JSON.parse(stdout).length === 0) expect(stderr).toContain("no GPU adapter"); // this machine may have one
 });
+
+test("devices --tune has nothing to search on a CPU that plays a GPU, and says so", async () => {
+  const { code, stderr } = await runHearth(["devices", "--tune"], { env: await swiftShaderEnv(), home });
+  expect(code).toBe(1);
+  expect(stderr).toContain("'SwiftShader driver 5.0.0' is a software adapter: it runs the plain kernels");
+});

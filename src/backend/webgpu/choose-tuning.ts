@@ -1,21 +1,75 @@
-/** Which kernels a program is run with: those that somebody asked for, or the plain ones. */
-import { fits, formatTuning, PLAIN, type Tuning } from "../../base/kernel-tuning.ts";
+/** Which kernels a program is run with: those that somebody asked for, the fastest here, or the plain ones. */
 import { AppError } from "../../base/errors.ts";
-import type { LoadOptions, Program } from "../backend.ts";
+import { formatTuning, PLAIN, type Tuning } from "../../base/kernel-tuning.ts";
+import { quants, type QuantName } from "../../quant/index.ts";
+import type { LoadOptions } from "../backend.ts";
+import type { Weight } from "../step.ts";
 import type { Device } from "./device.ts";
+import type { ShapeClass } from "./trial.ts";
+import { canRun, searchTunings, type TuneOptions, type Tunings } from "./tune.ts";
 
-/** Never less precise than `options` allow. Throws `unsupported` where the device cannot run what was asked for. */
-export async function chooseTuning(device: Device, _program: Program, options: LoadOptions): Promise<Tuning> {
-  const { gpuKernels = "auto", precise } = options;
-  const tuning = typeof gpuKernels === "string" ? PLAIN : checked(device, gpuKernels);
+/** Lengths of rows that are told apart: each stands for those up to 1.5 times as long. */
+const DIMS = [1024, 4096, 8192];
+
+/**
+ * Never less precise than `options` allow. Searches once for a device, and keeps what it found in `cacheDir`; without
+ * such a folder, and on software adapters, nothing is searched. Throws `unsupported` where the device cannot run what
+ * was asked for.
+ */
+export async function chooseTuning(
+  device: Device,
+  shape: ShapeClass | undefined,
+  { gpuKernels = "auto", precise, cacheDir, signal }: LoadOptions,
+): Promise<Tuning> {
+  let tuning = PLAIN;
+  if (typeof gpuKernels !== "string") tuning = checked(device, gpuKernels);
+  else if (cacheDir && shape && !device.facts.software) {
+    const { exact, fast } = await tuningsOf(device, shape, { cacheDir, signal });
+    tuning = gpuKernels === "fast" ? fast : exact;
+  }
   return precise && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
 }
 
-function checked({ facts, gpu, subgroups }: Device, tuning: Tuning): Tuning {
-  if (tuning.f16 && !gpu.features.has("shader-f16"))
-    throw new AppError("unsupported", `kernels ${formatTuning(tuning)}: GPU '${facts.name}' has no shader-f16`);
-  if (fits(tuning, { limits: facts.limits, subgroups })) return tuning;
+/** What was found before, or is found now. A search that cannot be made is no reason not to run. */
+export async function tuningsOf(
+  device: Device,
+  shape: ShapeClass,
+  { cacheDir, ...options }: TuneOptions & { cacheDir: string },
+): Promise<Tunings> {
+  const cache = await import("./tuning-cache.ts"); // a page has no files, and no folder for them
+  const key = cache.tuningKey(device, shape);
+  const known = await cache.readTunings(cacheDir, key);
+  if (known && canRun(device, known.exact) && canRun(device, known.fast)) return known;
+  try {
+    const found = await searchTunings(device, shape, options);
+    await cache.writeTunings(cacheDir, key, found).catch(() => {}); // it is searched again another time
+    return found;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "too_large") return { exact: PLAIN, fast: PLAIN };
+    throw error;
+  }
+}
+
+/** What most of a program's bytes are: the kind of matrix that its speed depends on. */
+export function shapeOf(matrices: readonly Weight[]): ShapeClass | undefined {
+  const bytes = new Map<string, number>();
+  let largest: ShapeClass | undefined;
+  for (const { quant, inDim, outDim } of matrices) {
+    const dim = DIMS.find((each) => inDim <= 1.5 * each) ?? DIMS.at(-1)!; // there are some
+    const key = `${quant.name} ${dim}`;
+    const total = (bytes.get(key) ?? 0) + (outDim * inDim * quant.blockBytes) / quant.blockLen;
+    bytes.set(key, total);
+    if (total >= Math.max(...bytes.values()) && Object.hasOwn(quants, quant.name))
+      largest = { quant: quant.name as QuantName, dim }; // it is one of theirs
+  }
+  return largest;
+}
+
+function checked(device: Device, tuning: Tuning): Tuning {
+  if (canRun(device, tuning)) return tuning;
+  const { facts, gpu } = device;
   const { maxComputeInvocationsPerWorkgroup: threads, maxComputeWorkgroupStorageSize: bytes } = facts.limits;
-  const room = `workgroups of ${threads} threads and ${bytes} bytes`;
-  throw new AppError("unsupported", `kernels ${formatTuning(tuning)}: GPU '${facts.name}' has ${room}`);
+  const lacks = tuning.f16 && !gpu.features.has("shader-f16") ? "no shader-f16" : undefined;
+  const has = lacks ?? `workgroups of ${threads} threads and ${bytes} bytes`;
+  throw new AppError("unsupported", `kernels ${formatTuning(tuning)}: GPU '${facts.name}' has ${has}`);
 }

@@ -14,7 +14,7 @@ import { statesEnd } from "../states.ts";
 import type { Step, Weight } from "../step.ts";
 import { allocate, type Capacity } from "./allocate.ts";
 import { chooserBytes } from "./chooser.ts";
-import { chooseTuning } from "./choose-tuning.ts";
+import { chooseTuning, shapeOf } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
 import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
 import { GRID_MAX, recordPass, type Pass, type PassParts } from "./record.ts";
@@ -88,7 +88,7 @@ function draftPlan(device: Device, program: Program, options: LoadOptions, tunin
 /** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
 export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
   const plain = draftPlan(device, program, options); // refuses what no kernels could run
-  const tuning = await chooseTuning(device, program, options);
+  const tuning = await chooseTuning(device, shapeOf(matricesOf(program.steps)), options);
   const { few, many, capacity, ...draft } = tuning === PLAIN ? plain : draftPlan(device, program, options, tuning);
   const { signal } = options;
   const memory = await makeMemory(device, draft.memory);

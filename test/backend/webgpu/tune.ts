@@ -1,0 +1,30 @@
+/** Searches for the fastest kernels in a process that has a driver; tune.test.ts starts it and reads what it prints. */
+import { chooseTuning, tuningsOf } from "../../../src/backend/webgpu/choose-tuning.ts";
+import { openDevice } from "../../../src/backend/webgpu/device.ts";
+import { tuningKey } from "../../../src/backend/webgpu/tuning-cache.ts";
+import { searchTunings } from "../../../src/backend/webgpu/tune.ts";
+
+const [what, cacheDir = "", ...without] = process.argv.slice(2);
+const device = await openDevice({ without });
+const shape = { quant: "q4_0", dim: 1024 } as const;
+const options = { ctxLen: 1, slots: 1, threads: 1, cacheDir, precise: false };
+
+async function work(): Promise<unknown> {
+  switch (what) {
+    case "search":
+      return searchTunings(device, shape, { budgetMs: 1500 });
+    case "hurry":
+      return searchTunings(device, shape, { budgetMs: 0 });
+    case "cached":
+      return tuningsOf(device, shape, { cacheDir, budgetMs: 0 });
+    case "key":
+      return tuningKey(device, shape);
+    case "choose":
+      return chooseTuning(device, shape, options);
+    default:
+      throw new Error(`${what}: expected search, hurry, cached, key or choose`);
+  }
+}
+
+console.log(JSON.stringify(await work()));
+process.exit();

@@ -1,0 +1,50 @@
+/** What a person may say of the GPU's kernels. */
+import { expect, test } from "bun:test";
+import { fits, formatTuning, parseKernels, PLAIN } from "../../src/base/kernel-tuning.ts";
+
+test("a choice is a word, or what differs from the plain kernels", () => {
+  expect(parseKernels("auto")).toBe("auto");
+  expect(parseKernels("fast")).toBe("fast");
+  expect(parseKernels("plain")).toEqual(PLAIN);
+  expect(parseKernels("threads=256, columns=1 ,tile=64x128,packed")).toEqual({
+    ...PLAIN,
+    threads: 256,
+    columns: 1,
+    tileRows: 64,
+    tileColumns: 128,
+    packed: true,
+  });
+});
+
+test.each([
+  "",
+  "threads",
+  "threads=48",
+  "threads=064",
+  "columns=16",
+  "tile=64",
+  "tile=16x64",
+  "tile=64x",
+  "f32",
+  "fast,f16",
+])("'%s' is no choice", (text) => expect(parseKernels(text)).toBeUndefined());
+
+test("a tuning as text reads as the same", () => {
+  for (const text of ["plain", "threads=32,columns=8,packed,f16", "tile=64x128,f16"]) {
+    const tuning = parseKernels(text);
+    expect(parseKernels(formatTuning(tuning as typeof PLAIN))).toEqual(tuning); // a list makes a tuning
+  }
+});
+
+test("what a workgroup takes is held against the device's limits", () => {
+  const limits = { maxComputeInvocationsPerWorkgroup: 256, maxComputeWorkgroupStorageSize: 16_384 };
+  const device = { limits, subgroups: false };
+  expect(fits(PLAIN, device)).toBe(true);
+  expect(fits({ ...PLAIN, threads: 256, columns: 8 }, device)).toBe(false);
+  expect(fits({ ...PLAIN, threads: 256, columns: 8 }, { limits, subgroups: true })).toBe(true);
+  expect(fits({ ...PLAIN, tileRows: 64, tileColumns: 128 }, device)).toBe(false);
+  expect(fits({ ...PLAIN, tileRows: 64, tileColumns: 128, f16: true }, device)).toBe(true);
+  expect(
+    fits({ ...PLAIN, tileRows: 64 }, { limits: { ...limits, maxComputeInvocationsPerWorkgroup: 64 }, subgroups: true }),
+  ).toBe(false);
+});

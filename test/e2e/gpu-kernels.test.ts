@@ -1,0 +1,54 @@
+/** The setting that says which kernels a GPU runs, from the environment and the command line to the device. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { nmse } from "../backend/compare.ts";
+import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+import { runHearth, startHearth } from "./hearth.ts";
+
+setDefaultTimeout(120_000); // a CPU that plays a GPU
+
+const MODEL = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
+let home = "";
+beforeAll(async () => void (home = await mkdtemp(join(tmpdir(), "hearth-kernels-"))));
+afterAll(() => rm(home, { recursive: true }));
+
+const logits = async (kernels: string, ...more: string[]) => {
+  const out = join(home, "logits.f32");
+  const model = ["--model", MODEL, "--tokens", "30,31", "--out", out, "--backend", "webgpu"];
+  const args = ["logits", ...model, "--kernels", kernels, ...more];
+  const { code, stderr } = await runHearth(args, { env: await swiftShaderEnv(), home });
+  return { code, stderr, values: code === 0 ? new Float32Array(await Bun.file(out).arrayBuffer()) : undefined };
+};
+
+test("HEARTH_GPU_KERNELS: what the device lacks fails the request, saying what was asked for and what it lacks", async () => {
+  const env = { ...(await swiftShaderEnv()), HEARTH_BACKEND: "webgpu", HEARTH_GPU_KERNELS: "columns=8,f16" };
+  const hearth = await startHearth({ env });
+  try {
+    const response = await hearth.post("/api/generate", { model: "hearth", prompt: "a", stream: false });
+    expect(response.status).toBeGreaterThanOrEqual(400);
+    const { error } = (await response.json()) as { error: string };
+    expect(error).toMatch(/kernels threads=64,columns=8,.*f16: GPU 'SwiftShader.*' has no shader-f16/);
+  } finally {
+    await hearth.stop();
+  }
+});
+
+test("logits --kernels: products of bytes stay within 1e-3 of those of floats, and precise mode makes none", async () => {
+  const [plain, packed, precise] = [
+    await logits("plain"),
+    await logits("packed,columns=2"),
+    await logits("packed,columns=2", "--precise"),
+  ];
+  const difference = nmse(packed.values!, plain.values!);
+  expect(difference).toBeGreaterThan(1e-8);
+  expect(difference).toBeLessThan(1e-3);
+  expect(nmse(precise.values!, plain.values!)).toBeLessThan(1e-10);
+});
+
+test("logits --kernels: what is no choice is refused with those that there are", async () => {
+  const { code, stderr } = await logits("quick");
+  expect(code).toBe(1);
+  expect(stderr).toContain("expected auto, fast, plain, or some of threads=32|64|128|256, columns=1|2|4|8");
+});
