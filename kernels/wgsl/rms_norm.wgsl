@@ -6,7 +6,7 @@
 //   binding 2  residual storage, read      f32 (rows, dim), looked at where has_residual
 //   binding 3  y      storage, read_write  f32 (rows, dim)
 //   binding 4  p      uniform              Params
-//   dispatch   (dim / len, rows, 1), 64 threads each
+//   dispatch   (dim / len, rows, 1), 256 threads each: a row alone has no more than one workgroup
 //   oracle     src/backend/cpu/ops.ts rmsNorm; tolerance 1e-6 abs + 2e-6 rel
 struct Params { dim: u32, len: u32, eps: f32, has_residual: u32, scale: f32 }
 @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -14,18 +14,26 @@ struct Params { dim: u32, len: u32, eps: f32, has_residual: u32, scale: f32 }
 @group(0) @binding(2) var<storage, read> residual: array<f32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<uniform> p: Params;
-const WG: u32 = 64u;
-var<workgroup> sums: array<f32, 64>;
+const WG: u32 = 256u;
+const ADDERS: u32 = 16u;
+var<workgroup> sums: array<f32, WG>;
+var<workgroup> parts: array<f32, ADDERS>;
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
   let base = group.y * p.dim + group.x * p.len;
   var squares = 0.0;
   for (var i = t; i < p.len; i += WG) { squares += x[base + i] * x[base + i]; }
   sums[t] = squares;
   workgroupBarrier();
+  if (t < ADDERS) {
+    var part = 0.0;
+    for (var i = t; i < WG; i += ADDERS) { part += sums[i]; }
+    parts[t] = part;
+  }
+  workgroupBarrier();
   var total = 0.0;
-  for (var i = 0u; i < WG; i++) { total += sums[i]; }
+  for (var i = 0u; i < ADDERS; i++) { total += parts[i]; }
   let inverse = 1.0 / sqrt(total / f32(p.len) + p.eps);
   for (var i = t; i < p.len; i += WG) {
     let at = base + i;
