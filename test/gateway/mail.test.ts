@@ -231,6 +231,25 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(Number(/body_bytes=(\d+)/.exec(session()!)![1])).toBeLessThan(1_100_000);
   });
 
+  test("a mail that the server itself cannot read is given up after some tries and told; the next one is taken", async () => {
+    const first = await startGateway(configured());
+    await listens(first);
+    await first.stop();
+    await deliver(letter(1));
+    server.spoil(mailbox);
+    await deliver(letter(2));
+    const bench = await startGateway(configured(), { folder: first.folder });
+    const hasSecond = () => {
+      bench.gateway.mail.load(bench.gateway.snapshot()); // spares the waits between tries
+      return bench.prompts().length === 1;
+    };
+    expect(await eventually(hasSecond, WAIT_MS)).toBe(true);
+    expect(bench.prompts()[0]).toContain("Lamp 2");
+    expect(bench.events().some((text) => text.includes("cannot be read from its server"))).toBe(true);
+    expect(await counts(bench, { accepted: 1, refused: 1 })).toBe(true);
+    expect(bench.logs.filter(({ msg }) => msg === "the mailbox cannot be listened to").length).toBeLessThan(6);
+  });
+
   test("a mail whose mapping does not take it is told to the main session, and the next one is taken", async () => {
     const presetSettings = {
       mail: { deliver: false, missing: "error", messageTemplate: "{{ item.from }} {{ item.date }}" },

@@ -37,7 +37,7 @@ export interface OpenMailbox {
   readonly uidNext: number;
   /** Numbers above one, ascending; @param options.since only of mails that came on this day or later */
   uidsAfter(uid: number, options?: { since?: Date }): Promise<readonly number[]>;
-  /** Undefined: it is gone. */
+  /** Undefined: it is gone. Throws also where the server cannot read it. */
   fetch(uid: number): Promise<Mail | undefined>;
   /** Resolves once something may be new since the last look, or after a while. */
   news(afterMs: number): Promise<void>;
@@ -135,7 +135,8 @@ async function search(client: ImapFlow, uid: number, since: Date | undefined): P
 async function fetchMail(client: ImapFlow, uid: number): Promise<Mail | undefined> {
   const query = { uid: true, internalDate: true, source: { start: 0, maxLength: SOURCE_BYTES_MAX } };
   const found: FetchMessageObject | false | undefined = await client.fetchOne(String(uid), query, { uid: true });
-  if (!found || !found.source) return undefined;
+  if (!found && client.usable && client.mailbox) return undefined;
+  if (!found || !found.source) throw new AppError("upstream", "the server does not show a mail that it has");
   const receivedAt = Number(new Date(found.internalDate ?? Number.NaN));
   return { receivedAt: Number.isNaN(receivedAt) ? 0 : receivedAt, source: found.source };
 }

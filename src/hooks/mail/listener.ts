@@ -9,7 +9,7 @@ import { external, operator } from "../../base/passage.ts";
 import { retryDelayMs } from "../worker/backoff.ts";
 import type { MailAccount, MailConfig } from "./config.ts";
 import { handOver, type HandOverDeps, tellMain } from "./hand-over.ts";
-import { openMailbox, type Mail, type OpenMailbox } from "./imap.ts";
+import { openMailbox, SOURCE_BYTES_MAX, type Mail, type OpenMailbox } from "./imap.ts";
 import { type MailItem, parseMail } from "./message.ts";
 import { readPassword } from "./password.ts";
 import { findPosition, isHandled, type MailPosition, setHandled, setPosition } from "./position.ts";
@@ -22,6 +22,8 @@ const DAY_MS = 24 * HOUR_MS;
 const REFUSED_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS];
 /** How often a refused password's file is looked at for a new one. */
 const PASSWORD_LOOK_MS = 5000;
+/** Connections that may break on one mail, before it is given up. */
+const FETCHES_MAX = 5;
 /** After so long the main session is told. */
 const DOWN_TOLD_MS = HOUR_MS;
 /** How far behind the newest mail others may have come in, and days of time zones may lie. */
@@ -51,6 +53,8 @@ export class MailListener {
   #status: Omit<MailStatus, "account" | "mailbox" | "mails">;
   #failures = 0;
   #downSince: number;
+  /** The mail that could not be fetched last, and on how many connections. */
+  #unreadable = { uid: 0, tries: 0 };
   /** Ends a wait. */
   #wake = (): void => {};
 
@@ -145,7 +149,7 @@ export class MailListener {
     const since = from.sinceAt > 0 ? { since: new Date(from.sinceAt - RESCAN_MARGIN_MS) } : {};
     for (const uid of await box.uidsAfter(from.lastUid, since)) {
       if (this.#stopped.signal.aborted) break;
-      const mail = await box.fetch(uid);
+      const mail = await this.#fetch(box, { ...position, lastUid: uid });
       const receivedAt = mail?.receivedAt ?? 0;
       const newestAt = Math.max(position.newestAt, Math.min(receivedAt, this.#deps.now()));
       position = { ...position, lastUid: uid, newestAt };
@@ -154,10 +158,38 @@ export class MailListener {
     return position;
   }
 
+  /** Gives a mail up on which one connection after the other fails: those behind it are not to wait for ever. */
+  async #fetch(box: OpenMailbox, position: MailPosition): Promise<Mail | undefined> {
+    const { lastUid: uid } = position;
+    try {
+      return await box.fetch(uid);
+    } catch (error) {
+      if (this.#stopped.signal.aborted) throw error;
+      this.#unreadable = { uid, tries: this.#unreadable.uid === uid ? this.#unreadable.tries + 1 : 1 };
+      if (this.#unreadable.tries >= FETCHES_MAX) await this.#giveUp(position, messageOf(error));
+      throw error;
+    }
+  }
+
+  async #giveUp(position: MailPosition, reason: string): Promise<void> {
+    const { log, mails } = this.#deps;
+    const { uidValidity, lastUid: uid } = position;
+    const text = operator(
+      `A mail to ${this.#name} cannot be read from its server, and was passed over: number ${uid}.`,
+    );
+    const itemId = `unreadable ${this.#key} ${uidValidity} ${uid}`;
+    const alongside = (at: Database): void => setPosition(at, this.#key, position);
+    const { kind } = await tellMain(this.#deps, { account: this.#name, text, itemId, alongside });
+    if (kind === "full") return; // the next try tells
+    mails.refused++;
+    log.warn("a mail cannot be read, and is passed over", { account: this.#name, uid, reason });
+  }
+
   /** Returns once the mail is handled, or the listener stops. */
   async #handle(mail: Mail, position: MailPosition): Promise<void> {
     const { db, writer, log, mails, now } = this.#deps;
-    const item = await parseMail(mail.source, this.#settings.mail);
+    const isCut = mail.source.length >= SOURCE_BYTES_MAX;
+    const item = await parseMail(mail.source, { ...this.#settings.mail, isCut });
     const mark = (at: Database): void => {
       setPosition(at, this.#key, position);
       setHandled(at, this.#key, { id: item.id, now: now() });

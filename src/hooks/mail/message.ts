@@ -28,12 +28,16 @@ export interface MailOptions {
   readonly includeBody: boolean;
   /** UTF-8 bytes of the body, at most. */
   readonly maxBytes: number;
+  /** Whether the source goes on. */
+  readonly isCut: boolean;
 }
 
 /** @param source the beginning of a mail's source, or all of it */
-export async function parseMail(source: Uint8Array, { includeBody, maxBytes }: MailOptions): Promise<MailItem> {
+export async function parseMail(source: Uint8Array, { includeBody, maxBytes, isCut }: MailOptions): Promise<MailItem> {
   const mail = await parsed(source);
-  const text = tidy(mail.text?.trim() ? mail.text : htmlText(mail.html ?? ""));
+  const found = tidy(mail.text?.trim() ? mail.text : htmlText(mail.html ?? ""));
+  const text =
+    found === "" && isCut ? "(This mail begins with attachments; the text behind them was not read.)" : found;
   const to = addressList(mail.to ?? []);
   const date = line(mail.date ?? "");
   return {

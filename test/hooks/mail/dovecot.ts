@@ -2,7 +2,7 @@
  * Dovecot, an IMAP server as many run it, as a process of the test's own: on free ports of the loopback interface, with
  * its mail in a temporary folder. `dovecot-imapd` in Debian.
  */
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { ImapFlow } from "imapflow";
@@ -23,6 +23,8 @@ export interface Dovecot {
   deliver(source: string | Uint8Array, options?: { mailbox?: string; receivedAt?: Date }): Promise<number>;
   /** Works on the mailbox as any other mail program would. */
   withClient<T>(work: (client: ImapFlow) => Promise<T>): Promise<T>;
+  /** Makes the mails that a mailbox has now unreadable for the server. */
+  spoil(mailbox: string): void;
   /** Runs `doveadm`. */
   admin(...args: string[]): void;
   /** Lines of the server's log so far. */
@@ -51,23 +53,7 @@ export async function startDovecot(): Promise<Dovecot> {
   const logPath = join(folder, "log");
   writeFileSync(logPath, "");
   let child: Bun.Subprocess | undefined;
-  const withClient: Dovecot["withClient"] = async (work) => {
-    const client = new ImapFlow({
-      host: "127.0.0.1",
-      port,
-      secure: false,
-      doSTARTTLS: false,
-      auth: { user: USER, pass: PASSWORD },
-      logger: false,
-    });
-    client.on("error", () => {});
-    await client.connect();
-    try {
-      return await work(client);
-    } finally {
-      await client.logout();
-    }
-  };
+  const withClient: Dovecot["withClient"] = (work) => asJoe(port, work);
   const server: Dovecot = {
     port,
     tlsPort,
@@ -79,6 +65,12 @@ export async function startDovecot(): Promise<Dovecot> {
         if (!added || added.uid === undefined) throw new Error("not delivered");
         return added.uid;
       }),
+    spoil(mailbox) {
+      const box = join(folder, "mail", USER, `.${mailbox}`);
+      for (const name of ["cur", "new"].flatMap((part) => [...new Bun.Glob(`${part}/*`).scanSync(box)])) {
+        chmodSync(join(box, name), 0);
+      }
+    },
     admin(...args) {
       const { exitCode, stderr } = Bun.spawnSync(["doveadm", "-c", config, ...args]);
       if (exitCode !== 0) throw new Error(`doveadm ${args.join(" ")}: ${stderr.toString()}`);
@@ -100,6 +92,18 @@ export async function startDovecot(): Promise<Dovecot> {
   };
   await server.start();
   return server;
+}
+
+async function asJoe<T>(port: number, work: (client: ImapFlow) => Promise<T>): Promise<T> {
+  const auth = { user: USER, pass: PASSWORD };
+  const client = new ImapFlow({ host: "127.0.0.1", port, secure: false, doSTARTTLS: false, auth, logger: false });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.logout();
+  }
 }
 
 function freePort(): number {

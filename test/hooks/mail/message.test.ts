@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { htmlText } from "../../../src/hooks/mail/html-text.ts";
 import { parseMail } from "../../../src/hooks/mail/message.ts";
 
-const ALL = { includeBody: true, maxBytes: 20_000 };
+const ALL = { includeBody: true, maxBytes: 20_000, isCut: false };
 const read = (source: string | Uint8Array, options = ALL) =>
   parseMail(typeof source === "string" ? Buffer.from(source, "latin1") : source, options);
 const HEAD = "From: a@example.org\r\nSubject: s\r\nMessage-ID: <1@example.org>\r\n";
@@ -44,6 +44,15 @@ describe("a mail", () => {
     expect((await read(utf8, { ...ALL, maxBytes: 9 })).body).toBe("öööö…");
     const { body, snippet } = await read(utf8, { ...ALL, includeBody: false });
     expect([body, snippet]).toEqual([undefined, `${"ö".repeat(200)}…`]);
+  });
+
+  test("a mail of which only the beginning is known, and that without text, says so", async () => {
+    const parts = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: image/png\r\n\r\nAAAA";
+    expect((await read(HEAD + parts)).body).toBeUndefined();
+    expect((await read(HEAD + parts, { ...ALL, isCut: true })).snippet).toStartWith(
+      "(This mail begins with attachments",
+    );
+    expect((await read(`${HEAD}\r\nHello`, { ...ALL, isCut: true })).body).toBe("Hello");
   });
 
   test("without a usable Message-ID the id is a digest: of it, or of the mail", async () => {
