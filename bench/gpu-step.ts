@@ -3,9 +3,11 @@
  * moved over those of the weights. Counted in a real session, so that a software adapter tells it as well as a GPU
  * does. Once with all logits, once with so many candidates (at temperature 0 it is one), step by step in turn.
  *
- *   bun bench/gpu-step.ts FILE.gguf [--tokens 8] [--candidates 1]
+ *   bun bench/gpu-step.ts FILE.gguf [--tokens 8] [--at 0] [--candidates 1]
  */
 import { parseArgs } from "node:util";
+import type { Dispatch } from "../kernels/wgsl/dispatch.ts";
+import { splitsOf } from "../kernels/wgsl/splits.ts";
 import { loadProgram } from "../src/arch/index.ts";
 import { makeChooser } from "../src/backend/webgpu/chooser.ts";
 import { openDevice } from "../src/backend/webgpu/device.ts";
@@ -14,6 +16,7 @@ import { makePlan, type Plan } from "../src/backend/webgpu/plan.ts";
 import { WebGpuSession } from "../src/backend/webgpu/session.ts";
 import { openGguf } from "../src/gguf/read.ts";
 
+/** Room behind where the tokens begin. */
 const CTX_LEN = 256;
 
 /** What makes a GPU object that lives longer than a submit. */
@@ -31,22 +34,27 @@ const MAKERS = [
 ] as const satisfies readonly (keyof GPUDevice)[];
 
 const { values: flags, positionals } = parseArgs({
-  options: { tokens: { type: "string", default: "8" }, candidates: { type: "string", default: "1" } },
+  options: {
+    tokens: { type: "string", default: "8" },
+    at: { type: "string", default: "0" }, // the position where they begin
+    candidates: { type: "string", default: "1" },
+  },
   allowPositionals: true,
 });
 const [file] = positionals;
-if (!file) throw new Error("usage: gpu-step.ts FILE.gguf [--tokens 8] [--candidates 1]");
-const count = Math.min(Number(flags.tokens), CTX_LEN - 1);
+if (!file) throw new Error("usage: gpu-step.ts FILE.gguf [--tokens 8] [--at 0] [--candidates 1]");
+const [count, first] = [Math.min(Number(flags.tokens), CTX_LEN - 1), Number(flags.at)];
+const ctxLen = first + CTX_LEN;
 const device = await openDevice();
 const program = loadProgram(openGguf(file));
-const options = { ctxLen: CTX_LEN, slots: 1, precise: false, threads: 0, cacheDir: undefined };
+const options = { ctxLen, slots: 1, precise: false, threads: 0, cacheDir: undefined };
 const plan = await makePlan(device, program, options);
-const shift = await makeShift(device, program, { plan, ctxLen: CTX_LEN });
+const shift = await makeShift(device, program, { plan, ctxLen });
 const chooser = await makeChooser(device, program, { plan, rows: 1 });
 const session = new WebGpuSession({ device, program, options, plan, shift, chooser });
 const wish = { k: Number(flags.candidates), apart: new Int32Array(0) };
-const step = (start: number, few: boolean) => {
-  const row = { slot: 0, start, tokens: Int32Array.of(start), logits: "last" } as const;
+const step = (i: number, few: boolean) => {
+  const row = { slot: 0, start: first + i, tokens: Int32Array.of(i), logits: "last" } as const;
   return few ? session.offers!.run([{ ...row, wish }]) : session.run([row]);
 };
 const sides: Record<"logits" | "candidates", Step[]> = { logits: [], candidates: [] };
@@ -60,7 +68,7 @@ for (let i = 1; i <= count; i++) {
   }
 }
 const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
-const traffic = trafficOf(plan, { position: count, ctxLen: CTX_LEN });
+const traffic = trafficOf(plan, { position: first + count, ctxLen });
 console.log(`${device.facts.name}, ${count} tokens, ${wish.k} of ${program.logits!.dim} candidates`);
 const row = (of: (step: Step) => number, sum: (values: number[]) => number) => ({
   logits: sum(sides.logits.map(of)),
@@ -84,10 +92,10 @@ export function trafficOf({ few, caches }: Plan, { position, ctxLen }: { positio
   let bytes = 0;
   for (const { source } of few.dispatches) {
     for (const operand of source.operands) {
-      // Attention leaves parts of long contexts only.
-      if (operand.kind === "activation" && operand.value.buf.name === "attention.parts") continue;
-      if (operand.kind === "activation") bytes += 4 * operand.value.buf.dim * operand.value.times;
-      else if (operand.kind === "vector") bytes += 4 * (operand.weight?.inDim ?? 0);
+      if (operand.kind === "activation") {
+        const { buf, times } = operand.value;
+        bytes += 4 * buf.dim * times * (buf.name === "attention.parts" ? partsUsed(source, position) : 1);
+      } else if (operand.kind === "vector") bytes += 4 * (operand.weight?.inDim ?? 0);
       else if (operand.kind === "constant") bytes += operand.values?.byteLength ?? 0;
       // An embedding reads one row of its table, of some thousand: it is left out.
       else if (operand.kind === "matrix" && source.kernel !== "embed") bytes += few.bufferOf(operand).size;
@@ -96,6 +104,12 @@ export function trafficOf({ few, caches }: Plan, { position, ctxLen }: { positio
   // Every layer reads its keys and values up to the position, once.
   const kv = [...caches.values()].reduce((sum, { keys, values }) => sum + keys.size + values.size, 0);
   return bytes + (kv / ctxLen) * (position + 1);
+}
+
+/** The share of a layer's parts that attention leaves, none where it does not split what the row sees. */
+function partsUsed({ params }: Dispatch, position: number): number {
+  const [splits, room] = [splitsOf(position + 1), params.at(-1) as number]; // see attention.wgsl
+  return splits === 1 ? 0 : Math.min(splits, room) / room;
 }
 
 interface Seen {
