@@ -3,8 +3,8 @@
 // the cache. A row's only split writes the result, several leave parts for attention_reduce.
 //
 //   binding 0  q      storage, read        f32 (rows, heads · head_dim)
-//   binding 1  keys   storage, read        f32 (slots, ctx_len, kv_heads · head_dim)
-//   binding 2  values storage, read        f32 (slots, ctx_len, kv_heads · head_dim)
+//   binding 1  keys   storage, read        f32 or f16 (slots, ctx_len, kv_heads · head_dim)
+//   binding 2  values storage, read        as keys
 //   binding 3  batch  storage, read        see batch.ts
 //   binding 4  y      storage, read_write  f32 (rows, heads · head_dim)
 //   binding 5  parts  storage, read_write  f32 (rows, heads, splits, head_dim + 2): sums, peak, total
@@ -24,8 +24,8 @@ struct Params {
   splits: u32, // room in parts
 }
 @group(0) @binding(0) var<storage, read> q: array<f32>;
-@group(0) @binding(1) var<storage, read> keys: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> values: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> keys: array<Four>;
+@group(0) @binding(2) var<storage, read> values: array<Four>;
 @group(0) @binding(3) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<storage, read_write> parts: array<f32>;
@@ -38,6 +38,7 @@ var<workgroup> query: array<vec4<f32>, 256>; // (4, 64): of each vec4 of a key, 
 var<workgroup> scratch: array<vec4<f32>, 576>; // (TILE, STRIDE) parts of scores, then (4, WG) of sums
 var<workgroup> scores: array<vec4<f32>, 64>; // (TILE), then shares of the tile, then totals
 var<workgroup> peaks: array<vec4<f32>, 8>;
+//#splice cache
 //#splice heads
 //#splice splits
 

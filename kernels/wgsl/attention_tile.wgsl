@@ -3,8 +3,8 @@
 // after another. Tiles begin at multiples of 64, so that a row has the same bits in every chunk.
 //
 //   binding 0  q      storage, read        f32 (rows, heads · head_dim)
-//   binding 1  keys   storage, read        f32 (slots, ctx_len, kv_heads · head_dim), or (rows, …) where ctx_len is 0
-//   binding 2  values storage, read        f32, as keys
+//   binding 1  keys   storage, read        f32 or f16 (slots, ctx_len, kv_heads · head_dim); ctx_len 0: (rows, …)
+//   binding 2  values storage, read        as keys
 //   binding 3  batch  storage, read        see batch.ts
 //   binding 4  y      storage, read_write  f32 (rows, heads · head_dim)
 //   binding 5  p      uniform              Params
@@ -20,8 +20,8 @@ struct Params {
   soft_cap: f32,
 }
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> keys: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> values: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> keys: array<Four>;
+@group(0) @binding(2) var<storage, read> values: array<Four>;
 @group(0) @binding(3) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<uniform> p: Params;
@@ -33,6 +33,7 @@ const STRIDE: u32 = 9u; // DEPTH and one to keep threads in different banks
 var<workgroup> queries: array<vec4<f32>, 288>; // (ROWS, STRIDE)
 var<workgroup> tile: array<vec4<f32>, 576>; // (KEYS, STRIDE) of keys, then shares (KEYS, ROWS / 4)
 var<workgroup> peaks: array<vec4<f32>, 128>; // (ROWS / 4, 16)
+//#splice cache
 //#splice heads
 
 /// The keys that a row sees: `start` … `to − 1` of those that begin at row `base` of keys, where its sequence begins.

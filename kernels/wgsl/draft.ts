@@ -1,4 +1,5 @@
 /** What lowering writes down: a dispatch but for its step, and how its operands are made. */
+import type { CacheType } from "./cache.ts";
 import type { Activation as Act, Buf, Weight } from "../../src/backend/step.ts";
 import type { Activation, Dispatch, Operand, Param, Piece, RowKind } from "./dispatch.ts";
 import type { Tuning } from "../../src/base/kernel-tuning.ts";
@@ -12,6 +13,8 @@ export interface LowerOptions {
   /** For runs of many rows: each workgroup takes several. */
   readonly many: boolean;
   readonly ctxLen: number;
+  /** How keys and values are kept; f32 where left out. */
+  readonly cacheType?: CacheType;
   /** The pieces of a tensor, in order. Experts are never split. */
   piecesOf(weight: Weight): readonly Piece[];
   /** The kernels' sizes; left out: `PLAIN`. */

@@ -2,17 +2,23 @@
 
 /// Four values of a key from `i`, zeros beyond its end. @param at where the key begins
 fn key_four(at: u32, i: u32) -> vec4<f32> {
-  if (p.head_dim % 4u == 0u) { return keys[(at + i) / 4u]; }
+  if (p.head_dim % 4u == 0u) { return four_of(keys[(at + i) / 4u]); }
   var four = vec4<f32>();
-  for (var j = 0u; j < min(4u, p.head_dim - i); j++) { four[j] = keys[(at + i + j) / 4u][(at + i + j) % 4u]; }
+  for (var j = 0u; j < min(4u, p.head_dim - i); j++) {
+    let from_first = at + i + j;
+    four[j] = four_of(keys[from_first / 4u])[from_first % 4u];
+  }
   return four;
 }
 
 /// As `key_four`, of a value.
 fn value_four(at: u32, i: u32) -> vec4<f32> {
-  if (p.head_dim % 4u == 0u) { return values[(at + i) / 4u]; }
+  if (p.head_dim % 4u == 0u) { return four_of(values[(at + i) / 4u]); }
   var four = vec4<f32>();
-  for (var j = 0u; j < min(4u, p.head_dim - i); j++) { four[j] = values[(at + i + j) / 4u][(at + i + j) % 4u]; }
+  for (var j = 0u; j < min(4u, p.head_dim - i); j++) {
+    let from_first = at + i + j;
+    four[j] = four_of(values[from_first / 4u])[from_first % 4u];
+  }
   return four;
 }
 

@@ -23,11 +23,17 @@ export function lowerAttention(step: Attention, context: Context): Draft[] {
   const operands = [read(query), cache("keys"), cache("values"), batch, write(out, query, context)];
   const store: Draft = {
     kernel: "store_kv",
+    quants: [context.cacheType ?? "f32"],
     operands: [read(valueOf(k, context)), read(valueOf(v, context)), cache("keys"), cache("values"), batch],
     params: [k.dim, context.ctxLen],
     grid: grid(valueOf(k, context)),
   };
-  return [store, ...(context.many ? [tile(step, operands, context.ctxLen)] : inSplits(step, operands, context))];
+  return [
+    store,
+    ...(context.many
+      ? [{ ...tile(step, operands, context.ctxLen), quants: store.quants! }]
+      : inSplits(step, operands, context)),
+  ];
 }
 
 export function lowerBidirectionalAttention(step: BidirectionalAttention, context: Context): Draft[] {
@@ -55,7 +61,7 @@ const headParams = ({ nHeads, nKvHeads, headDim, window, scale, softCap }: Heads
 /** Attention for many rows. @param ctxLen of the cache that the keys are in; 0 where they are rows of this run */
 function tile(heads: Heads, operands: readonly Operand[], ctxLen: number): Draft {
   const grid = { x: heads.nHeads, rows: "all", times: 1, rowsEach: ROWS } as const;
-  return { kernel: "attention_tile", operands, params: headParams(heads, ctxLen), grid };
+  return { kernel: "attention_tile", quants: ["f32"], operands, params: headParams(heads, ctxLen), grid };
 }
 
 /** Attention for few rows, and what joins its splits. @param operands the last of them is the result */
@@ -66,6 +72,7 @@ function inSplits(step: Attention, operands: readonly Operand[], context: Contex
   const parts = write({ name: "attention.parts", dim: nHeads * splits * (headDim + 2) }, y, context);
   const attention: Draft = {
     kernel: "attention",
+    quants: [context.cacheType ?? "f32"],
     operands: [...operands, parts],
     params: [...headParams(step, context.ctxLen), ...splitParams(seen)],
     grid: { ...grid(y), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits },

@@ -9,12 +9,13 @@
 //   binding 5  norms  storage, read        f32, of queries, then of keys: (head_dim) each where norm is 1, (heads ·
 //              head_dim) and (kv_heads · head_dim) where it is 2
 //   binding 6  y      storage, read_write  f32 (rows, heads · head_dim)
-//   binding 7  keys   storage, read_write  f32 (slots, ctx_len, kv_heads · head_dim)
-//   binding 8  values storage, read_write  f32 (slots, ctx_len, kv_heads · head_dim)
+//   binding 7  keys   storage, read_write  f32 or f16 (slots, ctx_len, kv_heads · head_dim)
+//   binding 8  values storage, read_write  as keys
 //   binding 9  batch  storage, read        see batch.ts
 //   binding 10  p     uniform              Params
 //   dispatch   (heads + 2 · kv_heads, rows, 1), 64 threads each; head_dim at most 256
-//   oracle     src/backend/cpu/ops.ts rmsNorm, rope, positionScale and attention; tolerance 1e-6 abs + 3e-6 rel
+//   oracle     src/backend/cpu/ops.ts rmsNorm, rope, positionScale and attention; tolerance 1e-6 abs + 3e-6 rel,
+//              of keys and values 5e-4 rel as f16
 struct Params {
   heads: u32,
   kv_heads: u32,
@@ -36,13 +37,14 @@ struct Params {
 @group(0) @binding(4) var<storage, read> sine: array<f32>;
 @group(0) @binding(5) var<storage, read> norms: array<f32>;
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
-@group(0) @binding(7) var<storage, read_write> keys: array<f32>;
-@group(0) @binding(8) var<storage, read_write> values: array<f32>;
+@group(0) @binding(7) var<storage, read_write> keys: array<Unit>;
+@group(0) @binding(8) var<storage, read_write> values: array<Unit>;
 @group(0) @binding(9) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(10) var<uniform> p: Params;
 const WG: u32 = 64u;
 var<workgroup> head: array<f32, 256>;
 var<workgroup> sums: array<f32, 64>;
+//#splice cache
 
 fn value_at(is_query: bool, at: u32) -> f32 {
   if (is_query) { return q[at]; }
@@ -75,7 +77,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let cache_at = (row.y * p.ctx_len + row.z) * kv_dim;
   if (group.x >= p.heads + p.kv_heads) {
     let first = (group.x - p.heads - p.kv_heads) * p.head_dim;
-    for (var i = t; i < p.head_dim; i += WG) { values[cache_at + first + i] = v[group.y * kv_dim + first + i]; }
+    for (var i = t * UNIT; i < p.head_dim; i += WG * UNIT) {
+      let at = group.y * kv_dim + first + i;
+      values[(cache_at + first + i) / UNIT] = pack(v[at], v[at + 1u]);
+    }
     return;
   }
   let is_query = group.x < p.heads;
@@ -96,12 +101,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   workgroupBarrier();
   let scale = 1.0 + p.coef * log(floor((f32(row.z) + p.offset) / p.floor_scale) + 1.0);
-  for (var i = t; i < p.head_dim; i += WG) {
-    let value = turned(i, row.z * p.pairs);
-    if (is_query) {
-      y[base + first + i] = value * scale;
-    } else {
-      keys[cache_at + first + i] = value;
-    }
+  let turns = row.z * p.pairs;
+  if (is_query) {
+    for (var i = t; i < p.head_dim; i += WG) { y[base + first + i] = turned(i, turns) * scale; }
+    return;
+  }
+  for (var i = t * UNIT; i < p.head_dim; i += WG * UNIT) {
+    keys[(cache_at + first + i) / UNIT] = pack(turned(i, turns), turned(i + 1u, turns));
   }
 }

@@ -2,6 +2,7 @@
  * The registry of kernels, of dequantizers, and of the snippets that several kernels share; and how a kernel's whole
  * source is put together. Nothing here needs more than a browser has.
  */
+import type { CacheType } from "./cache.ts";
 import { AppError } from "../../src/base/errors.ts";
 import activate from "./activate.wgsl" with { type: "text" };
 import activation from "./activation.wgsl" with { type: "text" };
@@ -12,6 +13,8 @@ import attention from "./attention.wgsl" with { type: "text" };
 import attentionReduce from "./attention_reduce.wgsl" with { type: "text" };
 import attentionTile from "./attention_tile.wgsl" with { type: "text" };
 import bytes from "./bytes.wgsl" with { type: "text" };
+import cacheF16 from "./cache_f16.wgsl" with { type: "text" };
+import cacheF32 from "./cache_f32.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
 import few from "./few.wgsl" with { type: "text" };
 import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
@@ -176,11 +179,14 @@ export const PACKED: Readonly<Record<string, string>> = {
   tq2_0: packed_tq2_0,
 };
 
+/** How keys and values are kept. */
+const CACHES: Readonly<Record<CacheType, string>> = { f32: cacheF32, f16: cacheF16 };
+
 /** Snippets that are the same for every matrix and device. */
 const SHARED: Readonly<Record<string, string>> = { activation, best: keepBest, few, heads, norm, route, splits, tile };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
-const SPLICE = /^\/\/#splice (activation|best|few|heads|norm|product|quant|route|splits|sum|tile)(?: (\d))?$/gm;
+const SPLICE = /^\/\/#splice (activation|best|cache|few|heads|norm|product|quant|route|splits|sum|tile)(?: (\d))?$/gm;
 
 /** A constant of a snippet that is a field of `Tuning`. */
 const TUNED = /^const (\w+): u32 = \d+u; \/\/ tuned: (threads|columns|tileRows|tileColumns)$/gm;
@@ -197,7 +203,8 @@ export interface Variant {
 
 /**
  * A kernel's source with its snippets in place.
- * @param quants block types of its matrices, in order. Throws `unsupported` where nothing unpacks one
+ * @param quants block types of its matrices, in order, or what the cache that it works on is kept as. Throws
+ *   `unsupported` where nothing unpacks one
  */
 export function kernelSource(kernel: KernelName, quants: readonly string[], variant: Variant): string {
   const { subgroups, tuning = PLAIN } = variant;
@@ -205,6 +212,7 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
   const spliced = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     const shared = SHARED[what];
     if (shared) return shared;
+    if (what === "cache") return CACHES[quants[0] as CacheType]; // lowering gave it
     if (what === "sum") {
       if (subgroups) features.add("subgroups");
       return subgroups ? sumSubgroups : sumShared;

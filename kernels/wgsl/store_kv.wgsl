@@ -2,25 +2,29 @@
 //
 //   binding 0  k      storage, read        f32 (rows, dim)
 //   binding 1  v      storage, read        f32 (rows, dim)
-//   binding 2  keys   storage, read_write  f32 (slots, ctxLen, dim)
-//   binding 3  values storage, read_write  f32 (slots, ctxLen, dim)
+//   binding 2  keys   storage, read_write  f32 or f16 (slots, ctxLen, dim)
+//   binding 3  values storage, read_write  as keys
 //   binding 4  batch  storage, read        see batch.ts
 //   binding 5  p      uniform              Params
-//   dispatch   (ceil(dim / 64), rows, 1), 64 threads of one value each
-//   oracle     src/backend/cpu/ops.ts attention; tolerance 0
+//   dispatch   (ceil(dim / 64), rows, 1), 64 threads of UNIT values each
+//   oracle     src/backend/cpu/ops.ts attention; tolerance 0 as f32, 5e-4 rel as f16
 struct Params { dim: u32, ctx_len: u32 }
 @group(0) @binding(0) var<storage, read> k: array<f32>;
 @group(0) @binding(1) var<storage, read> v: array<f32>;
-@group(0) @binding(2) var<storage, read_write> keys: array<f32>;
-@group(0) @binding(3) var<storage, read_write> values: array<f32>;
+@group(0) @binding(2) var<storage, read_write> keys: array<Unit>;
+@group(0) @binding(3) var<storage, read_write> values: array<Unit>;
 @group(0) @binding(4) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(5) var<uniform> p: Params;
 
+//#splice cache
+
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  if (id.x >= p.dim) { return; }
+  let i = id.x * UNIT;
+  if (i >= p.dim) { return; }
   let row = batch[1u + 2u * id.y];
-  let at = (row.y * p.ctx_len + row.z) * p.dim + id.x;
-  keys[at] = k[id.y * p.dim + id.x];
-  values[at] = v[id.y * p.dim + id.x];
+  let at = ((row.y * p.ctx_len + row.z) * p.dim + i) / UNIT;
+  let source = id.y * p.dim + i;
+  keys[at] = pack(k[source], k[source + 1u]);
+  values[at] = pack(v[source], v[source + 1u]);
 }

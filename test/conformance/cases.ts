@@ -33,8 +33,12 @@ export function conformanceCases(): Case[] {
 }
 
 /** Runs a case on a backend: the logits of each run, copied. */
-export async function runCase(backend: Backend, { program, options, batches }: Case): Promise<Float32Array[]> {
-  const session = await backend.load(program, { ...options, precise: true, threads: 1, cacheDir: undefined });
+export async function runCase(
+  backend: Backend,
+  { program, options, batches }: Case,
+  { precise = true } = {},
+): Promise<Float32Array[]> {
+  const session = await backend.load(program, { ...options, precise, threads: 1, cacheDir: undefined });
   try {
     const results: Float32Array[] = [];
     for (const batch of batches) results.push((await session.run(batch)).slice());

@@ -1,4 +1,5 @@
 /** What happens to the KV cache between runs: copying a prefix to another slot, and the context shift. */
+import { CACHE_BYTES } from "../../../kernels/wgsl/cache.ts";
 import type { Program } from "../backend.ts";
 import { assert } from "../../base/errors.ts";
 import { ropeShift } from "../rope.ts";
@@ -24,6 +25,8 @@ export interface ShiftParts {
   readonly device: Device;
   readonly layers: readonly CacheLayer[];
   readonly ctxLen: number;
+  /** Bytes of a value of the cache. */
+  readonly valueBytes: number;
   readonly pipeline: GPUComputePipeline;
   /** What tokens pass through. */
   readonly passage: GPUBuffer;
@@ -42,7 +45,7 @@ export async function makeShift(
   { steps, weights }: Program,
   { plan, ctxLen }: { plan: Plan; ctxLen: number },
 ): Promise<ShiftParts> {
-  const pipeline = await device.pipeline("turn_keys");
+  const pipeline = await device.pipeline("turn_keys", [plan.cacheType]);
   const layers = layersOf(steps, plan);
   const { storage, uniform, copyDst, copySrc } = USAGE;
   const buffers = await device.allocate(`${weights.path}: context shift`, () => [
@@ -61,7 +64,16 @@ export async function makeShift(
     return { angles, params, bindings };
   });
   const destroy = (): void => buffers.forEach((buffer) => buffer.destroy());
-  return { device, layers, ctxLen, pipeline, passage: passage!, turns, destroy };
+  return {
+    device,
+    layers,
+    ctxLen,
+    valueBytes: CACHE_BYTES[plan.cacheType],
+    pipeline,
+    passage: passage!,
+    turns,
+    destroy,
+  };
 }
 
 /** The attention steps in order of their layer, each with the last rotation of its keys before it. */
@@ -114,12 +126,12 @@ export function shiftTokens(
 /** Moves tokens piece by piece, the lowest first: what moves down never overwrites what has still to move. */
 function moveTokens(
   encoder: GPUCommandEncoder,
-  { passage }: ShiftParts,
+  { passage, valueBytes }: ShiftParts,
   { step }: CacheLayer,
   buffer: GPUBuffer,
   { from, to, count }: { from: number; to: number; count: number },
 ): void {
-  const tokenBytes = 4 * step.nKvHeads * step.headDim;
+  const tokenBytes = valueBytes * step.nKvHeads * step.headDim;
   const each = Math.max(1, Math.floor(MOVED_BYTES / tokenBytes));
   for (let done = 0; done < count; done += each) {
     const size = Math.min(each, count - done) * tokenBytes;

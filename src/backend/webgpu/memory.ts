@@ -1,4 +1,5 @@
 /** Everything that a plan keeps on the device beside the weights: KV cache, activations, rotations, parameters. */
+import { CACHE_BYTES, type CacheType } from "../../../kernels/wgsl/cache.ts";
 import { batchWords } from "../../../kernels/wgsl/batch.ts";
 import { ANSWER_WORDS } from "../../../kernels/wgsl/candidates.ts";
 import { AppError } from "../../base/errors.ts";
@@ -27,10 +28,12 @@ export interface DeviceRope {
 export interface Memory {
   readonly all: readonly GPUBuffer[];
   readonly scratch: readonly GPUBuffer[];
-  /** By layer: its keys and values, (slots, ctxLen, nKvHeads · headDim) float32. */
+  /** By layer: its keys and values, (slots, ctxLen, nKvHeads · headDim). */
   readonly caches: ReadonlyMap<number, { readonly keys: GPUBuffer; readonly values: GPUBuffer }>;
   /** What a run is given for its rows, (rows, dim) float32, where the program begins with that. */
   readonly input: GPUBuffer | undefined;
+  /** What their values are kept as. */
+  readonly cacheType: CacheType;
   readonly ropes: ReadonlyMap<RopeScaling, DeviceRope>;
   readonly batch: GPUBuffer;
   readonly params: GPUBuffer;
@@ -40,6 +43,7 @@ export interface Memory {
 export interface MemoryParts {
   readonly program: Program;
   readonly options: LoadOptions;
+  readonly cacheType: CacheType;
   /** Of all passes. */
   readonly dispatchCount: number;
   /** Bytes of each shared buffer of activations. */
@@ -64,7 +68,7 @@ export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memo
 
 /** Throws `too_large` where a buffer is larger than a binding. */
 export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
-  const { program, options, dispatchCount, scratchSizes, capacity } = parts;
+  const { program, options, cacheType, dispatchCount, scratchSizes, capacity } = parts;
   const { path } = program.weights;
   const { storage, copySrc, copyDst, uniform, mapRead } = USAGE;
   const wishes: { label: string; size: number; usage: number }[] = [];
@@ -75,7 +79,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const scratch = scratchSizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc));
   const attentions = program.steps.flatMap((step) => (step.op === "attention" ? [step] : []));
   const caches = attentions.map(({ layer, nKvHeads, headDim }) => {
-    const size = 4 * options.slots * options.ctxLen * nKvHeads * headDim;
+    const size = CACHE_BYTES[cacheType] * options.slots * options.ctxLen * nKvHeads * headDim;
     const usage = storage | copySrc | copyDst;
     return {
       layer,
@@ -108,6 +112,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
           return [rope, { table, pairs: rope.rotaryDim / 2, cos: at(cos), sin: at(sin), known: 0 }];
         }),
       ),
+      cacheType,
       batch: at(batch),
       params: at(params),
       readback: at(readback),

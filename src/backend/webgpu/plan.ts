@@ -2,6 +2,7 @@
  * A program made ready on a device: every buffer there, every kernel compiled, every bind group made. A run writes one
  * small buffer and replays the dispatches, those for few rows or those for many.
  */
+import { cacheTypeOf } from "../../../kernels/wgsl/cache.ts";
 import { groupsOf, type Dispatch } from "../../../kernels/wgsl/dispatch.ts";
 import { fuse } from "../../../kernels/wgsl/fuse.ts";
 import { lower } from "../../../kernels/wgsl/lower.ts";
@@ -29,7 +30,7 @@ const UPLOAD_SHARE = 0.9;
 /** Up to here each row is multiplied for itself: a decode step of several sequences reads as one alone, to the bit. */
 const FEW_ROWS = 4;
 
-export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches"> {
+export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches" | "cacheType"> {
   /** For runs of at most `few` rows. */
   readonly few: Pass;
   readonly many: Pass;
@@ -65,9 +66,11 @@ function draftPlan(device: Device, program: Program, options: LoadOptions, tunin
   checkQuants(program);
   const capacity = capacityOf(program, options);
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
+  const cacheType = cacheTypeOf(program.steps, options);
   const [few, many] = [FEW_ROWS, Infinity].map((rowsMax): PassParts => {
     const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
-    const lowered = lower(program.steps, { ctxLen: options.ctxLen, many: rowsMax === Infinity, piecesOf, tuning });
+    const many = rowsMax === Infinity;
+    const lowered = lower(program.steps, { ctxLen: options.ctxLen, cacheType, many, piecesOf, tuning });
     const dispatches = fuse(lowered, [program.states.name, program.logits?.name ?? program.states.name]);
     checkGrid(dispatches, rows, program);
     const results = resultsOf(program, dispatches);
@@ -76,6 +79,7 @@ function draftPlan(device: Device, program: Program, options: LoadOptions, tunin
   const memory = planMemory(device, {
     program,
     options,
+    cacheType,
     dispatchCount: few.dispatches.length + many.dispatches.length,
     scratchSizes: mergeSizes(few.allocation.sizes, many.allocation.sizes),
     capacity,
@@ -124,7 +128,7 @@ interface PlanParts extends Pick<Plan, "few" | "many" | "capacity"> {
 
 function planOf({ memory, weights, ...parts }: PlanParts): Plan {
   const kv = [...memory.caches.values()].reduce((sum, { keys, values }) => sum + keys.size + values.size, 0);
-  const { batch, input, readback, caches } = memory;
+  const { batch, input, readback, caches, cacheType } = memory;
   return {
     ...parts,
     fewRows: FEW_ROWS,
@@ -132,6 +136,7 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
     input,
     readback,
     caches,
+    cacheType,
     ropes: [...memory.ropes.values()],
     bytes: { weights: weights.bytes, kv, scratch: memory.all.reduce((sum, { size }) => sum + size, 0) - kv },
     destroy() {

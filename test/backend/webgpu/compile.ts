@@ -3,6 +3,7 @@
  * all features. Run as a program it prints how many it compiled, or what was wrong with each; the test starts it.
  */
 import { create } from "webgpu";
+import { CACHE_BYTES } from "../../../kernels/wgsl/cache.ts";
 import { DEQUANTIZERS, KERNELS, kernelSource, type KernelName, type Variant } from "../../../kernels/wgsl/sources.ts";
 import { STORAGE_BUFFERS } from "../../../src/backend/webgpu/adapters.ts";
 import { PLAIN, type Tuning } from "../../../src/base/kernel-tuning.ts";
@@ -29,7 +30,8 @@ export function everySource(): Map<string, string> {
   const names = Object.keys(KERNELS) as KernelName[]; // the keys of a literal are its names
   for (const kernel of names) {
     const matrices = KERNELS[kernel].match(/^\/\/#splice quant( \d)?$/gm)?.length ?? 0;
-    for (const quants of choices(matrices)) {
+    const caches = /^\/\/#splice cache$/m.test(KERNELS[kernel]) ? Object.keys(CACHE_BYTES) : [];
+    for (const quants of caches.length > 0 ? caches.map((type) => [type]) : choices(matrices)) {
       const plain = kernelSource(kernel, quants, { subgroups: false });
       const name = [kernel, ...quants].join(" ");
       sources.set(name, plain);
