@@ -1,4 +1,5 @@
-/** The cases of attention: heads of every shape, windows, caps, and contexts that kernels split or take in tiles. */
+/** The cases of attention and rotations: heads of every shape, windows, contexts that kernels split or tile. */
+import type { RopeScaling } from "../../src/backend/step.ts";
 import {
   attention,
   bidirectionalAttention,
@@ -9,6 +10,45 @@ import {
   scatteredBatches,
   type Case,
 } from "./draft.ts";
+
+export function ropeCases(): Case[] {
+  const factors = Float32Array.from({ length: 8 }, (_, i) => 1 + i / 4);
+  const variants: [string, RopeScaling, headDim?: number][] = [
+    ["norm", plainRope],
+    ["neox", { ...plainRope, style: "neox" }],
+    ["norm, a part of each head", plainRope, 48],
+    ["neox, a part of each head", { ...plainRope, style: "neox" }, 48],
+    ["linear scaling, another base", { ...plainRope, base: 1e6, freqScale: 0.25 }],
+    [
+      "YaRN",
+      { ...plainRope, base: 100, style: "neox", freqScale: 0.25, extFactor: 1, attnFactor: 0.9, ctxLenOrig: 64 },
+    ],
+    ["frequency factors", { ...plainRope, freqFactors: factors }],
+    [
+      "long frequency factors and a magnitude",
+      {
+        ...plainRope,
+        style: "neox",
+        freqFactors: factors,
+        freqFactorsLong: factors.map((f) => f * 3),
+        attnFactor: 1.19,
+      },
+    ],
+  ];
+  const normed = (["head", "row"] as const).flatMap((norms) =>
+    [48, 80].map((headDim) =>
+      makeCase(`rope: heads of ${headDim}, normed over each ${norms}`, { dim: 32 }, (draft) =>
+        attention(draft, { nHeads: 4, nKvHeads: 2, headDim, rope: { ...plainRope, style: "neox" }, norms }),
+      ),
+    ),
+  );
+  return [
+    ...variants.map(([name, rope, headDim = 16]) =>
+      makeCase(`rope: ${name}`, { dim: 32 }, (draft) => attention(draft, { nHeads: 4, nKvHeads: 2, headDim, rope })),
+    ),
+    ...normed,
+  ];
+}
 
 export const attentionCases = (): Case[] => [
   ...(
