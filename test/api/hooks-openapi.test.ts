@@ -110,3 +110,28 @@ test("GET /openapi.json: a refusal that it does not know is noticed by every tes
   Object.defineProperty(strange, "url", { value: response.url });
   await expect(refusal(strange)).rejects.toThrow();
 });
+
+test("GET /openapi.json: what operators get is as it says, behind the gateway token", async () => {
+  const mappings = [{ id: "ci", match: { path: "ci" }, messageTemplate: "Build {{payload.n}}" }];
+  const queue = { keepBodies: true };
+  const world = await startGateway({ settings: { hooks: { mappings, queue } } });
+  const described = await description(world);
+  const { runId } = await json(await world.hook("ci", { n: 1 }, { headers: { prefer: "wait=60" } }));
+  const asked: [string, string, unknown?][] = [
+    ["get", "deliveries"],
+    ["get", "deliveries/{id}"],
+    ["post", "deliveries/{id}/replay"],
+    ["post", "deliveries/{id}/cancel"],
+    ["post", "mappings/{id}/test", { payload: { n: 2 } }],
+  ];
+  for (const [method, path, body] of asked) {
+    const operation = described.paths[`/hooks-admin/${path}`][method];
+    expect(operation.security).toEqual([{ gatewayToken: [] }]);
+    const id = path.startsWith("mappings") ? "ci" : runId;
+    const response = await world.admin(path.replace("{id}", id), { method: method.toUpperCase(), body });
+    const { schema } = operation.responses[200].content["application/json"];
+    expect([path, response.status, schemaProblems(schema, await json(response))]).toEqual([path, 200, ""]);
+  }
+  const { parameters } = described.paths["/hooks-admin/deliveries"].get;
+  expect(parameters.map(({ name }: { name: string }) => name)).toEqual(["state", "path", "mapping", "before", "limit"]);
+});

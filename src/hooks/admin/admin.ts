@@ -2,19 +2,19 @@
  * What operators do with deliveries: look at them, run them again, end them, and try a mapping without consequences.
  * Behind the gateway's own token, which no sender has. Knows no HTTP library.
  */
+import { z } from "zod";
 import { AppError } from "../../base/errors.ts";
 import type { Deliveries } from "../deliveries/deliveries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary } from "../deliveries/queries.ts";
 import type { Replayed } from "../deliveries/replay.ts";
-import { isRunState } from "../deliveries/state.ts";
 import type { MailStatus } from "../mail/status.ts";
 import { failureKey } from "../ingress/address.ts";
 import { Throttle } from "../ingress/throttle.ts";
 import { isOneOf } from "../ingress/tokens.ts";
 import type { Cancelled } from "../worker/worker.ts";
+import { filterFields } from "./answers.ts";
 import { dryRun, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
 
-const PAGE_MAX = 500;
 const PAGE_DEFAULT = 50;
 
 export interface AdminDeps extends DryRunParts {
@@ -94,26 +94,17 @@ export function makeAdmin(deps: AdminDeps): Admin {
   };
 }
 
-const FILTERS = ["state", "path", "mapping", "before", "limit"];
-
 function parseFilter(query: URLSearchParams): DeliveryFilter {
-  const unknown = [...query.keys()].find((name) => !FILTERS.includes(name));
-  if (unknown !== undefined) throw new AppError("bad_request", `unknown filter; known: ${FILTERS.join(", ")}`);
-  const state = query.get("state") ?? undefined;
-  if (state !== undefined && !isRunState(state)) {
-    throw new AppError("bad_request", "state: expected queued, running, succeeded, failed, dead or cancelled");
+  const known = Object.keys(filterFields);
+  const unknown = [...query.keys()].find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new AppError("bad_request", `unknown filter; known: ${known.join(", ")}`);
+  const parsed = z.object(filterFields).partial().safeParse(Object.fromEntries(query));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new AppError("bad_request", `${issue?.path.join(".")}: ${issue?.message}`);
   }
-  const limit = query.get("limit");
-  if (limit !== null && !(/^\d{1,3}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= PAGE_MAX)) {
-    throw new AppError("bad_request", `limit: expected a whole number from 1 to ${PAGE_MAX}`);
-  }
-  return {
-    state,
-    path: query.get("path") ?? undefined,
-    mappingId: query.get("mapping") ?? undefined,
-    before: query.get("before") ?? undefined,
-    limit: limit === null ? undefined : Number(limit),
-  };
+  const { mapping: mappingId, ...filter } = parsed.data;
+  return { ...filter, mappingId };
 }
 
 function withText({ body, ...details }: DeliveryDetails): Details {

@@ -35,8 +35,6 @@ const TRANSITIONS: Readonly<Record<RunState, Partial<Record<RunEvent, RunState>>
   cancelled: {},
 };
 
-export const isRunState = (text: string): text is RunState => Object.hasOwn(TRANSITIONS, text);
-
 /** The state after an event; undefined where it cannot happen. */
 export const nextState = (state: RunState, event: RunEvent): RunState | undefined => TRANSITIONS[state][event];
 

@@ -8,7 +8,8 @@ export type Json = Readonly<Record<string, unknown>>;
 
 const TEXT = { type: "string" };
 
-function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
+/** A schema as JSON, as a sender or a receiver sees it. */
+export function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io });
   return json;
 }

@@ -1,14 +1,36 @@
 /** `/hooks-admin`: deliveries and mappings for operators, behind the gateway token. */
 import { Elysia } from "elysia";
+import type { z } from "zod";
+import {
+  cancelledSchema,
+  detailsSchema,
+  dryRunSchema,
+  filterFields,
+  pageSchema,
+  replayedSchema,
+} from "../../hooks/admin/answers.ts";
 import type { Admin } from "../../hooks/admin/admin.ts";
 import { AppError } from "../../base/errors.ts";
+import { schemaOf } from "../../hooks/openapi/pieces.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { describe } from "../schema/describe.ts";
+import { describe, type RouteNote } from "../schema/describe.ts";
 import { DryRunBody, NoBody } from "../schema/hooks-admin.ts";
 
 type Work = (admin: Admin, exchange: Exchange) => object | Promise<object>;
+
+/** What the API description says of one of these routes. */
+const operation = (summary: string, answer: z.ZodType, more: Pick<RouteNote, "body" | "parameters"> = {}) =>
+  describe({ api: "gateway", summary, reply: "json", answer: schemaOf(answer, "output"), ...more });
+
+const filters = () =>
+  Object.entries(filterFields).map(([name, schema]) => ({
+    name,
+    in: "query" as const,
+    required: false,
+    schema: schemaOf(schema, "output"),
+  }));
 
 interface Peer {
   readonly request: Request;
@@ -27,21 +49,23 @@ export function hooksAdminRoutes(deps: RouteDeps) {
     .get(
       "/hooks-admin/deliveries",
       (at) => answer(at, (admin, { request }) => admin.list(new URL(request.url).searchParams)),
-      { detail: describe({ api: "gateway", summary: "List deliveries, newest first", reply: "json" }) },
+      {
+        detail: operation("List deliveries, newest first", pageSchema, { parameters: filters() }),
+      },
     )
     .get("/hooks-admin/deliveries/:id", (at) => answer(at, (admin) => admin.find(at.params.id)), {
-      detail: describe({ api: "gateway", summary: "All that is known of a delivery and its runs", reply: "json" }),
+      detail: operation("All that is known of a delivery and its runs", detailsSchema),
     })
     .post("/hooks-admin/deliveries/:id/replay", (at) => answer(at, (admin) => admin.replay(at.params.id)), {
       parse: "none",
-      detail: describe({ api: "gateway", summary: "Run a delivery or run again", body: NoBody, reply: "json" }),
+      detail: operation("Run a delivery or run again", replayedSchema, { body: NoBody }),
     })
     .post(
       "/hooks-admin/deliveries/:id/cancel",
       (at) => answer(at, async (admin) => ({ runs: await admin.cancel(at.params.id) })),
       {
         parse: "none",
-        detail: describe({ api: "gateway", summary: "End a delivery's runs", body: NoBody, reply: "json" }),
+        detail: operation("End a delivery's runs", cancelledSchema, { body: NoBody }),
       },
     )
     .get("/hooks-admin/mail", (at) => answer(at, (admin) => admin.mail()), {
@@ -52,11 +76,8 @@ export function hooksAdminRoutes(deps: RouteDeps) {
       (at) => answer(at, (admin, exchange) => test(admin, at.params.id, exchange)),
       {
         parse: "none",
-        detail: describe({
-          api: "gateway",
-          summary: "What a mapping would make of a request; nothing is dispatched",
+        detail: operation("What a mapping would make of a request; nothing is dispatched", dryRunSchema, {
           body: DryRunBody,
-          reply: "json",
         }),
       },
     );

@@ -7,11 +7,15 @@ type Api = "native" | "OpenAI" | "Anthropic" | "server" | "gateway";
 /** How a reply comes; several where the request chooses. */
 type ReplyKind = "json" | "ndjson" | "events" | "text" | "empty";
 
-interface RouteNote {
+export interface RouteNote {
   readonly api: Api;
   readonly summary: string;
   readonly body?: TSchema | "bytes";
   readonly reply: ReplyKind | readonly ReplyKind[];
+  /** Of a JSON reply, where there is one. */
+  readonly answer?: object;
+  /** OpenAPI parameters beside those of the path. */
+  readonly parameters?: DocumentDecoration["parameters"];
   /** Of success; 200 where absent. */
   readonly status?: 200 | 201;
 }
@@ -26,13 +30,24 @@ const MEDIA_TYPES: Readonly<Record<Exclude<ReplyKind, "empty">, string>> = {
 const FAILURES = { "4XX": "The request cannot be served; `error` says why", "5XX": "The server failed" };
 
 /** An OpenAPI operation. */
-export function describe({ api, summary, body, reply, status = 200 }: RouteNote): DocumentDecoration {
+export function describe({
+  api,
+  summary,
+  body,
+  reply,
+  answer,
+  parameters,
+  status = 200,
+}: RouteNote): DocumentDecoration {
   const kinds = [reply].flat().filter((kind) => kind !== "empty");
-  const content = Object.fromEntries(kinds.map((kind) => [MEDIA_TYPES[kind], { schema: schemaOf(kind) }]));
+  const content = Object.fromEntries(
+    kinds.map((kind) => [MEDIA_TYPES[kind], { schema: (kind === "json" && answer) || schemaOf(kind) }]),
+  );
   const error = { "application/json": { schema: ERRORS[api] } };
   return {
     tags: [api],
     summary,
+    ...(parameters === undefined ? {} : { parameters }),
     ...(api === "gateway" ? { security: [{ gatewayToken: [] }] } : {}),
     ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body) } }),
     responses: {
