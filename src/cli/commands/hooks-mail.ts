@@ -42,7 +42,12 @@ export async function setupMail({ terminal, sources }: LocalContext, options: Se
   const { account } = plan;
   terminal.note(`logging in to ${account.host}:${account.port} as ${account.user} …`);
   const password = await readPassword({ password: settings.password });
-  await interruptible(async (signal) => (await openMailbox(account, { password, signal })).close());
+  await interruptible(async (signal) => (await openMailbox(account, { password, signal })).close()).catch(
+    (error: unknown) => {
+      if (error instanceof AppError && error.code === "unauthorized" && provider) terminal.note(provider.note);
+      throw error;
+    },
+  );
   const written = await plan.write();
   terminal.write(
     [

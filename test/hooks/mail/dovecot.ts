@@ -35,14 +35,15 @@ export interface Dovecot {
   remove(): Promise<void>;
 }
 
-export async function startDovecot(): Promise<Dovecot> {
+/** @param settings further lines of its configuration */
+export async function startDovecot({ settings = "" } = {}): Promise<Dovecot> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-imap-"));
   const [port, tlsPort] = [freePort(), freePort()];
   const config = join(folder, "dovecot.conf");
   const isRoot = process.getuid?.() === 0;
   const user = isRoot ? "mail" : userInfo().username;
   makeCertificate(folder);
-  writeFileSync(config, configuration({ folder, port, tlsPort, user }));
+  writeFileSync(config, configuration({ folder, port, tlsPort, user }) + settings);
   for (const name of ["mail", "run"]) mkdirSync(join(folder, name));
   if (isRoot) {
     const [, , uid, gid] = readFileSync("/etc/passwd", "utf8")
