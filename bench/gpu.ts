@@ -1,21 +1,29 @@
 /**
- * Hearth on the GPU against llama.cpp's Vulkan build on the same device and files: prefill, decode, the share of the
- * device's copy bandwidth that decode reaches, dispatches and encoding per token, and the time in each kernel where the
- * device has timestamps. Makes its own models. A software adapter gives counts, and rates that mean nothing.
+ * Hearth on the GPU, beside llama.cpp's Vulkan build and ONNX Runtime's WebGPU provider on the same device and files:
+ * prefill, decode, the share of the device's copy rate that decode reaches, and the time in each kernel. Makes its own
+ * models, runs each side in a process of its own, goes on without a side that cannot run, and says why.
  *
- *   bun bench/gpu.ts [q4_0 q4_k_m f16 …] [--size 1.2b|8b] [--rounds 3] [--prompt 512] [--tokens 64] [--out FOLDER]
- *   bun bench/gpu.ts --file FILE.gguf …
+ *   bun bench/gpu.ts [q4_0 q4_k_m f16 …] [--size tiny|1.2b|8b] [--rounds 3] [--minutes 9] [--json FILE]
+ *   bun bench/gpu.ts --file FILE.gguf
+ *
+ * What is here as installed by `bun install` and `bun install --cwd bench` suffices; without the second there is no
+ * llama.cpp. A file takes `--minutes` at most, so that 8 B files may be measured one call each:
+ * `bun bench/gpu.ts`, then `bun bench/gpu.ts q4_0 q4_k_m --size 8b`, then `bun bench/gpu.ts f16 --size 8b`.
+ * A software adapter tries whether everything runs (`--size tiny`): its rates mean nothing.
  */
-import { statSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { loadProgram } from "../src/arch/index.ts";
-import { openDevice, type Device } from "../src/backend/webgpu/device.ts";
-import { webGpuBackend } from "../src/backend/webgpu/index.ts";
-import { makePlan } from "../src/backend/webgpu/plan.ts";
-import { USAGE } from "../src/backend/webgpu/usage.ts";
-import { openGguf } from "../src/gguf/read.ts";
+import type { AdapterReport, Answers, Rates, SideName, Traces, Work } from "./gpu-sides.ts";
+import type { Products } from "./gpu-products.ts";
 import { ensureModel, MIXES, SHAPES, type Mix, type Size } from "./make-model.ts";
+
+/** Layers of the products: more weights than any cache holds, and few enough for a moment. */
+const PRODUCT_LAYERS = 4;
+/** Of a file's time, what one process may take: one that hangs leaves room for the others. */
+const SHARE = 0.3;
+/** Kernels of a pass that are worth a line. */
+const KERNELS_SHOWN = 12;
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -24,229 +32,171 @@ const { values: flags, positionals } = parseArgs({
     rounds: { type: "string", default: "3" },
     prompt: { type: "string", default: "512" },
     tokens: { type: "string", default: "64" },
-    out: { type: "string", default: join(import.meta.dir, "out") },
+    minutes: { type: "string", default: "9" }, // for each file
+    out: { type: "string", default: join(import.meta.dir, "out") }, // models are made here, and kept
+    json: { type: "string", default: join(import.meta.dir, "out", "gpu-results.json") },
     file: { type: "string" }, // this model instead of those made here
-    llama: { type: "string" }, // a file: this process is llama.cpp's side
   },
 });
-const [promptLen, tokens, rounds] = [Number(flags.prompt), Number(flags.tokens), Number(flags.rounds)];
-const prompt = Int32Array.from({ length: promptLen }, (_, i) => 300 + ((i * 7919) % 700));
 
-/** Tokens per second. */
-interface Rates {
-  readonly prefill: number;
-  readonly decode: number;
+/** What a side gave, or why it gave nothing. */
+type Outcome<T> = { readonly value: T } | { readonly reason: string };
+
+/** Of one file. */
+interface Part {
+  readonly name: string;
+  readonly fileBytes: number;
+  readonly prompt: number;
+  readonly tokens: number;
+  readonly rounds: Readonly<Record<"hearth" | "llama", readonly Rates[]>>;
+  readonly reasons: Readonly<Record<string, string>>;
+  readonly trace: Traces | undefined;
+  readonly products: Products | undefined;
 }
 
-if (flags.llama) console.log(JSON.stringify(await runLlama(flags.llama)));
-else await main();
+const adapter = await ask("adapter", { file: "", prompt: 0, tokens: 0 }, 2 * 60_000);
+if ("reason" in adapter) throw new Error(`no GPU to measure: ${adapter.reason}`);
+await main(adapter.value);
 process.exit(0);
 
-async function main(): Promise<void> {
-  if (!Object.hasOwn(SHAPES, flags.size)) throw new Error(`--size: expected ${Object.keys(SHAPES).join(" or ")}`);
-  const device = await openDevice();
-  const copy = await copyBandwidth(device);
-  const kind = device.facts.software ? "software adapter: its rates mean nothing" : "GPU";
-  console.log(`${device.facts.name} (${kind}), copies ${(copy / 1e9).toFixed(1)} GB/s`);
-  if (flags.file) return compare(device, { file: flags.file, mix: "", copy });
-  for (const mix of positionals.length > 0 ? positionals : ["q4_0", "q4_k_m", "f16"]) {
-    if (!Object.hasOwn(MIXES, mix)) throw new Error(`'${mix}': expected one of ${Object.keys(MIXES).join(", ")}`);
-    await compare(device, { file: await ensureModel(mix as Mix, flags.out, flags.size as Size), mix, copy });
+async function main(gpu: AdapterReport): Promise<void> {
+  if (!Object.hasOwn(SHAPES, flags.size)) throw new Error(`--size: expected ${Object.keys(SHAPES).join(", ")}`);
+  const size = flags.size as Size; // one of them: looked up in the line above
+  const mixes = flags.file ? [""] : positionals.length > 0 ? positionals : ["q4_0", "q4_k_m", "f16"];
+  for (const mix of mixes)
+    if (mix && !Object.hasOwn(MIXES, mix))
+      throw new Error(`'${mix}': expected one of ${Object.keys(MIXES).join(", ")}`);
+  console.log(`${gpu.name} (${gpu.software ? "software adapter: its rates mean nothing" : "GPU"})`);
+  console.log(`copies ${(gpu.copyBytesPerSecond / 1e9).toFixed(1)} GB/s; ${gpu.features.join(" ")}`);
+  const parts: Part[] = [];
+  for (const mix of mixes) {
+    const part = await measure(mix as Mix, size);
+    parts.push(part);
+    report(part, gpu);
+    save({ adapter: gpu, parts });
   }
+  console.log(`\nresults: ${flags.json}`);
 }
 
-async function compare(
-  device: Device,
-  { file, mix, copy }: { file: string; mix: string; copy: number },
-): Promise<void> {
-  const sides: Record<"hearth" | "llama", Rates[]> = { hearth: [], llama: [] };
-  for (let round = 0; round < rounds; round++) {
-    sides.hearth.push(await runHearth(file));
-    const llama = device.facts.software ? undefined : await llamaIn(file);
-    if (llama) sides.llama.push(llama);
-  }
-  const [hearth, llama] = [medians(sides.hearth), medians(sides.llama)];
-  const bytes = await weightBytesRead(device, file);
+async function measure(mix: Mix, size: Size): Promise<Part> {
+  const startedMs = performance.now();
+  const allMs = 60_000 * Number(flags.minutes);
+  const left = (): number => Math.min(SHARE * allMs, allMs - (performance.now() - startedMs));
+  const file = flags.file ?? (await ensureModel(mix, flags.out, size));
   console.log(
-    `\n${flags.file ?? `${flags.size} ${mix}`}: ${(statSync(file).size / 1e9).toFixed(2)} GB, ${rounds} rounds, medians`,
+    `\n${flags.file ?? `${size} ${mix}`}: ready after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`,
+  );
+  const work: Work = { file, prompt: Number(flags.prompt), tokens: Number(flags.tokens) };
+  const reasons: Record<string, string> = {};
+  const rounds: Record<"hearth" | "llama", Rates[]> = { hearth: [], llama: [] };
+  const noted = <T>(side: string, outcome: Outcome<T>): T | undefined => {
+    if ("value" in outcome) return outcome.value;
+    console.log(`  ${side} did not run: ${outcome.reason}`);
+    reasons[side] = outcome.reason;
+    return undefined;
+  };
+  for (let round = 0; round < Number(flags.rounds); round++) {
+    for (const side of ["hearth", "llama"] as const) {
+      if (reasons[side]) continue;
+      const rates = noted(side, await ask(side, work, left()));
+      if (rates) rounds[side].push(rates);
+    }
+  }
+  const trace = reasons["hearth"] ? undefined : noted("trace", await ask("trace", work, left()));
+  const products = await productsOf(mix, size, { work, left, noted });
+  return {
+    name: flags.file ?? `${size} ${mix}`,
+    fileBytes: statSync(file).size,
+    prompt: work.prompt,
+    tokens: work.tokens,
+    rounds,
+    reasons,
+    trace,
+    products,
+  };
+}
+
+interface ProductsParts {
+  readonly work: Work;
+  left(): number;
+  noted<T>(side: string, outcome: Outcome<T>): T | undefined;
+}
+
+async function productsOf(mix: Mix, size: Size, { work, left, noted }: ProductsParts): Promise<Products | undefined> {
+  if (flags.file) return undefined;
+  if (mix === "f16") return noted("onnx", { reason: "its graph would hold 8-bit weights, not float16" });
+  const file = await ensureModel(mix, flags.out, size, Math.min(PRODUCT_LAYERS, SHAPES[size].nLayers));
+  return noted("onnx", await ask("products", { ...work, file }, left()));
+}
+
+/** A side in a process of its own, killed when its time is over. */
+async function ask<Name extends SideName>(side: Name, work: Work, ms: number): Promise<Outcome<Answers[Name]>> {
+  if (ms <= 0) return { reason: `no time was left of ${flags.minutes} minutes` };
+  const args = [join(import.meta.dir, "gpu-sides.ts"), side, work.file, String(work.prompt), String(work.tokens)];
+  // llama.cpp passes software adapters by unless it is told which to take.
+  const software = side === "llama" && "value" in adapter && adapter.value.software;
+  const child = Bun.spawn([process.execPath, ...args], {
+    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1", ...(software && { GGML_VK_VISIBLE_DEVICES: "0" }) },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: Math.ceil(ms),
+    killSignal: "SIGKILL",
+  });
+  const [out, error, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  const last = out.trim().split("\n").at(-1) ?? "";
+  if (code === 0 && last.startsWith("{")) return { value: JSON.parse(last) as Answers[Name] }; // what the side printed
+  if (child.signalCode === "SIGKILL") return { reason: `not done within ${(ms / 1000).toFixed(0)} s` };
+  const said = error.trim().split("\n").slice(-3).join(" ");
+  return { reason: said || `it ended with ${child.signalCode ?? code} and said nothing` };
+}
+
+function report({ name, fileBytes, prompt, tokens, rounds, trace, products }: Part, gpu: AdapterReport): void {
+  const [hearth, llama] = [mediansOf(rounds.hearth), mediansOf(rounds.llama)];
+  const count = `${rounds.hearth.length} and ${rounds.llama.length} rounds`;
+  console.log(`${name}: ${(fileBytes / 1e9).toFixed(2)} GB, medians of ${count}, tokens/s`);
+  console.table({
+    [`prefill ${prompt}`]: rowOf(hearth.prefill, llama.prefill),
+    [`decode ${tokens}`]: rowOf(hearth.decode, llama.decode),
+  });
+  if (trace) {
+    const rate = trace.weightBytes * hearth.decode;
+    const share = (100 * rate) / gpu.copyBytesPerSecond;
+    const bytes = `${(trace.weightBytes / 1e9).toFixed(3)} GB of weights per token`;
+    console.log(`decode reads ${bytes}, ${(rate / 1e9).toFixed(1)} GB/s: ${share.toFixed(0)} % of copying`);
+    for (const [pass, { dispatches, encodeMs, kernels }] of [
+      ["decode", trace.decode],
+      ["prefill", trace.prefill],
+    ] as const) {
+      const sum = kernels.reduce((total, { ms }) => total + ms, 0);
+      const stamped = kernels.length > 0 ? `kernels ${sum.toFixed(2)} ms` : "no timestamps on this device";
+      console.log(`${pass}: ${dispatches} dispatches, encoded in ${encodeMs.toFixed(2)} ms, ${stamped}`);
+      if (kernels.length > 0) console.table(kernels.slice(0, KERNELS_SHOWN));
+    }
+  }
+  if (!products) return;
+  const one = products.onnx.oneRowMs / products.hearth.oneRowMs;
+  const all = products.onnx.allRowsMs / products.hearth.allRowsMs;
+  console.log(
+    `products of ${PRODUCT_LAYERS} layers and the output beside ONNX Runtime, NMSE ${products.nmse.toExponential(1)}, ms`,
   );
   console.table({
-    "prefill, tokens/s": { hearth: hearth.prefill, llama: llama.prefill, ratio: hearth.prefill / llama.prefill },
-    "decode, tokens/s": { hearth: hearth.decode, llama: llama.decode, ratio: hearth.decode / llama.decode },
-  });
-  const achieved = bytes * hearth.decode;
-  const share = ((100 * achieved) / copy).toFixed(0);
-  console.log(
-    `decode reads ${(bytes / 1e9).toFixed(2)} GB per token, ${(achieved / 1e9).toFixed(1)} GB/s: ${share} % of copying`,
-  );
-  await profile(device, file);
-}
-
-async function runHearth(file: string): Promise<Rates> {
-  const gguf = openGguf(file);
-  const options = { ctxLen: 2048, slots: 1, precise: false, threads: 0, cacheDir: undefined };
-  const session = await webGpuBackend.load(loadProgram(gguf), options);
-  const feed = (start: number, ids: Int32Array) => session.run([{ slot: 0, start, tokens: ids, logits: "last" }]);
-  await feed(0, prompt.subarray(0, Math.min(64, promptLen))); // warm-up, of both passes
-  await feed(0, prompt.subarray(0, 1));
-  const prefillMs = await timeOf(() => feed(0, prompt));
-  const decodeMs = await timeOf(async () => {
-    for (let i = 0; i < tokens; i++) await feed(promptLen + i, Int32Array.of(300 + i));
-  });
-  session.close();
-  gguf.close();
-  return { prefill: (1000 * promptLen) / prefillMs, decode: (1000 * tokens) / decodeMs };
-}
-
-/** llama.cpp in a process of its own; undefined where its Vulkan build is not there. */
-async function llamaIn(file: string): Promise<Rates | undefined> {
-  const args = ["--llama", file, "--prompt", flags.prompt, "--tokens", flags.tokens];
-  const child = Bun.spawn([process.execPath, import.meta.path, ...args], { stdout: "pipe", stderr: "pipe" });
-  const [out, error, code] = [
-    await new Response(child.stdout).text(),
-    await new Response(child.stderr).text(),
-    await child.exited,
-  ];
-  if (code === 0) return JSON.parse(out.trim().split("\n").at(-1)!) as Rates; // what the child prints last
-  console.log(`llama.cpp did not run: ${error.trim().split("\n").slice(-2).join(" ")}`);
-  return undefined;
-}
-
-async function runLlama(file: string): Promise<Rates> {
-  const { getLlama, LlamaLogLevel } = await import("node-llama-cpp");
-  const binding = await getLlama({ gpu: "vulkan", build: "never", logLevel: LlamaLogLevel.error });
-  const model = await binding.loadModel({ modelPath: file, gpuLayers: "max" });
-  const context = await model.createContext({ contextSize: 2048, batchSize: Math.max(64, promptLen) });
-  const sequence = context.getSequence();
-  const ids = Array.from(prompt) as Parameters<typeof sequence.evaluateWithoutGeneratingNewTokens>[0]; // branded
-  await sequence.evaluateWithoutGeneratingNewTokens(ids.slice(0, 64));
-  await sequence.clearHistory();
-  const prefillMs = await timeOf(() => sequence.evaluateWithoutGeneratingNewTokens(ids));
-  let decoded = 0;
-  const decodeMs = await timeOf(async () => {
-    for await (const _ of sequence.evaluate(ids.slice(0, 1), { temperature: 0, yieldEogToken: true }))
-      if (++decoded === tokens) return;
-  });
-  return { prefill: (1000 * promptLen) / prefillMs, decode: (1000 * decoded) / decodeMs };
-}
-
-/** Bytes of weights that one token reads: all but the embedding table, of which it reads a row, unless it is tied. */
-async function weightBytesRead(device: Device, file: string): Promise<number> {
-  return withPlan(device, file, async ({ few }, source) => {
-    const read = few.dispatches.flatMap(({ source: { kernel, operands } }) =>
-      kernel === "embed" ? [] : operands.flatMap((operand) => (operand.kind === "matrix" ? [operand.tensor] : [])),
-    );
-    return [...new Set(read)].reduce((sum, tensor) => sum + source(tensor).length, 0);
+    "one row": { hearth: products.hearth.oneRowMs, onnx: products.onnx.oneRowMs, "times as fast": one },
+    [`${prompt} rows`]: { hearth: products.hearth.allRowsMs, onnx: products.onnx.allRowsMs, "times as fast": all },
   });
 }
 
-/** Counts dispatches, times encoding, and the kernels themselves where the device can. */
-async function profile(device: Device, file: string): Promise<void> {
-  await withPlan(device, file, async ({ few, batch }) => {
-    const { gpu } = device;
-    gpu.queue.writeBuffer(batch, 0, Uint32Array.of(1, 1, 0, 0, 300, 0, promptLen, 0, 0, 1, 0, 0));
-    const encodeMs: number[] = [];
-    for (let i = 0; i < 20; i++) {
-      const encoder = gpu.createCommandEncoder();
-      const startedMs = performance.now();
-      const pass = encoder.beginComputePass();
-      for (const { pipeline, bindings, x, times, z } of few.dispatches) {
-        pass.setPipeline(pipeline);
-        pass.setBindGroup(0, bindings);
-        pass.dispatchWorkgroups(x, times, z);
-      }
-      pass.end();
-      encodeMs.push(performance.now() - startedMs);
-      device.submit(encoder.finish());
-      await device.flush();
-    }
-    const layers = few.dispatches.filter(({ source }) => source.kernel === "attention").length;
-    const perLayer = (few.dispatches.length - 5) / layers; // embed, wanted rows (twice), final norm, output
-    const encoding = `encoded in ${median(encodeMs).toFixed(2)} ms`;
-    console.log(`${few.dispatches.length} dispatches per token, ${perLayer.toFixed(1)} per layer, ${encoding}`);
-    if (gpu.features.has("timestamp-query")) console.table(await kernelTimes(device, few.dispatches));
-  });
+function rowOf(hearth: number, llama: number) {
+  return { hearth, llama, ratio: hearth / llama };
 }
 
-type Recorded = Awaited<ReturnType<typeof makePlan>>["few"]["dispatches"][number];
-
-/** Milliseconds of a token by kernel: every dispatch in a pass of its own, between two timestamps. */
-async function kernelTimes(device: Device, dispatches: readonly Recorded[]) {
-  const { gpu } = device;
-  const [count, size] = [2 * dispatches.length, 16 * dispatches.length];
-  const querySet = gpu.createQuerySet({ type: "timestamp", count });
-  const resolved = gpu.createBuffer({ size, usage: USAGE.copySrc | 0x200 }); // QUERY_RESOLVE
-  const readable = gpu.createBuffer({ size, usage: USAGE.mapRead | USAGE.copyDst });
-  const encoder = gpu.createCommandEncoder();
-  for (const [i, { pipeline, bindings, x, times, z }] of dispatches.entries()) {
-    const timestampWrites = { querySet, beginningOfPassWriteIndex: 2 * i, endOfPassWriteIndex: 2 * i + 1 };
-    const pass = encoder.beginComputePass({ timestampWrites });
-    pass.setPipeline(pipeline);
-    pass.setBindGroup(0, bindings);
-    pass.dispatchWorkgroups(x, times, z);
-    pass.end();
-  }
-  encoder.resolveQuerySet(querySet, 0, count, resolved, 0);
-  encoder.copyBufferToBuffer(resolved, 0, readable, 0, size);
-  device.submit(encoder.finish());
-  await device.wait(readable.mapAsync(1));
-  const stamps = new BigUint64Array(readable.getMappedRange());
-  const byKernel: Record<string, { count: number; ms: number }> = {};
-  for (const [i, { source }] of dispatches.entries()) {
-    const entry = (byKernel[[source.kernel, ...(source.quants ?? [])].join(" ")] ??= { count: 0, ms: 0 });
-    entry.count++;
-    entry.ms += Number(stamps[2 * i + 1]! - stamps[2 * i]!) / 1e6;
-  }
-  for (const each of [querySet, resolved, readable]) each.destroy();
-  return Object.fromEntries(Object.entries(byKernel).toSorted(([, a], [, b]) => b.ms - a.ms));
-}
-
-async function withPlan<T>(
-  device: Device,
-  file: string,
-  use: (plan: Awaited<ReturnType<typeof makePlan>>, read: (tensor: string) => Uint8Array) => Promise<T>,
-): Promise<T> {
-  const gguf = openGguf(file);
-  const program = loadProgram(gguf);
-  const options = { ctxLen: 2048, slots: 1, precise: false, threads: 0, cacheDir: undefined };
-  const plan = await makePlan(device, program, options);
-  try {
-    return await use(plan, (tensor) => program.weights.read(tensor));
-  } finally {
-    plan.destroy();
-    gguf.close();
-  }
-}
-
-/** Bytes per second that the device copies, counting what it reads. */
-async function copyBandwidth(device: Device): Promise<number> {
-  const { gpu, facts } = device;
-  const size = Math.min(256 * 2 ** 20, facts.limits.maxBufferSize);
-  const [from, to] = [0, 1].map(() => gpu.createBuffer({ size, usage: USAGE.copySrc | USAGE.copyDst }));
-  const times = facts.software ? 2 : 40;
-  const copyAll = async (): Promise<void> => {
-    const encoder = gpu.createCommandEncoder();
-    for (let i = 0; i < times; i++) encoder.copyBufferToBuffer(from!, 0, to!, 0, size); // two were made
-    device.submit(encoder.finish());
-    await device.flush();
-  };
-  await copyAll();
-  const ms = [await timeOf(copyAll), await timeOf(copyAll), await timeOf(copyAll)];
-  from!.destroy();
-  to!.destroy();
-  return (2 * size * times * 1000) / median(ms); // read and written
-}
-
-async function timeOf(work: () => Promise<unknown>): Promise<number> {
-  const startedMs = performance.now();
-  await work();
-  return performance.now() - startedMs;
-}
-
-function medians(all: readonly Rates[]): Rates {
+function mediansOf(all: readonly Rates[]): Pick<Rates, "prefill" | "decode"> {
+  const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
   return { prefill: median(all.map(({ prefill }) => prefill)), decode: median(all.map(({ decode }) => decode)) };
 }
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+/** After each part, so that a run that is stopped leaves what it has. */
+function save(results: { adapter: AdapterReport; parts: readonly Part[] }): void {
+  mkdirSync(dirname(flags.json), { recursive: true });
+  const partial = `${flags.json}.partial`;
+  writeFileSync(partial, JSON.stringify({ bun: Bun.version, ...results }, null, 2));
+  renameSync(partial, flags.json);
 }

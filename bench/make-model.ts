@@ -14,8 +14,9 @@ import { writeGguf, type WriteTensor, type WriteValue } from "../src/gguf/write.
 import { quants } from "../src/quant/index.ts";
 import type { Quant } from "../src/quant/quant.ts";
 
-/** A llama of 1.2 B weights, and one of 8 B. */
+/** A llama of 1.2 B weights, one of 8 B, and one that only tries whether everything runs. */
 export const SHAPES = {
+  tiny: { dim: 256, nLayers: 4, nHeads: 4, nKvHeads: 2, ffnDim: 768, vocabSize: 1024, ctxLen: 4096 },
   "1.2b": { dim: 2048, nLayers: 16, nHeads: 32, nKvHeads: 8, ffnDim: 8192, vocabSize: 128_256, ctxLen: 131_072 },
   "8b": { dim: 4096, nLayers: 32, nHeads: 32, nKvHeads: 8, ffnDim: 14_336, vocabSize: 128_256, ctxLen: 131_072 },
 } as const;
@@ -44,20 +45,24 @@ function usesMoreBits(layer: number, nLayers: number): boolean {
   return layer < eighth || layer >= Math.floor((7 * nLayers) / 8) || (layer - eighth) % 3 === 2;
 }
 
-/** Path of the file of a mix, made if it is not there yet. */
-export async function ensureModel(mix: Mix, folder: string, size: Size = "1.2b"): Promise<string> {
-  const path = join(folder, `random-${size}-${mix}.gguf`);
+/** Path of the file of a mix, made if it is not there yet. @param layers its first so many only */
+export async function ensureModel(mix: Mix, folder: string, size: Size = "1.2b", layers?: number): Promise<string> {
+  const path = join(folder, `random-${size}-${mix}${layers === undefined ? "" : `-${layers}-layers`}.gguf`);
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true });
-  await writeGguf(path, { metadata: metadataOf(size), tensors: [...tensorsOf(mix, size, makeRng(1))] });
+  const shape = { ...SHAPES[size], ...(layers !== undefined && { nLayers: layers }) };
+  const metadata = metadataOf(shape, `random ${size}`);
+  await writeGguf(path, { metadata, tensors: [...tensorsOf(mix, shape, makeRng(1))] });
   return path;
 }
 
-function metadataOf(modelSize: Size): Record<string, WriteValue> {
-  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize, ctxLen } = SHAPES[modelSize];
+type Shape = Readonly<Record<keyof (typeof SHAPES)["8b"], number>>;
+
+function metadataOf(shape: Shape, name: string): Record<string, WriteValue> {
+  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize, ctxLen } = shape;
   return {
     "general.architecture": "llama",
-    "general.name": `random ${modelSize}`,
+    "general.name": name,
     "llama.context_length": { u32: ctxLen },
     "llama.embedding_length": { u32: dim },
     "llama.block_count": { u32: nLayers },
@@ -89,12 +94,12 @@ function vocabulary(size: number): string[] {
   return [...bytes, ...Array.from({ length: size - 256 }, (_, i) => `<token ${i + 256}>`)];
 }
 
-function* tensorsOf(mix: Mix, size: Size, rng: Rng): Generator<WriteTensor> {
-  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize } = SHAPES[size];
+function* tensorsOf(mix: Mix, shape: Shape, rng: Rng): Generator<WriteTensor> {
+  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize } = shape;
   const kvDim = (dim / nHeads) * nKvHeads;
-  const matrix = (name: string, layer: number, shape: readonly [number, number]): WriteTensor => {
+  const matrix = (name: string, layer: number, size: readonly [number, number]): WriteTensor => {
     const quant = MIXES[mix](name, layer, nLayers);
-    return { name, shape, quant, data: randomBlocks(quant, (shape[0] * shape[1]) / quant.blockLen, rng) };
+    return { name, shape: size, quant, data: randomBlocks(quant, (size[0] * size[1]) / quant.blockLen, rng) };
   };
   const norm = (name: string): WriteTensor => {
     const data = new Uint8Array(new Float32Array(dim).fill(1).buffer);
