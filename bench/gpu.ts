@@ -145,7 +145,7 @@ async function ask<Name extends SideName>(side: Name, work: Work, ms: number): P
   const last = out.trim().split("\n").at(-1) ?? "";
   if (code === 0 && last.startsWith("{")) return { value: JSON.parse(last) as Answers[Name] }; // what the side printed
   if (child.signalCode === "SIGKILL") return { reason: `not done within ${(ms / 1000).toFixed(0)} s` };
-  const said = error.trim().split("\n").slice(-3).join(" ");
+  const said = Bun.stripANSI(error).trim().split("\n").slice(-3).join(" ");
   return { reason: said || `it ended with ${child.signalCode ?? code} and said nothing` };
 }
 
@@ -169,23 +169,30 @@ function report({ name, fileBytes, prompt, tokens, rounds, trace, products }: Pa
       const sum = kernels.reduce((total, { ms }) => total + ms, 0);
       const stamped = kernels.length > 0 ? `kernels ${sum.toFixed(2)} ms` : "no timestamps on this device";
       console.log(`${pass}: ${dispatches} dispatches, encoded in ${encodeMs.toFixed(2)} ms, ${stamped}`);
-      if (kernels.length > 0) console.table(kernels.slice(0, KERNELS_SHOWN));
+      if (kernels.length > 0)
+        console.table(kernels.slice(0, KERNELS_SHOWN).map((each) => ({ ...each, ms: shortened(each.ms) })));
     }
   }
   if (!products) return;
-  const one = products.onnx.oneRowMs / products.hearth.oneRowMs;
-  const all = products.onnx.allRowsMs / products.hearth.allRowsMs;
-  console.log(
-    `products of ${PRODUCT_LAYERS} layers and the output beside ONNX Runtime, NMSE ${products.nmse.toExponential(1)}, ms`,
-  );
+  const apart = products.nmse.toExponential(1);
+  console.log(`products of ${PRODUCT_LAYERS} layers and the output beside ONNX Runtime, NMSE ${apart}, rows/s`);
   console.table({
-    "one row": { hearth: products.hearth.oneRowMs, onnx: products.onnx.oneRowMs, "times as fast": one },
-    [`${prompt} rows`]: { hearth: products.hearth.allRowsMs, onnx: products.onnx.allRowsMs, "times as fast": all },
+    "one row": beside(1, products.hearth.oneRowMs, products.onnx.oneRowMs),
+    [`${prompt} rows`]: beside(prompt, products.hearth.allRowsMs, products.onnx.allRowsMs),
   });
 }
 
+function beside(rows: number, hearthMs: number, onnxMs: number) {
+  const [hearth, onnx] = [hearthMs, onnxMs].map((ms) => shortened((1000 * rows) / ms));
+  return { hearth, onnx, ratio: shortened(onnxMs / hearthMs) };
+}
+
+function shortened(value: number): number {
+  return Number(value.toPrecision(4));
+}
+
 function rowOf(hearth: number, llama: number) {
-  return { hearth, llama, ratio: hearth / llama };
+  return { hearth: shortened(hearth), llama: shortened(llama), ratio: shortened(hearth / llama) };
 }
 
 function mediansOf(all: readonly Rates[]): Pick<Rates, "prefill" | "decode"> {
