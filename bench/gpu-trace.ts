@@ -61,9 +61,12 @@ function splitPasses(gpu: GPUDevice, labels: string[], querySet: GPUQuerySet | u
       const dispatch = (...groups: [number, number?, number?]): void => {
         const first = 2 * labels.length;
         labels.push(pipeline?.label ?? "");
-        const stamps = querySet && first + 1 < STAMPS_MAX;
-        const timestampWrites = { querySet, beginningOfPassWriteIndex: first, endOfPassWriteIndex: first + 1 };
-        const pass = begin(stamps ? { timestampWrites: timestampWrites as GPUComputePassTimestampWrites } : {}); // looked at
+        const stamped = querySet && first + 1 < STAMPS_MAX;
+        const pass = begin(
+          stamped
+            ? { timestampWrites: { querySet, beginningOfPassWriteIndex: first, endOfPassWriteIndex: first + 1 } }
+            : {},
+        );
         pass.setPipeline(pipeline!);
         for (const [index, group] of bindings) pass.setBindGroup(index, group);
         pass.dispatchWorkgroups(...groups);
