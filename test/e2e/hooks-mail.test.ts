@@ -11,7 +11,7 @@ import { eventually, isolatedEnv, MAIN, runHearth, startHearth, type Hearth } fr
 
 setDefaultTimeout(600_000); // 15 s alone
 const WAIT_MS = 60_000;
-const KILLS = 5;
+const KILLS = 3;
 
 let server: Dovecot;
 beforeAll(async () => {

@@ -47,6 +47,8 @@ const deliver = (source: string | Uint8Array, receivedAt?: Date): Promise<number
   server.deliver(source, { mailbox, ...(receivedAt ? { receivedAt } : {}) });
 
 const mail = (bench: GatewayBench) => bench.gateway.mail.status;
+/** Spares the waits between tries. */
+const pokeMail = ({ gateway }: GatewayBench): void => gateway.mail.load(gateway.snapshot());
 /** Counts come a moment after what they count. */
 const counts = (bench: GatewayBench, mails: object): Promise<boolean> =>
   eventually(() => Bun.deepMatch(mails, { ...mail(bench)?.mails }), WAIT_MS);
@@ -171,7 +173,11 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(mail(bench)?.waitsFor).toBe("the queue is full");
     expect(subjects(bench)).toEqual(["Lamp 1"]);
     gate.resolve();
-    expect(await runsOf(bench, 3)).toBe(true);
+    const hasAll = () => {
+      pokeMail(bench);
+      return subjects(bench).length === 3;
+    };
+    expect(await eventually(hasAll, WAIT_MS)).toBe(true);
     expect(subjects(bench)).toEqual(["Lamp 1", "Lamp 2", "Lamp 3"]);
   });
 
@@ -240,7 +246,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     await deliver(letter(2));
     const bench = await startGateway(configured(), { folder: first.folder });
     const hasSecond = () => {
-      bench.gateway.mail.load(bench.gateway.snapshot()); // spares the waits between tries
+      pokeMail(bench);
       return bench.prompts().length === 1;
     };
     expect(await eventually(hasSecond, WAIT_MS)).toBe(true);

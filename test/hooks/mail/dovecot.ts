@@ -9,7 +9,8 @@ import { ImapFlow } from "imapflow";
 import { eventually } from "../../e2e/hearth.ts";
 
 const BINARY = ["/usr/sbin/dovecot", "/usr/local/sbin/dovecot"].find((path) => existsSync(path));
-export const hasDovecot = BINARY !== undefined && existsSync("/usr/lib/dovecot/imap-login");
+export const hasDovecot =
+  BINARY !== undefined && existsSync("/usr/lib/dovecot/imap-login") && Bun.which("openssl") !== null;
 export const USER = "joe";
 export const PASSWORD = "a-mail-password";
 const START_MS = 30_000;
