@@ -58,7 +58,6 @@ fn main(
   let count = p.count - first;
   let first_row = group.y * ROWS;
   let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - first_row);
-  measure(first_row, rows, thread);
   let gate = product(first_row, rows, p.first + first, p.row_bytes, count, thread);
   workgroupBarrier();
   let up = product_2(first_row, rows, p.first_up + first, p.row_bytes_up, count, thread);
@@ -66,7 +65,7 @@ fn main(
   let c = thread.t % COLUMNS;
   if (r >= rows || c >= count) { return; }
   let column = first + c;
-  let inverse = inverse_of(r);
+  let inverse = inverse_of(r, thread);
   let gated = gate * inverse * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
   let raised = up * inverse * p.factor_up + select(0.0, b_up[column * p.has_bias_up], p.has_bias_up == 1u);
   y[(first_row + r) * p.count + column] = activate(p.kind, gated) * raised;

@@ -51,13 +51,12 @@ fn main(
   if (first >= p.count) { return; }
   let first_row = group.y * ROWS;
   let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - first_row);
-  measure(first_row, rows, thread);
   let total = product(first_row, rows, p.first + first, p.row_bytes, p.count - first, thread);
   let r = thread.t / COLUMNS;
   let c = thread.t % COLUMNS;
   if (r >= rows || first + c >= p.count) { return; }
   let column = p.y_first + first + c;
-  let value = total * inverse_of(r) * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
+  let value = total * inverse_of(r, thread) * p.factor + select(0.0, b[column * p.has_bias], p.has_bias == 1u);
   let at = (first_row + r) * p.y_dim + column;
   y[at] = select(value, residual[at * p.has_residual] + value * p.scale, p.has_residual == 1u);
 }

@@ -56,9 +56,9 @@ const ROWS: u32 = 4u;
 //#splice quant 3
 //#splice product 3
 
-/// A sum of row r with what belongs to column i of its matrix.
-fn finished(total: f32, r: u32, factor: f32, has_bias: u32, i: u32) -> f32 {
-  let value = total * inverse_of(r) * factor;
+/// A sum with what belongs to column i of its matrix.
+fn finished(total: f32, inverse: f32, factor: f32, has_bias: u32, i: u32) -> f32 {
+  let value = total * inverse * factor;
   if (has_bias == 0u) { return value; }
   return value + norm_at(has_bias - 1u + i);
 }
@@ -76,7 +76,6 @@ fn main(
   if (index >= end) { return; }
   let row = group.y * ROWS;
   let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - row);
-  measure(row, rows, thread);
   let r = thread.t / COLUMNS;
   let c = thread.t % COLUMNS;
   if (index < second) {
@@ -84,18 +83,18 @@ fn main(
     let column = first + c;
     let total = product(row, rows, p.first + first, p.row_bytes, p.count - first, thread);
     if (r >= rows || column >= p.count) { return; }
-    y[(row + r) * p.count + column] = finished(total, r, p.factor, p.has_bias, column);
+    y[(row + r) * p.count + column] = finished(total, inverse_of(r, thread), p.factor, p.has_bias, column);
   } else if (index < third) {
     let first = (index - second) * COLUMNS;
     let column = first + c;
     let total = product_2(row, rows, p.first_2 + first, p.row_bytes_2, p.count_2 - first, thread);
     if (r >= rows || column >= p.count_2) { return; }
-    y_2[(row + r) * p.count_2 + column] = finished(total, r, p.factor_2, p.has_bias_2, column);
+    y_2[(row + r) * p.count_2 + column] = finished(total, inverse_of(r, thread), p.factor_2, p.has_bias_2, column);
   } else {
     let first = (index - third) * COLUMNS;
     let column = first + c;
     let total = product_3(row, rows, p.first_3 + first, p.row_bytes_3, p.count_3 - first, thread);
     if (r >= rows || column >= p.count_3) { return; }
-    y_3[(row + r) * p.count_3 + column] = finished(total, r, p.factor_3, p.has_bias_3, column);
+    y_3[(row + r) * p.count_3 + column] = finished(total, inverse_of(r, thread), p.factor_3, p.has_bias_3, column);
   }
 }

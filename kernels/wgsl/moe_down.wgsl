@@ -33,13 +33,9 @@ struct Params {
 const ROWS: u32 = 1u;
 //#splice few
 //#splice sum
+//#splice unnormed
 //#splice quant
 //#splice product
-
-/// No values of x are normed.
-fn norm4(i: u32) -> vec4<f32> {
-  return vec4<f32>(1.0);
-}
 
 @compute @workgroup_size(WG)
 fn main(

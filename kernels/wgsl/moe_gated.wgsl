@@ -78,12 +78,11 @@ fn factor_of(matrix: u32, expert: u32) -> f32 {
 fn share(row: u32, first: u32, thread: Thread) {
   if (first >= p.shared_count) { return; }
   let count = p.shared_count - first;
-  measure(row, 1u, thread);
   let gate = product_3(row, 1u, p.first_3 + first, p.row_bytes_3, count, thread);
   workgroupBarrier();
   let up = product_4(row, 1u, p.first_4 + first, p.row_bytes_4, count, thread);
   if (thread.t >= COLUMNS || thread.t >= count) { return; }
-  let inverse = inverse_of(0u);
+  let inverse = inverse_of(0u, thread);
   shared_y[row * p.shared_count + first + thread.t] = activate(p.kind, gate * inverse) * (up * inverse);
 }
 
@@ -111,12 +110,11 @@ fn main(
   }
   let at = expert - p.first_expert;
   let count = p.count - first;
-  measure(row, 1u, thread);
   let gate = product(row, 1u, at * p.expert_rows + p.row_start + first, p.row_bytes, count, thread);
   workgroupBarrier();
   let up = product_2(row, 1u, at * p.expert_rows_up + p.row_start_up + first, p.row_bytes_up, count, thread);
   if (thread.t >= COLUMNS || thread.t >= count) { return; }
-  let inverse = inverse_of(0u);
+  let inverse = inverse_of(0u, thread);
   let gated = activate(p.kind, gate * inverse * factor_of(0u, expert));
   y[choice * p.count + first + thread.t] = gated * (up * inverse * factor_of(1u, expert));
 }

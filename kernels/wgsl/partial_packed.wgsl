@@ -21,12 +21,12 @@ fn dot16(a: vec4<u32>, b: vec4<u32>) -> i32 {
   return (dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y)) + (dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w));
 }
 
-/// The values of x from `i` of the row that begins at `row`. What is no number makes the scale, and so all sums, none.
-fn round32(row: u32, i: u32) -> Rounded {
-  let a = x_eight(row, i);
-  let b = x_eight(row, i + 8u);
-  let c = x_eight(row, i + 16u);
-  let d = x_eight(row, i + 24u);
+/// The values from `i` of row r of x, which begins at `row`. What is no number makes the scale, and so all sums, none.
+fn round32(sums: ptr<function, Sums>, r: u32, row: u32, i: u32) -> Rounded {
+  let a = x_normed(sums, r, row, i);
+  let b = x_normed(sums, r, row, i + 8u);
+  let c = x_normed(sums, r, row, i + 16u);
+  let d = x_normed(sums, r, row, i + 24u);
   let left = max(max(size_of(a.lo), size_of(a.hi)), max(size_of(b.lo), size_of(b.hi)));
   let right = max(max(size_of(c.lo), size_of(c.hi)), max(size_of(d.lo), size_of(d.hi)));
   let sizes = max(left, right);
@@ -50,14 +50,14 @@ fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread
   var values: array<Rounded, ROWS>;
   for (var i = thread.t * 32u; i < p.in_dim; i += WG * 32u) {
     for (var r = 0u; r < ROWS; r++) {
-      if (r < rows) { values[r] = round32((x_row + r) * p.in_dim, i); }
+      if (r < rows) { values[r] = round32(&sums, r, (x_row + r) * p.in_dim, i); }
     }
     let at = (i / BLOCK_LEN) * BLOCK_BYTES;
     for (var c = 0u; c < COLUMNS; c++) {
       // Beyond the matrix its last row is read again: what is made of it is not stored.
       let run = unpack32((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
       for (var r = 0u; r < ROWS; r++) {
-        if (r < rows) { sums[r * COLUMNS + c] += dot32(values[r], run); }
+        if (r < rows) { sums[r * TERMS + c] += dot32(values[r], run); }
       }
     }
   }

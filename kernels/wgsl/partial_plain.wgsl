@@ -19,14 +19,14 @@ fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread
   var values: array<Eight, ROWS>;
   for (var i = thread.t * 8u; i < p.in_dim; i += WG * 8u) {
     for (var r = 0u; r < ROWS; r++) {
-      if (r < rows) { values[r] = x_eight((x_row + r) * p.in_dim, i); }
+      if (r < rows) { values[r] = x_normed(&sums, r, (x_row + r) * p.in_dim, i); }
     }
     let at = (i / BLOCK_LEN) * BLOCK_BYTES;
     for (var c = 0u; c < COLUMNS; c++) {
       // Beyond the matrix its last row is read again: what is made of it is not stored.
       let eight = dequant8((w_row + min(c, count - 1u)) * row_bytes + at, i % BLOCK_LEN);
       for (var r = 0u; r < ROWS; r++) {
-        if (r < rows) { sums[r * COLUMNS + c] += dot8(values[r], eight, i); }
+        if (r < rows) { sums[r * TERMS + c] += dot8(values[r], eight, i); }
       }
     }
   }

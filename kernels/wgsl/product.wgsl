@@ -1,23 +1,26 @@
 // product: sums of up to ROWS rows of x with up to COLUMNS neighbouring rows of w, spliced into the matrix-vector
 // kernels, with what one thread does of them: `partial_plain` or `partial_packed`.
 
-/// Eight values of x from `i`, times the kernel's `norm4(i: u32) -> vec4<f32>`; zeros beyond the row, which begins at
-/// `row`.
+/// Eight values of x from `i`, zeros beyond the row, which begins at `row`.
 fn x_eight(row: u32, i: u32) -> Eight {
   var eight = Eight(vec4<f32>(), vec4<f32>());
   let at = row + i;
   if (p.in_dim % 4u == 0u) {
-    eight.lo = x[at / 4u] * norm4(i);
-    if (i + 8u <= p.in_dim) { eight.hi = x[at / 4u + 1u] * norm4(i + 4u); }
+    eight.lo = x[at / 4u];
+    if (i + 8u <= p.in_dim) { eight.hi = x[at / 4u + 1u]; }
     return eight;
   }
   for (var j = 0u; j < 4u; j++) {
     if (i + j < p.in_dim) { eight.lo[j] = x[(at + j) / 4u][(at + j) % 4u]; }
     if (i + 4u + j < p.in_dim) { eight.hi[j] = x[(at + 4u + j) / 4u][(at + 4u + j) % 4u]; }
   }
-  eight.lo *= norm4(i);
-  eight.hi *= norm4(i + 4u);
   return eight;
+}
+
+/// The same of row r of those that are multiplied, as `norm` or `unnormed` has it.
+fn x_normed(sums: ptr<function, Sums>, r: u32, row: u32, i: u32) -> Eight {
+  let eight = x_eight(row, i);
+  return Eight(normed(sums, r, i, eight.lo), normed(sums, r, i + 4u, eight.hi));
 }
 
 /// Thread r · COLUMNS + c gets the sum of row r of x and row c of w. A barrier must stand between two calls.

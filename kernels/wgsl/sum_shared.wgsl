@@ -4,29 +4,34 @@
 struct Thread {
   @builtin(local_invocation_index) t: u32,
 }
-/// A thread's part of each sum: (ROWS, COLUMNS).
-alias Sums = array<f32, ROWS * COLUMNS>;
+/// A thread's part of each sum: (ROWS, TERMS).
+alias Sums = array<f32, ROWS * TERMS>;
 /// How many threads add up the parts of a sum.
 const ADDERS: u32 = 8u;
-var<workgroup> parts: array<f32, ROWS * COLUMNS * WG>; // (rows, columns, threads)
+var<workgroup> parts: array<f32, ROWS * TERMS * WG>; // (rows, terms, threads)
 
 /// Thread r · COLUMNS + c gets the sum of row r and column c, where r is one of the first `rows`. A barrier must stand
 /// between two calls.
 fn sum_all(sums: ptr<function, Sums>, rows: u32, thread: Thread) -> f32 {
-  for (var i = 0u; i < ROWS * COLUMNS; i++) {
-    if (i < rows * COLUMNS) { parts[i * WG + thread.t] = (*sums)[i]; }
+  for (var i = 0u; i < ROWS * TERMS; i++) {
+    if (i < rows * TERMS && is_summed(i)) { parts[i * WG + thread.t] = (*sums)[i]; }
   }
   workgroupBarrier();
-  for (var i = thread.t; i < rows * COLUMNS * ADDERS; i += WG) {
+  for (var i = thread.t; i < rows * TERMS * ADDERS; i += WG) {
+    if (!is_summed(i / ADDERS)) { continue; }
     let first = (i / ADDERS) * WG + i % ADDERS;
     var part = 0.0;
     for (var j = 0u; j < WG; j += ADDERS) { part += parts[first + j]; }
     parts[first] = part;
   }
   workgroupBarrier();
+  if (thread.t >= rows * COLUMNS) { return 0.0; }
+  return sum_of((thread.t / COLUMNS) * TERMS + thread.t % COLUMNS, thread);
+}
+
+/// Of the last `sum_all`.
+fn sum_of(term: u32, thread: Thread) -> f32 {
   var total = 0.0;
-  if (thread.t < rows * COLUMNS) {
-    for (var j = 0u; j < ADDERS; j++) { total += parts[thread.t * WG + j]; }
-  }
+  for (var j = 0u; j < ADDERS; j++) { total += parts[term * WG + j]; }
   return total;
 }

@@ -7,24 +7,29 @@ struct Thread {
   @builtin(subgroup_id) subgroup: u32,
   @builtin(num_subgroups) subgroups: u32,
 }
-/// A thread's part of each sum: (ROWS, COLUMNS).
-alias Sums = array<f32, ROWS * COLUMNS>;
+/// A thread's part of each sum: (ROWS, TERMS).
+alias Sums = array<f32, ROWS * TERMS>;
 /// Subgroups of a workgroup at most: none is smaller than four threads. (WebGPU, subgroupMinSize)
 const SUBGROUPS: u32 = WG / 4u;
-var<workgroup> parts: array<f32, ROWS * COLUMNS * SUBGROUPS>; // (rows, columns, subgroups)
+var<workgroup> parts: array<f32, ROWS * TERMS * SUBGROUPS>; // (rows, terms, subgroups)
 
 /// Thread r · COLUMNS + c gets the sum of row r and column c, where r is one of the first `rows`. A barrier must stand
 /// between two calls.
 fn sum_all(sums: ptr<function, Sums>, rows: u32, thread: Thread) -> f32 {
-  for (var i = 0u; i < ROWS * COLUMNS; i++) {
-    if (i >= rows * COLUMNS) { break; }
+  for (var i = 0u; i < ROWS * TERMS; i++) {
+    if (i >= rows * TERMS) { break; }
+    if (!is_summed(i)) { continue; }
     let part = subgroupAdd((*sums)[i]);
     if (subgroupElect()) { parts[i * SUBGROUPS + thread.subgroup] = part; }
   }
   workgroupBarrier();
+  if (thread.t >= rows * COLUMNS) { return 0.0; }
+  return sum_of((thread.t / COLUMNS) * TERMS + thread.t % COLUMNS, thread);
+}
+
+/// Of the last `sum_all`.
+fn sum_of(term: u32, thread: Thread) -> f32 {
   var total = 0.0;
-  if (thread.t < rows * COLUMNS) {
-    for (var j = 0u; j < thread.subgroups; j++) { total += parts[thread.t * SUBGROUPS + j]; }
-  }
+  for (var j = 0u; j < thread.subgroups; j++) { total += parts[term * SUBGROUPS + j]; }
   return total;
 }

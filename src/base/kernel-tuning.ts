@@ -31,10 +31,8 @@ export const SIZES = {
 export type SizeName = keyof typeof SIZES;
 export const SIZE_NAMES = Object.keys(SIZES) as SizeName[]; // the keys of a literal are its names
 
-/** Bytes in workgroup memory of a kernel for few rows: for each thread, or subgroup of at least four, and column. */
+/** Bytes in workgroup memory of a kernel for few rows: for each thread, or subgroup of four, and sum of a row. */
 const SUM_BYTES = 16;
-/** And for the rows' norms. */
-const NORM_BYTES = 16;
 /** Depth of a tile of the kernels for many rows. */
 const TILE_DEPTH = 32;
 
@@ -49,7 +47,8 @@ export function fits(
   { threads, columns, tileRows, tileColumns, f16 }: Tuning,
   { limits, subgroups }: { limits: WorkgroupLimits; subgroups: boolean },
 ): boolean {
-  const sumBytes = (SUM_BYTES * columns * threads) / (subgroups ? 4 : 1) + NORM_BYTES;
+  const sums = columns + 1; // and that of the squares
+  const sumBytes = (SUM_BYTES * sums * threads) / (subgroups ? 4 : 1);
   const tileThreads = (tileRows / 4) * (tileColumns / 8);
   const tileBytes = TILE_DEPTH * (4 * tileRows + (f16 ? 2 : 4) * tileColumns);
   return (
