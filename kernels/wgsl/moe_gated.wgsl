@@ -101,12 +101,14 @@ fn main(
     return;
   }
   if (first >= p.count) { return; }
-  let routed = route(row, p.all_experts, p.used, thread.t);
+  choose(row, p.all_experts, p.used, thread.t);
   let expert = workgroupUniformLoad(&chosen[turn]);
   if (expert < p.first_expert || expert - p.first_expert >= p.experts) { return; }
   let choice = row * p.used + turn;
-  if (first == 0u && thread.t == 0u) {
-    choices[choice] = vec2<u32>(expert, bitcast<u32>(exp(row_logit(expert) - routed.y) * routed.x));
+  if (first == 0u) {
+    let weights = weigh(p.all_experts, p.used, thread.t);
+    let part = exp(row_logit(expert) - weights.x) * weights.y;
+    if (thread.t == 0u) { choices[choice] = vec2<u32>(expert, bitcast<u32>(part)); }
   }
   let at = expert - p.first_expert;
   let count = p.count - first;

@@ -16,9 +16,10 @@ const WG: u32 = 64u;
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  let routed = route(group.y, p.experts, p.used, t);
+  choose(group.y, p.experts, p.used, t);
+  let weights = weigh(p.experts, p.used, t);
   for (var j = t; j < p.used; j += WG) {
     ids[group.y * p.used + j] = chosen[j];
-    shares[group.y * p.used + j] = exp(row_logit(chosen[j]) - routed.y) * routed.x;
+    shares[group.y * p.used + j] = exp(row_logit(chosen[j]) - weights.x) * weights.y;
   }
 }

@@ -33,9 +33,8 @@ fn place_of(e: u32, experts: u32) -> u32 {
   return before.x + before.y + before.z + before.w;
 }
 
-/// Fills `chosen` for a row of logits, and returns what exp of a logit is multiplied by to be a share of p.scale, and
-/// the greatest logit.
-fn route(row: u32, experts: u32, used: u32, t: u32) -> vec2<f32> {
+/// Fills `chosen` for a row of logits.
+fn choose(row: u32, experts: u32, used: u32, t: u32) {
   for (var i = t; i < (experts + 3u) / 4u; i += WG) {
     var four = vec4<f32>(LOWEST);
     for (var j = 0u; j < 4u; j++) {
@@ -45,19 +44,24 @@ fn route(row: u32, experts: u32, used: u32, t: u32) -> vec2<f32> {
   }
   for (var j = t; j < used; j += WG) { chosen[j] = 0u; } // where logits are NaN, some places stay as they are
   workgroupBarrier();
+  for (var e = t; e < experts; e += WG) {
+    let place = place_of(e, experts);
+    if (place < used) { chosen[place] = e; }
+  }
+  workgroupBarrier();
+}
+
+/// After `choose`: the greatest logit, and what exp of a logit less this is multiplied by to be a share of p.scale.
+fn weigh(experts: u32, used: u32, t: u32) -> vec2<f32> {
   var part = LOWEST;
   for (var e = t; e < experts; e += WG) { part = max(part, row_logit(e)); }
   let most = joined(part, true, t);
   part = 0.0;
-  for (var e = t; e < experts; e += WG) {
-    part += exp(row_logit(e) - most);
-    let place = place_of(e, experts);
-    if (place < used) { chosen[place] = e; }
-  }
+  for (var e = t; e < experts; e += WG) { part += exp(row_logit(e) - most); }
   let total = joined(part, false, t);
   var sum = 0.0;
   for (var j = 0u; j < used; j++) { sum += exp(row_logit(chosen[j]) - most) / total; }
   // The smallest normal float16 keeps the division finite (build_moe_ffn, llama-graph.cpp).
   let by = select(p.scale, p.scale / max(sum, 6.103515625e-5), p.normalize == 1u);
-  return vec2<f32>(by / total, most);
+  return vec2<f32>(most, by / total);
 }
