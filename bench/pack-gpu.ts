@@ -1,0 +1,89 @@
+/**
+ * One archive with everything that gpu.ts needs on a Linux machine (x86_64) that has a GPU and its driver, and nothing
+ * else: this runtime, Hearth's sources, Dawn, ONNX Runtime, llama.cpp's Vulkan build and a Vulkan loader.
+ *
+ *   bun bench/pack-gpu.ts [--out FILE.tar.xz] [--without llama,onnx]
+ *
+ * There: `tar xf FILE.tar.xz && hearth-gpu/run [what bench/gpu.ts takes]`; the results are in hearth-gpu/results.json.
+ * Wants `tar` and `xz`, and minutes: it presses as hard as xz can. Says how large the archive is; without llama and
+ * onnx it is two thirds.
+ */
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { brotliDecompressSync } from "node:zlib";
+import { parseArgs } from "node:util";
+
+const ROOT = join(import.meta.dir, "..");
+const BYTES_MAX = 64 * 2 ** 20;
+const LLAMA = "bench/node_modules/@node-llama-cpp/linux-x64-vulkan";
+/** Of the packages: what other machines, builds and compilers want. */
+const LEFT_OUT = [
+  /node_modules\/@node-llama-cpp\/(?!linux-x64-vulkan)/,
+  /node_modules\/node-llama-cpp\/llama\/.*(?<!\.json)$/,
+  /node_modules\/webgpu\/dist\/(?!linux-x64)/,
+  /node_modules\/onnxruntime-node\/bin\/napi-v\d+\/(?!linux(\/x64|$))/,
+  // Processors that llama.cpp has a build of its own for, and GPUs are seldom beside.
+  /libggml-cpu-(alderlake|cannonlake|cascadelake|cooperlake|ivybridge|piledriver|sandybridge|sse42)\.so$/,
+];
+
+const RUN = `#!/bin/sh
+cd "$(dirname "$0")" || exit
+ldconfig -p 2>/dev/null | grep -q 'libvulkan\\.so\\.1' || export LD_LIBRARY_PATH="$PWD/lib:$LD_LIBRARY_PATH"
+exec ./bun bench/gpu.ts --json results.json "$@"
+`;
+
+const { values: flags } = parseArgs({
+  options: {
+    out: { type: "string", default: join(import.meta.dir, "out", "hearth-gpu.tar.xz") },
+    without: { type: "string", default: "" },
+    quick: { type: "boolean", default: false }, // presses little: to try the archive
+  },
+});
+
+const without = new Set(flags.without.split(",").filter(Boolean));
+for (const name of without)
+  if (name !== "llama" && name !== "onnx") throw new Error(`--without: expected llama or onnx, got '${name}'`);
+if (process.platform !== "linux" || process.arch !== "x64") throw new Error("packs what runs here: Linux on x86_64");
+
+const work = mkdtempSync(join(tmpdir(), "hearth-pack-"));
+try {
+  const folder = join(work, "hearth-gpu");
+  await fill(folder);
+  mkdirSync(dirname(flags.out), { recursive: true });
+  const level = flags.quick ? "--lzma2=preset=0" : "--lzma2=preset=9e,dict=192MiB";
+  const tar = Bun.spawn(["tar", "cf", "-", "-C", work, "hearth-gpu"], { stdout: "pipe" });
+  const xz = Bun.spawn(["xz", "--x86", level, "-T1", "-c"], { stdin: tar.stdout, stdout: Bun.file(flags.out) });
+  if ((await tar.exited) !== 0 || (await xz.exited) !== 0) throw new Error("tar or xz failed");
+} finally {
+  rmSync(work, { recursive: true });
+}
+const { size } = statSync(flags.out);
+console.log(`${flags.out}: ${(size / 2 ** 20).toFixed(1)} MiB${size > BYTES_MAX ? ", more than 64" : ""}`);
+
+async function fill(folder: string): Promise<void> {
+  for (const path of ["src", "kernels", "package.json", "tsconfig.json", "test/conformance/weights.ts"])
+    copy(path, folder);
+  for (const name of new Bun.Glob("*.ts").scanSync(import.meta.dir)) copy(join("bench", name), folder);
+  for (const name of ["webgpu", ...(without.has("onnx") ? [] : ["onnxruntime-node", "onnxruntime-common"])])
+    copy(join("node_modules", name), folder);
+  if (!without.has("llama")) {
+    if (!existsSync(join(ROOT, LLAMA)))
+      throw new Error(`${LLAMA}: not there; bun install --cwd bench, or --without llama`);
+    copy("bench/node_modules", folder);
+  }
+  const archive = Bun.file(join(ROOT, "node_modules/@sparticuz/chromium/bin/swiftshader.tar.br"));
+  const files = await new Bun.Archive(brotliDecompressSync(await archive.bytes())).files("libvulkan.so.1");
+  const loader = files.get("libvulkan.so.1");
+  if (!loader) throw new Error("no libvulkan.so.1 in the test browser's package");
+  mkdirSync(join(folder, "lib"));
+  writeFileSync(join(folder, "lib/libvulkan.so.1"), await loader.bytes());
+  cpSync(process.execPath, join(folder, "bun"), { dereference: true });
+  writeFileSync(join(folder, "run"), RUN);
+  for (const program of ["bun", "run"]) chmodSync(join(folder, program), 0o755);
+}
+
+function copy(path: string, folder: string): void {
+  const filter = (source: string): boolean => !LEFT_OUT.some((each) => each.test(relative(ROOT, source)));
+  cpSync(join(ROOT, path), join(folder, path), { recursive: true, dereference: true, filter });
+}
