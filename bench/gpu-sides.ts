@@ -2,6 +2,7 @@
  * What gpu.ts measures, each in a process of its own: `bun bench/gpu-sides.ts SIDE FILE PROMPT TOKENS` prints one line
  * of JSON. A side that cannot run here ends with the reason on standard error.
  */
+import { join } from "node:path";
 import { loadProgram } from "../src/arch/index.ts";
 import type { Session } from "../src/backend/backend.ts";
 import type { Step, Weight } from "../src/backend/step.ts";
@@ -9,11 +10,14 @@ import { openDevice, type Device } from "../src/backend/webgpu/device.ts";
 import { webGpuBackend } from "../src/backend/webgpu/index.ts";
 import { USAGE } from "../src/backend/webgpu/usage.ts";
 import { messageOf } from "../src/base/errors.ts";
+import { KERNELS_EXPECTED, parseKernels } from "../src/base/kernel-tuning.ts";
 import { openGguf } from "../src/gguf/read.ts";
 import { measureProducts, type Products } from "./gpu-products.ts";
 import { traceOf, type Trace } from "./gpu-trace.ts";
 
 const CTX_LEN = 2048;
+/** The fastest kernels are searched once, as a server does, and kept here. */
+const CACHE_DIR = join(import.meta.dir, "out", "cache");
 /** Runs of the products. */
 const REPEATS = 10;
 
@@ -124,7 +128,9 @@ const feed = (session: Session, start: number, tokens: Int32Array): Promise<Floa
 async function withSession<T>(file: string, use: (session: Session, loadMs: number) => Promise<T>): Promise<T> {
   const startedMs = performance.now();
   const gguf = openGguf(file);
-  const options = { ctxLen: CTX_LEN, slots: 1, precise: false, threads: 0, cacheDir: undefined };
+  const gpuKernels = parseKernels(process.env["HEARTH_GPU_KERNELS"] ?? "auto");
+  if (!gpuKernels) throw new Error(`HEARTH_GPU_KERNELS: expected ${KERNELS_EXPECTED}`);
+  const options = { ctxLen: CTX_LEN, slots: 1, precise: false, threads: 0, cacheDir: CACHE_DIR, gpuKernels };
   const session = await webGpuBackend.load(loadProgram(gguf), options);
   const result = await use(session, performance.now() - startedMs);
   session.close();

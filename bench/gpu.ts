@@ -10,6 +10,8 @@
  * llama.cpp. A file takes `--minutes` at most, so that 8 B files may be measured one call each:
  * `bun bench/gpu.ts`, then `bun bench/gpu.ts q4_0 q4_k_m --size 8b`, then `bun bench/gpu.ts f16 --size 8b`.
  * A software adapter tries whether everything runs (`--size tiny`): its rates mean nothing.
+ *
+ * Hearth runs its fastest kernels, which the first file's run searches; HEARTH_GPU_KERNELS=plain or fast compares.
  */
 import { mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
