@@ -6,7 +6,7 @@ import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import type { MappingConfig } from "../hooks/config.ts";
 import { isCredentialHeader } from "../hooks/credentials.ts";
-import { makeMappings } from "../hooks/mappings/index.ts";
+import { makeMappings, type Mapping } from "../hooks/mappings/index.ts";
 import { presets } from "../hooks/presets/index.ts";
 import { credentialHeaders } from "../hooks/signatures/index.ts";
 import { auditMail } from "./audit-mail.ts";
@@ -48,12 +48,13 @@ export function audit(parts: AuditParts): readonly Finding[] {
   if (!snapshot.hooks.enabled) return [];
   auditTokens(parts, report);
   auditExposure(parts, report);
-  snapshot.hooks.mappings.forEach((mapping, i) => {
-    auditMapping(mapping, { path: ["hooks", "mappings", i], parts, report });
-    auditShadow(i, { parts, report });
-  });
+  const { all } = makeMappings(snapshot);
+  for (const [i, mapping] of all.entries()) {
+    auditMapping(mapping, { path: pathOf(mapping, i), parts, report });
+    auditShadow(i, { all, report });
+  }
   auditFallback(snapshot.hooks.fallbackChannels, { path: ["hooks"], parts, report });
-  auditPlans(snapshot, report);
+  auditPlans(all, report);
   auditHeartbeat(snapshot, report);
   auditMail(snapshot, document, report);
   const order: readonly Severity[] = ["error", "warn", "info"];
@@ -101,11 +102,11 @@ function auditExposure({ snapshot, hostname }: AuditParts, report: Report): void
     const message = "absent: senders can reach every agent";
     report("info", "agents-unrestricted", { path: ["hooks", "allowedAgentIds"], message });
   }
-  if (hooks.mail?.allowUnsafeExternalContent) {
-    const message = "mail reaches the model without the safety boundary";
-    report("warn", "unsafe-content", { path: ["hooks", "mail", "allowUnsafeExternalContent"], message });
-  }
 }
+
+/** Where the settings of a mapping are; own mappings come first, as in the file. */
+const pathOf = ({ preset }: Mapping, index: number): Path =>
+  preset ? ["hooks", "presetSettings", preset] : ["hooks", "mappings", index];
 
 interface AtMapping {
   readonly path: Path;
@@ -113,11 +114,14 @@ interface AtMapping {
   readonly report: Report;
 }
 
-function auditMapping(mapping: MappingConfig, { path, parts, report }: AtMapping): void {
+function auditMapping({ config: mapping, preset }: Mapping, { path, parts, report }: AtMapping): void {
   const say = (severity: Severity, id: string, key: string, message: string): void =>
     report(severity, id, { path: [...path, key], message });
   if (mapping.allowUnsafeExternalContent) {
-    say("warn", "unsafe-content", "allowUnsafeExternalContent", "content reaches the model without the boundary");
+    const { mail, presetSettings } = parts.snapshot.hooks;
+    const isOfMailbox = preset === "mail" && presetSettings.mail?.allowUnsafeExternalContent === undefined && mail;
+    const at: Path = [...(isOfMailbox ? ["hooks", "mail"] : path), "allowUnsafeExternalContent"];
+    report("warn", "unsafe-content", { path: at, message: "content reaches the model without the boundary" });
   }
   if (mapping.tools.length > 0 && !mapping.allowUnsafeExternalContent) {
     say("info", "tools", "tools", `content from outside can use ${mapping.tools.join(", ")}`);
@@ -136,12 +140,11 @@ const headersIn = (template = ""): string[] =>
   [...template.matchAll(/headers(?:\.|\[\s*["'])([\w-]+)/gi)].map((match) => (match[1] ?? "").toLowerCase());
 
 /** Mappings that were read and cannot be used: they keep their requests and fail them. */
-function auditPlans({ hooks, folder }: GatewaySnapshot, report: Report): void {
-  const { all } = makeMappings({ hooks, folder });
-  for (const [i, { plan, preset }] of all.entries()) {
-    if (plan.ok) continue;
-    const path = preset ? ["hooks", "presetSettings", preset] : ["hooks", "mappings", i];
-    report("error", "mapping-disabled", { path, message: `every request of this mapping fails: ${plan.problem}` });
+function auditPlans(all: readonly Mapping[], report: Report): void {
+  for (const [i, mapping] of all.entries()) {
+    if (mapping.plan.ok) continue;
+    const message = `every request of this mapping fails: ${mapping.plan.problem}`;
+    report("error", "mapping-disabled", { path: pathOf(mapping, i), message });
   }
   for (const { preset, config } of all) {
     if (preset === undefined || presets[preset].scheme === undefined || config.auth) continue;
@@ -200,23 +203,25 @@ function auditModel({ model }: MappingConfig, { path, parts, report }: AtMapping
 }
 
 /** A mapping behind one that takes all its requests never runs. */
-function auditShadow(index: number, { parts, report }: Omit<AtMapping, "path">): void {
-  const { mappings } = parts.snapshot.hooks;
-  const mapping = mappings[index];
-  if (!mapping) return;
-  const path: Path = ["hooks", "mappings", index, "match"];
+function auditShadow(index: number, { all, report }: { all: readonly Mapping[]; report: Report }): void {
+  const found = all[index];
+  if (!found) return;
+  const path: Path = [...pathOf(found, index), "match"];
+  const mapping = found.config;
   const own = bare(mapping.match.path);
   if (own !== undefined && RESERVED.includes(own)) {
     report("error", "reserved-path", { path, message: `'/${own}' is an endpoint of its own: this mapping never runs` });
   }
-  const earlier = mappings.slice(0, index).findIndex(({ match }) => {
+  const earlier = all.slice(0, index).find(({ config: { match } }) => {
     const takesPath = match.path === undefined || bare(match.path) === own;
     const takesSource = match.source === undefined || match.source === mapping.match.source;
     return takesPath && takesSource && match.when === undefined;
   });
-  if (earlier < 0) return;
-  const name = mappings[earlier]?.id ?? `hooks.mappings[${earlier}]`;
-  report("warn", "shadowed", { path, message: `never runs: '${name}' before it takes every request that it would` });
+  if (!earlier) return;
+  report("warn", "shadowed", {
+    path,
+    message: `never runs: '${earlier.id}' before it takes every request that it would`,
+  });
 }
 
 const bare = (path: string | undefined): string | undefined => path?.replace(/^\/+|\/+$/g, "");

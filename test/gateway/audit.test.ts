@@ -72,6 +72,30 @@ describe("findings name key, line and what to do", () => {
     [mapping("{ messageTemplate: '{{ x | shout }}' }"), "mapping-disabled", "error", "hooks.mappings[0]"],
     [mapping("{ match: { when: { at: 'x', matches: '(' } } }"), "mapping-disabled", "error", "hooks.mappings[0]"],
     [`{ hooks: { ${SAFE}, presets: ['github'] } }`, "preset-unsigned", "warn", "hooks.presetSettings.github.secrets"],
+    [
+      `{ hooks: { ${SAFE}, presets: ['generic'], presetSettings: { generic: { allowUnsafeExternalContent: true } } } }`,
+      "unsafe-content",
+      "warn",
+      "hooks.presetSettings.generic.allowUnsafeExternalContent",
+    ],
+    [
+      `{ hooks: { ${SAFE}, presets: ['mail'], mail: { allowUnsafeExternalContent: true } } }`,
+      "unsafe-content",
+      "warn",
+      "hooks.mail.allowUnsafeExternalContent",
+    ],
+    [
+      `{ hooks: { ${SAFE}, presets: ['generic'], presetSettings: { generic: { channel: 'telegram' } } } }`,
+      "no-recipient",
+      "warn",
+      "hooks.presetSettings.generic.channel",
+    ],
+    [
+      `{ hooks: { ${SAFE}, presets: ['generic'], mappings: [{ id: 'all' }] } }`,
+      "shadowed",
+      "warn",
+      "hooks.presetSettings.generic.match",
+    ],
     [mapping("{ channel: 'pigeon' }"), "unknown-channel", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'signal' }"), "channel-not-configured", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'telegram' }"), "no-recipient", "warn", "hooks.mappings[0].channel"],
@@ -132,6 +156,15 @@ describe("findings name key, line and what to do", () => {
   test("where replies go nowhere, and where others can reach the server", () => {
     const ids = findings(mapping("{}"), { channels: new Map(), hostname: "0.0.0.0" }).map((finding) => finding.id);
     expect(ids).toEqual(["exposed", "no-channel"]);
+  });
+
+  test("where a preset's replies go nowhere", () => {
+    const none = { channels: new Map() };
+    const settings = (text: string) =>
+      `{ hooks: { ${SAFE}, presets: ['generic'], presetSettings: { generic: ${text} } } }`;
+    const found = findings(settings("{}"), none);
+    expect(found.map(({ id, key }) => [id, key])).toEqual([["no-channel", "hooks.presetSettings.generic.channel"]]);
+    expect(findings(settings("{ deliver: false }"), none)).toEqual([]);
   });
 
   test("the worst come first, and tokens never show", () => {
