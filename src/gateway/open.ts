@@ -34,7 +34,7 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
   if (problems.length > 0) throw configurationError(problems, snapshot.where);
   const source = new ConfigWatch({
     first,
-    read: () => readSnapshot(sources, config) ?? first, // without its file, what it said last
+    read: () => readSnapshot(sources, config),
     log,
   });
   const { runtime, modelNames } = parts;

@@ -14,8 +14,8 @@ const SETTLE_MS = 300;
 
 export interface WatchOptions {
   readonly first: { readonly document: Document; readonly snapshot: GatewaySnapshot };
-  /** Reads the files anew. Throws what is wrong with them. */
-  readonly read: () => { document: Document; snapshot: GatewaySnapshot };
+  /** Reads the files anew; undefined: they are gone. Throws what is wrong with them. */
+  readonly read: () => { document: Document; snapshot: GatewaySnapshot } | undefined;
   readonly log: Logger;
 }
 
@@ -48,7 +48,9 @@ export class ConfigWatch {
     const { read, log } = this.#options;
     const before = this.#current;
     try {
-      this.#current = read();
+      const next = read();
+      if (!next) return log.warn("the configuration file is gone; what it said last stays");
+      this.#current = next;
     } catch (error) {
       log.error("the configuration was not reloaded; the last good one stays", { error: messageOf(error) });
       return;

@@ -3,7 +3,7 @@
  * much of Telegram as a bot needs, on the loopback interface.
  */
 import { afterEach } from "bun:test";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { waitingEvents } from "../../src/agent/events.ts";
@@ -90,10 +90,11 @@ export async function startGateway(config: object, options: GatewayBenchOptions 
   const logs: Record<string, any>[] = [];
   const log = makeLogger({ write: (line) => void logs.push(JSON.parse(line)), now: Date.now, debug: true });
   const read = () => {
+    if (!existsSync(file)) return undefined;
     const document = readDocument(file, {});
     return { document, snapshot: makeSnapshot(document, { folder, apiKeys: [] }) };
   };
-  const source = new ConfigWatch({ first: read(), read, log });
+  const source = new ConfigWatch({ first: read()!, read, log });
   const runtime = scriptedRuntime(script);
   const modelNames = async () => ["hearth:latest"];
   const whole = { ...makeFakeRuntime(), ...runtime };

@@ -1,5 +1,7 @@
 /** A configuration file that changes under a gateway that runs: real file, real socket. */
 import { expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { eventually } from "../e2e/hearth.ts";
 import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
 
@@ -54,6 +56,17 @@ test("a file that is wrong changes nothing, and is told with its place; the next
   bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
   expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
 }, 240_000);
+
+test("a file that is gone changes nothing: what it said last stays, not what it said first", async () => {
+  const bench = await startGateway({ hooks, agents: quiet });
+  bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
+  expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
+  rmSync(join(bench.folder, "hearth.json5"));
+  const isTold = () => bench.logs.some(({ msg }) => String(msg).includes("the configuration file is gone"));
+  expect(await eventually(isTold, WAIT_MS)).toBe(true);
+  expect((await bench.post("wake", wake, OTHER)).status).toBe(200);
+  expect((await bench.post("wake", wake)).status).toBe(401);
+}, 120_000);
 
 test("a channel that is configured later sends what waited for it", async () => {
   const chat = startChat();
