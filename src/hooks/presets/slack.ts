@@ -41,15 +41,22 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 export const slack: Preset = {
-  mapping: { match: { path: "slack" }, name: "Slack", handshake: "slack" },
+  mapping: {
+    match: { path: "slack" },
+    name: "Slack",
+    handshake: "slack",
+    // a message that addresses the app comes twice where it hears of both: as `message` and as `app_mention`
+    itemId: "{{ payload.event.channel }}/{{ payload.event.ts }}",
+  },
   scheme: "slack",
   deliveryIdAt: ["payload.event_id"],
   describe: ({ payload }) => {
     const fields = fieldsOf(payload);
     if (fields.has("command")) return command(fields);
     const event = fields.within("event");
-    // what apps write, this one among them, would be answered for ever
-    if (event.has("bot_id") || event.text("subtype") === "bot_message") return undefined;
+    // what apps write, this one among them, would be answered for ever; also where Slack unfolds a link in it
+    const isOfApp = event.has("bot_id") || event.has("message.bot_id") || event.has("previous_message.bot_id");
+    if (isOfApp || event.text("subtype") === "bot_message") return undefined;
     const kind = event.text("type");
     const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
     if (known) return summary(`${known.about} Tell what is wanted, and whether anyone has to act.`, known.tell(event));

@@ -30,11 +30,23 @@ describe("slack", () => {
     const text = await told("slack", payload);
     for (const each of parts) expect(text).toContain(each);
   });
-  test.each([[{ bot_id: "B1" }], [{ subtype: "bot_message" }]])(
-    "what apps write asks for nothing: %j",
-    async (fields) =>
-      expect(await run("slack", event({ type: "message", text: "loop", ...fields }))).toEqual({ kind: "nothing" }),
+  test.each([
+    [{ bot_id: "B1" }],
+    [{ subtype: "bot_message" }],
+    [{ subtype: "message_changed", message: { bot_id: "B1" } }],
+    [{ subtype: "message_deleted", previous_message: { bot_id: "B1" } }],
+  ])("what apps write asks for nothing: %j", async (fields) =>
+    expect(await run("slack", event({ type: "message", text: "loop", ...fields }))).toEqual({ kind: "nothing" }),
   );
+  test("a message that comes as two events is one item", async () => {
+    const itemIdOf = async (fields: object) => {
+      const outcome = await run("slack", event({ channel: "C1", text: "hi", ...fields }));
+      return outcome.kind === "actions" ? outcome.actions.map(({ itemId }) => itemId) : outcome;
+    };
+    expect(await itemIdOf({ type: "message", ts: "1.5" })).toEqual(["C1/1.5"]);
+    expect(await itemIdOf({ type: "app_mention", ts: "1.5" })).toEqual(["C1/1.5"]);
+    expect(await itemIdOf({ type: "channel_rename" })).toEqual([undefined]);
+  });
   test("its delivery id", () =>
     expect(deliveryIdOf(mappingOf("slack"), makeRequest({ payload: event({}) }))).toBe("Ev1"));
 });
