@@ -3,7 +3,7 @@
  * and written through one group commit, so that a thousand small durable writes cost a few syncs.
  */
 import { Database } from "bun:sqlite";
-import { mkdirSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { AppError, messageOf } from "./errors.ts";
 import { WriteAheadLog } from "./write-ahead-log.ts";
@@ -23,6 +23,7 @@ export interface Migration {
 export function openDatabase(path: string, migrations: readonly Migration[]): Database {
   try {
     if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    if (path !== ":memory:") keepPrivate(path);
     const db = new Database(path, { create: true, strict: true });
     // normal: a commit that was not synced may be lost with the power, never half; `Writer` syncs before anyone hears
     db.run(
@@ -33,6 +34,12 @@ export function openDatabase(path: string, migrations: readonly Migration[]): Da
   } catch (error) {
     throw new AppError("storage", `cannot open the database '${path}': ${messageOf(error)}`, { cause: error });
   }
+}
+
+/** For its owner's eyes alone; SQLite gives the files beside it the same mode. */
+function keepPrivate(path: string): void {
+  closeSync(openSync(path, "a", 0o600));
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
 }
 
 function migrate(db: Database, migrations: readonly Migration[]): void {

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDatabase, Writer } from "../../src/base/database.ts";
@@ -21,6 +21,17 @@ test("a migration runs once, and a later one on top", () => {
   openDatabase(path, [TABLE]).run("INSERT INTO words VALUES ('kept')");
   const again = openDatabase(path, [TABLE, { name: "more", sql: "INSERT INTO words VALUES ('new')" }]);
   expect(words(again)).toEqual(["kept", "new"]);
+});
+
+test.skipIf(process.platform === "win32")("nobody else on the machine can read it, nor one made before", () => {
+  const path = join(folder, "gateway.db");
+  const modes = (): number[] => ["", "-wal", "-shm"].map((end) => statSync(path + end).mode & 0o777);
+  const first = openDatabase(path, [TABLE]);
+  expect(modes()).toEqual([0o600, 0o600, 0o600]);
+  for (const end of ["", "-wal", "-shm"]) chmodSync(path + end, 0o644);
+  const second = openDatabase(path, [TABLE]);
+  expect(modes()).toEqual([0o600, 0o600, 0o600]);
+  for (const db of [first, second]) db.close();
 });
 
 test("a migration that fails leaves nothing behind", () => {
