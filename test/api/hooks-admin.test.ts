@@ -46,6 +46,7 @@ test("GET /hooks-admin/deliveries: newest first, in pages, by state and path", a
   const second = await json(await world.admin(`deliveries?path=agent&limit=2&before=${first.next}`));
   expect([ids(second), second.next]).toEqual([[runs[0]!], null]);
   expect(ids(await json(await world.admin("deliveries?state=succeeded&path=agent")))).toHaveLength(3);
+  expect(ids(await json(await world.admin("deliveries?path=/agent/")))).toHaveLength(3); // as `hooks list` shows it
   expect(ids(await json(await world.admin("deliveries?state=dead")))).toEqual([]);
 });
 

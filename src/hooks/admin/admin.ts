@@ -11,6 +11,7 @@ import type { MailStatus } from "../mail/status.ts";
 import { failureKey } from "../ingress/address.ts";
 import { Throttle } from "../ingress/throttle.ts";
 import { isOneOf } from "../ingress/tokens.ts";
+import { trimSlashes } from "../mappings/request.ts";
 import type { Cancelled } from "../worker/worker.ts";
 import { filterFields } from "./answers.ts";
 import { dryRun, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
@@ -103,8 +104,8 @@ function parseFilter(query: URLSearchParams): DeliveryFilter {
     const [issue] = parsed.error.issues;
     throw new AppError("bad_request", `${issue?.path.join(".")}: ${issue?.message}`);
   }
-  const { mapping: mappingId, ...filter } = parsed.data;
-  return { ...filter, mappingId };
+  const { mapping: mappingId, path, ...filter } = parsed.data;
+  return { ...filter, mappingId, path: path && trimSlashes(path) };
 }
 
 function withText({ body, ...details }: DeliveryDetails): Details {
