@@ -1,7 +1,8 @@
 /**
  * Hearth on the GPU, beside llama.cpp's Vulkan build and ONNX Runtime's WebGPU provider on the same device and files:
  * prefill, decode, the share of the device's copy rate that decode reaches, and the time in each kernel. Makes its own
- * models, runs each side in a process of its own, goes on without a side that cannot run, and says why.
+ * models, runs each side in a process of its own, goes on without a side that cannot run, and says why. Ends with 1
+ * where Hearth itself gave nothing of a file.
  *
  *   bun bench/gpu.ts [q4_0 q4_k_m f16 …] [--size tiny|1.2b|8b] [--rounds 3] [--minutes 9] [--json FILE]
  *   bun bench/gpu.ts --file FILE.gguf
@@ -58,10 +59,11 @@ interface Part {
 
 const adapter = await ask("adapter", { file: "", prompt: 0, tokens: 0 }, 2 * 60_000);
 if ("reason" in adapter) throw new Error(`no GPU to measure: ${adapter.reason}`);
-await main(adapter.value);
-process.exit(0);
+const parts = await main(adapter.value);
+process.exit(parts.every(({ rounds }) => rounds.hearth.length > 0) ? 0 : 1);
 
-async function main(gpu: AdapterReport): Promise<void> {
+/** What came of each file. */
+async function main(gpu: AdapterReport): Promise<Part[]> {
   if (!Object.hasOwn(SHAPES, flags.size)) throw new Error(`--size: expected ${Object.keys(SHAPES).join(", ")}`);
   const size = flags.size as Size; // one of them: looked up in the line above
   const mixes = flags.file ? [""] : positionals.length > 0 ? positionals : ["q4_0", "q4_k_m", "f16"];
@@ -78,6 +80,7 @@ async function main(gpu: AdapterReport): Promise<void> {
     save({ adapter: gpu, parts });
   }
   console.log(`\nresults: ${flags.json}`);
+  return parts;
 }
 
 async function measure(mix: Mix, size: Size): Promise<Part> {
