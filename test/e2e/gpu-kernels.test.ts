@@ -36,15 +36,12 @@ test("HEARTH_GPU_KERNELS: what the device lacks fails the request, saying what w
 });
 
 test("logits --kernels: products of bytes stay within 1e-3 of those of floats, and precise mode makes none", async () => {
-  const [plain, packed, precise] = [
-    await logits("plain"),
-    await logits("packed,columns=2"),
-    await logits("packed,columns=2", "--precise"),
-  ];
+  const [plain, packed] = [await logits("plain"), await logits("packed,columns=2")];
   const difference = nmse(packed.values!, plain.values!);
-  expect(difference).toBeGreaterThan(1e-8);
+  expect(difference).toBeGreaterThan(1e-6); // what is left without: keys and values in float16
   expect(difference).toBeLessThan(1e-3);
-  expect(nmse(precise.values!, plain.values!)).toBeLessThan(1e-10);
+  const [precise, precisePacked] = [await logits("plain", "--precise"), await logits("packed,columns=2", "--precise")];
+  expect(nmse(precisePacked.values!, precise.values!)).toBeLessThan(1e-10);
 });
 
 test("logits --kernels: what is no choice is refused with those that there are", async () => {
