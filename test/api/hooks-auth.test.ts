@@ -151,7 +151,11 @@ test("nothing that is stored holds a token; bodies are kept only where the confi
     return api.world.db.query<Record<string, unknown>, []>("SELECT * FROM deliveries").all();
   };
   const [lean] = await rows(false);
-  expect(lean).toMatchObject({ body: null, body_bytes: 13, body_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  expect({ ...lean }).toMatchObject({
+    body: null,
+    body_bytes: 13,
+    body_sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+  });
   expect(JSON.parse(String(lean?.["headers"]))).toMatchObject({ "user-agent": "sender/1" });
   expect(JSON.stringify(lean)).not.toContain(TOKEN);
   const [full] = await rows(true);

@@ -106,7 +106,7 @@ export async function listAndShow(target: Target): Promise<void> {
   const client = clientOf(target);
   const { models } = await client.list();
   const item = models.find((model) => model.name === target.model);
-  expect(item).toMatchObject({
+  expect(structuredClone(item)).toMatchObject({
     model: target.model,
     size: expect.any(Number),
     digest: expect.stringMatching(/^[0-9a-f]{64}$/),

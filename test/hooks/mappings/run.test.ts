@@ -83,7 +83,7 @@ describe("which mapping takes a request", () => {
     const request = makeRequest({ path: "a" });
     const mapping = mappings.find(request)!;
     expect(mapping.id).toBe("mapping-1");
-    expect(mapping.plan).toMatchObject({
+    expect({ ...mapping.plan }).toMatchObject({
       ok: false,
       problem: expect.stringContaining("messageTemplate: '{{x | shout}}'"),
     });
