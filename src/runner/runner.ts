@@ -2,6 +2,7 @@
  * The runner: a child process that owns one loaded model. It does what it is told over the spawn channel, and ends with
  * its parent: killing it returns every byte, and nothing it does can take the server down.
  */
+import { getPriority, setPriority } from "node:os";
 import { chooseBackend } from "../backend/index.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
 import { dieWithParent } from "../base/parent-death.ts";
@@ -20,9 +21,19 @@ export interface Channel {
   exit(code: number): never;
 }
 
+/** Below the server, which many requests wait for at once; with nothing else to do, a machine gives a runner all. */
+const NICER = 5;
+const NICEST = 19;
+
+/** Threads that are made from here on are below the server. */
+function giveWay(): void {
+  setPriority(Math.min(getPriority() + NICER, NICEST));
+}
+
 /** Serves one model until told to close. Returns at once; the channel's messages do the work. */
 export function startRunner(channel: Channel): void {
   dieWithParent();
+  giveWay();
   let loaded: LoadedEngine | undefined;
   let loading: Promise<void> = Promise.resolve();
   const abort = new AbortController();

@@ -1,6 +1,6 @@
 /** The pool with real runner processes of the embedded model. */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { getPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
@@ -203,6 +203,12 @@ test("more waiting loads than the queue holds are refused with the text that cli
   const { code, message } = await failureOf(acquire(pool, second));
   expect([code, message]).toEqual(["busy", "server busy, please try again.  maximum pending requests exceeded"]);
   (await loading).release();
+});
+
+test("a runner gives way to the server", async () => {
+  const lease = await acquire(makePool(), first);
+  expect(getPriority(lease.runner.pid)).toBe(Math.min(getPriority() + 5, 19));
+  lease.release();
 });
 
 test("the last client to leave a load ends it; while another waits, it goes on", async () => {
