@@ -14,6 +14,8 @@ import { halves } from "../store/fixture.ts";
 setDefaultTimeout(300_000); // 15 s alone
 
 const KILLS = 50;
+/** How long a model stays that is deleted: long enough for some kills to find it. */
+const GONE_AFTER_MS = 100;
 /** Kills in between which models are asked for an answer. */
 const KILLS_PER_ANSWER = 10;
 
@@ -52,7 +54,9 @@ async function work(hearth: Hearth, n: number): Promise<void> {
   await Promise.all([
     upload(hearth, new Uint8Array(300_000).fill(n).fill(n >> 8, 9)),
     make(hearth, "kept", n),
-    make(hearth, "gone", n).then(() => call(hearth, "/api/delete", { model: "gone" }, "DELETE")),
+    make(hearth, "gone", n)
+      .then(() => Bun.sleep(GONE_AFTER_MS))
+      .then(() => call(hearth, "/api/delete", { model: "gone" }, "DELETE")),
     call(hearth, "/api/delete", { model: "small" }, "DELETE").then(() => call(hearth, "/api/create", small)),
     call(hearth, "/api/copy", { source: "kept", destination: "copy" }),
   ]);
