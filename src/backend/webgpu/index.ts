@@ -8,6 +8,7 @@ import { adapterFacts, requestAdapter } from "./adapters.ts";
 import { makeChooser } from "./chooser.ts";
 import { openDevice } from "./device.ts";
 import { makeShift } from "./kv-cache.ts";
+import { openGpu } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
 
@@ -16,6 +17,7 @@ export const webGpuBackend: Backend = {
   unavailable: () => undefined,
   async refuses({ automatic }) {
     try {
+      await openGpu({ software: !automatic });
       const { software, name } = adapterFacts(await requestAdapter());
       return automatic && software ? `'${name}' is a software adapter` : undefined;
     } catch (error) {

@@ -26,10 +26,13 @@ export function rooted(): Rooted {
   return (root[ROOT] ??= {});
 }
 
-/** The entry to WebGPU. Throws `unsupported` where there is none. */
-export function openGpu(): Promise<GPU> {
+/**
+ * The entry to WebGPU, the same each time. Throws `unsupported` where there is none.
+ * @param options.software where no driver is installed, take one that computes on the CPU
+ */
+export function openGpu({ software = false }: { software?: boolean } = {}): Promise<GPU> {
   const root = rooted();
-  return (root.gpu ??= makeGpu());
+  return (root.gpu ??= makeGpu(software));
 }
 
 /** Whether there is what Dawn needs on Linux: without it Dawn complains on standard error, which nobody asked for. */
@@ -44,11 +47,13 @@ async function hasVulkan(): Promise<boolean> {
   }
 }
 
-async function makeGpu(): Promise<GPU> {
+async function makeGpu(software: boolean): Promise<GPU> {
   const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
   if (own) return own;
-  if (!(await hasVulkan()))
-    throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
+  if (!(await hasVulkan())) {
+    const isLoaded = software && (await (await import("./software-driver.ts")).loadSoftwareDriver());
+    if (!isLoaded) throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
+  }
   try {
     const { create } = await import("webgpu");
     return create(DAWN_OPTIONS);

@@ -1,0 +1,49 @@
+/** The GPU backend by name, where no driver is installed: with what `bun install` brings. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, mkdirSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fillOnce } from "../../src/backend/webgpu/software-driver.ts";
+import { nmse } from "../backend/compare.ts";
+import { runHearth, startHearth } from "./hearth.ts";
+
+setDefaultTimeout(120_000); // a CPU that plays a GPU
+
+const MODEL = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
+let home = "";
+beforeAll(async () => void (home = await mkdtemp(join(tmpdir(), "hearth-anywhere-"))));
+afterAll(() => rm(home, { recursive: true }));
+
+async function logits(...args: string[]): Promise<Float32Array> {
+  const out = join(home, "logits.f32");
+  const { code, stderr } = await runHearth(["logits", "--model", MODEL, "--tokens", "30,31", "--out", out, ...args], {
+    home,
+  });
+  expect([code, stderr]).toEqual([0, ""]);
+  return new Float32Array(await Bun.file(out).arrayBuffer());
+}
+
+test("logits --backend webgpu --precise gives what --backend cpu does", async () => {
+  const got = await logits("--backend", "webgpu", "--precise");
+  expect(nmse(got, await logits("--backend", "cpu"))).toBeLessThan(1e-10);
+});
+
+test("HEARTH_BACKEND=webgpu answers", async () => {
+  const hearth = await startHearth({ env: { HEARTH_BACKEND: "webgpu" } });
+  try {
+    const body = { model: "hearth", prompt: "Hello!", stream: false, options: { temperature: 0, num_predict: 3 } };
+    const response = await hearth.post("/api/generate", body);
+    expect(await response.json()).toMatchObject({ done: true, eval_count: 3 });
+  } finally {
+    await hearth.stop();
+  }
+});
+
+test("a folder that others could have filled is not used", async () => {
+  const folder = join(home, "driver");
+  mkdirSync(folder);
+  chmodSync(folder, 0o777);
+  const filled = fillOnce(folder, async () => {});
+  await expect(filled).rejects.toThrow(`'${folder}': expected a folder that only this user can change`);
+});
