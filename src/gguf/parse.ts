@@ -9,9 +9,9 @@
  */
 import { alignUp, isPowerOfTwo } from "../base/bytes.ts";
 import { AppError } from "../base/errors.ts";
-import { quantOf, unsupportedQuant } from "../quant/index.ts";
 import { badFile, isShort, makeCursor, readCount, readString, readText, readU32, take, type Cursor } from "./cursor.ts";
 import type { Metadata, MetadataArray, MetadataValue, TensorInfo } from "./gguf.ts";
+import { placeTensors, type TensorDraft } from "./place-tensors.ts";
 import { ARRAY, BOOL, numberTypeOf, STRING, type NumberType } from "./value-types.ts";
 
 const MAGIC = 0x46554747; // "GGUF", little-endian
@@ -315,17 +315,6 @@ function alignmentOf(metadata: Metadata, path: string): number {
   throw new AppError("bad_file", `${path}: metadata 'general.alignment': expected ${expected}, got ${found}`);
 }
 
-/** A tensor info as it stands in the file. */
-interface TensorDraft {
-  readonly name: string;
-  readonly shape: readonly number[];
-  readonly ggmlType: number;
-  /** From the start of the data section. */
-  readonly dataOffset: number;
-  /** Where the info stands, for messages. */
-  readonly at: number;
-}
-
 function readTensorDraft(cursor: Cursor, index: number): TensorDraft {
   const at = cursor.at;
   const name = readString(cursor, `name of tensor ${index}`, MAX_TENSOR_NAME_BYTES);
@@ -343,63 +332,4 @@ function readTensorDraft(cursor: Cursor, index: number): TensorDraft {
   }
   const ggmlType = readU32(cursor, field);
   return { name, shape, ggmlType, dataOffset: readCount(cursor, `${field}, offset`, Number.MAX_SAFE_INTEGER), at };
-}
-
-interface Placement {
-  readonly cursor: Cursor;
-  readonly alignment: number;
-  readonly dataOffset: number;
-  readonly fileBytes: number;
-  readonly shard: number;
-}
-
-function placeTensors(drafts: readonly TensorDraft[], placement: Placement): Map<string, TensorInfo> {
-  const tensors = new Map<string, TensorInfo>();
-  for (const draft of drafts) {
-    if (draft.name === "" || tensors.has(draft.name)) {
-      const expected = "a new name for each tensor";
-      throw badFile(placement.cursor, { field: `tensor '${draft.name}'`, at: draft.at, expected, found: "it again" });
-    }
-    tensors.set(draft.name, placeTensor(draft, placement));
-  }
-  checkOverlap([...tensors.values()], placement.cursor.path);
-  return tensors;
-}
-
-function placeTensor(draft: TensorDraft, { cursor, alignment, dataOffset, fileBytes, shard }: Placement): TensorInfo {
-  const { name, shape, at } = draft;
-  const field = `tensor '${name}'`;
-  const quant = quantOf(draft.ggmlType);
-  if (!quant) throw new AppError("unsupported", `${cursor.path}: ${field}: ${unsupportedQuant(draft.ggmlType)}`);
-  const rowLen = shape[0]!; // at least one dimension: checked where it was read
-  if (rowLen % quant.blockLen !== 0) {
-    const expected = `rows of whole ${quant.name} blocks of ${quant.blockLen}`;
-    throw badFile(cursor, { field, at, expected, found: `rows of ${rowLen}` });
-  }
-  if (draft.dataOffset % alignment !== 0) {
-    const expected = `an offset that is a multiple of ${alignment}`;
-    throw badFile(cursor, { field, at, expected, found: String(draft.dataOffset) });
-  }
-  const rows = shape.slice(1).reduce((product, size) => product * size, 1);
-  // Sizes too large to be exact are larger than any file, so the comparison below still holds.
-  const byteLength = (rowLen / quant.blockLen) * quant.blockBytes * rows;
-  const offset = dataOffset + draft.dataOffset;
-  if (offset + byteLength > fileBytes) {
-    const expected = `its ${byteLength} bytes inside the file's ${fileBytes}`;
-    throw badFile(cursor, { field, at, expected, found: `an end at ${offset + byteLength}: truncated or damaged` });
-  }
-  return { name, shape, quant, byteLength, shard, offset };
-}
-
-function checkOverlap(tensors: TensorInfo[], path: string): void {
-  tensors.sort((a, b) => a.offset - b.offset);
-  let previous: TensorInfo | undefined;
-  for (const tensor of tensors) {
-    const end = previous ? previous.offset + previous.byteLength : 0;
-    if (tensor.offset < end) {
-      const expected = `tensor '${tensor.name}' after the end of '${previous?.name}' at byte ${end}`;
-      throw new AppError("bad_file", `${path}: expected ${expected}, got byte ${tensor.offset}: they overlap`);
-    }
-    previous = tensor;
-  }
 }
