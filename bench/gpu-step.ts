@@ -15,23 +15,10 @@ import { makeShift } from "../src/backend/webgpu/kv-cache.ts";
 import { makePlan, type Plan } from "../src/backend/webgpu/plan.ts";
 import { WebGpuSession } from "../src/backend/webgpu/session.ts";
 import { openGguf } from "../src/gguf/read.ts";
+import { MAKERS } from "../test/backend/webgpu/tally.ts";
 
 /** Room behind where the tokens begin. */
 const CTX_LEN = 256;
-
-/** What makes a GPU object that lives longer than a submit. */
-const MAKERS = [
-  "createBuffer",
-  "createBindGroup",
-  "createBindGroupLayout",
-  "createPipelineLayout",
-  "createShaderModule",
-  "createComputePipeline",
-  "createComputePipelineAsync",
-  "createQuerySet",
-  "createTexture",
-  "createSampler",
-] as const satisfies readonly (keyof GPUDevice)[];
 
 const { values: flags, positionals } = parseArgs({
   options: {

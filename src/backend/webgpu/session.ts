@@ -53,6 +53,8 @@ export class WebGpuSession implements Session {
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly #parts: SessionParts;
   readonly #words: Uint32Array<ArrayBuffer>;
+  /** Whether a sequence may go through in several chunks. */
+  readonly #splits: boolean;
   /** Values of an input for each row; 0 where the program begins with tokens. */
   readonly #inputDim: number;
   #inputs = new Float32Array(0);
@@ -71,6 +73,7 @@ export class WebGpuSession implements Session {
     this.gpuLayers = { count, all: count };
     const given = parts.program.steps.find(({ op }) => op === "input");
     this.#inputDim = given ? writtenBy(given).dim : 0;
+    this.#splits = !parts.program.steps.some(({ op }) => op === "bidirectionalAttention");
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
     if (parts.chooser) this.offers = { limits: OFFER_LIMITS, run: (batch) => this.#runOffers(batch) };
   }
@@ -101,7 +104,7 @@ export class WebGpuSession implements Session {
     const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
     for (const rope of plan.ropes) reachRope(device, rope, end);
     const chunks = chunksOf(batch, plan.capacity, {
-      splits: !this.#parts.program.steps.some(({ op }) => op === "bidirectionalAttention"),
+      splits: this.#splits,
       given: this.#inputDim > 0,
     });
     if (this.#inputDim > 0) this.#gather(batch);

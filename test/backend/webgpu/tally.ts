@@ -7,7 +7,7 @@ export interface Tally {
 }
 
 /** Methods that make objects which outlive a submit. */
-const MAKERS = [
+export const MAKERS = [
   "createBuffer",
   "createBindGroup",
   "createBindGroupLayout",
