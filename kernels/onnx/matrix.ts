@@ -9,7 +9,15 @@
 import type { Weight } from "../../src/backend/step.ts";
 import type { Lowering } from "./lowering.ts";
 import { addLowRank, leftMatMul } from "./low-rank.ts";
-import { packMatrix, rowBytes, writeFloats, writeTransposed, type Matrix, type MinimaPlace } from "./pack.ts";
+import {
+  checkFinite,
+  packMatrix,
+  rowBytes,
+  writeFloats,
+  writeTransposed,
+  type Matrix,
+  type MinimaPlace,
+} from "./pack.ts";
 import { FLOAT_PACKING, PACKINGS, ROUNDED, type Packing } from "./weights.ts";
 
 export type { Matrix };
@@ -84,12 +92,13 @@ export function gatherRows(lowering: Lowering, table: Weight, indexes: string): 
   return graph.node("Gather", [name, indexes], { axis: 0 });
 }
 
-/** A vector as float32: norm weights, biases. */
+/** A vector as float32: norm weights, biases. Throws `bad_file` for one with what is no number. */
 export function vectorOf({ source }: Lowering, w: Weight): Float32Array {
   const out = new Float32Array(w.inDim * w.outDim);
   w.quant.dequantize(source.read(w.name).subarray(w.rowStart * rowBytes(w)), out);
   const scale = w.scale?.[0] ?? 1;
   if (scale !== 1) for (let i = 0; i < out.length; i++) out[i]! *= scale;
+  checkFinite({ source }, w, out);
   return out;
 }
 

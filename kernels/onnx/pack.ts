@@ -4,6 +4,7 @@
  */
 import type { WeightSource } from "../../src/backend/backend.ts";
 import type { Weight } from "../../src/backend/step.ts";
+import { AppError } from "../../src/base/errors.ts";
 import type { Lowering } from "./lowering.ts";
 import { FLOAT_PACKING, packFloats, PACKINGS, ROUNDED, type Packed, type Packing } from "./weights.ts";
 
@@ -49,6 +50,8 @@ export function packMatrix(lowering: Lowering, matrix: Matrix, place: Place): vo
     else packRows(w, src, { out, block: form.block });
     multiply(out.scales, factor);
     multiply(out.mins, factor);
+    checkFinite(lowering, w, out.scales);
+    checkFinite(lowering, w, out.mins);
     const first = (place.firstRow + row) * rowBlocks;
     graph.file.write(place.data + first * blockBytes, out.data);
     graph.file.write(place.scales + first * 4, bytesOf(out.scales));
@@ -141,6 +144,16 @@ function writeMinima({ graph }: Lowering, mins: Float32Array, { place, row, rowB
     packFloats(mins.subarray(r * rowBlocks, (r + 1) * rowBlocks), out, { at: r * count, block });
   graph.file.write(place.data + row * count * block, out.data);
   graph.file.write(place.scales + row * count * 4, bytesOf(out.scales));
+}
+
+/**
+ * Throws `bad_file` for weights that are no numbers: activations are rounded to 8 bits, and what is no number would
+ * come out as one.
+ */
+export function checkFinite({ source }: Pick<Lowering, "source">, { name }: Weight, values: Float32Array): void {
+  const found = values.find((value) => !Number.isFinite(value));
+  if (found === undefined) return;
+  throw new AppError("bad_file", `${source.path}: tensor '${name}': expected numbers, got ${found}`);
 }
 
 function multiply(values: Float32Array, factor: number): void {

@@ -306,14 +306,14 @@ export const FLOAT_PACKING = { bits: 8, block: 32, mins: false } as const;
  */
 export const ROUNDED: Readonly<Record<string, Omit<Packing, "pack">>> = { q6_K: { bits: 8, block: 64, mins: false } };
 
-/** Rounds one row to 8 bits in blocks; a last short block is filled with zeros. */
+/** Rounds one row to 8 bits in blocks; a last short block is filled with zeros. A NaN makes the block's scale one. */
 export function packFloats(row: Float32Array, out: Packed, { at, block }: { at: number; block: number }): void {
   for (let from = 0, b = at; from < row.length; from += block, b++) {
     const end = Math.min(from + block, row.length);
     let max = 0;
     for (let i = from; i < end; i++) {
       const size = row[i]! < 0 ? -row[i]! : row[i]!;
-      if (size > max) max = size;
+      if (size > max || Number.isNaN(size)) max = size;
     }
     out.scales[b] = max / 127;
     const inverse = max > 0 ? 127 / max : 0;

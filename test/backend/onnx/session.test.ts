@@ -152,20 +152,37 @@ describe("failures", () => {
       });
     }));
 
-  test("weights that give no numbers are an error, not a choice of tokens", () =>
+  /** The model with every byte of a tensor replaced. */
+  const withBytes = (program: Program, tensor: string, byte: number): Program => {
+    const read = (name: string): Uint8Array => {
+      const bytes = program.weights.read(name);
+      return name === tensor ? new Uint8Array(bytes.length).fill(byte) : bytes;
+    };
+    return { ...program, weights: { path: program.weights.path, read } };
+  };
+
+  test("weights too large for a float's sums are an error, not a choice of tokens", () =>
     withProgram("qwen2", async (program) => {
-      const read = (name: string): Uint8Array =>
-        name === "output_norm.weight"
-          ? new Uint8Array(program.weights.read(name).length).fill(0xff)
-          : program.weights.read(name);
-      const session = await onnx.backend.load({ ...program, weights: { path: program.weights.path, read } }, options);
+      const session = await onnx.backend.load(withBytes(program, "output_norm.weight", 0x7f), options);
       const run = session.run([rows(0, 0, 2)]);
       expect(await run.catch((error: unknown) => error)).toMatchObject({
         code: "runner",
-        message: "logits: expected finite values, found NaN at row 0, token 0",
+        message: expect.stringMatching(/^logits: expected finite values, found (NaN|-?Infinity) at row 0, token 0/),
       });
       session.close();
     }));
+
+  test.each(["output_norm.weight", "blk.1.ffn_up.weight", "blk.0.attn_q.bias"])(
+    "%s that is no number is refused before it is rounded",
+    (tensor) =>
+      withProgram("qwen2", async (program) => {
+        const load = onnx.backend.load(withBytes(program, tensor, 0xff), { ...options, precise: false });
+        expect(await load.catch((error: unknown) => error)).toMatchObject({
+          code: "bad_file",
+          message: expect.stringMatching(new RegExp(`: tensor '${tensor}': expected numbers, got (NaN|-?Infinity)`)),
+        });
+      }),
+  );
 });
 
 /** Kernels for 8-bit products whose sums do not depend on how many rows there are: measured on these. */
