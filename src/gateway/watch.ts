@@ -2,8 +2,7 @@
  * Keeps the gateway's snapshot true to its files. A change that is right takes effect between two requests; one that is
  * wrong is told in the log, and the last good snapshot stays.
  */
-import { watch, type FSWatcher } from "node:fs";
-import { basename, dirname } from "node:path";
+import { unwatchFile, watchFile } from "node:fs";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Document } from "../config/document.ts";
@@ -11,6 +10,8 @@ import type { GatewaySnapshot } from "./snapshot.ts";
 
 /** Editors write a file in several steps. */
 const SETTLE_MS = 300;
+/** How often a file's time and size are looked at. */
+const LOOK_MS = 500;
 
 export interface WatchOptions {
   readonly first: { readonly document: Document; readonly snapshot: GatewaySnapshot };
@@ -23,8 +24,13 @@ export class ConfigWatch {
   readonly #options: WatchOptions;
   readonly #listeners = new Set<(snapshot: GatewaySnapshot) => void>();
   #current: WatchOptions["first"];
-  #watchers: FSWatcher[] = [];
+  #watched: readonly string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
+
+  readonly #onFileChange = (): void => {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.reload(), SETTLE_MS);
+  };
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -66,23 +72,22 @@ export class ConfigWatch {
 
   close(): void {
     clearTimeout(this.#timer);
-    for (const watcher of this.#watchers) watcher.close();
-    this.#watchers = [];
+    this.#unwatchFiles();
   }
 
-  /** The folders are watched: a file that is replaced is another file. */
+  /**
+   * The files are looked at, not their folder watched: the database is written to in the same folder, and would wake a
+   * watcher many times for every request. It also finds what is replaced, made anew or changed over a network.
+   */
   #watchFiles(): void {
-    for (const watcher of this.#watchers) watcher.close();
-    const { files } = this.#current.document;
-    const folders = [...new Set(files.map((file) => dirname(file)))];
-    this.#watchers = folders.map((folder) => {
-      const names = files.filter((file) => dirname(file) === folder).map((file) => basename(file));
-      return watch(folder, { persistent: false }, (_, name) => {
-        if (name === null || !names.includes(name)) return;
-        clearTimeout(this.#timer);
-        this.#timer = setTimeout(() => this.reload(), SETTLE_MS);
-      });
-    });
+    this.#unwatchFiles();
+    this.#watched = this.#current.document.files;
+    for (const file of this.#watched) watchFile(file, { persistent: false, interval: LOOK_MS }, this.#onFileChange);
+  }
+
+  #unwatchFiles(): void {
+    for (const file of this.#watched) unwatchFile(file, this.#onFileChange);
+    this.#watched = [];
   }
 }
 
