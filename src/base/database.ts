@@ -17,6 +17,13 @@ export interface Migration {
 }
 
 /**
+ * Normal: a commit that was not synced may be lost with the power, never half; `Writer` syncs before anyone hears.
+ * In memory: what undoes one piece of a commit, which would else be written to a temporary file.
+ */
+const SETTINGS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
+  PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000`;
+
+/**
  * Opens a database, making it where there is none, and runs the migrations that it has not seen.
  * Throws `storage` where the file cannot be opened or is no database.
  */
@@ -25,10 +32,7 @@ export function openDatabase(path: string, migrations: readonly Migration[]): Da
     if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     if (path !== ":memory:") keepPrivate(path);
     const db = new Database(path, { create: true, strict: true });
-    // normal: a commit that was not synced may be lost with the power, never half; `Writer` syncs before anyone hears
-    db.run(
-      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000",
-    );
+    db.run(SETTINGS);
     db.transaction(migrate).immediate(db, migrations);
     return db;
   } catch (error) {
@@ -101,7 +105,7 @@ export class Writer {
   }
 
   async #writeAll(): Promise<void> {
-    await nextTurn(); // for what else comes in now
+    await endOfTurn(); // for what else came in with it
     while (this.#pending.length > 0) {
       const batch = this.#pending;
       this.#pending = [];
@@ -145,4 +149,4 @@ export class Writer {
   }
 }
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
+const endOfTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
