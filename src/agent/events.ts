@@ -127,9 +127,7 @@ function insert(db: Database, event: NewEvent): void {
 
 /** Events that wait, those that joined one not counted. */
 export const countEvents = (db: Database, sessionKey: string): number =>
-  db
-    .query<{ count: number }, [string]>("SELECT count(*) AS count FROM session_events WHERE session_key = ?")
-    .get(sessionKey)?.count ?? 0;
+  db.query<{ n: number }, [string]>("SELECT n FROM session_event_counts WHERE session_key = ?").get(sessionKey)?.n ?? 0;
 
 /** The oldest first. */
 export const waitingEvents = (db: Database, options: { sessionKey: string; limit: number }): readonly WaitingEvent[] =>

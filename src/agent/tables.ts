@@ -53,4 +53,18 @@ export const agentMigrations: readonly Migration[] = [
       ) STRICT;
     `,
   },
+  {
+    // so that a full session costs one look, however many may wait
+    name: "agent: events counted",
+    sql: `
+      CREATE TABLE session_event_counts (session_key TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+      INSERT INTO session_event_counts SELECT session_key, count(*) FROM session_events GROUP BY session_key;
+      CREATE TRIGGER session_events_came AFTER INSERT ON session_events
+        BEGIN INSERT INTO session_event_counts VALUES (NEW.session_key, 1)
+          ON CONFLICT (session_key) DO UPDATE SET n = n + 1; END;
+      CREATE TRIGGER session_events_went AFTER DELETE ON session_events
+        BEGIN UPDATE session_event_counts SET n = n - 1 WHERE session_key = OLD.session_key;
+          DELETE FROM session_event_counts WHERE session_key = OLD.session_key AND n = 0; END;
+    `,
+  },
 ];

@@ -1,6 +1,16 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { consumeEvents, enqueueEvent, waitingEvents, wantsHeartbeat, type NewEvent } from "../../src/agent/events.ts";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  consumeEvents,
+  countEvents,
+  enqueueEvent,
+  waitingEvents,
+  wantsHeartbeat,
+  type NewEvent,
+} from "../../src/agent/events.ts";
 import { agentMigrations } from "../../src/agent/tables.ts";
 import { openDatabase, type Database } from "../../src/base/database.ts";
 import { AppError } from "../../src/base/errors.ts";
@@ -121,8 +131,25 @@ describe("too many events", () => {
           }
         }
         expect(waiting().reduce((sum, { count }) => sum + count, 0)).toBe(given - taken);
+        expect(countEvents(db, MAIN)).toBe(waiting().length);
       }),
       { numRuns: 300 },
     );
   });
+});
+
+test("events that waited before they were counted are counted", () => {
+  const folder = mkdtempSync(join(tmpdir(), "hearth-events-"));
+  const path = join(folder, "gateway.db");
+  const old = openDatabase(path, agentMigrations.slice(0, 1));
+  old.run(
+    "INSERT INTO session_events (session_key, text, is_wrapped, source, wants_heartbeat, is_delivered, count, " +
+      "created_at, last_at) VALUES (?, '[]', 0, 's', 0, 0, 1, 1, 1), (?, '[]', 0, 's', 0, 0, 1, 1, 1)",
+    [MAIN, MAIN],
+  );
+  old.close();
+  const migrated = openDatabase(path, agentMigrations);
+  expect(countEvents(migrated, MAIN)).toBe(2);
+  migrated.close();
+  rmSync(folder, { recursive: true });
 });
