@@ -125,7 +125,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     writer,
     settings: () => deliverySettings(snapshot(), mappings),
     sessionKeyOf: (question) => hookSession({ ...question, session: snapshot().session }).key,
-    onQueued: () => worker.poke(),
+    onQueued: (at) => worker.begin(at),
     now,
   });
   observers.add({ runEnded: (_, lane) => deliveries.ended(lane) });

@@ -29,8 +29,8 @@ export interface DeliveriesDeps {
   readonly writer: Writer;
   readonly settings: () => DeliverySettings;
   readonly sessionKeyOf: SessionKeyOf;
-  /** Called after a commit that left something to do. */
-  readonly onQueued: () => void;
+  /** Called in a transaction that left something to do; what it returns, after the commit. */
+  readonly onQueued: (db: Database) => () => void;
   readonly now: () => number;
 }
 
@@ -54,21 +54,26 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
   const { db, writer, settings, sessionKeyOf, now } = deps;
   const pace = new Pace(now);
   const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
-  const queued = async <T>(work: Promise<T>): Promise<T> => {
-    const result = await work;
-    deps.onQueued();
+  /** @param work returns what it came to, and whether that left something to do */
+  const queue = async <T>(work: (at: Database) => readonly [result: T, hasQueued: boolean]): Promise<T> => {
+    const { result, after } = await writer.write((at) => {
+      const [result, hasQueued] = work(at);
+      return { result, after: hasQueued ? deps.onQueued(at) : undefined };
+    });
+    after?.();
     return result;
   };
   return {
     accept: (request) =>
-      queued(writer.write((at) => acceptDelivery(at, request, { ...settings(), sessionKeyOf, msUntil }))),
+      queue((at) => {
+        const accepted = acceptDelivery(at, request, { ...settings(), sessionKeyOf, msUntil });
+        return [accepted, accepted.kind === "accepted"];
+      }),
     list: (filter) => listDeliveries(db, filter),
     find: (id) => findDelivery(db, id),
     run: (id) => runStatus(db, id),
     replay: (id) =>
-      queued(
-        writer.write((at) => replayDelivery(at, id, { now: now(), maxQueued: settings().maxQueued, sessionKeyOf })),
-      ),
+      queue((at) => [replayDelivery(at, id, { now: now(), maxQueued: settings().maxQueued, sessionKeyOf }), true]),
     ended: (lane) => pace.ended(lane),
     stats: () => stats(db, now()),
     prune: () => pruneDeliveries(writer, { now: now(), retentionMs: settings().retentionMs }),

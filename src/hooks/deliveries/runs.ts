@@ -26,6 +26,8 @@ export interface Run {
   readonly leaseUntil: number | null;
   readonly cancelAt: number | null;
   readonly createdAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
   readonly outcome: Outcome | null;
   readonly reason: string | null;
   readonly answer: string | null;
@@ -33,8 +35,8 @@ export interface Run {
 }
 
 const COLUMNS = `seq, id, delivery_id AS deliveryId, lane, session_key AS sessionKey, action, state, step, attempts,
-  next_at AS nextAt, lease_owner AS leaseOwner, lease_until AS leaseUntil, cancel_at AS cancelAt, created_at AS createdAt, outcome, reason,
-  answer, reply`;
+  next_at AS nextAt, lease_owner AS leaseOwner, lease_until AS leaseUntil, cancel_at AS cancelAt, created_at AS createdAt,
+  started_at AS startedAt, finished_at AS finishedAt, outcome, reason, answer, reply`;
 
 type Row = Omit<Run, "action"> & { readonly action: string };
 const fromRow = (row: Row): Run => ({ ...row, action: JSON.parse(row.action) as HookAction }); // insertRuns wrote it

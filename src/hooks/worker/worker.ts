@@ -11,6 +11,7 @@ import type { RunStatus } from "../deliveries/run-status.ts";
 import {
   dueEvents,
   findRun,
+  hasDueTurn,
   moveRun,
   nextTurnAt,
   orphanedRuns,
@@ -20,9 +21,9 @@ import {
 } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import type { CallbackOutcome } from "../callback.ts";
-import { MAX_AGE_MS } from "./backoff.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
-import { giveUp, postEvent, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
+import { giveUp, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
+import { EventPoster } from "./event-poster.ts";
 import { isGone, makeOwner } from "./owner.ts";
 import type { ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
@@ -32,8 +33,6 @@ import { RunWatchers, type RunNews } from "./watch.ts";
 const LOOK_MS = 30_000;
 /** How long to wait after the database could not be written, or the events were full. */
 const STUCK_MS = 1000;
-/** Events posted in one transaction. */
-const EVENTS_MAX = 200;
 
 /** Settings as they are now. */
 export interface WorkerSettings extends TurnLimits {
@@ -53,9 +52,12 @@ export interface WorkerDeps {
   readonly observer?: RunObserver;
 }
 
+/** What is told of a run that is over. */
+export type EndedRun = Pick<RunStatus, "kind" | "state" | "createdAt" | "startedAt" | "finishedAt">;
+
 export interface RunObserver {
   /** @param lane what the run competed as */
-  runEnded(run: RunStatus, lane: string): void;
+  runEnded(run: EndedRun, lane: string): void;
   /** @param outcome `skipped`: it was only an acknowledgement */
   replyEnded(outcome: ReplyOutcome["kind"] | "skipped", channel: string): void;
   callbackTried(outcome: CallbackOutcome["kind"]): void;
@@ -69,6 +71,7 @@ export class Worker {
   readonly #owner = makeOwner();
   readonly #watchers = new RunWatchers();
   readonly #turns: TurnRunner;
+  readonly #events: EventPoster;
   readonly #callbacks: CallbackSender;
   /** Runs whose reply may have ended; undefined: all that wait for theirs. */
   #replies: Set<string> | undefined = undefined;
@@ -80,6 +83,7 @@ export class Worker {
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
+    this.#events = new EventPoster(deps);
     this.#turns = new TurnRunner({
       ...deps,
       owner: this.#owner,
@@ -115,6 +119,28 @@ export class Worker {
     });
   }
 
+  /**
+   * Does at once what needs no model, in the transaction that accepts it, so that it costs no second one. Call what it
+   * returns after the commit.
+   */
+  begin(db: Database): () => void {
+    const posted = this.#state === "working" ? this.#postAlongside(db) : [];
+    const isMoreDue = dueEvents(db, 1).length > 0 || hasDueTurn(db, this.#deps.now());
+    return () => {
+      for (const run of posted) this.#announce(run);
+      if (isMoreDue) this.poke();
+    };
+  }
+
+  /** Acceptance stands whatever becomes of this: what fails here is tried again, and logged, in the next round. */
+  #postAlongside(db: Database): readonly Run[] {
+    try {
+      return db.transaction(() => this.#events.post(db))();
+    } catch {
+      return [];
+    }
+  }
+
   /** Turns that run now. */
   get running(): number {
     return this.#turns.size;
@@ -127,7 +153,7 @@ export class Worker {
 
   /** Ends a run: at once where it waits, soon where its model works. Undefined: there is no such run. */
   async cancel(runId: string): Promise<Cancelled | undefined> {
-    const result = await this.#deps.writer.write((db): Cancelled | undefined => {
+    const result = await this.#deps.writer.write((db): Cancelled | Run | undefined => {
       const run = findRun(db, runId);
       if (!run) return undefined;
       if (isFinal(run.state) || (run.step === "event" && run.action.kind === "agent")) return "over";
@@ -135,15 +161,13 @@ export class Worker {
         db.query("UPDATE runs SET cancel_at = ? WHERE id = ?").run(this.#deps.now(), runId);
         return "stopping";
       }
-      giveUp(db, run, { outcome: "cancelled", reason: "cancelled before it ran" }, this.#context());
-      return "cancelled";
+      return giveUp(db, run, { outcome: "cancelled", reason: "cancelled before it ran" }, this.#context());
     });
     if (result === "stopping") this.#turns.cancel(runId);
-    if (result === "cancelled") {
-      this.#observe(runId);
-      this.#changed(runId);
-    }
-    return result;
+    if (typeof result !== "object") return result;
+    this.#observe(result);
+    this.#changed(runId);
+    return "cancelled";
   }
 
   /**
@@ -176,17 +200,15 @@ export class Worker {
 
   /** After the commit that made a run final. */
   #announce(run: Run): void {
-    this.#observe(run.id);
+    this.#observe(run);
     this.#watchers.changed(run.id);
     if (wantsHeartbeat(run.action)) this.#deps.ports.requestHeartbeat(`hook:${run.id}`);
   }
 
-  #observe(runId: string): void {
+  #observe(run: Run): void {
     const { observer, db } = this.#deps;
-    const run = observer && findRun(db, runId);
-    const status = observer && runStatus(db, runId);
-    if (!run || !status) return;
-    observer.runEnded(status, run.lane);
+    if (!observer) return;
+    observer.runEnded({ ...run, kind: run.action.kind }, run.lane);
     if (run.reply === "failed" || run.reply === "skipped") observer.replyEnded(run.reply, replyChannelOf(db, run));
   }
 
@@ -205,12 +227,12 @@ export class Worker {
   async #oneRound(): Promise<void> {
     const { db, now } = this.#deps;
     await this.#adoptOrphans();
-    const areEventsStuck = await this.#postEvents();
+    await this.#postEvents();
     const areRepliesStuck = await this.#settleReplies();
     if (this.#state === "working") await this.#turns.begin();
     this.#callbacks.send();
     const at = Math.min(nextTurnAt(db, now()) ?? Infinity, this.#callbacks.nextAt ?? Infinity);
-    const longestMs = areEventsStuck || areRepliesStuck ? STUCK_MS : LOOK_MS;
+    const longestMs = this.#events.isHeldUp || areRepliesStuck ? STUCK_MS : LOOK_MS;
     this.#lookIn(Math.max(1, Math.min(at - now(), longestMs)));
   }
 
@@ -244,29 +266,11 @@ export class Worker {
     return giveUp(db, run, { outcome: "dead", reason }, this.#context());
   }
 
-  /** Returns whether some wait for room among the events. */
-  async #postEvents(): Promise<boolean> {
+  async #postEvents(): Promise<void> {
     const { db, writer } = this.#deps;
-    while (dueEvents(db, 1).length > 0) {
-      const posted = await writer.write((at) => this.#postBatch(at));
-      for (const run of posted) this.#announce(run);
-      if (posted.length === 0) return true;
+    while (this.#events.isDue(db)) {
+      for (const run of await writer.write((at) => this.#events.post(at))) this.#announce(run);
     }
-    return false;
-  }
-
-  /** In order: the first that finds no room holds up those behind it, until it is too old. */
-  #postBatch(db: Database): Run[] {
-    const posted: Run[] = [];
-    for (const run of dueEvents(db, EVENTS_MAX)) {
-      const after = postEvent(db, run, this.#context());
-      if (!isFinal(after.state)) {
-        if (this.#deps.now() - run.createdAt <= MAX_AGE_MS) break;
-        giveUp(db, run, { outcome: "dead", reason: "the main session had no room for its event" }, this.#context());
-      }
-      posted.push(run);
-    }
-    return posted;
   }
 
   /** Returns whether some wait for room among the events. */

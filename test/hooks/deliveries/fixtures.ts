@@ -20,7 +20,7 @@ export interface Bench extends AsyncDisposable {
   readonly clock: { now: number };
   readonly settings: { -readonly [Key in keyof DeliverySettings]: DeliverySettings[Key] };
   queued: number;
-  onQueued: () => void;
+  onQueued: (db: Database) => () => void;
 }
 
 /** @param path of a database that exists already; absent: a new one, which goes with the bench */
@@ -43,15 +43,18 @@ export function makeBench({ path }: { path?: string } = {}): Bench {
     clock,
     settings,
     queued: 0,
-    onQueued: () => {},
+    onQueued: () => () => {},
     deliveries: makeDeliveries({
       db,
       writer,
       settings: () => settings,
       sessionKeyOf: ({ requested, runId }) => (requested ?? `hook:${runId}`).toLowerCase(),
-      onQueued: () => {
-        bench.queued++;
-        bench.onQueued();
+      onQueued: (at) => {
+        const after = bench.onQueued(at);
+        return () => {
+          bench.queued++;
+          after();
+        };
       },
       now: () => clock.now,
     }),

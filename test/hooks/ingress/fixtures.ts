@@ -55,7 +55,7 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, maxPerMapping, log
       retentionMs: 3_600_000,
     }),
     sessionKeyOf: (question) => hookSession({ ...question, session: sessionSchema.parse({}) }).key,
-    onQueued: () => {},
+    onQueued: () => () => {},
     now: () => clock.nowMs,
   });
   const watchers = new RunWatchers();

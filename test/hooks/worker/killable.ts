@@ -67,7 +67,7 @@ const deliveries = makeDeliveries({
   writer,
   settings: () => ({ maxQueued: 10_000, maxQueuedOf: () => 10_000, keysMs: 3_600_000, retentionMs: 3_600_000 }),
   sessionKeyOf: ({ requested, runId }) => requested ?? runId,
-  onQueued: () => worker.poke(),
+  onQueued: (at) => worker.begin(at),
   now: Date.now,
 });
 worker.start();

@@ -71,11 +71,33 @@ test("events that find no room wait in order, and are posted when there is some"
   expect(at.deliveries.run(second)?.state).toBe("queued");
   expect(at.deliveries.run(summary)).toMatchObject({ state: "queued", reply: "pending" }); // the user need not wait
   at.parts.eventsMax = 10;
+  at.bench.clock.now += 1000; // full for a moment: it is not asked again at every request
   at.worker.poke();
   at.parts.settle(summary, { kind: "sent" });
   await at.settled(summary);
   expect(at.parts.events()).toEqual(["one", "two", expect.stringContaining("Hook CI: answer")]);
   expect(at.parts.turns).toHaveLength(1);
+});
+
+test("a wake's event is posted in the transaction that accepts it", async () => {
+  await using at = makeWorkerBench();
+  const runId = await send(at, wake("one"));
+  expect(at.deliveries.run(runId)?.state).toBe("succeeded");
+  expect(at.parts.events()).toEqual(["one"]);
+  const { runIds } = await at.deliveries.replay(runId);
+  expect(at.deliveries.run(runIds[0]!)?.state).toBe("succeeded");
+  expect(at.parts.heartbeats).toHaveLength(2);
+});
+
+test("a wake whose event cannot be stored is accepted, and posted once it can", async () => {
+  await using at = makeWorkerBench();
+  at.bench.db.run("ALTER TABLE test_events RENAME TO hidden_events");
+  const runId = await send(at, wake("one"));
+  expect(at.deliveries.run(runId)?.state).toBe("queued");
+  at.bench.db.run("ALTER TABLE hidden_events RENAME TO test_events");
+  at.worker.poke();
+  expect((await at.settled(runId)).state).toBe("succeeded");
+  expect(at.parts.events()).toEqual(["one"]);
 });
 
 test("an event that finds no room for a day is dead, and nothing is lost with it", async () => {

@@ -180,7 +180,7 @@ export function makeWorkerBench(): WorkerBench {
       await bench[Symbol.asyncDispose]();
     },
   };
-  bench.onQueued = () => self.worker.poke();
+  bench.onQueued = (at) => self.worker.begin(at);
   self.worker.start();
   return self;
 }

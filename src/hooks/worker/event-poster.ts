@@ -1,0 +1,62 @@
+/**
+ * Posts the events of runs to the main session, in the order of their runs. The first that finds no room holds up those
+ * behind it for a while, or until it is too old.
+ */
+import type { Database } from "../../base/database.ts";
+import { dueEvents, type Run } from "../deliveries/runs.ts";
+import { isFinal } from "../deliveries/state.ts";
+import { MAX_AGE_MS } from "./backoff.ts";
+import { giveUp, postEvent } from "./conclude.ts";
+import type { WorkerPorts } from "./ports.ts";
+
+/** How long to wait for room. */
+const FULL_MS = 1000;
+/** Events posted in one transaction, which holds up whoever else wants to write. */
+const EVENTS_MAX = 50;
+
+export interface EventPosterDeps {
+  readonly ports: WorkerPorts;
+  readonly now: () => number;
+}
+
+export class EventPoster {
+  readonly #deps: EventPosterDeps;
+  #fullUntil = 0;
+
+  constructor(deps: EventPosterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Whether events have to wait for room. */
+  get isHeldUp(): boolean {
+    const leftMs = this.#fullUntil - this.#deps.now();
+    return leftMs > 0 && leftMs <= FULL_MS; // more is left only where the clock was set back
+  }
+
+  /** Whether there is something to post now. */
+  isDue(db: Database): boolean {
+    return !this.isHeldUp && dueEvents(db, 1).length > 0;
+  }
+
+  /** Returns the runs that are final by it. Call inside a transaction. */
+  post(db: Database): readonly Run[] {
+    const posted: Run[] = [];
+    if (this.isHeldUp) return posted;
+    const now = this.#deps.now();
+    const context = { ports: this.#deps.ports, now };
+    for (const run of dueEvents(db, EVENTS_MAX)) {
+      const after = postEvent(db, run, context);
+      if (isFinal(after.state)) {
+        posted.push(after);
+        continue;
+      }
+      if (now - run.createdAt <= MAX_AGE_MS) {
+        this.#fullUntil = now + FULL_MS;
+        break;
+      }
+      const reason = "the main session had no room for its event";
+      posted.push(giveUp(db, run, { outcome: "dead", reason }, context));
+    }
+    return posted;
+  }
+}
