@@ -87,7 +87,7 @@ async function wake({ url }: Hearth): Promise<boolean> {
   const response = await fetch(`${url}/hooks/wake`, {
     method: "POST",
     headers: { authorization: `Bearer ${TOKEN}` },
-    body: JSON.stringify({ text: "x".repeat(300), mode: "next-heartbeat" }),
+    body: JSON.stringify({ text: `${performance.now()} ${"x".repeat(300)}`, mode: "next-heartbeat" }),
   });
   await response.text();
   return response.ok;
@@ -109,7 +109,7 @@ async function openLoop(server: Hearth, rate: number): Promise<Sample> {
   const sent: Promise<void>[] = [];
   const count = rate * Number(flags.seconds);
   while (sent.length < count) {
-    const due = Math.min(count, Math.floor(((performance.now() - began) / 1000) * rate));
+    const due = Math.min(count, Math.floor(((performance.now() - began) / 1000) * rate) + 1);
     while (sent.length < due) {
       const at = began + (sent.length / rate) * 1000;
       sent.push(wake(server).then((ok) => tally.add(at, ok)));
