@@ -2,16 +2,14 @@
  * Keeps the gateway's snapshot true to its files. A change that is right takes effect between two requests; one that is
  * wrong is told in the log, and the last good snapshot stays.
  */
-import { unwatchFile, watchFile } from "node:fs";
+import { statSync } from "node:fs";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Document } from "../config/document.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
-/** Editors write a file in several steps. */
-const SETTLE_MS = 300;
-/** How often a file's time and size are looked at. */
-const LOOK_MS = 500;
+/** How often files are looked at. What changed is read once it looks the same twice: editors write in several steps. */
+const LOOK_MS = 250;
 
 export interface WatchOptions {
   readonly first: { readonly document: Document; readonly snapshot: GatewaySnapshot };
@@ -24,18 +22,21 @@ export class ConfigWatch {
   readonly #options: WatchOptions;
   readonly #listeners = new Set<(snapshot: GatewaySnapshot) => void>();
   #current: WatchOptions["first"];
-  #watched: readonly string[] = [];
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #timer: ReturnType<typeof setInterval>;
+  /** How the files looked when they were read, and at the last look. */
+  #read: string;
+  #seen: string;
 
-  readonly #onFileChange = (): void => {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.reload(), SETTLE_MS);
-  };
-
+  /**
+   * The files are looked at, not their folder watched: the database is written to in the same folder, and would wake a
+   * watcher many times for every request. It also finds what is replaced, made anew or changed over a network.
+   */
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#current = options.first;
-    this.#watchFiles();
+    this.#read = this.#seen = this.#stamp();
+    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+    this.#timer.unref();
   }
 
   /** As of now. Keep it for as long as one piece of work takes. */
@@ -50,7 +51,7 @@ export class ConfigWatch {
 
   /** Reads the files now. */
   reload(): void {
-    clearTimeout(this.#timer);
+    this.#read = this.#stamp();
     const { read, log } = this.#options;
     const before = this.#current;
     try {
@@ -61,7 +62,7 @@ export class ConfigWatch {
       log.error("the configuration was not reloaded; the last good one stays", { error: messageOf(error) });
       return;
     }
-    this.#watchFiles();
+    if (!Bun.deepEquals(before.document.files, this.#current.document.files)) this.#read = this.#seen = this.#stamp();
     const changed = changedKeys(before, this.#current);
     if (changed.length === 0) return;
     log.info("configuration reloaded", { changed });
@@ -71,23 +72,27 @@ export class ConfigWatch {
   }
 
   close(): void {
-    clearTimeout(this.#timer);
-    this.#unwatchFiles();
+    clearInterval(this.#timer);
   }
 
-  /**
-   * The files are looked at, not their folder watched: the database is written to in the same folder, and would wake a
-   * watcher many times for every request. It also finds what is replaced, made anew or changed over a network.
-   */
-  #watchFiles(): void {
-    this.#unwatchFiles();
-    this.#watched = this.#current.document.files;
-    for (const file of this.#watched) watchFile(file, { persistent: false, interval: LOOK_MS }, this.#onFileChange);
+  #look(): void {
+    const before = this.#seen;
+    this.#seen = this.#stamp();
+    if (this.#seen === before && this.#seen !== this.#read) this.reload();
   }
 
-  #unwatchFiles(): void {
-    for (const file of this.#watched) unwatchFile(file, this.#onFileChange);
-    this.#watched = [];
+  #stamp(): string {
+    return this.#current.document.files.map(stampOf).join("\n");
+  }
+}
+
+/** Another one for another file or other contents. */
+function stampOf(path: string): string {
+  try {
+    const { ino, size, mtimeMs } = statSync(path);
+    return `${ino} ${size} ${mtimeMs}`;
+  } catch (error) {
+    return messageOf(error); // gone, or not to be read: reading it says so
   }
 }
 
