@@ -78,6 +78,21 @@ test("nothing is promised where the commit fails", async () => {
   await expect(lost).rejects.toThrow("the database cannot be written");
 });
 
+test("where the disk is full for one of several writes, none of them is promised, and none is done", async () => {
+  const db = openDatabase(join(folder, "gateway.db"), [TABLE]);
+  const writer = new Writer(db);
+  const { page_count: pages } = db.query<{ page_count: number }, []>("PRAGMA page_count").get()!;
+  db.run(`PRAGMA max_page_count = ${pages + 2}`);
+  const insert = (word: string) => writer.write((at) => at.run("INSERT INTO words VALUES (?)", [word]));
+  const results = await Promise.allSettled([insert("before"), insert("x".repeat(100_000)), insert("behind")]);
+  expect(results.map((result) => String((result as PromiseRejectedResult).reason))).toEqual(
+    Array(3).fill(expect.stringContaining("the database cannot be written: database or disk is full")),
+  );
+  expect(words(db)).toEqual([]);
+  await insert("later");
+  expect(words(db)).toEqual(["later"]);
+});
+
 test("nothing is promised that could not be synced", async () => {
   const path = join(folder, "gateway.db");
   const writer = new Writer(openDatabase(path, [TABLE]));
