@@ -140,7 +140,7 @@ export class Writer {
           try {
             piece.run();
           } catch (error) {
-            if (!this.#db.inTransaction) throw error; // a full disk undoes all of it: what came next would stand alone
+            if (!this.#db.inTransaction) throw error; // a full disk undoes all: what comes next would stand alone
             failures.set(piece, error);
           }
         }

@@ -23,9 +23,11 @@ export class ConfigWatch {
   readonly #listeners = new Set<(snapshot: GatewaySnapshot) => void>();
   #current: WatchOptions["first"];
   readonly #timer: ReturnType<typeof setInterval>;
-  /** How the files looked when they were read, and at the last look. */
-  #read: string;
-  #seen: string;
+  /** How the files looked when they were read, and at the last look; at first not known: they may have changed. */
+  #read = "";
+  #seen = "";
+  /** What was wrong with them; undefined: nothing. */
+  #problem: string | undefined;
 
   /**
    * The files are looked at, not their folder watched: the database is written to in the same folder, and would wake a
@@ -34,7 +36,6 @@ export class ConfigWatch {
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#current = options.first;
-    this.#read = this.#seen = this.#stamp();
     this.#timer = setInterval(() => this.#look(), LOOK_MS);
     this.#timer.unref();
   }
@@ -51,18 +52,24 @@ export class ConfigWatch {
 
   /** Reads the files now. */
   reload(): void {
-    this.#read = this.#stamp();
+    const stamp = this.#stamp();
+    const isSame = stamp === this.#read;
+    this.#read = stamp;
     const { read, log } = this.#options;
     const before = this.#current;
     try {
       const next = read();
+      this.#problem = undefined;
       if (!next) return log.warn("the configuration file is gone; what it said last stays");
       this.#current = next;
     } catch (error) {
-      log.error("the configuration was not reloaded; the last good one stays", { error: messageOf(error) });
+      const problem = messageOf(error);
+      const isTold = isSame && problem === this.#problem;
+      this.#problem = problem;
+      if (!isTold) log.error("the configuration was not reloaded; the last good one stays", { error: problem });
       return;
     }
-    if (!Bun.deepEquals(before.document.files, this.#current.document.files)) this.#read = this.#seen = this.#stamp();
+    if (!Bun.deepEquals(before.document.files, this.#current.document.files)) this.#read = this.#seen = "";
     const changed = changedKeys(before, this.#current);
     if (changed.length === 0) return;
     log.info("configuration reloaded", { changed });
@@ -75,10 +82,12 @@ export class ConfigWatch {
     clearInterval(this.#timer);
   }
 
+  /** What is wrong may be in a file that is not known yet, an include: it is read again until it is right. */
   #look(): void {
     const before = this.#seen;
     this.#seen = this.#stamp();
-    if (this.#seen === before && this.#seen !== this.#read) this.reload();
+    if (this.#seen !== before) return;
+    if (this.#seen !== this.#read || this.#problem !== undefined) this.reload();
   }
 
   #stamp(): string {
@@ -86,11 +95,11 @@ export class ConfigWatch {
   }
 }
 
-/** Another one for another file or other contents. */
+/** Another one for another file, other contents, or other rights to read them. */
 function stampOf(path: string): string {
   try {
-    const { ino, size, mtimeMs } = statSync(path);
-    return `${ino} ${size} ${mtimeMs}`;
+    const { ino, size, mtimeMs, ctimeMs } = statSync(path);
+    return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
   } catch (error) {
     return messageOf(error); // gone, or not to be read: reading it says so
   }
