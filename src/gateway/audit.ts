@@ -2,6 +2,8 @@
  * What an operator should know of a configuration that is valid: settings that are dangerous, that contradict each
  * other, or that never take effect. Looks at the configuration alone; `files.ts` looks at the disk.
  */
+import { THINKING_LEVELS } from "../agent/config.ts";
+import { parseThinking } from "../agent/thinking.ts";
 import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import type { MappingConfig } from "../hooks/config.ts";
@@ -133,6 +135,15 @@ function auditMapping({ config: mapping, preset }: Mapping, { path, parts, repor
   }
   if (mapping.action === "agent" && mapping.deliver) auditDelivery(mapping, { path, parts, report });
   auditModel(mapping, { path, parts, report });
+  const { thinking } = mapping;
+  if (thinking && !thinking.includes("{{") && parseThinking(thinking) === undefined) {
+    say(
+      "warn",
+      "thinking-unknown",
+      "thinking",
+      `no such level, so it is ignored; known: ${THINKING_LEVELS.join(", ")}`,
+    );
+  }
 }
 
 /** Lower-case names of headers that a template shows. */

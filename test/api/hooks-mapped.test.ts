@@ -132,6 +132,22 @@ describe("POST {hooks.path}/<name>", () => {
     expect(agents(api)[0]?.channel).toBe("telegram");
   });
 
+  test("thinking: an unknown level, of a template or a transform, is ignored with a warning", async () => {
+    const mappings = [
+      { id: "m", match: { path: "m" }, messageTemplate: "x", thinking: "{{payload.level}}" },
+      transformed,
+    ];
+    const api = await startHooks({ hooks: { mappings } });
+    api.world.transform = () => ({ thinking: "very" });
+    const answers = [await api.post("/hooks/m", { level: "much" }), await api.post("/hooks/t", {})];
+    for (const answer of answers) {
+      expect((await json(answer)).warnings).toEqual(["thinking: no such level; ignored"]);
+      expect(agents(api).at(-1)).not.toHaveProperty("thinking");
+    }
+    expect(await json(await api.post("/hooks/m", { level: "high" }))).not.toHaveProperty("warnings");
+    expect(agents(api).at(-1)?.thinking).toBe("high");
+  });
+
   test("no credential reaches a template", async () => {
     const textTemplate =
       "{{headers.authorization}}|{{headers.x-gateway-token}}|{{headers.cookie}}|{{query.token}}|{{headers.x-event}}";

@@ -120,6 +120,7 @@ describe("findings name key, line and what to do", () => {
       "warn",
       "hooks.mappings[1].match",
     ],
+    [mapping("{ thinking: 'very' }"), "thinking-unknown", "warn", "hooks.mappings[0].thinking"],
     [mapping("{ tools: ['current_time'] }"), "tools", "info", "hooks.mappings[0].tools"],
     [
       `{ agents: { defaults: { models: { a: { alias: 'Fast' } } } }, hooks: { ${SAFE}, mappings: [{ model: 'b' }] } }`,
@@ -145,6 +146,7 @@ describe("findings name key, line and what to do", () => {
     [mapping("{ channel: 'telegram', to: '1' }"), "no-recipient"],
     [mapping("{ channel: 'telegram', deliver: false }"), "no-recipient"],
     [mapping("{ model: '{{payload.model}}' }"), "model-not-allowed"],
+    [mapping("{ thinking: '{{payload.level}}' }, { thinking: 'Med' }"), "thinking-unknown"],
     [
       `{ agents: { defaults: { models: { a: { alias: 'Fast' } } } }, hooks: { ${SAFE}, mappings: [{ model: 'fast' }] } }`,
       "model-not-allowed",

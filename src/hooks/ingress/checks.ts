@@ -72,12 +72,15 @@ export function makeChecks({ settings, modelNames, channels }: CheckParts): Chec
   };
 }
 
+/** Of a text that is no level of thinking. */
+export const NO_LEVEL = "no such level; ignored";
+
 export interface Checked<T> {
   readonly action: T;
   readonly warnings: readonly string[];
 }
 
-/** An action that can work, with the channel's own id. Throws a `Refusal`. */
+/** An action that can work, with the channel's own id and without what is ignored. Throws a `Refusal`. */
 export async function checkAction(action: HookAction, checks: Checks): Promise<Checked<HookAction>> {
   if (action.kind === "wake") return { action, warnings: [] };
   const { agentId } = action;
@@ -91,7 +94,10 @@ export async function checkAction(action: HookAction, checks: Checks): Promise<C
     const verdict = await checks.model(action.model, agentId);
     if (verdict !== "ok") throw new Refusal(verdict);
   }
-  return { action: { ...action, channel }, warnings: warning === undefined ? [] : [warning] };
+  const isThinkingKnown = action.thinking === undefined || checks.thinking(action.thinking);
+  const { thinking: _, ...rest } = action;
+  const warnings = [...(warning === undefined ? [] : [warning]), ...(isThinkingKnown ? [] : [`thinking: ${NO_LEVEL}`])];
+  return { action: { ...(isThinkingKnown ? action : rest), channel }, warnings };
 }
 
 function channelOf(

@@ -3,7 +3,7 @@ import { external } from "../../base/passage.ts";
 import type { AgentAction, HookAction, WakeAction, WakeMode } from "../action.ts";
 import { urlProblem } from "../callback.ts";
 import type { HooksConfig } from "../config.ts";
-import { checkAction, type Checked, type Checks } from "./checks.ts";
+import { checkAction, NO_LEVEL, type Checked, type Checks } from "./checks.ts";
 import { Fields } from "./fields.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
 import { Refusal, type ProblemName, type RefusalOptions } from "./problems.ts";
@@ -130,7 +130,7 @@ function recipientOf(fields: AgentFields): string | undefined {
 function thinkingOf(fields: AgentFields, checks: Checks): string | undefined {
   const level = fields.read("thinking", ignored(fields, "thinking"));
   if (level === undefined || checks.thinking(level)) return level;
-  return fields.found("thinking", "no such level; ignored");
+  return fields.found("thinking", NO_LEVEL);
 }
 
 function timeoutOf(fields: AgentFields): number | undefined {
