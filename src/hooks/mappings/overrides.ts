@@ -9,15 +9,21 @@ import type { MappingConfig } from "../config.ts";
 const text = z.string().max(1024 * 1024);
 const word = z.string().trim().max(512);
 
+const kind = z.enum(["wake", "agent"]).nullish();
+const mode = z.enum(["now", "next-heartbeat"]).nullish();
+
 const overrides = z.strictObject({
-  kind: z.enum(["wake", "agent"]).nullish(),
+  kind,
+  /** What mappings call the kind. */
+  action: kind,
   /** Replaces the template; all of it came from outside, as far as anyone can tell. */
   message: text.nullish(),
   text: text.nullish(),
   /** What templates show as `values.…`: so an operator's words stay apart from what a transform found. */
   values: z.record(z.string(), z.unknown()).nullish(),
-  mode: z.enum(["now", "next-heartbeat"]).nullish(),
-  wakeMode: z.enum(["now", "next-heartbeat"]).nullish(),
+  /** Of a wake, and of an agent's summary: each stands for the other where only one of them is there. */
+  mode,
+  wakeMode: mode,
   name: word.nullish(),
   sessionKey: word.nullish(),
   deliver: z.boolean().nullish(),
@@ -32,10 +38,9 @@ const overrides = z.strictObject({
   allowUnsafeExternalContent: z.boolean().nullish(),
 });
 
+type Given = { readonly [K in keyof z.output<typeof overrides>]?: NonNullable<z.output<typeof overrides>[K]> };
 /** Undefined and null are gone. */
-export type Overrides = {
-  readonly [K in keyof z.output<typeof overrides>]?: NonNullable<z.output<typeof overrides>[K]>;
-};
+export type Overrides = Omit<Given, "action">;
 
 /** Throws `runner` naming the key and what was expected, never a value. */
 export function parseOverrides(output: unknown): Overrides {
@@ -47,7 +52,10 @@ export function parseOverrides(output: unknown): Overrides {
     throw new AppError("runner", `the transform returned what no action has: ${problems.join("; ")}`);
   }
   const set = Object.entries(parsed.data).filter(([, value]) => value !== undefined && value !== null);
-  return Object.fromEntries(set) as Overrides; // the same keys, fewer of them
+  const { action, ...given } = Object.fromEntries(set) as Given; // the same keys, fewer of them
+  if (action === undefined) return given;
+  if (given.kind === undefined || given.kind === action) return { ...given, kind: action };
+  throw new AppError("runner", `the transform returned two kinds: kind is '${given.kind}', action is '${action}'`);
 }
 
 /** A mapping's settings with a transform's put over them; `warnings` says what did not count. */
@@ -63,7 +71,10 @@ export function mergeOverrides(
   if (given.deliver && !config.deliver) warnings.push("the transform cannot turn delivery on: the mapping says no");
   const added = (given.tools ?? []).filter((name) => !config.tools.includes(name));
   if (added.length > 0) warnings.push(`the transform cannot add tools: ${added.join(", ").slice(0, 200)}`);
-  const asked = action === "wake" ? given.mode : given.wakeMode;
+  const asked = action === "wake" ? (given.mode ?? given.wakeMode) : (given.wakeMode ?? given.mode);
+  if (asked === "now" && config.wakeMode === "next-heartbeat") {
+    warnings.push("the transform cannot bring forward what the mapping puts off to the next heartbeat");
+  }
   return {
     config: {
       ...config,

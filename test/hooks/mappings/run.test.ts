@@ -291,8 +291,30 @@ describe("what a transform returns", () => {
     ]);
   });
 
+  test("action is another word for kind, for transforms that speak as mappings do", async () => {
+    const wake = { text: part("external", "t"), kind: "wake", mode: "now", isWrapped: true } as const;
+    expect(actionsOf(await given({ action: "wake", text: "t" }))).toEqual([wake]);
+    expect(actionsOf(await given({ action: "wake", kind: "wake", text: "t" }))).toEqual([wake]);
+    expect(actionsOf(await given({ action: null, text: "t" }, { action: "wake" }))).toEqual([wake]);
+    expect((await agentGiven({ action: "agent", message: "m" }, { action: "wake" })).message).toEqual(
+      part("external", "m"),
+    );
+  });
+
+  test.each([
+    [{ kind: "wake", text: "t", wakeMode: "next-heartbeat" }, "next-heartbeat"],
+    [{ kind: "wake", text: "t", mode: "now", wakeMode: "next-heartbeat" }, "now"],
+    [{ mode: "next-heartbeat" }, "next-heartbeat"],
+    [{ wakeMode: "now", mode: "next-heartbeat" }, "now"],
+  ])("%j: mode and wakeMode are one setting, each kind's own word first", async (output, wanted) => {
+    const [action] = actionsOf(await given(output));
+    expect(action?.kind === "wake" ? action.mode : action?.wakeMode).toBe(wanted as "now");
+  });
+
   test("now does not bring forward what the mapping puts off", async () => {
-    expect((await agentGiven({ wakeMode: "now" }, { wakeMode: "next-heartbeat" })).wakeMode).toBe("next-heartbeat");
+    const late = await given({ wakeMode: "now" }, { wakeMode: "next-heartbeat" });
+    expect(actionsOf(late)[0]).toMatchObject({ wakeMode: "next-heartbeat" });
+    expect(late).toMatchObject({ warnings: [expect.stringContaining("cannot bring forward")] });
     expect((await agentGiven({ wakeMode: "next-heartbeat" })).wakeMode).toBe("next-heartbeat");
   });
 
@@ -325,6 +347,8 @@ describe("what a transform returns", () => {
     ["an unknown key", { mesage: "x" }, 'Unrecognized key: "mesage"'],
     ["a key of a wrong type", { message: 5 }, "message: Invalid input: expected string"],
     ["a kind there is not", { kind: "reboot" }, "kind: Invalid"],
+    ["an action there is not", { action: "reboot" }, "action: Invalid"],
+    ["two kinds", { kind: "wake", action: "agent" }, "kind is 'wake', action is 'agent'"],
     ["a time that is none", { timeoutSeconds: -1 }, "timeoutSeconds"],
     ["a prototype", JSON.parse('{"__proto__": {"tools": ["shell"]}}'), "__proto__"],
   ])("%s is the mapping's fault", async (_, output, reason) =>
