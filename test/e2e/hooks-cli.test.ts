@@ -120,6 +120,17 @@ test("sign: headers by which the server takes a body for GitHub's", async () => 
   const other = await runHearth(["hooks", "sign", "stripe", body, "--secret", "whsec_x"], { home });
   expect(other.stdout).toMatch(/^stripe-signature: t=\d+,v1=[0-9a-f]{64}\n$/i);
   expect((await runHearth(["hooks", "sign", "nobody", body], { home })).code).toBe(1);
+  for (const [path, why] of [
+    [join(home, "nowhere.json"), "there is no such file"],
+    [home, "it is a folder"],
+  ] as const) {
+    const missing = await hooks("sign", "github", path);
+    expect([missing.code, missing.stdout, missing.stderr]).toEqual([
+      1,
+      "",
+      `Error: cannot read '${path}': ${why}; expected a file that holds the body of a request, or - for standard input\n`,
+    ]);
+  }
 });
 
 test("audit: findings with their place, without a server; exit code 1 for errors only", async () => {

@@ -1,14 +1,14 @@
 /** `hearth hooks audit` and `sign`: what needs the configuration file, and no server. */
-import { readFile } from "node:fs/promises";
 import { AppError } from "../../base/errors.ts";
 import type { ConfigSources } from "../../config.ts";
-import type { Finding } from "../../gateway/audit.ts";
+import { worstFirst, type Finding } from "../../gateway/audit.ts";
 import { auditConfiguration } from "../../gateway/findings.ts";
 import { readSnapshot } from "../../gateway/read.ts";
 import type { SignatureConfig } from "../../hooks/config.ts";
 import { makeMappings } from "../../hooks/mappings/index.ts";
 import { signatureSchemes, signRequest } from "../../hooks/signatures/index.ts";
 import { clientSettings } from "../address.ts";
+import { readBodyFile } from "../body-file.ts";
 import { formatTable } from "../format.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -24,7 +24,7 @@ export interface LocalContext {
 export async function auditHooks({ terminal, sources }: LocalContext, { json }: { json?: boolean }): Promise<void> {
   const found = await auditConfiguration(sources);
   if (!found) throw new AppError("not_found", "there is no configuration file; name one with --config");
-  const findings = [...found, ...(await auditRunning(sources))];
+  const findings = worstFirst([...found, ...(await auditRunning(sources))]);
   const rows = findings.map(({ severity, id, key, where, message }) => [severity, id, where, key, message]);
   if (json) terminal.write(`${JSON.stringify(findings, null, 2)}\n`);
   else if (rows.length === 0) terminal.write("nothing to complain about\n");
@@ -65,7 +65,7 @@ export async function signFile(
   options: SignOptions,
 ): Promise<void> {
   const config = signatureOf(scheme, { secret: options.secret ?? sources.env["HEARTH_HOOK_SECRET"], sources });
-  const rawBody = file === "-" ? new Uint8Array(await Bun.stdin.arrayBuffer()) : await readFile(file);
+  const rawBody = await readBodyFile(file);
   const headers = signRequest(config, {
     rawBody,
     headers: {},

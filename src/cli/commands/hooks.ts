@@ -1,7 +1,7 @@
 /** `hearth hooks list`, `show`, `replay`, `cancel` and `test`: what operators do with deliveries and mappings. */
-import { readFile } from "node:fs/promises";
 import { messageOf } from "../../base/errors.ts";
 import { oneLine } from "../../agent/boundary/index.ts";
+import { readBodyFile } from "../body-file.ts";
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { formatBytes, formatTable, formatWhen } from "../format.ts";
@@ -146,7 +146,7 @@ function describeRun(run: Json, actions: readonly Json[]): string[] {
 const indented = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, "�").replace(/^/gm, "    ");
 
 async function readPayload(file: string): Promise<unknown> {
-  const text = file === "-" ? await Bun.stdin.text() : await readFile(file, "utf8");
+  const text = new TextDecoder().decode(await readBodyFile(file));
   try {
     return JSON.parse(text);
   } catch (error) {
