@@ -14,7 +14,9 @@ import { credentialHeaders } from "../hooks/signatures/index.ts";
 import { auditMail } from "./audit-mail.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
-export type Severity = "error" | "warn" | "info";
+/** Worst first. */
+const SEVERITIES = ["error", "warn", "info"] as const;
+export type Severity = (typeof SEVERITIES)[number];
 
 export interface Finding {
   /** Stable name. */
@@ -41,7 +43,10 @@ const RESERVED = ["wake", "agent"];
 
 export type Report = (severity: Severity, id: string, at: { path: Path; message: string }) => void;
 
-/** Worst first. */
+/** Those of one severity stay in their order. */
+export const worstFirst = (findings: readonly Finding[]): Finding[] =>
+  findings.toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+
 export function audit(parts: AuditParts): readonly Finding[] {
   const { snapshot, document } = parts;
   const findings: Finding[] = [];
@@ -59,8 +64,7 @@ export function audit(parts: AuditParts): readonly Finding[] {
   auditPlans(all, report);
   auditHeartbeat(snapshot, report);
   auditMail(snapshot, document, report);
-  const order: readonly Severity[] = ["error", "warn", "info"];
-  return findings.toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
+  return findings;
 }
 
 function auditTokens({ snapshot, document }: AuditParts, report: Report): void {

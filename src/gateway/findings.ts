@@ -4,7 +4,7 @@ import { channelStandings, type Directory } from "../channels/resolve.ts";
 import { loadChannels } from "../channels/load.ts";
 import { readConfig, type ConfigSources } from "../config.ts";
 import { describePath, type Document } from "../config/document.ts";
-import { audit, type Finding } from "./audit.ts";
+import { audit, worstFirst, type Finding } from "./audit.ts";
 import { auditFiles } from "./files.ts";
 import { readSnapshot } from "./read.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
@@ -17,14 +17,15 @@ export interface FindingParts {
   readonly directory: Directory;
 }
 
+/** Worst first. */
 export async function findingsOf({ snapshot, document, hostname, directory }: FindingParts): Promise<Finding[]> {
   const channels = channelStandings(directory);
-  return [...audit({ snapshot, document, hostname, channels }), ...(await auditFiles(snapshot, document))];
+  return worstFirst([...audit({ snapshot, document, hostname, channels }), ...(await auditFiles(snapshot, document))]);
 }
 
 /**
- * The findings of a configuration file, without a server; undefined where there is no file. One that cannot be used is
- * a finding too. Sends nothing.
+ * The findings of a configuration file, worst first, without a server; undefined where there is no file. One that
+ * cannot be used is a finding too. Sends nothing.
  */
 export async function auditConfiguration(sources: ConfigSources): Promise<Finding[] | undefined> {
   try {
@@ -42,7 +43,7 @@ export async function auditConfiguration(sources: ConfigSources): Promise<Findin
       message,
     }));
     const { hostname } = config.host;
-    return [...unusable, ...(await findingsOf({ snapshot, document, hostname, directory: loaded }))];
+    return worstFirst([...unusable, ...(await findingsOf({ snapshot, document, hostname, directory: loaded }))]);
   } catch (error) {
     const lines = messageOf(error).split("\n");
     return lines.map((message) => ({ id: "invalid", severity: "error", key: "", where: "", message }));

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { readDocument } from "../../src/config/document.ts";
 import { audit, type AuditParts } from "../../src/gateway/audit.ts";
 import { auditFiles } from "../../src/gateway/files.ts";
+import { auditConfiguration } from "../../src/gateway/findings.ts";
 import { makeSnapshot } from "../../src/gateway/snapshot.ts";
 
 let folder: string;
@@ -169,9 +170,19 @@ describe("findings name key, line and what to do", () => {
     expect(findings(settings("{ deliver: false }"), none)).toEqual([]);
   });
 
-  test("the worst come first, and tokens never show", () => {
-    const list = findings("{ hooks: { enabled: true, token: 'sesame', mappings: [{ channel: 'pigeon' }] } }");
-    expect(list.map((finding) => finding.severity)).toEqual(["error", "warn", "info", "info"]);
+  test("the worst come first, those of keys and of files in one order, and tokens never show", async () => {
+    const text = "{ hooks: { enabled: true, token: 'sesame', transformsDir: 'x', mappings: [{ channel: 'pigeon' }] } }";
+    const [config] = load(text).document.files;
+    chmodSync(config!, 0o644);
+    const list = await auditConfiguration({ env: {}, flags: { config }, home: folder });
+    expect(list?.map(({ id, severity }) => `${severity} ${id}`)).toEqual([
+      "error unknown-channel",
+      "error transforms-missing",
+      "warn token-short",
+      "warn file-readable",
+      "info token-literal",
+      "info query-token",
+    ]);
     expect(JSON.stringify(list)).not.toContain("sesame");
   });
 });
