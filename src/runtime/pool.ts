@@ -8,6 +8,7 @@ import { AppError, assert } from "../base/errors.ts";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
+import { abortable, reasonOf } from "./abortable.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { Activity, LoadedModel } from "./runtime.ts";
 
@@ -93,7 +94,8 @@ export class Pool {
   readonly #entries = new Map<string, Entry>();
   #loading: Promise<void> = Promise.resolve();
   #queued = 0;
-  #closed = false;
+  /** Aborted by `close`, for those that wait for a model. */
+  readonly #closing = new AbortController();
   readonly #events = { load: 0, unload: 0, evict: 0, crash: 0 };
 
   constructor(options: PoolOptions) {
@@ -104,8 +106,7 @@ export class Pool {
   async acquire(model: PoolModel, request: LeaseRequest): Promise<Lease> {
     const wanted = loadMessage(model, request.options, this.#options);
     for (;;) {
-      if (this.#closed) throw shuttingDown();
-      if (request.signal.aborted) throw cancelled();
+      this.#checkWanted(request.signal);
       const entry = this.#entries.get(keyOf(model));
       if (entry && !entry.expiring && compatible(entry, wanted, request.options)) {
         const leased = await this.#leaseLiving(entry, request);
@@ -143,9 +144,9 @@ export class Pool {
     };
   }
 
-  /** Waits for requests to finish, `graceMs` at most, then ends every runner. */
+  /** Refuses who waits for a model, lets the others finish for `graceMs` at most, then ends every runner. */
   async close(graceMs: number): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort(shuttingDown());
     const deadline = Date.now() + graceMs;
     while (Date.now() < deadline && [...this.#entries.values()].some((entry) => entry.users > 0)) await Bun.sleep(20);
     await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry, shuttingDown())));
@@ -158,7 +159,7 @@ export class Pool {
     }
     const leased = await this.#lease(entry, request);
     try {
-      if (!entry.asking || (await abortable(entry.asking, request.signal))) return leased;
+      if (!entry.asking || (await this.#wait(entry.asking, request.signal))) return leased;
     } catch (error) {
       leased.release();
       throw error;
@@ -177,7 +178,7 @@ export class Pool {
     this.#touch(entry);
     const released = once(() => this.#release(entry));
     try {
-      const runner = await abortable(entry.starting, request.signal);
+      const runner = await this.#wait(entry.starting, request.signal);
       return { runner, release: released };
     } catch (error) {
       released();
@@ -233,12 +234,21 @@ export class Pool {
     const turn = Promise.withResolvers<void>();
     this.#loading = turn.promise;
     try {
-      await abortable(before, signal);
+      await this.#wait(before, signal);
       return await work();
     } finally {
       this.#queued--;
       void before.then(turn.resolve); // a client that left the queue early must not let the next one overtake
     }
+  }
+
+  /** What a promise resolves to; throws sooner where the client leaves or the pool closes. */
+  #wait<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+    return abortable(promise, [signal, this.#closing.signal]);
+  }
+
+  #checkWanted(signal: AbortSignal): void {
+    for (const each of [signal, this.#closing.signal]) if (each.aborted) throw reasonOf(each);
   }
 
   /** Makes room and loads; undefined where another request loaded the model in the meantime. */
@@ -247,7 +257,7 @@ export class Pool {
     if (present && !present.expiring && compatible(present, load, request.options)) return undefined;
     if (present) await this.#retire(present, request.signal);
     await this.#makeRoom(model, request.signal);
-    if (request.signal.aborted) throw cancelled();
+    this.#checkWanted(request.signal);
     const abort = new AbortController();
     const entry: Entry = {
       model,
@@ -294,7 +304,7 @@ export class Pool {
   async #retire(entry: Entry, signal: AbortSignal): Promise<void> {
     entry.expiring = true;
     if (entry.users === 0) await this.#end(entry);
-    else await abortable(entry.closed.promise, signal);
+    else await this.#wait(entry.closed.promise, signal);
   }
 }
 
@@ -370,19 +380,8 @@ function describe(entry: Entry): LoadedModel {
   };
 }
 
-const cancelled = (): AppError => new AppError("cancelled", "request canceled");
-
 const tooBusy = (): AppError =>
   new AppError("busy", "server busy, please try again.  maximum pending requests exceeded");
-
-/** A promise that also ends, with `cancelled`, when the signal does. */
-function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = (): void => reject(cancelled());
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort));
-}
 
 function once(work: () => void): () => void {
   let done = false;

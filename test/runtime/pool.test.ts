@@ -233,6 +233,31 @@ test("the last client to leave a load ends it; while another waits, it goes on",
   (await acquire(pool, second)).release(); // and the model can still be loaded
 });
 
+test("closing refuses at once those that wait for a load or for a busy model, and lets the others finish", async () => {
+  const pool = makePool({ maxLoaded: 1, command: [process.execPath, resolve(import.meta.dir, "fake-runner.ts")] });
+  const busy = await acquire(pool, first);
+  const waits = failureOf(acquire(pool, second)); // for the first to be done
+  const queues = failureOf(acquire(pool, third));
+  await Bun.sleep(20);
+  const closed = pool.close(60_000);
+  for (const refused of [waits, queues, failureOf(acquire(pool, first))]) {
+    expect(await refused).toMatchObject({ code: "busy", message: "the server is shutting down" });
+  }
+  expect(busy.runner.alive).toBe(true);
+  busy.release();
+  await closed;
+  expect(busy.runner.alive).toBe(false);
+
+  const stuck = makePool({ command: ["sleep", "60"] });
+  const loading = failureOf(acquire(stuck, first));
+  const alsoLoading = failureOf(acquire(stuck, first));
+  await Bun.sleep(20);
+  await stuck.close(60_000);
+  for (const refused of [loading, alsoLoading]) {
+    expect(await refused).toMatchObject({ code: "busy", message: "the server is shutting down" });
+  }
+});
+
 test("a file that is no model is an error of that request only", async () => {
   const path = join(folder, "broken.gguf");
   writeFileSync(path, "not a model at all");

@@ -1,0 +1,17 @@
+/** Waiting that can be given up, and why it was. */
+import { AppError } from "../base/errors.ts";
+
+/** Why whoever waited is to stop: what `close` said, or that the client went away. */
+export const reasonOf = ({ reason }: AbortSignal): AppError =>
+  reason instanceof AppError ? reason : new AppError("cancelled", "request canceled");
+
+/** A promise that also ends, with the reason, when one of the signals does. */
+export function abortable<T>(promise: Promise<T>, signals: readonly AbortSignal[]): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(reasonOf(signals.find((signal) => signal.aborted)!)); // called once one is
+  if (signals.some((signal) => signal.aborted)) abort();
+  for (const signal of signals) signal.addEventListener("abort", abort, { once: true });
+  return Promise.race([promise, aborted]).finally(() => {
+    for (const signal of signals) signal.removeEventListener("abort", abort);
+  });
+}
