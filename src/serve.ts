@@ -21,7 +21,7 @@ import { installEmbedded } from "./store/install.ts";
 import { makeLibrary, type Library } from "./store/library.ts";
 import { pruneStore } from "./store/prune.ts";
 import { ensureKey } from "./store/registry/key.ts";
-import { makeRegistry } from "./store/registry/registry.ts";
+import { makeRegistry, type Registry } from "./store/registry/registry.ts";
 import { openStore } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
@@ -89,7 +89,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const app = makeApp({ ...parts, gateway });
   const server = startServer(app, config);
   await gateway?.start();
-  stopOnSignal({ server, runtime, library, gateway });
+  stopOnSignal({ server, runtime, library, registry, gateway });
   const device = `CPU (${availableParallelism()} cores)`;
   console.log(
     `Hearth ${VERSION} listens on ${server.url} · backend ${config.backend} · ${device} · models ${store.root}`,
@@ -110,20 +110,23 @@ interface Stoppable {
   readonly server: RunningServer;
   readonly runtime: Runtime;
   readonly library: Library;
+  readonly registry: Registry;
   readonly gateway: Gateway | undefined;
 }
 
-/** The first signal stops gracefully, the second at once. */
-function stopOnSignal({ server, runtime, library, gateway }: Stoppable): void {
+/** The first signal stops gracefully, the second at once. Answers may finish; what takes longer can be asked again. */
+function stopOnSignal({ server, runtime, library, registry, gateway }: Stoppable): void {
   let stopping = false;
   const stop = async (): Promise<void> => {
     if (stopping) process.exit(1);
     stopping = true;
     const began = Date.now();
+    registry.close();
+    const created = library.close();
     await gateway?.stop(SHUTDOWN_GRACE_MS - GATEWAY_LAST_MS); // its turns need models; who sends is told to come back
     const graceMs = Math.max(0, SHUTDOWN_GRACE_MS - (Date.now() - began));
     await Promise.all([server.stop(graceMs + LAST_WORDS_MS), runtime.close(graceMs)]);
-    await library.close();
+    await created;
     process.exit(0);
   };
   process.on("SIGTERM", stop);

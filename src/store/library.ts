@@ -15,6 +15,7 @@ import { fullName, manifestSegments, type ModelName } from "./name.ts";
 import type { InTurn } from "./quantize-weights.ts";
 import { digestsOf, removeOrphans } from "./references.ts";
 import { findName, manifestPath } from "./store.ts";
+import { shuttingDown, untilClosed } from "./until-closed.ts";
 
 export interface Library {
   readonly root: string;
@@ -118,12 +119,10 @@ function makeCreator(parts: Pick<CreateParts, "root" | "publish" | "discard">): 
   const inTurn = makeQueue();
   const closing = new AbortController();
   return {
-    create: (request, { signal } = {}) => {
-      const ends = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;
-      return createModel({ ...parts, inTurn, signal: ends }, request);
-    },
+    create: (request, { signal } = {}) =>
+      untilClosed(closing.signal, signal, (ends) => createModel({ ...parts, inTurn, signal: ends }, request)),
     close: async () => {
-      closing.abort();
+      closing.abort(shuttingDown());
       await inTurn(async () => {});
     },
   };

@@ -251,6 +251,22 @@ describe("start and stop", () => {
     }
   });
 
+  test("SIGTERM ends a pull at once, by an error that says why", async () => {
+    using registry = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch: () => new Promise(() => {}) });
+    const own = await startHearth();
+    try {
+      const model = `http://127.0.0.1:${registry.port}/library/slow`;
+      const steps = ndjson(await own.post("/api/pull", { model, insecure: true }));
+      expect((await steps.next()).value).toEqual({ status: "pulling manifest" });
+      own.process.kill("SIGTERM");
+      expect((await steps.next()).value).toEqual({ error: "the server is shutting down" });
+      await own.process.exited;
+      expect(own.process.exitCode).toBe(0);
+    } finally {
+      await own.stop();
+    }
+  });
+
   test("kill -9 of the server leaves no runner behind", async () => {
     const own = await startHearth();
     await own.post("/api/generate", { model: MODEL, prompt: "" });

@@ -2,6 +2,7 @@
 import { arch, platform } from "node:os";
 import type { Progress } from "../create.ts";
 import type { Library } from "../library.ts";
+import { shuttingDown, untilClosed } from "../until-closed.ts";
 import type { Address } from "./address.ts";
 import { makeClient, type RegistryClient } from "./client.ts";
 import { makeDownloads } from "./downloads.ts";
@@ -21,6 +22,8 @@ export interface Registry {
   pull(transfer: Transfer): AsyncGenerator<Progress, void, void>;
   /** See `pushModel`. */
   push(transfer: Transfer): AsyncGenerator<Progress, void, void>;
+  /** Ends all transfers, and lets none begin. What came of a download is kept. */
+  close(): void;
 }
 
 interface RegistryParts {
@@ -33,6 +36,7 @@ interface RegistryParts {
 
 export function makeRegistry({ library, home, version, limits = LIMITS }: RegistryParts): Registry {
   const downloads = makeDownloads({ root: library.root, limits });
+  const closing = new AbortController();
   const userAgent = `hearth/${version} (${arch()} ${platform()})`;
   /** A transfer ends with its generator, also where that is left early. */
   const run = async function* (
@@ -47,8 +51,11 @@ export function makeRegistry({ library, home, version, limits = LIMITS }: Regist
       left.abort();
     }
   };
+  const open = (transfer: Transfer, steps: Parameters<typeof run>[1]): ReturnType<typeof run> =>
+    untilClosed(closing.signal, transfer.signal, (signal) => run({ ...transfer, signal }, steps));
   return {
-    pull: (transfer) => run(transfer, (client) => pullModel({ library, downloads }, client)),
-    push: (transfer) => run(transfer, (client) => pushModel({ library }, client)),
+    pull: (transfer) => open(transfer, (client) => pullModel({ library, downloads }, client)),
+    push: (transfer) => open(transfer, (client) => pushModel({ library }, client)),
+    close: () => closing.abort(shuttingDown()),
   };
 }

@@ -1,0 +1,22 @@
+/** Long work that goes on until it is done, its client leaves, or the server stops. */
+import { AppError } from "../base/errors.ts";
+
+/** Why long work ends where the server does: whoever asked can ask again. */
+export const shuttingDown = (): AppError => new AppError("busy", "the server is shutting down");
+
+/**
+ * Yields what `work` does, which is to end with `cancelled` once its signal is aborted. Where `closing` was what ended
+ * it, its reason is thrown instead.
+ */
+export async function* untilClosed<T>(
+  closing: AbortSignal,
+  signal: AbortSignal | undefined,
+  work: (signal: AbortSignal) => AsyncGenerator<T, void, void>,
+): AsyncGenerator<T, void, void> {
+  try {
+    yield* work(signal ? AbortSignal.any([signal, closing]) : closing);
+  } catch (error) {
+    const isCancelled = error instanceof AppError && error.code === "cancelled";
+    throw isCancelled && closing.aborted ? closing.reason : error;
+  }
+}
