@@ -25,7 +25,7 @@ const TOKENS_MAX = 1 << 20;
 const TUNED_QUANTS = ["q4_0", "q4_K", "q6_K", "q8_0", "f16"] as const satisfies readonly QuantName[];
 const TUNED_DIMS = [1024, 4096];
 
-interface ModelRun {
+export interface ModelRun {
   readonly model: string;
   readonly adapter: readonly string[];
   readonly tokens: string;
@@ -34,6 +34,8 @@ interface ModelRun {
   readonly threads: number;
   /** Layers on the GPU; undefined: as many as there is room for. */
   readonly numGpu?: number | undefined;
+  /** As the setting of this name; undefined: what the GPU has. */
+  readonly gpuMemory?: number | undefined;
   /** As the setting `gpuKernels`. */
   readonly kernels?: KernelChoice | undefined;
 }
@@ -145,7 +147,7 @@ async function withSession<T>(
     for (const path of options.adapter) adapters.push(openGguf(path));
     const program = loadProgram(gguf, adapters);
     const tokens = parseTokens(options.tokens, program.shape.vocabSize);
-    const backend = await chooseBackend(options.backend, { layers: options.numGpu });
+    const backend = await chooseBackend(options.backend, { layers: options.numGpu, memory: options.gpuMemory });
     const session = await backend.load(program, {
       ctxLen: tokens.length + more,
       slots: 1,

@@ -10,7 +10,15 @@ import { messageOf } from "./base/errors.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
 import { addCommands } from "./cli/index.ts";
 import { readConfig } from "./config.ts";
-import { greedyTokens, quantize, showDevices, showKernels, tokenIds, writeLogits } from "./diagnostics.ts";
+import {
+  greedyTokens,
+  quantize,
+  showDevices,
+  showKernels,
+  tokenIds,
+  writeLogits,
+  type ModelRun,
+} from "./diagnostics.ts";
 import { startRunner } from "./runner/runner.ts";
 import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
@@ -51,12 +59,12 @@ program
   .option("--adapter <file...>", "LoRA adapters, GGUF", [])
   .requiredOption("--tokens <ids>", "token ids separated by commas")
   .requiredOption("--out <file>", "where to write them")
-  .option("--backend <name>", "auto, webgpu, onnx or cpu", "auto")
+  .option("--backend <name>", "auto, webgpu, onnx or cpu; left out: as the server's")
   .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
   .option("--precise", "float32 activations", false)
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
-  .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}`, kernels)
-  .action((options) => withoutTelemetry(() => writeLogits(options)));
+  .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels)
+  .action((options) => withoutTelemetry(() => writeLogits({ ...serverSettings(), ...options })));
 
 program
   .command("generate")
@@ -65,13 +73,16 @@ program
   .option("--adapter <file...>", "LoRA adapters, GGUF", [])
   .requiredOption("--tokens <ids>", "token ids separated by commas")
   .requiredOption("--greedy <n>", "tokens to generate", wholeNumber)
-  .option("--backend <name>", "auto, webgpu, onnx or cpu", "auto")
+  .option("--backend <name>", "auto, webgpu, onnx or cpu; left out: as the server's")
   .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
   .option("--precise", "float32 activations", false)
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
-  .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}`, kernels)
+  .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels)
   .action((options) =>
-    withoutTelemetry(async () => console.log((await greedyTokens({ ...options, count: options.greedy })).join(","))),
+    withoutTelemetry(async () => {
+      const tokens = await greedyTokens({ ...serverSettings(), ...options, count: options.greedy });
+      console.log(tokens.join(","));
+    }),
   );
 
 program
@@ -141,6 +152,12 @@ async function withoutTelemetry(work: () => Promise<void>): Promise<void> {
     stdio: ["inherit", "inherit", "inherit"],
   });
   process.exit(child.exitCode);
+}
+
+/** Where the server would run a model, for what flags leave open. */
+function serverSettings(): Pick<ModelRun, "backend" | "kernels" | "gpuMemory"> {
+  const { backend, gpuKernels, gpuMemory } = readConfig({ env: process.env, flags: {}, home: homedir() });
+  return { backend, kernels: gpuKernels, gpuMemory: gpuMemory === "auto" ? undefined : gpuMemory };
 }
 
 function kernels(text: string): KernelChoice {

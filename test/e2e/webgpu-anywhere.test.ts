@@ -29,6 +29,21 @@ test("logits --backend webgpu --precise gives what --backend cpu does", async ()
   expect(nmse(got, await logits("--backend", "cpu"))).toBeLessThan(1e-10);
 });
 
+test("logits and generate keep to HEARTH_BACKEND and HEARTH_GPU_MEMORY, as the server does", async () => {
+  const env = { HEARTH_BACKEND: "webgpu", HEARTH_GPU_MEMORY: "1MB" };
+  const model = ["--model", MODEL, "--tokens", "30", "--num-gpu", "7"];
+  for (const command of [
+    ["logits", "--out", join(home, "none.f32")],
+    ["generate", "--greedy", "1"],
+  ]) {
+    const { code, stderr } = await runHearth([...command, ...model], { home, env });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/7 of 7 layers on the GPU: \d+ bytes needed, 1000000 are there for a model/);
+  }
+  const flag = await runHearth(["generate", "--greedy", "1", ...model, "--backend", "cpu"], { home, env });
+  expect([flag.code, flag.stderr]).toEqual([0, ""]);
+});
+
 test("HEARTH_BACKEND=webgpu answers", async () => {
   const hearth = await startHearth({ env: { HEARTH_BACKEND: "webgpu" } });
   try {
