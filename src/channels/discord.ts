@@ -28,7 +28,10 @@ const NONCE_CHARS = 25;
 const DEDUPE_MS = 120_000;
 
 const dialect: Dialect = {
-  accepted: (body) => ({ messageId: textField(body, "id") }),
+  accepted: (body) => {
+    const messageId = textField(body, "id");
+    return messageId === undefined ? undefined : { messageId };
+  },
   reason: (body) => {
     const code = textField(body, "code");
     const words = textField(body, "message");

@@ -31,7 +31,7 @@ const TOKEN_MARGIN_MS = 60_000;
 const PRECONDITION_FAILED = 412;
 
 const dialect: Dialect = {
-  accepted: (body) => ({ messageId: textField(body, "id") }),
+  accepted: (body) => (typeof body === "object" ? { messageId: textField(body, "id") } : undefined),
   reason: (body) => textField(body, "error", "message") ?? textField(body, "message"),
 };
 const tokenDialect: Dialect = {

@@ -6,6 +6,8 @@ import { platforms, sectionFor, sections, startPlatform, startRude, TOKEN } from
 import type { PlatformId, StandIn } from "./platforms.ts";
 
 const ids = Object.keys(platforms) as PlatformId[];
+/** Platforms whose health is that of a connection, or of a token that they have already. */
+const ASKS_NOTHING: readonly string[] = ["signal", "msteams"];
 let server: StandIn;
 afterEach(() => server?.stop());
 
@@ -93,7 +95,16 @@ describe.each(ids)("%s", (id) => {
     const endless = () =>
       new ReadableStream({ pull: (at) => at.enqueue(new TextEncoder().encode("x".repeat(65_536))) });
     only(() => new Response(endless()));
-    expect(["sent", "unknown"]).toContain((await send(channel, sections[id].to)).kind);
+    expect((await send(channel, sections[id].to)).kind).toBe("unknown");
+  });
+
+  test("200 of somebody who is not the platform says nothing about the message, and is not healthy", async () => {
+    const page = () => new Response("<!doctype html><p>Welcome</p>", { headers: { "content-type": "text/html" } });
+    only(page);
+    expect(await send(channel, sections[id].to)).toMatchObject({ kind: "unknown" });
+    server.reply = page;
+    if (!ASKS_NOTHING.includes(id))
+      expect(await channel.check(new AbortController().signal)).toMatchObject({ ok: false });
   });
 
   test("the recipient it was given is the recipient it writes", () => {

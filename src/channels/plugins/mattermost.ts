@@ -24,7 +24,10 @@ export default function mattermost(tools: PluginTools): ChannelKind {
     })
     .refine(...oneOf("botToken", "tokenFile"));
   const dialect: Dialect = {
-    accepted: (body) => ({ messageId: textField(body, "id") }),
+    accepted: (body) => {
+      const messageId = textField(body, "id");
+      return messageId === undefined ? undefined : { messageId };
+    },
     reason: (body) => textField(body, "message"),
   };
   const make = (settings: (typeof schema)["_output"], deps: Parameters<ChannelKind["make"]>[1]) => {
