@@ -12,6 +12,7 @@ import { makeInspect } from "./inspect.ts";
 import { metered } from "./metered.ts";
 import { makeMetrics } from "./metrics.ts";
 import { matches } from "./paths.ts";
+import { makeHidePaths } from "./private-paths.ts";
 import { makeRecorder } from "./recorder.ts";
 import { blobRoutes } from "./routes/blobs.ts";
 import { chatRoutes } from "./routes/chat.ts";
@@ -53,7 +54,7 @@ export function makeApp(parts: AppDeps) {
     ...parts,
     runtime: metered(parts.runtime, { metrics, store: parts.store }),
     metrics,
-    answer: makeAnswer({ log, record }),
+    answer: makeAnswer({ log, record, hidePaths: makeHidePaths({ models: parts.store.root, home: config.home }) }),
     inspect: makeInspect(parts),
   };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });

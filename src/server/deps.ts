@@ -23,7 +23,7 @@ export interface AppDeps {
   readonly library: Library;
   /** Brings models from elsewhere into `library`, and takes them there. */
   readonly registry: Registry;
-  readonly config: Pick<Config, "host" | "origins" | "apiKeys">;
+  readonly config: Pick<Config, "home" | "host" | "origins" | "apiKeys">;
   readonly log: Logger;
   readonly version: string;
   readonly now: () => Date;

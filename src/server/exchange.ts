@@ -6,10 +6,11 @@ import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";
+import type { HidePaths } from "./private-paths.ts";
 import type { Recorder } from "./recorder.ts";
 import { idHeaders, makeRequestId } from "./request-id.ts";
 import { sse, type Frame } from "./sse.ts";
-import { streamed } from "./stream.ts";
+import { streamed, type Encoding } from "./stream.ts";
 
 export type Reply =
   | { readonly kind: "json"; readonly body: object; readonly status?: 503 }
@@ -38,7 +39,12 @@ type Handler = (exchange: Exchange) => Reply | Promise<Reply>;
 /** Answers a request by a handler; never throws. */
 export type Answer = (request: Request, handler: Handler) => Promise<Response>;
 
-export function makeAnswer({ log, record }: { log: Logger; record: Recorder }): Answer {
+export function makeAnswer(parts: { log: Logger; record: Recorder; hidePaths: HidePaths }): Answer {
+  const { log, record, hidePaths } = parts;
+  const discreet = <T>(encoding: Encoding<T>): Encoding<T> => ({
+    ...encoding,
+    error: (error) => encoding.error(hidePaths(error)),
+  });
   return async (request, handler) => {
     const startedMs = performance.now();
     const requestId = makeRequestId();
@@ -55,8 +61,9 @@ export function makeAnswer({ log, record }: { log: Logger; record: Recorder }): 
     const onEnd = (error?: unknown): void => end(isCancelled(error) ? statusOf(error) : 200, error);
     try {
       const reply = await handler({ request, requestId, signal: gone.signal, note });
-      if (reply.kind === "stream") return named(await streamed(reply.values, NDJSON, { gone, onEnd }));
-      if (reply.kind === "events") return named(await streamed(reply.frames, sse(reply.failed), { gone, onEnd }));
+      if (reply.kind === "stream") return named(await streamed(reply.values, discreet(NDJSON), { gone, onEnd }));
+      if (reply.kind === "events")
+        return named(await streamed(reply.frames, discreet(sse(reply.failed)), { gone, onEnd }));
       const { status = 200 } = reply;
       end(status);
       if (reply.kind === "json") return named(jsonResponse(reply.body, status));
@@ -65,7 +72,7 @@ export function makeAnswer({ log, record }: { log: Logger; record: Recorder }): 
     } catch (error) {
       if (!(error instanceof AppError)) log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack });
       end(statusOf(error), error);
-      return errorResponse(request, error, requestId);
+      return errorResponse(request, hidePaths(error), requestId);
     }
   };
 }

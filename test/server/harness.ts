@@ -48,7 +48,7 @@ export async function makeHarness(
     store: await openStore(root),
     library,
     registry: makeRegistry({ library, home: folder, version: "1.2.3" }),
-    config: { host: address, origins: [], apiKeys: [], ...config },
+    config: { home: folder, host: address, origins: [], apiKeys: [], ...config },
     log,
     version: "1.2.3",
     now: () => NOW,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { digestOf } from "../../src/store/digest.ts";
 import { parseName } from "../../src/store/name.ts";
 import { manifestPath, openStore } from "../../src/store/store.ts";
@@ -128,7 +128,9 @@ describe("showing a model", () => {
     const response = await harness.post("/api/show", { model: "m" });
     expect(response.status).toBe(500);
     const { error } = (await response.json()) as { error: string };
-    expect(error).toStartWith(`${paths.model}: version at byte 4: expected 2 or 3, little-endian, got `);
+    expect(error).toStartWith(
+      `models/blobs/${basename(paths.model)}: version at byte 4: expected 2 or 3, little-endian, got `,
+    );
     expect((await get("/api/tags")).models.map((model) => model["name"])).toEqual(["m:latest"]);
   });
 
@@ -216,7 +218,7 @@ MESSAGE user hi
     await writeFile(paths.model, new Uint8Array(Bun.file(paths.model).size));
     const response = await harness.post("/api/show", { model: "m" });
     expect(response.status).toBe(500);
-    expect(((await response.json()) as { error: string }).error).toContain(paths.model);
+    expect(((await response.json()) as { error: string }).error).toContain(`models/blobs/${basename(paths.model)}`);
   });
 });
 

@@ -1,0 +1,19 @@
+/**
+ * Errors as clients are told them: a file of ours by its place in the store or the home, not on the machine. The log
+ * has the whole path.
+ */
+import { AppError, messageOf } from "../base/errors.ts";
+
+/** Returns an error that says the same of the same code, without the folders that the settings name. */
+export type HidePaths = (error: unknown) => unknown;
+
+export function makeHidePaths({ models, home }: { models: string; home: string }): HidePaths {
+  return (error) => {
+    const message = messageOf(error);
+    const shown = message.replaceAll(`${models}/`, "models/").replaceAll(`${home}/`, "home/");
+    if (shown === message) return error;
+    return error instanceof AppError
+      ? new AppError(error.code, shown, { cause: error })
+      : new Error(shown, { cause: error });
+  };
+}
