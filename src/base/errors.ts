@@ -27,10 +27,13 @@ export type Code =
 export class AppError extends Error {
   override readonly name = "AppError";
   readonly code: Code;
+  /** When the same may succeed, where somebody knows. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(code: Code, message: string, options?: { cause?: unknown }) {
+  constructor(code: Code, message: string, options?: { cause?: unknown; retryAfterMs?: number }) {
     super(message, options);
     this.code = code;
+    this.retryAfterMs = options?.retryAfterMs;
   }
 }
 

@@ -68,7 +68,12 @@ export function makeApp(parts: AppDeps) {
       if (hooked) return hooked;
       const { pathname } = new URL(request.url);
       if (parts.gateway?.isDraining() && !PROBES.test(pathname)) {
-        return refuse(request, comeBack(request, parts.gateway.backInMs()));
+        // the listener stays open until the gateway has stopped, so that senders hear what they can rely on
+        const retryAfterMs = parts.gateway.backInMs();
+        return refuse(
+          request,
+          errorResponse(request, new AppError("busy", "the server is shutting down", { retryAfterMs })),
+        );
       }
       const { status, headers } = guard(request);
       Object.assign(set.headers, headers);
@@ -116,13 +121,6 @@ export function makeApp(parts: AppDeps) {
   }
 
   return app;
-}
-
-/** The listener stays open until the gateway has stopped, so that senders hear what they can rely on. */
-function comeBack(request: Request, backInMs: number): Response {
-  const response = errorResponse(request, new AppError("busy", "the server is shutting down"));
-  response.headers.set("retry-after", String(Math.max(1, Math.ceil(backInMs / 1000))));
-  return response;
 }
 
 interface Route {

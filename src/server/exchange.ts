@@ -4,6 +4,7 @@
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import { retryAfter } from "../hooks/ingress/problems.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";
 import type { HidePaths } from "./private-paths.ts";
@@ -82,7 +83,9 @@ const isCancelled = (error: unknown): boolean => error instanceof AppError && er
 /** A failure in the words of the API that was called. */
 export function errorResponse(request: Request, error: unknown, requestId = makeRequestId()): Response {
   const response = jsonResponse(errorBodyFor(request)(error, requestId), statusOf(error));
-  return withHeaders(response, idHeaders(request, requestId));
+  const retryAfterMs = error instanceof AppError ? error.retryAfterMs : undefined;
+  const retry = retryAfterMs === undefined ? {} : retryAfter(retryAfterMs);
+  return withHeaders(response, { ...idHeaders(request, requestId), ...retry });
 }
 
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {

@@ -11,6 +11,7 @@ const ENDPOINTS: [string, string][] = [
   ["GET", "deliveries/x"],
   ["POST", "deliveries/x/replay"],
   ["POST", "deliveries/x/cancel"],
+  ["GET", "mail"],
   ["POST", "mappings/x/test"],
 ];
 
@@ -29,10 +30,12 @@ test.each(ENDPOINTS)("%s /hooks-admin/%s: 404 where gateway.token is not set", a
   expect((await world.admin(path, { method, token: "undefined" })).status).toBe(404);
 });
 
-test("twenty failed attempts: 503, and the right token still gets in", async () => {
+test("twenty failed attempts: 503 with Retry-After, and the right token still gets in", async () => {
   const world = await startGateway();
   for (let i = 0; i < 20; i++) await world.admin("deliveries", { token: "wrong" });
-  expect((await world.admin("deliveries", { token: "wrong" })).status).toBe(503);
+  const locked = await world.admin("deliveries", { token: "wrong" });
+  expect(locked.status).toBe(503);
+  expect(Number(locked.headers.get("retry-after"))).toBeWithin(1, 61);
   expect((await world.admin("deliveries")).status).toBe(200);
 });
 
@@ -84,6 +87,20 @@ test("POST /hooks-admin/deliveries/:id/replay: a new delivery runs; 404 and 409 
   await (await world.hook(`runs/${again}/events`)).text();
   expect((await json(await world.hook(`runs/${again}`))).run).toMatchObject({ answer: "answer 1", replayOf: runId });
   expect((await world.admin("deliveries/none/replay", { method: "POST" })).status).toBe(404);
+});
+
+test("POST /hooks-admin/deliveries/:id/replay: 503 with Retry-After where the queue is full", async () => {
+  const open = Promise.withResolvers<void>();
+  const world = await startGateway({
+    settings: { hooks: { queue: { max: 1 } } },
+    script: (_, i) => ({ text: "x", ...(i === 1 ? { until: open.promise } : {}) }),
+  });
+  const runId = await send(world, 1);
+  expect((await world.hook("agent", { message: "takes the only place" })).status).toBe(202);
+  const full = await world.admin(`deliveries/${runId}/replay`, { method: "POST" });
+  expect([full.status, await json(full)]).toEqual([503, { error: "the queue is full" }]);
+  expect(Number(full.headers.get("retry-after"))).toBeWithin(1, 301);
+  open.resolve();
 });
 
 test("POST /hooks-admin/deliveries/:id/cancel: the model is told to stop", async () => {

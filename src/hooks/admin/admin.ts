@@ -70,7 +70,8 @@ export function makeAdmin(deps: AdminDeps): Admin {
       const given = /^bearer\s+(.*)$/i.exec(authorization?.trim() ?? "")?.[1]?.trim() ?? "";
       const key = failureKey(peer ?? "");
       if (isOneOf(given, [token])) return throttle.clear(key);
-      if (throttle.fail(key).lockedForMs !== undefined) throw new AppError("busy", "too many failed attempts");
+      const { lockedForMs: retryAfterMs } = throttle.fail(key);
+      if (retryAfterMs !== undefined) throw new AppError("busy", "too many failed attempts", { retryAfterMs });
       throw new AppError("unauthorized", "unauthorized: expected the gateway token (gateway.token) as a bearer token");
     },
     list(query) {

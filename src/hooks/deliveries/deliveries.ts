@@ -73,7 +73,10 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
     find: (id) => findDelivery(db, id),
     run: (id) => runStatus(db, id),
     replay: (id) =>
-      queue((at) => [replayDelivery(at, id, { now: now(), maxQueued: settings().maxQueued, sessionKeyOf }), true]),
+      queue((at) => {
+        const { maxQueued } = settings();
+        return [replayDelivery(at, id, { now: now(), maxQueued, sessionKeyOf, msUntil }), true];
+      }),
     ended: (lane) => pace.ended(lane),
     stats: () => stats(db, now()),
     prune: () => pruneDeliveries(writer, { now: now(), retentionMs: settings().retentionMs }),

@@ -17,19 +17,26 @@ export interface ReplayOptions {
   readonly now: number;
   readonly maxQueued: number;
   readonly sessionKeyOf: SessionKeyOf;
+  /** Until so many runs will have ended. */
+  readonly msUntil: (count: number) => number;
 }
 
 /**
  * @param id of a delivery, or of one of its runs; call inside a transaction
  * Throws `not_found`; `conflict` while one of the runs is open; `busy` where the queue is full.
  */
-export function replayDelivery(db: Database, id: string, { now, maxQueued, sessionKeyOf }: ReplayOptions): Replayed {
+export function replayDelivery(
+  db: Database,
+  id: string,
+  { now, maxQueued, sessionKeyOf, msUntil }: ReplayOptions,
+): Replayed {
   const old = runsOf(db, id);
   const [first] = old;
   if (!first) throw new AppError("not_found", `no delivery or run '${id}' with something to run again`);
   const open = old.find((run) => !isFinal(run.state));
   if (open) throw new AppError("conflict", `run '${open.id}' is ${open.state}: it can run again once it is over`);
-  if (openRuns(db) + old.length > maxQueued) throw new AppError("busy", "the queue is full");
+  const over = openRuns(db) + old.length - maxQueued;
+  if (over > 0) throw new AppError("busy", "the queue is full", { retryAfterMs: msUntil(over) });
   const deliveryId = Bun.randomUUIDv7();
   db.query(
     `INSERT INTO deliveries (id, request_id, received_at, path, lane, mapping_id, auth_kind, auth_id, keys_until,

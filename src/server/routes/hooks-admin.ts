@@ -11,6 +11,7 @@ import {
 } from "../../hooks/admin/answers.ts";
 import type { Admin } from "../../hooks/admin/admin.ts";
 import { AppError } from "../../base/errors.ts";
+import { mailStatusSchema } from "../../hooks/mail/status.ts";
 import { schemaOf } from "../../hooks/openapi/pieces.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -69,7 +70,7 @@ export function hooksAdminRoutes(deps: RouteDeps) {
       },
     )
     .get("/hooks-admin/mail", (at) => answer(at, (admin) => admin.mail()), {
-      detail: describe({ api: "gateway", summary: "How the listener of the mailbox is doing", reply: "json" }),
+      detail: operation("How the listener of the mailbox is doing", mailStatusSchema),
     })
     .post(
       "/hooks-admin/mappings/:id/test",

@@ -27,7 +27,10 @@ const MEDIA_TYPES: Readonly<Record<Exclude<ReplyKind, "empty">, string>> = {
   text: "text/plain",
 };
 
-const FAILURES = { "4XX": "The request cannot be served; `error` says why", "5XX": "The server failed" };
+const FAILURES = {
+  "4XX": "The request cannot be served; `error` says why",
+  "5XX": "The server failed, or has no room now; `Retry-After` says when to come again, where that is known",
+};
 
 /** An OpenAPI operation. */
 export function describe({
