@@ -162,7 +162,7 @@ export const hooksSchema = z.strictObject({
   tokens: z.array(namedToken).default([]),
   path: z.string().default("/hooks").transform(normalizePath),
   maxBodyBytes: z.int().positive().max(BODY_BYTES_MAX).default(BODY_BYTES_DEFAULT),
-  /** Of all senders whose credentials are good, together. */
+  /** Of all senders whose credentials are good, together; and once more of those who ask how runs stand. */
   rateLimit: rateLimit.optional(),
   /** Whether `?token=` counts; it ends up in logs of proxies. */
   allowQueryToken: z.boolean().default(true),

@@ -1,6 +1,9 @@
 /** Limits on how often requests come; through a real socket. */
 import { expect, test } from "bun:test";
-import { type Api, refusal, startHooks } from "./hooks-api.ts";
+import { TOKEN } from "../hooks/ingress/fixtures.ts";
+import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
+
+const BEARER = { authorization: `Bearer ${TOKEN}` };
 
 const mapping = (path: string, more = {}) => ({
   id: path,
@@ -60,4 +63,24 @@ test("a new configuration counts from its first request on", async () => {
   const { hooks, ...rest } = api.world.settings;
   api.world.settings = { hooks: { ...hooks, rateLimit: { perMinute: 60 } }, ...rest };
   expect(remaining(await api.post("/hooks/wake", { text: "a" }))).toBe("59");
+});
+
+test("GET {hooks.path}/runs/:id and its events: the same limit, counted apart, so that who asks keeps out no webhook", async () => {
+  const api = await startHooks({ hooks: { rateLimit: { perMinute: 30, burst: 2 } } });
+  const sent = await api.post("/hooks/wake", { text: "a" });
+  const { runId } = await json(sent);
+  const ask = (path: string) => api.send(`/hooks/runs/${path}`, undefined, { method: "GET", headers: BEARER });
+  const first = await ask(runId);
+  expect([sent, first].map(remaining)).toEqual(["1", "1"]);
+  expect((await ask("nobody")).status).toBe(404); // a question too
+  for (const path of [runId, `${runId}/events`]) {
+    const response = await ask(path);
+    expect(response.headers.get("retry-after")).toBe("2");
+    expect(await refusal(response)).toEqual([429, "rate_limited"]);
+  }
+  expect((await api.post("/hooks/wake", { text: "b" })).status).toBe(200);
+  api.world.nowMs += 2000;
+  const events = await ask(`${runId}/events`);
+  expect([events.status, remaining(events)]).toEqual([200, "0"]);
+  await events.body?.cancel();
 });

@@ -17,7 +17,7 @@ import type { EndpointReply, HookReply, HookRequest, IngressDeps, IngressSetting
 import { Refusal, retryAfter } from "./problems.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { refusalReply } from "./reply.ts";
-import { answerRun, parseRunPath } from "./runs.ts";
+import { answerRun, parseRunPath, type RunDeps } from "./runs.ts";
 import { Slots } from "./slots.ts";
 import type { Visit } from "./visit.ts";
 import { Waits } from "./waits.ts";
@@ -43,10 +43,11 @@ export function makeIngress(deps: IngressDeps): Ingress {
     const headers = { ...retryAfter(backAtMs - deps.now()), connection: "close" };
     throw new Refusal("shutting_down", { headers });
   };
-  const parts: MappedDeps = {
+  const parts: MappedDeps & RunDeps = {
     ...deps,
     door: new Door(deps),
     limits: new RateLimits(deps.now),
+    questions: new RateLimits(deps.now),
     unprovedReads: new Slots(UNPROVED_READS_MAX),
     waits: new Waits(),
     async accept(request) {
@@ -137,7 +138,7 @@ async function replyTo(request: HookRequest, work: () => Promise<EndpointReply>)
 }
 
 /** Throws a `Refusal`. */
-async function answer(parts: MappedDeps, visit: Visit): Promise<EndpointReply> {
+async function answer(parts: MappedDeps & RunDeps, visit: Visit): Promise<EndpointReply> {
   const { hooks } = visit.settings;
   const { method, url } = visit.request;
   const { path } = visit.visitor;

@@ -7,6 +7,7 @@ import type { RunBody } from "./answers.ts";
 import type { Door } from "./door.ts";
 import type { Auth, EndpointReply, IngressDeps, RunOrigin } from "./ports.ts";
 import { Refusal, retryAfter } from "./problems.ts";
+import type { RateLimits } from "./rate-limits.ts";
 import { jsonReply } from "./reply.ts";
 import { MAIN_TOKEN } from "./tokens.ts";
 import type { Visit } from "./visit.ts";
@@ -28,14 +29,20 @@ export function parseRunPath(path: string): AskedRun | undefined {
 export interface RunDeps extends IngressDeps {
   readonly door: Door;
   readonly waits: Waits;
+  /** As many questions as `hooks.rateLimit` lets requests in, counted apart: who asks keeps out no webhook. */
+  readonly questions: RateLimits;
 }
 
 /** Throws a `Refusal`. */
-export function answerRun({ door, runs, waits }: RunDeps, { id, wantsEvents }: AskedRun, visit: Visit): EndpointReply {
-  const { settings, visitor, note } = visit;
+export function answerRun(
+  { door, questions, runs, waits }: RunDeps,
+  { id, wantsEvents }: AskedRun,
+  { settings, visitor, note, tell }: Visit,
+): EndpointReply {
   const origin = runs.origin(id);
   const pass = door.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);
   note({ auth: pass.auth.id });
+  tell(questions.take([settings.hooks.rateLimit]));
   const status = origin && mayRead(pass.auth, origin) ? runs.status(id) : undefined;
   if (!status) throw new Refusal("not_found", { reason: "no such run, or another token's" });
   const headers = pass.headers ?? {};

@@ -84,9 +84,9 @@ export const RATE_HEADERS = {
   "RateLimit-Remaining": "Requests that are left",
   "RateLimit-Reset": "Seconds until all of them are there again",
 };
+const ASKED = { ...DEPRECATED, ...RATE_HEADERS };
 const REPLAYED = {
-  ...DEPRECATED,
-  ...RATE_HEADERS,
+  ...ASKED,
   "Idempotency-Replayed": "`true` where an equal request was accepted before",
 };
 const WAITED = { ...REPLAYED, "Preference-Applied": "`wait=N` where it was asked for" };
@@ -155,8 +155,8 @@ export const RUN: Operation = {
   operationId: "hooksRun",
   summary: "How a run stands",
   parameters: [],
-  answers: { 200: { description: "The run", headers: DEPRECATED, schema: runSchema } },
-  refusals: [...EVERYWHERE, ...DOOR, "not_found"],
+  answers: { 200: { description: "The run", headers: ASKED, schema: runSchema } },
+  refusals: [...EVERYWHERE, ...DOOR, "rate_limited", "not_found"],
 };
 
 export const EVENTS: Operation = {
@@ -164,6 +164,6 @@ export const EVENTS: Operation = {
   summary: "How a run stands, as server-sent events until it is over",
   description: "`status` with `{run}`, `text` with `{text}` as the model writes, at last `end`.",
   parameters: [],
-  answers: { 200: { description: "Events", text: "text/event-stream" } },
-  refusals: [...EVERYWHERE, ...DOOR, "not_found", "too_busy"],
+  answers: { 200: { description: "Events", headers: ASKED, text: "text/event-stream" } },
+  refusals: [...EVERYWHERE, ...DOOR, "rate_limited", "not_found", "too_busy"],
 };
