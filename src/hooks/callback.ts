@@ -9,12 +9,13 @@ import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
 import { messageOf } from "../base/errors.ts";
 import { isPublicAddress } from "./public-address.ts";
-import { childTraceparent, parseTraceparent } from "./trace.ts";
+import { childTrace, type TraceHeaders } from "./trace.ts";
 import { standardWebhooks } from "./signatures/standard-webhooks.ts";
 
 const TIMEOUT_MS = 10_000;
 
-export interface Callback {
+/** With the trace of the request that asked for it. */
+export interface Callback extends TraceHeaders {
   readonly url: string;
   /** JSON. */
   readonly body: string;
@@ -23,8 +24,6 @@ export interface Callback {
   /** `whsec_…`; undefined: not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
-  /** Of the request that asked for it. */
-  readonly traceparent?: string | null;
   readonly signal: AbortSignal;
   /** Whether addresses of this machine and its network, and plain http, are allowed. */
   readonly allowPrivate: boolean;
@@ -94,7 +93,7 @@ function post(url: URL, { address, ...callback }: Callback & { address: string }
       "content-type": "application/json",
       "content-length": rawBody.length,
       ...signed(callback, rawBody),
-      ...traced(callback),
+      ...childTrace(callback),
     },
     timeout: TIMEOUT_MS,
     signal: AbortSignal.any([callback.signal, AbortSignal.timeout(TIMEOUT_MS)]),
@@ -113,11 +112,6 @@ function post(url: URL, { address, ...callback }: Callback & { address: string }
   request.on("timeout", () => request.destroy(new Error("timed out")));
   request.end(rawBody);
   return promise;
-}
-
-function traced({ traceparent }: Pick<Callback, "traceparent">): Record<string, string> {
-  const trace = parseTraceparent(traceparent);
-  return trace ? { traceparent: childTraceparent(trace) } : {};
 }
 
 function signed({ secret, id, nowMs, url }: Callback, rawBody: Uint8Array): Record<string, string> {

@@ -176,25 +176,26 @@ test("the log has a line for each request, without tokens, bodies or queries", a
   expect(JSON.stringify(api.logs)).not.toContain(TOKEN);
 });
 
-describe("traceparent (W3C Trace Context)", () => {
+describe("traceparent and tracestate (W3C Trace Context)", () => {
   const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   const kept = async (traceparent: string) => {
     const api = await startHooks();
-    const response = await api.post("/hooks/wake", { text: "hi" }, { traceparent });
+    const response = await api.post("/hooks/wake", { text: "hi" }, { traceparent, tracestate: "congo=t61, rojo=1" });
     expect(response.status).toBe(200);
     const row = api.world.db.query<{ headers: string }, []>("SELECT headers FROM deliveries").get();
     const [line] = api.logs.filter(({ msg }) => msg === "request");
-    return [JSON.parse(row!.headers).traceparent, line?.["trace_id"]];
+    const headers = JSON.parse(row!.headers);
+    return [headers.traceparent, headers.tracestate, line?.["trace_id"]];
   };
 
   test("is kept with the delivery, and its trace is in the log", async () => {
-    expect(await kept(good)).toEqual([good, "0af7651916cd43dd8448eb211c80319c"]);
+    expect(await kept(good)).toEqual([good, "congo=t61,rojo=1", "0af7651916cd43dd8448eb211c80319c"]);
   });
 
   test.each(["hello", `${good}-more`, good.toUpperCase(), good.replace("00-", "ff-"), `${good}, ${good}`])(
     "%s is none: nothing is kept or logged",
     async (traceparent) => {
-      expect(await kept(traceparent)).toEqual([undefined, undefined]);
+      expect(await kept(traceparent)).toEqual([undefined, undefined, undefined]);
     },
   );
 });

@@ -54,6 +54,7 @@ export async function showHook({ client, terminal, nowMs }: CliContext, id: stri
     ["sender's id", found["providerDeliveryId"]],
     ["idempotency key", found["idempotencyKey"]],
     ["trace", found["headers"].traceparent],
+    ["trace state", found["headers"].tracestate],
     ["body", `${formatBytes(found["bodyBytes"])}, sha256 ${found["bodySha256"]}`],
     ["replay of", found["replayOf"]],
     ["answered", found["response"].status],

@@ -1,12 +1,10 @@
 /** Which headers of a request the delivery log keeps. */
-
-import { parseTraceparent } from "../trace.ts";
+import { keptTrace } from "../trace.ts";
 
 /** What was sent and by which program; never what proves who sent it. */
 const KEPT = [
   "content-type",
   "user-agent",
-  "traceparent",
   "webhook-id",
   "svix-id",
   "x-github-event",
@@ -26,8 +24,8 @@ const KEPT_LENGTH_MAX = 256;
 export function keptHeaders(headers: Headers): Record<string, string> {
   const found = KEPT.flatMap((name) => {
     const value = headers.get(name);
-    const isKept = value !== null && (name !== "traceparent" || parseTraceparent(value) !== undefined);
-    return isKept ? [[name, value.slice(0, KEPT_LENGTH_MAX)] as const] : [];
+    return value === null ? [] : [[name, value.slice(0, KEPT_LENGTH_MAX)] as const];
   });
-  return Object.fromEntries(found);
+  const trace = keptTrace({ traceparent: headers.get("traceparent"), tracestate: headers.get("tracestate") });
+  return { ...Object.fromEntries(found), ...trace };
 }

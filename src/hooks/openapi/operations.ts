@@ -66,11 +66,14 @@ const KEY: Parameter = {
   description: "Equal requests with an equal key are one: the later ones get the first answer",
   schema: idempotencyKey,
 };
-const TRACE: Parameter = {
-  name: "traceparent",
-  in: "header",
-  description: "W3C Trace Context: kept with the delivery, logged, and passed on to a callback",
-};
+const TRACE: readonly Parameter[] = [
+  {
+    name: "traceparent",
+    in: "header",
+    description: "W3C Trace Context: kept with the delivery, logged, and passed on to a callback",
+  },
+  { name: "tracestate", in: "header", description: "Goes where `traceparent` goes; at most 512 characters of it" },
+];
 const PREFER: Parameter = {
   name: "Prefer",
   in: "header",
@@ -103,7 +106,7 @@ const FORMS = ["application/json", "application/x-www-form-urlencoded"];
 export const WAKE: Operation = {
   operationId: "hooksWake",
   summary: "Queue an event for the main session",
-  parameters: [KEY, TRACE],
+  parameters: [KEY, ...TRACE],
   body: { schema: z.object(wakeFields), types: FORMS },
   answers: { 200: { description: "Stored", headers: REPLAYED, schema: acceptedSchema } },
   refusals: [...FIXED, "text_required"],
@@ -112,7 +115,7 @@ export const WAKE: Operation = {
 export const AGENT: Operation = {
   operationId: "hooksAgent",
   summary: "Run an agent turn; its summary goes to the main session, its answer to a chat",
-  parameters: [KEY, PREFER, TRACE],
+  parameters: [KEY, PREFER, ...TRACE],
   body: { schema: z.object(agentFields), types: FORMS },
   answers: { 200: OUTCOME, 202: ACCEPTED },
   refusals: [...FIXED, ...CHECKED, "message_required", "model_required", "callback_not_allowed"],
@@ -130,7 +133,7 @@ export const MAPPED: Operation = {
   description:
     "Answers as `wake` or `agent` do, by the mapping's action. Needs the hook token, or the signature that the " +
     "mapping asks for. A mapping's handshake answers its provider's check of the address with text.",
-  parameters: [KEY, PREFER, TRACE],
+  parameters: [KEY, PREFER, ...TRACE],
   body: { schema: z.unknown(), types: [...FORMS, "application/x-ndjson", "text/plain"] },
   answers: {
     200: { ...OUTCOME, text: "text/plain" },

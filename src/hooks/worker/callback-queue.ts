@@ -13,8 +13,9 @@ export interface DueCallback {
   readonly body: string;
   readonly attempts: number;
   readonly createdAt: number;
-  /** As the request had it. */
+  /** As the request had them. */
   readonly traceparent: string | null;
+  readonly tracestate: string | null;
 }
 
 /** Once per run, where its action asked for one. Shape of the body: Standard Webhooks (type, timestamp, data). */
@@ -42,7 +43,7 @@ export const dueCallbacks = (db: Database, { now, limit }: { now: number; limit:
   db
     .query<DueCallback, [number, number]>(
       `SELECT run_id AS runId, url, callbacks.body, callbacks.attempts, callbacks.created_at AS createdAt,
-         headers ->> 'traceparent' AS traceparent
+         headers ->> 'traceparent' AS traceparent, headers ->> 'tracestate' AS tracestate
        FROM callbacks JOIN runs ON runs.id = run_id JOIN deliveries ON deliveries.id = delivery_id
        WHERE callbacks.state = 'pending' AND callbacks.next_at <= ? ORDER BY callbacks.next_at LIMIT ?`,
     )

@@ -66,7 +66,7 @@ test("callbackUrl: is a part of the request's trace, with a span of its own at e
   await using at = makeWorkerBench();
   using server = listen(500, 200);
   const trace = "0af7651916cd43dd8448eb211c80319c";
-  const headers = { traceparent: `00-${trace}-b7ad6b7169203331-01` };
+  const headers = { traceparent: `00-${trace}-b7ad6b7169203331-01`, tracestate: "congo=t61rcWkgMzE" };
   const actions = [agent("x", { callbackUrl: server.url })];
   const accepted = await at.deliveries.accept(request({ actions, headers }));
   if (accepted.kind !== "accepted") throw new Error(accepted.kind);
@@ -77,6 +77,7 @@ test("callbackUrl: is a part of the request's trace, with a span of its own at e
     `00-${trace}-span-01`,
   ]);
   expect(new Set([...given, headers.traceparent]).size).toBe(3);
+  expect(server.heard.map((each) => each.headers["tracestate"])).toEqual([headers.tracestate, headers.tracestate]);
 });
 
 test("callbackUrl: one that fails again and again is told once, and once when it is over", async () => {
