@@ -1,6 +1,6 @@
 /**
- * W3C Trace Context (https://www.w3.org/TR/trace-context/): by `traceparent` a sender finds its request in logs of
- * others, and `tracestate` goes with it for the tools that look after traces. What is no such header is as good as none.
+ * W3C Trace Context (https://www.w3.org/TR/trace-context/): by `traceparent` a sender finds its request in the logs of
+ * others, `tracestate` goes with it for tools that look after traces. What is no such header is as good as none.
  */
 import { randomBytes } from "node:crypto";
 

@@ -68,12 +68,7 @@ export function makeApp(parts: AppDeps) {
       if (hooked) return hooked;
       const { pathname } = new URL(request.url);
       if (parts.gateway?.isDraining() && !PROBES.test(pathname)) {
-        // the listener stays open until the gateway has stopped, so that senders hear what they can rely on
-        const retryAfterMs = parts.gateway.backInMs();
-        return refuse(
-          request,
-          errorResponse(request, new AppError("busy", "the server is shutting down", { retryAfterMs })),
-        );
+        return refuse(request, errorResponse(request, shuttingDown(parts.gateway.backInMs())));
       }
       const { status, headers } = guard(request);
       Object.assign(set.headers, headers);
@@ -122,6 +117,10 @@ export function makeApp(parts: AppDeps) {
 
   return app;
 }
+
+/** The listener stays open until the gateway has stopped, so that senders hear what they can rely on. */
+const shuttingDown = (retryAfterMs: number): AppError =>
+  new AppError("busy", "the server is shutting down", { retryAfterMs });
 
 interface Route {
   readonly method: string;
