@@ -148,7 +148,7 @@ export interface Config {
   readonly host: Address;
   readonly models: string;
   readonly backend: BackendSetting;
-  /** Bytes that a model may take on the GPU; `auto`: what there is. */
+  /** Bytes that models may take on the GPU together; `auto`: what there is. */
   readonly gpuMemory: number | "auto";
   /** Which kernels a GPU runs. */
   readonly gpuKernels: KernelChoice;

@@ -9,6 +9,7 @@ import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
 import { abortable, reasonOf } from "./abortable.ts";
+import { startWithRoom } from "./gpu-room.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { Activity, LoadedModel } from "./runtime.ts";
 
@@ -48,7 +49,7 @@ export interface PoolOptions {
   readonly maxQueue: number;
   readonly keepAliveMs: number;
   readonly cacheDir: string | undefined;
-  /** Bytes that a model may take on the GPU; undefined: what there is. */
+  /** Bytes that models may take on the GPU together; undefined: what there is. */
   readonly gpuMemory?: number | undefined;
   /** Which kernels a GPU runs; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
@@ -262,7 +263,7 @@ export class Pool {
     const entry: Entry = {
       model,
       load,
-      starting: this.#options.start(load, abort.signal),
+      starting: this.#start(load, abort.signal),
       abort,
       closed: Promise.withResolvers<void>(),
       runner: undefined,
@@ -290,6 +291,17 @@ export class Pool {
     }
   }
 
+  #start(load: LoadMessage, signal: AbortSignal): Promise<RunnerProcess> {
+    return startWithRoom(load, {
+      neighbours: () => evictionOrder([...this.#entries.values()]),
+      evict: async (entry) => {
+        this.#events.evict++;
+        await this.#end(entry);
+      },
+      start: (wanted) => this.#options.start(wanted, signal),
+    });
+  }
+
   async #makeRoom(model: PoolModel, signal: AbortSignal): Promise<void> {
     const limit = this.#options.maxLoaded ?? MAX_LOADED_AUTO;
     while (this.#entries.size > 0 && !signal.aborted) {
@@ -310,9 +322,13 @@ export class Pool {
 
 const keyOf = ({ path, adapters }: PoolWeights): string => JSON.stringify([path, ...adapters]);
 
-/** The idle model that would go first anyway, else the busy one. */
+/** The model that would go first anyway comes first. */
+const evictionOrder = (entries: readonly Entry[]): Entry[] =>
+  entries.toSorted((a, b) => a.keepAliveMs - b.keepAliveMs || a.usedAtMs - b.usedAtMs);
+
+/** The idle model that goes first, else the busy one. */
 function victimOf(entries: readonly Entry[]): Entry {
-  const order = entries.toSorted((a, b) => a.keepAliveMs - b.keepAliveMs || a.usedAtMs - b.usedAtMs);
+  const order = evictionOrder(entries);
   const victim = order.find((entry) => entry.users === 0) ?? order[0];
   assert(victim, "no model to evict");
   return victim;

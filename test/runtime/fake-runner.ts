@@ -1,7 +1,7 @@
 /**
  * A runner that loads nothing and answers every prompt with "ok" at once: for tests of the process around a model. The
- * prompt "hang up" makes it close its channel and stay alive. With the argument "gpu" it says that it has room for 6 of
- * 8 layers on one, or as many as are asked for.
+ * prompt "hang up" makes it close its channel and stay alive. With the argument "gpu" it has 8 layers of a byte each
+ * for one, and puts there what it is asked for, or as many as fit: 6 where nobody says how much room there is.
  */
 import type { FromRunner, ToRunner } from "../../src/runner/messages.ts";
 
@@ -11,6 +11,10 @@ const send = (message: FromRunner): void => void process.send?.(message);
 process.on("message", (message: ToRunner) => {
   if (message.kind === "load") {
     const bytes = { weights: 3, kv: 2, scratch: 1 };
+    const { gpuMemory = 6 } = message;
+    const onGpu = Math.min(message.gpuLayers ?? gpuMemory, 8);
+    if (hasGpu && message.gpuMemory !== undefined && onGpu > gpuMemory)
+      return send({ kind: "failed", code: "too_large", message: `${onGpu} of 8 layers: room for ${gpuMemory}` });
     const text = { chatTemplate: undefined, bosText: "", canFill: false, eosText: "" };
     send({
       kind: "ready",
@@ -23,8 +27,8 @@ process.on("message", (message: ToRunner) => {
         dim: 4,
         embedsOnly: false,
         bytes,
-        vramBytes: 4,
-        gpuLayers: hasGpu ? { count: Math.min(message.gpuLayers ?? 6, 8), all: 8 } : undefined,
+        vramBytes: hasGpu ? onGpu : 4,
+        gpuLayers: hasGpu ? { count: onGpu, all: 8 } : undefined,
         ...text,
       },
     });
