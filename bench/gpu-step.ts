@@ -1,20 +1,20 @@
 /**
  * What a decode step costs whatever the GPU: submits, GPU objects made, time to encode, bytes read back, and bytes
  * moved over those of the weights. Counted in a real session, so that a software adapter tells it as well as a GPU
- * does. Once with all logits, once with so many candidates (at temperature 0 it is one), step by step in turn.
+ * does, but for the bytes, which the lowered program tells. Once with all logits, once with so many candidates (at
+ * temperature 0 it is one), step by step in turn.
  *
  *   bun bench/gpu-step.ts FILE.gguf [--tokens 8] [--at 0] [--candidates 1]
  */
 import { parseArgs } from "node:util";
-import type { Dispatch } from "../kernels/wgsl/dispatch.ts";
-import { splitsOf } from "../kernels/wgsl/splits.ts";
 import { loadProgram } from "../src/arch/index.ts";
 import { makeChooser } from "../src/backend/webgpu/chooser.ts";
 import { openDevice } from "../src/backend/webgpu/device.ts";
 import { makeShift } from "../src/backend/webgpu/kv-cache.ts";
-import { makePlan, type Plan } from "../src/backend/webgpu/plan.ts";
+import { makePlan } from "../src/backend/webgpu/plan.ts";
 import { WebGpuSession } from "../src/backend/webgpu/session.ts";
 import { openGguf } from "../src/gguf/read.ts";
+import { decodeStepOf } from "../test/backend/webgpu/decode-step.ts";
 import { MAKERS } from "../test/backend/webgpu/tally.ts";
 
 /** Room behind where the tokens begin. */
@@ -55,7 +55,7 @@ for (let i = 1; i <= count; i++) {
   }
 }
 const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
-const traffic = trafficOf(plan, { position: first + count, ctxLen });
+const { moved, weights } = decodeStepOf(program, { ctxLen, position: first + count });
 console.log(`${device.facts.name}, ${count} tokens, ${wish.k} of ${program.logits!.dim} candidates`);
 const row = (of: (step: Step) => number, sum: (values: number[]) => number) => ({
   logits: sum(sides.logits.map(of)),
@@ -69,35 +69,10 @@ console.table({
   "bytes read back per token, at most": row(({ readBack }) => readBack, most),
   "encoding, median ms": row(({ encodeMs }) => encodeMs, median),
   "step, median ms": row(({ stepMs }) => stepMs, median),
-  "bytes moved over the weights'": { logits: traffic / plan.bytes.weights },
+  "bytes moved over those of the weights that it needs": { logits: moved / weights },
 });
 session.close();
 process.exit(0);
-
-/** Bytes that a decode step of one row at `position` reads and writes, each operand once. */
-export function trafficOf({ few, caches }: Plan, { position, ctxLen }: { position: number; ctxLen: number }): number {
-  let bytes = 0;
-  for (const { source } of few.dispatches) {
-    for (const operand of source.operands) {
-      if (operand.kind === "activation") {
-        const { buf, times } = operand.value;
-        bytes += 4 * buf.dim * times * (buf.name === "attention.parts" ? partsUsed(source, position) : 1);
-      } else if (operand.kind === "vector") bytes += 4 * (operand.weight?.inDim ?? 0);
-      else if (operand.kind === "constant") bytes += operand.values?.byteLength ?? 0;
-      // An embedding reads one row of its table, of some thousand: it is left out.
-      else if (operand.kind === "matrix" && source.kernel !== "embed") bytes += few.bufferOf(operand).size;
-    }
-  }
-  // Every layer reads its keys and values up to the position, once.
-  const kv = [...caches.values()].reduce((sum, { keys, values }) => sum + keys.size + values.size, 0);
-  return bytes + (kv / ctxLen) * (position + 1);
-}
-
-/** The share of a layer's parts that attention leaves, none where it does not split what the row sees. */
-function partsUsed({ params }: Dispatch, position: number): number {
-  const [splits, room] = [splitsOf(position + 1), params.at(-1) as number]; // see attention.wgsl
-  return splits === 1 ? 0 : Math.min(splits, room) / room;
-}
 
 interface Seen {
   readonly submits: number;

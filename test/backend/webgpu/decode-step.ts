@@ -2,13 +2,16 @@
  * What a decode step of a model dispatches and moves, from its lowered program: counted, not run. For tests and for
  * bench/gpu-step.ts.
  */
+import { CACHE_BYTES, cacheTypeOf } from "../../../kernels/wgsl/cache.ts";
 import type { Dispatch, Operand } from "../../../kernels/wgsl/dispatch.ts";
 import { fuse } from "../../../kernels/wgsl/fuse.ts";
 import { lower } from "../../../kernels/wgsl/lower.ts";
 import { splitsOf } from "../../../kernels/wgsl/splits.ts";
 import type { Program } from "../../../src/backend/backend.ts";
-import type { Weight } from "../../../src/backend/step.ts";
+import type { Step, Weight } from "../../../src/backend/step.ts";
 import { rowBytesOf, vectorLength } from "../../../src/backend/webgpu/weights.ts";
+
+type Attention = Extract<Step, { op: "attention" }>;
 
 interface DecodeStep {
   /** Those of one row at `position`, in order. */
@@ -29,7 +32,8 @@ export function decodeStepOf(program: Program, { ctxLen, position }: { ctxLen: n
     return [{ index: 0, first: 0, count: weight.tensorRows * weight.experts }];
   };
   const results = [states.name, logits?.name ?? states.name];
-  const all = fuse(lower(steps, { ctxLen, many: false, piecesOf }), results);
+  const cacheType = cacheTypeOf(steps, { precise: false });
+  const all = fuse(lower(steps, { ctxLen, cacheType, many: false, piecesOf }), results);
   const dispatches = all.filter(({ grid }) => !grid.joins || splitsOf(position + 1) > 1);
   /** A tensor's bytes that a step reads for one row. */
   const bytesOf = (name: string, index: number): number => {
@@ -44,13 +48,20 @@ export function decodeStepOf(program: Program, { ctxLen, position }: { ctxLen: n
     return kernel === "embed" ? [] : [...names].map((name) => ({ name, bytes: bytesOf(name, step) }));
   });
   const once = new Map(matrices.map(({ name, bytes }) => [name, bytes]));
-  const operands = dispatches.flatMap((dispatch) => dispatch.operands);
-  const vectors = sum(operands.map(vectorBytes));
-  const kv = sum(steps.map((step) => (step.op === "attention" ? 8 * step.nKvHeads * step.headDim : 0)));
+  const vectors = sum(dispatches.flatMap(({ operands }) => operands.map(vectorBytes)));
+  const activations = sum(
+    dispatches.flatMap(({ operands, step }) => {
+      const share = partsUsed(steps[step]!, { ctxLen, position });
+      return operands.map((operand) => (isParts(operand) ? share : 1) * activationBytes(operand));
+    }),
+  );
+  const kvBytes = ({ nKvHeads, headDim, window }: Attention): number =>
+    2 * CACHE_BYTES[cacheType] * nKvHeads * headDim * seen(window, position + 1);
+  const kv = sum(steps.map((step) => (step.op === "attention" ? kvBytes(step) : 0)));
   return {
     dispatches,
     layers: layersOf(dispatches),
-    moved: sum(matrices.map(({ bytes }) => bytes)) + vectors + sum(operands.map(activationBytes)) + kv * (position + 1),
+    moved: sum(matrices.map(({ bytes }) => bytes)) + vectors + activations + kv,
     weights: sum([...once.values()]) + vectors,
   };
 }
@@ -69,8 +80,19 @@ function vectorBytes(operand: Operand): number {
   return operand.kind === "constant" ? (operand.values?.byteLength ?? 0) : 0;
 }
 
-function activationBytes(operand: Operand): number {
-  // Attention leaves parts of long contexts only, and few.
-  if (operand.kind !== "activation" || operand.value.buf.name === "attention.parts") return 0;
-  return 4 * operand.value.buf.dim * operand.value.times;
+const activationBytes = (operand: Operand): number =>
+  operand.kind === "activation" ? 4 * operand.value.buf.dim * operand.value.times : 0;
+
+/** What attention leaves of each split, where a row sees several. */
+const isParts = (operand: Operand): boolean =>
+  operand.kind === "activation" && operand.value.buf.name === "attention.parts";
+
+/** How much of the room for parts is used at a position. */
+function partsUsed(step: Step, { ctxLen, position }: { ctxLen: number; position: number }): number {
+  if (step.op !== "attention") return 0;
+  const splits = splitsOf(seen(step.window, position + 1));
+  return splits === 1 ? 0 : splits / splitsOf(seen(step.window, ctxLen));
 }
+
+/** Positions of so many that a window shows. */
+const seen = (window: number, positions: number): number => (window > 0 ? Math.min(window, positions) : positions);
