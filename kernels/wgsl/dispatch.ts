@@ -33,7 +33,8 @@ export type Operand =
   /** What a run was given for its rows: (rows, dim). */
   | { readonly kind: "input" }
   | { readonly kind: "cache"; readonly layer: number; readonly part: "keys" | "values" }
-  | { readonly kind: "rope"; readonly rope: RopeScaling; readonly part: "cos" | "sin" }
+  /** (positions, pairs) cosines, each with its sine. */
+  | { readonly kind: "rope"; readonly rope: RopeScaling }
   /** The run's rows: see batch.ts. */
   | { readonly kind: "batch" };
 

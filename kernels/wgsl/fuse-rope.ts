@@ -22,11 +22,11 @@ export const fuseRopeStore: Fusion = (list, results) =>
     const length = at + (scale ? 4 : 3);
     const store = from[length - 1];
     if (rope?.kernel !== "rope" || rope2?.kernel !== "rope" || store?.kernel !== "store_kv") return undefined;
-    const [q, cos, sin, batch] = rope.operands as [Value, Operand, Operand, Operand]; // see rope.wgsl
-    const [k, cos2] = rope2.operands as [Value, Operand];
+    const [q, turns, batch] = rope.operands as [Value, Operand, Operand]; // see rope.wgsl
+    const [k, turns2] = rope2.operands as [Value, Operand];
     const [stored, v, keys, values] = store.operands;
     if (!isSame(k, stored) || isRead(nameOf(k), from.slice(length), results)) return undefined;
-    if (cos.kind !== "rope" || cos2.kind !== "rope" || cos.rope !== cos2.rope) return undefined;
+    if (turns.kind !== "rope" || turns2.kind !== "rope" || turns.rope !== turns2.rope) return undefined;
     if (scale && !isSame(scale.operands[0], q)) return undefined;
     const [, heads, headDim, pairs, step, apart] = rope.params as number[];
     const kvHeads = rope2.params[1] as number;
@@ -40,8 +40,7 @@ export const fuseRopeStore: Fusion = (list, results) =>
         { ...norms.q, access: "read" },
         { ...norms.k, access: "read" },
         v!,
-        cos,
-        sin,
+        turns,
         norms.weights,
         { ...q, access: "write" },
         keys!,

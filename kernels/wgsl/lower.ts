@@ -121,7 +121,7 @@ const ops: Ops<Draft[], Context> = {
     return [
       {
         kernel: "rope",
-        operands: [update(value), { kind: "rope", rope, part: "cos" }, { kind: "rope", rope, part: "sin" }, batch],
+        operands: [update(value), { kind: "rope", rope }, batch],
         params: [x.dim, heads, headDim, pairs, step, apart],
         grid: { ...grid(value), x: Math.ceil((heads * pairs) / WG) },
       },

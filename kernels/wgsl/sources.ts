@@ -53,6 +53,7 @@ import takeRows from "./take_rows.wgsl" with { type: "text" };
 import topOfLists from "./top_of_lists.wgsl" with { type: "text" };
 import topOfLogits from "./top_of_logits.wgsl" with { type: "text" };
 import turnKeys from "./turn_keys.wgsl" with { type: "text" };
+import turned from "./turned.wgsl" with { type: "text" };
 import unnormed from "./unnormed.wgsl" with { type: "text" };
 import bf16 from "./quant/bf16.wgsl" with { type: "text" };
 import f16 from "./quant/f16.wgsl" with { type: "text" };
@@ -193,12 +194,13 @@ const SHARED: Readonly<Record<string, string>> = {
   route,
   splits,
   tile,
+  turned,
   unnormed,
 };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
 const SPLICE =
-  /^\/\/#splice (activation|best|cache|few|heads|norm|product|quant|route|splits|sum|tile|unnormed)(?: (\d))?$/gm;
+  /^\/\/#splice (activation|best|cache|few|heads|norm|product|quant|route|splits|sum|tile|turned|unnormed)(?: (\d))?$/gm;
 
 /** A constant of a snippet that is a field of `Tuning`. */
 const TUNED = /^const (\w+): u32 = \d+u; \/\/ tuned: (threads|columns|tileRows|tileColumns)$/gm;

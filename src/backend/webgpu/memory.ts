@@ -19,8 +19,7 @@ export const PARAMS_STRIDE = 256;
 export interface DeviceRope {
   readonly table: GrowingRopeTable;
   readonly pairs: number;
-  readonly cos: GPUBuffer;
-  readonly sin: GPUBuffer;
+  readonly turns: GPUBuffer;
   known: number;
 }
 
@@ -88,8 +87,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     };
   });
   const ropes = [...new Set(program.steps.flatMap((step) => (step.op === "rope" ? [step.rope] : [])))].map((rope) => {
-    const size = 4 * options.ctxLen * (rope.rotaryDim / 2);
-    return { rope, cos: want("cosines", size, storage | copyDst), sin: want("sines", size, storage | copyDst) };
+    return { rope, turns: want("rotations", 4 * options.ctxLen * rope.rotaryDim, storage | copyDst) };
   });
   const batch = want("batch", 4 * batchWords(capacity.all), storage | copyDst);
   const given = program.steps.find(({ op }) => op === "input");
@@ -107,9 +105,9 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
       caches: new Map(caches.map(({ layer, keys, values }) => [layer, { keys: at(keys), values: at(values) }])),
       input: input === undefined ? undefined : at(input),
       ropes: new Map(
-        ropes.map(({ rope, cos, sin }) => {
+        ropes.map(({ rope, turns }) => {
           const table = ropeTable(rope, options.ctxLen);
-          return [rope, { table, pairs: rope.rotaryDim / 2, cos: at(cos), sin: at(sin), known: 0 }];
+          return [rope, { table, pairs: rope.rotaryDim / 2, turns: at(turns), known: 0 }];
         }),
       ),
       cacheType,

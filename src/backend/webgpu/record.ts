@@ -132,7 +132,7 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
         return { buffer: layer[operand.part] };
       }
       case "rope":
-        return { buffer: memory.ropes.get(operand.rope)![operand.part] }; // there is one for each rope of the steps
+        return { buffer: memory.ropes.get(operand.rope)!.turns }; // there is one for each rope of the steps
       case "batch":
         return { buffer: memory.batch };
       default:

@@ -232,10 +232,12 @@ function reachRope(device: Device, rope: DeviceRope, end: number): void {
   rope.table.reach(end);
   const until = Math.min(rope.table.cos.length / rope.pairs, Math.ceil(end / 256) * 256);
   const [from, count] = [rope.known * rope.pairs, (until - rope.known) * rope.pairs];
-  const write = (buffer: GPUBuffer, values: Float32Array): void =>
-    device.gpu.queue.writeBuffer(buffer, 4 * from, values as Float32Array<ArrayBuffer>, from, count);
-  write(rope.cos, rope.table.cos);
-  write(rope.sin, rope.table.sin);
+  const turns = new Float32Array(2 * count);
+  for (let i = 0; i < count; i++) {
+    turns[2 * i] = rope.table.cos[from + i]!;
+    turns[2 * i + 1] = rope.table.sin[from + i]!;
+  }
+  device.gpu.queue.writeBuffer(rope.turns, 8 * from, turns);
   rope.known = until;
 }
 
@@ -255,17 +257,19 @@ function chunksOf(
     const all = states === "all" ? tokens.length : 1;
     if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.wishes.length + all > capacity.wanted))
       flush();
-    const first = chunk.rows.length;
+    let first = chunk.rows.length;
     for (const [i, token] of tokens.entries()) {
       const last = states === "first" ? 0 : tokens.length - 1;
       const wanted = states === "all" || (states !== "none" && i === last);
-      if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.wishes.length === capacity.wanted)))
+      if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.wishes.length === capacity.wanted))) {
         flush();
+        first = -i; // where the sequence would begin
+      }
       chunk.rows.push({
         token: given ? chunk.rows.length : token,
         slot,
         position: start + i,
-        first,
+        first: Math.max(0, first),
         end: first + tokens.length,
         wanted,
       });
