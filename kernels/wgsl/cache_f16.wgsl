@@ -3,6 +3,7 @@
 /// Four values that are read at once.
 alias Four = vec2<u32>;
 fn four_of(four: Four) -> vec4<f32> { return vec4<f32>(unpack2x16float(four.x), unpack2x16float(four.y)); }
+fn four_from(four: vec4<f32>) -> Four { return vec2<u32>(pack2x16float(four.xy), pack2x16float(four.zw)); }
 
 /// What is written at once: UNIT values.
 alias Unit = u32;

@@ -3,6 +3,7 @@
 /// Four values that are read at once.
 alias Four = vec4<f32>;
 fn four_of(four: Four) -> vec4<f32> { return four; }
+fn four_from(four: vec4<f32>) -> Four { return four; }
 
 /// What is written at once: UNIT values.
 alias Unit = f32;

@@ -1,7 +1,7 @@
 /** What happens to queries and keys between their matrices and attention, as one dispatch. */
 import type { Dispatch, Operand, Param } from "./dispatch.ts";
 import { NONE } from "./draft.ts";
-import { isRead, isSame, nameOf, replace, type Fusion, type Value } from "./fusion.ts";
+import { isRead, isSame, nameOf, replace, replaceRuns, type Fusion, type Value } from "./fusion.ts";
 
 /** Norms of q and k as `rope_store` does them: what they read, their weights, over what, and eps. */
 interface Norms {
@@ -52,6 +52,28 @@ export const fuseRopeStore: Fusion = (list, results) =>
     };
     return { length, dispatches: [dispatch] };
   });
+
+/** `rope_store` and attention of few rows, whose own keys then need not go through the cache. */
+export const fuseRopeAttention: Fusion = (list, results) =>
+  replaceRuns(list, 2, ([roped, attention], rest) => {
+    if (roped?.kernel !== "rope_store" || attention?.kernel !== "attention") return undefined;
+    const [q, k, v, turns, norms, turnedQ, keys, values, batch] = roped.operands; // see rope_store.wgsl
+    const [query, keys2, , , y, parts] = attention.operands; // see attention.wgsl
+    const [, , headDim, ...turning] = roped.params;
+    if (!isSame(turnedQ, query) || !isSameCache(keys, keys2) || [q, k, v].some((raw) => isSame(raw, y)))
+      return undefined;
+    if (!isSame(turnedQ, y) && isRead(nameOf(turnedQ as Value), rest, results)) return undefined;
+    if (Number(headDim) % 4 !== 0) return undefined;
+    return {
+      ...attention,
+      kernel: "rope_attention",
+      operands: [q!, k!, v!, turns!, norms!, keys!, values!, batch!, y!, parts!],
+      params: [...attention.params, ...turning.slice(0, 3), ...turning.slice(4)],
+    };
+  });
+
+const isSameCache = (a: Operand | undefined, b: Operand | undefined): boolean =>
+  a?.kind === "cache" && b?.kind === "cache" && a.layer === b.layer && a.part === b.part;
 
 /** The norms that a list begins with, where they are those of q and k and alike. */
 function normsOf(

@@ -1,21 +1,21 @@
 /**
  * Dispatch[] → Dispatch[]: neighbours that one kernel does at once. Each function here is one such fusion; what it does
- * not recognize it leaves alone. A decode step of a plain llama then takes six dispatches a layer.
+ * not recognize it leaves alone. A decode step of a plain llama then takes five dispatches a layer,
+ * and one more where a long context is split.
  */
 import type { Dispatch, Param } from "./dispatch.ts";
 import { NONE } from "./draft.ts";
 import { fuseSharedExpert } from "./fuse-moe.ts";
 import { fuseNorm } from "./fuse-norm.ts";
-import { fuseRopeStore } from "./fuse-rope.ts";
+import { fuseRopeAttention, fuseRopeStore } from "./fuse-rope.ts";
 import { floatOf, isRead, isSame, nameOf, replaceRuns, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
 /** All fusions, in order. @param results buffers that are read when the dispatches are done */
 export function fuse(dispatches: readonly Dispatch[], results: readonly string[]): Dispatch[] {
-  return [fuseResidual, fuseGated, fuseRopeStore, fuseThree, fuseSharedExpert, fuseNorm].reduce<Dispatch[]>(
-    (list, fusion) => fusion(list, new Set(results)),
-    [...dispatches],
-  );
+  return [fuseResidual, fuseGated, fuseRopeStore, fuseRopeAttention, fuseThree, fuseSharedExpert, fuseNorm].reduce<
+    Dispatch[]
+  >((list, fusion) => fusion(list, new Set(results)), [...dispatches]);
 }
 
 /** Kernels that can add what they make to something: where their operands and parameters are that say so. */

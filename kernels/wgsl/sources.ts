@@ -9,6 +9,7 @@ import activation from "./activation.wgsl" with { type: "text" };
 import add from "./add.wgsl" with { type: "text" };
 import addPosition from "./add_position.wgsl" with { type: "text" };
 import addVector from "./add_vector.wgsl" with { type: "text" };
+import attend from "./attend.wgsl" with { type: "text" };
 import attention from "./attention.wgsl" with { type: "text" };
 import attentionReduce from "./attention_reduce.wgsl" with { type: "text" };
 import attentionTile from "./attention_tile.wgsl" with { type: "text" };
@@ -20,6 +21,7 @@ import few from "./few.wgsl" with { type: "text" };
 import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
 import keepBest from "./keep_best.wgsl" with { type: "text" };
 import linear3 from "./linear_3.wgsl" with { type: "text" };
+import ropeAttention from "./rope_attention.wgsl" with { type: "text" };
 import ropeStore from "./rope_store.wgsl" with { type: "text" };
 import gate from "./gate.wgsl" with { type: "text" };
 import heads from "./heads.wgsl" with { type: "text" };
@@ -122,6 +124,7 @@ export const KERNELS = {
   position_scale: positionScale,
   rms_norm: rmsNorm,
   rope,
+  rope_attention: ropeAttention,
   rope_store: ropeStore,
   scale,
   set_apart: setApart,
@@ -187,6 +190,7 @@ const CACHES: Readonly<Record<CacheType, string>> = { f32: cacheF32, f16: cacheF
 /** Snippets that are the same for every matrix and device. */
 const SHARED: Readonly<Record<string, string>> = {
   activation,
+  attend,
   best: keepBest,
   few,
   heads,
@@ -199,8 +203,7 @@ const SHARED: Readonly<Record<string, string>> = {
 };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */
-const SPLICE =
-  /^\/\/#splice (activation|best|cache|few|heads|norm|product|quant|route|splits|sum|tile|turned|unnormed)(?: (\d))?$/gm;
+const SPLICE = /^\/\/#splice ([a-z]+)(?: (\d))?$/gm;
 
 /** A constant of a snippet that is a field of `Tuning`. */
 const TUNED = /^const (\w+): u32 = \d+u; \/\/ tuned: (threads|columns|tileRows|tileColumns)$/gm;

@@ -1,5 +1,4 @@
-// turned: one head of raw queries or keys, normed and rotated by its position, spliced into the kernels that do so. They
-// have `q`, `k`, `turns` and `norms`, and parameters from `heads` to `head_dim` and from `pairs` to `eps`.
+// turned: one head of raw queries or keys, normed and rotated by its position, spliced into the kernels that do so.
 
 var<workgroup> head: array<f32, 256>;
 var<workgroup> squares: array<f32, 64>;

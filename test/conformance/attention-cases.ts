@@ -18,6 +18,7 @@ export function ropeCases(): Case[] {
     ["neox", { ...plainRope, style: "neox" }],
     ["norm, a part of each head", plainRope, 48],
     ["neox, a part of each head", { ...plainRope, style: "neox" }, 48],
+    ["heads that come in no fours", plainRope, 18],
     ["linear scaling, another base", { ...plainRope, base: 1e6, freqScale: 0.25 }],
     [
       "YaRN",
@@ -87,6 +88,15 @@ export const attentionCases = (): Case[] => [
       ],
       ["a window of 65", { nHeads: 2, nKvHeads: 1, headDim: 20, window: 65 }],
       ["scores too large for exp", { nHeads: 2, nKvHeads: 2, headDim: 16, scale: 300 }],
+      ["heads that rotate", { nHeads: 6, nKvHeads: 1, headDim: 16, rope: plainRope }],
+      [
+        "heads that rotate, each normed, in a window of 65",
+        { nHeads: 4, nKvHeads: 2, headDim: 64, rope: plainRope, norms: "head", window: 65 },
+      ],
+      [
+        "heads that rotate, rows normed, in a window of 270 and capped",
+        { nHeads: 4, nKvHeads: 2, headDim: 20, rope: plainRope, norms: "row", window: 270, softCap: 2 },
+      ],
     ] as const
   ).map(([name, options]) => {
     const longest = 290;

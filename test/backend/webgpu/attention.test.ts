@@ -6,6 +6,7 @@ import { replay, type Counts, type Recorded } from "../../../src/backend/webgpu/
 import { conformanceCases } from "../../conformance/cases.ts";
 import { attention, linear, makeCase } from "../../conformance/draft.ts";
 import { startWebGpu, type BackendChild } from "../child.ts";
+import { expectClose } from "../compare.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
 
 let gpu: BackendChild;
@@ -31,7 +32,13 @@ async function withSession<T>(name: string, use: (session: Session) => Promise<T
   return result;
 }
 
-const names = ["4 heads on 1 of 64", "a window of 270 and capped scores", "a window of 65"];
+const names = [
+  "4 heads on 1 of 64",
+  "a window of 270 and capped scores",
+  "a window of 65",
+  "heads that rotate",
+  "heads that rotate, each normed, in a window of 65",
+];
 
 for (const name of names.map((each) => `attention: a long context, ${each}`)) {
   test(`${name}: a decoded row has the same bits alone and beside others, split or whole`, async () => {
@@ -61,6 +68,18 @@ for (const name of names.map((each) => `attention: a long context, ${each}`)) {
     expect(parts!).toEqual(whole!);
   }, 120_000);
 }
+
+test("a sequence that goes on in a next chunk of few rows sees what it put into the chunk before", async () => {
+  const name = "attention: a long context, heads that rotate";
+  const { options } = cases.find((each) => each.name === name)!;
+  const six = (slot: number): Rows => ({ ...rows(slot, 0, 6), tokens: tokens(1, 0, 6) });
+  const [parted, whole] = await withSession(name, async (session) => {
+    const full = rows(0, 0, options.ctxLen - 3, "none"); // leaves room for three more in the chunk
+    const beside = (await session.run([full, six(1)])).slice();
+    return [beside, (await session.run([six(2)])).slice()];
+  });
+  expectClose(parted!, whole!, { abs: 2e-5, rel: 2e-4 });
+}, 60_000);
 
 test("NaN behind attention in splits: the error names the step that made it, not the attention before", async () => {
   const { program, options } = makeCase("attention before NaN", { dim: 32, ctxLen: 300 }, (draft) => {

@@ -34,10 +34,13 @@ describe("every architecture", () => {
     test(`${name}: at most eight dispatches a layer, and little beside the weights is moved`, async () => {
       const path = join(folder, `${name}.gguf`);
       await writeGguf(path, makeModel(name));
-      const { nLayers, dispatches, layers, moved, weights } = stepOf(path, 20);
-      expect(layers.length).toBe(nLayers - 1);
-      for (const kernels of layers) expect(kernels.slice(DISPATCHES_MAX)).toEqual([]);
-      expect(dispatches.length).toBeLessThanOrEqual(DISPATCHES_MAX * nLayers + OUTSIDE_MAX);
+      for (const position of [20, 4000]) {
+        const { nLayers, dispatches, layers } = stepOf(path, position);
+        expect(layers.length).toBe(nLayers - 1);
+        for (const kernels of layers) expect(kernels.slice(DISPATCHES_MAX)).toEqual([]);
+        expect(dispatches.length).toBeLessThanOrEqual(DISPATCHES_MAX * nLayers + OUTSIDE_MAX);
+      }
+      const { moved, weights } = stepOf(path, 20);
       expect(moved / weights).toBeGreaterThan(1);
       expect(moved / weights).toBeLessThan(TRAFFIC_MAX);
     });

@@ -69,7 +69,7 @@ export function decodeStepOf(program: Program, { ctxLen, position }: { ctxLen: n
 const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
 function layersOf(dispatches: readonly Dispatch[]): string[][] {
-  const at = dispatches.flatMap(({ kernel }, i) => (kernel === "attention" ? [i] : []));
+  const at = dispatches.flatMap(({ kernel }, i) => (kernel.endsWith("attention") ? [i] : []));
   return at.slice(1).map((end, i) => dispatches.slice(at[i], end).map(({ kernel }) => kernel));
 }
 

@@ -1,0 +1,131 @@
+// rope_attention: rope_store and attention in one, for few rows: queries, and the keys of this run, are normed and
+// rotated by whoever needs them; a row's own key and value go into the cache, from which later runs read them. Keys and
+// values of earlier rows of a sequence in the same run are made anew: WGSL orders nothing between workgroups.
+//
+//   binding 0  q      storage, read        f32 (rows, heads · head_dim)
+//   binding 1  k      storage, read        f32 (rows, kv_heads · head_dim)
+//   binding 2  v      storage, read        f32 (rows, kv_heads · head_dim)
+//   binding 3  turns  storage, read        f32 (positions, pairs, 2): cosines and sines, magnitude included
+//   binding 4  norms  storage, read        f32, as in rope_store
+//   binding 5  keys   storage, read_write  f32 or f16 (slots, ctx_len, kv_heads · head_dim)
+//   binding 6  values storage, read_write  as keys
+//   binding 7  batch  storage, read        see batch.ts
+//   binding 8  y      storage, read_write  f32 (rows, heads · head_dim)
+//   binding 9  parts  storage, read_write  f32 (rows, heads, splits, head_dim + 2): sums, peak, total
+//   binding 10 p      uniform              Params
+//   dispatch   (kv_heads · quads, rows, splits), 64 threads each; head_dim at most 256, a multiple of 4
+//   oracle     src/backend/cpu/ops.ts rmsNorm, rope, positionScale and attention; tolerance 2e-5 abs + 2e-4 rel, of keys
+//              and values as rope_store
+struct Params {
+  heads: u32,
+  kv_heads: u32,
+  head_dim: u32,
+  ctx_len: u32,
+  window: u32,
+  scale: f32,
+  soft_cap: f32,
+  whole_len: u32,
+  least_len: u32,
+  splits: u32, // room in parts
+  pairs: u32,
+  step: u32,
+  apart: u32,
+  norm: u32, // 0 none, 1 over each head, 2 over whole rows
+  eps: f32,
+  coef: f32, // of the scale by position: see position_scale
+  floor_scale: f32,
+  offset: f32,
+}
+@group(0) @binding(0) var<storage, read> q: array<f32>;
+@group(0) @binding(1) var<storage, read> k: array<f32>;
+@group(0) @binding(2) var<storage, read> v: array<f32>;
+@group(0) @binding(3) var<storage, read> turns: array<vec2<f32>>;
+@group(0) @binding(4) var<storage, read> norms: array<f32>;
+@group(0) @binding(5) var<storage, read_write> keys: array<Four>;
+@group(0) @binding(6) var<storage, read_write> values: array<Four>;
+@group(0) @binding(7) var<storage, read> batch: array<vec4<u32>>;
+@group(0) @binding(8) var<storage, read_write> y: array<f32>;
+@group(0) @binding(9) var<storage, read_write> parts: array<f32>;
+@group(0) @binding(10) var<uniform> p: Params;
+//#splice cache
+//#splice heads
+//#splice splits
+//#splice attend
+//#splice turned
+
+fn load_queries(quad: Quad, position: u32, t: u32) {
+  var mine = array<vec4<f32>, 4>(); // of values t, t + 64, …
+  for (var h = 0u; h < quad.count; h++) {
+    load_head(true, quad.row, quad.first + h, t);
+    for (var j = 0u; j < 4u && t + j * WG < p.head_dim; j++) {
+      mine[j][h] = turned(t + j * WG, position) * scale_at(position) * p.scale;
+    }
+    workgroupBarrier();
+  }
+  for (var j = 0u; j < 4u; j++) {
+    let i = t + j * WG;
+    query[(i % 4u) * 64u + i / 4u] = mine[j];
+  }
+}
+
+/// Vec4 t of the key of a row of this run, as the cache has it; zeros beyond its end.
+fn key_of(row: u32, kv_head: u32, position: u32, t: u32) -> Four {
+  load_head(false, row, kv_head, t);
+  if (4u * t >= p.head_dim) { return four_from(vec4<f32>()); }
+  let i = 4u * t;
+  return four_from(
+    vec4<f32>(turned(i, position), turned(i + 1u, position), turned(i + 2u, position), turned(i + 3u, position)),
+  );
+}
+
+/// As `key_of`, of the value.
+fn value_of(row: u32, kv_head: u32, t: u32) -> Four {
+  if (4u * t >= p.head_dim) { return four_from(vec4<f32>()); }
+  let at = (row * p.kv_heads + kv_head) * p.head_dim + 4u * t;
+  return four_from(vec4<f32>(v[at], v[at + 1u], v[at + 2u], v[at + 3u]));
+}
+
+/// The scores of one key, of which each thread has a vec4.
+fn score_of(four: vec4<f32>, columns: u32, t: u32) -> vec4<f32> {
+  scratch[t] = four.x * query[t] + four.y * query[64u + t] + four.z * query[128u + t] + four.w * query[192u + t];
+  workgroupBarrier();
+  var score = vec4<f32>();
+  for (var i = 0u; i < columns; i++) { score += scratch[i]; }
+  workgroupBarrier();
+  return capped(score);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+  let row = batch[1u + 2u * group.y];
+  let seen = seen_from(row.z);
+  let len = split_len(seen);
+  let first = row.z + 1u - seen;
+  let start = first + group.z * len;
+  let end = min(start + len, row.z + 1u);
+  if (start >= end) { return; }
+  let quad = quad_of(group);
+  let kv_dim = p.kv_heads * p.head_dim;
+  let base = (row.y * p.ctx_len * p.kv_heads + quad.kv_head) * p.head_dim;
+  load_queries(quad, row.z, t);
+  workgroupBarrier();
+  var found = Found(vec4<f32>(FLOOR), vec4<f32>(), mat4x4<f32>());
+  // From here on positions are rows of this run, which stand before this one.
+  let fresh = max(start, row.z - (group.y - batch[2u + 2u * group.y].x));
+  attend(&found, base, start, min(end, fresh), quad.columns, t);
+  for (var position = fresh; position < end; position++) {
+    let source = group.y - (row.z - position);
+    let key = key_of(source, quad.kv_head, position, t);
+    let value = value_of(source, quad.kv_head, t);
+    let score = score_of(four_of(key), quad.columns, t);
+    raise(&found, max(found.most, score));
+    let is_column = t < quad.columns;
+    if (is_column) { add_value(&found, exp(score - found.most), four_of(value)); }
+    if (is_column && position == row.z && quad.first % (p.heads / p.kv_heads) == 0u) {
+      keys[(base + position * kv_dim) / 4u + t] = key;
+      values[(base + position * kv_dim) / 4u + t] = value;
+    }
+  }
+  gather(found, t);
+  store(quad, group.z, seen <= len, found.most, t);
+}
