@@ -16,7 +16,8 @@ const SESSIONS = 3;
 const AGENT_EVERY = 40;
 /** After a start, so that models are loaded in some rounds and not in others. */
 const KILL_WITHIN_MS = 1500;
-const SETTLE_MS = 300_000;
+/** How long no run may end before they are taken for stuck. */
+const STALL_MS = 60_000;
 
 export interface KillReport {
   readonly kills: number;
@@ -76,7 +77,7 @@ export async function killGateway({ kills }: { kills: number }): Promise<KillRep
     last = await startHearth({ home });
     const { url } = last;
     await Promise.all(senders.map((sender) => sender.sendPending(url)));
-    await eventually(() => openRuns(home) === 0, SETTLE_MS);
+    await settle(home);
     return { kills, ...examine(home, { ledger, nonces: chat.nonces }) };
   } finally {
     await last?.stop();
@@ -123,6 +124,13 @@ class Sender {
       return false;
     }
   }
+}
+
+/** Until every run is over, for as long as some end: how many there are depends on how fast they were accepted. */
+async function settle(home: string): Promise<void> {
+  let open = openRuns(home);
+  const hasShrunk = (): boolean => open > (open = openRuns(home));
+  while (open > 0 && (await eventually(hasShrunk, STALL_MS)));
 }
 
 const openDb = (home: string): Database => new Database(join(home, ".hearth", "gateway.db"), { readonly: true });
