@@ -1,5 +1,5 @@
-// attend: online softmax over tiles of 64 positions (arXiv:1805.02867) for up to four heads that share keys, spliced into
-// the kernels for few rows. Eight neighbouring threads read one key, so that reads are whole lines of the cache.
+// attend: online softmax over tiles of 64 positions (arXiv:1805.02867) for up to four heads that share keys, spliced
+// into the kernels for few rows. Eight neighbouring threads read one key, so that reads are whole lines of the cache.
 
 const WG: u32 = 64u;
 const TILE: u32 = 64u;
