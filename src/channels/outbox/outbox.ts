@@ -142,7 +142,7 @@ export class Outbox {
     const heads = dueHeads(db);
     if (this.#outages.any) this.#outages.keep(new Set(heads.map(({ lane }) => lane)));
     for (const row of heads) {
-      if (this.#busy.has(row.lane) || row.state !== "queued") continue;
+      if (this.#busy.has(row.lane)) continue;
       const at = Math.max(row.next_at, this.#spaced.get(row.lane) ?? 0, this.#paused.get(row.channel) ?? 0);
       const running = load.get(row.channel) ?? 0;
       if (at > now()) wakeAt = Math.min(wakeAt, at);
@@ -247,13 +247,16 @@ export class Outbox {
   }
 }
 
-/** Undefined where it was called back meanwhile. */
+/**
+ * Undefined where it was called back meanwhile. One that is marked already and that nobody sends was marked by a write
+ * which could not be brought to the disk: it has not left.
+ */
 function claimRow(db: Database, row: OutboxRow, now: number): OutboxRow | undefined {
   return (
     db
       .query<OutboxRow, [number, number]>(
         `UPDATE outbox SET state = 'sending', attempts = attempts + 1, sending_at = ?
-           WHERE seq = ? AND state = 'queued' RETURNING *`,
+           WHERE seq = ? AND settled_at IS NULL RETURNING *`,
       )
       .get(now, row.seq) ?? undefined
   );

@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
+import { AppError } from "../../../src/base/errors.ts";
 import type { Channel, SendRequest } from "../../../src/channels/channel.ts";
 import { pruneOutbox, outboxStats, textMessages } from "../../../src/channels/outbox/messages.ts";
 import type { Outbox, OutboxDeps, Settled } from "../../../src/channels/outbox/outbox.ts";
@@ -60,6 +61,22 @@ test("a message is marked on the disk before its request leaves", async () => {
   ]);
   await put("g", "hello");
   expect(seen).toEqual([{ state: "sending", attempts: 1 }]);
+});
+
+test("a message whose mark did not reach the disk has not left: it is sent once the disk takes marks", async () => {
+  let sends = 0;
+  await start([scripted(() => (sends++, { kind: "sent" }))]);
+  const { writer } = box;
+  const write = writer.write.bind(writer);
+  const failures: unknown[] = [];
+  writer.write = async (work) => {
+    const result = await write(work);
+    if (failures.length > 0 || states("g")[0] !== "sending") return result;
+    failures.push(states("g"));
+    throw new AppError("storage", "the database cannot be written: EIO");
+  };
+  expect(await put("g", "hello")).toMatchObject({ kind: "sent" });
+  expect([failures, sends]).toEqual([[["sending"]], 1]);
 });
 
 test("a text that is put in twice is there once", async () => {
