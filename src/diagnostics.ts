@@ -6,6 +6,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "./arch/index.ts";
 import { chooseBackend } from "./backend/index.ts";
 import type { Session } from "./backend/backend.ts";
+import { outlookOf } from "./backend/outlook.ts";
 import { listAdapters } from "./backend/webgpu/adapters.ts";
 import { tuningsOf } from "./backend/webgpu/choose-tuning.ts";
 import { openDevice } from "./backend/webgpu/device.ts";
@@ -93,6 +94,11 @@ export async function showDevices({ json }: { json: boolean }): Promise<void> {
   ]);
   console.log(formatTable(["NAME", "KIND", "TENSOR PIECE", "LARGEST BUFFER"], rows).trimEnd());
   for (const { name, features } of adapters) console.log(`${name}: ${features.join(", ")}`);
+}
+
+/** Prints what a backend of that name comes to on this machine, as JSON. Throws `unsupported`. */
+export async function showOutlook(backend: string): Promise<void> {
+  console.log(JSON.stringify(await outlookOf(backend)));
 }
 
 /**

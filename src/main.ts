@@ -15,6 +15,7 @@ import {
   quantize,
   showDevices,
   showKernels,
+  showOutlook,
   tokenIds,
   writeLogits,
   type ModelRun,
@@ -100,7 +101,9 @@ program
   .description("list the GPUs that models can run on")
   .option("--json", "with all limits, as JSON", false)
   .option("--tune", "the fastest kernels of the default GPU instead, searched where they are not known", false)
-  .action(async ({ json, tune }: { json: boolean; tune: boolean }) => {
+  .option("--backend <name>", "what models run on with auto, webgpu, onnx or cpu instead, as JSON")
+  .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
+    if (backend !== undefined) return showOutlook(backend);
     if (!tune) return showDevices({ json });
     const { home } = readConfig({ env: process.env, flags: {}, home: homedir() });
     await showKernels({ json, cacheDir: join(home, "cache") });

@@ -12,6 +12,7 @@ import type { EngineInfo } from "./engine/load.ts";
 import { openGateway } from "./gateway/open.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { readConfig, type Config, type ConfigSources } from "./config.ts";
+import { askOutlook } from "./runtime/ask-outlook.ts";
 import { makeRuntime } from "./runtime/local.ts";
 import { RunnerProcess } from "./runtime/runner-process.ts";
 import type { Runtime } from "./runtime/runtime.ts";
@@ -47,6 +48,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
   checkBackend(config.backend); // a backend that cannot run is an error now, not at the first request
   const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
+  const outlook = askOutlook(outlookQuestion(options, config)).catch((error: unknown) => {
+    log.warn("the backend does not say what it runs on", { backend: config.backend, error: messageOf(error) });
+    return { backend: config.backend, gpu: undefined };
+  });
   const store = await openStore(config.models);
   if (!config.noPrune) await pruneStore(store.root, { now: Date.now, log });
   await installEmbedded(store, { dir: EMBEDDED_DIR }).catch((error: unknown) =>
@@ -90,16 +95,19 @@ export async function serve(options: ServeOptions): Promise<void> {
   const server = startServer(app, config);
   await gateway?.start();
   stopOnSignal({ server, runtime, library, registry, gateway });
-  const device = `CPU (${availableParallelism()} cores)`;
-  console.log(
-    `Hearth ${VERSION} listens on ${server.url} · backend ${config.backend} · ${device} · models ${store.root}`,
-  );
+  const { backend, gpu } = await outlook;
+  const device = gpu ?? `CPU (${availableParallelism()} cores)`;
+  console.log(`Hearth ${VERSION} listens on ${server.url} · backend ${backend} · ${device} · models ${store.root}`);
 }
 
 /** A model that does not fit the GPU is slower than people expect of it: they are told why. */
 function logSplit(log: Logger, { gpuLayers, device, vramBytes }: EngineInfo, file: string): void {
   if (!gpuLayers || gpuLayers.count === gpuLayers.all) return;
   log.info("some layers of a model are on the GPU, the others on the CPU", { file, device, vramBytes });
+}
+
+function outlookQuestion({ command, env }: ServeOptions, { backend }: Config): Parameters<typeof askOutlook>[0] {
+  return { backend, command: [...command, "devices", "--backend", backend], env };
 }
 
 function spawnOptions({ command, env }: ServeOptions, config: Config) {

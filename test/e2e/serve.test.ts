@@ -1,6 +1,6 @@
 /** Hearth as a person runs it: the real command, the embedded model, real signals. */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { eventually, isAlive, ndjson, runHearth, startHearth, type Hearth } from "./hearth.ts";
@@ -35,12 +35,15 @@ async function generate(options: object = {}, more: object = {}): Promise<any> {
   return reply.json();
 }
 
-test("start-up says one line with address, backend, device and store", () => {
+test("start-up says one line with address, the backend that auto comes to, its device and the store", async () => {
   const { url, home, greeting } = hearth;
-  expect(greeting).toContain(`Hearth 0.1.0 listens on ${url}`);
-  expect(greeting).toMatch(/backend (auto|webgpu|onnx|cpu)/);
-  expect(greeting).toContain("CPU");
-  expect(greeting).toContain(join(home, ".hearth", "models"));
+  const { code, stdout } = await runHearth(["devices", "--backend", "auto"], { home });
+  expect(code).toBe(0);
+  const { backend, gpu } = JSON.parse(stdout);
+  expect(["webgpu", "onnx", "cpu"]).toContain(backend);
+  const device = gpu ?? `CPU (${availableParallelism()} cores)`;
+  const store = join(home, ".hearth", "models");
+  expect(greeting).toBe(`Hearth 0.1.0 listens on ${url} · backend ${backend} · ${device} · models ${store}`);
 });
 
 test("a streamed answer comes in pieces and ends with true statistics", async () => {

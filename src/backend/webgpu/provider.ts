@@ -36,7 +36,7 @@ export function openGpu({ software = false }: { software?: boolean } = {}): Prom
 }
 
 /** Whether there is what Dawn needs on Linux: without it Dawn complains on standard error, which nobody asked for. */
-async function hasVulkan(): Promise<boolean> {
+export async function mayHaveGpu(): Promise<boolean> {
   if (globalThis.process?.platform !== "linux" || !process.versions.bun) return true;
   const { dlopen, FFIType } = await import("bun:ffi");
   try {
@@ -50,7 +50,7 @@ async function hasVulkan(): Promise<boolean> {
 async function makeGpu(software: boolean): Promise<GPU> {
   const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
   if (own) return own;
-  if (!(await hasVulkan())) {
+  if (!(await mayHaveGpu())) {
     const isLoaded = software && (await (await import("./software-driver.ts")).loadSoftwareDriver());
     if (!isLoaded) throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
   }

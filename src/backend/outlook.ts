@@ -1,0 +1,21 @@
+/** What models will run on, known before any is loaded. */
+import { chooseBackend } from "./index.ts";
+import { adapterFacts, requestAdapter } from "./webgpu/adapters.ts";
+import { mayHaveGpu } from "./webgpu/provider.ts";
+
+export interface Outlook {
+  /** As in `backends`. */
+  readonly backend: string;
+  /** The GPU's name; undefined: no GPU. */
+  readonly gpu?: string;
+}
+
+/** What a backend of that name comes to here. Throws `unsupported`. Opens drivers where `needsDriver` says so. */
+export async function outlookOf(name: string): Promise<Outlook> {
+  const { name: backend } = await chooseBackend(name);
+  return backend === "webgpu" ? { backend, gpu: adapterFacts(await requestAdapter()).name } : { backend };
+}
+
+/** Whether only a GPU's driver can tell what a backend of that name comes to. */
+export const needsDriver = async (name: string): Promise<boolean> =>
+  name === "webgpu" || (name === "auto" && (await mayHaveGpu()));

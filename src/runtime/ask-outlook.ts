@@ -1,0 +1,25 @@
+/** What models will run on, as a child process finds out: drivers of GPUs stay out of the server. */
+import { AppError } from "../base/errors.ts";
+import { needsDriver, outlookOf, type Outlook } from "../backend/outlook.ts";
+
+/** A driver answers in a second or two; one that hangs holds nothing up. */
+const ANSWER_MS = 10_000;
+/** Characters of what it says where it fails. */
+const COMPLAINT_SHOWN = 500;
+
+interface Asking {
+  readonly backend: string;
+  /** Command line of the child, which prints an `Outlook` as JSON. */
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Throws `unsupported` with what the child said where it found nothing that the backend can run on. */
+export async function askOutlook({ backend, command, env }: Asking): Promise<Outlook> {
+  if (!(await needsDriver(backend))) return outlookOf(backend);
+  const stdio = { stdin: "ignore", stdout: "pipe", stderr: "pipe" } as const;
+  const child = Bun.spawn([...command], { env, ...stdio, timeout: ANSWER_MS, killSignal: "SIGKILL" });
+  const [text, complaint] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  if ((await child.exited) === 0) return JSON.parse(text) as Outlook; // this same program wrote it
+  throw new AppError("unsupported", complaint.trim().slice(-COMPLAINT_SHOWN) || `no answer in ${ANSWER_MS} ms`);
+}
