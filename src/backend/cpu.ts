@@ -9,6 +9,7 @@ import { runStep, type KvLayer, type Matrix, type Pass } from "./cpu/ops.ts";
 import { makeWeightReader, type WeightReader } from "./cpu/weights.ts";
 import { ropeShift, ropeTable, rotateHead, type GrowingRopeTable } from "./rope.ts";
 import { statesEnd, writtenBy } from "./states.ts";
+import { stepName } from "./step-name.ts";
 import type { Buf, RopeScaling, Step } from "./step.ts";
 
 /** More than any machine that would run this backend has; below it, what cannot be allocated is refused then. */
@@ -178,11 +179,10 @@ class CpuSession implements Session {
       const { data, rows, dim } = pass.get(writtenBy(step));
       const at = data.subarray(0, rows * dim).findIndex((value) => !Number.isFinite(value));
       if (at < 0) continue;
-      const what = `${step.op}${weightOf(step)}`;
       const where = `row ${Math.floor(at / dim)}, value ${at % dim}`;
       return new AppError(
         "runner",
-        `${weights.path}: step ${i} (${what}): expected numbers, got ${data[at]} at ${where}`,
+        `${weights.path}: step ${i} (${stepName(step)}): expected numbers, got ${data[at]} at ${where}`,
       );
     }
     return new AppError("runner", `${weights.path}: logits: expected numbers, got NaN or Infinity once`);
@@ -234,11 +234,4 @@ function allocateKv(layers: readonly Layer[], { slots, ctxLen }: LoadOptions): M
   } catch (error) {
     throw tooLarge("expected what this machine can allocate", error);
   }
-}
-
-/** The tensor that tells which layer a step belongs to. */
-function weightOf(step: Step): string {
-  if (step.op === "attention") return ` of layer ${step.layer}`;
-  const weight = "w" in step ? step.w : "gate" in step ? step.gate : "table" in step ? step.table : undefined;
-  return weight ? ` with '${weight.name}'` : "";
 }

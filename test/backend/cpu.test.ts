@@ -229,7 +229,7 @@ describe("context shift", () => {
 });
 
 describe("failures", () => {
-  test("a weight that is no number is named by its step", async () => {
+  test("a weight that is no number is among those of the step that is named", async () => {
     const program = tinyModel({ nLayers: 2 });
     const broken = program.steps.filter(({ op }) => op === "gatedMlp")[1] as Step & { op: "gatedMlp" };
     const source: Program["weights"] = {
@@ -245,8 +245,9 @@ describe("failures", () => {
     expect(failure).toBeInstanceOf(AppError);
     expect((failure as AppError).code).toBe("runner");
     const index = program.steps.indexOf(broken);
+    const tensors = [broken.gate, broken.up, broken.down].map(({ name }) => `'${name}'`).join(", ");
     expect((failure as AppError).message).toStartWith(
-      `/models/broken.gguf: step ${index} (gatedMlp with '${broken.gate.name}'): expected numbers, got NaN at row 0`,
+      `/models/broken.gguf: step ${index} (gatedMlp with ${tensors}): expected numbers, got NaN at row 0`,
     );
   });
 });

@@ -1,8 +1,9 @@
 /** Finds where numbers stopped being numbers: a run once more, looking at what each dispatch wrote. */
+import type { Dispatch } from "../../../kernels/wgsl/dispatch.ts";
 import type { KernelName } from "../../../kernels/wgsl/sources.ts";
 import { AppError } from "../../base/errors.ts";
 import type { Program } from "../backend.ts";
-import type { Step } from "../step.ts";
+import { stepName } from "../step-name.ts";
 import type { Device } from "./device.ts";
 import { replay, type Counts, type Pass, type Recorded } from "./record.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
@@ -26,7 +27,7 @@ export async function findFault({ device, program, pass, counts }: FaultParts): 
     const bad = await firstBad(device, pass, recorded, counts);
     if (!bad) continue;
     const step = program.steps[recorded.source.step]!; // lowering counted them
-    const what = `step ${recorded.source.step} (${step.op}${weightOf(step)})`;
+    const what = `step ${recorded.source.step} (${stepName(step, tensorsOf(recorded.source))})`;
     return new AppError("runner", `${path}: ${what}: expected numbers, got ${bad.value} at ${bad.where}`);
   }
   return new AppError("runner", `${path}: results: expected numbers, got NaN or Infinity once`);
@@ -64,9 +65,11 @@ async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, 
   }
 }
 
-/** The tensor that tells which layer a step belongs to. */
-function weightOf(step: Step): string {
-  if (step.op === "attention") return ` of layer ${step.layer}`;
-  const weight = "w" in step ? step.w : "gate" in step ? step.gate : "table" in step ? step.table : undefined;
-  return weight ? ` with '${weight.name}'` : "";
+/** The tensors that a dispatch reads: of a step that takes several, one of these has what is no number. */
+function tensorsOf({ operands }: Dispatch): string[] {
+  return operands.flatMap((operand) => {
+    if (operand.kind === "matrix") return [operand.tensor];
+    if (operand.kind === "vector") return operand.weight ? [operand.weight.name] : [];
+    return operand.kind === "vectors" ? operand.weights.flatMap((each) => ("name" in each ? [each.name] : [])) : [];
+  });
 }

@@ -6,6 +6,7 @@ import { Device } from "../../../src/backend/webgpu/device.ts";
 import { makePieces } from "../../../src/backend/webgpu/weights.ts";
 import { lower } from "../../../kernels/wgsl/lower.ts";
 import type { LoadOptions } from "../../../src/backend/backend.ts";
+import type { Step } from "../../../src/backend/step.ts";
 import { quants } from "../../../src/quant/index.ts";
 import { conformanceCases } from "../../conformance/cases.ts";
 import { startWebGpu, type BackendChild } from "../child.ts";
@@ -40,6 +41,18 @@ test("NaN in a weight: the error names the file, the step and the tensor, and th
     await expect(session.run(batches[0]!)).rejects.toThrow(message);
   }
   session.close();
+}, 60_000);
+
+test("NaN in a matrix of an MLP: the error names that one, not the gate before it", async () => {
+  const { program, batches } = caseOf("gatedMlp: silu");
+  const { up, down } = program.steps.find(({ op }) => op === "gatedMlp") as Step & { op: "gatedMlp" };
+  for (const { name } of [up, down]) {
+    const broken = program.weights.read(name).slice().fill(0xff);
+    const read = (other: string): Uint8Array => (other === name ? broken : program.weights.read(other));
+    const session = await gpu.backend.load({ ...program, weights: { ...program.weights, read } }, options);
+    await expect(session.run(batches[0]!)).rejects.toThrow(`(gatedMlp with '${name}'): expected numbers, got NaN`);
+    session.close();
+  }
 }, 60_000);
 
 test("a KV cache larger than a binding is refused before anything is uploaded, with both sizes", async () => {
