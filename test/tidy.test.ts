@@ -27,7 +27,7 @@ const EXCEPTIONS: readonly { readonly check: string; readonly path: string; read
 /** Folders of src/, lowest first: each may import from those before it. Files that stand in src/ itself are named. */
 const LAYERS = (
   "version.ts base config config.ts quant gguf tokenizer template sampling convert backend store arch engine runner runtime " +
-  "channels agent hooks gateway server ui cli diagnostics.ts serve.ts main.ts"
+  "channels agent hooks gateway server cli diagnostics.ts serve.ts main.ts"
 ).split(" ");
 /** What kernels/ may use of src at run time; types it may take from anywhere up to the backends. */
 const KERNEL_VALUES = /^src\/(base|quant)\/|^src\/backend\/step\.ts$/;
@@ -307,4 +307,9 @@ describe.each(Object.entries(RULES))("%s:", (name, rule) => {
     const needed = wrong.filter(([, found]) => found.length > 0).map(([path]) => path);
     expect([...excused].filter((path) => !needed.includes(path))).toEqual([]); // an exception that nothing needs
   });
+});
+
+test("layers: each of them is a folder or a file of src/", () => {
+  const there = new Set(sources.filter(({ path }) => path.startsWith("src/")).map(({ path }) => layerOf(path)));
+  expect(LAYERS.filter((layer) => !there.has(layer))).toEqual([]);
 });

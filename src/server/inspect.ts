@@ -4,7 +4,6 @@
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import { quoteGo } from "../base/quote.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { readHeader } from "../gguf/header.ts";
 import { describeGguf, type GgufDetails } from "../store/details.ts";
@@ -58,17 +57,6 @@ export function modelDetails(model: StoredModel, facts: ModelFacts | undefined) 
     quantization_level:
       config.file_type && config.file_type !== "unknown" ? config.file_type : (facts?.gguf.fileType ?? ""),
   };
-}
-
-/** Throws `bad_request` where a request asks a model to think that cannot. */
-export async function checkThinking(
-  inspect: Inspect,
-  { model, stored }: { model: string; stored: StoredModel },
-): Promise<void> {
-  const facts = await inspect(stored);
-  if (facts && !facts.capabilities.includes("thinking")) {
-    throw new AppError("bad_request", `${quoteGo(model)} does not support thinking`);
-  }
 }
 
 async function inspect(store: Store, model: StoredModel): Promise<ModelFacts> {

@@ -6,7 +6,7 @@ import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/runtime.ts";
 import type { Options } from "../../sampling/options.ts";
 import { optional, readFields, readText, unexpected, type Fields } from "../fields.ts";
-import { readOptions } from "../inference.ts";
+import { readOptions } from "../request-settings.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";
 import { readTool, readToolChoice, type Choice } from "./tools.ts";

@@ -1,6 +1,6 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
 import type { ChosenLogprob, InferenceEvent, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
-import { collect, type DoneEvent } from "../inference.ts";
+import { collect, type DoneEvent } from "../answer.ts";
 import type { Frame } from "../sse.ts";
 import { usageOf, type Head } from "./reply.ts";
 

@@ -1,6 +1,6 @@
 /** Events of an answer as a `text_completion`, or as the frames of its chunks. Thinking has no place in it. */
 import type { ChosenLogprob, InferenceEvent } from "../../runtime/runtime.ts";
-import { collect } from "../inference.ts";
+import { collect } from "../answer.ts";
 import type { Frame } from "../sse.ts";
 import { usageOf, type Head } from "./reply.ts";
 

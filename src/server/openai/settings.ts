@@ -7,7 +7,7 @@ import { parseKeepAlive } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Think } from "../../runtime/runtime.ts";
 import type { Options } from "../../sampling/options.ts";
-import { readOptions } from "../inference.ts";
+import { readOptions } from "../request-settings.ts";
 import { Int } from "../schema/message.ts";
 
 export const settingsFields = {

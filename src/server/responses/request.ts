@@ -6,7 +6,7 @@ import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Think } from "../../runtime/runtime.ts";
 import type { Options } from "../../sampling/options.ts";
 import { optional, readFields, unexpected } from "../fields.ts";
-import { readOptions } from "../inference.ts";
+import { readOptions } from "../request-settings.ts";
 import { checkTopLogprobs } from "../logprobs.ts";
 import { toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";

@@ -6,16 +6,9 @@ import { readRequest } from "../body.ts";
 import { withCallIds } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import {
-  checkedEvents,
-  collect,
-  doneFields,
-  earlySettings,
-  findModel,
-  lateSettings,
-  requireModel,
-} from "../inference.ts";
-import { checkThinking } from "../inspect.ts";
+import { checkedEvents, collect, doneFields } from "../answer.ts";
+import { checkModel, requireModel } from "../find-model.ts";
+import { earlySettings, lateSettings } from "../request-settings.ts";
 import { logprobsField } from "../logprobs.ts";
 import { parseToolChoice } from "../tool-choice.ts";
 import { ChatBody } from "../schema/chat.ts";
@@ -38,8 +31,7 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const { keepAliveMs, think } = earlySettings(body);
   const model = requireModel(body.model);
   exchange.note({ model });
-  const stored = await findModel(deps.store, model);
-  if (think) await checkThinking(deps.inspect, { model, stored });
+  await checkModel(deps, { model, think });
   const toolChoice = parseToolChoice(body.tool_choice);
   const request: ChatRequest = {
     model,

@@ -6,7 +6,7 @@ import { parseReference, type ModelName } from "../../store/name.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../exchange.ts";
-import { requireModel } from "../inference.ts";
+import { requireModel } from "../find-model.ts";
 import { DeleteBody } from "../schema/delete.ts";
 import { describe } from "../schema/describe.ts";
 

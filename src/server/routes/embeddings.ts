@@ -3,7 +3,8 @@ import { Elysia } from "elysia";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../exchange.ts";
-import { checkPullable, earlySettings, lateSettings, requireModel } from "../inference.ts";
+import { checkPullable, requireModel } from "../find-model.ts";
+import { earlySettings, lateSettings } from "../request-settings.ts";
 import { describe } from "../schema/describe.ts";
 import { EmbeddingsBody } from "../schema/embed.ts";
 

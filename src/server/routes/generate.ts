@@ -6,10 +6,11 @@ import type { GenerateRequest, InferenceEvent } from "../../runtime/runtime.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, collect, doneFields, earlySettings, findModel, lateSettings } from "../inference.ts";
+import { checkedEvents, collect, doneFields } from "../answer.ts";
+import { checkModel } from "../find-model.ts";
+import { earlySettings, lateSettings } from "../request-settings.ts";
 import { logprobsField } from "../logprobs.ts";
 import { GenerateBody } from "../schema/generate.ts";
-import { checkThinking } from "../inspect.ts";
 import { describe } from "../schema/describe.ts";
 
 export const generateRoutes = (deps: RouteDeps) =>
@@ -41,11 +42,10 @@ async function generateRequest(
   const model = body.model ?? "";
   const { system, template, context, suffix, images, raw = false, prompt = "" } = body;
   const { keepAliveMs, think } = earlySettings(body);
-  const stored = await findModel(deps.store, model);
+  await checkModel(deps, { model, think });
   if (raw && (template || system || (context && context.length > 0))) {
     throw new AppError("bad_request", "raw mode does not support template, system, or context");
   }
-  if (think) await checkThinking(deps.inspect, { model, stored });
   return {
     model,
     prompt,

@@ -7,8 +7,9 @@ import { firstCallOnly, withCallIds } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, findModel, requireModel, warnUnknown } from "../inference.ts";
-import { checkThinking } from "../inspect.ts";
+import { checkedEvents } from "../answer.ts";
+import { checkModel, requireModel } from "../find-model.ts";
+import { warnUnknown } from "../request-settings.ts";
 import { ChatCompletionBody, toChat } from "../openai/chat.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
 import { makeHead } from "../openai/reply.ts";
@@ -50,7 +51,6 @@ async function chatRequest(
   const { options, unknown } = toOptions(body, body.max_completion_tokens ?? body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
   const request = { model, ...toChat(body), options, ...limitsOf(body), signal: exchange.signal };
-  const stored = await findModel(deps.store, model);
-  if (think) await checkThinking(deps.inspect, { model, stored });
+  await checkModel(deps, { model, think });
   return { ...request, ...(think === undefined ? {} : { think }) };
 }

@@ -6,8 +6,9 @@ import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, findModel, requireModel, warnUnknown } from "../inference.ts";
-import { checkThinking } from "../inspect.ts";
+import { checkedEvents } from "../answer.ts";
+import { checkModel, requireModel } from "../find-model.ts";
+import { warnUnknown } from "../request-settings.ts";
 import { CompletionBody, toGenerate } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
 import { makeHead } from "../openai/reply.ts";
@@ -49,7 +50,6 @@ async function generateRequest(
   const { options, unknown } = toOptions(body, body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
   const request = { model, ...toGenerate(body), options, ...limitsOf(body), signal: exchange.signal };
-  const stored = await findModel(deps.store, model);
-  if (think) await checkThinking(deps.inspect, { model, stored });
+  await checkModel(deps, { model, think });
   return { ...request, ...(think === undefined ? {} : { think }) };
 }

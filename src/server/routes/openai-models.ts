@@ -9,7 +9,7 @@ import { anthropicModel, anthropicModels } from "../anthropic/models.ts";
 import type { RouteDeps } from "../deps.ts";
 import { isAnthropic } from "../errors.ts";
 import type { Reply } from "../exchange.ts";
-import { findModel } from "../inference.ts";
+import { findModel } from "../find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { describe } from "../schema/describe.ts";
 

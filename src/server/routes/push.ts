@@ -4,7 +4,7 @@ import { parseAddress } from "../../store/registry/address.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { requireModel } from "../inference.ts";
+import { requireModel } from "../find-model.ts";
 import { progressReply } from "../progress.ts";
 import { PushBody } from "../schema/transfer.ts";
 import { describe } from "../schema/describe.ts";

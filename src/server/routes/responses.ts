@@ -7,8 +7,8 @@ import { readRequest } from "../body.ts";
 import { firstCallOnly } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, findModel, requireModel } from "../inference.ts";
-import { checkThinking } from "../inspect.ts";
+import { checkedEvents } from "../answer.ts";
+import { checkModel, requireModel } from "../find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
 import { readResponsesRequest, type Wanted } from "../responses/request.ts";
@@ -51,8 +51,7 @@ async function chatRequest(
   { model, wanted, exchange }: { model: string; wanted: Wanted; exchange: Exchange },
 ): Promise<ChatRequest> {
   const { chat, think } = wanted;
-  const stored = await findModel(deps.store, model);
-  if (think) await checkThinking(deps.inspect, { model, stored });
+  await checkModel(deps, { model, think });
   return { model, ...chat, ...(think === undefined ? {} : { think }), signal: exchange.signal };
 }
 

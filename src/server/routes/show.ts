@@ -10,7 +10,7 @@ import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import { effectiveTemplate, type EffectiveTemplate } from "../effective-template.ts";
 import type { Exchange } from "../exchange.ts";
-import { requireModel } from "../inference.ts";
+import { requireModel } from "../find-model.ts";
 import { modelDetails } from "../inspect.ts";
 import { checkPresent, encodeJson } from "../json-pieces.ts";
 import { ARRAY_ITEMS_MAX, modelInfo, tensorList } from "../model-info.ts";

@@ -6,7 +6,7 @@ import { parseOptions } from "../../sampling/options.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { findModel, requireModel } from "../inference.ts";
+import { findModel, requireModel } from "../find-model.ts";
 import { DetokenizeBody, TokenizeBody } from "../schema/tokenize.ts";
 import { describe } from "../schema/describe.ts";
 
