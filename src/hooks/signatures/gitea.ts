@@ -13,5 +13,4 @@ export const gitea = hmacScheme({
   content: ({ rawBody }) => [rawBody],
   write: (signature, { id }) => ({ [HEADER]: signature.toString("hex"), "x-gitea-delivery": id }),
   deliveryId: ({ headers }) => headers["x-gitea-delivery"] ?? headers["x-forgejo-delivery"],
-  event: ({ headers }) => headers["x-gitea-event"] ?? headers["x-forgejo-event"],
 });

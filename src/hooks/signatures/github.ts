@@ -14,5 +14,4 @@ export const github = hmacScheme({
   content: ({ rawBody }) => [rawBody],
   write: (signature, { id }) => ({ [HEADER]: PREFIX + signature.toString("hex"), "x-github-delivery": id }),
   deliveryId: ({ headers }) => headers["x-github-delivery"],
-  event: ({ headers }) => headers["x-github-event"],
 });

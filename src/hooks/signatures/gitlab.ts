@@ -14,8 +14,7 @@ export const gitlab: SignatureScheme = {
     if (given === undefined) return refused("the token header is missing");
     if (!anyEqual([digest(given)], secrets.map(digest))) return refused("the token does not match");
     const deliveryId = headers["idempotency-key"] ?? headers["x-gitlab-event-uuid"];
-    const event = headers["x-gitlab-event"];
-    return { ok: true, ...(deliveryId ? { deliveryId } : {}), ...(event ? { event } : {}) };
+    return { ok: true, ...(deliveryId ? { deliveryId } : {}) };
   },
   sign: ({ secrets }, { id }) => ({ [HEADER]: secrets[0] ?? "", "x-gitlab-event-uuid": id }),
 };

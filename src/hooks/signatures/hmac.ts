@@ -44,7 +44,6 @@ export interface HmacSpec<Settings> {
   /** Where the settings leave it open; 300 where the scheme does too. */
   readonly toleranceSeconds?: number;
   readonly deliveryId?: (request: SignedRequest, settings: Settings) => string | undefined;
-  readonly event?: (request: SignedRequest) => string | undefined;
 }
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -80,8 +79,7 @@ export function hmacScheme<Settings extends SecretSettings>(spec: HmacSpec<Setti
         return refused("no signature matches");
       }
       const deliveryId = spec.deliveryId?.(request, settings);
-      const event = spec.event?.(request);
-      return { ok: true, ...(deliveryId ? { deliveryId } : {}), ...(event ? { event } : {}) };
+      return { ok: true, ...(deliveryId ? { deliveryId } : {}) };
     },
     sign(settings, request) {
       const unitMs = timestampUnitMs(settings);

@@ -16,5 +16,4 @@ export const linear = hmacScheme({
   timestampUnitMs: () => 1,
   toleranceSeconds: 60,
   deliveryId: ({ headers }) => headers["linear-delivery"],
-  event: ({ headers }) => headers["linear-event"],
 });

@@ -19,7 +19,6 @@ export type Verdict =
       readonly ok: true;
       /** The sender's own id of this delivery: a repeat has the same. */
       readonly deliveryId?: string;
-      readonly event?: string;
     }
   | { readonly ok: false; readonly reason: string };
 

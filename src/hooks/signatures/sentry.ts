@@ -13,5 +13,4 @@ export const sentry = hmacScheme({
   content: ({ rawBody }) => [rawBody],
   write: (signature, { id }) => ({ [HEADER]: signature.toString("hex"), "request-id": id }),
   deliveryId: ({ headers }) => headers["request-id"],
-  event: ({ headers }) => headers["sentry-hook-resource"],
 });

@@ -13,5 +13,4 @@ export const shopify = hmacScheme({
   content: ({ rawBody }) => [rawBody],
   write: (signature, { id }) => ({ [HEADER]: signature.toString("base64"), "x-shopify-webhook-id": id }),
   deliveryId: ({ headers }) => headers["x-shopify-webhook-id"],
-  event: ({ headers }) => headers["x-shopify-topic"],
 });

@@ -17,5 +17,4 @@ export const slack = hmacScheme({
   write: (signature, { timestamp }) => ({ [HEADER]: PREFIX + signature.toString("hex"), [TIME]: timestamp }),
   timestampUnitMs: () => 1000,
   deliveryId: ({ rawBody }) => bodyField(rawBody, "event_id"),
-  event: ({ rawBody }) => bodyField(rawBody, "event", "type") ?? bodyField(rawBody, "type"),
 });

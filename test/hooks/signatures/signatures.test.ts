@@ -51,9 +51,9 @@ describe("vectors of the providers' own libraries", () => {
   test("github", async () => {
     const body = JSON.stringify({ action: "opened" });
     const signature = await new Webhooks({ secret: "s3cret" }).sign(body);
-    const headers = { "x-hub-signature-256": signature, "x-github-delivery": "d-1", "x-github-event": "issues" };
+    const headers = { "x-hub-signature-256": signature, "x-github-delivery": "d-1" };
     const settings = config({ scheme: "github", secrets: "s3cret" });
-    expect(verifySignature(settings, request(body, headers))).toEqual({ ok: true, deliveryId: "d-1", event: "issues" });
+    expect(verifySignature(settings, request(body, headers))).toEqual({ ok: true, deliveryId: "d-1" });
     expect(verifySignature(config({ scheme: "github", secrets: "other" }), request(body, headers)).ok).toBe(false);
     const known = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
     const documented = config({ scheme: "github", secrets: "It's a Secret to Everybody" });
@@ -69,7 +69,7 @@ describe("vectors of the providers' own libraries", () => {
     });
     const settings = config({ scheme: "stripe", secrets: "whsec_x" });
     const verdict = verifySignature(settings, request(payload, { "stripe-signature": header }));
-    expect(verdict).toEqual({ ok: true, deliveryId: "evt_1", event: "charge.succeeded" });
+    expect(verdict).toEqual({ ok: true, deliveryId: "evt_1" });
   });
 });
 
