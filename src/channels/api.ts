@@ -4,6 +4,7 @@
  * not.
  */
 import { messageOf } from "../base/errors.ts";
+import { ownValue } from "../base/own-value.ts";
 import type { Health, SendOutcome } from "./channel.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -177,14 +178,7 @@ function parseRetryAfter(value: string | null): number | undefined {
 }
 
 /** A field of an answer, at any depth; undefined where there is none. */
-export function field(body: unknown, ...path: (string | number)[]): unknown {
-  let value = body;
-  for (const key of path) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
-    value = (value as Record<string | number, unknown>)[key];
-  }
-  return value;
-}
+export const field = (body: unknown, ...path: (string | number)[]): unknown => ownValue(body, path);
 
 /** A field that is a text or a number, as text. */
 export function textField(body: unknown, ...path: (string | number)[]): string | undefined {

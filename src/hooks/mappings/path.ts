@@ -3,6 +3,7 @@
  * `labels["a.b"]`. What begins with none of the roots is a field of the body. Only own properties are followed.
  */
 import { AppError } from "../../base/errors.ts";
+import { ownValue } from "../../base/own-value.ts";
 import type { View } from "./request.ts";
 
 const PATH_CHARS_MAX = 512;
@@ -57,14 +58,7 @@ function keysOf(text: string): string[] {
 }
 
 /** Undefined where the path leads nowhere. */
-export function valueAt(view: View, { root, keys }: ValuePath): unknown {
-  let value: unknown = view[root];
-  for (const key of keys) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
-    value = (value as Record<string, unknown>)[key]; // own, as just checked
-  }
-  return value;
-}
+export const valueAt = (view: View, { root, keys }: ValuePath): unknown => ownValue(view[root], keys);
 
 /** Whether what it leads to is always text, so that a number can only be meant as text. */
 export const isAlwaysText = ({ root }: ValuePath): boolean => root === "headers" || root === "query" || root === "path";

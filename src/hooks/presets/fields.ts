@@ -1,4 +1,5 @@
 /** Reads a payload of which nothing is certain: what is not there, or not of the kind, is empty. */
+import { ownValue } from "../../base/own-value.ts";
 
 const TEXT_CHARS_MAX = 2000;
 const LIST_MAX = 20;
@@ -15,7 +16,7 @@ export interface Fields {
 }
 
 export function fieldsOf(value: unknown): Fields {
-  const at = (path: string): unknown => (path === "" ? value : valueIn(value, path.split(".")));
+  const at = (path: string): unknown => (path === "" ? value : ownValue(value, path.split(".")));
   return {
     text: (...paths) => {
       for (const path of paths) {
@@ -43,15 +44,6 @@ export function jsonText(value: unknown, charsMax: number): string {
   } catch {
     return "(nested too deep to show)";
   }
-}
-
-function valueIn(value: unknown, keys: readonly string[]): unknown {
-  let inner = value;
-  for (const key of keys) {
-    if (typeof inner !== "object" || inner === null || !Object.hasOwn(inner, key)) return undefined;
-    inner = (inner as Record<string, unknown>)[key]; // own, as just checked
-  }
-  return inner;
 }
 
 const scalar = (value: unknown): string =>

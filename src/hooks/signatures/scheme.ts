@@ -3,6 +3,7 @@
  * is wrong with a proof, callers hear the same: the reason is for the log.
  */
 import { timingSafeEqual } from "node:crypto";
+import { ownValue } from "../../base/own-value.ts";
 
 /** A request as a sender signed it. */
 export interface SignedRequest {
@@ -77,17 +78,14 @@ export function timestampProblem(
   return undefined;
 }
 
-/** A text field of a JSON body, by its path; undefined where there is none. */
-export function bodyField(rawBody: Uint8Array, ...path: readonly string[]): string | undefined {
-  let value: unknown;
+/** A field of a JSON body that is a text or a number; undefined where there is none. */
+export function bodyField(rawBody: Uint8Array, name: string): string | undefined {
+  let body: unknown;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(rawBody));
+    body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(rawBody));
   } catch {
     return undefined;
   }
-  for (const key of path) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
-    value = (value as Record<string, unknown>)[key];
-  }
+  const value = ownValue(body, [name]);
   return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }
