@@ -1,5 +1,6 @@
 /** The fixed endpoints, `/wake` and `/agent`: from the fields of a body to an action. */
 import { external } from "../../base/passage.ts";
+import { withoutUndefined } from "../../base/without-undefined.ts";
 import type { AgentAction, HookAction, WakeAction, WakeMode } from "../action.ts";
 import { urlProblem } from "../callback.ts";
 import type { HooksConfig } from "../config.ts";
@@ -73,12 +74,6 @@ const CHANNEL_NAMES = { details: [{ field: "channel", reason: "expected the name
 const refuse = (problem: ProblemName, options?: RefusalOptions) => (): never => {
   throw new Refusal(problem, options);
 };
-
-/** The object without what is undefined: absent fields are absent from what is stored. */
-function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const entries = Object.entries(object).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> }; // just filtered
-}
 
 /** For a field that is left out of account where it is no text. */
 const ignored = (fields: AgentFields, name: "name" | "sessionKey" | "thinking") => (): undefined =>

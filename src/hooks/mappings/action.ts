@@ -2,6 +2,7 @@
 import { oneLine } from "../../agent/boundary/index.ts";
 import { AppError } from "../../base/errors.ts";
 import { external, type Passage, plain } from "../../base/passage.ts";
+import { withoutUndefined } from "../../base/without-undefined.ts";
 import type { AgentAction, HookAction, WakeAction } from "../action.ts";
 import { presets } from "../presets/index.ts";
 import type { Preset } from "../presets/preset.ts";
@@ -36,10 +37,7 @@ export function buildAction(parts: ActionParts): Built | undefined {
   const { mapping, given } = parts;
   const { config, warnings } = mergeOverrides(mapping.config, given);
   const itemId = word("itemId", parts);
-  const shared = {
-    isWrapped: !config.allowUnsafeExternalContent,
-    ...(itemId === undefined ? {} : { itemId }),
-  };
+  const shared = { isWrapped: !config.allowUnsafeExternalContent, ...withoutUndefined({ itemId }) };
   const content = contentOf(parts, config.action);
   if (!content) return undefined;
   if (plain(content).trim() === "") {
@@ -52,6 +50,16 @@ export function buildAction(parts: ActionParts): Built | undefined {
     throw new AppError("bad_request", `mapping '${mapping.id}': there is no channel of the name it asks for`);
   }
   const { timeoutSeconds, agentId, callbackUrl, fallbackChannels } = config;
+  const optional = {
+    sessionKey: sessionKeyOf(parts),
+    to: word("to", parts),
+    model: word("model", parts),
+    thinking: word("thinking", parts),
+    timeoutSeconds,
+    agentId,
+    callbackUrl,
+    fallbackChannels,
+  };
   const action: AgentAction = {
     kind: "agent",
     message: content,
@@ -61,20 +69,9 @@ export function buildAction(parts: ActionParts): Built | undefined {
     channel: config.channel,
     tools: config.tools,
     ...shared,
-    ...withValue("sessionKey", sessionKeyOf(parts)),
-    ...withValue("to", word("to", parts)),
-    ...withValue("model", word("model", parts)),
-    ...withValue("thinking", word("thinking", parts)),
-    ...withValue("timeoutSeconds", timeoutSeconds),
-    ...withValue("agentId", agentId),
-    ...withValue("callbackUrl", callbackUrl),
-    ...withValue("fallbackChannels", fallbackChannels),
+    ...withoutUndefined(optional),
   };
   return { action, warnings };
-}
-
-function withValue<K extends string, V>(key: K, value: V | undefined): { [k in K]?: V } {
-  return (value === undefined ? {} : { [key]: value }) as { [k in K]?: V }; // what was just made
 }
 
 /** A transform's text, else the template's, else what the preset tells. */

@@ -3,6 +3,7 @@
  * request owns it.
  */
 import { resolve } from "node:path";
+import { withoutUndefined } from "../../base/without-undefined.ts";
 import { type HooksConfig, type MappingConfig, mappingSchema, type PresetName } from "../config.ts";
 import { presets } from "../presets/index.ts";
 import type { Preset } from "../presets/preset.ts";
@@ -67,9 +68,4 @@ function mailSettings({ mail }: HooksConfig): Partial<MappingConfig> {
   if (!mail) return {};
   const { allowUnsafeExternalContent, model, thinking } = mail;
   return withoutUndefined({ allowUnsafeExternalContent, model, thinking });
-}
-
-function withoutUndefined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const set = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(set) as { [K in keyof T]?: Exclude<T[K], undefined> }; // the same keys, fewer of them
 }
