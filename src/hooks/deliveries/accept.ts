@@ -5,6 +5,7 @@
 import type { Database } from "../../base/database.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptedBody } from "../ingress/answers.ts";
+import { laneOf } from "./lane.ts";
 import { rememberItems, runsOfItems } from "./items.ts";
 import { insertRuns, type SessionKeyOf } from "./runs.ts";
 
@@ -135,10 +136,6 @@ function forgetKeys(db: Database, { auth, path, idempotencyKey, providerDelivery
     ).run(laneOf({ mappingId, path }), providerDeliveryId, now);
   }
 }
-
-/** What runs compete as: fairness and limits are per lane. */
-export const laneOf = ({ mappingId, path }: { mappingId?: string | undefined; path: string }): string =>
-  mappingId === undefined ? path : `mapping ${mappingId}`;
 
 interface Earlier {
   readonly id: string;

@@ -5,6 +5,7 @@
 import type { Database } from "../../base/database.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { AgentAction, HookAction } from "../action.ts";
+import { mappingOfLane } from "../deliveries/lane.ts";
 import { findRun, moveRun, type Run } from "../deliveries/runs.ts";
 import { FINAL, isFinal, type Outcome, type ReplyState } from "../deliveries/state.ts";
 import type { Target } from "../../channels/channel.ts";
@@ -142,8 +143,7 @@ const mainEvent = (run: Run, now: number) => ({
 });
 
 /** Who a run's text is from, for a model to read. */
-export const sourceOf = (run: Run): string =>
-  run.lane.startsWith("mapping ") ? `Webhook ${run.lane.slice("mapping ".length)}` : "Webhook";
+export const sourceOf = ({ lane }: Run): string => `Webhook ${mappingOfLane(lane) ?? ""}`.trimEnd();
 
 /** Ends a run whose turn never began, or cannot be repeated. */
 export function giveUp(db: Database, run: Run, ending: { outcome: Outcome; reason: string }, context: Context): Run {

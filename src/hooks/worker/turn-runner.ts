@@ -7,6 +7,7 @@ import type { TurnResult } from "../../agent/turn.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { AgentAction } from "../action.ts";
+import { mappingOfLane } from "../deliveries/lane.ts";
 import { claimTurns, findRun, hasDueTurn, moveRun, renewLeases, type Run } from "../deliveries/runs.ts";
 import type { Outcome } from "../deliveries/state.ts";
 import { MAX_AGE_MS, retryDelayMs } from "./backoff.ts";
@@ -118,7 +119,8 @@ export class TurnRunner {
   }
 
   #freeOf(lane: string, { maxConcurrentOf }: TurnLimits): number {
-    const limit = lane.startsWith("mapping ") ? maxConcurrentOf(lane.slice("mapping ".length)) : undefined;
+    const mappingId = mappingOfLane(lane);
+    const limit = mappingId === undefined ? undefined : maxConcurrentOf(mappingId);
     if (limit === undefined) return Infinity;
     return limit - [...this.#running.values()].filter((running) => running.lane === lane).length;
   }
