@@ -8,7 +8,9 @@ import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import type { MappingConfig } from "../hooks/config.ts";
 import { isCredentialHeader } from "../hooks/credentials.ts";
-import { makeMappings, type Mapping } from "../hooks/mappings/index.ts";
+import { isLoopback } from "../hooks/mail/config.ts";
+import { makeMappings, type Mapping, RESERVED } from "../hooks/mappings/index.ts";
+import { trimSlashes } from "../hooks/mappings/request.ts";
 import { presets } from "../hooks/presets/index.ts";
 import { credentialHeaders } from "../hooks/signatures/index.ts";
 import { auditMail } from "./audit-mail.ts";
@@ -39,7 +41,6 @@ export interface AuditParts {
 }
 
 const TOKEN_LENGTH_MIN = 24;
-const RESERVED = ["wake", "agent"];
 
 export type Report = (severity: Severity, id: string, at: { path: Path; message: string }) => void;
 
@@ -91,8 +92,7 @@ function auditTokens({ snapshot, document }: AuditParts, report: Report): void {
 
 function auditExposure({ snapshot, hostname }: AuditParts, report: Report): void {
   const { hooks, gateway, agents } = snapshot;
-  const isLoopback = /^(127\.|::1$|localhost$)/.test(hostname);
-  if (!isLoopback && gateway.trustedProxies.length === 0) {
+  if (!isLoopback(hostname) && gateway.trustedProxies.length === 0) {
     const message = `the server listens on ${hostname} and no proxy is trusted: hooks are reached without TLS`;
     report("warn", "exposed", { path: ["hooks", "enabled"], message });
   }
@@ -111,7 +111,7 @@ function auditExposure({ snapshot, hostname }: AuditParts, report: Report): void
 }
 
 /** Where the settings of a mapping are; own mappings come first, as in the file. */
-const pathOf = ({ preset }: Mapping, index: number): Path =>
+export const pathOf = ({ preset }: Mapping, index: number): Path =>
   preset ? ["hooks", "presetSettings", preset] : ["hooks", "mappings", index];
 
 interface AtMapping {
@@ -239,4 +239,4 @@ function auditShadow(index: number, { all, report }: { all: readonly Mapping[]; 
   });
 }
 
-const bare = (path: string | undefined): string | undefined => path?.replace(/^\/+|\/+$/g, "");
+const bare = (path: string | undefined): string | undefined => path && trimSlashes(path);

@@ -5,7 +5,7 @@ import { AppError } from "../base/errors.ts";
 import { describePath, type Document } from "../config/document.ts";
 import { makeMappings } from "../hooks/mappings/index.ts";
 import { TransformPool } from "../hooks/transforms/pool.ts";
-import type { Finding } from "./audit.ts";
+import { pathOf, type Finding } from "./audit.ts";
 import { auditMailFiles } from "./audit-mail.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
@@ -60,13 +60,14 @@ async function auditModules({ hooks, folder }: GatewaySnapshot, document: Docume
   const { all, transformsDir, transformTimeoutMs } = makeMappings({ hooks, folder });
   await using pool = new TransformPool();
   const findings: Finding[] = [];
-  for (const [i, { id, preset, config }] of all.entries()) {
+  for (const [i, mapping] of all.entries()) {
+    const { id, config } = mapping;
     if (!config.transform) continue;
     try {
       await pool.check({ ...config.transform, folder: transformsDir, timeoutMs: transformTimeoutMs });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      const path = preset ? ["hooks", "presetSettings", preset, "transform"] : ["hooks", "mappings", i, "transform"];
+      const path = [...pathOf(mapping, i), "transform"];
       const message = `every request of mapping '${id}' fails: ${error.message}`;
       const at = { key: describePath(path), where: document.where(path) };
       findings.push({ ...at, id: "transform-broken", severity: "error", message });

@@ -143,7 +143,6 @@ export type MappingConfig = z.output<typeof mappingSchema>;
 
 /** What replaces settings of a preset's mapping; `secrets` are for the signatures that its sender makes. */
 const presetSettings = z.strictObject({ ...mappingFields, secrets }).partial();
-export type PresetSettings = z.output<typeof presetSettings>;
 
 export const PRESETS = ["mail", "github", "gitlab", "stripe", "slack", "sentry", "alertmanager", "generic"] as const;
 export type PresetName = (typeof PRESETS)[number];

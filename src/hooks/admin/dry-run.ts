@@ -65,7 +65,7 @@ export async function dryRun(
     transforms: parts.transforms,
     transformsDir,
     transformTimeoutMs,
-    isChannel: (name) => channels.find(name.trim().toLowerCase()) !== undefined,
+    isChannel: (name) => channels.find(name) !== undefined,
   });
   const about = { mapping: mapping.id, reaches: find(request)?.id ?? null, outcome: outcome.kind };
   if (outcome.kind === "failed") return { ...about, reason: outcome.reason, actions: [], warnings: [] };

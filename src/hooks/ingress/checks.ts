@@ -13,7 +13,7 @@ import type { HooksConfig } from "../config.ts";
 import { Refusal } from "./problems.ts";
 
 export interface Channels {
-  /** The id of a platform, from an id or an alias in lower case; undefined where there is none. */
+  /** The id of a platform, from an id or an alias; undefined where there is none. */
   find(name: string): { readonly id: string; readonly isConfigured: boolean } | undefined;
   readonly ids: readonly string[];
 }
@@ -104,9 +104,8 @@ function channelOf(
   { channel, deliver }: AgentAction,
   channels: Channels,
 ): { readonly channel: string; readonly warning?: string } {
-  const name = channel.trim().toLowerCase();
-  if (name === "last") return { channel: "last" };
-  const found = channels.find(name);
+  if (channel.trim().toLowerCase() === "last") return { channel: "last" };
+  const found = channels.find(channel);
   if (!found) {
     const details = [{ field: "channel", reason: `expected ${["last", ...channels.ids].join("|")}` }];
     throw new Refusal("channel_not_allowed", { details });

@@ -113,7 +113,7 @@ async function answerProved(
     transforms: deps.transforms,
     transformsDir,
     transformTimeoutMs,
-    isChannel: (name) => channels.find(name.trim().toLowerCase()) !== undefined,
+    isChannel: (name) => channels.find(name) !== undefined,
     signal: visit.request.signal,
   });
   if (outcome.kind === "nothing") return jsonReply({ status: 204, body: undefined }, { notes: { runs: 0 } });

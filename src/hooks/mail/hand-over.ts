@@ -76,7 +76,7 @@ async function attempt(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> 
     transforms: deps.transforms,
     transformsDir: mappings.transformsDir,
     transformTimeoutMs: mappings.transformTimeoutMs,
-    isChannel: (name) => channels.find(name.trim().toLowerCase()) !== undefined,
+    isChannel: (name) => channels.find(name) !== undefined,
     signal: mail.signal,
   });
   if (outcome.kind === "nothing") {

@@ -41,7 +41,7 @@ export interface Mapping {
 }
 
 /** Paths that are endpoints of their own. */
-const RESERVED: readonly string[] = ["wake", "agent"];
+export const RESERVED: readonly string[] = ["wake", "agent"];
 
 export function makeMapping(config: MappingConfig, { id, preset }: { id: string; preset?: PresetName }): Mapping {
   const path = config.match.path === undefined ? undefined : trimSlashes(config.match.path);

@@ -109,7 +109,8 @@ const checksOf = (world: () => World) =>
     channels: () => ({
       ids: CHANNELS,
       find: (name) => {
-        const id = { tg: "telegram", imsg: "imessage", teams: "msteams" }[name] ?? name;
+        const word = name.trim().toLowerCase();
+        const id = { tg: "telegram", imsg: "imessage", teams: "msteams" }[word] ?? word;
         return CHANNELS.includes(id) ? { id, isConfigured: id === "telegram" } : undefined;
       },
     }),
