@@ -1,20 +1,11 @@
 /** GitHub: repositories, organisations and apps. Events: docs.github.com, "Webhook events and payloads". */
 import type { Passage } from "../../base/passage.ts";
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
-import { BODY_CHARS_MAX, lines, type Preset, summary } from "./preset.ts";
-
-const OTHER_CHARS_MAX = 6000;
+import { BODY_CHARS_MAX, type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
 const shortRef = (ref: string): string => ref.replace(/^refs\/(heads|tags)\//, "");
 const numbered = (fields: Fields, path: string): string =>
   lines(`#${fields.text(`${path}.number`)} ${fields.text(`${path}.title`)}`);
-
-interface Kind {
-  /** What happened, in our words. */
-  readonly about: string;
-  /** What the sender says of it, beside repository, sender and action. */
-  readonly tell: (fields: Fields) => string;
-}
 
 const comment = (fields: Fields): string =>
   lines(["Comment", fields.long("comment.body")], fields.text("comment.html_url"));

@@ -1,13 +1,6 @@
 /** GitLab: projects and groups. Events: docs.gitlab.com, "Webhook events". */
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
-import { BODY_CHARS_MAX, lines, type Preset, summary } from "./preset.ts";
-
-const OTHER_CHARS_MAX = 6000;
-
-interface Kind {
-  readonly about: string;
-  readonly tell: (fields: Fields) => string;
-}
+import { BODY_CHARS_MAX, type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
 const shortRef = (ref: string): string => ref.replace(/^refs\/(heads|tags)\//, "");
 const state = (fields: Fields): string =>

@@ -2,6 +2,7 @@
 import { operator, type Passage } from "../../base/passage.ts";
 import type { MappingConfig } from "../config.ts";
 import type { View } from "../mappings/request.ts";
+import type { Fields } from "./fields.ts";
 
 export interface Preset {
   readonly mapping: Partial<MappingConfig>;
@@ -15,8 +16,17 @@ export interface Preset {
   sessionKey?(view: View): string | undefined;
 }
 
-/** Characters of a body that a summary quotes. */
+/** One kind of what a sender tells of. */
+export interface Kind {
+  /** What happened, in our words. */
+  readonly about: string;
+  /** What the sender says of it. */
+  readonly tell: (fields: Fields) => string;
+}
+
+/** Characters of a body that a summary quotes, and of one that nobody has described. */
 export const BODY_CHARS_MAX = 20_000;
+export const OTHER_CHARS_MAX = 6000;
 
 /** Lines with what is known: those whose value is empty are left out. */
 export const lines = (...all: readonly (string | readonly [label: string, value: string])[]): string =>

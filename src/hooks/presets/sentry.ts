@@ -1,13 +1,6 @@
 /** Sentry: what an internal integration sends. Payloads: docs.sentry.io, "Integration platform, webhooks". */
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
-import { lines, type Preset, summary } from "./preset.ts";
-
-const OTHER_CHARS_MAX = 6000;
-
-interface Kind {
-  readonly about: string;
-  readonly tell: (data: Fields) => string;
-}
+import { type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
 const event = (path: string) => (data: Fields) => {
   const each = data.within(path);

@@ -1,13 +1,6 @@
 /** Slack: events of an app, slash commands and clicks. Payloads: docs.slack.dev, "Events API", "Interactivity". */
 import { fieldsOf, type Fields, jsonText } from "./fields.ts";
-import { lines, type Preset, summary } from "./preset.ts";
-
-const OTHER_CHARS_MAX = 6000;
-
-interface Kind {
-  readonly about: string;
-  readonly tell: (event: Fields) => string;
-}
+import { type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
 const said = (event: Fields): string =>
   lines(

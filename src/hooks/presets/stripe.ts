@@ -1,8 +1,7 @@
 /** Stripe: events of an account. Objects: docs.stripe.com/api/events; amounts are in a currency's smallest unit. */
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
-import { lines, type Preset, summary } from "./preset.ts";
+import { lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
-const OTHER_CHARS_MAX = 6000;
 /** docs.stripe.com/currencies: currencies whose smallest unit is not a hundredth. */
 const NO_DECIMALS = "bif clp djf gnf jpy kmf krw mga pyg rwf ugx vnd vuv xaf xof xpf".split(" ");
 const THREE_DECIMALS = "bhd jod kwd omr tnd".split(" ");
