@@ -2,7 +2,8 @@
  * Whether an address is on the open internet. Everything else (this machine, its network, metadata services, ranges for
  * documentation) is out of reach for what strangers may name.
  */
-import { BlockList, isIP, isIPv4 } from "node:net";
+import { isIP } from "node:net";
+import { isWithin, parseNetworks } from "./ingress/address.ts";
 
 /** IANA's special-purpose registries, IPv4. */
 const V4 =
@@ -13,22 +14,10 @@ const V6 =
   "::/96 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16 " +
   "fc00::/7 fe80::/10 fec0::/10 ff00::/8";
 
-// a list each: node takes an IPv4 address for the IPv6 one that maps it
-const closed = { ipv4: subnets(V4, "ipv4"), ipv6: subnets(V6, "ipv6") };
-
-function subnets(ranges: string, family: "ipv4" | "ipv6"): BlockList {
-  const list = new BlockList();
-  for (const range of ranges.split(" ")) {
-    const [net = "", bits = ""] = range.split("/");
-    list.addSubnet(net, Number(bits), family);
-  }
-  return list;
-}
+const CLOSED = parseNetworks(`${V4} ${V6}`.split(" "));
 
 /** False for what is no address at all. */
 export function isPublicAddress(address: string): boolean {
   const bare = address.replace(/^\[|\]$/g, "").replace(/%.*$/, "");
-  if (isIP(bare) === 0) return false;
-  const family = isIPv4(bare) ? "ipv4" : "ipv6";
-  return !closed[family].check(bare, family);
+  return isIP(bare) !== 0 && !isWithin(CLOSED, bare);
 }

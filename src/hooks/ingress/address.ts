@@ -42,7 +42,7 @@ export function clientAddress(parts: {
   let address = parseAddress(parts.peer ?? "");
   if (address === undefined) return "unknown";
   const hops = (parts.forwardedFor ?? "").split(",").slice(-HOPS_MAX);
-  while (hops.length > 0 && includes(parts.trusted, address)) {
+  while (hops.length > 0 && isWithin(parts.trusted, address)) {
     const next = parseAddress(hops.pop() ?? "");
     if (next === undefined) break;
     address = next;
@@ -56,7 +56,8 @@ export function failureKey(address: string): string {
   return `${groupsOf(address).slice(0, 4).join(":")}::/64`;
 }
 
-const includes = ({ ipv4, ipv6 }: Networks, address: string): boolean =>
+/** @param address in one of its spellings, without brackets or zone */
+export const isWithin = ({ ipv4, ipv6 }: Networks, address: string): boolean =>
   isIPv4(address) ? ipv4.check(address, "ipv4") : ipv6.check(address, "ipv6");
 
 /** An address in its one spelling: no brackets, port or zone, IPv4 wherever it is one. */
