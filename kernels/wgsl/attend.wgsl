@@ -21,6 +21,16 @@ fn quad_of(group: vec3<u32>) -> Quad {
   return Quad(group.y, kv_head, kv_head * shared_by + lead, min(4u, shared_by - lead), (p.head_dim + 3u) / 4u);
 }
 
+/// The positions of a split of what a row sees; none where `end` is not behind `start`.
+struct Span { start: u32, end: u32, whole: bool }
+
+fn span_of(position: u32, split: u32) -> Span {
+  let seen = seen_from(position);
+  let len = split_len(seen);
+  let start = position + 1u - seen + split * len;
+  return Span(start, min(start + len, position + 1u), seen <= len);
+}
+
 /// What was found so far, by each thread for its column of the values.
 struct Found { most: vec4<f32>, total: vec4<f32>, sums: mat4x4<f32> }
 

@@ -47,18 +47,14 @@ fn load_query(quad: Quad, t: u32) {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
   let row = batch[1u + 2u * group.y];
-  let seen = seen_from(row.z);
-  let len = split_len(seen);
-  let first = row.z + 1u - seen;
-  let start = first + group.z * len;
-  let end = min(start + len, row.z + 1u);
-  if (start >= end) { return; }
+  let span = span_of(row.z, group.z);
+  if (span.start >= span.end) { return; }
   let quad = quad_of(group);
   let base = (row.y * p.ctx_len * p.kv_heads + quad.kv_head) * p.head_dim;
   load_query(quad, t);
   workgroupBarrier();
   var found = Found(vec4<f32>(FLOOR), vec4<f32>(), mat4x4<f32>());
-  attend(&found, base, start, end, quad.columns, t);
+  attend(&found, base, span.start, span.end, quad.columns, t);
   gather(found, t);
-  store(quad, group.z, seen <= len, found.most, t);
+  store(quad, group.z, span.whole, found.most, t);
 }

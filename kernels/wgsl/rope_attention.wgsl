@@ -98,12 +98,8 @@ fn score_of(four: vec4<f32>, columns: u32, t: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
   let row = batch[1u + 2u * group.y];
-  let seen = seen_from(row.z);
-  let len = split_len(seen);
-  let first = row.z + 1u - seen;
-  let start = first + group.z * len;
-  let end = min(start + len, row.z + 1u);
-  if (start >= end) { return; }
+  let span = span_of(row.z, group.z);
+  if (span.start >= span.end) { return; }
   let quad = quad_of(group);
   let kv_dim = p.kv_heads * p.head_dim;
   let base = (row.y * p.ctx_len * p.kv_heads + quad.kv_head) * p.head_dim;
@@ -111,9 +107,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   workgroupBarrier();
   var found = Found(vec4<f32>(FLOOR), vec4<f32>(), mat4x4<f32>());
   // From here on positions are rows of this run, which stand before this one.
-  let fresh = max(start, row.z - (group.y - batch[2u + 2u * group.y].x));
-  attend(&found, base, start, min(end, fresh), quad.columns, t);
-  for (var position = fresh; position < end; position++) {
+  let fresh = max(span.start, row.z - (group.y - batch[2u + 2u * group.y].x));
+  attend(&found, base, span.start, min(span.end, fresh), quad.columns, t);
+  for (var position = fresh; position < span.end; position++) {
     let source = group.y - (row.z - position);
     let key = key_of(source, quad.kv_head, position, t);
     let value = value_of(source, quad.kv_head, t);
@@ -127,5 +123,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
   }
   gather(found, t);
-  store(quad, group.z, seen <= len, found.most, t);
+  store(quad, group.z, span.whole, found.most, t);
 }
