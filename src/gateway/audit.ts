@@ -14,6 +14,7 @@ import { trimSlashes } from "../hooks/mappings/request.ts";
 import { presets } from "../hooks/presets/index.ts";
 import { credentialHeaders } from "../hooks/signatures/index.ts";
 import { auditMail } from "./audit-mail.ts";
+import { auditRefused } from "./audit-refused.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 /** Worst first. */
@@ -59,6 +60,9 @@ export function audit(parts: AuditParts): readonly Finding[] {
   const { all } = makeMappings(snapshot);
   for (const [i, mapping] of all.entries()) {
     auditMapping(mapping, { path: pathOf(mapping, i), parts, report });
+    auditRefused(mapping, snapshot, (id, key, message) => {
+      report("error", id, { path: [...pathOf(mapping, i), key], message });
+    });
     auditShadow(i, { all, report });
   }
   auditFallback(snapshot.hooks.fallbackChannels, { path: ["hooks"], parts, report });
@@ -138,7 +142,6 @@ function auditMapping({ config: mapping, preset }: Mapping, { path, parts, repor
     if (header) say("warn", "credential-template", key, `'headers.${header}' is always empty: it is a credential`);
   }
   if (mapping.action === "agent" && mapping.deliver) auditDelivery(mapping, { path, parts, report });
-  auditModel(mapping, { path, parts, report });
   const { thinking } = mapping;
   if (thinking && !thinking.includes("{{") && parseThinking(thinking) === undefined) {
     say(
@@ -205,16 +208,6 @@ function auditHeartbeat({ agents, hooks }: GatewaySnapshot, report: Report): voi
   const message = 'is 0: events of mode "next-heartbeat" wait until something asks for a heartbeat';
   const path = ["agents", "defaults", "heartbeat", "every"];
   report(waiting ? "warn" : "info", "heartbeat-off", { path, message });
-}
-
-/** Only names without templates can be checked before a request. */
-function auditModel({ model }: MappingConfig, { path, parts, report }: AtMapping): void {
-  const { models, model: ownModel } = parts.snapshot.agents.defaults;
-  const names = Object.entries(models).flatMap(([name, { alias }]) => (alias ? [name, alias] : [name]));
-  if (!model || model.includes("{{") || names.length === 0 || model === ownModel) return;
-  if (names.some((name) => name.toLowerCase() === model.toLowerCase())) return;
-  const message = `not in agents.defaults.models: every run of this mapping is refused`;
-  report("error", "model-not-allowed", { path: [...path, "model"], message });
 }
 
 /** A mapping behind one that takes all its requests never runs. */

@@ -37,7 +37,7 @@ test("hooks.mail: findings of the settings", () => {
   expect(idsOf(`${FILE}, secure: false, allowPlaintext: true`)).toEqual(["warn mail-plaintext"]);
   expect(idsOf(`${FILE}, enabled: false`)).toEqual(["info mail-off"]);
   expect(idsOf(FILE, "")).toEqual(["error mail-unmapped"]);
-  expect(idsOf(FILE, "mappings: [{ match: { path: '/mail' } }],")).toEqual([]);
+  expect(idsOf(FILE, "mappings: [{ match: { path: '/mail' }, messageTemplate: 'x' }],")).toEqual([]);
   expect(idsOf(`${FILE}, allowUnsafeExternalContent: true`)).toEqual(["warn unsafe-content"]);
 });
 

@@ -32,9 +32,8 @@ const findings = (text: string, more: Partial<AuditParts> = {}) =>
 const mapping = (text: string) => `{ hooks: { ${SAFE}, mappings: [\n${text}] } }`;
 
 test("a careful configuration has no findings", () => {
-  expect(findings(`{ hooks: { ${SAFE}, mappings: [{ match: { path: 'a' } }, { match: { path: 'b' } }] } }`)).toEqual(
-    [],
-  );
+  const careful = "{ match: { path: 'a' }, messageTemplate: 'x' }, { match: { path: 'b' }, messageTemplate: 'x' }";
+  expect(findings(mapping(careful))).toEqual([]);
 });
 
 test("hooks that are off have none", () => {
@@ -122,6 +121,16 @@ describe("findings name key, line and what to do", () => {
       "hooks.mappings[1].match",
     ],
     [mapping("{ thinking: 'very' }"), "thinking-unknown", "warn", "hooks.mappings[0].thinking"],
+    [mapping("{ match: { path: 'a' } }"), "no-text", "error", "hooks.mappings[0].messageTemplate"],
+    [mapping("{ action: 'wake', messageTemplate: 'x' }"), "no-text", "error", "hooks.mappings[0].textTemplate"],
+    [mapping("{ agentId: 'nobody' }"), "agent-not-allowed", "error", "hooks.mappings[0].agentId"],
+    [
+      `{ hooks: { ${SAFE}, allowedAgentIds: ['a'], presets: ['generic'] }, agents: { list: [{ id: 'a' }] } }`,
+      "agent-not-allowed",
+      "error",
+      "hooks.presetSettings.generic.agentId",
+    ],
+    [mapping("{ tools: ['shell'] }"), "mapping-disabled", "error", "hooks.mappings[0]"],
     [mapping("{ tools: ['current_time'] }"), "tools", "info", "hooks.mappings[0].tools"],
     [
       `{ agents: { defaults: { models: { a: { alias: 'Fast' } } } }, hooks: { ${SAFE}, mappings: [{ model: 'b' }] } }`,
@@ -147,6 +156,10 @@ describe("findings name key, line and what to do", () => {
     [mapping("{ channel: 'telegram', to: '1' }"), "no-recipient"],
     [mapping("{ channel: 'telegram', deliver: false }"), "no-recipient"],
     [mapping("{ model: '{{payload.model}}' }"), "model-not-allowed"],
+    [mapping("{ transform: { module: 'x.ts' } }"), "no-text"],
+    [mapping("{ action: 'wake', textTemplate: 'x' }"), "no-text"],
+    [`{ hooks: { ${SAFE}, presets: ['generic'] } }`, "no-text"],
+    [`{ hooks: { ${SAFE}, allowedAgentIds: [], mappings: [{ action: 'wake' }] } }`, "agent-not-allowed"],
     [mapping("{ thinking: '{{payload.level}}' }, { thinking: 'Med' }"), "thinking-unknown"],
     [
       `{ agents: { defaults: { models: { a: { alias: 'Fast' } } } }, hooks: { ${SAFE}, mappings: [{ model: 'fast' }] } }`,
@@ -157,7 +170,9 @@ describe("findings name key, line and what to do", () => {
   });
 
   test("where replies go nowhere, and where others can reach the server", () => {
-    const ids = findings(mapping("{}"), { channels: new Map(), hostname: "0.0.0.0" }).map((finding) => finding.id);
+    const ids = findings(mapping("{ messageTemplate: 'x' }"), { channels: new Map(), hostname: "0.0.0.0" }).map(
+      (finding) => finding.id,
+    );
     expect(ids).toEqual(["exposed", "no-channel"]);
   });
 
@@ -171,7 +186,8 @@ describe("findings name key, line and what to do", () => {
   });
 
   test("the worst come first, those of keys and of files in one order, and tokens never show", async () => {
-    const text = "{ hooks: { enabled: true, token: 'sesame', transformsDir: 'x', mappings: [{ channel: 'pigeon' }] } }";
+    const text =
+      "{ hooks: { enabled: true, token: 'sesame', transformsDir: 'x', mappings: [{ messageTemplate: 'x', channel: 'pigeon' }] } }";
     const [config] = load(text).document.files;
     chmodSync(config!, 0o644);
     const list = await auditConfiguration({ env: {}, flags: { config }, home: folder });

@@ -44,16 +44,21 @@ export interface CheckParts {
   readonly channels: () => Channels;
 }
 
+/** Whether there is such an agent, and hooks may run it; undefined: the default one. */
+export function hooksMayRun(
+  { hooks, agents }: Pick<ReturnType<CheckParts["settings"]>, "hooks" | "agents">,
+  id = DEFAULT_AGENT,
+): boolean {
+  const allowed = hooks.allowedAgentIds ?? ["*"];
+  return (allowed.includes("*") || allowed.includes(id)) && turnSettings(agents, id) !== undefined;
+}
+
 /** What the agent itself would say. */
 export function makeChecks({ settings, modelNames, channels }: CheckParts): Checks {
   return {
     channels,
     thinking: (level) => parseThinking(level) !== undefined,
-    agent(id = DEFAULT_AGENT) {
-      const { hooks, agents } = settings();
-      const allowed = hooks.allowedAgentIds ?? ["*"];
-      return (allowed.includes("*") || allowed.includes(id)) && turnSettings(agents, id) !== undefined;
-    },
+    agent: (id) => hooksMayRun(settings(), id),
     async model(reference, agentId = DEFAULT_AGENT) {
       const { agents } = settings();
       const fallback = turnSettings(agents, agentId)?.model;

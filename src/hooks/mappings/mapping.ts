@@ -2,6 +2,7 @@
  * A mapping as requests meet it: its templates, conditions and list parsed once. One that cannot be used still owns its
  * requests, and says why: they must not fall to a mapping behind it that trusts more.
  */
+import { checkTools } from "../../agent/tools/index.ts";
 import { AppError } from "../../base/errors.ts";
 import type { MappingConfig, PresetName } from "../config.ts";
 import type { Preset } from "../presets/preset.ts";
@@ -100,6 +101,7 @@ function hasSource(payload: unknown, source: string | undefined): boolean {
 }
 
 function makePlan(config: MappingConfig): Plan {
+  checkTools(config.tools); // a turn with a tool that there is not fails after its request was accepted
   const roots: readonly (keyof View)[] = [
     ...ROOTS,
     ...(config.forEach === undefined ? [] : (["item", "index"] as const)),

@@ -244,7 +244,7 @@ describe("what a transform returns", () => {
     transform: { module: "t.ts" },
     messageTemplate: "Base {{values.n}}",
     name: "Base",
-    tools: ["a", "b"],
+    tools: ["current_time", "session_history"],
   };
   const given = (output: unknown, more: object = {}) =>
     runOne(
@@ -335,8 +335,8 @@ describe("what a transform returns", () => {
   });
 
   test("tools cannot be added, only left out", async () => {
-    const outcome = await given({ tools: ["b", "shell"] });
-    expect(actionsOf(outcome)[0]).toMatchObject({ tools: ["b"] });
+    const outcome = await given({ tools: ["session_history", "shell"] });
+    expect(actionsOf(outcome)[0]).toMatchObject({ tools: ["session_history"] });
     expect(outcome).toMatchObject({ warnings: ["the transform cannot add tools: shell"] });
     expect((await agentGiven({ tools: [] })).tools).toEqual([]);
   });

@@ -1,0 +1,35 @@
+/**
+ * Mappings whose every request is refused, because of what the configuration says elsewhere or does not say at all.
+ * Only settings without templates can be looked at before a request.
+ */
+import { hooksMayRun } from "../hooks/ingress/checks.ts";
+import type { Mapping } from "../hooks/mappings/index.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
+
+const REFUSED = "request of this mapping is refused";
+
+/** @param report one finding about a key of the mapping */
+export function auditRefused(
+  { config, preset }: Mapping,
+  { hooks, agents }: GatewaySnapshot,
+  report: (id: string, key: string, message: string) => void,
+): void {
+  const { action, agentId, model, transform } = config;
+  const key = action === "wake" ? "textTemplate" : "messageTemplate";
+  if (config[key] === undefined && !preset && !transform) {
+    report("no-text", key, `not set, and nothing else makes a text: every ${REFUSED}`);
+  }
+  if (action === "wake") return;
+  if (!hooksMayRun({ hooks, agents }, agentId)) {
+    report("agent-not-allowed", "agentId", `no such agent, or hooks.allowedAgentIds leaves it out: every ${REFUSED}`);
+  }
+  if (model && isRefused(model, agents.defaults)) {
+    report("model-not-allowed", "model", `not in agents.defaults.models: every ${REFUSED}`);
+  }
+}
+
+function isRefused(model: string, { models, model: ownModel }: GatewaySnapshot["agents"]["defaults"]): boolean {
+  const names = Object.entries(models).flatMap(([name, { alias }]) => (alias ? [name, alias] : [name]));
+  if (model.includes("{{") || names.length === 0 || model === ownModel) return false;
+  return !names.some((name) => name.toLowerCase() === model.toLowerCase());
+}
