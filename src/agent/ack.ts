@@ -37,8 +37,11 @@ export function stripAck(reply: string): Acknowledged {
   return { isAck, text: isAck ? bare(text) : text };
 }
 
-/** Empty where only markup is left of a text; else the text. */
-const bare = (text: string): string => (new RegExp(`^${MARKUP}*$`, "u").test(text) ? "" : text);
+/** Letters, digits, emoji. */
+const SAYS_SOMETHING = /[\p{L}\p{N}\p{So}]/u;
+
+/** Empty where nothing is left of a text but what stood around the token: markup, quotes, bullets; else the text. */
+const bare = (text: string): string => (SAYS_SOMETHING.test(text.replace(new RegExp(MARKUP, "gu"), "")) ? text : "");
 
 /**
  * What to send of a reply, undefined for nothing.

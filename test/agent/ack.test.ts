@@ -14,6 +14,10 @@ describe("an acknowledgement", () => {
     ["HEARTBEAT_OK: all well", "all well"],
     ["All well. HEARTBEAT_OK", "All well."],
     ["**HEARTBEAT_OK** All well. _HEARTBEAT_OK_!", "All well. _"],
+    ["> HEARTBEAT_OK", ""],
+    ["- HEARTBEAT_OK", ""],
+    ["```\nHEARTBEAT_OK\n```", ""],
+    ["HEARTBEAT_OK 🔥", "🔥"],
     ["", ""],
     [" \n", ""],
   ])("%p is one, and says %p beside it", (reply, text) => {
