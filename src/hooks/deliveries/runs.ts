@@ -7,7 +7,7 @@ import type { Database } from "../../base/database.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import { isFinal, nextState, type Outcome, type ReplyState, type RunEvent, type RunState } from "./state.ts";
 
-/** What comes next: `turn` the model, `event` the main session's event; null: nothing, or only the reply. */
+/** What comes next in a run that is open: `turn` the model, `event` the main session's event. */
 export type Step = "turn" | "event";
 
 export interface Run {

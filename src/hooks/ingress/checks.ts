@@ -99,10 +99,13 @@ export async function checkAction(action: HookAction, checks: Checks): Promise<C
     const verdict = await checks.model(action.model, agentId);
     if (verdict !== "ok") throw new Refusal(verdict);
   }
-  const isThinkingKnown = action.thinking === undefined || checks.thinking(action.thinking);
-  const { thinking: _, ...rest } = action;
-  const warnings = [...(warning === undefined ? [] : [warning]), ...(isThinkingKnown ? [] : [`thinking: ${NO_LEVEL}`])];
-  return { action: { ...(isThinkingKnown ? action : rest), channel }, warnings };
+  const { thinking, ...rest } = action;
+  const isLevel = thinking !== undefined && checks.thinking(thinking);
+  const ignored = thinking === undefined || isLevel ? undefined : `thinking: ${NO_LEVEL}`;
+  return {
+    action: { ...rest, channel, ...(isLevel ? { thinking } : {}) },
+    warnings: [warning, ignored].filter((each) => each !== undefined),
+  };
 }
 
 function channelOf(

@@ -69,10 +69,6 @@ export class TurnRunner {
     this.#renewal = setInterval(() => void this.#renew(), RENEW_MS);
   }
 
-  get size(): number {
-    return this.#running.size;
-  }
-
   has(runId: string): boolean {
     return this.#running.has(runId);
   }
@@ -81,13 +77,13 @@ export class TurnRunner {
   async begin(): Promise<void> {
     const { db, writer, now, settings, owner } = this.#deps;
     const limits = settings();
-    if (this.size >= limits.maxConcurrent || !hasDueTurn(db, now())) return;
+    if (this.#running.size >= limits.maxConcurrent || !hasDueTurn(db, now())) return;
     const claimed = await writer.write((at) =>
       claimTurns(at, {
         owner,
         now: now(),
         leaseUntil: now() + LEASE_MS,
-        free: limits.maxConcurrent - this.size,
+        free: limits.maxConcurrent - this.#running.size,
         freeOf: (lane) => this.#freeOf(lane, limits),
       }),
     );
@@ -191,7 +187,7 @@ export class TurnRunner {
   }
 
   async #renew(): Promise<void> {
-    if (this.size === 0) return;
+    if (this.#running.size === 0) return;
     const { writer, now, log } = this.#deps;
     try {
       const until = now() + LEASE_MS;

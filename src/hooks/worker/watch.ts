@@ -36,10 +36,6 @@ export class RunWatchers {
     }
   }
 
-  get size(): number {
-    return this.#byRun.size;
-  }
-
   /**
    * How a run stands now, then its news until nothing changes any more or the signal ends it. Yields nothing where
    * there is no such run.

@@ -141,11 +141,6 @@ export class Worker {
     }
   }
 
-  /** Turns that run now. */
-  get running(): number {
-    return this.#turns.size;
-  }
-
   /** How a run stands, then its news until nothing changes any more but a callback. */
   watch(runId: string, signal?: AbortSignal): AsyncGenerator<RunNews> {
     return this.#watchers.watch(runId, () => runStatus(this.#deps.db, runId), signal);
