@@ -53,7 +53,7 @@ const hooks = (...args: string[]) =>
 const wake = (n: number): Promise<Response> =>
   fetch(`${hearth.url}/hooks/ci`, {
     method: "POST",
-    headers: { authorization: `Bearer ${TOKEN}`, traceparent: TRACEPARENT },
+    headers: { authorization: `Bearer ${TOKEN}`, traceparent: TRACEPARENT, tracestate: "congo=t61rcWkgMzE" },
     body: JSON.stringify({ n }),
   });
 
@@ -69,6 +69,7 @@ test("list, show and replay: tables for people, JSON for programs", async () => 
   expect(shown.stdout).toMatch(/^credential +token main$/m);
   expect(shown.stdout).toContain(runId);
   expect(shown.stdout).toContain(TRACEPARENT);
+  expect(shown.stdout).toMatch(/^trace state +congo=t61rcWkgMzE$/m);
   const replayed = await hooks("replay", runId, "--json");
   expect(JSON.parse(replayed.stdout).runIds).toHaveLength(1);
   expect(JSON.parse((await hooks("list", "--json", "--limit", "1")).stdout).deliveries[0].replayOf).toBe(
@@ -95,6 +96,7 @@ test("test: the rendered action; exit code 1 where the request would be refused"
   expect([refused.code, refused.stderr]).toEqual([1, "Error: the request would be refused: no such model\n"]);
   expect((await hooks("test", "none", body)).stderr).toContain("no such mapping; known: ci, broken, github");
   expect((await hooks("test", "ci", file("bad.json", "{"))).stderr).toContain("bad.json: expected JSON");
+  expect((await hooks("test", "ci", join(home, "none.json"))).stderr).toContain("none.json': there is no such file");
 });
 
 test("sign: headers by which the server takes a body for GitHub's", async () => {
