@@ -238,6 +238,13 @@ describe("every setting reaches the runtime", () => {
     expect(asked().toolChoice).toEqual(wanted as ChatRequest["toolChoice"] & object);
   });
 
+  test("web search is left out, and the log says so", async () => {
+    const tools = [{ type: "web_search_20250305", name: "web_search" }, TOOLS[0]];
+    expect((await post({ tools })).status).toBe(200);
+    expect(asked().tools?.map((tool) => tool.function.name)).toEqual(["f"]);
+    expect(harness.logs).toContainEqual(expect.objectContaining({ level: "warn", types: ["web_search_20250305"] }));
+  });
+
   test("disable_parallel_tool_use leaves one call", async () => {
     harness.runtime.script = play([call("f", {}), call("g", {}), DONE]);
     const tool_choice = { type: "auto", disable_parallel_tool_use: true };
@@ -303,9 +310,9 @@ describe("requests that cannot be answered", () => {
       'messages.0.content.0.type: expected a block of text, image, tool_use, tool_result or thinking, got "hologram"',
     ],
     [
-      { tools: [{ type: "web_search_20250305", name: "web_search" }] },
+      { tools: [TOOLS[0], { type: "bash_20250124", name: "bash" }] },
       400,
-      'tools.0.type: expected "custom": a tool with an input_schema, which the client runs, got "web_search_20250305"',
+      'tools.1.type: expected "custom": a tool with an input_schema, which the client runs, got "bash_20250124"',
     ],
     [{ tools: [{ name: "f" }] }, 400, "tools.0.input_schema: expected an object, got nothing"],
     [
@@ -314,6 +321,11 @@ describe("requests that cannot be answered", () => {
       "json: cannot unmarshal string into Go struct field MessagesRequest.tools of type []interface {}",
     ],
     [{ tool_choice: { type: "any" } }, 400, 'tool_choice: expected tools with "any", got none'],
+    [
+      { tools: [{ type: "web_search_20250305", name: "web_search" }], tool_choice: { type: "any" } },
+      400,
+      'tool_choice: expected tools with "any", got none',
+    ],
     [
       { tools: TOOLS, tool_choice: { type: "tool", name: "h" } },
       400,

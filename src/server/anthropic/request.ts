@@ -9,7 +9,7 @@ import { optional, readFields, readText, unexpected, type Fields } from "../fiel
 import { readOptions } from "../request-settings.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";
-import { readTool, readToolChoice, type Choice } from "./tools.ts";
+import { readToolChoice, readTools, type Choice } from "./tools.ts";
 
 /** What a request asks, before it is known what the model can do. */
 export interface Wanted extends Pick<ChatRequest, "messages" | "tools" | "toolChoice" | "options" | "format"> {
@@ -17,17 +17,20 @@ export interface Wanted extends Pick<ChatRequest, "messages" | "tools" | "toolCh
   readonly think?: Think;
   /** At most one tool call. */
   readonly singleCall: boolean;
+  /** Types of tools that the model is not given. */
+  readonly left: readonly string[];
 }
 
 /** Throws `bad_request`. */
 export function readMessagesRequest(body: MessagesBody): Wanted {
   const messages = readConversation(body);
-  const tools = (body.tools ?? []).map((tool, i) => readTool(tool, `tools.${i}`));
+  const { tools, left } = readTools(body.tools ?? []);
   const output = optional(readFields)(body.output_config, "output_config") ?? {};
   const think = readThinking(body.thinking, output);
   const format = readFormat(output);
   return {
     messages,
+    left,
     options: optionsOf(body),
     ...toolFields(tools, body.tool_choice),
     ...(format === undefined ? {} : { format }),

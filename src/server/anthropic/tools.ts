@@ -3,10 +3,17 @@
  */
 import type { Tool, ToolChoice } from "../../runtime/runtime.ts";
 import { optional, readBoolean, readFields, readText, unexpected, type Read } from "../fields.ts";
+import { isDispensable } from "../server-tools.ts";
 import { knownName, requireTools } from "../tool-choice.ts";
 
-/** Throws `bad_request`, also for tools that run on servers that are not here. */
-export const readTool: Read<Tool> = (value, path) => {
+/** Throws `bad_request`, also for tools that run on servers that are not here, unless the model may do without. */
+export function readTools(list: readonly unknown[]): { tools: readonly Tool[]; left: readonly string[] } {
+  const types = list.map((tool, i) => readFields(tool, `tools.${i}`)["type"]);
+  const tools = list.flatMap((tool, i) => (isDispensable(types[i]) ? [] : [readTool(tool, `tools.${i}`)]));
+  return { tools, left: types.filter(isDispensable) };
+}
+
+const readTool: Read<Tool> = (value, path) => {
   const tool = readFields(value, path);
   const type = optional(readText)(tool["type"], `${path}.type`) ?? "custom";
   if (type !== "custom") {

@@ -3,10 +3,8 @@
  */
 import type { Tool } from "../../runtime/runtime.ts";
 import { optional, readFields, readList, readText, unexpected, type Fields } from "../fields.ts";
+import { isDispensable } from "../server-tools.ts";
 import { chooseTools, type ChoiceShape, type ChosenTools } from "../tool-choice.ts";
-
-/** Tools of other servers that a model may do without; the others are refused. */
-const DISPENSABLE = /^web_search/;
 
 export interface Tools extends ChosenTools {
   /** As the request has them: the ones that the model was given. */
@@ -23,8 +21,6 @@ export function readTools(body: { tools?: unknown[]; tool_choice?: unknown }): T
   const tools = all.flatMap((tool, i) => (isDispensable(tool["type"]) ? [] : toTools(tool, `tools.${i}`)));
   return { given, left, ...chooseTools(body.tool_choice, { tools, shape: CHOICE }) };
 }
-
-const isDispensable = (type: unknown): type is string => typeof type === "string" && DISPENSABLE.test(type);
 
 /** A function, or the functions of a namespace under joined names. */
 function toTools(tool: Fields, path: string, namespace?: string): Tool[] {

@@ -11,6 +11,7 @@ import { anthropicErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { checkedEvents } from "../answer.ts";
 import { findModel, requireModel } from "../find-model.ts";
+import { warnLeft } from "../server-tools.ts";
 import { MessagesBody } from "../schema/messages.ts";
 import type { Frame } from "../sse.ts";
 import { describe } from "../schema/describe.ts";
@@ -73,8 +74,9 @@ async function chatRequest(
 ): Promise<{ request: ChatRequest; singleCall: boolean }> {
   requireMessages(body);
   const model = requireModel(body.model);
-  const { singleCall, think, ...wanted } = readMessagesRequest(body);
+  const { singleCall, think, left, ...wanted } = readMessagesRequest(body);
   exchange.note({ model });
+  warnLeft(deps.log, { model, left });
   const stored = await findModel(deps.store, model);
   const thinks =
     think !== undefined && (think === false || (await deps.inspect(stored))?.capabilities.includes("thinking"));

@@ -14,6 +14,7 @@ import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts
 import { readResponsesRequest, type Wanted } from "../responses/request.ts";
 import type { Head, ResponseObject } from "../responses/response.ts";
 import { ResponsesBody } from "../schema/responses.ts";
+import { warnLeft } from "../server-tools.ts";
 import type { Frame } from "../sse.ts";
 import { describe } from "../schema/describe.ts";
 
@@ -33,8 +34,7 @@ async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const model = requireModel(body.model);
   const wanted = readResponsesRequest(body);
   exchange.note({ model });
-  const { left } = wanted.tools;
-  if (left.length > 0) deps.log.warn("tools that are not here were left out", { model, types: left.slice(0, 16) });
+  warnLeft(deps.log, { model, left: wanted.tools.left });
   const request = await chatRequest(deps, { model, wanted, exchange });
   const now = (): number => seconds(deps.now());
   const head = await headOf(deps, { model, body, wanted, createdAt: now() });
