@@ -125,13 +125,13 @@ interface AtMapping {
 }
 
 function auditMapping({ config: mapping, preset }: Mapping, { path, parts, report }: AtMapping): void {
+  const { mail, presetSettings } = parts.snapshot.hooks;
+  const isOfMailbox = (key: string): boolean =>
+    preset === "mail" && Object.hasOwn(mail ?? {}, key) && !Object.hasOwn(presetSettings.mail ?? {}, key);
   const say = (severity: Severity, id: string, key: string, message: string): void =>
-    report(severity, id, { path: [...path, key], message });
+    report(severity, id, { path: [...(isOfMailbox(key) ? ["hooks", "mail"] : path), key], message });
   if (mapping.allowUnsafeExternalContent) {
-    const { mail, presetSettings } = parts.snapshot.hooks;
-    const isOfMailbox = preset === "mail" && presetSettings.mail?.allowUnsafeExternalContent === undefined && mail;
-    const at: Path = [...(isOfMailbox ? ["hooks", "mail"] : path), "allowUnsafeExternalContent"];
-    report("warn", "unsafe-content", { path: at, message: "content reaches the model without the boundary" });
+    say("warn", "unsafe-content", "allowUnsafeExternalContent", "content reaches the model without the boundary");
   }
   if (mapping.tools.length > 0 && !mapping.allowUnsafeExternalContent) {
     say("info", "tools", "tools", `content from outside can use ${mapping.tools.join(", ")}`);

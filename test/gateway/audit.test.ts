@@ -85,6 +85,18 @@ describe("findings name key, line and what to do", () => {
       "hooks.mail.allowUnsafeExternalContent",
     ],
     [
+      `{ hooks: { ${SAFE}, presets: ['mail'], mail: { thinking: 'very' }, presetSettings: { mail: { name: 'M' } } } }`,
+      "thinking-unknown",
+      "warn",
+      "hooks.mail.thinking",
+    ],
+    [
+      `{ hooks: { ${SAFE}, presets: ['mail'], mail: { thinking: 'low' }, presetSettings: { mail: { thinking: 'x' } } } }`,
+      "thinking-unknown",
+      "warn",
+      "hooks.presetSettings.mail.thinking",
+    ],
+    [
       `{ hooks: { ${SAFE}, presets: ['generic'], presetSettings: { generic: { channel: 'telegram' } } } }`,
       "no-recipient",
       "warn",
