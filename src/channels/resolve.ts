@@ -46,6 +46,16 @@ export function channelStandings({ channels, kinds }: Directory): ReadonlyMap<st
   );
 }
 
+/** Whether a text is a recipient of a channel, as the channel writes them. */
+export function takesRecipient(channel: Channel, to: string): boolean {
+  try {
+    channel.parseTarget(to);
+    return true;
+  } catch {
+    return false; // why is told where a text is sent there
+  }
+}
+
 /** A target, or why there is none: a text for people. */
 export function resolveTarget(
   directory: Directory,

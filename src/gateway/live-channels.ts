@@ -5,7 +5,7 @@
 import type { Logger } from "../base/log.ts";
 import type { Channel, ChannelDeps } from "../channels/channel.ts";
 import { loadKinds, makeChannels } from "../channels/load.ts";
-import { findChannelId, type Directory } from "../channels/resolve.ts";
+import { findChannelId, takesRecipient, type Directory } from "../channels/resolve.ts";
 import { describePath } from "../config/document.ts";
 import type { Channels } from "../hooks/ingress/checks.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
@@ -55,7 +55,10 @@ export class LiveChannels {
       ids: kinds.map(({ id }) => id),
       find: (name) => {
         const id = findChannelId(kinds, name);
-        return id === undefined ? undefined : { id, isConfigured: channels.has(id) };
+        if (id === undefined) return undefined;
+        const channel = channels.get(id);
+        const takes = (to: string): boolean => channel !== undefined && takesRecipient(channel, to);
+        return { id, isConfigured: channel !== undefined, takes };
       },
     };
   }

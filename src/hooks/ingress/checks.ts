@@ -12,9 +12,16 @@ import type { AgentAction, HookAction } from "../action.ts";
 import type { HooksConfig } from "../config.ts";
 import { Refusal } from "./problems.ts";
 
+export interface KnownChannel {
+  readonly id: string;
+  readonly isConfigured: boolean;
+  /** Whether a text is a recipient there; false where it is not configured. */
+  takes(to: string): boolean;
+}
+
 export interface Channels {
   /** The id of a platform, from an id or an alias; undefined where there is none. */
-  find(name: string): { readonly id: string; readonly isConfigured: boolean } | undefined;
+  find(name: string): KnownChannel | undefined;
   readonly ids: readonly string[];
 }
 
@@ -109,7 +116,7 @@ export async function checkAction(action: HookAction, checks: Checks): Promise<C
 }
 
 function channelOf(
-  { channel, deliver }: AgentAction,
+  { channel, to, deliver }: AgentAction,
   channels: Channels,
 ): { readonly channel: string; readonly warning?: string } {
   if (channel.trim().toLowerCase() === "last") return { channel: "last" };
@@ -118,6 +125,11 @@ function channelOf(
     const details = [{ field: "channel", reason: `expected ${["last", ...channels.ids].join("|")}` }];
     throw new Refusal("channel_not_allowed", { details });
   }
-  if (found.isConfigured || !deliver) return { channel: found.id };
-  return { channel: found.id, warning: "channel: this channel is not configured; the reply cannot be delivered" };
+  const { id } = found;
+  if (!deliver) return { channel: id };
+  if (!found.isConfigured) {
+    return { channel: id, warning: "channel: this channel is not configured; the reply cannot be delivered" };
+  }
+  if (to === undefined || found.takes(to)) return { channel: id };
+  return { channel: id, warning: "to: no recipient of this channel; the reply cannot be delivered there" };
 }

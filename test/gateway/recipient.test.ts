@@ -1,0 +1,23 @@
+/** What a sender hears of a recipient before anything is sent: a real gateway with a channel of its configuration. */
+import { expect, test } from "bun:test";
+import { json, startGateway } from "./world.ts";
+
+const telegram = { botToken: "123:abc", baseUrl: "http://127.0.0.1:1", defaultTo: "42" };
+
+test("who names a recipient that the channel cannot have is told so in the answer that accepts it", async () => {
+  const { hook } = await startGateway({ settings: { channels: { telegram } } });
+  const warnings = async (body: object): Promise<unknown> => {
+    const response = await hook("agent", { message: "hi", ...body });
+    expect(response.status).toBe(202);
+    return (await json(response)).warnings;
+  };
+  const wrong = ["to: no recipient of this channel; the reply cannot be delivered there"];
+  expect(await warnings({ channel: "telegram", to: "somebody else" })).toEqual(wrong);
+  expect(await warnings({ channel: "TG", to: "user:U0123ABCD" })).toEqual(wrong);
+  expect(await warnings({ channel: "telegram", to: "somebody else", deliver: false })).toBeUndefined();
+  expect(await warnings({ channel: "telegram", to: "-100123:topic:5" })).toBeUndefined();
+  expect(await warnings({ channel: "telegram" })).toBeUndefined();
+  expect(await warnings({ channel: "slack", to: "C0123456" })).toEqual([
+    "channel: this channel is not configured; the reply cannot be delivered",
+  ]);
+});
