@@ -87,13 +87,13 @@ export function makeChecks({ settings, modelNames, channels }: CheckParts): Chec
 /** Of a text that is no level of thinking. */
 export const NO_LEVEL = "no such level; ignored";
 
-export interface Checked<T> {
-  readonly action: T;
+export interface Checked {
+  readonly action: HookAction;
   readonly warnings: readonly string[];
 }
 
 /** An action that can work, with the channel's own id and without what is ignored. Throws a `Refusal`. */
-export async function checkAction(action: HookAction, checks: Checks): Promise<Checked<HookAction>> {
+export async function checkAction(action: HookAction, checks: Checks): Promise<Checked> {
   if (action.kind === "wake") return { action, warnings: [] };
   const { agentId } = action;
   if (!checks.agent(agentId)) throw new Refusal("agent_not_allowed");

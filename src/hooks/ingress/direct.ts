@@ -1,7 +1,7 @@
 /** The fixed endpoints, `/wake` and `/agent`: from the fields of a body to an action. */
 import { external } from "../../base/passage.ts";
 import { withoutUndefined } from "../../base/without-undefined.ts";
-import type { AgentAction, HookAction, WakeAction, WakeMode } from "../action.ts";
+import type { AgentAction, WakeAction, WakeMode } from "../action.ts";
 import { urlProblem } from "../callback.ts";
 import type { HooksConfig } from "../config.ts";
 import { checkAction, NO_LEVEL, type Checked, type Checks } from "./checks.ts";
@@ -15,7 +15,7 @@ const NAME_DEFAULT = "Hook";
 const NAME_LENGTH_MAX = 120;
 const TIMEOUT_SECONDS_MAX = 86_400; // as in the configuration
 
-export interface Direct extends Checked<HookAction> {
+export interface Direct extends Checked {
   /** From the body. */
   readonly idempotencyKey: string | undefined;
 }
