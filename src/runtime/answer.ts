@@ -61,7 +61,10 @@ export async function lease(parts: RuntimeParts, model: ModelEntry, request: Lea
 }
 
 /** The files that a runner loads. */
-export const weightsOf = ({ paths }: ModelEntry): PoolWeights => ({ path: paths.model, adapters: paths.adapters });
+export const weightsOf = ({ paths }: Pick<ModelEntry, "paths">): PoolWeights => ({
+  path: paths.model,
+  adapters: paths.adapters,
+});
 
 export interface Question {
   readonly prompt: string;

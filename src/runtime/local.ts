@@ -2,7 +2,7 @@
  * The runtime of this machine: models from the store, in runner processes of the pool.
  */
 import type { Store } from "../store/store.ts";
-import type { RuntimeParts } from "./answer.ts";
+import { weightsOf, type RuntimeParts } from "./answer.ts";
 import { runChat } from "./chat.ts";
 import { countTokens } from "./count-tokens.ts";
 import { runEmbed } from "./embed.ts";
@@ -32,6 +32,7 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     embed: (request) => runEmbed(parts, request),
     tokenize: (request) => runTokenize(parts, request),
     detokenize: (request) => runDetokenize(parts, request),
+    unload: (model) => pool.unload(weightsOf(model)),
     loaded: () => pool.loaded(),
     activity: () => pool.activity(),
     close: (graceMs) => pool.close(graceMs),

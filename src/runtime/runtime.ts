@@ -4,6 +4,7 @@
  * model.
  */
 import type { Options } from "../sampling/options.ts";
+import type { ModelEntry } from "../store/store.ts";
 
 /** A tool call that the model wants made. */
 export interface ToolCall {
@@ -218,6 +219,8 @@ export interface Runtime {
   tokenize(request: TokenizeRequest): Promise<TokenizeResult>;
   /** Throws `bad_request` where an id is not one of the model's. */
   detokenize(request: DetokenizeRequest): Promise<DetokenizeResult>;
+  /** Takes a model out of memory once it is idle, also one that is no longer in the store. */
+  unload(model: Pick<ModelEntry, "paths">): void;
   /** Models in memory, the one that expires last first. */
   loaded(): readonly LoadedModel[];
   activity(): Activity;

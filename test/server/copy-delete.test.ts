@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseName } from "../../src/store/name.ts";
-import { manifestPath } from "../../src/store/store.ts";
+import { manifestPath, openStore } from "../../src/store/store.ts";
 import { putModel } from "../store/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 
@@ -75,6 +75,15 @@ describe("DELETE /api/delete", () => {
     const response = await remove(body);
     expect([response.status, await response.json()]).toEqual([status, { error }]);
     expect(await names()).toEqual(["m:latest"]);
+  });
+
+  test("weights that no other model has leave the memory too", async () => {
+    const { paths } = await (await openStore(harness.root)).load("m");
+    await harness.post("/api/copy", { source: "m", destination: "n" });
+    await remove({ model: "m" });
+    expect(harness.runtime.unloaded).toEqual([]);
+    await remove({ model: "n" });
+    expect(harness.runtime.unloaded).toEqual([paths.model]);
   });
 
   test("logs why blobs stay where a manifest cannot be read", async () => {

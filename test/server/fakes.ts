@@ -28,6 +28,8 @@ export interface FakeRuntime extends Runtime {
   /** Replaces what the next embedding requests get. */
   embedding: (request: EmbedRequest) => Promise<EmbedResult>;
   models: LoadedModel[];
+  /** Paths of the weights that were to be unloaded. */
+  unloaded: string[];
 }
 
 export const STATISTICS: Statistics = {
@@ -118,6 +120,8 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
     endedMs: () => endedMs,
     script,
     models: [],
+    unloaded: [],
+    unload: ({ paths }) => void fake.unloaded.push(paths.model),
     generate: run,
     chat: run,
     countTokens: async (request) =>

@@ -1,8 +1,13 @@
-/** `DELETE /api/delete`: a model, and the blobs that only it has. A runner that has it loaded goes on. */
+/**
+ * `DELETE /api/delete`: a model, and the blobs that only it has. Where those are its weights, its runner ends once it is
+ * idle: it would hold their memory, and their place on the disk, under a name that nobody can ask for any more.
+ */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { quoteGo } from "../../base/quote.ts";
 import { parseReference, type ModelName } from "../../store/name.ts";
+import { layersOf } from "../../store/manifest.ts";
+import type { StoredModel } from "../../store/store.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../exchange.ts";
@@ -16,12 +21,23 @@ export const deleteRoutes = (deps: RouteDeps) =>
     detail: describe({ api: "native", summary: "Delete a model", body: DeleteBody, reply: "empty" }),
   });
 
-async function remove({ library }: RouteDeps, { request, note }: Exchange): Promise<{ kind: "text"; body: string }> {
+async function remove(deps: RouteDeps, { request, note }: Exchange): Promise<{ kind: "text"; body: string }> {
+  const { library, store, runtime } = deps;
   const body = await readRequest(request, DeleteBody);
   const model = requireModel(body.model || body.name);
   note({ model });
-  if (!(await library.remove(checkedName(model)))) throw new AppError("not_found", `model '${model}' not found`);
+  const name = checkedName(model);
+  const entry = await store.load(model).catch(() => undefined); // one that cannot be read can be deleted all the same
+  if (!(await library.remove(name))) throw new AppError("not_found", `model '${model}' not found`);
+  if (entry && !(await store.list()).some((other) => sharesWeights(other, entry))) runtime.unload(entry);
   return { kind: "text", body: "" };
+}
+
+/** Whether two models are the same files to a runner. */
+function sharesWeights(a: StoredModel, b: StoredModel): boolean {
+  const digests = ({ layers }: StoredModel): string =>
+    [...layersOf(layers, "model"), ...layersOf(layers, "adapter")].map(({ digest }) => digest).join();
+  return digests(a) === digests(b);
 }
 
 function checkedName(text: string): ModelName {
