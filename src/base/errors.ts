@@ -47,6 +47,10 @@ export function checkNotCancelled(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new AppError("cancelled", "request canceled");
 }
 
+/** What whoever asks, or waits, is told once the server was told to stop: they can ask again. */
+export const shuttingDown = (retryAfterMs?: number): AppError =>
+  new AppError("busy", "the server is shutting down", retryAfterMs === undefined ? {} : { retryAfterMs });
+
 /** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -4,7 +4,7 @@
  * models or too little memory.
  */
 import { availableParallelism } from "node:os";
-import { AppError, assert } from "../base/errors.ts";
+import { AppError, assert, shuttingDown } from "../base/errors.ts";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
@@ -407,5 +407,3 @@ function once(work: () => void): () => void {
     work();
   };
 }
-
-const shuttingDown = (): AppError => new AppError("busy", "the server is shutting down");

@@ -3,7 +3,7 @@
  * else. It translates and calls; what it calls was built by `main.ts`.
  */
 import { Elysia } from "elysia";
-import { AppError, messageOf } from "../base/errors.ts";
+import { AppError, messageOf, shuttingDown } from "../base/errors.ts";
 import { makeAuth } from "./auth.ts";
 import { makeGuard } from "./cors.ts";
 import type { AppDeps, RouteDeps } from "./deps.ts";
@@ -68,6 +68,7 @@ export function makeApp(parts: AppDeps) {
       if (hooked) return hooked;
       const { pathname } = new URL(request.url);
       if (parts.gateway?.isDraining() && !PROBES.test(pathname)) {
+        // the listener stays open until the gateway has stopped, so that senders hear what they can rely on
         return refuse(request, errorResponse(request, shuttingDown(parts.gateway.backInMs())));
       }
       const { status, headers } = guard(request);
@@ -117,10 +118,6 @@ export function makeApp(parts: AppDeps) {
 
   return app;
 }
-
-/** The listener stays open until the gateway has stopped, so that senders hear what they can rely on. */
-const shuttingDown = (retryAfterMs: number): AppError =>
-  new AppError("busy", "the server is shutting down", { retryAfterMs });
 
 interface Route {
   readonly method: string;

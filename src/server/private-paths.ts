@@ -12,8 +12,8 @@ export function makeHidePaths({ models, home }: { models: string; home: string }
     const message = messageOf(error);
     const shown = message.replaceAll(`${models}/`, "models/").replaceAll(`${home}/`, "home/");
     if (shown === message) return error;
-    return error instanceof AppError
-      ? new AppError(error.code, shown, { cause: error })
-      : new Error(shown, { cause: error });
+    if (!(error instanceof AppError)) return new Error(shown, { cause: error });
+    const { code, retryAfterMs } = error;
+    return new AppError(code, shown, { cause: error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
   };
 }

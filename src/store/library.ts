@@ -4,7 +4,7 @@
  */
 import { rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { AppError } from "../base/errors.ts";
+import { AppError, shuttingDown } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { findBlob, writeBlob } from "./blobs.ts";
 import { createModel, type CreateParts, type CreateRequest, type Progress, type Publish } from "./create.ts";
@@ -15,7 +15,7 @@ import { fullName, manifestSegments, type ModelName } from "./name.ts";
 import type { InTurn } from "./quantize-weights.ts";
 import { digestsOf, removeOrphans } from "./references.ts";
 import { findName, manifestPath } from "./store.ts";
-import { shuttingDown, untilClosed } from "./until-closed.ts";
+import { untilClosed } from "./until-closed.ts";
 
 export interface Library {
   readonly root: string;

@@ -1,9 +1,6 @@
 /** Long work that goes on until it is done, its client leaves, or the server stops. */
 import { AppError } from "../base/errors.ts";
 
-/** Why long work ends where the server does: whoever asked can ask again. */
-export const shuttingDown = (): AppError => new AppError("busy", "the server is shutting down");
-
 /**
  * Yields what `work` does, which is to end with `cancelled` once its signal is aborted. Where `closing` was what ended
  * it, its reason is thrown instead.

@@ -1,6 +1,6 @@
 /**
- * `DELETE /api/delete`: a model, and the blobs that only it has. Where those are its weights, its runner ends once it is
- * idle: it would hold their memory, and their place on the disk, under a name that nobody can ask for any more.
+ * `DELETE /api/delete`: a model, and the blobs that only it has. Where those are its weights, its runner ends too, once
+ * it is idle: it would hold memory, and room on the disk, under a name that nobody can ask for any more.
  */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
