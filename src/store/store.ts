@@ -175,12 +175,21 @@ export async function findName(root: string, name: ModelName): Promise<ModelName
     }
     paths = next;
   }
-  const [host, namespace, model, tag] = paths[0] ?? [];
+  const isThere = await Promise.all(paths.map((path) => isNoFolder(join(root, "manifests", ...path))));
+  const [host, namespace, model, tag] = paths.find((_, i) => isThere[i]) ?? [];
   if (host === undefined || namespace === undefined || model === undefined || tag === undefined) return undefined;
   return makeName({ host, namespace, model, tag });
 }
 
 const sameText = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
+
+/** What is neither file nor folder, or a link to nothing, counts as a manifest: a broken one, which can be deleted. */
+async function isNoFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => !found.isDirectory(),
+    () => true,
+  );
+}
 
 async function isFile(path: string): Promise<boolean> {
   return stat(path).then(

@@ -114,6 +114,16 @@ describe("loading", () => {
     await expect((await openStore(root)).load("Nope")).rejects.toThrow("model 'Nope' not found");
   });
 
+  test("a folder where a manifest would be is no model", async () => {
+    await mkdir(manifestPath(root, parseName("folder")), { recursive: true });
+    const store = await openStore(root);
+    expect(await store.find("folder")).toBeUndefined();
+    await expect(store.load("folder")).rejects.toMatchObject({
+      code: "not_found",
+      message: "model 'folder' not found",
+    });
+  });
+
   test("a missing or shortened blob is named", async () => {
     await putModel(root, "m", { texts: [["system", "Be brief."]] });
     const store = await openStore(root);
