@@ -33,6 +33,8 @@ export interface ChannelStanding {
   readonly isConfigured: boolean;
   /** Whether there is a recipient to fall back to. */
   readonly hasDefault: boolean;
+  /** Whether a text is a recipient there; false where it is not configured. */
+  takes(to: string): boolean;
 }
 
 /** Every id and alias that a configuration may name. */
@@ -40,7 +42,11 @@ export function channelStandings({ channels, kinds }: Directory): ReadonlyMap<st
   return new Map(
     kinds.flatMap(({ id, aliases }) => {
       const channel = channels.get(id);
-      const standing = { isConfigured: channel !== undefined, hasDefault: channel?.defaultTo !== undefined };
+      const standing: ChannelStanding = {
+        isConfigured: channel !== undefined,
+        hasDefault: channel?.defaultTo !== undefined,
+        takes: (to) => channel !== undefined && takesRecipient(channel, to),
+      };
       return [id, ...aliases].map((name) => [name, standing] as const);
     }),
   );

@@ -4,15 +4,16 @@
  */
 import { THINKING_LEVELS } from "../agent/config.ts";
 import { parseThinking } from "../agent/thinking.ts";
+import type { ChannelStanding } from "../channels/resolve.ts";
 import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
-import type { MappingConfig } from "../hooks/config.ts";
 import { isCredentialHeader } from "../hooks/credentials.ts";
 import { isLoopback } from "../hooks/mail/config.ts";
 import { makeMappings, type Mapping, RESERVED } from "../hooks/mappings/index.ts";
 import { trimSlashes } from "../hooks/mappings/request.ts";
 import { presets } from "../hooks/presets/index.ts";
 import { credentialHeaders } from "../hooks/signatures/index.ts";
+import { auditDelivery, auditFallback } from "./audit-delivery.ts";
 import { auditMail } from "./audit-mail.ts";
 import { auditRefused } from "./audit-refused.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
@@ -37,8 +38,8 @@ export interface AuditParts {
   readonly document: Document | undefined;
   /** The address that the server listens on. */
   readonly hostname: string;
-  /** Ids and aliases of all channels there are, and whether each is configured with a recipient to fall back to. */
-  readonly channels: ReadonlyMap<string, { readonly isConfigured: boolean; readonly hasDefault: boolean }>;
+  /** By the ids and aliases of all channels there are. */
+  readonly channels: ReadonlyMap<string, ChannelStanding>;
 }
 
 const TOKEN_LENGTH_MIN = 24;
@@ -118,7 +119,7 @@ function auditExposure({ snapshot, hostname }: AuditParts, report: Report): void
 export const pathOf = ({ preset }: Mapping, index: number): Path =>
   preset ? ["hooks", "presetSettings", preset] : ["hooks", "mappings", index];
 
-interface AtMapping {
+export interface AtMapping {
   readonly path: Path;
   readonly parts: AuditParts;
   readonly report: Report;
@@ -168,36 +169,6 @@ function auditPlans(all: readonly Mapping[], report: Report): void {
     if (preset === undefined || presets[preset].scheme === undefined || config.auth) continue;
     const message = `not set: ${config.name} signs what it sends, and cannot send the hook token but in the address`;
     report("warn", "preset-unsigned", { path: ["hooks", "presetSettings", preset, "secrets"], message });
-  }
-}
-
-function auditDelivery({ channel, to, fallbackChannels }: MappingConfig, { path, parts, report }: AtMapping): void {
-  const someone = [...parts.channels.values()].some(({ isConfigured }) => isConfigured);
-  if (channel === "last" && !someone) {
-    const message = "replies go nowhere: no channel is configured";
-    report("warn", "no-channel", { path: [...path, "channel"], message });
-  }
-  auditChannel({ channel, to }, { path: [...path, "channel"], parts, report });
-  auditFallback(fallbackChannels, { path, parts, report });
-}
-
-function auditFallback(names: readonly string[] | undefined, { path, parts, report }: AtMapping): void {
-  for (const [i, channel] of (names ?? []).entries()) {
-    auditChannel({ channel }, { path: [...path, "fallbackChannels", i], parts, report });
-  }
-}
-
-function auditChannel({ channel, to }: { channel: string; to?: string | undefined }, at: AtMapping): void {
-  const { path, parts, report } = at;
-  if (channel === "last") return;
-  const found = parts.channels.get(channel);
-  const known = [...parts.channels.keys()].join(", ");
-  if (!found) report("error", "unknown-channel", { path, message: `no such channel; known: last, ${known}` });
-  else if (!found.isConfigured) {
-    report("error", "channel-not-configured", { path, message: `channels.${channel} is missing or disabled` });
-  } else if (!to && !found.hasDefault) {
-    const message = `channels.${channel}.defaultTo is not set, and no other recipient is given`;
-    report("warn", "no-recipient", { path, message });
   }
 }
 

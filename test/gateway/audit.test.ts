@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ChannelStanding } from "../../src/channels/resolve.ts";
 import { readDocument } from "../../src/config/document.ts";
 import { audit, type AuditParts } from "../../src/gateway/audit.ts";
 import { auditFiles } from "../../src/gateway/files.ts";
@@ -13,10 +14,10 @@ beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "hearth-audit-"))));
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const SAFE = "enabled: true, token: '${HOOKS_TOKEN}', allowQueryToken: false";
-const CHANNELS: AuditParts["channels"] = new Map([
-  ["slack", { isConfigured: true, hasDefault: true }],
-  ["telegram", { isConfigured: true, hasDefault: false }],
-  ["signal", { isConfigured: false, hasDefault: false }],
+const CHANNELS: AuditParts["channels"] = new Map<string, ChannelStanding>([
+  ["slack", { isConfigured: true, hasDefault: true, takes: () => true }],
+  ["telegram", { isConfigured: true, hasDefault: false, takes: (to) => /^\d+$/.test(to) }],
+  ["signal", { isConfigured: false, hasDefault: false, takes: () => false }],
 ]);
 
 function load(text: string) {
@@ -111,6 +112,7 @@ describe("findings name key, line and what to do", () => {
     [mapping("{ channel: 'pigeon' }"), "unknown-channel", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'signal' }"), "channel-not-configured", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'telegram' }"), "no-recipient", "warn", "hooks.mappings[0].channel"],
+    [mapping("{ channel: 'telegram', to: 'ann' }"), "bad-recipient", "error", "hooks.mappings[0].to"],
     [mapping("{ fallbackChannels: ['pigeon'] }"), "unknown-channel", "error", "hooks.mappings[0].fallbackChannels[0]"],
     [
       `{ hooks: { ${SAFE}, fallbackChannels: ['last', 'signal'] } }`,
@@ -167,6 +169,9 @@ describe("findings name key, line and what to do", () => {
     [mapping("{ match: { source: 's' } }, { match: { path: 'a' } }"), "shadowed"],
     [mapping("{ channel: 'telegram', to: '1' }"), "no-recipient"],
     [mapping("{ channel: 'telegram', deliver: false }"), "no-recipient"],
+    [mapping("{ channel: 'telegram', to: '1' }"), "bad-recipient"],
+    [mapping("{ channel: 'telegram', to: '{{payload.to}}' }"), "bad-recipient"],
+    [mapping("{}"), "no-recipient"],
     [mapping("{ model: '{{payload.model}}' }"), "model-not-allowed"],
     [mapping("{ transform: { module: 'x.ts' } }"), "no-text"],
     [mapping("{ action: 'wake', textTemplate: 'x' }"), "no-text"],
@@ -186,6 +191,17 @@ describe("findings name key, line and what to do", () => {
       (finding) => finding.id,
     );
     expect(ids).toEqual(["exposed", "no-channel"]);
+  });
+
+  test("where `last` is nobody: no channel has a recipient of its own, and the main session has none", () => {
+    const [, telegram] = CHANNELS;
+    const recipients = (text: string) =>
+      findings(text, { channels: new Map([telegram!]) }).flatMap(({ id, key }) => (id === "no-recipient" ? [key] : []));
+    const hooks = `hooks: { ${SAFE}, mappings: [{ messageTemplate: 'x' }] }`;
+    expect(recipients(`{ ${hooks} }`)).toEqual(["hooks.mappings[0].channel"]);
+    expect(recipients(`{ ${hooks}, agents: { defaults: { heartbeat: { target: 'telegram', to: '1' } } } }`)).toEqual(
+      [],
+    );
   });
 
   test("where a preset's replies go nowhere", () => {
