@@ -10,6 +10,8 @@ import type { GatewaySnapshot } from "./snapshot.ts";
 
 /** How often files are looked at. What changed is read once it looks the same twice: editors write in several steps. */
 const LOOK_MS = 250;
+/** How often files that were wrong are read again. */
+const RETRY_MS = 2000;
 
 export interface WatchOptions {
   readonly first: { readonly document: Document; readonly snapshot: GatewaySnapshot };
@@ -26,6 +28,7 @@ export class ConfigWatch {
   /** How the files looked when they were read, and at the last look; at first not known: they may have changed. */
   #read = "";
   #seen = "";
+  #readAt = 0;
   /** What was wrong with them; undefined: nothing. */
   #problem: string | undefined;
 
@@ -55,6 +58,7 @@ export class ConfigWatch {
     const stamp = this.#stamp();
     const isSame = stamp === this.#read;
     this.#read = stamp;
+    this.#readAt = performance.now();
     const { read, log } = this.#options;
     const before = this.#current;
     try {
@@ -87,7 +91,8 @@ export class ConfigWatch {
     const before = this.#seen;
     this.#seen = this.#stamp();
     if (this.#seen !== before) return;
-    if (this.#seen !== this.#read || this.#problem !== undefined) this.reload();
+    const mayBeRight = this.#problem !== undefined && performance.now() - this.#readAt >= RETRY_MS;
+    if (this.#seen !== this.#read || mayBeRight) this.reload();
   }
 
   #stamp(): string {
