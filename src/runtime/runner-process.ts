@@ -60,15 +60,14 @@ export class RunnerProcess {
     });
   }
 
-  /** Starts a process and loads a model in it. Aborting the signal kills it. */
+  /** Starts a process and loads a model in it. Where that fails, or the signal is aborted, nothing of it stays. */
   static async start(load: LoadMessage, options: SpawnOptions, signal: AbortSignal): Promise<RunnerProcess> {
     signal.throwIfAborted();
     const listeners = new Map<number, Listener>();
     const ready = Promise.withResolvers<EngineInfo>();
-    const watchdog = makeWatchdog(options.loadTimeoutMs, () => {
-      child.kill("SIGKILL");
-      ready.reject(new AppError("runner", `timed out waiting for the model runner to load ${load.path}`));
-    });
+    const watchdog = makeWatchdog(options.loadTimeoutMs, () =>
+      ready.reject(new AppError("runner", `timed out waiting for the model runner to load ${load.path}`)),
+    );
     const child = spawnRunner(options, (message) => {
       watchdog.touch();
       if (message.kind === "ready") ready.resolve(message.info);
@@ -80,16 +79,16 @@ export class RunnerProcess {
       else listeners.get(message.id)?.reply?.(message);
     });
     const exited = watchExit(child);
-    const abort = (): void => {
-      child.kill("SIGKILL");
-      ready.reject(new AppError("cancelled", "request canceled"));
-    };
+    const abort = (): void => ready.reject(new AppError("cancelled", "request canceled"));
     signal.addEventListener("abort", abort, { once: true });
     void exited.then((error) => ready.reject(error));
     try {
       child.send(load);
       const info = await ready.promise;
       return new RunnerProcess({ info, child, listeners, exited });
+    } catch (error) {
+      child.kill("SIGKILL");
+      throw error;
     } finally {
       watchdog.stop();
       signal.removeEventListener("abort", abort);

@@ -4,7 +4,7 @@ import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { messageOf } from "../../src/base/errors.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
-import { isAlive } from "../e2e/hearth.ts";
+import { childPids, eventually, isAlive } from "../e2e/hearth.ts";
 
 setDefaultTimeout(20_000);
 
@@ -14,20 +14,23 @@ const forever = new AbortController().signal;
 let runner: RunnerProcess | undefined;
 afterEach(() => runner?.kill());
 
-async function start(loadTimeoutMs: number): Promise<RunnerProcess> {
+async function start(
+  loadTimeoutMs: number,
+  { args = [], gpuMemory }: { args?: string[]; gpuMemory?: number } = {},
+): Promise<RunnerProcess> {
   const load = {
     kind: "load",
     path: "m.gguf",
     adapters: [],
     backend: "fake",
-    gpuLayers: undefined,
-    gpuMemory: undefined,
+    gpuLayers: gpuMemory === undefined ? undefined : Infinity,
+    gpuMemory,
     ctxLen: 8,
     slots: 1,
     chunk: 8,
     threads: 0,
   } as const;
-  const spawn = { command: [process.execPath, FAKE], env: { PATH: process.env["PATH"] }, loadTimeoutMs };
+  const spawn = { command: [process.execPath, FAKE, ...args], env: { PATH: process.env["PATH"] }, loadTimeoutMs };
   return (runner = await RunnerProcess.start({ ...load, precise: false, cacheDir: undefined }, spawn, forever));
 }
 
@@ -53,4 +56,11 @@ test("a runner that closed its channel is killed, and who asks it hears why", as
   const why = "model runner has unexpectedly stopped (signal SIGKILL)";
   expect(await Promise.all([first, second])).toEqual([why, why]);
   expect(await isAlive(runner.pid)).toBe(false);
+});
+
+test("a runner that could not load is killed where it does not end by itself", async () => {
+  const before = await childPids(process.pid);
+  await expect(start(10_000, { args: ["gpu"], gpuMemory: 1 })).rejects.toThrow("8 of 8 layers: room for 1");
+  const isGone = async (): Promise<boolean> => (await childPids(process.pid)).every((pid) => before.includes(pid));
+  expect(await eventually(isGone)).toBe(true);
 });
