@@ -9,6 +9,7 @@ import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
 import { abortable, reasonOf } from "./abortable.ts";
+import { evictionOrder, victimOf } from "./eviction-order.ts";
 import { startWithRoom } from "./gpu-room.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { Activity, LoadedModel } from "./runtime.ts";
@@ -321,18 +322,6 @@ export class Pool {
 }
 
 const keyOf = ({ path, adapters }: PoolWeights): string => JSON.stringify([path, ...adapters]);
-
-/** The model that would go first anyway comes first. */
-const evictionOrder = (entries: readonly Entry[]): Entry[] =>
-  entries.toSorted((a, b) => a.keepAliveMs - b.keepAliveMs || a.usedAtMs - b.usedAtMs);
-
-/** The idle model that goes first, else the busy one. */
-function victimOf(entries: readonly Entry[]): Entry {
-  const order = evictionOrder(entries);
-  const victim = order.find((entry) => entry.users === 0) ?? order[0];
-  assert(victim, "no model to evict");
-  return victim;
-}
 
 /** What a model takes once loaded: its weights, repacked, and some working memory. The KV cache grows with use. */
 const neededBytes = (model: PoolModel): number => 1.5 * model.weightBytes;
