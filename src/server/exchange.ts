@@ -4,7 +4,7 @@
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import { retryAfter } from "../hooks/ingress/problems.ts";
+import { retryAfter } from "../base/retry-after.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";
 import type { HidePaths } from "./private-paths.ts";

@@ -3,11 +3,12 @@
  * client's address; a correct credential always gets in, and forgives the failures before it.
  */
 import type { Logger } from "../../base/log.ts";
+import { retryAfter } from "../../base/retry-after.ts";
 import type { HooksConfig, SignatureConfig } from "../config.ts";
 import { verifySignature } from "../signatures/index.ts";
 import { failureKey } from "./address.ts";
 import type { Auth } from "./ports.ts";
-import { Refusal, retryAfter } from "./problems.ts";
+import { Refusal } from "./problems.ts";
 import { FAILURES_MAX, Throttle, WINDOW_MS, type Failure } from "./throttle.ts";
 import { checkToken, findCredential } from "./tokens.ts";
 

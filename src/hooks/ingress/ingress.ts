@@ -3,6 +3,7 @@
  * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
  */
 import { messageOf } from "../../base/errors.ts";
+import { retryAfter } from "../../base/retry-after.ts";
 import type { GatewayConfig, HooksConfig } from "../config.ts";
 import { hearsGet } from "../handshake.ts";
 import { trimSlashes } from "../mappings/request.ts";
@@ -14,7 +15,7 @@ import { answerEarly } from "./early-handshake.ts";
 import { answerFixed } from "./fixed.ts";
 import { answerMapped, type MappedDeps } from "./mapped.ts";
 import type { EndpointReply, HookReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
-import { Refusal, retryAfter } from "./problems.ts";
+import { Refusal } from "./problems.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { refusalReply } from "./reply.ts";
 import { answerRun, parseRunPath, type RunDeps } from "./runs.ts";

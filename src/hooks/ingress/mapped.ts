@@ -2,6 +2,7 @@
  * `/<name>`: a mapping of the configuration makes actions of whatever a sender sends. Each mapping has one credential
  * of its own, the hook token or a signature over the body; which mapping a body reaches never weakens which it needs.
  */
+import { retryAfter } from "../../base/retry-after.ts";
 import type { HookAction } from "../action.ts";
 import { answerHandshake } from "../handshake.ts";
 import { deliveryIdOf, type Mapping, type MappingOutcome, type MappingRequest, runMapping } from "../mappings/index.ts";
@@ -12,7 +13,7 @@ import { handshakeRequest } from "./early-handshake.ts";
 import { headerKey } from "./idempotency.ts";
 import { parsePayload } from "./payload.ts";
 import type { EndpointReply, IngressDeps } from "./ports.ts";
-import { type ProblemName, Refusal, retryAfter } from "./problems.ts";
+import { type ProblemName, Refusal } from "./problems.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { jsonReply, textReply } from "./reply.ts";
 import type { Slots } from "./slots.ts";

@@ -96,8 +96,3 @@ export class Refusal extends AppError {
     this.reason = reason;
   }
 }
-
-/** Whole seconds, at least one. */
-export const retryAfter = (ms: number): Record<string, string> => ({
-  "retry-after": String(Math.max(1, Math.ceil(ms / 1000))),
-});

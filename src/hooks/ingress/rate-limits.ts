@@ -3,8 +3,9 @@
  * good count, so that strangers can neither use a limit up nor fill memory: there are as many buckets as limits in the
  * configuration, and a new configuration starts with full ones.
  */
+import { retryAfter } from "../../base/retry-after.ts";
 import type { RateLimit } from "../config.ts";
-import { Refusal, retryAfter } from "./problems.ts";
+import { Refusal } from "./problems.ts";
 
 /** Tokens, and when that many were there. */
 interface Bucket {

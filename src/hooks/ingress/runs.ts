@@ -2,11 +2,12 @@
  * `/runs/<id>` and `/runs/<id>/events`: how a run stands, once or as it changes. For whoever has a token that could
  * have sent the run's request: the main hook token sees all runs, another only its own.
  */
+import { retryAfter } from "../../base/retry-after.ts";
 import type { RunNews } from "../worker/watch.ts";
 import type { RunBody } from "./answers.ts";
 import type { Door } from "./door.ts";
 import type { Auth, EndpointReply, IngressDeps, RunOrigin } from "./ports.ts";
-import { Refusal, retryAfter } from "./problems.ts";
+import { Refusal } from "./problems.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { jsonReply } from "./reply.ts";
 import { MAIN_TOKEN } from "./tokens.ts";

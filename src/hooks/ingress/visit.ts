@@ -1,12 +1,13 @@
 /** One request on its way from the door to its acceptance. */
 import { createHash } from "node:crypto";
 import { AppError, messageOf } from "../../base/errors.ts";
+import { retryAfter } from "../../base/retry-after.ts";
 import type { HookAction } from "../action.ts";
 import type { Accepted } from "../deliveries/accept.ts";
 import type { Pass, Visitor } from "./door.ts";
 import { keptHeaders } from "./headers.ts";
 import type { EndpointReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
-import { Refusal, retryAfter } from "./problems.ts";
+import { Refusal } from "./problems.ts";
 import { preferredWait, outcomes } from "./prefer.ts";
 import { acceptedResponse, jsonReply, outcomeResponse } from "./reply.ts";
 import type { Waits } from "./waits.ts";
