@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { historyOf } from "../../src/agent/sessions.ts";
 import { agentMigrations } from "../../src/agent/tables.ts";
 import { openDatabase } from "../../src/base/database.ts";
-import { makeRng } from "../../src/base/rng.ts";
+import { testRng } from "../seed.ts";
 import { MAIN } from "./parts.ts";
 
 const PROGRAM = resolve(import.meta.dir, "killable.ts");
@@ -14,9 +14,7 @@ const KILLS = 30;
 test("killed at any moment: every event is seen by one stored turn, and every turn's reply is kept once", async () => {
   const folder = mkdtempSync(join(tmpdir(), "hearth-kill-"));
   const path = join(folder, "gateway.db");
-  const seed = Date.now();
-  console.log(`seed ${seed}`);
-  const random = makeRng(seed);
+  const random = testRng("agent/kill");
   const start = (task: string) =>
     Bun.spawn([process.execPath, PROGRAM, path, task], { stdin: "ignore", stdout: "pipe", stderr: "inherit" });
   try {

@@ -201,7 +201,7 @@ export const platforms = {
     },
     answer: ({ path }) =>
       path.endsWith("/token")
-        ? { token_type: "Bearer", expires_in: 3600, access_token: `access-${Math.floor(Math.random() * 1e6)}` }
+        ? { token_type: "Bearer", expires_in: 3600, access_token: `access-${crypto.randomUUID()}` }
         : Response.json({ id: path === "/v3/conversations" ? "a:direct" : "1700" }, { status: 201 }),
     message: ({ body, path }) =>
       body.type === "message" ? { to: decodeURIComponent(path.split("/")[3]!), text: String(body.text) } : undefined,

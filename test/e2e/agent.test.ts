@@ -16,9 +16,8 @@ import { external } from "../../src/base/passage.ts";
 import { makeRuntime } from "../../src/runtime/local.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
-import { installEmbedded } from "../../src/store/install.ts";
-import { openStore } from "../../src/store/store.ts";
 import { MAIN, NEVER, settingsOf } from "../agent/parts.ts";
+import { installSeeded } from "./seeded-model.ts";
 
 setDefaultTimeout(300_000);
 
@@ -31,8 +30,7 @@ let db: Database;
 let writer: Writer;
 
 beforeAll(async () => {
-  const store = await openStore(join(home, "models"));
-  await installEmbedded(store, { dir: join(ROOT, "models/hearth") });
+  const store = await installSeeded(join(home, "models"), { temperature: 0 }); // the likeliest answer calls the tool
   const spawn = {
     command: [process.execPath, join(ROOT, "src/main.ts"), "runner"],
     env: { PATH: process.env["PATH"], HOME: home },

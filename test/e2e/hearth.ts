@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { installSeeded, modelsFolder } from "./seeded-model.ts";
 
 export const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const START_TIMEOUT_MS = 20_000;
@@ -32,9 +33,19 @@ export function isolatedEnv(home: string, more: Record<string, string> = {}): Re
   return { PATH: path, HOME: home, HEARTH_HOST: "127.0.0.1:0", HEARTH_HOME: join(home, ".hearth"), ...more };
 }
 
-/** @param options.env settings on top of the isolated ones; @param options.home reuses a folder of the caller's */
-export async function startHearth(options: { env?: Record<string, string>; home?: string } = {}): Promise<Hearth> {
+export interface StartOptions {
+  /** Settings on top of the isolated ones. */
+  readonly env?: Record<string, string>;
+  /** A folder of the caller's, to be used again. */
+  readonly home?: string;
+  /** True: the server installs its model itself, which then draws its answers. */
+  readonly isBare?: boolean;
+}
+
+/** The embedded model is there, and has a seed. */
+export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
   const home = options.home ?? mkdtempSync(join(tmpdir(), "hearth-test-"));
+  if (!options.isBare) await installSeeded(modelsFolder(home, options.env));
   const child = Bun.spawn([process.execPath, MAIN, "serve"], {
     env: isolatedEnv(home, options.env),
     stdin: "ignore",

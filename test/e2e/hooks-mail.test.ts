@@ -5,8 +5,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import JSON5 from "json5";
-import { makeRng } from "../../src/base/rng.ts";
 import { hasDovecot, PASSWORD, startDovecot, USER, type Dovecot } from "../hooks/mail/dovecot.ts";
+import { testRng } from "../seed.ts";
 import { eventually, isolatedEnv, MAIN, runHearth, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(600_000); // 15 s alone
@@ -174,9 +174,7 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
       JSON.parse((await mail("status", "--json")).stdout || "{}").state === "connected";
     hearth = await startHearth({ home });
     expect(await eventually(isListening, WAIT_MS)).toBe(true);
-    const seed = (Math.random() * 2 ** 31) >>> 0;
-    console.log(`seed ${seed}`);
-    const rng = makeRng(seed);
+    const rng = testRng("e2e/hooks-mail");
     let mails = 0;
     for (let kill = 0; kill < KILLS; kill++) {
       await server.withClient(async (client) => {

@@ -9,6 +9,7 @@ import { readReferences } from "../../src/store/references.ts";
 import { openStore } from "../../src/store/store.ts";
 import { eventually, startHearth, type Hearth } from "../e2e/hearth.ts";
 import { encodeGguf } from "../gguf/fixture.ts";
+import { testRng } from "../seed.ts";
 import { halves } from "../store/fixture.ts";
 
 setDefaultTimeout(300_000); // 15 s alone
@@ -107,6 +108,7 @@ test("whenever the server is killed, the store opens, and every earlier model is
   const workMs = performance.now() - startedMs;
   await first.stop();
   const earlier = await (await openStore(root)).load("earlier");
+  const rng = testRng("hostile/kill");
   const seen = new Set<string>();
   let leftovers = 0;
   for (let life = 1; life <= KILLS; life++) {
@@ -114,7 +116,7 @@ test("whenever the server is killed, the store opens, and every earlier model is
     const working = workUntilKilled(hearth, life);
     const isLate = life % KILLS_PER_ANSWER === 0; // after a model was quantized, which may take long
     if (isLate && (await eventually(() => hasModel(hearth, "small"), 60_000))) seen.add("small:latest");
-    await Bun.sleep(Math.random() * 1.3 * workMs); // any moment, also of the second round
+    await Bun.sleep(rng.float() * 1.3 * workMs); // any moment, also of the second round
     await hearth.stop();
     await working;
     const found = await checkStore();

@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually, startHearth, type Hearth } from "../e2e/hearth.ts";
+import { testRng } from "../seed.ts";
 
 const TOKEN = "a-hook-token-of-32-characters-xx";
 const SENDERS = 4;
@@ -65,12 +66,13 @@ export async function killGateway({ kills }: { kills: number }): Promise<KillRep
   writeFileSync(join(home, ".hearth", "hearth.json5"), JSON.stringify(settings(chat.url)), { mode: 0o600 });
   const ledger: Ledger = new Map();
   const senders = Array.from({ length: SENDERS }, (_, id) => new Sender(id, ledger));
+  const rng = testRng("killed-gateway");
   let last: Hearth | undefined;
   try {
     for (let kill = 0; kill < kills; kill++) {
       const hearth = await startHearth({ home });
       const work = senders.map((sender) => sender.sendUntilDown(hearth.url));
-      await Bun.sleep(Math.random() * KILL_WITHIN_MS);
+      await Bun.sleep(rng.float() * KILL_WITHIN_MS);
       await hearth.stop(); // SIGKILL
       await Promise.all(work);
     }

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { testRng } from "../../seed.ts";
 import { startPlatform } from "../platforms.ts";
 
 const KILLS = 40;
@@ -16,12 +17,14 @@ interface Row {
   readonly seq: number;
 }
 
+const rng = testRng("outbox/kill");
+
 /** Answers late, so that kills fall before, during and after a message is taken. */
 function slowly(platform: ReturnType<typeof startPlatform>, onTaken: () => void): void {
   platform.reply = async () => {
-    await Bun.sleep(Math.random() * 6);
+    await Bun.sleep(rng.float() * 6);
     onTaken();
-    await Bun.sleep(Math.random() * 6);
+    await Bun.sleep(rng.float() * 6);
     return undefined;
   };
 }
@@ -46,7 +49,7 @@ test(`killed ${KILLS} times: no message arrives twice, and none is lost where th
     const child = spawn();
     const taken = new Promise<"taken">((resolve) => (next = () => resolve("taken")));
     if ((await Promise.race([taken, child.exited])) !== "taken") break; // it had come to its end
-    await Bun.sleep(Math.random() * 40);
+    await Bun.sleep(rng.float() * 40);
     child.kill("SIGKILL");
     await child.exited;
     killed++;

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { makeRng } from "../../../src/base/rng.ts";
+import { testRng } from "../../seed.ts";
 
 const KILLS = 50;
 const PER_LIFE = 6;
@@ -15,9 +15,15 @@ interface Child {
   kill(): Promise<void>;
 }
 
-function start(folder: string): Child {
+function start(folder: string, life: number): Child {
   const child = Bun.spawn(
-    [process.execPath, join(import.meta.dir, "killable.ts"), join(folder, "gateway.db"), join(folder, "log")],
+    [
+      process.execPath,
+      join(import.meta.dir, "killable.ts"),
+      join(folder, "gateway.db"),
+      join(folder, "log"),
+      `${life}`,
+    ],
     { stdin: "pipe", stdout: "pipe", stderr: "inherit" },
   );
   const lines = (async function* () {
@@ -43,14 +49,12 @@ function start(folder: string): Child {
 
 test("killed at fifty random moments: nothing accepted is lost, no stored turn is run again, nothing is sent twice", async () => {
   const folder = mkdtempSync(join(tmpdir(), "hearth-kill-"));
-  const seed = (Math.random() * 2 ** 31) >>> 0;
-  console.log(`seed ${seed}`);
-  const rng = makeRng(seed);
+  const rng = testRng("hooks/worker/kill");
   try {
     const accepted = new Map<string, string>(); // key → run
     let keys = 0;
     for (let life = 0; life < KILLS; life++) {
-      const child = start(folder);
+      const child = start(folder, life);
       await child.hear(); // ready
       const unheard = Array.from({ length: keys }, (_, i) => `${i}`).filter((key) => !accepted.has(key));
       for (const key of unheard) child.say({ accept: key });
@@ -63,7 +67,7 @@ test("killed at fifty random moments: nothing accepted is lost, no stored turn i
       }
       await killed;
     }
-    const last = start(folder);
+    const last = start(folder, KILLS);
     await last.hear();
     for (let key = 0; key < keys; key++) last.say({ accept: `${key}` });
     for (let heard = 0; heard < keys; heard++) {

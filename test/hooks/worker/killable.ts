@@ -3,17 +3,19 @@
  * replies one at a time, each marked before it goes out. What happens outside of its database, turns that begin and
  * messages that leave, goes to a log.
  *
- *   bun killable.ts DATABASE LOG
+ *   bun killable.ts DATABASE LOG LIFE
  */
 import { appendFileSync } from "node:fs";
 import { openDatabase, Writer } from "../../../src/base/database.ts";
 import { makeDeliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
 import { Worker } from "../../../src/hooks/worker/worker.ts";
+import { testRng } from "../../seed.ts";
 import { agent, request, wake } from "../deliveries/fixtures.ts";
 import { makeParts, ok, partMigrations } from "./parts.ts";
 
-const [path, logPath] = process.argv.slice(2) as [string, string];
+const [path, logPath, life] = process.argv.slice(2) as [string, string, string];
+const random = testRng(`life ${life}`).float;
 const log = (line: object): void => appendFileSync(logPath, `${JSON.stringify(line)}\n`);
 const say = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 
@@ -28,7 +30,7 @@ const stored = db.query<{ id: string }, []>("SELECT id FROM runs WHERE answer IS
 log({ boot: stored.map((row) => row.id) });
 parts.answer = async ({ runId }) => {
   log({ turn: runId });
-  await Bun.sleep(Math.random() * 20);
+  await Bun.sleep(random() * 20);
   return ok(`answer ${runId}`);
 };
 
@@ -41,7 +43,7 @@ const deliver = async (): Promise<void> => {
     const id = reply.group_id;
     await writer.write((at) => at.query("UPDATE test_replies SET sending = 1 WHERE group_id = ?").run(id));
     log({ send: id });
-    await Bun.sleep(Math.random() * 5);
+    await Bun.sleep(random() * 5);
     parts.settle(id, { kind: "sent" });
   }
 };
@@ -60,7 +62,7 @@ const worker = new Worker({
   }),
   log: { debug: () => {}, info: () => {}, warn: () => {}, error: (msg, fields) => log({ error: msg, ...fields }) },
   now: Date.now,
-  random: Math.random,
+  random,
 });
 const deliveries = makeDeliveries({
   db,

@@ -1,0 +1,25 @@
+/**
+ * The one seed of a test process: `$HEARTH_TEST_SEED`, else drawn. Everything random in a test follows from it, also
+ * what fast-check generates; setup.ts prints it, so that a failure can be replayed.
+ */
+import { makeRng, randomSeed, type Rng } from "../src/base/rng.ts";
+
+/** The name of the environment variable. */
+export const SEED_VARIABLE = "HEARTH_TEST_SEED";
+
+/** Throws where the variable is no integer from 0 to 2³¹ − 1, the seeds that fast-check takes. */
+function readSeed(): number {
+  const given = process.env[SEED_VARIABLE];
+  if (given === undefined || given === "") return randomSeed() >>> 1;
+  const seed = Number(given);
+  if (!/^\d+$/.test(given) || seed > 0x7fff_ffff)
+    throw new Error(`${SEED_VARIABLE}: expected an integer from 0 to 2147483647, got '${given}'`);
+  return seed;
+}
+
+export const testSeed: number = readSeed();
+
+/** A generator that depends on the process's seed and on `stream` alone: a test's name, the number of a round. */
+export function testRng(stream: string | number): Rng {
+  return makeRng(testSeed + 2 ** 32 * (Bun.hash.crc32(`${stream}`) & 0xf_ffff)); // a safe integer
+}
