@@ -281,7 +281,8 @@ describe("start and stop", () => {
 
   test("a store that another server made is served in place, also where it cannot be written", async () => {
     const models = join(home, "models");
-    const first = await startHearth({ env: { HEARTH_MODELS: models } });
+    const first = await startHearth({ env: { HEARTH_MODELS: models }, isBare: true });
+    expect(await (await fetch(`${first.url}/api/tags`)).json()).toMatchObject({ models: [{ name: "hearth:latest" }] });
     await first.stop();
     mkdirSync(join(models, "manifests/registry.ollama.ai/library/other"), { recursive: true });
     const manifest = await Bun.file(join(models, "manifests/registry.ollama.ai/library/hearth/latest")).text();
