@@ -15,6 +15,7 @@ import { formatTuning, type KernelChoice } from "./base/kernel-tuning.ts";
 import { formatBytes, formatTable } from "./cli/format.ts";
 import type { Gguf } from "./gguf/gguf.ts";
 import { openGguf } from "./gguf/read.ts";
+import { repairGguf } from "./gguf/repair/index.ts";
 import type { QuantName } from "./quant/index.ts";
 import { quantizeFile, type QuantizeOptions } from "./store/quantize.ts";
 import { loadTokenizer } from "./tokenizer/load.ts";
@@ -70,7 +71,7 @@ export async function greedyTokens(options: ModelRun & { count: number }): Promi
 
 /** Ids of a text, as the model's tokenizer gives them, without BOS or EOS. */
 export function tokenIds(options: { model: string; text: string; parseSpecial: boolean }): Int32Array {
-  const gguf = openGguf(options.model);
+  const gguf = repairGguf(openGguf(options.model));
   try {
     const tokenizer = loadTokenizer(gguf.metadata, options.model);
     return tokenizer.encode(options.text, { addSpecial: false, parseSpecial: options.parseSpecial });
@@ -147,7 +148,7 @@ async function withSession<T>(
   more: number,
   use: (session: Session, tokens: Int32Array) => Promise<T>,
 ): Promise<T> {
-  const gguf = openGguf(options.model);
+  const gguf = repairGguf(openGguf(options.model));
   const adapters: Gguf[] = [];
   try {
     for (const path of options.adapter) adapters.push(openGguf(path));

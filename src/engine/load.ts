@@ -6,6 +6,7 @@ import type { Backend, LoadOptions, Session } from "../backend/backend.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { openGguf } from "../gguf/read.ts";
+import { repairGguf } from "../gguf/repair/index.ts";
 import { getNumber } from "../gguf/keys.ts";
 import { makeGrammarCompiler, type GrammarCompiler } from "../sampling/grammar.ts";
 import { loadTokenizer, vocabularyForGrammar } from "../tokenizer/load.ts";
@@ -70,7 +71,7 @@ export interface LoadedEngine {
 
 /** Loads a model. Errors name the file and what is wrong with it. */
 export async function loadEngine(path: string, options: EngineOptions): Promise<LoadedEngine> {
-  const gguf = openGguf(path);
+  const gguf = repairGguf(openGguf(path));
   const adapters: Gguf[] = [];
   try {
     for (const adapter of options.adapters ?? []) adapters.push(openGguf(adapter));

@@ -6,6 +6,7 @@ import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { readHeader } from "../gguf/header.ts";
+import { repairHeader } from "../gguf/repair/index.ts";
 import { describeGguf, type GgufDetails } from "../store/details.ts";
 import { layersOf } from "../store/manifest.ts";
 import type { ModelEntry, Store, StoredModel } from "../store/store.ts";
@@ -61,7 +62,7 @@ export function modelDetails(model: StoredModel, facts: ModelFacts | undefined) 
 
 async function inspect(store: Store, model: StoredModel): Promise<ModelFacts> {
   const entry = await store.load(model.displayName);
-  const header = await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens });
+  const header = repairHeader(await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens }));
   return { gguf: describeGguf(header), capabilities: capabilitiesOf(entry, header.metadata) };
 }
 

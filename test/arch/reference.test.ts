@@ -1,0 +1,86 @@
+/**
+ * Every reference model whose architecture we have, against llama.cpp's logits: `archs` and `real` in its own layout,
+ * `twins` in the other layout that files in circulation have. A new architecture is covered once it is registered.
+ */
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { archs, loadProgram } from "../../src/arch/index.ts";
+import { cpuBackend } from "../../src/backend/cpu.ts";
+import { openGguf } from "../../src/gguf/read.ts";
+import { repairGguf } from "../../src/gguf/repair/index.ts";
+import { nmse } from "../backend/compare.ts";
+import { golden, hasGolden } from "../golden.ts";
+
+interface Reference {
+  readonly name: string;
+  readonly gguf: string;
+  readonly logits: string;
+  readonly tokens: Int32Array;
+  readonly nmseMax: number;
+}
+
+const ids = (count: number, id: (i: number) => number): Int32Array =>
+  Int32Array.from({ length: count }, (_, i) => id(i));
+const TOKENS = ids(32, (i) => (i * 37 + 11) % 128);
+const REAL_TOKENS = ids(24, (i) => (i * 7 + 3) % 60);
+/** Random weights of 4 and 8 bits, which llama.cpp multiplies with activations of 8 bits. */
+const QUANTIZED = /gptoss|gpt_oss|gpt-oss/;
+const NMSE_MAX = 1e-5;
+const QUANTIZED_NMSE_MAX = 2e-3;
+
+const references: readonly Reference[] = hasGolden
+  ? [...inFolder("archs", TOKENS), ...inFolder("real", REAL_TOKENS), ...twins()]
+  : [];
+
+function inFolder(folder: string, tokens: Int32Array): Reference[] {
+  return readdirSync(golden(folder))
+    .filter((name) => name.endsWith(".gguf"))
+    .map((file) => {
+      const name = `${folder}/${file.slice(0, -5)}`;
+      const nmseMax = QUANTIZED.test(name) ? QUANTIZED_NMSE_MAX : NMSE_MAX;
+      return { name, gguf: golden(`${name}.gguf`), logits: golden(`${name}.f32`), tokens, nmseMax };
+    });
+}
+
+function twins(): Reference[] {
+  const { files } = JSON.parse(readFileSync(golden("twins/index.json"), "utf8")) as {
+    files: { family: string; ollama: string; expected: string; suggestedMaxNmse: number }[];
+  };
+  return files.map(({ family, ollama, expected, suggestedMaxNmse }) => ({
+    name: `twins/${family}`,
+    gguf: golden(join("twins", ollama)),
+    logits: golden(join("twins", expected)),
+    tokens: REAL_TOKENS,
+    nmseMax: suggestedMaxNmse,
+  }));
+}
+
+describe.skipIf(!hasGolden)("reference models", () => {
+  for (const { name, gguf, logits, tokens, nmseMax } of references) {
+    const file = repairGguf(openGguf(gguf));
+    const arch = String(file.metadata.get("general.architecture"));
+    file.close();
+    const pooled = statSync(logits).size < tokens.length * 4 * 128;
+    if (pooled || /bert/.test(arch)) continue; // encoders: see encoders.test.ts
+    if (!Object.hasOwn(archs, arch)) {
+      test(`${name}: ${arch} is refused by name`, () => {
+        const model = repairGguf(openGguf(gguf));
+        expect(() => loadProgram(model)).toThrow(`got '${arch}'`);
+        model.close();
+      });
+      continue;
+    }
+    test(`${name}: llama.cpp's logits`, async () => {
+      const model = repairGguf(openGguf(gguf));
+      const options = { ctxLen: 64, slots: 1, precise: true, threads: 1, cacheDir: undefined };
+      const session = await cpuBackend.load(loadProgram(model), options);
+      const got = await session.run([{ slot: 0, start: 0, tokens, logits: "all" }]);
+      const expected = new Float32Array(await Bun.file(logits).arrayBuffer());
+      expect(got.length).toBe(expected.length);
+      expect(nmse(got, expected)).toBeLessThan(nmseMax);
+      session.close();
+      model.close();
+    });
+  }
+});
