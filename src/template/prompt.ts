@@ -6,6 +6,7 @@
 import { AppError } from "../base/errors.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
 import { type JinjaTemplate, parseJinja } from "./jinja.ts";
+import { effortOf, foldSystem, splitCalls, takesSystem } from "./adapt.ts";
 import { nameResults, wantsShortIds, withShortIds } from "./call-ids.ts";
 import { jinjaThinkingTags } from "./thinking.ts";
 import type { PromptMessage, PromptTool, Think } from "./messages.ts";
@@ -25,6 +26,8 @@ interface JinjaPrompt {
   readonly source: string;
   readonly template: JinjaTemplate;
   readonly tokens: SpecialTokens;
+  /** Whether it prints system messages; found out by a trial, once. */
+  readonly takesSystem: () => boolean;
 }
 
 export type PromptTemplate = JinjaPrompt | GoPrompt;
@@ -48,12 +51,15 @@ export function choosePrompt({ jinja, go, tokens = {}, prefersGo }: TemplateSour
   return prefersGo || !offersMore(jinja, goPrompt) ? goPrompt : parseJinjaPrompt(jinja, tokens);
 }
 
-const parseJinjaPrompt = (source: string, tokens: SpecialTokens): JinjaPrompt => ({
-  kind: "jinja",
-  source,
-  template: parseJinja(source),
-  tokens,
-});
+function parseJinjaPrompt(source: string, tokens: SpecialTokens): JinjaPrompt {
+  const template = parseJinja(source);
+  let takes: boolean | undefined;
+  const trial = (messages: readonly PromptMessage[]): string =>
+    template.render(jinjaContext({ messages, now: TRIAL_TIME }, { source, tokens }), TRIAL_TIME);
+  return { kind: "jinja", source, template, tokens, takesSystem: () => (takes ??= takesSystem(trial)) };
+}
+
+const TRIAL_TIME = new Date(0);
 
 export interface Capabilities {
   readonly tools: boolean;
@@ -120,24 +126,67 @@ export function renderChat(prompt: PromptTemplate, request: ChatPrompt): string 
   return prompt.kind === "go" ? renderGoChat(prompt, named) : renderJinjaChat(prompt, named);
 }
 
-function renderJinjaChat({ template, tokens, source }: JinjaPrompt, request: ChatPrompt): string {
-  const { tools, think, now, addGenerationPrompt = true } = request;
+function renderJinjaChat(prompt: JinjaPrompt, request: ChatPrompt): string {
+  const { tokens, source } = prompt;
+  const { addGenerationPrompt = true } = request;
   const messages = wantsShortIds(source) ? withShortIds(request.messages) : request.messages;
   const last = messages.at(-1);
   const begun =
     addGenerationPrompt && last?.role === "assistant" && !last.tool_calls?.length ? last.content : undefined;
-  const context = {
-    messages: (begun === undefined ? messages : messages.slice(0, -1)).map(jinjaMessage),
+  const given = { ...request, messages: begun === undefined ? messages : messages.slice(0, -1) };
+  const text = renderAdapted(prompt, given) + (begun ?? "");
+  return tokens.addsBos && tokens.bos && text.startsWith(tokens.bos) ? text.slice(tokens.bos.length) : text;
+}
+
+/** The conversation as it is, or, where the template refuses that, in the nearest shape that it takes. */
+function renderAdapted(prompt: JinjaPrompt, request: ChatPrompt): string {
+  const { template } = prompt;
+  const hasSystem = request.messages.some(({ role }) => role === "system");
+  const messages = hasSystem && !prompt.takesSystem() ? foldSystem(request.messages) : request.messages;
+  const context = jinjaContext({ ...request, messages }, prompt);
+  try {
+    return template.render(context, request.now);
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "bad_request") throw error;
+    const split = splitCalls(messages);
+    const others = [
+      ...(context["tools"] === null ? [{ ...context, tools: undefined }] : []),
+      ...(split === messages ? [] : [{ ...context, messages: split.map(jinjaMessage) }]),
+    ];
+    for (const other of others) {
+      try {
+        return template.render(other, request.now);
+      } catch {
+        // the first refusal says why
+      }
+    }
+    throw error;
+  }
+}
+
+/** What a template is given, by name. */
+function jinjaContext(
+  { messages, tools, think, now, addGenerationPrompt = true }: ChatPrompt,
+  { source, tokens }: Pick<JinjaPrompt, "source" | "tokens">,
+): Record<string, unknown> {
+  return {
+    messages: messages.map(jinjaMessage),
     tools: tools && tools.length > 0 ? tools : null,
     documents: null,
     add_generation_prompt: addGenerationPrompt,
     enable_thinking: think === undefined ? undefined : Boolean(think),
-    reasoning_effort: typeof think === "string" ? think : undefined,
+    reasoning_effort: effortOf(think, source),
     bos_token: tokens.bos ?? "",
     eos_token: tokens.eos ?? "",
+    functions: tools && tools.length > 0 ? JSON.stringify(tools, null, 2) : undefined, // FireFunction's, as is the next
+    datetime: timeText(now),
   };
-  const text = template.render(context, now) + (begun ?? "");
-  return tokens.addsBos && tokens.bos && text.startsWith(tokens.bos) ? text.slice(tokens.bos.length) : text;
+}
+
+/** `Nov 22 2026 09:05:07 GMT`. */
+function timeText(now: Date): string {
+  const [, day, month, year, time] = now.toUTCString().split(/,? /);
+  return `${month} ${day} ${year} ${time} GMT`;
 }
 
 /**

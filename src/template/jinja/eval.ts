@@ -25,6 +25,7 @@ import {
   itemsOf,
   type Key,
   list,
+  ownList,
   textOf,
   type Thing,
   tuple,
@@ -227,7 +228,7 @@ function makeMacro(state: State, { name, parameters, body }: Definition, scope: 
     const rest = new Map(named);
     parameters.forEach((parameter, i) => {
       const key = parameter.type === "Identifier" ? parameter.value : parameter.key.value;
-      const given = positional[i] ?? rest.get(key);
+      const given = i < positional.length ? positional[i] : rest.get(key); // None is given too
       rest.delete(key);
       if (given !== undefined) inner.names.set(key, given);
       else if (parameter.type === "Identifier") {
@@ -279,7 +280,7 @@ function compositeValue(state: State, node: Node, scope: Scope): Value {
   const value = (part: Node): Value => valueOf(state, part, scope);
   switch (node.type) {
     case "ArrayLiteral":
-      return list(node.value.map(value));
+      return ownList(node.value.map(value));
     case "TupleLiteral":
       return tuple(node.value.map(value));
     case "ObjectLiteral":

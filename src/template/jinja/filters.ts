@@ -96,7 +96,7 @@ const FILTERS: Readonly<Record<string, Filter>> = {
   map: mapItems,
   max: extreme((order) => order > 0),
   min: extreme((order) => order < 0),
-  reject: (value, args, budget) => list(itemsOf(value, budget).filter((item) => !passes(item, args, 0, budget))),
+  reject: (value, args, budget) => list(givenItems(value, budget).filter((item) => !passes(item, args, 0, budget))),
   rejectattr: (value, args, budget) => filterBy(value, args, budget, false),
   replace: text(replace),
   reverse: (value, _, budget) => {
@@ -105,7 +105,7 @@ const FILTERS: Readonly<Record<string, Filter>> = {
   },
   round,
   safe: (value) => value,
-  select: (value, args, budget) => list(itemsOf(value, budget).filter((item) => passes(item, args, 0, budget))),
+  select: (value, args, budget) => list(givenItems(value, budget).filter((item) => passes(item, args, 0, budget))),
   selectattr: (value, args, budget) => filterBy(value, args, budget, true),
   sort,
   string: (value, _, budget) => textOf(value, budget),
@@ -181,12 +181,15 @@ function passes(value: Value, args: Arguments, at: number, budget: Budget): bool
 function filterBy(value: Value, args: Arguments, budget: Budget, wanted: boolean): Value {
   const path = args.positional[0];
   if (path === undefined) throw fail("missing the name of an attribute");
-  const items = itemsOf(value, budget);
+  const items = givenItems(value, budget);
   return list(items.filter((item) => passes(attributePath(item, path, budget), args, 1, budget) === wanted));
 }
 
+/** What `map`, `select` and `reject` go through: None has no items for them, though for others it is an error. */
+const givenItems = (value: Value, budget: Budget): readonly Value[] => (value === null ? [] : itemsOf(value, budget));
+
 function mapItems(value: Value, args: Arguments, budget: Budget): Value {
-  const items = itemsOf(value, budget);
+  const items = givenItems(value, budget);
   budget.make(items.length);
   const path = args.named.get("attribute");
   if (path !== undefined) {

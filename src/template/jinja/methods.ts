@@ -1,6 +1,6 @@
 /**
- * Methods of strings, dicts and lists, as Python has them. Those that change a list or dict are missing: chat templates
- * run in a sandbox where values cannot be changed.
+ * Methods of strings, dicts and lists, as Python has them. Those that change a list or dict are missing, for chat
+ * templates run in a sandbox; `append` works on lists that the template made itself, which templates in use rely on.
  */
 import { formatBraces } from "./format.ts";
 import {
@@ -16,6 +16,7 @@ import {
   itemsOf,
   lengthOf,
   list,
+  MAX_DEPTH,
   type Sequence,
   textOf,
   tuple,
@@ -147,7 +148,7 @@ const DICT: Readonly<Record<string, Method<Dict>>> = {
   get: (self, args) => {
     const key = argument(args, 0, "key");
     const found = key === undefined || isObject(key) ? undefined : self.entries.get(key);
-    return found ?? argument(args, 1, "default") ?? null;
+    return found === undefined ? (argument(args, 1, "default") ?? null) : found;
   },
   copy: (self) => self,
 };
@@ -162,7 +163,31 @@ const SEQUENCE: Readonly<Record<string, Method<Sequence>>> = {
   count: (self, args, budget) =>
     self.items.filter((item) => isEqual(item, argument(args, 0, "value") ?? null, budget)).length,
   copy: (self) => self,
+  append: (self, args, budget) => append(self, argument(args, 0, "object") ?? null, budget),
 };
+
+/** Only a list of the template's own grows: what a caller gave is never changed. */
+function append(self: Sequence, value: Value, budget: Budget): Value {
+  if (!self.own) throw fail("append: only a list that the template made itself can grow");
+  if (holds(value, self, budget)) throw fail("append: a list cannot be an item of itself");
+  budget.check(self.items.length + 1);
+  self.own.push(value);
+  return null;
+}
+
+/** Whether a value is a list or has it as a part. */
+function holds(value: Value, wanted: Sequence, budget: Budget, depth = 0): boolean {
+  budget.spend(1);
+  if (depth > MAX_DEPTH) throw fail(`append: lists nested deeper than ${MAX_DEPTH}`);
+  if (value === wanted) return true;
+  return partsOf(value).some((part) => holds(part, wanted, budget, depth + 1));
+}
+
+function partsOf(value: Value): readonly Value[] {
+  if (isSequence(value)) return value.items;
+  if (isDict(value)) return [...value.entries.values()];
+  return isObject(value) && "fields" in value ? [...value.fields.values()] : [];
+}
 
 export const titleCase = (text: string): string =>
   text.replace(/\p{L}+/gu, (word) => word[0]!.toUpperCase() + word.slice(1).toLowerCase());

@@ -16,6 +16,8 @@ interface Float {
 export interface Sequence {
   readonly kind: "list" | "tuple";
   readonly items: readonly Value[];
+  /** The same array, where the template wrote the list down and so may append to it. */
+  readonly own?: Value[];
 }
 
 export type Key = null | boolean | number | string;
@@ -64,6 +66,8 @@ export interface Budget {
 export const fail = (message: string): AppError => new AppError("bad_request", `chat template: ${message}`);
 
 export const list = (items: readonly Value[]): Sequence => ({ kind: "list", items });
+/** A list that the template may append to. */
+export const ownList = (items: Value[]): Sequence => ({ kind: "list", items, own: items });
 export const tuple = (items: readonly Value[]): Sequence => ({ kind: "tuple", items });
 export const dict = (entries: Iterable<readonly [Key, Value]>): Dict => ({ kind: "dict", entries: new Map(entries) });
 export const float = (value: number): Float => ({ kind: "float", value });
@@ -79,7 +83,7 @@ export function typeName(value: Value): string {
 }
 
 /** Deepest structure taken in. */
-const MAX_DEPTH = 200;
+export const MAX_DEPTH = 200;
 
 /** A JSON value. Undefined members are left out. */
 export function fromJson(json: unknown, depth = 0): Value {

@@ -1,0 +1,71 @@
+/**
+ * Conversations put into the shape that a Jinja chat template can take: a system text where it has no place for one,
+ * several calls in one message where it allows one, a level of thinking under the name that it knows.
+ */
+import type { PromptMessage, Think } from "./messages.ts";
+
+/**
+ * Whether a template prints a system message. One that refuses it, or leaves it out, does not; one that renders neither
+ * with nor without it says nothing about it.
+ * @param render throws where the template refuses these messages
+ */
+export function takesSystem(render: (messages: readonly PromptMessage[]) => string): boolean {
+  const user = { role: "user", content: "question" };
+  const tried = (messages: readonly PromptMessage[]): string | undefined => {
+    try {
+      return render(messages);
+    } catch {
+      return undefined; // the template refuses, or fails on what a trial does not have
+    }
+  };
+  const text = tried([{ role: "system", content: SYSTEM_TRIAL }, user]);
+  return text === undefined ? tried([user]) === undefined : text.includes(SYSTEM_TRIAL);
+}
+
+const SYSTEM_TRIAL = "system-message-of-a-trial";
+
+/** Each system message in front of what comes next, as that message's beginning; alone, as the user's. */
+export function foldSystem(messages: readonly PromptMessage[]): PromptMessage[] {
+  const folded: PromptMessage[] = [];
+  let before = "";
+  for (const message of messages) {
+    if (message.role === "system") before += `${message.content}\n`;
+    else if (before !== "" && message.role === "user") {
+      folded.push({ ...message, content: before + message.content });
+      before = "";
+    } else folded.push(message);
+  }
+  if (before !== "") folded.push({ role: "user", content: before.trimEnd() });
+  return folded;
+}
+
+/** One message per call, each followed by its result. The same messages where none has several calls. */
+export function splitCalls(messages: readonly PromptMessage[]): readonly PromptMessage[] {
+  if (!messages.some(hasSeveralCalls)) return messages;
+  const split: PromptMessage[] = [];
+  for (let i = 0; i < messages.length; i++) {
+    const message = messages[i]!;
+    if (!hasSeveralCalls(message)) {
+      split.push(message);
+      continue;
+    }
+    const results: PromptMessage[] = [];
+    while (messages[i + 1]?.role === "tool") results.push(messages[++i]!);
+    for (const [at, call] of message.tool_calls!.entries()) {
+      split.push({ ...message, content: at === 0 ? message.content : "", tool_calls: [call] });
+      const own = results.findIndex((result) => result.tool_call_id !== undefined && result.tool_call_id === call.id);
+      split.push(...results.splice(Math.max(own, 0), 1));
+    }
+    split.push(...results);
+  }
+  return split;
+}
+
+const hasSeveralCalls = ({ tool_calls: calls = [] }: PromptMessage): boolean => calls.length > 1;
+
+/** A level of thinking as a template names it; undefined where it is no level. */
+export function effortOf(think: Think | undefined, source: string): string | undefined {
+  if (typeof think !== "string") return undefined;
+  const names = (level: string): boolean => source.includes(`'${level}'`) || source.includes(`"${level}"`);
+  return think === "high" && !names("high") && names("xhigh") ? "xhigh" : think;
+}
