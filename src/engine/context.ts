@@ -1,6 +1,6 @@
 /**
  * What happens at the edge of the context window: how much of an over-long prompt is kept, and how many tokens a
- * context shift discards. Plain arithmetic; the same rules as the servers that clients know.
+ * context shift discards. Plain arithmetic.
  */
 
 /** Tokens at the front that survive truncation and shifts. */
@@ -12,18 +12,32 @@ export function keptTokens(
   return Math.max(0, Math.min(wanted, options.promptLen, options.ctxLen - 4));
 }
 
+/** What an answer of no stated length gets of the window that a prompt had to be cut for. */
+const ANSWER_SHARE = 1 / 8;
+
 /**
- * Shortens a prompt that does not leave room for one new token: the first `keep` tokens and the tail stay, half of the
- * remaining window is freed.
+ * Tokens that a prompt leaves for the answer where it has to be cut: as many as the answer may have, else an eighth of
+ * the window; at least one, at most half of it. A prompt that fits is not cut, however little it leaves.
  */
-export function truncatePrompt(prompt: Int32Array, options: { ctxLen: number; keep: number }): Int32Array {
-  const { ctxLen, keep } = options;
+export function answerRoom({ ctxLen, numPredict }: { ctxLen: number; numPredict: number }): number {
+  const wanted = numPredict > 0 ? numPredict : Math.floor(ctxLen * ANSWER_SHARE);
+  return Math.max(1, Math.min(wanted, Math.floor(ctxLen / 2)));
+}
+
+/**
+ * Shortens a prompt that does not leave room for one new token: the first `keep` tokens and as much of the tail stay as
+ * leaves `room` tokens of the window.
+ */
+export function truncatePrompt(
+  prompt: Int32Array,
+  options: { ctxLen: number; keep: number; room: number },
+): Int32Array {
+  const { ctxLen, keep, room } = options;
   if (prompt.length < ctxLen) return prompt;
-  const length = ctxLen - Math.max(Math.floor((ctxLen - keep) / 2), 1);
-  const tail = length - keep;
+  const length = Math.max(keep + 1, ctxLen - room);
   const out = new Int32Array(length);
   out.set(prompt.subarray(0, keep));
-  out.set(prompt.subarray(prompt.length - tail), keep);
+  out.set(prompt.subarray(prompt.length - (length - keep)), keep);
   return out;
 }
 

@@ -10,7 +10,7 @@ import type { Offer } from "../sampling/offer.ts";
 import { makeSampler } from "../sampling/sampler.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { describeToken, makeAnswerText, type AnswerPiece } from "./answer-text.ts";
-import { discardedTokens, keptTokens, truncatePrompt } from "./context.ts";
+import { answerRoom, discardedTokens, keptTokens, truncatePrompt } from "./context.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
 import type { Embedder } from "./embedder.ts";
 import { runWork, sampleFrom, type Outcome } from "./outcome.ts";
@@ -286,7 +286,8 @@ export class Engine {
     const startsWithBos = tokenizer.bos !== undefined && prompt[0] === tokenizer.bos;
     const keep = keptTokens(options.num_keep, { promptLen: prompt.length, ctxLen, startsWithBos });
     if (prompt.length >= ctxLen && !(request.shift && (request.truncate ?? true))) throw tooLong(prompt.length, ctxLen);
-    const tokens = truncatePrompt(prompt, { ctxLen, keep });
+    const room = answerRoom({ ctxLen, numPredict: options.num_predict });
+    const tokens = truncatePrompt(prompt, { ctxLen, keep, room });
     const unlimited = options.num_predict < 0 || options.num_predict > PREDICT_MAX_CONTEXTS * ctxLen;
     const sampler = makeSampler(options, {
       vocabSize,

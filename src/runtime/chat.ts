@@ -1,5 +1,14 @@
 /** Chat: messages rendered by the model's template, the oldest dropped until they fit the context. */
-import { lease, refuseEmbedder, refuseImages, weightsOf, type Loaded, type RuntimeParts } from "./answer.ts";
+import { answerRoom } from "../engine/context.ts";
+import {
+  lease,
+  refuseEmbedder,
+  refuseImages,
+  samplingOptions,
+  weightsOf,
+  type Loaded,
+  type RuntimeParts,
+} from "./answer.ts";
 import { conversationOf, type Conversation } from "./conversation.ts";
 import { fitMessages, type Fitted } from "./fit.ts";
 import { requiredTools } from "./forced-call.ts";
@@ -43,14 +52,20 @@ export async function* runChat(parts: RuntimeParts, request: ChatRequest): Async
 
 /** The prompt of all messages, or of as many as fit where the request lets the oldest go. */
 async function fittingPrompt(
-  { lease: { runner } }: Loaded,
+  { lease: { runner }, model }: Loaded,
   { messages, render }: Conversation,
-  { truncate = true }: ChatRequest,
+  { truncate = true, options }: ChatRequest,
 ): Promise<Fitted> {
   if (!truncate) return { prompt: render(messages), truncated: false };
-  return fitMessages(messages, { render, fits: (prompt) => fitsContext(runner, prompt) });
+  const { num_predict: numPredict } = samplingOptions(model.parameters, options);
+  const { ctxLen } = runner.info;
+  return fitMessages(messages, {
+    render,
+    fits: (prompt, { isWhole }) =>
+      isShorter(runner, prompt, isWhole ? ctxLen : ctxLen - answerRoom({ ctxLen, numPredict }) + 1),
+  });
 }
 
-/** One token is at least one byte, so a short prompt need not be counted. */
-const fitsContext = async (runner: RunnerProcess, prompt: string): Promise<boolean> =>
-  prompt.length * 3 < runner.info.ctxLen || (await runner.countTokens(prompt)) < runner.info.ctxLen;
+/** Whether a prompt has fewer tokens; one token is at least one byte, so a short prompt need not be counted. */
+const isShorter = async (runner: RunnerProcess, prompt: string, tokens: number): Promise<boolean> =>
+  prompt.length * 3 < tokens || (await runner.countTokens(prompt)) < tokens;

@@ -4,6 +4,9 @@
  */
 import { AppError } from "../base/errors.ts";
 
+/** Whether the context has room for a prompt. */
+type Fits = (prompt: string, about: { readonly isWhole: boolean }) => Promise<boolean>;
+
 export interface Fitted {
   readonly prompt: string;
   /** Whether messages were left out. */
@@ -14,13 +17,14 @@ export interface Fitted {
  * The prompt of as many messages as fit. Where not even the last one does, the prompt of what must stay: the caller
  * finds it too long. A long history takes few renderings, not one per message.
  * @param render throws where a template refuses these messages, as some do that want turns to alternate
+ * @param fits a prompt that lacks messages may have to leave more room than a whole one
  */
 export async function fitMessages<T extends { readonly role: string }>(
   messages: readonly T[],
-  { render, fits }: { render: (messages: readonly T[]) => string; fits: (prompt: string) => Promise<boolean> },
+  { render, fits }: { render: (messages: readonly T[]) => string; fits: Fits },
 ): Promise<Fitted> {
   const whole = render(messages);
-  if (await fits(whole)) return { prompt: whole, truncated: false };
+  if (await fits(whole, { isWhole: true })) return { prompt: whole, truncated: false };
   const droppable = messages.flatMap(({ role }, i) => (role !== "system" && i < messages.length - 1 ? [i] : []));
   if (droppable.length === 0) return { prompt: whole, truncated: false };
   const without = (count: number): string => {
@@ -33,7 +37,7 @@ export async function fitMessages<T extends { readonly role: string }>(
   while (low < high) {
     const middle = (low + high) >> 1;
     const found = firstAccepted(without, { from: middle, to: high });
-    if (found && !(await fits(found.prompt))) low = found.count + 1;
+    if (found && !(await fits(found.prompt, { isWhole: false }))) low = found.count + 1;
     else {
       best = found?.prompt ?? best;
       high = middle;

@@ -144,7 +144,7 @@ const sum = (thinking: Statistics, rest: Statistics): Statistics => ({
   evalNs: thinking.evalNs + rest.evalNs,
 });
 
-/** A forced call, once it is complete; text where the answer ended before. */
+/** A forced call, once it is complete. One that the answer ended in is no call, and no text for people either. */
 async function* oneCall(events: Events): Events {
   let text = "";
   for await (const event of events) {
@@ -152,9 +152,7 @@ async function* oneCall(events: Events): Events {
       text += event.text;
       if (event.logprobs) yield { ...event, text: "" };
     } else if (event.kind === "done") {
-      const calls = callsInJson(text);
-      for (const call of calls) yield toEvent(call);
-      if (calls.length === 0 && text !== "") yield { kind: "text", text };
+      for (const call of callsInJson(text)) yield toEvent(call);
       yield event;
     } else yield event;
   }

@@ -18,7 +18,7 @@ export const KNOWN_MAX = 1024;
 
 export interface ModelFacts {
   readonly gguf: GgufDetails;
-  /** `completion`, `tools`, `insert`, `vision`, `embedding`, `thinking`, `audio`. */
+  /** `completion`, `tools`, `insert`, `embedding`, `thinking`. What nothing here can do, no model claims. */
   readonly capabilities: readonly string[];
 }
 
@@ -69,6 +69,9 @@ async function inspect(store: Store, model: StoredModel): Promise<ModelFacts> {
 /** Models that can fill in the middle are known by their tokens. */
 const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
 
+/** What other servers do with a model and this one does not: clients offer by it what would be refused. */
+const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
+
 /** In the order in which clients are used to seeing them. */
 function capabilitiesOf(entry: ModelEntry, metadata: Metadata): string[] {
   const architecture = String(metadata.get("general.architecture"));
@@ -77,10 +80,9 @@ function capabilitiesOf(entry: ModelEntry, metadata: Metadata): string[] {
     (name) => capabilities[name] || (name === "insert" && canFill(metadata)),
   );
   const found = [
-    ...(entry.config.capabilities ?? []),
+    ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name)),
     ...(native ? fromTemplate : []),
     metadata.has(`${architecture}.pooling_type`) ? "embedding" : "completion",
-    ...(entry.paths.projectors.length > 0 ? ["vision"] : []),
     ...(native ? [] : fromTemplate),
   ];
   return [...new Set(found)];

@@ -113,8 +113,7 @@ describe("POST /api/chat tool_choice:", () => {
       tool_choice: { name: "now" },
       options: { ...options, num_predict: 3 },
     });
-    expect([message.tool_calls, done_reason]).toEqual([undefined, "length"]);
-    expect(message.content).toStartWith("{");
+    expect([message.tool_calls, message.content, done_reason]).toEqual([undefined, "", "length"]); // half a call is none
   });
 
   test("none: the tools are not shown to the model, nor are calls looked for", async () => {

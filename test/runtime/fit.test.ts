@@ -36,6 +36,13 @@ test("as few of the oldest messages go as will do; system messages and the last 
   );
 });
 
+test("a conversation that has to lose messages leaves room for the answer", async () => {
+  const messages = ["aa", "bb", "cc", "dd"].map((text) => turn("user", text));
+  const fits = async (prompt: string, { isWhole }: { isWhole: boolean }) => prompt.length <= (isWhole ? 7 : 5);
+  expect(await fitMessages(messages, { render, fits })).toEqual({ prompt: "ccdd", truncated: true });
+  expect(await fitMessages(messages.slice(1), { render, fits })).toEqual({ prompt: "bbccdd", truncated: false });
+});
+
 test("a long history takes few renderings", async () => {
   let renderings = 0;
   const messages = Array.from({ length: 5000 }, (_, i) => turn("user", `${i} `));

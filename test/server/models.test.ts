@@ -170,13 +170,13 @@ MESSAGE user hi
     );
   });
 
-  test("tells of a projector, which also makes the model see", async () => {
+  test("tells of a projector, and claims nothing that images would be refused for", async () => {
     const projector = join(harness.root, "projector.gguf");
     await writeTinyGguf(projector, { "general.architecture": "clip" });
     await putModel(harness.root, "sees");
     await addLayer(harness.root, { name: "sees", kind: "projector", bytes: await Bun.file(projector).bytes() });
     const reply = await show({ model: "sees" });
-    expect(reply["capabilities"]).toEqual(["completion", "vision"]);
+    expect(reply["capabilities"]).toEqual(["completion"]);
     expect(reply["projector_info"]).toMatchObject({ "general.architecture": "clip" });
   });
 

@@ -1,0 +1,30 @@
+/** Thoughts that clients send back as part of an answer: they take up context, and the models were not trained on them. */
+
+/** Models whose templates do not leave them out themselves. */
+const FAMILIES: ReadonlySet<string> = new Set(["qwen3"]);
+const NAMES: ReadonlySet<string> = new Set(["deepseek-r1"]);
+
+const OPEN = "<think>";
+const CLOSE = "</think>";
+
+/** Whether old thoughts are left out for a model of that family or name, as clients of these models expect. */
+export const forgetsThoughts = ({ family, name }: { family: string | undefined; name: string }): boolean =>
+  FAMILIES.has(family ?? "") || NAMES.has(name.toLowerCase());
+
+/** The messages without the thoughts at the beginning of answers that come before the last question. */
+export function withoutOldThoughts<T extends { readonly role: string; readonly content: string }>(
+  messages: readonly T[],
+): T[] {
+  const lastQuestion = messages.findLastIndex(({ role }) => role === "user");
+  return messages.map((message, i) =>
+    message.role === "assistant" && i < lastQuestion ? { ...message, content: answerOf(message.content) } : message,
+  );
+}
+
+/** What comes after thoughts that the text begins with; nothing where they do not end. */
+function answerOf(content: string): string {
+  const text = content.trimStart();
+  if (!text.startsWith(OPEN)) return content;
+  const end = text.indexOf(CLOSE);
+  return end < 0 ? "" : text.slice(end + CLOSE.length).trimStart();
+}
