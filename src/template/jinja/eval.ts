@@ -24,7 +24,6 @@ import {
   isUndefined,
   itemsOf,
   type Key,
-  list,
   ownList,
   textOf,
   type Thing,
