@@ -1,4 +1,4 @@
-/** Thoughts that clients send back as part of an answer: they take up context, and the models were not trained on them. */
+/** Thoughts that clients send back as part of an answer: they fill the context, and models were not trained on them. */
 
 /** Models whose templates do not leave them out themselves. */
 const FAMILIES: ReadonlySet<string> = new Set(["qwen3"]);
