@@ -97,11 +97,12 @@ const SETTINGS = {
     parse: (value) => parseMs(value, (ms) => (ms < 0 ? Infinity : ms)),
     initial: () => 5 * 60_000,
   }),
-  contextLength: setting<number>({
+  contextLength: setting<number | "auto">({
     env: ["HEARTH_CONTEXT_LENGTH", "OLLAMA_CONTEXT_LENGTH"],
-    expected: "a whole number of tokens, at least 4 (0: the default)",
-    parse: (value) => (String(value) === "0" ? 4096 : parseInteger(value, { min: 4, max: 2 ** 24 })),
-    initial: () => 4096,
+    expected: "'auto' or a whole number of tokens, at least 4 (0: auto)",
+    parse: (value) =>
+      value === "auto" ? "auto" : (autoWhereZero(value) ?? parseInteger(value, { min: 4, max: 2 ** 24 })),
+    initial: () => "auto",
   }),
   loadTimeout: setting<number>({
     env: ["HEARTH_LOAD_TIMEOUT", "OLLAMA_LOAD_TIMEOUT"],
@@ -160,8 +161,8 @@ export interface Config {
   readonly maxQueue: number;
   /** Infinity: for ever. */
   readonly keepAliveMs: number;
-  /** Tokens. */
-  readonly contextLength: number;
+  /** Tokens; `auto`: as there is memory. */
+  readonly contextLength: number | "auto";
   /** Time without progress after which a load has failed; Infinity: never. */
   readonly loadTimeoutMs: number;
   /** Patterns of browser origins, added to the built-in ones. */

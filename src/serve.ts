@@ -141,9 +141,10 @@ function stopOnSignal({ server, runtime, library, registry, gateway }: Stoppable
   process.on("SIGINT", stop);
 }
 
-/** Memory that a new process could use, file cache included. */
+/** Memory that a new process could use, file cache included; a container's limit counts. */
 function availableBytes(): number {
-  if (process.platform !== "linux") return freemem();
+  const allowed = process.availableMemory();
+  if (process.platform !== "linux") return Math.min(freemem(), allowed);
   const found = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync("/proc/meminfo", "utf8"));
-  return found ? Number(found[1]) * 1024 : freemem();
+  return Math.min(found ? Number(found[1]) * 1024 : freemem(), allowed);
 }

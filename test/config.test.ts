@@ -31,7 +31,7 @@ test("nothing set gives the documented defaults", () => {
     maxLoadedModels: "auto",
     maxQueue: 512,
     keepAliveMs: 300_000,
-    contextLength: 4096,
+    contextLength: "auto",
     loadTimeoutMs: 300_000,
     origins: [],
     apiKeys: [],
@@ -74,7 +74,7 @@ describe("variables of the server that people come from are understood", () => {
     [{ OLLAMA_LOAD_TIMEOUT: "0" }, { loadTimeoutMs: Infinity }],
     [{ OLLAMA_MAX_LOADED_MODELS: "0" }, { maxLoadedModels: "auto" }],
     [{ HEARTH_MAX_LOADED_MODELS: "2" }, { maxLoadedModels: 2 }],
-    [{ OLLAMA_CONTEXT_LENGTH: "0" }, { contextLength: 4096 }],
+    [{ OLLAMA_CONTEXT_LENGTH: "0" }, { contextLength: "auto" }],
     [{ OLLAMA_ORIGINS: "app://*, http://x.y," }, { origins: ["app://*", "http://x.y"] }],
     [{ OLLAMA_DEBUG: "1" }, { debug: true }],
   ])("%j", (env, expected) => expect(withEnv(env as Record<string, string>)).toMatchObject(expected));

@@ -2,7 +2,7 @@
  * From a GGUF file to a running engine: open, choose the architecture, plan it on a backend, build the tokenizer.
  */
 import { loadProgram } from "../arch/index.ts";
-import type { Backend, LoadOptions, Session } from "../backend/backend.ts";
+import type { Backend, LoadOptions, Program, Session } from "../backend/backend.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { openGguf } from "../gguf/read.ts";
@@ -11,6 +11,7 @@ import { getNumber } from "../gguf/keys.ts";
 import { makeGrammarCompiler, type GrammarCompiler } from "../sampling/grammar.ts";
 import { loadTokenizer, vocabularyForGrammar } from "../tokenizer/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { defaultCtxLen } from "./context-length.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
 import { poolingOf } from "./pooling.ts";
@@ -28,8 +29,10 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly backend: Backend;
   /** Adapter files, laid over the model in this order. */
   readonly adapters?: readonly string[];
-  /** Wished context length; the model's trained length is the limit. */
-  readonly ctxLen: number;
+  /** Wished context length, or `auto`: as `cacheMemory` allows. The model's trained length is the limit. */
+  readonly ctxLen: number | "auto";
+  /** Bytes that the KV cache may take; none where nobody knows. */
+  readonly cacheMemory?: number | undefined;
   /** Prompt tokens of one run. */
   readonly chunk: number;
   readonly emit: (events: readonly SequenceEvent[]) => void;
@@ -80,7 +83,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
     const encoder = program.logits === undefined;
-    const wished = encoder ? Math.max(options.ctxLen, ENCODER_CTX_LEN) : options.ctxLen;
+    const wished = wishedCtxLen(program, options);
     const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
     const chatTemplate = chatTemplateOf(gguf);
     const pooling = poolingOf(gguf, { arch, encoder });
@@ -122,6 +125,13 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     for (const file of [gguf, ...adapters]) file.close();
     throw error;
   }
+}
+
+/** What the context would be if the model had been trained for it. */
+function wishedCtxLen(program: Program, { ctxLen, cacheMemory = 0, slots, backend }: EngineOptions): number {
+  const onGpu = backend.name === "webgpu";
+  const wished = ctxLen === "auto" ? defaultCtxLen(program, { bytes: cacheMemory, slots, onGpu }) : ctxLen;
+  return program.logits === undefined ? Math.max(wished, ENCODER_CTX_LEN) : wished;
 }
 
 function chatTemplateOf({ metadata, path }: Gguf): string | undefined {

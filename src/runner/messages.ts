@@ -23,7 +23,10 @@ export interface LoadMessage {
   readonly gpuMemory: number | undefined;
   /** Which kernels a GPU runs; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
-  readonly ctxLen: number;
+  /** `auto`: as `cacheMemory` allows. */
+  readonly ctxLen: number | "auto";
+  /** Bytes of the machine's memory that the KV cache may take. */
+  readonly cacheMemory?: number | undefined;
   readonly slots: number;
   /** Prompt tokens of one run. */
   readonly chunk: number;

@@ -2,6 +2,7 @@
  * The runner: a child process that owns one loaded model. It does what it is told over the spawn channel, and ends with
  * its parent: killing it returns every byte, and nothing it does can take the server down.
  */
+import { statSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";
 import { chooseBackend } from "../backend/index.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
@@ -70,10 +71,12 @@ export function startRunner(channel: Channel): void {
 async function load(message: LoadMessage, channel: Channel, signal: AbortSignal): Promise<LoadedEngine | undefined> {
   try {
     const { gpuLayers: layers, gpuMemory: memory } = message;
+    const backend = await chooseBackend(message.backend, { layers, memory });
     const loaded = await loadEngine(message.path, {
       ...message,
       signal,
-      backend: await chooseBackend(message.backend, { layers, memory }),
+      backend,
+      cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
       emit: (events) => channel.send({ kind: "events", events }),
       onEmbed: (event) => channel.send(event),
@@ -90,6 +93,11 @@ async function load(message: LoadMessage, channel: Channel, signal: AbortSignal)
     await Bun.sleep(100); // lets the message out before the process ends
     channel.exit(1);
   }
+}
+
+/** Half of what the weights leave of the GPU's memory; none where nobody says how much that is. */
+function cacheMemoryOnGpu({ path, gpuMemory = 0 }: LoadMessage): number {
+  return Math.max(0, gpuMemory - statSync(path).size) / 2;
 }
 
 /** Ends the process, whose next request then gets a fresh one; the failures of what ran go out before. */

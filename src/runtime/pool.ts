@@ -43,7 +43,8 @@ export interface PoolModel extends PoolWeights {
 
 export interface PoolOptions {
   readonly backend: string;
-  readonly ctxLen: number;
+  /** Of models whose requests do not say; `auto`: as there is memory. */
+  readonly ctxLen: number | "auto";
   readonly numParallel: number;
   /** undefined: the pool decides. */
   readonly maxLoaded: number | undefined;
@@ -254,12 +255,13 @@ export class Pool {
   }
 
   /** Makes room and loads; undefined where another request loaded the model in the meantime. */
-  async #load(model: PoolModel, load: LoadMessage, request: LeaseRequest): Promise<Lease | undefined> {
+  async #load(model: PoolModel, wanted: LoadMessage, request: LeaseRequest): Promise<Lease | undefined> {
     const present = this.#entries.get(keyOf(model));
-    if (present && !present.expiring && compatible(present, load, request.options)) return undefined;
+    if (present && !present.expiring && compatible(present, wanted, request.options)) return undefined;
     if (present) await this.#retire(present, request.signal);
     await this.#makeRoom(model, request.signal);
     this.#checkWanted(request.signal);
+    const load = { ...wanted, cacheMemory: this.#cacheMemory(model) };
     const abort = new AbortController();
     const entry: Entry = {
       model,
@@ -303,6 +305,11 @@ export class Pool {
     });
   }
 
+  /** Half of what a model would leave free: texts of other programs, and the next model, need some too. */
+  #cacheMemory(model: PoolModel): number {
+    return Math.max(0, this.#options.freeBytes() - neededBytes(model)) / 2;
+  }
+
   async #makeRoom(model: PoolModel, signal: AbortSignal): Promise<void> {
     const limit = this.#options.maxLoaded ?? MAX_LOADED_AUTO;
     while (this.#entries.size > 0 && !signal.aborted) {
@@ -335,7 +342,7 @@ function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOption
     gpuLayers: gpuLayersOf(options, pool),
     gpuMemory: pool.gpuMemory,
     gpuKernels: pool.gpuKernels,
-    ctxLen: Math.max(4, options.num_ctx ?? pool.ctxLen),
+    ctxLen: options.num_ctx === undefined ? pool.ctxLen : Math.max(4, options.num_ctx),
     slots: pool.numParallel,
     chunk: Math.max(1, options.num_batch ?? 512),
     threads: Math.max(0, Math.min(options.num_thread ?? 0, availableParallelism())), // more would only wait for cores
@@ -361,7 +368,9 @@ function hasLayers({ load, runner }: Entry, { gpuLayers: wanted }: LoadMessage):
 function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOptions): boolean {
   const { load, runner } = entry;
   const trained = runner?.info.ctxLenTrained ?? Infinity;
-  const sameCtx = Math.min(wanted.ctxLen, trained) === Math.min(load.ctxLen, trained);
+  const there = load.ctxLen === "auto" ? runner?.info.ctxLen : load.ctxLen;
+  const sameCtx =
+    wanted.ctxLen !== "auto" && there !== undefined && Math.min(wanted.ctxLen, trained) === Math.min(there, trained);
   return (
     (options.num_ctx === undefined || sameCtx) &&
     hasLayers(entry, wanted) &&

@@ -4,6 +4,8 @@ import { getPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
+import type { LoadMessage } from "../../src/runner/messages.ts";
+import type { LoadingOptions } from "../../src/sampling/options.ts";
 import { Pool, type Lease, type PoolModel, type PoolOptions } from "../../src/runtime/pool.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import { openGguf } from "../../src/gguf/read.ts";
@@ -75,6 +77,30 @@ async function failureOf(promise: Promise<unknown>): Promise<AppError> {
   expect(error).toBeInstanceOf(AppError);
   return error as AppError; // checked just above
 }
+
+test("a context that nobody asked for is what memory and training allow; to ask for just that reloads nothing", async () => {
+  const loads: LoadMessage[] = [];
+  const fake = {
+    command: [process.execPath, resolve(import.meta.dir, "fake-runner.ts")],
+    env: {},
+    loadTimeoutMs: 20_000,
+  };
+  const pool = makePool({
+    ctxLen: "auto",
+    freeBytes: () => 10e6,
+    start: (load, signal) => {
+      loads.push(load);
+      return RunnerProcess.start(load, fake, signal);
+    },
+  });
+  const lease = async (options: LoadingOptions): Promise<void> =>
+    (await pool.acquire(first, { options, keepAliveMs: undefined, signal: new AbortController().signal })).release();
+  await lease({});
+  await lease({ num_ctx: 8 }); // what the fake runner says it has
+  expect(loads.map(({ ctxLen, cacheMemory }) => [ctxLen, cacheMemory])).toEqual([["auto", (10e6 - 1.5e6) / 2]]);
+  await lease({ num_ctx: 4 });
+  expect(loads.length).toBe(2);
+});
 
 test("what a runner says it keeps on a GPU is listed as that", async () => {
   const pool = makePool({ command: [process.execPath, resolve(import.meta.dir, "fake-runner.ts")] });
