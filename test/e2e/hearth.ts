@@ -40,13 +40,15 @@ export interface StartOptions {
   readonly home?: string;
   /** True: the server installs its model itself, which then draws its answers. */
   readonly isBare?: boolean;
+  /** The program of another source tree. */
+  readonly main?: string;
 }
 
 /** The embedded model is there, and has a seed. */
 export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
   const home = options.home ?? mkdtempSync(join(tmpdir(), "hearth-test-"));
   if (!options.isBare) await installSeeded(modelsFolder(home, options.env));
-  const child = Bun.spawn([process.execPath, MAIN, "serve"], {
+  const child = Bun.spawn([process.execPath, options.main ?? MAIN, "serve"], {
     env: isolatedEnv(home, options.env),
     stdin: "ignore",
     stdout: "pipe",
