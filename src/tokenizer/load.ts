@@ -6,6 +6,7 @@
 import { AppError } from "../base/errors.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { getBool, getNumber, getString, getStrings } from "../gguf/keys.ts";
+import { readCharsmap } from "./charsmap.ts";
 import { makeByteBpe, makePairMerges, MERGES_KEY } from "./bpe.ts";
 import { makeBytesOf, makeDetokenize } from "./detokenize.ts";
 import { makeSentencePiece, makeTextBpe } from "./code-points.ts";
@@ -15,6 +16,7 @@ import { findPiece } from "./piece-index.ts";
 import { findPreTokenizer } from "./pretokenize.ts";
 import { CONTROL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
 import type { Tokenizer } from "./tokenizer.ts";
+import { makeUnigram } from "./unigram.ts";
 import { PIECES_KEY, readPerPiece, readVocabulary, type Vocabulary } from "./vocabulary.ts";
 import type { Encode } from "./word-cache.ts";
 import { makeWordPiece } from "./word-piece.ts";
@@ -38,7 +40,9 @@ const FAMILIES: Readonly<Record<string, (metadata: Metadata) => Family>> = {
   gemma4: (metadata) => loadBpe(metadata, "gemma4"),
   llama: loadSentencePiece,
   bert: loadWordPiece,
+  t5: loadUnigram,
 };
+const SCORES_KEY = "tokenizer.ggml.scores";
 /** Models that are fed ids: llama.cpp's names for "no tokenizer", and that of its test models. */
 const WITHOUT = ["none", "no_vocab", "test"];
 
@@ -87,7 +91,7 @@ function loadSentencePiece(metadata: Metadata): Family {
     escapesSpaces: true,
   });
   const count = vocabulary.pieces.length;
-  const scores = Float32Array.from(readPerPiece(metadata, "tokenizer.ggml.scores", count) ?? new Float32Array(count));
+  const scores = Float32Array.from(readPerPiece(metadata, SCORES_KEY, count) ?? new Float32Array(count));
   return { family: "spm", vocabulary, encode: makeSentencePiece(vocabulary, scores) };
 }
 
@@ -101,6 +105,21 @@ function loadWordPiece(metadata: Metadata): Family {
   const lowercase = getBool(metadata, "tokenizer.ggml.normalizer.lowercase", true);
   const stripAccents = getBool(metadata, "tokenizer.ggml.normalizer.strip_accents", lowercase);
   return { family: "wpm", vocabulary, encode: makeWordPiece(vocabulary, { lowercase, stripAccents }) };
+}
+
+function loadUnigram(metadata: Metadata): Family {
+  const vocabulary = readVocabulary(metadata, {
+    ids: { eos_token_id: 1, unknown_token_id: 2 },
+    addBos: false,
+    addEos: true,
+    addSpacePrefix: false,
+    escapesSpaces: true,
+  });
+  const count = vocabulary.pieces.length;
+  const scores = Float32Array.from(readPerPiece(metadata, SCORES_KEY, count) ?? new Float32Array(count));
+  const removeExtraSpaces = getBool(metadata, "tokenizer.ggml.remove_extra_whitespaces", false);
+  const encode = makeUnigram(vocabulary, { scores, normalize: readCharsmap(metadata), removeExtraSpaces });
+  return { family: "ugm", vocabulary, encode };
 }
 
 /** Which special tokens swallow white space, by the model's name, since GGUF does not say. */
@@ -128,7 +147,8 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
   const isWordPiece = family === "wpm"; // always between [CLS] and [SEP]
   const first = isWordPiece || addBos ? bos : undefined;
   const last = isWordPiece ? separator : addEos ? eos : undefined;
-  const prefix = family === "spm" && addSpacePrefix ? " " : "";
+  const addsPrefix = addSpacePrefix && (family === "spm" || family === "ugm");
+  const prefix = family === "spm" && addsPrefix ? " " : ""; // Unigram puts its own, where a word begins
   const encodeText: Tokenizer["encode"] = (text, { addSpecial, parseSpecial }) => {
     const out = makeIdList(text.length / 2);
     if (addSpecial && first !== undefined) pushId(out, first);
@@ -153,7 +173,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
     ...(vocabulary.fill ? { fill: vocabulary.fill } : {}),
     encode: encodeText,
     bytesOf,
-    detokenize: makeDetokenize(bytesOf, prefix !== ""),
+    detokenize: makeDetokenize(bytesOf, addsPrefix),
     get newlineId() {
       return family === "wpm" ? undefined : encodeText("\n", { addSpecial: false, parseSpecial: false }).at(-1);
     },

@@ -12,7 +12,7 @@ interface EncodeOptions {
 }
 
 export interface Tokenizer {
-  readonly family: "bpe" | "spm" | "wpm" | "none";
+  readonly family: "bpe" | "spm" | "wpm" | "ugm" | "none";
   readonly vocabSize: number;
   readonly bos: number | undefined;
   readonly eos: number | undefined;

@@ -1,6 +1,6 @@
 /**
  * The vocabulary of a GGUF: pieces, what each is, and the special ids, read from `tokenizer.ggml.*` and checked. What
- * to do with text is not here but in `bpe.ts`, `code-points.ts` and `word-piece.ts`. Ported from
+ * to do with text is not here but in `bpe.ts`, `code-points.ts`, `word-piece.ts` and `unigram.ts`. Ported from
  * `llama_vocab::impl::load` in llama-vocab.cpp.
  */
 import { AppError } from "../base/errors.ts";
@@ -40,6 +40,8 @@ interface VocabularyDefaults {
   /** Ids by key without `tokenizer.ggml.`; outside of the vocabulary they count as absent. */
   readonly ids: Readonly<Record<string, number>>;
   readonly addBos: boolean;
+  /** False where absent. */
+  readonly addEos?: boolean;
   readonly addSpacePrefix: boolean;
   readonly escapesSpaces: boolean;
   /** Overrides the file. */
@@ -69,7 +71,7 @@ export function readVocabulary(metadata: Metadata, defaults: VocabularyDefaults)
     unknown: ids.get("unknown_token_id"),
     separator: ids.get("seperator_token_id"),
     addBos: readAdd(metadata, { word: "bos", fallback: defaults.addBos, id: bos, force: defaults.forceBos }),
-    addEos: readAdd(metadata, { word: "eos", fallback: false, id: eos, force: false }),
+    addEos: readAdd(metadata, { word: "eos", fallback: defaults.addEos ?? false, id: eos, force: false }),
     addSpacePrefix: getBool(metadata, "tokenizer.ggml.add_space_prefix", defaults.addSpacePrefix),
     escapesSpaces: defaults.escapesSpaces,
     endOfGeneration,
