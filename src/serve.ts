@@ -16,7 +16,8 @@ import { askOutlook } from "./runtime/ask-outlook.ts";
 import { makeRuntime } from "./runtime/local.ts";
 import { RunnerProcess } from "./runtime/runner-process.ts";
 import type { Runtime } from "./runtime/runtime.ts";
-import { makeApp } from "./server/app.ts";
+import { makeHandlers } from "./server/app.ts";
+import { startHookListener } from "./server/hook-listener.ts";
 import { startServer, type RunningServer } from "./server/serve.ts";
 import { installEmbedded } from "./store/install.ts";
 import { makeLibrary, type Library } from "./store/library.ts";
@@ -91,13 +92,23 @@ export async function serve(options: ServeOptions): Promise<void> {
     log,
   });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
-  const app = makeApp({ ...parts, gateway });
+  const { app, hooks } = makeHandlers({ ...parts, gateway });
   const server = startServer(app, config);
+  const hookListener = await startHookListener({
+    hooks,
+    listen: () => (gateway?.snapshot().hooks.enabled ? gateway.snapshot().hooks.listen : undefined),
+    onChange: (listener) => gateway?.onChange(listener),
+    log,
+  });
   await gateway?.start();
-  stopOnSignal({ server, runtime, library, registry, gateway });
+  stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway });
   const { backend, gpu } = await outlook;
   const device = gpu ?? `CPU (${availableParallelism()} cores)`;
-  console.log(`Hearth ${VERSION} listens on ${server.url} · backend ${backend} · ${device} · models ${store.root}`);
+  const hooksUrl = hookListener.url();
+  const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
+  console.log(
+    `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${device} · models ${store.root}`,
+  );
 }
 
 /** A model that does not fit the GPU is slower than people expect of it: they are told why. */
@@ -115,7 +126,7 @@ function spawnOptions({ command, env }: ServeOptions, config: Config) {
 }
 
 interface Stoppable {
-  readonly server: RunningServer;
+  readonly servers: readonly Pick<RunningServer, "stop">[];
   readonly runtime: Runtime;
   readonly library: Library;
   readonly registry: Registry;
@@ -123,7 +134,7 @@ interface Stoppable {
 }
 
 /** The first signal stops gracefully, the second at once. Answers may finish; what takes longer can be asked again. */
-function stopOnSignal({ server, runtime, library, registry, gateway }: Stoppable): void {
+function stopOnSignal({ servers, runtime, library, registry, gateway }: Stoppable): void {
   let stopping = false;
   const stop = async (): Promise<void> => {
     if (stopping) process.exit(1);
@@ -133,7 +144,8 @@ function stopOnSignal({ server, runtime, library, registry, gateway }: Stoppable
     const created = library.close();
     await gateway?.stop(SHUTDOWN_GRACE_MS - GATEWAY_LAST_MS); // its turns need models; who sends is told to come back
     const graceMs = Math.max(0, SHUTDOWN_GRACE_MS - (Date.now() - began));
-    await Promise.all([server.stop(graceMs + LAST_WORDS_MS), runtime.close(graceMs)]);
+    const stopped = servers.map((server) => server.stop(graceMs + LAST_WORDS_MS));
+    await Promise.all([...stopped, runtime.close(graceMs)]);
     await created;
     process.exit(0);
   };

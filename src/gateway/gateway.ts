@@ -73,6 +73,8 @@ export interface Gateway {
   readonly transforms: TransformPool;
   readonly db: Database;
   readonly snapshot: () => GatewaySnapshot;
+  /** Hears of every new snapshot. */
+  onChange(listener: (snapshot: GatewaySnapshot) => void): void;
   /** Hears of ends of runs and replies from now on. */
   observe(observer: Partial<GatewayObserver>): void;
   /** What waits and runs. */
@@ -154,7 +156,8 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     check: () => writer.write(touch),
   };
   const running = { deliveries, worker, heartbeat, outbox, channels, mail, mappings, transforms };
-  const made = { ...watching, ...running, ingress, admin, db, snapshot };
+  const onChange: Gateway["onChange"] = (listener) => source.onChange(listener);
+  const made = { ...watching, ...running, ingress, admin, db, snapshot, onChange };
   return { ...made, ...makeLife({ ...made, source, writer, clock, log, close }) };
 }
 

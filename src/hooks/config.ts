@@ -1,6 +1,7 @@
 /** The section `hooks` of the configuration: who may call, what a call becomes, and what is kept of it. */
 import { z } from "zod";
 import { isNetwork } from "./ingress/address.ts";
+import { LISTEN_EXPECTED, parseListen } from "./listen.ts";
 import { mailSchema } from "./mail/config.ts";
 
 const BODY_BYTES_DEFAULT = 262_144;
@@ -160,6 +161,12 @@ export const hooksSchema = z.strictObject({
   token: secret.optional(),
   tokens: z.array(namedToken).default([]),
   path: z.string().default("/hooks").transform(normalizePath),
+  /** A listener on which nothing but `path` exists: what a proxy publishes. */
+  listen: z
+    .string()
+    .trim()
+    .refine((text) => parseListen(text) !== undefined, LISTEN_EXPECTED)
+    .optional(),
   maxBodyBytes: z.int().positive().max(BODY_BYTES_MAX).default(BODY_BYTES_DEFAULT),
   /** Of all senders whose credentials are good, together; and once more of those who ask how runs stand. */
   rateLimit: rateLimit.optional(),

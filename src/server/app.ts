@@ -13,6 +13,7 @@ import { metered } from "./metered.ts";
 import { makeMetrics } from "./metrics.ts";
 import { matches } from "./paths.ts";
 import { makeHidePaths } from "./private-paths.ts";
+import { isSeen } from "./raw-target.ts";
 import { makeRecorder } from "./recorder.ts";
 import { blobRoutes } from "./routes/blobs.ts";
 import { chatRoutes } from "./routes/chat.ts";
@@ -24,7 +25,7 @@ import { embeddingsRoutes } from "./routes/embeddings.ts";
 import { generateRoutes } from "./routes/generate.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { messagesRoutes } from "./routes/messages.ts";
-import { makeHookAnswer } from "./routes/hooks.ts";
+import { makeHookAnswers } from "./routes/hooks.ts";
 import { hooksAdminRoutes } from "./routes/hooks-admin.ts";
 import { metricsRoutes } from "./routes/metrics.ts";
 import { openaiChatRoutes } from "./routes/openai-chat.ts";
@@ -41,10 +42,14 @@ import { showRoutes } from "./routes/show.ts";
 import { tagsRoutes } from "./routes/tags.ts";
 import { tokenizeRoutes } from "./routes/tokenize.ts";
 
+const NOT_FOUND = "404 page not found";
 /** What is answered while the server stops. */
 const PROBES = /^\/(health|metrics)$/;
 
-export function makeApp(parts: AppDeps) {
+export const makeApp = (parts: AppDeps) => makeHandlers(parts).app;
+
+/** The application, and the hooks' part of it for a listener of their own. */
+export function makeHandlers(parts: AppDeps) {
   const { log, config } = parts;
   const metrics = makeMetrics(parts.runtime, parts.gateway);
   const keyNames = new WeakMap<Request, string>();
@@ -59,14 +64,15 @@ export function makeApp(parts: AppDeps) {
   };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
   const admit = makeAuth(config.apiKeys);
-  const answerHook = makeHookAnswer({ hooks: parts.gateway?.ingress, record, count: metrics.hook });
+  const hooks = makeHookAnswers({ hooks: parts.gateway?.ingress, record, count: metrics.hook });
   // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the
   // checks.
   const app = new Elysia({ handler: { standardHostname: false } })
     .onRequest(({ request, set, server }) => {
-      const hooked = answerHook(request, () => server?.requestIP(request)?.address);
+      const hooked = hooks.answer(request, () => server?.requestIP(request)?.address);
       if (hooked) return hooked;
       const { pathname } = new URL(request.url);
+      if (!isSeen(pathname) || hooks.isMeant(pathname)) return refuse(request, textResponse(NOT_FOUND, 404));
       if (parts.gateway?.isDraining() && !PROBES.test(pathname)) {
         // the listener stays open until the gateway has stopped, so that senders hear what they can rely on
         return refuse(request, errorResponse(request, shuttingDown(parts.gateway.backInMs())));
@@ -116,7 +122,7 @@ export function makeApp(parts: AppDeps) {
     return response;
   }
 
-  return app;
+  return { app, hooks };
 }
 
 interface Route {
@@ -128,7 +134,7 @@ interface Route {
 function noSuchRoute(request: Request, routes: readonly Route[]): Response {
   const path = new URL(request.url).pathname;
   const methods = routes.filter((route) => matches(route.path, path)).map((route) => route.method);
-  if (methods.length === 0) return textResponse("404 page not found", 404);
+  if (methods.length === 0) return textResponse(NOT_FOUND, 404);
   const allowed = new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])));
   return textResponse("405 method not allowed", 405, { allow: [...allowed].join(", ") });
 }

@@ -10,6 +10,9 @@ export interface Networks {
   readonly ipv6: BlockList;
 }
 
+/** The peer of a Unix socket: whoever may connect there is a proxy of this machine. */
+export const UNIX_PEER = "unix";
+
 /** Hops that are looked at: more proxies than anyone has in a row. */
 const HOPS_MAX = 32;
 
@@ -33,15 +36,15 @@ export function parseNetworks(texts: readonly string[]): Networks {
   return networks;
 }
 
-/** The client's address in its one spelling; `unknown` where the socket has none. */
+/** The client's address in its one spelling; `unknown` where the socket has none and no proxy names it. */
 export function clientAddress(parts: {
   peer: string | undefined;
   forwardedFor: string | null;
   trusted: Networks;
 }): string {
-  let address = parseAddress(parts.peer ?? "");
-  if (address === undefined) return "unknown";
   const hops = (parts.forwardedFor ?? "").split(",").slice(-HOPS_MAX);
+  let address = parseAddress((parts.peer === UNIX_PEER ? hops.pop() : parts.peer) ?? "");
+  if (address === undefined) return "unknown";
   while (hops.length > 0 && isWithin(parts.trusted, address)) {
     const next = parseAddress(hops.pop() ?? "");
     if (next === undefined) break;

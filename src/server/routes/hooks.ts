@@ -5,16 +5,28 @@
  */
 import type { Ingress } from "../../hooks/ingress/ingress.ts";
 import type { HookReply } from "../../hooks/ingress/ports.ts";
+import { Refusal } from "../../hooks/ingress/problems.ts";
+import { refusalReply } from "../../hooks/ingress/reply.ts";
 import { isOver, type RunNews } from "../../hooks/worker/watch.ts";
 import type { CountHook } from "../gateway-metrics.ts";
 import { capped } from "../label-values.ts";
+import { decodedPath } from "../raw-target.ts";
 import type { Recorder } from "../recorder.ts";
 import { makeRequestId } from "../request-id.ts";
 import { sse, type Frame } from "../sse.ts";
 import { streamed } from "../stream.ts";
 
-/** Undefined: the request is no hook's. */
-type HookAnswer = (request: Request, peer: () => string | undefined) => Promise<Response> | undefined;
+/** The address at the other end of a request's socket. */
+type Peer = () => string | undefined;
+
+export interface HookAnswers {
+  /** Undefined: the request is no hook's. */
+  answer(request: Request, peer: Peer): Promise<Response> | undefined;
+  /** On a listener where nothing else exists. */
+  answerAlone(request: Request, peer: Peer): Promise<Response>;
+  /** Whether a path that is no hook's could be one to a proxy that decodes before it looks. */
+  isMeant(pathname: string): boolean;
+}
 
 /** Endpoints, and mappings of all configurations since the start. */
 const ROUTES_MAX = 2000;
@@ -24,12 +36,22 @@ interface HookParts {
   readonly count: CountHook;
 }
 
-export function makeHookAnswer({ hooks, ...parts }: HookParts & { hooks: Ingress | undefined }): HookAnswer {
-  if (!hooks) return () => undefined;
+export function makeHookAnswers({ hooks, ...parts }: HookParts & { hooks: Ingress | undefined }): HookAnswers {
   const label = capped(ROUTES_MAX);
-  return (request, peer) => {
+  const answerHook: HookAnswers["answer"] = (request, peer) => {
     const url = new URL(request.url);
-    return hooks.owns(url.pathname) ? answer({ request, url, peer: peer() }, { hooks, label, ...parts }) : undefined;
+    return hooks?.owns(url.pathname) ? answer({ request, url, peer: peer() }, { hooks, label, ...parts }) : undefined;
+  };
+  return {
+    answer: answerHook,
+    async answerAlone(request, peer) {
+      const hooked = answerHook(request, peer);
+      if (hooked) return hooked;
+      const { status, headers, body } = refusalReply(new Refusal("not_found"), makeRequestId());
+      parts.record(request, { status, route: "other" });
+      return new Response(body ?? null, { status, headers: { ...headers, connection: "close" } });
+    },
+    isMeant: (pathname) => hooks?.owns(decodedPath(pathname)) ?? false,
   };
 }
 

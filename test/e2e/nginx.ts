@@ -1,0 +1,59 @@
+/** nginx in front of a server, on a free port of the loopback interface; Debian's `nginx-light`. */
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually } from "./hearth.ts";
+
+const NGINX = "/usr/sbin/nginx";
+export const hasNginx = existsSync(NGINX);
+
+/** @param locations what stands in the `server` block. Resolves with its port. */
+export async function startNginx(locations: string): Promise<{ port: number; stop(): Promise<void> }> {
+  const folder = mkdtempSync(join(tmpdir(), "hearth-nginx-"));
+  const port = freePort();
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+  writeFileSync(
+    join(folder, "nginx.conf"),
+    `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log;
+     events {}
+     http {
+       access_log off;
+       ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join(" ")}
+       server { listen 127.0.0.1:${port}; ${locations} }
+     }`,
+  );
+  const child = Bun.spawn([NGINX, "-p", folder, "-c", join(folder, "nginx.conf")], {
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  const listens = await eventually(async () => child.exitCode !== null || (await isOpen(port)), 10_000);
+  if (!listens || child.exitCode !== null) throw new Error(`nginx did not start: ${await textOf(child.stderr)}`);
+  return {
+    port,
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const textOf = (stream: ReadableStream<Uint8Array>): Promise<string> => new Response(stream).text();
+
+function freePort(): number {
+  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = server;
+  server.stop(true);
+  return port;
+}
+
+function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on("error", () => resolve(false));
+  });
+}
