@@ -6,7 +6,7 @@ import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, sep } from "node:path";
 import JSON5 from "json5";
 import { AppError, messageOf } from "../base/errors.ts";
-import { linesByPath, pathKey, type Path } from "./positions.ts";
+import { positionsOf, pathKey, type Path } from "./positions.ts";
 
 const FILE_BYTES_MAX = 1024 * 1024; // a configuration is a page of text
 const FILES_MAX = 64;
@@ -28,10 +28,17 @@ export interface Document {
   readonly root: Readonly<Record<string, unknown>>;
   /** All files that were read, the first of them first. */
   readonly files: readonly string[];
+  /** Keys that are in one object twice, of which the last counts; each with its `file:line`. */
+  readonly repeated: readonly Repeated[];
   /** `file:line` of a value, or of the nearest thing around it. */
   where(path: Path): string;
   /** Whether a text came, at least in part, from the environment. */
   hasVariable(path: Path): boolean;
+}
+
+interface Repeated {
+  readonly key: string;
+  readonly where: string;
 }
 
 interface Reading {
@@ -39,12 +46,13 @@ interface Reading {
   /** Folder that includes stay in, symbolic links followed. */
   readonly folder: string;
   readonly files: string[];
+  readonly repeated: Repeated[];
 }
 
 /** Throws `bad_request` naming file and line. An error of the file system keeps its code as `cause`. */
 export function readDocument(path: string, env: Reading["env"]): Document {
   const text = readText(path);
-  const reading: Reading = { env, folder: realpathSync(dirname(path)), files: [] };
+  const reading: Reading = { env, folder: realpathSync(dirname(path)), files: [], repeated: [] };
   const root = substitute(readNode({ path, text, reading, chain: [] }), env, []);
   if (root.kind !== "object") {
     throw new AppError("bad_request", `${path}: expected an object of settings, got ${JSON.stringify(valueOf(root))}`);
@@ -52,6 +60,7 @@ export function readDocument(path: string, env: Reading["env"]): Document {
   return {
     root: valueOf(root) as Record<string, unknown>, // an object, as was just checked
     files: reading.files,
+    repeated: reading.repeated,
     where: (keys) => describePlace(findNode(root, keys).at),
     hasVariable: (keys) => {
       const node = findNode(root, keys);
@@ -86,7 +95,9 @@ function readNode({ path, text, reading, chain }: FileToRead): Node {
   } catch (error) {
     throw new AppError("bad_request", `${path}: not JSON5: ${messageOf(error).replace(/^JSON5: /, "")}`);
   }
-  const node = annotate(value, { file: path, lines: linesByPath(text), path: [] });
+  const { lines, repeated } = positionsOf(text);
+  reading.repeated.push(...repeated.map(({ key, line }) => ({ key, where: describePlace({ file: path, line }) })));
+  const node = annotate(value, { file: path, lines, path: [] });
   return include(node, { reading, folder: dirname(path), chain: [...chain, realpathSync(path)] });
 }
 
@@ -104,7 +115,11 @@ function annotate(
     annotate(inner, { ...at, line, path: [...at.path, key] });
   if (Array.isArray(value)) return { kind: "array", items: value.map((item, i) => child(i, item)), at: place };
   if (typeof value !== "object" || value === null) return { kind: "scalar", value, at: place };
-  if (Object.hasOwn(value, "__proto__")) throw new AppError("bad_request", `${describePlace(place)}: no such key`);
+  if (Object.hasOwn(value, "__proto__")) {
+    const path = [...at.path, "__proto__"];
+    const own = { file: at.file, line: at.lines.get(pathKey(path)) ?? line };
+    throw new AppError("bad_request", `${describePlace(own)}: ${describePath(path)}: no such key`);
+  }
   const entries = new Map(Object.entries(value).map(([key, inner]) => [key, child(key, inner)]));
   return { kind: "object", entries, at: place };
 }

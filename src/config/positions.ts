@@ -17,15 +17,24 @@ interface Frame {
   key: string | number;
   /** In an object: whether the next word is a key. */
   wantsKey: boolean;
+  /** Of an object, so far. */
+  readonly keys: Set<string>;
 }
 
 /** Comments, texts, punctuation and everything between. */
 export const TOKEN =
   /\/\/[^\n\r\u2028\u2029]*|\/\*[\s\S]*?\*\/|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
 
-/** Line numbers from 1, by `pathKey`; of a repeated key the last, whose value counts. */
-export function linesByPath(text: string): ReadonlyMap<string, number> {
+export interface Positions {
+  /** Line numbers from 1, by `pathKey`; of a repeated key the last, whose value counts. */
+  readonly lines: ReadonlyMap<string, number>;
+  /** Keys that their object has already. */
+  readonly repeated: readonly { readonly key: string; readonly line: number }[];
+}
+
+export function positionsOf(text: string): Positions {
   const lines = new Map<string, number>();
+  const repeated: Positions["repeated"][number][] = [];
   const frames: Frame[] = [];
   let line = 1;
   let at = 0;
@@ -38,7 +47,7 @@ export function linesByPath(text: string): ReadonlyMap<string, number> {
     if (token.startsWith("//") || token.startsWith("/*")) continue;
     if (token === "{" || token === "[") {
       if (!(frame && !frame.isArray)) place(); // in an object the key was placed
-      frames.push({ isArray: token === "[", key: token === "[" ? 0 : "", wantsKey: token === "{" });
+      frames.push({ isArray: token === "[", key: token === "[" ? 0 : "", wantsKey: token === "{", keys: new Set() });
     } else if (token === "}" || token === "]") frames.pop();
     else if (token === ",") {
       if (frame?.isArray) frame.key = Number(frame.key) + 1;
@@ -47,10 +56,12 @@ export function linesByPath(text: string): ReadonlyMap<string, number> {
       if (frame) frame.wantsKey = false;
     } else if (frame?.wantsKey) {
       frame.key = keyOf(token);
+      if (frame.keys.has(frame.key)) repeated.push({ key: frame.key, line });
+      frame.keys.add(frame.key);
       place();
     } else if (frame?.isArray ?? true) place();
   }
-  return lines;
+  return { lines, repeated };
 }
 
 const keyOf = (token: string): string => (/^["']/.test(token) ? JSON5.parse<string>(token) : token);

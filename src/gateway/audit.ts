@@ -8,14 +8,15 @@ import type { ChannelStanding } from "../channels/resolve.ts";
 import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import { isCredentialHeader } from "../hooks/credentials.ts";
-import { isLoopback } from "../hooks/mail/config.ts";
 import { makeMappings, type Mapping, RESERVED } from "../hooks/mappings/index.ts";
 import { trimSlashes } from "../hooks/mappings/request.ts";
 import { presets } from "../hooks/presets/index.ts";
 import { credentialHeaders } from "../hooks/signatures/index.ts";
 import { auditDelivery, auditFallback } from "./audit-delivery.ts";
+import { auditExposure } from "./audit-exposure.ts";
 import { auditMail } from "./audit-mail.ts";
 import { auditRefused } from "./audit-refused.ts";
+import { auditSignature } from "./audit-signature.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 /** Worst first. */
@@ -38,13 +39,21 @@ export interface AuditParts {
   readonly document: Document | undefined;
   /** The address that the server listens on. */
   readonly hostname: string;
+  /** Whether the model API asks for keys. */
+  readonly hasApiKeys?: boolean;
   /** By the ids and aliases of all channels there are. */
   readonly channels: ReadonlyMap<string, ChannelStanding>;
 }
 
 const TOKEN_LENGTH_MIN = 24;
 
-export type Report = (severity: Severity, id: string, at: { path: Path; message: string }) => void;
+export interface ReportAt {
+  readonly path: Path;
+  readonly message: string;
+  /** Absent: where the path is. */
+  readonly where?: string;
+}
+export type Report = (severity: Severity, id: string, at: ReportAt) => void;
 
 /** Those of one severity stay in their order. */
 export const worstFirst = (findings: readonly Finding[]): Finding[] =>
@@ -53,11 +62,12 @@ export const worstFirst = (findings: readonly Finding[]): Finding[] =>
 export function audit(parts: AuditParts): readonly Finding[] {
   const { snapshot, document } = parts;
   const findings: Finding[] = [];
-  const report: Report = (severity, id, { path, message }) =>
-    void findings.push({ severity, id, key: describePath(path), where: document?.where(path) ?? "", message });
+  const report: Report = (severity, id, { path, message, where = document?.where(path) ?? "" }) =>
+    void findings.push({ severity, id, key: describePath(path), where, message });
   if (!snapshot.hooks.enabled) return [];
   auditTokens(parts, report);
   auditExposure(parts, report);
+  auditRepeats(parts, report);
   const { all } = makeMappings(snapshot);
   for (const [i, mapping] of all.entries()) {
     auditMapping(mapping, { path: pathOf(mapping, i), parts, report });
@@ -95,23 +105,14 @@ function auditTokens({ snapshot, document }: AuditParts, report: Report): void {
   }
 }
 
-function auditExposure({ snapshot, hostname }: AuditParts, report: Report): void {
-  const { hooks, gateway, agents } = snapshot;
-  if (!isLoopback(hostname) && gateway.trustedProxies.length === 0) {
-    const message = `the server listens on ${hostname} and no proxy is trusted: hooks are reached without TLS`;
-    report("warn", "exposed", { path: ["hooks", "enabled"], message });
-  }
-  if (hooks.callbacks.allowPrivateAddresses) {
-    const message = "senders can make this server call machines of its own network";
-    report("warn", "callback-private", { path: ["hooks", "callbacks", "allowPrivateAddresses"], message });
-  }
-  if (hooks.callbacks.allowFromRequest && !hooks.callbacks.secret) {
-    const message = "callbacks are not signed: set hooks.callbacks.secret";
-    report("warn", "callback-unsigned", { path: ["hooks", "callbacks"], message });
-  }
-  if (agents.list.length > 0 && hooks.allowedAgentIds === undefined) {
-    const message = "absent: senders can reach every agent";
-    report("info", "agents-unrestricted", { path: ["hooks", "allowedAgentIds"], message });
+/** Of equal keys the last counts, which nobody means. */
+function auditRepeats({ document }: AuditParts, report: Report): void {
+  for (const { key, where } of document?.repeated ?? []) {
+    report("warn", "repeated-key", {
+      path: [key],
+      where,
+      message: "the same key is there before: only this one counts",
+    });
   }
 }
 
@@ -137,6 +138,7 @@ function auditMapping({ config: mapping, preset }: Mapping, { path, parts, repor
   if (mapping.tools.length > 0 && !mapping.allowUnsafeExternalContent) {
     say("info", "tools", "tools", `content from outside can use ${mapping.tools.join(", ")}`);
   }
+  if (mapping.auth) auditSignature(mapping.auth, { path, report });
   const hidden = mapping.auth ? credentialHeaders(mapping.auth) : [];
   for (const key of ["messageTemplate", "textTemplate", "sessionKey", "name", "to"] as const) {
     const header = headersIn(mapping[key]).find((name) => hidden.includes(name) || isCredentialHeader(name));

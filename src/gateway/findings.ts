@@ -14,13 +14,16 @@ export interface FindingParts {
   readonly document: Document;
   /** The address that the server listens on. */
   readonly hostname: string;
+  /** Whether the model API asks for keys. */
+  readonly hasApiKeys: boolean;
   readonly directory: Directory;
 }
 
 /** Worst first. */
-export async function findingsOf({ snapshot, document, hostname, directory }: FindingParts): Promise<Finding[]> {
+export async function findingsOf({ directory, ...parts }: FindingParts): Promise<Finding[]> {
+  const { snapshot, document } = parts;
   const channels = channelStandings(directory);
-  return worstFirst([...audit({ snapshot, document, hostname, channels }), ...(await auditFiles(snapshot, document))]);
+  return worstFirst([...audit({ ...parts, channels }), ...(await auditFiles(snapshot, document))]);
 }
 
 /**
@@ -42,8 +45,8 @@ export async function auditConfiguration(sources: ConfigSources): Promise<Findin
       where: document.where(path),
       message,
     }));
-    const { hostname } = config.host;
-    return worstFirst([...unusable, ...(await findingsOf({ snapshot, document, hostname, directory: loaded }))]);
+    const parts = { hostname: config.host.hostname, hasApiKeys: config.apiKeys.length > 0, directory: loaded };
+    return worstFirst([...unusable, ...(await findingsOf({ snapshot, document, ...parts }))]);
   } catch (error) {
     const lines = messageOf(error).split("\n");
     return lines.map((message) => ({ id: "invalid", severity: "error", key: "", where: "", message }));

@@ -40,7 +40,8 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
   const { runtime, modelNames } = parts;
   const gateway = await makeGateway({ source, home: config.home, runtime, modelNames, clock: systemClock, log, fetch });
   const { directory } = gateway.channels;
-  for (const finding of await findingsOf({ document, snapshot, directory, hostname: config.host.hostname })) {
+  const about = { directory, hostname: config.host.hostname, hasApiKeys: config.apiKeys.length > 0 };
+  for (const finding of await findingsOf({ document, snapshot, ...about })) {
     const { severity, id, key, where, message } = finding;
     log[severity](`configuration: ${message}`, { finding: id, key, where });
   }

@@ -176,3 +176,9 @@ test("whatever a file holds, it is read or refused with a message of ours", () =
     { numRuns: 500 },
   );
 });
+
+test("`__proto__` is named with its line", () => {
+  const file = join(folder, "proto.json5");
+  writeFileSync(file, '{ hooks: {\n  path: "/x",\n  "__proto__": { enabled: true } } }');
+  expect(() => readDocument(file, {})).toThrow(`${file}:3: hooks.__proto__: no such key`);
+});

@@ -1,0 +1,65 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readDocument } from "../../src/config/document.ts";
+import { audit, type AuditParts } from "../../src/gateway/audit.ts";
+import { makeSnapshot } from "../../src/gateway/snapshot.ts";
+
+let folder: string;
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "hearth-audit-"))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const HOOKS = "enabled: true, token: '${HOOKS_TOKEN}', allowQueryToken: false";
+
+/** `severity id key :line` of each finding. */
+function findings(text: string, more: Partial<AuditParts> = {}): string[] {
+  const file = join(folder, "hearth.json5");
+  writeFileSync(file, text, { mode: 0o600 });
+  const document = readDocument(file, { HOOKS_TOKEN: "x".repeat(32) });
+  const snapshot = makeSnapshot(document, { folder, apiKeys: [] });
+  const list = audit({ document, snapshot, hostname: "127.0.0.1", channels: new Map(), ...more });
+  return list.map(({ severity, id, key, where }) => `${severity} ${id} ${key} ${where.replace(file, "")}`);
+}
+
+const PROXY = "\ngateway: { trustedProxies: ['127.0.0.1'] }";
+
+test("a proxy in front, but neither a listener of the hooks' own nor API keys", () => {
+  expect(findings(`{ hooks: { ${HOOKS} },${PROXY} }`)).toEqual(["warn no-own-listener hooks.listen :1"]);
+  expect(findings(`{ hooks: { ${HOOKS} },${PROXY} }`, { hasApiKeys: true })).toEqual([]);
+  expect(findings(`{ hooks: { ${HOOKS}, listen: 'unix:/run/hooks.sock' },${PROXY} }`)).toEqual([]);
+  expect(findings(`{ hooks: { token: 'x' },${PROXY} }`)).toEqual([]);
+  expect(findings(`{ hooks: { ${HOOKS} } }`)).toEqual([]);
+});
+
+test("a listener that others reach without TLS", () => {
+  const exposed = "warn exposed hooks.listen :2";
+  expect(findings(`{ hooks: { ${HOOKS},\nlisten: '0.0.0.0:9000' } }`)).toEqual([exposed]);
+  expect(findings(`{ hooks: { ${HOOKS},\nlisten: '0.0.0.0:9000' },${PROXY} }`)).toEqual([]);
+  expect(findings(`{ hooks: { ${HOOKS},\nlisten: '[::1]:9000' } }`)).toEqual([]);
+  expect(findings(`{ hooks: { ${HOOKS},\nlisten: ':9000' } }`)).toEqual([]);
+});
+
+test.each(["0.0.0.0/0", "::/0"])("gateway.trustedProxies: %s", (network) => {
+  const text = `{ hooks: { ${HOOKS}, listen: ':9000' },\ngateway: { trustedProxies: ['10.0.0.0/8', '${network}'] } }`;
+  expect(findings(text)).toEqual(["warn trusts-everyone gateway.trustedProxies[1] :2"]);
+});
+
+test("of equal keys in the file the last counts", () => {
+  const text = `{ hooks: { ${HOOKS},\nstrict: true,\n'strict': false, rateLimit: { perSecond: 1 } },\n}`;
+  expect(findings(text)).toEqual(["warn repeated-key strict :3"]);
+  expect(findings(`{ hooks: { ${HOOKS}, tokens: [{ id: 'a', token: '\${HOOKS_TOKEN}x' }, { id: 'b', token: '\${HOOKS_TOKEN}y' }] } }`)).toEqual([]); // prettier-ignore
+});
+
+test("an HMAC whose timestamp or id is not part of what is signed", () => {
+  const signed = (more: string) =>
+    findings(`{ hooks: { ${HOOKS}, mappings: [{ messageTemplate: 'x', deliver: false, match: { path: 'a' },
+      auth: { scheme: 'hmac', secrets: '${"s".repeat(32)}', header: 'x-sig',
+      ${more} } }] } }`);
+  expect(signed("timestampHeader: 'x-time'")).toEqual([
+    "warn timestamp-unsigned hooks.mappings[0].auth.timestampHeader :3",
+  ]);
+  expect(signed("timestampHeader: 'x-time', signedContent: '{timestamp}.{body}'")).toEqual([]);
+  expect(signed("idHeader: 'x-id'")).toEqual(["warn id-unsigned hooks.mappings[0].auth.idHeader :3"]);
+  expect(signed("idHeader: 'x-id', signedContent: '{id}.{body}'")).toEqual([]);
+});
