@@ -80,7 +80,7 @@ async function openSocket(
   }
 }
 
-/** A server that was killed leaves its socket behind. One that somebody listens on stays, and so does any other file. */
+/** A killed server leaves its socket behind. One that somebody listens on stays, and so does any other file. */
 async function removeStale(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found) return;

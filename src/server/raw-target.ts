@@ -1,7 +1,7 @@
 /**
  * The request target as the client wrote it. Bun hands out a URL in which `\` has become `/` and dot segments are
- * resolved, so `/hooks/..\api/tags` reads as `/api/tags`; a proxy that publishes `/hooks/` alone has let it through. Its
- * router, though, matches the raw target: routes of nothing but parameters show each segment, percent-decoded.
+ * resolved, so `/hooks/..\api/tags` reads as `/api/tags`; a proxy that publishes `/hooks/` alone has let it through.
+ * Bun's router, though, matches the raw target: routes of nothing but parameters show each segment, percent-decoded.
  */
 
 /** Segments of a path; a deeper one is seen only after it was resolved. */
