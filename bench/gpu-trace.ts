@@ -106,7 +106,7 @@ async function readStamps(device: Device, querySet: GPUQuerySet, count: number):
   encoder.resolveQuerySet(querySet, 0, count, resolved, 0);
   encoder.copyBufferToBuffer(resolved, 0, readable, 0, size);
   device.submit(encoder.finish());
-  await device.wait(readable.mapAsync(1));
+  await device.wait(() => readable.mapAsync(1));
   const stamps = new BigUint64Array(readable.getMappedRange().slice(0));
   for (const each of [resolved, readable]) each.destroy();
   return stamps;

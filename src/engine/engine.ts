@@ -4,6 +4,7 @@
  * It knows nothing of processes, HTTP or prompts as text.
  */
 import type { Session } from "../backend/backend.ts";
+import type { EventLoop } from "../base/event-loop.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
 import type { GrammarCompiler, GrammarMatcher } from "../sampling/grammar.ts";
 import type { Offer } from "../sampling/offer.ts";
@@ -30,6 +31,7 @@ const PREDICT_MAX_CONTEXTS = 10;
 
 interface EngineParts {
   readonly session: Session;
+  readonly loop: EventLoop;
   readonly tokenizer: Tokenizer;
   /** Made when the first request with a format arrives. */
   readonly grammars: () => Promise<GrammarCompiler>;
@@ -124,7 +126,7 @@ export class Engine {
       }
       if (work) await this.#step(work);
       await embedder.step(work ? limits.chunkShared : limits.chunkAlone);
-      await new Promise((resolve) => setImmediate(resolve)); // lets messages in: a cancel takes effect at the next step
+      await this.#parts.loop.nextTurn(); // lets messages in: a cancel takes effect at the next step
     }
   }
 
@@ -136,7 +138,7 @@ export class Engine {
   }
 
   async #runWork(work: Work, events: SequenceEvent[]): Promise<void> {
-    const startedNs = Bun.nanoseconds();
+    const startedNs = this.#parts.loop.nowNs();
     let outcomes: Outcome[];
     try {
       outcomes = await runWork(work, this.#parts);
@@ -149,7 +151,7 @@ export class Engine {
       }
       return;
     }
-    const tookNs = Bun.nanoseconds() - startedNs;
+    const tookNs = this.#parts.loop.nowNs() - startedNs;
     for (const [i, sequence] of work.sequences.entries()) {
       this.#cache(sequence, work.rows[i]!.tokens);
       if (work.kind === "prefill") sequence.promptEvalNs += tookNs;
@@ -170,7 +172,7 @@ export class Engine {
   async #decodeOne(sequence: Sequence, outcome: Float32Array | Offer, events: SequenceEvent[]): Promise<void> {
     if (sequence.cancelled) return;
     try {
-      if (sequence.firstTokenAtNs === 0) sequence.firstTokenAtNs = Bun.nanoseconds();
+      if (sequence.firstTokenAtNs === 0) sequence.firstTokenAtNs = this.#parts.loop.nowNs();
       if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
       const { logprobs: count } = sequence.request;
       // Sampling changes logits, and whoever wants log-probabilities was given all.
@@ -219,7 +221,7 @@ export class Engine {
       kind: "done",
       id: sequence.id,
       reason,
-      statistics: statisticsOf(sequence, Bun.nanoseconds()),
+      statistics: statisticsOf(sequence, this.#parts.loop.nowNs()),
       tokens: conversationOf(sequence),
       ...(truncated ? { truncated } : {}),
       ...(stopSequence === undefined ? {} : { stopSequence }),

@@ -3,6 +3,7 @@
  */
 import { loadProgram } from "../arch/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../backend/backend.ts";
+import type { EventLoop } from "../base/event-loop.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { openGguf } from "../gguf/read.ts";
@@ -27,6 +28,7 @@ const ENCODER_CTX_LEN = 2048;
 
 interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly backend: Backend;
+  readonly loop: EventLoop;
   /** Adapter files, laid over the model in this order. */
   readonly adapters?: readonly string[];
   /** Wished context length, or `auto`: as `cacheMemory` allows. The model's trained length is the limit. */
@@ -109,6 +111,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     };
     const engine = new Engine({
       session,
+      loop: options.loop,
       tokenizer,
       grammars: once(() =>
         makeGrammarCompiler({ ...vocabularyForGrammar(tokenizer), vocabSize: program.shape.vocabSize }),

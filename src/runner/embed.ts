@@ -1,6 +1,7 @@
 /**
  * Texts to ids for embedding: each is cut at its end to the context, the special tokens around it kept, or refused.
  */
+import type { EventLoop } from "../base/event-loop.ts";
 import { AppError, messageOf } from "../base/errors.ts";
 import type { EmbedRequest } from "../engine/embed-queue.ts";
 import type { LoadedEngine } from "../engine/load.ts";
@@ -15,7 +16,7 @@ const ENCODED_AT_ONCE = 100_000;
 export async function embed(
   { engine, tokenizer, info }: LoadedEngine,
   message: EmbedMessage,
-  { channel, pending }: { channel: Channel; pending: Set<number> },
+  { channel, pending, loop }: { channel: Channel; pending: Set<number>; loop: EventLoop },
 ): Promise<void> {
   const { id, inputs, truncate, ctxLen = Infinity } = message;
   pending.add(id);
@@ -28,7 +29,7 @@ export async function embed(
       sinceYield += input.length;
       if (sinceYield < ENCODED_AT_ONCE) continue;
       sinceYield = 0;
-      await new Promise((resolve) => setImmediate(resolve));
+      await loop.nextTurn();
       if (!pending.has(id)) return; // cancelled
     }
     engine.embed({ id, texts } satisfies EmbedRequest);

@@ -5,6 +5,7 @@
 import { statSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";
 import { chooseBackend } from "../backend/index.ts";
+import { systemLoop, type EventLoop } from "../base/event-loop.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
 import { dieWithParent } from "../base/parent-death.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
@@ -38,16 +39,19 @@ export function startRunner(channel: Channel): void {
   let loaded: LoadedEngine | undefined;
   let loading: Promise<void> = Promise.resolve();
   const abort = new AbortController();
+  const loop = systemLoop();
   const encoding = new Set<number>(); // requests whose texts are not all ids yet
   channel.onDisconnect(() => channel.exit(0));
   channel.onMessage((message) => {
     switch (message.kind) {
       case "load":
-        return void (loading = load(message, channel, abort.signal).then((engine) => void (loaded = engine)));
+        return void (loading = load(message, channel, { loop, signal: abort.signal }).then(
+          (engine) => void (loaded = engine),
+        ));
       case "generate":
         return void (loaded && generate(loaded, message, channel));
       case "embed":
-        return void (loaded && embed(loaded, message, { channel, pending: encoding }));
+        return void (loaded && embed(loaded, message, { channel, pending: encoding, loop }));
       case "cancel":
         encoding.delete(message.id);
         return loaded?.engine.cancel(message.id);
@@ -68,13 +72,18 @@ export function startRunner(channel: Channel): void {
   });
 }
 
-async function load(message: LoadMessage, channel: Channel, signal: AbortSignal): Promise<LoadedEngine | undefined> {
+async function load(
+  message: LoadMessage,
+  channel: Channel,
+  { loop, signal }: { loop: EventLoop; signal: AbortSignal },
+): Promise<LoadedEngine | undefined> {
   try {
     const { gpuLayers: layers, gpuMemory: memory } = message;
     const backend = await chooseBackend(message.backend, { layers, memory });
     const loaded = await loadEngine(message.path, {
       ...message,
       signal,
+      loop,
       backend,
       cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),

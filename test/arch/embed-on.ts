@@ -1,4 +1,5 @@
 /** Embeds texts with a file on a backend, as the engine does, without a runner. */
+import { systemLoop } from "../../src/base/event-loop.ts";
 import { loadEngine } from "../../src/engine/load.ts";
 import type { EmbedEvent } from "../../src/engine/embedder.ts";
 import type { Backend } from "../../src/backend/backend.ts";
@@ -29,7 +30,16 @@ export async function embedOn(path: string, texts: readonly string[], options: E
     load: (program, { ctxLen, slots, precise, threads, cacheDir }) =>
       backend.load(program, { ctxLen, slots, precise, threads, cacheDir }),
   };
-  const load = { ctxLen: 512, slots: 2, chunk: 512, threads: 1, cacheDir: undefined, emit() {}, onEmbed };
+  const load = {
+    ctxLen: 512,
+    slots: 2,
+    chunk: 512,
+    threads: 1,
+    cacheDir: undefined,
+    emit() {},
+    onEmbed,
+    loop: systemLoop(),
+  };
   const { engine, tokenizer, info } = await loadEngine(path, { ...load, ...rest, backend: plain });
   const limits = { limit: info.ctxLen, truncate: true };
   try {

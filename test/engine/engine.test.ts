@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { systemLoop } from "../../src/base/event-loop.ts";
 import { END, expectedText, hashNext, makeBench } from "./fakes.ts";
 
 const LONG = "once upon a time there was a small red fox";
@@ -254,4 +255,14 @@ test("an answer says whether part of its prompt was left out or dropped", async 
   const kept = await ask("0123456789", { num_predict: 60, num_keep: -1 });
   expect(kept.end).not.toHaveProperty("truncated"); // the shift dropped nothing but the answer's own beginning
   await engine.close();
+});
+
+test("messages get their turn after every step, on the event loop that the engine was given", async () => {
+  const system = systemLoop();
+  let turns = 0;
+  const loop = { ...system, nextTurn: () => (turns++, system.nextTurn()) };
+  const { engine, session, ask } = makeBench({ loop });
+  await ask("hello", { num_predict: 12 });
+  await engine.close();
+  expect(turns).toBe(session.runs.length);
 });

@@ -3,6 +3,7 @@
  * whole sequence before it. Any mistake in what the engine believes to be cached changes the answer.
  */
 import type { OfferRuns, Rows, Session } from "../../src/backend/backend.ts";
+import { systemLoop, type EventLoop } from "../../src/base/event-loop.ts";
 import { assert } from "../../src/base/errors.ts";
 import { Embedder, type EmbedEvent } from "../../src/engine/embedder.ts";
 import { Engine } from "../../src/engine/engine.ts";
@@ -133,8 +134,9 @@ export interface Answer {
 }
 
 /** An engine on a fake session. */
-export function makeBench(options: Partial<FakeOptions> & { chunk?: number } = {}): Bench {
+export function makeBench(options: Partial<FakeOptions> & { chunk?: number; loop?: EventLoop } = {}): Bench {
   const { slots = 2, ctxLen = 64, next = hashNext, delayMs = 0, offers = false, chunk = 16 } = options;
+  const { loop = systemLoop() } = options;
   const session = makeFakeSession({ slots, ctxLen, next, delayMs, offers });
   const listeners = new Map<number, (event: SequenceEvent) => void>();
   let lastId = 0;
@@ -142,6 +144,7 @@ export function makeBench(options: Partial<FakeOptions> & { chunk?: number } = {
   const emit = (event: EmbedEvent): void => void embedded.push(event);
   const engine = new Engine({
     session,
+    loop,
     embedder: new Embedder({ session, pooling: "last", dim: 2, encoder: false, emit }),
     tokenizer: byteTokenizer,
     grammars: () => Promise.reject(new Error("no grammar in these tests")),

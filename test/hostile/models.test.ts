@@ -6,6 +6,7 @@ import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { AppError, messageOf } from "../../src/base/errors.ts";
 import { chooseBackend } from "../../src/backend/index.ts";
 import { loadEngine } from "../../src/engine/load.ts";
+import { systemLoop } from "../../src/base/event-loop.ts";
 import { openGguf } from "../../src/gguf/read.ts";
 import { writeGguf, type WriteTensor, type WriteValue } from "../../src/gguf/write.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
@@ -76,7 +77,7 @@ for (const [name, edit, message] of broken) {
   test(`${name}: the error says so and names the file`, async () => {
     await writeBroken(edit);
     const options = { ctxLen: 64, slots: 1, chunk: 64, threads: 1, precise: false, cacheDir: undefined };
-    const quiet = { emit() {}, onEmbed() {} };
+    const quiet = { emit() {}, onEmbed() {}, loop: systemLoop() };
     const load = loadEngine(path, { ...options, ...quiet, backend: await chooseBackend("cpu") });
     const error = await load.then(
       () => undefined,

@@ -6,8 +6,8 @@ import { kernelSource, type KernelName } from "../../../kernels/wgsl/sources.ts"
 import { PLAIN, type Tuning } from "../../base/kernel-tuning.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapters.ts";
-import { paceEventLoop } from "./pace.ts";
-import { openGpu, rooted } from "./provider.ts";
+import type { Pump } from "./pace.ts";
+import { gpuPump, openGpu, rooted } from "./provider.ts";
 
 /** Features that kernels have variants for, taken where an adapter has them. */
 const FEATURES = ["shader-f16", "subgroups", "timestamp-query"] as const satisfies readonly GPUFeatureName[];
@@ -19,7 +19,7 @@ interface DeviceParts {
   readonly facts: AdapterFacts;
   /** Kernels may use `subgroups` and `subgroup_id`. */
   readonly subgroups: boolean;
-  kick(): void;
+  readonly pump: Pump;
   readonly deadlineMs: number;
 }
 
@@ -29,7 +29,7 @@ export class Device {
   readonly facts: AdapterFacts;
   /** Kernels use `subgroups` and `subgroup_id`. */
   readonly subgroups: boolean;
-  readonly #kick: () => void;
+  readonly #pump: Pump;
   readonly #deadlineMs: number;
   /** By source. */
   readonly #pipelines = new Map<string, Promise<GPUComputePipeline>>();
@@ -37,11 +37,11 @@ export class Device {
   readonly #waiting = new Set<(error: AppError) => void>();
   #failed: AppError | undefined;
 
-  constructor(gpu: GPUDevice, { facts, subgroups, kick, deadlineMs }: DeviceParts) {
+  constructor(gpu: GPUDevice, { facts, subgroups, pump, deadlineMs }: DeviceParts) {
     this.gpu = gpu;
     this.facts = facts;
     this.subgroups = subgroups;
-    this.#kick = kick;
+    this.#pump = pump;
     this.#deadlineMs = deadlineMs;
     void gpu.lost.then(({ reason, message }) => this.#fail(`was lost: ${message || reason}`));
     gpu.addEventListener("uncapturederror", ({ error }) => this.#fail(error.message));
@@ -55,15 +55,16 @@ export class Device {
   /** Submits work. */
   submit(commands: GPUCommandBuffer): void {
     this.gpu.queue.submit([commands]);
-    this.#kick();
+    this.#pump.kick();
   }
 
   /**
-   * Waits for something that the device does; throws `runner` where the device fails first or takes too long. Nothing
-   * is hung on a promise that lives as long as the device: that would grow with every run.
+   * Starts something that the device does, and waits for it; throws `runner` where the device fails first or takes too
+   * long. Nothing is hung on a promise that lives as long as the device: that would grow with every run.
    */
-  wait<T>(work: Promise<T>): Promise<T> {
+  wait<T>(start: () => Promise<T>): Promise<T> {
     if (this.#failed) return Promise.reject(this.#failed);
+    const work = this.#pump.start(start);
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const late = setTimeout(() => this.#fail(`gave no answer within ${this.#deadlineMs / 1000} s`), this.#deadlineMs);
     this.#waiting.add(reject);
@@ -84,7 +85,7 @@ export class Device {
   /** Waits until everything submitted is done, and what was written on the way there is given back. */
   async flush(): Promise<void> {
     this.submit(this.gpu.createCommandEncoder().finish());
-    await this.wait(this.gpu.queue.onSubmittedWorkDone());
+    await this.wait(() => this.gpu.queue.onSubmittedWorkDone());
   }
 
   /**
@@ -95,8 +96,8 @@ export class Device {
     this.gpu.pushErrorScope("out-of-memory");
     this.gpu.pushErrorScope("validation");
     const buffers = make();
-    const problem = (await this.wait(this.gpu.popErrorScope())) ?? undefined;
-    const full = (await this.wait(this.gpu.popErrorScope())) ?? undefined;
+    const problem = (await this.wait(() => this.gpu.popErrorScope())) ?? undefined;
+    const full = (await this.wait(() => this.gpu.popErrorScope())) ?? undefined;
     if (!problem && !full) return buffers;
     const bytes = buffers.reduce((sum, { size }) => sum + size, 0);
     for (const buffer of buffers) buffer.destroy();
@@ -117,10 +118,11 @@ export class Device {
   async #compile(label: string, code: string): Promise<GPUComputePipeline> {
     this.gpu.pushErrorScope("validation"); // what is wrong is told below, and the device stays usable
     const module = this.gpu.createShaderModule({ label, code });
-    void this.gpu.popErrorScope();
+    void this.#pump.start(() => this.gpu.popErrorScope());
     const compute = { module, entryPoint: "main" };
-    return this.wait(this.gpu.createComputePipelineAsync({ label, layout: "auto", compute })).catch(async (error) => {
-      const { messages } = await module.getCompilationInfo();
+    const compile = () => this.gpu.createComputePipelineAsync({ label, layout: "auto", compute });
+    return this.wait(compile).catch(async (error) => {
+      const { messages } = await this.#pump.start(() => module.getCompilationInfo());
       const first = messages.find(({ type }) => type === "error");
       const where = first ? `line ${first.lineNum}:${first.linePos}: ${first.message}` : messageOf(error);
       throw new AppError("unsupported", `kernel ${label}: GPU '${this.facts.name}' refuses it: ${where}`);
@@ -152,12 +154,14 @@ export function openDevice(options: DeviceOptions = {}): Promise<Device> {
 async function makeDevice({ without = [] }: DeviceOptions): Promise<Device> {
   const adapter = await requestAdapter();
   const facts = adapterFacts(adapter);
-  const gpu = await adapter.requestDevice({
+  const pump = gpuPump();
+  const wanted = {
     requiredFeatures: FEATURES.filter((name) => adapter.features.has(name) && !without.includes(name)),
     requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
-  });
+  };
+  const gpu = await pump.start(() => adapter.requestDevice(wanted));
   const { wgslLanguageFeatures } = await openGpu();
   const subgroups = gpu.features.has("subgroups") && wgslLanguageFeatures.has("subgroup_id");
   const deadlineMs = DEADLINE_MS[facts.software ? "software" : "hardware"];
-  return new Device(gpu, { facts, subgroups, kick: paceEventLoop(), deadlineMs });
+  return new Device(gpu, { facts, subgroups, pump, deadlineMs });
 }

@@ -55,7 +55,7 @@ async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, 
   try {
     encoder.copyBufferToBuffer(bufferOf(written), 0, copy, 0, size);
     device.submit(encoder.finish());
-    await device.wait(copy.mapAsync(MAP_READ));
+    await device.wait(() => copy.mapAsync(MAP_READ));
     const values = new Float32Array(copy.getMappedRange());
     const at = values.findIndex((each) => !Number.isFinite(each));
     if (at < 0) return undefined;

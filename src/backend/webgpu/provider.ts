@@ -5,6 +5,7 @@
  * collected device waits for the GPU on the JavaScript thread. Both are rooted in the global object, once per process.
  */
 import { AppError, messageOf } from "../../base/errors.ts";
+import { makePump, type Pump } from "./pace.ts";
 
 /**
  * Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides otherwise; and our kernels write
@@ -18,6 +19,7 @@ const ROOT = Symbol.for("hearth.webgpu");
 export interface Rooted {
   gpu?: Promise<GPU>;
   device?: Promise<unknown>;
+  pump?: Pump;
 }
 
 /** The one place of this process for objects that must not be collected. */
@@ -33,6 +35,11 @@ export function rooted(): Rooted {
 export function openGpu({ software = false }: { software?: boolean } = {}): Promise<GPU> {
   const root = rooted();
   return (root.gpu ??= makeGpu(software));
+}
+
+/** Looks for the answers of Dawn, all of which are asked for through it: an open device never stops looking. */
+export function gpuPump(): Pump {
+  return (rooted().pump ??= makePump());
 }
 
 /** Whether there is what Dawn needs on Linux: without it Dawn complains on standard error, which nobody asked for. */

@@ -159,10 +159,10 @@ export class WebGpuSession implements Session {
     const size = copyParts(encoder, parts, plan.readback);
     device.submit(encoder.finish());
     if (size === 0) {
-      await device.wait(device.gpu.queue.onSubmittedWorkDone());
+      await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
       return [];
     }
-    await device.wait(plan.readback.mapAsync(MAP_READ, 0, size));
+    await device.wait(() => plan.readback.mapAsync(MAP_READ, 0, size));
     if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
     const offers = readParts(plan.readback.getMappedRange(0, size), parts, out);
     plan.readback.unmap();

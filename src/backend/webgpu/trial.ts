@@ -104,7 +104,7 @@ export class Trial {
     }
     const start = performance.now();
     this.#device.submit(encoder.finish());
-    await this.#device.wait(this.#device.gpu.queue.onSubmittedWorkDone());
+    await this.#device.wait(() => this.#device.gpu.queue.onSubmittedWorkDone());
     const wallMs = performance.now() - start;
     if (!set) return wallMs;
     const [begin, end] = new BigUint64Array(await this.#read(16)) as unknown as [bigint, bigint]; // sixteen bytes
@@ -132,7 +132,7 @@ export class Trial {
 
   async #read(size: number): Promise<ArrayBuffer> {
     const { readback } = this.#buffers;
-    await this.#device.wait(readback.mapAsync(MAP_READ, 0, size));
+    await this.#device.wait(() => readback.mapAsync(MAP_READ, 0, size));
     const bytes = readback.getMappedRange(0, size).slice(0);
     readback.unmap();
     return bytes;

@@ -161,19 +161,20 @@ describe("a device", () => {
     const lost = Promise.withResolvers<GPUDeviceLostInfo>();
     const gpuDevice = { lost: lost.promise, addEventListener() {} } as unknown as GPUDevice;
     const facts = { name: "test", vendor: "", architecture: "", software: false, features: [], limits };
-    return { lost, device: new Device(gpuDevice, { facts, subgroups: false, kick() {}, deadlineMs: 20 }) };
+    const pump = { start: <T>(call: () => T) => call(), kick() {} };
+    return { lost, device: new Device(gpuDevice, { facts, subgroups: false, pump, deadlineMs: 20 }) };
   }
 
   test("that gives no answer fails what waits for it, and everything after", async () => {
     const { device } = makeSilent();
-    await expect(device.wait(new Promise(() => {}))).rejects.toThrow("GPU 'test' gave no answer within 0.02 s");
-    await expect(device.wait(Promise.resolve(1))).rejects.toThrow("gave no answer");
+    await expect(device.wait(() => new Promise(() => {}))).rejects.toThrow("GPU 'test' gave no answer within 0.02 s");
+    await expect(device.wait(() => Promise.resolve(1))).rejects.toThrow("gave no answer");
     expect((await device.lost).message).toContain("gave no answer");
   });
 
   test("that is lost fails what waits for it", async () => {
     const { device, lost } = makeSilent();
-    const waiting = device.wait(new Promise(() => {}));
+    const waiting = device.wait(() => new Promise(() => {}));
     lost.resolve({ reason: "unknown", message: "driver reset" } as GPUDeviceLostInfo);
     await expect(waiting).rejects.toThrow("GPU 'test' was lost: driver reset");
   });

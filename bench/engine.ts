@@ -1,0 +1,133 @@
+/**
+ * Throughput through `Engine`, on any backend: tokens a second of a prompt and of an answer, beside the same runs of the
+ * session alone, and what the engine adds to a step: scheduling, sampling, text, and its turn of the event loop. Both
+ * take turns on one session, so that whatever else the machine does meets both alike; medians.
+ *
+ *   ORT_DISABLE_TELEMETRY=1 bun bench/engine.ts [--model FILE] [--backend NAME] [--streams 1] [--prompt 256]
+ *     [--answer 64] [--turns 5] [--threads 0]
+ */
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { chooseBackend } from "../src/backend/index.ts";
+import type { Backend, Rows, Session } from "../src/backend/backend.ts";
+import { systemLoop } from "../src/base/event-loop.ts";
+import { loadEngine } from "../src/engine/load.ts";
+import type { SequenceEvent } from "../src/engine/sequence.ts";
+import { SAMPLING_DEFAULTS } from "../src/sampling/options.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    model: { type: "string", default: join(import.meta.dir, "../models/hearth/hearth.gguf") },
+    backend: { type: "string", default: "auto" },
+    streams: { type: "string", default: "1" },
+    prompt: { type: "string", default: "256" },
+    answer: { type: "string", default: "64" },
+    turns: { type: "string", default: "5" },
+    threads: { type: "string", default: "0" },
+  },
+});
+const [streams, promptLen, answerLen] = [Number(flags.streams), Number(flags.prompt), Number(flags.answer)];
+const CHUNK = 512;
+/** Ids from here on are no control tokens. */
+const FIRST_ID = 300;
+
+/** Milliseconds. */
+interface Turn {
+  /** Of a prompt. */
+  readonly prefill: number;
+  /** Of a decode step, which is one token of each stream. */
+  readonly step: number;
+}
+
+const chosen = await chooseBackend(flags.backend);
+let session: Session | undefined;
+const backend: Backend = { ...chosen, load: async (...args) => (session = await chosen.load(...args)) };
+let heard: (event: SequenceEvent) => void = () => {};
+const { engine, tokenizer, info } = await loadEngine(flags.model, {
+  backend,
+  ctxLen: promptLen + answerLen + 1,
+  slots: streams,
+  chunk: CHUNK,
+  threads: Number(flags.threads),
+  precise: false,
+  cacheDir: undefined,
+  loop: systemLoop(),
+  emit: (events) => events.forEach((event) => heard(event)),
+  onEmbed() {},
+});
+
+const turns: { engine: Turn; alone: Turn }[] = [];
+for (let turn = -1; turn < Number(flags.turns); turn++) {
+  const both = { engine: await throughEngine(turn + 1), alone: await throughSession(turn + 1) };
+  if (turn >= 0) turns.push(both); // the first warms both up
+}
+console.log(`${info.arch} on ${info.backend} (${info.device}), ${streams} at once, ${flags.turns} turns, medians`);
+console.table({
+  engine: summary(turns.map(({ engine }) => engine)),
+  "session alone": summary(turns.map(({ alone }) => alone)),
+});
+const added = median(turns.map(({ engine, alone }) => engine.step - alone.step));
+console.log(`the engine adds ${added.toFixed(3)} ms to a decode step`);
+process.exit(0);
+
+/** All streams at once. Steps are counted from the first token of the last stream to its last one. */
+async function throughEngine(turn: number): Promise<Turn> {
+  const { promise, resolve, reject } = Promise.withResolvers<Turn>();
+  let [open, prefill] = [streams, 0];
+  heard = (event) => {
+    if (event.kind === "error") return reject(new Error(event.message));
+    if (event.kind === "text") return;
+    const { promptEvalNs, evalNs, evalCount } = event.statistics;
+    prefill += promptEvalNs / 1e6;
+    if (--open === 0) resolve({ prefill: prefill / streams, step: evalNs / 1e6 / Math.max(1, evalCount - 1) });
+  };
+  const options = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: answerLen };
+  for (let i = 0; i < streams; i++) {
+    const id = turn * streams + i;
+    void engine.submit({ id, prompt: promptOf(id), options, shift: false });
+  }
+  return promise;
+}
+
+/** The same runs without an engine. */
+async function throughSession(turn: number): Promise<Turn> {
+  const { offers } = session!; // it was loaded
+  const all = Array.from({ length: streams }, (_, slot) => ({ slot, tokens: promptOf(1000 + turn * streams + slot) }));
+  const startedMs = performance.now();
+  for (const { slot, tokens } of all) {
+    for (let start = 0; start < promptLen; start += CHUNK) {
+      const logits = start + CHUNK >= promptLen ? "last" : "none";
+      await session!.run([{ slot, start, tokens: tokens.subarray(start, start + CHUNK), logits }]);
+    }
+  }
+  const prefilledMs = performance.now();
+  const wish = { k: 1, apart: new Int32Array() };
+  for (let i = 0; i < answerLen; i++) {
+    const batch = all.map(({ slot, tokens }): Rows => {
+      const at = i % promptLen;
+      return { slot, start: promptLen + i, tokens: tokens.subarray(at, at + 1), logits: "last" };
+    });
+    await (offers ? offers.run(batch.map((rows) => ({ ...rows, wish }))) : session!.run(batch));
+  }
+  const prefill = (prefilledMs - startedMs) / streams;
+  return { prefill, step: (performance.now() - prefilledMs) / answerLen };
+}
+
+/** Never twice the same, so that no prefix is found in a slot. */
+function promptOf(seed: number): Int32Array {
+  const ids = tokenizer.vocabSize - FIRST_ID;
+  return Int32Array.from({ length: promptLen }, (_, i) => FIRST_ID + ((i * 7919 + seed * 104_729) % ids));
+}
+
+function summary(each: readonly Turn[]): Record<string, string> {
+  const [prefill, step] = [median(each.map((turn) => turn.prefill)), median(each.map((turn) => turn.step))];
+  return {
+    "prefill, tok/s": ((promptLen / prefill) * 1000).toFixed(0),
+    "decode, tok/s": ((streams / step) * 1000).toFixed(1),
+    "ms a step": step.toFixed(3),
+  };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+}
