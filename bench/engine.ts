@@ -1,7 +1,7 @@
 /**
  * Throughput through `Engine`, on any backend: tokens a second of a prompt and of an answer, beside the same runs of the
- * session alone, and what the engine adds to a step: scheduling, sampling, text, and its turn of the event loop. Both
- * take turns on one session, so that whatever else the machine does meets both alike; medians.
+ * session alone, in turns, so that whatever else the machine does meets both alike; medians. What the engine adds to a
+ * step (scheduling, sampling, text, its turn of the event loop) is the time between the runs of its own session.
  *
  *   ORT_DISABLE_TELEMETRY=1 bun bench/engine.ts [--model FILE] [--backend NAME] [--streams 1] [--prompt 256]
  *     [--answer 64] [--turns 5] [--threads 0]
@@ -37,11 +37,15 @@ interface Turn {
   readonly prefill: number;
   /** Of a decode step, which is one token of each stream. */
   readonly step: number;
+  /** Between the end of a run and the start of the next. */
+  readonly between: number;
 }
 
 const chosen = await chooseBackend(flags.backend);
 let session: Session | undefined;
-const backend: Backend = { ...chosen, load: async (...args) => (session = await chosen.load(...args)) };
+const backend: Backend = { ...chosen, load: async (...args) => (session = watched(await chosen.load(...args))) };
+const gaps: number[] = [];
+let endedMs = 0;
 let heard: (event: SequenceEvent) => void = () => {};
 const { engine, tokenizer, info } = await loadEngine(flags.model, {
   backend,
@@ -66,8 +70,6 @@ console.table({
   engine: summary(turns.map(({ engine }) => engine)),
   "session alone": summary(turns.map(({ alone }) => alone)),
 });
-const added = median(turns.map(({ engine, alone }) => engine.step - alone.step));
-console.log(`the engine adds ${added.toFixed(3)} ms to a decode step`);
 process.exit(0);
 
 /** All streams at once. Steps are counted from the first token of the last stream to its last one. */
@@ -79,9 +81,13 @@ async function throughEngine(turn: number): Promise<Turn> {
     if (event.kind === "text") return;
     const { promptEvalNs, evalNs, evalCount } = event.statistics;
     prefill += promptEvalNs / 1e6;
-    if (--open === 0) resolve({ prefill: prefill / streams, step: evalNs / 1e6 / Math.max(1, evalCount - 1) });
+    if (--open === 0) {
+      const step = evalNs / 1e6 / Math.max(1, evalCount - 1);
+      resolve({ prefill: prefill / streams, step, between: median(gaps) });
+    }
   };
   const options = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: answerLen };
+  gaps.length = 0;
   for (let i = 0; i < streams; i++) {
     const id = turn * streams + i;
     void engine.submit({ id, prompt: promptOf(id), options, shift: false });
@@ -93,6 +99,7 @@ async function throughEngine(turn: number): Promise<Turn> {
 async function throughSession(turn: number): Promise<Turn> {
   const { offers } = session!; // it was loaded
   const all = Array.from({ length: streams }, (_, slot) => ({ slot, tokens: promptOf(1000 + turn * streams + slot) }));
+  gaps.length = 0;
   const startedMs = performance.now();
   for (const { slot, tokens } of all) {
     for (let start = 0; start < promptLen; start += CHUNK) {
@@ -110,7 +117,23 @@ async function throughSession(turn: number): Promise<Turn> {
     await (offers ? offers.run(batch.map((rows) => ({ ...rows, wish }))) : session!.run(batch));
   }
   const prefill = (prefilledMs - startedMs) / streams;
-  return { prefill, step: (performance.now() - prefilledMs) / answerLen };
+  return { prefill, step: (performance.now() - prefilledMs) / answerLen, between: median(gaps) };
+}
+
+/** Notes the time between its runs. */
+function watched(loaded: Session): Session {
+  const watch = <A extends unknown[], R>(run: (...args: A) => Promise<R>) => {
+    return async (...args: A): Promise<R> => {
+      gaps.push(performance.now() - endedMs);
+      const result = await run(...args);
+      endedMs = performance.now();
+      return result;
+    };
+  };
+  Object.defineProperty(loaded, "run", { value: watch(loaded.run.bind(loaded)) });
+  const { offers } = loaded;
+  if (offers) Object.defineProperty(loaded, "offers", { value: { ...offers, run: watch(offers.run.bind(offers)) } });
+  return loaded;
 }
 
 /** Never twice the same, so that no prefix is found in a slot. */
@@ -120,11 +143,13 @@ function promptOf(seed: number): Int32Array {
 }
 
 function summary(each: readonly Turn[]): Record<string, string> {
-  const [prefill, step] = [median(each.map((turn) => turn.prefill)), median(each.map((turn) => turn.step))];
+  const of = (key: keyof Turn): number => median(each.map((turn) => turn[key]));
+  const [prefill, step] = [of("prefill"), of("step")];
   return {
     "prefill, tok/s": ((promptLen / prefill) * 1000).toFixed(0),
     "decode, tok/s": ((streams / step) * 1000).toFixed(1),
     "ms a step": step.toFixed(3),
+    "of that between runs": of("between").toFixed(3),
   };
 }
 
