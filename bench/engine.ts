@@ -1,5 +1,5 @@
 /**
- * Throughput through `Engine`, on any backend: tokens a second of a prompt and of an answer, beside the same runs of the
+ * Throughput through `Engine`, on any backend: tokens a second of a prompt and of an answer, beside the runs of the
  * session alone, in turns, so that whatever else the machine does meets both alike; medians. What the engine adds to a
  * step (scheduling, sampling, text, its turn of the event loop) is the time between the runs of its own session.
  *
