@@ -1,27 +1,31 @@
 /**
  * The cases themselves: they run on the reference, give numbers worth comparing, and cover every step and block type.
  */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { quants } from "../../src/quant/index.ts";
 import { conformanceCases, runCase } from "./cases.ts";
 
 const cases = conformanceCases();
 
-test("every case gives finite logits of a size that makes a difference visible", async () => {
-  for (const each of cases) {
-    const runs = await runCase(cpuBackend, each);
-    const wanted = { all: Infinity, last: 1, none: 0 };
-    const counts = each.batches.map((batch) =>
-      batch.reduce((sum, { tokens, logits }) => sum + Math.min(tokens.length, wanted[logits]), 0),
-    );
-    expect(runs.map(({ length }) => length / each.program.states.dim)).toEqual(counts);
-    const largest = runs.flatMap((run) => [...run]).reduce((a, b) => Math.max(a, Math.abs(b)), 0);
-    const [least, most] = each.name.includes("zeros") ? [0, 0] : [0.05, 1000];
-    expect(largest, each.name).toBeGreaterThanOrEqual(least);
-    expect(largest, each.name).toBeLessThanOrEqual(most);
-  }
-}, 60_000);
+describe("every case gives finite logits of a size that makes a difference visible", () => {
+  test.each(cases.map((each) => [each.name, each] as const))(
+    "%s",
+    async (_, each) => {
+      const runs = await runCase(cpuBackend, each);
+      const wanted = { all: Infinity, last: 1, none: 0 };
+      const counts = each.batches.map((batch) =>
+        batch.reduce((sum, { tokens, logits }) => sum + Math.min(tokens.length, wanted[logits]), 0),
+      );
+      expect(runs.map(({ length }) => length / each.program.states.dim)).toEqual(counts);
+      const largest = runs.flatMap((run) => [...run]).reduce((a, b) => Math.max(a, Math.abs(b)), 0);
+      const [least, most] = each.name.includes("zeros") ? [0, 0] : [0.05, 1000];
+      expect(largest).toBeGreaterThanOrEqual(least);
+      expect(largest).toBeLessThanOrEqual(most);
+    },
+    60_000,
+  );
+});
 
 test("every case of one name has the same weights each time", async () => {
   for (const [i, each] of conformanceCases().entries().take(10)) {

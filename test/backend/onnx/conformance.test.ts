@@ -2,7 +2,7 @@
  * Every step against the reference. Precise mode: float32 throughout, the tolerance of the case. Default mode: weights
  * of a block type stay exact, but activations and float weights are rounded to 8 bits.
  */
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
 import type { Backend } from "../../../src/backend/backend.ts";
 import { quants } from "../../../src/quant/index.ts";
@@ -21,6 +21,8 @@ const hasOddHeads = ({ program }: Case): boolean =>
   program.steps.some((step) => step.op === "attention" && step.headDim % 8 !== 0);
 const cases = all.filter((each) => !hasOddHeads(each));
 
+setDefaultTimeout(60_000);
+
 test("heads that its attention does not take are refused, naming the layer and what can run it", async () => {
   const refused = all.filter(hasOddHeads);
   expect(refused.length).toBeGreaterThan(0);
@@ -30,27 +32,28 @@ test("heads that its attention does not take are refused, naming the layer and w
   }
 });
 
-test("every step agrees with the reference in precise mode", async () => {
-  for (const each of cases) {
+describe("every step agrees with the reference in precise mode", () => {
+  test.each(cases.map((each) => [each.name, each] as const))("%s", async (_, each) => {
     const expected = await runCase(cpuBackend, each);
     const got = await runCase(onnx.backend, each);
+    expect(got.length).toBe(expected.length);
     for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
-  }
-}, 60_000);
+  });
+});
 
-test("every block type is close to the reference in default mode", async () => {
+describe("every block type is close to the reference in default mode", () => {
   const rounding: Backend = {
     ...onnx.backend,
     load: (program, options) => onnx.backend.load(program, { ...options, precise: false }),
   };
   const wanted = Object.keys(quants).flatMap((quant) => [`linear: ${quant}`, `gatedMlp: ${quant}`]);
   const chosen = cases.filter(({ name }) => wanted.includes(name) || name.startsWith("moe: "));
-  expect(chosen.length).toBeGreaterThan(wanted.length);
-  for (const each of chosen) {
+  test.each(chosen.map((each) => [each.name, each] as const))("%s", async (_, each) => {
     const expected = await runCase(cpuBackend, each);
     const got = await runCase(rounding, each);
-    for (const [i, logits] of got.entries()) {
-      expect(nmse(logits, expected[i]!), `${each.name}, run ${i}`).toBeLessThan(INT8_NMSE_MAX);
-    }
-  }
-}, 60_000);
+    expect(got.length).toBe(expected.length);
+    for (const [i, logits] of got.entries()) expect(nmse(logits, expected[i]!), `run ${i}`).toBeLessThan(INT8_NMSE_MAX);
+  });
+
+  test("these are all types, and mixtures", () => expect(chosen.length).toBeGreaterThan(wanted.length));
+});

@@ -1,5 +1,5 @@
 /** Every step against the reference, on a software adapter. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
 import type { Device } from "../../../src/backend/webgpu/device.ts";
@@ -18,36 +18,32 @@ afterAll(() => gpu.stop());
 const choice = choiceOfRun();
 const cases = chosenCases(choice);
 
-async function expectAgreement({ backend }: BackendChild, cases: readonly Case[]): Promise<void> {
-  for (const each of cases) {
-    const expected = await runCase(cpuBackend, each);
-    const got = await runCase(backend, each);
-    expect(got.length).toBe(expected.length);
-    try {
-      for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
-    } catch (cause) {
-      throw new Error(`case '${each.name}'`, { cause });
-    }
-  }
+async function expectAgreement({ backend }: BackendChild, each: Case): Promise<void> {
+  const expected = await runCase(cpuBackend, each);
+  const got = await runCase(backend, each);
+  expect(got.length).toBe(expected.length);
+  for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
 }
+const byName = (cases: readonly Case[]) => cases.map((each) => [each.name, each] as const);
 
 const which = choice ? ` (cases for ${choice})` : "";
-test(`every step agrees with the reference${which}`, () => expectAgreement(gpu, cases), 600_000);
+describe(`every step agrees with the reference${which}`, () => {
+  test.each(byName(cases))("%s", (_, each) => expectAgreement(gpu, each), 300_000);
+});
 
-test("matrices agree with the reference where a device has no subgroups", async () => {
-  const plain = startWebGpu(await swiftShaderEnv(), ["subgroups"]);
-  try {
-    const matrices = cases.filter(({ name }) => /^(linear: (\d|scaled|f16|bf16|q4_0|q6_K)|moe:)/.test(name));
-    expect(matrices.length).toBeGreaterThan(15);
-    await expectAgreement(plain, matrices);
-  } finally {
-    await plain.stop();
-  }
-}, 300_000);
+describe("matrices agree with the reference where a device has no subgroups", () => {
+  let plain: BackendChild;
+  beforeAll(async () => void (plain = startWebGpu(await swiftShaderEnv(), ["subgroups"])));
+  afterAll(() => plain.stop());
+  const matrices = cases.filter(({ name }) => /^(linear: (\d|scaled|f16|bf16|q4_0|q6_K)|moe:)/.test(name));
+  test.each(byName(matrices))("%s", (_, each) => expectAgreement(plain, each), 60_000);
+
+  test("these are most shapes", () => expect(matrices.length).toBeGreaterThan(15));
+});
 
 test("weights that are points of a grid have the reference's bits", async () => {
   const grids = cases.filter(({ name }) => /^embed: iq[123]/.test(name));
-  expect(grids.map(({ name }) => name)).toHaveLength(7);
+  expect(grids).toHaveLength(7);
   for (const each of grids) expect(await runCase(gpu.backend, each)).toEqual(await runCase(cpuBackend, each));
 }, 60_000);
 

@@ -1,0 +1,135 @@
+#!/usr/bin/env bun
+/**
+ * Runs the tests in several processes at once, all of them or those of some tiers, and adds up what they say.
+ *
+ *   bun test/run.ts [unit|process|gpu|soak …] [--jobs N] [--record]
+ *
+ * Files share a process until they fill it by the durations of the last recorded run; the longest go first. Each
+ * process has a home and caches of its own. `--record` writes the durations of this run.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { testSeed } from "./seed.ts";
+import { runShard, type Counts, type ShardResult } from "./shard.ts";
+import { testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts";
+
+const ROOT = join(import.meta.dir, "..");
+const DURATIONS = join(import.meta.dir, "durations.json");
+/** A process takes files for about this long: few enough processes to start, short enough to share the work evenly. */
+const SHARD_SECONDS = 10;
+const UNKNOWN_SECONDS = 1;
+
+interface Shard {
+  readonly tier: Tier;
+  readonly files: string[];
+  seconds: number;
+}
+
+/** Shards of files of one tier, the longest first. */
+function shardsOf(tiers: ReadonlyMap<string, Tier>, durations: Readonly<Record<string, number>>): Shard[] {
+  const shards: Shard[] = [];
+  const seconds = (file: string): number => durations[file] ?? UNKNOWN_SECONDS;
+  for (const tier of TIERS) {
+    const files = [...tiers].filter(([, other]) => other === tier).map(([file]) => file);
+    let open: Shard | undefined;
+    for (const file of files.toSorted((a, b) => seconds(b) - seconds(a))) {
+      if (!open || open.seconds + seconds(file) > SHARD_SECONDS) shards.push((open = { tier, files: [], seconds: 0 }));
+      open.files.push(file);
+      open.seconds += seconds(file);
+    }
+  }
+  return shards.toSorted((a, b) => b.seconds - a.seconds);
+}
+
+/**
+ * The next shard for a worker. The first one takes those that compute, the others those that mostly wait, and each what
+ * is left of the other kind in the end.
+ */
+function take(shards: Shard[], worker: number): Shard | undefined {
+  const preferred = shards.findIndex(({ tier }) => (tier === "gpu") === (worker === 0));
+  return shards.splice(Math.max(0, preferred), 1)[0];
+}
+
+const plus = (a: Counts, b: Counts): Counts => ({
+  passed: a.passed + b.passed,
+  failed: a.failed + b.failed,
+  skipped: a.skipped + b.skipped,
+});
+const inWords = ({ passed, failed, skipped }: Counts): string =>
+  `${passed} passed, ${failed} failed, ${skipped} skipped`;
+
+async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResult[]> {
+  const temporary = mkdtempSync(join(tmpdir(), "hearth-tests-"));
+  const groups = new Set<number>();
+  const stop = (): never => {
+    for (const pid of groups) process.kill(-pid, "SIGKILL");
+    rmSync(temporary, { recursive: true, force: true });
+    process.exit(130);
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
+  const [left, results]: [Shard[], ShardResult[]] = [[...shards], []];
+  const work = async (worker: number): Promise<void> => {
+    for (let shard = take(left, worker); shard; shard = take(left, worker)) {
+      const options = { root: ROOT, temporary, seed: testSeed };
+      const result = await runShard(shard.files, {
+        ...options,
+        onStart: (pid) => void groups.add(pid),
+        onEnd: (pid) => void groups.delete(pid),
+      });
+      results.push(result);
+      const [first, { length }] = [shard.files[0]!.replace(/^test\/|\.test\.ts$/g, ""), shard.files];
+      const what = length === 1 ? first : `${first} and ${length - 1} more`;
+      const [took, cpu] = [result.seconds, result.cpuSeconds].map((each) => each.toFixed(1).padStart(6));
+      const at = `${results.length}/${shards.length} ${shard.tier.padEnd(7)}`;
+      console.log(`${at} ${took} s, ${cpu} s of processors, ${inWords(result)}: ${what}`);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: jobs }, (_, worker) => work(worker)));
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+  return results;
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { jobs: { type: "string" }, record: { type: "boolean" } },
+});
+const unknown = positionals.find((name) => !TIERS.includes(name as Tier));
+if (unknown !== undefined) throw new Error(`tier: expected one of ${TIERS.join(", ")}, got '${unknown}'`);
+const jobs = Number(values.jobs ?? Math.max(2, availableParallelism()));
+if (!Number.isInteger(jobs) || jobs < 1) throw new Error(`--jobs: expected a positive integer, got '${values.jobs}'`);
+
+const all = await tiersOf(await testFiles());
+const wanted = new Map([...all].filter(([, tier]) => positionals.length === 0 || positionals.includes(tier)));
+const known = (await Bun.file(DURATIONS)
+  .json()
+  .catch(() => ({}))) as Record<string, number>; // none yet
+const startedMs = performance.now();
+const results = await runAll(shardsOf(wanted, known), jobs);
+
+if (values.record) {
+  const measured = { ...known, ...Object.assign({}, ...results.map(({ durations }) => durations)) };
+  const kept = [...all.keys()].map((file) => [file, Math.round((measured[file] ?? UNKNOWN_SECONDS) * 10) / 10]);
+  await Bun.write(DURATIONS, `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`);
+}
+for (const tier of TIERS) {
+  const own = Object.assign({}, ...results.map(({ durations }) => durations)) as Record<string, number>;
+  const times = Object.entries(own).filter(([file]) => wanted.get(file) === tier);
+  const sum = times.reduce((total, [, seconds]) => total + seconds, 0);
+  if (times.length > 0) console.log(`${tier}: ${times.length} files, ${sum.toFixed(1)} s`);
+}
+for (const skip of results.flatMap(({ skips }) => skips)) console.log(`(skip) ${skip}`);
+const failures = results.flatMap((result) => result.failures);
+for (const failure of failures) console.log(`\n${failure}`);
+if (failures.length > 0)
+  console.log(`\nHEARTH_TEST_SEED=${testSeed} bun test --seed=${testSeed} FILE repeats a failure`);
+const total = results.reduce<Counts>(plus, { passed: 0, failed: 0, skipped: 0 });
+const cpuSeconds = results.reduce((sum, result) => sum + result.cpuSeconds, 0).toFixed(0);
+const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
+console.log(`${seconds} s, ${cpuSeconds} s of processors, ${jobs} processes at once`);
+console.log(inWords(total));
+process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);

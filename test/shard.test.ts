@@ -1,0 +1,57 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runShard, type ShardResult } from "./shard.ts";
+
+const root = mkdtempSync(join(tmpdir(), "hearth-shard-"));
+mkdirSync(join(root, "test"));
+afterAll(() => rmSync(root, { recursive: true }));
+
+/** Runs files whose tests have these bodies, by name; a file without bodies has no test. */
+function run(files: Record<string, readonly string[]>): Promise<ShardResult> {
+  const paths = Object.entries(files).map(([name, bodies]) => {
+    const tests = bodies.map((body, i) => `test("${name} ${i}", () => { ${body} });`);
+    writeFileSync(
+      join(root, "test", `${name}.test.ts`),
+      `import { expect, test } from "bun:test";\n${tests.join("\n")}`,
+    );
+    return `test/${name}.test.ts`;
+  });
+  return runShard(paths, { root, temporary: root, seed: 7 });
+}
+
+test("passes, failures and skips are counted, and a failure is told with its output", async () => {
+  const result = await run({ good: ["expect(1).toBe(1)"], bad: ["expect('this').toBe('that')", "expect(1).toBe(1)"] });
+  expect(result).toMatchObject({ passed: 2, failed: 1, skipped: 0 });
+  expect(result.failures).toEqual([expect.stringMatching(/^test\/bad\.test\.ts:\n[^]*"that"[^]*\(fail\) bad 0/)]);
+  expect(Object.keys(result.durations).toSorted()).toEqual(["test/bad.test.ts", "test/good.test.ts"]);
+});
+
+test.each([
+  ["crashes", "process.kill(process.pid, 'SIGSEGV')", "the process ended with SIG"],
+  ["ends the process with code 0", "process.exit(0)", "the process ended with code 0 before its summary"],
+])("a test that %s fails its shard", async (_, body, why) => {
+  const result = await run({ first: ["expect(1).toBe(1)"], ends: [body] });
+  expect(result.failed).toBe(1);
+  expect(result.failures).toEqual([expect.stringContaining(why)]);
+});
+
+test("a file of which no test runs, and an error outside of tests, fail their shard", async () => {
+  const empty = await run({ some: ["expect(1).toBe(1)"], none: [] });
+  expect([empty.passed, empty.failures]).toEqual([1, ["test/none.test.ts: no test of it ran"]]);
+  writeFileSync(join(root, "test/throws.test.ts"), "throw new Error('while it loads');");
+  const broken = await runShard(["test/throws.test.ts"], { root, temporary: root, seed: 7 });
+  expect(broken.failed).toBeGreaterThanOrEqual(1);
+  expect(broken.failures.join("\n")).toContain("while it loads");
+});
+
+test("each shard has the seed and a home of its own, which is gone after it", async () => {
+  const look =
+    "expect(process.env.HEARTH_TEST_SEED).toBe('7'); throw new Error(`home ${process.env.HOME} of ${process.env.TMPDIR}.`)";
+  const { failures } = await run({ looks: [look] });
+  const [, home, temporary] = /error: home (\S+) of (\S+)\./.exec(failures[0]!)!;
+  expect(temporary).toBe(root);
+  expect(home).toStartWith(`${root}/home-`);
+  expect(await Bun.file(join(home!, "report.xml")).exists()).toBe(false);
+});

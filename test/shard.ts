@@ -1,0 +1,140 @@
+/** One process of `bun test` over some files: what it is started with, and what its output, report and end say. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+/** Longer than any shard takes on a slow machine: one that hangs must not hold up the run for ever. */
+const SHARD_MS_MAX = 20 * 60_000;
+const TAIL_LINES = 60;
+
+export interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+export interface ShardResult extends Counts {
+  readonly files: readonly string[];
+  readonly seconds: number;
+  /** Seconds of processors, of what it started too. */
+  readonly cpuSeconds: number;
+  /** What went wrong: the output of each failed test, and why the process itself is no success. */
+  readonly failures: readonly string[];
+  readonly skips: readonly string[];
+  /** Seconds that each file took, its loading included. */
+  readonly durations: Readonly<Record<string, number>>;
+}
+
+export interface ShardOptions {
+  readonly root: string;
+  /** A folder for the temporary files of this run. */
+  readonly temporary: string;
+  readonly seed: number;
+  readonly onStart?: (pid: number) => void;
+  readonly onEnd?: (pid: number) => void;
+}
+
+/** Runs the files in a process with a home and caches of its own. Whatever it leaves running is killed. */
+export async function runShard(files: readonly string[], options: ShardOptions): Promise<ShardResult> {
+  const { root, temporary, seed } = options;
+  const home = mkdtempSync(join(temporary, "home-"));
+  const report = join(home, "report.xml");
+  const flags = [`--seed=${seed}`, "--reporter=junit", `--reporter-outfile=${report}`];
+  const startedMs = performance.now();
+  const child = Bun.spawn([process.execPath, "test", ...flags, ...files.map((file) => `./${file}`)], {
+    cwd: root,
+    env: {
+      ...process.env,
+      HOME: home,
+      XDG_CACHE_HOME: join(home, ".cache"),
+      TMPDIR: temporary,
+      HEARTH_TEST_SEED: `${seed}`,
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    detached: true, // a process group of its own, which ends with it
+  });
+  options.onStart?.(child.pid);
+  const timer = setTimeout(() => killGroup(child.pid), SHARD_MS_MAX);
+  const code = child.exited.finally(() => {
+    clearTimeout(timer);
+    killGroup(child.pid);
+    options.onEnd?.(child.pid);
+  });
+  const texts = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const exitCode = await code;
+  const ended = child.signalCode === null ? `code ${exitCode}` : `${child.signalCode}`;
+  const xml = await Bun.file(report)
+    .text()
+    .catch(() => "");
+  rmSync(home, { recursive: true, force: true });
+  const seconds = (performance.now() - startedMs) / 1000;
+  const cpuSeconds = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6;
+  return judge({ files, ended, output: texts.join("\n"), xml, seconds, cpuSeconds });
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // nobody is left
+  }
+}
+
+export interface Ended {
+  readonly files: readonly string[];
+  /** `code 0` is the only success. */
+  readonly ended: string;
+  readonly output: string;
+  /** The JUnit report; empty where none was written. */
+  readonly xml: string;
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+}
+
+/**
+ * What a process of `bun test` came to. It passed only if it ended with code 0, wrote its summary, and every file is in
+ * its report with a test: a crash, or a test that ends the process, counts as at least one failure.
+ */
+export function judge({ files, ended, output, xml, seconds, cpuSeconds }: Ended): ShardResult {
+  const count = (what: string): number => Number(output.match(new RegExp(`^ *(\\d+) ${what}$`, "m"))?.[1] ?? 0);
+  const suites = [...xml.matchAll(/^ {2}<testsuite name="([^"]+)"[^>]* tests="(\d+)"[^>]* time="([\d.]+)"/gm)];
+  const tests = new Map(suites.map(([, file, number]) => [file!, Number(number)]));
+  const told = failuresIn(output);
+  const failures = [...told];
+  const isWhole = /^Ran \d+ tests? across \d+ files?\./m.test(output) && xml !== "";
+  if (!isWhole) failures.push(`the process ended with ${ended} before its summary:\n${tail(output)}`);
+  else if (ended !== "code 0" && told.length === 0) failures.push(`the process ended with ${ended}:\n${tail(output)}`);
+  if (isWhole) for (const file of files) if (!tests.get(file)) failures.push(`${file}: no test of it ran`);
+  return {
+    files,
+    seconds,
+    cpuSeconds,
+    passed: count("pass"),
+    failed: Math.max(count("fail"), failures.length),
+    skipped: count("skip") + count("todo"),
+    failures,
+    skips: [...output.matchAll(/^\((?:skip|todo)\) (.*)$/gm)].map(([, name]) => name!),
+    durations: Object.fromEntries(suites.map(([, file, , time]) => [file!, Number(time)])),
+  };
+}
+
+const tail = (output: string): string => output.trimEnd().split("\n").slice(-TAIL_LINES).join("\n");
+
+/** The text before each failed test, from the result before it on. */
+function failuresIn(output: string): string[] {
+  const found: string[] = [];
+  let since: string[] = [];
+  let file = "";
+  for (const line of output.split("\n")) {
+    if (/^\d+ tests? failed:$/.test(line)) break; // they are repeated at the end
+    if (/^test\/.*\.test\.ts:$/.test(line)) [file, since] = [line, []];
+    else if (/^\((pass|skip|todo)\) /.test(line)) since = [];
+    else if (!line.startsWith("(fail) ")) since.push(line);
+    else {
+      found.push([file, ...since, line].join("\n"));
+      since = [];
+    }
+  }
+  return found;
+}

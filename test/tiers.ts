@@ -1,0 +1,50 @@
+/**
+ * What a test file needs tells its tier: `gpu` files compute on a GPU (SwiftShader, the headless browser), `soak` files
+ * kill, flood or starve what they test, `process` files start programs or listen on sockets, and `unit` files are the
+ * rest. Nothing is listed by hand but names: a new file is in the right tier by what it imports.
+ */
+import { join, normalize } from "node:path";
+
+export const TIERS = ["unit", "process", "gpu", "soak"] as const;
+export type Tier = (typeof TIERS)[number];
+
+const ROOT = join(import.meta.dir, "..");
+const SOAK = /^test\/hostile\/|\bkill\.test\.ts$/;
+const GPU = /\bswiftShaderEnv\b|\bbrowserPath\b/;
+const PROCESS =
+  /\bBun\.(spawn|spawnSync|serve|listen)\(|\bspawnRunner\b|\bRunnerProcess\.start\b|\bnew Worker\(\s*new URL/;
+
+/** Paths of all test files from the repository's root, in order of name. */
+export async function testFiles(): Promise<string[]> {
+  return (await Array.fromAsync(new Bun.Glob("test/**/*.test.ts").scan({ cwd: ROOT }))).toSorted();
+}
+
+/** The tier of each file. */
+export async function tiersOf(files: readonly string[]): Promise<Map<string, Tier>> {
+  const texts = new Map<string, Promise<string>>();
+  const read = (path: string): Promise<string> => {
+    const known = texts.get(path) ?? Bun.file(join(ROOT, path)).text();
+    texts.set(path, known);
+    return known;
+  };
+  const tierOf = async (file: string): Promise<Tier> => {
+    if (SOAK.test(file)) return "soak";
+    const all = await Promise.all([...(await importedTests(file, read))].map(read));
+    if (all.some((text) => GPU.test(text))) return "gpu";
+    return all.some((text) => PROCESS.test(text)) ? "process" : "unit";
+  };
+  return new Map(await Promise.all(files.map(async (file) => [file, await tierOf(file)] as const)));
+}
+
+/** A file and all files of test/ that it imports values of, directly or through others. */
+async function importedTests(file: string, read: (path: string) => Promise<string>): Promise<Set<string>> {
+  const seen = new Set([file]);
+  for (const path of seen) {
+    const text = await read(path);
+    for (const [, name] of text.matchAll(/^(?:import|export) (?!type )[^;"]*?from "(\.[^"]+\.ts)"/gm)) {
+      const from = normalize(join(path, "..", name!));
+      if (from.startsWith("test/")) seen.add(from);
+    }
+  }
+  return seen;
+}
