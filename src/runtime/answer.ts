@@ -5,16 +5,15 @@
 import { quoteGo } from "../base/quote.ts";
 import { AppError } from "../base/errors.ts";
 import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
-import { hasOwnTemplate, type ModelEntry } from "../store/store.ts";
+import { hasOwnTemplate, type ModelRef, type Store } from "../store/store.ts";
 import { capabilitiesOf, choosePrompt, type PromptTemplate } from "../template/prompt.ts";
 import type { Lease, Pool, PoolWeights } from "./pool.ts";
 import type { RunnerProcess } from "./runner-process.ts";
-import type { Format, InferenceEvent, Think } from "./runtime.ts";
+import type { Format, InferenceEvent, NamedModel, Think } from "./runtime.ts";
 
 export interface RuntimeParts {
   readonly pool: Pool;
-  /** Throws `not_found`. */
-  readonly load: (name: string) => Promise<ModelEntry>;
+  readonly store: Pick<Store, "resolve" | "check">;
   readonly now: () => Date;
   /** Parsed templates of the models in memory; they go when the runner does. */
   readonly templates: Templates;
@@ -35,21 +34,29 @@ interface LeaseRequest {
 /** A loaded model for one request, and how long it took to get. */
 export interface Loaded {
   readonly lease: Lease;
-  readonly model: ModelEntry;
+  readonly model: ModelRef;
   readonly templates: Templates;
   readonly startedNs: number;
   readonly loadNs: number;
 }
 
+/** The model that a request names. Throws `not_found`, and what the store does. */
+export async function modelOf({ store }: RuntimeParts, { model, ref }: NamedModel): Promise<ModelRef> {
+  const found = ref ?? (await store.resolve(model));
+  if (!found) throw new AppError("not_found", `model '${model}' not found`);
+  return found;
+}
+
 /** Loads the model if need be; the caller releases the lease. */
-export async function lease(parts: RuntimeParts, model: ModelEntry, request: LeaseRequest): Promise<Loaded> {
+export async function lease(parts: RuntimeParts, model: ModelRef, request: LeaseRequest): Promise<Loaded> {
   const startedNs = Bun.nanoseconds();
   const leased = await parts.pool.acquire(
     {
       name: model.displayName,
       digest: model.digest,
       ...weightsOf(model),
-      weightBytes: [model.paths.model, ...model.paths.adapters].reduce((sum, path) => sum + Bun.file(path).size, 0),
+      weightBytes: model.weightBytes,
+      check: () => parts.store.check(model),
     },
     {
       options: { ...model.parameters, ...request.options },
@@ -61,7 +68,7 @@ export async function lease(parts: RuntimeParts, model: ModelEntry, request: Lea
 }
 
 /** The files that a runner loads. */
-export const weightsOf = ({ paths }: Pick<ModelEntry, "paths">): PoolWeights => ({
+export const weightsOf = ({ paths }: Pick<ModelRef, "paths">): PoolWeights => ({
   path: paths.model,
   adapters: paths.adapters,
 });

@@ -2,6 +2,7 @@
 import { answerRoom } from "../engine/context.ts";
 import {
   lease,
+  modelOf,
   refuseEmbedder,
   refuseImages,
   samplingOptions,
@@ -17,7 +18,7 @@ import type { RunnerProcess } from "./runner-process.ts";
 import type { ChatRequest, InferenceEvent } from "./runtime.ts";
 
 export async function* runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
-  const model = await parts.load(request.model);
+  const model = await modelOf(parts, request);
   if (request.messages.length === 0 && request.keepAliveMs === 0) {
     parts.pool.unload(weightsOf(model));
     yield { kind: "done", reason: "unload" };

@@ -1,7 +1,7 @@
 /** How a conversation becomes a prompt: by a model's template, with its own messages, the tools, and thinking. */
 import { AppError } from "../base/errors.ts";
 import { fullName } from "../store/name.ts";
-import type { ModelEntry } from "../store/store.ts";
+import type { ModelRef } from "../store/store.ts";
 import { forgetsThoughts, withoutOldThoughts } from "../template/old-thoughts.ts";
 import { capabilitiesOf, renderChat, type PromptTemplate } from "../template/prompt.ts";
 import { templateOf, thinkOf, type Loaded, type RuntimeParts } from "./answer.ts";
@@ -37,7 +37,7 @@ export function conversationOf(parts: RuntimeParts, loaded: Loaded, request: Cha
 }
 
 /** The model's own system text, where the caller brings none, and its example messages come first. */
-function withModelMessages(model: ModelEntry, messages: readonly Message[]): readonly Message[] {
+function withModelMessages(model: ModelRef, messages: readonly Message[]): readonly Message[] {
   const system = messages[0]?.role === "system" || !model.system ? [] : [{ role: "system", content: model.system }];
   const all = [...system, ...model.messages, ...messages];
   const about = { family: model.config.model_family, name: model.name.model };

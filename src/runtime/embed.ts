@@ -1,7 +1,7 @@
 /** Embed: texts to vectors of unit length, on any model that is in the store. */
 import { AppError } from "../base/errors.ts";
 import { normalized } from "../engine/pooling.ts";
-import { lease, weightsOf, type RuntimeParts } from "./answer.ts";
+import { lease, modelOf, weightsOf, type RuntimeParts } from "./answer.ts";
 import type { EmbedRequest, EmbedResult } from "./runtime.ts";
 
 /** Values of one reply, 128 MiB of float32: 32,768 texts of 1,024 values. */
@@ -9,7 +9,7 @@ const VALUES_MAX = 2 ** 25;
 
 export async function runEmbed(parts: RuntimeParts, request: EmbedRequest): Promise<EmbedResult> {
   const startedNs = Bun.nanoseconds();
-  const model = await parts.load(request.model);
+  const model = await modelOf(parts, request);
   const { inputs, signal, truncate = true, options, dimensions } = request;
   if (inputs.length === 0 && request.keepAliveMs === 0) {
     parts.pool.unload(weightsOf(model));

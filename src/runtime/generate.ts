@@ -3,12 +3,13 @@
  * messages come first, unless the caller brings the `context` of an earlier answer.
  */
 import { AppError } from "../base/errors.ts";
-import type { ModelEntry } from "../store/store.ts";
+import type { ModelRef } from "../store/store.ts";
 import { fullName } from "../store/name.ts";
 import { capabilitiesOf, choosePrompt, renderGenerate, type PromptTemplate } from "../template/prompt.ts";
 import {
   answer,
   lease,
+  modelOf,
   refuseEmbedder,
   refuseImages,
   templateOf,
@@ -25,7 +26,7 @@ export async function* runGenerate(
   parts: RuntimeParts,
   request: GenerateRequest,
 ): AsyncGenerator<InferenceEvent, void, void> {
-  const model = await parts.load(request.model);
+  const model = await modelOf(parts, request);
   const isEmpty = request.prompt === "" && !request.suffix && !request.images?.length;
   if (isEmpty && request.keepAliveMs === 0) {
     parts.pool.unload(weightsOf(model));
@@ -68,7 +69,7 @@ function promptOf(about: {
   parts: RuntimeParts;
   loaded: Loaded;
   template: PromptTemplate;
-  model: ModelEntry;
+  model: ModelRef;
   request: GenerateRequest;
 }): Pick<Question, "prompt" | "suffix"> {
   const { parts, loaded, template, model, request } = about;

@@ -12,7 +12,7 @@ import type { Runtime } from "./runtime.ts";
 import { runDetokenize, runTokenize } from "./tokenize.ts";
 
 interface LocalRuntimeOptions {
-  readonly store: Pick<Store, "load">;
+  readonly store: Pick<Store, "resolve" | "check">;
   readonly pool: PoolOptions;
   readonly now: () => Date;
 }
@@ -21,7 +21,7 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
   const pool = new Pool(options.pool);
   const parts: RuntimeParts = {
     pool,
-    load: (name) => options.store.load(name),
+    store: options.store,
     now: options.now,
     templates: new WeakMap(),
   };

@@ -39,6 +39,8 @@ export interface PoolModel extends PoolWeights {
   readonly digest: string;
   /** Bytes of all its files. */
   readonly weightBytes: number;
+  /** Called before a runner is started: throws what is wrong with the files. */
+  readonly check?: () => Promise<void>;
 }
 
 export interface PoolOptions {
@@ -258,6 +260,7 @@ export class Pool {
   async #load(model: PoolModel, wanted: LoadMessage, request: LeaseRequest): Promise<Lease | undefined> {
     const present = this.#entries.get(keyOf(model));
     if (present && !present.expiring && compatible(present, wanted, request.options)) return undefined;
+    await model.check?.();
     if (present) await this.#retire(present, request.signal);
     await this.#makeRoom(model, request.signal);
     this.#checkWanted(request.signal);

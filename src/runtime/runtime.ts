@@ -4,7 +4,7 @@
  * model.
  */
 import type { Options } from "../sampling/options.ts";
-import type { ModelEntry } from "../store/store.ts";
+import type { ModelRef } from "../store/store.ts";
 
 /** A tool call that the model wants made. */
 export interface ToolCall {
@@ -36,6 +36,14 @@ export type Think = boolean | "low" | "medium" | "high" | "max";
 
 export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
 
+/** A model of the store, as a request names it. */
+export interface NamedModel {
+  /** As the client wrote it; echoed in errors. */
+  readonly model: string;
+  /** What it names, where that was looked up already; undefined: the runtime looks it up. */
+  readonly ref?: ModelRef;
+}
+
 /** A token and the natural logarithm of its probability. */
 export interface TokenLogprob {
   readonly token: string;
@@ -49,9 +57,7 @@ export interface ChosenLogprob extends TokenLogprob {
   readonly top: readonly TokenLogprob[];
 }
 
-interface InferenceRequest {
-  /** As the client wrote it; echoed in errors. */
-  readonly model: string;
+interface InferenceRequest extends NamedModel {
   readonly options: Options;
   readonly format?: Format;
   /** Undefined: as the model does by itself. */
@@ -119,9 +125,7 @@ export type InferenceEvent =
       readonly stopSequence?: string;
     };
 
-export interface EmbedRequest {
-  /** As the client wrote it; echoed in errors. */
-  readonly model: string;
+export interface EmbedRequest extends NamedModel {
   /** Each gets one embedding, `""` too. None: load the model (or unload it, with `keepAliveMs` 0). */
   readonly inputs: readonly string[];
   readonly options: Options;
@@ -145,9 +149,7 @@ export interface EmbedResult {
   readonly promptEvalCount: number;
 }
 
-interface VocabularyRequest {
-  /** As the client wrote it; echoed in errors. */
-  readonly model: string;
+interface VocabularyRequest extends NamedModel {
   readonly options: Options;
   /** Milliseconds to stay loaded after this request; Infinity for ever; undefined: the server's default. */
   readonly keepAliveMs?: number;
@@ -220,7 +222,7 @@ export interface Runtime {
   /** Throws `bad_request` where an id is not one of the model's. */
   detokenize(request: DetokenizeRequest): Promise<DetokenizeResult>;
   /** Takes a model out of memory once it is idle, also one that is no longer in the store. */
-  unload(model: Pick<ModelEntry, "paths">): void;
+  unload(model: Pick<ModelRef, "paths">): void;
   /** Models in memory, the one that expires last first. */
   loaded(): readonly LoadedModel[];
   activity(): Activity;

@@ -1,5 +1,5 @@
 /** Text to the ids of a model and back. The model is loaded for it, as for any other request. */
-import { lease, type RuntimeParts } from "./answer.ts";
+import { lease, modelOf, type RuntimeParts } from "./answer.ts";
 import type { DetokenizeRequest, DetokenizeResult, TokenizeRequest, TokenizeResult } from "./runtime.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 
@@ -20,7 +20,7 @@ async function onRunner<T>(
   request: TokenizeRequest | DetokenizeRequest,
   work: (runner: RunnerProcess) => Promise<T>,
 ): Promise<T & { totalNs: number; loadNs: number }> {
-  const loaded = await lease(parts, await parts.load(request.model), request);
+  const loaded = await lease(parts, await modelOf(parts, request), request);
   try {
     const result = await work(loaded.lease.runner);
     return { ...result, totalNs: Bun.nanoseconds() - loaded.startedNs, loadNs: loaded.loadNs };

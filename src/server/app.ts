@@ -57,7 +57,7 @@ export function makeHandlers(parts: AppDeps) {
   const record = makeRecorder({ log, metrics, routes: () => app.routes, keyName });
   const deps: RouteDeps = {
     ...parts,
-    runtime: metered(parts.runtime, { metrics, store: parts.store }),
+    runtime: metered(parts.runtime, metrics),
     metrics,
     answer: makeAnswer({ log, record, hidePaths: makeHidePaths({ models: parts.store.root, home: config.home }) }),
     inspect: makeInspect(parts),

@@ -16,6 +16,7 @@ import {
   type Layer,
   type LayerKind,
 } from "./manifest.ts";
+import { makeResolved } from "./resolved.ts";
 import { displayName, makeName, manifestSegments, parseReference, type ModelName } from "./name.ts";
 
 export const CONFIG_BYTES_MAX = 16 * 1024 * 1024;
@@ -60,18 +61,24 @@ export interface StoredMessage {
   readonly content: string;
 }
 
-/** A model with its small layers read and all its blobs known to exist. */
-export interface ModelEntry extends StoredModel {
+/** A model as requests use it: its small layers read, its licenses not. */
+export interface ModelRef extends StoredModel {
   /** Absolute paths of blobs. */
   readonly paths: {
     readonly model: string;
     readonly adapters: readonly string[];
     readonly projectors: readonly string[];
   };
+  /** Bytes of the model and its adapters. */
+  readonly weightBytes: number;
   readonly template?: string;
   readonly system?: string;
   readonly parameters: Options;
   readonly messages: readonly StoredMessage[];
+}
+
+/** A model with all its small layers read and all its blobs known to exist. */
+export interface ModelEntry extends ModelRef {
   readonly licenses: readonly string[];
 }
 
@@ -81,6 +88,10 @@ export interface Store {
   list(onBad?: (path: string, reason: string) => void): Promise<StoredModel[]>;
   /** The model of that name, whatever its case. Throws `bad_request` where the name is malformed. */
   find(name: string): Promise<StoredModel | undefined>;
+  /** As `find`, with the small layers. Throws `bad_file` too, where a layer is missing or malformed. */
+  resolve(name: string): Promise<ModelRef | undefined>;
+  /** Throws `bad_file` where a file that a runner loads is missing or of another size than its layer says. */
+  check(model: ModelRef): Promise<void>;
   /** Throws `not_found`, and `bad_file` where a layer is missing or malformed. */
   load(name: string): Promise<ModelEntry>;
 }
@@ -92,14 +103,20 @@ export async function openStore(root: string): Promise<Store> {
     const name = await findName(root, parseReference(text));
     return name && readModel(root, name);
   };
+  const remembered = makeResolved<ModelRef>();
   return {
     root,
     find,
     list: (onBad) => listModels(root, onBad),
+    resolve: async (text) => {
+      const name = await findName(root, parseReference(text));
+      return name && remembered(manifestPath(root, name), async () => loadRef(root, await readModel(root, name)));
+    },
+    check: async (model) => void (await checkedPaths(root, model)),
     load: async (text) => {
       const model = await find(text);
       if (!model) throw new AppError("not_found", `model '${text}' not found`);
-      return loadEntry(root, model);
+      return { ...(await loadRef(root, model)), licenses: await textsOf(root, model, "license") };
     },
   };
 }
@@ -235,38 +252,47 @@ function configOf(json: Record<string, unknown>): ModelConfig {
   return Object.fromEntries(Object.entries(json).filter(fits));
 }
 
-async function loadEntry(root: string, model: StoredModel): Promise<ModelEntry> {
+async function loadRef(root: string, model: StoredModel): Promise<ModelRef> {
   const what = `model '${model.displayName}'`;
   if (model.config.remote_host)
     throw new AppError("unsupported", `${what} runs on ${model.config.remote_host}, not here`);
+  const paths = await checkedPaths(root, model);
+  const [template] = await textsOf(root, model, "template");
+  const [system] = await textsOf(root, model, "system");
+  const [params] = await textsOf(root, model, "params");
+  const [messages] = await textsOf(root, model, "messages");
+  const weights = [...layersOf(model.layers, "model").slice(0, 1), ...layersOf(model.layers, "adapter")];
+  return {
+    ...model,
+    paths,
+    weightBytes: weights.reduce((sum, { size }) => sum + size, 0),
+    ...(template === undefined ? {} : { template }),
+    ...(system === undefined ? {} : { system }),
+    parameters: params === undefined ? {} : parseParameters(params, `${what}: params layer`),
+    messages: messages === undefined ? [] : parseMessages(messages, `${what}: messages layer`),
+  };
+}
+
+async function checkedPaths(root: string, model: StoredModel): Promise<ModelRef["paths"]> {
+  const what = `model '${model.displayName}'`;
   const paths = async (kind: LayerKind): Promise<string[]> => {
     const found: string[] = [];
     for (const layer of layersOf(model.layers, kind))
       found.push(await checkedPath(root, { layer, what: `${what}: ${kind} layer` }));
     return found;
   };
-  const texts = async (kind: LayerKind): Promise<string[]> => {
-    const found: string[] = [];
-    for (const layer of layersOf(model.layers, kind)) {
-      found.push(await readText(root, { layer, limit: TEXT_BYTES_MAX, what: `${what}: ${kind} layer` }));
-    }
-    return found;
-  };
   const [weights] = await paths("model");
   if (weights === undefined) throw new AppError("bad_file", `${what}: expected a layer with a GGUF model, found none`);
-  const [template] = await texts("template");
-  const [system] = await texts("system");
-  const [params] = await texts("params");
-  const [messages] = await texts("messages");
-  return {
-    ...model,
-    paths: { model: weights, adapters: await paths("adapter"), projectors: await paths("projector") },
-    ...(template === undefined ? {} : { template }),
-    ...(system === undefined ? {} : { system }),
-    parameters: params === undefined ? {} : parseParameters(params, `${what}: params layer`),
-    messages: messages === undefined ? [] : parseMessages(messages, `${what}: messages layer`),
-    licenses: await texts("license"),
-  };
+  return { model: weights, adapters: await paths("adapter"), projectors: await paths("projector") };
+}
+
+async function textsOf(root: string, model: StoredModel, kind: LayerKind): Promise<string[]> {
+  const found: string[] = [];
+  for (const layer of layersOf(model.layers, kind)) {
+    const what = `model '${model.displayName}': ${kind} layer`;
+    found.push(await readText(root, { layer, limit: TEXT_BYTES_MAX, what }));
+  }
+  return found;
 }
 
 async function checkedPath(root: string, { layer, what }: { layer: Layer; what: string }): Promise<string> {

@@ -17,7 +17,10 @@ import type {
 export type Script = (request: GenerateRequest | ChatRequest) => AsyncGenerator<InferenceEvent, void, void>;
 
 export interface FakeRuntime extends Runtime {
+  /** Without `ref`. */
   readonly requests: (GenerateRequest | ChatRequest)[];
+  /** Names in the store of the models that were looked up for requests, one for each. */
+  readonly refs: (string | undefined)[];
   readonly embedRequests: EmbedRequest[];
   /** Generators that have not ended. */
   running(): number;
@@ -99,7 +102,9 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
   let running = 0;
   let endedMs = 0;
   async function* run(request: GenerateRequest | ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
-    fake.requests.push(request);
+    const { ref, ...asked } = request;
+    fake.requests.push(asked);
+    fake.refs.push(ref?.displayName);
     fake.models = [loadedModel(request)];
     running++;
     try {
@@ -114,6 +119,7 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
   }
   const fake: FakeRuntime = {
     requests: [],
+    refs: [],
     embedRequests: [],
     embedding: threeValues,
     running: () => running,
@@ -130,7 +136,9 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
         .join(" ")
         .split(" ").length,
     embed: (request) => {
-      fake.embedRequests.push(request);
+      const { ref, ...asked } = request;
+      fake.embedRequests.push(asked);
+      fake.refs.push(ref?.displayName);
       return fake.embedding(request);
     },
     tokenize: async ({ text, wantsPieces }) => {

@@ -7,7 +7,7 @@ import { withCallIds } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { checkedEvents, collect, doneFields } from "../answer.ts";
-import { checkModel, requireModel } from "../find-model.ts";
+import { findThinker, requireModel } from "../find-model.ts";
 import { earlySettings, lateSettings } from "../request-settings.ts";
 import { logprobsField } from "../logprobs.ts";
 import { parseToolChoice } from "../tool-choice.ts";
@@ -31,10 +31,11 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const { keepAliveMs, think } = earlySettings(body);
   const model = requireModel(body.model);
   exchange.note({ model });
-  await checkModel(deps, { model, think });
+  const ref = await findThinker(deps, { model, think });
   const toolChoice = parseToolChoice(body.tool_choice);
   const request: ChatRequest = {
     model,
+    ref,
     messages: (body.messages ?? []).map(messageOf),
     signal: exchange.signal,
     ...lateSettings(body, deps.log),

@@ -4,7 +4,7 @@ import { AppError } from "../../base/errors.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../exchange.ts";
-import { checkPullable } from "../find-model.ts";
+import { findEmbedder } from "../find-model.ts";
 import { earlySettings, lateSettings } from "../request-settings.ts";
 import { encodeJson } from "../json-pieces.ts";
 import { describe } from "../schema/describe.ts";
@@ -27,9 +27,10 @@ async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Prom
   note({ model });
   const { keepAliveMs } = earlySettings(body);
   const inputs = inputsOf(body.input);
-  await checkPullable(deps.store, model);
+  const ref = await findEmbedder(deps.store, model);
   const { embeddings, totalNs, loadNs, promptEvalCount } = await deps.runtime.embed({
     model,
+    ref,
     inputs,
     signal,
     options: lateSettings(body, deps.log).options,

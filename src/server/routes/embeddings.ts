@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../exchange.ts";
-import { checkPullable, requireModel } from "../find-model.ts";
+import { findEmbedder, requireModel } from "../find-model.ts";
 import { earlySettings, lateSettings } from "../request-settings.ts";
 import { describe } from "../schema/describe.ts";
 import { EmbeddingsBody } from "../schema/embed.ts";
@@ -32,9 +32,10 @@ async function embeddings(
   const { keepAliveMs } = earlySettings(body);
   const model = requireModel(body.model);
   note({ model });
-  await checkPullable(deps.store, model);
+  const ref = await findEmbedder(deps.store, model);
   const { embeddings: found, promptEvalCount } = await deps.runtime.embed({
     model,
+    ref,
     inputs: body.prompt ? [body.prompt] : [],
     truncate: false,
     signal,

@@ -7,7 +7,7 @@ import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { checkedEvents, collect, doneFields } from "../answer.ts";
-import { checkModel } from "../find-model.ts";
+import { findThinker } from "../find-model.ts";
 import { earlySettings, lateSettings } from "../request-settings.ts";
 import { logprobsField } from "../logprobs.ts";
 import { GenerateBody } from "../schema/generate.ts";
@@ -42,12 +42,13 @@ async function generateRequest(
   const model = body.model ?? "";
   const { system, template, context, suffix, images, raw = false, prompt = "" } = body;
   const { keepAliveMs, think } = earlySettings(body);
-  await checkModel(deps, { model, think });
+  const ref = await findThinker(deps, { model, think });
   if (raw && (template || system || (context && context.length > 0))) {
     throw new AppError("bad_request", "raw mode does not support template, system, or context");
   }
   return {
     model,
+    ref,
     prompt,
     raw,
     signal: exchange.signal,

@@ -77,10 +77,10 @@ async function chatRequest(
   const { singleCall, think, left, ...wanted } = readMessagesRequest(body);
   exchange.note({ model });
   warnLeft(deps.log, { model, left });
-  const stored = await findModel(deps.store, model);
+  const ref = await findModel(deps.store, model);
   const thinks =
-    think !== undefined && (think === false || (await deps.inspect(stored))?.capabilities.includes("thinking"));
-  return { request: { model, ...wanted, ...(thinks ? { think } : {}), signal: exchange.signal }, singleCall };
+    think !== undefined && (think === false || (await deps.inspect(ref))?.capabilities.includes("thinking"));
+  return { request: { model, ref, ...wanted, ...(thinks ? { think } : {}), signal: exchange.signal }, singleCall };
 }
 
 async function* frames(events: AsyncGenerator<StreamEvent, void, void>): AsyncGenerator<Frame, void, void> {

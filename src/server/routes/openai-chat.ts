@@ -8,7 +8,7 @@ import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { checkedEvents } from "../answer.ts";
-import { checkModel, requireModel } from "../find-model.ts";
+import { findThinker, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../request-settings.ts";
 import { ChatCompletionBody, toChat } from "../openai/chat.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
@@ -51,6 +51,6 @@ async function chatRequest(
   const { options, unknown } = toOptions(body, body.max_completion_tokens ?? body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
   const request = { model, ...toChat(body), options, ...limitsOf(body), signal: exchange.signal };
-  await checkModel(deps, { model, think });
-  return { ...request, ...(think === undefined ? {} : { think }) };
+  const ref = await findThinker(deps, { model, think });
+  return { ...request, ref, ...(think === undefined ? {} : { think }) };
 }

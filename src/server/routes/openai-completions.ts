@@ -7,7 +7,7 @@ import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { checkedEvents } from "../answer.ts";
-import { checkModel, requireModel } from "../find-model.ts";
+import { findThinker, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../request-settings.ts";
 import { CompletionBody, toGenerate } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
@@ -50,6 +50,6 @@ async function generateRequest(
   const { options, unknown } = toOptions(body, body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
   const request = { model, ...toGenerate(body), options, ...limitsOf(body), signal: exchange.signal };
-  await checkModel(deps, { model, think });
-  return { ...request, ...(think === undefined ? {} : { think }) };
+  const ref = await findThinker(deps, { model, think });
+  return { ...request, ref, ...(think === undefined ? {} : { think }) };
 }

@@ -28,9 +28,10 @@ async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Prom
   if (dimensions !== undefined && dimensions < 1) {
     throw new AppError("bad_request", `dimensions: expected 1 or more, got ${dimensions}`);
   }
-  await findModel(deps.store, model);
+  const ref = await findModel(deps.store, model);
   const result = await deps.runtime.embed({
     model,
+    ref,
     inputs,
     options,
     signal,

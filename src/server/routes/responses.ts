@@ -2,13 +2,14 @@
 import { Elysia } from "elysia";
 import { assert } from "../../base/errors.ts";
 import type { ChatRequest } from "../../runtime/runtime.ts";
+import type { ModelRef } from "../../store/store.ts";
 import { SAMPLING_DEFAULTS } from "../../sampling/options.ts";
 import { readRequest } from "../body.ts";
 import { firstCallOnly } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { checkedEvents } from "../answer.ts";
-import { checkModel, requireModel } from "../find-model.ts";
+import { findThinker, requireModel } from "../find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
 import { readResponsesRequest, type Wanted } from "../responses/request.ts";
@@ -37,7 +38,7 @@ async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   warnLeft(deps.log, { model, left: wanted.tools.left });
   const request = await chatRequest(deps, { model, wanted, exchange });
   const now = (): number => seconds(deps.now());
-  const head = await headOf(deps, { model, body, wanted, createdAt: now() });
+  const head = headOf(request.ref, { model, body, wanted, createdAt: now() });
   const events = checkedEvents(deps.runtime.chat(request), exchange.note);
   const writer = new ResponseWriter(head, now);
   const stream = writer.write(body.parallel_tool_calls === false ? firstCallOnly(events) : events);
@@ -49,17 +50,16 @@ async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
 async function chatRequest(
   deps: RouteDeps,
   { model, wanted, exchange }: { model: string; wanted: Wanted; exchange: Exchange },
-): Promise<ChatRequest> {
+): Promise<ChatRequest & { readonly ref: ModelRef }> {
   const { chat, think } = wanted;
-  await checkModel(deps, { model, think });
-  return { model, ...chat, ...(think === undefined ? {} : { think }), signal: exchange.signal };
+  const ref = await findThinker(deps, { model, think });
+  return { model, ref, ...chat, ...(think === undefined ? {} : { think }), signal: exchange.signal };
 }
 
-async function headOf(
-  deps: RouteDeps,
+function headOf(
+  { parameters }: ModelRef,
   { wanted, ...rest }: Pick<Head, "model" | "body" | "createdAt"> & { wanted: Wanted },
-): Promise<Head> {
-  const { parameters } = await deps.store.load(rest.model);
+): Head {
   const { temperature, top_p, presence_penalty, frequency_penalty } = {
     ...SAMPLING_DEFAULTS,
     ...parameters,

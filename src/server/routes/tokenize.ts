@@ -56,9 +56,9 @@ async function sharedFields(deps: RouteDeps, { note, signal }: Exchange, body: D
   const keepAliveMs = parseKeepAlive(body.keep_alive);
   const model = requireModel(body.model);
   note({ model });
-  await findModel(deps.store, model);
+  const ref = await findModel(deps.store, model);
   const { options } = parseOptions(body.options);
-  return { model, options, signal, ...(keepAliveMs === undefined ? {} : { keepAliveMs }) };
+  return { model, ref, options, signal, ...(keepAliveMs === undefined ? {} : { keepAliveMs }) };
 }
 
 function checkLength(field: string, length: number, unit: string): void {

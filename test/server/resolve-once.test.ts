@@ -1,0 +1,60 @@
+/** The model of a request is looked up once, whichever API asks, and the runtime is told what was found. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { makeApp } from "../../src/server/app.ts";
+import { makeLogger } from "../../src/base/log.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { makeLibrary } from "../../src/store/library.ts";
+import { makeRegistry } from "../../src/store/registry/registry.ts";
+import { makeFakeRuntime } from "./fakes.ts";
+import { makeHarness, NOW, type Harness } from "./harness.ts";
+
+let harness: Harness;
+beforeAll(async () => void (harness = await makeHarness()));
+afterAll(() => harness.close());
+
+/** An application whose store notes how it is asked. */
+async function counting() {
+  const { root } = harness;
+  const asked: string[] = [];
+  const store = await openStore(root);
+  const note =
+    <A extends unknown[], R>(name: string, work: (...args: A) => R) =>
+    (...args: A): R => (asked.push(name), work(...args));
+  const noted: Store = {
+    ...store,
+    find: note("find", store.find),
+    load: note("load", store.load),
+    resolve: note("resolve", store.resolve),
+  };
+  const log = makeLogger({ write: () => {}, now: () => NOW.getTime(), debug: false });
+  const library = makeLibrary({ root, importDirs: [], noPrune: true, log });
+  const runtime = makeFakeRuntime();
+  const registry = makeRegistry({ library, home: root, version: "1" });
+  const config = { home: root, host: { hostname: "127.0.0.1", port: 0 }, origins: [], apiKeys: [] };
+  const parts = { runtime, store: noted, library, registry, config, log, version: "1", now: () => NOW };
+  return { app: makeApp(parts), asked, runtime };
+}
+
+const user = [{ role: "user", content: "hi" }];
+const BODIES: Readonly<Record<string, object>> = {
+  "/api/chat": { messages: user },
+  "/api/generate": { prompt: "hi" },
+  "/api/embed": { input: "hi" },
+  "/api/embeddings": { prompt: "hi" },
+  "/v1/chat/completions": { messages: user },
+  "/v1/completions": { prompt: "hi" },
+  "/v1/embeddings": { input: "hi" },
+  "/v1/messages": { messages: user, max_tokens: 5 },
+  "/v1/responses": { input: "hi" },
+};
+
+test.each(Object.entries(BODIES))("%s", async (path, body) => {
+  const { app, asked, runtime } = await counting();
+  const request = new Request(`http://localhost${path}`, {
+    method: "POST",
+    body: JSON.stringify({ model: "M", ...body }),
+  });
+  const response = await app.handle(request);
+  await response.text();
+  expect([response.status, asked, runtime.refs]).toEqual([200, ["resolve"], ["m:latest"]]);
+});
