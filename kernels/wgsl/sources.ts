@@ -70,6 +70,9 @@ import iq3_xxs from "./quant/iq3_xxs.wgsl" with { type: "text" };
 import iq4_nl from "./quant/iq4_nl.wgsl" with { type: "text" };
 import iq4_xs from "./quant/iq4_xs.wgsl" with { type: "text" };
 import mxfp4 from "./quant/mxfp4.wgsl" with { type: "text" };
+import nvfp4 from "./quant/nvfp4.wgsl" with { type: "text" };
+import q1_0 from "./quant/q1_0.wgsl" with { type: "text" };
+import q2_0 from "./quant/q2_0.wgsl" with { type: "text" };
 import q2_K from "./quant/q2_K.wgsl" with { type: "text" };
 import q3_K from "./quant/q3_K.wgsl" with { type: "text" };
 import q4_0 from "./quant/q4_0.wgsl" with { type: "text" };
@@ -162,8 +165,11 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
   iq4_nl,
   iq4_xs,
   mxfp4,
+  nvfp4,
   tq1_0,
   tq2_0,
+  q1_0,
+  q2_0,
 };
 
 /** What unpacks 32 weights as bytes: `fn unpack32(block: u32, at: u32) -> Run`, for the block types that are some. */

@@ -15,6 +15,9 @@ import { iq3_xxs } from "./iq3_xxs.ts";
 import { iq4_nl } from "./iq4_nl.ts";
 import { iq4_xs } from "./iq4_xs.ts";
 import { mxfp4 } from "./mxfp4.ts";
+import { nvfp4 } from "./nvfp4.ts";
+import { q1_0 } from "./q1_0.ts";
+import { q2_0 } from "./q2_0.ts";
 import { q2_K } from "./q2_k.ts";
 import { q3_K } from "./q3_k.ts";
 import { q4_0 } from "./q4_0.ts";
@@ -53,8 +56,11 @@ export const quants = {
   iq4_nl,
   iq4_xs,
   mxfp4,
+  nvfp4,
   tq1_0,
   tq2_0,
+  q1_0,
+  q2_0,
 } as const satisfies Record<string, Quant>;
 
 export type QuantName = keyof typeof quants;
@@ -72,9 +78,6 @@ const UNSUPPORTED: Readonly<Record<number, string>> = {
   31: "q4_0_4_4", // removed from ggml
   32: "q4_0_4_8", // removed from ggml
   33: "q4_0_8_8", // removed from ggml
-  40: "nvfp4",
-  41: "q1_0",
-  42: "q2_0",
 };
 
 /** The block type with this `ggml_type` id, where we can read it. */

@@ -32,6 +32,8 @@ const HALF_SCALES: Readonly<Partial<Record<QuantName, { at: readonly number[]; s
   iq1_s: { at: [0], size: 7.2 },
   tq1_0: { at: [52], size: 0.82 },
   tq2_0: { at: [64], size: 1.2 },
+  q1_0: { at: [0], size: 1 },
+  q2_0: { at: [0], size: 1.2 },
 };
 
 /** A number of the standard normal distribution (Box and Muller, 1958). */
@@ -70,6 +72,10 @@ export function randomBlocks(name: QuantName, count: number, options: { size: nu
       }
     }
     // MXFP4 has a power of two for a scale, biased by 128 as its values are doubled; values deviate by 5.
+    if (name === "nvfp4") {
+      const exponent = Math.min(14, Math.max(1, Math.round(8 + Math.log2(size / 5))));
+      for (let part = 0; part < 4; part++) bytes[block + part] = (exponent << 3) | (rng.uint32() & 7);
+    }
     if (name === "mxfp4") bytes[block] = 128 + Math.round(Math.log2(size / 5)) + (rng.uint32() % 3) - 1;
   }
   return bytes;

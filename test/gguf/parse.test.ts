@@ -255,11 +255,11 @@ describe("a tensor that cannot be", () => {
     `);
     expect(lines(patch(small, { after: weight, skip: 20, u32: 9 }))).toMatchInlineSnapshot(`
       "unsupported: m.gguf: tensor 'token_embd.weight': block type q8_1 (9) is not supported
-      supported: f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q2_K, q3_K, q4_K, q5_K, q6_K, iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs, mxfp4, tq1_0, tq2_0"
+      supported: f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q2_K, q3_K, q4_K, q5_K, q6_K, iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs, mxfp4, nvfp4, tq1_0, tq2_0, q1_0, q2_0"
     `);
     expect(lines(patch(small, { after: weight, skip: 20, u32: 99 }))).toMatchInlineSnapshot(`
       "unsupported: m.gguf: tensor 'token_embd.weight': block type 99 is not known
-      supported: f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q2_K, q3_K, q4_K, q5_K, q6_K, iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs, mxfp4, tq1_0, tq2_0"
+      supported: f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q2_K, q3_K, q4_K, q5_K, q6_K, iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs, mxfp4, nvfp4, tq1_0, tq2_0, q1_0, q2_0"
     `);
   });
 

@@ -91,6 +91,17 @@ export const formulas: Readonly<Record<string, (b: Uint8Array, i: number) => num
     const level = [0, 0.5, 1, 1.5, 2, 3, 4, 6][q & 7]!;
     return round((q > 8 ? -level : level) * 2 ** (b[0]! - 127));
   },
+  nvfp4: (b, i) => {
+    const code = b[i >> 4]!;
+    const [exponent, mantissa] = [bits(b, i >> 4, 3, 4), code & 7];
+    const fraction = exponent === 0 ? mantissa / 4 : 1 + mantissa / 8;
+    const scale = code === 0x7f ? 0 : (fraction / 2) * 2 ** (exponent - 7);
+    const q = bits(b, 4 + 8 * (i >> 4) + (i % 8), (i & 8) >> 1, 4);
+    const level = [0, 1, 2, 3, 4, 6, 8, 12][q & 7]!;
+    return round((q > 8 ? -level : level) * scale);
+  },
+  q1_0: (b, i) => (bits(b, 2, i, 1) === 1 ? half(b, 0) : -half(b, 0)),
+  q2_0: (b, i) => round((bits(b, 2, 2 * i, 2) - 1) * half(b, 0)),
   iq2_xxs: (b, i) => {
     const at = 2 + 8 * (i >> 5);
     const part = (i >> 3) % 4;

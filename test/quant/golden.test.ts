@@ -3,8 +3,12 @@ import { describe, expect } from "bun:test";
 import { quants } from "../../src/quant/index.ts";
 import { golden, goldenTest } from "../golden.ts";
 
+/** Types without blocks among the reference data; index.test.ts compares them with their formulas. */
+const UNRECORDED = ["nvfp4", "q1_0", "q2_0"];
+
 describe("dequantize", () => {
   for (const quant of Object.values(quants)) {
+    if (UNRECORDED.includes(quant.name)) continue;
     const file = quant.name === "f32" ? "input.f32" : `${quant.name}.bin`;
     const values = quant.name === "f32" ? "input.f32" : `${quant.name}.f32`;
 
