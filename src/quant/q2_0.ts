@@ -1,4 +1,7 @@
-/** Q2_0: 64 weights of −1, 0, 1 and 2 per block. f16 d, then 16 bytes of 2-bit q, the lowest bits first. w = d · (q − 1) */
+/**
+ * Q2_0: 64 weights of −1, 0, 1 and 2 per block. f16 d, then 16 bytes of 2-bit q, the lowest bits first.
+ * w = d · (q − 1)
+ */
 import { halfAt } from "../base/half.ts";
 import { checkBlocks } from "./blocks.ts";
 import type { Quant } from "./quant.ts";
