@@ -1,11 +1,20 @@
 /**
  * Settings, and the only reader of environment variables, flags and the configuration file. Later wins: default, file
  * (`--config`, else `$HEARTH_CONFIG`, else `~/.hearth/hearth.json5`), environment, flags. Each `HEARTH_X` falls back to
- * the `OLLAMA_X` that people already have set. A value that cannot be understood is an error, never a default.
+ * the `OLLAMA_X` that people already have set. A value that cannot be understood is an error, never a default; only in
+ * an `OLLAMA_X` that Ollama itself would start with it is a warning.
  */
 import { isAbsolute, join } from "node:path";
 import { AppError, messageOf } from "./base/errors.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
+import {
+  isForeign,
+  orDefault,
+  tolerateAddress,
+  unusedVariables,
+  type Tolerate,
+  type Tolerated,
+} from "./config/foreign.ts";
 import { readDocument, type Document } from "./config/document.ts";
 import {
   autoWhereZero,
@@ -34,6 +43,8 @@ interface Setting<T> {
   /** The value, or undefined where it is none. Texts come from anywhere, other types from the file. */
   readonly parse: (value: unknown) => T | undefined;
   readonly initial: (home: string) => T;
+  /** What a variable of Ollama is taken for; absent: it has to be as the others. */
+  readonly tolerates?: Tolerate<T>;
 }
 
 /** Parts of the file that others read: see `gateway/`. */
@@ -47,6 +58,7 @@ const SETTINGS = {
     env: ["HEARTH_HOST", "OLLAMA_HOST"],
     expected: "[http://]host[:port], with a port from 0 to 65535",
     parse: parseAddress,
+    tolerates: ({ text }) => tolerateAddress(text),
     initial: () => ({ hostname: "127.0.0.1", port: PORT_DEFAULT }),
   }),
   models: setting<string>({
@@ -77,24 +89,28 @@ const SETTINGS = {
     env: ["HEARTH_NUM_PARALLEL", "OLLAMA_NUM_PARALLEL"],
     expected: "a whole number from 1 to 256",
     parse: (value) => parseInteger(value, { min: 1, max: 256 }),
+    tolerates: orDefault,
     initial: () => 4,
   }),
   maxLoadedModels: setting<number | "auto">({
     env: ["HEARTH_MAX_LOADED_MODELS", "OLLAMA_MAX_LOADED_MODELS"],
     expected: "'auto' or a whole number",
     parse: (value) => (value === "auto" ? "auto" : parseInteger(value, { min: 0, max: 1e6 }) || autoWhereZero(value)),
+    tolerates: orDefault,
     initial: () => "auto",
   }),
   maxQueue: setting<number>({
     env: ["HEARTH_MAX_QUEUE", "OLLAMA_MAX_QUEUE"],
     expected: "a whole number from 1",
     parse: (value) => parseInteger(value, { min: 1, max: 1e6 }),
+    tolerates: orDefault,
     initial: () => 512,
   }),
   keepAlive: setting<number>({
     env: ["HEARTH_KEEP_ALIVE", "OLLAMA_KEEP_ALIVE"],
     expected: "a duration such as '5m', or seconds; negative: for ever",
     parse: (value) => parseMs(value, (ms) => (ms < 0 ? Infinity : ms)),
+    tolerates: orDefault,
     initial: () => 5 * 60_000,
   }),
   contextLength: setting<number | "auto">({
@@ -102,12 +118,14 @@ const SETTINGS = {
     expected: "'auto' or a whole number of tokens, at least 4 (0: auto)",
     parse: (value) =>
       value === "auto" ? "auto" : (autoWhereZero(value) ?? parseInteger(value, { min: 4, max: 2 ** 24 })),
+    tolerates: orDefault,
     initial: () => "auto",
   }),
   loadTimeout: setting<number>({
     env: ["HEARTH_LOAD_TIMEOUT", "OLLAMA_LOAD_TIMEOUT"],
     expected: "a duration such as '5m', or seconds; 0 or negative: none",
     parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : ms)),
+    tolerates: orDefault,
     initial: () => 5 * 60_000,
   }),
   origins: setting<readonly string[]>({
@@ -133,12 +151,15 @@ const SETTINGS = {
     env: ["HEARTH_NOPRUNE", "OLLAMA_NOPRUNE"],
     expected: "true or false",
     parse: parseBool,
+    tolerates: ({ parsed }) =>
+      parsed === undefined ? { value: true, warning: "what is not false counts as true" } : { value: parsed },
     initial: () => false,
   }),
   debug: setting<boolean>({
     env: ["HEARTH_DEBUG", "OLLAMA_DEBUG"],
     expected: "true or false",
     parse: parseBool,
+    tolerates: orDefault,
     initial: () => false,
   }),
 } as const;
@@ -174,6 +195,8 @@ export interface Config {
   /** Keep blobs that no model refers to. */
   readonly noPrune: boolean;
   readonly debug: boolean;
+  /** What whoever set the variables should know about them, a line each. */
+  readonly warnings: readonly string[];
 }
 
 export interface ConfigSources {
@@ -193,6 +216,7 @@ interface Found {
 /** Throws `bad_request` naming the setting, where it was set, what was expected and what was found. */
 export function readConfig(sources: ConfigSources): Config {
   const file = settingsOf(readConfigFile(sources));
+  const warnings = unusedVariables(sources.env);
   const find = (name: string, env: readonly string[]): Found | undefined =>
     findFlag(sources.flags, name) ?? findEnv(sources.env, env) ?? file(name);
   const found = find("home", ["HEARTH_HOME"]);
@@ -201,7 +225,10 @@ export function readConfig(sources: ConfigSources): Config {
     : join(sources.home, ".hearth");
   const value = <T>(name: string, row: Setting<T>): T => {
     const found = find(name, row.env);
-    return found ? checked(row.parse(found.value), { name, found, expected: row.expected }) : row.initial(home);
+    if (!found) return row.initial(home);
+    const tolerated = toleratedValue(row, found, row.initial(home));
+    if (tolerated?.warning) warnings.push(`${found.where}='${String(found.value)}': ${tolerated.warning}`);
+    return tolerated ? tolerated.value : checked(row.parse(found.value), { name, found, expected: row.expected });
   };
   return {
     home,
@@ -221,7 +248,14 @@ export function readConfig(sources: ConfigSources): Config {
     importDirs: value("importDirs", SETTINGS.importDirs),
     noPrune: value("noPrune", SETTINGS.noPrune),
     debug: value("debug", SETTINGS.debug),
+    warnings,
   };
+}
+
+/** Undefined where the value is not from a variable of Ollama, or has to be as the others. */
+function toleratedValue<T>(row: Setting<T>, { value, where }: Found, initial: T): Tolerated<T> | undefined {
+  if (!isForeign(where)) return undefined;
+  return row.tolerates?.({ text: String(value), parsed: row.parse(value), initial, expected: row.expected });
 }
 
 /**

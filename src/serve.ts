@@ -49,6 +49,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
   checkBackend(config.backend); // a backend that cannot run is an error now, not at the first request
   const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
+  for (const warning of config.warnings) log.warn(warning);
   const outlook = askOutlook(outlookQuestion(options, config)).catch((error: unknown) => {
     log.warn("the backend does not say what it runs on", { backend: config.backend, error: messageOf(error) });
     return { backend: config.backend, gpu: undefined };

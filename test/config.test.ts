@@ -38,6 +38,7 @@ test("nothing set gives the documented defaults", () => {
     importDirs: [],
     noPrune: false,
     debug: false,
+    warnings: [],
   });
 });
 
@@ -60,7 +61,7 @@ test("HEARTH_CONFIG names the file, else hearth.json5 in the home folder is read
 describe("variables of the server that people come from are understood", () => {
   test.each([
     [{ OLLAMA_HOST: "0.0.0.0:8080" }, { host: { hostname: "0.0.0.0", port: 8080 } }],
-    [{ OLLAMA_HOST: ":8080" }, { host: { hostname: "127.0.0.1", port: 8080 } }],
+    [{ HEARTH_HOST: ":8080" }, { host: { hostname: "127.0.0.1", port: 8080 } }],
     [{ OLLAMA_HOST: "http://example.com" }, { host: { hostname: "example.com", port: 80 } }],
     [{ OLLAMA_HOST: "[::1]:99" }, { host: { hostname: "::1", port: 99 } }],
     [{ OLLAMA_HOST: "::1" }, { host: { hostname: "::1", port: 11434 } }],
@@ -78,6 +79,42 @@ describe("variables of the server that people come from are understood", () => {
     [{ OLLAMA_ORIGINS: "app://*, http://x.y," }, { origins: ["app://*", "http://x.y"] }],
     [{ OLLAMA_DEBUG: "1" }, { debug: true }],
   ])("%j", (env, expected) => expect(withEnv(env as Record<string, string>)).toMatchObject(expected));
+});
+
+describe("what Ollama starts with, this server starts with, and says what it took it for", () => {
+  const all = "0.0.0.0";
+  test.each([
+    [{ OLLAMA_NUM_PARALLEL: "0" }, { numParallel: 4 }, "expected a whole number from 1 to 256; the default is taken"],
+    [{ OLLAMA_MAX_QUEUE: "0" }, { maxQueue: 512 }, "expected a whole number from 1; the default is taken"],
+    [{ OLLAMA_MAX_LOADED_MODELS: "some" }, { maxLoadedModels: "auto" }, "the default is taken"],
+    [{ OLLAMA_CONTEXT_LENGTH: "long" }, { contextLength: "auto" }, "the default is taken"],
+    [{ OLLAMA_KEEP_ALIVE: "abc" }, { keepAliveMs: 300_000 }, "expected a duration such as '5m'"],
+    [{ OLLAMA_LOAD_TIMEOUT: "abc" }, { loadTimeoutMs: 300_000 }, "the default is taken"],
+    [{ OLLAMA_DEBUG: "yes" }, { debug: false }, "OLLAMA_DEBUG='yes': expected true or false; the default is taken"],
+    [{ OLLAMA_NOPRUNE: "yes" }, { noPrune: true }, "what is not false counts as true"],
+    [{ OLLAMA_HOST: ":8080" }, { host: { hostname: all, port: 8080 } }, "listens on all interfaces"],
+    [{ OLLAMA_HOST: ":66000" }, { host: { hostname: all, port: 11434 } }, "'66000' is no port, so 11434 is taken"],
+    [{ OLLAMA_HOST: "1.2.3.4:" }, { host: { hostname: "1.2.3.4", port: 11434 } }, "'' is no port"],
+    [{ OLLAMA_HOST: "https://a.b/c" }, { host: { hostname: "a.b", port: 443 } }, "TLS is not spoken here"],
+  ])("%j", (env, expected, warning) => {
+    const config = withEnv(env as Record<string, string>);
+    expect(config).toMatchObject(expected as object);
+    expect(config.warnings.join()).toContain(warning);
+    expect(config.warnings.length).toBe(1);
+  });
+
+  test("what it takes as it is needs no word", () => {
+    const env = { OLLAMA_HOST: "[::1]:99", OLLAMA_KEEP_ALIVE: "-1", OLLAMA_NO_CLOUD: "1", OLLAMA_KV_CACHE_TYPE: "" };
+    expect(withEnv(env).warnings).toEqual([]);
+    expect(() => withEnv({ HEARTH_NUM_PARALLEL: "0", OLLAMA_NUM_PARALLEL: "3" })).toThrow("HEARTH_NUM_PARALLEL");
+  });
+
+  test("a variable that does nothing here is named, with the reason where people count on it", () => {
+    expect(withEnv({ OLLAMA_NEW: "1", OLLAMA_KV_CACHE_TYPE: "q8_0", OTHER: "1" }).warnings).toEqual([
+      "OLLAMA_KV_CACHE_TYPE has no effect here: the KV cache is not quantized, so it takes the memory that it would without",
+      "OLLAMA_NEW has no effect here",
+    ]);
+  });
 });
 
 test("HEARTH_GPU_MEMORY is a number of bytes, with or without a unit", () => {
