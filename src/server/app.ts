@@ -15,6 +15,7 @@ import { matches } from "./paths.ts";
 import { makeHidePaths } from "./private-paths.ts";
 import { isSeen } from "./raw-target.ts";
 import { makeRecorder } from "./recorder.ts";
+import { accountRoutes } from "./routes/account.ts";
 import { blobRoutes } from "./routes/blobs.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { copyRoutes } from "./routes/copy.ts";
@@ -92,6 +93,7 @@ export function makeHandlers(parts: AppDeps) {
       return refuse(request, errorResponse(request, error));
     })
     .use(rootRoutes(deps))
+    .use(accountRoutes(deps))
     .use(healthRoutes(deps))
     .use(metricsRoutes(deps))
     .use(generateRoutes(deps))

@@ -14,7 +14,7 @@ import { sse, type Frame } from "./sse.ts";
 import { streamed, type Encoding } from "./stream.ts";
 
 export type Reply =
-  | { readonly kind: "json"; readonly body: object; readonly status?: 503 }
+  | { readonly kind: "json"; readonly body: object; readonly status?: 503; readonly contentType?: string }
   | { readonly kind: "text"; readonly body: string; readonly status?: 201; readonly contentType?: string }
   | { readonly kind: "stream"; readonly values: AsyncGenerator<object, void, void> }
   | {
@@ -67,8 +67,8 @@ export function makeAnswer(parts: { log: Logger; record: Recorder; hidePaths: Hi
         return named(await streamed(reply.frames, discreet(sse(reply.failed)), { gone, onEnd }));
       const { status = 200 } = reply;
       end(status);
-      if (reply.kind === "json") return named(jsonResponse(reply.body, status));
       const type = reply.contentType === undefined ? {} : { "content-type": reply.contentType };
+      if (reply.kind === "json") return named(withHeaders(jsonResponse(reply.body, status), type));
       return named(textResponse(reply.body, status, type));
     } catch (error) {
       if (!(error instanceof AppError)) log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack });
@@ -80,10 +80,15 @@ export function makeAnswer(parts: { log: Logger; record: Recorder; hidePaths: Hi
 
 const isCancelled = (error: unknown): boolean => error instanceof AppError && error.code === "cancelled";
 
+/** When to come again where nobody knows: an answer or a load takes a few seconds. */
+const RETRY_AFTER_MS = 5000;
+
 /** A failure in the words of the API that was called. */
 export function errorResponse(request: Request, error: unknown, requestId = makeRequestId()): Response {
-  const response = jsonResponse(errorBodyFor(request)(error, requestId), statusOf(error));
-  const retryAfterMs = error instanceof AppError ? error.retryAfterMs : undefined;
+  const status = statusOf(error);
+  const response = jsonResponse(errorBodyFor(request)(error, requestId), status);
+  const known = error instanceof AppError ? error.retryAfterMs : undefined;
+  const retryAfterMs = known ?? (status === 503 ? RETRY_AFTER_MS : undefined);
   const retry = retryAfterMs === undefined ? {} : retryAfter(retryAfterMs);
   return withHeaders(response, { ...idHeaders(request, requestId), ...retry });
 }

@@ -7,7 +7,8 @@ export async function progressReply(
   steps: AsyncGenerator<Progress, void, void>,
   { stream = true }: { stream?: boolean | undefined },
 ): Promise<Reply> {
-  return stream ? { kind: "stream", values: steps } : { kind: "json", body: await lastOf(steps) };
+  if (stream) return { kind: "stream", values: steps };
+  return { kind: "json", body: await lastOf(steps), contentType: "application/json" }; // without a charset, as clients know it
 }
 
 async function lastOf(steps: AsyncIterable<Progress>): Promise<Progress> {

@@ -263,7 +263,6 @@ async function* storeWeights(
   const weights = type && (await findWeights(root, { base, inspected }));
   if (weights) await checkWeights(weights);
   if (!weights || weights.fileType === type) return { base, files: await storeSources(root, inspected) };
-  yield { status: `quantizing ${weights.fileType} model to ${type}` };
   const quantized = yield* quantizeWeights(root, { weights, type, inTurn, signal });
   if (request.shape === "fields") yield { status: "verifying conversion" };
   const details = await describeBlob(root, quantized.blob.digest);

@@ -26,7 +26,7 @@ interface QuantizeProgress {
   readonly digest: string;
   /** Bytes of the source. */
   readonly total: number;
-  readonly completed: number;
+  readonly completed?: number;
 }
 
 export interface Weights {
@@ -60,6 +60,7 @@ export async function* quantizeWeights(
 ): AsyncGenerator<QuantizeProgress, StoredBlob, void> {
   const { weights, type, inTurn, signal } = options;
   const status = `quantizing ${weights.fileType} model to ${type}`;
+  yield { status, digest: NO_DIGEST, total: await tensorBytes(weights) }; // now: it may have to wait its turn
   return yield* reports<QuantizeProgress, StoredBlob>(
     (report, ended) => {
       let told = -1;
@@ -72,6 +73,15 @@ export async function* quantizeWeights(
     },
     { signal },
   );
+}
+
+async function tensorBytes({ paths }: Weights): Promise<number> {
+  let bytes = 0;
+  for (const [shard, path] of paths.entries()) {
+    const { tensors } = (await readPart(path, { shard, arrayItemsMax: 0 })).header;
+    for (const { byteLength } of tensors.values()) bytes += byteLength;
+  }
+  return bytes;
 }
 
 interface Run {

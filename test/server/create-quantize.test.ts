@@ -69,6 +69,8 @@ describe("statuses of create with quantize", () => {
       "success",
     ]);
     const total = 2 * 256 * 4 * 3;
+    const status = "quantizing F16 model to Q8_0";
+    expect(lines[1]).toEqual({ status, digest: "0000000000000000000", total });
     expect(lines.filter((line) => "completed" in line).at(-1)).toEqual({
       status: "quantizing F16 model to Q8_0",
       digest: "0000000000000000000",
@@ -80,6 +82,7 @@ describe("statuses of create with quantize", () => {
   test("stream false: success alone", async () => {
     const response = await create({ files: { "x.gguf": await upload() }, quantize: "q4_0", stream: false });
     expect([response.status, await response.json()]).toEqual([200, { status: "success" }]);
+    expect(response.headers.get("content-type")).toBe("application/json");
   });
 });
 

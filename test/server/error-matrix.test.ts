@@ -77,6 +77,13 @@ const MODEL_ROUTES: Readonly<Record<string, Row>> = {
 
 /** Routes without a model in their body; what they say to bad input stands in tests of their own. */
 const OTHER_ROUTES = [
+  "GET /api/status",
+  "POST /api/me",
+  "POST /api/signout",
+  "DELETE /api/user/keys/:key",
+  "GET /api/experimental/model-recommendations",
+  "POST /api/experimental/web_search",
+  "POST /api/experimental/web_fetch",
   "GET /api/version",
   "GET /api/tags",
   "GET /api/ps",

@@ -231,6 +231,6 @@ describe("paths and methods", () => {
       "text/plain; charset=utf-8",
       "Ollama is running",
     ]);
-    expect(await (await harness.call("GET", "/api/version")).text()).toBe('{"version":"1.2.3"}');
+    expect(await (await harness.call("GET", "/api/version")).text()).toBe('{"version":"0.33.0","hearth":"1.2.3"}');
   });
 });

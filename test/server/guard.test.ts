@@ -100,7 +100,9 @@ describe("the Host header on a loopback address", () => {
     ["evil.example:11434", false],
   ])("%s passes: %p", async (host, passes) => {
     const response = await (await caller())({ host });
-    expect([response.status, await response.text()]).toEqual(passes ? [200, '{"version":"1.2.3"}'] : [403, ""]);
+    expect([response.status, await response.text()]).toEqual(
+      passes ? [200, '{"version":"0.33.0","hearth":"1.2.3"}'] : [403, ""],
+    );
   });
 
   test("is not looked at when others can reach the server anyway", async () => {

@@ -31,7 +31,7 @@ describe("reply", () => {
   });
 
   test("encoding_format base64: the bytes of float32, low byte first", async () => {
-    const { data } = await json(await post({ input: "ab", encoding_format: "base64" }));
+    const { data } = await json(await post({ input: "ab", encoding_format: "BASE64" })); // in any case
     const bytes = Buffer.from(data[0].embedding, "base64");
     expect([0, 4, 8].map((at) => bytes.readFloatLE(at))).toEqual([2, Math.fround(1 / 3), -0.5]);
     expect(bytes.length).toBe(12);

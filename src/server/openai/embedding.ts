@@ -43,8 +43,9 @@ const ENCODINGS = {
 
 /** How each embedding is written; as numbers where the request does not say. Throws `bad_request`. */
 export function toEncode({ encoding_format: format = "float" }: EmbeddingBody): Encode {
-  if (format === "" || format === "float") return ENCODINGS.float;
-  if (format === "base64") return ENCODINGS.base64;
+  const name = format.toLowerCase();
+  if (name === "" || name === "float") return ENCODINGS.float;
+  if (name === "base64") return ENCODINGS.base64;
   const shown = format.slice(0, 80);
   const message = `Invalid value for 'encoding_format' = ${shown}. Supported values: ['float', 'base64'].`;
   throw new AppError("bad_request", message);

@@ -1,5 +1,6 @@
 /** `GET /` and `GET /api/version`: what clients probe to find out that, and what, this is. */
 import { Elysia } from "elysia";
+import { API_VERSION } from "../../version.ts";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";
 
@@ -11,6 +12,10 @@ export const rootRoutes = ({ answer, version }: RouteDeps) =>
     .get("/", ({ request }) => answer(request, () => ({ kind: "text", body: PROBE_TEXT })), {
       detail: describe({ api: "native", summary: "That this server runs", reply: "text" }),
     })
-    .get("/api/version", ({ request }) => answer(request, () => ({ kind: "json", body: { version } })), {
-      detail: describe({ api: "native", summary: "The version of this server", reply: "json" }),
-    });
+    .get(
+      "/api/version",
+      ({ request }) => answer(request, () => ({ kind: "json", body: { version: API_VERSION, hearth: version } })),
+      {
+        detail: describe({ api: "native", summary: "The version of the API, and that of this server", reply: "json" }),
+      },
+    );

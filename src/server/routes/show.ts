@@ -46,7 +46,7 @@ function makeTurns(): <T>(run: () => Promise<T>) => Promise<T> {
 }
 
 /** The reply as JSON text. */
-async function show(deps: RouteDeps, { signal, note }: Exchange, body: ShowBody): Promise<Blob> {
+async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: ShowBody): Promise<Blob> {
   checkPresent(signal);
   const name = requireModel(body.model || body.name);
   note({ model: name });
@@ -54,7 +54,7 @@ async function show(deps: RouteDeps, { signal, note }: Exchange, body: ShowBody)
   if (!stored) throw new AppError("not_found", `model '${displayName(parseReference(name))}' not found`);
   const entry = withOverrides(await deps.store.load(stored.displayName), body);
   const facts = await deps.inspect(stored);
-  const { template, ...rest } = await fileFields(entry, body.verbose ?? false);
+  const { template, model_info: info, ...rest } = await fileFields(entry, body.verbose ?? false);
   const reply = {
     ...(entry.licenses.length > 0 ? { license: entry.licenses.join("\n") } : {}),
     modelfile: modelfileText(entry, template.native ? undefined : template.text),
@@ -63,6 +63,7 @@ async function show(deps: RouteDeps, { signal, note }: Exchange, body: ShowBody)
     ...(entry.system ? { system: entry.system } : {}),
     details: modelDetails(stored, facts),
     ...(entry.messages.length > 0 ? { messages: entry.messages } : {}),
+    model_info: isCopilot(request) ? { ...info, "general.basename": name } : info,
     ...rest,
     capabilities: facts?.capabilities ?? [],
     modified_at: formatTime(stored.modifiedAt.getTime()),
@@ -70,13 +71,22 @@ async function show(deps: RouteDeps, { signal, note }: Exchange, body: ShowBody)
   return encodeJson(reply, signal);
 }
 
+/** A client that takes the base name for the name of the model. */
+const isCopilot = ({ headers }: Request): boolean =>
+  headers.get("user-agent")?.startsWith("GitHubCopilotChat/") ?? false;
+
 /** A request may ask what the model would look like with another system message or other options. */
 function withOverrides(entry: ModelEntry, { system, options }: ShowBody): ModelEntry {
   const parameters = { ...entry.parameters, ...parseOptions(options).options };
   return { ...entry, parameters, ...(system ? { system } : {}) };
 }
 
-type FileFields = { readonly template: EffectiveTemplate } & Readonly<Record<string, unknown>>;
+interface FileFields {
+  readonly template: EffectiveTemplate;
+  readonly model_info: object;
+  readonly projector_info?: object;
+  readonly tensors: readonly object[];
+}
 
 /** What stands in the GGUF files. */
 async function fileFields(entry: ModelEntry, verbose: boolean): Promise<FileFields> {

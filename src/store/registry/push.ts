@@ -17,6 +17,8 @@ import { checkWanted, pause } from "./retry.ts";
 import { uploadBlob } from "./upload.ts";
 
 const PROGRESS_MS = 60;
+/** Whoever pushes waits for this many tries before hearing that nobody is there. */
+const CONTACT_TRIES = 3;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 interface PushParts {
@@ -39,7 +41,10 @@ export async function* pushModel({ library }: PushParts, client: RegistryClient)
   const release = library.hold(digestsOf(manifest)); // the model may be deleted meanwhile
   try {
     for (const blob of blobsOf(manifest)) await checkBlob(root, blob);
-    for (const blob of blobsOf(manifest)) yield* upload(blob, { root, client });
+    for (const [i, blob] of blobsOf(manifest).entries()) {
+      const tries = i === 0 ? CONTACT_TRIES : client.limits.tries;
+      yield* upload(blob, { root, client, tries: Math.min(tries, client.limits.tries) });
+    }
     yield { status: "pushing manifest" };
     await client.exchange(
       {
@@ -68,7 +73,7 @@ async function checkBlob(root: string, { digest, size }: Layer): Promise<void> {
 /** What is shown never goes back, though bytes may have to be sent again. */
 async function* upload(
   blob: Layer,
-  { root, client }: { root: string; client: RegistryClient },
+  { root, client, tries }: { root: string; client: RegistryClient; tries: number },
 ): AsyncGenerator<Progress, void, void> {
   const { digest, size: total } = blob;
   const progress = (completed: number): Progress => ({
@@ -80,7 +85,7 @@ async function* upload(
   let [sent, shown] = [0, 0];
   let outcome: "uploaded" | { readonly error: unknown } | undefined;
   yield progress(0);
-  uploadBlob({ root, client, blob, onProgress: (completed) => void (sent = completed) }).then(
+  uploadBlob({ root, client, blob, tries, onProgress: (completed) => void (sent = completed) }).then(
     () => void (outcome = "uploaded"),
     (error: unknown) => void (outcome = { error }),
   );

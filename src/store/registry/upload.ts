@@ -26,6 +26,8 @@ interface UploadParts {
   readonly blob: Layer;
   /** Called with all bytes that the registry has so far; less than before where some must be sent again. */
   readonly onProgress: (completed: number) => void;
+  /** How often to ask whether the registry has the blob; as often as anything else where absent. */
+  readonly tries?: number | undefined;
 }
 
 interface Upload extends UploadParts {
@@ -46,8 +48,8 @@ class UploadLost extends Error {}
 
 /** Throws `registry`, `bad_file` where the blob cannot be read, `cancelled`. */
 export async function uploadBlob(parts: UploadParts): Promise<void> {
-  const { root, client, blob, onProgress } = parts;
-  if (await isThere(client, blob)) return onProgress(blob.size);
+  const { root, client, blob, onProgress, tries } = parts;
+  if (await isThere(client, blob, tries)) return onProgress(blob.size);
   await using file = await openBlob(blobPath(root, blob.digest));
   for (let restarts = 0; ; restarts++) {
     const location = await begin(client, { blob, mountFrom: mountSource(blob, client.address) });
@@ -69,7 +71,7 @@ async function openBlob(path: string): Promise<FileHandle> {
   }
 }
 
-async function isThere(client: RegistryClient, { digest }: Layer): Promise<boolean> {
+async function isThere(client: RegistryClient, { digest }: Layer, tries = client.limits.tries): Promise<boolean> {
   const url = repositoryUrl(client.address, `blobs/${digest}`);
   const ask = async (): Promise<boolean> => {
     using watch = watchFor(client);
@@ -78,7 +80,7 @@ async function isThere(client: RegistryClient, { digest }: Layer): Promise<boole
     if (response.status === 404) return false;
     throw await failureOf(response, { what: `blob ${digest}`, watch });
   };
-  return retry(ask, { limits: client.limits, signal: client.signal });
+  return retry(ask, { limits: { ...client.limits, tries }, signal: client.signal });
 }
 
 /** The repository that a layer says it came from, where that is on the same registry. */

@@ -5,6 +5,7 @@ import { digestOf } from "../../../src/store/digest.ts";
 import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../../src/store/manifest.ts";
 import { parseName } from "../../../src/store/name.ts";
 import { manifestPath } from "../../../src/store/store.ts";
+import { LIMITS } from "../../../src/store/registry/retry.ts";
 import { DOCKER_REGISTRY, startDockerRegistry } from "./docker-registry.ts";
 import { startFront, type Front } from "./front.ts";
 import { KB, makePlace, noise, type Place } from "./place.ts";
@@ -161,6 +162,27 @@ describe("how blobs go:", () => {
       code: "registry",
       message: "push model manifest: 403: not your namespace",
     });
+  });
+
+  test("nobody at the other end is told after as many tries as for a pull; later trouble gets more", async () => {
+    const name = `${front.host}/library/m`;
+    await putModel(name, [small, big]);
+    const asked: string[] = [];
+    front.behaviour.interfere = (seen) => {
+      if (seen.method !== "HEAD") return undefined;
+      asked.push(seen.path);
+      return new Response("no", { status: 503 });
+    };
+    await expect(pushAll(name)).rejects.toMatchObject({ code: "registry" });
+    expect(asked.length).toBe(3);
+    asked.length = 0;
+    front.behaviour.interfere = (seen) => {
+      if (seen.method !== "HEAD") return undefined;
+      asked.push(seen.path);
+      return new Set(asked).size === 1 ? undefined : new Response("no", { status: 503 });
+    };
+    await expect(pushAll(name)).rejects.toMatchObject({ code: "registry" });
+    expect(asked.length).toBe(1 + LIMITS.tries);
   });
 
   test("a client that goes away stops the upload", async () => {

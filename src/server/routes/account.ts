@@ -1,0 +1,50 @@
+/**
+ * What clients ask of accounts and of a cloud, of which this server has neither: answers that they understand, without
+ * a word to anyone else.
+ */
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Reply } from "../exchange.ts";
+import { describe } from "../schema/describe.ts";
+
+const NO_CLOUD = { cloud: { disabled: true, source: "env" } };
+
+const notSignedIn = (): Reply => {
+  throw new AppError("unauthorized", "you are not currently signed in: this server has no accounts");
+};
+
+const noCloud = (): Reply => {
+  throw new AppError("forbidden", "ollama cloud is disabled: this server fetches nothing from the web");
+};
+
+export const accountRoutes = ({ answer }: RouteDeps) =>
+  new Elysia()
+    .get("/api/status", ({ request }) => answer(request, () => ({ kind: "json", body: NO_CLOUD })), {
+      detail: describe({ api: "native", summary: "Whether models run elsewhere: they do not", reply: "json" }),
+    })
+    .post("/api/me", ({ request }) => answer(request, notSignedIn), {
+      parse: "none",
+      detail: describe({ api: "native", summary: "Who is signed in: nobody", reply: "json" }),
+    })
+    .post("/api/signout", ({ request }) => answer(request, notSignedIn), {
+      parse: "none",
+      detail: describe({ api: "native", summary: "Sign out: nobody is signed in", reply: "json" }),
+    })
+    .delete("/api/user/keys/:key", ({ request }) => answer(request, notSignedIn), {
+      parse: "none",
+      detail: describe({ api: "native", summary: "Sign out: nobody is signed in", reply: "json" }),
+    })
+    .get(
+      "/api/experimental/model-recommendations",
+      ({ request }) => answer(request, () => ({ kind: "json", body: { recommendations: [] } })),
+      { detail: describe({ api: "native", summary: "Models that somebody recommends: none", reply: "json" }) },
+    )
+    .post("/api/experimental/web_search", ({ request }) => answer(request, noCloud), {
+      parse: "none",
+      detail: describe({ api: "native", summary: "Search the web: refused", reply: "json" }),
+    })
+    .post("/api/experimental/web_fetch", ({ request }) => answer(request, noCloud), {
+      parse: "none",
+      detail: describe({ api: "native", summary: "Read a page: refused", reply: "json" }),
+    });

@@ -1,0 +1,69 @@
+/** What clients ask of a cloud and of accounts, the version that they compare, and how 503 says when to come again. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { AppError } from "../../src/base/errors.ts";
+import { makeHarness, type Harness } from "./harness.ts";
+
+let harness: Harness;
+beforeAll(async () => {
+  harness = await makeHarness();
+});
+afterAll(() => harness.close());
+
+const json = async (response: Response): Promise<any> => response.json();
+
+test("the version is that of the API, which clients ask to be new enough; ours stands beside it", async () => {
+  const { version, hearth } = await json(await harness.call("GET", "/api/version"));
+  expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+  for (const least of ["0.6.4", "0.13.4", "0.14.2"]) expect(Bun.semver.order(version, least)).toBe(1);
+  expect(hearth).toBe("1.2.3");
+  expect((await json(await harness.call("GET", "/health"))).version).toBe("1.2.3");
+});
+
+test("there is no cloud, nobody is signed in, and nothing is fetched", async () => {
+  expect(await json(await harness.call("GET", "/api/status"))).toEqual({ cloud: { disabled: true, source: "env" } });
+  expect(await json(await harness.call("GET", "/api/experimental/model-recommendations"))).toEqual({
+    recommendations: [],
+  });
+  for (const [method, path, status] of [
+    ["POST", "/api/me", 401],
+    ["POST", "/api/signout", 401],
+    ["DELETE", "/api/user/keys/abc", 401],
+    ["POST", "/api/experimental/web_search", 403],
+    ["POST", "/api/experimental/web_fetch", 403],
+  ] as const) {
+    const response = await harness.call(method, path);
+    expect([path, response.status]).toEqual([path, status]);
+    expect(await response.json()).toEqual({ error: expect.any(String) });
+  }
+});
+
+test("Copilot, which takes the base name for the model's, is told the name that it asked for", async () => {
+  const show = async (agent: string): Promise<any> => {
+    const body = JSON.stringify({ model: "M" });
+    const request = new Request("http://127.0.0.1/api/show", {
+      method: "POST",
+      body,
+      headers: { "user-agent": agent },
+    });
+    return (await json(await harness.app.handle(request))).model_info["general.basename"];
+  };
+  expect(await show("GitHubCopilotChat/0.1")).toBe("M");
+  expect(await show("curl/8")).not.toBe("M");
+});
+
+test.each(["/api/generate", "/v1/completions", "/v1/messages"])("503 of %s says when to come again", async (path) => {
+  const fail = (error: AppError): void => {
+    harness.runtime.script = async function* () {
+      throw error;
+    };
+  };
+  const ask = () =>
+    harness.post(path, { model: "m", prompt: "a", max_tokens: 3, messages: [{ role: "user", content: "a" }] });
+  fail(new AppError("busy", "server busy"));
+  const busy = await ask();
+  expect([busy.status, busy.headers.get("retry-after")]).toEqual([503, "5"]);
+  fail(new AppError("busy", "later", { retryAfterMs: 1500 }));
+  expect((await ask()).headers.get("retry-after")).toBe("2");
+  fail(new AppError("bad_file", "broken"));
+  expect((await ask()).headers.has("retry-after")).toBe(false);
+});
