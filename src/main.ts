@@ -9,6 +9,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { messageOf } from "./base/errors.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
 import { addCommands } from "./cli/index.ts";
+import { withThinkValue } from "./cli/think.ts";
 import { readConfig } from "./config.ts";
 import {
   greedyTokens,
@@ -22,15 +23,18 @@ import {
 } from "./diagnostics.ts";
 import { startRunner } from "./runner/runner.ts";
 import { serve } from "./serve.ts";
-import { VERSION } from "./version.ts";
+import { API_VERSION, VERSION } from "./version.ts";
 
 const program = new Command("hearth")
   .description("Runs language models on this machine and serves them over HTTP")
-  .version(VERSION);
+  .version(`hearth ${VERSION} (speaks the API of Ollama ${API_VERSION})`, "-v, --version")
+  .enablePositionalOptions() // a command has a -v of its own
+  .addHelpText("after", "\nWithout a command, hearth serves, as 'hearth serve' does.");
 
 program
   .command("serve", { isDefault: true })
-  .description("serve the models of the store over HTTP")
+  .alias("start")
+  .description("serve the models of the store over HTTP; what hearth does without a command")
   .option("--config <file>", "configuration file (JSON5)")
   .option("--host <address>", "address to listen on, host:port")
   .option("--models <folder>", "model store")
@@ -126,7 +130,7 @@ program
 
 refuseUnknown(process.argv[2]);
 try {
-  await program.parseAsync();
+  await program.parseAsync(withThinkValue(process.argv));
 } catch (error) {
   console.error(`hearth: ${messageOf(error)}`);
   process.exit(1);

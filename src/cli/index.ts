@@ -1,5 +1,5 @@
 /** The commands that talk to a server, with their flags. */
-import type { Command } from "commander";
+import { InvalidArgumentError, type Command } from "commander";
 import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
 import { create } from "./commands/create.ts";
@@ -12,6 +12,7 @@ import { pull, push } from "./commands/transfer.ts";
 import { interruptible, type CliContext } from "./context.ts";
 import { failing, type CliParts } from "./failing.ts";
 import { addHooksCommands } from "./hooks.ts";
+import { THINK_VALUES } from "./think.ts";
 
 /** @param wholeNumber parses a flag's number */
 export function addCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
@@ -30,13 +31,17 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
     .option("--nowordwrap", "do not break lines at words")
     .option("--nohistory", "do not remember prompts")
     .option("--format <format>", "json, or a JSON schema")
-    .option("--think [level]", "let the model think first: true, false, low, medium, high or max")
+    .option("--think [level]", "let the model think first: true, false, low, medium, high or max", parseThink)
     .option("--hidethinking", "do not show what the model thinks")
     .option("--truncate [yes]", "embedding models: cut what is too long (default) or refuse it", parseYes)
     .option("--dimensions <n>", "embedding models: how many numbers", wholeNumber)
     .action(
       does((context, model: string, words: string[], flags: Record<string, any>) =>
-        run(context, model, words, { ...flags, wordwrap: !flags["nowordwrap"], history: !flags["nohistory"] }),
+        run(context, model, words, {
+          ...flags,
+          wordwrap: !flags["nowordwrap"],
+          history: !flags["nohistory"] && !isSet(parts.env["OLLAMA_NOHISTORY"]),
+        }),
       ),
     );
   program
@@ -83,8 +88,35 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   program.command("stop").description("take a model out of memory").argument("<model>").action(does(stop));
   program.command("cp").description("copy a model").argument("<source>").argument("<destination>").action(does(copy));
   program.command("rm").description("delete models").argument("<models...>").action(does(remove));
+  addElsewhere(program, parts);
   addHooksCommands(program, parts, wholeNumber);
 }
+
+/** What has no meaning here, for people who try it. */
+const ELSEWHERE: readonly (readonly [names: readonly string[], what: string])[] = [
+  [["signin", "login"], "there is nothing to sign in to: every model runs on this machine"],
+  [["signout", "logout"], "nobody is signed in: every model runs on this machine"],
+  [["launch"], "other programs are not started from here: point them at the address that 'hearth serve' prints"],
+];
+
+function addElsewhere(program: Command, parts: CliParts): void {
+  for (const [[name = "", ...aliases], what] of ELSEWHERE) {
+    program
+      .command(name, { hidden: true })
+      .aliases(aliases)
+      .description(what)
+      .allowUnknownOption()
+      .argument("[words...]")
+      .action(failing(parts, () => Promise.reject(new Error(what))));
+  }
+}
+
+function parseThink(text: string): string {
+  if (THINK_VALUES.has(text)) return text;
+  throw new InvalidArgumentError(`expected ${[...THINK_VALUES].join(", ")}`);
+}
+
+const isSet = (value: string | undefined): boolean => Boolean(value) && parseYes(value ?? "");
 
 const parseYes = (text: string): boolean => !/^(false|f|0|no)$/i.test(text);
 

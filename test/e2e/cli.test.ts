@@ -67,6 +67,15 @@ describe("models", () => {
   });
 });
 
+test("the version names the API too; words from elsewhere have an answer; no word at all is explained", async () => {
+  expect((await run(["-v"])).stdout).toMatch(/^hearth \d+\.\d+\.\d+ \(speaks the API of Ollama \d+\.\d+\.\d+\)\n$/);
+  expect((await run(["show", "hearth", "-v"])).stdout).toContain("token_embd.weight");
+  expect(await run(["signin"])).toMatchObject({ code: 1, stderr: expect.stringContaining("nothing to sign in to") });
+  expect((await run(["launch", "claude", "--model", "x"])).stderr).toContain("hearth serve");
+  expect((await run(["start", "--help"])).stdout).toContain("serve the models");
+  expect((await run(["--help"])).stdout).toContain("Without a command, hearth serves");
+});
+
 describe("create", () => {
   test("from a model, with all that a Modelfile says", async () => {
     const text = 'FROM hearth\nSYSTEM """You are\na fox."""\nPARAMETER stop one\nPARAMETER stop two\nMESSAGE user hi\n';
@@ -110,6 +119,14 @@ describe("run with a prompt", () => {
     expect(code).toBe(0);
     expect(stdout.trim().length).toBeGreaterThan(3);
     expect(stderr).toMatch(/^\ntotal duration: +\S+\n.*eval rate: +[\d.]+ tokens\/s\n$/s);
+  });
+
+  test("--think before a question leaves it the question, and a level that is none is refused", async () => {
+    for (const think of ["--think", "--think=high"]) {
+      const { stderr, code } = await run(["run", "hearth", think, "Hello! Who are you?"]);
+      expect([code, stderr]).toEqual([1, 'Error: "hearth" does not support thinking\n']);
+    }
+    expect((await run(["run", "hearth", "--think=deeply", "hi"])).stderr).toContain("expected true, false, low");
   });
 
   test("--format json gives JSON", async () => {
