@@ -16,34 +16,9 @@ import { THINK_VALUES } from "./think.ts";
 
 /** @param wholeNumber parses a flag's number */
 export function addCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
-  const does = <Args extends unknown[]>(work: (context: CliContext, ...args: Args) => Promise<void>) =>
-    withContext(parts, work);
-  const insecure = ["--insecure", "allow http and certificates that nobody vouches for"] as const;
+  const does: Does = (work) => withContext(parts, work);
 
-  program
-    .command("run")
-    .description("ask a model, or talk with it")
-    .argument("<model>")
-    .argument("[prompt...]", "what to ask; standard input is put before it")
-    .option("--keepalive <duration>", "how long the model stays loaded afterwards, such as 5m")
-    .option("--verbose", "show statistics after the answer")
-    .option(...insecure)
-    .option("--nowordwrap", "do not break lines at words")
-    .option("--nohistory", "do not remember prompts")
-    .option("--format <format>", "json, or a JSON schema")
-    .option("--think [level]", "let the model think first: true, false, low, medium, high or max", parseThink)
-    .option("--hidethinking", "do not show what the model thinks")
-    .option("--truncate [yes]", "embedding models: cut what is too long (default) or refuse it", parseYes)
-    .option("--dimensions <n>", "embedding models: how many numbers", wholeNumber)
-    .action(
-      does((context, model: string, words: string[], flags: Record<string, any>) =>
-        run(context, model, words, {
-          ...flags,
-          wordwrap: !flags["nowordwrap"],
-          history: !flags["nohistory"] && !isSet(parts.env["OLLAMA_NOHISTORY"]),
-        }),
-      ),
-    );
+  addRun(program, { does, wholeNumber, env: parts.env });
   program
     .command("create")
     .description("make a model from a Modelfile")
@@ -66,13 +41,13 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
     .command("pull")
     .description("download a model")
     .argument("<model>")
-    .option(...insecure)
+    .option(...INSECURE)
     .action(does(pull));
   program
     .command("push")
     .description("upload a model")
     .argument("<model>")
-    .option(...insecure)
+    .option(...INSECURE)
     .action(does(push));
   program
     .command("list")
@@ -90,6 +65,45 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   program.command("rm").description("delete models").argument("<models...>").action(does(remove));
   addElsewhere(program, parts);
   addHooksCommands(program, parts, wholeNumber);
+}
+
+const INSECURE = ["--insecure", "allow http and certificates that nobody vouches for"] as const;
+
+type Does = <Args extends unknown[]>(
+  work: (context: CliContext, ...args: Args) => Promise<void>,
+) => (...args: Args) => Promise<void>;
+
+interface RunParts {
+  readonly does: Does;
+  readonly wholeNumber: (text: string) => number;
+  readonly env: CliParts["env"];
+}
+
+function addRun(program: Command, { does, wholeNumber, env }: RunParts): void {
+  program
+    .command("run")
+    .description("ask a model, or talk with it")
+    .argument("<model>")
+    .argument("[prompt...]", "what to ask; standard input is put before it")
+    .option("--keepalive <duration>", "how long the model stays loaded afterwards, such as 5m")
+    .option("--verbose", "show statistics after the answer")
+    .option(...INSECURE)
+    .option("--nowordwrap", "do not break lines at words")
+    .option("--nohistory", "do not remember prompts")
+    .option("--format <format>", "json, or a JSON schema")
+    .option("--think [level]", "let the model think first: true, false, low, medium, high or max", parseThink)
+    .option("--hidethinking", "do not show what the model thinks")
+    .option("--truncate [yes]", "embedding models: cut what is too long (default) or refuse it", parseYes)
+    .option("--dimensions <n>", "embedding models: how many numbers", wholeNumber)
+    .action(
+      does((context, model: string, words: string[], flags: Record<string, any>) =>
+        run(context, model, words, {
+          ...flags,
+          wordwrap: !flags["nowordwrap"],
+          history: !flags["nohistory"] && !isSet(env["OLLAMA_NOHISTORY"]),
+        }),
+      ),
+    );
 }
 
 /** What has no meaning here, for people who try it. */

@@ -112,10 +112,7 @@ export function makeHandlers(parts: AppDeps) {
     .use(copyRoutes(deps))
     .use(deleteRoutes(deps))
     .use(blobRoutes(deps))
-    .use(openaiChatRoutes(deps))
-    .use(openaiCompletionRoutes(deps))
-    .use(openaiEmbeddingRoutes(deps))
-    .use(openaiModelRoutes(deps))
+    .use(openaiRoutes(deps))
     .use(hooksAdminRoutes(deps));
   app.use(openapiRoutes(deps, () => app));
 
@@ -126,6 +123,13 @@ export function makeHandlers(parts: AppDeps) {
 
   return { app, hooks };
 }
+
+const openaiRoutes = (deps: RouteDeps) =>
+  new Elysia()
+    .use(openaiChatRoutes(deps))
+    .use(openaiCompletionRoutes(deps))
+    .use(openaiEmbeddingRoutes(deps))
+    .use(openaiModelRoutes(deps));
 
 interface Route {
   readonly method: string;

@@ -54,6 +54,7 @@ test("Copilot, which takes the base name for the model's, is told the name that 
 test.each(["/api/generate", "/v1/completions", "/v1/messages"])("503 of %s says when to come again", async (path) => {
   const fail = (error: AppError): void => {
     harness.runtime.script = async function* () {
+      yield* [];
       throw error;
     };
   };
