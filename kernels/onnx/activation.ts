@@ -16,6 +16,10 @@ export function activate({ graph }: Lowering, act: Activation, x: string): strin
       const positive = graph.node("Relu", [x]);
       return graph.node("Mul", [positive, positive]);
     }
+    case "sigmoid":
+      return graph.node("Sigmoid", [x]);
+    case "tanh":
+      return graph.node("Tanh", [x]);
     default:
       return act satisfies never;
   }

@@ -49,7 +49,7 @@ export function attention(step: Extract<Step, { op: "attention" }>, lowering: Lo
   });
   graph.output(`ok.${layer}`, "float", cache);
   graph.output(`ov.${layer}`, "float", cache);
-  lowering.caches.push({ layer, nKvHeads: step.nKvHeads, headDim: step.headDim, rope: ropeK });
+  lowering.caches.push({ layer, nKvHeads: step.nKvHeads, headDim: step.headDim, rope: step.rope });
   setValue(lowering, step.out, out);
 }
 

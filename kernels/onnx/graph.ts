@@ -24,7 +24,7 @@ interface External {
 const STANDARD = new Set(
   (
     "Add ConstantOfShape Div Gather Gelu LayerNormalization MatMul Mul NonZero ReduceSum Relu Reshape ScatterElements " +
-    "ScatterND Shape SimplifiedLayerNormalization Softmax Split Tanh TopK Transpose"
+    "ScatterND Shape Sigmoid SimplifiedLayerNormalization Softmax Split Tanh TopK Transpose"
   ).split(" "),
 );
 

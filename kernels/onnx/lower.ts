@@ -3,6 +3,8 @@
  * one input (q/k/v) become one product, a sum and the norm after it one node, rotations become part of attention.
  */
 import type { Program } from "../../src/backend/backend.ts";
+import type { Variant } from "../../src/backend/describe.ts";
+import { plainGating } from "../gating.ts";
 import type { Buf, Ops, Step, Weight } from "../../src/backend/step.ts";
 import { activate } from "./activation.ts";
 import { attention, bidirectionalAttention } from "./attention.ts";
@@ -30,6 +32,8 @@ export interface LowerOptions {
   readonly statesEnd: number;
   readonly file: WeightFile;
   readonly precise: boolean;
+  /** Nothing is kept for later runs. */
+  readonly encoder: boolean;
   readonly half: Float32Array;
   readonly packed: (weights: number) => void;
 }
@@ -173,7 +177,10 @@ const lowerStep = (step: Step, lowering: Lowering): void => {
   op(step, lowering);
 };
 
-const ops: Ops<void, Lowering> = {
+/** Variants that are lowered, see describe.ts. */
+export const variants: ReadonlySet<Variant> = new Set<Variant>(["sigmoid or tanh"]);
+
+export const ops: Ops<void, Lowering, "unsupported"> = {
   embed(step, lowering) {
     if (lowering.embed) throw new Error("invariant: a program with two embed steps");
     lowering.embed = step;
@@ -211,8 +218,9 @@ const ops: Ops<void, Lowering> = {
     const down = matMul(lowering, inner, [{ w: step.down, expert: 0 }], downB && vectorOf(lowering, downB));
     setValue(lowering, step.out, down);
   },
-  gatedMlp(step, lowering) {
+  gatedMlp(given, lowering) {
     const { graph } = lowering;
+    const step = plainGating(given);
     const up = { w: step.up, ...(step.upB ? { b: step.upB } : {}) };
     const gate = { w: step.gate, ...(step.gateB ? { b: step.gateB } : {}) };
     const inner = (name: string): Buf => ({ name: graph.fresh(name), dim: step.up.outDim });
@@ -252,6 +260,20 @@ const ops: Ops<void, Lowering> = {
     setValue(lowering, step.x, lowering.graph.node("Add", [valueOf(lowering, step.x), vector]));
   },
   takeRows: (step, lowering) => takeRows(lowering, step),
+  bareRmsNorm: "unsupported",
+  l2Norm: "unsupported",
+  bareLayerNorm: "unsupported",
+  headLinear: "unsupported",
+  sharedAttention: "unsupported",
+  latentAttention: "unsupported",
+  causalConv: "unsupported",
+  deltaRule: "unsupported",
+  selectiveScan: "unsupported",
+  multiply: "unsupported",
+  activate: "unsupported",
+  clamp: "unsupported",
+  slice: "unsupported",
+  join: "unsupported",
   softCap(step, lowering) {
     const { graph } = lowering;
     const inner = graph.node("Tanh", [scaled(lowering, valueOf(lowering, step.x), 1 / step.cap)]);

@@ -70,12 +70,12 @@ export interface Lowering {
 
 export function makeLowering(
   program: Program,
-  options: { graph: GraphBuilder; precise: boolean; half: Float32Array; packed: (weights: number) => void },
+  options: Pick<Lowering, "graph" | "precise" | "encoder" | "half" | "packed">,
 ): Lowering {
   return {
     ...options,
     source: program.weights,
-    encoder: program.steps.some(({ op }) => op === "bidirectionalAttention"),
+
     held: new Map(),
     blockSums: new Map(),
     embed: undefined,

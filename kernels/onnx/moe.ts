@@ -2,14 +2,16 @@
  * Mixture of experts, sparse: every expert runs on just the rows that chose it, so an expert that nobody chose costs
  * next to nothing (its operators see an empty input). The router is float32 in every mode.
  */
+import { plainGating } from "../gating.ts";
 import type { Step } from "../../src/backend/step.ts";
 import { activate } from "./activation.ts";
 import { setValue, valueOf, type Lowering } from "./lowering.ts";
 import { floatMatMul, matMul, stackable } from "./matrix.ts";
 
-type Moe = Extract<Step, { op: "moe" }>;
+type Moe = ReturnType<typeof plainGating<Extract<Step, { op: "moe" }>>>;
 
-export function moe(step: Moe, lowering: Lowering): void {
+export function moe(given: Extract<Step, { op: "moe" }>, lowering: Lowering): void {
+  const step = plainGating(given);
   const { graph } = lowering;
   const dim = step.x.dim;
   const shaped = valueOf(lowering, step.x);

@@ -21,6 +21,8 @@ fn activate(kind: u32, x: f32) -> f32 {
     }
     case 2u: { return 0.5 * x * (1.0 + erf(x * 0.7071067812)); } // gelu_erf
     case 3u: { return max(0.0, x); } // relu
-    default: { return max(0.0, x) * max(0.0, x); } // relu_sqr
+    case 4u: { return max(0.0, x) * max(0.0, x); } // relu_sqr
+    case 5u: { return 1.0 / (1.0 + exp(-max(x, -80.0))); } // sigmoid
+    default: { return tanh(clamp(x, -15.0, 15.0)); } // tanh
   }
 }

@@ -7,7 +7,15 @@ import type { Tuning } from "../../src/base/kernel-tuning.ts";
 /** Threads of an elementwise workgroup. */
 export const WG = 64;
 
-export const ACTIVATIONS: Readonly<Record<Act, number>> = { silu: 0, gelu: 1, gelu_erf: 2, relu: 3, relu_sqr: 4 };
+export const ACTIVATIONS: Readonly<Record<Act, number>> = {
+  silu: 0,
+  gelu: 1,
+  gelu_erf: 2,
+  relu: 3,
+  relu_sqr: 4,
+  sigmoid: 5,
+  tanh: 6,
+};
 
 export interface LowerOptions {
   /** For runs of many rows: each workgroup takes several. */

@@ -3,6 +3,7 @@
  * their down with the sum over them. For many, each product reads an expert's weights once for all rows that chose it.
  */
 import { AppError } from "../../src/base/errors.ts";
+import { plainGating } from "../gating.ts";
 import type { Buf, Step, Weight } from "../../src/backend/step.ts";
 import type { Activation, Operand, Piece } from "./dispatch.ts";
 import {
@@ -28,7 +29,7 @@ const EXPERTS_MAX = 512;
 /** Choices that a workgroup of moe_matmul makes, see moe_group. */
 const TILE_ROWS = 32;
 
-type Moe = Step & { op: "moe" };
+type Moe = ReturnType<typeof plainGating<Extract<Step, { op: "moe" }>>>;
 type Written = Operand & { value: Activation };
 
 /** What a row's experts are chosen by. */
@@ -38,7 +39,8 @@ interface Router {
   readonly nExperts: number;
 }
 
-export function lowerMoe(step: Moe, context: Context): Draft[] {
+export function lowerMoe(given: Extract<Step, { op: "moe" }>, context: Context): Draft[] {
+  const step = plainGating(given);
   const nExperts = step.router.outDim;
   if (nExperts > EXPERTS_MAX)
     throw new AppError("unsupported", `${nExperts} experts: the GPU kernels take at most ${EXPERTS_MAX}`);

@@ -2,6 +2,8 @@
  * Step → dispatches: one entry per op. Pure: what it needs to know of a device, the pieces of a tensor, it is given.
  */
 import { AppError } from "../../src/base/errors.ts";
+import type { Variant } from "../../src/backend/describe.ts";
+import { plainGating } from "../gating.ts";
 import type { Ops, Step, Weight } from "../../src/backend/step.ts";
 import type { Activation, Dispatch, Operand, Param } from "./dispatch.ts";
 import {
@@ -74,7 +76,10 @@ function inPlace(
   return [{ kernel, operands: [update(x), ...others], params: [x.buf.dim, ...params], grid: grid(x) }];
 }
 
-const ops: Ops<Draft[], Context> = {
+/** Variants that there are kernels for, see describe.ts. */
+export const variants: ReadonlySet<Variant> = new Set<Variant>(["embed: a second table", "sigmoid or tanh"]);
+
+export const ops: Ops<Draft[], Context, "unsupported"> = {
   embed({ out, table, scale }, context) {
     return lookUp("embed", { table, out: write(out, { buf: out, rows: "all", times: 1 }, context), scale }, context);
   },
@@ -143,7 +148,8 @@ const ops: Ops<Draft[], Context> = {
     ];
   },
 
-  gatedMlp({ out, x, act, ...w }, context) {
+  gatedMlp(step, context) {
+    const { out, x, act, ...w } = plainGating(step);
     const input = valueOf(x, context);
     const gated = { name: "gatedMlp.gate", dim: w.gate.outDim };
     const up = { name: "gatedMlp.up", dim: w.up.outDim };
@@ -189,6 +195,21 @@ const ops: Ops<Draft[], Context> = {
       },
     ];
   },
+
+  bareRmsNorm: "unsupported",
+  l2Norm: "unsupported",
+  bareLayerNorm: "unsupported",
+  headLinear: "unsupported",
+  sharedAttention: "unsupported",
+  latentAttention: "unsupported",
+  causalConv: "unsupported",
+  deltaRule: "unsupported",
+  selectiveScan: "unsupported",
+  multiply: "unsupported",
+  activate: "unsupported",
+  clamp: "unsupported",
+  slice: "unsupported",
+  join: "unsupported",
 
   softCap({ x, cap }, context) {
     return inPlace("soft_cap", { x: valueOf(x, context), params: [f32(cap)] });

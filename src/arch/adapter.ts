@@ -3,6 +3,7 @@
  * part, several adapters one beside the other; the steps stay as they are, and so do the files.
  */
 import type { Program, WeightSource } from "../backend/backend.ts";
+import { withWeights, type WeightRole } from "../backend/describe.ts";
 import type { LowRank, Step, Weight } from "../backend/step.ts";
 import { unpackRows } from "../backend/unpack.ts";
 import { AppError } from "../base/errors.ts";
@@ -11,6 +12,8 @@ import type { Gguf, TensorInfo } from "../gguf/gguf.ts";
 import { f32 } from "../quant/f32.ts";
 
 const EMBEDDING = "token_embd.weight";
+/** What an adapter changes: everything that something is multiplied by, and embeddings. */
+const CHANGED: ReadonlySet<WeightRole> = new Set(["matrix", "experts", "router", "embedding"]);
 
 /** An adapter's change of a whole tensor, before its factors. */
 interface Change extends LowRank {
@@ -54,22 +57,9 @@ export function applyAdapters(program: Program, base: Gguf, adapters: readonly G
 type ChangeWeight = (weight: Weight, target?: string) => Weight;
 
 function changeStep(step: Step, change: ChangeWeight): Step {
-  switch (step.op) {
-    case "embed":
-      return { ...step, table: change(step.table) };
-    case "linear": // an output that is tied to the embedding has changes of its own
-      return { ...step, w: change(step.w, step.w.name === EMBEDDING ? "output.weight" : step.w.name) };
-    case "mlp":
-      return { ...step, up: change(step.up), down: change(step.down) };
-    case "gatedMlp":
-      return { ...step, gate: change(step.gate), up: change(step.up), down: change(step.down) };
-    case "moe": {
-      const { router, gate, up, down } = step;
-      return { ...step, router: change(router), gate: change(gate), up: change(up), down: change(down) };
-    }
-    default:
-      return step;
-  }
+  // an output that is tied to the embedding has changes of its own
+  const tied = step.op === "linear" && step.w.name === EMBEDDING ? "output.weight" : undefined;
+  return withWeights(step, (weight, role) => (CHANGED.has(role) ? change(weight, tied) : weight));
 }
 
 /** The change of a weight that may be a part of the tensor, or the whole of it. */

@@ -29,7 +29,7 @@ export function gemma2(model: Model): Step[] {
       { op: "linear", out: v, x: h, ...w.v },
       { op: "rope", x: q, heads: nHeads, headDim, rope },
       { op: "rope", x: k, heads: nKvHeads, headDim, rope },
-      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window, softCap },
+      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window, softCap, rope },
       { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
       { op: "rmsNorm", out: y, x: y, w: model.vector(`${blk}.post_attention_norm`, dim), eps },
       { op: "add", out: x, a: x, b: y, scale: 1 },

@@ -38,7 +38,7 @@ export function gemma3(model: Model): Step[] {
       { op: "rmsNorm", out: k, x: k, w: model.vector(`${blk}.attn_k_norm`, headDim), eps },
       { op: "rope", x: q, heads: nHeads, headDim, rope },
       { op: "rope", x: k, heads: nKvHeads, headDim, rope },
-      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window, softCap: 0 },
+      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window, softCap: 0, rope },
       { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
       { op: "rmsNorm", out: y, x: y, w: model.vector(`${blk}.post_attention_norm`, dim), eps },
       { op: "add", out: x, a: x, b: y, scale: 1 },

@@ -35,7 +35,21 @@ export function granite(model: Model): Step[] {
       );
     }
     steps.push(
-      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window: 0, softCap: 0 },
+      {
+        op: "attention",
+        out: heads,
+        q,
+        k,
+        v,
+        layer,
+        nHeads,
+        nKvHeads,
+        headDim,
+        scale,
+        window: 0,
+        softCap: 0,
+        rope: rotates ? rope : undefined,
+      },
       { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
       { op: "add", out: x, a: x, b: y, scale: residual },
       { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.ffn_norm`, dim), eps },

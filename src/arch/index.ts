@@ -4,7 +4,7 @@
  */
 import type { Program } from "../backend/backend.ts";
 import { takeRowsEarly } from "../backend/early-rows.ts";
-import { writtenBy } from "../backend/states.ts";
+import { writtenBy } from "../backend/describe.ts";
 import type { Step } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";

@@ -26,7 +26,7 @@ export function mistral3(model: Model): Step[] {
     );
     if (coef !== 0) steps.push({ op: "positionScale", x: q, coef, floorScale: rope.ctxLenOrig, offset: 0 });
     steps.push(
-      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window: 0, softCap: 0 },
+      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window: 0, softCap: 0, rope },
       { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
       { op: "add", out: x, a: x, b: y, scale: 1 },
       { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.ffn_norm`, dim), eps },

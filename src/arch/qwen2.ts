@@ -21,7 +21,7 @@ export function qwen2(model: Model): Step[] {
       { op: "linear", out: v, x: h, ...w.v },
       { op: "rope", x: q, heads: nHeads, headDim, rope },
       { op: "rope", x: k, heads: nKvHeads, headDim, rope },
-      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window: 0, softCap: 0 },
+      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window: 0, softCap: 0, rope },
       { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
       { op: "add", out: x, a: x, b: y, scale: 1 },
       { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.ffn_norm`, dim), eps },

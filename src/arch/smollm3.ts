@@ -23,14 +23,29 @@ export function smollm3(model: Model): Step[] {
       { op: "linear", out: k, x: h, ...w.k },
       { op: "linear", out: v, x: h, ...w.v },
     );
-    if ((layer + 1) % NO_ROPE_PERIOD !== 0) {
+    const rotates = (layer + 1) % NO_ROPE_PERIOD !== 0;
+    if (rotates) {
       steps.push(
         { op: "rope", x: q, heads: nHeads, headDim, rope },
         { op: "rope", x: k, heads: nKvHeads, headDim, rope },
       );
     }
     steps.push(
-      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window: 0, softCap: 0 },
+      {
+        op: "attention",
+        out: heads,
+        q,
+        k,
+        v,
+        layer,
+        nHeads,
+        nKvHeads,
+        headDim,
+        scale,
+        window: 0,
+        softCap: 0,
+        rope: rotates ? rope : undefined,
+      },
       { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
       { op: "add", out: x, a: x, b: y, scale: 1 },
       { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.ffn_norm`, dim), eps },

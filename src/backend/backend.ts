@@ -60,9 +60,16 @@ export interface Rows {
   readonly slot: number;
   /** Position of the first token = tokens of this slot that are in the cache already. */
   readonly start: number;
+  /** Ids; −1 for a row that is given as a vector. */
   readonly tokens: Int32Array;
   /** Of each token, for a program that begins with an `input` step: (tokens, dim). Its tokens are counted only. */
   readonly input?: Float32Array;
+  /** What the rows without an id begin with instead of an embedding, in order: (rows without an id, dim). */
+  readonly vectors?: Float32Array;
+  /** Of each token one position, or three (time, height, width): (tokens, 1 or 3). Left out: start, start + 1 … */
+  readonly positions?: Int32Array;
+  /** Tokens `first` … `end − 1` see each other both ways, as the parts of an image do; counted from 0. */
+  readonly spans?: readonly { readonly first: number; readonly end: number }[];
   /** Which rows' logits are wanted. */
   readonly logits: "none" | "last" | "all";
 }
@@ -86,6 +93,24 @@ export interface OfferRuns {
    * both in batch order. Throws `runner` where a logit is NaN or infinite, as `run` does.
    */
   run(batch: readonly OfferRows[]): Promise<{ readonly logits: Float32Array; readonly offers: readonly Offer[] }>;
+}
+
+/** What a slot holds beside keys and values, put aside. Belongs to the session that made it. */
+export interface Checkpoint {
+  /** Tokens of the slot when it was taken. */
+  readonly length: number;
+  readonly bytes: number;
+}
+
+/** Slots that go on only from where they stand: some step keeps what the last row left. */
+export interface Checkpoints {
+  /** Puts aside what a slot that holds `length` tokens keeps beside keys and values. */
+  save(slot: number, length: number): Checkpoint;
+  /**
+   * Takes a slot back to a checkpoint, of itself or of another slot. The keys and values of the tokens before it must
+   * be those that they were: still there, or copied.
+   */
+  restore(slot: number, checkpoint: Checkpoint): void;
 }
 
 /** A loaded model with its KV cache. Not reentrant: one `run` at a time. */
@@ -117,11 +142,17 @@ export interface Session {
    */
   states(batch: readonly StateRows[]): Promise<Float32Array>;
   /**
+   * Undefined: a slot goes on from any length up to its own, by overwriting. Otherwise a run begins at 0, where the
+   * slot stands, or where a checkpoint took it back to.
+   */
+  readonly checkpoints?: Checkpoints;
+  /**
    * Context shift: drops `discard` tokens after the first `keep` of a slot that holds `length`, moves the rest down and
-   * re-rotates their keys, so that they read as positions keep … length − discard − 1.
+   * re-rotates their keys, so that they read as positions keep … length − discard − 1. What recurrences made of the
+   * dropped tokens stays in their states, as it does in llama.cpp (llama-memory-recurrent.cpp, seq_rm).
    */
   shift(slot: number, options: { keep: number; discard: number; length: number }): void;
-  /** Copies the first `length` tokens' KV from one slot to another. */
+  /** Copies the first `length` tokens' KV from one slot to another; of what else it holds, see `checkpoints`. */
   copy(options: { from: number; to: number; length: number }): void;
   close(): void;
 }
@@ -135,6 +166,8 @@ export interface Backend {
    * asked for it by name.
    */
   refuses?(options: { automatic: boolean }): Promise<string | undefined>;
+  /** The ops of a program, and variants of ops, that it has no kernels for; left out: none. A load refuses them. */
+  missing?(program: Program): readonly string[];
   load(program: Program, options: LoadOptions): Promise<Session>;
   /**
    * Bytes of device memory that a load would take: weights, KV cache, scratch. Throws what the load would for a program

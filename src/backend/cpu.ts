@@ -4,13 +4,18 @@
  * session, its KV cache and its shift.
  */
 import { AppError, assert } from "../base/errors.ts";
-import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "./backend.ts";
-import { runStep, type KvLayer, type Matrix, type Pass } from "./cpu/ops.ts";
+import type { Backend, Checkpoint, Checkpoints, LoadOptions, Program, Rows, Session, StateRows } from "./backend.ts";
+import { batchLimits, checkBatch, type BatchLimits } from "./check-batch.ts";
+import { runStep } from "./cpu/ops.ts";
+import type { KvLayer, Matrix, Pass } from "./cpu/pass.ts";
+import { makeRows } from "./cpu/rows.ts";
 import { makeWeightReader, type WeightReader } from "./cpu/weights.ts";
+import { writtenBy } from "./describe.ts";
 import { ropeShift, ropeTable, rotateHead, type GrowingRopeTable } from "./rope.ts";
-import { statesEnd, writtenBy } from "./states.ts";
+import { keepingSteps, kvStates, valuesOf } from "./sequence-state.ts";
+import { statesEnd } from "./states.ts";
 import { stepName } from "./step-name.ts";
-import type { Buf, RopeScaling, Step } from "./step.ts";
+import type { Buf, KvState, RopeScaling, Step } from "./step.ts";
 
 /** More than any machine that would run this backend has; below it, what cannot be allocated is refused then. */
 const KV_BYTES_MAX = 64 * 1024 ** 3;
@@ -21,10 +26,9 @@ export const cpuBackend: Backend = {
   load: async (program, options) => new CpuSession(program, options),
 };
 
-/** An attention step and the rotation of its keys; none where the layer has no positions. */
-interface Layer {
-  readonly step: Step & { op: "attention" };
-  readonly rope: RopeScaling | undefined;
+/** What the convolutions and recurrences of one slot held. */
+interface CpuCheckpoint extends Checkpoint {
+  readonly values: readonly Float32Array[];
 }
 
 /** Owns the KV cache and the unpacked weights; `close` lets go of them. */
@@ -34,26 +38,38 @@ class CpuSession implements Session {
   readonly bytes: Session["bytes"];
   readonly #program: Program;
   readonly #options: LoadOptions;
-  readonly #layers: readonly Layer[];
+  readonly checkpoints?: Checkpoints;
+  readonly #limits: BatchLimits;
+  readonly #layers: readonly KvState[];
   readonly #weights: WeightReader;
   readonly #ropes: ReadonlyMap<RopeScaling, GrowingRopeTable>;
   readonly #scores: Float64Array;
   /** By layer. */
   #kv: ReadonlyMap<number, KvLayer>;
+  /** What convolutions and recurrences keep, (slots, values of the state). */
+  #kept: ReadonlyMap<Step, Float32Array>;
+  /** Tokens that each slot holds. */
+  readonly #lengths: Int32Array;
   #buffers = new Map<string, Float32Array>();
   #closed = false;
 
   constructor(program: Program, options: LoadOptions) {
     this.#program = program;
     this.#options = options;
-    this.#layers = layersOf(program.steps);
-    this.#kv = allocateKv(this.#layers, options);
+    this.#limits = batchLimits(program, { ...options, anyRows: true });
+    this.#layers = kvStates(program.steps);
+    this.#lengths = new Int32Array(options.slots);
+    const { kv, kept } = allocate(program.steps, options);
+    this.#kv = kv;
+    this.#kept = kept;
+    if (kept.size > 0) this.checkpoints = { save: this.#save.bind(this), restore: this.#restore.bind(this) };
     this.#ropes = ropeTables(program.steps, options.ctxLen);
     this.#weights = makeWeightReader(program.steps, program.weights);
     this.#scores = new Float64Array(options.ctxLen);
     const tables = [...this.#ropes.values()].reduce((sum, { cos, sin }) => sum + cos.byteLength + sin.byteLength, 0);
-    const kv = [...this.#kv.values()].reduce((sum, { k, v }) => sum + k.byteLength + v.byteLength, 0);
-    this.bytes = { weights: this.#weights.cacheBytes, kv, scratch: tables };
+    const held = [...kv.values()].flatMap(({ k, v }) => [k, v]).concat([...kept.values()]);
+    const heldBytes = held.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    this.bytes = { weights: this.#weights.cacheBytes, kv: heldBytes, scratch: tables };
     options.onProgress?.(1);
   }
 
@@ -73,9 +89,10 @@ class CpuSession implements Session {
 
   #run(batch: readonly StateRows[], { steps, result }: { steps: readonly Step[]; result: Buf }): Float32Array {
     const pass = this.#pass(batch);
-    const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
+    const end = pass.positions.reduce((most, position) => Math.max(most, position + 1), 0);
     for (const table of this.#ropes.values()) table.reach(end);
     for (const step of steps) runStep(step, pass);
+    if (this.#limits.keeps) for (const { slot, start, tokens } of batch) this.#lengths[slot] = start + tokens.length;
     const { data, rows, dim } = pass.get(result);
     const values = data.subarray(0, rows * dim);
     if (!values.every(Number.isFinite)) throw this.#fault(steps, pass);
@@ -87,66 +104,64 @@ class CpuSession implements Session {
     assert(!this.#closed && slot >= 0 && slot < slots, `shift of slot ${slot} of ${slots}`);
     assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
     assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
-    for (const { step, rope } of this.#layers) {
-      const kvDim = step.nKvHeads * step.headDim;
-      const start = slot * ctxLen * kvDim;
-      const { k, v } = this.#kv.get(step.layer)!; // allocated for each
+    for (const { layer, nKvHeads, keyDim, rope } of this.#layers) {
+      const { k, v } = this.#kv.get(layer)!; // allocated for each
       for (const cache of [k, v]) {
-        cache.copyWithin(start + keep * kvDim, start + (keep + discard) * kvDim, start + length * kvDim);
+        const dim = cache.length / (slots * ctxLen);
+        const start = slot * ctxLen * dim;
+        cache.copyWithin(start + keep * dim, start + (keep + discard) * dim, start + length * dim);
       }
       if (!rope) continue;
       const turn = ropeShift(rope, { discard, ctxLen });
-      const end = start + (length - discard) * kvDim;
-      for (let at = start + keep * kvDim; at < end; at += step.headDim) rotateHead(k, at, turn, 0, rope);
+      const first = slot * ctxLen + keep;
+      const end = (first + length - keep - discard) * nKvHeads * keyDim;
+      for (let at = first * nKvHeads * keyDim; at < end; at += keyDim) rotateHead(k, at, turn, 0, rope);
     }
+    this.#lengths[slot] = length - discard;
   }
 
   copy({ from, to, length }: { from: number; to: number; length: number }): void {
     const { ctxLen, slots } = this.#options;
     assert(!this.#closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
-    for (const { step } of this.#layers) {
-      const slotLen = ctxLen * step.nKvHeads * step.headDim;
-      const end = from * slotLen + length * step.nKvHeads * step.headDim;
-      const { k, v } = this.#kv.get(step.layer)!; // allocated for each
-      for (const cache of [k, v]) cache.copyWithin(to * slotLen, from * slotLen, end);
+    for (const { k, v } of this.#kv.values()) {
+      for (const cache of [k, v]) {
+        const slotLen = cache.length / slots;
+        cache.copyWithin(to * slotLen, from * slotLen, from * slotLen + (length * slotLen) / ctxLen);
+      }
     }
+  }
+
+  #save(slot: number, length: number): CpuCheckpoint {
+    assert(this.#lengths[slot] === length, `slot ${slot} holds ${this.#lengths[slot]} tokens, not ${length}`);
+    const values = [...this.#kept.values()].map((all) => slotOf(all, slot, this.#options).slice());
+    return { length, values, bytes: values.reduce((sum, { byteLength }) => sum + byteLength, 0) };
+  }
+
+  #restore(slot: number, checkpoint: Checkpoint): void {
+    const { values, length } = checkpoint as CpuCheckpoint; // it came from `#save`
+    for (const [i, all] of [...this.#kept.values()].entries()) slotOf(all, slot, this.#options).set(values[i]!);
+    this.#lengths[slot] = length;
   }
 
   close(): void {
     this.#closed = true;
     this.#kv = new Map();
+    this.#kept = new Map();
     this.#weights.release();
     this.#buffers.clear();
   }
 
   #pass(batch: readonly StateRows[]): Pass {
-    const { ctxLen, slots } = this.#options;
     assert(!this.#closed, "run of a closed session");
-    const keeps = this.#layers.length > 0;
-    const distinct = new Set(batch.map(({ slot }) => slot)).size === batch.length;
-    assert(!keeps || distinct, "a slot appears twice in a batch");
-    const rows = batch.flatMap(({ slot, start, tokens, states }, sequence) => {
-      assert(!keeps || (slot >= 0 && slot < slots), `slot ${slot} of ${slots}`);
-      assert(start >= 0 && start + tokens.length <= ctxLen, `slot ${slot}: ${start} + ${tokens.length} of ${ctxLen}`);
-      return Array.from(tokens, (token, i) => ({
-        token,
-        slot,
-        sequence,
-        position: start + i,
-        wanted: states === "all" || (states !== "none" && i === (states === "first" ? 0 : tokens.length - 1)),
-      }));
-    });
+    checkBatch(batch, this.#limits);
+    if (this.checkpoints) for (const rows of batch) this.#checkStart(rows);
     const made = new Map<string, Matrix>();
     return {
-      tokens: Int32Array.from(rows, (row) => row.token),
-      input: concat(batch.flatMap(({ input }) => (input ? [input] : []))),
-      slots: Int32Array.from(rows, (row) => row.slot),
-      sequences: Int32Array.from(rows, (row) => row.sequence),
-      positions: Int32Array.from(rows, (row) => row.position),
-      wanted: Int32Array.from(rows.flatMap((row, i) => (row.wanted ? [i] : []))),
-      ctxLen,
+      ...makeRows(batch),
+      ctxLen: this.#options.ctxLen,
       scores: this.#scores,
       kv: this.#kv,
+      kept: this.#kept,
       ropes: this.#ropes,
       weights: this.#weights,
       make: (buf, count) => {
@@ -160,6 +175,11 @@ class CpuSession implements Session {
         return matrix;
       },
     };
+  }
+
+  #checkStart({ slot, start }: StateRows): void {
+    const length = this.#lengths[slot]!;
+    assert(start === 0 || start === length, `slot ${slot}: rows from ${start} on, but its states stand at ${length}`);
   }
 
   /** Memory of a buffer, kept between runs and grown when more rows come. */
@@ -189,31 +209,6 @@ class CpuSession implements Session {
   }
 }
 
-function concat(parts: readonly Float32Array[]): Float32Array {
-  const out = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
-}
-
-/** The attention steps in order of their layer, each with the last rotation of its keys before it. */
-function layersOf(steps: readonly Step[]): Layer[] {
-  const ropes = new Map<string, RopeScaling>();
-  const layers: Layer[] = [];
-  for (const step of steps) {
-    if (step.op === "linear") ropes.delete(step.out.name);
-    if (step.op === "rope") ropes.set(step.x.name, step.rope);
-    if (step.op !== "attention") continue;
-    const last = layers.at(-1)?.step.layer ?? -1;
-    assert(step.layer > last, `attention of layer ${step.layer} behind that of layer ${last}`);
-    layers.push({ step, rope: ropes.get(step.k.name) });
-  }
-  return layers;
-}
-
 function ropeTables(steps: readonly Step[], ctxLen: number): Map<RopeScaling, GrowingRopeTable> {
   const tables = new Map<RopeScaling, GrowingRopeTable>();
   for (const step of steps) {
@@ -222,16 +217,38 @@ function ropeTables(steps: readonly Step[], ctxLen: number): Map<RopeScaling, Gr
   return tables;
 }
 
-function allocateKv(layers: readonly Layer[], { slots, ctxLen }: LoadOptions): Map<number, KvLayer> {
-  const lengths = layers.map(({ step }) => slots * ctxLen * step.nKvHeads * step.headDim);
-  const bytes = lengths.reduce((sum, length) => sum + 2 * 4 * length, 0);
+/** What a slot has of memory for all slots. */
+const slotOf = (all: Float32Array, slot: number, { slots }: LoadOptions): Float32Array =>
+  all.subarray((slot * all.length) / slots, ((slot + 1) * all.length) / slots);
+
+/** Keys and values of every position, and what else steps keep of a sequence. */
+function allocate(
+  steps: readonly Step[],
+  { slots, ctxLen }: LoadOptions,
+): { kv: Map<number, KvLayer>; kept: Map<Step, Float32Array> } {
+  const keeping = keepingSteps(steps);
+  const cells = slots * ctxLen;
+  const bytes = keeping.reduce((sum, { state }) => {
+    return sum + 4 * (state.kind === "kv" ? cells * kvDim(state) : slots * valuesOf(state));
+  }, 0);
   const tooLarge = (limit: string, cause?: unknown): AppError =>
     new AppError("too_large", `KV cache of ${slots} × ${ctxLen} tokens: ${limit}, got ${bytes}`, { cause });
   if (bytes > KV_BYTES_MAX) throw tooLarge(`expected at most ${KV_BYTES_MAX} bytes`);
   try {
-    const make = (length: number): KvLayer => ({ k: new Float32Array(length), v: new Float32Array(length) });
-    return new Map(layers.map(({ step }, i) => [step.layer, make(lengths[i]!)]));
+    const kv = new Map<number, KvLayer>();
+    const kept = new Map<Step, Float32Array>();
+    for (const { step, state } of keeping) {
+      if (state.kind !== "kv") kept.set(step, new Float32Array(slots * valuesOf(state)));
+      else kv.set(state.layer, makeKvLayer(state, cells));
+    }
+    return { kv, kept };
   } catch (error) {
     throw tooLarge("expected what this machine can allocate", error);
   }
 }
+
+const kvDim = ({ nKvHeads, keyDim, valueDim }: KvState): number => nKvHeads * (keyDim + valueDim);
+
+const makeKvLayer = ({ nKvHeads, keyDim, valueDim }: KvState, cells: number): KvLayer => {
+  return { k: new Float32Array(cells * nKvHeads * keyDim), v: new Float32Array(cells * nKvHeads * valueDim) };
+};

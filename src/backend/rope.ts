@@ -82,6 +82,42 @@ export function rotateHead(x: Float32Array, at: number, table: RopeTable, row: n
   }
 }
 
+/**
+ * As `rotateHead`, by a row's three positions. The first turns pairs that the sections leave to it.
+ * @param positions time, height and width
+ */
+export function rotateHeadBySections(
+  x: Float32Array,
+  at: number,
+  table: RopeTable,
+  positions: ArrayLike<number>,
+  rope: RopeScaling,
+): void {
+  const pairs = rope.rotaryDim / 2;
+  const step = rope.style === "norm" ? 2 : 1;
+  const apart = rope.style === "norm" ? 1 : pairs;
+  for (let i = 0; i < pairs; i++) {
+    const row = positions[sectionOf(i, rope.sections)]!;
+    const cos = table.cos[row * pairs + i]!;
+    const sin = table.sin[row * pairs + i]!;
+    const a = at + i * step;
+    const [x0, x1] = [x[a]!, x[a + apart]!];
+    x[a] = x0 * cos - x1 * sin;
+    x[a + apart] = x0 * sin + x1 * cos;
+  }
+}
+
+/** Which of time (0), height (1) and width (2) turns a pair. (`ggml_mrope_cache_init`) */
+function sectionOf(pair: number, sections: RopeScaling["sections"]): 0 | 1 | 2 {
+  if (!sections) return 0;
+  const { pairs, interleaved } = sections;
+  const [time, height, width] = pairs;
+  const place = pair % (time + height + width);
+  if (!interleaved) return place < time ? 0 : place < time + height ? 1 : 2;
+  if (place % 3 === 1 && place < 3 * height) return 1;
+  return place % 3 === 2 && place < 3 * width ? 2 : 0;
+}
+
 /** A function that writes the angle of each pair at a position, (rotaryDim / 2) radians. */
 function makeAngles(rope: RopeScaling, ctxLen: number): (position: number, theta: Float32Array) => void {
   const long = ctxLen > rope.ctxLenOrig ? rope.freqFactorsLong : undefined;

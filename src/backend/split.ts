@@ -5,6 +5,8 @@
  */
 import { AppError, assert, checkNotCancelled } from "../base/errors.ts";
 import type { Backend, LoadOptions, OfferRows, OfferRuns, Program, Rows, Session, StateRows } from "./backend.ts";
+import { mixesRows, readsOf, writtenBy } from "./describe.ts";
+import { kvStates } from "./sequence-state.ts";
 import { statesEnd } from "./states.ts";
 import type { Buf, Step } from "./step.ts";
 
@@ -45,15 +47,22 @@ export function cutProgram(program: Program, count: number): Cut {
   };
 }
 
-const isAttention = ({ op }: Step): boolean => op === "attention" || op === "bidirectionalAttention";
-
-/** Where the attention of each layer is. */
-const attentionsOf = (steps: readonly Step[]): number[] => steps.flatMap((step, i) => (isAttention(step) ? [i] : []));
+/** Where each layer has the first of its steps that mix rows: attention, or what stands for it. */
+function attentionsOf(steps: readonly Step[]): number[] {
+  const seen = new Set<number>();
+  return steps.flatMap((step, i) => {
+    if (!mixesRows(step)) return [];
+    if (!("layer" in step)) return [i];
+    if (seen.has(step.layer)) return [];
+    seen.add(step.layer);
+    return [i];
+  });
+}
 
 /** The last place between the attention of the layer before and its own where one activation is alive. */
 function startOf(program: Program, layers: readonly number[], layer: number): number {
   for (let at = layers[layer]!; at > layers[layer - 1]!; at--)
-    if (aliveBefore(program.steps, at).length === 1) return at;
+    if (aliveBefore(program.steps, at).length === 1 && !sharesAcross(program.steps, at)) return at;
   throw new AppError("unsupported", `${program.weights.path}: more than one activation runs into layer ${layer}`);
 }
 
@@ -61,15 +70,17 @@ function startOf(program: Program, layers: readonly number[], layer: number): nu
 function aliveBefore(steps: readonly Step[], at: number): Buf[] {
   const alive = new Map<string, Buf>();
   for (const step of steps.slice(at).toReversed()) {
-    const { out, ...read } = step as Step & { out?: Buf };
-    if (out) alive.delete(out.name);
-    for (const value of Object.values(read)) if (isBuf(value)) alive.set(value.name, value);
+    alive.delete(writtenBy(step).name);
+    for (const buf of readsOf(step)) alive.set(buf.name, buf);
   }
   return [...alive.values()];
 }
 
-const isBuf = (value: unknown): value is Buf =>
-  typeof value === "object" && value !== null && "dim" in value && "name" in value;
+/** Whether a step from `at` on reads the keys and values that one before it stores. */
+function sharesAcross(steps: readonly Step[], at: number): boolean {
+  const stored = new Set(kvStates(steps.slice(at)).map(({ layer }) => layer));
+  return steps.slice(at).some((step) => step.op === "sharedAttention" && !stored.has(step.source));
+}
 
 /** Loads both parts, that with the last `count` layers first: it is the one that may have no room. */
 export async function loadSplit(

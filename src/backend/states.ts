@@ -1,7 +1,7 @@
 /** Where the final hidden states of a program are made: everything behind that is the way to the logits. */
 import { assert } from "../base/errors.ts";
 import type { Program } from "./backend.ts";
-import type { Buf, Step } from "./step.ts";
+import { writtenBy } from "./describe.ts";
 
 /** How many of the steps make the final hidden states. */
 export function statesEnd({ steps, states }: Pick<Program, "steps" | "states">): number {
@@ -9,6 +9,3 @@ export function statesEnd({ steps, states }: Pick<Program, "steps" | "states">):
   assert(last >= 0, `no step writes the hidden states, '${states.name}'`);
   return last + 1;
 }
-
-/** The buffer that a step writes: its own, or the one that it changes in place. */
-export const writtenBy = (step: Step): Buf => ("out" in step ? step.out : step.x);

@@ -50,11 +50,12 @@ function tinyModel({ nLayers, window = 0, rope = ROPE, lastUnrotated = false }: 
       { op: "linear", out: k, x: h, w: matrix(dim, 16) },
       { op: "linear", out: v, x: h, w: matrix(dim, 16) },
     );
-    if (!lastUnrotated || layer < nLayers - 1) {
+    const rotates = !lastUnrotated || layer < nLayers - 1;
+    if (rotates) {
       steps.push({ op: "rope", x: q, heads: 4, headDim: 8, rope }, { op: "rope", x: k, heads: 2, headDim: 8, rope });
     }
     steps.push(
-      { op: "attention", out: heads, q, k, v, layer, ...attention },
+      { op: "attention", out: heads, q, k, v, layer, ...attention, rope: rotates ? rope : undefined },
       { op: "linear", out: y, x: heads, w: matrix(32, dim) },
       { op: "add", out: x, a: x, b: y, scale: 1 },
       { op: "rmsNorm", out: h, x, w: norm(), eps: 1e-5 },

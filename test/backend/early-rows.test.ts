@@ -20,6 +20,7 @@ const attention: Step = {
   scale: 1,
   window: 0,
   softCap: 0,
+  rope: undefined,
 };
 const take: Step = { op: "takeRows", out: last, x };
 const head: Step = { op: "linear", out: logits, x: last, w };

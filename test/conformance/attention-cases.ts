@@ -1,9 +1,10 @@
 /** The cases of attention and rotations: heads of every shape, windows, contexts that kernels split or tile. */
-import type { RopeScaling } from "../../src/backend/step.ts";
+import type { Buf, RopeScaling } from "../../src/backend/step.ts";
 import {
   attention,
   bidirectionalAttention,
   evenBatches,
+  linear,
   longBatches,
   makeCase,
   plainRope,
@@ -52,6 +53,7 @@ export function ropeCases(): Case[] {
 }
 
 export const attentionCases = (): Case[] => [
+  ...variantCases(),
   ...(
     [
       [1, 1, 8],
@@ -113,7 +115,77 @@ export const attentionCases = (): Case[] => [
   ),
 ];
 
+/** What few architectures want of it. */
+const variantCases = (): Case[] =>
+  (
+    [
+      ["sinks", { sinks: true }],
+      ["ALiBi", { alibi: 8 }],
+      ["ALiBi, six heads", { alibi: 8, nHeads: 6 }],
+      ["chunks of 4", { chunked: true, window: 4 }],
+      ["values of 8", { valueDim: 8 }],
+      ["values of 24, sinks, in a window of 3", { valueDim: 24, sinks: true, window: 3 }],
+    ] as const
+  ).map(([name, options]) =>
+    makeCase(`attention: ${name}`, { dim: 32 }, (draft) =>
+      attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 16, rope: plainRope, ...options }),
+    ),
+  );
+
+/** A second attention over what the first has stored. */
+export const sharedAttentionCases = (): Case[] =>
+  (
+    [
+      ["all positions", { window: 0 }],
+      ["a window of 3, capped", { window: 3, softCap: 2 }],
+    ] as const
+  ).map(([name, { window, ...more }]) =>
+    makeCase(`sharedAttention: ${name}`, { dim: 32 }, (draft) => {
+      const heads = { nHeads: 4, nKvHeads: 2, headDim: 16 };
+      const first = attention(draft, { ...heads, rope: plainRope });
+      const q = linear(draft, draft.matrix({ inDim: 32, outDim: 64 }), undefined, "q2");
+      const out = { name: "heads2", dim: 64 };
+      const { softCap = 0 } = "softCap" in more ? more : {};
+      draft.steps.push(
+        { op: "rope", x: q, heads: 4, headDim: 16, rope: plainRope },
+        { op: "sharedAttention", out, q, layer: 1, source: 0, ...heads, scale: 0.3, window, softCap },
+        { op: "add", out, a: out, b: first, scale: 0.5 },
+      );
+      return out;
+    }),
+  );
+
+/** Keys of 24 values, 8 of them rotated, the other 16 also the value. */
+export const latentAttentionCases = (): Case[] =>
+  [1, 4].map((nHeads) =>
+    makeCase(`latentAttention: ${nHeads} heads`, { dim: 32 }, (draft) => {
+      const { steps } = draft;
+      const project = (name: string, outDim: number): Buf =>
+        linear(draft, draft.matrix({ inDim: 32, outDim }), undefined, name);
+      const [q, k] = [project("q", nHeads * 24), project("k", 24)];
+      const rope = { ...plainRope, rotaryDim: 8 };
+      const out = { name: "heads", dim: nHeads * 16 };
+      steps.push(
+        { op: "rope", x: q, heads: nHeads, headDim: 24, rope },
+        { op: "rope", x: k, heads: 1, headDim: 24, rope },
+        { op: "latentAttention", out, q, k, layer: 0, nHeads, headDim: 24, valueDim: 16, scale: 0.4, rope },
+      );
+      return out;
+    }),
+  );
+
 export const bidirectionalAttentionCases = (): Case[] => [
+  ...(
+    [
+      ["a window of 4", { window: 4 }],
+      ["ALiBi", { alibi: 8 }],
+      ["4 heads on 2", { nKvHeads: 2 }],
+    ] as const
+  ).map(([name, options]) =>
+    makeCase(`bidirectionalAttention: ${name}`, { dim: 32 }, (draft) =>
+      bidirectionalAttention(draft, { nHeads: 4, headDim: 16, ...options }),
+    ),
+  ),
   ...(
     [
       [1, 8],

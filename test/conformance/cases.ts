@@ -3,24 +3,23 @@
  * type and awkward shapes, and the batches to run. A backend's own test runs them all with `runCase` and compares.
  */
 import type { Backend, Rows } from "../../src/backend/backend.ts";
-import { writtenBy } from "../../src/backend/states.ts";
+import { writtenBy } from "../../src/backend/describe.ts";
 import type { Buf, Step, Weight } from "../../src/backend/step.ts";
 import { makeRng } from "../../src/base/rng.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
 import { gaussian } from "./weights.ts";
-import { attentionCases, bidirectionalAttentionCases, ropeCases } from "./attention-cases.ts";
 import {
-  attention,
-  changed,
-  gatedMlp,
-  evenBatches,
-  linear,
-  makeCase,
-  moe,
-  plainRope,
-  type Case,
-  type Draft,
-} from "./draft.ts";
+  attentionCases,
+  bidirectionalAttentionCases,
+  latentAttentionCases,
+  ropeCases,
+  sharedAttentionCases,
+} from "./attention-cases.ts";
+import { moeVariantCases } from "./moe-cases.ts";
+import { normBuilders } from "./norm-cases.ts";
+import { partBuilders } from "./part-cases.ts";
+import { recurrentBuilders } from "./recurrent-cases.ts";
+import { attention, changed, gatedMlp, evenBatches, linear, makeCase, moe, plainRope, type Case } from "./draft.ts";
 
 export type { Case };
 
@@ -84,83 +83,6 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     givenInput(makeCase("input: many rows", { dim: 64, ctxLen: 33, batches: evenBatches() }, ({ x }) => x)),
   ],
 
-  rmsNorm: () => [
-    ...[1, 31, 64, 257].map((dim) =>
-      makeCase(`rmsNorm: rows of ${dim}`, { dim }, ({ x, steps, vector }) => {
-        const out = { name: "y", dim };
-        steps.push({ op: "rmsNorm", out, x, w: vector(dim, { mean: 1 }), eps: 1e-5 });
-        return out;
-      }),
-    ),
-    makeCase("rmsNorm: heads of a row, in place", { dim: 96 }, ({ x, steps, vector }) => {
-      steps.push({ op: "rmsNorm", out: x, x, w: vector(16, { mean: 1 }), eps: 1e-6 });
-      return x;
-    }),
-    ...([33, 64, 257] as const).flatMap((dim) =>
-      ["none", "some", "all"].map((biases) =>
-        makeCase(`rmsNorm: before three products of rows of ${dim}, ${biases} with biases`, { dim }, (draft) => {
-          const { x, steps, matrix, vector } = draft;
-          const h = { name: "h", dim };
-          steps.push({ op: "rmsNorm", out: h, x, w: vector(dim, { mean: 1 }), eps: 1e-5 });
-          const [a, b, c] = [0, 1, 2].map((i) => {
-            const bias = biases === "all" || (biases === "some" && i === 1) ? vector(21) : undefined;
-            return linear({ ...draft, x: h }, matrix({ inDim: dim, outDim: 21 }), bias, `y${i}`);
-          }) as [Buf, Buf, Buf]; // as many as numbers
-          steps.push({ op: "add", out: a, a, b, scale: 2 }, { op: "add", out: a, a, b: c, scale: -3 });
-          return a;
-        }),
-      ),
-    ),
-    makeCase("rmsNorm: before an MLP, experts, and a sum that reads it too", { dim: 64 }, (draft) => {
-      const { x, steps, vector } = draft;
-      const normed = (name: string): Draft => {
-        const h = { name, dim: 64 };
-        steps.push({ op: "rmsNorm", out: h, x, w: vector(64, { mean: 1 }), eps: 1e-5 });
-        return { ...draft, x: h };
-      };
-      const add = (b: Buf): number => steps.push({ op: "add", out: x, a: x, b, scale: 1 });
-      add(gatedMlp(normed("h1"), { dim: 64, ffnDim: 96, act: "silu" }));
-      add(moe(normed("h2"), { experts: 4, nUsed: 2, normalize: true, scale: 1 }));
-      const last = normed("h3");
-      add(gatedMlp(last, { dim: 64, ffnDim: 96, act: "silu" }));
-      add(last.x);
-      return x;
-    }),
-    makeCase("rmsNorm: of a product, added to what there was", { dim: 65 }, (draft) => {
-      const { x, steps, vector } = draft;
-      const y = linear(draft, draft.matrix({ inDim: 65, outDim: 65 }));
-      steps.push(
-        { op: "rmsNorm", out: y, x: y, w: vector(65, { mean: 1 }), eps: 1e-5 },
-        { op: "add", out: x, a: x, b: y, scale: -0.4 },
-      );
-      return x;
-    }),
-    makeCase("rmsNorm: zeros stay zeros", { dim: 32, table: { quant: "f32", scale: 0 } }, ({ x, steps, vector }) => {
-      steps.push({ op: "rmsNorm", out: x, x, w: vector(32), eps: 1e-5 });
-      return x;
-    }),
-  ],
-
-  layerNorm: () => [
-    ...[1, 31, 64, 257].map((dim) =>
-      makeCase(`layerNorm: rows of ${dim}`, { dim }, ({ x, steps, vector }) => {
-        const out = { name: "y", dim };
-        steps.push({ op: "layerNorm", out, x, w: vector(dim, { mean: 1 }), b: vector(dim), eps: 1e-5 });
-        return out;
-      }),
-    ),
-    makeCase("layerNorm: in place, without a bias, of a sum", { dim: 96 }, (draft) => {
-      const { x, steps, vector } = draft;
-      const y = linear(draft, draft.matrix({ inDim: 96, outDim: 96 }));
-      steps.push(
-        { op: "add", out: x, a: x, b: y, scale: 1 },
-        { op: "layerNorm", out: x, x, w: vector(96, { mean: 1 }), eps: 1e-12 },
-        { op: "add", out: x, a: x, b: y, scale: 1 },
-      );
-      return x;
-    }),
-  ],
-
   linear: () => [
     ...quantNames.map((quant) =>
       makeCase(`linear: ${quant}`, { dim: IN_DIM }, (draft) =>
@@ -207,6 +129,8 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   rope: ropeCases,
 
   attention: attentionCases,
+  sharedAttention: sharedAttentionCases,
+  latentAttention: latentAttentionCases,
 
   bidirectionalAttention: bidirectionalAttentionCases,
 
@@ -284,6 +208,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   ],
 
   moe: () => [
+    ...moeVariantCases(),
     ...(
       [
         [4, 1],
@@ -335,7 +260,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
       makeCase(`moe: ${part} with a change of low rank`, { dim: 32 }, (draft) => {
         const out = moe(draft, { experts: 3, nUsed: 2, normalize: true, scale: 1 });
         const step = draft.steps.pop() as Step & { op: "moe" }; // what it ends with
-        draft.steps.push({ ...step, [part]: changed(draft, step[part]) });
+        draft.steps.push({ ...step, [part]: changed(draft, step[part]!) });
         return out;
       }),
     ),
@@ -397,4 +322,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
       return x;
     }),
   ],
+  ...normBuilders,
+  ...partBuilders,
+  ...recurrentBuilders,
 };

@@ -134,20 +134,23 @@ interface AttentionOptions {
   /** Norms of queries and keys, over each head or over whole rows. */
   readonly norms?: "head" | "row";
   readonly positionScale?: { coef: number; floorScale: number; offset: number };
+  readonly alibi?: number;
+  readonly chunked?: boolean;
+  /** Whether heads have sinks. */
+  readonly sinks?: boolean;
+  /** Values of each head of v. */
+  readonly valueDim?: number;
 }
 
 /** Attention of projections of x, perhaps rotated. */
 export function attention(draft: Draft, options: AttentionOptions): Buf {
   const { x, steps } = draft;
   const { nHeads, nKvHeads, headDim, window = 0, softCap = 0, scale = 1 / Math.sqrt(headDim), rope } = options;
-  const project = (name: string, heads: number): Buf =>
-    linear(
-      draft,
-      draft.matrix({ inDim: x.dim, outDim: heads * headDim, size: 1.5 / Math.sqrt(x.dim) }),
-      undefined,
-      name,
-    );
-  const [q, k, v] = [project("q", nHeads), project("k", nKvHeads), project("v", nKvHeads)];
+  const { alibi, chunked, valueDim = headDim } = options;
+  const project = (name: string, outDim: number): Buf =>
+    linear(draft, draft.matrix({ inDim: x.dim, outDim, size: 1.5 / Math.sqrt(x.dim) }), undefined, name);
+  const [q, k] = [project("q", nHeads * headDim), project("k", nKvHeads * headDim)];
+  const v = project("v", nKvHeads * valueDim);
   if (options.norms) {
     for (const x of [q, k]) {
       const w = draft.vector(options.norms === "head" ? headDim : x.dim, { mean: 1 });
@@ -161,25 +164,60 @@ export function attention(draft: Draft, options: AttentionOptions): Buf {
     );
   }
   if (options.positionScale) steps.push({ op: "positionScale", x: q, ...options.positionScale });
-  const out = { name: "heads", dim: nHeads * headDim };
+  const out = { name: "heads", dim: nHeads * valueDim };
   const layer = steps.filter(({ op }) => op === "attention").length;
-  steps.push({ op: "attention", out, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window, softCap });
+  const more = {
+    ...(alibi !== undefined && { alibi }),
+    ...(chunked && { chunked }),
+    ...(options.sinks && { sinks: draft.vector(nHeads, { mean: 1 }) }),
+    ...(valueDim !== headDim && { valueDim }),
+  };
+  steps.push({
+    op: "attention",
+    out,
+    q,
+    k,
+    v,
+    layer,
+    nHeads,
+    nKvHeads,
+    headDim,
+    scale,
+    window,
+    softCap,
+    rope,
+    ...more,
+  });
   return out;
+}
+
+interface BidirectionalOptions {
+  readonly nHeads: number;
+  readonly headDim: number;
+  readonly rope?: RopeScaling;
+  readonly nKvHeads?: number;
+  readonly window?: number;
+  readonly alibi?: number;
 }
 
 /** As `attention`, over all rows of a run. */
 export function bidirectionalAttention(
   draft: Draft,
-  { nHeads, headDim, rope }: { nHeads: number; headDim: number; rope?: RopeScaling },
+  { nHeads, headDim, rope, nKvHeads = nHeads, ...more }: BidirectionalOptions,
 ): Buf {
   const { x, steps } = draft;
-  const [q, k, v] = ["q", "k", "v"].map((name) => {
-    const w = draft.matrix({ inDim: x.dim, outDim: nHeads * headDim, size: 1.5 / Math.sqrt(x.dim) });
+  const heads = [nHeads, nKvHeads, nKvHeads];
+  const [q, k, v] = ["q", "k", "v"].map((name, i) => {
+    const w = draft.matrix({ inDim: x.dim, outDim: heads[i]! * headDim, size: 1.5 / Math.sqrt(x.dim) });
     return linear(draft, w, undefined, name);
   }) as [Buf, Buf, Buf]; // as many as names
-  if (rope) for (const each of [q, k]) steps.push({ op: "rope", x: each, heads: nHeads, headDim, rope });
+  if (rope) {
+    for (const [i, each] of [q, k].entries()) steps.push({ op: "rope", x: each, heads: heads[i]!, headDim, rope });
+  }
   const out = { name: "heads", dim: nHeads * headDim };
-  steps.push({ op: "bidirectionalAttention", out, q, k, v, nHeads, headDim, scale: 1 / Math.sqrt(headDim) });
+  const shared = nKvHeads !== nHeads && { nKvHeads };
+  const scale = 1 / Math.sqrt(headDim);
+  steps.push({ op: "bidirectionalAttention", out, q, k, v, nHeads, headDim, scale, ...shared, ...more });
   return out;
 }
 

@@ -5,6 +5,7 @@
 import { assert } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
 import { makeRowChange, withChanges, type RowChange } from "../low-rank.ts";
+import { weightsOf } from "../describe.ts";
 import type { Step, Weight } from "../step.ts";
 import { unpackRows } from "../unpack.ts";
 
@@ -30,7 +31,9 @@ export interface WeightReader {
 export function makeWeightReader(steps: readonly Step[], source: WeightSource, budget = CACHE_BYTES_MAX): WeightReader {
   const kept = new Map<Weight, (Float32Array | undefined)[]>();
   let cacheBytes = 0;
-  for (const weight of steps.flatMap(matricesOf).flatMap(withChanges)) {
+  // an embedding table is read by the row
+  const read = steps.flatMap((step) => weightsOf(step, "matrix", "experts", "router", "vector"));
+  for (const weight of read.flatMap(withChanges)) {
     const bytes = 4 * weight.inDim * weight.outDim * weight.experts;
     if (kept.has(weight) || cacheBytes + bytes > budget) continue;
     kept.set(weight, []);
@@ -71,24 +74,4 @@ export function makeWeightReader(steps: readonly Step[], source: WeightSource, b
     },
   };
   return reader;
-}
-
-/** The weights that a step reads as a whole. An embedding table is read by the row. */
-function matricesOf(step: Step): Weight[] {
-  switch (step.op) {
-    case "rmsNorm":
-    case "addVector":
-      return [step.w];
-    case "mlp":
-      return [step.up, step.down, step.upB, step.downB].filter((w) => w !== undefined);
-    case "layerNorm":
-    case "linear":
-      return step.b ? [step.w, step.b] : [step.w];
-    case "gatedMlp":
-      return [step.gate, step.up, step.down, step.gateB, step.upB, step.downB].filter((w) => w !== undefined);
-    case "moe":
-      return [step.router, step.gate, step.up, step.down];
-    default:
-      return [];
-  }
 }

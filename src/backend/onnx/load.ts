@@ -6,11 +6,13 @@ import type { Pointer } from "bun:ffi";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { lower } from "../../../kernels/onnx/lower.ts";
+import { lower, ops, variants } from "../../../kernels/onnx/lower.ts";
 import { makeHalfTable } from "../../../kernels/onnx/weights.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session } from "../backend.ts";
+import { runsWhole, weightsOf } from "../describe.ts";
 import { withChanges } from "../low-rank.ts";
+import { checkOps } from "../missing.ts";
 import { statesEnd } from "../states.ts";
 import type { Weight } from "../step.ts";
 import { bindApi } from "./api.ts";
@@ -62,11 +64,13 @@ export async function loadSession(
   options: LoadOptions,
   { native = canCallNative(), cachedBytesMin = CACHED_BYTES_MIN }: LoadSettings = {},
 ): Promise<Session> {
+  checkOps(program, { name: "onnx", ops, variants });
   const threads = options.threads > 0 ? options.threads : physicalCores();
   const file = planWeightFile(WEIGHTS_NAME);
   const { lowered } = lower(program, {
     file,
     precise: options.precise,
+    encoder: runsWhole(program.steps),
     half: new Float32Array(0),
     packed: () => {},
     statesEnd: statesEnd(program),
@@ -161,7 +165,15 @@ function writeGraph(program: Program, folder: string, { precise, onProgress }: L
     onProgress?.(Math.min(1, done / Math.max(1, total)) * PACKING_SHARE);
   };
   try {
-    const { model } = lower(program, { file, precise, half: makeHalfTable(), packed, statesEnd: statesEnd(program) });
+    const encoder = runsWhole(program.steps);
+    const { model } = lower(program, {
+      file,
+      precise,
+      encoder,
+      half: makeHalfTable(),
+      packed,
+      statesEnd: statesEnd(program),
+    });
     writeFileSync(join(folder, MODEL_NAME), model());
   } catch (error) {
     const full = error instanceof Error && "code" in error && error.code === "ENOSPC";
@@ -175,10 +187,5 @@ function writeGraph(program: Program, folder: string, { precise, onProgress }: L
 }
 
 /** The matrices of a step that are packed, and their low-rank changes. */
-const packedMatrices = (step: Program["steps"][number]): readonly Weight[] => matricesOf(step).flatMap(withChanges);
-
-function matricesOf(step: Program["steps"][number]): readonly Weight[] {
-  if (step.op === "linear") return [step.w];
-  if (step.op === "mlp") return [step.up, step.down];
-  return step.op === "gatedMlp" || step.op === "moe" ? [step.gate, step.up, step.down] : [];
-}
+const packedMatrices = (step: Program["steps"][number]): readonly Weight[] =>
+  weightsOf(step, "matrix", "experts").flatMap(withChanges);

@@ -11,7 +11,8 @@ import { AppError, assert } from "../../base/errors.ts";
 import type { Program, Session, StateRows } from "../backend.ts";
 import { makeRowChange } from "../low-rank.ts";
 import { ropeTable, type GrowingRopeTable } from "../rope.ts";
-import { writtenBy } from "../states.ts";
+import { batchLimits, checkBatch } from "../check-batch.ts";
+import { writtenBy } from "../describe.ts";
 import type { Executor, Feed, KvCache, Pass } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
 import { makePageDropper } from "./residency.ts";
@@ -22,8 +23,6 @@ const GAP_SLOTS_MAX = 2;
 const LARGE_TOKENS = 64;
 /** After this many embeddings, the pages of the table that were read are dropped: reading one row brings in many. */
 const EMBEDDINGS_KEPT_MAX = 64;
-/** Most rows of one run: bounds what a caller can make us allocate. */
-const RUN_TOKENS_MAX = 65_536;
 
 export interface SessionParts {
   readonly program: Program;
@@ -43,7 +42,8 @@ interface Group {
 
 export function makeSession(parts: SessionParts): Session {
   const { program, lowered, executor, cache } = parts;
-  const keeps = cache.layers.length > 0;
+  const limits = batchLimits(program, { ...cache, anyRows: false });
+  const { keeps } = limits;
   const lengths = new Int32Array(cache.slots); // tokens in each slot
   const ropes = lowered.ropes.map((rope) => ropeTable(rope, cache.ctxLen));
   const constants = ropeFeeds(lowered, ropes, cache.ctxLen);
@@ -74,11 +74,7 @@ export function makeSession(parts: SessionParts): Session {
   };
 
   const runBatch = async (batch: readonly StateRows[], result: Result): Promise<Float32Array> => {
-    checkBatch(batch, {
-      ...cache,
-      slots: keeps ? cache.slots : Infinity,
-      vocab: lowered.embed?.table.outDim ?? Infinity,
-    });
+    checkBatch(batch, limits);
     const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
     const size = rows * result.dim;
     if (results.length < size) results = new Float32Array(size);
@@ -319,26 +315,6 @@ function* groupsOf(
     for (let slot = from + 1; slot < to; slot++) if (lengths[slot]! >= ctxLen) return false;
     return true;
   }
-}
-
-function checkBatch(
-  batch: readonly StateRows[],
-  { slots, ctxLen, vocab }: { slots: number; ctxLen: number; vocab: number },
-): void {
-  let total = 0;
-  for (const { slot, start, tokens } of batch) {
-    total += tokens.length;
-    assert(slot >= 0 && slot < slots, `slot ${slot} of ${slots}`);
-    assert(tokens.length > 0, `slot ${slot}: a run without tokens`);
-    const bad = tokens.find((token) => token < 0 || token >= vocab);
-    if (bad !== undefined) throw new AppError("bad_request", `token ${bad}: expected 0 to ${vocab - 1}`);
-    assert(
-      start >= 0 && start + tokens.length <= ctxLen,
-      `slot ${slot}: ${start} + ${tokens.length} tokens of ${ctxLen}`,
-    );
-  }
-  if (total > RUN_TOKENS_MAX)
-    throw new AppError("too_large", `run of ${total} tokens: expected at most ${RUN_TOKENS_MAX}`);
 }
 
 /** Throws `runner` at the first value that is not a number: broken weights would otherwise be sampled from. */

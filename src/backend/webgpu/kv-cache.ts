@@ -3,7 +3,8 @@ import { CACHE_BYTES } from "../../../kernels/wgsl/cache.ts";
 import type { Program } from "../backend.ts";
 import { assert } from "../../base/errors.ts";
 import { ropeShift } from "../rope.ts";
-import type { RopeScaling, Step } from "../step.ts";
+import { kvStates } from "../sequence-state.ts";
+import type { KvState, RopeScaling, Step } from "../step.ts";
 import type { Device } from "./device.ts";
 import type { Plan } from "./plan.ts";
 import { GRID_MAX, writeParam } from "./record.ts";
@@ -15,9 +16,7 @@ const MOVED_BYTES = 4 * 2 ** 20;
 const WG = 64;
 
 /** A layer's cache and how its keys are rotated. */
-interface CacheLayer {
-  readonly step: Step & { op: "attention" };
-  readonly rope: RopeScaling | undefined;
+interface CacheLayer extends KvState {
   readonly buffers: NonNullable<ReturnType<Plan["caches"]["get"]>>;
 }
 
@@ -76,19 +75,12 @@ export async function makeShift(
   };
 }
 
-/** The attention steps in order of their layer, each with the last rotation of its keys before it. */
 function layersOf(steps: readonly Step[], plan: Plan): CacheLayer[] {
-  const ropes = new Map<string, RopeScaling>();
-  const layers: CacheLayer[] = [];
-  for (const step of steps) {
-    if (step.op === "linear") ropes.delete(step.out.name);
-    if (step.op === "rope") ropes.set(step.x.name, step.rope);
-    if (step.op !== "attention") continue;
-    const buffers = plan.caches.get(step.layer);
-    assert(buffers, `no KV cache for layer ${step.layer}`);
-    layers.push({ step, rope: ropes.get(step.k.name), buffers });
-  }
-  return layers;
+  return kvStates(steps).map((state) => {
+    const buffers = plan.caches.get(state.layer);
+    assert(buffers, `no KV cache for layer ${state.layer}`);
+    return { ...state, buffers };
+  });
 }
 
 /** Copies the first `length` tokens from one slot to another. */
@@ -127,11 +119,11 @@ export function shiftTokens(
 function moveTokens(
   encoder: GPUCommandEncoder,
   { passage, valueBytes }: ShiftParts,
-  { step }: CacheLayer,
+  { nKvHeads, keyDim }: CacheLayer,
   buffer: GPUBuffer,
   { from, to, count }: { from: number; to: number; count: number },
 ): void {
-  const tokenBytes = valueBytes * step.nKvHeads * step.headDim;
+  const tokenBytes = valueBytes * nKvHeads * keyDim; // values are as large
   const each = Math.max(1, Math.floor(MOVED_BYTES / tokenBytes));
   for (let done = 0; done < count; done += each) {
     const size = Math.min(each, count - done) * tokenBytes;
@@ -147,12 +139,12 @@ function turnKeys(
   { rope, first, count, discard }: { rope: RopeScaling; first: number; count: number; discard: number },
 ): void {
   const { angles, params, bindings } = turns[index]!; // one for each layer
-  const { nKvHeads, headDim } = layers[index]!.step;
+  const { nKvHeads, keyDim } = layers[index]!;
   const { cos, sin } = ropeShift(rope, { discard, ctxLen });
   const pairs = rope.rotaryDim / 2;
   const [step, apart] = rope.style === "norm" ? [2, 1] : [1, pairs];
   const words = new DataView(new ArrayBuffer(32));
-  for (const [i, word] of [first, count, nKvHeads, headDim, pairs, step, apart].entries())
+  for (const [i, word] of [first, count, nKvHeads, keyDim, pairs, step, apart].entries())
     writeParam(words, 4 * i, word);
   device.gpu.queue.writeBuffer(params, 0, words.buffer);
   device.gpu.queue.writeBuffer(angles, 0, Float32Array.from([...cos, ...sin]));

@@ -5,7 +5,8 @@ import { ANSWER_WORDS } from "../../../kernels/wgsl/candidates.ts";
 import { AppError } from "../../base/errors.ts";
 import type { LoadOptions, Program } from "../backend.ts";
 import { ropeTable, type GrowingRopeTable } from "../rope.ts";
-import { writtenBy } from "../states.ts";
+import { writtenBy } from "../describe.ts";
+import { kvStates } from "../sequence-state.ts";
 import type { RopeScaling } from "../step.ts";
 import type { Capacity } from "./allocate.ts";
 import type { Device } from "./device.ts";
@@ -76,9 +77,8 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     return wishes.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
   };
   const scratch = scratchSizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc));
-  const attentions = program.steps.flatMap((step) => (step.op === "attention" ? [step] : []));
-  const caches = attentions.map(({ layer, nKvHeads, headDim }) => {
-    const size = CACHE_BYTES[cacheType] * options.slots * options.ctxLen * nKvHeads * headDim;
+  const caches = kvStates(program.steps).map(({ layer, nKvHeads, keyDim }) => {
+    const size = CACHE_BYTES[cacheType] * options.slots * options.ctxLen * nKvHeads * keyDim;
     const usage = storage | copySrc | copyDst;
     return {
       layer,

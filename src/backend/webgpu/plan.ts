@@ -5,12 +5,14 @@
 import { cacheTypeOf } from "../../../kernels/wgsl/cache.ts";
 import { groupsOf, type Dispatch } from "../../../kernels/wgsl/dispatch.ts";
 import { fuse } from "../../../kernels/wgsl/fuse.ts";
-import { lower } from "../../../kernels/wgsl/lower.ts";
+import { lower, ops, variants } from "../../../kernels/wgsl/lower.ts";
 import { DEQUANTIZERS } from "../../../kernels/wgsl/sources.ts";
 import { AppError } from "../../base/errors.ts";
 import { PLAIN } from "../../base/kernel-tuning.ts";
 import type { LoadOptions, Program } from "../backend.ts";
+import { runsWhole, weightsOf } from "../describe.ts";
 import { withChanges } from "../low-rank.ts";
+import { checkOps } from "../missing.ts";
 import { statesEnd } from "../states.ts";
 import type { Step, Weight } from "../step.ts";
 import { allocate, type Capacity } from "./allocate.ts";
@@ -63,6 +65,7 @@ export function plannedBytes(device: Device, program: Program, options: LoadOpti
 }
 
 function draftPlan(device: Device, program: Program, options: LoadOptions, tuning = PLAIN): Draft {
+  checkOps(program, { name: "webgpu", ops, variants });
   checkQuants(program);
   const capacity = capacityOf(program, options);
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
@@ -152,26 +155,8 @@ function mergeSizes(a: readonly number[], b: readonly number[]): number[] {
 }
 
 /** Every weight that is read as blocks, and its changes. */
-function matricesOf(steps: readonly Step[]): Weight[] {
-  const matrices = steps.flatMap((step): Weight[] => {
-    switch (step.op) {
-      case "embed":
-      case "addPosition":
-        return [step.table];
-      case "linear":
-        return [step.w];
-      case "mlp":
-        return [step.up, step.down];
-      case "gatedMlp":
-        return [step.gate, step.up, step.down];
-      case "moe":
-        return [step.router, step.gate, step.up, step.down];
-      default:
-        return [];
-    }
-  });
-  return matrices.flatMap(withChanges);
-}
+const matricesOf = (steps: readonly Step[]): Weight[] =>
+  steps.flatMap((step) => weightsOf(step, "matrix", "experts", "router", "embedding", "table")).flatMap(withChanges);
 
 function checkQuants({ steps, weights }: Program): void {
   for (const { name, quant } of matricesOf(steps)) {
@@ -184,8 +169,7 @@ function checkQuants({ steps, weights }: Program): void {
 
 function capacityOf({ steps, logits, states }: Program, { ctxLen }: LoadOptions): Capacity {
   // Rows that look at all others of their sequence cannot be run in chunks.
-  const whole = steps.some(({ op }) => op === "bidirectionalAttention");
-  const all = whole ? ctxLen : Math.min(ctxLen, CHUNK_ROWS);
+  const all = runsWhole(steps) ? ctxLen : Math.min(ctxLen, CHUNK_ROWS);
   const wanted = Math.floor(RESULT_BYTES_MAX / (4 * Math.max(logits?.dim ?? 0, states.dim)));
   return { all, wanted: Math.max(1, Math.min(all, wanted)) };
 }

@@ -16,11 +16,9 @@ import { copyParts, partsOf, readParts } from "./readback.ts";
 import { replay, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
 import { layerCount } from "../split.ts";
-import { writtenBy } from "../states.ts";
+import { batchLimits, checkBatch, type BatchLimits } from "../check-batch.ts";
+import { runsWhole, writtenBy } from "../describe.ts";
 import { MAP_READ } from "./usage.ts";
-
-/** Most rows of one run: bounds what a caller can make us allocate. */
-const RUN_TOKENS_MAX = 65_536;
 
 export interface SessionParts {
   readonly device: Device;
@@ -53,6 +51,7 @@ export class WebGpuSession implements Session {
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly #parts: SessionParts;
   readonly #words: Uint32Array<ArrayBuffer>;
+  readonly #limits: BatchLimits;
   /** Whether a sequence may go through in several chunks. */
   readonly #splits: boolean;
   /** Values of an input for each row; 0 where the program begins with tokens. */
@@ -73,7 +72,8 @@ export class WebGpuSession implements Session {
     this.gpuLayers = { count, all: count };
     const given = parts.program.steps.find(({ op }) => op === "input");
     this.#inputDim = given ? writtenBy(given).dim : 0;
-    this.#splits = !parts.program.steps.some(({ op }) => op === "bidirectionalAttention");
+    this.#splits = !runsWhole(parts.program.steps);
+    this.#limits = batchLimits(parts.program, { ...parts.options, anyRows: false });
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
     if (parts.chooser) this.offers = { limits: OFFER_LIMITS, run: (batch) => this.#runOffers(batch) };
   }
@@ -99,7 +99,8 @@ export class WebGpuSession implements Session {
   }
 
   async #run(batch: readonly WantedRows[], result: ResultName): Promise<{ values: Float32Array; offers: Offer[] }> {
-    this.#check(batch);
+    assert(!this.#closed, "run of a closed session");
+    checkBatch(batch, this.#limits);
     const { plan, device } = this.#parts;
     const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
     for (const rope of plan.ropes) reachRope(device, rope, end);
@@ -191,25 +192,6 @@ export class WebGpuSession implements Session {
     this.#parts.shift.destroy();
     this.#parts.chooser?.destroy();
   }
-
-  #check(batch: readonly StateRows[]): void {
-    const { options, program, plan } = this.#parts;
-    const { ctxLen, slots } = options;
-    assert(!this.#closed, "run of a closed session");
-    const keeps = plan.caches.size > 0;
-    assert(!keeps || new Set(batch.map(({ slot }) => slot)).size === batch.length, "a slot appears twice in a batch");
-    const vocab = vocabOf(program);
-    let total = 0;
-    for (const { slot, start, tokens } of batch) {
-      total += tokens.length;
-      assert(!keeps || (slot >= 0 && slot < slots), `slot ${slot} of ${slots}`);
-      assert(start >= 0 && start + tokens.length <= ctxLen, `slot ${slot}: ${start} + ${tokens.length} of ${ctxLen}`);
-      const bad = tokens.find((token) => token < 0 || token >= vocab);
-      if (bad !== undefined) throw new AppError("bad_request", `token ${bad}: expected an id of 0 … ${vocab - 1}`);
-    }
-    if (total > RUN_TOKENS_MAX)
-      throw new AppError("too_large", `run of ${total} tokens: expected at most ${RUN_TOKENS_MAX}`);
-  }
 }
 
 /** Records the dispatches before `end`. Nothing is made here but the pass. */
@@ -282,12 +264,6 @@ function chunksOf(
 
 /** How many of the wanted rows give all their values. */
 const wholeRows = ({ wishes }: Chunk): number => wishes.reduce((sum, wish) => sum + (wish ? 0 : 1), 0);
-
-/** Ids that the embedding table has rows for; Infinity where there is none. */
-function vocabOf({ steps }: Program): number {
-  const embed = steps.find(({ op }) => op === "embed");
-  return embed?.op === "embed" ? embed.table.outDim : Infinity;
-}
 
 function isFinite(values: Float32Array): boolean {
   for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return false;

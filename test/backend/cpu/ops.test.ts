@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Program } from "../../../src/backend/backend.ts";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
-import { erf } from "../../../src/backend/cpu/ops.ts";
+import { erf } from "../../../src/backend/cpu/math.ts";
 import { makeWeightReader } from "../../../src/backend/cpu/weights.ts";
 import type { Buf, Step, Weight } from "../../../src/backend/step.ts";
 import { makeRng } from "../../../src/base/rng.ts";
@@ -86,7 +86,7 @@ test("moe weighs the chosen experts by their softmax over all, or by their share
     const expected = [0, 0, 0];
     for (const e of chosen) {
       const part = (w: Weight): number[] => valuesOf(w).slice(e * 6, e * 6 + 6);
-      const gate = times(part(step!.gate), x).map((value) => Math.max(0, value));
+      const gate = times(part(step!.gate!), x).map((value) => Math.max(0, value));
       const inner = times(part(step!.up), x).map((value, i) => value * gate[i]!);
       times(part(step!.down), inner).forEach((value, i) => (expected[i]! += (value * 3 * probs[e]!) / sum));
     }
@@ -121,7 +121,16 @@ test("attention is a softmax over the positions of the window, each head on its 
     [0, 2, 0.5, -2],
     [-1, 0.5, 1, 1],
   ];
-  const attention = { layer: 0, nHeads: 4, nKvHeads: 2, headDim: 1, scale: 0.7, window: 3, softCap: 1.5 };
+  const attention = {
+    layer: 0,
+    nHeads: 4,
+    nKvHeads: 2,
+    headDim: 1,
+    scale: 0.7,
+    window: 3,
+    softCap: 1.5,
+    rope: undefined,
+  };
   const [k, v, heads] = [
     { name: "k", dim: 2 },
     { name: "v", dim: 2 },

@@ -3,6 +3,8 @@
  * of a block type stay exact, but activations and float weights are rounded to 8 bits.
  */
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { ops, variants } from "../../../kernels/onnx/lower.ts";
+import { missingOps } from "../../../src/backend/missing.ts";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
 import type { Backend } from "../../../src/backend/backend.ts";
 import { quants } from "../../../src/quant/index.ts";
@@ -19,12 +21,22 @@ const all = conformanceCases();
 /** The library's attention over a cache takes heads of a multiple of 8. */
 const hasOddHeads = ({ program }: Case): boolean =>
   program.steps.some((step) => step.op === "attention" && step.headDim % 8 !== 0);
-const cases = all.filter((each) => !hasOddHeads(each));
+const lacks = ({ program }: Case): readonly string[] => missingOps(program, { ops, variants });
+const cases = all.filter((each) => !hasOddHeads(each) && lacks(each).length === 0);
+
+test("a program with an op that is not lowered is refused at load, with the names of all of them", async () => {
+  const refused = all.filter((each) => lacks(each).length > 0);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const each of refused) {
+    const message = `the onnx backend has no kernels for ${lacks(each).join(", ")}; the cpu backend can run it`;
+    await expect(runCase(onnx.backend, each)).rejects.toThrow(message);
+  }
+});
 
 setDefaultTimeout(60_000);
 
 test("heads that its attention does not take are refused, naming the layer and what can run it", async () => {
-  const refused = all.filter(hasOddHeads);
+  const refused = all.filter((each) => hasOddHeads(each) && lacks(each).length === 0);
   expect(refused.length).toBeGreaterThan(0);
   for (const each of refused) {
     const message = /attention of layer 0: expected heads of a multiple of 8, got \d+; the cpu backend can run it/;

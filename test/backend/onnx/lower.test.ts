@@ -105,7 +105,14 @@ describe("a block type without a packing of its own", () => {
     const pieces: Uint8Array[] = [];
     const write = (_offset: number, bytes: Uint8Array): void => void pieces.push(bytes.slice());
     const file: WeightFile = { ...planWeightFile("weights"), wanted: true, write };
-    lower(program, { file, precise, half: makeHalfTable(), packed: () => {}, statesEnd: statesEnd(program) });
+    lower(program, {
+      file,
+      precise,
+      encoder: false,
+      half: makeHalfTable(),
+      packed: () => {},
+      statesEnd: statesEnd(program),
+    });
     return pieces;
   }
 

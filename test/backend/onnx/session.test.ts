@@ -137,7 +137,7 @@ describe("failures", () => {
       const bad = session.run([{ slot: 0, start: 0, tokens: Int32Array.of(1, VOCAB), logits: "last" }]);
       expect(await bad.catch((error: unknown) => error)).toMatchObject({
         code: "bad_request",
-        message: `token ${VOCAB}: expected 0 to ${VOCAB - 1}`,
+        message: `token ${VOCAB}: expected an id of 0 … ${VOCAB - 1}`,
       });
       expect((await session.run([rows(0, 0, 1)])).length).toBe(VOCAB);
       session.close();

@@ -4,8 +4,9 @@
  * every kernel whose arithmetic depends on how wide subgroups are.
  */
 import { fuse } from "../../../kernels/wgsl/fuse.ts";
-import { lower } from "../../../kernels/wgsl/lower.ts";
+import { lower, ops, variants } from "../../../kernels/wgsl/lower.ts";
 import { KERNELS } from "../../../kernels/wgsl/sources.ts";
+import { missingOps } from "../../../src/backend/missing.ts";
 import { conformanceCases, type Case } from "../../conformance/cases.ts";
 
 /** Sources that see how wide a subgroup is, or have a variant that does. */
@@ -23,8 +24,12 @@ export function choiceOfRun(): Choice | undefined {
   return choice;
 }
 
+/** The cases whose every op has kernels. */
+export const runnableCases = (): Case[] =>
+  conformanceCases().filter(({ program }) => missingOps(program, { ops, variants }).length === 0);
+
 /** The cases of a choice, and each other one that needs no kernel beside theirs; in the order of `cases`. */
-export function chosenCases(choice: Choice | undefined, cases = conformanceCases()): Case[] {
+export function chosenCases(choice: Choice | undefined, cases = runnableCases()): Case[] {
   if (!choice) return cases;
   const candidates = cases.map((each) => {
     const pipelines = pipelinesOf(each);

@@ -1,0 +1,11 @@
+/** Gated steps as backends know them that lack `swiglu_oai` and experts without a gate. */
+import type { Activation, Step, Weight } from "../src/backend/step.ts";
+
+type Gated = Extract<Step, { op: "moe" | "gatedMlp" }>;
+
+/** The same step; a backend refuses others before it lowers any. */
+export function plainGating<S extends Gated>(step: S): S & { readonly act: Activation; readonly gate: Weight } {
+  const { act, gate } = step;
+  if (act === "swiglu_oai" || gate === undefined) throw new Error(`invariant: ${step.op} with ${act} was refused`);
+  return { ...step, act, gate };
+}

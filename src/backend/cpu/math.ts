@@ -1,0 +1,122 @@
+/** Products and activation functions of the reference: sums in float64. */
+import type { Activation, Gating, LowRank, Weight } from "../step.ts";
+import type { Matrix, Pass } from "./pass.ts";
+import { PANEL_ROWS } from "./weights.ts";
+
+/** out = W · x + b, row by row, W with its low-rank changes. */
+export function matmul(
+  out: Matrix,
+  x: Matrix,
+  { w, b, expert = 0 }: { w: Weight; b?: Weight | undefined; expert?: number },
+  pass: Pass,
+): void {
+  if (x.rows === 0) return;
+  const bias = b ? Float32Array.from(vector(b, pass, expert)) : undefined;
+  for (let first = 0; first < w.outDim; first += PANEL_ROWS) {
+    const count = Math.min(PANEL_ROWS, w.outDim - first);
+    const panel = pass.weights.panel(w, { expert, first, count });
+    for (let r = 0; r < x.rows; r++) {
+      for (let o = 0; o < count; o++) {
+        const sum = dot(panel, o * w.inDim, x.data, r * x.dim, w.inDim);
+        out.data[r * out.dim + first + o] = bias ? sum + bias[first + o]! : sum;
+      }
+    }
+  }
+  for (const change of w.lowRank ?? []) addLowRank(out, x, { change, expert }, pass);
+}
+
+/** out += b · (a · x) */
+function addLowRank(
+  out: Matrix,
+  x: Matrix,
+  { change: { a, b }, expert }: { change: LowRank; expert: number },
+  pass: Pass,
+): void {
+  const inner = pass.make({ name: "lowRank.inner", dim: a.outDim }, x.rows);
+  const change = pass.make({ name: "lowRank.change", dim: b.outDim }, x.rows);
+  matmul(inner, x, { w: a, expert }, pass);
+  matmul(change, inner, { w: b, expert }, pass);
+  for (let i = 0; i < change.rows * change.dim; i++) out.data[i]! += change.data[i]!;
+}
+
+/** Four running sums: a single one would wait for itself on every addition. */
+export function dot(a: Float32Array, aAt: number, b: Float32Array, bAt: number, len: number): number {
+  let [s0, s1, s2, s3] = [0, 0, 0, 0];
+  let i = 0;
+  for (; i + 3 < len; i += 4) {
+    s0 += a[aAt + i]! * b[bAt + i]!;
+    s1 += a[aAt + i + 1]! * b[bAt + i + 1]!;
+    s2 += a[aAt + i + 2]! * b[bAt + i + 2]!;
+    s3 += a[aAt + i + 3]! * b[bAt + i + 3]!;
+  }
+  for (; i < len; i++) s0 += a[aAt + i]! * b[bAt + i]!;
+  return s0 + s1 + (s2 + s3);
+}
+
+/** A vector of weights: one row, that of an expert where several are stacked. Not kept past the next read. */
+export const vector = (w: Weight, pass: Pass, expert = 0): Float32Array =>
+  pass.weights.panel(w, { expert, first: 0, count: 1 });
+
+/** A small weight as a whole, (outDim, inDim), a copy. */
+export function whole(w: Weight, pass: Pass, expert = 0): Float32Array {
+  const out = new Float32Array(w.outDim * w.inDim);
+  for (let first = 0; first < w.outDim; first += PANEL_ROWS) {
+    const count = Math.min(PANEL_ROWS, w.outDim - first);
+    out.set(pass.weights.panel(w, { expert, first, count }), first * w.inDim);
+  }
+  return out;
+}
+
+const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
+
+/** ln(1 + e^x), which is x for large ones. (`ggml_compute_softplus_f32`) */
+export const softplus = (x: number): number => (x > 20 ? x : Math.log1p(Math.exp(x)));
+
+export const activations: Readonly<Record<Activation, (x: number) => number>> = {
+  silu: (x) => x * sigmoid(x),
+  gelu: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * x * (1 + 0.044715 * x * x))),
+  gelu_erf: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
+  relu: (x) => Math.max(0, x),
+  relu_sqr: (x) => Math.max(0, x) ** 2,
+  sigmoid,
+  tanh: Math.tanh,
+};
+
+const OAI_ALPHA = 1.702;
+const OAI_LIMIT = 7;
+
+/** Gate and up to what goes into down. */
+export function gatingOf(act: Gating): (gate: number, up: number) => number {
+  if (act !== "swiglu_oai") {
+    const activate = activations[act];
+    return (gate, up) => activate(gate) * up;
+  }
+  return (gate, up) => {
+    const g = Math.min(gate, OAI_LIMIT);
+    return g * sigmoid(OAI_ALPHA * g) * (Math.max(-OAI_LIMIT, Math.min(up, OAI_LIMIT)) + 1);
+  };
+}
+
+/** x = act(x) */
+export function activateAll({ data, rows, dim }: Matrix, act: Activation): void {
+  const activate = activations[act];
+  for (let i = 0; i < rows * dim; i++) data[i] = activate(data[i]!);
+}
+
+/** up = what gate and up come to */
+export function gateInPlace(up: Matrix, gate: Matrix, act: Gating): void {
+  const meet = gatingOf(act);
+  for (let i = 0; i < up.rows * up.dim; i++) up.data[i] = meet(gate.data[i]!, up.data[i]!);
+}
+
+/** The error function by its Maclaurin series, whose terms stay small enough up to 4; beyond it is 1 to within 2e-8. */
+export function erf(x: number): number {
+  if (Math.abs(x) > 4) return Math.sign(x);
+  let term = x;
+  let sum = x;
+  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
+    term *= (-x * x) / n;
+    sum += term / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * sum;
+}

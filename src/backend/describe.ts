@@ -1,0 +1,264 @@
+/**
+ * What each op is to whoever looks at programs without running them: which buffers it reads and writes, which weights
+ * it has and what for, what its rows depend on, and what it keeps of a sequence. Adapters, early rows, splits, memory
+ * plans and fault messages read it here. The types make the table complete: a new op, buffer or weight without a
+ * description is a compile error.
+ */
+import type { Buf, SequenceState, Step, Weight } from "./step.ts";
+
+/**
+ * What a weight is used as: multiplied by (`matrix`, one for each expert or head in `experts`, the choice of experts in
+ * `router`), looked up by token (`embedding`) or by position (`table`), or as plain numbers (`vector`).
+ */
+export type WeightRole = "matrix" | "experts" | "router" | "embedding" | "table" | "vector";
+
+/**
+ * What a row of the result depends on beside that row: nothing, its `position`, earlier rows of its sequence (`past`),
+ * all rows of its sequence in this `run`, which rows are `wanted`, or what the run was given for it (`given`).
+ */
+type Sight = "row" | "position" | "past" | "run" | "wanted" | "given";
+
+/** Whether a buffer is read, gets a new value, or is changed in place. */
+type Access = "read" | "written" | "changed";
+
+/** The members of a step that hold a buffer, or a weight. */
+type Members<S, T> = { [K in keyof S]-?: S[K] extends T | undefined ? K : never }[keyof S];
+
+/** What some steps of an op ask for beyond its plain form. A backend lists those that it has. */
+export type Variant =
+  | "embed: a second table"
+  | "attention: sinks"
+  | "attention: ALiBi"
+  | "attention: chunks"
+  | "attention: values of their own size"
+  | "bidirectionalAttention: ALiBi"
+  | "bidirectionalAttention: a window"
+  | "bidirectionalAttention: shared keys"
+  | "rmsNorm: several weights"
+  | "layerNorm: parts of a row"
+  | "gatedMlp: swiglu_oai"
+  | "moe: no gate"
+  | "moe: biases"
+  | "moe: swiglu_oai"
+  | "moe: a router of its own"
+  | "moe: routing"
+  | "sigmoid or tanh";
+
+interface Description<S> {
+  readonly buffers: { readonly [K in Members<S, Buf>]: Access };
+  readonly weights: { readonly [K in Members<S, Weight>]: WeightRole };
+  readonly sees: Sight;
+  readonly keeps?: (step: S) => SequenceState;
+  readonly variants?: (step: S) => readonly (Variant | false)[];
+}
+
+const kv = { q: "read", k: "read", v: "read", out: "written" } as const;
+const norm = { x: "read", out: "written" } as const;
+const changed = { x: "changed" } as const;
+
+type AttentionStep = Extract<Step, { op: "attention" | "sharedAttention" }>;
+const attentionVariants = ({ sinks, alibi, chunked, valueDim, headDim }: AttentionStep) =>
+  [
+    sinks !== undefined && "attention: sinks",
+    alibi !== undefined && "attention: ALiBi",
+    chunked === true && "attention: chunks",
+    valueDim !== undefined && valueDim !== headDim && "attention: values of their own size",
+  ] as const;
+
+const isLateActivation = (act: string | undefined): false | Variant =>
+  (act === "sigmoid" || act === "tanh") && "sigmoid or tanh";
+
+const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
+  embed: {
+    buffers: { out: "written" },
+    weights: { table: "embedding" },
+    sees: "given",
+    variants: ({ vectorToken }) => [vectorToken !== undefined && "embed: a second table"],
+  },
+  input: { buffers: { out: "written" }, weights: {}, sees: "given" },
+  rmsNorm: {
+    buffers: norm,
+    weights: { w: "vector" },
+    sees: "row",
+    variants: ({ w }) => [w.outDim > 1 && "rmsNorm: several weights"],
+  },
+  bareRmsNorm: { buffers: norm, weights: {}, sees: "row" },
+  l2Norm: { buffers: norm, weights: {}, sees: "row" },
+  layerNorm: {
+    buffers: norm,
+    weights: { w: "vector", b: "vector" },
+    sees: "row",
+    variants: ({ w, x }) => [w.inDim !== x.dim && "layerNorm: parts of a row"],
+  },
+  bareLayerNorm: { buffers: norm, weights: {}, sees: "row" },
+  linear: { buffers: norm, weights: { w: "matrix", b: "vector" }, sees: "row" },
+  headLinear: { buffers: norm, weights: { w: "experts" }, sees: "row" },
+  rope: { buffers: changed, weights: {}, sees: "position" },
+  attention: {
+    buffers: kv,
+    weights: { sinks: "vector" },
+    sees: "past",
+    keeps: ({ layer, nKvHeads, headDim, valueDim = headDim, window, rope }) => {
+      return { kind: "kv", layer, nKvHeads, keyDim: headDim, valueDim, window, rope };
+    },
+    variants: attentionVariants,
+  },
+  sharedAttention: {
+    buffers: { q: "read", out: "written" },
+    weights: { sinks: "vector" },
+    sees: "past",
+    variants: attentionVariants,
+  },
+  latentAttention: {
+    buffers: { q: "read", k: "read", out: "written" },
+    weights: {},
+    sees: "past",
+    keeps: ({ layer, headDim, rope }) => {
+      return { kind: "kv", layer, nKvHeads: 1, keyDim: headDim, valueDim: 0, window: 0, rope };
+    },
+  },
+  bidirectionalAttention: {
+    buffers: kv,
+    weights: {},
+    sees: "run",
+    variants: ({ alibi, window = 0, nHeads, nKvHeads = nHeads }) => [
+      alibi !== undefined && "bidirectionalAttention: ALiBi",
+      window > 0 && "bidirectionalAttention: a window",
+      nKvHeads !== nHeads && "bidirectionalAttention: shared keys",
+    ],
+  },
+  causalConv: {
+    buffers: norm,
+    weights: { w: "vector", b: "vector" },
+    sees: "past",
+    keeps: ({ layer, x, w }) => ({ kind: "conv", layer, rows: w.inDim - 1, dim: x.dim }),
+  },
+  deltaRule: {
+    buffers: { q: "read", k: "read", v: "read", alpha: "read", beta: "read", out: "written" },
+    weights: { a: "vector", dt: "vector" },
+    sees: "past",
+    keeps: ({ layer, nHeads, headDim }) => ({ kind: "recurrent", layer, shape: [nHeads, headDim, headDim] }),
+  },
+  selectiveScan: {
+    buffers: { x: "read", dt: "read", b: "read", c: "read", out: "written" },
+    weights: { dtB: "vector", a: "vector", d: "vector" },
+    sees: "past",
+    keeps: ({ layer, nHeads, headDim, stateDim }) => ({ kind: "recurrent", layer, shape: [nHeads, headDim, stateDim] }),
+  },
+  mlp: {
+    buffers: norm,
+    weights: { up: "matrix", upB: "vector", down: "matrix", downB: "vector" },
+    sees: "row",
+    variants: ({ act }) => [isLateActivation(act)],
+  },
+  gatedMlp: {
+    buffers: norm,
+    weights: { gate: "matrix", gateB: "vector", up: "matrix", upB: "vector", down: "matrix", downB: "vector" },
+    sees: "row",
+    variants: ({ act }) => [act === "swiglu_oai" && "gatedMlp: swiglu_oai", isLateActivation(act)],
+  },
+  moe: {
+    buffers: { x: "read", routed: "read", out: "written" },
+    weights: {
+      router: "router",
+      routerB: "vector",
+      selectB: "vector",
+      gate: "experts",
+      gateB: "vector",
+      up: "experts",
+      upB: "vector",
+      down: "experts",
+      downB: "vector",
+    },
+    sees: "row",
+    variants: ({ routed, routing, gate, gateB, upB, downB, routerB, selectB, act }) => [
+      routed !== undefined && "moe: a router of its own",
+      gate === undefined && "moe: no gate",
+      (gateB ?? upB ?? downB) !== undefined && "moe: biases",
+      act === "swiglu_oai" && "moe: swiglu_oai",
+      (routing ?? routerB ?? selectB) !== undefined && "moe: routing",
+      isLateActivation(act),
+    ],
+  },
+  multiply: { buffers: { a: "read", b: "read", out: "written" }, weights: {}, sees: "row" },
+  activate: { buffers: changed, weights: {}, sees: "row" },
+  clamp: { buffers: changed, weights: {}, sees: "row" },
+  slice: { buffers: norm, weights: {}, sees: "row" },
+  join: { buffers: { a: "read", b: "read", out: "written" }, weights: {}, sees: "row" },
+  add: { buffers: { a: "read", b: "read", out: "written" }, weights: {}, sees: "row" },
+  positionScale: { buffers: changed, weights: {}, sees: "position" },
+  addPosition: { buffers: changed, weights: { table: "table" }, sees: "position" },
+  addVector: { buffers: changed, weights: { w: "vector" }, sees: "row" },
+  takeRows: { buffers: norm, weights: {}, sees: "wanted" },
+  softCap: { buffers: changed, weights: {}, sees: "row" },
+  scale: { buffers: changed, weights: {}, sees: "row" },
+};
+
+/** A description whose functions take any step: what it belongs to was looked up by the step's own op. */
+interface OpDescription extends Pick<Description<Step>, "sees"> {
+  readonly buffers: Readonly<Record<string, Access>>;
+  readonly weights: Readonly<Record<string, WeightRole>>;
+  keeps?(step: Step): SequenceState;
+  variants?(step: Step): readonly (Variant | false)[];
+}
+
+const describe = (step: Step): OpDescription => descriptions[step.op] as OpDescription;
+const member = <T>(step: Step, name: string): T | undefined => (step as unknown as Record<string, T | undefined>)[name];
+
+/** The buffers that a step reads, those among them that it then changes too. None twice. */
+export function readsOf(step: Step): readonly Buf[] {
+  const bufs = new Map<string, Buf>();
+  for (const [name, access] of Object.entries(describe(step).buffers)) {
+    const buf = access === "written" ? undefined : member<Buf>(step, name);
+    if (buf) bufs.set(buf.name, buf);
+  }
+  return [...bufs.values()];
+}
+
+/** The buffer that a step writes: its own, or the one that it changes in place. */
+export function writtenBy(step: Step): Buf {
+  const [name] = Object.entries(describe(step).buffers).find(([, access]) => access !== "read")!; // every op writes one
+  return member<Buf>(step, name)!;
+}
+
+/** The weights of a step that are used as one of `roles`, in the order of its description; all without roles. */
+export function weightsOf(step: Step, ...roles: readonly WeightRole[]): readonly Weight[] {
+  return Object.entries(describe(step).weights).flatMap(([name, role]) => {
+    const weight = roles.length === 0 || roles.includes(role) ? member<Weight>(step, name) : undefined;
+    return weight ? [weight] : [];
+  });
+}
+
+/** The step on other buffers. */
+export const withBuffers = (step: Step, change: (buf: Buf) => Buf): Step =>
+  withMembers(step, Object.keys(describe(step).buffers), change);
+
+/** The step with other weights. */
+export function withWeights(step: Step, change: (weight: Weight, role: WeightRole) => Weight): Step {
+  const { weights } = describe(step);
+  return withMembers(step, Object.keys(weights), (weight: Weight, name) => change(weight, weights[name]!));
+}
+
+function withMembers<T>(step: Step, names: readonly string[], change: (value: T, name: string) => T): Step {
+  const entries = names.flatMap((name) => {
+    const value = member<T>(step, name);
+    return value === undefined ? [] : [[name, change(value, name)] as const];
+  });
+  return { ...step, ...Object.fromEntries(entries) };
+}
+
+/** Whether a step treats every row alike, wherever it stands. */
+export const isRowWise = (step: Step): boolean => describe(step).sees === "row";
+
+/** Whether rows of one sequence meet in a step: what a layer has exactly one of, or several beside each other. */
+export const mixesRows = (step: Step): boolean => ["past", "run"].includes(describe(step).sees);
+
+/** Whether sequences must run whole: some step of an encoder looks at the rows behind a row. */
+export const runsWhole = (steps: readonly Step[]): boolean => steps.some((step) => describe(step).sees === "run");
+
+/** What a step keeps of each sequence between runs. */
+export const stateOf = (step: Step): SequenceState | undefined => describe(step).keeps?.(step);
+
+/** What of a step goes beyond the plain form of its op. */
+export const variantsOf = (step: Step): readonly Variant[] =>
+  (describe(step).variants?.(step) ?? []).filter((variant) => variant !== false);

@@ -1,0 +1,57 @@
+/** The cases of mixtures of experts beyond the plain one: how they are chosen, weighted and gated. */
+import type { Step } from "../../src/backend/step.ts";
+import { linear, makeCase, moe, type Case, type Draft } from "./draft.ts";
+
+type Moe = Extract<Step, { op: "moe" }>;
+/** Eight experts, so that there can be groups. */
+const EXPERTS = 8;
+
+/** The plain mixture with some of its members changed. */
+const variant = (name: string, change: (draft: Draft, step: Moe) => Partial<Moe>): Case =>
+  makeCase(`moe: ${name}`, { dim: 32 }, (draft) => {
+    const out = moe(draft, { experts: EXPERTS, nUsed: 3, normalize: true, scale: 1.5 });
+    const step = draft.steps.pop() as Moe; // what it ends with
+    const changed = change(draft, step);
+    draft.steps.push({ ...step, ...changed });
+    return out;
+  });
+
+/** A bias of each expert. */
+const biases = ({ matrix }: Draft, len: number) => matrix({ inDim: len, outDim: 1, experts: EXPERTS, size: 0.3 });
+
+export const moeVariantCases = (): Case[] => [
+  variant("sigmoid scores", () => ({ routing: { score: "sigmoid" } })),
+  variant("sigmoid scores as they are", () => ({ routing: { score: "sigmoid" }, normalize: false })),
+  variant("softmax of the chosen, biases everywhere, swiglu_oai", (draft, { up, down }) => ({
+    routing: { score: "softmax_chosen" },
+    normalize: false,
+    act: "swiglu_oai",
+    routerB: draft.vector(EXPERTS),
+    gateB: biases(draft, up.outDim),
+    upB: biases(draft, up.outDim),
+    downB: biases(draft, down.outDim),
+  })),
+  variant("chosen with a bias, from the best two of four groups", ({ vector }) => ({
+    routing: { score: "sigmoid", groups: { count: 4, used: 2 } },
+    selectB: vector(EXPERTS),
+  })),
+  variant("chosen with a bias", ({ vector }) => ({ routing: { score: "softmax" }, selectB: vector(EXPERTS) })),
+  variant("inputs weighted, not outputs", () => ({
+    routing: { score: "sigmoid", weighInput: true },
+    normalize: false,
+  })),
+  variant("a router that reads another buffer", (draft) => {
+    const w = draft.matrix({ inDim: 32, outDim: 32 });
+    return { routed: linear(draft, w, undefined, "routed") };
+  }),
+  makeCase("moe: no gate, relu_sqr", { dim: 32 }, (draft) => {
+    const out = moe(draft, { experts: EXPERTS, nUsed: 2, normalize: false, scale: 1 });
+    const { gate: _, ...step } = draft.steps.pop() as Moe; // what it ends with
+    draft.steps.push({ ...step, act: "relu_sqr" });
+    return out;
+  }),
+  variant("gate and up of one fused tensor", ({ matrix }, { up }) => {
+    const fused = matrix({ inDim: 32, outDim: 2 * up.outDim, experts: EXPERTS });
+    return { gate: { ...fused, outDim: up.outDim }, up: { ...fused, outDim: up.outDim, rowStart: up.outDim } };
+  }),
+];

@@ -1,0 +1,101 @@
+/** The cases of steps that work value by value or move values: products, limits, parts of rows, heads. */
+import type { Activation, Buf, Step } from "../../src/backend/step.ts";
+import { linear, makeCase, type Case, type Draft } from "./draft.ts";
+
+type PartOp = "headLinear" | "multiply" | "activate" | "clamp" | "slice" | "join";
+
+const ACTIVATIONS: readonly Activation[] = ["silu", "gelu", "gelu_erf", "relu", "relu_sqr", "sigmoid", "tanh"];
+
+/** Two products of x, to be put together. */
+function two(draft: Draft, [first, second]: readonly [number, number]): [Buf, Buf] {
+  const { dim: inDim } = draft.x;
+  const a = linear(draft, draft.matrix({ inDim, outDim: first }), undefined, "a");
+  return [a, linear(draft, draft.matrix({ inDim, outDim: second }), undefined, "b")];
+}
+
+export const partBuilders: Readonly<Record<Extract<Step["op"], PartOp>, () => Case[]>> = {
+  headLinear: () =>
+    ([false, true] as const).flatMap((transposed) =>
+      (["f32", "q8_0"] as const).map((quant) =>
+        makeCase(
+          `headLinear: ${transposed ? "transposed, " : ""}${quant}, 3 heads`,
+          { dim: transposed ? 60 : 96 },
+          ({ x, steps, matrix }) => {
+            const w = matrix({ inDim: 32, outDim: 20, experts: 3, quant });
+            const out = { name: "y", dim: transposed ? 96 : 60 };
+            steps.push({ op: "headLinear", out, x, w, transposed });
+            return out;
+          },
+        ),
+      ),
+    ),
+
+  multiply: () => [
+    ...([undefined, ...ACTIVATIONS] as const).map((act) =>
+      makeCase(`multiply: by ${act ?? "itself"}`, { dim: 48 }, (draft) => {
+        const [a, b] = two(draft, [65, 65]);
+        draft.steps.push({ op: "multiply", out: a, a, b, ...(act && { act }) });
+        return a;
+      }),
+    ),
+    ...([1, 4] as const).map((width) =>
+      makeCase(`multiply: ${width} values meet a row of 64`, { dim: 48 }, (draft) => {
+        const [a, b] = two(draft, [64, width]);
+        const out = { name: "out", dim: 64 };
+        draft.steps.push({ op: "multiply", out, a, b, act: "sigmoid" }, { op: "add", out, a: out, b: a, scale: 1 });
+        return out;
+      }),
+    ),
+    makeCase("multiply: into the second, many rows of both kinds", { dim: 48 }, (draft) => {
+      const [a, b] = two(draft, [48, 48]);
+      draft.steps.push({ op: "multiply", out: b, a, b, act: "silu" });
+      return b;
+    }),
+  ],
+
+  activate: () =>
+    ACTIVATIONS.map((act) =>
+      makeCase(`activate: ${act}`, { dim: 65 }, ({ x, steps }) => {
+        steps.push({ op: "activate", x, act });
+        return x;
+      }),
+    ),
+
+  clamp: () => [
+    makeCase("clamp: to 0.5", { dim: 65 }, ({ x, steps }) => {
+      steps.push({ op: "clamp", x, limit: 0.5 });
+      return x;
+    }),
+  ],
+
+  slice: () =>
+    (
+      [
+        [1, 0, 20],
+        [1, 44, 20],
+        [4, 3, 5],
+        [8, 4, 4],
+      ] as const
+    ).map(([heads, at, count]) =>
+      makeCase(`slice: ${count} values from ${at} on of ${heads} parts of 64`, { dim: 64 }, ({ x, steps }) => {
+        const out = { name: "y", dim: heads * count };
+        steps.push({ op: "slice", out, x, heads, at });
+        return out;
+      }),
+    ),
+
+  join: () =>
+    (
+      [
+        [1, 7, 9],
+        [4, 8, 3],
+      ] as const
+    ).map(([heads, first, second]) =>
+      makeCase(`join: ${heads} times ${first} and ${second} values`, { dim: 32 }, (draft) => {
+        const [a, b] = two(draft, [heads * first, heads * second]);
+        const out = { name: "y", dim: a.dim + b.dim };
+        draft.steps.push({ op: "join", out, a, b, heads });
+        return out;
+      }),
+    ),
+};
