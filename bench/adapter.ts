@@ -11,8 +11,8 @@ import { loadProgram } from "../src/arch/index.ts";
 import type { Session } from "../src/backend/backend.ts";
 import { onnxBackend } from "../src/backend/onnx/index.ts";
 import { physicalCores } from "../src/backend/onnx/threads.ts";
-import { openGguf } from "../src/gguf/read.ts";
-import { writeGguf } from "../src/gguf/write.ts";
+import { openGguf } from "../src/files/gguf.ts";
+import { writeGguf } from "../src/files/write.ts";
 import { makeAdapter, shapesOf } from "../test/arch/adapters.ts";
 import { ensureModel, MIXES, type Mix } from "./make-model.ts";
 

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { makeRng } from "../src/base/rng.ts";
-import { writeGguf } from "../src/gguf/write.ts";
+import { writeGguf } from "../src/files/write.ts";
 import { makeEncoder, wordOf, type EncoderSpec } from "../test/arch/encoders.ts";
 import { startHearth, type Hearth } from "../test/e2e/hearth.ts";
 import { installFile } from "./install-file.ts";

@@ -12,6 +12,7 @@ import { chooseBackend } from "../src/backend/index.ts";
 import type { Backend, Rows, Session } from "../src/backend/backend.ts";
 import { systemLoop } from "../src/base/event-loop.ts";
 import { loadEngine } from "../src/engine/load.ts";
+import { mapFile } from "../src/files/map.ts";
 import type { SequenceEvent } from "../src/engine/sequence.ts";
 import { SAMPLING_DEFAULTS } from "../src/sampling/options.ts";
 
@@ -56,6 +57,7 @@ const { engine, tokenizer, info } = await loadEngine(flags.model, {
   precise: false,
   cacheDir: undefined,
   loop: systemLoop(),
+  open: mapFile,
   emit: (events) => events.forEach((event) => heard(event)),
   onEmbed() {},
 });

@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { loadProgram } from "../src/arch/index.ts";
-import { openGguf } from "../src/gguf/read.ts";
-import { writeGguf } from "../src/gguf/write.ts";
+import { openGguf } from "../src/files/gguf.ts";
+import { writeGguf } from "../src/files/write.ts";
 import { makeModel, specs } from "../test/arch/models.ts";
 import { decodeStepOf } from "../test/backend/webgpu/decode-step.ts";
 

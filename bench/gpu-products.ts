@@ -15,7 +15,7 @@ import type { Step } from "../src/backend/step.ts";
 import { webGpuBackend } from "../src/backend/webgpu/index.ts";
 import { gaussian } from "../test/conformance/weights.ts";
 import { makeRng } from "../src/base/rng.ts";
-import { openGguf } from "../src/gguf/read.ts";
+import { openGguf } from "../src/files/gguf.ts";
 
 const WEIGHTS_NAME = "model.weights";
 

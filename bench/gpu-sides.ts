@@ -11,7 +11,7 @@ import { webGpuBackend } from "../src/backend/webgpu/index.ts";
 import { USAGE } from "../src/backend/webgpu/usage.ts";
 import { messageOf } from "../src/base/errors.ts";
 import { KERNELS_EXPECTED, parseKernels } from "../src/base/kernel-tuning.ts";
-import { openGguf } from "../src/gguf/read.ts";
+import { openGguf } from "../src/files/gguf.ts";
 import { measureProducts, type Products } from "./gpu-products.ts";
 import { traceOf, type Trace } from "./gpu-trace.ts";
 

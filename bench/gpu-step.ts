@@ -14,7 +14,7 @@ import { makeShift } from "../src/backend/webgpu/kv-cache.ts";
 import { makePlan } from "../src/backend/webgpu/plan.ts";
 import { openGpu } from "../src/backend/webgpu/provider.ts";
 import { WebGpuSession } from "../src/backend/webgpu/session.ts";
-import { openGguf } from "../src/gguf/read.ts";
+import { openGguf } from "../src/files/gguf.ts";
 import { decodeStepOf } from "../test/backend/webgpu/decode-step.ts";
 import { MAKERS } from "../test/backend/webgpu/tally.ts";
 

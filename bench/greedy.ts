@@ -15,7 +15,7 @@ import { loadProgram } from "../src/arch/index.ts";
 import type { Session } from "../src/backend/backend.ts";
 import { onnxBackend } from "../src/backend/onnx/index.ts";
 import { physicalCores } from "../src/backend/onnx/threads.ts";
-import { openGguf } from "../src/gguf/read.ts";
+import { openGguf } from "../src/files/gguf.ts";
 import { loadTokenizer } from "../src/tokenizer/load.ts";
 import { argmax } from "./sides.ts";
 

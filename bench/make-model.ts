@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { floatToHalf } from "../src/base/half.ts";
 import { makeRng, type Rng } from "../src/base/rng.ts";
-import { writeGguf, type WriteTensor, type WriteValue } from "../src/gguf/write.ts";
+import { writeGguf, type WriteTensor, type WriteValue } from "../src/files/write.ts";
 import { quants } from "../src/quant/index.ts";
 import type { Quant } from "../src/quant/quant.ts";
 

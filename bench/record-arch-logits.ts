@@ -7,7 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getLlama, LlamaLogLevel, type LlamaContextOptions, type Token } from "node-llama-cpp";
-import { writeGguf } from "../src/gguf/write.ts";
+import { writeGguf } from "../src/files/write.ts";
 import { makeAdapter, recordedAdapters } from "../test/arch/adapters.ts";
 import { CTX_LEN, makeModel, RECORDED, specs, TOKENS, VOCAB } from "../test/arch/models.ts";
 

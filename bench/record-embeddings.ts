@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getLlama, LlamaLogLevel, type Token } from "node-llama-cpp";
 import { normalized } from "../src/engine/pooling.ts";
-import { openGguf } from "../src/gguf/read.ts";
-import { writeGguf } from "../src/gguf/write.ts";
+import { openGguf } from "../src/files/gguf.ts";
+import { writeGguf } from "../src/files/write.ts";
 import { loadTokenizer } from "../src/tokenizer/load.ts";
 import { encoders, makeEncoder, RECORDED_TEXTS, type EncoderSpec } from "../test/arch/encoders.ts";
 

@@ -31,7 +31,7 @@ type Side = (options: {
 
 const hearth: Side = async ({ file, cacheDir, threads }) => {
   const { loadProgram } = await import("../src/arch/index.ts");
-  const { openGguf } = await import("../src/gguf/read.ts");
+  const { openGguf } = await import("../src/files/gguf.ts");
   const { onnxBackend } = await import("../src/backend/onnx/index.ts");
   const startedMs = performance.now();
   const program = loadProgram(openGguf(file));

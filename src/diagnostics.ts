@@ -14,7 +14,7 @@ import { AppError, messageOf } from "./base/errors.ts";
 import { formatTuning, type KernelChoice } from "./base/kernel-tuning.ts";
 import { formatBytes, formatTable } from "./cli/format.ts";
 import type { Gguf } from "./gguf/gguf.ts";
-import { openGguf } from "./gguf/read.ts";
+import { openGguf } from "./files/gguf.ts";
 import { repairGguf } from "./gguf/repair/index.ts";
 import type { QuantName } from "./quant/index.ts";
 import { quantizeFile, type QuantizeOptions } from "./store/quantize.ts";

@@ -26,7 +26,7 @@ const EXCEPTIONS: readonly { readonly check: string; readonly path: string; read
 
 /** Folders of src/, lowest first: each may import from those before it. Files that stand in src/ itself are named. */
 const LAYERS = (
-  "version.ts base config config.ts quant gguf tokenizer template sampling convert backend store arch engine runner runtime " +
+  "version.ts base config config.ts quant gguf files tokenizer template sampling convert backend store arch engine runner runtime " +
   "channels agent hooks gateway server cli diagnostics.ts serve.ts main.ts"
 ).split(" ");
 /** What kernels/ may use of src at run time; types it may take from anywhere up to the backends. */

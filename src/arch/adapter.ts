@@ -5,6 +5,7 @@
 import type { Program, WeightSource } from "../backend/backend.ts";
 import { withWeights, type WeightRole } from "../backend/describe.ts";
 import type { LowRank, Step, Weight } from "../backend/step.ts";
+import { readRange } from "../backend/weight-range.ts";
 import { unpackRows } from "../backend/unpack.ts";
 import { AppError } from "../base/errors.ts";
 import { readAdapter, type AdapterPair } from "../gguf/adapter.ts";
@@ -85,7 +86,13 @@ function makeSources(base: WeightSource, adapters: readonly Gguf[]): Sources {
   }
   const read = (name: string): Uint8Array => (made.get(name) ?? (() => base.read(name)))();
   return {
-    weights: { path: base.path, adapters: adapters.map(({ path }) => path), read },
+    weights: {
+      path: base.path,
+      adapters: adapters.map(({ path }) => path),
+      read,
+      readRange: (name, start, length) =>
+        made.has(name) ? read(name).subarray(start, start + length) : readRange(base, name, start, length),
+    },
     nameOf,
     put: (name, bytes) => void made.set(name, () => bytes),
   };

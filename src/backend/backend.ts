@@ -12,8 +12,10 @@ export interface WeightSource {
   readonly path: string;
   /** Paths of adapter files, where some of the weights come from such. */
   readonly adapters?: readonly string[];
-  /** The packed bytes of a whole tensor, a view on the mapped file. */
+  /** The packed bytes of a whole tensor; nothing is copied where the file is mapped. */
   read(tensorName: string): Uint8Array;
+  /** Some of them, for sources of which a view is a copy: see `readRange` in weight-range.ts. */
+  readRange?(tensorName: string, start: number, length: number): Uint8Array;
 }
 
 /** The sizes a backend plans with. */

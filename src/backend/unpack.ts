@@ -1,6 +1,7 @@
 /** Rows of a weight matrix as float32, wherever they lie in their tensor. */
 import type { WeightSource } from "./backend.ts";
 import type { Weight } from "./step.ts";
+import { readRange } from "./weight-range.ts";
 
 /** Where to begin, and how many rows: as many as `out`, (rows, inDim), has room for. */
 interface RowRange {
@@ -15,7 +16,7 @@ export function unpackRows(source: WeightSource, weight: Weight, { expert, first
   const rowBytes = (inDim / quant.blockLen) * quant.blockBytes;
   const row = expert * weight.tensorRows + weight.rowStart + first;
   const rows = out.length / inDim;
-  quant.dequantize(source.read(weight.name).subarray(row * rowBytes, (row + rows) * rowBytes), out);
+  quant.dequantize(readRange(source, weight.name, row * rowBytes, rows * rowBytes), out);
   const factor = weight.scale?.[expert];
   if (factor !== undefined) for (let i = 0; i < out.length; i++) out[i]! *= factor;
   return out;

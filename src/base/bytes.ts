@@ -1,4 +1,4 @@
-/** Arithmetic on byte offsets, for files whose parts start at multiples of a power of two. */
+/** Bytes put together, and arithmetic on offsets for files whose parts start at multiples of a power of two. */
 
 /** The first multiple of `alignment` at or after `offset`. Exact up to 2^53, unlike bit masks. */
 export function alignUp(offset: number, alignment: number): number {
@@ -7,4 +7,15 @@ export function alignUp(offset: number, alignment: number): number {
 
 export function isPowerOfTwo(value: number): boolean {
   return Number.isInteger(value) && value > 0 && Number.isInteger(Math.log2(value));
+}
+
+/** One after another, in new memory. */
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
 }

@@ -4,7 +4,7 @@
  * done to the rows of the base model's weight is done to those of B. (convert_lora_to_gguf.py of llama.cpp)
  */
 import { AppError } from "../base/errors.ts";
-import { writeNewGguf, type WriteTensor } from "../gguf/write.ts";
+import { writeNewGguf, type WriteTensor } from "../files/write.ts";
 import { f32 as f32Quant } from "../quant/f32.ts";
 import { f32, type Architecture } from "./architecture.ts";
 import { convertible } from "./archs/index.ts";

@@ -6,7 +6,7 @@ import { basename } from "node:path";
 import { bf16 } from "../quant/bf16.ts";
 import { f16 } from "../quant/f16.ts";
 import { f32 } from "../quant/f32.ts";
-import { writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from "../gguf/write.ts";
+import { writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from "../files/write.ts";
 import { u32, type Architecture, type Computed } from "./architecture.ts";
 import { findArchitecture } from "./archs/index.ts";
 import { configOf, type Config } from "./config.ts";

@@ -4,7 +4,7 @@
  * scaling means: modeling_rope_utils.py of transformers; keys: llama.cpp.
  */
 import { AppError } from "../base/errors.ts";
-import type { WriteValue } from "../gguf/write.ts";
+import type { WriteValue } from "../files/write.ts";
 import { defined, f32, u32, type Computed } from "./architecture.ts";
 import type { Config } from "./config.ts";
 

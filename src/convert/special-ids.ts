@@ -3,7 +3,7 @@
  * `generation_config.json` and `chat_template.jinja`. Keys: gguf.md.
  */
 import { AppError } from "../base/errors.ts";
-import type { WriteValue } from "../gguf/write.ts";
+import type { WriteValue } from "../files/write.ts";
 import { u32 } from "./architecture.ts";
 import { findJson, findText, isObject, type JsonObject, type ModelFolder } from "./folder.ts";
 

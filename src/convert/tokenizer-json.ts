@@ -4,7 +4,7 @@
  * Format: the `tokenizers` library.
  */
 import { AppError } from "../base/errors.ts";
-import type { WriteValue } from "../gguf/write.ts";
+import type { WriteValue } from "../files/write.ts";
 import { describe, isObject, type JsonObject } from "./folder.ts";
 import { preTokenizerName } from "./pre-tokenizer.ts";
 import { addedTokens, BYTE, completeVocabulary, CONTROL, NORMAL, UNKNOWN, vocabularyMetadata } from "./vocabulary.ts";

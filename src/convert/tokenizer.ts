@@ -3,7 +3,7 @@
  * `tokenizer.json`, with the special tokens of both.
  */
 import { AppError } from "../base/errors.ts";
-import type { WriteValue } from "../gguf/write.ts";
+import type { WriteValue } from "../files/write.ts";
 import { u32, type Architecture } from "./architecture.ts";
 import { describe, findBytes, findJson, isObject, type JsonObject, type ModelFolder } from "./folder.ts";
 import { parseSentencePieceModel } from "./sentence-piece-model.ts";

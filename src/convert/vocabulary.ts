@@ -3,7 +3,7 @@
  * token fills. Token types are those of gguf.md.
  */
 import { AppError } from "../base/errors.ts";
-import type { WriteValue } from "../gguf/write.ts";
+import type { WriteValue } from "../files/write.ts";
 import { describe, isObject, type JsonObject } from "./folder.ts";
 
 export const NORMAL = 1;

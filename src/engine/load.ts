@@ -6,7 +6,8 @@ import type { Backend, LoadOptions, Program, Session } from "../backend/backend.
 import type { EventLoop } from "../base/event-loop.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
-import { openGguf } from "../gguf/read.ts";
+import { openGgufFrom } from "../gguf/read.ts";
+import type { OpenSource } from "../gguf/source.ts";
 import { repairGguf } from "../gguf/repair/index.ts";
 import { getNumber } from "../gguf/keys.ts";
 import { makeGrammarCompiler, type GrammarCompiler } from "../sampling/grammar.ts";
@@ -29,6 +30,8 @@ const ENCODER_CTX_LEN = 2048;
 interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly backend: Backend;
   readonly loop: EventLoop;
+  /** Opens the model's files. */
+  readonly open: OpenSource;
   /** Adapter files, laid over the model in this order. */
   readonly adapters?: readonly string[];
   /** Wished context length, or `auto`: as `cacheMemory` allows. The model's trained length is the limit. */
@@ -76,10 +79,10 @@ export interface LoadedEngine {
 
 /** Loads a model. Errors name the file and what is wrong with it. */
 export async function loadEngine(path: string, options: EngineOptions): Promise<LoadedEngine> {
-  const gguf = repairGguf(openGguf(path));
+  const gguf = repairGguf(openGgufFrom(options.open, path));
   const adapters: Gguf[] = [];
   try {
-    for (const adapter of options.adapters ?? []) adapters.push(openGguf(adapter));
+    for (const adapter of options.adapters ?? []) adapters.push(openGgufFrom(options.open, adapter));
     const program = loadProgram(gguf, adapters);
     const tokenizer = loadTokenizer(gguf.metadata, path);
     const arch = program.shape.arch;

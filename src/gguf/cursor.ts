@@ -11,10 +11,10 @@ export interface Cursor {
   readonly end: number;
   /** Offset in the file of the window's first byte. */
   start: number;
-  /** The window, in three forms. */
+  /** The window, in two forms. */
   bytes: Uint8Array;
   view: DataView;
-  text: Buffer;
+  readonly decoder: TextDecoder;
   /** Offset in the file of the next field; beyond the window after a step over what nobody wants. */
   at: number;
   /** Items of string and bool arrays so far; see `MAX_LIST_ITEMS`. */
@@ -25,7 +25,8 @@ export interface Cursor {
 
 /** A cursor at the start of a header that `bytes` begin; `end` is given where they are not all of it. */
 export function makeCursor(bytes: Uint8Array, path: string, end: number = bytes.length): Cursor {
-  return { path, end, start: 0, ...windowOf(bytes), at: 0, itemCount: 0, nestedCount: 0 };
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return { path, end, start: 0, ...windowOf(bytes), decoder, at: 0, itemCount: 0, nestedCount: 0 };
 }
 
 /** Lets the window begin at the next field. */
@@ -33,11 +34,10 @@ export function moveWindow(cursor: Cursor, bytes: Uint8Array): void {
   Object.assign(cursor, windowOf(bytes), { start: cursor.at });
 }
 
-function windowOf({ buffer, byteOffset, byteLength }: Uint8Array): Pick<Cursor, "bytes" | "view" | "text"> {
+function windowOf({ buffer, byteOffset, byteLength }: Uint8Array): Pick<Cursor, "bytes" | "view"> {
   return {
     bytes: new Uint8Array(buffer, byteOffset, byteLength), // never a Buffer, whose slice() does not copy
     view: new DataView(buffer, byteOffset, byteLength),
-    text: Buffer.from(buffer, byteOffset, byteLength),
   };
 }
 
@@ -89,5 +89,5 @@ export function readString(cursor: Cursor, field: string, maxBytes: number): str
 /** The text of a string whose length was read. */
 export function readText(cursor: Cursor, field: string, length: number): string {
   const i = take(cursor, length, field);
-  return cursor.text.toString("utf8", i, i + length);
+  return cursor.decoder.decode(cursor.bytes.subarray(i, i + length));
 }

@@ -1,6 +1,6 @@
 /**
  * What a GGUF file holds once read: metadata and tensor infos, with the weights still in the file.
- * Format: gguf.md in ggml's docs. The reader is `read.ts`, the writer `write.ts`, split files `shards.ts`.
+ * Format: gguf.md in ggml's docs. The reader is `read.ts`, split files `shards.ts`; the writer is in `src/files`.
  */
 import type { Quant } from "../quant/quant.ts";
 
@@ -37,9 +37,9 @@ export interface TensorInfo {
 }
 
 /** What the headers of a model's files say together: all but the weights. */
-export type ModelHeader = Omit<Gguf, "read" | "close">;
+export type ModelHeader = Omit<Gguf, "read" | "readRange" | "close">;
 
-/** An open GGUF (all its shards). `read` returns a view on the mapped file: valid until `close`. */
+/** An open GGUF (all its shards). What `read` and `readRange` return is good until `close`. */
 export interface Gguf {
   /** Path of the first file. */
   readonly path: string;
@@ -50,5 +50,7 @@ export interface Gguf {
   readonly fileBytes: number;
   /** Packed bytes of a tensor. Throws `bad_file` naming the tensor where there is none. */
   read(tensorName: string): Uint8Array;
+  /** Some of them. */
+  readRange(tensorName: string, start: number, length: number): Uint8Array;
   close(): void;
 }

@@ -286,7 +286,7 @@ function* readStrings(cursor: Cursor, field: string, { count, keep }: ListPlan):
  * a DataView is slow until a loop has run for long.
  */
 function readWhole(cursor: Cursor, max: number, strings: string[] | undefined): number {
-  const { bytes, text, start } = cursor;
+  const { bytes, decoder, start } = cursor;
   const last = bytes.length - 8;
   let at = cursor.at - start;
   let count = 0;
@@ -295,7 +295,7 @@ function readWhole(cursor: Cursor, max: number, strings: string[] | undefined): 
     const end = at + 8 + length;
     const isLong = bytes[at + 3]! | bytes[at + 4]! | bytes[at + 5]! | bytes[at + 6]! | bytes[at + 7]!;
     if (isLong !== 0 || end > bytes.length) break;
-    strings?.push(text.toString("utf8", at + 8, end));
+    strings?.push(decoder.decode(bytes.subarray(at + 8, end)));
     at = end;
   }
   cursor.at = start + at;

@@ -9,6 +9,7 @@ import { systemLoop, type EventLoop } from "../base/event-loop.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
 import { dieWithParent } from "../base/parent-death.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
+import { mapFile } from "../files/map.ts";
 import { encodeFill } from "../tokenizer/fill-in-the-middle.ts";
 import { embed } from "./embed.ts";
 import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "./messages.ts";
@@ -84,6 +85,7 @@ async function load(
       ...message,
       signal,
       loop,
+      open: mapFile,
       backend,
       cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),

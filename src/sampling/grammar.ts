@@ -4,13 +4,13 @@
  * `@mlc-ai/web-xgrammar`, WebAssembly).
  *
  * That library reports errors by aborting, with the reason on stderr only. So nothing reaches it that was not checked,
- * and after an abort its objects are given up and made anew.
+ * and after an abort its objects are given up and made anew. It is a megabyte, loaded with the first request for it.
  */
-import {
+import type {
+  CompiledGrammar,
   GrammarCompiler as LibraryCompiler,
   GrammarMatcher as LibraryMatcher,
   TokenizerInfo,
-  type CompiledGrammar,
 } from "@mlc-ai/web-xgrammar";
 import { AppError, assert } from "../base/errors.ts";
 import { objectGrammar, schemaGrammar, type GrammarText } from "./schema/compile.ts";
@@ -56,11 +56,16 @@ export interface GrammarCompiler {
 /** Compiled grammars kept for the next request; each takes up to a few megabytes. */
 const CACHE_MAX = 16;
 
-type Library = { readonly tokens: TokenizerInfo; readonly compiler: LibraryCompiler };
+type Library = {
+  readonly tokens: TokenizerInfo;
+  readonly compiler: LibraryCompiler;
+  readonly matcherOf: typeof LibraryMatcher.createGrammarMatcher;
+};
 
 /** A compiled grammar; disposed once it is out of the cache and no matcher uses it. */
 interface Compiled {
   readonly grammar: CompiledGrammar;
+  readonly matcherOf: Library["matcherOf"];
   readonly closes: boolean;
   users: number;
   cached: boolean;
@@ -93,10 +98,10 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
   };
 
   const compile = async (text: GrammarText): Promise<Compiled> => {
-    const { compiler } = await (library ??= openLibrary(vocabulary));
+    const { compiler, matcherOf } = await (library ??= openLibrary(vocabulary));
     try {
       const grammar = await compiler.compileGrammar(text.text);
-      return { grammar, closes: text.closes, users: 0, cached: true };
+      return { grammar, matcherOf, closes: text.closes, users: 0, cached: true };
     } catch (cause) {
       library = undefined;
       throw new AppError("bad_request", "format: the grammar library cannot use this schema", { cause });
@@ -125,7 +130,7 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
       try {
         // an object ends with its brace; a number needs a stop token, if there is one
         const endsItself = compiled.closes || stopIds.length === 0;
-        return wrap(await LibraryMatcher.createGrammarMatcher(compiled.grammar, undefined, endsItself), done);
+        return wrap(await compiled.matcherOf(compiled.grammar, undefined, endsItself), done);
       } catch (error) {
         done();
         throw error;
@@ -144,8 +149,14 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
 
 async function openLibrary(vocabulary: GrammarVocabulary): Promise<Library> {
   const { tokens, kind, prependSpace, vocabSize, stopIds } = vocabulary;
-  const info = await TokenizerInfo.createTokenizerInfo([...tokens], kind, prependSpace, vocabSize, [...stopIds]);
-  return { tokens: info, compiler: await LibraryCompiler.createGrammarCompiler(info, false) }; // the cache is ours
+  const {
+    GrammarCompiler: Compiler,
+    GrammarMatcher: Matcher,
+    TokenizerInfo: Info,
+  } = await import("@mlc-ai/web-xgrammar");
+  const info = await Info.createTokenizerInfo([...tokens], kind, prependSpace, vocabSize, [...stopIds]);
+  const compiler = await Compiler.createGrammarCompiler(info, false); // the cache is ours
+  return { tokens: info, compiler, matcherOf: (...args) => Matcher.createGrammarMatcher(...args) };
 }
 
 function wrap(inner: LibraryMatcher, done: () => void): GrammarMatcher {

@@ -5,7 +5,7 @@
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Metadata } from "../gguf/gguf.ts";
-import { readHeader } from "../gguf/header.ts";
+import { readHeader } from "../files/header.ts";
 import { repairHeader } from "../gguf/repair/index.ts";
 import { describeGguf, type GgufDetails } from "../store/details.ts";
 import { layersOf } from "../store/manifest.ts";

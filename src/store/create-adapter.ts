@@ -7,7 +7,7 @@ import type { AdapterBase } from "../convert/adapter.ts";
 import type { ModelFolder } from "../convert/folder.ts";
 import { readAdapter } from "../gguf/adapter.ts";
 import type { ModelHeader } from "../gguf/gguf.ts";
-import { readPart } from "../gguf/header.ts";
+import { readPart } from "../files/header.ts";
 import { getNumber, getString } from "../gguf/keys.ts";
 import { joinTensors } from "../gguf/shards.ts";
 import { convertFolder } from "./convert-folder.ts";

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
-import { openGguf } from "../gguf/read.ts";
+import { openGguf } from "../files/gguf.ts";
 import { blobPath, importBlob, writeBlob, type Blob } from "./blobs.ts";
 import { describeGguf, type GgufDetails } from "./details.ts";
 import { digestOf, digestOfFile, hexOf, type Digest } from "./digest.ts";

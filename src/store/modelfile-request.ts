@@ -6,7 +6,7 @@ import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
 import { listFolder, type ModelFolder } from "../convert/folder.ts";
-import { readPart } from "../gguf/header.ts";
+import { readPart } from "../files/header.ts";
 import { shardPaths } from "../gguf/shards.ts";
 import { blobPath } from "./blobs.ts";
 import type { CreateRequest } from "./create.ts";

@@ -5,7 +5,7 @@
 import type { Metadata } from "../gguf/gguf.ts";
 import { makeCursor, readCount, readString, readU32, take, type Cursor } from "../gguf/cursor.ts";
 import { ARRAY, BOOL, numberTypeOf, numberTypes, STRING, type NumberTypeName } from "../gguf/value-types.ts";
-import type { WriteValue } from "../gguf/write.ts";
+import type { WriteValue } from "../files/write.ts";
 
 /** Where the tensor count stands, behind magic and version. */
 const COUNTS_AT = 8;

@@ -1,4 +1,6 @@
 /** Ids to bytes and text. Ported from `llama_vocab::impl::token_to_piece` and `detokenize` in llama-vocab.cpp. */
+import { concatBytes } from "../base/bytes.ts";
+import { utf8Text } from "../base/text.ts";
 import { bytesOfCharacters } from "./byte-alphabet.ts";
 import { SPACE } from "./code-points.ts";
 import { BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
@@ -43,6 +45,6 @@ export function makeDetokenize(bytesOf: Tokenizer["bytesOf"], stripSpace: boolea
       const bytes = bytesOf(id, options);
       parts.push(stripSpace && parts.length === 0 && bytes[0] === 32 ? bytes.subarray(1) : bytes);
     }
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.concat(parts));
+    return utf8Text(concatBytes(parts));
   };
 }

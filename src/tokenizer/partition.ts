@@ -3,6 +3,7 @@
  * does. That function searches the text once per special token; here one walk over a trie finds which of them occur at
  * all (Gemma has 6,000), and only those are cut out.
  */
+import { utf8Length } from "../base/text.ts";
 import { AppError } from "../base/errors.ts";
 import { CONTROL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
 import { PIECES_KEY, type Vocabulary } from "./vocabulary.ts";
@@ -50,7 +51,7 @@ export function makePartition(
   const tries: { always?: Trie; all?: Trie } = {}; // made at first use
   return (text, parseSpecial) => {
     const trie = parseSpecial ? (tries.all ??= makeTrie(pieces, all)) : (tries.always ??= makeTrie(pieces, always));
-    const size = (id: number): number => Buffer.byteLength(pieces[id]!);
+    const size = (id: number): number => utf8Length(pieces[id]!);
     const present = [...findAll(trie, text)].sort((a, b) => size(b) - size(a) || a - b);
     let fragments: Fragment[] = text === "" ? [] : [text];
     for (const id of present) fragments = cutOut(fragments, { id, piece: pieces[id]!, strip });

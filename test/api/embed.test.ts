@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeGguf } from "../../src/gguf/write.ts";
+import { writeGguf } from "../../src/files/write.ts";
 import { cosine } from "../arch/embed-on.ts";
 import { encoders, makeEncoder, wordOf } from "../arch/encoders.ts";
 import { eventually, startHearth, type Hearth } from "../e2e/hearth.ts";

@@ -1,7 +1,7 @@
 /** Random adapters for the models made in code, and the same models with the changes in their weights. */
 import { makeRng } from "../../src/base/rng.ts";
 import type { Gguf } from "../../src/gguf/gguf.ts";
-import type { WriteModel, WriteTensor } from "../../src/gguf/write.ts";
+import type { WriteModel, WriteTensor } from "../../src/files/write.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
 import { gaussian } from "../conformance/weights.ts";
 

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { archs, loadProgram } from "../../src/arch/index.ts";
 import type { Session } from "../../src/backend/backend.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
-import { openGguf } from "../../src/gguf/read.ts";
-import { writeGguf } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { writeGguf } from "../../src/files/write.ts";
 import { golden, goldenTest } from "../golden.ts";
 import { CTX_LEN, makeModel, RECORDED, specs, TOKENS, VOCAB } from "./models.ts";
 

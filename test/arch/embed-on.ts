@@ -1,6 +1,7 @@
 /** Embeds texts with a file on a backend, as the engine does, without a runner. */
 import { systemLoop } from "../../src/base/event-loop.ts";
 import { loadEngine } from "../../src/engine/load.ts";
+import { mapFile } from "../../src/files/map.ts";
 import type { EmbedEvent } from "../../src/engine/embedder.ts";
 import type { Backend } from "../../src/backend/backend.ts";
 import { encodeInput } from "../../src/runner/embed.ts";
@@ -39,6 +40,7 @@ export async function embedOn(path: string, texts: readonly string[], options: E
     emit() {},
     onEmbed,
     loop: systemLoop(),
+    open: mapFile,
   };
   const { engine, tokenizer, info } = await loadEngine(path, { ...load, ...rest, backend: plain });
   const limits = { limit: info.ctxLen, truncate: true };

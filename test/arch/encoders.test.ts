@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { cpuBackend } from "../../src/backend/cpu.ts";
-import { writeGguf } from "../../src/gguf/write.ts";
+import { writeGguf } from "../../src/files/write.ts";
 import { startOnnx } from "../backend/child.ts";
 import { golden, goldenTest } from "../golden.ts";
 import { cosine, embedOn, type EmbedOptions } from "./embed-on.ts";

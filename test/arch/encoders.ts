@@ -3,7 +3,7 @@
  * holds what llama.cpp answers to the tiny ones; bench/record-embeddings.ts wrote it.
  */
 import { makeRng } from "../../src/base/rng.ts";
-import type { WriteModel, WriteTensor, WriteValue } from "../../src/gguf/write.ts";
+import type { WriteModel, WriteTensor, WriteValue } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
 import { gaussian } from "../conformance/weights.ts";
 

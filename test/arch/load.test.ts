@@ -5,7 +5,7 @@ import { loadProgram } from "../../src/arch/index.ts";
 import type { Step } from "../../src/backend/step.ts";
 import { AppError } from "../../src/base/errors.ts";
 import type { Gguf, MetadataValue, TensorInfo } from "../../src/gguf/gguf.ts";
-import type { WriteModel } from "../../src/gguf/write.ts";
+import type { WriteModel } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
 import { makeModel } from "./models.ts";
 
@@ -39,7 +39,8 @@ function open(
     else tensors.set(name, { name, quant: quants.f32, byteLength: 0, shard: 0, offset: 0, shape: [], ...change });
   }
   const read = (name: string): Uint8Array => data.get(name)!;
-  const gguf: Gguf = { path: "m.gguf", version: 3, metadata, tensors, fileBytes: 0, read, close: () => {} };
+  const readRange: Gguf["readRange"] = (name, start, length) => read(name).subarray(start, start + length);
+  const gguf: Gguf = { path: "m.gguf", version: 3, metadata, tensors, fileBytes: 0, read, readRange, close: () => {} };
   return gguf;
 }
 type TensorChanges = Record<string, Partial<TensorInfo> | undefined>;

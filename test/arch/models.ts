@@ -3,7 +3,7 @@
  * one out shows. `logits/NAME.f32` holds what llama.cpp answers to them; bench/record-arch-logits.ts wrote it.
  */
 import { makeRng } from "../../src/base/rng.ts";
-import type { WriteModel, WriteTensor, WriteValue } from "../../src/gguf/write.ts";
+import type { WriteModel, WriteTensor, WriteValue } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
 import { gaussian } from "../conformance/weights.ts";
 

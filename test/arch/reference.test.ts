@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { archs, loadProgram } from "../../src/arch/index.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { repairGguf } from "../../src/gguf/repair/index.ts";
 import { nmse } from "../backend/compare.ts";
 import { golden, hasGolden } from "../golden.ts";

@@ -10,8 +10,8 @@ import { offloading, type Offload } from "../../src/backend/offload.ts";
 import { layerCount } from "../../src/backend/split.ts";
 import { AppError } from "../../src/base/errors.ts";
 import type { Gguf } from "../../src/gguf/gguf.ts";
-import { openGguf } from "../../src/gguf/read.ts";
-import { writeGguf } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { writeGguf } from "../../src/files/write.ts";
 import { makeModel } from "../arch/models.ts";
 import { options } from "./journey.ts";
 

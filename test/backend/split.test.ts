@@ -8,8 +8,8 @@ import type { Backend, LoadOptions, Program, Session } from "../../src/backend/b
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { cutProgram, layerCount, loadSplit } from "../../src/backend/split.ts";
 import type { Gguf } from "../../src/gguf/gguf.ts";
-import { openGguf } from "../../src/gguf/read.ts";
-import { writeGguf, type WriteModel } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { writeGguf, type WriteModel } from "../../src/files/write.ts";
 import { makeAdapter, recordedAdapters } from "../arch/adapters.ts";
 import { encoders, makeEncoder } from "../arch/encoders.ts";
 import { makeModel, specs, TOKENS } from "../arch/models.ts";

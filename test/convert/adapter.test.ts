@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { convertAdapter } from "../../src/convert/adapter.ts";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { encodeSafetensors, pack, unpaired, writeFolder, type PlainTensor } from "./hugging-face.ts";
 import { f16 } from "../../src/quant/f16.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { convertModel } from "../../src/convert/convert.ts";
 import type { Gguf } from "../../src/gguf/gguf.ts";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { golden, goldenTest } from "../golden.ts";
 import { wpmMetadata } from "../tokenizer/fixtures.ts";
 import { encodeSafetensors, writeFolder, type PlainTensor } from "./hugging-face.ts";

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { loadProgram } from "../../src/arch/index.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { convertModel } from "../../src/convert/convert.ts";
-import { openGguf } from "../../src/gguf/read.ts";
-import { writeGguf } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { writeGguf } from "../../src/files/write.ts";
 import { CTX_LEN, TOKENS } from "../arch/models.ts";
 import { DTYPES, exactModel, plainFiles, writeFolder, type Dtype } from "./hugging-face.ts";
 

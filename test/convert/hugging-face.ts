@@ -8,7 +8,7 @@ import { bf16 } from "../../src/quant/bf16.ts";
 import { f16 } from "../../src/quant/f16.ts";
 import { f32 } from "../../src/quant/f32.ts";
 import type { Quant } from "../../src/quant/quant.ts";
-import type { WriteModel, WriteTensor, WriteValue } from "../../src/gguf/write.ts";
+import type { WriteModel, WriteTensor, WriteValue } from "../../src/files/write.ts";
 import { makeModel } from "../arch/models.ts";
 
 export interface PlainTensor {

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { convertModel } from "../../src/convert/convert.ts";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { encodeSafetensors, exactModel, plainConfig, plainFiles, plainTensors, writeFolder } from "./hugging-face.ts";
 import { DTYPES } from "./hugging-face.ts";
 

@@ -9,8 +9,8 @@ import { llama } from "../../src/convert/archs/llama.ts";
 import { parseSentencePieceModel } from "../../src/convert/sentence-piece-model.ts";
 import { convertTokenizer } from "../../src/convert/tokenizer.ts";
 import type { Metadata } from "../../src/gguf/gguf.ts";
-import { openGguf } from "../../src/gguf/read.ts";
-import { writeGguf } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { writeGguf } from "../../src/files/write.ts";
 import { loadTokenizer } from "../../src/tokenizer/load.ts";
 import { golden, goldenTest } from "../golden.ts";
 import {

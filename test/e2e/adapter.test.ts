@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { makeRng } from "../../src/base/rng.ts";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { f16 } from "../../src/quant/f16.ts";
 import { digestOf } from "../../src/store/digest.ts";
 import { makeAdapter, shapesOf, type Shapes } from "../arch/adapters.ts";

@@ -1,8 +1,8 @@
 /** The embedded model as a folder of safetensors, uploaded and made a model again: it answers as it did. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
-import { openGguf } from "../../src/gguf/read.ts";
-import type { WriteValue } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import type { WriteValue } from "../../src/files/write.ts";
 import type { Quant } from "../../src/quant/quant.ts";
 import { digestOf } from "../../src/store/digest.ts";
 import { DTYPES, encodeSafetensors, pack, plainConfig, plainTensors, type Dtype } from "../convert/hugging-face.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { alignUp } from "../../src/base/bytes.ts";
 import { AppError } from "../../src/base/errors.ts";
-import { encodeHeader, type WriteModel } from "../../src/gguf/write.ts";
+import { encodeHeader, type WriteModel } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
 
 export interface MemoryModel extends WriteModel {

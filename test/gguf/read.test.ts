@@ -2,12 +2,15 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { chmod, mkdir, open, truncate } from "node:fs/promises";
-import { mapFile } from "../../src/gguf/map.ts";
-import { openGguf } from "../../src/gguf/read.ts";
-import { encodeHeader, writeGguf } from "../../src/gguf/write.ts";
+import { mapFileBy } from "../../src/files/map.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { encodeHeader, writeGguf } from "../../src/files/write.ts";
+import type { TensorInfo } from "../../src/gguf/gguf.ts";
+import { openGgufFrom } from "../../src/gguf/read.ts";
+import { memorySource, type OpenSource } from "../../src/gguf/source.ts";
 import { quants } from "../../src/quant/index.ts";
 import { golden, goldenTest, hasGolden } from "../golden.ts";
-import { failure, smallModel, withFolder } from "./fixture.ts";
+import { encodeGguf, failure, smallModel, withFolder } from "./fixture.ts";
 
 test("tensors are read from the file, and a name that is not there is an error", () =>
   withFolder(async (path) => {
@@ -50,7 +53,7 @@ test("a file that may only be read opens, and closing gives its memory back", ()
 test("where files cannot be mapped, ranges are read instead", () =>
   withFolder(async (path) => {
     await Bun.write(path("f"), "0123456789");
-    const file = mapFile(path("f"), () => undefined);
+    const file = mapFileBy(path("f"), () => undefined);
     expect(file.byteLength).toBe(10);
     expect(Buffer.from(file.view(3, 4)).toString()).toBe("3456");
     await truncate(path("f"), 5);
@@ -119,3 +122,30 @@ goldenTest("a header of 128 thousand tokens and 280 thousand merges is read in a
   gguf.close();
   expect(elapsedMs).toBeLessThan(750); // 75 ms on an idle machine; other work runs beside tests
 });
+
+test("where a view is a copy, a model is read in pieces and nothing of it is kept", () => {
+  const bytes = encodeGguf(smallModel);
+  const reads: [number, number][] = [];
+  const copying: OpenSource = () => ({
+    ...memorySource(bytes),
+    copies: true,
+    view: (offset, length) => (reads.push([offset, length]), bytes.slice(offset, offset + length)),
+  });
+  const gguf = openGgufFrom(copying, "m.gguf");
+  const [[name, info]] = [...gguf.tensors] as [[string, TensorInfo]];
+  const whole = gguf.read(name);
+  expect(gguf.read(name)).not.toBe(whole);
+  reads.length = 0;
+  expect([...gguf.readRange(name, 3, 5)]).toEqual([...whole.subarray(3, 8)]);
+  expect(reads).toEqual([[info.offset + 3, 5]]);
+  expect(() => gguf.readRange(name, 3, info.byteLength)).toThrow("a range outside of it");
+});
+
+test("of a mapped model every part of a tensor is a view on one mapping", () =>
+  withFolder(async (path) => {
+    await writeGguf(path("m.gguf"), smallModel);
+    const gguf = openGguf(path("m.gguf"));
+    const [name] = gguf.tensors.keys();
+    expect(gguf.readRange(name!, 4, 4).buffer).toBe(gguf.read(name!).buffer);
+    gguf.close();
+  }));

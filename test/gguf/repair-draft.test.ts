@@ -1,10 +1,10 @@
 /** What a repair can do to a header, on files made here. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { Draft } from "../../src/gguf/repair/draft.ts";
 import { repairGguf } from "../../src/gguf/repair/index.ts";
-import { writeGguf, type WriteModel, type WriteValue } from "../../src/gguf/write.ts";
+import { writeGguf, type WriteModel, type WriteValue } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
 import { byteCharacters } from "../../src/tokenizer/byte-alphabet.ts";
 import { loadTokenizer } from "../../src/tokenizer/load.ts";

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { repairGguf, repairHeader } from "../../src/gguf/repair/index.ts";
 import type { Gguf, MetadataValue } from "../../src/gguf/gguf.ts";
 import { loadTokenizer } from "../../src/tokenizer/load.ts";

@@ -1,8 +1,8 @@
 /** Split models: opened by their first part, with clear words for every way in which parts can be wrong. */
 import { expect, test } from "bun:test";
 import { rename, rm } from "node:fs/promises";
-import { openGguf } from "../../src/gguf/read.ts";
-import { writeGguf, type WriteModel } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { writeGguf, type WriteModel } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
 import { failure, withFolder } from "./fixture.ts";
 

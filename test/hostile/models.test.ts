@@ -6,9 +6,10 @@ import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { AppError, messageOf } from "../../src/base/errors.ts";
 import { chooseBackend } from "../../src/backend/index.ts";
 import { loadEngine } from "../../src/engine/load.ts";
+import { mapFile } from "../../src/files/map.ts";
 import { systemLoop } from "../../src/base/event-loop.ts";
-import { openGguf } from "../../src/gguf/read.ts";
-import { writeGguf, type WriteTensor, type WriteValue } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { writeGguf, type WriteTensor, type WriteValue } from "../../src/files/write.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
 
@@ -77,7 +78,7 @@ for (const [name, edit, message] of broken) {
   test(`${name}: the error says so and names the file`, async () => {
     await writeBroken(edit);
     const options = { ctxLen: 64, slots: 1, chunk: 64, threads: 1, precise: false, cacheDir: undefined };
-    const quiet = { emit() {}, onEmbed() {}, loop: systemLoop() };
+    const quiet = { emit() {}, onEmbed() {}, loop: systemLoop(), open: mapFile };
     const load = loadEngine(path, { ...options, ...quiet, backend: await chooseBackend("cpu") });
     const error = await load.then(
       () => undefined,

@@ -8,7 +8,7 @@ import type { LoadMessage } from "../../src/runner/messages.ts";
 import type { LoadingOptions } from "../../src/sampling/options.ts";
 import { Pool, type Lease, type PoolModel, type PoolOptions } from "../../src/runtime/pool.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { makeAdapter, shapesOf } from "../arch/adapters.ts";
 import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
 import { eventually, isAlive } from "../e2e/hearth.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { AppError } from "../../src/base/errors.ts";
 import { makeGrammarCompiler, type GrammarCompiler, type GrammarVocabulary } from "../../src/sampling/grammar.ts";
 import { loadTokenizer, vocabularyForGrammar } from "../../src/tokenizer/load.ts";

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { openGguf } from "../../src/gguf/read.ts";
-import type { WriteModel } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import type { WriteModel } from "../../src/files/write.ts";
 import { f16 } from "../../src/quant/f16.ts";
 import { blobPath, findBlob, writeBlob } from "../../src/store/blobs.ts";
 import type { CreateRequest } from "../../src/store/create.ts";

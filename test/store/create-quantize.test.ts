@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { quants } from "../../src/quant/index.ts";
 import { writeBlob } from "../../src/store/blobs.ts";
 import type { CreateRequest } from "../../src/store/create.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdir, readdir, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { blobPath, importBlob, writeBlob } from "../../src/store/blobs.ts";
 import type { CreateRequest } from "../../src/store/create.ts";
 import type { Digest } from "../../src/store/digest.ts";

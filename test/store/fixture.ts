@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { writeGguf, type WriteValue } from "../../src/gguf/write.ts";
+import { writeGguf, type WriteValue } from "../../src/files/write.ts";
 import { f32 } from "../../src/quant/f32.ts";
 import { writeBlob } from "../../src/store/blobs.ts";
 import {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "bun:test";
 import { getString } from "../../src/gguf/keys.ts";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { choosePrompt, type PromptMessage, type PromptTool, renderChat } from "../../src/template/prompt.ts";
 
 const FOLDER = resolve(import.meta.dir, "../../models/hearth");

@@ -1,7 +1,7 @@
 /** Every reference vocabulary, against what llama.cpp makes of the same texts. */
 import { readFileSync } from "node:fs";
 import { expect } from "bun:test";
-import { openGguf } from "../../src/gguf/read.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { loadTokenizer, type LoadedTokenizer } from "../../src/tokenizer/load.ts";
 import { golden, goldenTest } from "../golden.ts";
 import { makeProse, PARSED, PLAIN } from "./fixtures.ts";

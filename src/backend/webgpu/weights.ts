@@ -6,6 +6,7 @@ import type { Dispatch, Piece, Vector } from "../../../kernels/wgsl/dispatch.ts"
 import { AppError, checkNotCancelled } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
 import type { Weight } from "../step.ts";
+import { readRange } from "../weight-range.ts";
 import type { Device } from "./device.ts";
 import { USAGE } from "./usage.ts";
 
@@ -144,18 +145,18 @@ async function uploadParts(
   let sinceFlush = 0;
   for (const { weight, piece, buffer } of parts) {
     const rowBytes = rowBytesOf(weight);
-    const tensor = source.read(weight.name);
-    const bytes = tensor.subarray(piece.first * rowBytes, (piece.first + piece.count) * rowBytes);
-    if (bytes.length < piece.count * rowBytes) {
-      const needed = (piece.first + piece.count) * rowBytes;
-      const text = `${source.path}: tensor '${weight.name}': expected ${needed} bytes, got ${tensor.length}`;
-      throw new AppError("bad_file", text);
-    }
+    const [first, length] = [piece.first * rowBytes, piece.count * rowBytes];
     const { grid } = weight.quant;
     if (grid) write(device.gpu.queue, buffer, { at: buffer.size - grid.byteLength, bytes: new Uint8Array(grid) });
-    for (let at = 0; at < bytes.length; at += WRITE_BYTES) {
-      const count = Math.min(WRITE_BYTES, bytes.length - at);
-      write(device.gpu.queue, buffer, { at, bytes: bytes.subarray(at, at + count) });
+    for (let at = 0; at < length; at += WRITE_BYTES) {
+      const count = Math.min(WRITE_BYTES, length - at);
+      const bytes = readRange(source, weight.name, first + at, count);
+      if (bytes.length < count) {
+        const got = source.read(weight.name).length;
+        const text = `${source.path}: tensor '${weight.name}': expected ${first + length} bytes, got ${got}`;
+        throw new AppError("bad_file", text);
+      }
+      write(device.gpu.queue, buffer, { at, bytes });
       done += count;
       sinceFlush += count;
       if (sinceFlush < FLUSH_BYTES) continue;
@@ -233,7 +234,7 @@ function unpackVectors(weights: readonly Vector[], source: WeightSource, out: Fl
       continue;
     }
     const from = weight.rowStart * rowBytesOf(weight);
-    weight.quant.dequantize(source.read(weight.name).subarray(from, from + rowBytesOf(weight)), values);
+    weight.quant.dequantize(readRange(source, weight.name, from, rowBytesOf(weight)), values);
     const factor = weight.scale?.[0] ?? 1;
     if (factor !== 1) for (let i = 0; i < values.length; i++) values[i]! *= factor;
   }

@@ -59,7 +59,11 @@ export function repairGguf(gguf: Gguf): Gguf {
       const part = draft.parts.get(name);
       if (!part) return gguf.read(name); // refuses a name that is not there
       const { info, from } = part;
-      return gguf.read(from.name).subarray(from.start, from.start + info.byteLength);
+      return gguf.readRange(from.name, from.start, info.byteLength);
+    },
+    readRange(name, start, length) {
+      const from = draft.parts.get(name)?.from ?? { name, start: 0 }; // a name that is not there is refused
+      return gguf.readRange(from.name, from.start + start, length);
     },
     close: () => gguf.close(),
   };

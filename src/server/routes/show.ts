@@ -2,7 +2,7 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
-import { readHeader } from "../../gguf/header.ts";
+import { readHeader } from "../../files/header.ts";
 import { parseOptions } from "../../sampling/options.ts";
 import { displayName, parseReference } from "../../store/name.ts";
 import type { ModelEntry } from "../../store/store.ts";

@@ -2,6 +2,7 @@
  * Printing of values as Go's fmt package does: `%v` notation for print and actions, and printf with flags, width and
  * precision. Ported from the behaviour of fmt/print.go and fmt/format.go for the types a template can hold.
  */
+import { utf8Bytes } from "../../base/text.ts";
 import { AppError } from "../../base/errors.ts";
 import { type GoList, type GoMap, type GoStruct, type GoValue, sortedKeys, typeName } from "./value.ts";
 
@@ -121,7 +122,7 @@ function formatText(value: string, spec: Spec): string | undefined {
       return pad(spec.flags.includes("#") && !cut.includes("`") ? `\`${cut}\`` : quote(cut), spec);
     case "x":
     case "X": {
-      const hex = Buffer.from(cut).toString("hex");
+      const hex = utf8Bytes(cut).toHex();
       return pad(spec.verb === "x" ? hex : hex.toUpperCase(), spec);
     }
     default:

@@ -2,6 +2,7 @@
  * Functions that Go templates can call: those of text/template (funcs.go) and the four that prompt templates have
  * besides. `and` and `or` are not here: they evaluate their arguments one by one, so the evaluator has them.
  */
+import { utf8Bytes, utf8Length, utf8Text } from "../../base/text.ts";
 import { AppError } from "../../base/errors.ts";
 import { isPrintable, sprint, sprintf, valueText } from "./format.ts";
 import { compareText, type GoValue, isTrue, toJson, typeName } from "./value.ts";
@@ -106,7 +107,7 @@ function notCallable(value: GoValue): never {
 /** Of a string: bytes. */
 function lengthOf(value: GoValue): number {
   if (isNil(value)) throw fail("len of nil pointer");
-  if (typeof value === "string") return Buffer.byteLength(value);
+  if (typeof value === "string") return utf8Length(value);
   if (typeof value === "object" && value !== null) {
     if (value.kind === "list") return value.items.length;
     if (value.kind === "map") return value.entries.size;
@@ -116,7 +117,7 @@ function lengthOf(value: GoValue): number {
 
 function indexOne(item: GoValue, index: GoValue): GoValue {
   if (isNil(item)) throw fail("index of nil pointer");
-  if (typeof item === "string") return BigInt(Buffer.from(item)[checkIndex(index, Buffer.byteLength(item) - 1)]!);
+  if (typeof item === "string") return BigInt(utf8Bytes(item)[checkIndex(index, utf8Length(item) - 1)]!);
   if (typeof item === "object" && item !== null) {
     if (item.kind === "list") return item.items[checkIndex(index, item.items.length - 1)];
     if (item.kind === "map") {
@@ -134,12 +135,12 @@ function slice(item: GoValue, indexes: readonly GoValue[]): GoValue {
   if (isText && indexes.length === 3) throw fail("cannot 3-index slice a string");
   const isList = typeof item === "object" && item !== null && item.kind === "list";
   if (!isText && !isList) throw fail(`can't slice item of type ${typeName(item)}`);
-  const length = isText ? Buffer.byteLength(item) : item.items.length;
+  const length = isText ? utf8Length(item) : item.items.length;
   const [start = 0, stop = length, capacity = length] = indexes.map((index) => checkIndex(index, length));
   if (start > stop) throw fail(`invalid slice index: ${start} > ${stop}`);
   if (stop > capacity) throw fail(`invalid slice index: ${stop} > ${capacity}`);
   if (!isText) return { ...item, items: item.items.slice(start, stop) };
-  return length === item.length ? item.slice(start, stop) : Buffer.from(item).subarray(start, stop).toString();
+  return length === item.length ? item.slice(start, stop) : utf8Text(utf8Bytes(item).subarray(start, stop));
 }
 
 function checkIndex(index: GoValue, highest: number): number {

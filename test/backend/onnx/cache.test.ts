@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { loadProgram } from "../../../src/arch/index.ts";
 import type { Program } from "../../../src/backend/backend.ts";
 import { MODEL_NAME, pruneEntries, WEIGHTS_NAME } from "../../../src/backend/onnx/cache.ts";
-import { openGguf } from "../../../src/gguf/read.ts";
+import { openGguf } from "../../../src/files/gguf.ts";
 import { startOnnx, type BackendChild } from "../child.ts";
 import { differences } from "../compare.ts";
 

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { loadProgram } from "../../../src/arch/index.ts";
 import type { Rows, Session } from "../../../src/backend/backend.ts";
-import { openGguf } from "../../../src/gguf/read.ts";
+import { openGguf } from "../../../src/files/gguf.ts";
 import { startOnnx } from "../child.ts";
 import { differences } from "../compare.ts";
 

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { loadProgram } from "../../../src/arch/index.ts";
-import { openGguf } from "../../../src/gguf/read.ts";
-import { writeGguf } from "../../../src/gguf/write.ts";
+import { openGguf } from "../../../src/files/gguf.ts";
+import { writeGguf } from "../../../src/files/write.ts";
 import { makeModel, specs } from "../../arch/models.ts";
 import { decodeStepOf } from "./decode-step.ts";
 

@@ -4,7 +4,7 @@ import type { LoadOptions, Program, Session } from "../../../src/backend/backend
 import { cutProgram, layerCount } from "../../../src/backend/split.ts";
 import { openDevice } from "../../../src/backend/webgpu/device.ts";
 import { webGpuBackend } from "../../../src/backend/webgpu/index.ts";
-import { openGguf } from "../../../src/gguf/read.ts";
+import { openGguf } from "../../../src/files/gguf.ts";
 import { quants } from "../../../src/quant/index.ts";
 
 const options: LoadOptions = { ctxLen: 64, slots: 2, precise: true, threads: 1, cacheDir: undefined };

@@ -4,14 +4,14 @@
  */
 import { open } from "node:fs/promises";
 import { alignUp } from "../base/bytes.ts";
-import { makeCursor, readCount, readU32, take, type Cursor } from "./cursor.ts";
-import type { TensorInfo } from "./gguf.ts";
+import { makeCursor, readCount, readText, readU32, take, type Cursor } from "../gguf/cursor.ts";
+import type { TensorInfo } from "../gguf/gguf.ts";
 import { readPart } from "./header.ts";
-import { getNumber } from "./keys.ts";
+import { getNumber } from "../gguf/keys.ts";
 import { endedEarly } from "./open-error.ts";
-import type { Header } from "./parse.ts";
-import { joinTensors } from "./shards.ts";
-import { ARRAY, BOOL, numberTypeOf, STRING } from "./value-types.ts";
+import type { Header } from "../gguf/parse.ts";
+import { joinTensors } from "../gguf/shards.ts";
+import { ARRAY, BOOL, numberTypeOf, STRING } from "../gguf/value-types.ts";
 
 const CHUNK_BYTES = 2 ** 20;
 const COUNTS_AT = 8; // after magic and version
@@ -86,8 +86,7 @@ function metadataPart(bytes: Uint8Array, path: string): Buffer {
 
 function skipString(cursor: Cursor): string {
   const length = readCount(cursor, "length of a string", cursor.bytes.length);
-  const at = take(cursor, length, "string");
-  return cursor.text.toString("utf8", at, at + length);
+  return readText(cursor, "string", length);
 }
 
 function skipValue(cursor: Cursor, type: number): void {

@@ -5,11 +5,11 @@
  */
 import { open, stat, type FileHandle } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
-import { makeCursor, moveWindow } from "./cursor.ts";
-import type { ModelHeader } from "./gguf.ts";
+import { makeCursor, moveWindow } from "../gguf/cursor.ts";
+import type { ModelHeader } from "../gguf/gguf.ts";
 import { endedEarly, notRegular, openError } from "./open-error.ts";
-import { headerSteps, MAX_HEADER_BYTES, type ArrayItemsMax, type Header } from "./parse.ts";
-import { joinTensors, missingPart, shardPaths } from "./shards.ts";
+import { headerSteps, MAX_HEADER_BYTES, type ArrayItemsMax, type Header } from "../gguf/parse.ts";
+import { joinTensors, missingPart, shardPaths } from "../gguf/shards.ts";
 
 /** Strings of this many bytes take about 2 ms to make. */
 const PIECE_BYTES = 256 * 2 ** 10;

@@ -8,8 +8,8 @@ import { dirname } from "node:path";
 import { assert } from "../base/errors.ts";
 import { alignUp, isPowerOfTwo } from "../base/bytes.ts";
 import type { Quant } from "../quant/quant.ts";
-import type { MetadataArray } from "./gguf.ts";
-import { ARRAY, BOOL, numberTypes, STRING, type NumberTypeName } from "./value-types.ts";
+import type { MetadataArray } from "../gguf/gguf.ts";
+import { ARRAY, BOOL, numberTypes, STRING, type NumberTypeName } from "../gguf/value-types.ts";
 
 const MAGIC = "GGUF";
 const VERSION = 3;

@@ -5,12 +5,12 @@ import { mkdir, truncate, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { AppError } from "../../src/base/errors.ts";
 import { makeCursor, moveWindow } from "../../src/gguf/cursor.ts";
-import { readHeader } from "../../src/gguf/header.ts";
+import { readHeader } from "../../src/files/header.ts";
 import { headerSteps, parseGguf, type Header, type ParseOptions } from "../../src/gguf/parse.ts";
-import { openGguf } from "../../src/gguf/read.ts";
-import { writeGguf } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { writeGguf } from "../../src/files/write.ts";
 import { golden, goldenTest, hasGolden } from "../golden.ts";
-import { encodeGguf, failure, patch, smallModel, withFolder } from "./fixture.ts";
+import { encodeGguf, failure, patch, smallModel, withFolder } from "../gguf/fixture.ts";
 
 const SEED = 20_261_121;
 

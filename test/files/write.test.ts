@@ -5,10 +5,10 @@ import { dirname } from "node:path";
 import fc from "fast-check";
 import type { MetadataValue } from "../../src/gguf/gguf.ts";
 import { parseGguf } from "../../src/gguf/parse.ts";
-import { openGguf } from "../../src/gguf/read.ts";
-import { encodeHeader, writeGguf, type WriteValue } from "../../src/gguf/write.ts";
+import { openGguf } from "../../src/files/gguf.ts";
+import { encodeHeader, writeGguf, type WriteValue } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
-import { encodeGguf, smallModel, withFolder, type MemoryModel } from "./fixture.ts";
+import { encodeGguf, smallModel, withFolder, type MemoryModel } from "../gguf/fixture.ts";
 
 const text = fc.string({ unit: "grapheme", maxLength: 20 });
 const numbers = fc.oneof(

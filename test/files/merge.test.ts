@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { writeFile } from "node:fs/promises";
-import { mergeShards } from "../../src/gguf/merge.ts";
-import { openGguf } from "../../src/gguf/read.ts";
+import { mergeShards } from "../../src/files/merge.ts";
+import { openGguf } from "../../src/files/gguf.ts";
 import { quants } from "../../src/quant/index.ts";
-import { encodeGguf, withFolder, type MemoryModel } from "./fixture.ts";
+import { encodeGguf, withFolder, type MemoryModel } from "../gguf/fixture.ts";
 
 const tensor = (name: string, length: number, seed: number): MemoryModel["tensors"][number] => ({
   name,

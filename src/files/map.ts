@@ -9,6 +9,7 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { dlopen, toArrayBuffer, type Pointer } from "bun:ffi";
 import { AppError, assert } from "../base/errors.ts";
+import type { ByteSource, OpenSource } from "../gguf/source.ts";
 import { endedEarly, notRegular, openError } from "./open-error.ts";
 
 /** JavaScriptCore's largest ArrayBuffer. */
@@ -17,19 +18,14 @@ const MAX_VIEW_BYTES = 2 ** 32;
 const PROT_READ = 1;
 const MAP_SHARED = 1; // both values are the same on Linux and macOS
 
-export interface FileMap {
-  readonly byteLength: number;
-  /** A view of a range inside the file: read-only, and emptied by `close`. */
-  view(offset: number, length: number): Uint8Array;
-  /** Unmaps the file and detaches every view, so that late JavaScript readers see nothing instead of freed memory. */
-  close(): void;
-}
-
 /**
- * Opens a file. Throws `not_found`, or `bad_file` where it is no regular file or cannot be read.
- * @param mapper maps an open file, or gives undefined where that cannot be done
+ * Opens a file. Throws `not_found`, or `bad_file` where it is no regular file or cannot be read. `close` unmaps it and
+ * detaches every view, so that late JavaScript readers see nothing instead of freed memory.
  */
-export function mapFile(path: string, mapper: Mapper = mapWhole): FileMap {
+export const mapFile: OpenSource = (path) => mapFileBy(path, mapWhole);
+
+/** As `mapFile`. @param mapper maps an open file, or gives undefined where that cannot be done */
+export function mapFileBy(path: string, mapper: Mapper): ByteSource {
   const fd = openFile(path);
   const byteLength = fstatSync(fd).size;
   const map = byteLength > 0 ? mapper(fd, byteLength) : undefined;
@@ -38,6 +34,7 @@ export function mapFile(path: string, mapper: Mapper = mapWhole): FileMap {
   if (map) closeSync(fd); // the mapping holds the file
   return {
     byteLength,
+    copies: map === undefined,
     view(offset, length) {
       assert(open, `${path}: read after close`);
       assert(offset >= 0 && length >= 0 && offset + length <= byteLength, `${path}: range outside the file`);
