@@ -168,7 +168,6 @@ export class Heartbeat {
     const hasEvents = waitingEvents(db, { sessionKey, limit: 1 }).length > 0;
     const prompt = heartbeatPrompt(config.prompt, hasEvents);
     if (prompt === undefined) return { kind: "skipped", reason: "no events wait, and there is no prompt" };
-    let outcome: HeartbeatOutcome | undefined;
     const request = {
       runId: Bun.randomUUIDv7(),
       sessionKey,
@@ -177,13 +176,12 @@ export class Heartbeat {
       signal: this.#stopping.signal,
       ...(config.model === undefined ? {} : { model: config.model }),
     };
-    const result = await agent.run(request, async (answer) => {
-      if (answer.status !== "ok") return;
-      const reply = { ...request, result: answer, config, now: clock.now() };
-      outcome = await writer.write((at) => concludeHeartbeat(at, reply, delivery));
-    });
-    if (outcome?.kind === "sent") delivery.sendReplies();
-    return outcome ?? { kind: "failed", reason: result.error ?? result.status };
+    const result = await agent.run(request);
+    if (result.status !== "ok") return { kind: "failed", reason: result.error ?? result.status };
+    const reply = { ...request, result, config, now: clock.now() };
+    const outcome = await writer.write((at) => concludeHeartbeat(at, reply, delivery));
+    if (outcome.kind === "sent") delivery.sendReplies();
+    return outcome;
   }
 
   /** Events that it did not get to, and requests that came while it ran, get the next one. */

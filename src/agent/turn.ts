@@ -4,9 +4,10 @@
  */
 import type { Database } from "../base/database.ts";
 import type { Clock } from "../base/clock.ts";
-import { AppError, messageOf, type Code } from "../base/errors.ts";
+import { AppError, checkNotCancelled, isTemporary, messageOf } from "../base/errors.ts";
 import type { InferenceEvent, Message, Runtime, ToolCall } from "../runtime/runtime.ts";
 import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
+import { withoutCalls } from "./call-markup.ts";
 import { fitTurn, EVENTS_SHOWN_MAX } from "./fit-turn.ts";
 import { resolveModel } from "./models.ts";
 import { agentOf } from "./session-key.ts";
@@ -77,7 +78,8 @@ export interface TurnResult {
 const ROUNDS_MAX = 8;
 /** Calls of one round that are made; a model that wants more is told so. */
 const CALLS_MAX = 8;
-const TEMPORARY: readonly Code[] = ["busy", "runner", "timeout", "upstream", "storage"];
+/** How long a model that was told to stop may take to do so, before it is left alone. */
+const STOP_MS = 5000;
 const NOTHING: TurnRecord = { entries: [], seen: [] };
 
 /** What is known of a turn while it runs. */
@@ -88,26 +90,59 @@ interface Progress {
   readonly usage: { -readonly [Key in keyof TurnUsage]: TurnUsage[Key] };
 }
 
-/** Never throws what a model, a tool or a setting can cause: that is a status. */
+const noProgress = (): Progress => ({
+  text: "",
+  isTruncated: false,
+  usage: { promptTokens: 0, completionTokens: 0, rounds: 0, toolCalls: 0 },
+});
+
+/** What comes of a turn that an error ended. */
+export function failedTurn(error: unknown, progress = noProgress()): TurnResult {
+  const failed = { ...progress, record: NOTHING };
+  if (error instanceof AppError && error.code === "cancelled") {
+    return { ...failed, status: "cancelled", error: "the turn was cancelled" };
+  }
+  return { ...failed, status: "error", error: messageOf(error), isTemporary: isTemporary(error) };
+}
+
+/** Never rejects: whatever goes wrong is a status. A turn that does not stop when told is over without it. */
 export async function runTurn(parts: TurnParts, request: TurnRequest): Promise<TurnResult> {
-  const usage = { promptTokens: 0, completionTokens: 0, rounds: 0, toolCalls: 0 };
-  const progress: Progress = { text: "", isTruncated: false, usage };
+  const progress = noProgress();
   const timeout = new AbortController();
-  const timeoutMs = request.timeoutMs ?? timeoutOf(parts, request);
-  const disarm = parts.clock.after(timeoutMs, () => timeout.abort());
+  const signal = AbortSignal.any([request.signal, timeout.signal]);
+  let disarm = (): void => {};
+  let timeoutMs = 0;
   try {
-    const signal = AbortSignal.any([request.signal, timeout.signal]);
-    const record = await converse(parts, { ...request, signal }, progress);
+    checkNotCancelled(request.signal);
+    timeoutMs = request.timeoutMs ?? timeoutOf(parts, request);
+    disarm = parts.clock.after(timeoutMs, () => timeout.abort());
+    const onText = (text: string): void => void (signal.aborted || request.onText?.(text));
+    const work = converse(parts, { ...request, signal, onText }, progress);
+    const record = await orLeft(work, { signal, clock: parts.clock });
     return { ...progress, status: "ok", record };
   } catch (error) {
-    const failed = { ...progress, record: NOTHING };
-    if (request.signal.aborted) return { ...failed, status: "cancelled", error: "the turn was cancelled" };
-    if (timeout.signal.aborted) {
-      return { ...failed, status: "timeout", error: `the turn took longer than ${timeoutMs / 1000} s` };
-    }
-    const isTemporary = error instanceof AppError ? TEMPORARY.includes(error.code) : false;
-    return { ...failed, status: "error", error: messageOf(error), isTemporary };
+    if (request.signal.aborted) return failedTurn(new AppError("cancelled", "told to stop"), progress);
+    const failed = failedTurn(error, progress);
+    if (!timeout.signal.aborted) return failed;
+    return { ...failed, status: "timeout", error: `the turn took longer than ${timeoutMs / 1000} s` };
   } finally {
+    disarm();
+  }
+}
+
+/** What a turn comes to. Throws `cancelled` where it goes on for long after the signal was aborted. */
+async function orLeft<T>(work: Promise<T>, { signal, clock }: { signal: AbortSignal; clock: Clock }): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  let disarm = (): void => {};
+  const leave = (): void => {
+    disarm = clock.after(STOP_MS, () => reject(new AppError("cancelled", "the model did not stop when told")));
+  };
+  if (signal.aborted) leave();
+  else signal.addEventListener("abort", leave, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", leave);
     disarm();
   }
 }
@@ -195,6 +230,7 @@ async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Prog
       { progress, onText: request.onText },
     );
     if (round.calls.length === 0) {
+      progress.text = answerOf(progress.text, chat);
       said.push({ role: "assistant", content: progress.text });
       return said;
     }
@@ -202,6 +238,16 @@ async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Prog
     said.push({ role: "assistant", content: progress.text, tool_calls: round.calls, ...thinking });
     for (const [i, call] of round.calls.entries()) said.push(await resultOf(parts, { request, call, i }, progress));
   }
+}
+
+/**
+ * An answer without the calls that a model writes though it has no tools.
+ * Throws `bad_request` where nothing else is in it: another model has to be chosen.
+ */
+function answerOf(text: string, { model, tools }: Asking["chat"]): string {
+  const answer = tools ? text : withoutCalls(text);
+  if (answer !== "" || text.trim() === "") return answer;
+  throw new AppError("bad_request", `model '${model}' called a tool instead of answering, and this turn has none`);
 }
 
 async function resultOf(

@@ -51,6 +51,11 @@ export function checkNotCancelled(signal: AbortSignal | undefined): void {
 export const shuttingDown = (retryAfterMs?: number): AppError =>
   new AppError("busy", "the server is shutting down", retryAfterMs === undefined ? {} : { retryAfterMs });
 
+const TEMPORARY: ReadonlySet<Code> = new Set<Code>(["busy", "runner", "storage", "timeout", "upstream", "registry"]);
+
+/** Whether the same work may succeed later. What nobody expected may not happen again: who repeats limits how often. */
+export const isTemporary = (error: unknown): boolean => !(error instanceof AppError) || TEMPORARY.has(error.code);
+
 /** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -12,12 +12,24 @@ import { failing, type CliParts } from "./failing.ts";
 const JSON_FLAG = ["--json", "print what the server says"] as const;
 const collect = (value: string, before: readonly string[]): string[] => [...before, value];
 
+const STATES = `
+States of a run:
+  queued     it waits: for its turn, for another try after a failure, or for a pause after a crash to be over
+  running    its model works
+  succeeded  its turn is over and stored; what became of the reply stands beside it
+  failed     it cannot succeed: its reason says why
+  dead       it was given up: it failed for now as often as hooks.queue.maxAttempts says or for a day, or the server
+             crashed that often while it alone ran and at no other time. Nothing is deleted: 'replay' runs it again
+  cancelled  somebody ended it
+`;
+
 /** @param wholeNumber parses a flag's number */
 export function addHooksCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
   const hooks = program
     .command("hooks")
     .description("look after webhooks: deliveries, mappings, signatures, configuration")
-    .option("--config <file>", "configuration file (JSON5)");
+    .option("--config <file>", "configuration file (JSON5)")
+    .addHelpText("after", STATES);
   const sources = (): ConfigSources => ({ ...parts, flags: { ...parts.flags, ...hooks.opts() } });
   const remote = <Args extends unknown[]>(work: (context: CliContext, ...args: Args) => Promise<void>) =>
     failing(parts, (terminal, ...args: Args) => work(adminContext(sources(), terminal), ...args));

@@ -4,9 +4,8 @@
  */
 import { makeAgent } from "../agent/agent.ts";
 import { Heartbeat } from "../agent/heartbeat.ts";
-import { agentOf, hookSession, mainSessionKey } from "../agent/session-key.ts";
+import { hookSession, mainSessionKey } from "../agent/session-key.ts";
 import { findSession } from "../agent/sessions.ts";
-import { turnSettings } from "../agent/settings.ts";
 import type { Clock } from "../base/clock.ts";
 import { Writer, type Database } from "../base/database.ts";
 import { messageOf } from "../base/errors.ts";
@@ -35,7 +34,6 @@ import { openStorage } from "./storage.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const S_MS = 1000;
 /** How long messages that are on their way may take at the end. */
 const LAST_SENDS_MS = 2000;
 
@@ -241,7 +239,6 @@ function workerSettings(snapshot: GatewaySnapshot, mappings: MappingsOf): Worker
     maxConcurrent: agents.defaults.maxConcurrent,
     maxConcurrentOf: (id) => mappings(snapshot).all.find((mapping) => mapping.id === id)?.config.maxConcurrent,
     maxAttempts: hooks.queue.maxAttempts,
-    timeoutMsOf: (key) => turnSettings(agents, agentOf(key))?.timeoutMs ?? agents.defaults.timeoutSeconds * S_MS,
     callbacks: { secret: hooks.callbacks.secret, allowPrivate: hooks.callbacks.allowPrivateAddresses },
   };
 }

@@ -81,7 +81,7 @@ export function testAgent(script: Script, options: TestAgentOptions = {}): TestA
     runtime,
     parts,
     agent,
-    turn({ isEphemeral = false, ...asked }) {
+    async turn({ isEphemeral = false, ...asked }) {
       const request = {
         runId: Bun.randomUUIDv7(),
         sessionKey: HOOK,
@@ -90,9 +90,10 @@ export function testAgent(script: Script, options: TestAgentOptions = {}): TestA
         signal: NEVER,
         ...asked,
       };
-      return agent.run(request, ({ record }) =>
-        writer.write((at) => storeTurn(at, { ...request, record, isEphemeral, now: clock.now() })),
-      );
+      const result = await agent.run(request);
+      const { record } = result;
+      await writer.write((at) => storeTurn(at, { ...request, record, isEphemeral, now: clock.now() }));
+      return result;
     },
   };
 }

@@ -4,7 +4,8 @@ import { findSession, historyOf, listEntries } from "../../src/agent/sessions.ts
 import { storeTurn } from "../../src/agent/turn.ts";
 import { AppError } from "../../src/base/errors.ts";
 import { external } from "../../src/base/passage.ts";
-import { HOOK, settingsOf, testAgent } from "./parts.ts";
+import { makeAgent } from "../../src/agent/agent.ts";
+import { HOOK, NEVER, settingsOf, testAgent } from "./parts.ts";
 
 const NOW_LINE = "\n\nCurrent time: 2026-01-05T12:00:00Z";
 const call = (name: string, args: Record<string, unknown> = {}, id?: string) => ({
@@ -93,9 +94,13 @@ describe("a turn that fails", () => {
     expect(waitingEvents(db, { sessionKey: HOOK, limit: 9 }).length).toBe(1);
   });
 
-  test("by a bug of ours is an error too", async () => {
-    const { turn } = testAgent(() => ({ error: new TypeError("undefined is not") }));
-    expect(await turn({})).toMatchObject({ status: "error", isTemporary: false });
+  test.each([
+    ["a bug of ours, which may not happen again", new TypeError("undefined is not"), true],
+    ["a registry that is away", new AppError("registry", "away"), true],
+    ["a bad request", new AppError("bad_request", "no"), false],
+  ])("by %s is an error, and says whether another try makes sense", async (_, error, isTemporary) => {
+    const { turn } = testAgent(() => ({ error }));
+    expect(await turn({})).toMatchObject({ status: "error", isTemporary });
   });
 
   test("for lack of its model, its agent or a tool names it", async () => {
@@ -120,20 +125,46 @@ describe("a turn that fails", () => {
     expect(runtime.stopped.length).toBe(1);
   });
 
-  test("by cancellation stops the model; before its turn came, it never asks it", async () => {
+  test("by its time, in a model that does not stop, ends without it; nothing is heard of it afterwards", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { parts, clock } = testAgent(() => ({}));
+    const chat: typeof parts.runtime.chat = async function* () {
+      yield { kind: "text", text: "slow " };
+      await promise;
+      yield { kind: "text", text: "words" };
+    };
+    const agent = makeAgent({ ...parts, runtime: { ...parts.runtime, chat } });
+    const heard: string[] = [];
+    const begun = Promise.withResolvers<void>();
+    const running = agent.run({
+      runId: "r",
+      sessionKey: HOOK,
+      prompt: "go",
+      tools: [],
+      signal: NEVER,
+      timeoutMs: 1000,
+      onText: (text) => begun.resolve(void heard.push(text)),
+    });
+    await begun.promise;
+    clock.advance(1000);
+    clock.advance(5000);
+    expect(await running).toMatchObject({ status: "timeout", error: "the turn took longer than 1 s" });
+    resolve();
+    await Bun.sleep(1);
+    expect(heard).toEqual(["slow "]);
+  });
+
+  test("by cancellation stops the model; before it began, it never asks it", async () => {
     const { turn, runtime } = testAgent(() => ({ text: "slow words", until: new Promise(() => {}) }));
-    const [first, second] = [new AbortController(), new AbortController()];
+    const first = new AbortController();
     let begun = (): void => {};
     const started = new Promise<void>((resolve) => (begun = resolve));
     const running = turn({ signal: first.signal, onText: begun });
-    const waiting = turn({ signal: second.signal });
     await started;
-    second.abort();
-    expect(await waiting).toMatchObject({ status: "cancelled" });
     first.abort();
     expect(await running).toMatchObject({ status: "cancelled", text: "slow " });
-    expect([runtime.stopped.length, runtime.requests.length]).toEqual([1, 1]);
     expect(await turn({ signal: AbortSignal.abort() })).toMatchObject({ status: "cancelled" });
+    expect([runtime.stopped.length, runtime.requests.length]).toEqual([1, 1]);
   });
 });
 
@@ -200,10 +231,9 @@ describe("storing a turn", () => {
     const enqueue = (text: string) => enqueueEvent(db, event(text), { eventsMax: 9 });
     enqueue("one");
     enqueue("two");
-    const { record } = await agent.run(question, async () => {
-      enqueue("two");
-      enqueue("three");
-    });
+    const { record } = await agent.run(question);
+    enqueue("two");
+    enqueue("three");
     expect(runtime.requests[0]?.messages[0]?.content).toContain("one");
     storeTurn(db, { ...question, record, isEphemeral: false, now: 1 });
     const left = waitingEvents(db, { sessionKey: HOOK, limit: 9 });

@@ -63,11 +63,12 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-function turn(sessionKey: string, asked: Partial<TurnRequest> & { prompt: string }): Promise<TurnResult> {
+async function turn(sessionKey: string, asked: Partial<TurnRequest> & { prompt: string }): Promise<TurnResult> {
   const request = { runId: Bun.randomUUIDv7(), sessionKey, tools: [], signal: NEVER, ...asked };
-  return agent.run(request, ({ record }) =>
-    writer.write((at) => storeTurn(at, { ...request, record, isEphemeral: false, now: Date.now() })),
-  );
+  const result = await agent.run(request);
+  const { record } = result;
+  await writer.write((at) => storeTurn(at, { ...request, record, isEphemeral: false, now: Date.now() }));
+  return result;
 }
 
 test("a constant key continues its conversation", async () => {

@@ -89,6 +89,7 @@ export function acceptDelivery(db: Database, request: AcceptRequest, options: Ac
   insertRuns(db, {
     deliveryId,
     lane,
+    mappingId: request.mappingId ?? null,
     runs: fresh,
     sessionKeyOf: options.sessionKeyOf,
     now: request.now,

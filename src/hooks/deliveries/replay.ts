@@ -45,7 +45,8 @@ export function replayDelivery(
        body_sha256, body_bytes, body, headers, response, id FROM deliveries WHERE id = $old`,
   ).run({ new: deliveryId, now, old: first.deliveryId });
   const runs = old.map((run) => ({ id: Bun.randomUUIDv7(), action: run.action, replayOf: run.id }));
-  insertRuns(db, { deliveryId, lane: first.lane, runs, sessionKeyOf, now });
+  const { lane, mappingId } = first;
+  insertRuns(db, { deliveryId, lane, mappingId, runs, sessionKeyOf, now });
   return { deliveryId, runIds: runs.map((run) => run.id) };
 }
 

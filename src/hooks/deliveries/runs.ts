@@ -1,7 +1,4 @@
-/**
- * Rows of runs: made, taken by a worker for the length of a lease, given back, and moved from state to state. All
- * functions belong inside a transaction.
- */
+/** Rows of runs: made, found, and moved from state to state. All functions belong inside a transaction. */
 import { assert } from "../../base/errors.ts";
 import type { Database } from "../../base/database.ts";
 import type { AgentAction, HookAction } from "../action.ts";
@@ -14,7 +11,10 @@ export interface Run {
   readonly seq: number;
   readonly id: string;
   readonly deliveryId: string;
+  /** What it competes as; compared, never read. */
   readonly lane: string;
+  /** Null: a fixed endpoint's. */
+  readonly mappingId: string | null;
   readonly sessionKey: string;
   readonly action: HookAction;
   readonly state: RunState;
@@ -25,6 +25,12 @@ export interface Run {
   readonly leaseOwner: string | null;
   readonly leaseUntil: number | null;
   readonly cancelAt: number | null;
+  /** How often its process crashed while it ran. */
+  readonly crashes: number;
+  /** Of those, since it was last cleared of having caused one. */
+  readonly suspected: number;
+  /** Of those, how often no other run ran beside it. */
+  readonly suspectedAlone: number;
   readonly createdAt: number;
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
@@ -34,12 +40,26 @@ export interface Run {
   readonly reply: ReplyState;
 }
 
-const COLUMNS = `seq, id, delivery_id AS deliveryId, lane, session_key AS sessionKey, action, state, step, attempts,
-  next_at AS nextAt, lease_owner AS leaseOwner, lease_until AS leaseUntil, cancel_at AS cancelAt, created_at AS createdAt,
+/** A run of an agent: those have turns. */
+export interface TurnRun extends Run {
+  readonly action: AgentAction;
+}
+
+/** Asserts that the run is of an agent. */
+export function asTurn(run: Run): TurnRun {
+  const { action } = run;
+  assert(action.kind === "agent", `run ${run.id} is a ${action.kind}, which has no turn`);
+  return { ...run, action };
+}
+
+export const COLUMNS = `seq, id, delivery_id AS deliveryId, lane, mapping_id AS mappingId, session_key AS sessionKey,
+  action, state, step, attempts, next_at AS nextAt, lease_owner AS leaseOwner, lease_until AS leaseUntil,
+  cancel_at AS cancelAt, crashes, suspected, suspected_alone AS suspectedAlone, created_at AS createdAt,
   started_at AS startedAt, finished_at AS finishedAt, outcome, reason, answer, reply`;
 
-type Row = Omit<Run, "action"> & { readonly action: string };
-const fromRow = (row: Row): Run => ({ ...row, action: JSON.parse(row.action) as HookAction }); // insertRuns wrote it
+export type Row = Omit<Run, "action"> & { readonly action: string };
+/** The action is as insertRuns wrote it. */
+export const fromRow = (row: Row): Run => ({ ...row, action: JSON.parse(row.action) as HookAction });
 
 /** The session of a run. `requested` undefined: one of its own. */
 export type SessionKeyOf = (question: {
@@ -51,21 +71,23 @@ export type SessionKeyOf = (question: {
 export interface NewRuns {
   readonly deliveryId: string;
   readonly lane: string;
+  readonly mappingId: string | null;
   readonly runs: readonly { readonly id: string; readonly action: HookAction; readonly replayOf?: string }[];
   readonly sessionKeyOf: SessionKeyOf;
   readonly now: number;
 }
 
-export function insertRuns(db: Database, { deliveryId, lane, runs, sessionKeyOf, now }: NewRuns): void {
+export function insertRuns(db: Database, { deliveryId, lane, mappingId, runs, sessionKeyOf, now }: NewRuns): void {
   const insert = db.query(
-    `INSERT INTO runs (id, delivery_id, item, lane, session_key, action, state, step, next_at, created_at, replay_of)
-     VALUES (?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)`,
+    `INSERT INTO runs (id, delivery_id, item, lane, mapping_id, session_key, action, state, step, next_at, created_at,
+       replay_of) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)`,
   );
   for (const [item, { id, action, replayOf }] of runs.entries()) {
     const isAgent = action.kind === "agent";
     const sessionKey = isAgent ? sessionKeyOf(keyQuestion(action, id)) : "main";
     const step: Step = isAgent ? "turn" : "event";
-    insert.run(id, deliveryId, item, lane, sessionKey, JSON.stringify(action), step, now, now, replayOf ?? null);
+    const json = JSON.stringify(action);
+    insert.run(id, deliveryId, item, lane, mappingId, sessionKey, json, step, now, now, replayOf ?? null);
   }
 }
 
@@ -95,12 +117,13 @@ export interface RunChanges {
   readonly attempts?: number;
   readonly outcome?: Outcome;
   readonly reason?: string | null;
+  readonly crashes?: Pick<Run, "crashes" | "suspected" | "suspectedAlone">;
   readonly lease?: { readonly owner: string; readonly until: number };
 }
 
 /**
- * Moves a run. A lease ends with every move but `claim`. Asserts that the event can happen: callers read the run in
- * the same transaction.
+ * Moves a run. A lease ends with every move but `claim`. Asserts that the event can happen, and that the run is
+ * as the caller read it.
  */
 export function moveRun(db: Database, run: Run, event: RunEvent, now: number, changes: RunChanges = {}): Run {
   const state = nextState(run.state, event);
@@ -109,13 +132,17 @@ export function moveRun(db: Database, run: Run, event: RunEvent, now: number, ch
     .query<Row, Record<string, string | number | null>>(
       `UPDATE runs SET state = $state, step = $step, next_at = $nextAt, attempts = $attempts, outcome = $outcome,
          reason = $reason, lease_owner = $owner, lease_until = $until,
+         crashes = $crashes, suspected = $suspected, suspected_alone = $suspectedAlone,
          started_at = CASE WHEN $state = 'running' THEN $now ELSE started_at END, finished_at = $finishedAt
-       WHERE id = $id RETURNING ${COLUMNS}`,
+       WHERE id = $id AND state = $from AND lease_owner IS $holder RETURNING ${COLUMNS}`,
     )
     .get({
       id: run.id,
+      from: run.state,
+      holder: run.leaseOwner,
       state,
       now,
+      ...crashesOf({ ...run, ...changes.crashes }),
       step: changes.step ?? run.step,
       nextAt: changes.nextAt ?? run.nextAt,
       attempts: changes.attempts ?? run.attempts,
@@ -125,60 +152,11 @@ export function moveRun(db: Database, run: Run, event: RunEvent, now: number, ch
       until: changes.lease?.until ?? null,
       finishedAt: isFinal(state) ? now : null,
     });
-  assert(row, `run ${run.id} is gone`);
+  assert(row, `run ${run.id} is not ${run.state} any more, or another's`);
   return fromRow(row);
 }
 
-export interface ClaimOptions {
-  readonly owner: string;
-  readonly now: number;
-  readonly leaseUntil: number;
-  /** Turns that may begin now. */
-  readonly free: number;
-  /** Turns of a lane that may begin now. */
-  readonly freeOf: (lane: string) => number;
-}
-
-/**
- * Takes runs whose turn is due: of each session only the oldest, lanes in turn (those with the fewest running first),
- * the oldest of a lane first.
- */
-export function claimTurns(db: Database, { owner, now, leaseUntil, free, freeOf }: ClaimOptions): Run[] {
-  if (free <= 0) return [];
-  const lanes = Map.groupBy(dueTurns(db, { now, perLane: free }), (run) => run.lane);
-  const queues = [...lanes]
-    .map(([lane, runs]) => ({ runs: runs.slice(0, Math.max(0, freeOf(lane))), running: runningIn(db, lane) }))
-    .toSorted((a, b) => a.running - b.running);
-  const chosen: Row[] = [];
-  for (let round = 0; chosen.length < free && queues.some(({ runs }) => runs.length > round); round++) {
-    chosen.push(...queues.flatMap(({ runs }) => runs.slice(round, round + 1)));
-  }
-  const lease = { owner, until: leaseUntil };
-  return chosen
-    .slice(0, free)
-    .map((row) => moveRun(db, fromRow(row), "claim", now, { attempts: row.attempts + 1, lease }));
-}
-
-/** A session's runs come one after the other: who waits for its time, or runs, holds up the later ones. */
-function dueTurns(db: Database, { now, perLane }: { now: number; perLane: number }): Row[] {
-  return db
-    .query<Row, [number, number]>(
-      `SELECT * FROM (
-         SELECT ${COLUMNS}, row_number() OVER (PARTITION BY lane ORDER BY seq) AS place FROM runs AS run
-         WHERE finished_at IS NULL AND step = 'turn' AND state = 'queued' AND next_at <= ? AND NOT EXISTS (
-           SELECT 1 FROM runs AS earlier WHERE earlier.finished_at IS NULL AND earlier.step = 'turn'
-             AND earlier.session_key = run.session_key AND earlier.seq < run.seq)
-       ) WHERE place <= ? ORDER BY seq`,
-    )
-    .all(now, perLane);
-}
-
-const runningIn = (db: Database, lane: string): number =>
-  db
-    .query<{ n: number }, [string]>(
-      "SELECT count(*) AS n FROM runs WHERE finished_at IS NULL AND step = 'turn' AND state = 'running' AND lane = ?",
-    )
-    .get(lane)?.n ?? 0;
+const crashesOf = ({ crashes, suspected, suspectedAlone }: Run) => ({ crashes, suspected, suspectedAlone });
 
 /** Runs whose event has to be posted, oldest first. */
 export const dueEvents = (db: Database, limit: number): Run[] =>
@@ -189,47 +167,6 @@ export const dueEvents = (db: Database, limit: number): Run[] =>
     )
     .all(limit)
     .map(fromRow);
-
-/** When the next turn that waits for its time is due. */
-export const nextTurnAt = (db: Database, now: number): number | undefined =>
-  db
-    .query<{ at: number | null }, [number]>(
-      `SELECT min(next_at) AS at FROM runs
-       WHERE finished_at IS NULL AND step = 'turn' AND state = 'queued' AND next_at > ?`,
-    )
-    .get(now)?.at ?? undefined;
-
-/** Makes leases last longer, and tells which of the runs somebody wants ended. */
-export function renewLeases(db: Database, runIds: readonly string[], until: number): readonly string[] {
-  return db
-    .query<{ id: string; cancelAt: number | null }, [number, string]>(
-      `UPDATE runs SET lease_until = ? WHERE state = 'running' AND id IN (SELECT value FROM json_each(?))
-       RETURNING id, cancel_at AS cancelAt`,
-    )
-    .all(until, JSON.stringify(runIds))
-    .filter((row) => row.cancelAt !== null)
-    .map((row) => row.id);
-}
-
-/**
- * Runs whose owner is no more: their lease is over, or `isGone` knows better. Asked in every round, so by the index of
- * leases: left alone, the planner reads all runs there ever were to have them in order.
- */
-export function orphanedRuns(db: Database, now: number, isGone: (owner: string) => boolean): Run[] {
-  return db
-    .query<Row, []>(`SELECT ${COLUMNS} FROM runs INDEXED BY runs_leases WHERE lease_until IS NOT NULL ORDER BY seq`)
-    .all()
-    .filter((row) => (row.leaseUntil ?? 0) <= now || isGone(row.leaseOwner ?? ""))
-    .map(fromRow);
-}
-
-/** Whether a turn may be due; those of sessions that are busy count too. */
-export const hasDueTurn = (db: Database, now: number): boolean =>
-  db
-    .query<{ seq: number }, [number]>(
-      `SELECT seq FROM runs WHERE finished_at IS NULL AND step = 'turn' AND state = 'queued' AND next_at <= ? LIMIT 1`,
-    )
-    .get(now) !== null;
 
 /** Runs whose reply is under way. */
 export const pendingReplies = (db: Database): string[] =>

@@ -105,10 +105,40 @@ const CALLBACKS = `
   CREATE INDEX callbacks_due ON callbacks (next_at) WHERE state = 'pending';
 `;
 
+/**
+ * Turns that wait: `runs_due` in the order in which they are taken, `runs_next` by the time before which they are not,
+ * `runs_turns` to see what stands before one in its session. A session has one running turn at most, whoever claims it.
+ */
+const TURNS = `
+  UPDATE runs SET state = 'queued', lease_owner = NULL, lease_until = NULL
+    WHERE finished_at IS NULL AND state = 'running' AND EXISTS (SELECT 1 FROM runs AS earlier
+      WHERE earlier.finished_at IS NULL AND earlier.state = 'running'
+        AND earlier.session_key = runs.session_key AND earlier.seq < runs.seq);
+  DROP INDEX runs_session;
+  CREATE INDEX runs_turns ON runs (session_key, seq) WHERE finished_at IS NULL AND step = 'turn';
+  CREATE INDEX runs_due ON runs (lane, seq, session_key, next_at)
+    WHERE finished_at IS NULL AND step = 'turn' AND state = 'queued';
+  CREATE INDEX runs_next ON runs (next_at) WHERE finished_at IS NULL AND step = 'turn' AND state = 'queued';
+  CREATE UNIQUE INDEX runs_one_running ON runs (session_key) WHERE finished_at IS NULL AND state = 'running';
+  ALTER TABLE runs ADD COLUMN mapping_id TEXT;
+  UPDATE runs SET mapping_id = (SELECT mapping_id FROM deliveries WHERE deliveries.id = delivery_id);
+`;
+
+/** `workers` has a row for each that has not stopped in order: of those found at a start, the process crashed. */
+const CRASHES = `
+  CREATE TABLE workers (owner TEXT PRIMARY KEY, started_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  ALTER TABLE runs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;          -- of its process, while it ran
+  ALTER TABLE runs ADD COLUMN suspected INTEGER NOT NULL DEFAULT 0;        -- of those, since it was last cleared
+  ALTER TABLE runs ADD COLUMN suspected_alone INTEGER NOT NULL DEFAULT 0;  -- of those, with no other run beside it
+  CREATE INDEX runs_suspects ON runs (seq) WHERE finished_at IS NULL AND suspected > 0;
+`;
+
 export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: deliveries", sql: DELIVERIES },
   { name: "hooks: runs", sql: RUNS },
   { name: "hooks: callbacks", sql: CALLBACKS },
   { name: "hooks: items", sql: ITEMS },
   { name: "hooks: open runs by lane", sql: OPEN_LANES },
+  { name: "hooks: turns by lane and session", sql: TURNS },
+  { name: "hooks: crashes", sql: CRASHES },
 ];

@@ -4,9 +4,8 @@
  */
 import type { Database } from "../../base/database.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
-import type { AgentAction, HookAction } from "../action.ts";
-import { mappingOfLane } from "../deliveries/lane.ts";
-import { findRun, moveRun, type Run } from "../deliveries/runs.ts";
+import type { HookAction } from "../action.ts";
+import { asTurn, findRun, moveRun, type Run } from "../deliveries/runs.ts";
 import { FINAL, isFinal, type Outcome, type ReplyState } from "../deliveries/state.ts";
 import type { Target } from "../../channels/channel.ts";
 import { replyOf } from "../../agent/reply.ts";
@@ -132,7 +131,7 @@ export const wantsHeartbeat = (action: HookAction): boolean =>
   (action.kind === "wake" ? action.mode : action.wakeMode) === "now";
 
 function problemEvent(run: Run, problem: ReplyProblem, now: number): MainEvent {
-  const text = replyProblem(run.action as AgentAction, problem); // only agents reply
+  const text = replyProblem(asTurn(run).action, problem);
   return { ...mainEvent(run, now), text, dedupeKey: `${run.id}:reply`, wantsHeartbeat: false, isDelivered: false };
 }
 
@@ -143,7 +142,7 @@ const mainEvent = (run: Run, now: number) => ({
 });
 
 /** Who a run's text is from, for a model to read. */
-export const sourceOf = ({ lane }: Run): string => `Webhook ${mappingOfLane(lane) ?? ""}`.trimEnd();
+export const sourceOf = ({ mappingId }: Run): string => `Webhook ${mappingId ?? ""}`.trimEnd();
 
 /** Ends a run whose turn never began, or cannot be repeated. */
 export function giveUp(db: Database, run: Run, ending: { outcome: Outcome; reason: string }, context: Context): Run {

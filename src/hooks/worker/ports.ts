@@ -26,7 +26,7 @@ export interface Reply {
 }
 
 export interface WorkerPorts {
-  /** Makes no durable change itself. What it throws counts as temporary where its code does. */
+  /** Makes no durable change itself. */
   readonly runTurn: (request: TurnRequest) => Promise<TurnResult>;
   /** Puts a turn that ended well into its session's transcript. */
   readonly storeTurn: (db: Database, turn: StoreTurn) => void;

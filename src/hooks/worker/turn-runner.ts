@@ -3,19 +3,18 @@
  * stops them when told. What it stores, it stores only while the lease is its own.
  */
 import type { Database, Writer } from "../../base/database.ts";
-import type { TurnResult } from "../../agent/turn.ts";
+import { renderPassage } from "../../agent/boundary/index.ts";
+import { failedTurn, type TurnRequest, type TurnResult } from "../../agent/turn.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
-import type { AgentAction } from "../action.ts";
-import { mappingOfLane } from "../deliveries/lane.ts";
-import { claimTurns, findRun, hasDueTurn, moveRun, renewLeases, type Run } from "../deliveries/runs.ts";
+import { claimTurns, hasDueTurn, renewLeases } from "../deliveries/claims.ts";
+import { asTurn, findRun, moveRun, type Run, type TurnRun } from "../deliveries/runs.ts";
 import type { Outcome } from "../deliveries/state.ts";
 import { MAX_AGE_MS, retryDelayMs } from "./backoff.ts";
-import { concludeTurn } from "./conclude.ts";
+import { concludeTurn, sourceOf } from "./conclude.ts";
+import { LEASE_MS } from "./crashes.ts";
 import type { WorkerPorts } from "./ports.ts";
-import { takeTurn } from "./turn.ts";
 
-const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 /** How long to wait after the database could not be written. */
 const STUCK_MS = 1000;
@@ -27,8 +26,6 @@ export interface TurnLimits {
   readonly maxConcurrentOf: (mappingId: string) => number | undefined;
   /** Turns that are begun for one run at most. */
   readonly maxAttempts: number;
-  /** How long turns of a session may take where their action does not say. */
-  readonly timeoutMsOf: (sessionKey: string) => number;
 }
 
 export interface TurnRunnerDeps {
@@ -48,11 +45,10 @@ export interface TurnRunnerDeps {
   readonly onEnded: (runId: string, run: Run | undefined) => void;
 }
 
-/** Why a turn was told to stop. */
-type StopReason = "cancel" | "drain";
+/** Why a turn was told to stop. `lost`: another worker has its run. */
+type StopReason = "cancel" | "drain" | "lost";
 
 interface Running {
-  readonly lane: string;
   readonly controller: AbortController;
   why: StopReason | undefined;
   done: Promise<void>;
@@ -61,6 +57,8 @@ interface Running {
 export class TurnRunner {
   readonly #deps: TurnRunnerDeps;
   readonly #running = new Map<string, Running>();
+  /** Turns that ended and could not be stored: their runs begin again when their leases are over. */
+  readonly #unstored = new Set<string>();
   readonly #renewal: Timer;
 
   /** Keeps a timer until `stop`. */
@@ -69,8 +67,14 @@ export class TurnRunner {
     this.#renewal = setInterval(() => void this.#renew(), RENEW_MS);
   }
 
-  has(runId: string): boolean {
-    return this.#running.has(runId);
+  /** Whether a run's turn runs here, or ended and is left to its lease. */
+  holds({ id, leaseUntil }: Run): boolean {
+    return this.#running.has(id) || (this.#unstored.has(id) && (leaseUntil ?? 0) > this.#deps.now());
+  }
+
+  /** Whether a run's turn was begun here and has not been stored. */
+  hasBegun(runId: string): boolean {
+    return this.#running.has(runId) || this.#unstored.has(runId);
   }
 
   /** Begins turns that are due; resolves once they have begun. */
@@ -84,7 +88,7 @@ export class TurnRunner {
         now: now(),
         leaseUntil: now() + LEASE_MS,
         free: limits.maxConcurrent - this.#running.size,
-        freeOf: (lane) => this.#freeOf(lane, limits),
+        limitOf: limits.maxConcurrentOf,
       }),
     );
     for (const run of claimed) this.#begin(run);
@@ -114,34 +118,19 @@ export class TurnRunner {
     running.controller.abort();
   }
 
-  #freeOf(lane: string, { maxConcurrentOf }: TurnLimits): number {
-    const mappingId = mappingOfLane(lane);
-    const limit = mappingId === undefined ? undefined : maxConcurrentOf(mappingId);
-    if (limit === undefined) return Infinity;
-    return limit - [...this.#running.values()].filter((running) => running.lane === lane).length;
-  }
-
-  #begin(run: Run): void {
-    const action = run.action as AgentAction; // claimTurns takes runs with a turn, which agents have
-    const running: Running = {
-      lane: run.lane,
-      controller: new AbortController(),
-      why: undefined,
-      done: Promise.resolve(),
-    };
+  #begin(run: TurnRun): void {
+    const running: Running = { controller: new AbortController(), why: undefined, done: Promise.resolve() };
     this.#running.set(run.id, running);
+    this.#unstored.delete(run.id);
     this.#deps.onBegun(run.id);
-    running.done = this.#turn(run, action, running);
+    running.done = this.#turn(run, running);
   }
 
   /** Never rejects. */
-  async #turn(run: Run, action: AgentAction, running: Running): Promise<void> {
-    const result = await takeTurn(run, action, {
-      ports: this.#deps.ports,
-      timeoutMs: this.#deps.settings().timeoutMsOf(run.sessionKey),
-      signal: running.controller.signal,
-      onText: (text) => this.#deps.onText(run.id, text),
-    });
+  async #turn(run: TurnRun, running: Running): Promise<void> {
+    const { ports, onText } = this.#deps;
+    const request = requestOf(run, { signal: running.controller.signal, onText: (text) => onText(run.id, text) });
+    const result = await Promise.try(ports.runTurn, request).catch((error: unknown) => failedTurn(error));
     const after = await this.#stored(run, running, result);
     this.#running.delete(run.id);
     this.#deps.onEnded(run.id, after);
@@ -155,22 +144,25 @@ export class TurnRunner {
         return await writer.write((db) => {
           const current = findRun(db, run.id);
           if (current?.state !== "running" || current.leaseOwner !== owner) return undefined;
-          return this.#store(db, current, running, result);
+          return this.#store(db, asTurn(current), running, result);
         });
       } catch (error) {
         log.error("hooks: the end of a turn cannot be stored", { runId: run.id, error: messageOf(error) });
         const isDisk = error instanceof AppError && error.code === "storage";
-        if (!isDisk || running.why === "drain") return undefined; // its lease runs out, and it is run again
+        if (!isDisk || running.why === "drain") {
+          this.#unstored.add(run.id);
+          return undefined;
+        }
         await Bun.sleep(STUCK_MS);
       }
     }
   }
 
-  #store(db: Database, run: Run, { why }: Running, result: TurnResult): Run {
+  #store(db: Database, run: TurnRun, { why }: Running, result: TurnResult): Run {
     const { ports, random, settings } = this.#deps;
     const now = this.#deps.now();
     if (result.status === "ok") {
-      const isEphemeral = (run.action as AgentAction).sessionKey === undefined; // only agents have turns
+      const isEphemeral = run.action.sessionKey === undefined;
       const { id: runId, sessionKey } = run;
       ports.storeTurn(db, { runId, sessionKey, record: result.record, isEphemeral, now });
       return concludeTurn(db, run, { outcome: "ok", result }, { ports, now });
@@ -182,19 +174,37 @@ export class TurnRunner {
     if (why === "cancel" || result.status === "cancelled") return ending("cancelled", "cancelled while it ran");
     if (result.status === "timeout") return ending("timeout", error);
     if (!result.isTemporary) return ending("error", error);
-    if (run.attempts >= settings().maxAttempts || now - run.createdAt > MAX_AGE_MS) return ending("dead", error);
+    if (run.attempts - run.crashes >= settings().maxAttempts || now - run.createdAt > MAX_AGE_MS)
+      return ending("dead", error);
     return moveRun(db, run, "retry", now, { nextAt: now + retryDelayMs(run.attempts, random), reason: error });
   }
 
   async #renew(): Promise<void> {
     if (this.#running.size === 0) return;
-    const { writer, now, log } = this.#deps;
+    const { writer, now, owner, log } = this.#deps;
+    const runIds = [...this.#running.keys()];
     try {
-      const until = now() + LEASE_MS;
-      const unwanted = await writer.write((db) => renewLeases(db, [...this.#running.keys()], until));
+      const lease = { owner, until: now() + LEASE_MS };
+      const { unwanted, lost } = await writer.write((db) => renewLeases(db, runIds, lease));
       for (const runId of unwanted) this.cancel(runId);
+      for (const runId of lost) this.#tell(runId, "lost");
     } catch (error) {
       log.warn("hooks: leases cannot be renewed", { error: messageOf(error) });
     }
   }
+}
+
+/** What the agent is asked for a run: its prompt is behind the safety boundary, and the agent keeps its time. */
+function requestOf(run: TurnRun, own: Pick<TurnRequest, "signal" | "onText">): TurnRequest {
+  const { message, isWrapped, tools, model, thinking, timeoutSeconds } = run.action;
+  return {
+    ...own,
+    runId: run.id,
+    sessionKey: run.sessionKey,
+    prompt: renderPassage(message, { isWrapped, source: sourceOf(run) }),
+    tools,
+    ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * 1000 }),
+    ...(model === undefined ? {} : { model }),
+    ...(thinking === undefined ? {} : { thinking }),
+  };
 }

@@ -8,23 +8,15 @@ import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
-import {
-  dueEvents,
-  findRun,
-  hasDueTurn,
-  moveRun,
-  nextTurnAt,
-  orphanedRuns,
-  pendingReplies,
-  replyChannelOf,
-  type Run,
-} from "../deliveries/runs.ts";
+import { hasDueTurn, nextTurnAt } from "../deliveries/claims.ts";
+import { dueEvents, findRun, pendingReplies, replyChannelOf, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import type { CallbackOutcome } from "../callback.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
 import { giveUp, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
+import { dismissWorker, needsRecovery, recover, registerWorker, type Recovery } from "./crashes.ts";
 import { EventPoster } from "./event-poster.ts";
-import { isGone, makeOwner } from "./owner.ts";
+import { makeOwner } from "./owner.ts";
 import type { ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
 import { RunWatchers, type RunNews } from "./watch.ts";
@@ -78,6 +70,7 @@ export class Worker {
   #state: "new" | "working" | "stopped" = "new";
   #round: Promise<void> | undefined;
   #again = false;
+  #isRegistered = false;
   #wakeAt: Timer | undefined;
   #stopListening = (): void => {};
 
@@ -176,6 +169,15 @@ export class Worker {
     this.#stopListening();
     await this.#round;
     await Promise.all([this.#turns.stop(graceMs), this.#callbacks.stop()]);
+    if (this.#isRegistered) await this.#dismiss();
+  }
+
+  /** Where that cannot be stored, the next start counts a crash in which nothing ran. */
+  async #dismiss(): Promise<void> {
+    const { writer, log } = this.#deps;
+    await writer
+      .write((db) => dismissWorker(db, this.#owner))
+      .catch((error: unknown) => log.warn("hooks: the end cannot be stored", { error: messageOf(error) }));
   }
 
   #context(): Context {
@@ -221,7 +223,7 @@ export class Worker {
 
   async #oneRound(): Promise<void> {
     const { db, now } = this.#deps;
-    await this.#adoptOrphans();
+    await this.#recover();
     await this.#postEvents();
     const areRepliesStuck = await this.#settleReplies();
     if (this.#state === "working") await this.#turns.begin();
@@ -236,29 +238,26 @@ export class Worker {
     if (this.#state === "working") this.#wakeAt = setTimeout(() => this.poke(), ms);
   }
 
-  /** Takes up what processes that are no more had begun. */
-  async #adoptOrphans(): Promise<void> {
-    const { db, writer, log } = this.#deps;
-    if (this.#orphans(db).length === 0) return; // the usual case writes nothing
-    const adopted = await writer.write((at) => this.#orphans(at).map((run) => this.#adopt(at, run)));
-    log.warn("hooks: runs of a process that ended are taken up again", { runs: adopted.length });
-    for (const run of adopted) {
+  /** Takes up what former processes left; says, the first time, that this one is there. */
+  async #recover(): Promise<void> {
+    const { db, writer, log, now } = this.#deps;
+    if (this.#isRegistered && !needsRecovery(db, this.#recovery())) return; // the usual case writes nothing
+    const taken = await writer.write((at) => {
+      registerWorker(at, this.#owner, now());
+      return recover(at, this.#recovery());
+    });
+    this.#isRegistered = true;
+    if (taken.length === 0) return;
+    log.warn("hooks: runs that nobody had any more are taken up again", { runs: taken.length });
+    for (const run of taken) {
       if (isFinal(run.state)) this.#announce(run);
       else this.#watchers.changed(run.id);
     }
   }
 
-  #orphans(db: Database): Run[] {
-    const isDead = (owner: string): boolean => owner !== this.#owner && isGone(owner);
-    return orphanedRuns(db, this.#deps.now(), isDead).filter((run) => !this.#turns.has(run.id));
-  }
-
-  #adopt(db: Database, run: Run): Run {
-    const { now, settings } = this.#deps;
-    if (run.cancelAt !== null) return giveUp(db, run, { outcome: "cancelled", reason: "cancelled" }, this.#context());
-    const reason = `its process ended while it ran, at attempt ${run.attempts}`;
-    if (run.attempts < settings().maxAttempts) return moveRun(db, run, "release", now(), { reason });
-    return giveUp(db, run, { outcome: "dead", reason }, this.#context());
+  #recovery(): Recovery {
+    const { maxAttempts } = this.#deps.settings();
+    return { owner: this.#owner, turns: this.#turns, maxAttempts, context: this.#context() };
   }
 
   async #postEvents(): Promise<void> {

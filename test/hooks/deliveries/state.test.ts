@@ -2,7 +2,8 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Database } from "../../../src/base/database.ts";
 import { acceptDelivery, openRuns } from "../../../src/hooks/deliveries/accept.ts";
-import { claimTurns, dueEvents, findRun, moveRun, orphanedRuns, type Run } from "../../../src/hooks/deliveries/runs.ts";
+import { claimTurns, leasedRuns } from "../../../src/hooks/deliveries/claims.ts";
+import { dueEvents, findRun, moveRun, type Run } from "../../../src/hooks/deliveries/runs.ts";
 import { FINAL, isFinal, nextState, type Outcome, type RunEvent } from "../../../src/hooks/deliveries/state.ts";
 import { agent, makeBench, request, START, wake } from "./fixtures.ts";
 
@@ -85,7 +86,7 @@ class World {
       }
       case "claim": {
         const { owner } = each;
-        const claimed = claimTurns(this.#db, { owner, now, leaseUntil: now + LEASE_MS, free: 2, freeOf: () => 2 });
+        const claimed = claimTurns(this.#db, { owner, now, leaseUntil: now + LEASE_MS, free: 2, limitOf: () => 2 });
         expect(claimed.length).toBeLessThanOrEqual(2);
         this.began.push(...claimed);
         return;
@@ -106,7 +107,7 @@ class World {
         this.now += each.ms;
         return;
       case "adopt":
-        for (const run of orphanedRuns(this.#db, now, () => false)) moveRun(this.#db, run, "release", now);
+        for (const run of leasedRuns(this.#db)) if (run.leaseUntil! <= now) moveRun(this.#db, run, "release", now);
         return;
       default:
         each satisfies never;

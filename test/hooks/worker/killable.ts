@@ -57,7 +57,6 @@ const worker = new Worker({
     maxConcurrent: 4,
     maxConcurrentOf: () => undefined,
     maxAttempts: 1000,
-    timeoutMsOf: () => 60_000,
     callbacks: { secret: undefined, allowPrivate: true },
   }),
   log: { debug: () => {}, info: () => {}, warn: () => {}, error: (msg, fields) => log({ error: msg, ...fields }) },

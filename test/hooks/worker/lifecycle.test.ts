@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { hostname } from "node:os";
 import { agent, START, wake } from "../deliveries/fixtures.ts";
 import { gate, makeWorkerBench, ok, send, type WorkerBench } from "./parts.ts";
 
@@ -61,49 +60,73 @@ test("stop gives back what does not finish in time, and the next worker runs it"
   expect(at.parts.events()).toEqual(["Hook: done"]);
 });
 
+/** No worker of this process is called so. */
+const DEAD_OWNER = "elsewhere/1/1.5/x";
+
 /** A run as a process that was killed leaves it. */
-async function orphan(at: WorkerBench, changes: string): Promise<string> {
+async function orphan(at: WorkerBench, changes = ""): Promise<string> {
   await at.worker.stop(0);
   const runId = await send(at, agent("a"));
+  at.bench.db.run("INSERT INTO workers (owner, started_at) VALUES (?, ?)", [DEAD_OWNER, START]);
   at.bench.db
-    .query(`UPDATE runs SET state = 'running', attempts = 1, lease_until = ?, ${changes} WHERE id = ?`)
-    .run(START + MINUTE_MS, runId);
+    .query(
+      `UPDATE runs SET state = 'running', attempts = 1, started_at = ?, lease_until = ?, lease_owner = ? ${changes}
+       WHERE id = ?`,
+    )
+    .run(START, START + MINUTE_MS / 2, DEAD_OWNER, runId);
   at.worker = at.anotherWorker();
   at.worker.start();
   return runId;
 }
 
-/** No process has this number: it is beyond what Linux and macOS give. */
-const DEAD_OWNER = `${hostname()}/99999999/1.5/x`;
-
-test("what a dead process had begun is run again at once", async () => {
+test("what a process was at when it was killed is run again, a moment later", async () => {
   await using at = makeWorkerBench();
-  const runId = await orphan(at, `lease_owner = '${DEAD_OWNER}'`);
-  expect(await at.settled(runId)).toMatchObject({ state: "succeeded", attempts: 2 });
-});
-
-test("what a process on another machine had begun is run again when its lease is over", async () => {
-  await using at = makeWorkerBench();
-  const runId = await orphan(at, "lease_owner = 'elsewhere/1/1.5/x'");
-  await at.settled(await send(at, wake("a round went by")));
-  expect(at.deliveries.run(runId)?.state).toBe("running");
-  at.bench.clock.now += MINUTE_MS;
+  const runId = await orphan(at);
+  await at.until(runId, (status) => status.state === "queued");
+  expect(at.deliveries.run(runId)?.reason).toBe("the server ended while it ran");
+  at.bench.clock.now += 1000;
   at.worker.poke();
-  expect((await at.settled(runId)).state).toBe("succeeded");
+  expect(await at.settled(runId)).toMatchObject({ state: "succeeded", attempts: 2, reason: null });
 });
 
-test("a run that takes its process down every time is dead", async () => {
+test("a claim that this worker does not know of is given back at once", async () => {
   await using at = makeWorkerBench();
-  const runId = await orphan(at, `lease_owner = '${DEAD_OWNER}', attempts = 3`);
-  const reason = "its process ended while it ran, at attempt 3";
-  expect(await at.settled(runId)).toMatchObject({ state: "dead", reason });
-  expect(at.parts.turns).toEqual([]);
-  expect(at.parts.events()).toEqual([`Hook (error): ${reason}`]);
+  const model = gate(at);
+  const first = await send(at, agent("a"));
+  await model.begins(first);
+  const [owner] = at.bench.db.query<{ owner: string }, []>("SELECT owner FROM workers").all();
+  const second = await at.bench.writer
+    .write(() => undefined)
+    .then(() => send(at, agent("b", { sessionKey: "hook:b" })));
+  await model.begins(second);
+  model.open(second);
+  await at.settled(second);
+  // as a commit leaves it that was made, and whose sync failed
+  at.bench.db
+    .query(
+      `UPDATE runs SET state = 'running', finished_at = NULL, step = 'turn', outcome = NULL, attempts = 1,
+         lease_owner = ?, lease_until = ? WHERE id = ?`,
+    )
+    .run(owner!.owner, START + MINUTE_MS / 2, second);
+  at.worker.poke();
+  await model.begins(second);
+  expect(at.deliveries.run(second)?.attempts).toBe(1);
+});
+
+test("a turn whose run another worker has is told to stop, and its answer is not stored", async () => {
+  await using at = makeWorkerBench();
+  const model = gate(at);
+  const runId = await send(at, agent("a"));
+  await model.begins(runId);
+  at.bench.db.query("UPDATE runs SET lease_owner = 'other', lease_until = 1e15 WHERE id = ?").run(runId);
+  model.open(runId);
+  await at.settled(await send(at, wake("a round went by")));
+  expect(at.deliveries.run(runId)?.answer).toBe(null);
 });
 
 test("a run that somebody wanted ended does not come back", async () => {
   await using at = makeWorkerBench();
-  const runId = await orphan(at, `lease_owner = '${DEAD_OWNER}', cancel_at = 1`);
+  const runId = await orphan(at, ", cancel_at = 1");
   expect((await at.settled(runId)).state).toBe("cancelled");
   expect(at.parts.turns).toEqual([]);
 });

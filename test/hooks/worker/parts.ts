@@ -144,7 +144,6 @@ export function makeWorkerBench(): WorkerBench {
     maxConcurrent: 4,
     maxConcurrentOf: () => undefined,
     maxAttempts: 3,
-    timeoutMsOf: () => 60_000,
     callbacks: { secret: undefined, allowPrivate: true },
   };
   const makeWorker = (): Worker =>

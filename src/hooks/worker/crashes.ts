@@ -1,0 +1,127 @@
+/**
+ * Turns that a crash cut off, or that nobody has any more. A turn can take its process down, by its memory or by a bug,
+ * and must not do so for ever; a turn that only ran meanwhile must not pay for it. What tells them apart:
+ *
+ * - Each crash makes the turns that it cut off wait, longer each time and at least four times as long as they had run.
+ * - After two crashes a turn is begun alone (see `claimTurns`). All such turns wait after a crash of one of them, so
+ *   that most of the time none of them runs.
+ * - A crash while none of them ran was not their doing: it clears them all.
+ * - A turn that alone was cut off as often as a run may be attempted, and was never cleared between, is the cause: it
+ *   is dead. Crashes that come from elsewhere would have had to miss every pause.
+ */
+import type { Database } from "../../base/database.ts";
+import { isSuspect, leasedRuns } from "../deliveries/claims.ts";
+import { moveRun, type Run } from "../deliveries/runs.ts";
+import { giveUp, type Context } from "./conclude.ts";
+import { isGone } from "./owner.ts";
+
+/** How long a lease lasts. */
+export const LEASE_MS = 30_000;
+
+const FIRST_PAUSE_MS = 1000;
+const PAUSE_FACTOR = 4;
+const PAUSE_MAX_MS = 300_000;
+
+export interface Recovery {
+  readonly owner: string;
+  /** The turns of this worker. */
+  readonly turns: {
+    /** Whether a run is to be left to it. */
+    holds(run: Run): boolean;
+    /** Whether a run's turn was begun. */
+    hasBegun(runId: string): boolean;
+  };
+  /** Turns that are begun for one run at most. */
+  readonly maxAttempts: number;
+  readonly context: Context;
+}
+
+/** Notes that a worker is there, until it stops in order. Call inside a transaction. */
+export const registerWorker = (db: Database, owner: string, now: number): void =>
+  void db.query("INSERT INTO workers (owner, started_at) VALUES (?, ?) ON CONFLICT DO NOTHING").run(owner, now);
+
+/** Notes that a worker stopped in order. Call inside a transaction. */
+export const dismissWorker = (db: Database, owner: string): void =>
+  void db.query("DELETE FROM workers WHERE owner = ?").run(owner);
+
+/** Whether there is anything for `recover`. */
+export const needsRecovery = (db: Database, parts: Recovery): boolean =>
+  crashedWorkers(db).length > 0 || strandedRuns(db, parts).length > 0;
+
+/** Takes up what has no worker any more. Returns the runs as they are now. Call inside a transaction. */
+export function recover(db: Database, parts: Recovery): Run[] {
+  const cutOff = crashedWorkers(db).flatMap((owner) => {
+    const runs = leasedRuns(db).filter((run) => run.leaseOwner === owner);
+    dismissWorker(db, owner);
+    return afterCrash(db, runs, parts);
+  });
+  return [...cutOff, ...strandedRuns(db, parts).map((run) => giveBack(db, run, parts))];
+}
+
+/** Workers of former processes that did not stop in order, the oldest first. */
+const crashedWorkers = (db: Database): string[] =>
+  db
+    .query<{ owner: string }, []>("SELECT owner FROM workers ORDER BY started_at")
+    .all()
+    .map(({ owner }) => owner)
+    .filter(isGone);
+
+function afterCrash(db: Database, cutOff: readonly Run[], parts: Recovery): Run[] {
+  const { now } = parts.context;
+  if (!cutOff.some(isSuspect)) clearSuspects(db);
+  const after = cutOff.map((run) => chargeCrash(db, run, { isAlone: cutOff.length === 1, parts }));
+  holdSuspects(db, Math.max(now, ...after.map(({ nextAt }) => nextAt)));
+  return after;
+}
+
+/** Of those that a worker has, nothing is known yet. */
+const clearSuspects = (db: Database): void =>
+  void db.run(
+    "UPDATE runs SET suspected = 0, suspected_alone = 0 WHERE finished_at IS NULL AND suspected > 0 AND state = 'queued'",
+  );
+
+function holdSuspects(db: Database, until: number): void {
+  const waiting = db.query<{ seq: number; suspected: number }, [number]>(
+    "SELECT seq, suspected FROM runs WHERE finished_at IS NULL AND suspected > 0 AND state = 'queued' AND next_at < ?",
+  );
+  const hold = db.query("UPDATE runs SET next_at = ? WHERE seq = ?");
+  for (const run of waiting.all(until)) if (isSuspect(run)) hold.run(until, run.seq);
+}
+
+function chargeCrash(db: Database, run: Run, { isAlone, parts }: { isAlone: boolean; parts: Recovery }): Run {
+  const { maxAttempts, context } = parts;
+  if (run.cancelAt !== null) return giveUp(db, run, { outcome: "cancelled", reason: "cancelled" }, context);
+  const suspected = run.suspected + 1;
+  const suspectedAlone = run.suspectedAlone + Number(isAlone);
+  const crashes = { crashes: run.crashes + 1, suspected, suspectedAlone };
+  if (suspectedAlone >= maxAttempts) {
+    const reason = `the server ended ${suspectedAlone} times while it ran alone, and at no other time: it is taken for the cause`;
+    return giveUp(db, run, { outcome: "dead", reason }, context);
+  }
+  const nextAt = context.now + pauseMs(run, suspected);
+  return moveRun(db, run, "release", context.now, { crashes, nextAt, reason: "the server ended while it ran" });
+}
+
+/** Every lease was renewed while the process was there. */
+function pauseMs({ startedAt, leaseUntil }: Run, crashes: number): number {
+  const ranMs = Math.max(0, (leaseUntil ?? 0) - LEASE_MS - (startedAt ?? 0));
+  const growing = Math.min(PAUSE_MAX_MS, FIRST_PAUSE_MS * PAUSE_FACTOR ** Math.min(crashes - 1, 10));
+  return Math.max(growing, PAUSE_FACTOR * ranMs);
+}
+
+/** Leased runs whose turn runs nowhere though nothing crashed: their claim, or their end, could not be stored. */
+const strandedRuns = (db: Database, { owner, turns, context }: Recovery): Run[] =>
+  leasedRuns(db).filter((run) => {
+    if (run.leaseOwner === owner) return !turns.holds(run);
+    return (run.leaseUntil ?? 0) <= context.now || isGone(run.leaseOwner ?? "");
+  });
+
+function giveBack(db: Database, run: Run, { owner, turns, maxAttempts, context }: Recovery): Run {
+  if (run.cancelAt !== null) return giveUp(db, run, { outcome: "cancelled", reason: "cancelled" }, context);
+  if (run.leaseOwner === owner && !turns.hasBegun(run.id)) {
+    return moveRun(db, run, "release", context.now, { attempts: run.attempts - 1 });
+  }
+  const reason = "what became of its turn could not be stored";
+  if (run.attempts - run.crashes < maxAttempts) return moveRun(db, run, "release", context.now, { reason });
+  return giveUp(db, run, { outcome: "dead", reason }, context);
+}
