@@ -22,20 +22,34 @@ export async function chooseBackend(name: string, offload: Offload = {}): Promis
   const automatic = name === "auto";
   const candidates = checkBackend(name);
   if (offload.layers === 0 && candidates.includes(webGpuBackend)) return chooseWithoutGpu();
+  if (automatic && !candidates.includes(webGpuBackend)) return chooseWithoutGpu();
   for (const backend of candidates) {
     const reason = await backend.refuses?.({ automatic });
-    if (!reason && backend !== webGpuBackend) return backend;
+    if (!reason && backend !== webGpuBackend) return automatic ? chooseWithoutGpu() : backend;
     if (!reason) return offloading({ gpu: backend, cpu: chooseWithoutGpu(), automatic }, offload);
     if (!automatic) throw new AppError("unsupported", `backend '${name}' cannot run here: ${reason}`);
   }
   throw new AppError("unsupported", "no backend can run on this machine");
 }
 
-/** The best backend that needs no GPU, whatever the configuration says. */
+/** The best backend that needs no GPU and has every op of the program, whatever the configuration says. */
 function chooseWithoutGpu(): Backend {
-  const backend = checkBackend("auto").find((each) => each !== webGpuBackend);
-  if (!backend) throw new AppError("unsupported", "no backend can run on this machine without a GPU");
-  return backend;
+  const candidates = checkBackend("auto").filter((each) => each !== webGpuBackend);
+  const [best] = candidates;
+  if (!best) throw new AppError("unsupported", "no backend can run on this machine without a GPU");
+  return firstWithOps(best, candidates);
+}
+
+/** Loads a program on the first of the backends that has all its ops; the last, where none has, says what is missing. */
+export function firstWithOps(best: Backend, candidates: readonly Backend[]): Backend {
+  return {
+    name: best.name,
+    unavailable: () => undefined,
+    load(program, options) {
+      const able = candidates.find((each) => (each.missing?.(program) ?? []).length === 0);
+      return (able ?? candidates.at(-1) ?? best).load(program, options);
+    },
+  };
 }
 
 /** The backends that a name stands for, best first. Throws `unsupported` where it is known that none can run here. */

@@ -1,5 +1,6 @@
 /** How long a context is where nobody says: as long as the memory there is allows, in steps that clients know. */
 import type { Program } from "../backend/backend.ts";
+import { kvStates } from "../backend/sequence-state.ts";
 
 /** From the longest to what every model gets. */
 const STEPS = [262_144, 131_072, 65_536, 32_768, 16_384, 8192, 4096] as const;
@@ -18,9 +19,8 @@ interface ContextMemory {
 
 /** Bytes of keys and values that one token of one sequence keeps. */
 export function kvBytesPerToken({ steps }: Pick<Program, "steps">): number {
-  let values = 0;
-  for (const step of steps) if (step.op === "attention") values += 2 * step.nKvHeads * step.headDim;
-  return values * VALUE_BYTES;
+  const values = kvStates(steps).map(({ nKvHeads, keyDim, valueDim }) => nKvHeads * (keyDim + valueDim));
+  return values.reduce((sum, each) => sum + each, 0) * VALUE_BYTES;
 }
 
 /** The longest context whose KV cache fits, full, for all slots. */

@@ -6,7 +6,7 @@ import type { Session } from "../backend/backend.ts";
 import { AppError, messageOf, type Code } from "../base/errors.ts";
 import { EmbedQueue, type EmbedRequest, type EmbedText } from "./embed-queue.ts";
 import { addStates, normalized, type Pooling } from "./pooling.ts";
-import type { Slot } from "./slots.ts";
+import { forget, type Slot } from "./slots.ts";
 
 /** Tokens of one run of an encoder: more are hardly faster, and a cancel waits for the end of the run. */
 const RUN_TOKENS = 1024;
@@ -77,8 +77,7 @@ export class Embedder {
     const [text] = this.#queue.take({ tokensMax: 0, textsMax: 1 });
     if (!text) return;
     slot.busy = true;
-    slot.shifted = false;
-    slot.tokens = [];
+    forget(slot);
     this.#current = { text, slot, sum: new Float64Array(this.#parts.dim), done: 0 };
   }
 

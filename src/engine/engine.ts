@@ -15,7 +15,7 @@ import { answerRoom, discardedTokens, keptTokens, truncatePrompt } from "./conte
 import type { EmbedRequest } from "./embed-queue.ts";
 import type { Embedder } from "./embedder.ts";
 import { runWork, sampleFrom, type Outcome } from "./outcome.ts";
-import { schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
+import { CHECKPOINT_TAIL, schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
 import {
   conversationOf,
   statisticsOf,
@@ -24,7 +24,7 @@ import {
   type SequenceEvent,
   type SequenceRequest,
 } from "./sequence.ts";
-import { makeSlots, placePrompt, takeSlot, type Slot } from "./slots.ts";
+import { forget, keepCheckpoint, makeSlots, placePrompt, takeSlot, type Placement, type Slot } from "./slots.ts";
 
 /** An answer without a limit of its own ends after this many context lengths. */
 const PREDICT_MAX_CONTEXTS = 10;
@@ -117,8 +117,9 @@ export class Engine {
     while (!this.#closed) {
       this.#dropCancelled();
       this.#admit();
-      const { embedder, limits } = this.#parts;
-      const work = schedule(this.#running, { last: this.#last, limits });
+      const { embedder, limits, session } = this.#parts;
+      const tail = session.checkpoints ? CHECKPOINT_TAIL : 0;
+      const work = schedule(this.#running, { last: this.#last, limits, tail });
       if (!work && !embedder.ready) {
         await new Promise<void>((resolve) => (this.#wake = resolve));
         this.#wake = undefined;
@@ -146,6 +147,7 @@ export class Engine {
       const { kind, rows, sequences } = work;
       if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
       // one broken sequence must not end the others: each once more, alone
+      if (this.#parts.session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
       for (const [i, sequence] of sequences.entries()) {
         await this.#runWork({ kind, rows: [rows[i]!], sequences: [sequence] }, events);
       }
@@ -154,7 +156,10 @@ export class Engine {
     const tookNs = this.#parts.loop.nowNs() - startedNs;
     for (const [i, sequence] of work.sequences.entries()) {
       this.#cache(sequence, work.rows[i]!.tokens);
-      if (work.kind === "prefill") sequence.promptEvalNs += tookNs;
+      if (work.kind === "prefill") {
+        sequence.promptEvalNs += tookNs;
+        this.#checkpoint(sequence);
+      }
       const outcome = outcomes[i];
       if (outcome) await this.#decodeOne(sequence, outcome, events);
     }
@@ -166,6 +171,13 @@ export class Engine {
     assert(slot, `sequence ${sequence.id} ran without a slot`);
     if (!slot.shifted) for (const token of tokens) slot.tokens.push(token);
     sequence.cached += tokens.length;
+  }
+
+  /** Puts aside where a sequence's slot stands, where it could not be taken back there otherwise. */
+  #checkpoint({ slot, cached }: Sequence): void {
+    const { session, slots } = this.#parts;
+    if (!session.checkpoints || !slot || slot.shifted || slot.tokens.length !== cached) return;
+    keepCheckpoint(slot, session.checkpoints.save(slot.index, cached), { slots });
   }
 
   /** Chooses the next token of a sequence and says what that adds, or ends it. */
@@ -208,6 +220,7 @@ export class Engine {
     const discard = discardedTokens({ length, keep });
     this.#parts.session.shift(slot.index, { keep, discard, length });
     slot.tokens.length = Math.min(slot.tokens.length, keep);
+    slot.checkpoints = slot.checkpoints.filter((each) => each.length <= keep);
     slot.shifted = true;
     sequence.tokens.splice(keep, discard);
     sequence.truncated ||= keep < sequence.prompt.length;
@@ -231,12 +244,13 @@ export class Engine {
 
   #fail(sequence: Sequence, error: unknown, events: SequenceEvent[]): void {
     if (!sequence.slot) return;
-    sequence.slot.tokens.length = 0; // what a failed run left in the cache is unknown
+    forget(sequence.slot); // what a failed run left in the cache is unknown
     events.push(failureOf(sequence.id, error));
     this.#release(sequence);
   }
 
   #release(sequence: Sequence): void {
+    this.#checkpoint(sequence);
     if (sequence.slot) sequence.slot.busy = false;
     sequence.slot = undefined;
     sequence.grammar?.dispose();
@@ -270,15 +284,28 @@ export class Engine {
   }
 
   #admitSequence(sequence: Sequence): void {
-    const placement = placePrompt(this.#slots, Int32Array.from(sequence.tokens));
+    const { session } = this.#parts;
+    const prompt = Int32Array.from(sequence.tokens);
+    const placement = placePrompt(this.#slots, prompt, { anyLength: session.checkpoints === undefined });
     assert(placement, "a sequence is admitted while all slots are busy");
-    takeSlot(placement, ++this.#order);
     const { slot, reused, copyFrom } = placement;
-    if (copyFrom) this.#parts.session.copy({ from: copyFrom.index, to: slot.index, length: reused });
+    if (copyFrom) session.copy({ from: copyFrom.index, to: slot.index, length: reused });
+    this.#goBack(placement);
+    takeSlot(placement, ++this.#order);
     sequence.slot = slot;
     sequence.cached = reused;
     sequence.reused = reused;
     this.#running.push(sequence);
+  }
+
+  /** Takes the states of a slot to where its prompt goes on. A run from 0 begins them anew. */
+  #goBack({ slot, reused, copyFrom }: Placement): void {
+    const { checkpoints } = this.#parts.session;
+    const source = copyFrom ?? slot;
+    const stands = !source.shifted && source.tokens.length === reused;
+    if (!checkpoints || reused === 0 || (stands && source === slot)) return;
+    const kept = source.checkpoints.find(({ length }) => length === reused);
+    checkpoints.restore(slot.index, kept ?? checkpoints.save(source.index, reused));
   }
 
   #sequenceOf(request: SequenceRequest, grammar: GrammarMatcher | undefined): Sequence {
@@ -318,6 +345,12 @@ export class Engine {
       firstTokenAtNs: 0,
     };
   }
+}
+
+/** Its tokens, prompt and answer so far, are evaluated again from the start. */
+function startOver(sequence: Sequence): void {
+  if (sequence.slot) forget(sequence.slot);
+  sequence.cached = 0;
 }
 
 function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: SequenceEvent[]): void {

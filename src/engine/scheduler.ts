@@ -21,18 +21,26 @@ export interface ScheduleLimits {
 }
 
 /**
+ * A run of a prompt ends so many tokens before it does, where slots go on only from checkpoints: the next turn of a chat
+ * has another ending than the opening of an answer.
+ */
+export const CHECKPOINT_TAIL = 16;
+
+/**
  * The next run, or undefined where there is nothing to do.
  * @param last kind of the run before, so that prefill and decode alternate
+ * @param tail tokens before the end of a prompt where a run ends; 0: none
  */
 export function schedule(
   running: readonly Sequence[],
-  options: { last: Work["kind"] | undefined; limits: ScheduleLimits },
+  options: { last: Work["kind"] | undefined; limits: ScheduleLimits; tail?: number },
 ): Work | undefined {
   const prefilling = running.filter(inPrefill);
   const decoding = running.filter((sequence) => !inPrefill(sequence));
   if (prefilling.length > 0 && (decoding.length === 0 || options.last !== "prefill")) {
     const { chunkAlone, chunkShared } = options.limits;
-    return prefillOf(prefilling[0]!, decoding.length === 0 ? chunkAlone : chunkShared);
+    const chunk = decoding.length === 0 ? chunkAlone : chunkShared;
+    return prefillOf(prefilling[0]!, { chunk, tail: options.tail ?? 0 });
   }
   if (decoding.length === 0) return undefined;
   const ordered = decoding.toSorted((a, b) => slotOf(a) - slotOf(b));
@@ -44,8 +52,9 @@ export function schedule(
 }
 
 /** The next chunk of a prompt. No last chunk of one token: see `EVALUATED_MIN_TOKENS` in slots.ts. */
-function prefillOf(sequence: Sequence, chunk: number): Work {
-  const left = sequence.tokens.length - sequence.cached;
+function prefillOf(sequence: Sequence, { chunk, tail }: { chunk: number; tail: number }): Work {
+  const whole = sequence.tokens.length - sequence.cached;
+  const left = tail > 0 && whole - tail > 1 ? whole - tail : whole;
   const count = left === chunk + 1 && chunk > 2 ? chunk - 1 : Math.min(left, chunk);
   const end = sequence.cached + count;
   return { kind: "prefill", rows: [rowsOf(sequence, end)], sequences: [sequence] };

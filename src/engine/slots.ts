@@ -1,8 +1,9 @@
 /**
  * Which tokens each KV slot holds, and which slot a new prompt should take: the free one that shares the longest
- * prefix, or the oldest one after copying a longer prefix out of another slot. Bookkeeping only; the KV itself belongs
- * to the session.
+ * prefix, or the oldest one after copying a longer prefix out of another slot. A slot that goes on only from checkpoints
+ * gives no prefix but those. Bookkeeping only; the KV itself belongs to the session.
  */
+import type { Checkpoint } from "../backend/backend.ts";
 import { assert } from "../base/errors.ts";
 
 /** A prefix in another slot is copied only where it saves at least this many tokens of prefill. */
@@ -17,6 +18,8 @@ export interface Slot {
   busy: boolean;
   /** Order of last use, for taking the oldest first. */
   usedAt: number;
+  /** Where the slot can be taken back to, the shortest first; empty where it goes on from any length. */
+  checkpoints: readonly Checkpoint[];
 }
 
 /** Where a prompt goes: `reused` tokens are in the slot's cache once `copyFrom`, where given, was copied into it. */
@@ -27,7 +30,9 @@ export interface Placement {
 }
 
 export function makeSlots(count: number): Slot[] {
-  return Array.from({ length: count }, (_, index) => ({ index, tokens: [], shifted: false, busy: false, usedAt: 0 }));
+  return Array.from({ length: count }, (_, index) => {
+    return { index, tokens: [], shifted: false, busy: false, usedAt: 0, checkpoints: [] };
+  });
 }
 
 /** Tokens that a prompt shares with a slot, from the start. */
@@ -44,10 +49,26 @@ function sharedPrefix(slot: Slot, prompt: Int32Array): number {
  */
 const EVALUATED_MIN_TOKENS = 2;
 
-/** Chooses a slot for a prompt; undefined while all are busy. */
-export function placePrompt(slots: readonly Slot[], prompt: Int32Array): Placement | undefined {
+/** Where a slot can go on, at most `limit` tokens from its start: where it stands, or at a checkpoint. */
+function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number): number {
+  if (!shifted && tokens.length <= limit) return tokens.length;
+  return checkpoints.findLast(({ length }) => length <= limit)?.length ?? 0;
+}
+
+/**
+ * Chooses a slot for a prompt; undefined while all are busy.
+ * @param anyLength whether a slot goes on from every length up to its own; otherwise from checkpoints only
+ */
+export function placePrompt(
+  slots: readonly Slot[],
+  prompt: Int32Array,
+  { anyLength }: { anyLength: boolean },
+): Placement | undefined {
   const limit = Math.max(0, prompt.length - EVALUATED_MIN_TOKENS);
-  const shared = slots.map((slot) => Math.min(sharedPrefix(slot, prompt), limit));
+  const shared = slots.map((slot) => {
+    const same = Math.min(sharedPrefix(slot, prompt), limit);
+    return anyLength ? same : resumableLength(slot, same);
+  });
   let best: Slot | undefined;
   for (const slot of slots) {
     if (slot.busy) continue;
@@ -72,7 +93,32 @@ export function takeSlot(placement: Placement, order: number): void {
   const { slot, reused, copyFrom } = placement;
   assert(!slot.busy, `slot ${slot.index} is taken twice`);
   slot.tokens = (copyFrom ?? slot).tokens.slice(0, reused);
+  slot.checkpoints = (copyFrom ?? slot).checkpoints.filter(({ length }) => length <= reused);
   slot.shifted = false;
   slot.busy = true;
   slot.usedAt = order;
+}
+
+/** Checkpoints of a slot: enough for the turns that people go back. */
+const CHECKPOINTS_MAX = 8;
+/** Bytes of the checkpoints of all slots. */
+const CHECKPOINT_BYTES_MAX = 512 * 2 ** 20;
+
+/** Adds a checkpoint to a slot; of too many, those go whose neighbours are nearest, and never the last. */
+export function keepCheckpoint(slot: Slot, checkpoint: Checkpoint, { slots }: { slots: number }): void {
+  const share = CHECKPOINT_BYTES_MAX / slots;
+  const most = Math.min(CHECKPOINTS_MAX, Math.floor(share / Math.max(1, checkpoint.bytes)));
+  const kept = [...slot.checkpoints.filter(({ length }) => length < checkpoint.length), checkpoint];
+  while (kept.length > Math.max(1, most)) {
+    const gaps = kept.slice(0, -1).map((_, i) => kept[i + 1]!.length - (kept[i - 1]?.length ?? 0));
+    kept.splice(gaps.indexOf(Math.min(...gaps)), 1);
+  }
+  slot.checkpoints = most > 0 ? kept : [];
+}
+
+/** What a slot holds is unknown, or of no use any more. */
+export function forget(slot: Slot): void {
+  slot.tokens = [];
+  slot.checkpoints = [];
+  slot.shifted = false;
 }

@@ -1,6 +1,7 @@
 /** The choice among backends by name. */
 import { expect, test } from "bun:test";
-import { chooseBackend } from "../../src/backend/index.ts";
+import type { Backend, LoadOptions, Program } from "../../src/backend/backend.ts";
+import { chooseBackend, firstWithOps } from "../../src/backend/index.ts";
 
 test("no layer on the GPU means a backend without one, also where the GPU is named", async () => {
   for (const name of ["auto", "webgpu"]) {
@@ -12,4 +13,19 @@ test("no layer on the GPU means a backend without one, also where the GPU is nam
 test("a backend without a GPU is what it is, whatever is wanted on a GPU", async () => {
   expect((await chooseBackend("cpu", { layers: 99 })).name).toBe("cpu");
   await expect(chooseBackend("vulkan")).rejects.toThrow(/backend 'vulkan': expected auto or one of webgpu, onnx, cpu/);
+});
+
+test("a program with an op that a backend lacks goes to the next one, and to none where all lack it", async () => {
+  const program = { shape: { arch: "few" } } as Program;
+  const lacking = (name: string, missing: readonly string[]): Backend => ({
+    name,
+    unavailable: () => undefined,
+    missing: () => missing,
+    load: () => Promise.reject(new Error(`${name} loads it`)),
+  });
+  const [first, second] = [lacking("first", ["deltaRule"]), lacking("second", [])];
+  const load = (...backends: Backend[]) => firstWithOps(first, backends).load(program, {} as LoadOptions);
+  await expect(load(first, second)).rejects.toThrow("second loads it");
+  await expect(load(second, first)).rejects.toThrow("second loads it");
+  await expect(load(first)).rejects.toThrow("first loads it");
 });

@@ -2,9 +2,9 @@
  * Small stand-ins for the engine's tests: a tokenizer of bytes, and a session whose next token is a function of the
  * whole sequence before it. Any mistake in what the engine believes to be cached changes the answer.
  */
-import type { OfferRuns, Rows, Session } from "../../src/backend/backend.ts";
+import type { Checkpoint, OfferRuns, Rows, Session } from "../../src/backend/backend.ts";
 import { systemLoop, type EventLoop } from "../../src/base/event-loop.ts";
-import { assert } from "../../src/base/errors.ts";
+import { AppError, assert } from "../../src/base/errors.ts";
 import { Embedder, type EmbedEvent } from "../../src/engine/embedder.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { SequenceEvent, SequenceRequest } from "../../src/engine/sequence.ts";
@@ -14,6 +14,8 @@ import { offerOf } from "../sampling/offers.ts";
 
 export const END = 256;
 export const VOCAB = 257;
+/** A token that makes every run with it fail. */
+export const BROKEN = 7;
 
 /** Ids 0…255 are bytes, 256 ends an answer. */
 export const byteTokenizer: Tokenizer = {
@@ -56,11 +58,19 @@ interface FakeOptions {
   readonly delayMs?: number;
   /** Whether the session chooses candidates where a row wants no more. */
   readonly offers?: boolean;
+  /** The next token depends on a state that goes on only from where it stands, or from a checkpoint. */
+  readonly recurrent?: boolean;
+}
+
+interface FakeCheckpoint extends Checkpoint {
+  readonly state: readonly number[];
 }
 
 /** A session that remembers tokens instead of keys and values. */
 export function makeFakeSession(options: FakeOptions): FakeSession {
   const held: number[][] = Array.from({ length: options.slots }, () => []);
+  /** What a recurrence has seen, apart from the cells that its keys and values would lie in. */
+  const states: number[][] = Array.from({ length: options.slots }, () => []);
   const run = async (batch: readonly Rows[]): Promise<Float32Array> => {
     session.runs.push(batch.map(({ slot, start, tokens }) => ({ slot, start, count: tokens.length })));
     if (options.delayMs) await Bun.sleep(options.delayMs);
@@ -71,6 +81,13 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
       assert(start <= row.length, `slot ${slot}: rows start at ${start}, but only ${row.length} tokens are cached`);
       row.length = start;
       row.push(...tokens);
+      if (start === 0) states[slot] = [];
+      if (options.recurrent) {
+        assert(start === states[slot]!.length, `slot ${slot}: rows from ${start}, states at ${states[slot]!.length}`);
+      }
+      states[slot]!.push(...tokens);
+      if (tokens.some((token) => token === BROKEN)) throw new AppError("runner", "a logit is NaN");
+      if (options.recurrent) assert(states[slot]!.join() === row.join(), `slot ${slot}: keys of another sequence`);
       assert(row.length <= options.ctxLen, `slot ${slot}: ${row.length} tokens in a context of ${options.ctxLen}`);
     }
     for (const [i, { slot }] of wanted.entries()) logits[i * VOCAB + options.next(held[slot]!)] = 10;
@@ -85,6 +102,13 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
       logits: Float32Array.from(parts.flatMap((part) => (part.wish ? [] : [...part.logits]))),
       offers: parts.flatMap((part) => (part.wish ? [offerOf(part.logits, part.wish)] : [])),
     };
+  };
+  const save = (slot: number, length: number): FakeCheckpoint => {
+    assert(states[slot]!.length === length, `slot ${slot} stands at ${states[slot]!.length}, not ${length}`);
+    return { length, bytes: 8 * length, state: [...states[slot]!] };
+  };
+  const restore = (slot: number, checkpoint: Checkpoint): void => {
+    states[slot] = [...(checkpoint as FakeCheckpoint).state]; // it came from `save`
   };
   const session: FakeSession = {
     backend: "fake",
@@ -101,7 +125,11 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
       const wanted = batch.filter((rows) => rows.states !== "none");
       return Float32Array.from(wanted.flatMap(({ slot }) => stateOf(held[slot]!)));
     },
-    shift: (slot, { keep, discard }) => void held[slot]!.splice(keep, discard),
+    ...(options.recurrent && { checkpoints: { save, restore } }),
+    shift: (slot, { keep, discard }) => {
+      held[slot]!.splice(keep, discard);
+      states[slot]!.splice(keep, discard);
+    },
     copy: ({ from, to, length }) => {
       session.copies.push(length);
       held[to] = held[from]!.slice(0, length);
@@ -135,9 +163,17 @@ export interface Answer {
 
 /** An engine on a fake session. */
 export function makeBench(options: Partial<FakeOptions> & { chunk?: number; loop?: EventLoop } = {}): Bench {
-  const { slots = 2, ctxLen = 64, next = hashNext, delayMs = 0, offers = false, chunk = 16 } = options;
+  const {
+    slots = 2,
+    ctxLen = 64,
+    next = hashNext,
+    delayMs = 0,
+    offers = false,
+    chunk = 16,
+    recurrent = false,
+  } = options;
   const { loop = systemLoop() } = options;
-  const session = makeFakeSession({ slots, ctxLen, next, delayMs, offers });
+  const session = makeFakeSession({ slots, ctxLen, next, delayMs, offers, recurrent });
   const listeners = new Map<number, (event: SequenceEvent) => void>();
   let lastId = 0;
   const embedded: EmbedEvent[] = [];

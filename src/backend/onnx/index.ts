@@ -2,7 +2,9 @@
  * The ONNX backend: a step list lowered to one graph, run by ONNX Runtime's CPU kernels. Recipe and measurements:
  * ARCHITECTURE.md. The lowerings are in `kernels/onnx/`.
  */
+import { ops, variants } from "../../../kernels/onnx/lower.ts";
 import type { Backend } from "../backend.ts";
+import { missingOps } from "../missing.ts";
 import { findLibrary } from "./library.ts";
 import { loadSession } from "./load.ts";
 
@@ -12,5 +14,6 @@ export const onnxBackend: Backend = {
     const found = findLibrary();
     return "reason" in found ? found.reason : undefined;
   },
+  missing: (program) => missingOps(program, { ops, variants }),
   load: (program, options) => loadSession(program, options),
 };

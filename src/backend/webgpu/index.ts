@@ -7,6 +7,8 @@ import type { Backend } from "../backend.ts";
 import { adapterFacts, requestAdapter } from "./adapters.ts";
 import { makeChooser } from "./chooser.ts";
 import { openDevice } from "./device.ts";
+import { ops, variants } from "../../../kernels/wgsl/lower.ts";
+import { missingOps } from "../missing.ts";
 import { makeShift } from "./kv-cache.ts";
 import { openGpu } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
@@ -15,6 +17,7 @@ import { WebGpuSession } from "./session.ts";
 export const webGpuBackend: Backend = {
   name: "webgpu",
   unavailable: () => undefined,
+  missing: (program) => missingOps(program, { ops, variants }),
   async refuses({ automatic }) {
     try {
       await openGpu({ software: !automatic });
