@@ -40,7 +40,7 @@ function chooseWithoutGpu(): Backend {
   return firstWithOps(best, candidates);
 }
 
-/** Loads a program on the first of the backends that has all its ops; the last, where none has, says what is missing. */
+/** Loads a program on the first backend that has all its ops; the last, where none has, says what is missing. */
 export function firstWithOps(best: Backend, candidates: readonly Backend[]): Backend {
   return {
     name: best.name,

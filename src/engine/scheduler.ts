@@ -21,8 +21,8 @@ export interface ScheduleLimits {
 }
 
 /**
- * A run of a prompt ends so many tokens before it does, where slots go on only from checkpoints: the next turn of a chat
- * has another ending than the opening of an answer.
+ * A run of a prompt ends so many tokens before it does, where slots go on only from checkpoints: the next turn of a
+ * chat has another ending than the opening of an answer.
  */
 export const CHECKPOINT_TAIL = 16;
 

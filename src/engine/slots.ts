@@ -1,7 +1,7 @@
 /**
  * Which tokens each KV slot holds, and which slot a new prompt should take: the free one that shares the longest
- * prefix, or the oldest one after copying a longer prefix out of another slot. A slot that goes on only from checkpoints
- * gives no prefix but those. Bookkeeping only; the KV itself belongs to the session.
+ * prefix, or the oldest one after copying a longer prefix out of another slot. A slot that goes on only from
+ * checkpoints gives no prefix but those. Bookkeeping only; the KV itself belongs to the session.
  */
 import type { Checkpoint } from "../backend/backend.ts";
 import { assert } from "../base/errors.ts";
