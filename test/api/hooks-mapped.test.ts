@@ -191,3 +191,19 @@ describe("mail mapping request", () => {
     expect(new Set(agents(api).map(({ sessionKey }) => sessionKey)).size).toBe(2);
   });
 });
+
+describe("a text that is too long for a condition fails the request", () => {
+  const mapping = (when: object) => ({ id: "m", match: { path: "m", when }, action: "wake", textTemplate: "x" });
+  const anyone = { id: "n", match: { path: "m" }, action: "wake", textTemplate: "anyone" };
+
+  test.each<[object, string]>([
+    [{ at: "payload.x", matches: "^[a-z]+$" }, `${"a".repeat(65_536)}!`],
+    [{ not: { at: "payload.x", matches: "DROP" } }, `${"a".repeat(100_000)}DROP`],
+  ])("%j", async (when, x) => {
+    const api = await startHooks({ hooks: { mappings: [mapping(when), anyone] } });
+    expect(await refusal(await api.post("/hooks/m", { x }))).toEqual([413, "text_too_long"]);
+    expect(api.world.actions()).toEqual([]);
+    expect(api.logs.at(-1)).toMatchObject({ reason: expect.stringMatching(/^mapping 'm': a text has \d+ characters/) });
+    expect((await api.post("/hooks/m", { x: "a".repeat(65_536) })).status).toBe(200);
+  });
+});

@@ -67,12 +67,27 @@ export async function dryRun(
     transformTimeoutMs,
     isChannel: (name) => channels.find(name) !== undefined,
   });
-  const about = { mapping: mapping.id, reaches: find(request)?.id ?? null, outcome: outcome.kind };
+  const reached = reach(() => find(request));
+  if (reached instanceof AppError) {
+    const about = { mapping: mapping.id, reaches: null, outcome: "failed" as const };
+    return { ...about, reason: reached.message, actions: [], warnings: [] };
+  }
+  const about = { mapping: mapping.id, reaches: reached?.id ?? null, outcome: outcome.kind };
   if (outcome.kind === "failed") return { ...about, reason: outcome.reason, actions: [], warnings: [] };
   if (outcome.kind === "nothing") return { ...about, actions: [], warnings: [] };
   const tried = await Promise.all(outcome.actions.map((action) => tryAction(parts, mapping, action)));
   const warnings = new Set([...outcome.warnings, ...tried.flatMap((each) => each.warnings)]);
   return { ...about, actions: tried.map(({ action }) => action), warnings: [...warnings] };
+}
+
+/** An error where a condition cannot look at all of a text. */
+function reach(find: () => Mapping | undefined): Mapping | AppError | undefined {
+  try {
+    return find();
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
 }
 
 const pathOf = ({ id, config }: Mapping): string => trimSlashes(config.match.path ?? id);

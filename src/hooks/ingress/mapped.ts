@@ -2,6 +2,7 @@
  * `/<name>`: a mapping of the configuration makes actions of whatever a sender sends. Each mapping has one credential
  * of its own, the hook token or a signature over the body; which mapping a body reaches never weakens which it needs.
  */
+import { AppError } from "../../base/errors.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import type { HookAction } from "../action.ts";
 import { answerHandshake } from "../handshake.ts";
@@ -49,7 +50,7 @@ export async function answerMapped(
     payload: parsePayload(rawBody, { contentType, isMapped: true, isStrict: hooks.strict }),
     now: visitor.nowMs,
   };
-  const mapping = candidates.find((candidate) => candidate.takes(asked));
+  const mapping = ownerOf(asked, candidates);
   if (!mapping) throw new Refusal("not_found", { reason: "no mapping wants this request" });
   note({ mapping: mapping.id });
   const pass = proofs.get(mapping) ?? { reason: "no mapping of this path" };
@@ -59,6 +60,16 @@ export async function answerMapped(
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
   const reply = await answerProved(deps, visit, { mapping, asked, pass, rawBody });
   return { ...reply, headers: { ...reply.headers, ...pass.headers } };
+}
+
+/** Throws a `Refusal` where a condition cannot tell: another mapping may trust more. */
+function ownerOf(asked: MappingRequest, candidates: readonly Mapping[]): Mapping | undefined {
+  try {
+    return candidates.find((candidate) => candidate.takes(asked));
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "too_large") throw error;
+    throw new Refusal("text_too_long", { reason: error.message, cause: error });
+  }
 }
 
 const bodyLimit = ({ config }: Mapping, standard: number): number => config.maxBodyBytes ?? standard;

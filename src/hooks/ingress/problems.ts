@@ -28,6 +28,7 @@ const PROBLEMS = {
   client_gone: problem(499, "cancelled", "the client went away"),
   idempotency_conflict: problem(409, "conflict", "this idempotency key was used with another body"),
   payload_too_large: problem(413, "too_large", "payload too large"),
+  text_too_long: problem(413, "too_large", "a text of the body is too long for the conditions of this path"),
   batch_too_large: problem(
     413,
     "too_large",

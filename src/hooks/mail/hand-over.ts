@@ -12,7 +12,7 @@ import { checkAction } from "../ingress/checks.ts";
 import type { IngressDeps } from "../ingress/ports.ts";
 import { Refusal } from "../ingress/problems.ts";
 import { acceptedResponse } from "../ingress/reply.ts";
-import { type Mapping, type MappingRequest, runMapping } from "../mappings/index.ts";
+import { type Mapping, type MappingRequest, type Mappings, runMapping } from "../mappings/index.ts";
 import type { MailItem } from "./message.ts";
 
 /** Where mails would be posted to. */
@@ -68,7 +68,8 @@ async function attempt(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> 
   const payload = { source: "imap", messages: [mail.item] };
   const asked: MappingRequest = { path: PATH, query: {}, headers: {}, payload, now: deps.now() };
   const mappings = deps.mappings(settings);
-  const mapping = mappings.find(asked);
+  const mapping = ownerOf(asked, mappings);
+  if (mapping instanceof AppError) return refuse(deps, mail, mapping.message);
   if (!mapping) return later("no mapping takes mails: add 'mail' to hooks.presets");
   if (!mapping.plan.ok) return later(`mapping '${mapping.id}' cannot be used: ${mapping.plan.problem}`);
   const channels = deps.checks.channels();
@@ -93,6 +94,16 @@ async function attempt(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> 
   if (code === "busy" || code === "cancelled") return later(reason);
   const isGivenUp = code !== "mapping_failed" || mail.failures + 1 >= FAILURES_MAX;
   return isGivenUp ? refuse(deps, mail, reason) : { ...later(reason), isFailure: true };
+}
+
+/** An error where a condition cannot tell, as it never will of this mail. */
+function ownerOf(asked: MappingRequest, { find }: Mappings): Mapping | AppError | undefined {
+  try {
+    return find(asked);
+  } catch (error) {
+    if (error instanceof AppError && error.code === "too_large") return error;
+    throw error;
+  }
 }
 
 const later = (reason: string): Extract<HandedOver, { kind: "later" }> => ({ kind: "later", reason, afterMs: WAIT_MS });

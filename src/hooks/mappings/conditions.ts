@@ -7,6 +7,7 @@ import type { View } from "./request.ts";
 
 const DEPTH_MAX = 16;
 
+/** Throws `too_large` for a text that is too long to be looked at whole. */
 export type Question = (view: View) => boolean;
 
 /** Throws `bad_request` for a path or pattern that is none, and for conditions that nest too deep. */

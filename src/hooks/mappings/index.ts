@@ -25,6 +25,7 @@ export interface Mappings {
   readonly transformTimeoutMs: number;
   /** Those that may take a request of this path, before its body is read. */
   forPath(path: string): readonly Mapping[];
+  /** Throws `too_large` where a condition cannot look at all of a text. */
   find(request: MappingRequest): Mapping | undefined;
 }
 

@@ -36,7 +36,7 @@ export interface Mapping {
   readonly preset: PresetName | undefined;
   /** Whether it takes requests of this path; undefined path in the configuration: of every one. */
   takesPath(path: string): boolean;
-  /** Whether it takes this request. */
+  /** Whether it takes this request. Throws `too_large` where a condition cannot look at all of a text. */
   takes(request: MappingRequest): boolean;
   readonly plan: { readonly ok: true; readonly plan: Plan } | { readonly ok: false; readonly problem: string };
 }
@@ -64,7 +64,7 @@ export function makeMapping(config: MappingConfig, { id, preset }: { id: string;
     takes: (request) =>
       takesPath(request.path) &&
       hasSource(request.payload, config.match.source) &&
-      (asks === undefined || asks(viewOf(request, config.auth))),
+      (asks === undefined || named(id, () => asks(viewOf(request, config.auth)))),
     plan: parsed.ok ? { ok: true, plan: parsed.value.plan } : { ok: false, problem: parsed.problem },
   };
 }
@@ -83,6 +83,16 @@ export function deliveryIdOf({ preset, config }: Mapping, request: MappingReques
     if (text !== "" && text.length <= 256) return text;
   }
   return undefined;
+}
+
+/** Errors say of which mapping they are. */
+function named<T>(id: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError(error.code, `mapping '${id}': ${error.message}`, { cause: error });
+  }
 }
 
 function attempt<T>(work: () => T): { ok: true; value: T } | { ok: false; problem: string } {

@@ -11,14 +11,20 @@ const INPUT_CHARS_MAX = 65_536;
 /** `(a{100}){9}` is short and still becomes a program of thousands of instructions. */
 const PROGRAM_MAX = 5000;
 
-/** Whether a pattern is found in a text, of which the beginning counts. Throws `bad_request` for what is no pattern. */
+/**
+ * Whether a pattern is found in a text. Throws `bad_request` for what is no pattern; the function that it returns throws
+ * `too_large` for a text that is too long: a part of it would tell nothing of the rest.
+ */
 export function makeMatcher(pattern: string): (text: string) => boolean {
   if (pattern.length > PATTERN_CHARS_MAX) {
     throw new AppError("bad_request", `a pattern has ${pattern.length} characters, at most ${PATTERN_CHARS_MAX}`);
   }
   const compiled = compile(pattern);
   if (compiled.programSize() > PROGRAM_MAX) throw new AppError("bad_request", `pattern '${pattern}' is too large`);
-  return (text) => compiled.matcher(text.slice(0, INPUT_CHARS_MAX)).find();
+  return (text) => {
+    if (text.length <= INPUT_CHARS_MAX) return compiled.matcher(text).find();
+    throw new AppError("too_large", `a text has ${text.length} characters, at most ${INPUT_CHARS_MAX} for a pattern`);
+  };
 }
 
 function compile(pattern: string): RE2JS {

@@ -140,7 +140,16 @@ export const MAPPED: Operation = {
     202: ACCEPTED,
     204: { description: "Understood; there is nothing to do" },
   },
-  refusals: [...POSTED, ...CHECKED, "not_found", "mapping_rejected", "mapping_failed", "batch_too_large", "too_busy"],
+  refusals: [
+    ...POSTED,
+    ...CHECKED,
+    "not_found",
+    "text_too_long",
+    "mapping_rejected",
+    "mapping_failed",
+    "batch_too_large",
+    "too_busy",
+  ],
 };
 
 export const CHECK: Operation = {

@@ -76,5 +76,21 @@ describe("what is refused when the configuration is read", () => {
 
 test("a pattern that would backtrack for ever answers", () => {
   const asks = makeQuestion({ at: "payload", matches: "^(([a-z])+.)+[A-Z]([a-z])+$" });
-  expect(asks(makeView({ payload: "a".repeat(1_000_000) }))).toBe(false);
+  expect(asks(makeView({ payload: "a".repeat(65_536) }))).toBe(false);
+});
+
+describe("a text that a pattern cannot look at whole", () => {
+  const padded = makeView({ payload: { x: `${"a".repeat(65_536)}!`, y: "b" } });
+  const matches = { at: "payload.x", matches: "^a" };
+  test.each<Condition>([matches, { not: matches }, { any: [matches, { at: "payload.y" }] }, { all: [matches] }])(
+    "is no answer to %j",
+    (condition) => {
+      expect(() => makeQuestion(condition)(padded)).toThrow("a text has 65537 characters, at most 65536 for a pattern");
+    },
+  );
+
+  test("is one to what does not need it", () => {
+    expect(makeQuestion({ at: "payload.x", exists: true })(padded)).toBe(true);
+    expect(makeQuestion({ at: "payload.y", matches: "b" })(padded)).toBe(true);
+  });
 });
