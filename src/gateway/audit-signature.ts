@@ -1,6 +1,18 @@
 /** What an operator should know of how a mapping's senders prove themselves. */
-import type { SignatureConfig } from "../hooks/config.ts";
-import type { AtMapping } from "./audit.ts";
+import type { HooksConfig, SignatureConfig } from "../hooks/config.ts";
+import { secretsOf } from "../hooks/secrets.ts";
+import type { AtMapping, Report } from "./audit.ts";
+
+/** Bytes of a key, as the least that hook tokens have. */
+const KEY_BYTES_MIN = 24;
+
+export function auditSecrets(hooks: HooksConfig, report: Report): void {
+  for (const { path, verdict } of secretsOf(hooks)) {
+    if (!verdict.ok || verdict.keyBytes === undefined || verdict.keyBytes >= KEY_BYTES_MIN) continue;
+    const message = `a key of ${verdict.keyBytes} bytes, fewer than ${KEY_BYTES_MIN}: it can be guessed`;
+    report("warn", "secret-short", { path, message });
+  }
+}
 
 export function auditSignature(auth: SignatureConfig, { path, report }: Omit<AtMapping, "parts">): void {
   if (auth.scheme !== "hmac") return;

@@ -16,7 +16,7 @@ import { auditDelivery, auditFallback } from "./audit-delivery.ts";
 import { auditExposure } from "./audit-exposure.ts";
 import { auditMail } from "./audit-mail.ts";
 import { auditRefused } from "./audit-refused.ts";
-import { auditSignature } from "./audit-signature.ts";
+import { auditSecrets, auditSignature } from "./audit-signature.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 /** Worst first. */
@@ -67,6 +67,7 @@ export function audit(parts: AuditParts): readonly Finding[] {
   if (!snapshot.hooks.enabled) return [];
   auditTokens(parts, report);
   auditExposure(parts, report);
+  auditSecrets(snapshot.hooks, report);
   auditRepeats(parts, report);
   const { all } = makeMappings(snapshot);
   for (const [i, mapping] of all.entries()) {

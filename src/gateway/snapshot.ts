@@ -10,6 +10,7 @@ import { channelProblems } from "../channels/load.ts";
 import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import { gatewaySchema, hooksSchema } from "../hooks/config.ts";
+import { secretsOf } from "../hooks/secrets.ts";
 
 const PROBLEMS_SHOWN = 10;
 /** First segments of paths that the server itself answers. */
@@ -75,7 +76,9 @@ function conflictsOf(
   { hooks, gateway }: Pick<GatewaySnapshot, "hooks" | "gateway">,
   apiKeys: readonly string[],
 ): Problem[] {
-  const found: Problem[] = [];
+  const found: Problem[] = secretsOf(hooks).flatMap(({ path, verdict }) =>
+    verdict.ok ? [] : [{ path, message: `no key of this signature scheme: expected ${verdict.expected}` }],
+  );
   if (!hooks.enabled) return found;
   const tokens = [
     ...(hooks.token ? [{ path: ["hooks", "token"], token: hooks.token }] : []),

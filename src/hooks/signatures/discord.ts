@@ -8,6 +8,10 @@ const HEADER = "x-signature-ed25519";
 const TIME = "x-signature-timestamp";
 
 export const discord: SignatureScheme = {
+  checkSecret: (secret) =>
+    fromHex(secret)?.length === 32
+      ? { ok: true }
+      : { ok: false, expected: "the application's public key, 64 hexadecimal digits" },
   credentialHeaders: () => [HEADER],
   verify({ secrets, toleranceSeconds = TOLERANCE_SECONDS }, { headers, rawBody, nowMs }) {
     const signature = fromHex(headers[HEADER] ?? "");

@@ -1,6 +1,6 @@
 /** GitLab: the secret itself, in `X-Gitlab-Token`. */
 import { createHash } from "node:crypto";
-import { anyEqual, refused, type SignatureScheme } from "./scheme.ts";
+import { anyEqual, refused, textSecret, type SignatureScheme } from "./scheme.ts";
 
 const HEADER = "x-gitlab-token";
 
@@ -8,6 +8,7 @@ const HEADER = "x-gitlab-token";
 const digest = (text: string): Uint8Array => createHash("sha256").update(text).digest();
 
 export const gitlab: SignatureScheme = {
+  checkSecret: textSecret,
   credentialHeaders: () => [HEADER],
   verify({ secrets }, { headers }) {
     const given = headers[HEADER];

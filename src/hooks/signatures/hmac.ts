@@ -4,6 +4,7 @@ import {
   anyEqual,
   refused,
   SIGNATURES_MAX,
+  textSecret,
   timestampProblem,
   type SecretSettings,
   type SignatureScheme,
@@ -37,8 +38,6 @@ export interface HmacSpec<Settings> {
     settings: Settings,
   ) => Record<string, string>;
   readonly algorithm?: (settings: Settings) => string;
-  /** The key of a secret; undefined where the secret is not what it should be. */
-  readonly key?: (secret: string) => Uint8Array | undefined;
   /** Milliseconds of the timestamp's unit; undefined: the scheme has no timestamp. */
   readonly timestampUnitMs?: (settings: Settings) => number | undefined;
   /** Where the settings leave it open; 300 where the scheme does too. */
@@ -49,13 +48,14 @@ export interface HmacSpec<Settings> {
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 export function hmacScheme<Settings extends SecretSettings>(spec: HmacSpec<Settings>): SignatureScheme<Settings> {
-  const { key = utf8, algorithm = () => "sha256", timestampUnitMs = () => undefined } = spec;
+  const { algorithm = () => "sha256", timestampUnitMs = () => undefined } = spec;
   const hmac = (settings: Settings, secret: Uint8Array, content: Content): Buffer => {
     const hash = createHmac(algorithm(settings), secret);
     for (const piece of content) hash.update(piece);
     return hash.digest();
   };
   return {
+    checkSecret: textSecret,
     credentialHeaders: () => spec.headers,
     verify(settings, request) {
       const proof = spec.read(request, settings);
@@ -69,22 +69,15 @@ export function hmacScheme<Settings extends SecretSettings>(spec: HmacSpec<Setti
       }
       const given = proof.signatures.filter((signature) => signature !== undefined).slice(0, SIGNATURES_MAX);
       const content = spec.content(request, { timestamp, id }, settings);
-      const keys = settings.secrets.map((secret) => key(secret)).filter((bytes) => bytes !== undefined);
-      if (
-        !anyEqual(
-          given,
-          keys.map((bytes) => hmac(settings, bytes, content)),
-        )
-      ) {
-        return refused("no signature matches");
-      }
+      const right = settings.secrets.map((secret) => hmac(settings, utf8(secret), content));
+      if (!anyEqual(given, right)) return refused("no signature matches");
       const deliveryId = spec.deliveryId?.(request, settings);
       return { ok: true, ...(deliveryId ? { deliveryId } : {}) };
     },
     sign(settings, request) {
       const unitMs = timestampUnitMs(settings);
       const timestamp = unitMs === undefined ? "" : String(Math.floor(request.nowMs / unitMs));
-      const secret = key(settings.secrets[0] ?? "") ?? new Uint8Array();
+      const secret = utf8(settings.secrets[0] ?? "");
       const proof = { timestamp, id: request.id };
       return spec.write(hmac(settings, secret, spec.content(request, proof, settings)), proof, settings);
     },

@@ -1,4 +1,5 @@
 /** Signature schemes by name. */
+import { AppError } from "../../base/errors.ts";
 import type { SignatureConfig } from "../config.ts";
 import { discord } from "./discord.ts";
 import { generic, type GenericSettings } from "./generic.ts";
@@ -6,7 +7,7 @@ import { gitea } from "./gitea.ts";
 import { github } from "./github.ts";
 import { gitlab } from "./gitlab.ts";
 import { linear } from "./linear.ts";
-import { refused, type SignatureScheme, type SignedRequest, type Verdict } from "./scheme.ts";
+import { refused, type SecretVerdict, type SignatureScheme, type SignedRequest, type Verdict } from "./scheme.ts";
 import { sentry } from "./sentry.ts";
 import { shopify } from "./shopify.ts";
 import { slack } from "./slack.ts";
@@ -42,18 +43,29 @@ export function verifySignature(config: SignatureConfig, request: SignedRequest)
   return signatureSchemes[config.scheme].verify(settings, request);
 }
 
-/** The headers that a sender with the first secret would send. */
+/** The headers that a sender with the first secret would send. Throws `bad_request` for one that signs nothing. */
 export function signRequest(
   config: SignatureConfig,
   request: SignedRequest & { readonly id: string },
 ): Record<string, string> {
-  return signatureSchemes[config.scheme].sign(currentSettings(config, request.nowMs), request);
+  const settings = currentSettings(config, request.nowMs);
+  const scheme = signatureSchemes[config.scheme];
+  const verdict = scheme.checkSecret(settings.secrets[0] ?? "", "sender");
+  if (!verdict.ok) throw new AppError("bad_request", `cannot sign with this secret: expected ${verdict.expected}`);
+  return scheme.sign(settings, request);
 }
 
 /** Headers, by lower-case name, that templates and transforms must not see. */
 export function credentialHeaders(config: SignatureConfig): readonly string[] {
   return signatureSchemes[config.scheme].credentialHeaders(currentSettings(config, 0));
 }
+
+/** What a secret is to the scheme that verifies with it. */
+export const checkSecret = (scheme: Scheme, secret: string): SecretVerdict =>
+  signatureSchemes[scheme].checkSecret(secret, "receiver");
+
+/** What a secret is that we sign callbacks with. */
+export const checkCallbackSecret = (secret: string): SecretVerdict => standardWebhooks.checkSecret(secret, "sender");
 
 /** Secrets that still count. */
 function currentSettings(config: SignatureConfig, nowMs: number) {

@@ -31,7 +31,21 @@ export interface SecretSettings {
   readonly toleranceSeconds?: number;
 }
 
+/** What a secret of the configuration is to a scheme. */
+export type SecretVerdict =
+  | {
+      readonly ok: true;
+      /** Of the key that it stands for; undefined: a public key, which nobody needs to guess. */
+      readonly keyBytes?: number;
+    }
+  | { readonly ok: false; readonly expected: string };
+
+/** Whose key a secret is: ours to verify with, or ours to sign with. */
+export type KeySide = "receiver" | "sender";
+
 export interface SignatureScheme<Settings extends SecretSettings = SecretSettings> {
+  /** Looks at a secret when the configuration is read. */
+  checkSecret(secret: string, side: KeySide): SecretVerdict;
   /** Headers that prove or identify, by lower-case name: nothing behind the door may read them. */
   credentialHeaders(settings: Settings): readonly string[];
   verify(settings: Settings, request: SignedRequest): Verdict;
@@ -40,6 +54,9 @@ export interface SignatureScheme<Settings extends SecretSettings = SecretSetting
 }
 
 export const refused = (reason: string): Verdict => ({ ok: false, reason });
+
+/** A secret that is used as it is written. */
+export const textSecret = (secret: string): SecretVerdict => ({ ok: true, keyBytes: Buffer.byteLength(secret) });
 
 /** Whether any of some signatures is any of those that would be right; each pair is compared in constant time. */
 export function anyEqual(given: readonly Uint8Array[], right: readonly Uint8Array[]): boolean {
@@ -63,7 +80,8 @@ export function fromHex(text: string): Uint8Array | undefined {
 
 /** Bytes of base64 in either alphabet; undefined for anything else. */
 export function fromBase64(text: string): Uint8Array | undefined {
-  return /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, "base64") : undefined;
+  const [, digits] = /^([A-Za-z0-9+/_-]+)={0,2}$/.exec(text) ?? [];
+  return digits !== undefined && digits.length % 4 !== 1 ? Buffer.from(digits, "base64") : undefined;
 }
 
 /** Why a timestamp does not count; undefined where it does. @param unitMs milliseconds of its unit */

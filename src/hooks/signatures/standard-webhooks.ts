@@ -12,6 +12,8 @@ import {
   refused,
   SIGNATURES_MAX,
   timestampProblem,
+  type KeySide,
+  type SecretVerdict,
   type SignatureScheme,
   type SignedRequest,
 } from "./scheme.ts";
@@ -20,6 +22,7 @@ import {
 export function standardScheme(prefix: string): SignatureScheme {
   const names = { id: `${prefix}-id`, timestamp: `${prefix}-timestamp`, signature: `${prefix}-signature` };
   return {
+    checkSecret,
     credentialHeaders: () => [names.signature],
     verify({ secrets, toleranceSeconds = TOLERANCE_SECONDS }, request) {
       const { [names.id]: id, [names.timestamp]: timestamp, [names.signature]: list } = request.headers;
@@ -60,6 +63,25 @@ function matches(secret: string, { signatures, content }: { signatures: readonly
   }
   const key = sharedKey(secret);
   return key !== undefined && anyEqual(valuesOf(signatures, "v1"), [hmac(key, content)]);
+}
+
+const ED25519_BYTES = 32;
+const EXPECTED: Readonly<Record<KeySide, string>> = {
+  receiver: "'whsec_' and base64 of at least one byte, or 'whpk_' and base64 of 32 bytes",
+  sender: "'whsec_' and base64 of at least one byte, or 'whsk_' and base64 of 32 or 64 bytes",
+};
+
+function checkSecret(secret: string, side: KeySide): SecretVerdict {
+  const refusal: SecretVerdict = { ok: false, expected: EXPECTED[side] };
+  const [, prefix] = /^(wh(?:pk|sk)_)/.exec(secret) ?? [];
+  if (prefix === undefined) {
+    const key = sharedKey(secret);
+    return key && key.length > 0 ? { ok: true, keyBytes: key.length } : refusal;
+  }
+  if (prefix !== (side === "receiver" ? "whpk_" : "whsk_")) return refusal; // the other one's half of the pair
+  const { length = 0 } = fromBase64(secret.slice(prefix.length)) ?? {};
+  const isKey = length === ED25519_BYTES || (side === "sender" && length === 2 * ED25519_BYTES);
+  return isKey ? { ok: true } : refusal;
 }
 
 const sharedKey = (secret: string): Uint8Array | undefined => fromBase64(secret.replace(/^whsec_/, ""));

@@ -1,0 +1,36 @@
+/** The secrets of a configuration, each with its place and with what its signature scheme makes of it. */
+import type { Path } from "../config/positions.ts";
+import type { HooksConfig, SignatureConfig } from "./config.ts";
+import { presets } from "./presets/index.ts";
+import type { Preset } from "./presets/preset.ts";
+import { checkCallbackSecret, checkSecret } from "./signatures/index.ts";
+import type { SecretVerdict } from "./signatures/scheme.ts";
+
+export interface FoundSecret {
+  readonly path: Path;
+  readonly verdict: SecretVerdict;
+}
+
+export function secretsOf({ mappings, presetSettings, callbacks }: HooksConfig): readonly FoundSecret[] {
+  const own = mappings.flatMap(({ auth }, i) =>
+    auth ? verdicts(auth, ["hooks", "mappings", i, "auth", "secrets"]) : [],
+  );
+  const brought = Object.entries(presetSettings).flatMap(([name, settings]) => {
+    const { scheme }: Preset = presets[name as keyof typeof presets]; // the schema names them
+    const path = ["hooks", "presetSettings", name];
+    const bySettings = settings?.auth ? verdicts(settings.auth, [...path, "auth", "secrets"]) : [];
+    return scheme && settings?.secrets
+      ? [...verdicts({ scheme, secrets: settings.secrets }, [...path, "secrets"]), ...bySettings]
+      : bySettings;
+  });
+  const { secret } = callbacks;
+  const called =
+    secret === undefined ? [] : [{ path: ["hooks", "callbacks", "secret"], verdict: checkCallbackSecret(secret) }];
+  return [...own, ...brought, ...called];
+}
+
+/** @param path of the list, or of the one secret in its place */
+function verdicts({ scheme, secrets }: Pick<SignatureConfig, "scheme" | "secrets">, path: Path): FoundSecret[] {
+  const isOne = secrets.length === 1;
+  return secrets.map(({ value }, i) => ({ path: isOne ? path : [...path, i], verdict: checkSecret(scheme, value) }));
+}
