@@ -2,19 +2,22 @@
  * What the worst senders get from the webhook ingress: bounded memory and time, an answer that fits, and nothing of
  * what they sent. No answer to anything below may be a 5xx, unless a limit on how many there are at once was met.
  */
+import { createHmac } from "node:crypto";
 import { connect } from "node:net";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
-import { UNPROVED_READS_MAX } from "../../src/hooks/ingress/ingress.ts";
+import { UNPROVED_READS_MAX, UNPROVED_SHARE } from "../../src/hooks/ingress/ingress.ts";
 import { makeWorld, TOKEN } from "../hooks/ingress/fixtures.ts";
 import { type Harness, makeHarness } from "../server/harness.ts";
 
 setDefaultTimeout(60_000);
 
-const READ_MS = { proved: 300, unproved: 3000 };
+const READ_MS = { proved: 300, unproved: 4000 };
 const LIMIT = 262_144;
 const auth = { scheme: "github", secrets: "github-secret" };
+/** Of the body `{}`. */
+const proof = { "x-hub-signature-256": `sha256=${createHmac("sha256", auth.secrets).update("{}").digest("hex")}` };
 const mappings = [
   { match: { path: "open" }, action: "wake", textTemplate: "{{payload}}" },
   { match: { path: "signed" }, action: "wake", textTemplate: "x", auth },
@@ -23,7 +26,12 @@ const mappings = [
 let harness: Harness;
 let url: string;
 beforeAll(async () => {
-  const options = { hooks: { mappings }, maxQueued: 1_000_000, deps: { readMs: READ_MS } };
+  const options = {
+    hooks: { mappings },
+    trustedProxies: ["127.0.0.1"],
+    maxQueued: 1_000_000,
+    deps: { readMs: READ_MS },
+  };
   harness = await makeHarness({}, { hooks: (log) => makeWorld({ log, ...options }).ingress });
   url = harness.listen().url;
 });
@@ -100,16 +108,54 @@ describe("slow senders:", () => {
     expect(text).toStartWith("HTTP/1.1 401 ");
   });
 
-  test("bodies of senders who have proved nothing are read 64 at a time, the rest refused at once", async () => {
-    const request = head("/hooks/signed", "Content-Length: 100") + "{";
-    const waiting = Array.from({ length: UNPROVED_READS_MAX }, () => send([request]));
-    let refused = await post("/hooks/signed", "{}");
-    while (refused.status !== 503) refused = await post("/hooks/signed", "{}"); // not all of them are being read yet
-    expect(refused.headers.get("retry-after")).toBe("1");
-    expect(await codeOf(refused)).toEqual([503, "too_busy"]);
-    expect((await post("/hooks/wake", '{"text":"others are served"}')).status).toBe(200);
-    for (const { text } of await Promise.all(waiting)) expect(text).toStartWith("HTTP/1.1 408 ");
-    expect((await post("/hooks/signed", "{}")).status).toBe(401);
+  describe("bodies of senders who have proved nothing", () => {
+    const begun = (address: string, path = "/hooks/signed"): string =>
+      head(path, `X-Forwarded-For: ${address}`, "Content-Length: 100") + "{";
+    const signedFrom = (address: string): Promise<Response> => post("/hooks/signed", "{}", { ...proof, "x-forwarded-for": address }); // prettier-ignore
+    /** Waits until there is no place for an address. */
+    const untilRefused = async (address: string): Promise<Response> => {
+      let answer = await signedFrom(address);
+      while (answer.status !== 503) answer = await signedFrom(address);
+      return answer;
+    };
+
+    test("one address takes its share of the places, never all of them", async () => {
+      const waiting = Array.from({ length: UNPROVED_READS_MAX + 6 }, () => send([begun("192.0.2.1")]));
+      const refused = await untilRefused("192.0.2.1");
+      expect(refused.headers.get("retry-after")).toBe("1");
+      expect(await codeOf(refused)).toEqual([503, "too_busy"]);
+      for (let i = 0; i < 100; i++) expect((await signedFrom("192.0.2.99")).status).toBe(200);
+      expect((await post("/hooks/wake", '{"text":"others are served"}')).status).toBe(200);
+      const statuses = (await Promise.all(waiting)).map(({ text }) => text.slice(9, 12));
+      expect(statuses.filter((status) => status === "408")).toHaveLength(UNPROVED_SHARE);
+      expect(new Set(statuses)).toEqual(new Set(["408", "503"]));
+    });
+
+    test("addresses of one IPv6 network are one; many leave a place for another", async () => {
+      const network = Array.from({ length: UNPROVED_READS_MAX }, (_, i) => `2001:db8::${i + 1}`);
+      const waiting = network.map((address) => send([begun(address)]));
+      await untilRefused("2001:db8::ffff");
+      expect((await signedFrom("2001:db8:0:1::1")).status).toBe(200);
+      const others = Array.from({ length: 4 }, (_, i) => `198.51.100.${i}`);
+      const more = others.flatMap((address) =>
+        Array.from({ length: UNPROVED_READS_MAX }, () => send([begun(address)])),
+      );
+      for (const address of others) await untilRefused(address);
+      expect((await signedFrom("2001:db8:0:2::1")).status).toBe(200);
+      await Promise.all([...waiting, ...more]);
+    });
+
+    test("that come too slowly are failed attempts, and who is locked out gets no place", async () => {
+      for (let round = 0; round < 2; round++) {
+        await Promise.all(Array.from({ length: UNPROVED_SHARE }, () => send([begun("203.0.113.1")])));
+      }
+      const refused = await signedFrom("203.0.113.1");
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(await codeOf(refused)).toEqual([429, "too_many_failures"]);
+      const withToken = { "x-forwarded-for": "203.0.113.1" };
+      expect((await post("/hooks/open", "{}", withToken)).status).toBe(200); // and is forgiven
+      expect((await signedFrom("203.0.113.1")).status).toBe(200);
+    });
   });
 
   test("a sender that hangs up in the middle of its body is noticed, and forgotten", async () => {

@@ -1,6 +1,6 @@
 /**
  * Who may come in: hook tokens and signatures of senders. Every failure looks alike and is counted against the
- * client's address; a correct credential always gets in, and forgives the failures before it.
+ * client's address; a correct token always gets in, and a credential that is right forgives the failures before it.
  */
 import type { Logger } from "../../base/log.ts";
 import { retryAfter } from "../../base/retry-after.ts";
@@ -84,15 +84,19 @@ export class Door {
     return { auth, ...(verdict.deliveryId === undefined ? {} : { deliveryId: verdict.deliveryId }) };
   }
 
+  /** Throws where the client's address is locked out; for who has shown no token. */
+  checkLock({ address }: Visitor): void {
+    const lock = this.#throttle.lock(failureKey(address));
+    if (lock) throw refusalOf(lock, "the address is locked out");
+  }
+
+  countFailure({ address }: Pick<Visitor, "address">): Failure {
+    return this.#throttle.fail(failureKey(address));
+  }
+
   /** Counts a failure. */
   refusal(visitor: Visitor, reason: string): Refusal {
-    const failure = this.#throttle.fail(failureKey(visitor.address));
-    const headers = rateHeaders(failure);
-    const { lockedForMs } = failure;
-    if (lockedForMs !== undefined) {
-      return new Refusal("too_many_failures", { headers: { ...headers, ...retryAfter(lockedForMs) }, reason });
-    }
-    return new Refusal("unauthorized", { headers: { ...headers, "www-authenticate": 'Bearer realm="hooks"' }, reason });
+    return refusalOf(this.countFailure(visitor), reason);
   }
 
   #warn({ requestId, path, nowMs }: Visitor): void {
@@ -101,6 +105,15 @@ export class Door {
     const text = "a hook token came in the address (?token=), which ends up in logs: send it as a bearer token";
     this.#log.warn(text, { request_id: requestId, hook: path });
   }
+}
+
+function refusalOf(failure: Failure, reason: string): Refusal {
+  const headers = rateHeaders(failure);
+  const { lockedForMs } = failure;
+  if (lockedForMs !== undefined) {
+    return new Refusal("too_many_failures", { headers: { ...headers, ...retryAfter(lockedForMs) }, reason });
+  }
+  return new Refusal("unauthorized", { headers: { ...headers, "www-authenticate": 'Bearer realm="hooks"' }, reason });
 }
 
 /** draft-ietf-httpapi-ratelimit-headers, with the names that most clients know. */

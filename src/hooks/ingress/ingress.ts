@@ -25,6 +25,8 @@ import { Waits } from "./waits.ts";
 
 /** Bodies that are read at once before their senders have proved who they are. */
 export const UNPROVED_READS_MAX = 64;
+/** Of those, one address's. */
+export const UNPROVED_SHARE = 16;
 
 export interface Ingress {
   /** Whether a path is below `hooks.path`, and hooks are on. */
@@ -49,7 +51,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
     door: new Door(deps),
     limits: new RateLimits(deps.now),
     questions: new RateLimits(deps.now),
-    unprovedReads: new Slots(UNPROVED_READS_MAX),
+    unprovedReads: new Slots({ max: UNPROVED_READS_MAX, share: UNPROVED_SHARE }),
     waits: new Waits(),
     async accept(request) {
       checkOpen(); // since its body was read, or its transform ran

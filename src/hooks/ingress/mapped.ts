@@ -7,6 +7,7 @@ import { retryAfter } from "../../base/retry-after.ts";
 import type { HookAction } from "../action.ts";
 import { answerHandshake } from "../handshake.ts";
 import { deliveryIdOf, type Mapping, type MappingOutcome, type MappingRequest, runMapping } from "../mappings/index.ts";
+import { failureKey } from "./address.ts";
 import { READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
 import { checkAction } from "./checks.ts";
 import type { Door, Pass } from "./door.ts";
@@ -78,20 +79,23 @@ const bodyLimit = ({ config }: Mapping, standard: number): number => config.maxB
 async function prove(
   deps: MappedDeps,
   candidates: readonly Mapping[],
-  { settings: { hooks }, request, visitor }: Visit,
+  visit: Visit,
 ): Promise<{ rawBody: Uint8Array; proofs: Proofs }> {
+  const { hooks } = visit.settings;
+  const { visitor } = visit;
   const limitBytes = Math.max(...candidates.map((mapping) => bodyLimit(mapping, hooks.maxBodyBytes)), 0);
   const { door, readMs } = deps;
   if (candidates.every(({ config }) => !config.auth)) {
     const pass = door.admit(hooks, visitor);
     if (candidates.length === 0) throw new Refusal("not_found", { reason: "no mapping of this path" });
-    const rawBody = await readBody(request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
+    const rawBody = await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
     return { rawBody, proofs: new Map(candidates.map((mapping) => [mapping, pass])) };
   }
-  const rawBody = await deps.unprovedReads.run(
-    () => readBody(request, { limitBytes, timeoutMs: readMs?.unproved ?? UNPROVED_READ_MS }),
-    () => new Refusal("too_busy", { headers: retryAfter(1000) }),
-  );
+  const takesTokens = candidates.some(({ config }) => !config.auth);
+  const isKnown = takesTokens && "auth" in door.byToken(hooks, visitor);
+  const rawBody = isKnown
+    ? await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS })
+    : await readUnproved(deps, visit, limitBytes);
   const proofs: Proofs = new Map(
     candidates.map((mapping) => {
       const { auth } = mapping.config;
@@ -102,6 +106,29 @@ async function prove(
   const failures = [...proofs.values()].flatMap((proof) => ("reason" in proof ? [proof.reason] : []));
   if (failures.length === proofs.size) throw door.refusal(visitor, [...new Set(failures)].join("; "));
   return { rawBody, proofs };
+}
+
+/**
+ * A body whose sender has proved nothing: there are few places for those, an address has a share of them and none while
+ * it is locked out, and one that does not come in time is a failed attempt.
+ */
+async function readUnproved(
+  { door, readMs, unprovedReads }: MappedDeps,
+  { request, visitor }: Visit,
+  limitBytes: number,
+): Promise<Uint8Array> {
+  door.checkLock(visitor);
+  const timeoutMs = readMs?.unproved ?? UNPROVED_READ_MS;
+  try {
+    return await unprovedReads.run(
+      failureKey(visitor.address),
+      () => readBody(request, { limitBytes, timeoutMs }),
+      () => new Refusal("too_busy", { headers: retryAfter(1000) }),
+    );
+  } catch (error) {
+    if (error instanceof Refusal && error.problem === "body_timeout") door.countFailure(visitor);
+    throw error;
+  }
 }
 
 interface Proved {
