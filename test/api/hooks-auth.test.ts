@@ -34,6 +34,24 @@ describe("authentication", () => {
     expect(JSON.stringify(api.logs)).not.toContain(TOKEN);
   });
 
+  test.each(["wake", "ci"])("/hooks/%s: a token that is gone before the body ends counts no longer", async (path) => {
+    const mappings = [{ match: { path: "ci" }, action: "wake", textTemplate: "x" }];
+    const api = await startHooks({ hooks: { mappings } });
+    const { readable, writable } = new TransformStream<string, string>();
+    const writer = writable.getWriter();
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const body = readable.pipeThrough(new TextEncoderStream());
+    const answer = fetch(`${api.url}/hooks/${path}`, { method: "POST", headers, body });
+    await writer.write('{"text":');
+    await Bun.sleep(100);
+    const { settings } = api.world;
+    api.world.settings = { ...settings, hooks: { ...settings.hooks, token: "another-token-of-24-characters" } };
+    await writer.write('"hi"}');
+    await writer.close();
+    expect(await refusal(await answer)).toEqual([401, "unauthorized"]);
+    expect(api.world.actions()).toEqual([]);
+  });
+
   test("?token=: 400 where allowQueryToken is false, whatever else the request has", async () => {
     const api = await startHooks({ hooks: { allowQueryToken: false } });
     const response = await api.post(`/hooks/wake?token=${TOKEN}`, wake);

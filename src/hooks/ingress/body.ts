@@ -9,6 +9,8 @@ import { Refusal } from "./problems.ts";
 /** From a sender that has proved who it is, and from one that has not yet. */
 export const READ_MS = 30_000;
 export const UNPROVED_READ_MS = 10_000;
+/** From an address that is locked out: a body that comes with its headers is there. */
+export const LOCKED_READ_MS = 500;
 /** What a body gets at first; it grows as bytes come in, not as they are announced. */
 const FIRST_BYTES = 16 * 1024;
 
@@ -16,6 +18,11 @@ export interface ReadOptions {
   readonly limitBytes: number;
   readonly timeoutMs: number;
 }
+
+/** What is read of a body that nobody wants, before its connection is closed. */
+const DRAIN_BYTES_MAX = 1024 * 1024;
+const DRAIN_MS = 1000;
+const CLOSE = { connection: "close" };
 
 interface Message {
   readonly headers: Headers;
@@ -26,7 +33,7 @@ interface Message {
 export async function readBody({ headers, body }: Message, options: ReadOptions): Promise<Uint8Array> {
   const decode = decoderOf(headers.get("content-encoding"));
   const declared = Number(headers.get("content-length") ?? 0);
-  if (declared > options.limitBytes) throw new Refusal("payload_too_large");
+  if (declared > options.limitBytes) throw new Refusal("payload_too_large"); // the rest: see `dismiss`
   const received = body === null ? new Uint8Array() : await receive(body, options);
   return decode === undefined || received.length === 0 ? received : decode(received, options.limitBytes);
 }
@@ -46,7 +53,9 @@ async function receive(body: ReadableStream<Uint8Array>, { limitBytes, timeoutMs
     for (;;) {
       const { value, done } = await reader.read();
       if (done) break;
-      if (length + value.length > limitBytes) throw new Refusal("payload_too_large");
+      if (length + value.length > limitBytes) {
+        throw new Refusal("payload_too_large", { headers: (await isDrained(reader)) ? {} : CLOSE });
+      }
       bytes = withRoom(bytes, { length, more: value.length, limitBytes });
       bytes.set(value, length);
       length += value.length;
@@ -62,7 +71,40 @@ async function receive(body: ReadableStream<Uint8Array>, { limitBytes, timeoutMs
   return bytes.subarray(0, length);
 }
 
-const late = (): Refusal => new Refusal("body_timeout", { headers: { connection: "close" } });
+const late = (): Refusal => new Refusal("body_timeout", { headers: CLOSE });
+
+interface Reader {
+  read(): Promise<{ readonly value?: Uint8Array | undefined; readonly done: boolean }>;
+  cancel(): Promise<void>;
+}
+
+/**
+ * What a refusal's answer says of its connection. A body that nobody has read is read to its end, within limits: a
+ * client that still writes would miss the answer. One that takes longer, or has more to send, loses its connection.
+ */
+export async function dismiss(body: Message["body"]): Promise<Readonly<Record<string, string>>> {
+  if (body === null || body.locked) return {};
+  return (await isDrained(body.getReader())) ? {} : CLOSE;
+}
+
+/** Whether the rest of a body came soon. */
+async function isDrained(reader: Reader): Promise<boolean> {
+  const timer = setTimeout(() => void reader.cancel().catch(() => undefined), DRAIN_MS);
+  const untilMs = performance.now() + DRAIN_MS;
+  try {
+    for (let bytes = 0; bytes <= DRAIN_BYTES_MAX;) {
+      const { value, done } = await reader.read();
+      if (done) return performance.now() < untilMs;
+      bytes += value?.length ?? 0;
+    }
+    return false;
+  } catch {
+    return false; // the client is gone
+  } finally {
+    clearTimeout(timer);
+    void reader.cancel().catch(() => undefined);
+  }
+}
 
 function withRoom(
   bytes: Uint8Array<ArrayBuffer>,

@@ -1,6 +1,6 @@
 /**
  * Who may come in: hook tokens and signatures of senders. Every failure looks alike and is counted against the
- * client's address; a correct token always gets in, and a credential that is right forgives the failures before it.
+ * client's address; a correct credential always gets in, and forgives the failures before it.
  */
 import type { Logger } from "../../base/log.ts";
 import { retryAfter } from "../../base/retry-after.ts";
@@ -84,19 +84,13 @@ export class Door {
     return { auth, ...(verdict.deliveryId === undefined ? {} : { deliveryId: verdict.deliveryId }) };
   }
 
-  /** Throws where the client's address is locked out; for who has shown no token. */
-  checkLock({ address }: Visitor): void {
-    const lock = this.#throttle.lock(failureKey(address));
-    if (lock) throw refusalOf(lock, "the address is locked out");
-  }
-
-  countFailure({ address }: Pick<Visitor, "address">): Failure {
-    return this.#throttle.fail(failureKey(address));
+  isLocked({ address }: Visitor): boolean {
+    return this.#throttle.isLocked(failureKey(address));
   }
 
   /** Counts a failure. */
   refusal(visitor: Visitor, reason: string): Refusal {
-    return refusalOf(this.countFailure(visitor), reason);
+    return refusalOf(this.#throttle.fail(failureKey(visitor.address)), reason);
   }
 
   #warn({ requestId, path, nowMs }: Visitor): void {

@@ -23,6 +23,7 @@ export async function answerFixed(
   const timeoutMs = deps.readMs?.proved ?? READ_MS;
   const rawBody = await readBody(request, { limitBytes: hooks.maxBodyBytes, timeoutMs });
   note({ bytes: rawBody.length });
+  if (deps.settings().hooks !== hooks) deps.door.admit(deps.settings().hooks, visitor); // its token may be gone
   const contentType = request.headers.get("content-type");
   const payload = parsePayload(rawBody, { contentType, isMapped: false, isStrict: hooks.strict });
   const direct = await readDirect(endpoint, { payload, settings: hooks, checks: deps.checks });

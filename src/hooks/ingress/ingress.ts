@@ -10,6 +10,7 @@ import { trimSlashes } from "../mappings/request.ts";
 import { describeIngress, type IngressDescription } from "../openapi/describe.ts";
 import { parseTraceparent } from "../trace.ts";
 import { clientAddress, parseNetworks, type Networks } from "./address.ts";
+import { dismiss } from "./body.ts";
 import { Door } from "./door.ts";
 import { answerEarly } from "./early-handshake.ts";
 import { answerFixed } from "./fixed.ts";
@@ -27,6 +28,8 @@ import { Waits } from "./waits.ts";
 export const UNPROVED_READS_MAX = 64;
 /** Of those, one address's. */
 export const UNPROVED_SHARE = 16;
+/** Beside them, of addresses that are locked out, which may still have a sender whose signature is right. */
+const LOCKED_READS_MAX = 16;
 
 export interface Ingress {
   /** Whether a path is below `hooks.path`, and hooks are on. */
@@ -52,6 +55,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
     limits: new RateLimits(deps.now),
     questions: new RateLimits(deps.now),
     unprovedReads: new Slots({ max: UNPROVED_READS_MAX, share: UNPROVED_SHARE }),
+    lockedReads: new Slots({ max: LOCKED_READS_MAX, share: LOCKED_READS_MAX / 2 }),
     waits: new Waits(),
     async accept(request) {
       checkOpen(); // since its body was read, or its transform ran
@@ -93,9 +97,10 @@ export function makeIngress(deps: IngressDeps): Ingress {
         deps.log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack, request_id: request.id });
         return refusalReply(new Refusal("internal"), request.id);
       });
+      const closing = reply.status >= 400 ? await dismiss(request.body) : {};
       return {
         ...reply,
-        headers: { ...told, ...reply.headers, "x-request-id": request.id },
+        headers: { ...told, ...closing, ...reply.headers, "x-request-id": request.id },
         notes: { ...notes, ...reply.notes },
         route: routeOf(pathBelow(request.url, deps.settings().hooks), notes["mapping"]),
       };

@@ -8,7 +8,7 @@ import type { HookAction } from "../action.ts";
 import { answerHandshake } from "../handshake.ts";
 import { deliveryIdOf, type Mapping, type MappingOutcome, type MappingRequest, runMapping } from "../mappings/index.ts";
 import { failureKey } from "./address.ts";
-import { READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
+import { LOCKED_READ_MS, READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
 import { checkAction } from "./checks.ts";
 import type { Door, Pass } from "./door.ts";
 import { handshakeRequest } from "./early-handshake.ts";
@@ -28,6 +28,8 @@ export interface MappedDeps extends IngressDeps {
   readonly limits: RateLimits;
   /** Of bodies whose senders have not proved who they are. */
   readonly unprovedReads: Slots;
+  /** Of those that come from addresses which are locked out. */
+  readonly lockedReads: Slots;
 }
 
 /** What each mapping says to the sender's credentials. */
@@ -89,6 +91,7 @@ async function prove(
     const pass = door.admit(hooks, visitor);
     if (candidates.length === 0) throw new Refusal("not_found", { reason: "no mapping of this path" });
     const rawBody = await readBody(visit.request, { limitBytes, timeoutMs: readMs?.proved ?? READ_MS });
+    if (deps.settings().hooks !== hooks) door.admit(deps.settings().hooks, visitor); // its token may be gone
     return { rawBody, proofs: new Map(candidates.map((mapping) => [mapping, pass])) };
   }
   const takesTokens = candidates.some(({ config }) => !config.auth);
@@ -100,7 +103,8 @@ async function prove(
     candidates.map((mapping) => {
       const { auth } = mapping.config;
       const { id } = mapping;
-      return [mapping, auth ? door.bySignature({ id, auth }, visitor, rawBody) : door.byToken(hooks, visitor)];
+      const now = deps.settings().hooks; // a token may be gone since
+      return [mapping, auth ? door.bySignature({ id, auth }, visitor, rawBody) : door.byToken(now, visitor)];
     }),
   );
   const failures = [...proofs.values()].flatMap((proof) => ("reason" in proof ? [proof.reason] : []));
@@ -109,25 +113,26 @@ async function prove(
 }
 
 /**
- * A body whose sender has proved nothing: there are few places for those, an address has a share of them and none while
- * it is locked out, and one that does not come in time is a failed attempt.
+ * A body whose sender has proved nothing. There are few places for those, and an address has a share of them; while it
+ * is locked out it gets none but a moment among its like. A body that does not come in time is a failed attempt.
  */
 async function readUnproved(
-  { door, readMs, unprovedReads }: MappedDeps,
+  { door, readMs, unprovedReads, lockedReads }: MappedDeps,
   { request, visitor }: Visit,
   limitBytes: number,
 ): Promise<Uint8Array> {
-  door.checkLock(visitor);
-  const timeoutMs = readMs?.unproved ?? UNPROVED_READ_MS;
+  const isLocked = door.isLocked(visitor);
+  const timeoutMs = isLocked ? LOCKED_READ_MS : (readMs?.unproved ?? UNPROVED_READ_MS);
   try {
-    return await unprovedReads.run(
+    return await (isLocked ? lockedReads : unprovedReads).run(
       failureKey(visitor.address),
       () => readBody(request, { limitBytes, timeoutMs }),
       () => new Refusal("too_busy", { headers: retryAfter(1000) }),
     );
   } catch (error) {
-    if (error instanceof Refusal && error.problem === "body_timeout") door.countFailure(visitor);
-    throw error;
+    if (!(error instanceof Refusal) || error.problem !== "body_timeout") throw error;
+    const failure = door.refusal(visitor, "the body came too slowly");
+    throw isLocked ? failure : error;
   }
 }
 

@@ -1,7 +1,6 @@
 /**
- * Counts failed attempts by client address and locks out those who fail too often. A correct token is never kept out:
- * callers ask here only once it turned out to be wrong. A signature is, for as long as its address is locked: to look at
- * it means to read a body. Memory and time are bounded, whatever addresses there are.
+ * Counts failed attempts by client address and locks out those who fail too often. A correct credential is never kept
+ * out: callers ask here only once it turned out to be wrong. Memory and time are bounded, whatever addresses there are.
  */
 
 /** Failures within a window after which an address is locked out. */
@@ -47,10 +46,8 @@ export class Throttle {
     return this.#young.size + this.#old.size + this.#locked.size;
   }
 
-  /** The lock of an address; undefined: it has none. */
-  lock(key: string): Failure | undefined {
-    const leftMs = (this.#locked.get(key) ?? 0) - this.#now();
-    return leftMs > 0 ? locked(leftMs) : undefined;
+  isLocked(key: string): boolean {
+    return (this.#locked.get(key) ?? 0) > this.#now();
   }
 
   /** Records a failure. One that finds its address locked changes nothing: the lock does not grow. */
