@@ -64,7 +64,7 @@ async function auditModules({ hooks, folder }: GatewaySnapshot, document: Docume
     const { id, config } = mapping;
     if (!config.transform) continue;
     try {
-      await pool.check({ ...config.transform, folder: transformsDir, timeoutMs: transformTimeoutMs });
+      await pool.check({ ...config.transform, lane: id, folder: transformsDir, timeoutMs: transformTimeoutMs });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
       const path = [...pathOf(mapping, i), "transform"];

@@ -148,7 +148,7 @@ describe("errors", () => {
     const { hooks, ...rest } = api.world.settings;
     api.world.settings = { hooks: { ...hooks, maxBodyBytes: 1 }, ...rest };
     expect((await finish()).status).toBe(200);
-    expect((await api.post("/hooks/wake", { text: "hi" })).status).toBe(401);
+    expect((await api.post("/hooks/wake", { text: "hi" })).status).toBe(413);
   });
 
   test("503: a request that is not stored yet when the server begins to shut down", async () => {

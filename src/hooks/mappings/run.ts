@@ -14,6 +14,8 @@ import { type MappingRequest, type View, viewOf } from "./request.ts";
 
 /** Actions of one request. */
 export const ITEMS_MAX = 200;
+/** Items of one request whose transforms run or wait at once. */
+const ITEMS_AT_ONCE = 8;
 
 export type MappingOutcome =
   | {
@@ -72,23 +74,16 @@ async function run(mapping: Mapping, { plan, view, parts }: Job): Promise<Mappin
   const items = plan.items?.(view);
   const views = items ? items.slice(0, ITEMS_MAX).map((item, index) => ({ ...view, item, index })) : [view];
   const leftOut = items ? Math.max(0, items.length - ITEMS_MAX) : 0;
-  const actions: HookAction[] = [];
-  const warnings = new Set<string>();
   const deadline = performance.now() + parts.transformTimeoutMs;
-  for (const each of views) {
-    const given = await transformed(mapping, { view: each, parts, deadline });
-    if (given === null) continue;
-    const built = buildAction({
-      mapping,
-      plan,
-      view: given.values ? { ...each, values: given.values } : each,
-      given,
-      isChannel: parts.isChannel,
-    });
-    if (!built) continue;
-    actions.push(built.action);
-    for (const warning of built.warnings) warnings.add(warning);
-  }
+  const built = await inParallel(views, parts.signal, async (each, signal) => {
+    const given = await transformed(mapping, { view: each, parts, deadline, signal });
+    if (given === null) return undefined;
+    const shown = given.values ? { ...each, values: given.values } : each;
+    return buildAction({ mapping, plan, view: shown, given, isChannel: parts.isChannel });
+  });
+  const done = built.filter((each) => each !== undefined);
+  const actions = done.map(({ action }) => action);
+  const warnings = new Set(done.flatMap((each) => each.warnings));
   if (leftOut > 0) {
     warnings.add(`${leftOut} of ${views.length + leftOut} items were left out: at most ${ITEMS_MAX} at once`);
     actions.push(leftOutEvent(mapping, leftOut));
@@ -96,20 +91,59 @@ async function run(mapping: Mapping, { plan, view, parts }: Job): Promise<Mappin
   return actions.length === 0 ? { kind: "nothing" } : { kind: "actions", actions, leftOut, warnings: [...warnings] };
 }
 
+/**
+ * What work makes of each item, in their order, a few at a time. The first that fails ends the others, and is thrown.
+ * @param gone ends them too
+ */
+async function inParallel<Item, Made>(
+  items: readonly Item[],
+  gone: AbortSignal | undefined,
+  work: (item: Item, signal: AbortSignal) => Promise<Made>,
+): Promise<Made[]> {
+  const failed = new AbortController();
+  const signal = gone ? AbortSignal.any([gone, failed.signal]) : failed.signal;
+  const made: Made[] = [];
+  const waiting = items.entries();
+  const workThrough = async (): Promise<void> => {
+    for (const [i, item] of waiting) {
+      if (signal.aborted) throw new AppError("cancelled", "request canceled");
+      made[i] = await work(item, signal);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: Math.min(ITEMS_AT_ONCE, items.length) }, workThrough));
+  } catch (error) {
+    failed.abort();
+    throw error;
+  }
+  return made;
+}
+
+interface Transforming {
+  readonly view: View;
+  readonly parts: RunParts;
+  readonly deadline: number;
+  readonly signal: AbortSignal;
+}
+
 /** Null: the transform wants nothing done. Nothing set: there is none, or it changes nothing. */
 async function transformed(
   { id, config }: Mapping,
-  { view, parts, deadline }: { view: View; parts: RunParts; deadline: number },
+  { view, parts, deadline, signal }: Transforming,
 ): Promise<Overrides | null> {
   if (!config.transform) return {};
+  const late = (): AppError =>
+    new AppError("timeout", `mapping '${id}': its transforms took more than ${parts.transformTimeoutMs} ms`);
   const timeoutMs = Math.ceil(deadline - performance.now());
-  if (timeoutMs <= 0) {
-    throw new AppError("timeout", `mapping '${id}': its transforms took more than ${parts.transformTimeoutMs} ms`);
-  }
+  if (timeoutMs <= 0) throw late();
   const { path, query, headers, payload, item, index } = view;
   const input = { path, query, headers, payload, ...(index === undefined ? {} : { item, index }) };
-  const settings = { ...config.transform, folder: parts.transformsDir, timeoutMs };
-  const output = await parts.transforms.run(settings, input, parts.signal);
+  const settings = { ...config.transform, lane: id, folder: parts.transformsDir, timeoutMs };
+  const output = await parts.transforms.run(settings, input, signal).catch((error: unknown) => {
+    // an item waits for others of its list: the list is too long for its time
+    const isLate = index !== undefined && error instanceof AppError && error.code === "busy";
+    throw isLate && performance.now() >= deadline - 1 ? late() : error;
+  });
   if (output === null) return null;
   return output === undefined ? {} : parseOverrides(output);
 }

@@ -6,16 +6,22 @@ import { availableParallelism } from "node:os";
 import { AppError } from "../../base/errors.ts";
 import { findModule, isCurrent, type ModuleVersion } from "./location.ts";
 import type { TransformInput, TransformReply } from "./messages.ts";
+import { Places } from "./places.ts";
 import { TransformProcess } from "./process.ts";
 
-const WAITING_MAX = 256;
+/** Calls of one mapping that may wait, and calls of all. */
+const LANE_WAITING_MAX = 256;
+const WAITING_MAX = 3 * LANE_WAITING_MAX;
 const IDLE_MS = 60_000;
 
 export interface TransformSettings {
+  /** The mapping: calls of one wait for each other, not for those of another. */
+  readonly lane: string;
   /** Folder that modules must be in, absolute. */
   readonly folder: string;
   readonly module: string;
   readonly export?: string | undefined;
+  /** With the time that a call waits for its turn. */
   readonly timeoutMs: number;
 }
 
@@ -31,12 +37,14 @@ export class TransformPool implements AsyncDisposable {
   readonly #found = new Map<string, ModuleVersion>();
   #idle: Idle[] = [];
   readonly #busy = new Set<TransformProcess>();
-  readonly #waiting: (() => void)[] = [];
-  #running = 0;
+  readonly #places: Places;
   #isDisposed = false;
 
+  /** @param options.concurrency processes of one mapping; of all together twice as many */
   constructor({ concurrency = Math.max(2, Math.min(availableParallelism(), 8)) }: { concurrency?: number } = {}) {
     this.#concurrency = concurrency;
+    const waiting = { laneWaiting: LANE_WAITING_MAX, totalWaiting: WAITING_MAX };
+    this.#places = new Places({ perLane: concurrency, total: 2 * concurrency, ...waiting });
   }
 
   /**
@@ -65,54 +73,48 @@ export class TransformPool implements AsyncDisposable {
     input: TransformInput | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Extract<TransformReply, { kind: "done" }>> {
-    const { module, export: name, timeoutMs, folder } = settings;
-    await this.#enter(module, signal);
+    const { lane, module, timeoutMs } = settings;
+    const startedMs = performance.now();
     try {
-      const { file, version } = this.#find(folder, module);
-      const process = this.#take(version, folder);
-      const reply = await this.#use(process, async () => {
-        await process.ready;
-        const call = { module: Bun.pathToFileURL(file).href, export: name, ...(input ? { input } : {}) };
-        return process.call(call, { timeoutMs, signal });
-      });
-      if (reply.kind === "failed") {
-        process.kill(); // a module that failed to load stays failed in its process
-        throw new AppError("runner", reply.reason);
+      this.#checkOpen();
+      await this.#places.enter(lane, { timeoutMs, ...(signal ? { signal } : {}) });
+      try {
+        this.#checkOpen();
+        const leftMs = Math.max(1, timeoutMs - Math.floor(performance.now() - startedMs));
+        return await this.#callNow({ ...settings, timeoutMs: leftMs }, input, signal);
+      } finally {
+        this.#places.leave(lane);
       }
-      this.#keep(version, process);
-      return reply;
     } catch (error) {
       if (error instanceof AppError && !error.message.startsWith("transform '")) {
         throw new AppError(error.code, `transform '${module}': ${error.message}`, { cause: error });
       }
       throw error;
-    } finally {
-      this.#leave();
     }
   }
 
-  /** Waits for one of the places. */
-  async #enter(module: string, signal: AbortSignal | undefined): Promise<void> {
-    if (this.#isDisposed) throw new AppError("cancelled", `transform '${module}': the server stops`);
-    if (this.#running < this.#concurrency) {
-      this.#running += 1;
-      return;
-    }
-    if (this.#waiting.length >= WAITING_MAX) {
-      throw new AppError("busy", `transform '${module}': ${WAITING_MAX} calls wait already`);
-    }
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.push(resolve);
-    await promise; // the place is handed over
-    if (!signal?.aborted && !this.#isDisposed) return;
-    this.#leave();
-    throw new AppError("cancelled", `transform '${module}': request canceled`);
+  #checkOpen(): void {
+    if (this.#isDisposed) throw new AppError("cancelled", "the server stops");
   }
 
-  #leave(): void {
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#running -= 1;
+  async #callNow(
+    { module, export: name, timeoutMs, folder }: TransformSettings,
+    input: TransformInput | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Extract<TransformReply, { kind: "done" }>> {
+    const { file, version } = this.#find(folder, module);
+    const process = this.#take(version, folder);
+    const reply = await this.#use(process, async () => {
+      await process.ready;
+      const call = { module: Bun.pathToFileURL(file).href, export: name, ...(input ? { input } : {}) };
+      return process.call(call, { timeoutMs, signal });
+    });
+    if (reply.kind === "failed") {
+      process.kill(); // a module that failed to load stays failed in its process
+      throw new AppError("runner", reply.reason);
+    }
+    this.#keep(version, process);
+    return reply;
   }
 
   #find(folder: string, module: string): ModuleVersion {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { plain } from "../../../src/base/passage.ts";
+import type { AgentAction } from "../../../src/hooks/action.ts";
 import { hooksSchema } from "../../../src/hooks/config.ts";
 import { makeMappings, runMapping } from "../../../src/hooks/mappings/index.ts";
 import { TransformPool } from "../../../src/hooks/transforms/pool.ts";
@@ -119,3 +120,28 @@ test(
   },
   PATIENCE_MS,
 );
+
+test("items go through their transforms side by side, a few at a time, and stay in order", async () => {
+  const [mapping] = makeMappings({
+    hooks: hooksSchema.parse({
+      mappings: [{ forEach: "payload", transform: { module: "x.ts" }, messageTemplate: "{{values.n}}" }],
+    }),
+    folder,
+  }).all;
+  const running = { now: 0, most: 0 };
+  const transforms = {
+    run: async (_: unknown, { item }: { item?: unknown }): Promise<unknown> => {
+      running.most = Math.max(running.most, ++running.now);
+      await Bun.sleep(5 + ((Number(item) * 7) % 11));
+      running.now -= 1;
+      return { values: { n: item } };
+    },
+  };
+  const parts = { transforms, transformsDir: folder, transformTimeoutMs: 10_000, isChannel: () => true };
+  const payload = Array.from({ length: 40 }, (__, i) => i);
+  const outcome = await runMapping(mapping!, makeRequest({ payload }), parts);
+  const texts =
+    outcome.kind === "actions" ? outcome.actions.map((action) => plain((action as AgentAction).message)) : [];
+  expect(texts).toEqual(payload.map(String));
+  expect(running.most).toBe(8);
+});

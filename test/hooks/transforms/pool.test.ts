@@ -28,10 +28,10 @@ function write(name: string, text: string): void {
 }
 const run = (
   module: string,
-  more: { export?: string; timeoutMs?: number; signal?: AbortSignal; input?: object } = {},
+  more: { lane?: string; export?: string; timeoutMs?: number; signal?: AbortSignal; input?: object } = {},
 ) =>
   pool.run(
-    { folder, module, export: more.export, timeoutMs: more.timeoutMs ?? GENEROUS_MS },
+    { lane: more.lane ?? module, folder, module, export: more.export, timeoutMs: more.timeoutMs ?? GENEROUS_MS },
     { ...INPUT, ...more.input },
     more.signal,
   );
@@ -262,6 +262,46 @@ test("too many calls are told so, and the others are answered", async () => {
   expect(answers.filter((answer) => answer === "busy")).toHaveLength(42);
 });
 
+describe("places are handed out fairly:", () => {
+  beforeEach(() => {
+    write("loop.ts", "export default () => { for (;;) {} };");
+    write("a.ts", "export default () => 1;");
+    write("slow.ts", "export default async () => { await Bun.sleep(200); return Date.now() };");
+  });
+  const loops = (count: number, timeoutMs: number) =>
+    Array.from({ length: count }, () =>
+      run("loop.ts", { timeoutMs }).then(
+        () => "",
+        (error: Error) => error.message,
+      ),
+    );
+
+  test("calls that never end leave room to other mappings", async () => {
+    const ended: string[] = [];
+    const endless = Promise.all(loops(8, 4000)).then((problems) => (ended.push("loops"), problems));
+    for (let i = 0; i < 5; i++) expect(await run("a.ts")).toBe(1);
+    ended.push("others");
+    const problems = await endless;
+    expect(ended).toEqual(["others", "loops"]);
+    expect(problems.filter((text) => text.includes("it took more than"))).toHaveLength(2);
+    expect(problems.filter((text) => text.includes("it waited 4000 ms for others to end"))).toHaveLength(6);
+  });
+
+  test("the time that a call waits is part of its own", async () => {
+    const startedMs = performance.now();
+    await Promise.all(loops(20, 1000));
+    expect(performance.now() - startedMs).toBeLessThan(GENEROUS_MS / 4); // one after the other: 10 s and 10 starts
+  });
+
+  test("a mapping that floods does not make another wait for all of it", async () => {
+    const flood = Array.from({ length: 40 }, () => run("slow.ts", { lane: "flood" }));
+    const more = Array.from({ length: 40 }, () => run("slow.ts", { lane: "flood 2" }));
+    const mine = await Promise.all(Array.from({ length: 2 }, () => run("slow.ts", { lane: "mine" })));
+    const others = await Promise.all([...flood, ...more]);
+    expect(others.filter((at) => Number(at) < Math.max(...mine.map(Number))).length).toBeLessThan(20);
+  });
+});
+
 test("a stopped pool leaves no process and takes no calls", async () => {
   const file = join(home, "pid");
   write(
@@ -279,11 +319,11 @@ test("a stopped pool leaves no process and takes no calls", async () => {
 describe("a check loads a module and calls nothing", () => {
   test("of one that is fine", async () => {
     write("a.ts", "export default () => { throw new Error('called') };");
-    await pool.check({ folder, module: "a.ts", timeoutMs: GENEROUS_MS });
+    await pool.check({ lane: "a", folder, module: "a.ts", timeoutMs: GENEROUS_MS });
   });
   test("of one that is not", async () => {
     write("a.ts", "import './nowhere.ts';");
-    expect(pool.check({ folder, module: "a.ts", timeoutMs: GENEROUS_MS })).rejects.toThrow(
+    expect(pool.check({ lane: "a", folder, module: "a.ts", timeoutMs: GENEROUS_MS })).rejects.toThrow(
       "imports './nowhere.ts': no such file",
     );
   });
