@@ -135,7 +135,8 @@ describe("slow senders:", () => {
   describe("bodies of senders who have proved nothing", () => {
     const begun = (address: string, path = "/hooks/signed"): string =>
       head(path, `X-Forwarded-For: ${address}`, "Content-Length: 100") + "{";
-    const signedFrom = (address: string): Promise<Response> => post("/hooks/signed", "{}", { ...proof, "x-forwarded-for": address }); // prettier-ignore
+    const signedFrom = (address: string): Promise<Response> =>
+      post("/hooks/signed", "{}", { ...proof, "x-forwarded-for": address });
     /** Waits until there is no place for an address. */
     const untilRefused = async (address: string): Promise<Response> => {
       let answer = await signedFrom(address);

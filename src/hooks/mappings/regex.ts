@@ -12,8 +12,8 @@ const INPUT_CHARS_MAX = 65_536;
 const PROGRAM_MAX = 5000;
 
 /**
- * Whether a pattern is found in a text. Throws `bad_request` for what is no pattern; the function that it returns throws
- * `too_large` for a text that is too long: a part of it would tell nothing of the rest.
+ * Whether a pattern is found in a text. Throws `bad_request` for what is no pattern. The function that it returns
+ * throws `too_large` for a text that is too long: a part of it would tell nothing of the rest.
  */
 export function makeMatcher(pattern: string): (text: string) => boolean {
   if (pattern.length > PATTERN_CHARS_MAX) {
