@@ -4,6 +4,8 @@ import { join } from "node:path";
 
 /** Longer than any shard takes on a slow machine: one that hangs must not hold up the run for ever. */
 const SHARD_MS_MAX = 20 * 60_000;
+/** Of tests that name no limit of their own: other processes take turns with theirs. */
+const TEST_MS_MAX = 60_000;
 const TAIL_LINES = 60;
 
 export interface Counts {
@@ -38,7 +40,7 @@ export async function runShard(files: readonly string[], options: ShardOptions):
   const { root, temporary, seed } = options;
   const home = mkdtempSync(join(temporary, "home-"));
   const report = join(home, "report.xml");
-  const flags = [`--seed=${seed}`, "--reporter=junit", `--reporter-outfile=${report}`];
+  const flags = [`--seed=${seed}`, `--timeout=${TEST_MS_MAX}`, "--reporter=junit", `--reporter-outfile=${report}`];
   const startedMs = performance.now();
   const child = Bun.spawn([process.execPath, "test", ...flags, ...files.map((file) => `./${file}`)], {
     cwd: root,

@@ -7,11 +7,23 @@ import { presets } from "../../../src/hooks/presets/index.ts";
 import { makeView } from "../mappings/view.ts";
 import { mappingOf, told } from "./run.ts";
 
+/** How a run of it is called. */
+const NAMES: Readonly<Record<(typeof PRESETS)[number], string>> = {
+  alertmanager: "Alertmanager",
+  generic: "Webhook",
+  github: "GitHub",
+  gitlab: "GitLab",
+  mail: "Mail",
+  sentry: "Sentry",
+  slack: "Slack",
+  stripe: "Stripe",
+};
+
 test.each(PRESETS.map((name) => [name]))("%s listens on its own path, with its own name", (name) => {
   const mapping = mappingOf(name);
   expect(mapping.plan).toMatchObject({ ok: true });
   expect(mapping.config.match.path).toBe(name);
-  expect(mapping.config.name).toBeTruthy();
+  expect(mapping.config.name).toBe(NAMES[name]);
 });
 
 describe("generic", () => {
