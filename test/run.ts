@@ -7,7 +7,7 @@
  * Files share a process until they fill it by the durations of the last recorded run; the longest go first. Each
  * process has a home and caches of its own. `--record` writes the durations of this run.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -62,10 +62,11 @@ const inWords = ({ passed, failed, skipped }: Counts): string =>
 
 async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResult[]> {
   const temporary = mkdtempSync(join(tmpdir(), "hearth-tests-"));
+  chmodSync(temporary, 0o755); // servers that give up their rights find what is theirs
   const groups = new Set<number>();
   const stop = (): never => {
     for (const pid of groups) process.kill(-pid, "SIGKILL");
-    rmSync(temporary, { recursive: true, force: true });
+    rmSync(temporary, { recursive: true, force: true, maxRetries: 3 });
     process.exit(130);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
@@ -84,6 +85,7 @@ async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResu
       const [took, cpu] = [result.seconds, result.cpuSeconds].map((each) => each.toFixed(1).padStart(6));
       const at = `${results.length}/${shards.length} ${shard.tier.padEnd(7)}`;
       console.log(`${at} ${took} s, ${cpu} s of processors, ${inWords(result)}: ${what}`);
+      for (const failure of result.failures) console.log(`FAILED ${failure.split("\n").at(-1)}`); // all of it at the end
     }
   };
   try {
