@@ -14,6 +14,8 @@ export interface WakeAction {
   readonly isWrapped: boolean;
   /** Of equal ones on one path only the first is acted on. */
   readonly itemId?: string;
+  /** Of ours, beside what the sender asked for. */
+  readonly isNotice?: boolean;
 }
 
 export interface AgentAction {

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { runStatusSchema } from "../deliveries/run-status.ts";
 import { REPLY_STATES, RUN_STATES } from "../deliveries/state.ts";
-import { acceptedSchema } from "../ingress/answers.ts";
+import { acceptedSchema } from "../deliveries/answer.ts";
 
 const delivery = z.object({
   id: z.string(),

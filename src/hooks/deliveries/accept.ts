@@ -4,16 +4,10 @@
  */
 import type { Database } from "../../base/database.ts";
 import type { HookAction } from "../action.ts";
-import type { AcceptedBody } from "../ingress/answers.ts";
+import type { HookResponse } from "./answer.ts";
 import { laneOf } from "./lane.ts";
 import { rememberItems, runsOfItems } from "./items.ts";
 import { insertRuns, type SessionKeyOf } from "./runs.ts";
-
-/** What a sender is answered; asked again with the same key, it is answered the same. */
-export interface HookResponse {
-  readonly status: number;
-  readonly body: AcceptedBody;
-}
 
 /** A request that is authentic and valid. */
 export interface AcceptRequest {
@@ -48,6 +42,7 @@ export type Accepted =
       /** `replayed`: an equal request was accepted before, and nothing happens again. */
       readonly kind: "accepted" | "replayed";
       readonly deliveryId: string;
+      /** As the answer names them. */
       readonly runIds: readonly string[];
       readonly response: HookResponse;
     }
@@ -83,8 +78,7 @@ export function acceptDelivery(db: Database, request: AcceptRequest, options: Ac
   const deliveryId = Bun.randomUUIDv7();
   const keysUntil = request.now + options.keysMs;
   rememberItems(db, runs, { lane, until: keysUntil });
-  const runIds = runs.map(({ id }) => id);
-  const response = request.respond(runIds);
+  const response = request.respond(runs.map(({ id }) => id));
   insertDelivery(db, request, { deliveryId, lane, response, keysUntil });
   insertRuns(db, {
     deliveryId,
@@ -95,7 +89,7 @@ export function acceptDelivery(db: Database, request: AcceptRequest, options: Ac
     now: request.now,
   });
   request.alongside?.(db);
-  return { kind: "accepted", deliveryId, runIds, response };
+  return { kind: "accepted", deliveryId, runIds: namedIn(response), response };
 }
 
 const CONFLICT: Accepted = { kind: "conflict" };
@@ -164,12 +158,13 @@ function findEarlier(db: Database, request: AcceptRequest): Earlier | undefined 
   return undefined;
 }
 
-/** With the runs that its answer named: of items that were sent before, those of earlier requests. */
 function replayed({ id, response }: Earlier): Accepted {
   const earlier = JSON.parse(response) as HookResponse; // written below
-  const { runId, runIds = [runId] } = earlier.body;
-  return { kind: "replayed", deliveryId: id, runIds, response: earlier };
+  return { kind: "replayed", deliveryId: id, runIds: namedIn(earlier), response: earlier };
 }
+
+/** Of items that were sent before, the runs of earlier requests. */
+const namedIn = ({ body: { runId, runIds = [runId] } }: HookResponse): readonly string[] => runIds;
 
 interface Stored {
   readonly deliveryId: string;

@@ -1,7 +1,7 @@
 /** What operators and senders see of deliveries and runs. Actions and bodies only in the details of one delivery. */
 import type { Database } from "../../base/database.ts";
 import type { HookAction } from "../action.ts";
-import type { HookResponse } from "./accept.ts";
+import type { HookResponse } from "./answer.ts";
 import type { RunStatus } from "./run-status.ts";
 import type { ReplyState, RunState } from "./state.ts";
 

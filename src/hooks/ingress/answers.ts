@@ -1,18 +1,8 @@
 /** The bodies of answers: what senders get is typed by these schemas, and described by them in the API description. */
 import { z } from "zod";
+import { acceptedSchema } from "../deliveries/answer.ts";
 import { runStatusSchema } from "../deliveries/run-status.ts";
 import { PROBLEM_NAMES } from "./problems.ts";
-
-export const acceptedSchema = z.object({
-  ok: z.literal(true),
-  mode: z.enum(["now", "next-heartbeat"]).optional().describe("Of a wake"),
-  runId: z.string().describe("The run, or the first of several"),
-  runIds: z.array(z.string()).optional().describe("Where there are several"),
-  dispatched: z.int().optional().describe("How many there are, where several"),
-  requestId: z.string(),
-  warnings: z.array(z.string()).optional().describe("What was left out of account"),
-});
-export type AcceptedBody = z.output<typeof acceptedSchema>;
 
 /** Of a request that waited for the outcome. */
 export const outcomeSchema = acceptedSchema.extend({

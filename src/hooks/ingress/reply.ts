@@ -1,8 +1,8 @@
 /** Answers: one shape for what is accepted, one for what is refused. */
 import type { HookAction } from "../action.ts";
-import type { HookResponse } from "../deliveries/accept.ts";
+import type { AcceptedBody, HookResponse } from "../deliveries/answer.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
-import type { AcceptedBody, OutcomeBody, RefusalBody } from "./answers.ts";
+import type { OutcomeBody, RefusalBody } from "./answers.ts";
 import type { Refusal } from "./problems.ts";
 import type { EndpointReply } from "./ports.ts";
 
@@ -47,16 +47,25 @@ export function acceptedResponse(
 ): HookResponse {
   const [first] = actions;
   const wakes = actions.every((action) => action.kind === "wake");
+  const named = namedRuns(actions, runIds);
   const body: AcceptedBody = {
     ok: true,
     ...(first?.kind === "wake" && wakes ? { mode: first.mode } : {}),
-    runId: runIds[0]!, // nothing without an action is accepted
-    ...(actions.length > 1 ? { runIds: [...runIds], dispatched: actions.length } : {}),
+    runId: named[0]!, // nothing without an action is accepted
+    ...(named.length > 1 ? { runIds: [...named], dispatched: named.length } : {}),
     requestId,
     ...(warnings.length > 0 ? { warnings: [...warnings] } : {}),
   };
   return { status: wakes ? 200 : 202, body };
 }
+
+/** Each run once, however many items it has; without that of a notice, which the sender did not ask for. */
+function namedRuns(actions: readonly HookAction[], runIds: readonly string[]): readonly string[] {
+  const asked = runIds.filter((_, i) => !isNotice(actions[i]));
+  return [...new Set(asked.length > 0 ? asked : runIds)];
+}
+
+const isNotice = (action: HookAction | undefined): boolean => action?.kind === "wake" && action.isNotice === true;
 
 /** The same, for a sender that waited until its runs were over. */
 export function outcomeResponse(

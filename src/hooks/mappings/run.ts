@@ -151,5 +151,5 @@ async function transformed(
 /** Nothing that was accepted gets lost without a word. */
 function leftOutEvent({ id }: Mapping, leftOut: number): HookAction {
   const text = `Mapping '${id}' got more items in one request than it takes: ${leftOut} were left out.`;
-  return { kind: "wake", text: operator(text), mode: "next-heartbeat", isWrapped: true };
+  return { kind: "wake", text: operator(text), mode: "next-heartbeat", isWrapped: true, isNotice: true };
 }

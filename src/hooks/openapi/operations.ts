@@ -1,6 +1,7 @@
 /** The operations of the ingress: parameters, bodies, answers, and every refusal that each can end in. */
 import { z } from "zod";
-import { acceptedSchema, outcomeSchema, runSchema } from "../ingress/answers.ts";
+import { acceptedSchema } from "../deliveries/answer.ts";
+import { outcomeSchema, runSchema } from "../ingress/answers.ts";
 import type { ProblemName } from "../ingress/problems.ts";
 import { agentFields, idempotencyKey, wakeFields } from "../ingress/requests.ts";
 

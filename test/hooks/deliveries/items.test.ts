@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import type { HookAction } from "../../../src/hooks/action.ts";
 import type { Accepted } from "../../../src/hooks/deliveries/accept.ts";
-import { agent, type Bench, makeBench, request, START } from "./fixtures.ts";
+import { acceptedResponse } from "../../../src/hooks/ingress/reply.ts";
+import { agent, type Bench, makeBench, request, START, wake } from "./fixtures.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -69,4 +70,22 @@ test("a full queue remembers no items", async () => {
   await bench.deliveries.accept(request({ actions: [mail("0")] }));
   expect(await bench.deliveries.accept(request({ actions: [mail("1")] }))).toMatchObject({ kind: "full" });
   expect(count(bench, "items")).toBe(1); // the one that was taken
+});
+
+test("an answer names each run once, and none of a notice", async () => {
+  await using bench = makeBench();
+  const answered = async (actions: readonly HookAction[]): Promise<unknown> => {
+    const respond = (runIds: readonly string[]) => acceptedResponse(actions, { runIds, requestId: "r", warnings: [] });
+    const accepted = await bench.deliveries.accept(request({ actions, respond }));
+    if (accepted.kind !== "accepted") throw new Error(accepted.kind);
+    const { runIds = [], dispatched, runId } = accepted.response.body;
+    expect([...accepted.runIds]).toEqual(runIds.length > 0 ? runIds : [runId]);
+    return [runIds.length, new Set(runIds).size, dispatched];
+  };
+  const item = (itemId: string) => agent("x", { itemId });
+  const notice = wake("some were left out", { isNotice: true });
+  expect(await answered([item("a"), item("b"), item("a")])).toEqual([2, 2, 2]);
+  expect(await answered([item("c"), item("c")])).toEqual([0, 0, undefined]);
+  expect(await answered([item("d"), item("e"), notice])).toEqual([2, 2, 2]);
+  expect(await answered([notice])).toEqual([0, 0, undefined]);
 });
