@@ -32,7 +32,7 @@ import {
 
 export type { Address } from "./config/values.ts";
 
-const BACKENDS = ["auto", "webgpu", "onnx", "wasm", "cpu"] as const;
+const BACKENDS = ["auto", "webgpu", "onnx", "wasm", "simd", "cpu"] as const;
 type BackendSetting = (typeof BACKENDS)[number];
 
 interface Setting<T> {

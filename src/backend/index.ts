@@ -5,6 +5,7 @@ import { AppError } from "../base/errors.ts";
 import type { Backend } from "./backend.ts";
 import { cpuBackend } from "./cpu.ts";
 import { offloading, type Offload } from "./offload.ts";
+import { simdBackend } from "./simd/index.ts";
 import { onnxBackend } from "./onnx/index.ts";
 import { webGpuBackend } from "./webgpu/index.ts";
 
@@ -12,6 +13,7 @@ export const backends = {
   webgpu: webGpuBackend,
   onnx: onnxBackend,
   cpu: cpuBackend,
+  simd: simdBackend,
 } as const satisfies Record<string, Backend>;
 
 /**

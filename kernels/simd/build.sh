@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Builds the kernels for every platform with clang 19 and lld 19 of Debian (apt-get install clang-19 lld-19), without any
+# platform's headers or libraries. The same source gives the same bytes. Usage: build.sh [FOLDER]
+set -euo pipefail
+cd "$(dirname "$0")"
+out=${1:-lib}
+mkdir -p "$out"
+[ $# -gt 0 ] || bun -e 'import { layoutHeader } from "./layout.ts"; await Bun.write("layout.h", layoutHeader());'
+flags=(-Os -std=gnu11 -ffreestanding -fno-stack-protector -fno-math-errno -fno-trapping-math -ffp-contract=off
+  -fvisibility=hidden -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-ident -Wall -Werror -Wno-unused-function
+  -Wno-psabi)
+vnni=(-march=x86-64-v4 -mavx512vnni -mtune=znver4 -mprefer-vector-width=512)
+avx2=(-march=x86-64-v3)
+neon=(-march=armv8.2-a+dotprod+fp16 -mno-outline-atomics)
+
+compile() { clang-19 "${flags[@]}" "$@" run.c; }
+
+linux() { # NAME TARGET FLAGS
+  compile --target="$2-linux-gnu" "${@:3}" -shared -fPIC -nostdlib -fuse-ld=lld-19 -Wl,--build-id=none -Wl,-s \
+    -Wl,--no-undefined -Wl,-z,norelro -Wl,--hash-style=gnu -o "$out/$1.so"
+}
+macos() { # NAME ARCH FLAGS
+  local object="$out/$1.o"
+  compile --target="$2-apple-macos11" "${@:3}" -c -fPIC -o "$object"
+  ld64.lld-19 -arch "$2" -platform_version macos 11.0 11.0 -dylib -install_name "@rpath/$1.dylib" -undefined dynamic_lookup \
+    -S -x "$object" -o "$out/$1.dylib"
+  rm "$object"
+}
+windows() { # NAME ARCH FLAGS
+  local object="$out/$1.o"
+  compile --target="$2-pc-windows-msvc" "${@:3}" -c -mno-stack-arg-probe -o "$object"
+  lld-link-19 /dll /noentry /brepro /nodefaultlib /nologo "/out:$out/$1.dll" "$object"
+  rm -f "$object" "$out/$1.lib"
+}
+wasm() {
+  compile --target=wasm32 -msimd128 -mrelaxed-simd -matomics -mbulk-memory -nostdlib -fuse-ld=/usr/bin/wasm-ld-19 \
+    -Wl,--no-entry -Wl,--export=hearth_run -Wl,--export=__stack_pointer -Wl,--import-memory -Wl,--shared-memory \
+    -Wl,--max-memory=4294967296 -Wl,-z,stack-size=262144 -Wl,--global-base=65536 -Wl,-s -o "$out/simd.wasm"
+}
+
+jobs=(
+  "linux linux-x64-vnni x86_64 ${vnni[*]}"
+  "linux linux-x64-avx2 x86_64 ${avx2[*]}"
+  "linux linux-arm64 aarch64 ${neon[*]}"
+  "macos macos-arm64 arm64 ${neon[*]}"
+  "macos macos-x64-avx2 x86_64 ${avx2[*]}"
+  "windows windows-x64-vnni x86_64 ${vnni[*]}"
+  "windows windows-x64-avx2 x86_64 ${avx2[*]}"
+  "windows windows-arm64 aarch64 ${neon[*]}"
+  "wasm"
+)
+running=()
+for job in "${jobs[@]}"; do
+  $job &
+  running+=($!)
+done
+for each in "${running[@]}"; do wait "$each"; done
+(cd "$out" && sha256sum -- *.so *.dylib *.dll *.wasm > SHA256SUMS)

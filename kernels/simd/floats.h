@@ -1,0 +1,85 @@
+// floats: rows of weights times tokens in float32, for float weights and for precise runs.
+//
+// A sum runs along a row in two chains of registers, whatever the tile: one token gives the same bits as many.
+#pragma once
+#include "types.h"
+
+#if W == 16
+#define FLOAT_ROWS 4
+#else
+#define FLOAT_ROWS 2
+#endif
+#define FLOAT_TOKENS 3
+
+INL vf load_weights(int type, const u8 *p) {
+  if (type == F32) return LOAD(vf, p);
+  if (type == F16) return halves((const u16 *)p);
+  typedef u16 words VEC(2 * W);
+  typedef u32 wide VEC(4 * W);
+  return (vf)(CONVERT(LOAD(words, p), wide) << 16);
+}
+
+// y[t · stride + r] for `tokens` rows of x and `rows` rows of w. What is left of a row is filled up with zeros.
+INL void float_tile(int type, int rows, int tokens, f32 *y, i64 stride, const u8 *const *w, const f32 *const *x, int n) {
+  enum { STEP = 2 * W };
+  const int size = type == F32 ? 4 : 2;
+  vf acc[FLOAT_ROWS][FLOAT_TOKENS][2];
+  u8 rest_w[FLOAT_ROWS][STEP * 4];
+  f32 rest_x[FLOAT_TOKENS][STEP];
+  const u8 *from_w[FLOAT_ROWS];
+  const f32 *from_x[FLOAT_TOKENS];
+  UNROLL for (int r = 0; r < rows; r++) from_w[r] = w[r];
+  UNROLL for (int t = 0; t < tokens; t++) from_x[t] = x[t];
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int t = 0; t < tokens; t++) acc[r][t][0] = acc[r][t][1] = (vf){};
+  for (i64 i = 0; i < n; i += STEP) {
+    if (__builtin_expect(i + STEP > n, 0)) {
+      const i64 left = n - i;
+      for (int r = 0; r < rows; r++)
+        for (int k = 0; k < STEP * size; k++) rest_w[r][k] = k < left * size ? w[r][i * size + k] : 0;
+      for (int t = 0; t < tokens; t++) for (int k = 0; k < STEP; k++) rest_x[t][k] = k < left ? x[t][i + k] : 0;
+      UNROLL for (int r = 0; r < rows; r++) from_w[r] = rest_w[r];
+      UNROLL for (int t = 0; t < tokens; t++) from_x[t] = rest_x[t];
+    }
+    UNROLL for (int c = 0; c < 2; c++) {
+      vf weights[FLOAT_ROWS];
+      UNROLL for (int r = 0; r < rows; r++) weights[r] = load_weights(type, from_w[r] + c * W * size);
+      UNROLL for (int t = 0; t < tokens; t++) {
+        vf v = LOAD(vf, from_x[t] + c * W);
+        UNROLL for (int r = 0; r < rows; r++) acc[r][t][c] = FMA(weights[r], v, acc[r][t][c]);
+      }
+    }
+    UNROLL for (int r = 0; r < rows; r++) from_w[r] += STEP * size;
+    UNROLL for (int t = 0; t < tokens; t++) from_x[t] += STEP;
+  }
+  UNROLL for (int t = 0; t < tokens; t++) UNROLL for (int r = 0; r < rows; r++)
+    y[t * stride + r] = sum(acc[r][t][0] + acc[r][t][1]);
+}
+#define DEFINE(name, type, rows, tokens) \
+  NOINL void floats_##name(f32 *y, i64 stride, const u8 *const *w, const f32 *const *x, int n) { \
+    float_tile(type, rows, tokens, y, stride, w, x, n); \
+  }
+DEFINE(one_f32, F32, 1, 1)
+DEFINE(one_f16, F16, 1, 1)
+DEFINE(one_bf16, BF16, 1, 1)
+DEFINE(many, F32, FLOAT_ROWS, FLOAT_TOKENS)
+#undef DEFINE
+
+// One tile: rows and tokens at most FLOAT_ROWS and FLOAT_TOKENS; of several tokens with weights of float32 only.
+INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, const u8 *const *w, const f32 *const *x, int n) {
+  if (tokens == 1) {
+    for (int r = 0; r < rows; r++) {
+      if (type == F32) floats_one_f32(y + r, stride, w + r, x, n);
+      else if (type == F16) floats_one_f16(y + r, stride, w + r, x, n);
+      else floats_one_bf16(y + r, stride, w + r, x, n);
+    }
+    return;
+  }
+  const u8 *some_w[FLOAT_ROWS];
+  const f32 *some_x[FLOAT_TOKENS];
+  f32 out[FLOAT_TOKENS * FLOAT_ROWS];
+  for (int r = 0; r < FLOAT_ROWS; r++) some_w[r] = w[MIN(r, rows - 1)];
+  for (int t = 0; t < FLOAT_TOKENS; t++) some_x[t] = x[MIN(t, tokens - 1)];
+  floats_many(out, FLOAT_ROWS, some_w, some_x, n);
+  for (int t = 0; t < tokens; t++)
+    for (int r = 0; r < rows; r++) y[t * stride + r] = out[t * FLOAT_ROWS + r];
+}

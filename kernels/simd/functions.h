@@ -1,0 +1,58 @@
+// functions: exp, tanh, erf and the activations, by the register. Errors of a few units in the last place.
+#pragma once
+#include "layout.h"
+#include "vec.h"
+
+// Cephes, expf. NaN stays NaN.
+INL vf vexp(vf x) {
+  vf y = vmin(vmax(x, splat(-87.3f)), splat(88.0f));
+  vf n = __builtin_elementwise_roundeven(y * 1.44269504f);
+  vf r = FMA(n, splat(2.12194440e-4f), FMA(n, splat(-0.693359375f), y));
+  vf p = FMA(r, splat(1.9875691500e-4f), splat(1.3981999507e-3f));
+  p = FMA(p, r, splat(8.3334519073e-3f));
+  p = FMA(p, r, splat(4.1665795894e-2f));
+  p = FMA(p, r, splat(1.6666665459e-1f));
+  p = FMA(p, r, splat(5.0000001201e-1f));
+  p = FMA(p * r, r, r) + 1.0f;
+  vf value = p * (vf)((CONVERT(n, vi) + 127) << 23);
+  vi number = x == x;
+  return (vf)(((vi)value & number) | ((vi)x & ~number));
+}
+
+// Small arguments by a series: 1 − e^x would lose their digits.
+INL vf vtanh(vf x) {
+  vf e = vexp(vabs(x) * -2.0f);
+  vf large = (1 - e) / (1 + e);
+  vf s = x * x;
+  vf p = FMA(s, splat(-0.0218694885f), splat(0.0539682540f));
+  p = FMA(p, s, splat(-0.1333333333f));
+  vf small = FMA(p * s + 0.3333333333f, -s, splat(1.0f)) * vabs(x);
+  vi below = vabs(x) < 0.25f;
+  vf size = (vf)(((vi)small & below) | ((vi)large & ~below));
+  return (vf)((vi)size | ((vi)x & 0x80000000));
+}
+
+// Abramowitz and Stegun 7.1.26: within 1.5e-7
+INL vf verf(vf x) {
+  vf a = vabs(x);
+  vf t = 1 / FMA(a, splat(0.3275911f), splat(1.0f));
+  vf p = FMA(t, splat(1.061405429f), splat(-1.453152027f));
+  p = FMA(p, t, splat(1.421413741f));
+  p = FMA(p, t, splat(-0.284496736f));
+  p = FMA(p, t, splat(0.254829592f));
+  vf size = 1 - p * t * vexp(-a * a);
+  return (vf)((vi)size | ((vi)x & 0x80000000));
+}
+
+NOINL vf activate(int act, vf x) {
+  switch (act) {
+    case ACT_SILU: return x / (1 + vexp(-x));
+    case ACT_GELU: return 0.5f * x * (1 + vtanh(0.7978845608f * x * FMA(x * 0.044715f, x, splat(1.0f))));
+    case ACT_GELU_ERF: return 0.5f * x * (1 + verf(x * 0.7071067812f));
+    case ACT_RELU: return vmax(splat(0), x); // the second where x is no number
+    default: {
+      vf r = vmax(splat(0), x);
+      return r * r;
+    }
+  }
+}

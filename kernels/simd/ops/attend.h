@@ -1,0 +1,232 @@
+// attend: the KV cache and attention over it.
+//
+// Keys lie in tiles of 16 positions, (positions/16, headDim, 16), so that scores need no sum across a register; values
+// as (positions, headDim filled up to 16). Scores are made in blocks of positions with a running maximum
+// (arXiv:2205.14135); blocks begin at multiples of BLOCK, so a row's bits do not depend on the rows that share its pass.
+#pragma once
+#include "../functions.h"
+#include "../pass.h"
+
+#define BLOCK 256
+#define HEAD_MAX 1024
+#if W == 16
+#define QUERIES 8
+#define POSITIONS 32 // of scores at once
+#else
+#define QUERIES 4
+#define POSITIONS 16
+#endif
+#define VALUE_REGS 2
+#define FILLED_HEAD(headDim) (((headDim) + 15) / 16 * 16)
+#define HALF_MAX 65504.0f
+
+INL i64 kv_size(int type) { return type == KV_F32 ? 4 : 2; }
+INL vf load_kv(int type, const u8 *base, i64 at) {
+  return type == KV_F32 ? LOAD(vf, base + 4 * at) : halves((const u16 *)base + at);
+}
+INL f32 read_kv(int type, const u8 *base, i64 at) {
+  return type == KV_F32 ? ((const f32 *)base)[at] : half(((const u16 *)base)[at]);
+}
+INL void write_kv(int type, u8 *base, i64 at, f32 v) {
+  if (type == KV_F32) ((f32 *)base)[at] = v;
+  else ((u16 *)base)[at] = to_half(v > HALF_MAX ? HALF_MAX : v < -HALF_MAX ? -HALF_MAX : v);
+}
+INL i64 key_at(int headDim, i64 position, int i) { return (position / 16 * headDim + i) * 16 + position % 16; }
+
+// One row's keys and values, to where its position lies.
+INL void store_row(Thread *t, const Store *op, int row) {
+  const int dim = op->headDim, filled = FILLED_HEAD(dim);
+  const i64 slot = op->kept ? AT(i32, t->p.slots)[row] : 0;
+  const i64 position = AT(i32, op->kept ? t->p.positions : t->p.places)[row];
+  for (int h = 0; h < op->heads; h++) {
+    i64 base = (slot * op->heads + h) * op->ctxLen;
+    const f32 *k = AT(f32, op->k) + ((i64)row * op->heads + h) * dim, *v = AT(f32, op->v) + ((i64)row * op->heads + h) * dim;
+    for (int i = 0; i < dim; i++) {
+      write_kv(op->type, AT(u8, op->keys), base * dim + key_at(dim, position, i), k[i]);
+      write_kv(op->type, AT(u8, op->values), (base + position) * filled + i, v[i]);
+    }
+  }
+}
+
+typedef struct {
+  const f32 *q;
+  f32 *out;
+  int from, to; // positions that it sees
+} Query;
+
+INL vf mask_scores(vf s, int first, int from, int to) {
+  vi at;
+  UNROLL for (int i = 0; i < W; i++) at[i] = first + i;
+  vi seen = (at >= from) & (at < to);
+  return (vf)(((vi)s & seen) | ((vi)splat(-__builtin_inff()) & ~seen));
+}
+
+// `count` queries of one KV head; those that are not there are the first again.
+INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
+  const int dim = op->headDim, filled = FILLED_HEAD(dim);
+  f32 scores[QUERIES][BLOCK] __attribute__((aligned(64)));
+  f32 sums[QUERIES][HEAD_MAX] __attribute__((aligned(64)));
+  f32 most[QUERIES], total[QUERIES];
+  int from = queries[0].from, to = queries[0].to;
+  for (int i = 0; i < count; i++) {
+    if (i >= there) queries[i] = queries[0];
+    from = MIN(from, queries[i].from);
+    to = MAX(to, queries[i].to);
+    most[i] = -__builtin_inff();
+    total[i] = 0;
+    for (int d = 0; d < filled; d += W) STORE(&sums[i][d], (vf){});
+  }
+  for (int block = from / BLOCK * BLOCK; block < to; block += BLOCK) {
+    const int first = MAX(block, from / POSITIONS * POSITIONS), end = MIN(block + BLOCK, to);
+    for (int at = first; at < end; at += POSITIONS) {
+      enum { REGS = POSITIONS / W };
+      vf acc[QUERIES][REGS];
+      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = (vf){};
+      for (int d = 0; d < dim; d++) {
+        vf k[REGS];
+        UNROLL for (int r = 0; r < REGS; r++)
+          k[r] = load_kv(type, keys, ((i64)(at / 16 + r * W / 16) * dim + d) * 16 + r * W % 16);
+        UNROLL for (int i = 0; i < count; i++) {
+          vf q = splat(queries[i].q[d]);
+          UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = FMA(k[r], q, acc[i][r]);
+        }
+      }
+      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < REGS; r++) {
+        STORE(&scores[i][at - block + r * W], acc[i][r]);
+      }
+    }
+    const int last = (end + POSITIONS - 1) / POSITIONS * POSITIONS;
+    for (int i = 0; i < there; i++) {
+      vf m = splat(-__builtin_inff());
+      for (int at = first; at < last; at += W) {
+        vf s = LOAD(vf, &scores[i][at - block]) * op->scale;
+        if (op->softCap > 0) s = vtanh(s / op->softCap) * op->softCap;
+        s = mask_scores(s, at, queries[i].from, queries[i].to);
+        STORE(&scores[i][at - block], s);
+        m = vmax(m, s);
+      }
+      f32 now = largest(m);
+      if (now == -__builtin_inff()) { // sees nothing of this block
+        for (int at = first; at < last; at += W) STORE(&scores[i][at - block], (vf){});
+        continue;
+      }
+      now = now > most[i] ? now : most[i];
+      f32 keep = most[i] == -__builtin_inff() ? 0 : vexp(splat(most[i] - now))[0];
+      vf all = {};
+      for (int at = first; at < last; at += W) {
+        vf x = LOAD(vf, &scores[i][at - block]) - now;
+        vf e = (vf)((vi)vexp(x) & ~(x <= -87.0f));
+        all += e;
+        STORE(&scores[i][at - block], e);
+      }
+      total[i] = total[i] * keep + sum(all);
+      most[i] = now;
+      if (keep != 1) for (int d = 0; d < filled; d += W) STORE(&sums[i][d], LOAD(vf, &sums[i][d]) * keep);
+    }
+    for (int i = there; i < count; i++) for (int at = first; at < last; at += W) STORE(&scores[i][at - block], (vf){});
+    const int begin = MAX(block, from);
+    for (int d = 0; d < filled; d += VALUE_REGS * W) {
+      const int regs = MIN(VALUE_REGS, (filled - d) / W);
+      vf acc[QUERIES][VALUE_REGS];
+      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < VALUE_REGS; r++)
+        acc[i][r] = r < regs ? LOAD(vf, &sums[i][d + r * W]) : (vf){};
+      if (regs == VALUE_REGS) {
+        for (int at = begin; at < end; at++) {
+          vf v[VALUE_REGS];
+          UNROLL for (int r = 0; r < VALUE_REGS; r++) v[r] = load_kv(type, values, (i64)at * filled + d + r * W);
+          UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < VALUE_REGS; r++)
+            acc[i][r] = FMA(v[r], splat(scores[i][at - block]), acc[i][r]);
+        }
+      } else {
+        for (int at = begin; at < end; at++) {
+          vf v = load_kv(type, values, (i64)at * filled + d);
+          UNROLL for (int i = 0; i < count; i++) acc[i][0] = FMA(v, splat(scores[i][at - block]), acc[i][0]);
+        }
+      }
+      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < VALUE_REGS; r++)
+        if (r < regs) STORE(&sums[i][d + r * W], acc[i][r]);
+    }
+  }
+  for (int i = 0; i < there; i++) {
+    f32 inverse = 1 / total[i];
+    for (int d = 0; d < dim; d++) queries[i].out[d] = sums[i][d] * inverse;
+  }
+}
+#define DEFINE(count, name, type) \
+  NOINL void attend_##count##_##name(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) { \
+    attend_queries(count, type, op, keys, values, queries, there); \
+  }
+DEFINE(1, f32, KV_F32)
+DEFINE(4, f32, KV_F32)
+DEFINE(1, f16, KV_F16)
+DEFINE(4, f16, KV_F16)
+#if QUERIES == 8
+DEFINE(8, f16, KV_F16)
+#endif
+#undef DEFINE
+
+INL void attend_some(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
+  if (op->type == KV_F32) {
+    for (int i = 0; i < there; i += 4) {
+      if (there - i == 1) attend_1_f32(op, keys, values, queries + i, 1);
+      else attend_4_f32(op, keys, values, queries + i, MIN(4, there - i));
+    }
+  } else if (there == 1) attend_1_f16(op, keys, values, queries, there);
+#if QUERIES == 8
+  else if (there > 4) attend_8_f16(op, keys, values, queries, there);
+#endif
+  else attend_4_f16(op, keys, values, queries, there);
+}
+
+// One chunk: a KV head and a block of rows of one sequence.
+NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
+  const i32 *block = AT(i32, t->p.blocks) + (i64)(chunk / op->kvHeads) * 4;
+  const int head = chunk % op->kvHeads, dim = op->headDim, first = block[0], end = block[0] + block[1];
+  const int begin = op->heads * head, shared = op->heads; // heads of this KV head: floor(h · kvHeads / heads) = head
+  const i64 slot = op->kept ? AT(i32, t->p.slots)[first] : 0;
+  const i64 base = (slot * op->kvHeads + head) * op->ctxLen + (op->kept ? 0 : block[2]);
+  const u8 *keys = AT(u8, op->keys) + base * dim * kv_size(op->type);
+  const u8 *values = AT(u8, op->values) + base * FILLED_HEAD(dim) * kv_size(op->type);
+  Query queries[QUERIES];
+  int there = 0;
+  for (int row = first; row < end; row++) {
+    for (int h = (begin + op->kvHeads - 1) / op->kvHeads; h * op->kvHeads < begin + shared; h++) {
+      i64 at = ((i64)row * op->heads + h) * dim;
+      Query *q = &queries[there++];
+      *q = (Query){AT(f32, op->q) + at, AT(f32, op->out) + at, 0, 0};
+      if (op->kept) {
+        q->to = AT(i32, t->p.positions)[row] + 1;
+        q->from = op->window > 0 ? MAX(0, q->to - op->window) : 0;
+      } else {
+        q->to = block[3];
+      }
+      if (there == QUERIES) {
+        attend_some(op, keys, values, queries, there);
+        there = 0;
+      }
+    }
+  }
+  if (there) attend_some(op, keys, values, queries, there);
+}
+
+// One KV head of a slot: what lies behind `keep` + `discard` moves down by `discard`, its keys turned back.
+NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
+  const int dim = op->headDim, filled = FILLED_HEAD(dim), pairs = op->rotaryDim / 2;
+  const i64 base = ((i64)t->p.slot * op->heads + head) * op->ctxLen;
+  u8 *keys = AT(u8, op->keys), *values = AT(u8, op->values);
+  f32 k[HEAD_MAX];
+  for (i64 to = t->p.keep; to < t->p.length - t->p.discard; to++) {
+    i64 from = to + t->p.discard;
+    for (int i = 0; i < dim; i++) {
+      k[i] = read_kv(op->type, keys, base * dim + key_at(dim, from, i));
+      write_kv(op->type, values, (base + to) * filled + i, read_kv(op->type, values, (base + from) * filled + i));
+    }
+    for (int i = 0; op->cos && i < pairs; i++) {
+      int a = op->neox ? i : 2 * i, b = op->neox ? i + pairs : 2 * i + 1;
+      f32 c = AT(f32, op->cos)[i], s = AT(f32, op->sin)[i], x = k[a], y = k[b];
+      k[a] = x * c - y * s;
+      k[b] = x * s + y * c;
+    }
+    for (int i = 0; i < dim; i++) write_kv(op->type, keys, base * dim + key_at(dim, to, i), k[i]);
+  }
+}

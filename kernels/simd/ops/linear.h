@@ -1,0 +1,137 @@
+// linear: products with matrices, of all rows or of the rows of each expert.
+//
+// A chunk is PANEL_ROWS rows of a matrix. Rows of decode are multiplied in place, those of prompts by panels: the kind of
+// row decides, never how many there are, since the two round differently.
+#pragma once
+#include "../dots.h"
+#include "../floats.h"
+#include "../panel.h"
+#include "../pass.h"
+
+#define RUN_ROWS 256 // at once, of those in place
+
+// Who is multiplied by a matrix: pairs of a row and one of its experts, or rows where there are none.
+typedef struct {
+  const i32 *pairs; // 0: 0, 1, 2, …
+  int decode, prompt; // how many; those of decode come first
+} Members;
+typedef struct {
+  const u8 *w;
+  const i8 *grid;
+  const f32 *bias;
+  f32 scale;
+  int row, rows;
+} Part;
+
+INL int pair_at(Members m, int i) { return m.pairs ? m.pairs[i] : i; }
+INL int input_of(const Linear *op, int pair) { return op->inputPerRow == 1 ? pair / op->head.perRow : pair; }
+
+// out += or = values · scale + bias
+INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part part, int pair, const f32 *values) {
+  f32 *out = floats_at(t, m->out) + (i64)pair * m->outDim + part.row;
+  for (int r = 0; r < part.rows; r++) {
+    f32 v = values[r] * part.scale;
+    if (part.bias) v += part.bias[part.row + r];
+    out[r] = op->accumulate ? out[r] + v : v;
+  }
+}
+
+NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
+  f32 out[DOTS_TOKENS * RUN_ROWS];
+  const int end = part.row + part.rows;
+  for (; part.row < end; part.w += part.rows * m->rowBytes, part.row += part.rows) {
+    part.rows = MIN(RUN_ROWS, end - part.row);
+    for (int first = 0; first < members.decode; first += DOTS_TOKENS) {
+      const int count = MIN(DOTS_TOKENS, members.decode - first);
+      Packed x[DOTS_TOKENS];
+      for (int i = 0; i < count; i++) {
+        i64 input = input_of(op, pair_at(members, first + i));
+        x[i] = packed_row(AT(u8, op->packed) + input * PACKED_BYTES(op->n), op->n);
+      }
+      dots(m->type, count, out, RUN_ROWS, part.w, m->rowBytes, part.grid, x, op->n, part.rows);
+      for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * RUN_ROWS);
+    }
+  }
+}
+
+NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
+  TypeInfo type = type_info(m->type);
+  Panel panel = panel_at(t->scratch, op->n, type.by16);
+  fill_panel(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid);
+  for (int first = 0; first < members.prompt; first += TILE) {
+    const int count = MIN(TILE, members.prompt - first);
+    Packed x[TILE];
+    vf out[TILE][PANEL_REGS];
+    for (int i = 0; i < TILE; i++) {
+      i64 input = input_of(op, pair_at(members, members.decode + first + MIN(i, count - 1)));
+      x[i] = packed_row(AT(u8, op->packed) + input * PACKED_BYTES(op->n), op->n);
+    }
+    multiply_tile(type, count, panel, op->n, x, out);
+    for (int i = 0; i < count; i++)
+      put_values(t, op, m, part, pair_at(members, members.decode + first + i), (f32 *)out[i]);
+  }
+}
+
+NOINL void linear_floats(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
+  const int all = members.decode + members.prompt, n = op->n;
+  const f32 *x = floats_at(t, op->x);
+  int type = m->type;
+  i64 row_bytes = m->rowBytes;
+  const u8 *w = part.w;
+  if (!is_float(type) || (type != F32 && all > 1)) {
+    for (int r = 0; r < part.rows; r++)
+      unpack_floats(type, w + r * row_bytes, n, part.grid, (f32 *)t->scratch + (i64)r * n);
+    w = t->scratch;
+    type = F32;
+    row_bytes = (i64)n * 4;
+  }
+  for (int first = 0; first < all; first += FLOAT_TOKENS) {
+    const int count = MIN(FLOAT_TOKENS, all - first);
+    const f32 *inputs[FLOAT_TOKENS];
+    f32 out[FLOAT_TOKENS * PANEL_ROWS];
+    for (int i = 0; i < count; i++) inputs[i] = x + (i64)input_of(op, pair_at(members, first + i)) * n;
+    for (int r = 0; r < part.rows; r += FLOAT_ROWS) {
+      const u8 *rows[FLOAT_ROWS];
+      const int some = MIN(FLOAT_ROWS, part.rows - r);
+      for (int i = 0; i < some; i++) rows[i] = w + (r + i) * row_bytes;
+      multiply_floats(type, some, count, out + r, PANEL_ROWS, rows, inputs, n);
+    }
+    for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
+  }
+}
+
+INL int units_of(const Matrix *m) { return (m->rows + PANEL_ROWS - 1) / PANEL_ROWS; }
+INL int units_in(const Linear *op) {
+  int units = 0;
+  for (int i = 0; i < op->count; i++) units += units_of(&op->matrices[i]);
+  return units;
+}
+
+// Chunks `chunk` … + count: those of one matrix after those of another, and all of one expert after all of another.
+NOINL void linear_chunks(const Thread *t, const Linear *op, int chunk, int count) {
+  const int units = units_in(op);
+  while (count > 0) {
+    int expert = 0, unit = chunk % units, which = 0;
+    Members members = {0, decode_rows_of(t, &op->head), 0};
+    members.prompt = rows_of(t, &op->head) - members.decode;
+    if (op->groups) {
+      const i32 *groups = AT(i32, op->groups), *entry = groups + 2 + chunk / units * 4;
+      expert = entry[0];
+      members = (Members){groups + entry[1], entry[2], entry[3]};
+    }
+    while (unit >= units_of(&op->matrices[which])) unit -= units_of(&op->matrices[which++]);
+    const Matrix *m = &op->matrices[which];
+    const int floats = op->floats || is_float(m->type);
+    const int run = floats || members.prompt ? 1 : MIN(count, units_of(m) - unit);
+    const int row = unit * PANEL_ROWS;
+    Part part = {AT(u8, m->data) + expert * m->expertBytes + row * m->rowBytes, AT(i8, m->grid),
+                 m->bias ? AT(f32, m->bias) + (i64)expert * m->rows : 0, m->scales ? AT(f32, m->scales)[expert] : 1, row, MIN(run * PANEL_ROWS, m->rows - row)};
+    if (floats) linear_floats(t, op, m, members, part);
+    else {
+      if (members.decode) linear_dots(t, op, m, members, part);
+      if (members.prompt) linear_panel(t, op, m, members, part);
+    }
+    chunk += run;
+    count -= run;
+  }
+}

@@ -1,0 +1,150 @@
+// rows: ops that treat every row by itself. Several that follow each other are done by whoever has claimed the row.
+#pragma once
+#include "../functions.h"
+#include "../pass.h"
+#include "../types.h"
+
+INL f32 *row_at(const Thread *t, u64 address, i64 row, int n) { return floats_at(t, address) + row * n; }
+// W values from p, or as many as there are and zeros.
+INL vf load_some(const f32 *p, int there) {
+  if (there >= W) return LOAD(vf, p);
+  vf v = {};
+  for (int i = 0; i < there; i++) v[i] = p[i];
+  return v;
+}
+INL void store_some(f32 *p, vf v, int there) {
+  if (there >= W) STORE(p, v);
+  else for (int i = 0; i < there; i++) p[i] = v[i];
+}
+
+INL void pack_to(u64 packed, i64 row, const f32 *x, int n) {
+  if (packed) pack_row(AT(u8, packed) + row * PACKED_BYTES(n), x, n);
+}
+
+INL void embed_row(Thread *t, const Embed *op, i64 row) {
+  const i32 token = AT(i32, t->p.tokens)[row], known = token < 0 || token >= op->vocab ? 0 : token;
+  f32 *y = row_at(t, op->out, row, op->dim);
+  unpack_floats(op->table.type, AT(u8, op->table.data) + known * op->table.rowBytes, op->dim, AT(i8, op->table.grid), y);
+  const f32 factor = op->scale * (op->table.scales ? *AT(f32, op->table.scales) : 1);
+  for (int i = 0; i < op->dim; i++) y[i] *= factor;
+}
+INL void input_row(Thread *t, const Input *op, i64 row) {
+  const f32 *x = AT(f32, t->p.input) + row * op->dim;
+  f32 *y = row_at(t, op->out, row, op->dim);
+  for (int i = 0; i < op->dim; i++) y[i] = x[i];
+}
+
+INL f32 sum_of(const f32 *x, int n) {
+  vf all = {};
+  int i = 0;
+  for (; i + W <= n; i += W) all += LOAD(vf, x + i);
+  f32 total = sum(all);
+  for (; i < n; i++) total += x[i];
+  return total;
+}
+INL f32 squares_of(const f32 *x, f32 mean, int n) {
+  vf all = {};
+  int i = 0;
+  for (; i + W <= n; i += W) {
+    vf d = LOAD(vf, x + i) - mean;
+    all = FMA(d, d, all);
+  }
+  f32 total = sum(all);
+  for (; i < n; i++) total += (x[i] - mean) * (x[i] - mean);
+  return total;
+}
+INL void rms_norm_row(Thread *t, const RmsNorm *op, i64 row) {
+  const f32 *x = row_at(t, op->x, row, op->n * op->runs), *weight = AT(f32, op->weight);
+  f32 *y = row_at(t, op->out, row, op->n * op->runs);
+  for (int run = 0; run < op->runs; run++, x += op->n, y += op->n) {
+    const f32 inverse = inverse_root(squares_of(x, 0, op->n) / op->n + op->eps);
+    for (int i = 0; i < op->n; i++) y[i] = x[i] * inverse * weight[i];
+  }
+  pack_to(op->packed, row, y - op->n * op->runs, op->n * op->runs);
+}
+INL void layer_norm_row(Thread *t, const LayerNorm *op, i64 row) {
+  const f32 *x = row_at(t, op->x, row, op->n), *weight = AT(f32, op->weight), *bias = AT(f32, op->bias);
+  f32 *y = row_at(t, op->out, row, op->n);
+  const f32 mean = sum_of(x, op->n) / op->n;
+  const f32 inverse = inverse_root(squares_of(x, mean, op->n) / op->n + op->eps);
+  for (int i = 0; i < op->n; i++) y[i] = (x[i] - mean) * inverse * weight[i] + (bias ? bias[i] : 0);
+  pack_to(op->packed, row, y, op->n);
+}
+
+INL void rope_row(Thread *t, const Rope *op, i64 row) {
+  const int pairs = op->rotaryDim / 2;
+  const i64 position = AT(i32, t->p.positions)[row];
+  const f32 *cos = AT(f32, op->cos) + position * pairs, *sin = AT(f32, op->sin) + position * pairs;
+  f32 *x = row_at(t, op->x, row, op->dim);
+  for (int h = 0; h < op->heads; h++, x += op->headDim) {
+    if (op->neox) {
+      for (int i = 0; i < pairs; i++) {
+        f32 a = x[i], b = x[i + pairs];
+        x[i] = a * cos[i] - b * sin[i];
+        x[i + pairs] = a * sin[i] + b * cos[i];
+      }
+    } else {
+      for (int i = 0; i < pairs; i++) {
+        f32 a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i] = a * cos[i] - b * sin[i];
+        x[2 * i + 1] = a * sin[i] + b * cos[i];
+      }
+    }
+  }
+}
+
+// out = act(gate) ⊙ up; without `up` act(gate)
+INL void gate_row(Thread *t, const Gate *op, i64 row) {
+  const f32 *gate = row_at(t, op->gate, row, op->n), *up = op->up ? row_at(t, op->up, row, op->n) : 0;
+  f32 *y = row_at(t, op->out, row, op->n);
+  for (int i = 0; i < op->n; i += W) {
+    vf v = activate(op->act, load_some(gate + i, op->n - i));
+    store_some(y + i, up ? v * load_some(up + i, op->n - i) : v, op->n - i);
+  }
+  pack_to(op->packed, row, y, op->n);
+}
+INL void add_row(Thread *t, const Add *op, i64 row) {
+  const f32 *a = row_at(t, op->a, row, op->n), *b = row_at(t, op->b, row, op->n);
+  f32 *y = row_at(t, op->out, row, op->n);
+  for (int i = 0; i < op->n; i++) y[i] = a[i] + b[i] * op->scale;
+}
+INL void add_vector_row(Thread *t, const AddVector *op, i64 row) {
+  f32 *x = row_at(t, op->x, row, op->n);
+  for (int i = 0; i < op->n; i++) x[i] += AT(f32, op->vector)[i];
+}
+INL void add_position_row(Thread *t, const AddPosition *op, i64 row) {
+  f32 *x = row_at(t, op->x, row, op->n), *place = (f32 *)t->scratch;
+  const Matrix *m = &op->table;
+  unpack_floats(m->type, AT(u8, m->data) + AT(i32, t->p.positions)[row] * m->rowBytes, op->n, AT(i8, m->grid), place);
+  const f32 factor = m->scales ? *AT(f32, m->scales) : 1;
+  for (int i = 0; i < op->n; i++) x[i] += place[i] * factor;
+}
+// Natural logarithm of a number from 1 on: of its exponent, and a series of atanh for the rest.
+INL f32 log_of(f32 x) {
+  union { f32 f; u32 u; } v = {x};
+  int exponent = (int)(v.u >> 23) - 127;
+  v.u = (v.u & 0x007fffff) | 0x3f800000;
+  if (v.f > 1.41421356f) v.f *= 0.5f, exponent++;
+  double z = ((double)v.f - 1) / ((double)v.f + 1), s = z * z;
+  return (f32)(exponent * 0.6931471805599453 + 2 * z * (1 + s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s / 9)))));
+}
+INL void position_scale_row(Thread *t, const PositionScale *op, i64 row) {
+  f32 *x = row_at(t, op->x, row, op->n);
+  const int steps = (int)(((f32)AT(i32, t->p.positions)[row] + op->offset) / op->floorScale);
+  const f32 factor = 1 + op->coef * log_of((f32)(steps + 1));
+  for (int i = 0; i < op->n; i++) x[i] *= factor;
+}
+INL void soft_cap_row(Thread *t, const SoftCap *op, i64 row) {
+  f32 *x = row_at(t, op->x, row, op->n);
+  for (int i = 0; i < op->n; i += W)
+    store_some(x + i, vtanh(load_some(x + i, op->n - i) / op->cap) * op->cap, op->n - i);
+}
+INL void scale_row(Thread *t, const Scale *op, i64 row) {
+  f32 *x = row_at(t, op->x, row, op->n);
+  for (int i = 0; i < op->n; i++) x[i] *= op->by;
+}
+INL void take_row(Thread *t, const Take *op, i64 row) {
+  const f32 *x = row_at(t, op->x, AT(i32, t->p.wantedRows)[row], op->n);
+  f32 *y = row_at(t, op->out, row, op->n);
+  for (int i = 0; i < op->n; i++) y[i] = x[i];
+}

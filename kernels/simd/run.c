@@ -1,0 +1,136 @@
+// run: a pass over a list of records, by as many threads as call it. Freestanding: no library, nothing imported.
+#include "ops/attend.h"
+#include "ops/experts.h"
+#include "ops/linear.h"
+#include "ops/rows.h"
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+int _fltused = 0;
+#else
+#define EXPORT __attribute__((visibility("default"), used))
+#endif
+
+// The compiler calls these for loops and for large values.
+__attribute__((no_builtin)) void *memset(void *to, int value, __SIZE_TYPE__ bytes) {
+  u8 *p = to;
+  while (bytes--) {
+    *p++ = (u8)value;
+    __asm__ volatile("" ::: "memory");
+  }
+  return to;
+}
+__attribute__((no_builtin)) void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes) {
+  u8 *p = to;
+  const u8 *q = from;
+  while (bytes--) {
+    *p++ = *q++;
+    __asm__ volatile("" ::: "memory");
+  }
+  return to;
+}
+
+// Ops that treat every row by itself.
+NOINL void run_row(Thread *t, const Head *op, i64 row) {
+#define ROW_OP(kind, type, function) case kind: function(t, (const type *)op, row); break;
+  switch (op->kind) {
+    ROW_OP(OP_EMBED, Embed, embed_row)
+    ROW_OP(OP_INPUT, Input, input_row)
+    ROW_OP(OP_RMS_NORM, RmsNorm, rms_norm_row)
+    ROW_OP(OP_LAYER_NORM, LayerNorm, layer_norm_row)
+    ROW_OP(OP_ROPE, Rope, rope_row)
+    ROW_OP(OP_STORE, Store, store_row)
+    ROW_OP(OP_ROUTE, Route, route_row)
+    ROW_OP(OP_COMBINE, Combine, combine_row)
+    ROW_OP(OP_GATE, Gate, gate_row)
+    ROW_OP(OP_ADD, Add, add_row)
+    ROW_OP(OP_ADD_VECTOR, AddVector, add_vector_row)
+    ROW_OP(OP_ADD_POSITION, AddPosition, add_position_row)
+    ROW_OP(OP_POSITION_SCALE, PositionScale, position_scale_row)
+    ROW_OP(OP_SOFT_CAP, SoftCap, soft_cap_row)
+    ROW_OP(OP_SCALE, Scale, scale_row)
+    ROW_OP(OP_TAKE, Take, take_row)
+    case OP_PACK: {
+      const Pack *pack = (const Pack *)op;
+      pack_to(pack->packed, row, row_at(t, pack->x, row, pack->n), pack->n);
+    }
+  }
+#undef ROW_OP
+}
+
+// How many chunks an op has; −1 where a thread is too late to know.
+INL int chunks_of(Thread *t, Head *op) {
+  switch (op->kind) {
+    case OP_LINEAR: {
+      const Linear *linear = (const Linear *)op;
+      if (!linear->groups) return rows_of(t, op) ? units_in(linear) : 0;
+      u64 active = LOAD_ATOMIC(AT(u64, linear->groups));
+      return (u32)(active >> 32) == t->stamp ? (int)(u32)active * units_in(linear) : -1;
+    }
+    case OP_ATTEND: return t->p.blockCount * ((const Attend *)op)->kvHeads;
+    case OP_GROUP: return 1;
+    case OP_SHIFT: return ((const Shift *)op)->heads;
+    default: return rows_of(t, op);
+  }
+}
+
+NOINL void run_chunks(Thread *t, Head *op, int first, int count) {
+  switch (op->kind) {
+    case OP_LINEAR: linear_chunks(t, (const Linear *)op, first, count); break;
+    case OP_ATTEND: for (int i = 0; i < count; i++) attend_chunk(t, (const Attend *)op, first + i); break;
+    case OP_GROUP: group_pairs(t, (const Group *)op); break;
+    case OP_SHIFT: for (int i = 0; i < count; i++) shift_chunk(t, (const Shift *)op, first + i); break;
+    default:
+      for (i64 row = first; row < first + count; row++)
+        for (int i = 0; i <= op->joined; i++) run_row(t, (const Head *)((u8 *)op + i * RECORD_BYTES), row);
+  }
+}
+// Long runs first for what streams weights, one chunk at a time for what takes long.
+INL int share_of(Thread *t, const Head *op) {
+  if (op->kind == OP_ATTEND) return 0;
+  if (op->kind == OP_LINEAR && rows_of(t, op) > decode_rows_of(t, op)) return 0;
+  return 2 * t->p.threads;
+}
+
+// A copy of the header as it was at one moment. Returns 0 while another is being written: who writes it will call again.
+INL int read_header(Pass *shared, Pass *copy) {
+  for (;;) {
+    u32 stamp = __atomic_load_n(&shared->stamp, __ATOMIC_ACQUIRE);
+    if (!stamp) return 0;
+    *copy = *(volatile Pass *)shared;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&shared->stamp, __ATOMIC_RELAXED) == stamp) {
+      copy->stamp = stamp;
+      return 1;
+    }
+  }
+}
+
+// Runs the pass of the header, along with every other thread that calls this. Returns when it is done.
+EXPORT void hearth_run(Pass *shared, int index) {
+  Thread t;
+  if (!read_header(shared, &t.p)) return;
+  t.shared = shared;
+  t.stamp = t.p.stamp;
+  t.scratch = AT(u8, t.p.scratch) + index * t.p.scratchBytes;
+  for (int i = 0; i < t.p.opCount;) {
+    Head *op = AT(Head, t.p.ops + (u64)i * RECORD_BYTES);
+    i += 1 + op->joined;
+    const int total = chunks_of(&t, op), share = share_of(&t, op);
+    if (total <= 0) continue;
+    int count;
+    for (int first; (first = claim(&t, op, total, share, &count)) >= 0;) {
+      run_chunks(&t, op, first, count);
+      finish(&t, op, total, count);
+    }
+    wait_for(&t, op, total);
+  }
+}
+
+#if defined(__x86_64__)
+// What the processor says of itself: eax, ebx, ecx, edx of a leaf; leaf −1: which registers the system saves.
+EXPORT void hearth_cpuid(u32 leaf, u32 subleaf, u32 *out) {
+  if (leaf == 0xffffffff) __asm__ volatile("xgetbv" : "=a"(out[0]), "=d"(out[1]) : "c"(0));
+  else __asm__ volatile("cpuid" : "=a"(out[0]), "=b"(out[1]), "=c"(out[2]), "=d"(out[3]) : "a"(leaf), "c"(subleaf));
+}
+#endif

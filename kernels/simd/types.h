@@ -1,0 +1,120 @@
+// types: the list of block types. To add one: its file in types/, and a line here.
+#pragma once
+#include "types/iq1_m.h"
+#include "types/iq1_s.h"
+#include "types/iq2_s.h"
+#include "types/iq2_xs.h"
+#include "types/iq2_xxs.h"
+#include "types/iq3_s.h"
+#include "types/iq3_xxs.h"
+#include "types/iq4_nl.h"
+#include "types/iq4_xs.h"
+#include "types/mxfp4.h"
+#include "types/q2_k.h"
+#include "types/q3_k.h"
+#include "types/q4_0.h"
+#include "types/q4_1.h"
+#include "types/q4_k.h"
+#include "types/q5_0.h"
+#include "types/q5_1.h"
+#include "types/q5_k.h"
+#include "types/q6_k.h"
+#include "types/q8_0.h"
+#include "types/tq1_0.h"
+#include "types/tq2_0.h"
+
+// name, ggml's number, weights and bytes of a block, whether bytes are signed, groups of 16, bytes of 15 at most
+#define TYPES(X) \
+  X(q4_0, 2, 32, 18, 0, 0, 1) \
+  X(q4_1, 3, 32, 20, 0, 0, 1) \
+  X(q5_0, 6, 32, 22, 0, 0, 0) \
+  X(q5_1, 7, 32, 24, 0, 0, 0) \
+  X(q8_0, 8, 32, 34, SIGNED_UNITS, 0, 0) \
+  X(q2_k, 10, 256, 84, 0, 1, 1) \
+  X(q3_k, 11, 256, 110, 0, 1, 1) \
+  X(q4_k, 12, 256, 144, 0, 0, 1) \
+  X(q5_k, 13, 256, 176, 0, 0, 0) \
+  X(q6_k, 14, 256, 210, 0, 1, 0) \
+  X(iq2_xxs, 16, 256, 66, 0, 0, 0) \
+  X(iq2_xs, 17, 256, 74, 0, 1, 0) \
+  X(iq3_xxs, 18, 256, 98, 0, 0, 0) \
+  X(iq1_s, 19, 256, 50, 0, 0, 0) \
+  X(iq4_nl, 20, 32, 18, SIGNED_UNITS, 0, 0) \
+  X(iq3_s, 21, 256, 110, 0, 0, 0) \
+  X(iq2_s, 22, 256, 82, 0, 1, 0) \
+  X(iq4_xs, 23, 256, 136, SIGNED_UNITS, 0, 0) \
+  X(iq1_m, 29, 256, 56, 0, 1, 0) \
+  X(tq1_0, 34, 256, 54, 0, 1, 1) \
+  X(tq2_0, 35, 256, 66, 0, 1, 1) \
+  X(mxfp4, 39, 32, 17, 0, 0, 0)
+
+enum { F32 = 0, F16 = 1, BF16 = 30 };
+#define ENUM(name, number, len, bytes, sgn, by16, narrow) TYPE_##name = number,
+enum { TYPES(ENUM) };
+#undef ENUM
+
+typedef struct {
+  int len, bytes, is_signed, by16, narrow;
+} TypeInfo;
+NOINL TypeInfo type_info(int type) {
+  switch (type) {
+#define CASE(name, number, len, bytes, sgn, by16, narrow) \
+  case number: return (TypeInfo){len, bytes, sgn, by16, narrow};
+    TYPES(CASE)
+#undef CASE
+    default: return (TypeInfo){1, type == F32 ? 4 : 2, 0, 0, 0};
+  }
+}
+INL int is_float(int type) { return type == F32 || type == F16 || type == BF16; }
+#define BLOCK_BYTES_MAX 34 // of a type whose blocks are shorter than a unit
+
+#define DEFINE(name, number, len, bytes, sgn, by16, narrow) \
+  NOINL void unpack_unit_##name(const u8 *p, const i8 *grid, Unit *u) { unpack_##name(p, grid, u); }
+TYPES(DEFINE)
+#undef DEFINE
+
+// Unit `b` of a row of n weights.
+NOINL void unpack_unit(int type, const u8 *row, i64 b, int n, const i8 *grid, Unit *u) {
+  TypeInfo t = type_info(type);
+  const u8 *p = row + b * (UNIT / t.len) * t.bytes;
+  u8 last[8 * BLOCK_BYTES_MAX];
+  if (b * UNIT + UNIT > n) {
+    int bytes = (int)((n - b * UNIT) / t.len) * t.bytes;
+    for (int i = 0; i < 8 * BLOCK_BYTES_MAX; i++) last[i] = i < bytes ? p[i] : 0;
+    p = last;
+  }
+  switch (type) {
+#define CASE(name, number, len, bytes, sgn, by16, narrow) \
+  case number: unpack_unit_##name(p, grid, u); break;
+    TYPES(CASE)
+#undef CASE
+  }
+}
+
+// A row of n weights as floats. to: (n)
+NOINL void unpack_floats(int type, const u8 *row, int n, const i8 *grid, f32 *to) {
+  if (type == F32) for (int i = 0; i < n; i++) to[i] = LOAD(f32, row + 4 * (i64)i);
+  else if (type == F16) {
+    int i = 0;
+    for (; i + W <= n; i += W) STORE(to + i, halves((const u16 *)row + i));
+    for (; i < n; i++) to[i] = half(LOAD(u16, row + 2 * (i64)i));
+  } else if (type == BF16) {
+    for (int i = 0; i < n; i++) {
+      u32 bits = (u32)LOAD(u16, row + 2 * (i64)i) << 16;
+      to[i] = LOAD(f32, &bits);
+    }
+  } else {
+    TypeInfo t = type_info(type);
+    for (i64 b = 0; b * UNIT < n; b++) {
+      Unit u;
+      unpack_unit(type, row, b, n, grid, &u);
+      const u8 *v = (const u8 *)u.v;
+      int biased = !SIGNED_UNITS || !t.is_signed;
+      for (int i = 0; i < MIN(UNIT, n - b * UNIT); i++) {
+        int group = i / (t.by16 ? 16 : 32);
+        f32 value = biased ? (f32)v[i] : (f32)(i8)v[i];
+        to[b * UNIT + i] = FMA(value, u.s[group], -u.m[group]);
+      }
+    }
+  }
+}

@@ -1,0 +1,25 @@
+// iq2_xs: 256 weights in groups of 16: f16 d, 32 × 2 bytes that name points of 8 and their signs, 8 bytes of scales.
+// w = d · (s + ½) / 4 · point · sign
+#pragma once
+#include "grids.h"
+// Scales of iq2_xs and iq2_s: 16 nibbles.
+INL f32x16 scales_iq2(const u8 *p, f32 d) {
+  u8x8 v = LOAD(u8x8, p);
+  u8x8 low = v & 15, high = v >> 4;
+  u8x16 each = SHUFFLE(low, high, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  return (CONVERT(each, f32x16) + 0.5f) * (d * 0.25f);
+}
+INL void unpack_iq2_xs(const u8 *p, const i8 *grid, Unit *u) {
+  for (int g = 0; g < 8; g++) {
+    u64 points[4];
+    u32 signs = 0;
+    for (int i = 0; i < 4; i++) {
+      u32 q = LOAD(u16, p + 2 + g * 8 + i * 2);
+      points[i] = LOAD(u64, grid + (q & 511) * 8);
+      signs |= even_signs(q >> 9) << (8 * i);
+    }
+    STORE((u8 *)u->v + g * 32, signed_points(LOAD(u8x32, points), signs));
+  }
+  u->s = scales_iq2(p + 66, half(LOAD(u16, p)));
+  u->m = u->s * GRID_ZERO;
+}

@@ -1,0 +1,15 @@
+// q6_k: 256 weights in groups of 16: 128 bytes of nibbles, 64 bytes of pairs of high bits, 16 int8 scales, f16 d.
+// w = d · s · (q − 32)
+#pragma once
+#include "../unit.h"
+INL void unpack_q6_k(const u8 *p, const i8 *grid, Unit *u) {
+  UNROLL for (int h = 0; h < 2; h++) {
+    u8x32 a = LOAD(u8x32, p + h * 64), b = LOAD(u8x32, p + h * 64 + 32), q = LOAD(u8x32, p + 128 + h * 32);
+    u8x32 v0 = (a & 15) | (q << 4 & 48), v1 = (b & 15) | (q << 2 & 48);
+    u8x32 v2 = a >> 4 | (q & 48), v3 = b >> 4 | (q >> 2 & 48);
+    u->v[2 * h] = JOIN32(v0, v1);
+    u->v[2 * h + 1] = JOIN32(v2, v3);
+  }
+  u->s = CONVERT(LOAD(i8x16, p + 192), f32x16) * half(LOAD(u16, p + 208));
+  u->m = u->s * 32;
+}

@@ -1,0 +1,122 @@
+// unit: what every block type is unpacked to, and activations packed to 8 bits.
+//
+// A unit is 256 weights of a row: w = s · u − m, with u a byte (0 … 127, or any int8 of a signed type), and s and m
+// shared by groups of 32 (8 of them, in the low half) or 16. A row that does not fill its last unit is filled up with
+// blocks of zeros, activations with zeros: they add nothing.
+#pragma once
+#include "vec.h"
+
+#define UNIT 256
+typedef struct {
+  u8x64 v[4];
+  f32x16 s;
+  f32x16 m;
+} Unit;
+
+INL f32x16 in_low8(f32x8 v) { return JOIN8(v, (f32x8){}); }
+// Half floats of eight blocks, `step` bytes apart.
+INL f32x8 halves8(const u8 *p, i64 step) {
+  u16x4 a = {LOAD(u16, p), LOAD(u16, p + step), LOAD(u16, p + 2 * step), LOAD(u16, p + 3 * step)};
+  p += 4 * step;
+  u16x4 b = {LOAD(u16, p), LOAD(u16, p + step), LOAD(u16, p + 2 * step), LOAD(u16, p + 3 * step)};
+  f32x4 low = half4(a), high = half4(b);
+  return SHUFFLE(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+// 16 bytes to 32 values: low nibbles, then high ones.
+INL u8x32 nibbles(const u8 *p) {
+  u8x16 v = LOAD(u8x16, p);
+  return JOIN16(v & 15, v >> 4);
+}
+// The same of two blocks.
+INL u8x64 nibbles2(const u8 *p, i64 step) {
+#if defined(__AVX512VNNI__)
+  typedef u64 u64x8 VEC(64);
+  u8x32 both = JOIN16(LOAD(u8x16, p), LOAD(u8x16, p + step));
+  u8x64 v = SHUFFLE(both, both, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+                    12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 16, 17, 18, 19, 20, 21,
+                    22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+  return (u8x64)((u64x8)v >> (u64x8){0, 0, 4, 4, 0, 0, 4, 4}) & 15;
+#else
+  u8x32 a = nibbles(p), b = nibbles(p + step);
+  return JOIN32(a, b);
+#endif
+}
+// Bit i of a word becomes byte i: all ones or zero.
+INL u8x32 bit_mask(u32 bits) {
+  u8x32 each = (u8x32)((u32x8){} + bits);
+  each = SHUFFLE(each, each, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+  const u8x32 bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128,
+                     1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  return (u8x32)((each & bit) == bit);
+}
+// Scales and minimums of Q4_K and Q5_K: 8 of 6 bits each in 12 bytes.
+INL void scales_k4(const u8 *p, f32x8 *scales, f32x8 *mins) {
+  u32 a = LOAD(u32, p), b = LOAD(u32, p + 4), c = LOAD(u32, p + 8);
+  u32 s[2] = {a & 0x3f3f3f3f, (c & 0x0f0f0f0f) | ((a >> 6 & 0x03030303) << 4)};
+  u32 m[2] = {b & 0x3f3f3f3f, (c >> 4 & 0x0f0f0f0f) | ((b >> 6 & 0x03030303) << 4)};
+  *scales = CONVERT(LOAD(u8x8, s), f32x8);
+  *mins = CONVERT(LOAD(u8x8, m), f32x8);
+}
+// The last step of a signed type: with AVX-512 its values are moved to 0 … 255.
+INL void finish_signed(Unit *u) {
+#if defined(__AVX512VNNI__)
+  UNROLL for (int j = 0; j < 4; j++) u->v[j] ^= 0x80;
+  u->m = u->s * 128;
+#else
+  u->m = (f32x16){};
+#endif
+}
+#if defined(__AVX512VNNI__)
+#define SIGNED_UNITS 0
+#else
+#define SIGNED_UNITS 1
+#endif
+
+// --- activations of one token: q[n] int8, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16; n filled up to units ---
+
+#define FILLED(n) (((i64)(n) + UNIT - 1) / UNIT * UNIT)
+#define PACKED_BYTES(n) (FILLED(n) + FILLED(n) / 32 * 4 * 4)
+typedef struct {
+  const i8 *q;
+  const f32 *d, *sum32, *sum16;
+} Packed;
+
+INL Packed packed_row(const u8 *base, int n) {
+  i64 filled = FILLED(n);
+  const f32 *d = (const f32 *)(base + filled);
+  return (Packed){(const i8 *)base, d, d + filled / 32, d + filled / 16};
+}
+
+// A value that is no number, or infinite, makes the whole block so.
+NOINL void pack_row(u8 *base, const f32 *x, int n) {
+  Packed to = packed_row(base, n);
+  i8 *q = (i8 *)to.q;
+  f32 *d = (f32 *)to.d, *sum32 = (f32 *)to.sum32, *sum16 = (f32 *)to.sum16;
+  for (i64 b = 0; b < FILLED(n) / 32; b++) {
+    f32 block[32] __attribute__((aligned(64))) = {0};
+    const f32 *p = x + b * 32;
+    if (b * 32 + 32 > n) {
+      for (i64 i = b * 32; i < n; i++) block[i - b * 32] = x[i];
+      p = block;
+    }
+    vf most = {}, broken = {};
+    for (int i = 0; i < 32; i += W) {
+      vf v = LOAD(vf, p + i);
+      most = vmax(most, vabs(v));
+      broken = FMA(v, splat(0), broken);
+    }
+    f32 amax = largest(most), scale = amax / 127 + sum(broken), inverse = amax > 0 ? 127 / amax : 0;
+    i32 sums[2] = {0, 0};
+    for (int i = 0; i < 32; i += W) {
+      vi r = CONVERT(__builtin_elementwise_roundeven(LOAD(vf, p + i) * inverse), vi);
+      typedef i8 narrow VEC(W);
+      STORE(q + b * 32 + i, CONVERT(r, narrow));
+    }
+    for (int i = 0; i < 32; i++) sums[i / 16] += q[b * 32 + i];
+    d[b] = scale;
+    sum16[2 * b] = scale * sums[0];
+    sum16[2 * b + 1] = scale * sums[1];
+    sum32[b] = scale * (sums[0] + sums[1]);
+  }
+}

@@ -1,0 +1,275 @@
+// vec: lanes, loads and integer products of every instruction set. The only file with intrinsics.
+//
+// Everything else is written in clang's vector types, which lower well on all of them. Sums of floats are written as
+// `fma` where they are meant to be one, and the compiler contracts nothing: so the same sum has the same bits in every
+// variant of a loop.
+#pragma once
+#if defined(__wasm__)
+#include <wasm_simd128.h>
+#elif defined(__x86_64__)
+#include <immintrin.h>
+#else
+#include <arm_neon.h>
+#endif
+
+typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned u32;
+typedef long long i64;
+typedef unsigned long long u64;
+typedef float f32;
+
+#define VEC(bytes) __attribute__((vector_size(bytes)))
+#define INL static inline __attribute__((always_inline))
+#define NOINL static __attribute__((noinline))
+#define UNROLL _Pragma("clang loop unroll(full)")
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+// W lanes in a register, PANEL_REGS registers of weight rows in a panel, TILE tokens multiplied by it at once.
+#if defined(__AVX512VNNI__)
+#define W 16
+#define PANEL_REGS 2
+#define TILE 6
+#elif defined(__AVX2__)
+#define W 8
+#define PANEL_REGS 1
+#define TILE 4
+#elif defined(__wasm__)
+#define W 4
+#define PANEL_REGS 2
+#define TILE 3
+#else
+#define W 4
+#define PANEL_REGS 2
+#define TILE 4
+#endif
+#define PANEL_ROWS (W * PANEL_REGS)
+
+typedef f32 vf VEC(4 * W);
+typedef i32 vi VEC(4 * W);
+typedef u8 vu VEC(4 * W);
+typedef i8 vs VEC(4 * W);
+typedef i16 vh VEC(4 * W);
+typedef u8 u8x8 VEC(8);
+typedef i8 i8x8 VEC(8);
+typedef u16 u16x4 VEC(8);
+typedef u8 u8x16 VEC(16);
+typedef i8 i8x16 VEC(16);
+typedef u16 u16x8 VEC(16);
+typedef i16 i16x8 VEC(16);
+typedef u32 u32x4 VEC(16);
+typedef f32 f32x4 VEC(16);
+typedef u8 u8x32 VEC(32);
+typedef i8 i8x32 VEC(32);
+typedef u16 u16x16 VEC(32);
+typedef i16 i16x16 VEC(32);
+typedef i32 i32x8 VEC(32);
+typedef u32 u32x8 VEC(32);
+typedef f32 f32x8 VEC(32);
+typedef u8 u8x64 VEC(64);
+typedef i8 i8x64 VEC(64);
+typedef i32 i32x16 VEC(64);
+typedef f32 f32x16 VEC(64);
+
+#define LOAD(T, p) ({ T v_; __builtin_memcpy(&v_, (p), sizeof v_); v_; })
+#define STORE(p, v) ({ __typeof__(v) v_ = (v); __builtin_memcpy((p), &v_, sizeof v_); })
+#define CONVERT(v, T) __builtin_convertvector(v, T)
+#define SHUFFLE __builtin_shufflevector
+#define JOIN32(a, b) \
+  SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, \
+          29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, \
+          57, 58, 59, 60, 61, 62, 63)
+#define JOIN16(a, b) \
+  SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, \
+          29, 30, 31)
+#define JOIN8(a, b) SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define LOW8(v) SHUFFLE(v, v, 0, 1, 2, 3, 4, 5, 6, 7)
+#define HIGH8(v) SHUFFLE(v, v, 8, 9, 10, 11, 12, 13, 14, 15)
+
+// a · b + c: one rounding, but two in WebAssembly, which has no such instruction.
+#if defined(__wasm__)
+#define FMA(a, b, c) ((a) * (b) + (c))
+#else
+#define FMA(a, b, c) __builtin_elementwise_fma(a, b, c)
+#endif
+
+// --- products of bytes: lane i of the sum gets Σ u[4i+j] · x[4i+j], j = 0 … 3 ---
+
+// u: 0 … 127; with AVX-512 0 … 255
+INL i32x8 dot32(u8x32 u, i8x32 x) {
+#if defined(__AVX512VNNI__)
+  return (i32x8)_mm256_dpbusd_epi32(_mm256_setzero_si256(), (__m256i)u, (__m256i)x);
+#elif defined(__AVX2__)
+  return (i32x8)_mm256_madd_epi16(_mm256_maddubs_epi16((__m256i)u, (__m256i)x), _mm256_set1_epi16(1));
+#elif defined(__wasm__)
+  union { i32x8 v; v128_t h[2]; } a = {(i32x8){}}, b = {(i32x8)u}, c = {(i32x8)x};
+  for (int i = 0; i < 2; i++) a.h[i] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(c.h[i], b.h[i], a.h[i]);
+  return a.v;
+#else
+  union { i32x8 v; int32x4_t h[2]; } a = {(i32x8){}};
+  union { u8x32 v; int8x16_t h[2]; } b = {u};
+  union { i8x32 v; int8x16_t h[2]; } c = {x};
+  for (int i = 0; i < 2; i++) a.h[i] = vdotq_s32(a.h[i], b.h[i], c.h[i]);
+  return a.v;
+#endif
+}
+
+// The same for any int8 in place of u. With AVX-512 nobody asks: units are made unsigned.
+INL i32x8 dot32s(i8x32 s, i8x32 x) {
+#if defined(__AVX2__)
+  return dot32((u8x32)_mm256_abs_epi8((__m256i)s), (i8x32)_mm256_sign_epi8((__m256i)x, (__m256i)s));
+#elif defined(__wasm__)
+  union { i32x8 v; v128_t h[2]; } a, b = {(i32x8)s}, c = {(i32x8)x};
+  for (int i = 0; i < 2; i++) {
+    v128_t low = wasm_i32x4_dot_i16x8(wasm_i16x8_extend_low_i8x16(b.h[i]), wasm_i16x8_extend_low_i8x16(c.h[i]));
+    v128_t high = wasm_i32x4_dot_i16x8(wasm_i16x8_extend_high_i8x16(b.h[i]), wasm_i16x8_extend_high_i8x16(c.h[i]));
+    a.h[i] = wasm_i32x4_add(wasm_i32x4_shuffle(low, high, 0, 2, 4, 6), wasm_i32x4_shuffle(low, high, 1, 3, 5, 7));
+  }
+  return a.v;
+#else
+  return dot32((u8x32)s, x);
+#endif
+}
+
+INL i32x16 dot64(int is_signed, u8x64 u, i8x64 x) {
+#if defined(__AVX512VNNI__)
+  return (i32x16)_mm512_dpbusd_epi32(_mm512_setzero_si512(), (__m512i)u, (__m512i)x);
+#else
+  union { u8x64 v; u8x32 h[2]; } a = {u};
+  union { i8x64 v; i8x32 h[2]; } b = {x};
+  i32x8 low = is_signed ? dot32s((i8x32)a.h[0], b.h[0]) : dot32(a.h[0], b.h[0]);
+  i32x8 high = is_signed ? dot32s((i8x32)a.h[1], b.h[1]) : dot32(a.h[1], b.h[1]);
+  return JOIN8(low, high);
+#endif
+}
+
+// acc + the product of one register
+INL vi dot_add(int is_signed, vi acc, vu u, vs x) {
+#if defined(__AVX512VNNI__)
+  return (vi)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)u, (__m512i)x);
+#elif defined(__AVX2__)
+  return acc + (is_signed ? dot32s((i8x32)u, x) : dot32(u, x));
+#elif defined(__wasm__)
+  if (!is_signed) return (vi)wasm_i32x4_relaxed_dot_i8x16_i7x16_add((v128_t)x, (v128_t)u, (v128_t)acc);
+  v128_t b = (v128_t)u, c = (v128_t)x;
+  v128_t low = wasm_i32x4_dot_i16x8(wasm_i16x8_extend_low_i8x16(b), wasm_i16x8_extend_low_i8x16(c));
+  v128_t high = wasm_i32x4_dot_i16x8(wasm_i16x8_extend_high_i8x16(b), wasm_i16x8_extend_high_i8x16(c));
+  return acc + (vi)wasm_i32x4_add(wasm_i32x4_shuffle(low, high, 0, 2, 4, 6), wasm_i32x4_shuffle(low, high, 1, 3, 5, 7));
+#else
+  return (vi)vdotq_s32((int32x4_t)acc, (int8x16_t)u, (int8x16_t)x);
+#endif
+}
+
+// Where a product is two instructions, those of weights up to 15 add up in 16 bits over a group of 32: 8 · 2 · 15 · 127.
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+#define NARROW 1
+INL vh dot_narrow(vh acc, vu u, vs x) { return acc + (vh)_mm256_maddubs_epi16((__m256i)u, (__m256i)x); }
+INL vi widen(vh a) { return (vi)_mm256_madd_epi16((__m256i)a, _mm256_set1_epi16(1)); }
+#elif defined(__wasm__)
+#define NARROW 1
+INL vh dot_narrow(vh acc, vu u, vs x) { return acc + (vh)wasm_i16x8_relaxed_dot_i8x16_i7x16((v128_t)x, (v128_t)u); }
+INL vi widen(vh a) { return (vi)wasm_i32x4_extadd_pairwise_i16x8((v128_t)a); }
+#else
+#define NARROW 0
+INL vh dot_narrow(vh acc, vu u, vs x) { return acc; }
+INL vi widen(vh a) { return (vi)a; }
+#endif
+
+// Each byte of v, 0 … 15, is replaced by what the table has there.
+INL u8x32 look_up(u8x16 table, u8x32 v) {
+#if defined(__AVX2__)
+  u8x32 both = JOIN16(table, table);
+  return (u8x32)_mm256_shuffle_epi8((__m256i)both, (__m256i)v);
+#elif defined(__wasm__)
+  union { u8x32 v; v128_t h[2]; } a = {v};
+  for (int i = 0; i < 2; i++) a.h[i] = wasm_i8x16_swizzle((v128_t)table, a.h[i]);
+  return a.v;
+#else
+  union { u8x32 v; uint8x16_t h[2]; } a = {v};
+  for (int i = 0; i < 2; i++) a.h[i] = vqtbl1q_u8((uint8x16_t)table, a.h[i]);
+  return a.v;
+#endif
+}
+
+// --- half floats ---
+
+#if defined(__wasm__)
+INL f32x4 half4(u16x4 h) {
+  u32x4 t = CONVERT(h, u32x4);
+  u32x4 special = (u32x4)((t & 0x7c00) == 0x7c00) & 0x7f800000;
+  f32x4 f = (f32x4)((t & 0x7fff) << 13) * 5.192296858534828e+33f; // 2^112
+  return (f32x4)((u32x4)f | special | ((t & 0x8000) << 16));
+}
+INL f32 half(u16 h) { return half4((u16x4){h})[0]; }
+INL vf halves(const u16 *p) { return half4(LOAD(u16x4, p)); }
+INL u16 to_half(f32 x) {
+  union { f32 f; u32 u; } o = {x};
+  u32 sign = o.u >> 16 & 0x8000;
+  o.u &= 0x7fffffff;
+  if (o.u > 0x7f800000) return sign | 0x7e00;
+  if (o.u >= 0x477ff000) return sign | 0x7c00;
+  if (o.u < 0x38800000) { // subnormal: the sum rounds
+    o.f += 0.5f;
+    return sign | (o.u - 0x3f000000);
+  }
+  u32 odd = o.u >> 13 & 1;
+  return sign | ((o.u - 0x38000000 + 0xfff + odd) >> 13);
+}
+#else
+typedef _Float16 vhalf VEC(2 * W);
+typedef _Float16 half4_t VEC(8);
+INL f32x4 half4(u16x4 h) { return CONVERT((half4_t)h, f32x4); }
+INL f32 half(u16 h) {
+  union { u16 u; _Float16 f; } o = {h};
+  return o.f;
+}
+INL vf halves(const u16 *p) { return CONVERT(LOAD(vhalf, p), vf); }
+INL u16 to_half(f32 x) {
+  union { u16 u; _Float16 f; } o;
+  o.f = (_Float16)x;
+  return o.u;
+}
+#endif
+
+// --- floats ---
+
+INL vf splat(f32 x) { return (vf){} + x; }
+INL f32 sum4(f32x4 a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+INL f32 sum8(f32x8 a) { return sum4(SHUFFLE(a, a, 0, 1, 2, 3) + SHUFFLE(a, a, 4, 5, 6, 7)); }
+INL f32 sum16(f32x16 a) { return sum8(LOW8(a) + HIGH8(a)); }
+INL f32 sum(vf a) {
+#if W == 16
+  return sum16(a);
+#elif W == 8
+  return sum8(a);
+#else
+  return sum4(a);
+#endif
+}
+// Selects by mask: a builtin would call fmaxf in WebAssembly.
+INL vf vmax(vf a, vf b) {
+  vi more = a > b;
+  return (vf)(((vi)a & more) | ((vi)b & ~more));
+}
+INL vf vmin(vf a, vf b) {
+  vi less = a < b;
+  return (vf)(((vi)a & less) | ((vi)b & ~less));
+}
+INL vf vabs(vf a) { return (vf)((vi)a & 0x7fffffff); }
+INL f32 largest(vf a) {
+  f32 most = a[0];
+  for (int i = 1; i < W; i++) most = a[i] > most ? a[i] : most;
+  return most;
+}
+// 1 / √x
+INL f32 inverse_root(f32 x) {
+#if defined(__wasm__) || defined(__aarch64__)
+  return 1 / __builtin_sqrtf(x);
+#else
+  return 1 / _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)));
+#endif
+}

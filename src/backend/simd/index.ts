@@ -1,0 +1,25 @@
+/** The SIMD backend: steps lowered to records that C kernels of our own run, which read GGUF blocks where they lie. */
+import { AppError } from "../../base/errors.ts";
+import type { Backend } from "../backend.ts";
+import { physicalCores } from "../onnx/threads.ts";
+import { findLevel, type LevelOptions } from "./library.ts";
+import { makeSession } from "./session.ts";
+
+export const simdBackend = makeSimdBackend();
+
+/** The backend at a level: the best of this machine unless told. */
+export function makeSimdBackend(options: LevelOptions = {}): Backend {
+  return {
+    name: "simd",
+    unavailable() {
+      const found = findLevel(options);
+      return "reason" in found ? found.reason : undefined;
+    },
+    async load(program, loadOptions) {
+      const found = findLevel(options);
+      if ("reason" in found) throw new AppError("unsupported", found.reason);
+      const threads = loadOptions.threads > 0 ? loadOptions.threads : physicalCores();
+      return makeSession(program, loadOptions, { library: found.file, level: found.title, threads });
+    },
+  };
+}

@@ -1,0 +1,149 @@
+/** The header of passes, the arrays it points to, and the threads that run them. */
+import {
+  KV_TYPES,
+  PASS_BYTES,
+  putPass,
+  putRecord,
+  RECORD_BYTES,
+  type PassValues,
+} from "../../../kernels/simd/layout.ts";
+import { ropeShift } from "../rope.ts";
+import type { Lowered, Shared } from "./lower.ts";
+import type { Block, Memory } from "./memory.ts";
+import type { PassRows, RowLimits } from "./rows.ts";
+import { startCrew } from "./workers.ts";
+
+/** Looks at a counter before a thread sleeps: about 50 µs. */
+const SPIN = 2000;
+
+export interface Engine {
+  /** Path of the library. */
+  readonly library: string;
+  /** For people: "AVX-512 VNNI". */
+  readonly level: string;
+  readonly threads: number;
+}
+
+export interface Passes {
+  /** Runs a pass; the wanted rows come to their places in the results. */
+  run(rows: PassRows, lowered: Lowered, results: Block & { dim: number }): void;
+  shift(slot: number, options: { keep: number; discard: number; length: number }): void;
+  /** Lets threads and memory go. */
+  close(): void;
+}
+
+interface Options {
+  readonly memory: Memory;
+  readonly shared: Shared;
+  readonly limits: RowLimits & { dim: number };
+  readonly engine: Engine;
+}
+
+export function makePasses({ memory, shared, limits, engine }: Options): Passes {
+  const { library, threads } = engine;
+  const header = memory.allocate(PASS_BYTES, "the header of passes");
+  const view = new DataView(header.view.buffer, header.view.byteOffset, PASS_BYTES);
+  const stampWord = new Int32Array(header.view.buffer, header.view.byteOffset, 1);
+  const scratchBytes = Math.ceil((shared.scratchFloats * 4) / 64) * 64;
+  const scratch = memory.allocate(scratchBytes * threads, "scratch");
+  putPass(view, { threads, spin: SPIN, scratch: scratch.address, scratchBytes });
+  const fill = makeArrays(memory, limits, view);
+  const crew = startCrew(library, header.address, threads);
+  let unordered: Block | undefined;
+  let stamp = 0;
+
+  const go = (values: PassValues): void => {
+    Atomics.store(stampWord, 0, 0);
+    putPass(view, values);
+    stamp = (stamp + 1) | 0 || 1; // 0 says that the header is being written
+    Atomics.store(stampWord, 0, stamp);
+    crew.run();
+  };
+  /** Memory for results that are not in the order of the batch. */
+  const aside = (bytes: number): Block => {
+    if (!unordered || unordered.view.byteLength < bytes) unordered = memory.allocate(bytes, "results");
+    return unordered;
+  };
+
+  return {
+    run(rows, { ops, count }, results) {
+      const { targets } = rows;
+      const first = targets[0] ?? 0;
+      const inOrder = targets.every((target, i) => target === first + i);
+      const rowBytes = results.dim * 4;
+      const out = inOrder ? undefined : aside(targets.length * rowBytes);
+      fill(rows);
+      go({ ops, opCount: count, ...countsOf(rows), result: out ? out.address : results.address + first * rowBytes });
+      if (!out) return;
+      for (const [i, target] of targets.entries()) {
+        results.view.set(out.view.subarray(i * rowBytes, (i + 1) * rowBytes), target * rowBytes);
+      }
+    },
+    shift(slot, options) {
+      const { ops, count } = lowerShift(shared, memory, { discard: options.discard, ctxLen: limits.ctxLen });
+      go({ ops, opCount: count, slot, ...options });
+    },
+    close: () => crew.dismiss(() => memory.release()),
+  };
+}
+
+const countsOf = (rows: PassRows): PassValues => ({
+  rows: rows.tokens.length,
+  decodeRows: rows.decodeRows,
+  wanted: rows.wanted.length,
+  wantedDecode: rows.wantedDecode,
+  blockCount: rows.blocks.length / 4,
+});
+
+/** Room for what is told of each row, and what fills it. */
+function makeArrays(memory: Memory, { maxRows, inputDim }: RowLimits, view: DataView): (rows: PassRows) => void {
+  const array = (name: keyof PassValues, width: number): Int32Array => {
+    const { address, view: bytes } = memory.allocate(maxRows * width * 4, name);
+    putPass(view, { [name]: address });
+    return new Int32Array(bytes.buffer, bytes.byteOffset, maxRows * width);
+  };
+  const tokens = array("tokens", 1);
+  const slots = array("slots", 1);
+  const positions = array("positions", 1);
+  const places = array("places", 1);
+  const wanted = array("wantedRows", 1);
+  const blocks = array("blocks", 4);
+  const { buffer, byteOffset, length } = array("input", inputDim);
+  const input = new Float32Array(buffer, byteOffset, length);
+  return (rows) => {
+    tokens.set(rows.tokens);
+    slots.set(rows.slots);
+    positions.set(rows.positions);
+    places.set(rows.places);
+    wanted.set(rows.wanted);
+    blocks.set(rows.blocks);
+    if (rows.input) input.set(rows.input);
+  };
+}
+
+/** Records that shift the keys and values of each layer. */
+function lowerShift(shared: Shared, memory: Memory, by: { discard: number; ctxLen: number }): Lowered {
+  const layers = [...shared.layers].filter(([layer]) => layer >= 0).map(([, each]) => each);
+  const records = memory.allocate(layers.length * RECORD_BYTES, "records");
+  const view = new DataView(records.view.buffer, records.view.byteOffset, records.view.byteLength);
+  for (const [i, { keys, values, rope, kvHeads, headDim }] of layers.entries()) {
+    const turn = rope && ropeShift(rope, by);
+    putRecord(view, i, {
+      kind: "shift",
+      head: { rowSet: 0 },
+      values: {
+        keys: keys.address,
+        values: values.address,
+        cos: turn ? shared.weights.constant(turn.cos) : 0,
+        sin: turn ? shared.weights.constant(turn.sin) : 0,
+        heads: kvHeads,
+        headDim,
+        ctxLen: shared.kv.ctxLen,
+        rotaryDim: rope?.rotaryDim ?? 0,
+        neox: rope?.style === "neox" ? 1 : 0,
+        type: KV_TYPES[shared.kv.type],
+      },
+    });
+  }
+  return { ops: records.address, count: layers.length };
+}

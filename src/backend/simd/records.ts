@@ -1,0 +1,140 @@
+/**
+ * A list of records in the making: buffers and their packed forms, and what may be merged. Knows nothing of steps; how
+ * each of those becomes records is in `lower.ts`.
+ */
+import {
+  KINDS,
+  putRecord,
+  RECORD_BYTES,
+  RESULT,
+  ROWS,
+  type OpKind,
+  type RecordValues,
+} from "../../../kernels/simd/layout.ts";
+import { assert } from "../../base/errors.ts";
+import type { Buf } from "../step.ts";
+import type { Block, Memory } from "./memory.ts";
+
+/** Activations in 8 bits, of one row: `PACKED_BYTES` of unit.h. */
+const packedBytes = (n: number): number => Math.ceil(n / 256) * 256 * 1.5;
+
+/** Ops that treat every row by itself, and may be done one after another by whoever has the row. */
+const ROW_KINDS: ReadonlySet<OpKind> = new Set(
+  KINDS.filter((kind) => !["linear", "attend", "group", "shift"].includes(kind)),
+);
+
+interface Draft<K extends OpKind = OpKind> {
+  readonly kind: K;
+  readonly rowSet: number;
+  readonly perRow: number;
+  values: RecordValues<K>;
+}
+
+/** An activation: where it lies, and which rows it has. */
+export interface Activation {
+  readonly name: string;
+  readonly address: number;
+  readonly dim: number;
+  readonly rowSet: number;
+  /** Rows that it has for each row of its set. */
+  readonly perRow: number;
+}
+
+/** Where buffers lie, shared by the programs of a session. */
+export interface Buffers {
+  of(name: string, bytes: number): number;
+}
+
+/** @param maxRows of a pass */
+export function makeBuffers(memory: Memory): Buffers {
+  const known = new Map<string, { block: Block; bytes: number }>();
+  return {
+    of(name, bytes) {
+      const found = known.get(name);
+      if (found && found.bytes >= bytes) return found.block.address;
+      const block = memory.allocate(bytes, `buffer '${name}'`);
+      known.set(name, { block, bytes });
+      return block.address;
+    },
+  };
+}
+
+export interface RecordList {
+  /** A new activation, or what there was of that name. The result of the program lies where each pass says. */
+  make(buf: Buf, rows: { rowSet: number; perRow?: number }): Activation;
+  get(buf: Buf): Activation;
+  /** Adds a record over the rows of an activation. */
+  add<K extends OpKind>(kind: K, rows: Pick<Activation, "rowSet" | "perRow">, values: RecordValues<K>): void;
+  /** The last record, if it is of that kind: to be changed in place. */
+  last<K extends OpKind>(kind: K): Draft<K> | undefined;
+  /** Where the packed form of an activation is, made by a record of its own unless the last one can make it along. */
+  packed(x: Activation): number;
+  /** Says that an activation was written: its packed form is no longer right. */
+  wrote(x: Activation): void;
+  finish(memory: Memory): { ops: number; count: number };
+}
+
+export function makeRecordList(buffers: Buffers, options: { maxRows: number; result: Buf | undefined }): RecordList {
+  const { maxRows, result } = options;
+  const drafts: Draft[] = [];
+  const made = new Map<string, Activation>();
+  const packed = new Map<string, number>();
+
+  const list: RecordList = {
+    make(buf, { rowSet, perRow = 1 }) {
+      const isResult = buf.name === result?.name && rowSet === ROWS.wanted;
+      const address = isResult ? RESULT : buffers.of(`${buf.name} ${buf.dim}`, maxRows * perRow * buf.dim * 4);
+      const activation = { name: buf.name, address, dim: buf.dim, rowSet, perRow };
+      made.set(buf.name, activation);
+      list.wrote(activation);
+      return activation;
+    },
+    get(buf) {
+      const activation = made.get(buf.name);
+      assert(activation?.dim === buf.dim, `buffer '${buf.name}' of ${buf.dim} was not written before it is read`);
+      return activation;
+    },
+    add(kind, { rowSet, perRow }, values) {
+      drafts.push({ kind, rowSet, perRow, values });
+    },
+    last<K extends OpKind>(kind: K) {
+      const draft = drafts.at(-1);
+      return draft?.kind === kind ? (draft as unknown as Draft<K>) : undefined; // its kind was looked at
+    },
+    packed(x) {
+      const known = packed.get(x.name);
+      if (known !== undefined) return known;
+      const bytes = maxRows * x.perRow * packedBytes(x.dim);
+      const address = buffers.of(`packed ${x.name} ${x.dim}`, bytes);
+      packed.set(x.name, address);
+      for (const kind of ["rmsNorm", "layerNorm", "gate"] as const) {
+        const draft = list.last(kind);
+        if (draft?.values.out !== x.address) continue;
+        draft.values = { ...draft.values, packed: address };
+        return address;
+      }
+      list.add("pack", x, { x: x.address, packed: address, n: x.dim });
+      return address;
+    },
+    wrote: (x) => void packed.delete(x.name),
+    finish(memory) {
+      const block = memory.allocate(Math.max(1, drafts.length) * RECORD_BYTES, "records");
+      const view = new DataView(block.view.buffer, block.view.byteOffset, block.view.byteLength);
+      for (const [index, { kind, rowSet, perRow, values }] of drafts.entries()) {
+        putRecord(view, index, { kind, head: { rowSet, perRow, joined: joinedFrom(drafts, index) }, values });
+      }
+      return { ops: block.address, count: drafts.length };
+    },
+  };
+  return list;
+}
+
+/** How many records behind this one are done along with it. */
+function joinedFrom(drafts: readonly Draft[], index: number): number {
+  const first = drafts[index]!;
+  if (!ROW_KINDS.has(first.kind)) return 0;
+  const joins = (each: Draft): boolean =>
+    ROW_KINDS.has(each.kind) && each.rowSet === first.rowSet && each.perRow === first.perRow;
+  const end = drafts.findIndex((each, i) => i > index && !joins(each));
+  return (end < 0 ? drafts.length : end) - index - 1;
+}

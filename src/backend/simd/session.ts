@@ -1,0 +1,138 @@
+/** A loaded model on the kernels: batches to passes, and the KV cache between them. */
+import { AppError, assert } from "../../base/errors.ts";
+import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
+import { statesEnd } from "../states.ts";
+import { copyLayer, fillContext } from "./kv.ts";
+import { lower, type Lowered, type Shared } from "./lower.ts";
+import { makeNativeMemory, type Block, type Memory } from "./memory.ts";
+import { makePasses, type Engine } from "./passes.ts";
+import { makeBuffers } from "./records.ts";
+import { checkBatch, passesOf, wantedRows, type RowLimits } from "./rows.ts";
+import { makeWeightPlaces } from "./weights.ts";
+
+/** Rows of one pass: enough for weights to be unpacked seldom, few enough for activations to stay in caches. */
+const PASS_ROWS = 512;
+/** Places for keys and values of the sequences of an encoder's pass. */
+const PLACES = 8192;
+
+/** Loads a program: lowers it, and starts threads. Nothing of its weights is copied but vectors. */
+export function makeSession(program: Program, options: LoadOptions, engine: Engine): Session {
+  const parts = makeParts(program, options);
+  const { shared, limits, memory } = parts;
+  const logits = program.logits && lower(program.steps, program.logits, shared);
+  let states: Lowered | undefined = logits ? undefined : lowerStates(program, shared);
+  const dim = Math.max(program.states.dim, program.logits?.dim ?? 0);
+  const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine });
+  let results: Block | undefined;
+  let closed = false;
+
+  const run = (batch: readonly StateRows[], lowered: Lowered, name: string, dim: number): Float32Array => {
+    assert(!closed, "run of a closed session");
+    checkBatch(batch, limits);
+    const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
+    if (!results || results.view.byteLength < rows * dim * 4) results = memory.allocate(rows * dim * 4, "results");
+    const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
+    for (const table of shared.ropes.values()) table.reach(end);
+    for (const pass of passesOf(batch, limits)) passes.run(pass, lowered, { ...results, dim });
+    const out = new Float32Array(results.view.buffer, results.view.byteOffset, rows * dim);
+    checkFinite(out, { path: program.weights.path, name, dim });
+    return out;
+  };
+
+  const { ctxLen } = options;
+  options.onProgress?.(1);
+  const kv = [...shared.layers.values()].reduce(
+    (sum, { keys, values }) => sum + keys.view.length + values.view.length,
+    0,
+  );
+  return {
+    backend: "simd",
+    device: `CPU (${engine.threads} thread${engine.threads === 1 ? "" : "s"}, ${engine.level})`,
+    bytes: { weights: 0, kv, scratch: memory.bytes - kv },
+    async run(batch) {
+      assert(logits && program.logits, "an encoder has no logits");
+      return run(
+        batch.map(({ logits: states, ...rows }) => ({ ...rows, states })),
+        logits,
+        "logits",
+        program.logits.dim,
+      );
+    },
+    async states(batch) {
+      states ??= lowerStates(program, shared);
+      return run(batch, states, "states", program.states.dim);
+    },
+    shift(slot, { keep, discard, length }) {
+      assert(!closed && slot >= 0 && slot < options.slots, `shift of slot ${slot} of ${options.slots}`);
+      assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
+      assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
+      passes.shift(slot, { keep, discard, length });
+    },
+    copy({ from, to, length }) {
+      const { slots } = options;
+      assert(!closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
+      for (const [layer, each] of shared.layers) if (layer >= 0) copyLayer(each, shared.kv, { from, to, length });
+    },
+    close() {
+      if (closed) return;
+      closed = true;
+      passes.close();
+    },
+  };
+}
+
+interface Parts {
+  readonly memory: Memory;
+  readonly shared: Shared;
+  readonly limits: RowLimits;
+}
+
+function makeParts(program: Program, options: LoadOptions): Parts {
+  const { ctxLen, slots, precise } = options;
+  const { steps, weights: source } = program;
+  const memory = makeNativeMemory();
+  const keeps = steps.some(({ op }) => op === "attention");
+  const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
+  const maxRows = Math.max(PASS_ROWS, slots, encodes ? ctxLen : 0);
+  const places = encodes ? Math.max(PLACES, fillContext(ctxLen)) : 0;
+  const first = steps[0]!;
+  const tables = steps.flatMap((step) => (step.op === "addPosition" ? [step.table.outDim] : []));
+  const limits: RowLimits = {
+    slots,
+    ctxLen,
+    maxRows,
+    places: encodes ? places : Infinity,
+    keeps: keeps || !encodes,
+    vocab: first.op === "embed" ? first.table.outDim : Infinity,
+    positions: Math.min(Infinity, ...tables),
+    inputDim: first.op === "input" ? first.out.dim : 0,
+  };
+  const shared: Shared = {
+    memory,
+    source,
+    weights: makeWeightPlaces(source, memory),
+    buffers: makeBuffers(memory),
+    kv: { slots, ctxLen: fillContext(ctxLen), type: precise ? "f32" : "f16" },
+    places,
+    maxRows,
+    ctxLen,
+    precise,
+    layers: new Map(),
+    ropes: new Map(),
+    scratchFloats: 1024,
+  };
+  return { memory, shared, limits };
+}
+
+const lowerStates = (program: Program, shared: Shared): Lowered =>
+  lower(program.steps.slice(0, statesEnd(program)), program.states, shared);
+
+/** Throws `runner` at the first value that is not a number: broken weights would otherwise be sampled from. */
+function checkFinite(values: Float32Array, { path, name, dim }: { path: string; name: string; dim: number }): void {
+  for (let i = 0; i < values.length; i++) {
+    const x = values[i]!;
+    if (x - x === 0) continue;
+    const where = `row ${Math.floor(i / dim)}, ${name === "logits" ? "token" : "value"} ${i % dim}`;
+    throw new AppError("runner", `${path}: ${name}: expected numbers, got ${x} at ${where}`);
+  }
+}

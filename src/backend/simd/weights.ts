@@ -1,0 +1,72 @@
+/** Weights as kernels take them: matrices where they lie in the file, vectors as float32. */
+import type { MatrixValues } from "../../../kernels/simd/layout.ts";
+import { AppError } from "../../base/errors.ts";
+import type { WeightSource } from "../backend.ts";
+import type { Weight } from "../step.ts";
+import { unpackRows } from "../unpack.ts";
+import type { Memory } from "./memory.ts";
+
+export interface WeightPlaces {
+  /** A matrix or a stack of them. Throws `runner` where the file has fewer bytes than its shape says. */
+  matrix(w: Weight): MatrixValues;
+  /** A vector, its factor applied: (outDim · inDim), of each stacked one after another. */
+  vector(w: Weight): number;
+  /** Numbers of ours. */
+  constant(values: Float32Array): number;
+}
+
+export function makeWeightPlaces(source: WeightSource, memory: Memory): WeightPlaces {
+  const vectors = new Map<Weight, number>();
+  const tensors = new Map<string, { view: Uint8Array; address: number }>();
+  const grids = new Map<string, number>();
+
+  const tensor = (name: string): { view: Uint8Array; address: number } => {
+    const known = tensors.get(name);
+    if (known) return known;
+    const view = source.read(name);
+    const found = { view, address: memory.place(view) };
+    tensors.set(name, found);
+    return found;
+  };
+  const constant = (values: Float32Array): number => {
+    const block = memory.allocate(values.byteLength, "a vector");
+    block.view.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+    return block.address;
+  };
+  return {
+    constant,
+    matrix(w) {
+      const { view, address } = tensor(w.name);
+      const rowBytes = (w.inDim / w.quant.blockLen) * w.quant.blockBytes;
+      const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;
+      if (needed > view.byteLength || !Number.isInteger(rowBytes)) {
+        const shape = `${w.experts} × ${w.tensorRows} rows of ${w.inDim}`;
+        throw new AppError("runner", `'${w.name}': expected ${needed} bytes for ${shape}, got ${view.byteLength}`);
+      }
+      const { grid } = w.quant;
+      if (grid && !grids.has(w.quant.name)) grids.set(w.quant.name, memory.place(grid));
+      return {
+        data: address + w.rowStart * rowBytes,
+        rowBytes,
+        expertBytes: w.tensorRows * rowBytes,
+        rows: w.outDim,
+        outDim: w.outDim,
+        type: w.quant.ggmlType,
+        grid: grids.get(w.quant.name) ?? 0,
+        scales: w.scale ? constant(w.scale) : 0,
+      };
+    },
+    vector(w) {
+      const known = vectors.get(w);
+      if (known !== undefined) return known;
+      const size = w.inDim * w.outDim;
+      const values = new Float32Array(size * w.experts);
+      for (let expert = 0; expert < w.experts; expert++) {
+        unpackRows(source, w, { expert, first: 0, out: values.subarray(expert * size, (expert + 1) * size) });
+      }
+      const address = constant(values);
+      vectors.set(w, address);
+      return address;
+    },
+  };
+}

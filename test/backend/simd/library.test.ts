@@ -1,0 +1,67 @@
+/** The libraries: which one runs here, and that they are what their source makes. */
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { layoutHeader } from "../../../kernels/simd/layout.ts";
+import { findLevel, LIBRARY_FOLDER, levelsHere } from "../../../src/backend/simd/library.ts";
+
+const KERNELS = resolve(import.meta.dir, "../../../kernels/simd");
+const BYTES_MAX = 1_000_000;
+const folder = mkdtempSync(join(tmpdir(), "hearth-simd-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const libraries = (of: string): string[] => readdirSync(of).filter((name) => /\.(so|dylib|dll|wasm)$/.test(name));
+
+test("layout.h is what layout.ts gives", () => {
+  expect(readFileSync(join(KERNELS, "layout.h"), "utf8")).toBe(layoutHeader());
+});
+
+test("every library is listed with its checksum, and all of them are small", () => {
+  const sums = readFileSync(join(LIBRARY_FOLDER, "SHA256SUMS"), "utf8").trim().split("\n");
+  expect(sums.map((line) => line.split(/ +/)[1]!).toSorted()).toEqual(libraries(LIBRARY_FOLDER).toSorted());
+  let bytes = 0;
+  for (const line of sums) {
+    const [sum, name] = line.split(/ +/) as [string, string]; // as sha256sum writes them
+    const library = readFileSync(join(LIBRARY_FOLDER, name));
+    expect(new Bun.CryptoHasher("sha256").update(library).digest("hex"), name).toBe(sum);
+    bytes += library.length;
+  }
+  expect(bytes).toBeLessThan(BYTES_MAX);
+});
+
+const hasCompiler = Bun.which("clang-19") !== null && Bun.which("ld.lld-19") !== null;
+test.skipIf(!hasCompiler)(
+  "the source gives the same bytes again (clang-19 and lld-19)",
+  () => {
+    const built = Bun.spawnSync([join(KERNELS, "build.sh"), folder], { stdio: ["ignore", "ignore", "pipe"] });
+    expect(built.stderr.toString()).toBe("");
+    expect(libraries(folder).toSorted()).toEqual(libraries(LIBRARY_FOLDER).toSorted());
+    for (const name of libraries(folder)) {
+      const same = readFileSync(join(folder, name)).equals(readFileSync(join(LIBRARY_FOLDER, name)));
+      expect(same, `${name} is not what the source makes: run kernels/simd/build.sh`).toBe(true);
+    }
+  },
+  300_000,
+);
+
+test("a level can be asked for by name", () => {
+  for (const { level, file } of levelsHere()) expect(findLevel({ level })).toMatchObject({ level, file });
+  expect(findLevel({ level: "sse9" })).toEqual({
+    reason: expect.stringMatching(/^no kernels of level 'sse9' here: this machine has /),
+  });
+});
+
+test("a library that is missing or damaged is refused by name", () => {
+  const [best] = levelsHere();
+  if (!best) return;
+  const name = best.file.split("/").at(-1)!;
+  expect(findLevel({ folder: join(folder, "nowhere") })).toEqual({ reason: expect.stringMatching(/cannot be read/) });
+  const damaged = mkdtempSync(join(folder, "damaged-"));
+  writeFileSync(join(damaged, "SHA256SUMS"), readFileSync(join(LIBRARY_FOLDER, "SHA256SUMS")));
+  const bytes = readFileSync(best.file);
+  bytes[1000]! ^= 1;
+  writeFileSync(join(damaged, name), bytes);
+  const refused = findLevel({ folder: damaged, level: best.level });
+  expect(refused).toEqual({ reason: expect.stringContaining(`${name}: damaged: expected SHA-256 `) });
+});
