@@ -50,6 +50,8 @@ NOINL vf activate(int act, vf x) {
     case ACT_GELU: return 0.5f * x * (1 + vtanh(0.7978845608f * x * FMA(x * 0.044715f, x, splat(1.0f))));
     case ACT_GELU_ERF: return 0.5f * x * (1 + verf(x * 0.7071067812f));
     case ACT_RELU: return vmax(splat(0), x); // the second where x is no number
+    case ACT_SIGMOID: return 1 / (1 + vexp(-x));
+    case ACT_TANH: return vtanh(x);
     default: {
       vf r = vmax(splat(0), x);
       return r * r;

@@ -17,7 +17,7 @@ export const ROWS = {
 } as const;
 
 /** Block types by ggml's numbers. */
-export const ACTS = { silu: 0, gelu: 1, gelu_erf: 2, relu: 3, relu_sqr: 4 } as const;
+export const ACTS = { silu: 0, gelu: 1, gelu_erf: 2, relu: 3, relu_sqr: 4, sigmoid: 5, tanh: 6 } as const;
 /** How the KV cache keeps its values. */
 export const KV_TYPES = { f32: 0, f16: 1 } as const;
 /** In place of an address: where the result of the pass goes, which the header says. */

@@ -10,6 +10,9 @@
 #include "types/iq4_nl.h"
 #include "types/iq4_xs.h"
 #include "types/mxfp4.h"
+#include "types/nvfp4.h"
+#include "types/q1_0.h"
+#include "types/q2_0.h"
 #include "types/q2_k.h"
 #include "types/q3_k.h"
 #include "types/q4_0.h"
@@ -46,7 +49,10 @@
   X(iq1_m, 29, 256, 56, 0, 1, 0) \
   X(tq1_0, 34, 256, 54, 0, 1, 1) \
   X(tq2_0, 35, 256, 66, 0, 1, 1) \
-  X(mxfp4, 39, 32, 17, 0, 0, 0)
+  X(mxfp4, 39, 32, 17, 0, 0, 0) \
+  X(nvfp4, 40, 64, 36, 0, 1, 0) \
+  X(q1_0, 41, 128, 18, 0, 0, 1) \
+  X(q2_0, 42, 64, 18, 0, 0, 1)
 
 enum { F32 = 0, F16 = 1, BF16 = 30 };
 #define ENUM(name, number, len, bytes, sgn, by16, narrow) TYPE_##name = number,
@@ -66,7 +72,7 @@ NOINL TypeInfo type_info(int type) {
   }
 }
 INL int is_float(int type) { return type == F32 || type == F16 || type == BF16; }
-#define BLOCK_BYTES_MAX 34 // of a type whose blocks are shorter than a unit
+#define UNIT_BYTES_MAX 272 // of a type whose blocks are shorter than a unit
 
 #define DEFINE(name, number, len, bytes, sgn, by16, narrow) \
   NOINL void unpack_unit_##name(const u8 *p, const i8 *grid, Unit *u) { unpack_##name(p, grid, u); }
@@ -77,10 +83,10 @@ TYPES(DEFINE)
 NOINL void unpack_unit(int type, const u8 *row, i64 b, int n, const i8 *grid, Unit *u) {
   TypeInfo t = type_info(type);
   const u8 *p = row + b * (UNIT / t.len) * t.bytes;
-  u8 last[8 * BLOCK_BYTES_MAX];
+  u8 last[UNIT_BYTES_MAX];
   if (b * UNIT + UNIT > n) {
     int bytes = (int)((n - b * UNIT) / t.len) * t.bytes;
-    for (int i = 0; i < 8 * BLOCK_BYTES_MAX; i++) last[i] = i < bytes ? p[i] : 0;
+    for (int i = 0; i < UNIT_BYTES_MAX; i++) last[i] = i < bytes ? p[i] : 0;
     p = last;
   }
   switch (type) {

@@ -2,7 +2,9 @@
 import { AppError } from "../../base/errors.ts";
 import type { Backend } from "../backend.ts";
 import { physicalCores } from "../onnx/threads.ts";
+import { checkOps, missingOps } from "../missing.ts";
 import { findLevel, type LevelOptions } from "./library.ts";
+import { ops, variants } from "./lower.ts";
 import { makeSession } from "./session.ts";
 
 export const simdBackend = makeSimdBackend();
@@ -15,7 +17,9 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
       const found = findLevel(options);
       return "reason" in found ? found.reason : undefined;
     },
+    missing: (program) => missingOps(program, { ops, variants }),
     async load(program, loadOptions) {
+      checkOps(program, { name: "simd", ops, variants });
       const found = findLevel(options);
       if ("reason" in found) throw new AppError("unsupported", found.reason);
       const threads = loadOptions.threads > 0 ? loadOptions.threads : physicalCores();

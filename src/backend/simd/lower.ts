@@ -3,8 +3,10 @@
  * nothing.
  */
 import { ACTS, KV_TYPES, ROWS, type MatrixValues } from "../../../kernels/simd/layout.ts";
+import { plainGating } from "../../../kernels/gating.ts";
 import { AppError, assert } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
+import type { Variant } from "../describe.ts";
 import { takeRowsEarly } from "../early-rows.ts";
 import { ropeTable, type GrowingRopeTable } from "../rope.ts";
 import type { Activation as Act, Buf, Ops, RopeScaling, Step, Weight } from "../step.ts";
@@ -38,8 +40,6 @@ export interface Shared {
 
 interface Lowering extends Shared {
   readonly list: RecordList;
-  /** The last rotation of each buffer. */
-  readonly turned: Map<string, RopeScaling>;
 }
 
 /** A program as records. */
@@ -51,10 +51,11 @@ export interface Lowered {
 /** Lowers the steps, whose last one writes `result` or what it becomes. */
 export function lower(steps: readonly Step[], result: Buf, shared: Shared): Lowered {
   const list = makeRecordList(shared.buffers, { maxRows: shared.maxRows, result });
-  const lowering: Lowering = { ...shared, list, turned: new Map() };
+  const lowering: Lowering = { ...shared, list };
   for (const step of takeRowsEarly(steps)) {
-    // TypeScript cannot see that ops[step.op] takes the very step it was indexed by.
-    (ops[step.op] as (step: Step, lowering: Lowering) => void)(step, lowering);
+    const op = ops[step.op] as ((step: Step, lowering: Lowering) => void) | "unsupported"; // of this very step
+    assert(op !== "unsupported", `a step '${step.op}' that was not refused`);
+    op(step, lowering);
   }
   shared.scratchFloats = Math.max(shared.scratchFloats, lowering.scratchFloats);
   const { address } = list.get(result);
@@ -62,7 +63,10 @@ export function lower(steps: readonly Step[], result: Buf, shared: Shared): Lowe
   return list.finish(shared.memory);
 }
 
-const ops: Ops<void, Lowering> = {
+/** Variants that are lowered, see describe.ts. */
+export const variants: ReadonlySet<Variant> = new Set<Variant>(["sigmoid or tanh"]);
+
+export const ops: Ops<void, Lowering, "unsupported"> = {
   embed({ out, table, scale }, lowering) {
     const { list, weights } = lowering;
     const y = list.make(out, { rowSet: ROWS.all });
@@ -113,10 +117,9 @@ const ops: Ops<void, Lowering> = {
   linear: ({ out, x, w, b }, lowering) => void linear(x, { out, w, b }, lowering),
 
   rope({ x, heads, headDim, rope }, lowering) {
-    const { list, memory, ropes, turned, ctxLen } = lowering;
+    const { list, memory, ropes, ctxLen } = lowering;
     const table = ropes.get(rope) ?? ropeTable(rope, ctxLen);
     ropes.set(rope, table);
-    turned.set(x.name, rope);
     const y = list.get(x);
     list.wrote(y);
     list.add("rope", y, {
@@ -133,10 +136,10 @@ const ops: Ops<void, Lowering> = {
 
   attention(step, lowering) {
     const { layer, nKvHeads: kvHeads, headDim } = step;
-    const { memory, kv, layers, turned } = lowering;
+    const { memory, kv, layers } = lowering;
     checkHeads(step, `attention of layer ${layer}`);
     const known = layers.get(layer) ?? allocateLayer(memory, kv, { kvHeads, headDim });
-    layers.set(layer, { ...known, rope: turned.get(step.k.name) });
+    layers.set(layer, { ...known, rope: step.rope });
     attend({ ...step, ...known, kvHeads, ctxLen: kv.ctxLen, kept: 1 }, lowering);
   },
 
@@ -157,7 +160,8 @@ const ops: Ops<void, Lowering> = {
     linear({ name: inner.name, dim: inner.dim }, { out, w: down, b: downB }, lowering);
   },
 
-  gatedMlp({ out, x, act, ...w }, lowering) {
+  gatedMlp(given, lowering) {
+    const { out, x, act, ...w } = plainGating(given);
     const bufs = ["gatedMlp.gate", "gatedMlp.up"].map((name) => ({ name, dim: w.gate.outDim }));
     const gated = linear(x, { out: bufs[0]!, w: w.gate, b: w.gateB }, lowering);
     const up = linear(x, { out: bufs[1]!, w: w.up, b: w.upB }, lowering);
@@ -165,7 +169,8 @@ const ops: Ops<void, Lowering> = {
     linear(bufs[0]!, { out, w: w.down, b: w.downB }, lowering);
   },
 
-  moe(step, lowering) {
+  moe(given, lowering) {
+    const step = plainGating(given);
     const { list, buffers, maxRows } = lowering;
     const { router, nUsed: used, act } = step;
     const experts = router.outDim;
@@ -227,6 +232,21 @@ const ops: Ops<void, Lowering> = {
     const y = list.make(out, { rowSet: ROWS.wanted });
     list.add("take", y, { x: from.address, out: y.address, n: x.dim });
   },
+
+  bareRmsNorm: "unsupported",
+  l2Norm: "unsupported",
+  bareLayerNorm: "unsupported",
+  headLinear: "unsupported",
+  sharedAttention: "unsupported",
+  latentAttention: "unsupported",
+  causalConv: "unsupported",
+  deltaRule: "unsupported",
+  selectiveScan: "unsupported",
+  multiply: "unsupported",
+  activate: "unsupported",
+  clamp: "unsupported",
+  slice: "unsupported",
+  join: "unsupported",
 
   softCap({ x, cap }, { list }) {
     const y = changed(list, x);
@@ -299,7 +319,6 @@ function linear(
   const { list, weights } = lowering;
   const from = list.get(x);
   const y = list.make(out, from);
-  lowering.turned.delete(out.name);
   const bias = b ? weights.vector(b) : 0;
   product(from, [{ matrix: { ...weights.matrix(w), bias }, out: y }], lowering);
   for (const each of w.lowRank ?? []) {

@@ -5,22 +5,16 @@
  */
 import { AppError, assert } from "../../base/errors.ts";
 import type { StateRows } from "../backend.ts";
+import { checkBatch, type BatchLimits } from "../check-batch.ts";
 
 /** Rows of one sequence whose attention is one chunk. */
 const BLOCK_ROWS = 16;
 /** Places of a sequence begin at multiples of this. */
 const PLACE_FILL = 32;
-/** Most rows of one run: bounds what a caller can make us allocate. */
-const RUN_TOKENS_MAX = 65_536;
 
-export interface RowLimits {
-  readonly slots: number;
-  readonly ctxLen: number;
-  readonly vocab: number;
+export interface RowLimits extends BatchLimits {
   /** Learned positions that there are. */
   readonly positions: number;
-  /** Whether anything is kept of a sequence; where not, each must be in one pass as a whole. */
-  readonly keeps: boolean;
   readonly maxRows: number;
   readonly places: number;
   /** Values of each row that the caller gives; 0: none. */
@@ -57,28 +51,14 @@ interface Piece {
 export const wantedRows = ({ states, tokens }: StateRows): number =>
   states === "all" ? tokens.length : states === "none" ? 0 : 1;
 
-/** Throws `bad_request` at a token that there is not, `too_large` at too many. */
-export function checkBatch(batch: readonly StateRows[], limits: RowLimits): void {
-  const { slots, ctxLen, vocab, positions, keeps, inputDim } = limits;
-  let total = 0;
-  const seen = new Set<number>();
+/** Throws as every backend does, and `too_large` at a position that was not learned. */
+export function checkRows(batch: readonly StateRows[], limits: RowLimits): void {
+  checkBatch(batch, limits);
+  const { positions, inputDim } = limits;
   for (const { slot, start, tokens, input } of batch) {
-    total += tokens.length;
-    assert(!keeps || (slot >= 0 && slot < slots && !seen.has(slot)), `slot ${slot} of ${slots}`);
-    seen.add(slot);
-    assert(tokens.length > 0, `slot ${slot}: a run without tokens`);
-    const end = start + tokens.length;
-    assert(start >= 0 && end <= ctxLen, `slot ${slot}: ${start} + ${tokens.length} tokens of ${ctxLen}`);
-    if (end > positions) throw new AppError("too_large", `position ${end - 1}: expected at most ${positions - 1}`);
-    if (inputDim > 0) {
-      assert(input?.length === tokens.length * inputDim, `slot ${slot}: a run without the input of its tokens`);
-      continue;
-    }
-    const bad = tokens.find((token) => token < 0 || token >= vocab);
-    if (bad !== undefined) throw new AppError("bad_request", `token ${bad}: expected 0 to ${vocab - 1}`);
-  }
-  if (total > RUN_TOKENS_MAX) {
-    throw new AppError("too_large", `run of ${total} tokens: expected at most ${RUN_TOKENS_MAX}`);
+    const last = start + tokens.length - 1;
+    if (last >= positions) throw new AppError("too_large", `position ${last}: expected at most ${positions - 1}`);
+    assert(inputDim === 0 || input?.length === tokens.length * inputDim, `slot ${slot}: rows without their input`);
   }
 }
 
@@ -93,18 +73,19 @@ export function* passesOf(batch: readonly StateRows[], limits: RowLimits): Gener
   pieces.sort((a, b) => Number(b.decode) - Number(a.decode));
   let taken: Piece[] = [];
   let [rows, places] = [0, 0];
-  for (const whole of pieces) {
-    let { from } = whole;
-    while (from < whole.count) {
-      const needed = limits.keeps ? 1 : whole.count;
-      const filled = limits.keeps ? 0 : fillPlaces(whole.count);
+  const whole = limits.places !== Infinity;
+  for (const piece of pieces) {
+    let { from } = piece;
+    while (from < piece.count) {
+      const needed = whole ? piece.count : 1;
+      const filled = whole ? fillPlaces(piece.count) : 0;
       if (taken.length > 0 && (rows + needed > limits.maxRows || places + filled > limits.places)) {
         yield layOut(taken, limits);
         [taken, rows, places] = [[], 0, 0];
       }
-      const count = Math.min(whole.count - from, limits.maxRows - rows);
-      assert(limits.keeps || count === whole.count, `a sequence of ${whole.count} rows of ${limits.maxRows}`);
-      taken.push({ ...whole, from, count });
+      const count = Math.min(piece.count - from, limits.maxRows - rows);
+      assert(!whole || count === piece.count, `a sequence of ${piece.count} rows of ${limits.maxRows}`);
+      taken.push({ ...piece, from, count });
       [from, rows, places] = [from + count, rows + count, places + filled];
     }
   }
@@ -116,7 +97,7 @@ const isDecode = ({ tokens, states }: StateRows, { keeps }: RowLimits): boolean 
 
 const fillPlaces = (count: number): number => Math.ceil(count / PLACE_FILL) * PLACE_FILL;
 
-function layOut(pieces: readonly Piece[], { keeps, inputDim }: RowLimits): PassRows {
+function layOut(pieces: readonly Piece[], { keeps, inputDim, places: room }: RowLimits): PassRows {
   const count = pieces.reduce((sum, piece) => sum + piece.count, 0);
   const [tokens, slots, positions, places] = [0, 1, 2, 3].map(() => new Int32Array(count)) as [
     Int32Array,
@@ -143,7 +124,7 @@ function layOut(pieces: readonly Piece[], { keeps, inputDim }: RowLimits): PassR
       wanted.push({ row: row + at - from, target: target + (entry.states === "all" ? at : 0), decode: one });
     }
     row += rows;
-    if (!keeps) place += fillPlaces(rows);
+    if (room !== Infinity) place += fillPlaces(rows);
   }
   wanted.sort((a, b) => Number(b.decode) - Number(a.decode));
   return {

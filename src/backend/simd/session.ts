@@ -1,13 +1,14 @@
 /** A loaded model on the kernels: batches to passes, and the KV cache between them. */
 import { AppError, assert } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
+import { batchLimits } from "../check-batch.ts";
 import { statesEnd } from "../states.ts";
 import { copyLayer, fillContext } from "./kv.ts";
 import { lower, type Lowered, type Shared } from "./lower.ts";
 import { makeNativeMemory, type Block, type Memory } from "./memory.ts";
 import { makePasses, type Engine } from "./passes.ts";
 import { makeBuffers } from "./records.ts";
-import { checkBatch, passesOf, wantedRows, type RowLimits } from "./rows.ts";
+import { checkRows, passesOf, wantedRows, type RowLimits } from "./rows.ts";
 import { makeWeightPlaces } from "./weights.ts";
 
 /** Rows of one pass: enough for weights to be unpacked seldom, few enough for activations to stay in caches. */
@@ -28,7 +29,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
 
   const run = (batch: readonly StateRows[], lowered: Lowered, name: string, dim: number): Float32Array => {
     assert(!closed, "run of a closed session");
-    checkBatch(batch, limits);
+    checkRows(batch, limits);
     const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
     if (!results || results.view.byteLength < rows * dim * 4) results = memory.allocate(rows * dim * 4, "results");
     const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
@@ -91,19 +92,15 @@ function makeParts(program: Program, options: LoadOptions): Parts {
   const { ctxLen, slots, precise } = options;
   const { steps, weights: source } = program;
   const memory = makeNativeMemory();
-  const keeps = steps.some(({ op }) => op === "attention");
   const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
   const maxRows = Math.max(PASS_ROWS, slots, encodes ? ctxLen : 0);
   const places = encodes ? Math.max(PLACES, fillContext(ctxLen)) : 0;
   const first = steps[0]!;
   const tables = steps.flatMap((step) => (step.op === "addPosition" ? [step.table.outDim] : []));
   const limits: RowLimits = {
-    slots,
-    ctxLen,
+    ...batchLimits(program, { ctxLen, slots, anyRows: false }),
     maxRows,
     places: encodes ? places : Infinity,
-    keeps: keeps || !encodes,
-    vocab: first.op === "embed" ? first.table.outDim : Infinity,
     positions: Math.min(Infinity, ...tables),
     inputDim: first.op === "input" ? first.out.dim : 0,
   };

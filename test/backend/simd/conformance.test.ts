@@ -4,6 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
+import { missingOps } from "../../../src/backend/missing.ts";
+import { ops, variants } from "../../../src/backend/simd/lower.ts";
 import { conformanceCases, runCase, type Case } from "../../conformance/cases.ts";
 import { expectClose, nmse } from "../compare.ts";
 import { simdLevels } from "./levels.ts";
@@ -11,7 +13,9 @@ import { simdLevels } from "./levels.ts";
 /** Rounding to 8 bits leaves 1/256 of a block's largest value, about 1e-5 in the square; a gated MLP multiplies two. */
 const INT8_NMSE_MAX = 1e-3;
 
-const cases = conformanceCases();
+const all = conformanceCases();
+const lacks = ({ program }: Case): readonly string[] => missingOps(program, { ops, variants });
+const cases = all.filter((each) => lacks(each).length === 0);
 const expected = new Map<Case, Promise<Float32Array[]>>();
 /** What the reference says, computed once for all levels. */
 const reference = (each: Case): Promise<Float32Array[]> => {
@@ -19,6 +23,14 @@ const reference = (each: Case): Promise<Float32Array[]> => {
   expected.set(each, known);
   return known;
 };
+
+test("a program with an op that is not lowered is refused at load, with the names of all of them", async () => {
+  const [backend] = simdLevels;
+  for (const each of all.filter((one) => lacks(one).length > 0)) {
+    const message = `the simd backend has no kernels for ${lacks(each).join(", ")}; the cpu backend can run it`;
+    if (backend) await expect(runCase(backend.backend, each)).rejects.toThrow(message);
+  }
+});
 
 describe.each(simdLevels)("$level", ({ backend }) => {
   test("every step agrees with the reference in precise mode", async () => {
@@ -33,8 +45,8 @@ describe.each(simdLevels)("$level", ({ backend }) => {
     for (const each of cases) {
       const got = await runCase(backend, each, { precise: false });
       const wanted = await reference(each);
-      const all = (runs: readonly Float32Array[]): Float32Array => Float32Array.from(runs.flatMap((run) => [...run]));
-      expect(nmse(all(got), all(wanted)), each.name).toBeLessThan(INT8_NMSE_MAX);
+      const flat = (runs: readonly Float32Array[]): Float32Array => Float32Array.from(runs.flatMap((run) => [...run]));
+      expect(nmse(flat(got), flat(wanted)), each.name).toBeLessThan(INT8_NMSE_MAX);
     }
   }, 60_000);
 });

@@ -7,7 +7,7 @@ import { layoutHeader } from "../../../kernels/simd/layout.ts";
 import { findLevel, LIBRARY_FOLDER, levelsHere } from "../../../src/backend/simd/library.ts";
 
 const KERNELS = resolve(import.meta.dir, "../../../kernels/simd");
-const BYTES_MAX = 1_000_000;
+const BYTES_MAX = 2 ** 20;
 const folder = mkdtempSync(join(tmpdir(), "hearth-simd-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
