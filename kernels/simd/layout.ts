@@ -1,6 +1,7 @@
 /**
- * What TypeScript and C tell each other: the header of a pass, and one record per op. Written once, here; `layoutHeader`
- * gives the C of it, which `layout.h` keeps (a test compares them). Addresses are 64 bits wide everywhere.
+ * What TypeScript and C tell each other: the header of a pass, and one record per op. Written once, here;
+ * `layoutHeader` gives the C of it, which `layout.h` keeps (a test compares them). Addresses are 64 bits
+ * wide everywhere.
  */
 
 const SIZES = { i32: 4, u32: 4, f32: 4, i64: 8, u64: 8 } as const;
@@ -128,8 +129,9 @@ const RECORDS = {
   /** Softmax over all experts, the `used` largest. */
   route: { logits: "u64", chosen: "u64", shares: "u64", experts: "i32", used: "i32", normalize: "i32", scale: "f32" },
   /**
-   * Sorts the (row, expert) pairs by expert. groups: stamp << 32 | experts that have some, of each of those i32 (expert,
-   * where its pairs begin, of decode, of prompts), then the pairs. Each layer has its own, as late threads look there.
+   * Sorts the (row, expert) pairs by expert. groups: stamp << 32 | experts that have some, of each of those i32
+   * (expert, where its pairs begin, of decode, of prompts), then the pairs. Each layer has its own, as late threads
+   * look there.
    */
   group: { chosen: "u64", groups: "u64", experts: "i32", used: "i32" },
   combine: { x: "u64", shares: "u64", out: "u64", dim: "i32", used: "i32" },

@@ -1,6 +1,6 @@
 /**
- * Step[] → records: what each step becomes for the kernels. Memory is asked for here and nowhere later: a pass allocates
- * nothing.
+ * Step[] → records: what each step becomes for the kernels. Memory is asked for here and nowhere later: a pass
+ * allocates nothing.
  */
 import { ACTS, KV_TYPES, ROWS, type MatrixValues } from "../../../kernels/simd/layout.ts";
 import { plainGating } from "../../../kernels/gating.ts";

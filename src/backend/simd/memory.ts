@@ -47,7 +47,7 @@ export function makeNativeMemory(): Memory {
       return { address: Number(ptr(whole)) + offset, view };
     },
     place(view) {
-      if (view.buffer.byteLength === 0) return 0; // asking for its buffer takes a small array out of the collector's heap
+      if (view.buffer.byteLength === 0) return 0; // which takes a small array out of the collector's heap
       kept.add(view);
       return ptr(view);
     },

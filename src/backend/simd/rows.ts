@@ -1,7 +1,7 @@
 /**
  * Batches as passes. Rows of a pass come in two kinds, those of decode first: a row of decode is the only token of its
- * sequence in the batch and its result is wanted; all others belong to prompts. The kind decides how a row is multiplied,
- * so that its bits depend neither on its company nor on how many rows there are.
+ * sequence in the batch and its result is wanted; all others belong to prompts. The kind decides how a row is
+ * multiplied, so that its bits depend neither on its company nor on how many rows there are.
  */
 import { AppError, assert } from "../../base/errors.ts";
 import type { StateRows } from "../backend.ts";
