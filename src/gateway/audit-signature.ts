@@ -14,15 +14,23 @@ export function auditSecrets(hooks: HooksConfig, report: Report): void {
   }
 }
 
-export function auditSignature(auth: SignatureConfig, { path, report }: Omit<AtMapping, "parts">): void {
-  if (auth.scheme !== "hmac") return;
+export function auditSignature(
+  { auth, dedupeBody }: { auth: SignatureConfig; dedupeBody?: boolean | undefined },
+  { path, report }: Omit<AtMapping, "parts">,
+): void {
+  if (auth.scheme !== "hmac" || dedupeBody) return;
   const { timestampHeader, idHeader, signedContent } = auth;
   if (timestampHeader !== undefined && !signedContent.includes("{timestamp}")) {
-    const message = "not signed: signedContent has no {timestamp}, so a replay with a fresh one counts";
+    const message =
+      "not signed: signedContent has no {timestamp}, so a replay with a fresh one counts; or set dedupeBody";
     report("warn", "timestamp-unsigned", { path: [...path, "auth", "timestampHeader"], message });
   }
   if (idHeader !== undefined && !signedContent.includes("{id}")) {
-    const message = "not signed: signedContent has no {id}, so a replay under another one counts";
+    const message = "not signed: signedContent has no {id}, so a replay under another one counts; or set dedupeBody";
     report("warn", "id-unsigned", { path: [...path, "auth", "idHeader"], message });
+  }
+  if (timestampHeader === undefined && idHeader === undefined) {
+    const message = "neither an id nor a time is signed: every replay counts, unless dedupeBody is set";
+    report("info", "replayable", { path: [...path, "auth"], message });
   }
 }

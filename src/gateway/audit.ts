@@ -139,7 +139,7 @@ function auditMapping({ config: mapping, preset }: Mapping, { path, parts, repor
   if (mapping.tools.length > 0 && !mapping.allowUnsafeExternalContent) {
     say("info", "tools", "tools", `content from outside can use ${mapping.tools.join(", ")}`);
   }
-  if (mapping.auth) auditSignature(mapping.auth, { path, report });
+  if (mapping.auth) auditSignature({ ...mapping, auth: mapping.auth }, { path, report });
   const hidden = mapping.auth ? credentialHeaders(mapping.auth) : [];
   for (const key of ["messageTemplate", "textTemplate", "sessionKey", "name", "to"] as const) {
     const header = headersIn(mapping[key]).find((name) => hidden.includes(name) || isCredentialHeader(name));

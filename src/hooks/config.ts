@@ -117,6 +117,11 @@ const mappingFields = {
   transform: z.strictObject({ module: z.string().trim().min(1), export: z.string().optional() }).optional(),
   allowUnsafeExternalContent: z.boolean(),
   auth: signature.optional(),
+  /**
+   * Whether a body that came before is the same delivery, whatever id it comes with now. Absent: yes where the sender
+   * signs the body alone and no two of its bodies are equal, see `signatures/index.ts`.
+   */
+  dedupeBody: z.boolean().optional(),
   /** Answers a provider's check of the address. */
   handshake: z.enum(["slack", "github", "meta", "microsoft"]).optional(),
   maxBodyBytes: z.int().positive().max(BODY_BYTES_MAX).optional(),

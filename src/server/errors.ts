@@ -2,6 +2,7 @@
  * Failures as HTTP: the one table from code to status, and the bodies that each family of clients reads.
  */
 import { AppError, messageOf, type Code } from "../base/errors.ts";
+import { Refusal } from "../hooks/ingress/problems.ts";
 
 const STATUS = {
   bad_request: 400,
@@ -22,8 +23,9 @@ const STATUS = {
   upstream: 502,
 } as const satisfies Record<Code, number>;
 
-/** The status of anything thrown: what is not an `AppError` is a bug of ours. */
+/** The status of anything thrown: a refusal of the hooks has its own, what is not an `AppError` is a bug of ours. */
 export function statusOf(error: unknown): number {
+  if (error instanceof Refusal) return error.status;
   return error instanceof AppError ? STATUS[error.code] : 500;
 }
 

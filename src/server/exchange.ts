@@ -5,6 +5,8 @@
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { retryAfter } from "../base/retry-after.ts";
+import { Refusal } from "../hooks/ingress/problems.ts";
+import { refusalReply } from "../hooks/ingress/reply.ts";
 import { errorBodyFor, statusOf } from "./errors.ts";
 import { NDJSON } from "./ndjson.ts";
 import type { HidePaths } from "./private-paths.ts";
@@ -85,6 +87,10 @@ const RETRY_AFTER_MS = 5000;
 
 /** A failure in the words of the API that was called. */
 export function errorResponse(request: Request, error: unknown, requestId = makeRequestId()): Response {
+  if (error instanceof Refusal) {
+    const { status, headers, body } = refusalReply(error, requestId);
+    return new Response(body ?? null, { status, headers: { ...headers, "x-request-id": requestId } });
+  }
   const status = statusOf(error);
   const response = jsonResponse(errorBodyFor(request)(error, requestId), status);
   const known = error instanceof AppError ? error.retryAfterMs : undefined;

@@ -30,11 +30,17 @@ test.each(ENDPOINTS)("%s /hooks-admin/%s: 404 where gateway.token is not set", a
   expect((await world.admin(path, { method, token: "undefined" })).status).toBe(404);
 });
 
-test("twenty failed attempts: 503 with Retry-After, and the right token still gets in", async () => {
+test("twenty failed attempts: 429 as the ingress has it, and the right token still gets in", async () => {
   const world = await startGateway();
   for (let i = 0; i < 20; i++) await world.admin("deliveries", { token: "wrong" });
   const locked = await world.admin("deliveries", { token: "wrong" });
-  expect(locked.status).toBe(503);
+  expect(locked.status).toBe(429);
+  expect(await locked.json()).toEqual({
+    ok: false,
+    error: "too many failed attempts",
+    code: "too_many_failures",
+    requestId: locked.headers.get("x-request-id"),
+  });
   expect(Number(locked.headers.get("retry-after"))).toBeWithin(1, 61);
   expect((await world.admin("deliveries")).status).toBe(200);
 });

@@ -64,6 +64,23 @@ describe("a mapping with a signature", () => {
     expect(await refusal(await sendSigned(api, "/hooks/gh", "{"))).toEqual([400, "invalid_json"]);
   });
 
+  test("a captured body that comes again under another id, which nobody signed, happens once", async () => {
+    const off = { id: "off", match: { path: "off" }, auth: github, dedupeBody: false, ...wake };
+    const plain = { id: "plain", match: { path: "plain" }, dedupeBody: true, ...wake };
+    const api = await startHooks({ hooks: { mappings: [...mappings, off, plain] } });
+    for (const id of ["d1", "d2"]) {
+      const answer = await sendSigned(api, "/hooks/gh", "{}", signed(github, "{}", { id }));
+      expect([answer.status, answer.headers.get("idempotency-replayed")]).toEqual([200, id === "d1" ? null : "true"]);
+    }
+    expect(api.world.actions()).toHaveLength(1);
+    for (const id of ["d1", "d2"]) await sendSigned(api, "/hooks/off", "{}", signed(github, "{}", { id }));
+    expect(api.world.actions()).toHaveLength(3);
+    for (const body of ["[1]", "[1]", "[2]"]) await api.post("/hooks/plain", body);
+    expect(api.world.actions()).toHaveLength(5);
+    await sendSigned(api, "/hooks/gh", "{ }", signed(github, "{ }", { id: "d3" }));
+    expect(api.world.actions()).toHaveLength(6);
+  });
+
   test("a delivery that its sender repeats is answered the same and happens once", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const first = await sendSigned(api, "/hooks/std", "{}", signed(standard, "{}", { id: "msg_1" }));

@@ -4,11 +4,13 @@
  */
 import { z } from "zod";
 import { AppError } from "../../base/errors.ts";
+import { retryAfter } from "../../base/retry-after.ts";
 import type { Deliveries } from "../deliveries/deliveries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary } from "../deliveries/queries.ts";
 import type { Replayed } from "../deliveries/replay.ts";
 import type { MailStatus } from "../mail/status.ts";
 import { failureKey } from "../ingress/address.ts";
+import { Refusal } from "../ingress/problems.ts";
 import { Throttle } from "../ingress/throttle.ts";
 import { isOneOf } from "../ingress/tokens.ts";
 import { trimSlashes } from "../mappings/request.ts";
@@ -39,7 +41,7 @@ export type Details = Omit<DeliveryDetails, "body"> & {
 };
 
 export interface Admin {
-  /** Throws `not_found` where there is no administration, `unauthorized`, or `busy` after too many failures. */
+  /** Throws `not_found` where there is no administration, `unauthorized`, or a `Refusal` after too many failures. */
   admit(authorization: string | null, peer: string | undefined): void;
   /** Throws `bad_request`. */
   list(query: URLSearchParams): Page;
@@ -70,8 +72,8 @@ export function makeAdmin(deps: AdminDeps): Admin {
       const given = /^bearer\s+(.*)$/i.exec(authorization?.trim() ?? "")?.[1]?.trim() ?? "";
       const key = failureKey(peer ?? "");
       if (isOneOf(given, [token])) return throttle.clear(key);
-      const { lockedForMs: retryAfterMs } = throttle.fail(key);
-      if (retryAfterMs !== undefined) throw new AppError("busy", "too many failed attempts", { retryAfterMs });
+      const { lockedForMs } = throttle.fail(key);
+      if (lockedForMs !== undefined) throw new Refusal("too_many_failures", { headers: retryAfter(lockedForMs) });
       throw new AppError("unauthorized", "unauthorized: expected the gateway token (gateway.token) as a bearer token");
     },
     list(query) {

@@ -6,7 +6,7 @@ import { AppError } from "../../base/errors.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import type { HookAction } from "../action.ts";
 import { answerHandshake } from "../handshake.ts";
-import { deliveryIdOf, type Mapping, type MappingOutcome, type MappingRequest, runMapping } from "../mappings/index.ts";
+import { type Mapping, type MappingOutcome, type MappingRequest, repeatId, runMapping } from "../mappings/index.ts";
 import { failureKey } from "./address.ts";
 import { LOCKED_READ_MS, READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
 import { checkAction } from "./checks.ts";
@@ -163,7 +163,7 @@ async function answerProved(
   if (outcome.kind === "nothing") return jsonReply({ status: 204, body: undefined }, { notes: { runs: 0 } });
   if (outcome.kind === "failed") throw refusalOf(outcome);
   const header = headerKey(visit.request.headers);
-  const deliveryId = pass.deliveryId ?? deliveryIdOf(mapping, asked);
+  const deliveryId = repeatId(mapping, { request: asked, rawBody, signedId: pass.deliveryId });
   const { actions, warnings } = await checkAll(deps, outcome.actions);
   return acceptVisit(deps, visit, {
     pass: { ...pass, ...(deliveryId === undefined ? {} : { deliveryId }) },

@@ -11,7 +11,7 @@ import { makeMapping, type Mapping } from "./mapping.ts";
 import type { MappingRequest } from "./request.ts";
 
 export type { Mapping } from "./mapping.ts";
-export { deliveryIdOf, RESERVED } from "./mapping.ts";
+export { deliveryIdOf, repeatId, RESERVED } from "./mapping.ts";
 export type { MappingRequest } from "./request.ts";
 export { type MappingOutcome, runMapping, type RunParts } from "./run.ts";
 

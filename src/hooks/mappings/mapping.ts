@@ -2,11 +2,13 @@
  * A mapping as requests meet it: its templates, conditions and list parsed once. One that cannot be used still owns its
  * requests, and says why: they must not fall to a mapping behind it that trusts more.
  */
+import { createHash } from "node:crypto";
 import { checkTools } from "../../agent/tools/index.ts";
 import { AppError } from "../../base/errors.ts";
 import type { MappingConfig, PresetName } from "../config.ts";
 import type { Preset } from "../presets/preset.ts";
 import { presets } from "../presets/index.ts";
+import { hasUniqueBodies } from "../signatures/index.ts";
 import { makeQuestion, type Question } from "./conditions.ts";
 import { isMissing, textOf } from "./filters.ts";
 import { parsePath, ROOTS, valueAt } from "./path.ts";
@@ -93,6 +95,18 @@ function named<T>(id: string, work: () => T): T {
     if (!(error instanceof AppError)) throw error;
     throw new AppError(error.code, `mapping '${id}': ${error.message}`, { cause: error });
   }
+}
+
+/** What stays the same when a delivery comes again; for authentic requests. @param signedId of its signature scheme */
+export function repeatId(
+  mapping: Mapping,
+  { request, rawBody, signedId }: { request: MappingRequest; rawBody: Uint8Array; signedId: string | undefined },
+): string | undefined {
+  const { dedupeBody, auth } = mapping.config;
+  if (dedupeBody ?? (auth !== undefined && hasUniqueBodies(auth.scheme))) {
+    return `sha256:${createHash("sha256").update(rawBody).digest("hex")}`;
+  }
+  return signedId ?? deliveryIdOf(mapping, request);
 }
 
 function attempt<T>(work: () => T): { ok: true; value: T } | { ok: false; problem: string } {
