@@ -37,8 +37,8 @@ export const signatureSchemes: Readonly<Record<Scheme, SignatureScheme<any>>> = 
 };
 
 /**
- * Schemes that sign the body and nothing else, of senders whose bodies hold ids and times: a captured request that comes
- * again under another id is told by its body. The bodies of `hmac` may be equal and mean two things.
+ * Schemes that sign the body and nothing else, of senders whose bodies hold ids and times: a captured request that
+ * comes again under another id is told by its body. The bodies of `hmac` may be equal and mean two things.
  */
 const UNIQUE_BODIES: readonly Scheme[] = ["github", "gitea", "shopify", "sentry"];
 export const hasUniqueBodies = (scheme: Scheme): boolean => UNIQUE_BODIES.includes(scheme);
