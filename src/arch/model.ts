@@ -67,12 +67,12 @@ export function qkv(model: Model, layer: number): { readonly q: Linear; readonly
       v: model.linear(`${blk}.attn_v`, { inDim, outDim: kvDim }),
     };
   }
-  const fused = model.matrix(`${blk}.attn_qkv`, { inDim, outDim: qDim + 2 * kvDim }, { scaled: true });
-  return {
-    q: { w: { ...fused, outDim: qDim } },
-    k: { w: { ...fused, outDim: kvDim, rowStart: qDim } },
-    v: { w: { ...fused, outDim: kvDim, rowStart: qDim + kvDim } },
-  };
+  const { w, b } = model.linear(`${blk}.attn_qkv`, { inDim, outDim: qDim + 2 * kvDim });
+  const part = (outDim: number, rowStart: number): Linear => ({
+    w: { ...w, outDim, rowStart },
+    ...(b && { b: { ...b, inDim: outDim, rowStart: rowStart / outDim } }), // whole: heads of q go into those of k
+  });
+  return { q: part(qDim, 0), k: part(kvDim, qDim), v: part(kvDim, qDim + kvDim) };
 }
 
 /** The projection of all heads back to the stream. */
@@ -115,10 +115,12 @@ export function mlp(model: Model, layer: number, options: MlpOptions = {}): Mlp 
 }
 
 /** An MLP without a gate: `ffn_up` and `ffn_down` of a layer. */
-export function plainMlp(model: Model, layer: number): Omit<Mlp, "gate" | "gateB"> {
-  const { dim, ffnDim } = model;
-  const up = model.linear(`blk.${layer}.ffn_up`, { inDim: dim, outDim: ffnDim });
-  const down = model.linear(`blk.${layer}.ffn_down`, { inDim: ffnDim, outDim: dim });
+export function plainMlp(model: Model, layer: number, options: MlpOptions = {}): Omit<Mlp, "gate" | "gateB"> {
+  const { ffnDim = model.ffnDim, shared = false } = options;
+  const { dim } = model;
+  const suffix = shared ? "_shexp" : "";
+  const up = model.linear(`blk.${layer}.ffn_up${suffix}`, { inDim: dim, outDim: ffnDim });
+  const down = model.linear(`blk.${layer}.ffn_down${suffix}`, { inDim: ffnDim, outDim: dim });
   return { up: up.w, ...(up.b && { upB: up.b }), down: down.w, ...(down.b && { downB: down.b }) };
 }
 

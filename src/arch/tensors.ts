@@ -24,6 +24,8 @@ export interface Linear {
 
 export interface Tensors {
   has(name: string): boolean;
+  /** Dimensions of `NAME.weight` where the file has it, the fastest-varying first. */
+  shape(name: string): readonly number[] | undefined;
   /** Rows of `NAME.weight`, where the file has it and it is a matrix. */
   rows(name: string): number | undefined;
   /** `NAME.weight`; with `scaled`, times the factors of `NAME.scale` where the file has them. */
@@ -34,6 +36,8 @@ export interface Tensors {
   linear(name: string, shape: MatrixShape): Linear;
   /** `NAME.bias`, where the file has it. */
   bias(name: string, len: number): Weight | undefined;
+  /** `NAME.bias` of stacked matrices, (experts, len), where the file has it. */
+  stackedBias(name: string, shape: { len: number; experts: number }): Weight | undefined;
   /** A float32 copy of a small `NAME.weight`, where the file has it. */
   values(name: string, len: number): Float32Array | undefined;
   /** Throws where the file has a tensor that was never asked for. */
@@ -78,6 +82,7 @@ export function tensorsOf(gguf: Gguf): Tensors {
 
   return {
     has: (name) => gguf.tensors.has(name),
+    shape: (name) => gguf.tensors.get(`${name}.weight`)?.shape,
     rows: (name) => gguf.tensors.get(`${name}.weight`)?.shape[1],
     matrix,
     vector: (name, len) => vectorOf(get(`${name}.weight`, [len]), len),
@@ -87,6 +92,11 @@ export function tensorsOf(gguf: Gguf): Tensors {
       return b ? { w, b } : { w };
     },
     bias,
+    stackedBias: (name, { len, experts }) => {
+      const info = find(`${name}.bias`);
+      if (info) checkShape(gguf.path, info, [len, experts]);
+      return info && { ...vectorOf(info, len), experts };
+    },
     values: (name, len) => {
       const info = optional(`${name}.weight`, len);
       return info && copyOf(info, len);

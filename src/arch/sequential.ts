@@ -1,0 +1,126 @@
+/**
+ * Architectures that are Llama with other parts: RMS norms before attention and before the MLP, one after the other.
+ * Each says only where it differs; what is optional is read from the file. Meaning: the files of the same names in
+ * llama.cpp's src/models.
+ */
+import type { Activation, RopeScaling, Step } from "../backend/step.ts";
+import { attention, decoder, feedForward, sequentialBlock, type NormKind } from "./decoder.ts";
+import { readWindows } from "./hparams.ts";
+import { buffersOf, type Model } from "./model.ts";
+import { ropeOf } from "./rope.ts";
+
+interface Options {
+  /** null: no positions in queries and keys. */
+  readonly rope: RopeScaling["style"] | null;
+  readonly act?: Activation;
+  readonly norm?: NormKind;
+  /** Limit of ALiBi's slopes. */
+  readonly alibi?: number;
+  /** Query and key are normed after they turned. */
+  readonly normLast?: boolean;
+  readonly ffnNorm?: string;
+  readonly ffnDim?: number;
+  readonly embeddingScale?: number;
+  readonly residualScale?: number;
+  readonly logitScale?: number;
+  readonly clamp?: number;
+  readonly start?: readonly Step[];
+}
+
+/** An architecture whose layers are all alike. */
+export function sequential(model: Model, options: Options): Step[] {
+  const { act = "silu", norm = "rms", ffnDim } = options;
+  const rope = options.rope === null ? undefined : ropeOf(model, { style: options.rope });
+  const scale = model.keys.number("attention.scale", 0);
+  return decoder(model, {
+    ...options,
+    norm,
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        ...options,
+        norm,
+        attention: attention(model, layer, {
+          rope,
+          qkNorm: norm,
+          ...(options.alibi !== undefined && { alibi: options.alibi }),
+          ...(options.normLast && { normLast: true }),
+          ...(options.clamp !== undefined && { clamp: options.clamp }),
+          ...(scale !== 0 && { scale }),
+        }),
+        ffn: feedForward(model, layer, { act, ...(ffnDim !== undefined && { ffnDim }) }),
+      }),
+  });
+}
+
+const ALIBI = 8;
+/** Baichuan 2 of 13 B has so many layers, and no rotation. No GGUF key says so. */
+const BAICHUAN_13B_LAYERS = 40;
+
+export const arcee = (model: Model): Step[] => sequential(model, { rope: "norm", act: "relu_sqr" });
+export const ernie45 = (model: Model): Step[] => sequential(model, { rope: "norm" });
+export const exaone = (model: Model): Step[] => sequential(model, { rope: "neox" });
+export const chatglm = (model: Model): Step[] => sequential(model, { rope: "norm" });
+export const hunyuanDense = (model: Model): Step[] => sequential(model, { rope: "neox", normLast: true });
+export const internlm2 = (model: Model): Step[] => sequential(model, { rope: "norm" });
+export const orion = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer" });
+export const refact = (model: Model): Step[] => sequential(model, { rope: null, alibi: ALIBI });
+export const seedOss = (model: Model): Step[] => sequential(model, { rope: "neox", ffnNorm: "post_attention_norm" });
+export const xverse = (model: Model): Step[] => sequential(model, { rope: "norm" });
+
+/** Its feed-forward length counts gate and up. */
+export const qwen = (model: Model): Step[] => sequential(model, { rope: "neox", ffnDim: model.ffnDim / 2 });
+
+/** Norms have no weights. */
+export const olmo = (model: Model): Step[] =>
+  sequential(model, { rope: "norm", norm: "bare", clamp: model.keys.number("attention.clamp_kqv", 0) });
+
+export const baichuan = (model: Model): Step[] =>
+  sequential(model, model.nLayers === BAICHUAN_13B_LAYERS ? { rope: null, alibi: ALIBI } : { rope: "norm" });
+
+/** Older files lack the factors of embeddings, residuals and logits. */
+export function minicpm(model: Model): Step[] {
+  const { keys, nLayers, dim } = model;
+  return sequential(model, {
+    rope: "norm",
+    embeddingScale: keys.number("embedding_scale", 12),
+    residualScale: keys.number("residual_scale", 1.4 / Math.sqrt(nLayers)),
+    logitScale: 1 / keys.number("logit_scale", 256 / dim),
+  });
+}
+
+/** GLM 4: a norm after each block too. With sections it turns as image models do, which is the same for text. */
+export function glm4(model: Model): Step[] {
+  const rope = ropeOf(model, { style: model.keys.find("rope.dimension_sections") === undefined ? "norm" : "neox" });
+  return decoder(model, {
+    nLayers: model.nLayers - model.keys.count("nextn_predict_layers", { min: 0, max: model.nLayers - 1, fallback: 0 }),
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attnPostNorm: "post_attention_norm",
+        ffnPostNorm: "post_ffw_norm",
+        attention: attention(model, layer, { rope }),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      }),
+  });
+}
+
+/** EXAONE 4: norms after the blocks only; of the 32 B model, three of four layers have a window and only those turn. */
+export function exaone4(model: Model): Step[] {
+  const { keys, nLayers } = model;
+  const slides = nLayers === 64;
+  const windows = slides ? readWindows(keys, model, { window: 4096, period: 4 }) : [];
+  const rope = ropeOf(model, { style: "neox" });
+  const { x } = buffersOf(model);
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer] ?? 0;
+      return sequentialBlock(model, layer, {
+        attnNorm: null,
+        ffnNorm: null,
+        attnPostNorm: "post_attention_norm",
+        ffnPostNorm: "post_ffw_norm",
+        attention: attention(model, layer, { from: x, rope: !slides || window > 0 ? rope : undefined, window }),
+        ffn: feedForward(model, layer, { from: x, act: "silu" }),
+      });
+    },
+  });
+}
