@@ -24,7 +24,7 @@ export function bert(model: Model): Step[] {
   return encoder(model, {
     start: [{ op: "addPosition", x, table: positions }],
     rotation: [],
-    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer), act: "gelu" }),
+    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu" }),
   });
 }
 

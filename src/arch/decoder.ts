@@ -5,7 +5,6 @@
  * llama-graph.cpp.
  */
 import type { Activation, Buf, Gating, RopeScaling, Routing, Step, Weight } from "../backend/step.ts";
-import { expertFfnDim } from "./hparams.ts";
 import { attnOutput, buffersOf, embedding, fusedMlp, mlp, output, plainMlp, qkv, type Model } from "./model.ts";
 
 /** `rms`; `layer` with its bias where there is one; `bare` for a layer norm without weights. */
@@ -37,7 +36,7 @@ export function decoder(model: Model, options: DecoderOptions): Step[] {
     ...(options.start ?? []),
     ...Array.from({ length: nLayers }, (_, layer) => options.block(layer)).flat(),
     { op: "takeRows", out: last, x },
-    normStep(model, norm, { out: last, x: last, name: outputNorm }),
+    ...normSteps(model, norm, { out: last, x: last, name: outputNorm }),
     { op: "linear", out: logits, x: last, ...output(model) },
     ...(logitScale === 1 ? [] : [{ op: "scale", x: logits, by: logitScale } as const]),
     ...(logitCap > 0 ? [{ op: "softCap", x: logits, cap: logitCap } as const] : []),
@@ -45,13 +44,12 @@ export function decoder(model: Model, options: DecoderOptions): Step[] {
 }
 
 /** A norm over whole rows, with the tensor `name`. */
-export function normStep(model: Model, kind: NormKind, { out, x, name }: { out: Buf; x: Buf; name: string }): Step {
-  const { eps } = model;
-  if (kind === "bare") return { op: "bareLayerNorm", out, x, eps };
+export function normSteps(model: Model, kind: NormKind, { out, x, name }: { out: Buf; x: Buf; name: string }): Step[] {
+  if (kind === "bare") return [{ op: "bareLayerNorm", out, x, eps: model.layerEps }];
   const w = model.vector(name, x.dim);
-  if (kind === "rms") return { op: "rmsNorm", out, x, w, eps };
   const b = model.bias(name, x.dim);
-  return { op: "layerNorm", out, x, w, ...(b && { b }), eps };
+  if (kind === "layer") return [{ op: "layerNorm", out, x, w, ...(b && { b }), eps: model.layerEps }];
+  return [{ op: "rmsNorm", out, x, w, eps: model.eps }, ...(b ? [{ op: "addVector", x: out, w: b } as const] : [])];
 }
 
 interface BlockOptions {
@@ -105,12 +103,12 @@ export function parallelBlock(model: Model, layer: number, options: BlockOptions
 function input(model: Model, layer: number, norm: NormKind = "rms", name: string | null): Step[] {
   const { x, h } = buffersOf(model);
   if (name === null) return [];
-  return [normStep(model, norm, { out: h, x, name: `blk.${layer}.${name}` })];
+  return normSteps(model, norm, { out: h, x, name: `blk.${layer}.${name}` });
 }
 
 function after(model: Model, layer: number, norm: NormKind = "rms", name: string | undefined): Step[] {
   const { y } = buffersOf(model);
-  return name === undefined ? [] : [normStep(model, norm, { out: y, x: y, name: `blk.${layer}.${name}` })];
+  return name === undefined ? [] : normSteps(model, norm, { out: y, x: y, name: `blk.${layer}.${name}` });
 }
 
 interface AttentionOptions {
@@ -189,40 +187,44 @@ export function attention(model: Model, layer: number, options: AttentionOptions
 function headNorm(model: Model, kind: NormKind, { x, heads, name }: { x: Buf; heads: number; name: string }): Step[] {
   const shape = model.shape(name);
   if (shape === undefined) return [];
-  const { eps } = model;
   const headDim = x.dim / heads;
   const [inDim, outDim] = shape.length > 1 ? [headDim, heads] : [shape[0] === headDim ? headDim : x.dim, 1];
   const w: Weight = shape.length > 1 ? model.matrix(name, { inDim, outDim }) : model.vector(name, inDim);
-  if (kind === "rms") return [{ op: "rmsNorm", out: x, x, w, eps }];
+  if (kind === "rms") return [{ op: "rmsNorm", out: x, x, w, eps: model.eps }];
   const b = model.bias(name, inDim);
-  return [{ op: "layerNorm", out: x, x, w, ...(b && { b }), eps }];
+  return [{ op: "layerNorm", out: x, x, w, ...(b && { b }), eps: model.layerEps }];
 }
 
 interface FeedForwardOptions {
   readonly act: Activation;
   readonly ffnDim?: number;
+  /** Applies `.scale` tensors, as llama.cpp does in some architectures only. */
+  readonly scaled?: boolean;
   /** What is read; `h`. */
   readonly from?: Buf;
 }
 
 /** The MLP of a layer, from `h` to `y`: gated where the file has a gate, apart or fused in `ffn_up`. */
 export function feedForward(model: Model, layer: number, options: FeedForwardOptions): Step[] {
-  const { act, ffnDim, from } = options;
+  const { act, ffnDim, from, scaled = false } = options;
   const { h, y } = buffersOf(model);
   const x = from ?? h;
   const blk = `blk.${layer}`;
   const sizes = ffnDim === undefined ? model : { ...model, ffnDim };
   if (model.has(`${blk}.ffn_gate.weight`)) {
-    return [{ op: "gatedMlp", out: y, x, ...mlp(sizes, layer, { scaled: true }), act }];
+    return [{ op: "gatedMlp", out: y, x, ...mlp(sizes, layer, { scaled }), act }];
   }
   if (model.rows(`${blk}.ffn_up`) === 2 * sizes.ffnDim) {
     return [{ op: "gatedMlp", out: y, x, ...fusedMlp(sizes, layer), act }];
   }
-  return [{ op: "mlp", out: y, x, ...plainMlp(sizes, layer), act }];
+  return [{ op: "mlp", out: y, x, ...plainMlp(sizes, layer, { scaled }), act }];
 }
 
 interface MoeOptions {
   readonly act: Gating;
+  /** As for `feedForward`. */
+  readonly scaled?: boolean;
+  readonly sharedScaled?: boolean;
   /** Whether the weights of the chosen experts are divided by their sum. */
   readonly normalize: boolean;
   readonly routing?: Routing;
@@ -246,7 +248,10 @@ export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
     out: y,
     x: h,
     ...(routed && { routed }),
-    ...expertWeights(model, layer, options.ffnDim ?? expertFfnDim(model.keys, model)),
+    ...expertWeights(model, layer, {
+      ffnDim: options.ffnDim ?? model.shape(`blk.${layer}.ffn_down_exps`)?.[0] ?? 0,
+      scaled: options.scaled,
+    }),
     act,
     nUsed: options.nUsed ?? model.nExpertsUsed,
     normalize,
@@ -257,11 +262,15 @@ export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
 }
 
 /** Router and stacked matrices of a layer's experts with their biases; gate and up apart, or fused with gate first. */
-function expertWeights(model: Model, layer: number, ffnDim: number) {
+function expertWeights(
+  model: Model,
+  layer: number,
+  { ffnDim, scaled = false }: { ffnDim: number; scaled?: boolean | undefined },
+) {
   const { dim, nExperts: experts } = model;
   const blk = `blk.${layer}`;
   const stack = (name: string, inDim: number, outDim: number): Weight =>
-    model.matrix(`${blk}.${name}`, { inDim, outDim, experts }, { scaled: true });
+    model.matrix(`${blk}.${name}`, { inDim, outDim, experts }, { scaled });
   const bias = (name: string, outDim: number): Weight | undefined =>
     model.stackedBias(`${blk}.${name}`, { len: outDim, experts });
   const routerB = model.bias(`${blk}.ffn_gate_inp`, experts);
@@ -286,14 +295,18 @@ function expertWeights(model: Model, layer: number, ffnDim: number) {
   };
 }
 
-function sharedExpert(model: Model, layer: number, { act, sharedDim }: MoeOptions): Step[] {
+function sharedExpert(
+  model: Model,
+  layer: number,
+  { act, sharedDim, sharedScaled: scaled = false }: MoeOptions,
+): Step[] {
   const blk = `blk.${layer}`;
   const ffnDim = sharedDim ?? model.rows(`${blk}.ffn_up_shexp`);
   if (ffnDim === undefined || act === "swiglu_oai") return [];
   const { h, y } = buffersOf(model);
   const shared = { name: "shared", dim: model.dim };
   const gated = model.has(`${blk}.ffn_gate_shexp.weight`);
-  const weights = { ffnDim, shared: true, scaled: true };
+  const weights = { ffnDim, shared: true, scaled };
   const run: Step = gated
     ? { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, weights), act }
     : { op: "mlp", out: shared, x: h, ...plainMlp(model, layer, weights), act };

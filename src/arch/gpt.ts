@@ -3,7 +3,7 @@
  * Meaning: the files of the same names in llama.cpp's src/models.
  */
 import type { Step } from "../backend/step.ts";
-import { attention, decoder, feedForward, normStep, parallelBlock, sequentialBlock } from "./decoder.ts";
+import { attention, decoder, feedForward, normSteps, parallelBlock, sequentialBlock } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
@@ -22,7 +22,7 @@ export const gpt2 = (model: Model): Step[] =>
 /** Embeddings are normed; distance lowers scores. */
 export function bloom(model: Model): Step[] {
   const { x } = buffersOf(model);
-  const start = [normStep(model, "layer", { out: x, x, name: "token_embd_norm" })];
+  const start = normSteps(model, "layer", { out: x, x, name: "token_embd_norm" });
   return sequential(model, { rope: null, norm: "layer", act: "gelu", alibi: ALIBI, start });
 }
 
@@ -133,7 +133,7 @@ function cohere(model: Model, { slides }: { slides: boolean }): Step[] {
       return parallelBlock(model, layer, {
         norm: "layer",
         attention: attention(model, layer, { rope: !slides || window > 0 ? rope : undefined, window, qkNorm: "layer" }),
-        ffn: feedForward(model, layer, { act: "silu" }),
+        ffn: feedForward(model, layer, { act: "silu", scaled: slides }),
       });
     },
   });

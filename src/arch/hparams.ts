@@ -26,8 +26,10 @@ export interface Hparams {
   readonly headDim: number;
   /** Context length of training. */
   readonly ctxLen: number;
-  /** Of every norm. */
+  /** Of every norm, or of the RMS norms where the file tells them apart. */
   readonly eps: number;
+  /** Of norms that centre their values. */
+  readonly layerEps: number;
   /** 0 for a dense model. */
   readonly nExperts: number;
   readonly nExpertsUsed: number;
@@ -116,6 +118,7 @@ export function readHparams(keys: Keys, path: string): Hparams {
     headDim,
     ctxLen: keys.count("context_length", { min: 1, max: CTX_LEN_MAX }),
     eps,
+    layerEps: epsKey === ofLayerNorm ? eps : keys.number(ofLayerNorm, eps),
     nExperts,
     nExpertsUsed: nExperts > 0 ? keys.count("expert_used_count", { min: 1, max: nExperts }) : 0,
   };

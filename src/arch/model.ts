@@ -116,18 +116,18 @@ export function mlp(model: Model, layer: number, options: MlpOptions = {}): Mlp 
 
 /** An MLP without a gate: `ffn_up` and `ffn_down` of a layer. */
 export function plainMlp(model: Model, layer: number, options: MlpOptions = {}): Omit<Mlp, "gate" | "gateB"> {
-  const { ffnDim = model.ffnDim, shared = false } = options;
+  const { ffnDim = model.ffnDim, shared = false, scaled = false } = options;
   const { dim } = model;
   const suffix = shared ? "_shexp" : "";
-  const up = model.linear(`blk.${layer}.ffn_up${suffix}`, { inDim: dim, outDim: ffnDim });
-  const down = model.linear(`blk.${layer}.ffn_down${suffix}`, { inDim: ffnDim, outDim: dim });
+  const up = model.linear(`blk.${layer}.ffn_up${suffix}`, { inDim: dim, outDim: ffnDim }, { scaled });
+  const down = model.linear(`blk.${layer}.ffn_down${suffix}`, { inDim: ffnDim, outDim: dim }, { scaled });
   return { up: up.w, ...(up.b && { upB: up.b }), down: down.w, ...(down.b && { downB: down.b }) };
 }
 
 /** A norm over whole rows that also centres them, with its bias where the file has one. */
 export function layerNorm(model: Model, name: string): { w: Weight; b?: Weight; eps: number } {
   const b = model.bias(name, model.dim);
-  return { w: model.vector(name, model.dim), ...(b && { b }), eps: model.eps };
+  return { w: model.vector(name, model.dim), ...(b && { b }), eps: model.layerEps };
 }
 
 /** An MLP whose gate and up are fused in `ffn_up`, in this order. */

@@ -90,7 +90,7 @@ export function minicpm(model: Model): Step[] {
 
 /** GLM 4: a norm after each block too. With sections it turns as image models do, which is the same for text. */
 export function glm4(model: Model): Step[] {
-  const rope = ropeOf(model, { style: model.keys.find("rope.dimension_sections") === undefined ? "norm" : "neox" });
+  const rope = ropeOf(model, { style: hasSections(model) ? "neox" : "norm" });
   return decoder(model, {
     nLayers: model.nLayers - model.keys.count("nextn_predict_layers", { min: 0, max: model.nLayers - 1, fallback: 0 }),
     block: (layer) =>
@@ -101,6 +101,12 @@ export function glm4(model: Model): Step[] {
         ffn: feedForward(model, layer, { act: "silu" }),
       }),
   });
+}
+
+/** Whether positions are of three kinds. */
+function hasSections({ keys }: Model): boolean {
+  const sections = keys.find("rope.dimension_sections");
+  return typeof sections === "object" && Array.from(sections as ArrayLike<unknown>).some((count) => count !== 0);
 }
 
 /** EXAONE 4: norms after the blocks only; of the 32 B model, three of four layers have a window and only those turn. */

@@ -32,8 +32,8 @@ export interface Tensors {
   matrix(name: string, shape: MatrixShape, options?: { scaled: boolean }): Weight;
   /** `NAME.weight` of one dimension. */
   vector(name: string, len: number): Weight;
-  /** Scaled `NAME.weight` and, where the file has it, `NAME.bias`. */
-  linear(name: string, shape: MatrixShape): Linear;
+  /** `NAME.weight`, scaled unless told, and, where the file has it, `NAME.bias`. */
+  linear(name: string, shape: MatrixShape, options?: { scaled: boolean }): Linear;
   /** `NAME.bias`, where the file has it. */
   bias(name: string, len: number): Weight | undefined;
   /** `NAME.bias` of stacked matrices, (experts, len), where the file has it. */
@@ -86,8 +86,8 @@ export function tensorsOf(gguf: Gguf): Tensors {
     rows: (name) => gguf.tensors.get(`${name}.weight`)?.shape[1],
     matrix,
     vector: (name, len) => vectorOf(get(`${name}.weight`, [len]), len),
-    linear: (name, shape) => {
-      const w = matrix(name, shape, { scaled: true });
+    linear: (name, shape, options = { scaled: true }) => {
+      const w = matrix(name, shape, options);
       const b = bias(name, shape.outDim);
       return b ? { w, b } : { w };
     },

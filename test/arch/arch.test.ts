@@ -92,9 +92,11 @@ describe("the reference models", () => {
     });
   }
 
-  goldenTest("an architecture that we do not have is refused with the list of those we have", () => {
-    const gguf = openGguf(golden("archs/cohere2-dense.gguf"));
-    expect(() => loadProgram(gguf)).toThrow(/expected one of bert, .*, smollm3, got 'cohere2'/);
+  test("an architecture that we do not have is refused with the list of those we have", async () => {
+    const path = join(folder, "nothing.gguf");
+    await writeGguf(path, { metadata: { "general.architecture": "nothing" }, tensors: [] });
+    const gguf = openGguf(path);
+    expect(() => loadProgram(gguf)).toThrow(/expected one of .*bert, .*, smollm3, .*, got 'nothing'/);
     gguf.close();
   });
 });
