@@ -12,7 +12,7 @@ import type { Program } from "../src/backend/backend.ts";
 import { createWeightFile } from "../src/backend/onnx/weight-file.ts";
 import { statesEnd } from "../src/backend/states.ts";
 import type { Step } from "../src/backend/step.ts";
-import { webGpuBackend } from "../src/backend/webgpu/index.ts";
+import { webGpuBackend } from "../src/backend/host/webgpu.ts";
 import { gaussian } from "../test/conformance/weights.ts";
 import { makeRng } from "../src/base/rng.ts";
 import { openGguf } from "../src/files/gguf.ts";

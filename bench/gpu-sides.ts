@@ -6,8 +6,10 @@ import { join } from "node:path";
 import { loadProgram } from "../src/arch/index.ts";
 import type { Session } from "../src/backend/backend.ts";
 import type { Step, Weight } from "../src/backend/step.ts";
+import { tuningFile } from "../src/backend/host/tuning-file.ts";
+import { dawn } from "../src/backend/host/dawn.ts";
 import { openDevice, type Device } from "../src/backend/webgpu/device.ts";
-import { webGpuBackend } from "../src/backend/webgpu/index.ts";
+import { webGpuBackend } from "../src/backend/host/webgpu.ts";
 import { USAGE } from "../src/backend/webgpu/usage.ts";
 import { messageOf } from "../src/base/errors.ts";
 import { KERNELS_EXPECTED, parseKernels } from "../src/base/kernel-tuning.ts";
@@ -63,7 +65,7 @@ export type SideName = keyof Answers;
 
 const sides: { readonly [Name in SideName]: (work: Work) => Promise<Answers[Name]> } = {
   async adapter() {
-    const device = await openDevice();
+    const device = await openDevice(dawn());
     const { name, software, features, limits } = device.facts;
     return { name, software, features, limits, copyBytesPerSecond: await copyRate(device) };
   },
@@ -107,7 +109,7 @@ const sides: { readonly [Name in SideName]: (work: Work) => Promise<Answers[Name
   },
 
   async trace({ file, prompt }) {
-    const device = await openDevice();
+    const device = await openDevice(dawn());
     const weightBytes = weightBytesOf(file);
     return withSession(file, async (session) => ({
       prefill: await traceOf(device, () => feed(session, 0, idsOf(prompt))),
@@ -130,7 +132,8 @@ async function withSession<T>(file: string, use: (session: Session, loadMs: numb
   const gguf = openGguf(file);
   const gpuKernels = parseKernels(process.env["HEARTH_GPU_KERNELS"] ?? "auto");
   if (!gpuKernels) throw new Error(`HEARTH_GPU_KERNELS: expected ${KERNELS_EXPECTED}`);
-  const options = { ctxLen: CTX_LEN, slots: 1, precise: false, threads: 0, cacheDir: CACHE_DIR, gpuKernels };
+  const tunings = tuningFile(CACHE_DIR);
+  const options = { ctxLen: CTX_LEN, slots: 1, precise: false, threads: 0, cacheDir: CACHE_DIR, tunings, gpuKernels };
   const session = await webGpuBackend.load(loadProgram(gguf), options);
   const result = await use(session, performance.now() - startedMs);
   session.close();

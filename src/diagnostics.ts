@@ -6,6 +6,8 @@ import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "./arch/index.ts";
 import { chooseBackend } from "./backend/index.ts";
 import type { Session } from "./backend/backend.ts";
+import { dawn } from "./backend/host/dawn.ts";
+import { tuningFile } from "./backend/host/tuning-file.ts";
 import { outlookOf } from "./backend/outlook.ts";
 import { listAdapters } from "./backend/webgpu/adapters.ts";
 import { tuningsOf } from "./backend/webgpu/choose-tuning.ts";
@@ -82,7 +84,7 @@ export function tokenIds(options: { model: string; text: string; parseSpecial: b
 
 /** Lists what the GPU backend can run on, as a table with the features below it, or as JSON. */
 export async function showDevices({ json }: { json: boolean }): Promise<void> {
-  const adapters = await listAdapters().catch((error: unknown) => {
+  const adapters = await listAdapters(dawn()).catch((error: unknown) => {
     console.error(messageOf(error)); // why there is none; to have none is no failure
     return [];
   });
@@ -107,13 +109,13 @@ export async function showOutlook(backend: string): Promise<void> {
  * Throws `unsupported` for a software adapter.
  */
 export async function showKernels({ json, cacheDir }: { json: boolean; cacheDir: string }): Promise<void> {
-  const device = await openDevice();
+  const device = await openDevice(dawn());
   const { name, software } = device.facts;
   if (software) throw new AppError("unsupported", `'${name}' is a software adapter: it runs the plain kernels`);
   const found: { quant: string; rowsOf: number; auto: string; fast: string }[] = [];
   for (const quant of TUNED_QUANTS)
     for (const dim of TUNED_DIMS) {
-      const { exact, fast } = await tuningsOf(device, { quant, dim }, { cacheDir });
+      const { exact, fast } = await tuningsOf(device, { quant, dim }, { store: tuningFile(cacheDir) });
       found.push({ quant, rowsOf: dim, auto: formatTuning(exact), fast: formatTuning(fast) });
     }
   if (json) return console.log(JSON.stringify({ device: name, kernels: found }, null, 2));

@@ -21,7 +21,7 @@ import {
   writeLogits,
   type ModelRun,
 } from "./diagnostics.ts";
-import { startRunner } from "./runner/runner.ts";
+import { startRunnerProcess } from "./runner/process.ts";
 import { serve } from "./serve.ts";
 import { API_VERSION, VERSION } from "./version.ts";
 
@@ -49,7 +49,7 @@ program
   .command("runner", { hidden: true })
   .description("own one loaded model; started by the server")
   .action(() =>
-    startRunner({
+    startRunnerProcess({
       send: (message) => process.send?.(message),
       onMessage: (handle) => process.on("message", handle),
       onDisconnect: (handle) => process.on("disconnect", handle),

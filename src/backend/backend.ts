@@ -18,6 +18,13 @@ export interface WeightSource {
   readRange?(tensorName: string, start: number, length: number): Uint8Array;
 }
 
+/** Remembers what a search for the fastest kernels of a device found. */
+export interface TuningStore {
+  /** What was written under that key; anything where somebody else wrote, undefined where nobody did. */
+  read(key: string): Promise<unknown>;
+  write(key: string, tunings: { readonly exact: string; readonly fast: string }): Promise<void>;
+}
+
 /** The sizes a backend plans with. */
 interface ModelShape {
   readonly arch: string;
@@ -48,6 +55,8 @@ export interface LoadOptions {
   readonly threads: number;
   /** Folder for files that make a second load faster; undefined: keep none. */
   readonly cacheDir: string | undefined;
+  /** Remembers the fastest kernels of a GPU; undefined: none are searched. */
+  readonly tunings?: TuningStore | undefined;
   /** Which kernels a GPU runs; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
   /** Ends the load with `cancelled`, at the next piece of weights, and frees what it took. */

@@ -1,7 +1,7 @@
 /** What models will run on, known before any is loaded. */
+import { dawn, mayHaveGpu } from "./host/dawn.ts";
 import { chooseBackend } from "./index.ts";
 import { adapterFacts, requestAdapter } from "./webgpu/adapters.ts";
-import { mayHaveGpu } from "./webgpu/provider.ts";
 
 export interface Outlook {
   /** As in `backends`. */
@@ -13,9 +13,8 @@ export interface Outlook {
 /** What a backend of that name comes to here. Throws `unsupported`. Opens drivers where `needsDriver` says so. */
 export async function outlookOf(name: string): Promise<Outlook> {
   const { name: backend } = await chooseBackend(name);
-  return backend === "webgpu" ? { backend, gpu: adapterFacts(await requestAdapter()).name } : { backend };
+  return backend === "webgpu" ? { backend, gpu: adapterFacts(await requestAdapter(dawn())).name } : { backend };
 }
 
 /** Whether only a GPU's driver can tell what a backend of that name comes to. */
-export const needsDriver = async (name: string): Promise<boolean> =>
-  name === "webgpu" || (name === "auto" && (await mayHaveGpu()));
+export const needsDriver = (name: string): boolean => name === "webgpu" || (name === "auto" && mayHaveGpu());

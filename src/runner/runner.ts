@@ -1,58 +1,58 @@
 /**
- * The runner: a child process that owns one loaded model. It does what it is told over the spawn channel, and ends with
- * its parent: killing it returns every byte, and nothing it does can take the server down.
+ * The runner: owns one loaded model and does what it is told over a channel, in a process of its own (`process.ts`) or
+ * in a Worker of a page.
  */
-import { statSync } from "node:fs";
-import { getPriority, setPriority } from "node:os";
-import { chooseBackend } from "../backend/index.ts";
-import { systemLoop, type EventLoop } from "../base/event-loop.ts";
+import type { Backend, TuningStore } from "../backend/backend.ts";
+import type { Offload } from "../backend/offload.ts";
+import type { EventLoop } from "../base/event-loop.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
-import { dieWithParent } from "../base/parent-death.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
-import { mapFile } from "../files/map.ts";
+import type { OpenSource } from "../gguf/source.ts";
 import { encodeFill } from "../tokenizer/fill-in-the-middle.ts";
 import { embed } from "./embed.ts";
 import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "./messages.ts";
 import { detokenize, tokenize } from "./tokens.ts";
 
-/** The spawn channel, as the process that was spawned sees it. */
+/** The way to whoever started the runner. */
 export interface Channel {
   send(message: FromRunner): void;
   onMessage(handle: (message: ToRunner) => void): void;
   /** The parent is gone. */
   onDisconnect(handle: () => void): void;
-  exit(code: number): never;
+  exit(code: number): void;
 }
 
-/** Below the server, which many requests wait for at once; with nothing else to do, a machine gives a runner all. */
-const NICER = 5;
-const NICEST = 19;
-
-/** Threads that are made from here on are below the server. */
-function giveWay(): void {
-  setPriority(Math.min(getPriority() + NICER, NICEST));
+/** What a runner has of the machine that it is on. */
+export interface RunnerHost {
+  readonly loop: EventLoop;
+  /** Opens a model's files. */
+  readonly open: OpenSource;
+  /** The backend of that name; throws `unsupported`. */
+  chooseBackend(name: string, offload: Offload): Promise<Backend>;
+  /** What remembers the fastest kernels of a GPU in a folder for such files; undefined: there are no folders. */
+  tuningsIn?(cacheDir: string): TuningStore;
 }
+
+/** How long a last message gets on its way before the process ends. */
+const FAREWELL_MS = 100;
 
 /** Serves one model until told to close. Returns at once; the channel's messages do the work. */
-export function startRunner(channel: Channel): void {
-  dieWithParent();
-  giveWay();
+export function startRunner(channel: Channel, host: RunnerHost): void {
   let loaded: LoadedEngine | undefined;
   let loading: Promise<void> = Promise.resolve();
   const abort = new AbortController();
-  const loop = systemLoop();
   const encoding = new Set<number>(); // requests whose texts are not all ids yet
   channel.onDisconnect(() => channel.exit(0));
   channel.onMessage((message) => {
     switch (message.kind) {
       case "load":
-        return void (loading = load(message, channel, { loop, signal: abort.signal }).then(
+        return void (loading = load(message, { channel, host, signal: abort.signal }).then(
           (engine) => void (loaded = engine),
         ));
       case "generate":
         return void (loaded && generate(loaded, message, channel));
       case "embed":
-        return void (loaded && embed(loaded, message, { channel, pending: encoding, loop }));
+        return void (loaded && embed(loaded, message, { channel, pending: encoding, loop: host.loop }));
       case "cancel":
         encoding.delete(message.id);
         return loaded?.engine.cancel(message.id);
@@ -75,19 +75,19 @@ export function startRunner(channel: Channel): void {
 
 async function load(
   message: LoadMessage,
-  channel: Channel,
-  { loop, signal }: { loop: EventLoop; signal: AbortSignal },
+  { channel, host, signal }: { channel: Channel; host: RunnerHost; signal: AbortSignal },
 ): Promise<LoadedEngine | undefined> {
   try {
     const { gpuLayers: layers, gpuMemory: memory } = message;
-    const backend = await chooseBackend(message.backend, { layers, memory });
+    const backend = await host.chooseBackend(message.backend, { layers, memory });
     const loaded = await loadEngine(message.path, {
       ...message,
       signal,
-      loop,
-      open: mapFile,
+      loop: host.loop,
+      open: host.open,
+      tunings: message.cacheDir === undefined ? undefined : host.tuningsIn?.(message.cacheDir),
       backend,
-      cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message) : message.cacheMemory,
+      cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message, host.open) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
       emit: (events) => channel.send({ kind: "events", events }),
       onEmbed: (event) => channel.send(event),
@@ -101,20 +101,27 @@ async function load(
       code: error instanceof AppError ? error.code : "runner",
       message: messageOf(error),
     });
-    await Bun.sleep(100); // lets the message out before the process ends
-    channel.exit(1);
+    await leave(channel);
+    return undefined;
   }
 }
 
 /** Half of what the weights leave of the GPU's memory; none where nobody says how much that is. */
-function cacheMemoryOnGpu({ path, gpuMemory = 0 }: LoadMessage): number {
-  return Math.max(0, gpuMemory - statSync(path).size) / 2;
+function cacheMemoryOnGpu({ path, gpuMemory = 0 }: LoadMessage, open: OpenSource): number {
+  const file = open(path);
+  file.close();
+  return Math.max(0, gpuMemory - file.byteLength) / 2;
 }
 
 /** Ends the process, whose next request then gets a fresh one; the failures of what ran go out before. */
 async function endAfter(error: Error, channel: Channel): Promise<void> {
   console.error(error.message);
-  await Bun.sleep(100);
+  await leave(channel);
+}
+
+/** Ends once what was said is out. */
+async function leave(channel: Channel): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
   channel.exit(1);
 }
 

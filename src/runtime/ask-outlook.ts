@@ -16,7 +16,7 @@ interface Asking {
 
 /** Throws `unsupported` with what the child said where it found nothing that the backend can run on. */
 export async function askOutlook({ backend, command, env }: Asking): Promise<Outlook> {
-  if (!(await needsDriver(backend))) return outlookOf(backend);
+  if (!needsDriver(backend)) return outlookOf(backend);
   const stdio = { stdin: "ignore", stdout: "pipe", stderr: "pipe" } as const;
   const child = Bun.spawn([...command], { env, ...stdio, timeout: ANSWER_MS, killSignal: "SIGKILL" });
   const [text, complaint] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);

@@ -14,8 +14,9 @@ import type {
   StateRows,
 } from "../../src/backend/backend.ts";
 import { loadSession, type LoadSettings } from "../../src/backend/onnx/load.ts";
+import { dawn } from "../../src/backend/host/dawn.ts";
 import { openDevice } from "../../src/backend/webgpu/device.ts";
-import { webGpuBackend } from "../../src/backend/webgpu/index.ts";
+import { webGpuBackend } from "../../src/backend/host/webgpu.ts";
 import { AppError, assert, messageOf, type Code } from "../../src/base/errors.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
 import { tallyOf, type Tally } from "./webgpu/tally.ts";
@@ -226,7 +227,7 @@ async function answer(state: State, { session: number, request }: Question): Pro
     const onProgress = (fraction: number): void => void (fraction >= dieAt && process.kill(process.pid, "SIGKILL"));
     const loading = { ...options, onProgress };
     const [name, ...without] = process.argv.slice(2);
-    if (name === "webgpu") state.tally ??= tallyOf((await openDevice({ without })).gpu);
+    if (name === "webgpu") state.tally ??= tallyOf((await openDevice(dawn(), { without })).gpu);
     const session =
       name === "webgpu"
         ? await webGpuBackend.load(unwrap(parcel), loading)

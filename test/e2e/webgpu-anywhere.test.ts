@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { fillOnce } from "../../src/backend/webgpu/software-driver.ts";
+import { fillOnce } from "../../src/backend/host/software-driver.ts";
 import { nmse } from "../backend/compare.ts";
 import { runHearth, startHearth } from "./hearth.ts";
 

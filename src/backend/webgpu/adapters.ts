@@ -1,6 +1,6 @@
 /** The adapters of this machine: which there are, which one to take, and whether it is a GPU at all. */
 import { AppError } from "../../base/errors.ts";
-import { gpuPump, openGpu } from "./provider.ts";
+import type { GpuProvider } from "./provider.ts";
 
 /** What `hearth devices` shows of an adapter. */
 export interface AdapterFacts {
@@ -52,10 +52,10 @@ export function adapterRefusal({ info, limits }: GPUAdapter): string | undefined
 }
 
 /** The best adapter. An adapter makes one device: ask again for another. Throws `unsupported`. */
-export async function requestAdapter(): Promise<GPUAdapter> {
-  const gpu = await openGpu();
+export async function requestAdapter(provider: GpuProvider): Promise<GPUAdapter> {
+  const gpu = await provider.open();
   const best: GPURequestAdapterOptions = { powerPreference: "high-performance" };
-  const adapter = await gpuPump().start(() => gpu.requestAdapter(best));
+  const adapter = await provider.pump.start(() => gpu.requestAdapter(best));
   if (!adapter) throw new AppError("unsupported", "no GPU adapter: no driver (Vulkan, Metal or Direct3D 12) was found");
   const reason = adapterRefusal(adapter);
   if (reason) throw new AppError("unsupported", `adapter '${adapterFacts(adapter).name}': ${reason}`);
@@ -63,8 +63,8 @@ export async function requestAdapter(): Promise<GPUAdapter> {
 }
 
 /** Every adapter that can be asked for, best first. Empty where there is none. */
-export async function listAdapters(): Promise<AdapterFacts[]> {
-  const gpu = await openGpu();
+export async function listAdapters(provider: GpuProvider): Promise<AdapterFacts[]> {
+  const gpu = await provider.open();
   const wishes: GPURequestAdapterOptions[] = [
     { powerPreference: "high-performance" },
     { powerPreference: "low-power" },
@@ -72,7 +72,7 @@ export async function listAdapters(): Promise<AdapterFacts[]> {
   ];
   const found = new Map<string, AdapterFacts>();
   for (const wish of wishes) {
-    const adapter = await gpuPump().start(() => gpu.requestAdapter(wish));
+    const adapter = await provider.pump.start(() => gpu.requestAdapter(wish));
     if (!adapter || adapterRefusal(adapter)) continue;
     const facts = adapterFacts(adapter);
     found.set(`${facts.vendor} ${facts.name}`, facts);

@@ -2,29 +2,30 @@
 import { AppError } from "../../base/errors.ts";
 import { formatTuning, PLAIN, type Tuning } from "../../base/kernel-tuning.ts";
 import { quants, type QuantName } from "../../quant/index.ts";
-import type { LoadOptions } from "../backend.ts";
+import type { LoadOptions, TuningStore } from "../backend.ts";
 import type { Weight } from "../step.ts";
 import type { Device } from "./device.ts";
 import type { ShapeClass } from "./trial.ts";
 import { canRun, searchTunings, type TuneOptions, type Tunings } from "./tune.ts";
+import { readTunings, tuningKey, writeTunings } from "./tunings.ts";
 
 /** Lengths of rows that are told apart: each stands for those up to 1.5 times as long. */
 const DIMS = [1024, 4096, 8192];
 
 /**
- * Never less precise than `options` allow. Searches once for a device, and keeps what it found in `cacheDir`; without
- * such a folder, and on software adapters, nothing is searched. Throws `unsupported` where the device cannot run what
- * was asked for.
+ * Never less precise than `options` allow. Searches once for a device, and keeps what it found in `tunings`; without
+ * those, and on software adapters, nothing is searched. Throws `unsupported` where the device cannot run what was
+ * asked for.
  */
 export async function chooseTuning(
   device: Device,
   shape: ShapeClass | undefined,
-  { gpuKernels = "auto", precise, cacheDir, signal }: LoadOptions,
+  { gpuKernels = "auto", precise, tunings, signal }: LoadOptions,
 ): Promise<Tuning> {
   let tuning = PLAIN;
   if (typeof gpuKernels !== "string") tuning = checked(device, gpuKernels);
-  else if (cacheDir && shape && !device.facts.software) {
-    const { exact, fast } = await tuningsOf(device, shape, { cacheDir, signal });
+  else if (tunings && shape && !device.facts.software) {
+    const { exact, fast } = await tuningsOf(device, shape, { store: tunings, signal });
     tuning = gpuKernels === "fast" ? fast : exact;
   }
   return precise && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
@@ -34,15 +35,14 @@ export async function chooseTuning(
 export async function tuningsOf(
   device: Device,
   shape: ShapeClass,
-  { cacheDir, ...options }: TuneOptions & { cacheDir: string },
+  { store, ...options }: TuneOptions & { store: TuningStore },
 ): Promise<Tunings> {
-  const cache = await import("./tuning-cache.ts"); // a page has no files, and no folder for them
-  const key = cache.tuningKey(device, shape);
-  const known = await cache.readTunings(cacheDir, key);
+  const key = await tuningKey(device, shape);
+  const known = await readTunings(store, key);
   if (known && canRun(device, known.exact) && canRun(device, known.fast)) return known;
   try {
     const found = await searchTunings(device, shape, options);
-    await cache.writeTunings(cacheDir, key, found).catch(() => {}); // it is searched again another time
+    await writeTunings(store, key, found).catch(() => {}); // it is searched again another time
     return found;
   } catch (error) {
     if (error instanceof AppError && error.code === "too_large") return { exact: PLAIN, fast: PLAIN };

@@ -7,7 +7,7 @@ import { PLAIN, type Tuning } from "../../base/kernel-tuning.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapters.ts";
 import type { Pump } from "./pace.ts";
-import { gpuPump, openGpu, rooted } from "./provider.ts";
+import type { GpuProvider } from "./provider.ts";
 
 /** Features that kernels have variants for, taken where an adapter has them. */
 const FEATURES = ["shader-f16", "subgroups", "timestamp-query"] as const satisfies readonly GPUFeatureName[];
@@ -143,24 +143,23 @@ export interface DeviceOptions {
   readonly without?: readonly string[];
 }
 
-/** This process's device, opened on first use. Throws `unsupported` where there is no adapter. */
-export function openDevice(options: DeviceOptions = {}): Promise<Device> {
-  const root = rooted();
-  const opened = (root.device ??= makeDevice(options)) as Promise<Device>; // nothing else is put there
-  opened.catch(() => delete root.device);
+/** The provider's device, opened on first use. Throws `unsupported` where there is no adapter. */
+export function openDevice(provider: GpuProvider, options: DeviceOptions = {}): Promise<Device> {
+  const opened = (provider.device ??= makeDevice(provider, options)) as Promise<Device>; // nothing else is put there
+  opened.catch(() => delete provider.device);
   return opened;
 }
 
-async function makeDevice({ without = [] }: DeviceOptions): Promise<Device> {
-  const adapter = await requestAdapter();
+async function makeDevice(provider: GpuProvider, { without = [] }: DeviceOptions): Promise<Device> {
+  const { pump } = provider;
+  const adapter = await requestAdapter(provider);
   const facts = adapterFacts(adapter);
-  const pump = gpuPump();
   const wanted = {
     requiredFeatures: FEATURES.filter((name) => adapter.features.has(name) && !without.includes(name)),
     requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
   };
   const gpu = await pump.start(() => adapter.requestDevice(wanted));
-  const { wgslLanguageFeatures } = await openGpu();
+  const { wgslLanguageFeatures } = await provider.open();
   const subgroups = gpu.features.has("subgroups") && wgslLanguageFeatures.has("subgroup_id");
   const deadlineMs = DEADLINE_MS[facts.software ? "software" : "hardware"];
   return new Device(gpu, { facts, subgroups, pump, deadlineMs });

@@ -10,26 +10,27 @@ import { openDevice } from "./device.ts";
 import { ops, variants } from "../../../kernels/wgsl/lower.ts";
 import { missingOps } from "../missing.ts";
 import { makeShift } from "./kv-cache.ts";
-import { openGpu } from "./provider.ts";
+import type { GpuProvider } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
 
-export const webGpuBackend: Backend = {
+/** On what a provider gives, which is asked for at the first use. */
+export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
   name: "webgpu",
   unavailable: () => undefined,
   missing: (program) => missingOps(program, { ops, variants }),
   async refuses({ automatic }) {
     try {
-      await openGpu({ software: !automatic });
-      const { software, name } = adapterFacts(await requestAdapter());
+      await provider().open({ software: !automatic });
+      const { software, name } = adapterFacts(await requestAdapter(provider()));
       return automatic && software ? `'${name}' is a software adapter` : undefined;
     } catch (error) {
       return messageOf(error);
     }
   },
-  neededBytes: async (program, options) => plannedBytes(await openDevice(), program, options),
+  neededBytes: async (program, options) => plannedBytes(await openDevice(provider()), program, options),
   async load(program, options) {
-    const device = await openDevice();
+    const device = await openDevice(provider());
     const plan = await makePlan(device, program, options);
     const made: { destroy(): void }[] = [plan];
     try {
@@ -44,4 +45,4 @@ export const webGpuBackend: Backend = {
       throw error;
     }
   },
-};
+});

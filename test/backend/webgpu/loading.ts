@@ -2,13 +2,14 @@
 import { loadProgram } from "../../../src/arch/index.ts";
 import type { LoadOptions, Program, Session } from "../../../src/backend/backend.ts";
 import { cutProgram, layerCount } from "../../../src/backend/split.ts";
+import { dawn } from "../../../src/backend/host/dawn.ts";
 import { openDevice } from "../../../src/backend/webgpu/device.ts";
-import { webGpuBackend } from "../../../src/backend/webgpu/index.ts";
+import { webGpuBackend } from "../../../src/backend/host/webgpu.ts";
 import { openGguf } from "../../../src/files/gguf.ts";
 import { quants } from "../../../src/quant/index.ts";
 
 const options: LoadOptions = { ctxLen: 64, slots: 2, precise: true, threads: 1, cacheDir: undefined };
-const { gpu } = await openDevice();
+const { gpu } = await openDevice(dawn());
 const alive = new Set<GPUBuffer>();
 let writtenBytes = 0;
 const [create, write] = [gpu.createBuffer.bind(gpu), gpu.queue.writeBuffer.bind(gpu.queue)];

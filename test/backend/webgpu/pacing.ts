@@ -1,5 +1,6 @@
 /** Watches the event loop while a device has something to do; pace.test.ts starts it and reads what it prints. */
 import { systemLoop } from "../../../src/base/event-loop.ts";
+import { dawn } from "../../../src/backend/host/dawn.ts";
 import { openDevice } from "../../../src/backend/webgpu/device.ts";
 
 export interface Pacing {
@@ -21,7 +22,7 @@ const counting = (run: () => void): unknown => {
 globalThis.setImmediate = Object.assign(counting, immediate) as typeof immediate; // before the device is opened
 const own = globalThis.setImmediate;
 
-const device = await openDevice();
+const device = await openDevice(dawn());
 const loop = systemLoop();
 looks = 0;
 const started = performance.now();

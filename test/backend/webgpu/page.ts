@@ -2,7 +2,8 @@
  * What the page of browser.test.ts runs: some conformance cases on the WebGPU backend, kernels and all, as a browser
  * has it. Posts the logits of every run, or the error.
  */
-import { webGpuBackend } from "../../../src/backend/webgpu/index.ts";
+import { pageGpu } from "../../../src/backend/webgpu/provider.ts";
+import { makeWebGpuBackend } from "../../../src/backend/webgpu/index.ts";
 import { conformanceCases, runCase } from "../../conformance/cases.ts";
 
 /** Where the page asks for the names of its cases, and where it posts each answer. */
@@ -28,9 +29,11 @@ async function runAll(): Promise<void> {
     const { names, seeds } = (await (await fetch(ROUTES.cases)).json()) as PageWork; // what browser.test.ts serves
     // The one thing of Bun's that the cases need: each begins its random numbers with the checksum of its name.
     Object.assign(globalThis, { Bun: { hash: { crc32: (name: string) => seeds[name] } } });
+    const gpu = pageGpu();
+    const webGpu = makeWebGpuBackend(() => gpu);
     for (const each of conformanceCases()) {
       if (!names.includes(each.name)) continue;
-      const runs = await runCase(webGpuBackend, each);
+      const runs = await runCase(webGpu, each);
       await post({ name: each.name, logits: runs.map((logits) => [...logits]) });
     }
     await post({ done: true });

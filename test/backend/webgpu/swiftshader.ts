@@ -11,7 +11,7 @@ import {
   extract,
   fillOnce,
   unpackSoftwareDriver,
-} from "../../../src/backend/webgpu/software-driver.ts";
+} from "../../../src/backend/host/software-driver.ts";
 
 /**
  * Environment of a process that is to find the driver, extracted on first use and kept between runs. Another software

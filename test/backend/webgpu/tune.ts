@@ -1,13 +1,16 @@
 /** Searches for the fastest kernels in a process that has a driver; tune.test.ts starts it and reads what it prints. */
 import { chooseTuning, tuningsOf } from "../../../src/backend/webgpu/choose-tuning.ts";
+import { tuningFile } from "../../../src/backend/host/tuning-file.ts";
+import { dawn } from "../../../src/backend/host/dawn.ts";
 import { openDevice } from "../../../src/backend/webgpu/device.ts";
-import { tuningKey } from "../../../src/backend/webgpu/tuning-cache.ts";
+import { tuningKey } from "../../../src/backend/webgpu/tunings.ts";
 import { searchTunings } from "../../../src/backend/webgpu/tune.ts";
 
 const [what, cacheDir = "", ...without] = process.argv.slice(2);
-const device = await openDevice({ without });
+const device = await openDevice(dawn(), { without });
 const shape = { quant: "q4_0", dim: 1024 } as const;
-const options = { ctxLen: 1, slots: 1, threads: 1, cacheDir, precise: false };
+const store = tuningFile(cacheDir);
+const options = { ctxLen: 1, slots: 1, threads: 1, cacheDir, tunings: store, precise: false };
 
 async function work(): Promise<unknown> {
   switch (what) {
@@ -16,7 +19,7 @@ async function work(): Promise<unknown> {
     case "hurry":
       return searchTunings(device, shape, { budgetMs: 0 });
     case "cached":
-      return tuningsOf(device, shape, { cacheDir, budgetMs: 0 });
+      return tuningsOf(device, shape, { store, budgetMs: 0 });
     case "key":
       return tuningKey(device, shape);
     case "choose":

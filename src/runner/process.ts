@@ -1,0 +1,22 @@
+/**
+ * The runner as a child process: killing it returns every byte, and nothing it does can take the server down. It ends
+ * with its parent.
+ */
+import { getPriority, setPriority } from "node:os";
+import { tuningFile } from "../backend/host/tuning-file.ts";
+import { chooseBackend } from "../backend/index.ts";
+import { systemLoop } from "../base/event-loop.ts";
+import { dieWithParent } from "../base/parent-death.ts";
+import { mapFile } from "../files/map.ts";
+import { startRunner, type Channel } from "./runner.ts";
+
+/** Below the server, which many requests wait for at once; with nothing else to do, a machine gives a runner all. */
+const NICER = 5;
+const NICEST = 19;
+
+/** Serves the process that started this one, over the spawn channel. */
+export function startRunnerProcess(channel: Channel): void {
+  dieWithParent();
+  setPriority(Math.min(getPriority() + NICER, NICEST)); // threads that are made from here on are below the server
+  startRunner(channel, { loop: systemLoop(), open: mapFile, chooseBackend, tuningsIn: tuningFile });
+}
