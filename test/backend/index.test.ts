@@ -1,7 +1,8 @@
 /** The choice among backends by name. */
 import { expect, test } from "bun:test";
 import type { Backend, LoadOptions, Program } from "../../src/backend/backend.ts";
-import { chooseBackend, firstWithOps } from "../../src/backend/index.ts";
+import { firstWithOps } from "../../src/backend/choose.ts";
+import { chooseBackend } from "../../src/backend/index.ts";
 
 test("no layer on the GPU means a backend without one, also where the GPU is named", async () => {
   for (const name of ["auto", "webgpu"]) {
