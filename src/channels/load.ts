@@ -5,6 +5,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
+import { unknownKey } from "../config/unknown-key.ts";
 import type { Channel, ChannelDeps, ChannelKind } from "./channel.ts";
 import type { ChannelsConfig } from "./config.ts";
 import { builtInChannels, shippedPlugins } from "./index.ts";
@@ -151,7 +152,10 @@ function sectionProblems(section: string, settings: unknown, kind: ChannelKind):
   return parsed.error.issues.flatMap((issue) => {
     const path = ["channels", section, ...issue.path.filter((key) => typeof key !== "symbol")];
     if (issue.code !== "unrecognized_keys") return [{ path, message: issue.message }];
-    return issue.keys.map((key) => ({ path: [...path, key], message: "unknown key" }));
+    return issue.keys.map((key) => ({
+      path: [...path, key],
+      message: unknownKey(kind.schema, [...path.slice(2), key]),
+    }));
   });
 }
 

@@ -7,10 +7,13 @@ import { agentsSchema, sessionSchema } from "../agent/config.ts";
 import { AppError } from "../base/errors.ts";
 import { channelsSchema } from "../channels/config.ts";
 import { channelProblems } from "../channels/load.ts";
+import { ownValue } from "../base/own-value.ts";
 import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
+import { unknownKey } from "../config/unknown-key.ts";
 import { gatewaySchema, hooksSchema } from "../hooks/config.ts";
 import { secretsOf } from "../hooks/secrets.ts";
+import { foreignKey, foreignValue } from "./foreign-keys.ts";
 
 const PROBLEMS_SHOWN = 10;
 /** First segments of paths that the server itself answers. */
@@ -41,7 +44,11 @@ export interface SnapshotOptions {
 export function makeSnapshot(document: Document | undefined, { folder, apiKeys }: SnapshotOptions): GatewaySnapshot {
   const parsed = gatewayFile.safeParse(document?.root ?? {});
   const where = (path: Path): string => document?.where(path) ?? "";
-  if (!parsed.success) throw configurationError(parsed.error.issues.flatMap(flatten), where);
+  if (!parsed.success)
+    throw configurationError(
+      parsed.error.issues.flatMap((issue) => flatten(issue, document?.root)),
+      where,
+    );
   const snapshot = { ...parsed.data, folder, where };
   const conflicts = [...conflictsOf(snapshot, apiKeys), ...channelProblems(snapshot.channels)];
   if (conflicts.length > 0) throw configurationError(conflicts, where);
@@ -53,13 +60,17 @@ interface Problem {
   readonly message: string;
 }
 
-/** An unknown key is a problem of its own place. */
-function flatten(issue: z.core.$ZodIssue): Problem[] {
+/** An unknown key is a problem of its own place. @param root that was read */
+function flatten(issue: z.core.$ZodIssue, root: unknown): Problem[] {
   const path = issue.path.filter((key) => typeof key !== "symbol");
-  if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ path: [...path, key], message: "unknown key" }));
-  }
-  return [{ path, message: issue.message }];
+  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownAt([...path, key]));
+  const known = foreignValue(path, ownValue(root, path.map(String)));
+  return [{ path, message: known === undefined ? issue.message : `here it is ${known}` }];
+}
+
+function unknownAt(path: Path): Problem {
+  const known = foreignKey(path);
+  return { path, message: known === undefined ? unknownKey(gatewayFile, path) : `unknown key; here it is ${known}` };
 }
 
 /** One line for each problem. @param where as a snapshot has it */
