@@ -155,6 +155,12 @@ const SETTINGS = {
       parsed === undefined ? { value: true, warning: "what is not false counts as true" } : { value: parsed },
     initial: () => false,
   }),
+  otherStores: setting<boolean>({
+    env: ["HEARTH_OTHER_STORES"],
+    expected: "true or false",
+    parse: parseBool,
+    initial: () => true,
+  }),
   debug: setting<boolean>({
     env: ["HEARTH_DEBUG", "OLLAMA_DEBUG"],
     expected: "true or false",
@@ -192,6 +198,8 @@ export interface Config {
   readonly apiKeys: readonly string[];
   /** Folders that requests may name files in; empty: none. */
   readonly importDirs: readonly string[];
+  /** Folders where another server's models may be, which are served beside our own and only read. */
+  readonly otherStores: readonly string[];
   /** Keep blobs that no model refers to. */
   readonly noPrune: boolean;
   readonly debug: boolean;
@@ -247,9 +255,16 @@ export function readConfig(sources: ConfigSources): Config {
     apiKeys: value("apiKeys", SETTINGS.apiKeys),
     importDirs: value("importDirs", SETTINGS.importDirs),
     noPrune: value("noPrune", SETTINGS.noPrune),
+    otherStores: value("otherStores", SETTINGS.otherStores) ? otherStores(sources) : [],
     debug: value("debug", SETTINGS.debug),
     warnings,
   };
+}
+
+/** Where Ollama keeps its models, for a person and as a service; whoever said where they are is taken at his word. */
+function otherStores({ env, home }: ConfigSources): string[] {
+  if (findEnv(env, ["OLLAMA_MODELS"])) return [];
+  return [join(home, ".ollama", "models"), "/usr/share/ollama/.ollama/models"];
 }
 
 /** Undefined where the value is not from a variable of Ollama, or has to be as the others. */

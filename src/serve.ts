@@ -5,6 +5,7 @@
 import { availableParallelism, freemem } from "node:os";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { archs } from "./arch/index.ts";
 import { checkBackend } from "./backend/index.ts";
 import { messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
@@ -22,9 +23,10 @@ import { startServer, type RunningServer } from "./server/serve.ts";
 import { installEmbedded } from "./store/install.ts";
 import { makeLibrary, type Library } from "./store/library.ts";
 import { pruneStore } from "./store/prune.ts";
+import { openOthers, withOthers } from "./store/others.ts";
 import { ensureKey } from "./store/registry/key.ts";
 import { makeRegistry, type Registry } from "./store/registry/registry.ts";
-import { openStore } from "./store/store.ts";
+import { openStore, type Store } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
 /** How long running requests may take to finish once the server was told to stop. */
@@ -44,6 +46,9 @@ interface ServeOptions extends ConfigSources {
   readonly command: readonly string[];
 }
 
+/** Whether models of an architecture can be run here. */
+const runs = (architecture: string): boolean => Object.hasOwn(archs, architecture);
+
 /** Returns once the server listens; throws what is wrong with its configuration, store or address. */
 export async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
@@ -54,11 +59,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log.warn("the backend does not say what it runs on", { backend: config.backend, error: messageOf(error) });
     return { backend: config.backend, gpu: undefined };
   });
-  const store = await openStore(config.models);
-  if (!config.noPrune) await pruneStore(store.root, { now: Date.now, log });
-  await installEmbedded(store, { dir: EMBEDDED_DIR }).catch((error: unknown) =>
-    log.warn("the embedded model is not available", { error: messageOf(error) }),
-  );
+  const { store, own, others } = await openStores(config, log);
   await ensureKey(config.home).catch((error: unknown) =>
     log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
   );
@@ -83,8 +84,15 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
     now: () => new Date(),
   });
-  const library = makeLibrary({ root: store.root, importDirs: config.importDirs, noPrune: config.noPrune, log });
-  const registry = makeRegistry({ library, home: config.home, version: VERSION });
+  const library = makeLibrary({
+    root: own.root,
+    others: others.map(({ root }) => root),
+    runs,
+    importDirs: config.importDirs,
+    noPrune: config.noPrune,
+    log,
+  });
+  const registry = makeRegistry({ library, home: config.home, version: VERSION, runs });
   const gateway = await openGateway({
     sources: options,
     config,
@@ -108,8 +116,19 @@ export async function serve(options: ServeOptions): Promise<void> {
   const hooksUrl = hookListener.url();
   const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
   console.log(
-    `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${device} · models ${store.root}`,
+    `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${device} · models ${[own.root, ...others.map(({ root }) => `${root} (read only)`)].join(", ")}`,
   );
+}
+
+/** Our own store, with the model that ships in it, and those of other servers beside it. */
+async function openStores(config: Config, log: Logger): Promise<{ store: Store; own: Store; others: Store[] }> {
+  const own = await openStore(config.models);
+  if (!config.noPrune) await pruneStore(own.root, { now: Date.now, log });
+  const others = await openOthers(config.otherStores, { own: own.root, log });
+  await installEmbedded(own, { dir: EMBEDDED_DIR }).catch((error: unknown) =>
+    log.warn("the embedded model is not available", { error: messageOf(error) }),
+  );
+  return { store: withOthers(own, others), own, others };
 }
 
 /** A model that does not fit the GPU is slower than people expect of it: they are told why. */

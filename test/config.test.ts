@@ -37,6 +37,7 @@ test("nothing set gives the documented defaults", () => {
     apiKeys: [],
     importDirs: [],
     noPrune: false,
+    otherStores: ["/nowhere/.ollama/models", "/usr/share/ollama/.ollama/models"],
     debug: false,
     warnings: [],
   });
@@ -115,6 +116,12 @@ describe("what Ollama starts with, this server starts with, and says what it too
       "OLLAMA_NEW has no effect here",
     ]);
   });
+});
+
+test("models of another server are looked for, unless somebody said where they are or that they are not wanted", () => {
+  expect(withEnv({ HEARTH_MODELS: "/m" }).otherStores.length).toBe(2);
+  expect(withEnv({ OLLAMA_MODELS: "/m" }).otherStores).toEqual([]);
+  expect(withEnv({ HEARTH_OTHER_STORES: "false" }).otherStores).toEqual([]);
 });
 
 test("HEARTH_GPU_MEMORY is a number of bytes, with or without a unit", () => {

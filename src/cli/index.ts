@@ -25,6 +25,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
     .argument("<model>")
     .option("-f, --file <file>", "Modelfile (default: Modelfile)")
     .option("-q, --quantize <type>", "quantize to this type, such as q4_K_M")
+    .option(...INSECURE)
     .action(does(create));
   program
     .command("show")

@@ -12,7 +12,7 @@ import { makeInspect } from "./inspect.ts";
 import { metered } from "./metered.ts";
 import { makeMetrics } from "./metrics.ts";
 import { matches } from "./paths.ts";
-import { makeHidePaths } from "./private-paths.ts";
+import { makeHidePaths, type HidePaths } from "./private-paths.ts";
 import { isSeen } from "./raw-target.ts";
 import { makeRecorder } from "./recorder.ts";
 import { accountRoutes } from "./routes/account.ts";
@@ -60,7 +60,7 @@ export function makeHandlers(parts: AppDeps) {
     ...parts,
     runtime: metered(parts.runtime, metrics),
     metrics,
-    answer: makeAnswer({ log, record, hidePaths: makeHidePaths({ models: parts.store.root, home: config.home }) }),
+    answer: makeAnswer({ log, record, hidePaths: hidesPaths(parts) }),
     inspect: makeInspect(parts),
   };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
@@ -123,6 +123,9 @@ export function makeHandlers(parts: AppDeps) {
 
   return { app, hooks };
 }
+
+const hidesPaths = ({ store, library, config }: AppDeps): HidePaths =>
+  makeHidePaths({ models: [store.root, ...library.others], home: config.home });
 
 const openaiRoutes = (deps: RouteDeps) =>
   new Elysia()

@@ -1,7 +1,7 @@
 /** A model as text for people: its Modelfile, and its parameters one per line. */
 import { quoteGo } from "../base/quote.ts";
-import { printModelfile, type ParameterValue } from "../store/modelfile.ts";
-import type { ModelEntry } from "../store/store.ts";
+import { printModelfile, type Modelfile, type ParameterValue } from "../store/modelfile.ts";
+import type { ModelConfig, ModelEntry } from "../store/store.ts";
 
 const NAME_COLUMNS = 30;
 /** One line per value: the name in 30 columns, then the value; texts in quotes. Sorted by name. */
@@ -12,6 +12,13 @@ export function parameterLines(parameters: ModelEntry["parameters"]): string {
     .map(({ name, item }) => `${name.padEnd(NAME_COLUMNS)} ${typeof item === "string" ? quoteGo(item) : String(item)}`)
     .join("\n");
 }
+
+/** What of a configuration a Modelfile has commands for. */
+const textsIn = ({ renderer, parser, requires }: ModelConfig): Partial<Modelfile> => ({
+  ...(renderer ? { renderer } : {}),
+  ...(parser ? { parser } : {}),
+  ...(requires ? { requires } : {}),
+});
 
 /**
  * A Modelfile that would make this model again, with a note on how to build upon it.
@@ -24,6 +31,7 @@ export function modelfileText(entry: ModelEntry, template: string | undefined): 
     drafts: [],
     ...(template === undefined ? {} : { template }),
     ...(entry.system === undefined ? {} : { system: entry.system }),
+    ...textsIn(entry.config),
     parameters: entry.parameters as Record<string, ParameterValue>, // numbers, booleans, texts and lists of texts
     messages: entry.messages,
     licenses: entry.licenses,

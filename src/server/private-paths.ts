@@ -7,10 +7,12 @@ import { AppError, messageOf } from "../base/errors.ts";
 /** Returns an error that says the same of the same code, without the folders that the settings name. */
 export type HidePaths = (error: unknown) => unknown;
 
-export function makeHidePaths({ models, home }: { models: string; home: string }): HidePaths {
+export function makeHidePaths({ models, home }: { models: readonly string[]; home: string }): HidePaths {
   return (error) => {
     const message = messageOf(error);
-    const shown = message.replaceAll(`${models}/`, "models/").replaceAll(`${home}/`, "home/");
+    const shown = models
+      .reduce((text, folder) => text.replaceAll(`${folder}/`, "models/"), message)
+      .replaceAll(`${home}/`, "home/");
     if (shown === message) return error;
     if (!(error instanceof AppError)) return new Error(shown, { cause: error });
     const { code, retryAfterMs } = error;

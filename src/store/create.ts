@@ -6,24 +6,18 @@ import { AppError, assert, checkNotCancelled, messageOf } from "../base/errors.t
 import type { ModelFolder } from "../convert/folder.ts";
 import { parseOptions } from "../sampling/options.ts";
 import type { ChatFormat } from "../template/detect.ts";
-import { choosePrompt, DEFAULT_TEMPLATE } from "../template/prompt.ts";
+import { PARSERS, RENDERERS } from "../template/named.ts";
+import { choosePrompt } from "../template/prompt.ts";
 import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import { convertFolder } from "./convert-folder.ts";
+import { readBase, type Base } from "./create-base.ts";
 import { inspectAdapters } from "./create-adapter.ts";
 import type { GgufDetails } from "./details.ts";
 import { digestOf, type Digest } from "./digest.ts";
 import { imageConfig, type ConfigExtras } from "./image.ts";
-import {
-  CONFIG_TYPE,
-  layersOf,
-  mediaType,
-  parseJsonObject,
-  readManifest,
-  type Layer,
-  type LayerKind,
-  type Manifest,
-} from "./manifest.ts";
-import { displayName, parseReference, type ModelName } from "./name.ts";
+import { CONFIG_TYPE, layersOf, mediaType, type Layer, type LayerKind, type Manifest } from "./manifest.ts";
+import type { ModelName } from "./name.ts";
+import { readArchitecture, unsupportedText } from "./architecture.ts";
 import type { FileTypeName } from "./quantize-mix.ts";
 import { checkWeights, quantizeWeights, type InTurn, type Weights } from "./quantize-weights.ts";
 import {
@@ -35,7 +29,7 @@ import {
   type Source,
   type StoredSource,
 } from "./sources.ts";
-import { CONFIG_BYTES_MAX, findName, manifestPath, readText, TEXT_BYTES_MAX, type StoredMessage } from "./store.ts";
+import type { StoredMessage } from "./store.ts";
 
 /** What a client is told on the way. */
 export interface Progress {
@@ -85,6 +79,10 @@ export type Publish = (name: ModelName, publication: Publication) => Promise<voi
 /** Where the work is done, and until when: once the signal says so, nothing more is written. */
 export interface CreateParts {
   readonly root: string;
+  /** Stores that a base may lie in too. */
+  readonly others: readonly string[];
+  /** Whether an architecture can be run here; absent: whatever it is. */
+  readonly runs?: ((architecture: string) => boolean) | undefined;
   readonly publish: Publish;
   /** Runs one conversion or quantization after the other, for each takes what cores there are. */
   readonly inTurn: InTurn;
@@ -103,13 +101,6 @@ const WORDS = {
 /** Configuration fields that a model takes over from its base. */
 const INHERITED = ["renderer", "parser", "requires", "hearth_template"] as const;
 
-interface Base {
-  readonly name: string;
-  readonly layers: readonly Layer[];
-  readonly parameters: Readonly<Record<string, unknown>>;
-  readonly config: Readonly<Record<string, unknown>>;
-}
-
 /** A layer, with its bytes where they are not a blob yet. */
 interface Draft extends Layer {
   readonly bytes?: Uint8Array;
@@ -123,12 +114,24 @@ interface Draft extends Layer {
  */
 export async function* createModel(parts: CreateParts, request: CreateRequest): AsyncGenerator<Progress, void, void> {
   checkTexts(request);
+  const made: Digest[] = []; // blobs that are nobody's until the model is
+  try {
+    const base = request.base === undefined ? undefined : await readBase(parts, request.base, made);
+    if (!base && !request.folder && request.sources.length === 0) {
+      throw new AppError("bad_request", "neither 'from' or 'files' was specified");
+    }
+    yield* makeModel(parts, { base, request, made });
+  } finally {
+    if (made.length > 0) await parts.discard(made); // unless the model is made of them
+  }
+}
+
+async function* makeModel(
+  parts: CreateParts,
+  { base, request, made }: { base: Base | undefined; request: CreateRequest; made: Digest[] },
+): AsyncGenerator<Progress, void, void> {
   const { root, inTurn, signal } = parts;
   const { sources, folder } = request;
-  const base = request.base === undefined ? undefined : await readBase(root, request.base);
-  if (!base && !folder && sources.length === 0) {
-    throw new AppError("bad_request", "neither 'from' or 'files' was specified");
-  }
   if (request.shape === "modelfile" && !request.quantize) yield { status: "reading model metadata" };
   const inspected: InspectedSource[] = [];
   for (const source of sources) {
@@ -136,22 +139,17 @@ export async function* createModel(parts: CreateParts, request: CreateRequest): 
     inspected.push(await inspectSource(source));
   }
   checkOneModel(base, inspected, folder);
-  const converted: Digest[] = [];
-  try {
-    if (folder) {
-      const source = yield* convertFolder(root, { folder, inTurn, signal });
-      if (source.isNew) converted.push(source.digest);
-      inspected.push(await inspectSource(source));
-    }
-    if (request.adapter || inspected.some(({ kind }) => kind === "adapter")) {
-      const model = await findWeights(root, { base, inspected });
-      const laid = { request, model, inspected, converted };
-      inspected.push(...(yield* inspectAdapters(parts, laid)));
-    }
-    yield* storeModel(parts, { base, inspected, request });
-  } finally {
-    if (converted.length > 0) await parts.discard(converted); // unless the model is made of them
+  await checkRuns(parts, base, inspected);
+  if (folder) {
+    const source = yield* convertFolder(root, { folder, inTurn, signal });
+    if (source.isNew) made.push(source.digest);
+    inspected.push(await inspectSource(source));
   }
+  if (request.adapter || inspected.some(({ kind }) => kind === "adapter")) {
+    const model = await findWeights(root, { base, inspected });
+    inspected.push(...(yield* inspectAdapters(parts, { request, model, inspected, converted: made })));
+  }
+  yield* storeModel(parts, { base, inspected, request });
 }
 
 interface Inspected {
@@ -198,7 +196,14 @@ const withStop = (request: CreateRequest, { stop }: ChatFormat): CreateRequest =
   parameters: { stop, ...request.parameters },
 });
 
-function checkTexts({ template, parameters }: CreateRequest): void {
+function checkName(what: string, name: ConfigExtras[string] | undefined, known: readonly string[]): void {
+  if (name === undefined || known.includes(String(name))) return;
+  throw new AppError("bad_request", `unknown ${what} ${JSON.stringify(name)}; known: ${known.join(", ")}`);
+}
+
+function checkTexts({ template, parameters, extras }: CreateRequest): void {
+  checkName("renderer", extras["renderer"], RENDERERS);
+  checkName("parser", extras["parser"], PARSERS);
   try {
     if (template) choosePrompt({ go: template });
   } catch (error) {
@@ -212,31 +217,20 @@ function checkTexts({ template, parameters }: CreateRequest): void {
   }
 }
 
-async function readBase(root: string, text: string): Promise<Base> {
-  const name = await findName(root, parseReference(text));
-  if (!name) throw new AppError("not_found", `model '${text}' not found`);
-  const display = displayName(name);
-  const manifest = await readManifest(manifestPath(root, name));
-  const json = async (layer: Layer, limit: number): Promise<Record<string, unknown>> => {
-    const what = `model '${display}': ${layer.mediaType}`;
-    return parseJsonObject(await readText(root, { layer, limit, what }), what);
-  };
-  for (const { digest, size, mediaType: type } of manifest.layers) {
-    if ((await findBlob(root, digest)) === size) continue;
-    throw new AppError("bad_file", `model '${display}': ${type}: expected a blob of ${size} bytes in ${digest}`);
+/** Throws `unsupported` where the weights are of an architecture that nothing here can run. */
+async function checkRuns(
+  { root, runs }: CreateParts,
+  base: Base | undefined,
+  files: readonly InspectedSource[],
+): Promise<void> {
+  if (!runs) return;
+  const [layer] = layersOf(base?.layers ?? [], "model");
+  const models: Pick<Source, "label" | "path">[] = files.filter(({ kind, part }) => kind === "model" && !part?.index);
+  if (base && layer) models.push({ label: base.name, path: blobPath(root, layer.digest) });
+  for (const { label, path } of models) {
+    const architecture = await readArchitecture(path);
+    if (!runs(architecture)) throw new AppError("unsupported", unsupportedText(label, architecture));
   }
-  const [params] = layersOf(manifest.layers, "params");
-  return {
-    name: display,
-    layers: manifest.layers.map(({ mediaType: type, digest, size }) => ({
-      mediaType: type,
-      digest,
-      size,
-      from: display,
-    })),
-    parameters: params ? await json(params, TEXT_BYTES_MAX) : {},
-    config: await json(manifest.config, CONFIG_BYTES_MAX),
-  };
 }
 
 /** Throws `bad_request` unless base, files and folder together have one model, a split one counted once. */
@@ -351,10 +345,9 @@ function extrasOf({ extras, capabilities, template }: CreateRequest, base: Base 
   });
   const before = base?.config["capabilities"];
   const all = [...new Set([...(Array.isArray(before) ? before.map(String) : []), ...capabilities])];
-  const isOwn = template && template.trim() !== DEFAULT_TEMPLATE; // which Modelfiles print for want of one
   return {
     ...Object.fromEntries(inherited),
-    ...(isOwn ? { hearth_template: "own" } : {}),
+    ...(template ? { hearth_template: "own" } : {}),
     ...(all.length > 0 ? { capabilities: all } : {}),
     ...extras,
   };

@@ -11,7 +11,8 @@ import { createModel, type CreateParts, type CreateRequest, type Progress, type 
 import type { Digest } from "./digest.ts";
 import { removeFile, writeBytes, writeDurably } from "./durable.ts";
 import { encodeManifest, parseManifest, readManifest, readManifestBytes, type Manifest } from "./manifest.ts";
-import { fullName, manifestSegments, type ModelName } from "./name.ts";
+import { displayName, fullName, manifestSegments, type ModelName } from "./name.ts";
+import { borrowBlobs, findIn } from "./others.ts";
 import type { InTurn } from "./quantize-weights.ts";
 import { digestsOf, removeOrphans } from "./references.ts";
 import { findName, manifestPath } from "./store.ts";
@@ -19,11 +20,16 @@ import { untilClosed } from "./until-closed.ts";
 
 export interface Library {
   readonly root: string;
+  /** Stores of other servers, which are only read. */
+  readonly others: readonly string[];
   /** Folders that Modelfiles and GGUF files may be read from. */
   readonly importDirs: readonly string[];
   /** Replaces what `to` was. False where there is no `from`; throws `bad_file` where that cannot be read. */
   copy(names: { from: ModelName; to: ModelName }): Promise<boolean>;
-  /** Deletes a model and the blobs that only it has. False where there is none of that name. */
+  /**
+   * Deletes a model and the blobs that only it has. False where there is none of that name; throws `forbidden` where
+   * only another server's store has it.
+   */
   remove(name: ModelName): Promise<boolean>;
   /** Makes a model; see `createModel`. */
   create(request: CreateRequest, options?: { signal?: AbortSignal }): AsyncGenerator<Progress, void, void>;
@@ -42,13 +48,16 @@ export interface Library {
 
 interface LibraryParts {
   readonly root: string;
+  readonly others?: readonly string[];
+  /** Whether an architecture can be run here; absent: whatever it is. */
+  readonly runs?: (architecture: string) => boolean;
   readonly importDirs: readonly string[];
   /** Leave blobs that no model refers to any more. */
   readonly noPrune: boolean;
   readonly log: Logger;
 }
 
-export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): Library {
+export function makeLibrary({ root, others = [], importDirs, noPrune, log, runs }: LibraryParts): Library {
   const inTurn = makeQueue();
   const held = new Set<readonly Digest[]>();
   const sweep = async (digests: readonly Digest[]): Promise<void> => {
@@ -76,21 +85,24 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
   const discard = (digests: readonly Digest[]): Promise<void> => inTurn(() => sweep(digests));
   return {
     root,
+    others,
     importDirs,
     copy: ({ from, to }) =>
       inTurn(async () => {
-        const source = await findName(root, from);
+        const source = await findIn([root, ...others], from);
         if (!source) return false;
         const target = (await findName(root, to)) ?? to;
-        const path = manifestPath(root, source);
+        const path = manifestPath(source.root, source.name);
         const bytes = await readManifestBytes(path);
-        parseManifest(bytes, path); // what cannot be read is not spread
+        const { config, layers } = parseManifest(bytes, path); // what cannot be read is not spread
+        if (source.root !== root) await borrowBlobs([config, ...layers], { from: source.root, to: root });
         if (manifestPath(root, target) !== path) await replace(target, bytes);
         return true;
       }),
     remove: (name) =>
       inTurn(async () => {
         const found = await findName(root, name);
+        if (!found && (await findIn(others, name))) throw readOnly(name);
         if (!found) return false;
         const path = manifestPath(root, found);
         const digests = await findDigests(path);
@@ -99,7 +111,7 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
         await sweep(digests);
         return true;
       }),
-    ...makeCreator({ root, publish, discard }),
+    ...makeCreator({ root, others, runs, publish, discard }),
     adopt: (name, bytes) =>
       inTurn(async () => {
         await checkBlobs(root, parseManifest(bytes, fullName(name)));
@@ -114,8 +126,14 @@ export function makeLibrary({ root, importDirs, noPrune, log }: LibraryParts): L
   };
 }
 
+const readOnly = (name: ModelName): AppError =>
+  new AppError(
+    "forbidden",
+    `model '${displayName(name)}' lies in the store of another server, which is only read here: delete it there`,
+  );
+
 /** Makes models until it is closed. */
-function makeCreator(parts: Pick<CreateParts, "root" | "publish" | "discard">): Pick<Library, "create" | "close"> {
+function makeCreator(parts: Omit<CreateParts, "inTurn" | "signal">): Pick<Library, "create" | "close"> {
   const inTurn = makeQueue();
   const closing = new AbortController();
   return {

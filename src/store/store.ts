@@ -16,6 +16,7 @@ import {
   type Layer,
   type LayerKind,
 } from "./manifest.ts";
+import { isSafetensors, safetensorsText } from "./safetensors.ts";
 import { makeResolved } from "./resolved.ts";
 import { displayName, makeName, manifestSegments, parseReference, type ModelName } from "./name.ts";
 
@@ -34,6 +35,12 @@ export interface ModelConfig {
   readonly file_type?: string;
   readonly remote_host?: string;
   readonly remote_model?: string;
+  /** How prompts are made, where neither template is to. */
+  readonly renderer?: string;
+  /** How answers are read. */
+  readonly parser?: string;
+  /** The oldest version of Ollama that runs the model. */
+  readonly requires?: string;
   readonly capabilities?: readonly string[];
   readonly context_length?: number;
   readonly embedding_length?: number;
@@ -45,6 +52,8 @@ export interface ModelConfig {
 
 /** A model as the list shows it: manifest and configuration were read, layers not. */
 export interface StoredModel {
+  /** The store that it lies in. */
+  readonly root: string;
   readonly name: ModelName;
   /** Shortest name, with tag. */
   readonly displayName: string;
@@ -84,7 +93,10 @@ export interface ModelEntry extends ModelRef {
 
 export interface Store {
   readonly root: string;
-  /** All models, the one changed last first. A manifest that cannot be read is left out and reported to `onBad`. */
+  /**
+   * All models, the one changed last first. Left out are those in no format that can be run here, and manifests that
+   * cannot be read, which are reported to `onBad`.
+   */
   list(onBad?: (path: string, reason: string) => void): Promise<StoredModel[]>;
   /** The model of that name, whatever its case. Throws `bad_request` where the name is malformed. */
   find(name: string): Promise<StoredModel | undefined>;
@@ -141,7 +153,8 @@ async function listModels(root: string, onBad?: (path: string, reason: string) =
   for (const path of await manifestFiles(root)) {
     const [host = "", namespace = "", model = "", tag = ""] = path;
     try {
-      models.push(await readModel(root, makeName({ host, namespace, model, tag })));
+      const found = await readModel(root, makeName({ host, namespace, model, tag }));
+      if (!isSafetensors(found)) models.push(found);
     } catch (error) {
       onBad?.(join(root, "manifests", ...path), messageOf(error));
     }
@@ -221,6 +234,7 @@ async function readModel(root: string, name: ModelName): Promise<StoredModel> {
   const { mtime } = await stat(path);
   const config = await readText(root, { layer: manifest.config, limit: CONFIG_BYTES_MAX, what: `${path}: config` });
   return {
+    root,
     name,
     displayName: displayName(name),
     digest: manifest.digest,
@@ -240,6 +254,9 @@ function configOf(json: Record<string, unknown>): ModelConfig {
     "file_type",
     "remote_host",
     "remote_model",
+    "renderer",
+    "parser",
+    "requires",
     "hearth_embedded",
     "hearth_template",
   ];
@@ -282,6 +299,7 @@ async function checkedPaths(root: string, model: StoredModel): Promise<ModelRef[
     return found;
   };
   const [weights] = await paths("model");
+  if (isSafetensors(model)) throw new AppError("unsupported", safetensorsText(what, model.name));
   if (weights === undefined) throw new AppError("bad_file", `${what}: expected a layer with a GGUF model, found none`);
   return { model: weights, adapters: await paths("adapter"), projectors: await paths("projector") };
 }

@@ -84,8 +84,8 @@ test("every field of today's shape is kept", async () => {
       { role: "user", content: "hi" },
       { role: "assistant", content: "hello" },
     ],
-    renderer: "r",
-    parser: "p",
+    renderer: "glm-4.7",
+    parser: "glm-ocr",
     requires: "0.1.0",
     info: {
       capabilities: ["tools"],
@@ -107,7 +107,13 @@ test("every field of today's shape is kept", async () => {
     config: { model_family: "fam", file_type: "Q1", model_type: "9B", context_length: 7, capabilities: ["tools"] },
   });
   const shown = (await (await harness.post("/api/show", { model: "user/new:1" })).json()) as Record<string, unknown>;
-  expect(shown).toMatchObject({ license: "MIT\nApache", system: "Be brief.", details: { parent_model: "m:latest" } });
+  expect(shown["modelfile"]).toContain("\nRENDERER glm-4.7\nPARSER glm-ocr\nREQUIRES 0.1.0\n");
+  expect(shown).toMatchObject({
+    license: "MIT\nApache",
+    requires: "0.1.0",
+    system: "Be brief.",
+    details: { parent_model: "m:latest" },
+  });
 });
 
 test("a parameter that is null changes nothing", async () => {
@@ -143,8 +149,8 @@ describe("refused, with nothing made", () => {
     [{ model: "new:../../x", modelfile: "FROM m" }, 400, "invalid model name"],
     [{ model: "new", from: "a b" }, 400, "invalid model name"],
     [{ model: "new", from: "../m" }, 400, "invalid model name"],
-    [{ model: "new", from: "nope" }, 404, "model 'nope' not found"],
-    [{ model: "new", modelfile: "FROM nope" }, 404, "model 'nope' not found"],
+    [{ model: "new", from: "nope" }, 500, "registry.ollama.ai: not here"], // it is to be pulled
+    [{ model: "new", modelfile: "FROM nope" }, 500, "registry.ollama.ai: not here"],
     [{ model: "new", modelfile: "SYSTEM x" }, 400, "no FROM line"],
     [{ model: "new", modelfile: "FROM m\nPARAMETER nope 1" }, 400, "unknown parameter 'nope'"],
     [{ model: "new", modelfile: "FROM m\nPARAMETER top_k x" }, 400, "invalid int value [x]"],

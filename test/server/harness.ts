@@ -1,6 +1,7 @@
 /** An application over a fake runtime and a store of small models, called in process or over a socket. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { AppError } from "../../src/base/errors.ts";
 import { type Logger, makeLogger } from "../../src/base/log.ts";
 import type { Ingress } from "../../src/hooks/ingress/ingress.ts";
 import { makeApp } from "../../src/server/app.ts";
@@ -8,7 +9,8 @@ import type { Config } from "../../src/config.ts";
 import type { AppDeps, ServedGateway } from "../../src/server/deps.ts";
 import { startServer } from "../../src/server/serve.ts";
 import { makeLibrary } from "../../src/store/library.ts";
-import { makeRegistry } from "../../src/store/registry/registry.ts";
+import { makeRegistry, type Registry, type Transfer } from "../../src/store/registry/registry.ts";
+import { LIMITS } from "../../src/store/registry/retry.ts";
 import { openStore } from "../../src/store/store.ts";
 import { putModel, tempFolder } from "../store/fixture.ts";
 import { makeFakeRuntime, type FakeRuntime } from "./fakes.ts";
@@ -47,7 +49,7 @@ export async function makeHarness(
     runtime,
     store: await openStore(root),
     library,
-    registry: makeRegistry({ library, home: folder, version: "1.2.3" }),
+    registry: onThisMachine(makeRegistry({ library, home: folder, version: "1.2.3", limits: QUICK })),
     config: { home: folder, host: address, origins: [], apiKeys: [], ...config },
     log,
     version: "1.2.3",
@@ -78,6 +80,18 @@ export async function makeHarness(
       await rm(folder, { recursive: true });
     },
   };
+}
+
+/** Waits that no test has to sit through. */
+const QUICK = { ...LIMITS, backoffMs: 1 };
+
+/** What would leave this machine fails: a name without a host is of a registry in the world. */
+function onThisMachine(registry: Registry): Registry {
+  const local = async function* ({ address, signal }: Transfer, run: Registry["pull"]): ReturnType<Registry["pull"]> {
+    if (address.base.hostname !== "127.0.0.1") throw new AppError("registry", `${address.name.host}: not here`);
+    yield* run({ address, signal });
+  };
+  return { ...registry, pull: (transfer) => local(transfer, registry.pull) };
 }
 
 /** A gateway of which only the ingress is there. */

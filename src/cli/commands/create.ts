@@ -13,6 +13,7 @@ import { follow } from "./transfer.ts";
 interface CreateOptions {
   readonly file?: string;
   readonly quantize?: string;
+  readonly insecure?: boolean;
 }
 
 export async function create(context: CliContext, model: string, options: CreateOptions): Promise<void> {
@@ -26,7 +27,8 @@ export async function create(context: CliContext, model: string, options: Create
     }
   });
   const quantize = options.quantize ? { quantize: options.quantize } : {};
-  await follow(context, "/api/create", { model, ...body, ...quantize });
+  const insecure = options.insecure ? { insecure: true } : {};
+  await follow(context, "/api/create", { model, ...body, ...quantize, ...insecure });
 }
 
 /** A folder of weights without a Modelfile is a model as it stands. */

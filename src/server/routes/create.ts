@@ -1,5 +1,7 @@
 /** `POST /api/create`: a new model, told step by step. Without streaming, the last step is the answer. */
 import { Elysia } from "elysia";
+import type { CreateRequest, Progress } from "../../store/create.ts";
+import { parseAddress } from "../../store/registry/address.ts";
 import { readRequest } from "../body.ts";
 import { createRequest } from "../create-request.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -19,9 +21,22 @@ export const createRoutes = (deps: RouteDeps) =>
     }),
   });
 
-async function create({ library }: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
+async function create(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
   const body = await readRequest(request, CreateBody);
   note({ model: body.model || body.name });
-  const steps = library.create(await createRequest(body, library), { signal });
-  return progressReply(steps, body);
+  const wanted = await createRequest(body, deps.library);
+  return progressReply(withBase(deps, { wanted, insecure: body.insecure === true, signal }), body);
+}
+
+/** A base that is not here is pulled first, told as a pull is; what came of it stays when the client leaves. */
+async function* withBase(
+  { store, registry, library }: RouteDeps,
+  { wanted, insecure, signal }: { wanted: CreateRequest; insecure: boolean; signal: AbortSignal },
+): AsyncGenerator<Progress, void, void> {
+  const { base } = wanted;
+  if (base !== undefined && !(await store.find(base))) {
+    const address = parseAddress(base, { insecure });
+    for await (const step of registry.pull({ address, signal })) if (step.status !== "success") yield step;
+  }
+  yield* library.create(wanted, { signal });
 }

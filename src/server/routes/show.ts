@@ -62,6 +62,7 @@ async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: 
     template: template.text,
     ...(entry.system ? { system: entry.system } : {}),
     details: modelDetails(stored, facts),
+    ...(stored.config.requires ? { requires: stored.config.requires } : {}),
     ...(entry.messages.length > 0 ? { messages: entry.messages } : {}),
     model_info: isCopilot(request) ? { ...info, "general.basename": name } : info,
     ...rest,

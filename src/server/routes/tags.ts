@@ -16,11 +16,12 @@ export const tagsRoutes = (deps: RouteDeps) =>
 async function listModels({ store, inspect, log }: RouteDeps): Promise<object[]> {
   const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));
   const items: object[] = [];
-  for (const model of models) items.push(summaryOf(model, await inspect(model)));
+  for (const model of models)
+    items.push(summaryOf(model, { facts: await inspect(model), isOwn: model.root === store.root }));
   return items;
 }
 
-function summaryOf(model: StoredModel, facts: ModelFacts | undefined): object {
+function summaryOf(model: StoredModel, { facts, isOwn }: { facts: ModelFacts | undefined; isOwn: boolean }): object {
   const { config } = model;
   const contextLength = config.context_length ?? facts?.gguf.ctxLen;
   const embeddingLength = config.embedding_length ?? facts?.gguf.embeddingLen;
@@ -37,5 +38,6 @@ function summaryOf(model: StoredModel, facts: ModelFacts | undefined): object {
       ...(embeddingLength ? { embedding_length: embeddingLength } : {}),
     },
     ...(facts ? { capabilities: facts.capabilities } : {}),
+    ...(isOwn ? {} : { read_only: true }), // in the store of another server
   };
 }

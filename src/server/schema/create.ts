@@ -22,6 +22,8 @@ export const CreateBody = t.Object(
     path: t.Optional(t.String()),
 
     from: t.Optional(t.String()),
+    /** Of a base that has to be pulled: http, and certificates that nobody vouches for. */
+    insecure: t.Optional(t.Boolean()),
     files: t.Optional(Texts),
     adapters: t.Optional(Texts),
     draft_files: t.Optional(Texts),

@@ -3,6 +3,7 @@
  * has it. Whenever this stops, the store holds the models that it held before, and what came is kept for the next time.
  */
 import { AppError } from "../../base/errors.ts";
+import { findBlob } from "../blobs.ts";
 import type { Progress } from "../create.ts";
 import type { Digest } from "../digest.ts";
 import type { Library } from "../library.ts";
@@ -14,18 +15,21 @@ import { makeBlobSource } from "./blob-source.ts";
 import type { RegistryClient } from "./client.ts";
 import type { Download } from "./download.ts";
 import type { Downloads, Ticket } from "./downloads.ts";
+import { checkRunnable, type Runs } from "./runnable.ts";
 import { checkWanted, pause } from "./retry.ts";
 
 const PROGRESS_MS = 60;
 
 interface PullParts {
-  readonly library: Pick<Library, "adopt" | "sweep" | "hold">;
+  readonly library: Pick<Library, "root" | "adopt" | "sweep" | "hold">;
+  /** Whether an architecture can be run here; absent: whatever it is. */
+  readonly runs?: Runs | undefined;
   readonly downloads: Downloads;
 }
 
-/** Throws `registry`, `storage`, `busy`, and `cancelled` once the client's signal is aborted. */
+/** Throws `unsupported` before the first large blob, `registry`, `storage`, `busy`, and `cancelled` once the client's signal is aborted. */
 export async function* pullModel(
-  { library, downloads }: PullParts,
+  { library, downloads, runs }: PullParts,
   client: RegistryClient,
 ): AsyncGenerator<Progress, void, void> {
   yield { status: "pulling manifest" };
@@ -34,6 +38,8 @@ export async function* pullModel(
   const release = library.hold(digestsOf(manifest));
   const tickets: Ticket[] = [];
   try {
+    const missing = await missingBlobs(library.root, manifest);
+    await checkRunnable(client, { manifest, missing, runs });
     for (const blob of blobsOf(manifest)) {
       const ticket = await downloads.join(makeBlobSource(client, blob));
       if (ticket) tickets.push(ticket);
@@ -70,6 +76,12 @@ async function fetchManifest(client: RegistryClient): Promise<{ bytes: Uint8Arra
     if (!(error instanceof AppError)) throw error;
     throw new AppError("registry", `pull model manifest: ${error.message}`, { cause: error });
   }
+}
+
+async function missingBlobs(root: string, manifest: Manifest): Promise<Layer[]> {
+  const missing: Layer[] = [];
+  for (const blob of blobsOf(manifest)) if ((await findBlob(root, blob.digest)) !== blob.size) missing.push(blob);
+  return missing;
 }
 
 /** Layers and configuration, each digest once. */

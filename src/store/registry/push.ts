@@ -9,7 +9,8 @@ import type { Library } from "../library.ts";
 import { MANIFEST_TYPE, parseManifest, readManifestBytes, type Layer } from "../manifest.ts";
 import { displayName } from "../name.ts";
 import { digestsOf } from "../references.ts";
-import { findName, manifestPath } from "../store.ts";
+import { findIn } from "../others.ts";
+import { manifestPath } from "../store.ts";
 import { repositoryUrl } from "./address.ts";
 import type { RegistryClient } from "./client.ts";
 import { blobsOf } from "./pull.ts";
@@ -22,20 +23,20 @@ const CONTACT_TRIES = 3;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 interface PushParts {
-  readonly library: Pick<Library, "root" | "hold">;
+  readonly library: Pick<Library, "root" | "others" | "hold">;
 }
 
 /** Throws `not_found`, `bad_file`, `registry`, and `cancelled` once the client's signal is aborted. */
 export async function* pushModel({ library }: PushParts, client: RegistryClient): AsyncGenerator<Progress, void, void> {
-  const { root } = library;
   const { name } = client.address;
   yield { status: "retrieving manifest" };
-  const found = await findName(root, name);
+  const found = await findIn([library.root, ...library.others], name);
   if (!found) {
     yield { status: "couldn't retrieve manifest" };
     throw new AppError("not_found", `model '${displayName(name)}' not found`);
   }
-  const path = manifestPath(root, found);
+  const { root } = found;
+  const path = manifestPath(root, found.name);
   const bytes = await readManifestBytes(path);
   const manifest = parseManifest(bytes, path);
   const release = library.hold(digestsOf(manifest)); // the model may be deleted meanwhile

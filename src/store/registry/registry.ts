@@ -8,6 +8,7 @@ import type { Address } from "./address.ts";
 import { makeClient, type RegistryClient } from "./client.ts";
 import { makeDownloads } from "./downloads.ts";
 import { readKey } from "./key.ts";
+import type { Runs } from "./runnable.ts";
 import { pullModel } from "./pull.ts";
 import { pushModel } from "./push.ts";
 import { LIMITS, type Limits } from "./retry.ts";
@@ -32,10 +33,12 @@ interface RegistryParts {
   /** Folder of the key. */
   readonly home: string;
   readonly version: string;
+  /** Whether an architecture can be run here; absent: whatever it is. */
+  readonly runs?: Runs;
   readonly limits?: Limits;
 }
 
-export function makeRegistry({ library, home, version, limits = LIMITS }: RegistryParts): Registry {
+export function makeRegistry({ library, home, version, runs, limits = LIMITS }: RegistryParts): Registry {
   const downloads = makeDownloads({ root: library.root, limits });
   const closing = new AbortController();
   const userAgent = `hearth/${version} (${arch()} ${platform()})`;
@@ -55,7 +58,7 @@ export function makeRegistry({ library, home, version, limits = LIMITS }: Regist
   const open = (transfer: Transfer, steps: Parameters<typeof run>[1]): ReturnType<typeof run> =>
     untilClosed(closing.signal, transfer.signal, (signal) => run({ ...transfer, signal }, steps));
   return {
-    pull: (transfer) => open(transfer, (client) => pullModel({ library, downloads }, client)),
+    pull: (transfer) => open(transfer, (client) => pullModel({ library, downloads, runs }, client)),
     push: (transfer) => open(transfer, (client) => pushModel({ library }, client)),
     close: () => closing.abort(shuttingDown()),
   };

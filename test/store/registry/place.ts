@@ -26,12 +26,16 @@ export interface Place {
 /** Waits are short, parts and chunks small; a stall is still longer than a busy machine hesitates. */
 const QUICK: Limits = { ...LIMITS, backoffMs: 1, partBytes: 64 * KB, chunkBytes: 100 * KB };
 
-export async function makePlace(limits: Partial<Limits> = {}, insecure = true): Promise<Place> {
+export async function makePlace(
+  limits: Partial<Limits> = {},
+  insecure = true,
+  more: Pick<Parameters<typeof makeRegistry>[0], "runs"> = {},
+): Promise<Place> {
   const home = await tempFolder();
   const root = join(home, "models");
   const library = makeLibrary({ root, importDirs: [], noPrune: false, log: silent });
   await ensureKey(home);
-  const registry = makeRegistry({ library, home, version: "1.2.3", limits: { ...QUICK, ...limits } });
+  const registry = makeRegistry({ library, home, version: "1.2.3", limits: { ...QUICK, ...limits }, ...more });
   const never = new AbortController().signal;
   const address = (name: string) => parseAddress(name, { insecure });
   return {

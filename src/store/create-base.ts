@@ -1,0 +1,54 @@
+/** The model that another is built upon: from our own store, or from one that is only read, whose blobs are borrowed. */
+import { AppError } from "../base/errors.ts";
+import { findBlob } from "./blobs.ts";
+import type { Digest } from "./digest.ts";
+import { layersOf, parseJsonObject, readManifest, type Layer } from "./manifest.ts";
+import { displayName, parseReference } from "./name.ts";
+import { borrowBlobs, findIn } from "./others.ts";
+import { CONFIG_BYTES_MAX, manifestPath, readText, TEXT_BYTES_MAX } from "./store.ts";
+
+export interface Base {
+  readonly name: string;
+  readonly layers: readonly Layer[];
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Throws `not_found`, and `bad_file` where a blob is missing.
+ * @param borrowed gets the blobs that only another store had until now
+ */
+export async function readBase(
+  { root, others }: { root: string; others: readonly string[] },
+  text: string,
+  borrowed: Digest[],
+): Promise<Base> {
+  const found = await findIn([root, ...others], parseReference(text));
+  if (!found) throw new AppError("not_found", `model '${text}' not found`);
+  const display = displayName(found.name);
+  const manifest = await readManifest(manifestPath(found.root, found.name));
+  if (found.root !== root) {
+    const blobs = [manifest.config, ...manifest.layers];
+    borrowed.push(...(await borrowBlobs(blobs, { from: found.root, to: root })));
+  }
+  const json = async (layer: Layer, limit: number): Promise<Record<string, unknown>> => {
+    const what = `model '${display}': ${layer.mediaType}`;
+    return parseJsonObject(await readText(root, { layer, limit, what }), what);
+  };
+  for (const { digest, size, mediaType: type } of manifest.layers) {
+    if ((await findBlob(root, digest)) === size) continue;
+    throw new AppError("bad_file", `model '${display}': ${type}: expected a blob of ${size} bytes in ${digest}`);
+  }
+  const [params] = layersOf(manifest.layers, "params");
+  return {
+    name: display,
+    layers: manifest.layers.map(({ mediaType: type, digest, size }) => ({
+      mediaType: type,
+      digest,
+      size,
+      from: display,
+    })),
+    parameters: params ? await json(params, TEXT_BYTES_MAX) : {},
+    config: await json(manifest.config, CONFIG_BYTES_MAX),
+  };
+}

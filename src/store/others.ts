@@ -1,0 +1,102 @@
+/**
+ * Stores that another server made on this machine: their models are served beside our own, from where they lie, and
+ * nothing in them is ever changed.
+ */
+import { link, realpath, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError, messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { blobPath, findBlob } from "./blobs.ts";
+import type { Digest } from "./digest.ts";
+import { copyBytes, writeDurably } from "./durable.ts";
+import type { ModelName } from "./name.ts";
+import { findName, openStore, type Store, type StoredModel } from "./store.ts";
+
+/** The stores among `paths` that are there and can be read; not our own, under whatever name. */
+export async function openOthers(
+  paths: readonly string[],
+  { own, log }: { own: string; log: Logger },
+): Promise<Store[]> {
+  const known = new Set([await realpath(own).catch(() => own)]);
+  const found: Store[] = [];
+  for (const path of paths) {
+    const root = await realpath(path).catch(() => undefined);
+    if (root === undefined || known.has(root)) continue;
+    known.add(root);
+    try {
+      if ((await stat(join(root, "manifests"))).isDirectory()) found.push(await openStore(root));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") continue; // no store, or none yet
+      log.warn("a store of another server cannot be read", { root, error: messageOf(error) });
+    }
+  }
+  return found;
+}
+
+/** One store of several: ours changes, and its names win; the others are read. */
+export function withOthers(own: Store, others: readonly Store[]): Store {
+  if (others.length === 0) return own;
+  const stores = [own, ...others];
+  const first = async <T>(ask: (store: Store) => Promise<T | undefined>): Promise<T | undefined> => {
+    for (const store of stores) {
+      const found = await ask(store);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  return {
+    root: own.root,
+    find: (name) => first((store) => store.find(name)),
+    resolve: (name) => first((store) => store.resolve(name)),
+    check: (model) => (stores.find(({ root }) => root === model.root) ?? own).check(model),
+    async list(onBad) {
+      const listed = new Map<string, StoredModel>();
+      for (const store of stores) {
+        for (const model of await store.list(onBad)) {
+          const name = model.displayName.toLowerCase();
+          if (!listed.has(name)) listed.set(name, model);
+        }
+      }
+      return [...listed.values()].sort((a, b) => b.modifiedAt.getTime() - a.modifiedAt.getTime());
+    },
+    async load(name) {
+      const holder = await first(async (store) => ((await store.find(name)) ? store : undefined));
+      return (holder ?? own).load(name);
+    },
+  };
+}
+
+/** Where a name is, the first of the stores that has it, and how it is spelled there. */
+export async function findIn(
+  roots: readonly string[],
+  name: ModelName,
+): Promise<{ root: string; name: ModelName } | undefined> {
+  for (const root of roots) {
+    const found = await findName(root, name);
+    if (found) return { root, name: found };
+  }
+  return undefined;
+}
+
+/**
+ * Makes blobs of another store ours too: links where the file system lets us, copies elsewhere.
+ * @returns those that were not here before. Throws `storage`, and `bad_file` where one is missing there.
+ */
+export async function borrowBlobs(
+  blobs: readonly { readonly digest: Digest; readonly size: number }[],
+  { from, to }: { from: string; to: string },
+): Promise<Digest[]> {
+  const borrowed: Digest[] = [];
+  for (const { digest, size } of blobs) {
+    if ((await findBlob(to, digest)) === size) continue;
+    if ((await findBlob(from, digest)) !== size) {
+      throw new AppError("bad_file", `${blobPath(from, digest)}: expected a blob of ${size} bytes`);
+    }
+    const source = blobPath(from, digest);
+    await writeDurably(blobPath(to, digest), (temporary) =>
+      link(source, temporary).catch(() => copyBytes({ from: source, to: temporary })),
+    );
+    borrowed.push(digest);
+  }
+  return borrowed;
+}

@@ -1,0 +1,65 @@
+/**
+ * Names that a model's configuration may give for how its prompts are made (RENDERER) and how its answers are read
+ * (PARSER), as models in circulation have them.
+ */
+
+export const RENDERERS = [
+  "qwen3-coder",
+  "qwen3-vl-instruct",
+  "qwen3-vl-thinking",
+  "qwen3.5",
+  "qwen3.8",
+  "ornith",
+  "cogito",
+  "deepseek3.1",
+  "olmo3",
+  "olmo3.1",
+  "olmo3-think",
+  "olmo3-32b-think",
+  "nemotron-3-nano",
+  "nemotron-3.5-nano",
+  "gemma4",
+  "gemma4-small",
+  "gemma4-large",
+  "functiongemma",
+  "glm-4.7",
+  "glm-ocr",
+  "lfm2",
+  "lfm2-thinking",
+  "laguna",
+  "poolside-v1",
+  "cohere",
+  "glimmer",
+] as const;
+export type Renderer = (typeof RENDERERS)[number];
+
+export const PARSERS = [
+  "qwen3",
+  "qwen3-thinking",
+  "qwen3.5",
+  "ornith",
+  "qwen3-coder",
+  "qwen3-vl-instruct",
+  "qwen3-vl-thinking",
+  "ministral",
+  "harmony",
+  "cogito",
+  "deepseek3",
+  "olmo3",
+  "olmo3-think",
+  "nemotron-3-nano",
+  "nemotron-3.5-nano",
+  "functiongemma",
+  "glm-4.7",
+  "glm-ocr",
+  "gemma4",
+  "gemma4-no-thinking",
+  "lfm2",
+  "lfm2-thinking",
+  "laguna",
+  "poolside-v1",
+  "cohere",
+  "glimmer",
+  "passthrough",
+] as const;
+export type Parser = (typeof PARSERS)[number];
