@@ -1,7 +1,7 @@
 /** Which architecture a model file is of, and what is said where nothing here can run it. */
 import { AppError } from "../base/errors.ts";
 import type { ModelHeader } from "../gguf/gguf.ts";
-import { readPart } from "../gguf/header.ts";
+import { readPart } from "../files/header.ts";
 import { repairHeader } from "../gguf/repair/index.ts";
 
 /** Of the arrays, those that repairs look at: one number for every layer. */
