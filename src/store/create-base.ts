@@ -1,4 +1,4 @@
-/** The model that another is built upon: from our own store, or from one that is only read, whose blobs are borrowed. */
+/** The model that another is built upon: of our own store, or of one that is only read, whose blobs are borrowed. */
 import { AppError } from "../base/errors.ts";
 import { findBlob } from "./blobs.ts";
 import type { Digest } from "./digest.ts";

@@ -27,7 +27,10 @@ interface PullParts {
   readonly downloads: Downloads;
 }
 
-/** Throws `unsupported` before the first large blob, `registry`, `storage`, `busy`, and `cancelled` once the client's signal is aborted. */
+/**
+ * Throws `unsupported` before the first large blob, `registry`, `storage`, `busy`, and `cancelled` once the client's
+ * signal is aborted.
+ */
 export async function* pullModel(
   { library, downloads, runs }: PullParts,
   client: RegistryClient,
