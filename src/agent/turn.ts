@@ -279,6 +279,8 @@ async function ask(
         progress.text += event.text;
         onText?.(event.text);
         break;
+      case "prompt":
+        break;
       case "thinking":
         thinking += event.text;
         break;

@@ -184,7 +184,10 @@ export class Engine {
   async #decodeOne(sequence: Sequence, outcome: Float32Array | Offer, events: SequenceEvent[]): Promise<void> {
     if (sequence.cancelled) return;
     try {
-      if (sequence.firstTokenAtNs === 0) sequence.firstTokenAtNs = this.#parts.loop.nowNs();
+      if (sequence.firstTokenAtNs === 0) {
+        sequence.firstTokenAtNs = this.#parts.loop.nowNs();
+        events.push(promptEvent(sequence));
+      }
       if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
       const { logprobs: count } = sequence.request;
       // Sampling changes logits, and whoever wants log-probabilities was given all.
@@ -357,6 +360,14 @@ function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: Sequence
   if (text === "" && !logprobs) return;
   events.push({ kind: "text", id, text, ...(logprobs ? { logprobs } : {}) });
 }
+
+const promptEvent = ({ id, prompt, reused, request }: Sequence): SequenceEvent => ({
+  kind: "prompt",
+  id,
+  tokens: prompt.length,
+  cached: reused,
+  end: request.promptEnd,
+});
 
 /** In the words that clients look for, with the two numbers. */
 const tooLong = (promptLen: number, ctxLen: number): AppError =>

@@ -63,17 +63,19 @@ export interface EngineInfo {
   readonly vramBytes: number;
   /** How many of the layers, the output counted as one, run on a GPU; undefined: none. */
   readonly gpuLayers: Session["gpuLayers"];
-  /** Jinja source of the model's chat template. */
-  readonly chatTemplate: string | undefined;
-  readonly bosText: string;
   /** The model has markers for filling in the middle. */
   readonly canFill: boolean;
-  readonly eosText: string;
+  /** Kinds of media that a prompt may hold beside text. */
+  readonly media: readonly MediaKind[];
 }
+
+type MediaKind = "image";
 
 export interface LoadedEngine {
   readonly engine: Engine;
   readonly tokenizer: Tokenizer;
+  /** Jinja source of the file's own chat template, where it has one, and texts of tokens that templates may print. */
+  readonly chatTemplate: { readonly source: string | undefined; readonly bos: string; readonly eos: string };
   readonly info: EngineInfo;
 }
 
@@ -90,7 +92,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     const encoder = program.logits === undefined;
     const wished = wishedCtxLen(program, options);
     const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
-    const chatTemplate = chatTemplateOf(gguf);
+    const source = chatTemplateOf(gguf);
     const pooling = poolingOf(gguf, { arch, encoder });
     const session = await options.backend.load(program, { ...options, ctxLen });
     void session.lost?.then(options.onLost);
@@ -107,10 +109,8 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       bytes: session.bytes,
       vramBytes: session.vramBytes ?? 0,
       gpuLayers: session.gpuLayers,
-      chatTemplate,
-      bosText: text(tokenizer.bos),
       canFill: tokenizer.fill !== undefined,
-      eosText: text(tokenizer.eos),
+      media: [], // no encoder of images runs here
     };
     const engine = new Engine({
       session,
@@ -126,7 +126,8 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       embedder: new Embedder({ session, pooling, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
-    return { engine, tokenizer, info };
+    const chatTemplate = { source, bos: text(tokenizer.bos), eos: text(tokenizer.eos) };
+    return { engine, tokenizer, chatTemplate, info };
   } catch (error) {
     for (const file of [gguf, ...adapters]) file.close();
     throw error;

@@ -22,6 +22,16 @@ interface SequenceStatistics {
 }
 
 export type SequenceEvent =
+  /** The prompt was read: comes with the first token, before its text. */
+  | {
+      readonly kind: "prompt";
+      readonly id: number;
+      readonly tokens: number;
+      /** How many of them were in the cache already. */
+      readonly cached: number;
+      /** As the request gave it. */
+      readonly end: string | undefined;
+    }
   | {
       readonly kind: "text";
       readonly id: number;
@@ -43,11 +53,8 @@ export type SequenceEvent =
     }
   | { readonly kind: "error"; readonly id: number; readonly code: Code; readonly message: string };
 
-/** What the engine is asked to continue. */
-export interface SequenceRequest {
-  readonly id: number;
-  /** At least one id. */
-  readonly prompt: Int32Array;
+/** How an answer is made. */
+export interface AnswerSettings {
   readonly options: SamplingOptions;
   /** `"json"`: any JSON object; an object: a JSON schema. */
   readonly format?: "json" | Record<string, unknown>;
@@ -55,12 +62,21 @@ export interface SequenceRequest {
   readonly shift: boolean;
   /** Whether a prompt longer than the context is cut (the default) or refused. */
   readonly truncate?: boolean;
-  /** Part of the prompt was left out before it got here. */
-  readonly wasCut?: boolean;
   /** How many alternatives to name for each token; undefined: no log-probabilities. */
   readonly logprobs?: number;
   /** Texts of control tokens that come out as text; the others give none. */
   readonly visible?: readonly string[];
+}
+
+/** What the engine is asked to continue. */
+export interface SequenceRequest extends AnswerSettings {
+  readonly id: number;
+  /** At least one id. */
+  readonly prompt: Int32Array;
+  /** The end of the prompt's text, told again when the prompt was read. */
+  readonly promptEnd?: string;
+  /** Part of the prompt was left out before it got here. */
+  readonly wasCut?: boolean;
 }
 
 export interface Sequence {

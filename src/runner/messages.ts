@@ -6,8 +6,9 @@ import type { Code } from "../base/errors.ts";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { EmbedEvent } from "../engine/embedder.ts";
 import type { EngineInfo } from "../engine/load.ts";
-import type { SequenceEvent } from "../engine/sequence.ts";
-import type { SamplingOptions } from "../sampling/options.ts";
+import type { AnswerSettings, SequenceEvent } from "../engine/sequence.ts";
+import type { TemplateFacts } from "../template/facts.ts";
+import type { PromptMessage, PromptTool, Think } from "../template/messages.ts";
 
 export interface LoadMessage {
   readonly kind: "load";
@@ -15,6 +16,8 @@ export interface LoadMessage {
   readonly path: string;
   /** Adapter files, laid over the model in this order. */
   readonly adapters: readonly string[];
+  /** The template of the model that is loaded first; others come by `template` messages. */
+  readonly template: TemplateChoice;
   /** `auto`, or the name of a backend. */
   readonly backend: string;
   /** Layers on the GPU, the output counted as one; 0 keeps away from it; undefined: as many as there is room for. */
@@ -36,24 +39,65 @@ export interface LoadMessage {
   readonly cacheDir: string | undefined;
 }
 
-export interface GenerateMessage {
+/** The Go template that a model has beside the Jinja one in its file, and whether it wins; see `choosePrompt`. */
+export interface TemplateChoice {
+  readonly go: string | undefined;
+  readonly prefersGo: boolean | undefined;
+}
+
+/** What is known of a template, or what is wrong with it. */
+export type TemplateReply = { readonly facts: TemplateFacts } | { readonly code: Code; readonly message: string };
+
+/** The number of the template that comes with the load message. */
+export const LOADED_TEMPLATE = 0;
+
+/** What is put behind a rendered prompt: the beginning of an answer. */
+export interface Ending {
+  readonly text: string;
+  /** Put before it where the prompt ends with `open`, blanks aside. */
+  readonly inside?: { readonly open: string; readonly close: string };
+}
+
+interface Rendered {
+  /** The number of a template that was defined before. */
+  readonly template: number;
+  /** What templates that ask for the time are told. */
+  readonly nowMs: number;
+  /** Undefined: not said. */
+  readonly think?: Think;
+  readonly ending?: Ending;
+}
+
+/** What a model is asked about, as the server knows it. */
+export type Asked =
+  /** Text with the markup of control tokens in it, after the ids of an earlier answer. */
+  | { readonly kind: "text"; readonly text: string; readonly context: readonly number[]; readonly ending?: Ending }
+  /** A gap between two texts without markup. */
+  | { readonly kind: "gap"; readonly before: string; readonly after: string }
+  /** A conversation: where it is too long, as few of its oldest messages as will do are left out. */
+  | (Rendered & {
+      readonly kind: "chat";
+      readonly messages: readonly PromptMessage[];
+      readonly tools?: readonly PromptTool[];
+    })
+  /** One question, after the ids of an earlier answer. */
+  | (Rendered & {
+      readonly kind: "question";
+      readonly prompt: string;
+      readonly suffix?: string;
+      readonly system?: string;
+      readonly history?: readonly PromptMessage[];
+      readonly context: readonly number[];
+    })
+  /** The prompt of an earlier request that holds it, and more text. */
+  | { readonly kind: "after"; readonly id: number; readonly text: string };
+
+export interface GenerateMessage extends AnswerSettings {
   readonly kind: "generate";
   readonly id: number;
-  /** Text with the markup of special tokens in it. */
-  readonly prompt: string;
-  /** The text after the gap that the model fills in; the prompt is the text before it, and neither has markup. */
-  readonly suffix?: string;
-  /** Token ids that come before the prompt; the prompt then gets no BOS. */
-  readonly context: readonly number[];
-  readonly options: SamplingOptions;
-  readonly format?: "json" | Record<string, unknown>;
-  readonly shift: boolean;
-  /** Whether a prompt longer than the context is cut (the default) or refused. */
-  readonly truncate?: boolean;
-  /** How many alternatives to name for each token; undefined: no log-probabilities. */
-  readonly logprobs?: number;
-  /** Texts of control tokens that come out as text; the others give none. */
-  readonly visible?: readonly string[];
+  readonly asked: Asked;
+  /** The rendered prompt is kept until `forget`, for a request that continues it. */
+  readonly holds?: boolean;
 }
 
 /** Answered by `embedded`, once or more often, or by `embedFailed`. */
@@ -74,10 +118,14 @@ export type ToRunner =
   | GenerateMessage
   | EmbedMessage
   | { readonly kind: "cancel"; readonly id: number }
-  /** Asks whether anyone is there; answered by `pong`. */
-  | { readonly kind: "ping"; readonly id: number }
-  /** Asks how many tokens a prompt has; answered by `count`. */
-  | { readonly kind: "count"; readonly id: number; readonly prompt: string }
+  /** Lets go of the prompt that a request holds. */
+  | { readonly kind: "forget"; readonly id: number }
+  /** Names a template by a number that is new; answered by `template`. */
+  | { readonly kind: "template"; readonly id: number; readonly number: number; readonly choice: TemplateChoice }
+  /** That template is named no more. */
+  | { readonly kind: "drop"; readonly number: number }
+  /** Asks how many tokens a whole prompt has; answered by `count`. */
+  | { readonly kind: "count"; readonly id: number; readonly asked: Asked }
   /** Answered by `tokens`. */
   | {
       readonly kind: "tokenize";
@@ -94,7 +142,7 @@ export type ToRunner =
 /** Runner → server. */
 export type FromRunner =
   | { readonly kind: "progress"; readonly fraction: number }
-  | { readonly kind: "ready"; readonly info: EngineInfo }
+  | { readonly kind: "ready"; readonly info: EngineInfo; readonly template: TemplateReply }
   /** Loading failed; the process ends. */
   | { readonly kind: "failed"; readonly code: Code; readonly message: string }
   | { readonly kind: "events"; readonly events: readonly SequenceEvent[] }
@@ -103,7 +151,7 @@ export type FromRunner =
 
 /** What answers one question. */
 export type Reply =
-  | { readonly kind: "pong"; readonly id: number }
+  | { readonly kind: "template"; readonly id: number; readonly reply: TemplateReply }
   | { readonly kind: "count"; readonly id: number; readonly tokens: number }
   | {
       readonly kind: "tokens";

@@ -5,12 +5,13 @@
 import type { Backend, TuningStore } from "../backend/backend.ts";
 import type { Offload } from "../backend/offload.ts";
 import type { EventLoop } from "../base/event-loop.ts";
-import { AppError, assert, messageOf } from "../base/errors.ts";
+import { AppError, messageOf } from "../base/errors.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
 import type { OpenSource } from "../gguf/source.ts";
-import { encodeFill } from "../tokenizer/fill-in-the-middle.ts";
 import { embed } from "./embed.ts";
-import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "./messages.ts";
+import { LOADED_TEMPLATE, type FromRunner, type GenerateMessage, type LoadMessage, type ToRunner } from "./messages.ts";
+import { PROMPT_END_CHARS, promptOf, type HeldTexts } from "./prompt.ts";
+import { makeTemplates, type Templates } from "./templates.ts";
 import { detokenize, tokenize } from "./tokens.ts";
 
 /** The way to whoever started the runner. */
@@ -33,12 +34,19 @@ export interface RunnerHost {
   tuningsIn?(cacheDir: string): TuningStore;
 }
 
+/** A model, and what requests on it have told. */
+interface Loaded {
+  readonly model: LoadedEngine;
+  readonly templates: Templates;
+  readonly held: HeldTexts;
+}
+
 /** How long a last message gets on its way before the process ends. */
 const FAREWELL_MS = 100;
 
 /** Serves one model until told to close. Returns at once; the channel's messages do the work. */
 export function startRunner(channel: Channel, host: RunnerHost): void {
-  let loaded: LoadedEngine | undefined;
+  let loaded: Loaded | undefined;
   let loading: Promise<void> = Promise.resolve();
   const abort = new AbortController();
   const encoding = new Set<number>(); // requests whose texts are not all ids yet
@@ -47,23 +55,35 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
     switch (message.kind) {
       case "load":
         return void (loading = load(message, { channel, host, signal: abort.signal }).then(
-          (engine) => void (loaded = engine),
+          (model) => void (loaded = model),
         ));
       case "generate":
         return void (loaded && generate(loaded, message, channel));
       case "embed":
-        return void (loaded && embed(loaded, message, { channel, pending: encoding, loop: host.loop }));
+        return void (loaded && embed(loaded.model, message, { channel, pending: encoding, loop: host.loop }));
       case "cancel":
         encoding.delete(message.id);
-        return loaded?.engine.cancel(message.id);
-      case "ping":
-        return reply(channel, loaded, message.id, () => ({ kind: "pong", id: message.id }));
+        return loaded?.model.engine.cancel(message.id);
+      case "forget":
+        return void loaded?.held.delete(message.id);
+      case "template":
+        return reply(channel, loaded, message.id, ({ templates }) => ({
+          kind: "template",
+          id: message.id,
+          reply: templates.define(message.number, message.choice),
+        }));
+      case "drop":
+        return loaded?.templates.drop(message.number);
       case "count":
-        return reply(channel, loaded, message.id, (engine) => count(engine, message));
+        return reply(channel, loaded, message.id, (model) => ({
+          kind: "count",
+          id: message.id,
+          tokens: promptOf(model, message.asked).ids.length,
+        }));
       case "tokenize":
-        return reply(channel, loaded, message.id, ({ tokenizer }) => tokenize(tokenizer, message));
+        return reply(channel, loaded, message.id, ({ model }) => tokenize(model.tokenizer, message));
       case "detokenize":
-        return reply(channel, loaded, message.id, ({ tokenizer }) => detokenize(tokenizer, message));
+        return reply(channel, loaded, message.id, ({ model }) => detokenize(model.tokenizer, message));
       case "close":
         abort.abort();
         return void loading.then(() => closeEngine(loaded, channel));
@@ -76,11 +96,11 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
 async function load(
   message: LoadMessage,
   { channel, host, signal }: { channel: Channel; host: RunnerHost; signal: AbortSignal },
-): Promise<LoadedEngine | undefined> {
+): Promise<Loaded | undefined> {
   try {
     const { gpuLayers: layers, gpuMemory: memory } = message;
     const backend = await host.chooseBackend(message.backend, { layers, memory });
-    const loaded = await loadEngine(message.path, {
+    const model = await loadEngine(message.path, {
       ...message,
       signal,
       loop: host.loop,
@@ -93,8 +113,10 @@ async function load(
       onEmbed: (event) => channel.send(event),
       onLost: (error) => void endAfter(error, channel),
     });
-    channel.send({ kind: "ready", info: loaded.info });
-    return loaded;
+    const templates = makeTemplates(model.chatTemplate);
+    const template = templates.define(LOADED_TEMPLATE, message.template);
+    channel.send({ kind: "ready", info: model.info, template });
+    return { model, templates, held: new Map() };
   } catch (error) {
     channel.send({
       kind: "failed",
@@ -125,46 +147,25 @@ async function leave(channel: Channel): Promise<void> {
   channel.exit(1);
 }
 
-async function generate(loaded: LoadedEngine, message: GenerateMessage, channel: Channel): Promise<void> {
-  const { engine, tokenizer, info } = loaded;
+async function generate(loaded: Loaded, message: GenerateMessage, channel: Channel): Promise<void> {
   try {
-    const { kind: _, context, prompt, suffix, ...request } = message;
-    if (suffix !== undefined) return await engine.submit({ ...request, ...fillPrompt(loaded, message, suffix) });
-    const addSpecial = context.length === 0 && !startsWithBos(prompt, info.bosText);
-    const ids = tokenizer.encode(prompt, { addSpecial, parseSpecial: true });
-    for (const id of context) checkId(id); // an Int32Array would make another id of it
-    await engine.submit({ ...request, prompt: Int32Array.from([...context, ...ids]) });
+    const { kind: _, asked, holds = false, ...request } = message;
+    const { ids, text, wasCut } = promptOf(loaded, asked, message);
+    if (holds) loaded.held.set(message.id, text);
+    const promptEnd = text.trimEnd().slice(-PROMPT_END_CHARS);
+    await loaded.model.engine.submit({ ...request, prompt: ids, promptEnd, wasCut });
   } catch (error) {
     const code = error instanceof AppError ? error.code : "runner";
     channel.send({ kind: "events", events: [{ kind: "error", id: message.id, code, message: messageOf(error) }] });
   }
 }
 
-/** Where the texts are longer than the context, half of it stays for the answer. */
-function fillPrompt(
-  { tokenizer, info }: LoadedEngine,
-  { prompt, truncate = true, shift }: GenerateMessage,
-  suffix: string,
-): { prompt: Int32Array; wasCut: boolean } {
-  const fill = tokenizer.fill;
-  assert(fill, "a gap to fill for a model without markers");
-  const whole = encodeFill(tokenizer, fill, { before: prompt, after: suffix, room: undefined });
-  if (whole.ids.length < info.ctxLen || !truncate || !shift) return { prompt: whole.ids, wasCut: false };
-  const room = Math.floor(info.ctxLen / 2);
-  const cut = encodeFill(tokenizer, fill, { before: prompt, after: suffix, room });
-  return { prompt: cut.ids, wasCut: cut.truncated };
-}
-
-function checkId(id: number): void {
-  if (id !== (id | 0)) throw new AppError("bad_request", `context: expected ids of the vocabulary, got ${id}`);
-}
-
 /** Answers a question; a failure is an answer too. */
 function reply(
   channel: Channel,
-  loaded: LoadedEngine | undefined,
+  loaded: Loaded | undefined,
   id: number,
-  answer: (loaded: LoadedEngine) => FromRunner,
+  answer: (loaded: Loaded) => FromRunner,
 ): void {
   if (!loaded) return;
   try {
@@ -175,15 +176,7 @@ function reply(
   }
 }
 
-function count({ tokenizer, info }: LoadedEngine, message: { id: number; prompt: string }): FromRunner {
-  const addSpecial = !startsWithBos(message.prompt, info.bosText);
-  const tokens = tokenizer.encode(message.prompt, { addSpecial, parseSpecial: true }).length;
-  return { kind: "count", id: message.id, tokens };
-}
-
-const startsWithBos = (text: string, bosText: string): boolean => bosText !== "" && text.startsWith(bosText);
-
-async function closeEngine(loaded: LoadedEngine | undefined, channel: Channel): Promise<void> {
-  await loaded?.engine.close();
+async function closeEngine(loaded: Loaded | undefined, channel: Channel): Promise<void> {
+  await loaded?.model.engine.close();
   channel.exit(0);
 }

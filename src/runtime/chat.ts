@@ -1,72 +1,75 @@
-/** Chat: messages rendered by the model's template, the oldest dropped until they fit the context. */
-import { answerRoom } from "../engine/context.ts";
+/** Chat: a conversation, with the model's own messages and the tools, as a runner is asked about it. */
+import { AppError } from "../base/errors.ts";
+import type { Asked } from "../runner/messages.ts";
+import { fullName } from "../store/name.ts";
+import type { ModelRef } from "../store/store.ts";
+import { forgetsThoughts, withoutOldThoughts } from "../template/old-thoughts.ts";
+import { requiredTools } from "./forced-call.ts";
+import { infer } from "./infer.ts";
 import {
-  lease,
-  modelOf,
+  onRunner,
   refuseEmbedder,
   refuseImages,
-  samplingOptions,
-  weightsOf,
+  settingsOf,
+  templateOf,
+  thinkOf,
   type Loaded,
   type RuntimeParts,
-} from "./answer.ts";
-import { conversationOf, type Conversation } from "./conversation.ts";
-import { fitMessages, type Fitted } from "./fit.ts";
-import { requiredTools } from "./forced-call.ts";
-import { respond } from "./respond.ts";
-import type { RunnerProcess } from "./runner-process.ts";
-import type { ChatRequest, InferenceEvent } from "./runtime.ts";
+} from "./lease.ts";
+import { respond, type Shape } from "./respond.ts";
+import type { ChatRequest, InferenceEvent, Message } from "./runtime.ts";
 
-export async function* runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
-  const model = await modelOf(parts, request);
-  if (request.messages.length === 0 && request.keepAliveMs === 0) {
-    parts.pool.unload(weightsOf(model));
-    yield { kind: "done", reason: "unload" };
-    return;
-  }
-  for (const message of request.messages) refuseImages(message.images, request.model);
-  const required = requiredTools(request);
-  const loaded = await lease(parts, model, request);
-  try {
-    refuseEmbedder(loaded, { model: request.model, task: "chat" });
-    if (request.messages.length === 0) {
-      yield { kind: "done", reason: "load" };
-      return;
-    }
-    const conversation = conversationOf(parts, loaded, request);
-    const question = {
-      ...(await fittingPrompt(loaded, conversation, request)),
-      context: [],
-      options: request.options,
-      format: request.format,
-      signal: request.signal,
-      wantsContext: false,
-      logprobs: request.logprobs,
-      truncate: request.truncate,
-      shift: request.shift,
-    };
-    yield* respond(loaded, question, { ...conversation, required });
-  } finally {
-    loaded.lease.release();
-  }
-}
-
-/** The prompt of all messages, or of as many as fit where the request lets the oldest go. */
-async function fittingPrompt(
-  { lease: { runner }, model }: Loaded,
-  { messages, render }: Conversation,
-  { truncate = true, options }: ChatRequest,
-): Promise<Fitted> {
-  if (!truncate) return { prompt: render(messages), truncated: false };
-  const { num_predict: numPredict } = samplingOptions(model.parameters, options);
-  const { ctxLen } = runner.info;
-  return fitMessages(messages, {
-    render,
-    fits: (prompt, { isWhole }) =>
-      isShorter(runner, prompt, isWhole ? ctxLen : ctxLen - answerRoom({ ctxLen, numPredict }) + 1),
+export function runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
+  return infer(parts, {
+    request,
+    name: "chat",
+    isEmpty: request.messages.length === 0,
+    begin: async (loaded) => {
+      const { asked, shape } = await conversationOf(parts, loaded, request);
+      return respond(loaded, { asked, settings: settingsOf(loaded.model, request), wantsContext: false }, shape);
+    },
   });
 }
 
-/** Whether a prompt has fewer tokens; one token is at least one byte, so a short prompt need not be counted. */
-const isShorter = async (runner: RunnerProcess, prompt: string, tokens: number): Promise<boolean> =>
-  prompt.length * 3 < tokens || (await runner.countTokens(prompt)) < tokens;
+/** Loads the model if need be. Throws what the chat itself would before it asks the model. */
+export async function countTokens(parts: RuntimeParts, request: ChatRequest): Promise<number> {
+  return onRunner(parts, request, async (loaded) => {
+    refuseEmbedder(loaded, { model: request.model, task: "chat" });
+    const { asked } = await conversationOf(parts, loaded, request);
+    return loaded.lease.runner.countTokens(asked);
+  });
+}
+
+/** Throws `bad_request` for images, tools and choices of tools that the model does not know. */
+async function conversationOf(
+  parts: RuntimeParts,
+  loaded: Loaded,
+  request: ChatRequest,
+): Promise<{ readonly asked: Asked; readonly shape: Shape }> {
+  const { model, lease } = loaded;
+  for (const message of request.messages) refuseImages(loaded, message.images, request.model);
+  const required = requiredTools(request);
+  const { number, facts } = await lease.runner.template(templateOf(model));
+  const tools = request.toolChoice === "none" ? [] : (request.tools ?? []);
+  if (tools.length > 0 && !facts.capabilities.tools) {
+    throw new AppError("bad_request", `${fullName(model.name)} does not support tools`);
+  }
+  const think = thinkOf(facts, request.think);
+  const asked: Asked = {
+    kind: "chat",
+    template: number,
+    nowMs: parts.now().getTime(),
+    messages: withModelMessages(model, request.messages),
+    ...(tools.length > 0 ? { tools } : {}),
+    ...(think === undefined ? {} : { think }),
+  };
+  return { asked, shape: { facts, think, tools, required } };
+}
+
+/** The model's own system text, where the caller brings none, and its example messages come first. */
+function withModelMessages(model: ModelRef, messages: readonly Message[]): readonly Message[] {
+  const system = messages[0]?.role === "system" || !model.system ? [] : [{ role: "system", content: model.system }];
+  const all = [...system, ...model.messages, ...messages];
+  const about = { family: model.config.model_family, name: model.name.model };
+  return forgetsThoughts(about) ? withoutOldThoughts(all) : all;
+}

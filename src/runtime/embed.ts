@@ -1,7 +1,7 @@
 /** Embed: texts to vectors of unit length, on any model that is in the store. */
 import { AppError } from "../base/errors.ts";
 import { normalized } from "../engine/pooling.ts";
-import { lease, modelOf, weightsOf, type RuntimeParts } from "./answer.ts";
+import { modelOf, onRunner, weightsOf, type RuntimeParts } from "./lease.ts";
 import type { EmbedRequest, EmbedResult } from "./runtime.ts";
 
 /** Values of one reply, 128 MiB of float32: 32,768 texts of 1,024 values. */
@@ -15,9 +15,7 @@ export async function runEmbed(parts: RuntimeParts, request: EmbedRequest): Prom
     parts.pool.unload(weightsOf(model));
     return { embeddings: [], totalNs: Bun.nanoseconds() - startedNs, loadNs: 0, promptEvalCount: 0 };
   }
-  const loaded = await lease(parts, model, request);
-  try {
-    const { runner } = loaded.lease;
+  return onRunner(parts, { ...request, ref: model }, async ({ lease: { runner }, loadNs }) => {
     checkSize(inputs.length, runner.info.dim);
     const ctxLen = options.num_ctx ?? model.parameters.num_ctx;
     const limit = ctxLen === undefined ? {} : { ctxLen: Math.max(0, ctxLen) };
@@ -26,12 +24,10 @@ export async function runEmbed(parts: RuntimeParts, request: EmbedRequest): Prom
     return {
       embeddings: vectors.map((vector) => shortened(vector, dimensions)),
       totalNs: Bun.nanoseconds() - startedNs,
-      loadNs: loaded.loadNs,
+      loadNs,
       promptEvalCount: tokens,
     };
-  } finally {
-    loaded.lease.release();
-  }
+  });
 }
 
 function checkSize(count: number, dim: number): void {

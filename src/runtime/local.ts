@@ -2,11 +2,10 @@
  * The runtime of this machine: models from the store, in runner processes of the pool.
  */
 import type { Store } from "../store/store.ts";
-import { weightsOf, type RuntimeParts } from "./answer.ts";
-import { runChat } from "./chat.ts";
-import { countTokens } from "./count-tokens.ts";
+import { countTokens, runChat } from "./chat.ts";
 import { runEmbed } from "./embed.ts";
 import { runGenerate } from "./generate.ts";
+import { weightsOf, type RuntimeParts } from "./lease.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
 import type { Runtime } from "./runtime.ts";
 import { runDetokenize, runTokenize } from "./tokenize.ts";
@@ -23,7 +22,6 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     pool,
     store: options.store,
     now: options.now,
-    templates: new WeakMap(),
   };
   return {
     generate: (request) => runGenerate(parts, request),

@@ -6,7 +6,7 @@
 import { availableParallelism } from "node:os";
 import { AppError, assert, shuttingDown } from "../base/errors.ts";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
-import type { LoadMessage } from "../runner/messages.ts";
+import type { LoadMessage, TemplateChoice } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
 import { abortable, reasonOf } from "./abortable.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
@@ -39,6 +39,8 @@ export interface PoolModel extends PoolWeights {
   readonly digest: string;
   /** Bytes of all its files. */
   readonly weightBytes: number;
+  /** Of the name that is asked for; names that share weights may differ in it. */
+  readonly template: TemplateChoice;
   /** Called before a runner is started: throws what is wrong with the files. */
   readonly check?: () => Promise<void>;
 }
@@ -65,6 +67,10 @@ export interface PoolOptions {
 /** The use of a runner by one request. */
 export interface Lease {
   readonly runner: RunnerProcess;
+  /** Whether the runner has died without a word since it was last idle: it may have heard nothing of what was asked. */
+  wasUnheard(): boolean;
+  /** Resolves once a runner that has died is forgotten: another one is started for the next lease. */
+  readonly ended: Promise<void>;
   release(): void;
 }
 
@@ -85,8 +91,8 @@ interface Entry {
   keepAliveMs: number;
   expiresAtMs: number;
   timer: ReturnType<typeof setTimeout> | undefined;
-  /** Whether the runner is there, while that is being asked. */
-  asking: Promise<boolean> | undefined;
+  /** Messages that the runner had sent when it was last idle; undefined: it was not, since it was started. */
+  heardIdle: number | undefined;
   /** Ends as soon as nobody uses it. */
   expiring: boolean;
   usedAtMs: number;
@@ -114,9 +120,7 @@ export class Pool {
       this.#checkWanted(request.signal);
       const entry = this.#entries.get(keyOf(model));
       if (entry && !entry.expiring && compatible(entry, wanted, request.options)) {
-        const leased = await this.#leaseLiving(entry, request);
-        if (leased) return leased;
-        continue;
+        return this.#lease(entry, request);
       }
       const lease = await this.#inTurn(request.signal, () => this.#load(model, wanted, request));
       if (lease) return lease;
@@ -157,26 +161,10 @@ export class Pool {
     await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry, shuttingDown())));
   }
 
-  /** An idle runner may have died unnoticed a moment ago: it is asked first. Undefined where it is gone. */
-  async #leaseLiving(entry: Entry, request: LeaseRequest): Promise<Lease | undefined> {
-    if (entry.users === 0 && entry.runner) {
-      entry.asking = entry.runner.isAnswering().finally(() => (entry.asking = undefined));
-    }
-    const leased = await this.#lease(entry, request);
-    try {
-      if (!entry.asking || (await this.#wait(entry.asking, request.signal))) return leased;
-    } catch (error) {
-      leased.release();
-      throw error;
-    }
-    leased.release();
-    await entry.closed.promise;
-    return undefined;
-  }
-
   async #lease(entry: Entry, request: LeaseRequest): Promise<Lease> {
     const { numParallel, maxQueue } = this.#options;
     if (entry.users >= numParallel + maxQueue) throw tooBusy();
+    if (entry.users === 0) entry.heardIdle = entry.runner?.heard;
     entry.users++;
     entry.keepAliveMs = request.keepAliveMs ?? entry.keepAliveMs;
     clearTimeout(entry.timer);
@@ -184,7 +172,8 @@ export class Pool {
     const released = once(() => this.#release(entry));
     try {
       const runner = await this.#wait(entry.starting, request.signal);
-      return { runner, release: released };
+      const wasUnheard = (): boolean => !runner.alive && runner.heard === entry.heardIdle;
+      return { runner, wasUnheard, ended: entry.closed.promise, release: released };
     } catch (error) {
       released();
       throw error;
@@ -277,7 +266,7 @@ export class Pool {
       keepAliveMs: this.#options.keepAliveMs,
       expiresAtMs: 0,
       timer: undefined,
-      asking: undefined,
+      heardIdle: undefined,
       expiring: false,
       usedAtMs: Date.now(),
     };
@@ -341,6 +330,7 @@ function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOption
     kind: "load",
     path: model.path,
     adapters: model.adapters,
+    template: model.template,
     backend: pool.backend,
     gpuLayers: gpuLayersOf(options, pool),
     gpuMemory: pool.gpuMemory,

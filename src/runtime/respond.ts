@@ -1,30 +1,41 @@
 /**
- * From a rendered prompt to the events of an answer: thinking told apart from text, tool calls taken out of it, and
+ * From what a runner says to the events of an answer: thinking told apart from text, tool calls taken out of it, and
  * what a schema or a required tool demands held to.
  *
  * A grammar cannot begin before thinking ends. So a model that thinks first answers freely up to the end of its
  * thoughts, and is then asked again, with them in the prompt and under the grammar; what it computed is still cached.
  */
 import { AppError } from "../base/errors.ts";
-import { toolCallTag } from "../template/go-prompt.ts";
-import type { PromptTemplate } from "../template/prompt.ts";
-import { thinkingTagsOf, type ThinkingTags } from "../template/thinking.ts";
-import { answer, samplingOptions, type Loaded, type Question } from "./answer.ts";
+import type { AnswerSettings } from "../engine/sequence.ts";
+import type { Asked, Ending } from "../runner/messages.ts";
+import type { TemplateFacts } from "../template/facts.ts";
+import type { ThinkingTags } from "../template/thinking.ts";
 import { forcedCallSchema } from "./forced-call.ts";
+import type { Phase } from "./infer.ts";
+import type { Loaded } from "./lease.ts";
 import { makeAnswerParser } from "./parse/answer-parser.ts";
 import type { ParsedEvent, TextParser, ToolFormat } from "./parse/format.ts";
 import { detectToolFormat, toolFormats } from "./parse/index.ts";
 import { callsInJson } from "./parse/json-calls.ts";
 import { makePlainParser } from "./parse/plain.ts";
 import { makeThinkingSplitter } from "./parse/thinking.ts";
+import type { RunnerEvent } from "./runner-process.ts";
 import type { InferenceEvent, Statistics, Think, Tool } from "./runtime.ts";
 
-type Events = AsyncGenerator<InferenceEvent, void, void>;
-type DoneEvent = Extract<InferenceEvent, { kind: "done" }>;
+type TextEvent = Extract<RunnerEvent, { kind: "text" }>;
+type DoneEvent = Extract<RunnerEvent, { kind: "done" }>;
+
+/** What a model is asked, and how it is to answer. */
+export interface Question {
+  readonly asked: Asked;
+  readonly settings: AnswerSettings;
+  /** Whether `done` carries the ids of prompt and answer. */
+  readonly wantsContext: boolean;
+}
 
 export interface Shape {
-  /** What rendered the prompt. */
-  readonly template: PromptTemplate;
+  /** Of what renders the prompt. */
+  readonly facts: TemplateFacts;
   readonly think: Think | undefined;
   /** What the model may call; none: calls are text. */
   readonly tools: readonly Tool[];
@@ -32,107 +43,216 @@ export interface Shape {
   readonly required?: readonly Tool[] | undefined;
 }
 
-/** Asks a model and reads its answer. The last event is `done`. Throws what `answer` does. */
-export function respond(loaded: Loaded, question: Question, shape: Shape): Events {
-  const format: ToolFormat = toolFormats[detectToolFormat(shape.template.source)];
-  const tags = format.marks ?? thinkingTagsOf(shape.template);
-  const reading: Reading = { format, tags, isOpen: tags !== undefined && endsWith(question.prompt, tags.open) };
-  const visible = [...(tags ? [tags.open, tags.close] : []), ...(shape.tools.length > 0 ? format.markup : [])];
-  const asked = { ...question, visible: format.marks ? format.markup : visible };
-  return shape.required || question.format
-    ? constrained(loaded, asked, { ...shape, ...reading })
-    : parsed(answer(loaded, asked), freeParser(shape, reading));
-}
-
 /** How a model's answers are to be read. */
 interface Reading {
   readonly format: ToolFormat;
   readonly tags: ThinkingTags | undefined;
-  /** Whether the prompt ends inside thinking. */
-  readonly isOpen: boolean;
 }
 
-const endsWith = (prompt: string, tag: string): boolean => prompt.trimEnd().endsWith(tag);
+/** An answer whose text is passed on as it is. */
+export function unread(loaded: Loaded, question: Question): Phase {
+  const tell = teller(loaded, question);
+  return { request: requestOf(question), read: (event) => [tell(event)] };
+}
 
-function freeParser({ template, tools }: Shape, { format, tags, isOpen }: Reading): TextParser | undefined {
+/** An answer that is read as the model's template means it. */
+export function respond(loaded: Loaded, question: Question, shape: Shape): Phase {
+  const format: ToolFormat = toolFormats[detectToolFormat(shape.facts.source)];
+  const tags = format.marks ?? shape.facts.thinking;
+  const visible = [...(tags ? [tags.open, tags.close] : []), ...(shape.tools.length > 0 ? format.markup : [])];
+  const settings = { ...question.settings, visible: format.marks ? format.markup : visible };
+  const asked = { ...question, settings };
+  const reading = { ...shape, format, tags };
+  return shape.required || settings.format ? constrained(loaded, asked, reading) : free(loaded, asked, reading);
+}
+
+const requestOf = ({ asked, settings }: Question): Phase["request"] => ({ asked, ...settings });
+
+/** What the runner says in the words of the runtime. */
+function teller({ startedNs, loadNs }: Loaded, { wantsContext }: Question): (event: RunnerEvent) => InferenceEvent {
+  return (event) => {
+    if (event.kind === "prompt") {
+      return { kind: "prompt", promptEvalCount: event.tokens, promptCachedCount: event.cached };
+    }
+    if (event.kind === "text") {
+      return { kind: "text", text: event.text, ...(event.logprobs ? { logprobs: event.logprobs } : {}) };
+    }
+    const { reason, statistics, stopSequence } = event;
+    return {
+      kind: "done",
+      reason,
+      statistics: { ...statistics, loadNs, totalNs: Bun.nanoseconds() - startedNs },
+      ...(wantsContext ? { context: Array.from(event.tokens) } : {}),
+      ...(event.truncated ? { truncated: true } : {}),
+      ...(stopSequence === undefined ? {} : { stopSequence }),
+    };
+  };
+}
+
+/** Whether a prompt ends inside thinking. */
+const isInside = ({ end = "" }: { end?: string | undefined }, tags: ThinkingTags | undefined): boolean =>
+  tags !== undefined && end.endsWith(tags.open);
+
+/** An answer without a grammar. */
+function free(loaded: Loaded, question: Question, shape: Shape & Reading): Phase {
+  const tell = teller(loaded, question);
+  let parser: TextParser | undefined;
+  return {
+    request: requestOf(question),
+    read(event) {
+      if (event.kind === "prompt") parser = freeParser(shape, isInside(event, shape.tags));
+      if (!parser || event.kind === "prompt") return [tell(event)];
+      if (event.kind === "text") return withLogprobs(parser.push(event.text), event);
+      return [...parser.end().map(toEvent), tell(event)];
+    },
+  };
+}
+
+function freeParser({ tools, facts, format, tags }: Shape & Reading, isOpen: boolean): TextParser | undefined {
   if (format.marks) return format.makeParser(tools);
-  return makeAnswerParser({ tags, isOpen, calls: tools.length > 0 ? callParser(template, format, tools) : undefined });
+  return makeAnswerParser({ tags, isOpen, calls: tools.length > 0 ? callParser(facts, format, tools) : undefined });
 }
 
-function callParser(template: PromptTemplate, format: ToolFormat, tools: readonly Tool[]): TextParser {
-  const isUnknown = format === toolFormats.plain && template.kind === "go";
-  return isUnknown ? makePlainParser(tools, toolCallTag(template)) : format.makeParser(tools);
+function callParser({ callTag }: TemplateFacts, format: ToolFormat, tools: readonly Tool[]): TextParser {
+  const isUnknown = format === toolFormats.plain && callTag !== undefined;
+  return isUnknown ? makePlainParser(tools, callTag) : format.makeParser(tools);
 }
 
 /** An answer under a grammar: a call where one is required, else a value. */
-async function* constrained(loaded: Loaded, question: Question, shape: Shape & Reading): Events {
-  const { required, format } = shape;
+function constrained(loaded: Loaded, question: Question, shape: Shape & Reading): Phase {
+  const { required, format, tags, think } = shape;
   const forced = required && { ...format.forced, schema: forcedCallSchema(required, format.forced) };
-  const thought = yield* thinkFirst(loaded, question, shape);
-  if ("kind" in thought) {
-    yield thought;
-    return;
-  }
   const open = forced ? forced.open : (format.marks?.answer ?? "");
-  const options = { ...question.options, num_predict: thought.predictMax, ...(forced ? { stop: [] } : {}) };
-  const prompt = thought.prompt + open;
-  const events = answer(loaded, { ...question, prompt, options, format: forced?.schema ?? question.format });
-  yield* withThinking(forced ? namingTools(oneCall(events)) : events, thought.statistics);
+  const next = format.marks?.next ?? "\n\n";
+  const answer = (asked: Asked, after?: Thought): Phase => {
+    const { options } = question.settings;
+    const settings = {
+      ...question.settings,
+      options: { ...options, num_predict: after?.predictMax ?? options.num_predict, ...(forced ? { stop: [] } : {}) },
+      ...(forced ? { format: forced.schema } : {}),
+    };
+    return underGrammar(loaded, { ...question, asked, settings }, { after, isCall: forced !== undefined });
+  };
+  if (!tags) return answer(endedBy(question.asked, { text: open }));
+  if (think === false) {
+    const inside = { open: tags.open, close: tags.close + next };
+    return answer(endedBy(question.asked, { text: open, inside }));
+  }
+  const id = loaded.lease.runner.newId();
+  return thinking(loaded, question, {
+    id,
+    tags,
+    answer: (thought) => {
+      const said = thought.text === undefined ? "" : thought.text + tags.close + next;
+      return answer({ kind: "after", id, text: said + open }, thought);
+    },
+  });
+}
+
+function endedBy(asked: Asked, ending: Ending): Asked {
+  return asked.kind === "gap" || asked.kind === "after" || ending.text + (ending.inside?.close ?? "") === ""
+    ? asked
+    : { ...asked, ending };
 }
 
 interface Thought {
-  /** Up to where the answer begins. */
-  readonly prompt: string;
+  /** Undefined where the model answered at once. */
+  readonly text: string | undefined;
   /** Tokens that are left for the answer; negative: as many as it takes. */
   readonly predictMax: number;
+  /** What thinking took, where it counts. */
   readonly statistics: Statistics | undefined;
 }
 
-/** Lets a model think before it answers under a grammar. What it returns is `done` where it came to no answer. */
-async function* thinkFirst(
-  loaded: Loaded,
-  question: Question,
-  { tags, isOpen, think, format }: Shape & Reading,
-): AsyncGenerator<InferenceEvent, Thought | DoneEvent, void> {
-  const options = samplingOptions(loaded.model.parameters, question.options);
-  const { prompt } = question;
-  const unthought: Thought = { prompt, predictMax: options.num_predict, statistics: undefined };
-  const next = format.marks?.next ?? "\n\n";
-  if (!tags) return unthought;
-  if (think === false) return isOpen ? { ...unthought, prompt: prompt + tags.close + next } : unthought;
-  const splitter = makeThinkingSplitter(tags, isOpen);
-  const stop = [...options.stop, tags.close];
-  let text = "";
-  const free = { ...question, format: undefined, wantsContext: false, options: { ...question.options, stop } };
-  for await (const event of answer(loaded, free)) {
-    if (event.kind === "done") {
-      const { reason, stopSequence, statistics } = event;
-      const isStopped = reason === "length" || (stopSequence !== undefined && stopSequence !== tags.close);
-      const last = isStopped ? [] : splitter.push(tags.close); // the stop string took it
-      yield* [...last, ...splitter.end()].filter(isThinking);
-      const used = statistics?.evalCount ?? 0;
-      const predictMax = options.num_predict > 0 ? options.num_predict - used : options.num_predict;
-      if (isStopped || predictMax === 0) return event;
-      if (!isOpen && !text.trimStart().startsWith(tags.open)) return unthought;
-      return { prompt: prompt + text + tags.close + next, predictMax, statistics };
-    }
-    if (event.kind !== "text") continue;
-    text += event.text;
-    const found = splitter.push(event.text);
-    if (found.some(({ kind }) => kind === "text")) return unthought; // it answers at once, but without the grammar
-    yield* withLogprobs(found, event);
-  }
-  return unthought;
+interface Thinking {
+  /** Of the request, whose prompt the answer continues. */
+  readonly id: number;
+  readonly tags: ThinkingTags;
+  readonly answer: (thought: Thought) => Phase;
+}
+
+/** Lets a model think before it answers under a grammar. */
+function thinking(loaded: Loaded, question: Question, { id, tags, answer }: Thinking): Phase {
+  const { options } = question.settings;
+  const { format: _, ...settings } = question.settings;
+  const unthought: Thought = { text: undefined, predictMax: options.num_predict, statistics: undefined };
+  const tell = teller(loaded, { ...question, wantsContext: false });
+  let [text, isOpen, isOver] = ["", false, false];
+  let splitter = makeThinkingSplitter(tags, false);
+  let thought: Thought | undefined;
+
+  const end = (event: DoneEvent): InferenceEvent[] => {
+    const { reason, stopSequence, statistics } = event;
+    const isStopped = reason === "length" || (stopSequence !== undefined && stopSequence !== tags.close);
+    const last = isStopped ? [] : splitter.push(tags.close); // the stop string took it
+    const thoughts = [...last, ...splitter.end()].filter(isThinking).map(toEvent);
+    const predictMax = options.num_predict > 0 ? options.num_predict - statistics.evalCount : options.num_predict;
+    const done = tell(event);
+    if (isStopped || predictMax === 0) return [...thoughts, done];
+    const began = isOpen || text.trimStart().startsWith(tags.open);
+    const took = done.kind === "done" ? done.statistics : undefined;
+    thought = began ? { text, predictMax, statistics: took } : unthought;
+    return thoughts;
+  };
+
+  return {
+    request: {
+      id,
+      holds: true,
+      asked: question.asked,
+      ...settings,
+      options: { ...options, stop: [...options.stop, tags.close] },
+    },
+    isOver: () => isOver,
+    next: () => thought && answer(thought),
+    read(event) {
+      if (event.kind === "prompt") {
+        isOpen = isInside(event, tags);
+        splitter = makeThinkingSplitter(tags, isOpen);
+        return [tell(event)];
+      }
+      if (event.kind === "done") return end(event);
+      text += event.text;
+      const found = splitter.push(event.text);
+      if (!found.some(({ kind }) => kind === "text")) return withLogprobs(found, event);
+      thought = unthought; // it answers at once, but without the grammar
+      isOver = true;
+      return [];
+    },
+  };
 }
 
 const isThinking = (event: ParsedEvent) => event.kind === "thinking";
 
+/** @param about.after what the model thought before, where it was asked to */
+function underGrammar(
+  loaded: Loaded,
+  question: Question,
+  { after, isCall }: { after: Thought | undefined; isCall: boolean },
+): Phase {
+  const tell = teller(loaded, question);
+  let text = "";
+  return {
+    request: requestOf(question),
+    ...(isCall ? { explain: namingTools } : {}),
+    read(event) {
+      if (event.kind === "prompt") return after ? [] : [tell(event)]; // of the prompt without thoughts it was told
+      if (event.kind === "done") {
+        // a call that the answer ended in is no call, and no text for people either
+        const calls = isCall ? callsInJson(text).map(toEvent) : [];
+        return [...calls, withThinking(tell(event), after?.statistics)];
+      }
+      if (!isCall) return [tell(event)];
+      text += event.text;
+      return event.logprobs ? [{ kind: "text", text: "", logprobs: event.logprobs }] : [];
+    },
+  };
+}
+
 /** Adds what thinking took to the statistics of the answer. */
-async function* withThinking(events: Events, thinking: Statistics | undefined): Events {
-  for await (const event of events) {
-    if (event.kind !== "done" || !event.statistics || !thinking) yield event;
-    else yield { ...event, statistics: sum(thinking, event.statistics) };
-  }
+function withThinking(event: InferenceEvent, thinking: Statistics | undefined): InferenceEvent {
+  if (event.kind !== "done" || !event.statistics || !thinking) return event;
+  return { ...event, statistics: sum(thinking, event.statistics) };
 }
 
 const sum = (thinking: Statistics, rest: Statistics): Statistics => ({
@@ -144,47 +264,14 @@ const sum = (thinking: Statistics, rest: Statistics): Statistics => ({
   evalNs: thinking.evalNs + rest.evalNs,
 });
 
-/** A forced call, once it is complete. One that the answer ended in is no call, and no text for people either. */
-async function* oneCall(events: Events): Events {
-  let text = "";
-  for await (const event of events) {
-    if (event.kind === "text") {
-      text += event.text;
-      if (event.logprobs) yield { ...event, text: "" };
-    } else if (event.kind === "done") {
-      for (const call of callsInJson(text)) yield toEvent(call);
-      yield event;
-    } else yield event;
-  }
-}
-
 /** The schema of a forced call is made of the tools' own, so what is wrong with it is said of them. */
-async function* namingTools(events: Events): Events {
-  try {
-    yield* events;
-  } catch (error) {
-    const about = error instanceof AppError && /^format: (?:#\/\$defs\/)?(.*)$/s.exec(error.message)?.[1];
-    throw about ? new AppError("bad_request", `tools: ${about}`, { cause: error }) : error;
-  }
-}
-
-/** Events of a parser for the text of an answer. */
-async function* parsed(events: Events, parser: TextParser | undefined): Events {
-  for await (const event of events) {
-    if (!parser || event.kind === "toolCall" || event.kind === "thinking") yield event;
-    else if (event.kind === "text") yield* withLogprobs(parser.push(event.text), event);
-    else {
-      yield* parser.end().map(toEvent);
-      yield event;
-    }
-  }
+function namingTools(error: unknown): unknown {
+  const about = error instanceof AppError && /^format: (?:#\/\$defs\/)?(.*)$/s.exec(error.message)?.[1];
+  return about ? new AppError("bad_request", `tools: ${about}`, { cause: error }) : error;
 }
 
 /** What is known of a token is told at once, also while the parser holds its text. */
-function withLogprobs(
-  found: readonly ParsedEvent[],
-  { logprobs }: Extract<InferenceEvent, { kind: "text" }>,
-): InferenceEvent[] {
+function withLogprobs(found: readonly ParsedEvent[], { logprobs }: TextEvent): InferenceEvent[] {
   const events = found.map(toEvent);
   return logprobs ? [{ kind: "text", text: "", logprobs }, ...events] : events;
 }

@@ -6,7 +6,19 @@ import { AppError, assert, type Code } from "../base/errors.ts";
 import type { EmbedEvent } from "../engine/embedder.ts";
 import type { EngineInfo } from "../engine/load.ts";
 import type { SequenceEvent } from "../engine/sequence.ts";
-import type { EmbedMessage, FromRunner, GenerateMessage, LoadMessage, Reply, ToRunner } from "../runner/messages.ts";
+import {
+  LOADED_TEMPLATE,
+  type Asked,
+  type EmbedMessage,
+  type FromRunner,
+  type GenerateMessage,
+  type LoadMessage,
+  type Reply,
+  type TemplateChoice,
+  type TemplateReply,
+  type ToRunner,
+} from "../runner/messages.ts";
+import type { TemplateFacts } from "../template/facts.ts";
 
 /** Bytes of a dead runner's last words that an error quotes. */
 const STDERR_TAIL_BYTES = 2048;
@@ -22,8 +34,22 @@ interface SpawnOptions {
   readonly onProgress?: (fraction: number) => void;
 }
 
-/** A generation's event without its id. */
-type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
+/** Templates that a runner is asked to render with, one beside the other; the rest are defined anew when they come. */
+const TEMPLATES_MAX = 16;
+
+/** A generation's events. */
+export type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
+
+/** A template that a runner knows by number. */
+export interface KnownTemplate {
+  readonly number: number;
+  readonly facts: TemplateFacts;
+}
+
+interface Ready {
+  readonly info: EngineInfo;
+  readonly template: TemplateReply;
+}
 
 /** Who waits for what a runner says about one id. */
 interface Listener {
@@ -39,18 +65,27 @@ export class RunnerProcess {
   readonly #child: Bun.Subprocess;
   readonly #listeners: Map<number, Listener>;
   readonly #exited: Promise<AppError>;
+  /** By choice, used last at the end. */
+  readonly #templates = new Map<string, { readonly number: number; readonly reply: Promise<TemplateReply> }>();
+  readonly #heard: { count: number };
   #nextId = 1;
+  #nextTemplate = LOADED_TEMPLATE + 1;
   #dead: AppError | undefined;
   /** Why it is being closed, for requests that it was still at. */
   #why: AppError | undefined;
 
   private constructor(parts: {
-    info: EngineInfo;
+    ready: Ready;
+    load: LoadMessage;
     child: Bun.Subprocess;
     listeners: Map<number, Listener>;
+    heard: { count: number };
     exited: Promise<AppError>;
   }) {
-    this.info = parts.info;
+    this.info = parts.ready.info;
+    const known = { number: LOADED_TEMPLATE, reply: Promise.resolve(parts.ready.template) };
+    this.#templates.set(keyOf(parts.load.template), known);
+    this.#heard = parts.heard;
     this.#child = parts.child;
     this.#listeners = parts.listeners;
     this.#exited = parts.exited;
@@ -64,13 +99,15 @@ export class RunnerProcess {
   static async start(load: LoadMessage, options: SpawnOptions, signal: AbortSignal): Promise<RunnerProcess> {
     signal.throwIfAborted();
     const listeners = new Map<number, Listener>();
-    const ready = Promise.withResolvers<EngineInfo>();
+    const ready = Promise.withResolvers<Ready>();
+    const heard = { count: 0 };
     const watchdog = makeWatchdog(options.loadTimeoutMs, () =>
       ready.reject(new AppError("runner", `timed out waiting for the model runner to load ${load.path}`)),
     );
     const child = spawnRunner(options, (message) => {
       watchdog.touch();
-      if (message.kind === "ready") ready.resolve(message.info);
+      heard.count++;
+      if (message.kind === "ready") ready.resolve(message);
       else if (message.kind === "failed") ready.reject(new AppError(message.code, message.message));
       else if (message.kind === "progress") options.onProgress?.(message.fraction);
       else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
@@ -84,8 +121,7 @@ export class RunnerProcess {
     void exited.then((error) => ready.reject(error));
     try {
       child.send(load);
-      const info = await ready.promise;
-      return new RunnerProcess({ info, child, listeners, exited });
+      return new RunnerProcess({ ready: await ready.promise, load, child, listeners, heard, exited });
     } catch (error) {
       child.kill("SIGKILL");
       throw error;
@@ -109,12 +145,21 @@ export class RunnerProcess {
     return this.#exited;
   }
 
+  /** Messages that came from it: the same number twice means that it was silent meanwhile. */
+  get heard(): number {
+    return this.#heard.count;
+  }
+
+  /** An id for one request, which later messages can name. */
+  newId(): number {
+    return this.#nextId++;
+  }
+
   /** Runs one request. Ending the generator, or the signal, stops the model before its next step. */
   async *generate(
-    request: Omit<GenerateMessage, "kind" | "id">,
+    { id = this.newId(), ...request }: Omit<GenerateMessage, "kind" | "id"> & { readonly id?: number },
     signal: AbortSignal,
   ): AsyncGenerator<RunnerEvent, void, void> {
-    const id = this.#nextId++;
     const queue = makeQueue<RunnerEvent>();
     const abort = (): void => queue.fail(new AppError("cancelled", "request canceled"));
     signal.addEventListener("abort", abort, { once: true });
@@ -138,20 +183,40 @@ export class RunnerProcess {
     }
   }
 
-  /** Whether the process is there: false where it died and nobody has noticed yet. */
-  async isAnswering(): Promise<boolean> {
-    try {
-      await this.#ask("pong", (id) => ({ kind: "ping", id }));
-      return true;
-    } catch (error) {
-      if (this.#dead) return false;
-      throw error;
-    }
+  /** Lets go of the prompt that a request held. */
+  forget(id: number): void {
+    if (this.alive) this.#send({ kind: "forget", id });
   }
 
-  /** How many tokens a prompt has for this model. */
-  async countTokens(prompt: string): Promise<number> {
-    return (await this.#ask("count", (id) => ({ kind: "count", id, prompt }))).tokens;
+  /** A template that prompts can name. Throws what is wrong with it. */
+  async template(choice: TemplateChoice): Promise<KnownTemplate> {
+    const key = keyOf(choice);
+    const known = this.#templates.get(key) ?? this.#define(choice);
+    this.#templates.delete(key);
+    this.#templates.set(key, known);
+    if (this.#templates.size > TEMPLATES_MAX) this.#dropOldest();
+    const reply = await known.reply;
+    if ("code" in reply) throw toError(reply);
+    return { number: known.number, facts: reply.facts };
+  }
+
+  #define(choice: TemplateChoice): { number: number; reply: Promise<TemplateReply> } {
+    const number = this.#nextTemplate++;
+    const asked = this.#ask("template", (id) => ({ kind: "template", id, number, choice }));
+    asked.catch(() => this.#templates.delete(keyOf(choice))); // the runner died: who waits hears why
+    return { number, reply: asked.then(({ reply }) => reply) };
+  }
+
+  #dropOldest(): void {
+    const [oldest] = this.#templates;
+    assert(oldest, "there are too many templates, and none");
+    this.#templates.delete(oldest[0]);
+    this.#send({ kind: "drop", number: oldest[1].number });
+  }
+
+  /** How many tokens the whole prompt has that a generation would begin with. */
+  async countTokens(asked: Asked): Promise<number> {
+    return (await this.#ask("count", (id) => ({ kind: "count", id, asked }))).tokens;
   }
 
   /** The ids of a text, and the bytes of each where they are wanted. */
@@ -279,6 +344,9 @@ async function readTail(stream: ReadableStream<Uint8Array>): Promise<string> {
   for await (const chunk of stream) tail = (tail + decoder.decode(chunk, { stream: true })).slice(-STDERR_TAIL_BYTES);
   return tail;
 }
+
+const keyOf = ({ go, prefersGo }: TemplateChoice): string =>
+  go === undefined ? "" : `${prefersGo ? "own" : "other"}: ${go}`;
 
 function toError(event: { code: Code; message: string }): AppError {
   return new AppError(event.code, event.message);

@@ -57,7 +57,7 @@ export interface ChosenLogprob extends TokenLogprob {
   readonly top: readonly TokenLogprob[];
 }
 
-interface InferenceRequest extends NamedModel {
+export interface InferenceRequest extends NamedModel {
   readonly options: Options;
   readonly format?: Format;
   /** Undefined: as the model does by itself. */
@@ -108,8 +108,12 @@ export interface Statistics {
   readonly evalNs: number;
 }
 
-/** The last event is always `done`; a failure is thrown. `statistics` is absent for load and unload. */
+/**
+ * The last event is always `done`; a failure is thrown. `prompt` comes once, with the first token and before what it
+ * says. `statistics` is absent for load and unload.
+ */
 export type InferenceEvent =
+  | { readonly kind: "prompt"; readonly promptEvalCount: number; readonly promptCachedCount: number }
   | { readonly kind: "text"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
   | { readonly kind: "thinking"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
   | { readonly kind: "toolCall"; readonly call: ToolCall }

@@ -1,7 +1,22 @@
 /** What became of a request to generate: its events, all of them together, and the last object's fields. */
 import { AppError, assert } from "../base/errors.ts";
-import type { ChosenLogprob, InferenceEvent, Statistics, ToolCall } from "../runtime/runtime.ts";
+import type {
+  ChatRequest,
+  ChosenLogprob,
+  GenerateRequest,
+  InferenceEvent,
+  Statistics,
+  ToolCall,
+} from "../runtime/runtime.ts";
+import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "./exchange.ts";
+import { counter } from "./metered.ts";
+
+/** What an answer says. */
+export type AnswerEvent = Exclude<InferenceEvent, { kind: "prompt" }>;
+
+/** Changes what an answer says, event by event; made anew for each answer. */
+export type Stage = (event: AnswerEvent) => readonly AnswerEvent[];
 
 export type DoneEvent = Extract<InferenceEvent, { kind: "done" }>;
 
@@ -34,16 +49,41 @@ function doneNotes({ reason, statistics }: DoneEvent): Record<string, unknown> {
   return { done_reason: reason, ...counts };
 }
 
-/** The events of an answer, ending with `done`, which the log line notes. Throws `runner` where that never comes. */
-export async function* checkedEvents(
+interface Answering {
+  readonly note: Exchange["note"];
+  /** In their order. */
+  readonly stages?: readonly Stage[];
+  /** Told before the first event. */
+  readonly onPrompt?: (event: Extract<InferenceEvent, { kind: "prompt" }>) => void;
+}
+
+/** What a model says to a request, counted, ending with `done`, which the log line notes. */
+export function answerEvents(
+  { runtime, metrics }: Pick<RouteDeps, "runtime" | "metrics">,
+  request: ChatRequest | GenerateRequest,
+  answering: Answering,
+): AsyncGenerator<AnswerEvent, void, void> {
+  const events = "messages" in request ? runtime.chat(request) : runtime.generate(request);
+  return staged(events, { ...answering, count: counter(metrics, request) });
+}
+
+/** Throws `runner` where `done` never comes. */
+async function* staged(
   events: AsyncGenerator<InferenceEvent, void, void>,
-  note: Exchange["note"],
-): AsyncGenerator<InferenceEvent, void, void> {
+  { note, stages = [], onPrompt, count }: Answering & { readonly count: (event: AnswerEvent) => void },
+): AsyncGenerator<AnswerEvent, void, void> {
   let last: InferenceEvent["kind"] | undefined;
   for await (const event of events) {
     last = event.kind;
+    if (event.kind === "prompt") {
+      onPrompt?.(event);
+      continue;
+    }
     if (event.kind === "done") note(doneNotes(event));
-    yield event;
+    count(event);
+    let said: readonly AnswerEvent[] = [event];
+    for (const stage of stages) said = said.flatMap(stage);
+    for (const each of said) yield each;
   }
   if (last !== "done") throw new AppError("runner", "model runner has unexpectedly stopped");
 }
@@ -59,7 +99,7 @@ export interface Answer {
 }
 
 /** Gathers the events of an answer, which end with `done`. */
-export async function collect(events: AsyncIterable<InferenceEvent>): Promise<Answer> {
+export async function collect(events: AsyncIterable<AnswerEvent>): Promise<Answer> {
   let text = "";
   let thinking = "";
   let done: DoneEvent | undefined;

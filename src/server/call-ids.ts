@@ -1,17 +1,15 @@
 /** Identity of tool calls: clients pair each result with its call by the id. */
-import type { InferenceEvent } from "../runtime/runtime.ts";
+import type { Stage } from "./answer.ts";
 
 /** Numbers tool calls from 0 and names those that have no id. */
-export async function* withCallIds(events: AsyncIterable<InferenceEvent>): AsyncGenerator<InferenceEvent, void, void> {
+export function withCallIds(): Stage {
   let index = 0;
-  for await (const event of events) {
-    if (event.kind !== "toolCall") yield event;
-    else {
-      const call = { id: event.call.id ?? callId(), function: { index, ...event.call.function } };
-      yield { kind: "toolCall", call };
-      index++;
-    }
-  }
+  return (event) => {
+    if (event.kind !== "toolCall") return [event];
+    const call = { id: event.call.id ?? callId(), function: { index, ...event.call.function } };
+    index++;
+    return [{ kind: "toolCall", call }];
+  };
 }
 
 /** `call_` and eight letters or digits. */
@@ -21,13 +19,11 @@ function callId(): string {
 }
 
 /** Leaves out all tool calls after the first, for clients that take one at a time. */
-export async function* firstCallOnly(
-  events: AsyncIterable<InferenceEvent>,
-): AsyncGenerator<InferenceEvent, void, void> {
+export function firstCallOnly(): Stage {
   let called = false;
-  for await (const event of events) {
-    if (event.kind === "toolCall" && called) continue;
+  return (event) => {
+    if (event.kind === "toolCall" && called) return [];
     called ||= event.kind === "toolCall";
-    yield event;
-  }
+    return [event];
+  };
 }

@@ -66,6 +66,7 @@ test("the longest shared prefix is reused, up to the last two prompt tokens", as
   const again = await ask(LONG);
   expect(again.text).toBe(expectedText(LONG, 8));
   expect(again.end).toMatchObject({ statistics: { promptEvalCount: 42, promptCachedCount: 40 } });
+  expect(again.prompt).toMatchObject({ tokens: 42, cached: 40 });
   expect(session.runs[0]).toEqual([{ slot: 0, start: 40, count: 2 }]);
   session.runs.length = 0;
   const other = `${LONG.slice(0, 20)}!!`;

@@ -158,7 +158,9 @@ export interface Answer {
   readonly text: string;
   /** Every text event, in order. */
   readonly pieces: readonly Extract<SequenceEvent, { kind: "text" }>[];
-  readonly end: Exclude<SequenceEvent, { kind: "text" }>;
+  /** Undefined where it failed before its prompt was read. */
+  readonly prompt: Extract<SequenceEvent, { kind: "prompt" }> | undefined;
+  readonly end: Exclude<SequenceEvent, { kind: "text" | "prompt" }>;
 }
 
 /** An engine on a fake session. */
@@ -194,9 +196,13 @@ export function makeBench(options: Partial<FakeOptions> & { chunk?: number; loop
     const id = more.id ?? ++lastId;
     const { promise, resolve } = Promise.withResolvers<Answer>();
     const pieces: Extract<SequenceEvent, { kind: "text" }>[] = [];
+    let read: Answer["prompt"];
     listeners.set(id, (event) => {
       if (event.kind === "text") pieces.push(event);
-      else resolve({ text: pieces.map((piece) => piece.text).join(""), pieces, end: event });
+      else if (event.kind === "prompt") {
+        assert(!read && pieces.length === 0, "the prompt is told of once, before the text");
+        read = event;
+      } else resolve({ text: pieces.map((piece) => piece.text).join(""), pieces, prompt: read, end: event });
     });
     const wanted = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 8, ...sampling };
     const ids = byteTokenizer.encode(prompt, { addSpecial: false, parseSpecial: false });

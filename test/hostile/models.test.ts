@@ -124,6 +124,7 @@ function startRunner(backend: string): Promise<RunnerProcess> {
     kind: "load",
     path,
     adapters: [],
+    template: { go: undefined, prefersGo: undefined },
     backend,
     ctxLen: 64,
     slots: 2,
@@ -144,7 +145,11 @@ function startRunner(backend: string): Promise<RunnerProcess> {
 async function failureOf(runner: RunnerProcess, prompt: string): Promise<string> {
   try {
     const options = { ...SAMPLING_DEFAULTS, num_predict: 3 };
-    for await (const _ of runner.generate({ prompt, context: [], options, shift: true }, forever)) continue;
+    for await (const _ of runner.generate(
+      { asked: { kind: "text", text: prompt, context: [] }, options, shift: true },
+      forever,
+    ))
+      continue;
     return "no failure";
   } catch (error) {
     return messageOf(error);

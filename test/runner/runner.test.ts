@@ -9,6 +9,7 @@ const load: LoadMessage = {
   kind: "load",
   path: resolve(import.meta.dir, "../../models/hearth/hearth.gguf"),
   adapters: [],
+  template: { go: undefined, prefersGo: undefined },
   backend: "webgpu",
   gpuLayers: undefined,
   gpuMemory: undefined,

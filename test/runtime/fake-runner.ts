@@ -15,7 +15,6 @@ process.on("message", (message: ToRunner) => {
     const onGpu = Math.min(message.gpuLayers ?? gpuMemory, 8);
     if (hasGpu && message.gpuMemory !== undefined && onGpu > gpuMemory)
       return send({ kind: "failed", code: "too_large", message: `${onGpu} of 8 layers: room for ${gpuMemory}` });
-    const text = { chatTemplate: undefined, bosText: "", canFill: false, eosText: "" };
     send({
       kind: "ready",
       info: {
@@ -29,12 +28,14 @@ process.on("message", (message: ToRunner) => {
         bytes,
         vramBytes: hasGpu ? onGpu : 4,
         gpuLayers: hasGpu ? { count: onGpu, all: 8 } : undefined,
-        ...text,
+        canFill: false,
+        media: [],
       },
+      template: { code: "bad_request", message: "a fake has no template" },
     });
   }
-  if (message.kind === "ping") send({ kind: "pong", id: message.id });
-  if (message.kind === "generate" && message.prompt === "hang up") return process.disconnect?.();
+  const text = message.kind === "generate" && message.asked.kind === "text" ? message.asked.text : "";
+  if (text === "hang up") return process.disconnect?.();
   if (message.kind === "generate") {
     const statistics = { promptEvalCount: 1, promptCachedCount: 0, promptEvalNs: 1, evalCount: 1, evalNs: 1 };
     const tokens = new Int32Array(1);

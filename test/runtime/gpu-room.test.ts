@@ -6,9 +6,17 @@ import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 
 setDefaultTimeout(30_000);
 
+const NONE = { go: undefined, prefersGo: undefined };
 const COMMAND = [process.execPath, resolve(import.meta.dir, "fake-runner.ts"), "gpu"];
 const [first, second, third, fourth, fifth] = ["first", "second", "third", "fourth", "fifth"].map(
-  (name): PoolModel => ({ name, digest: "0".repeat(64), path: `/${name}`, adapters: [], weightBytes: 1 }),
+  (name): PoolModel => ({
+    name,
+    digest: "0".repeat(64),
+    path: `/${name}`,
+    adapters: [],
+    weightBytes: 1,
+    template: NONE,
+  }),
 ) as [PoolModel, PoolModel, PoolModel, PoolModel, PoolModel];
 
 let pool: Pool | undefined;

@@ -23,8 +23,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** Three files, so that the pool sees three models. */
 const [first, second, third] = ["first", "second", "third"].map((name): PoolModel => {
   const path = join(folder, `${name}.gguf`);
+  const template = { go: undefined, prefersGo: undefined };
   copyFileSync(EMBEDDED, path);
-  return { name: `${name}:latest`, digest: "0".repeat(64), path, adapters: [], weightBytes: 1e6 };
+  return { name: `${name}:latest`, digest: "0".repeat(64), path, adapters: [], weightBytes: 1e6, template };
 }) as [PoolModel, PoolModel, PoolModel];
 
 let pools: Pool[] = [];

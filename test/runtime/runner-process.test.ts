@@ -28,6 +28,7 @@ async function start(
     ctxLen: 8,
     slots: 1,
     chunk: 8,
+    template: { go: undefined, prefersGo: undefined },
     threads: 0,
   } as const;
   const spawn = { command: [process.execPath, FAKE, ...args], env: { PATH: process.env["PATH"] }, loadTimeoutMs };
@@ -36,7 +37,8 @@ async function start(
 
 async function ask(runner: RunnerProcess, prompt: string): Promise<string> {
   let text = "";
-  const request = { prompt, context: [], options: SAMPLING_DEFAULTS, shift: true };
+  const asked = { kind: "text", text: prompt, context: [] } as const;
+  const request = { asked, options: SAMPLING_DEFAULTS, shift: true };
   for await (const event of runner.generate(request, forever)) if (event.kind === "text") text += event.text;
   return text;
 }

@@ -1,18 +1,16 @@
 import { expect, test } from "bun:test";
-import type { ChosenLogprob, InferenceEvent } from "../../src/runtime/runtime.ts";
+import type { ChosenLogprob } from "../../src/runtime/runtime.ts";
+import type { AnswerEvent } from "../../src/server/answer.ts";
 import { withoutBlanks } from "../../src/server/blanks.ts";
 import { DONE } from "./fakes.ts";
 
-const text = (value: string): InferenceEvent => ({ kind: "text", text: value });
-const call: InferenceEvent = { kind: "toolCall", call: { function: { name: "f", arguments: {} } } };
-const thought: InferenceEvent = { kind: "thinking", text: "hm" };
+const text = (value: string): AnswerEvent => ({ kind: "text", text: value });
+const call: AnswerEvent = { kind: "toolCall", call: { function: { name: "f", arguments: {} } } };
+const thought: AnswerEvent = { kind: "thinking", text: "hm" };
 const chosen = (token: string): ChosenLogprob[] => [{ token, bytes: [], logprob: 0, top: [] }];
 
-async function after(...events: InferenceEvent[]): Promise<InferenceEvent[]> {
-  async function* play(): AsyncGenerator<InferenceEvent, void, void> {
-    yield* events;
-  }
-  return Array.fromAsync(withoutBlanks(play()));
+function after(...events: AnswerEvent[]): readonly AnswerEvent[] {
+  return events.flatMap(withoutBlanks());
 }
 
 test.each([
@@ -34,17 +32,17 @@ test.each([
   ],
   ["an answer of blanks alone stays", [text(" "), text("\n"), DONE], [text(" \n"), DONE]],
   ["an answer without text stays", [DONE], [DONE]],
-])("%s", async (_, given, wanted) => {
-  expect(await after(...given)).toEqual(wanted);
+])("%s", (_, given, wanted) => {
+  expect(after(...given)).toEqual(wanted);
 });
 
 test("log probabilities stay with their text; those of thinking go", async () => {
-  const logged = (value: string, token: string): InferenceEvent => ({
+  const logged = (value: string, token: string): AnswerEvent => ({
     kind: "text",
     text: value,
     logprobs: chosen(token),
   });
-  expect(await after(logged("", "t"), thought, logged(" ", "a"), logged("", "b"), logged("c", "c"), DONE)).toEqual([
+  expect(after(logged("", "t"), thought, logged(" ", "a"), logged("", "b"), logged("c", "c"), DONE)).toEqual([
     thought,
     { kind: "text", text: " c", logprobs: [...chosen("a"), ...chosen("b"), ...chosen("c")] },
     DONE,

@@ -45,7 +45,12 @@ export const STATISTICS: Statistics = {
   evalNs: 1_500_000,
 };
 
-export const DONE: InferenceEvent = { kind: "done", reason: "stop", statistics: STATISTICS, context: [1, 2, 3] };
+export const DONE: Extract<InferenceEvent, { kind: "done" }> = {
+  kind: "done",
+  reason: "stop",
+  statistics: STATISTICS,
+  context: [1, 2, 3],
+};
 
 /** Plays events, with a pause before each. */
 export const play = (events: readonly InferenceEvent[], pauseMs = 0): Script =>

@@ -104,6 +104,7 @@ describe("a whole message", () => {
 describe("a stream", () => {
   test("opens, fills and closes each block, and counts at both ends", async () => {
     harness.runtime.script = play([
+      { kind: "prompt", promptEvalCount: 7, promptCachedCount: 5 },
       { kind: "thinking", text: "hm" },
       { kind: "text", text: "He" },
       { kind: "text", text: "llo" },
@@ -127,7 +128,7 @@ describe("a stream", () => {
           content: [],
           stop_reason: null,
           stop_sequence: null,
-          usage: { ...usage, input_tokens: 2, output_tokens: 0 },
+          usage: { ...usage, input_tokens: 7, output_tokens: 0 },
         },
       },
       { type: "ping" },

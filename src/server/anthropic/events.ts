@@ -4,7 +4,8 @@
  * Events: https://docs.anthropic.com/en/docs/build-with-claude/streaming
  */
 import { createHash, type Hash } from "node:crypto";
-import type { InferenceEvent, Statistics, ToolCall } from "../../runtime/runtime.ts";
+import type { Statistics, ToolCall } from "../../runtime/runtime.ts";
+import type { AnswerEvent } from "../answer.ts";
 import { withoutBlanks } from "../blanks.ts";
 
 export type Block =
@@ -55,55 +56,43 @@ export type StreamEvent =
 export interface Head {
   readonly id: string;
   readonly model: string;
-  /** Tokens of the prompt, counted before the model has read it. */
-  readonly inputTokens: Promise<number>;
+  /** Tokens of the prompt; asked once the answer begins. */
+  readonly inputTokens: () => number;
   /** The request's own. The model has others, which end its turn. */
   readonly stopSequences: readonly string[];
 }
 
 /**
  * Nothing comes before the model's first word, so that what it refuses still has a status of its own.
- * @param events end with `done`; its statistics replace `inputTokens`
+ * @param events end with `done`
  */
 export async function* streamEvents(
-  events: AsyncIterable<InferenceEvent>,
+  events: AsyncIterable<AnswerEvent>,
   head: Head,
 ): AsyncGenerator<StreamEvent, void, void> {
   const blocks = new Blocks();
+  const stage = withoutBlanks();
   let started = false;
-  for await (const event of withoutBlanks(events)) {
-    if (!started) yield* startOf(head, await head.inputTokens);
-    started = true;
-    switch (event.kind) {
-      case "thinking":
-        yield* blocks.think(event.text);
-        break;
-      case "text":
-        yield* blocks.say(event.text);
-        break;
-      case "toolCall":
-        yield* blocks.call(event.call);
-        break;
-      case "done": {
-        yield* blocks.close();
-        const stop = stopOf(event, { called: blocks.called, stopSequences: head.stopSequences });
-        yield { type: "message_delta", delta: stop, usage: usageOf(event.statistics) };
-        yield { type: "message_stop" };
-        break;
-      }
-      default:
-        event satisfies never;
+  for await (const said of events) {
+    for (const event of stage(said)) {
+      if (!started) yield* startOf(head);
+      started = true;
+      yield* blocks.of(event);
+      if (event.kind !== "done") continue;
+      const stop = stopOf(event, { called: blocks.called, stopSequences: head.stopSequences });
+      yield { type: "message_delta", delta: stop, usage: usageOf(event.statistics) };
+      yield { type: "message_stop" };
     }
   }
 }
 
-function* startOf({ id, model }: Head, inputTokens: number): Generator<StreamEvent> {
+function* startOf({ id, model, inputTokens }: Head): Generator<StreamEvent> {
   const start = { id, type: "message", role: "assistant", model, content: [] } as const;
   const message = {
     ...start,
     stop_reason: null,
     stop_sequence: null,
-    usage: usageOf({ promptEvalCount: inputTokens }),
+    usage: usageOf({ promptEvalCount: inputTokens() }),
   };
   yield { type: "message_start", message };
   yield { type: "ping" };
@@ -115,10 +104,25 @@ class Blocks {
   #index = -1;
   #open: { readonly type: "text" } | { readonly type: "thinking"; readonly hash: Hash } | undefined;
 
-  *think(text: string): Generator<StreamEvent> {
+  *of(event: AnswerEvent): Generator<StreamEvent> {
+    switch (event.kind) {
+      case "thinking":
+        return yield* this.#think(event.text);
+      case "text":
+        return yield* this.#say(event.text);
+      case "toolCall":
+        return yield* this.#call(event.call);
+      case "done":
+        return yield* this.#close();
+      default:
+        return event satisfies never;
+    }
+  }
+
+  *#think(text: string): Generator<StreamEvent> {
     if (text === "") return;
     if (this.#open?.type !== "thinking") {
-      yield* this.close();
+      yield* this.#close();
       yield this.#start({ type: "thinking", thinking: "", signature: "" });
       this.#open = { type: "thinking", hash: createHash("sha256") };
     }
@@ -126,18 +130,18 @@ class Blocks {
     yield this.#delta({ type: "thinking_delta", thinking: text });
   }
 
-  *say(text: string): Generator<StreamEvent> {
+  *#say(text: string): Generator<StreamEvent> {
     if (text === "") return;
     if (this.#open?.type !== "text") {
-      yield* this.close();
+      yield* this.#close();
       yield this.#start({ type: "text", text: "" });
       this.#open = { type: "text" };
     }
     yield this.#delta({ type: "text_delta", text });
   }
 
-  *call({ id = toolUseId(), function: { name, arguments: input } }: ToolCall): Generator<StreamEvent> {
-    yield* this.close();
+  *#call({ id = toolUseId(), function: { name, arguments: input } }: ToolCall): Generator<StreamEvent> {
+    yield* this.#close();
     this.called = true;
     yield this.#start({ type: "tool_use", id, name, input: {} });
     yield this.#delta({ type: "input_json_delta", partial_json: JSON.stringify(input) });
@@ -145,7 +149,7 @@ class Blocks {
   }
 
   /** Clients send thinking back only with a signature: this one is a digest of the text, and nobody checks it. */
-  *close(): Generator<StreamEvent> {
+  *#close(): Generator<StreamEvent> {
     if (!this.#open) return;
     if (this.#open.type === "thinking") {
       yield this.#delta({ type: "signature_delta", signature: this.#open.hash.digest("base64") });
@@ -164,7 +168,7 @@ class Blocks {
   }
 }
 
-type Done = Extract<InferenceEvent, { kind: "done" }>;
+type Done = Extract<AnswerEvent, { kind: "done" }>;
 
 function stopOf({ reason, stopSequence }: Done, about: { called: boolean; stopSequences: readonly string[] }): Stop {
   if (about.called) return { stop_reason: "tool_use", stop_sequence: null };

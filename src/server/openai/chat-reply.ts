@@ -1,6 +1,6 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
-import type { ChosenLogprob, InferenceEvent, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
-import { collect, type DoneEvent } from "../answer.ts";
+import type { ChosenLogprob, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
+import { collect, type AnswerEvent, type DoneEvent } from "../answer.ts";
 import type { Frame } from "../sse.ts";
 import { usageOf, type Head } from "./reply.ts";
 
@@ -12,7 +12,7 @@ export interface ChatReplyOptions {
 }
 
 /** All events in one object. */
-export async function completion(events: AsyncIterable<InferenceEvent>, options: ChatReplyOptions): Promise<object> {
+export async function completion(events: AsyncIterable<AnswerEvent>, options: ChatReplyOptions): Promise<object> {
   const { text, thinking, calls, logprobs, done } = await collect(events);
   const message = {
     role: "assistant",
@@ -31,7 +31,7 @@ export async function completion(events: AsyncIterable<InferenceEvent>, options:
 
 /** A frame per event, one that tells why it ended, one with the counts where they are wanted, and the end mark. */
 export async function* chunks(
-  events: AsyncIterable<InferenceEvent>,
+  events: AsyncIterable<AnswerEvent>,
   { head, includeUsage, wantsLogprobs }: ChatReplyOptions,
 ): AsyncGenerator<Frame, void, void> {
   const chunk = (rest: object): Frame => ({ data: { object: "chat.completion.chunk", ...head, ...rest } });
@@ -53,7 +53,7 @@ export async function* chunks(
 }
 
 /** `content` is always there: there are clients that add it up unseen. */
-function deltaOf(event: Exclude<InferenceEvent, DoneEvent>): object {
+function deltaOf(event: Exclude<AnswerEvent, DoneEvent>): object {
   switch (event.kind) {
     case "text":
       return { content: event.text };

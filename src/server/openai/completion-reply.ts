@@ -1,6 +1,6 @@
 /** Events of an answer as a `text_completion`, or as the frames of its chunks. Thinking has no place in it. */
-import type { ChosenLogprob, InferenceEvent } from "../../runtime/runtime.ts";
-import { collect } from "../answer.ts";
+import type { ChosenLogprob } from "../../runtime/runtime.ts";
+import { collect, type AnswerEvent } from "../answer.ts";
 import type { Frame } from "../sse.ts";
 import { usageOf, type Head } from "./reply.ts";
 
@@ -14,7 +14,7 @@ export interface CompletionReplyOptions {
 
 /** All events in one object. */
 export async function textCompletion(
-  events: AsyncIterable<InferenceEvent>,
+  events: AsyncIterable<AnswerEvent>,
   { head, echo, wantsLogprobs }: CompletionReplyOptions,
 ): Promise<object> {
   const { text, logprobs, done } = await collect(events);
@@ -29,7 +29,7 @@ export async function textCompletion(
 
 /** A frame per text, one that tells why it ended, one with the counts where they are wanted, and the end mark. */
 export async function* textChunks(
-  events: AsyncIterable<InferenceEvent>,
+  events: AsyncIterable<AnswerEvent>,
   { head, echo, includeUsage, wantsLogprobs }: CompletionReplyOptions,
 ): AsyncGenerator<Frame, void, void> {
   const chunk = (rest: object): Frame => ({ data: { object: "text_completion", ...head, ...rest } });

@@ -4,7 +4,8 @@
  * Events: https://platform.openai.com/docs/api-reference/responses-streaming
  */
 import { messageOf } from "../../base/errors.ts";
-import type { ChosenLogprob, InferenceEvent, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
+import type { ChosenLogprob, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
+import type { AnswerEvent } from "../answer.ts";
 import { withoutBlanks } from "../blanks.ts";
 import { responseOf, type Head, type Item, type OutputText, type ResponseObject } from "./response.ts";
 import { splitName } from "./tools.ts";
@@ -41,12 +42,15 @@ export class ResponseWriter {
    * Nothing comes before the model's first word, so that what it refuses still has a status of its own.
    * @param events end with `done`
    */
-  async *write(events: AsyncIterable<InferenceEvent>): AsyncGenerator<StreamEvent, void, void> {
+  async *write(events: AsyncIterable<AnswerEvent>): AsyncGenerator<StreamEvent, void, void> {
+    const stage = withoutBlanks();
     let started = false;
-    for await (const event of withoutBlanks(events)) {
-      if (!started) yield* this.#numbered(this.#start());
-      started = true;
-      yield* this.#numbered(this.#eventsOf(event));
+    for await (const said of events) {
+      for (const event of stage(said)) {
+        if (!started) yield* this.#numbered(this.#start());
+        started = true;
+        yield* this.#numbered(this.#eventsOf(event));
+      }
     }
   }
 
@@ -68,7 +72,7 @@ export class ResponseWriter {
     yield { type: "response.in_progress", response };
   }
 
-  *#eventsOf(event: InferenceEvent): Generator<Unnumbered> {
+  *#eventsOf(event: AnswerEvent): Generator<Unnumbered> {
     switch (event.kind) {
       case "thinking":
         return yield* this.#think(event.text);
@@ -135,7 +139,7 @@ export class ResponseWriter {
     yield this.#done(item);
   }
 
-  *#end({ reason, statistics }: Extract<InferenceEvent, { kind: "done" }>): Generator<Unnumbered> {
+  *#end({ reason, statistics }: Extract<AnswerEvent, { kind: "done" }>): Generator<Unnumbered> {
     const status = reason === "length" ? "incomplete" : "completed";
     yield* this.#close(status);
     const response = responseOf(this.#head, {

@@ -1,12 +1,12 @@
 /** `POST /api/chat`: the next message of a conversation; without messages, loading and unloading. */
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
-import type { ChatRequest, InferenceEvent, Message, Tool, ToolCall } from "../../runtime/runtime.ts";
+import type { ChatRequest, Message, Tool, ToolCall } from "../../runtime/runtime.ts";
 import { readRequest } from "../body.ts";
 import { withCallIds } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, collect, doneFields } from "../answer.ts";
+import { answerEvents, collect, doneFields, type AnswerEvent } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { earlySettings, lateSettings } from "../request-settings.ts";
 import { logprobsField } from "../logprobs.ts";
@@ -44,7 +44,7 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     ...(toolChoice === undefined ? {} : { toolChoice }),
     ...(body.tools && body.tools.length > 0 ? { tools: body.tools.map(toolOf) } : {}),
   };
-  const events = withCallIds(checkedEvents(deps.runtime.chat(request), exchange.note));
+  const events = answerEvents(deps, request, { note: exchange.note, stages: [withCallIds()] });
   const at = { model, now: deps.now };
   if (body.stream !== false && request.messages.length > 0) return { kind: "stream", values: chunks(events, at) };
   return { kind: "json", body: await whole(events, at) };
@@ -76,7 +76,7 @@ const assistant = (content: string, calls: readonly ToolCall[] = [], thinking = 
 });
 
 /** One object per event. */
-async function* chunks(events: AsyncIterable<InferenceEvent>, { model, now }: At): AsyncGenerator<object, void, void> {
+async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): AsyncGenerator<object, void, void> {
   for await (const event of events) {
     const head = { model, created_at: formatTime(now().getTime()) };
     switch (event.kind) {
@@ -99,7 +99,7 @@ async function* chunks(events: AsyncIterable<InferenceEvent>, { model, now }: At
 }
 
 /** All events in one object. */
-async function whole(events: AsyncIterable<InferenceEvent>, { model, now }: At): Promise<object> {
+async function whole(events: AsyncIterable<AnswerEvent>, { model, now }: At): Promise<object> {
   const { text, thinking, calls, logprobs, done } = await collect(events);
   const content = calls.length > 0 ? text.trim() : text; // blanks around a call are no answer
   return {

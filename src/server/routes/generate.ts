@@ -2,11 +2,11 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
-import type { GenerateRequest, InferenceEvent } from "../../runtime/runtime.ts";
+import type { GenerateRequest } from "../../runtime/runtime.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents, collect, doneFields } from "../answer.ts";
+import { answerEvents, collect, doneFields, type AnswerEvent } from "../answer.ts";
 import { findThinker } from "../find-model.ts";
 import { earlySettings, lateSettings } from "../request-settings.ts";
 import { logprobsField } from "../logprobs.ts";
@@ -29,7 +29,7 @@ async function generate(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const model = body.model ?? "";
   exchange.note({ model });
   const request = await generateRequest(deps, { body, exchange });
-  const events = checkedEvents(deps.runtime.generate(request), exchange.note);
+  const events = answerEvents(deps, request, { note: exchange.note });
   const at = { model, now: deps.now };
   if (body.stream !== false && request.prompt !== "") return { kind: "stream", values: chunks(events, at) };
   return { kind: "json", body: await whole(events, at) };
@@ -69,7 +69,7 @@ interface At {
 }
 
 /** One object per event. */
-async function* chunks(events: AsyncIterable<InferenceEvent>, { model, now }: At): AsyncGenerator<object, void, void> {
+async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): AsyncGenerator<object, void, void> {
   for await (const event of events) {
     const head = { model, created_at: formatTime(now().getTime()) };
     switch (event.kind) {
@@ -92,7 +92,7 @@ async function* chunks(events: AsyncIterable<InferenceEvent>, { model, now }: At
 }
 
 /** All events in one object. */
-async function whole(events: AsyncIterable<InferenceEvent>, { model, now }: At): Promise<object> {
+async function whole(events: AsyncIterable<AnswerEvent>, { model, now }: At): Promise<object> {
   const { text, thinking, calls, logprobs, done } = await collect(events);
   const extras = { ...(thinking === "" ? {} : { thinking }), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
   return {

@@ -9,7 +9,7 @@ import { firstCallOnly } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import { anthropicErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents } from "../answer.ts";
+import { answerEvents } from "../answer.ts";
 import { findModel, requireModel } from "../find-model.ts";
 import { warnLeft } from "../server-tools.ts";
 import { MessagesBody } from "../schema/messages.ts";
@@ -42,19 +42,21 @@ async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const model = requireModel(body.model);
   requireMaxTokens(body);
   const { request, singleCall } = await chatRequest(deps, exchange, body);
-  const events = checkedEvents(deps.runtime.chat(request), exchange.note);
-  const answer = singleCall ? firstCallOnly(events) : events;
-  const head = { id: messageId(), model, stopSequences: body.stop_sequences ?? [] };
+  let inputTokens = 0;
+  const events = answerEvents(deps, request, {
+    note: exchange.note,
+    stages: singleCall ? [firstCallOnly()] : [],
+    onPrompt: ({ promptEvalCount }) => (inputTokens = promptEvalCount),
+  });
+  const head = { id: messageId(), model, stopSequences: body.stop_sequences ?? [], inputTokens: () => inputTokens };
   if (!body.stream) {
-    const message = await wholeMessage(streamEvents(answer, { ...head, inputTokens: Promise.resolve(0) }));
+    const message = await wholeMessage(streamEvents(events, head));
     assert(message, "an answer without a message");
     return { kind: "json", body: message };
   }
-  const inputTokens = deps.runtime.countTokens(request); // while the model reads the prompt
-  inputTokens.catch(() => {}); // heard where it is awaited, if the answer begins at all
   return {
     kind: "events",
-    frames: frames(streamEvents(answer, { ...head, inputTokens })),
+    frames: frames(streamEvents(events, head)),
     failed: (error) => [{ event: "error", data: anthropicErrorBody(error, exchange.requestId) }],
   };
 }

@@ -7,7 +7,7 @@ import { firstCallOnly, withCallIds } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents } from "../answer.ts";
+import { answerEvents } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../request-settings.ts";
 import { ChatCompletionBody, toChat } from "../openai/chat.ts";
@@ -30,15 +30,16 @@ export const openaiChatRoutes = (deps: RouteDeps) =>
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, ChatCompletionBody);
   const request = await chatRequest(deps, { body, exchange });
-  const events = withCallIds(withoutBlanks(checkedEvents(deps.runtime.chat(request), exchange.note)));
-  const single = body.parallel_tool_calls === false ? firstCallOnly(events) : events;
+  const single = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
+  const stages = [withoutBlanks(), withCallIds(), ...single];
+  const events = answerEvents(deps, request, { note: exchange.note, stages });
   const options: ChatReplyOptions = {
     head: makeHead("chatcmpl", { model: request.model, now: deps.now }),
     includeUsage: body.stream_options?.include_usage ?? false,
     wantsLogprobs: body.logprobs ?? false,
   };
-  if (!body.stream) return { kind: "json", body: await completion(single, options) };
-  return { kind: "events", frames: chunks(single, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
+  if (!body.stream) return { kind: "json", body: await completion(events, options) };
+  return { kind: "events", frames: chunks(events, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
 }
 
 async function chatRequest(

@@ -6,7 +6,7 @@ import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents } from "../answer.ts";
+import { answerEvents } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../request-settings.ts";
 import { CompletionBody, toGenerate } from "../openai/completion.ts";
@@ -29,7 +29,7 @@ export const openaiCompletionRoutes = (deps: RouteDeps) =>
 async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, CompletionBody);
   const request = await generateRequest(deps, { body, exchange });
-  const events = withoutBlanks(checkedEvents(deps.runtime.generate(request), exchange.note));
+  const events = answerEvents(deps, request, { note: exchange.note, stages: [withoutBlanks()] });
   const options: CompletionReplyOptions = {
     head: makeHead("cmpl", { model: request.model, now: deps.now }),
     echo: body.echo ? request.prompt : "",

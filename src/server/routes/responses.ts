@@ -8,7 +8,7 @@ import { readRequest } from "../body.ts";
 import { firstCallOnly } from "../call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
-import { checkedEvents } from "../answer.ts";
+import { answerEvents } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
@@ -39,9 +39,10 @@ async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const request = await chatRequest(deps, { model, wanted, exchange });
   const now = (): number => seconds(deps.now());
   const head = headOf(request.ref, { model, body, wanted, createdAt: now() });
-  const events = checkedEvents(deps.runtime.chat(request), exchange.note);
+  const stages = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
+  const events = answerEvents(deps, request, { note: exchange.note, stages });
   const writer = new ResponseWriter(head, now);
-  const stream = writer.write(body.parallel_tool_calls === false ? firstCallOnly(events) : events);
+  const stream = writer.write(events);
   if (!body.stream) return { kind: "json", body: await whole(stream) };
   return { kind: "events", frames: frames(stream), failed: (error) => [frame(writer.fail(error))] };
 }

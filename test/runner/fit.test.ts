@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { AppError } from "../../src/base/errors.ts";
-import { fitMessages } from "../../src/runtime/fit.ts";
+import { fitMessages } from "../../src/runner/fit.ts";
 
 interface Turn {
   readonly role: string;
@@ -10,52 +10,52 @@ interface Turn {
 
 const turn = (role: string, text: string): Turn => ({ role, text });
 const render = (turns: readonly Turn[]): string => turns.map(({ text }) => text).join("");
-const fitsIn = (limit: number) => async (prompt: string) => prompt.length <= limit;
+const fitsIn = (limit: number) => (prompt: string) => prompt.length <= limit;
 
-test("a conversation that fits stays whole", async () => {
-  const fitted = await fitMessages([turn("user", "abc")], { render, fits: fitsIn(3) });
-  expect(fitted).toEqual({ prompt: "abc", truncated: false });
+test("a conversation that fits stays whole", () => {
+  const fitted = fitMessages([turn("user", "abc")], { render, fits: fitsIn(3) });
+  expect(fitted).toEqual({ prompt: "abc", wasCut: false });
 });
 
-test("as few of the oldest messages go as will do; system messages and the last one stay", async () => {
+test("as few of the oldest messages go as will do; system messages and the last one stay", () => {
   const role = fc.constantFrom("system", "user", "assistant");
   const turns = fc.array(fc.tuple(role, fc.nat(5)), { minLength: 1, maxLength: 12 });
-  await fc.assert(
-    fc.asyncProperty(turns, fc.nat(30), async (made, limit) => {
+  fc.assert(
+    fc.property(turns, fc.nat(30), (made, limit) => {
       const messages = made.map(([who, length], i) => turn(who, String.fromCharCode(97 + i).repeat(length)));
-      const fitted = await fitMessages(messages, { render, fits: fitsIn(limit) });
+      const fitted = fitMessages(messages, { render, fits: fitsIn(limit) });
       const may = messages.filter(({ role: who }, i) => who !== "system" && i < messages.length - 1);
       let kept = messages;
       for (const gone of may) {
         if (render(kept).length <= limit) break;
         kept = kept.filter((message) => message !== gone);
       }
-      expect(fitted).toEqual({ prompt: render(kept), truncated: kept.length < messages.length });
+      expect(fitted).toEqual({ prompt: render(kept), wasCut: kept.length < messages.length });
     }),
     { seed: 9, numRuns: 500 },
   );
 });
 
-test("a conversation that has to lose messages leaves room for the answer", async () => {
+test("a conversation that has to lose messages leaves room for the answer", () => {
   const messages = ["aa", "bb", "cc", "dd"].map((text) => turn("user", text));
-  const fits = async (prompt: string, { isWhole }: { isWhole: boolean }) => prompt.length <= (isWhole ? 7 : 5);
-  expect(await fitMessages(messages, { render, fits })).toEqual({ prompt: "ccdd", truncated: true });
-  expect(await fitMessages(messages.slice(1), { render, fits })).toEqual({ prompt: "bbccdd", truncated: false });
+  const fits = (prompt: string, { isWhole }: { isWhole: boolean }) => prompt.length <= (isWhole ? 7 : 5);
+  expect(fitMessages(messages, { render, fits })).toEqual({ prompt: "ccdd", wasCut: true });
+  expect(fitMessages(messages.slice(1), { render, fits })).toEqual({ prompt: "bbccdd", wasCut: false });
 });
 
-test("a long history takes few renderings", async () => {
+test("a long history takes few renderings", () => {
   let renderings = 0;
   const messages = Array.from({ length: 5000 }, (_, i) => turn("user", `${i} `));
   const counted = (turns: readonly Turn[]): string => {
     renderings++;
     return render(turns);
   };
-  const { prompt } = await fitMessages(messages, { render: counted, fits: fitsIn(50) });
+  const { prompt } = fitMessages(messages, { render: counted, fits: fitsIn(50) });
   expect(prompt.startsWith("4990 ")).toBe(true);
   expect(renderings).toBeLessThan(20);
 });
 
-test("a template that wants the user to begin gets a conversation that the user begins", async () => {
+test("a template that wants the user to begin gets a conversation that the user begins", () => {
   const picky = (turns: readonly Turn[]): string => {
     if (turns[0]?.role === "assistant") throw new AppError("bad_request", "roles must alternate");
     return render(turns);
@@ -67,15 +67,15 @@ test("a template that wants the user to begin gets a conversation that the user 
     [5, "q3"],
     [1, "q3"],
   ] as const) {
-    expect(await fitMessages(messages, { render: picky, fits: fitsIn(limit) })).toEqual({ prompt, truncated: true });
+    expect(fitMessages(messages, { render: picky, fits: fitsIn(limit) })).toEqual({ prompt, wasCut: true });
   }
 });
 
-test("a failure that is no refusal is passed on", async () => {
+test("a failure that is no refusal is passed on", () => {
   const broken = (turns: readonly Turn[]): string => {
     if (turns.length < 3) throw new TypeError("bug");
     return render(turns);
   };
   const messages = ["a", "b", "c"].map((text) => turn("user", text));
-  expect(fitMessages(messages, { render: broken, fits: fitsIn(1) })).rejects.toThrow("bug");
+  expect(() => fitMessages(messages, { render: broken, fits: fitsIn(1) })).toThrow("bug");
 });

@@ -4,53 +4,55 @@
  */
 import { AppError } from "../base/errors.ts";
 
-/** Whether the context has room for a prompt. */
-type Fits = (prompt: string, about: { readonly isWhole: boolean }) => Promise<boolean>;
+interface Fitting<T, P> {
+  /** Throws where the template refuses these messages, as some do that want turns to alternate. */
+  readonly render: (messages: readonly T[]) => P;
+  /** Whether the context has room. A prompt that lacks messages may have to leave more room than a whole one. */
+  readonly fits: (prompt: P, about: { readonly isWhole: boolean }) => boolean;
+}
 
-export interface Fitted {
-  readonly prompt: string;
+interface Fitted<P> {
+  readonly prompt: P;
   /** Whether messages were left out. */
-  readonly truncated: boolean;
+  readonly wasCut: boolean;
 }
 
 /**
  * The prompt of as many messages as fit. Where not even the last one does, the prompt of what must stay: the caller
  * finds it too long. A long history takes few renderings, not one per message.
- * @param render throws where a template refuses these messages, as some do that want turns to alternate
- * @param fits a prompt that lacks messages may have to leave more room than a whole one
  */
-export async function fitMessages<T extends { readonly role: string }>(
+export function fitMessages<T extends { readonly role: string }, P>(
   messages: readonly T[],
-  { render, fits }: { render: (messages: readonly T[]) => string; fits: Fits },
-): Promise<Fitted> {
+  { render, fits }: Fitting<T, P>,
+): Fitted<P> {
   const whole = render(messages);
-  if (await fits(whole, { isWhole: true })) return { prompt: whole, truncated: false };
+  if (fits(whole, { isWhole: true })) return { prompt: whole, wasCut: false };
   const droppable = messages.flatMap(({ role }, i) => (role !== "system" && i < messages.length - 1 ? [i] : []));
-  if (droppable.length === 0) return { prompt: whole, truncated: false };
-  const without = (count: number): string => {
+  if (droppable.length === 0) return { prompt: whole, wasCut: false };
+  const without = (count: number): P => {
     const dropped = new Set(droppable.slice(0, count));
     return render(messages.filter((_, i) => !dropped.has(i)));
   };
   let low = 1;
   let high = droppable.length;
-  let best: string | undefined;
+  let best: P | undefined;
   while (low < high) {
     const middle = (low + high) >> 1;
     const found = firstAccepted(without, { from: middle, to: high });
-    if (found && !(await fits(found.prompt, { isWhole: false }))) low = found.count + 1;
+    if (found && !fits(found.prompt, { isWhole: false })) low = found.count + 1;
     else {
       best = found?.prompt ?? best;
       high = middle;
     }
   }
-  return { prompt: best ?? without(droppable.length), truncated: true };
+  return { prompt: best ?? without(droppable.length), wasCut: true };
 }
 
 /** The first count, `to` excluded, that the template accepts. */
-function firstAccepted(
-  without: (count: number) => string,
+function firstAccepted<P>(
+  without: (count: number) => P,
   { from, to }: { from: number; to: number },
-): { readonly count: number; readonly prompt: string } | undefined {
+): { readonly count: number; readonly prompt: P } | undefined {
   for (let count = from; count < to; count++) {
     try {
       return { count, prompt: without(count) };

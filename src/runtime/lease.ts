@@ -1,0 +1,127 @@
+/** A loaded model for one request: found, leased, and checked for what is asked of it. */
+import { quoteGo } from "../base/quote.ts";
+import { AppError } from "../base/errors.ts";
+import type { AnswerSettings } from "../engine/sequence.ts";
+import type { TemplateChoice } from "../runner/messages.ts";
+import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
+import { hasOwnTemplate, type ModelRef, type Store } from "../store/store.ts";
+import type { TemplateFacts } from "../template/facts.ts";
+import type { Lease, Pool, PoolWeights } from "./pool.ts";
+import type { InferenceRequest, NamedModel, Think } from "./runtime.ts";
+
+export interface RuntimeParts {
+  readonly pool: Pool;
+  readonly store: Pick<Store, "resolve" | "check">;
+  readonly now: () => Date;
+}
+
+interface LeaseRequest extends NamedModel {
+  readonly options: Options;
+  readonly keepAliveMs?: number;
+  readonly signal: AbortSignal;
+}
+
+/** A loaded model for one request, and how long it took to get. */
+export interface Loaded {
+  readonly lease: Lease;
+  readonly model: ModelRef;
+  readonly startedNs: number;
+  readonly loadNs: number;
+}
+
+/** The model that a request names. Throws `not_found`, and what the store does. */
+export async function modelOf({ store }: RuntimeParts, { model, ref }: NamedModel): Promise<ModelRef> {
+  const found = ref ?? (await store.resolve(model));
+  if (!found) throw new AppError("not_found", `model '${model}' not found`);
+  return found;
+}
+
+/** Loads the model if need be; the caller releases the lease. */
+export async function lease(parts: RuntimeParts, model: ModelRef, request: LeaseRequest): Promise<Loaded> {
+  const startedNs = Bun.nanoseconds();
+  const leased = await parts.pool.acquire(
+    {
+      name: model.displayName,
+      digest: model.digest,
+      ...weightsOf(model),
+      weightBytes: model.weightBytes,
+      template: templateOf(model),
+      check: () => parts.store.check(model),
+    },
+    {
+      options: { ...model.parameters, ...request.options },
+      keepAliveMs: request.keepAliveMs,
+      signal: request.signal,
+    },
+  );
+  return { lease: leased, model, startedNs, loadNs: Bun.nanoseconds() - startedNs };
+}
+
+/** What a runner answers to a request; asked once more on a fresh runner where the first was gone before it heard. */
+export async function onRunner<T>(
+  parts: RuntimeParts,
+  request: LeaseRequest,
+  work: (loaded: Loaded) => Promise<T>,
+): Promise<T> {
+  const model = await modelOf(parts, request);
+  for (let isLast = false; ; isLast = true) {
+    const loaded = await lease(parts, model, request);
+    try {
+      return await work(loaded);
+    } catch (error) {
+      if (isLast || !loaded.lease.wasUnheard()) throw error;
+    } finally {
+      loaded.lease.release();
+    }
+    await loaded.lease.ended;
+  }
+}
+
+/** The files that a runner loads. */
+export const weightsOf = ({ paths }: Pick<ModelRef, "paths">): PoolWeights => ({
+  path: paths.model,
+  adapters: paths.adapters,
+});
+
+/** The model's Go template, and whether it wins over the one in its file. */
+export const templateOf = (model: ModelRef): TemplateChoice => ({
+  go: model.template,
+  prefersGo: hasOwnTemplate(model),
+});
+
+/** How an answer is made: the request's settings over the model's over the defaults. */
+export function settingsOf({ parameters }: ModelRef, request: InferenceRequest): AnswerSettings {
+  const { options, format, logprobs, shift = true, truncate = true } = request;
+  return {
+    options: samplingOptions(parameters, options),
+    shift,
+    truncate,
+    ...(format ? { format } : {}),
+    ...(logprobs === undefined ? {} : { logprobs }),
+  };
+}
+
+function samplingOptions(parameters: Options, options: Options): SamplingOptions {
+  const merged = { ...SAMPLING_DEFAULTS, ...parameters, ...options };
+  const known = Object.keys(SAMPLING_DEFAULTS).map((key) => [key, merged[key as keyof SamplingOptions]]);
+  return Object.fromEntries(known) as SamplingOptions; // every key of the defaults is there
+}
+
+/** Refuses to generate with a model that was made for embedding. */
+export function refuseEmbedder({ lease: { runner } }: Loaded, { model, task }: { model: string; task: string }): void {
+  if (runner.info.embedsOnly) throw new AppError("bad_request", `${quoteGo(model)} does not support ${task}`);
+}
+
+/** Refuses images that the loaded model cannot take. */
+export function refuseImages(
+  { lease: { runner } }: Loaded,
+  images: readonly unknown[] | undefined,
+  model: string,
+): void {
+  if (!images || images.length === 0 || runner.info.media.includes("image")) return;
+  throw new AppError("bad_request", `"${model}" does not support images`);
+}
+
+/** What a template is told of thinking: a model that can think does unless the request says otherwise. */
+export const thinkOf = ({ capabilities }: TemplateFacts, think: Think | undefined): Think | undefined =>
+  think ?? (capabilities.thinking ? true : undefined);
