@@ -1,0 +1,22 @@
+/** A runner as it is, which notes the kind of every message in the file that is its argument, `>` before its own. */
+import { appendFileSync } from "node:fs";
+import type { ToRunner } from "../../src/runner/messages.ts";
+import { startRunner } from "../../src/runner/runner.ts";
+
+const path = process.argv[2];
+if (path === undefined) throw new Error("expected the name of a file");
+const note = (kind: string): void => appendFileSync(path, `${kind}\n`);
+
+startRunner({
+  send: (message) => {
+    note(`> ${message.kind}`);
+    process.send?.(message);
+  },
+  onMessage: (handle) =>
+    process.on("message", (message: ToRunner) => {
+      note(message.kind);
+      handle(message);
+    }),
+  onDisconnect: (handle) => process.on("disconnect", handle),
+  exit: (code) => process.exit(code),
+});
