@@ -161,12 +161,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
 }
 
 /** Answers a question; a failure is an answer too. */
-function reply(
-  channel: Channel,
-  loaded: Loaded | undefined,
-  id: number,
-  answer: (loaded: Loaded) => FromRunner,
-): void {
+function reply(channel: Channel, loaded: Loaded | undefined, id: number, answer: (loaded: Loaded) => FromRunner): void {
   if (!loaded) return;
   try {
     channel.send(answer(loaded));

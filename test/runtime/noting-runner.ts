@@ -1,13 +1,13 @@
 /** A runner as it is, which notes the kind of every message in the file that is its argument, `>` before its own. */
 import { appendFileSync } from "node:fs";
 import type { ToRunner } from "../../src/runner/messages.ts";
-import { startRunner } from "../../src/runner/runner.ts";
+import { startRunnerProcess } from "../../src/runner/process.ts";
 
 const path = process.argv[2];
 if (path === undefined) throw new Error("expected the name of a file");
 const note = (kind: string): void => appendFileSync(path, `${kind}\n`);
 
-startRunner({
+startRunnerProcess({
   send: (message) => {
     note(`> ${message.kind}`);
     process.send?.(message);
