@@ -1,7 +1,7 @@
 /** What an operator should know of where replies go: channels and recipients that the configuration names. */
 import type { Path } from "../config/positions.ts";
 import type { MappingConfig } from "../hooks/config.ts";
-import type { AtMapping } from "./audit.ts";
+import type { AtMapping } from "./report.ts";
 
 /** Where a mapping's replies go. */
 export function auditDelivery(

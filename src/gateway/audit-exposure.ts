@@ -1,7 +1,7 @@
 /** What an operator should know of who reaches the hooks, and what else of this server they reach. */
 import { isLoopback } from "../hooks/mail/config.ts";
 import { parseListen } from "../hooks/listen.ts";
-import type { AuditParts, Report } from "./audit.ts";
+import type { AuditParts, Report } from "./report.ts";
 
 export function auditExposure(parts: AuditParts, report: Report): void {
   const { hooks, agents } = parts.snapshot;

@@ -5,7 +5,7 @@ import { readPassword } from "../hooks/mail/password.ts";
 import { makeMappings } from "../hooks/mappings/index.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Document } from "../config/document.ts";
-import type { Finding, Report } from "./audit.ts";
+import type { Finding, Report } from "./report.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 const OTHERS = 0o077;

@@ -1,7 +1,7 @@
 /** What an operator should know of how a mapping's senders prove themselves. */
 import type { HooksConfig, SignatureConfig } from "../hooks/config.ts";
 import { secretsOf } from "../hooks/secrets.ts";
-import type { AtMapping, Report } from "./audit.ts";
+import type { AtMapping, Report } from "./report.ts";
 
 /** Bytes of a key, as the least that hook tokens have. */
 const KEY_BYTES_MIN = 24;

@@ -4,8 +4,7 @@
  */
 import { THINKING_LEVELS } from "../agent/config.ts";
 import { parseThinking } from "../agent/thinking.ts";
-import type { ChannelStanding } from "../channels/resolve.ts";
-import { describePath, type Document } from "../config/document.ts";
+import { describePath } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import { isCredentialHeader } from "../hooks/credentials.ts";
 import { makeMappings, type Mapping, RESERVED } from "../hooks/mappings/index.ts";
@@ -17,47 +16,10 @@ import { auditExposure } from "./audit-exposure.ts";
 import { auditMail } from "./audit-mail.ts";
 import { auditRefused } from "./audit-refused.ts";
 import { auditSecrets, auditSignature } from "./audit-signature.ts";
+import { pathOf, type AtMapping, type AuditParts, type Finding, type Report, type Severity } from "./report.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
-/** Worst first. */
-const SEVERITIES = ["error", "warn", "info"] as const;
-export type Severity = (typeof SEVERITIES)[number];
-
-export interface Finding {
-  /** Stable name. */
-  readonly id: string;
-  readonly severity: Severity;
-  /** As in `hooks.mappings[0].channel`. */
-  readonly key: string;
-  /** `file:line`; empty without a file. */
-  readonly where: string;
-  readonly message: string;
-}
-
-export interface AuditParts {
-  readonly snapshot: GatewaySnapshot;
-  readonly document: Document | undefined;
-  /** The address that the server listens on. */
-  readonly hostname: string;
-  /** Whether the model API asks for keys. */
-  readonly hasApiKeys?: boolean;
-  /** By the ids and aliases of all channels there are. */
-  readonly channels: ReadonlyMap<string, ChannelStanding>;
-}
-
 const TOKEN_LENGTH_MIN = 24;
-
-export interface ReportAt {
-  readonly path: Path;
-  readonly message: string;
-  /** Absent: where the path is. */
-  readonly where?: string;
-}
-export type Report = (severity: Severity, id: string, at: ReportAt) => void;
-
-/** Those of one severity stay in their order. */
-export const worstFirst = (findings: readonly Finding[]): Finding[] =>
-  findings.toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
 
 export function audit(parts: AuditParts): readonly Finding[] {
   const { snapshot, document } = parts;
@@ -115,16 +77,6 @@ function auditRepeats({ document }: AuditParts, report: Report): void {
       message: "the same key is there before: only this one counts",
     });
   }
-}
-
-/** Where the settings of a mapping are; own mappings come first, as in the file. */
-export const pathOf = ({ preset }: Mapping, index: number): Path =>
-  preset ? ["hooks", "presetSettings", preset] : ["hooks", "mappings", index];
-
-export interface AtMapping {
-  readonly path: Path;
-  readonly parts: AuditParts;
-  readonly report: Report;
 }
 
 function auditMapping({ config: mapping, preset }: Mapping, { path, parts, report }: AtMapping): void {

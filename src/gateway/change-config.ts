@@ -7,7 +7,7 @@ import { chmod, readFile, realpath, writeFile } from "node:fs/promises";
 import { configPath, readConfig, type ConfigSources } from "../config.ts";
 import { AppError } from "../base/errors.ts";
 import { editJson5, type Edit } from "../config/edit.ts";
-import { writeDurably } from "../store/durable.ts";
+import { writeDurably } from "../base/durable.ts";
 import { readSnapshot } from "./read.ts";
 
 export interface ChangedConfig {

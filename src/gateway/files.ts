@@ -5,7 +5,7 @@ import { AppError } from "../base/errors.ts";
 import { describePath, type Document } from "../config/document.ts";
 import { makeMappings } from "../hooks/mappings/index.ts";
 import { TransformPool } from "../hooks/transforms/pool.ts";
-import { pathOf, type Finding } from "./audit.ts";
+import { pathOf, type Finding } from "./report.ts";
 import { auditMailFiles } from "./audit-mail.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 

@@ -4,7 +4,7 @@
  */
 import { AppError } from "../base/errors.ts";
 import { isModelFile } from "../convert/folder.ts";
-import type { CreateRequest } from "../store/create.ts";
+import type { CreateRequest } from "../store/creation.ts";
 import { parseDigest } from "../store/digest.ts";
 import type { ConfigExtras } from "../store/image.ts";
 import type { Library } from "../store/library.ts";

@@ -1,6 +1,6 @@
 /** Work that is told step by step: as a stream, or without one by its last step. */
 import { assert } from "../base/errors.ts";
-import type { Progress } from "../store/create.ts";
+import type { Progress } from "../store/creation.ts";
 import type { Reply } from "./exchange.ts";
 
 export async function progressReply(

@@ -5,7 +5,7 @@ import { open, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, assert } from "../base/errors.ts";
 import { blobName, digestOf, digestOfFile, parseDigest, type Digest } from "./digest.ts";
-import { copyBytes, writeBytes, writeDurably } from "./durable.ts";
+import { copyBytes, writeBytes, writeDurably } from "../base/durable.ts";
 
 /** Where content went. */
 export interface Blob {

@@ -14,7 +14,7 @@ import type { ModelFolder } from "../convert/folder.ts";
 import { convertInThread, type ThreadOptions } from "../convert/thread.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import { digestOfFile, type Digest } from "./digest.ts";
-import { writeDurably } from "./durable.ts";
+import { writeDurably } from "../base/durable.ts";
 import type { InTurn } from "./quantize-weights.ts";
 import { labelled, type Source } from "./sources.ts";
 

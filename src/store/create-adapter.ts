@@ -11,7 +11,7 @@ import { readPart } from "../files/header.ts";
 import { getNumber, getString } from "../gguf/keys.ts";
 import { joinTensors } from "../gguf/shards.ts";
 import { convertFolder } from "./convert-folder.ts";
-import type { CreateParts, CreateRequest, Progress } from "./create.ts";
+import type { CreateParts, CreateRequest, Progress } from "./creation.ts";
 import type { Digest } from "./digest.ts";
 import type { Weights } from "./quantize-weights.ts";
 import { inspectSource, labelled, type InspectedSource, type Source } from "./sources.ts";

@@ -12,14 +12,13 @@ import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import { convertFolder } from "./convert-folder.ts";
 import { readBase, type Base } from "./create-base.ts";
 import { inspectAdapters } from "./create-adapter.ts";
+import type { CreateParts, CreateRequest, Progress } from "./creation.ts";
 import type { GgufDetails } from "./details.ts";
 import { digestOf, type Digest } from "./digest.ts";
 import { imageConfig, type ConfigExtras } from "./image.ts";
-import { CONFIG_TYPE, layersOf, mediaType, type Layer, type LayerKind, type Manifest } from "./manifest.ts";
-import type { ModelName } from "./name.ts";
+import { CONFIG_TYPE, layersOf, mediaType, type Layer, type LayerKind } from "./manifest.ts";
 import { readArchitecture, unsupportedText } from "./architecture.ts";
-import type { FileTypeName } from "./quantize-mix.ts";
-import { checkWeights, quantizeWeights, type InTurn, type Weights } from "./quantize-weights.ts";
+import { checkWeights, quantizeWeights, type Weights } from "./quantize-weights.ts";
 import {
   describeBlob,
   inspectSource,
@@ -29,67 +28,6 @@ import {
   type Source,
   type StoredSource,
 } from "./sources.ts";
-import type { StoredMessage } from "./store.ts";
-
-/** What a client is told on the way. */
-export interface Progress {
-  readonly status: string;
-  /** Of the blob that is being moved; then also `total` and, once there are any, `completed` bytes. */
-  readonly digest?: string;
-  readonly total?: number;
-  readonly completed?: number;
-}
-
-export interface CreateRequest {
-  /** How the request was written: a Modelfile, or fields. They differ in what they are told on the way. */
-  readonly shape: "modelfile" | "fields";
-  readonly name: ModelName;
-  /** The model to build upon, as the client wrote it. */
-  readonly base?: string;
-  readonly sources: readonly Source[];
-  /** Safetensors, to be converted to one more source. */
-  readonly folder?: ModelFolder;
-  /** A GGUF, or safetensors to be converted to one, that is laid over the model. */
-  readonly adapter?: Source | ModelFolder;
-  /** Texts that are empty change nothing. */
-  readonly template?: string;
-  readonly system?: string;
-  readonly licenses: readonly string[];
-  /** Laid over those of the base. */
-  readonly parameters: Readonly<Record<string, unknown>>;
-  /** Where there are any, they replace those of the base. */
-  readonly messages: readonly StoredMessage[];
-  /** Fields of the configuration that win over what the files say. */
-  readonly extras: ConfigExtras;
-  /** Added to those of the base. */
-  readonly capabilities: readonly string[];
-  /** What the weights are quantized to; absent: they stay as they are. */
-  readonly quantize?: FileTypeName;
-}
-
-/** A manifest, and those of its blobs that are small enough to be at hand: they are written with it. */
-interface Publication {
-  readonly manifest: Manifest;
-  readonly contents: readonly Uint8Array[];
-}
-
-/** Puts a model in place. Throws `bad_file` where one of its blobs is missing. */
-export type Publish = (name: ModelName, publication: Publication) => Promise<void>;
-
-/** Where the work is done, and until when: once the signal says so, nothing more is written. */
-export interface CreateParts {
-  readonly root: string;
-  /** Stores that a base may lie in too. */
-  readonly others: readonly string[];
-  /** Whether an architecture can be run here; absent: whatever it is. */
-  readonly runs?: ((architecture: string) => boolean) | undefined;
-  readonly publish: Publish;
-  /** Runs one conversion or quantization after the other, for each takes what cores there are. */
-  readonly inTurn: InTurn;
-  /** Deletes those of the blobs that no model refers to. */
-  readonly discard: (digests: readonly Digest[]) => Promise<void>;
-  readonly signal?: AbortSignal | undefined;
-}
 
 /** The words in which each shape is told of a layer; where weights are quantized, both are told the same. */
 const WORDS = {

@@ -9,7 +9,7 @@ import { openGguf } from "../files/gguf.ts";
 import { blobPath, importBlob, writeBlob, type Blob } from "./blobs.ts";
 import { describeGguf, type GgufDetails } from "./details.ts";
 import { digestOf, digestOfFile, hexOf, type Digest } from "./digest.ts";
-import { removeLeftovers } from "./durable.ts";
+import { removeLeftovers } from "../base/durable.ts";
 import { imageConfig } from "./image.ts";
 import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "./manifest.ts";
 import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";

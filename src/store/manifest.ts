@@ -5,7 +5,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";
 import { digestOf, hexOf, parseDigest, type Digest } from "./digest.ts";
-import { writeBytes, writeDurably } from "./durable.ts";
+import { writeBytes, writeDurably } from "../base/durable.ts";
 
 export const MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json";
 export const CONFIG_TYPE = "application/vnd.docker.container.image.v1+json";

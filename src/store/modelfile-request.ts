@@ -9,7 +9,7 @@ import { listFolder, type ModelFolder } from "../convert/folder.ts";
 import { readPart } from "../files/header.ts";
 import { shardPaths } from "../gguf/shards.ts";
 import { blobPath } from "./blobs.ts";
-import type { CreateRequest } from "./create.ts";
+import type { CreateRequest } from "./creation.ts";
 import { parseDigest, type Digest } from "./digest.ts";
 import { decodeModelfile, MODELFILE_BYTES_MAX, parseModelfile, type Modelfile } from "./modelfile.ts";
 import { parseReference, type ModelName } from "./name.ts";

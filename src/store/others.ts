@@ -8,7 +8,7 @@ import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import type { Digest } from "./digest.ts";
-import { copyBytes, writeDurably } from "./durable.ts";
+import { copyBytes, writeDurably } from "../base/durable.ts";
 import type { ModelName } from "./name.ts";
 import { findName, openStore, type Store, type StoredModel } from "./store.ts";
 

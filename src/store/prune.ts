@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { parseDigest } from "./digest.ts";
-import { removeLeftovers } from "./durable.ts";
+import { removeLeftovers } from "../base/durable.ts";
 import { readReferences } from "./references.ts";
 
 const AGE_MIN_MS = 3600_000; // long enough for any upload or copy that is still going on

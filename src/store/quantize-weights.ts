@@ -10,7 +10,7 @@ import { readPart } from "../files/header.ts";
 import { mergeShards } from "../files/merge.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import { digestOfFile } from "./digest.ts";
-import { writeDurably } from "./durable.ts";
+import { writeDurably } from "../base/durable.ts";
 import { checkUnquantized, type FileTypeName } from "./quantize-mix.ts";
 import { quantizeFile } from "./quantize.ts";
 import { labelled, type StoredSource } from "./sources.ts";

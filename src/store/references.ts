@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { messageOf } from "../base/errors.ts";
 import { blobPath } from "./blobs.ts";
 import type { Digest } from "./digest.ts";
-import { removeFile } from "./durable.ts";
+import { removeFile } from "../base/durable.ts";
 import { readManifest, type Manifest } from "./manifest.ts";
 import { manifestFiles } from "./store.ts";
 

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readDocument } from "../../src/config/document.ts";
-import { audit, type AuditParts } from "../../src/gateway/audit.ts";
+import { audit } from "../../src/gateway/audit.ts";
+import { type AuditParts } from "../../src/gateway/report.ts";
 import { makeSnapshot } from "../../src/gateway/snapshot.ts";
 
 let folder: string;

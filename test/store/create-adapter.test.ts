@@ -6,7 +6,7 @@ import { openGguf } from "../../src/files/gguf.ts";
 import type { WriteModel } from "../../src/files/write.ts";
 import { f16 } from "../../src/quant/f16.ts";
 import { blobPath, findBlob, writeBlob } from "../../src/store/blobs.ts";
-import type { CreateRequest } from "../../src/store/create.ts";
+import type { CreateRequest } from "../../src/store/creation.ts";
 import type { Digest } from "../../src/store/digest.ts";
 import type { Library } from "../../src/store/library.ts";
 import { readModelfileAt, requestOfModelfile } from "../../src/store/modelfile-request.ts";

@@ -6,7 +6,7 @@ import type { ModelFolder } from "../../src/convert/folder.ts";
 import { openGguf } from "../../src/files/gguf.ts";
 import { writeGguf } from "../../src/files/write.ts";
 import { blobPath, writeBlob } from "../../src/store/blobs.ts";
-import type { CreateRequest } from "../../src/store/create.ts";
+import type { CreateRequest } from "../../src/store/creation.ts";
 import type { Library } from "../../src/store/library.ts";
 import { readModelfileAt, requestOfModelfile } from "../../src/store/modelfile-request.ts";
 import { parseName } from "../../src/store/name.ts";

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { CreateRequest } from "../../src/store/create.ts";
+import type { CreateRequest } from "../../src/store/creation.ts";
 import { importBlob } from "../../src/store/blobs.ts";
 import type { Library } from "../../src/store/library.ts";
 import { blobSource } from "../../src/store/sources.ts";

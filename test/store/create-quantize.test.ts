@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { openGguf } from "../../src/files/gguf.ts";
 import { quants } from "../../src/quant/index.ts";
 import { writeBlob } from "../../src/store/blobs.ts";
-import type { CreateRequest } from "../../src/store/create.ts";
+import type { CreateRequest } from "../../src/store/creation.ts";
 import type { Library } from "../../src/store/library.ts";
 import { requestOfModelfile } from "../../src/store/modelfile-request.ts";
 import { parseName } from "../../src/store/name.ts";

@@ -3,7 +3,7 @@ import { mkdir, readdir, rm, symlink, truncate, writeFile } from "node:fs/promis
 import { join } from "node:path";
 import { openGguf } from "../../src/files/gguf.ts";
 import { blobPath, importBlob, writeBlob } from "../../src/store/blobs.ts";
-import type { CreateRequest } from "../../src/store/create.ts";
+import type { CreateRequest } from "../../src/store/creation.ts";
 import type { Digest } from "../../src/store/digest.ts";
 import { makeLibrary, type Library } from "../../src/store/library.ts";
 import { readManifest } from "../../src/store/manifest.ts";

@@ -2,7 +2,7 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { makeLogger, type Logger } from "../../src/base/log.ts";
-import type { CreateRequest, Progress } from "../../src/store/create.ts";
+import type { CreateRequest, Progress } from "../../src/store/creation.ts";
 import { makeLibrary, type Library } from "../../src/store/library.ts";
 import { parseName } from "../../src/store/name.ts";
 import { openStore, type Store } from "../../src/store/store.ts";

@@ -37,7 +37,7 @@ async function startWriter(program: string): Promise<() => Promise<void>> {
 
 test("a file whose writer is killed half-way does not exist", async () => {
   const kill = await startWriter(`
-    const { writeDurably } = await import("${STORE}/durable.ts");
+    const { writeDurably } = await import("${STORE}/../base/durable.ts");
     await writeDurably(process.argv.at(-1) + "/blob", async (temporary) => {
       await Bun.write(temporary, "half");
       console.log("half");

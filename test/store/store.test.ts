@@ -3,7 +3,7 @@ import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { blobPath, findBlob, importBlob, writeBlob } from "../../src/store/blobs.ts";
 import { digestOf } from "../../src/store/digest.ts";
-import { writeDurably } from "../../src/store/durable.ts";
+import { writeDurably } from "../../src/base/durable.ts";
 import { parseName } from "../../src/store/name.ts";
 import { manifestPath, openStore } from "../../src/store/store.ts";
 import { putModel, tempFolder, writeTinyGguf } from "./fixture.ts";

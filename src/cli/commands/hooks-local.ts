@@ -1,7 +1,7 @@
 /** `hearth hooks audit` and `sign`: what needs the configuration file, and no server. */
 import { AppError } from "../../base/errors.ts";
 import type { ConfigSources } from "../../config.ts";
-import { worstFirst, type Finding } from "../../gateway/audit.ts";
+import { worstFirst, type Finding } from "../../gateway/report.ts";
 import { auditConfiguration } from "../../gateway/findings.ts";
 import { readSnapshot } from "../../gateway/read.ts";
 import type { SignatureConfig } from "../../hooks/config.ts";

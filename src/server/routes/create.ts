@@ -1,6 +1,6 @@
 /** `POST /api/create`: a new model, told step by step. Without streaming, the last step is the answer. */
 import { Elysia } from "elysia";
-import type { CreateRequest, Progress } from "../../store/create.ts";
+import type { CreateRequest, Progress } from "../../store/creation.ts";
 import { parseAddress } from "../../store/registry/address.ts";
 import { readRequest } from "../body.ts";
 import { createRequest } from "../create-request.ts";

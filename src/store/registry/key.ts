@@ -6,7 +6,7 @@ import { createPrivateKey, generateKeyPairSync, sign, type KeyObject } from "nod
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../../base/errors.ts";
-import { writeDurably } from "../durable.ts";
+import { writeDurably } from "../../base/durable.ts";
 
 const KEY_TYPE = "ssh-ed25519";
 const MAGIC = "openssh-key-v1\0";

@@ -7,7 +7,7 @@ import { mkdir, open, readdir, readFile, stat, type FileHandle } from "node:fs/p
 import { basename, dirname, join } from "node:path";
 import { assert } from "../../base/errors.ts";
 import { blobPath, type Blob } from "../blobs.ts";
-import { putInPlace, removeFile, storageError, writeBytes, writeDurably } from "../durable.ts";
+import { putInPlace, removeFile, storageError, writeBytes, writeDurably } from "../../base/durable.ts";
 
 const PARTS_MAX = 1024;
 const STATE_BYTES_MAX = 1024; // four numbers

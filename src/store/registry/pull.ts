@@ -4,7 +4,7 @@
  */
 import { AppError } from "../../base/errors.ts";
 import { findBlob } from "../blobs.ts";
-import type { Progress } from "../create.ts";
+import type { Progress } from "../creation.ts";
 import type { Digest } from "../digest.ts";
 import type { Library } from "../library.ts";
 import { MANIFEST_BYTES_MAX, MANIFEST_TYPE, parseManifest, type Layer, type Manifest } from "../manifest.ts";

@@ -4,7 +4,7 @@
  */
 import { AppError } from "../../base/errors.ts";
 import { blobPath, findBlob } from "../blobs.ts";
-import type { Progress } from "../create.ts";
+import type { Progress } from "../creation.ts";
 import type { Library } from "../library.ts";
 import { MANIFEST_TYPE, parseManifest, readManifestBytes, type Layer } from "../manifest.ts";
 import { displayName } from "../name.ts";

@@ -1,7 +1,7 @@
 /** Pulling and pushing models, for whoever serves them: what the parts in this folder are for. */
 import { arch, platform } from "node:os";
 import { shuttingDown } from "../../base/errors.ts";
-import type { Progress } from "../create.ts";
+import type { Progress } from "../creation.ts";
 import type { Library } from "../library.ts";
 import { untilClosed } from "../until-closed.ts";
 import type { Address } from "./address.ts";

@@ -1,7 +1,7 @@
 /** A store with a registry client of short patience, and models on a registry to pull. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Progress } from "../../../src/store/create.ts";
+import type { Progress } from "../../../src/store/creation.ts";
 import { makeLibrary } from "../../../src/store/library.ts";
 import { CONFIG_TYPE, mediaType } from "../../../src/store/manifest.ts";
 import { parseAddress } from "../../../src/store/registry/address.ts";

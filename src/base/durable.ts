@@ -5,7 +5,7 @@
 import { constants } from "node:fs";
 import { copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { AppError } from "../base/errors.ts";
+import { AppError } from "./errors.ts";
 
 const TEMPORARY_PREFIX = ".tmp-";
 
