@@ -3,8 +3,9 @@
  * state may appear. Every check is a function from one file to complaints, tried first on a snippet that it must
  * refuse.
  */
-import { join, normalize } from "node:path";
+import { join, normalize, relative } from "node:path";
 import { describe, expect, test } from "bun:test";
+import { buildForBrowser } from "../src/browser/build.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const MAX_FILE_LINES = 400; // of code
@@ -27,7 +28,7 @@ const EXCEPTIONS: readonly { readonly check: string; readonly path: string; read
 /** Folders of src/, lowest first: each may import from those before it. Files that stand in src/ itself are named. */
 const LAYERS = (
   "version.ts base config config.ts quant gguf files tokenizer template sampling convert backend store arch engine runner runtime " +
-  "channels agent hooks gateway server cli diagnostics.ts serve.ts main.ts"
+  "channels agent hooks gateway server cli browser diagnostics.ts serve.ts main.ts"
 ).split(" ");
 /** What kernels/ may use of src at run time; types it may take from anywhere up to the backends. */
 const KERNEL_VALUES = /^src\/(base|quant)\/|^src\/backend\/step\.ts$/;
@@ -141,6 +142,18 @@ const environment: Check = (source) =>
         "reads the environment; only config.ts does, others get values",
       );
 
+/** The core, which also runs in pages: whatever it needs of a machine it is given. */
+const PORTABLE = /^(src\/(quant|gguf|tokenizer|template|sampling|arch|engine|runner|backend|browser)|kernels\/wgsl)\//;
+/** Those of it that give a process, or a build, what it has. */
+const HOSTS = /^src\/(backend\/(host|onnx|simd)\/|backend\/(index|outlook)\.ts|browser\/build\.ts|runner\/process\.ts)/;
+
+const portable: Check = (source) => [
+  ...importsOf(source).flatMap(({ from }) =>
+    /^(bun|node)(:|$)/.test(from) || HOSTS.test(from) ? [`imports ${from}: what runs in pages has no host`] : [],
+  ),
+  ...occurrences(source, /(?<![.\w])(Bun|Buffer|process)\b(?=\s*[.[(?])/g, "uses what pages do not have"),
+];
+
 const elysia: Check = (source) =>
   source.path.startsWith("src/server/")
     ? []
@@ -234,6 +247,15 @@ const RULES: Readonly<Record<string, Rule>> = {
     bad: at("src/server/a.ts", 'const a = process.env["A"];'),
     good: at("src/server/a.ts", 'const a = config.a; // not process.env["A"]'),
   },
+  portable: {
+    check: portable,
+    applies: (path) => PORTABLE.test(path) && !HOSTS.test(path),
+    bad: at("src/engine/a.ts", 'import { open } from "node:fs";'),
+    good: at(
+      "src/engine/a.ts",
+      'import type { A } from "../backend/a.ts";\nconst process = 1; // not Bun.nanoseconds()',
+    ),
+  },
   elysia: {
     check: elysia,
     applies: isProduct,
@@ -277,6 +299,12 @@ const refused: Readonly<Record<string, readonly Source[]>> = {
     at("src/base/a.ts", "const all: string[] = [];"),
   ],
   environment: [at("src/base/a.ts", "const a = Bun.env.A;")],
+  portable: [
+    at("src/gguf/a.ts", "const a = Buffer.from(b);"),
+    at("src/gguf/a.ts", "if (process.platform) b();"),
+    at("src/gguf/a.ts", 'const { dlopen } = await import("bun:ffi");'),
+    at("src/runner/a.ts", 'import { backends } from "../backend/index.ts";'),
+  ],
 };
 
 const sources: Source[] = [];
@@ -312,4 +340,14 @@ describe.each(Object.entries(RULES))("%s:", (name, rule) => {
 test("layers: each of them is a folder or a file of src/", () => {
   const there = new Set(sources.filter(({ path }) => path.startsWith("src/")).map(({ path }) => layerOf(path)));
   expect(LAYERS.filter((layer) => !there.has(layer))).toEqual([]);
+});
+
+test("portable: the core bundles for a page, and nothing in the bundle needs a host", async () => {
+  const { sources: bundled } = await buildForBrowser();
+  const ours = bundled.map((path) => relative(ROOT, path).replaceAll("\\", "/")).filter(isProduct);
+  expect(ours.length).toBeGreaterThan(100);
+  const wrong = sources.filter(({ path }) => ours.includes(path)).flatMap((source) => portable(source));
+  expect(wrong).toEqual([]);
+  const entry = join(ROOT, "src/base/database.ts"); // one that must be refused
+  await expect(buildForBrowser(entry)).rejects.toThrow(/database\.ts imports bun:sqlite/);
 });

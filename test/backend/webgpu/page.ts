@@ -7,7 +7,7 @@ import { makeWebGpuBackend } from "../../../src/backend/webgpu/index.ts";
 import { conformanceCases, runCase } from "../../conformance/cases.ts";
 
 /** Where the page asks for the names of its cases, and where it posts each answer. */
-export const ROUTES = { cases: "/cases", answer: "/answer" } as const;
+export const ROUTES = { cases: "/cases", answer: "/said" } as const;
 
 /** What it is told to run. */
 export interface PageWork {

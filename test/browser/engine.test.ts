@@ -1,0 +1,148 @@
+/** The engine in a Worker of a page, from the bundle that pages get, with the embedded model. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { buildForBrowser, type BrowserBuild } from "../../src/browser/build.ts";
+import type { FromWorker, ToWorker } from "../../src/browser/worker.ts";
+import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
+import { runHearth } from "../e2e/hearth.ts";
+import { browserRefusal, SAID, sayingsOf } from "./chromium.ts";
+
+const MODEL = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
+const PROMPT = "Once upon a time";
+const COUNT = 32;
+/** What a page may load before anything is generated. */
+const BYTES_MAX = 500_000;
+
+let build: BrowserBuild;
+let home = "";
+beforeAll(async () => {
+  build = await buildForBrowser();
+  home = await mkdtemp(join(tmpdir(), "hearth-browser-"));
+});
+afterAll(() => rm(home, { recursive: true }));
+
+const load = {
+  kind: "load",
+  path: "model",
+  adapters: [],
+  gpuLayers: undefined,
+  gpuMemory: undefined,
+  ctxLen: 128,
+  slots: 1,
+  chunk: 64,
+  threads: 1,
+  precise: false,
+  cacheDir: undefined,
+} as const;
+
+/** Sends the messages to a Worker, each once the one before was answered; says everything that the Worker does. */
+const scriptOf = (messages: readonly ToWorker[]): string => `
+  const say = (said) => fetch("${SAID}", { method: "POST", body: JSON.stringify(said) });
+  const messages = ${JSON.stringify(messages)};
+  const worker = new Worker("/worker-main.js", { type: "module" });
+  worker.onerror = (event) => void say({ error: event.message || "the Worker did not start" });
+  let last = Promise.resolve();
+  const next = async () => {
+    const message = messages.shift();
+    if (!message) return void last.then(() => say({ done: true }));
+    if (message.file?.kind === "memory") message.file.bytes = new Uint8Array(await (await fetch("/model")).arrayBuffer());
+    worker.postMessage(message);
+  };
+  worker.onmessage = ({ data }) => {
+    for (const event of data.events ?? []) if (event.tokens) event.tokens = [...event.tokens];
+    last = last.then(() => say(data));
+    const ends = data.kind === "events" && data.events.some(({ kind }) => kind !== "text");
+    if (ends || ["mounted", "ready", "failed"].includes(data.kind)) next();
+  };
+  next();`;
+
+/** What a Worker says to these messages. */
+function sayings(messages: readonly ToWorker[]): Promise<FromWorker[]> {
+  return sayingsOf<FromWorker>({
+    script: scriptOf(messages),
+    serve(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/model") return ranged(request, MODEL);
+      const script = build.scripts.find(({ name }) => pathname === `/${name}`);
+      return script && new Response(script.text, { headers: { "content-type": "text/javascript" } });
+    },
+  });
+}
+
+/** A file, or the one range of it that is asked for. */
+function ranged(request: Request, path: string): Response {
+  const file = Bun.file(path);
+  const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "");
+  if (!range) return new Response(file);
+  return new Response(file.slice(Number(range[1]), Number(range[2]) + 1), { status: 206 });
+}
+
+const generate = (more: object = {}): ToWorker => ({
+  kind: "generate",
+  id: 1,
+  prompt: PROMPT,
+  context: [],
+  options: { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: COUNT },
+  shift: false,
+  ...more,
+});
+
+/** The ids that an answer ended with: of the prompt and of the answer. */
+function tokensOf(said: readonly FromWorker[]): number[] {
+  for (const message of said) {
+    if (message.kind === "failed") throw new Error(message.message);
+    if (message.kind !== "events") continue;
+    for (const event of message.events) {
+      if (event.kind === "done") return [...event.tokens];
+      if (event.kind === "error") throw new Error(event.message);
+    }
+  }
+  throw new Error("no answer");
+}
+
+test("what a page loads before its first answer is small, and the grammar library is no part of it", () => {
+  const eager = build.scripts.filter(({ lazy }) => !lazy).map(({ text }) => text);
+  const bytes = eager.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  console.log(`the Worker's script: ${bytes} bytes before the grammar library`);
+  expect(bytes).toBeLessThan(BYTES_MAX);
+  expect(build.scripts.some(({ lazy, text }) => lazy && text.length > 500_000)).toBe(true);
+});
+
+const refusal = await browserRefusal();
+describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refusal ? ` (${refusal})` : ""}`, () => {
+  test("greedy tokens are the server's", async () => {
+    const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
+    const said = await sayings([memory, { ...load, backend: "cpu" }, generate()]);
+    const tokens = tokensOf(said);
+    const prompt = tokens.slice(0, tokens.length - COUNT);
+    const args = ["generate", "--model", MODEL, "--tokens", prompt.join(), "--greedy", String(COUNT)];
+    const { code, stdout, stderr } = await runHearth(args, { home });
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(tokens.slice(-COUNT)).toEqual(stdout.trim().split(",").map(Number));
+  }, 120_000);
+
+  test("a model is read from a URL, in ranges, and a format loads the grammar library", async () => {
+    const url = { kind: "mount", path: "model", file: { kind: "url", url: "/model" } } as const;
+    const options = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 40 };
+    const schema = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
+    const said = await sayings([url, { ...load, backend: "cpu" }, generate({ format: schema, options })]);
+    const text = said
+      .flatMap((message) => (message.kind === "events" ? message.events : []))
+      .flatMap((event) => (event.kind === "text" ? [event.text] : []))
+      .join("");
+    expect(JSON.parse(text)).toEqual({ ok: expect.any(Boolean) });
+  }, 120_000);
+
+  test("a file that is not there, and a backend that a page does not have, are clear errors", async () => {
+    const missing = await sayings([{ kind: "mount", path: "model", file: { kind: "stored", name: "none.gguf" } }]);
+    expect(missing).toMatchObject([{ kind: "failed", code: "not_found" }]);
+    const unmounted = await sayings([{ ...load, backend: "cpu" }]);
+    expect(unmounted).toMatchObject([{ kind: "failed", code: "not_found", message: "model: no such file" }]);
+    const onnx = await sayings([{ ...load, backend: "onnx" }]);
+    expect(onnx).toMatchObject([
+      { kind: "failed", code: "unsupported", message: expect.stringMatching(/webgpu, cpu/) },
+    ]);
+  }, 120_000);
+});
