@@ -27,6 +27,7 @@ const load = {
   kind: "load",
   path: "model",
   adapters: [],
+  template: { go: undefined, prefersGo: undefined },
   gpuLayers: undefined,
   gpuMemory: undefined,
   ctxLen: 128,
@@ -82,8 +83,7 @@ function ranged(request: Request, path: string): Response {
 const generate = (more: object = {}): ToWorker => ({
   kind: "generate",
   id: 1,
-  prompt: PROMPT,
-  context: [],
+  asked: { kind: "text", text: PROMPT, context: [] },
   options: { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: COUNT },
   shift: false,
   ...more,
