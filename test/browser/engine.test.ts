@@ -52,9 +52,9 @@ const scriptOf = (messages: readonly ToWorker[]): string => `
     worker.postMessage(message);
   };
   worker.onmessage = ({ data }) => {
-    for (const event of data.events ?? []) if (event.tokens) event.tokens = [...event.tokens];
+    for (const event of data.events ?? []) if (event.kind === "done") event.tokens = [...event.tokens];
     last = last.then(() => say(data));
-    const ends = data.kind === "events" && data.events.some(({ kind }) => kind !== "text");
+    const ends = data.kind === "events" && data.events.some(({ kind }) => kind === "done" || kind === "error");
     if (ends || ["mounted", "ready", "failed"].includes(data.kind)) next();
   };
   next();`;
