@@ -32,6 +32,7 @@ import {
 
 export type { Address } from "./config/values.ts";
 
+const HOUR_MS = 3_600_000;
 const BACKENDS = ["auto", "webgpu", "onnx", "wasm", "simd", "cpu"] as const;
 type BackendSetting = (typeof BACKENDS)[number];
 
@@ -128,6 +129,12 @@ const SETTINGS = {
     tolerates: orDefault,
     initial: () => 5 * 60_000,
   }),
+  shutdownGrace: setting<number>({
+    env: ["HEARTH_SHUTDOWN_GRACE"],
+    expected: "a duration such as '10s', or seconds, from 0 to an hour",
+    parse: (value) => parseMs(value, (ms) => (ms >= 0 && ms <= HOUR_MS ? Math.round(ms) : undefined)),
+    initial: () => 10_000,
+  }),
   origins: setting<readonly string[]>({
     env: ["HEARTH_ORIGINS", "OLLAMA_ORIGINS"],
     expected:
@@ -192,6 +199,8 @@ export interface Config {
   readonly contextLength: number | "auto";
   /** Time without progress after which a load has failed; Infinity: never. */
   readonly loadTimeoutMs: number;
+  /** How long answers and turns may take to finish once the server was told to stop. */
+  readonly shutdownGraceMs: number;
   /** Patterns of browser origins, added to the built-in ones. */
   readonly origins: readonly string[];
   /** Empty: no authentication. */
@@ -251,6 +260,7 @@ export function readConfig(sources: ConfigSources): Config {
     keepAliveMs: value("keepAlive", SETTINGS.keepAlive),
     contextLength: value("contextLength", SETTINGS.contextLength),
     loadTimeoutMs: value("loadTimeout", SETTINGS.loadTimeout),
+    shutdownGraceMs: value("shutdownGrace", SETTINGS.shutdownGrace),
     origins: value("origins", SETTINGS.origins),
     apiKeys: value("apiKeys", SETTINGS.apiKeys),
     importDirs: value("importDirs", SETTINGS.importDirs),

@@ -22,15 +22,13 @@ import { startHookListener } from "./server/hook-listener.ts";
 import { startServer, type RunningServer } from "./server/serve.ts";
 import { installEmbedded } from "./store/install.ts";
 import { makeLibrary, type Library } from "./store/library.ts";
+import { makeStoreLock, type StoreLock } from "./store/lock.ts";
 import { pruneStore } from "./store/prune.ts";
 import { openOthers, withOthers } from "./store/others.ts";
 import { ensureKey } from "./store/registry/key.ts";
 import { makeRegistry, type Registry } from "./store/registry/registry.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { VERSION } from "./version.ts";
-
-/** How long running requests may take to finish once the server was told to stop. */
-const SHUTDOWN_GRACE_MS = 10_000;
 
 /** After that, for the streams that were ended to say so. */
 const LAST_WORDS_MS = 1000;
@@ -59,7 +57,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log.warn("the backend does not say what it runs on", { backend: config.backend, error: messageOf(error) });
     return { backend: config.backend, gpu: undefined };
   });
-  const { store, own, others } = await openStores(config, log);
+  const { store, own, others, lock } = await openStores(config, log);
   await ensureKey(config.home).catch((error: unknown) =>
     log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
   );
@@ -91,6 +89,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     importDirs: config.importDirs,
     noPrune: config.noPrune,
     log,
+    lock,
   });
   const registry = makeRegistry({ library, home: config.home, version: VERSION, runs });
   const gateway = await openGateway({
@@ -110,7 +109,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log,
   });
   await gateway?.start();
-  stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway });
+  stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway, config });
   const { backend, gpu } = await outlook;
   const device = gpu ?? `CPU (${availableParallelism()} cores)`;
   const hooksUrl = hookListener.url();
@@ -120,15 +119,38 @@ export async function serve(options: ServeOptions): Promise<void> {
   );
 }
 
-/** Our own store, with the model that ships in it, and those of other servers beside it. */
-async function openStores(config: Config, log: Logger): Promise<{ store: Store; own: Store; others: Store[] }> {
+interface Stores {
+  readonly store: Store;
+  readonly own: Store;
+  readonly others: readonly Store[];
+  readonly lock: StoreLock;
+}
+
+/**
+ * Our own store, with the model that ships in it, and those of other servers beside it. Where another server is the one
+ * to change ours, it stays as it is.
+ */
+async function openStores(config: Config, log: Logger): Promise<Stores> {
   const own = await openStore(config.models);
-  if (!config.noPrune) await pruneStore(own.root, { now: Date.now, log });
+  const lock = makeStoreLock(own.root);
+  const isOurs = canClaim(lock);
+  if (isOurs && !config.noPrune) await pruneStore(own.root, { now: Date.now, log });
   const others = await openOthers(config.otherStores, { own: own.root, log });
-  await installEmbedded(own, { dir: EMBEDDED_DIR }).catch((error: unknown) =>
-    log.warn("the embedded model is not available", { error: messageOf(error) }),
-  );
-  return { store: withOthers(own, others), own, others };
+  if (isOurs) {
+    await installEmbedded(own, { dir: EMBEDDED_DIR }).catch((error: unknown) =>
+      log.warn("the embedded model is not available", { error: messageOf(error) }),
+    );
+  }
+  return { store: withOthers(own, others), own, others, lock };
+}
+
+function canClaim(lock: StoreLock): boolean {
+  try {
+    lock.claim();
+    return true;
+  } catch {
+    return false; // who asks for a change hears of it
+  }
 }
 
 /** A model that does not fit the GPU is slower than people expect of it: they are told why. */
@@ -151,10 +173,12 @@ interface Stoppable {
   readonly library: Library;
   readonly registry: Registry;
   readonly gateway: Gateway | undefined;
+  readonly config: Pick<Config, "shutdownGraceMs">;
 }
 
 /** The first signal stops gracefully, the second at once. Answers may finish; what takes longer can be asked again. */
-function stopOnSignal({ servers, runtime, library, registry, gateway }: Stoppable): void {
+function stopOnSignal({ servers, runtime, library, registry, gateway, config }: Stoppable): void {
+  const { shutdownGraceMs: graceMs } = config;
   let stopping = false;
   const stop = async (): Promise<void> => {
     if (stopping) process.exit(1);
@@ -162,10 +186,11 @@ function stopOnSignal({ servers, runtime, library, registry, gateway }: Stoppabl
     const began = Date.now();
     registry.close();
     const created = library.close();
-    await gateway?.stop(SHUTDOWN_GRACE_MS - GATEWAY_LAST_MS); // its turns need models; who sends is told to come back
-    const graceMs = Math.max(0, SHUTDOWN_GRACE_MS - (Date.now() - began));
-    const stopped = servers.map((server) => server.stop(graceMs + LAST_WORDS_MS));
-    await Promise.all([...stopped, runtime.close(graceMs)]);
+    // before the models, which its turns need
+    await gateway?.stop(Math.max(0, graceMs - GATEWAY_LAST_MS));
+    const leftMs = Math.max(0, graceMs - (Date.now() - began));
+    const stopped = servers.map((server) => server.stop(leftMs + LAST_WORDS_MS));
+    await Promise.all([...stopped, runtime.close(leftMs)]);
     await created;
     process.exit(0);
   };

@@ -33,6 +33,7 @@ test("nothing set gives the documented defaults", () => {
     keepAliveMs: 300_000,
     contextLength: "auto",
     loadTimeoutMs: 300_000,
+    shutdownGraceMs: 10_000,
     origins: [],
     apiKeys: [],
     importDirs: [],
@@ -176,4 +177,16 @@ describe("what cannot be understood is an error naming setting, place, value and
     expect((await withFile("{ numParallel: '4x' }")).read).toThrow("setting 'numParallel'");
     expect((await withFile("{ models: null }")).read).toThrow("setting 'models'");
   });
+});
+
+test.each([
+  ["0", 0],
+  ["1m30s", 90_000],
+  ["1h", 3_600_000],
+])("HEARTH_SHUTDOWN_GRACE=%s", (text, ms) => {
+  expect(withEnv({ HEARTH_SHUTDOWN_GRACE: text }).shutdownGraceMs).toBe(ms);
+});
+
+test.each(["-1", "61m", "soon"])("HEARTH_SHUTDOWN_GRACE=%s is an error", (text) => {
+  expect(() => withEnv({ HEARTH_SHUTDOWN_GRACE: text })).toThrow("HEARTH_SHUTDOWN_GRACE");
 });

@@ -75,6 +75,7 @@ export class Writer {
   readonly #db: Database;
   readonly #log: WriteAheadLog;
   #pending: Pending[] = [];
+  #failure: AppError | undefined;
   /** Until nothing is pending. */
   #writing: Promise<void> | undefined;
 
@@ -98,6 +99,11 @@ export class Writer {
     return promise;
   }
 
+  /** Why the last commit failed; undefined where it did not. */
+  get failure(): AppError | undefined {
+    return this.#failure;
+  }
+
   /** Resolves once all that was to be written is. No work may come after it. */
   async close(): Promise<void> {
     await this.#writing;
@@ -118,12 +124,14 @@ export class Writer {
     try {
       const failures = this.#commit(batch);
       await this.#log.sync();
+      this.#failure = undefined;
       for (const piece of batch) {
         if (failures.has(piece)) piece.fail(failures.get(piece));
         else piece.settle();
       }
     } catch (error) {
       const lost = new AppError("storage", `the database cannot be written: ${messageOf(error)}`, { cause: error });
+      this.#failure = lost;
       for (const piece of batch) piece.fail(lost);
     }
   }

@@ -7,11 +7,11 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { AppError, messageOf } from "./errors.ts";
 
-interface ProcessLock {
+export interface ProcessLock {
   release(): void;
 }
 
-/** How long one that is just ending may take to let go. */
+/** How long one that is just ending may take to let go. Nothing else runs meanwhile. */
 const WAIT_MS = 1000;
 /** Others may write their number down in the moment before the lock is taken. */
 const TRIES = 5;
@@ -21,12 +21,12 @@ const TRIES = 5;
  * Throws `conflict` naming the process that holds it, or `storage` where the file cannot be used.
  * @param what is locked, for the message
  */
-export function takeLock(path: string, what: string): ProcessLock {
+export function takeLock(path: string, what: string, { waitMs = WAIT_MS } = {}): ProcessLock {
   let db: Database | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     db = new Database(path, { create: true });
-    db.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
+    db.run(`PRAGMA busy_timeout = ${waitMs}`);
     for (let tries = 1; !isHeld(db); tries++) {
       if (tries === TRIES) throw new AppError("conflict", `${what}: other processes keep taking it`);
     }

@@ -56,7 +56,7 @@ export function autoWhereZero(value: unknown): "auto" | undefined {
   return String(value) === "0" ? "auto" : undefined;
 }
 
-export function parseMs(value: unknown, adjust: (ms: number) => number): number | undefined {
+export function parseMs(value: unknown, adjust: (ms: number) => number | undefined): number | undefined {
   if (/^-?\d{1,12}(\.\d+)?$/.test(String(value))) return adjust(Number(value) * 1e3);
   if (typeof value !== "string") return undefined;
   try {

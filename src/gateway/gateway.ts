@@ -23,7 +23,7 @@ import { makeAgentPorts } from "../hooks/worker/agent-ports.ts";
 import type { WorkerPorts } from "../hooks/worker/ports.ts";
 import { Worker, type WorkerSettings } from "../hooks/worker/worker.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { statusOf, touch, type GatewayStatus } from "./status.ts";
+import { checkWritable, statusOf, type GatewayStatus } from "./status.ts";
 import { type GatewayObserver, Observers } from "./observers.ts";
 import { keepHouse } from "./housekeeping.ts";
 import { LiveChannels } from "./live-channels.ts";
@@ -151,7 +151,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const watching = {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
     status: () => statusOf(db, { deliveries, mail: mail.status }),
-    check: () => writer.write(touch),
+    check: () => checkWritable(writer, parts.home),
   };
   const running = { deliveries, worker, heartbeat, outbox, channels, mail, mappings, transforms };
   const onChange: Gateway["onChange"] = (listener) => source.onChange(listener);

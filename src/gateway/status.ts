@@ -1,5 +1,7 @@
 /** What a gateway is at: numbers for probes, monitoring and pages. */
-import type { Database } from "../base/database.ts";
+import { statfs } from "node:fs/promises";
+import type { Database, Writer } from "../base/database.ts";
+import { AppError } from "../base/errors.ts";
 import { outboxStats } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
 import { briefOf, type MailBrief, type MailStatus } from "../hooks/mail/status.ts";
@@ -34,5 +36,16 @@ export function statusOf(
   return { queued: waiting, running, oldestMs, replies, callbacks, messages: queued + sending, ...brief };
 }
 
-/** Writes, and changes nothing. */
-export const touch = (db: Database): void => void db.run("UPDATE open_runs SET n = n");
+/** Less than this and the next commits fail. */
+const FREE_BYTES_MIN = 1024 * 1024;
+
+/**
+ * Rejects with `storage` where the database cannot be written: as its last commit says, or the disk. Writes only after
+ * a commit that failed, to see whether the next would.
+ * @param home the database's folder
+ */
+export async function checkWritable(writer: Writer, home: string): Promise<void> {
+  if (writer.failure) await writer.write((db) => void db.run("UPDATE open_runs SET n = n"));
+  const { bavail, bsize } = await statfs(home);
+  if (bavail * bsize < FREE_BYTES_MIN) throw new AppError("storage", `the disk of '${home}' is full`);
+}

@@ -15,6 +15,7 @@ import { encodeManifest, parseManifest, readManifest, readManifestBytes, type Ma
 import { displayName, fullName, manifestSegments, type ModelName } from "./name.ts";
 import { borrowBlobs, findIn } from "./others.ts";
 import type { InTurn } from "./quantize-weights.ts";
+import { makeStoreLock, type StoreLock } from "./lock.ts";
 import { digestsOf, removeOrphans } from "./references.ts";
 import { findName, manifestPath } from "./store.ts";
 import { untilClosed } from "./until-closed.ts";
@@ -25,6 +26,8 @@ export interface Library {
   readonly others: readonly string[];
   /** Folders that Modelfiles and GGUF files may be read from. */
   readonly importDirs: readonly string[];
+  /** Call before anything is added to the store. Throws `conflict` while another server changes it. */
+  claim(): void;
   /** Replaces what `to` was. False where there is no `from`; throws `bad_file` where that cannot be read. */
   copy(names: { from: ModelName; to: ModelName }): Promise<boolean>;
   /**
@@ -56,16 +59,19 @@ interface LibraryParts {
   /** Leave blobs that no model refers to any more. */
   readonly noPrune: boolean;
   readonly log: Logger;
+  /** Absent: one of its own. */
+  readonly lock?: StoreLock;
 }
 
-export function makeLibrary({ root, others = [], importDirs, noPrune, log, runs }: LibraryParts): Library {
-  const inTurn = makeQueue();
+export function makeLibrary(parts: LibraryParts): Library {
+  const { root, others = [], importDirs, noPrune, log, runs, lock = makeStoreLock(root) } = parts;
+  const inTurn = makeQueue(() => lock.claim());
   const held = new Set<readonly Digest[]>();
   const sweep = async (digests: readonly Digest[]): Promise<void> => {
     const inUse = new Set([...held].flat());
     const candidates = digests.filter((digest) => !inUse.has(digest));
     if (noPrune || candidates.length === 0) return;
-    for (const manifest of await removeOrphans(root, candidates)) {
+    for (const manifest of await removeOrphans(root, candidates, { isShared: !lock.claim() })) {
       log.warn("no blobs are deleted: a manifest cannot be read", manifest);
     }
   };
@@ -88,6 +94,7 @@ export function makeLibrary({ root, others = [], importDirs, noPrune, log, runs 
     root,
     others,
     importDirs,
+    claim: () => void lock.claim(),
     copy: ({ from, to }) =>
       inTurn(async () => {
         const source = await findIn([root, ...others], from);
@@ -112,7 +119,7 @@ export function makeLibrary({ root, others = [], importDirs, noPrune, log, runs 
         await sweep(digests);
         return true;
       }),
-    ...makeCreator({ root, others, runs, publish, discard }),
+    ...makeCreator({ root, others, runs, publish, discard }, lock),
     adopt: (name, bytes) =>
       inTurn(async () => {
         await checkBlobs(root, parseManifest(bytes, fullName(name)));
@@ -134,24 +141,31 @@ const readOnly = (name: ModelName): AppError =>
   );
 
 /** Makes models until it is closed. */
-function makeCreator(parts: Omit<CreateParts, "inTurn" | "signal">): Pick<Library, "create" | "close"> {
+function makeCreator(
+  parts: Omit<CreateParts, "inTurn" | "signal">,
+  lock: StoreLock,
+): Pick<Library, "create" | "close"> {
   const inTurn = makeQueue();
   const closing = new AbortController();
   return {
     create: (request, { signal } = {}) =>
-      untilClosed(closing.signal, signal, (ends) => createModel({ ...parts, inTurn, signal: ends }, request)),
+      untilClosed(closing.signal, signal, (ends) => {
+        lock.claim();
+        return createModel({ ...parts, inTurn, signal: ends }, request);
+      }),
     close: async () => {
       closing.abort(shuttingDown());
       await inTurn(async () => {});
+      lock.release();
     },
   };
 }
 
-/** Runs one piece of work after the other, in the order in which they came. */
-function makeQueue(): InTurn {
+/** Runs one piece of work after the other, in the order in which they came. @param before may throw for a piece */
+function makeQueue(before = (): unknown => undefined): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
-    const run = last.then(work);
+    const run = last.then(before).then(work);
     last = run.catch(() => {});
     return run;
   };

@@ -3,21 +3,20 @@
  * process left half-written, empty folders. Nothing younger than an hour goes: another process may be about to use it.
  * What downloads have so far stays a week, for they can go on from there. Files with names that are not ours stay.
  */
-import { readdir, rm, rmdir, stat } from "node:fs/promises";
+import { readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { parseDigest } from "./digest.ts";
 import { removeLeftovers } from "../base/durable.ts";
-import { readReferences } from "./references.ts";
+import { IN_USE_MS, isOld, readReferences } from "./references.ts";
 
-const AGE_MIN_MS = 3600_000; // long enough for any upload or copy that is still going on
 const PARTIAL_AGE_MS = 7 * 24 * 3600_000; // someone who meant to go on with a download has done so
 
 /** Never throws: a store that cannot be changed is served as it is. */
 export async function pruneStore(root: string, { now, log }: { now: () => number; log: Logger }): Promise<void> {
   try {
-    await removeLeftovers(join(root, "blobs"), { olderThanMs: AGE_MIN_MS, nowMs: now() });
+    await removeLeftovers(join(root, "blobs"), { olderThanMs: IN_USE_MS, nowMs: now() });
     const removed = await removeUnreferenced(root, { nowMs: now(), log });
     await removeEmptyFolders(join(root, "manifests"), now());
     if (removed > 0) log.info("removed blobs that no model refers to", { root, blobs: removed });
@@ -62,7 +61,7 @@ async function removePartials(root: string, nowMs: number): Promise<number> {
 
 /** Removes the folders below `folder` that hold nothing, leaves first, with half-written manifests on the way. */
 async function removeEmptyFolders(folder: string, nowMs: number): Promise<void> {
-  await removeLeftovers(folder, { olderThanMs: AGE_MIN_MS, nowMs });
+  await removeLeftovers(folder, { olderThanMs: IN_USE_MS, nowMs });
   for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {
     if (!entry.isDirectory()) continue;
     const path = join(folder, entry.name);
@@ -70,12 +69,6 @@ async function removeEmptyFolders(folder: string, nowMs: number): Promise<void> 
     await removeEmptyFolders(path, nowMs);
     if (wasOld) await rmdir(path).catch(() => {}); // fails where something is in it
   }
-}
-
-/** By content and by name: a file that was copied or renamed into the store is as young as that. */
-async function isOld(path: string, nowMs: number, ageMs = AGE_MIN_MS): Promise<boolean> {
-  const found = await stat(path).catch(() => undefined);
-  return found !== undefined && nowMs - Math.max(found.mtimeMs, found.ctimeMs) > ageMs;
 }
 
 async function namesIn(folder: string): Promise<string[]> {

@@ -2,6 +2,7 @@
  * Which blobs the manifests of a store refer to. A blob goes only where every manifest could be read and none names it:
  * one that cannot be read may refer to anything.
  */
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../base/errors.ts";
 import { blobPath } from "./blobs.ts";
@@ -41,15 +42,30 @@ function isNoManifest(error: unknown): boolean {
   return code === "EISDIR" || code === "ENOENT";
 }
 
+/** Long enough for any upload or copy that is still going on. */
+export const IN_USE_MS = 3600_000;
+
+/** Whether a file is there and nobody has used it of late. One that was copied or renamed is as young as that. */
+export async function isOld(path: string, nowMs: number, ageMs = IN_USE_MS): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found !== undefined && nowMs - Math.max(found.mtimeMs, found.ctimeMs) > ageMs;
+}
+
 /**
  * Deletes those of the blobs that no manifest refers to any more.
+ * @param options.isShared others may be about to publish what is young: that stays
  * @returns the manifests that could not be read: where there are any, nothing was deleted
  */
-export async function removeOrphans(root: string, candidates: Iterable<Digest>): Promise<References["unreadable"]> {
+export async function removeOrphans(
+  root: string,
+  candidates: Iterable<Digest>,
+  { isShared }: { isShared: boolean },
+): Promise<References["unreadable"]> {
   const { digests, unreadable } = await readReferences(root);
   if (unreadable.length > 0) return unreadable;
   for (const digest of new Set(candidates)) {
-    if (!digests.has(digest)) await removeFile(blobPath(root, digest));
+    const path = blobPath(root, digest);
+    if (!digests.has(digest) && (!isShared || (await isOld(path, Date.now())))) await removeFile(path);
   }
   return [];
 }

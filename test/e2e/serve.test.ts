@@ -238,15 +238,17 @@ describe("start and stop", () => {
     }
   });
 
-  test("SIGTERM ends an answer that takes too long by an error that says why", async () => {
-    const own = await startHearth();
+  test("SIGTERM ends an answer that takes too long by an error that says why, after the grace that is set", async () => {
+    const own = await startHearth({ env: { HEARTH_SHUTDOWN_GRACE: "1s" } });
     try {
       const lines = ndjson(await own.post("/api/generate", { ...ENDLESS, options: { num_predict: 1e6, seed: 3 } }));
       await lines.next();
+      const began = performance.now();
       own.process.kill("SIGTERM");
       let last: any;
       for await (const line of lines) last = line;
       expect(last).toEqual({ error: "the server is shutting down" });
+      expect(performance.now() - began).toBeLessThan(9000);
       await own.process.exited;
       expect(own.process.exitCode).toBe(0);
     } finally {
@@ -277,6 +279,30 @@ describe("start and stop", () => {
     expect(await isAlive(pid!)).toBe(true);
     await own.stop();
     expect(await eventually(async () => !(await isAlive(pid!)))).toBe(true);
+  });
+
+  test("a second server on a store serves what is there, and leaves changes to the first", async () => {
+    const models = join(home, "shared");
+    const first = await startHearth({ env: { HEARTH_MODELS: models }, isBare: true });
+    const second = await startHearth({ env: { HEARTH_MODELS: models }, isBare: true });
+    const copyOn = (server: Hearth) => server.post("/api/copy", { source: "hearth", destination: "copied" });
+    try {
+      const refused = await copyOn(second);
+      expect([refused.status, await refused.json()]).toEqual([
+        409,
+        { error: `the model store is in use by process ${first.process.pid}: stop that one first` },
+      ]);
+      expect(await (await fetch(`${second.url}/api/tags`)).json()).toMatchObject({
+        models: [{ name: "hearth:latest" }],
+      });
+      expect((await copyOn(first)).status).toBe(200);
+      await first.stop();
+      const removed = await fetch(`${second.url}/api/delete`, { method: "DELETE", body: '{"model":"copied"}' });
+      expect(removed.status).toBe(200); // what the first had is free
+    } finally {
+      await first.stop();
+      await second.stop();
+    }
   });
 
   test("a store that another server made is served in place, also where it cannot be written", async () => {

@@ -5,8 +5,8 @@ import { eventually } from "../e2e/hearth.ts";
 import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
-/** Of one row, or one for each migration. */
-const SMALL = ["open_runs", "migrations"];
+/** Of one row, or one for each migration or crash since the last start. */
+const SMALL = ["open_runs", "migrations", "workers"];
 
 let stopRecording = (): void => {};
 afterEach(() => stopRecording());

@@ -50,7 +50,7 @@ function recordingChat() {
 }
 
 const settings = (baseUrl: string) => ({
-  hooks: { enabled: true, token: TOKEN, queue: { maxAttempts: 100 } }, // a kill ends an attempt
+  hooks: { enabled: true, token: TOKEN }, // a kill ends no attempt
   channels: { discord: { token: "t.o.k", baseUrl, defaultTo: "channel:123456", spacingMs: 0 } },
   session: { maxEvents: 100_000 }, // nobody reads them here
   agents: { defaults: { heartbeat: { every: 0, target: "none" } } },

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Logger } from "../../src/base/log.ts";
 import { blobPath, findBlob } from "../../src/store/blobs.ts";
 import { makeLibrary, type Library } from "../../src/store/library.ts";
+import { makeStoreLock } from "../../src/store/lock.ts";
 import { readManifest } from "../../src/store/manifest.ts";
 import { parseName } from "../../src/store/name.ts";
 import { digestsOf } from "../../src/store/references.ts";
@@ -164,4 +165,28 @@ test("without pruning, blobs stay", async () => {
   await keeping.remove(parseName("a"));
   expect(await blobCount()).toBe(5);
   expect(await Bun.file(blobPath(root, config!)).exists()).toBe(true);
+});
+
+test("where the store takes no lock, a young blob stays: somebody may be about to publish it", async () => {
+  await mkdir(join(root, "hearth.lock")); // no file can have that name
+  const before = await blobCount();
+  await remove("a");
+  expect(await blobCount()).toBe(before);
+  expect(await names()).toEqual(["b:latest"]);
+  const { digest } = (await readManifest(pathOf("b"))).layers[0]!;
+  const old = new Date(Date.now() - 2 * 3_600_000);
+  await utimes(blobPath(root, digest), old, old);
+  await remove("b"); // by its time of change it is as young as the others
+  expect(await blobCount()).toBe(before);
+});
+
+test("while another server has the store nothing is changed, and once it has ended all can be", async () => {
+  const other = makeStoreLock(root);
+  other.claim();
+  const refused = expect.objectContaining({ code: "conflict" });
+  await expect(remove("a")).rejects.toEqual(refused);
+  await expect(copy("a", "c")).rejects.toEqual(refused);
+  expect(() => library.claim()).toThrow("the model store is in use by process");
+  other.release();
+  expect(await remove("a")).toBe(true);
 });

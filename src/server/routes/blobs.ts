@@ -38,13 +38,17 @@ async function findOne({ store }: RouteDeps, text: string): Promise<Reply> {
 }
 
 /** 200 for what is there already, without reading the body; 201 for what is new. */
-async function upload({ store }: RouteDeps, { text, exchange }: { text: string; exchange: Exchange }): Promise<Reply> {
+async function upload(
+  { store, library }: RouteDeps,
+  { text, exchange }: { text: string; exchange: Exchange },
+): Promise<Reply> {
   const expected = parseDigest(text);
   const body = resolve(blobPath(store.root, expected));
   if ((await findBlob(store.root, expected)) !== undefined) {
     await touchBlob(store.root, expected);
     return { kind: "text", body };
   }
+  library.claim();
   const { size } = await receiveBlob(store.root, { chunks: released(exchange.request), expected });
   exchange.note({ bytes: size });
   return { kind: "text", body, status: 201 };

@@ -21,20 +21,21 @@ import { checkWanted, pause } from "./retry.ts";
 const PROGRESS_MS = 60;
 
 interface PullParts {
-  readonly library: Pick<Library, "root" | "adopt" | "sweep" | "hold">;
+  readonly library: Pick<Library, "root" | "claim" | "adopt" | "sweep" | "hold">;
   /** Whether an architecture can be run here; absent: whatever it is. */
   readonly runs?: Runs | undefined;
   readonly downloads: Downloads;
 }
 
 /**
- * Throws `unsupported` before the first large blob, `registry`, `storage`, `busy`, and `cancelled` once the client's
- * signal is aborted.
+ * Throws `unsupported` before the first large blob, `registry`, `storage`, `busy`, `conflict` where another server
+ * changes the store, and `cancelled` once the client's signal is aborted.
  */
 export async function* pullModel(
   { library, downloads, runs }: PullParts,
   client: RegistryClient,
 ): AsyncGenerator<Progress, void, void> {
+  library.claim();
   yield { status: "pulling manifest" };
   const { bytes, manifest } = await fetchManifest(client);
   const { name } = client.address;
