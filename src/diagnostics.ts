@@ -5,7 +5,7 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "./arch/index.ts";
 import { chooseBackend } from "./backend/index.ts";
-import type { Session } from "./backend/backend.ts";
+import type { Program, Session } from "./backend/backend.ts";
 import { dawn } from "./backend/host/dawn.ts";
 import { tuningFile } from "./backend/host/tuning-file.ts";
 import { outlookOf } from "./backend/outlook.ts";
@@ -15,6 +15,7 @@ import { openDevice } from "./backend/webgpu/device.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { formatTuning, type KernelChoice } from "./base/kernel-tuning.ts";
 import { formatBytes, formatTable } from "./cli/format.ts";
+import { addStates, normalized, poolingOf } from "./engine/pooling.ts";
 import type { Gguf } from "./gguf/gguf.ts";
 import { openGguf } from "./files/gguf.ts";
 import { repairGguf } from "./gguf/repair/index.ts";
@@ -44,19 +45,40 @@ export interface ModelRun {
   readonly kernels?: KernelChoice | undefined;
 }
 
-/** Writes the logits of every position, (tokens, vocabSize) float32 little-endian row-major. */
+/**
+ * Writes the logits of every position, (tokens, vocabSize) float32 little-endian row-major; of an encoder, which has
+ * none, the pooled vector of unit length, (dim).
+ */
 export async function writeLogits(options: ModelRun & { out: string }): Promise<void> {
-  await withSession(options, 0, async (session, tokens) => {
-    const logits = await session.run([{ slot: 0, start: 0, tokens, logits: "all" }]);
+  await withSession(options, 0, async ({ session, gguf, program }, tokens) => {
+    const values = program.logits
+      ? await session.run([{ slot: 0, start: 0, tokens, logits: "all" }])
+      : await pooledVector(session, tokens, { gguf, program });
     const temporary = `${options.out}.partial`;
-    writeFileSync(temporary, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength));
+    writeFileSync(temporary, new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
     renameSync(temporary, options.out);
   });
 }
 
+async function pooledVector(
+  session: Session,
+  tokens: Int32Array,
+  { gguf, program }: { gguf: Gguf; program: Program },
+): Promise<Float32Array> {
+  const pooling = poolingOf(gguf, { arch: program.shape.arch, encoder: true });
+  const sum = new Float64Array(program.states.dim);
+  const states = pooling === "mean" ? "all" : pooling;
+  addStates(sum, await session.states([{ slot: 0, start: 0, tokens, states }]));
+  return normalized(sum);
+}
+
 /** Continues the ids with the `count` most likely ones, one after another. */
 export async function greedyTokens(options: ModelRun & { count: number }): Promise<number[]> {
-  return withSession(options, options.count, async (session, prompt) => {
+  return withSession(options, options.count, async ({ session, program }, prompt) => {
+    if (!program.logits) {
+      const instead = "'hearth logits' writes its vector, and 'hearth run MODEL TEXT' prints that of a text";
+      throw new AppError("unsupported", `${options.model}: an encoder generates nothing: ${instead}`);
+    }
     const generated: number[] = [];
     let tokens = prompt;
     let start = 0;
@@ -148,7 +170,7 @@ function parseTokens(text: string, vocabSize: number): Int32Array {
 async function withSession<T>(
   options: ModelRun,
   more: number,
-  use: (session: Session, tokens: Int32Array) => Promise<T>,
+  use: (model: { session: Session; gguf: Gguf; program: Program }, tokens: Int32Array) => Promise<T>,
 ): Promise<T> {
   const gguf = repairGguf(openGguf(options.model));
   const adapters: Gguf[] = [];
@@ -166,7 +188,7 @@ async function withSession<T>(
       gpuKernels: options.kernels,
     });
     try {
-      return await use(session, tokens);
+      return await use({ session, gguf, program }, tokens);
     } finally {
       session.close();
     }

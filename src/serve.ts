@@ -9,11 +9,11 @@ import { archs } from "./arch/index.ts";
 import { checkBackend } from "./backend/index.ts";
 import { messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
-import type { EngineInfo } from "./engine/load.ts";
 import { openGateway } from "./gateway/open.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { readConfig, type Config, type ConfigSources } from "./config.ts";
 import { askOutlook } from "./runtime/ask-outlook.ts";
+import { tellLoad } from "./runtime/tell-load.ts";
 import { makeRuntime } from "./runtime/local.ts";
 import { RunnerProcess } from "./runtime/runner-process.ts";
 import type { Runtime } from "./runtime/runtime.ts";
@@ -76,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
       start: async (load, signal) => {
         const runner = await RunnerProcess.start(load, spawnOptions(options, config), signal);
-        logSplit(log, runner.info, load.path);
+        tellLoad(log, runner.info, load.path);
         return runner;
       },
     },
@@ -114,9 +114,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const device = gpu ?? `CPU (${availableParallelism()} cores)`;
   const hooksUrl = hookListener.url();
   const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
-  console.log(
-    `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${device} · models ${[own.root, ...others.map(({ root }) => `${root} (read only)`)].join(", ")}`,
-  );
+  const stores = [own.root, ...others.map(({ root }) => `${root} (read only)`)].join(", ");
+  console.log(`Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${device} · models ${stores}`);
 }
 
 interface Stores {
@@ -151,12 +150,6 @@ function canClaim(lock: StoreLock): boolean {
   } catch {
     return false; // who asks for a change hears of it
   }
-}
-
-/** A model that does not fit the GPU is slower than people expect of it: they are told why. */
-function logSplit(log: Logger, { gpuLayers, device, vramBytes }: EngineInfo, file: string): void {
-  if (!gpuLayers || gpuLayers.count === gpuLayers.all) return;
-  log.info("some layers of a model are on the GPU, the others on the CPU", { file, device, vramBytes });
 }
 
 function outlookQuestion({ command, env }: ServeOptions, { backend }: Config): Parameters<typeof askOutlook>[0] {

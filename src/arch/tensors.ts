@@ -116,6 +116,7 @@ function vectorOf({ name, quant }: TensorInfo, len: number): Weight {
 
 /** @param expected in GGUF's order, the fastest-varying dimension first; dimensions of 1 at the end do not count */
 function checkShape(path: string, { name, shape, quant }: TensorInfo, expected: readonly number[]): void {
+  if (quant.unreadable) throw new AppError("unsupported", `${path}: tensor '${name}': ${quant.unreadable}`);
   const dims = Math.max(shape.length, expected.length);
   const same = Array.from({ length: dims }).every((_, i) => (shape[i] ?? 1) === (expected[i] ?? 1));
   if (!same) {

@@ -1,6 +1,6 @@
 /** Tensor infos as they stand in a GGUF header → where each tensor lies, checked against the file. */
 import { AppError } from "../base/errors.ts";
-import { quantOf, unsupportedQuant } from "../quant/index.ts";
+import { quantOf, unreadableQuant } from "../quant/index.ts";
 import { badFile, type Cursor } from "./cursor.ts";
 import type { TensorInfo } from "./gguf.ts";
 
@@ -26,7 +26,8 @@ export interface Placement {
 
 /**
  * Where each tensor lies in the file. Throws `bad_file` for a name twice, rows of part blocks, an offset off the
- * alignment, an end beyond the file, and tensors that overlap; `unsupported` for an unknown block type.
+ * alignment, an end beyond the file, and tensors that overlap. One of a type that cannot be read has what lies before
+ * the next.
  */
 export function placeTensors(drafts: readonly TensorDraft[], placement: Placement): Map<string, TensorInfo> {
   const tensors = new Map<string, TensorInfo>();
@@ -37,15 +38,20 @@ export function placeTensors(drafts: readonly TensorDraft[], placement: Placemen
     }
     tensors.set(draft.name, placeTensor(draft, placement));
   }
-  checkOverlap([...tensors.values()], placement.cursor.path);
+  const inOrder = [...tensors.values()].sort((a, b) => a.offset - b.offset);
+  checkOverlap(inOrder, placement.cursor.path);
+  for (const [i, info] of inOrder.entries()) {
+    if (!info.quant.unreadable) continue;
+    const end = inOrder[i + 1]?.offset ?? placement.fileBytes;
+    tensors.set(info.name, { ...info, byteLength: end - info.offset });
+  }
   return tensors;
 }
 
 function placeTensor(draft: TensorDraft, { cursor, alignment, dataOffset, fileBytes, shard }: Placement): TensorInfo {
   const { name, shape, at } = draft;
   const field = `tensor '${name}'`;
-  const quant = quantOf(draft.ggmlType);
-  if (!quant) throw new AppError("unsupported", `${cursor.path}: ${field}: ${unsupportedQuant(draft.ggmlType)}`);
+  const quant = quantOf(draft.ggmlType) ?? unreadableQuant(draft.ggmlType);
   const rowLen = shape[0]!; // at least one dimension: checked where it was read
   if (rowLen % quant.blockLen !== 0) {
     const expected = `rows of whole ${quant.name} blocks of ${quant.blockLen}`;
@@ -66,8 +72,8 @@ function placeTensor(draft: TensorDraft, { cursor, alignment, dataOffset, fileBy
   return { name, shape, quant, byteLength, shard, offset };
 }
 
-function checkOverlap(tensors: TensorInfo[], path: string): void {
-  tensors.sort((a, b) => a.offset - b.offset);
+/** @param tensors by offset */
+function checkOverlap(tensors: readonly TensorInfo[], path: string): void {
   let previous: TensorInfo | undefined;
   for (const tensor of tensors) {
     const end = previous ? previous.offset + previous.byteLength : 0;

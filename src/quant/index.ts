@@ -2,6 +2,7 @@
  * The registry of block types. A new type is one file and one line here. Types that ggml knows and we cannot read yet
  * are named in `UNSUPPORTED`, so that a file which uses them gets an error in its own words. Ids: `ggml_type`, ggml.h.
  */
+import { AppError } from "../base/errors.ts";
 import { bf16 } from "./bf16.ts";
 import { f16 } from "./f16.ts";
 import { f32 } from "./f32.ts";
@@ -84,6 +85,21 @@ const UNSUPPORTED: Readonly<Record<number, string>> = {
 export function quantOf(ggmlType: number): Quant | undefined {
   for (const quant of Object.values(quants)) if (quant.ggmlType === ggmlType) return quant;
   return undefined;
+}
+
+/** A type that a file has tensors of, which matter only to whoever asks for them: that is an error then. */
+export function unreadableQuant(ggmlType: number): Quant {
+  const unreadable = unsupportedQuant(ggmlType);
+  return {
+    name: UNSUPPORTED[ggmlType] ?? String(ggmlType),
+    ggmlType,
+    blockLen: 1,
+    blockBytes: 0,
+    unreadable,
+    dequantize: () => {
+      throw new AppError("unsupported", unreadable);
+    },
+  };
 }
 
 /** Why a `ggml_type` id cannot be read: its name where ggml knows it, and what we read instead. */

@@ -11,6 +11,8 @@ export interface Quant {
   readonly blockLen: number;
   /** Bytes per block. */
   readonly blockBytes: number;
+  /** Why nothing here can read the type; absent where it can. Blocks of such a type have no known size. */
+  readonly unreadable?: string;
   /** (points, 4 or 8) the levels of each point, where blocks name points of a grid by number. */
   readonly grid?: Int8Array;
   /**

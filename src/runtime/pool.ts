@@ -379,6 +379,7 @@ function describe(entry: Entry): LoadedModel {
   return {
     name: model.name,
     digest: model.digest,
+    paths: { model: model.path, adapters: model.adapters },
     sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
     vramBytes,
     ctxLen,

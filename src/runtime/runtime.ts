@@ -195,6 +195,8 @@ export interface LoadedModel {
   readonly name: string;
   /** Hex digest of its manifest. */
   readonly digest: string;
+  /** What it was loaded from: names that share these files share it. */
+  readonly paths: { readonly model: string; readonly adapters: readonly string[] };
   /** Bytes of weights, KV cache and scratch together. */
   readonly sizeBytes: number;
   readonly vramBytes: number;

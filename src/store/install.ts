@@ -5,15 +5,14 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
-import { openGguf } from "../files/gguf.ts";
-import { blobPath, importBlob, writeBlob, type Blob } from "./blobs.ts";
-import { describeGguf, type GgufDetails } from "./details.ts";
+import { importBlob, writeBlob, type Blob } from "./blobs.ts";
 import { digestOf, digestOfFile, hexOf, type Digest } from "./digest.ts";
 import { removeLeftovers } from "../base/durable.ts";
 import { imageConfig } from "./image.ts";
 import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "./manifest.ts";
 import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";
 import { parseName } from "./name.ts";
+import { describeBlob } from "./sources.ts";
 import { manifestPath, type Store, type StoredModel } from "./store.ts";
 
 const LEFTOVER_AGE_MS = 3600_000; // long enough for any copy that is still going on
@@ -51,7 +50,7 @@ async function install(store: Store, dir: string): Promise<"installed" | "presen
   const blob = await importBlob(store.root, weights);
   const layers: Layer[] = [layerOf("model", blob)];
   for (const [kind, text] of textLayers(file)) layers.push(layerOf(kind, await writeText(store, text)));
-  const details = describeFile(blobPath(store.root, blob.digest));
+  const details = await describeBlob(store.root, blob.digest);
   const config = imageConfig({ details, layers, extras: { hearth_embedded: source } });
   await writeManifest(manifestPath(store.root, parseName(EMBEDDED_NAME)), {
     config: { mediaType: CONFIG_TYPE, ...(await writeText(store, JSON.stringify(config))) },
@@ -84,15 +83,6 @@ function textLayers(file: Modelfile): [LayerKind, string][] {
   if (Object.keys(file.parameters).length > 0) layers.push(["params", JSON.stringify(file.parameters)]);
   if (file.messages.length > 0) layers.push(["messages", JSON.stringify(file.messages)]);
   return layers;
-}
-
-function describeFile(path: string): GgufDetails {
-  const gguf = openGguf(path);
-  try {
-    return describeGguf(gguf);
-  } finally {
-    gguf.close();
-  }
 }
 
 function layerOf(kind: LayerKind, blob: Blob): Layer {

@@ -59,7 +59,7 @@ export function readVocabulary(metadata: Metadata, defaults: VocabularyDefaults)
     .concat(FILL_KEYS, Object.values(OLD_FILL_KEYS))) {
     ids.set(name, readId(metadata, name, pieces.length) ?? inRange(defaults.ids[name], pieces.length));
   }
-  const endOfGeneration = overrideByText(index, attributes, ids);
+  const endOfGeneration = new Set([...overrideByText(index, attributes, ids), ...readEnds(metadata, pieces.length)]);
   const bos = ids.get("bos_token_id");
   const eos = ids.get("eos_token_id");
   return {
@@ -118,6 +118,15 @@ function readId(metadata: Metadata, name: string, count: number): number | undef
     throw new AppError("bad_file", `metadata '${key}': expected an id from 0 to ${count - 1}, got ${id}`);
   }
   return id;
+}
+
+/** Ids that end an answer beside the others, as some converters list them. */
+function readEnds(metadata: Metadata, count: number): number[] {
+  const key = "tokenizer.ggml.eos_token_ids";
+  const ids = Array.from(getNumbers(metadata, key, undefined) ?? []);
+  const wrong = ids.find((id) => !Number.isInteger(id) || inRange(id, count) === undefined);
+  if (wrong === undefined) return ids;
+  throw new AppError("bad_file", `metadata '${key}': expected ids from 0 to ${count - 1}, got ${wrong}`);
 }
 
 function inRange(id: number | undefined, count: number): number | undefined {

@@ -38,7 +38,18 @@ export function scriptedRuntime(script: Script, { ctxLen = 4096 }: { ctxLen?: nu
       model = request.model;
       return tokensOf(request);
     },
-    loaded: () => [{ name: model, digest: "", sizeBytes: 0, vramBytes: 0, ctxLen, expiresAt: new Date(0), pid: 1 }],
+    loaded: () => [
+      {
+        name: model,
+        digest: "",
+        paths: { model: "", adapters: [] },
+        sizeBytes: 0,
+        vramBytes: 0,
+        ctxLen,
+        expiresAt: new Date(0),
+        pid: 1,
+      },
+    ],
     async *chat(request): AsyncGenerator<InferenceEvent, void, void> {
       const answer = script(request, requests.push(request) - 1);
       if (request.truncate === false && tokensOf(request) >= ctxLen) throw new AppError("bad_request", "too long");

@@ -3,6 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import { writeGguf } from "../../src/files/write.ts";
+import { encoders, makeEncoder } from "../arch/encoders.ts";
 import { golden, goldenTest } from "../golden.ts";
 import { runHearth } from "./hearth.ts";
 
@@ -41,6 +43,18 @@ goldenTest("logits writes the logits of every position, on either backend", asyn
     expect(got.length).toBe(32 * 128);
     expect(nmse(got, expected)).toBeLessThan(limit);
   }
+});
+
+test("of an encoder, logits writes the pooled vector, and generate says what to use instead", async () => {
+  const model = join(home, "bert.gguf");
+  await writeGguf(model, makeEncoder(encoders["bert-mean"]));
+  const out = join(home, "vector.f32");
+  const args = ["--model", model, "--tokens", "1,2,3", "--backend", "cpu"];
+  expect(await run(["logits", ...args, "--out", out])).toEqual({ code: 0, stdout: "", stderr: "" });
+  const length = floats(out).reduce((sum, value) => sum + value * value, 0);
+  expect([floats(out).length, length]).toEqual([encoders["bert-mean"].dim, expect.closeTo(1, 5)]);
+  const { code, stderr } = await run(["generate", ...args, "--greedy", "3"]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("an encoder generates nothing: 'hearth logits'")]);
 });
 
 test("generate prints the likeliest ids, the same on both backends in precise mode", async () => {

@@ -223,15 +223,29 @@ MESSAGE user hi
 });
 
 describe("the list of models in memory", () => {
+  test("names a model that was loaded under a name deleted since by another name of its weights", async () => {
+    await putModel(harness.root, "loaded-by");
+    await harness.call("POST", "/api/copy", { source: "loaded-by", destination: "shares" });
+    const { paths } = await (await openStore(harness.root)).load("loaded-by");
+    const loaded = { digest: "d", paths, sizeBytes: 1, vramBytes: 0, ctxLen: 8, pid: 1, expiresAt: new Date() };
+    harness.runtime.models = [{ ...loaded, name: "loaded-by:latest" }];
+    expect((await get("/api/ps")).models[0]!["name"]).toBe("loaded-by:latest");
+    await harness.call("DELETE", "/api/delete", { model: "loaded-by" });
+    expect((await get("/api/ps")).models[0]!["name"]).not.toBe("loaded-by:latest");
+    harness.runtime.models = [];
+  });
+
   const UNKNOWN = expect.objectContaining({ format: "gguf", families: null });
   test("is empty at first", async () => expect(await get("/api/ps")).toEqual({ models: [] }));
 
   test("has all fields", async () => {
-    const loaded = { name: "m:latest", digest: "d1", sizeBytes: 10, vramBytes: 4, ctxLen: 2048, pid: 1 };
+    const { paths } = await (await openStore(harness.root)).load("m");
+    const loaded = { name: "m:latest", digest: "d1", paths, sizeBytes: 10, vramBytes: 4, ctxLen: 2048, pid: 1 };
+    const elsewhere = { ...loaded, paths: { model: "/gone", adapters: [] } };
     harness.runtime.models = [
       { ...loaded, expiresAt: new Date("2026-05-06T07:08:09Z") },
-      { ...loaded, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z") },
-      { ...loaded, name: "broken:latest", expiresAt: new Date("2026-05-06T07:07:00Z") },
+      { ...elsewhere, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z") },
+      { ...elsewhere, name: "broken:latest", expiresAt: new Date("2026-05-06T07:07:00Z") },
     ];
     await putModel(harness.root, "broken");
     await writeFile(manifestPath(harness.root, parseName("broken")), "{");

@@ -33,6 +33,14 @@ const SPECIAL = [
   ["<|pad|>", TYPE.unknown],
 ] as const;
 
+test("further ends that a file lists end an answer too, and one that is no id is an error", () => {
+  const ends = (ids: Int32Array) => load(bpeMetadata(MERGES, SPECIAL, { "tokenizer.ggml.eos_token_ids": ids }));
+  const plain = load(bpeMetadata(MERGES, SPECIAL, {})).endOfGeneration;
+  expect([plain.has(3), plain.has(5)]).toEqual([false, false]);
+  expect([...ends(Int32Array.of(3, 5)).endOfGeneration].sort()).toEqual([...plain, 3, 5].sort());
+  expect(() => ends(Int32Array.of(-1))).toThrow("metadata 'tokenizer.ggml.eos_token_ids': expected ids from 0 to");
+});
+
 test("BPE joins the earliest merge first and leaves unknown words as bytes", () => {
   const tokenizer = load(bpeMetadata(MERGES, [], { "tokenizer.ggml.pre": "gpt-2" }));
   expect(show(tokenizer, "hello the whell é")).toBe("he|ll|o|Ġthe|Ġw|he|ll|Ġ|Ã|©");

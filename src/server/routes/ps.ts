@@ -2,6 +2,7 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import type { LoadedModel } from "../../runtime/runtime.ts";
+import type { Store, StoredModel } from "../../store/store.ts";
 import type { RouteDeps } from "../deps.ts";
 import { modelDetails } from "../inspect.ts";
 import { describe } from "../schema/describe.ts";
@@ -18,18 +19,30 @@ async function loadedModels(deps: RouteDeps): Promise<object[]> {
 }
 
 async function itemOf({ store, inspect }: RouteDeps, loaded: LoadedModel): Promise<object> {
-  const stored = await store.find(loaded.name).catch(() => undefined); // it may have been deleted since
+  const stored = await storedAs(store, loaded);
   const details = stored && modelDetails(stored, await inspect(stored));
+  const name = stored?.displayName ?? loaded.name;
   return {
-    name: loaded.name,
-    model: loaded.name,
+    name,
+    model: name,
     size: loaded.sizeBytes,
-    digest: loaded.digest,
+    digest: stored && name !== loaded.name ? stored.digest : loaded.digest,
     details: details ? { ...details, parent_model: "" } : UNKNOWN_DETAILS,
     expires_at: formatTime(loaded.expiresAt.getTime()),
     size_vram: loaded.vramBytes,
     context_length: loaded.ctxLen,
   };
+}
+
+/** The name that a model was loaded by, or, where that was deleted since, another of the same weights. */
+async function storedAs(store: Store, { name, paths }: LoadedModel): Promise<StoredModel | undefined> {
+  const isLoaded = async (other: string): Promise<boolean> => {
+    const found = await store.resolve(other).catch(() => undefined); // a model that is broken is no answer
+    return found?.paths.model === paths.model && found.paths.adapters.join() === paths.adapters.join();
+  };
+  if (await isLoaded(name)) return store.find(name);
+  for (const model of await store.list()) if (await isLoaded(model.displayName)) return model;
+  return undefined;
 }
 
 const UNKNOWN_DETAILS = {
