@@ -158,7 +158,7 @@ const elysia: Check = (source) =>
   source.path.startsWith("src/server/")
     ? []
     : importsOf(source).flatMap(({ from }) =>
-        /elysia|typebox/.test(from) ? [`imports ${from}; only src/server does`] : [],
+        /elysia/.test(from) ? [`imports ${from}; only src/server does`] : [],
       );
 
 const moduleState: Check = (source) => [

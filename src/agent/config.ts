@@ -2,87 +2,108 @@
  * The sections `agents` and `session` of the configuration: which models turns run on, how long they may take, when the
  * heartbeat comes, and how long conversations grow.
  */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
 import { parseDuration } from "../base/duration.ts";
+import { oneOfTexts, reader, readable, strictObject, type Parsed } from "../base/schema.ts";
 
 const NS_PER_MS = 1e6;
-const MINUTE_MS = 60_000;
+const DURATION = 'a duration such as "30m"';
 
 /** `"30m"`, or a number of minutes; milliseconds. */
-const durationMs = z.union([z.string(), z.number()]).transform((value, context) => {
-  const text = typeof value === "number" ? `${value}m` : /^\d+$/.test(value) ? `${value}m` : value;
-  try {
-    const ms = parseDuration(text) / NS_PER_MS;
-    if (ms >= 0) return ms;
-  } catch {
-    // said below
-  }
-  context.addIssue({ code: "custom", message: `expected a duration such as "30m", got ${JSON.stringify(value)}` });
-  return z.NEVER;
-});
+const durationMs = (minutes: number) =>
+  readable(Type.Union([Type.String(), Type.Number()], { default: minutes, expected: DURATION }), (value) => {
+    const text = typeof value === "number" || /^\d+$/.test(value) ? `${value}m` : value;
+    try {
+      const ms = parseDuration(text) / NS_PER_MS;
+      if (ms >= 0) return { value: ms };
+    } catch {
+      // said below
+    }
+    return { problem: `expected ${DURATION}, got ${JSON.stringify(value)}` };
+  });
 
-const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'expected a time such as "08:30"');
+const clock = Type.String({
+  pattern: "^([01]\\d|2[0-3]):[0-5]\\d$|^24:00$",
+  expected: 'a time such as "08:30"',
+});
 
 export const THINKING_LEVELS = ["off", "minimal", "low", "medium", "high", "max"] as const;
 
-const activeHours = z.strictObject({
+const activeHours = strictObject({
   start: clock,
   end: clock,
   /** IANA name; the machine's own zone where absent. */
-  timezone: z.string().optional(),
+  timezone: Type.Optional(Type.String()),
 });
 
-const heartbeat = z.strictObject({
-  /** 0 turns the timer off; what asks for a heartbeat still gets one. */
-  every: durationMs.default(30 * MINUTE_MS),
-  prompt: z.string().min(1).optional(),
-  /** A reply whose rest beside the acknowledgement is no longer than this says nothing. */
-  ackMaxChars: z.int().min(0).max(4000).default(300),
-  activeHours: activeHours.optional(),
-  /** `last`, `none`, or a channel. */
-  target: z.string().default("last"),
-  to: z.string().optional(),
-  model: z.string().optional(),
-});
+const heartbeat = strictObject(
+  {
+    /** 0 turns the timer off; what asks for a heartbeat still gets one. */
+    every: durationMs(30),
+    prompt: Type.Optional(Type.String({ minLength: 1 })),
+    /** A reply whose rest beside the acknowledgement is no longer than this says nothing. */
+    ackMaxChars: Type.Integer({ minimum: 0, maximum: 4000, default: 300 }),
+    activeHours: Type.Optional(activeHours),
+    /** `last`, `none`, or a channel. */
+    target: Type.String({ default: "last" }),
+    to: Type.Optional(Type.String()),
+    model: Type.Optional(Type.String()),
+  },
+  { default: {} },
+);
 
-const modelEntry = z.strictObject({ alias: z.string().min(1).optional() });
+const modelEntry = strictObject({ alias: Type.Optional(Type.String({ minLength: 1 })) });
 
+const TIMEOUT_SECONDS = { exclusiveMinimum: 0, maximum: 86_400 };
 const agentSettings = {
-  model: z.string().min(1).optional(),
-  systemPrompt: z.string().optional(),
-  thinking: z.enum(THINKING_LEVELS).optional(),
+  model: Type.Optional(Type.String({ minLength: 1 })),
+  systemPrompt: Type.Optional(Type.String()),
+  thinking: Type.Optional(oneOfTexts(THINKING_LEVELS)),
   /** Seconds that a turn may take. */
-  timeoutSeconds: z.number().positive().max(86_400).optional(),
+  timeoutSeconds: Type.Optional(Type.Number(TIMEOUT_SECONDS)),
   /** Names of the tools that conversations may use; hooks have lists of their own. */
-  tools: z.array(z.string()).optional(),
+  tools: Type.Optional(Type.Array(Type.String())),
 };
 
-export const agentsSchema = z.strictObject({
-  defaults: z
-    .strictObject({
-      ...agentSettings,
-      model: z.string().min(1).default("hearth"),
-      timeoutSeconds: z.number().positive().max(86_400).default(600),
-      /** Models that requests may name, with aliases; empty or absent: every model of the store. */
-      models: z.record(z.string(), modelEntry).default({}),
-      heartbeat: heartbeat.prefault({}),
-      /** Turns that may run at once. */
-      maxConcurrent: z.int().min(1).max(256).default(4),
-    })
-    .prefault({}),
-  /** Agents beside the default one, by id. */
-  list: z.array(z.strictObject({ id: z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/), ...agentSettings })).default([]),
-});
-export type AgentsConfig = z.output<typeof agentsSchema>;
+const agentId = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,63}$", expected: "small letters, digits, '-' and '_'" });
+
+export const agentsSchema = reader(
+  strictObject(
+    {
+      defaults: strictObject(
+        {
+          ...agentSettings,
+          model: Type.String({ minLength: 1, default: "hearth" }),
+          timeoutSeconds: Type.Number({ ...TIMEOUT_SECONDS, default: 600 }),
+          /** Models that requests may name, with aliases; empty or absent: every model of the store. */
+          models: Type.Record(Type.String(), modelEntry, { default: {} }),
+          heartbeat,
+          /** Turns that may run at once. */
+          maxConcurrent: Type.Integer({ minimum: 1, maximum: 256, default: 4 }),
+        },
+        { default: {} },
+      ),
+      /** Agents beside the default one, by id. */
+      list: Type.Array(strictObject({ id: agentId, ...agentSettings }), { default: [] }),
+    },
+    { default: {} },
+  ),
+);
+export type AgentsConfig = Parsed<typeof agentsSchema>;
 export type HeartbeatConfig = AgentsConfig["defaults"]["heartbeat"];
 
-export const sessionSchema = z.strictObject({
-  mainKey: z.string().min(1).max(256).default("main"),
-  /** Events that may wait for the next turn of a session. */
-  maxEvents: z.int().min(1).max(100_000).default(2000),
-  /** Share of the model's context that history may fill before it is compacted. */
-  compactAt: z.number().min(0.1).max(0.95).default(0.7),
-  /** Sessions of hooks that nobody has used for so long are forgotten; 0: never. */
-  idleExpiry: durationMs.default(30 * 24 * 60 * MINUTE_MS),
-});
-export type SessionConfig = z.output<typeof sessionSchema>;
+export const sessionSchema = reader(
+  strictObject(
+    {
+      mainKey: Type.String({ minLength: 1, maxLength: 256, default: "main" }),
+      /** Events that may wait for the next turn of a session. */
+      maxEvents: Type.Integer({ minimum: 1, maximum: 100_000, default: 2000 }),
+      /** Share of the model's context that history may fill before it is compacted. */
+      compactAt: Type.Number({ minimum: 0.1, maximum: 0.95, default: 0.7 }),
+      /** Sessions of hooks that nobody has used for so long are forgotten; 0: never. */
+      idleExpiry: durationMs(30 * 24 * 60),
+    },
+    { default: {} },
+  ),
+);
+export type SessionConfig = Parsed<typeof sessionSchema>;

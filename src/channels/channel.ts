@@ -2,7 +2,7 @@
  * What a channel is: a chat platform that texts can be sent to. One file per platform and a line in the registry;
  * plugins come through the same interface.
  */
-import type { z } from "zod";
+import type { Reader } from "../base/schema.ts";
 
 /** A recipient on one platform; never meant for another. */
 export interface Target {
@@ -66,7 +66,7 @@ export interface ChannelKind<Settings = unknown> {
   readonly id: string;
   readonly aliases: readonly string[];
   /** The platform's section of the configuration. */
-  readonly schema: z.ZodType<Settings>;
+  readonly schema: Reader<Settings>;
   /** Throws `bad_request` where a setting cannot be used. */
   make(settings: Settings, deps: ChannelDeps): Channel;
 }

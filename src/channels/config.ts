@@ -4,36 +4,64 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { z } from "zod";
+import { Type, type TObject, type TProperties } from "@sinclair/typebox";
 import { AppError } from "../base/errors.ts";
+import {
+  httpUrl,
+  readable,
+  reader,
+  refined,
+  strictObject,
+  type Output,
+  type Parsed,
+  type Reader,
+} from "../base/schema.ts";
 
-/** Settings that every platform has, for a platform's own `z.strictObject({ ...channelSettings, … })`. */
+/** Settings that every platform has. */
 export const channelSettings = {
-  enabled: z.boolean().default(true),
+  enabled: Type.Boolean({ default: true }),
   /** Where texts go when nobody says where. */
-  defaultTo: z.string().min(1).optional(),
+  defaultTo: Type.Optional(Type.String({ minLength: 1 })),
   /** Another server than the platform's own. */
-  baseUrl: z.url({ protocol: /^https?$/ }).optional(),
+  baseUrl: Type.Optional(httpUrl()),
   /** Characters of one message, below the platform's limit. */
-  textChunkLimit: z.int().min(50).max(40_000).optional(),
+  textChunkLimit: Type.Optional(Type.Integer({ minimum: 50, maximum: 40_000 })),
   /** Least milliseconds between two messages to one recipient. */
-  spacingMs: z.int().min(0).max(60_000).optional(),
+  spacingMs: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
 };
 
 const SECRET = /^[\x21-\x7e]{1,4096}$/; // what a header can hold
+const SECRET_EXPECTED = "visible ASCII characters without blanks";
 
-/** A token: an environment variable is already put in by `${NAME}`. */
-export const secret = z.string().trim().regex(SECRET, "expected visible ASCII characters without blanks");
+/** A token: an environment variable is already put in by `${NAME}`. @param bare takes away what people copy with it */
+export const secretOf = (bare: (text: string) => string) =>
+  readable(Type.String(), (text) => {
+    const value = bare(text.trim());
+    return SECRET.test(value) ? { value } : { problem: `expected ${SECRET_EXPECTED}` };
+  });
+export const secret = secretOf((text) => text);
 /** A file whose only content is a token; relative to the folder of the configuration file. */
-export const secretFile = z.string().min(1);
+export const secretFile = Type.String({ minLength: 1 });
 
-/** For `.refine(…)`: a token is given in one of two settings. */
-export const oneOf = <K extends string>(value: K, file: K) =>
-  [
-    (settings: Partial<Record<K, unknown>>): boolean =>
-      (settings[value] === undefined) !== (settings[file] === undefined),
-    `expected either ${value} or ${file}`,
-  ] as const;
+/**
+ * The section of a platform: the settings that all have, and its own.
+ * @param either the two settings of which one gives a token
+ */
+export function channelSchema<P extends TProperties>(
+  properties: P,
+  either?: readonly [value: string & keyof P, file: string & keyof P],
+): Reader<Output<TObject<Omit<typeof channelSettings, keyof P> & P>>> {
+  const section = strictObject({ ...channelSettings, ...properties });
+  const [value, file] = either ?? [];
+  if (value === undefined || file === undefined) return reader(section) as never; // the same keys
+  return reader(
+    refined(section, (settings) => {
+      const given = settings as Readonly<Record<string, unknown>>;
+      const isOne = (given[value] === undefined) !== (given[file] === undefined);
+      return isOne ? undefined : `expected either ${value} or ${file}`;
+    }),
+  ) as never;
+}
 
 const SECRET_FILE_BYTES_MAX = 16_384; // a token is a line
 
@@ -56,13 +84,16 @@ export function readSecret(given: string | undefined, file: { path: string | und
   throw new AppError("bad_request", `${path}: expected one token of visible ASCII characters without blanks`);
 }
 
-export const channelsSchema = z
-  .looseObject({
-    /** Modules that bring platforms: names of those shipped, or paths relative to the configuration file. */
-    plugins: z.array(z.string().min(1)).max(32).default([]),
-    /** Which configured platform `last` falls back to first. */
-    order: z.array(z.string()).optional(),
-  })
-  .prefault({});
+export const channelsSchema = reader(
+  Type.Object(
+    {
+      /** Modules that bring platforms: names of those shipped, or paths relative to the configuration file. */
+      plugins: Type.Array(Type.String({ minLength: 1 }), { maxItems: 32, default: [] }),
+      /** Which configured platform `last` falls back to first. */
+      order: Type.Optional(Type.Array(Type.String())),
+    },
+    { default: {} },
+  ),
+);
 /** Platform sections are checked by their own schemas. */
-export type ChannelsConfig = z.output<typeof channelsSchema>;
+export type ChannelsConfig = Parsed<typeof channelsSchema>;

@@ -3,24 +3,21 @@
  * made once. https://discord.com/developers/docs/resources/message#create-message
  */
 import { createHash } from "node:crypto";
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import type { Parsed } from "../base/schema.ts";
 import { makeApi, secondsField, textField, type Dialect } from "./api.ts";
 import type { ChannelKind, Target } from "./channel.ts";
-import { channelSettings, oneOf, readSecret, secret, secretFile } from "./config.ts";
+import { channelSchema, readSecret, secretFile, secretOf } from "./config.ts";
 import { openedBy, rememberConversations } from "./conversation.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
 
-const schema = z
-  .strictObject({
-    ...channelSettings,
-    token: z
-      .string()
-      .transform((text) => text.trim().replace(/^Bot\s+/i, ""))
-      .pipe(secret)
-      .optional(),
-    tokenFile: secretFile.optional(),
-  })
-  .refine(...oneOf("token", "tokenFile"));
+const schema = channelSchema(
+  {
+    token: Type.Optional(secretOf((text) => text.replace(/^Bot\s+/i, ""))),
+    tokenFile: Type.Optional(secretFile),
+  },
+  ["token", "tokenFile"],
+);
 
 const LIMIT = 2000;
 const NONCE_CHARS = 25;
@@ -40,7 +37,7 @@ const dialect: Dialect = {
   retryAfterMs: (body) => secondsField(body, "retry_after"),
 };
 
-export const discord: ChannelKind<z.output<typeof schema>> = {
+export const discord: ChannelKind<Parsed<typeof schema>> = {
   id: "discord",
   aliases: [],
   schema,

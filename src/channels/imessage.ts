@@ -2,24 +2,21 @@
  * iMessage: a bridge on a Mac that answers the JSON-RPC method `send` over HTTP, with the parameters of `imsg rpc`.
  * https://imsg.sh/rpc
  */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import { httpUrl, oneOfTexts, type Parsed } from "../base/schema.ts";
 import { makeApi, textField, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
-import { channelSettings, secret } from "./config.ts";
+import { channelSchema, secret } from "./config.ts";
 import { callRpc, isRefusedCall, rpcError } from "./json-rpc.ts";
 import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
 
-const schema = z.strictObject({
-  ...channelSettings,
+const schema = channelSchema({
   /** Of the bridge, with its path. */
-  baseUrl: z.url({ protocol: /^https?$/ }),
-  token: secret.optional(),
-  service: z.enum(["auto", "imessage", "sms"]).default("auto"),
+  baseUrl: httpUrl(),
+  token: Type.Optional(secret),
+  service: oneOfTexts(["auto", "imessage", "sms"], { default: "auto" }),
   /** For numbers without their country. */
-  region: z
-    .string()
-    .regex(/^[A-Z]{2}$/, "expected a country such as US")
-    .default("US"),
+  region: Type.String({ pattern: "^[A-Z]{2}$", expected: "a country such as US", default: "US" }),
 });
 
 const dialect: Dialect = {
@@ -30,7 +27,7 @@ const dialect: Dialect = {
   reason: (body) => textField(body, "error", "message"),
 };
 
-export const imessage: ChannelKind<z.output<typeof schema>> = {
+export const imessage: ChannelKind<Parsed<typeof schema>> = {
   id: "imessage",
   aliases: ["imsg"],
   schema,

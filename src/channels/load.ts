@@ -5,7 +5,6 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
-import { unknownKey } from "../config/unknown-key.ts";
 import type { Channel, ChannelDeps, ChannelKind } from "./channel.ts";
 import type { ChannelsConfig } from "./config.ts";
 import { builtInChannels, shippedPlugins } from "./index.ts";
@@ -149,14 +148,7 @@ const sectionsOf = (config: ChannelsConfig): [string, unknown][] =>
 function sectionProblems(section: string, settings: unknown, kind: ChannelKind): ChannelProblem[] {
   const parsed = kind.schema.safeParse(settings);
   if (parsed.success) return [];
-  return parsed.error.issues.flatMap((issue) => {
-    const path = ["channels", section, ...issue.path.filter((key) => typeof key !== "symbol")];
-    if (issue.code !== "unrecognized_keys") return [{ path, message: issue.message }];
-    return issue.keys.map((key) => ({
-      path: [...path, key],
-      message: unknownKey(kind.schema, [...path.slice(2), key]),
-    }));
-  });
+  return parsed.problems.map(({ path, message }) => ({ path: ["channels", section, ...path], message }));
 }
 
 function unknownSection(section: string, kinds: readonly ChannelKind[]): ChannelProblem {

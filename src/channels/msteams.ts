@@ -2,26 +2,25 @@
  * Microsoft Teams: proactive messages through the Bot Framework connector, with tokens of the app's own.
  * https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-send-and-receive-messages
  */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import { httpUrl, type Parsed } from "../base/schema.ts";
 import { field, makeApi, textField, type Answer, type Api, type ApiCall, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
-import { channelSettings, oneOf, readSecret, secret, secretFile } from "./config.ts";
+import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
 import { openedBy, rememberConversations } from "./conversation.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
 
-const tenant = z.string().regex(/^[\w.-]{1,128}$/, "expected a tenant's id or domain");
-
-const schema = z
-  .strictObject({
-    ...channelSettings,
-    appId: z.string().regex(/^[\w-]{1,128}$/, "expected the app's id"),
-    appPassword: secret.optional(),
-    passwordFile: secretFile.optional(),
-    tenantId: tenant,
+const schema = channelSchema(
+  {
+    appId: Type.String({ pattern: "^[\\w-]{1,128}$", expected: "the app's id" }),
+    appPassword: Type.Optional(secret),
+    passwordFile: Type.Optional(secretFile),
+    tenantId: Type.String({ pattern: "^[\\w.-]{1,128}$", expected: "a tenant's id or domain" }),
     /** Where tokens come from. */
-    loginUrl: z.url({ protocol: /^https?$/ }).default("https://login.microsoftonline.com"),
-  })
-  .refine(...oneOf("appPassword", "passwordFile"));
+    loginUrl: httpUrl({ default: "https://login.microsoftonline.com" }),
+  },
+  ["appPassword", "passwordFile"],
+);
 
 const LIMIT = 7000; // a message may have about 28 kB
 const SCOPE = "https://api.botframework.com/.default";
@@ -39,7 +38,7 @@ const tokenDialect: Dialect = {
   reason: (body) => textField(body, "error_description") ?? textField(body, "error"),
 };
 
-export const msteams: ChannelKind<z.output<typeof schema>> = {
+export const msteams: ChannelKind<Parsed<typeof schema>> = {
   id: "msteams",
   aliases: ["teams"],
   schema,

@@ -2,17 +2,18 @@
  * What a plugin is: a module whose default export is a function that gets these tools and makes a `ChannelKind`. The
  * tools are handed over, so that a module anywhere on the disk needs no imports but types.
  */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import { httpUrl } from "../base/schema.ts";
 import { field, makeApi, secondsField, textField } from "./api.ts";
 import type { ChannelKind } from "./channel.ts";
-import { channelSettings, oneOf, readSecret, secret, secretFile } from "./config.ts";
+import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
 import { openedBy, rememberConversations } from "./conversation.ts";
 import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
 
 export const pluginTools = {
-  z,
-  channelSettings,
-  oneOf,
+  Type,
+  channelSchema,
+  httpUrl,
   readSecret,
   secret,
   secretFile,

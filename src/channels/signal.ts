@@ -1,20 +1,17 @@
 /** Signal: the JSON-RPC endpoint of a signal-cli daemon. signal-cli-jsonrpc(5) */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import type { Parsed } from "../base/schema.ts";
 import { field, makeApi, textField, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
-import { channelSettings, secret } from "./config.ts";
+import { channelSchema, secret } from "./config.ts";
 import { callRpc, isRefusedCall, rpcError } from "./json-rpc.ts";
 import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
 
-const schema = z.strictObject({
-  ...channelSettings,
+const schema = channelSchema({
   /** The sender's number, where the daemon has several. */
-  account: z
-    .string()
-    .regex(/^\+[1-9]\d{6,14}$/, "expected a phone number such as +15550100")
-    .optional(),
+  account: Type.Optional(Type.String({ pattern: "^\\+[1-9]\\d{6,14}$", expected: "a phone number such as +15550100" })),
   /** For a proxy in front of the daemon, which has no secrets of its own. */
-  token: secret.optional(),
+  token: Type.Optional(secret),
 });
 
 const PATH = "/api/v1/rpc";
@@ -29,7 +26,7 @@ const dialect: Dialect = {
   reason: (body) => textField(body, "error", "message"),
 };
 
-export const signal: ChannelKind<z.output<typeof schema>> = {
+export const signal: ChannelKind<Parsed<typeof schema>> = {
   id: "signal",
   aliases: [],
   schema,

@@ -1,14 +1,16 @@
 /** Slack: Web API, `chat.postMessage`. https://docs.slack.dev/reference/methods/chat.postMessage */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import type { Parsed } from "../base/schema.ts";
 import { field, makeApi, textField, type Answer, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
-import { channelSettings, oneOf, readSecret, secret, secretFile } from "./config.ts";
+import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
 import { openedBy, rememberConversations } from "./conversation.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
 
-const schema = z
-  .strictObject({ ...channelSettings, botToken: secret.optional(), tokenFile: secretFile.optional() })
-  .refine(...oneOf("botToken", "tokenFile"));
+const schema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.Optional(secretFile) }, [
+  "botToken",
+  "tokenFile",
+]);
 
 const LIMIT = 4000; // "ideally under"; from 40,000 on texts are cut
 
@@ -34,7 +36,7 @@ const conversation: Dialect = {
   accepted: (body) => (isOk(body) ? { messageId: textField(body, "channel", "id") } : undefined),
 };
 
-export const slack: ChannelKind<z.output<typeof schema>> = {
+export const slack: ChannelKind<Parsed<typeof schema>> = {
   id: "slack",
   aliases: [],
   schema,

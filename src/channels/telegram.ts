@@ -1,13 +1,15 @@
 /** Telegram: Bot API, `sendMessage` as plain text. https://core.telegram.org/bots/api */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import type { Parsed } from "../base/schema.ts";
 import { field, makeApi, secondsField, textField, type Dialect } from "./api.ts";
 import type { ChannelKind, Target } from "./channel.ts";
-import { channelSettings, oneOf, readSecret, secret, secretFile } from "./config.ts";
+import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
 
-const schema = z
-  .strictObject({ ...channelSettings, botToken: secret.optional(), tokenFile: secretFile.optional() })
-  .refine(...oneOf("botToken", "tokenFile"));
+const schema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.Optional(secretFile) }, [
+  "botToken",
+  "tokenFile",
+]);
 
 const LIMIT = 4096;
 
@@ -21,7 +23,7 @@ const dialect: Dialect = {
   retryAfterMs: (body) => secondsField(body, "parameters", "retry_after"),
 };
 
-export const telegram: ChannelKind<z.output<typeof schema>> = {
+export const telegram: ChannelKind<Parsed<typeof schema>> = {
   id: "telegram",
   aliases: ["tg"],
   schema,

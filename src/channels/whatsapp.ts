@@ -1,23 +1,21 @@
 /** WhatsApp: Cloud API of the Business Platform. https://developers.facebook.com/docs/whatsapp/cloud-api/messages */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import type { Parsed } from "../base/schema.ts";
 import { field, makeApi, textField, type Answer, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
-import { channelSettings, oneOf, readSecret, secret, secretFile } from "./config.ts";
+import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
 import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
 
-const schema = z
-  .strictObject({
-    ...channelSettings,
+const schema = channelSchema(
+  {
     /** Of the sender, as the platform's console shows it; not the phone number. */
-    phoneNumberId: z.string().regex(/^\d{5,32}$/, "expected the id of a phone number: digits"),
-    accessToken: secret.optional(),
-    tokenFile: secretFile.optional(),
-    apiVersion: z
-      .string()
-      .regex(/^v\d{1,3}\.\d$/, "expected a version such as v23.0")
-      .default("v23.0"),
-  })
-  .refine(...oneOf("accessToken", "tokenFile"));
+    phoneNumberId: Type.String({ pattern: "^\\d{5,32}$", expected: "the id of a phone number: digits" }),
+    accessToken: Type.Optional(secret),
+    tokenFile: Type.Optional(secretFile),
+    apiVersion: Type.String({ pattern: "^v\\d{1,3}\\.\\d$", expected: "a version such as v23.0", default: "v23.0" }),
+  },
+  ["accessToken", "tokenFile"],
+);
 
 const LIMIT = 4096;
 /** Rate limits of the app, the account, the number and the pair; they come with status 400 too. */
@@ -35,7 +33,7 @@ const dialect: Dialect = {
   },
 };
 
-export const whatsapp: ChannelKind<z.output<typeof schema>> = {
+export const whatsapp: ChannelKind<Parsed<typeof schema>> = {
   id: "whatsapp",
   aliases: ["wa"],
   schema,

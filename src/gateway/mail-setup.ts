@@ -98,7 +98,7 @@ function kept(before: Section, host: string): Section {
 function accountOf(mail: Section, folder: string): MailAccount {
   const parsed = mailSchema.safeParse(mail);
   if (!parsed.success) {
-    const problems = parsed.error.issues.map(({ path, message }) => `hooks.mail.${path.join(".")}: ${message}`);
+    const problems = parsed.problems.map(({ path, message }) => `hooks.mail.${path.join(".")}: ${message}`);
     throw new AppError("bad_request", problems.join("\n"));
   }
   const account = mailAccount(parsed.data, folder);

@@ -2,15 +2,14 @@
  * The gateway's part of the configuration, checked as a whole. A snapshot never changes: a request finishes under the
  * one it began with, and a new file becomes a new snapshot or an error.
  */
-import { z } from "zod";
 import { agentsSchema, sessionSchema } from "../agent/config.ts";
 import { AppError } from "../base/errors.ts";
+import type { Parsed, SchemaProblem } from "../base/schema.ts";
 import { channelsSchema } from "../channels/config.ts";
 import { channelProblems } from "../channels/load.ts";
 import { ownValue } from "../base/own-value.ts";
 import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
-import { unknownKey } from "../config/unknown-key.ts";
 import { gatewaySchema, hooksSchema } from "../hooks/config.ts";
 import { secretsOf } from "../hooks/secrets.ts";
 import { foreignKey, foreignValue } from "./foreign-keys.ts";
@@ -19,15 +18,16 @@ const PROBLEMS_SHOWN = 10;
 /** First segments of paths that the server itself answers. */
 const TAKEN_PATHS = ["api", "v1", "health", "metrics", "docs", "openapi.json", "hooks-admin"];
 
-const gatewayFile = z.object({
-  hooks: hooksSchema.prefault({}),
-  agents: agentsSchema.prefault({}),
-  session: sessionSchema.prefault({}),
+const SECTIONS = {
+  hooks: hooksSchema,
+  agents: agentsSchema,
+  session: sessionSchema,
   channels: channelsSchema,
-  gateway: gatewaySchema.prefault({}),
-});
+  gateway: gatewaySchema,
+};
+type Sections = { readonly [K in keyof typeof SECTIONS]: Parsed<(typeof SECTIONS)[K]> };
 
-export type GatewaySnapshot = Readonly<z.output<typeof gatewayFile>> & {
+export type GatewaySnapshot = Sections & {
   /** Of the configuration file: relative paths start there. */
   readonly folder: string;
   /** `file:line` of a key; empty without a file. */
@@ -42,14 +42,17 @@ export interface SnapshotOptions {
 
 /** Throws `bad_request` with one line for each problem, naming file, line and key; never a value. */
 export function makeSnapshot(document: Document | undefined, { folder, apiKeys }: SnapshotOptions): GatewaySnapshot {
-  const parsed = gatewayFile.safeParse(document?.root ?? {});
+  const root = document?.root ?? {};
   const where = (path: Path): string => document?.where(path) ?? "";
-  if (!parsed.success)
-    throw configurationError(
-      parsed.error.issues.flatMap((issue) => flatten(issue, document?.root)),
-      where,
-    );
-  const snapshot = { ...parsed.data, folder, where };
+  const read = Object.entries(SECTIONS).map(([name, schema]) => ({ name, read: schema.safeParse(root[name]) }));
+  const problems = read.flatMap(({ name, read: section }) =>
+    section.success
+      ? []
+      : section.problems.map((problem) => namedByUs({ ...problem, path: [name, ...problem.path] }, root)),
+  );
+  if (problems.length > 0) throw configurationError(problems, where);
+  const sections = Object.fromEntries(read.map(({ name, read: each }) => [name, each.success ? each.data : undefined]));
+  const snapshot = { ...(sections as unknown as Sections), folder, where }; // each by its own schema
   const conflicts = [...conflictsOf(snapshot, apiKeys), ...channelProblems(snapshot.channels)];
   if (conflicts.length > 0) throw configurationError(conflicts, where);
   return deepFreeze(snapshot);
@@ -60,17 +63,12 @@ interface Problem {
   readonly message: string;
 }
 
-/** An unknown key is a problem of its own place. @param root that was read */
-function flatten(issue: z.core.$ZodIssue, root: unknown): Problem[] {
-  const path = issue.path.filter((key) => typeof key !== "symbol");
-  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownAt([...path, key]));
-  const known = foreignValue(path, ownValue(root, path.map(String)));
-  return [{ path, message: known === undefined ? issue.message : `here it is ${known}` }];
-}
-
-function unknownAt(path: Path): Problem {
-  const known = foreignKey(path);
-  return { path, message: known === undefined ? unknownKey(gatewayFile, path) : `unknown key; here it is ${known}` };
+/** What another program calls so is told by our name. @param root that was read */
+function namedByUs({ path, message, isUnknownKey = false }: SchemaProblem, root: unknown): Problem {
+  const key = isUnknownKey ? foreignKey(path) : undefined;
+  if (key !== undefined) return { path, message: `unknown key; here it is ${key}` };
+  const value = foreignValue(path, ownValue(root, path.map(String)));
+  return { path, message: value === undefined ? message : `here it is ${value}` };
 }
 
 /** One line for each problem. @param where as a snapshot has it */

@@ -80,9 +80,9 @@ describe("a token from a file", () => {
 
 describe("plugins", () => {
   const plugin = (id: string, aliases = "[]") => `
-    export default ({ z, channelSettings, makeApi }) => ({
+    export default ({ Type, channelSchema, makeApi }) => ({
       id: "${id}", aliases: ${aliases},
-      schema: z.strictObject({ ...channelSettings, room: z.string() }),
+      schema: channelSchema({ room: Type.String() }),
       make: (settings, { fetch }) => ({
         id: "${id}", chunkLimit: 100, chunkUnit: "utf16", dedupeMs: 0, spacingMs: 0,
         parseTarget: (to) => ({ channel: "${id}", to }),

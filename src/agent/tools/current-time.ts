@@ -1,13 +1,15 @@
 /** `current_time`: the date and the time of day, here or elsewhere. */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
 import { AppError } from "../../base/errors.ts";
 import { defineTool } from "./tool.ts";
 
 export const currentTime = defineTool({
   name: "current_time",
   description: "Tells the current date, time of day and day of the week.",
-  schema: z.object({
-    timezone: z.string().max(64).describe('IANA time zone such as "Europe/Paris"; UTC where absent').optional(),
+  schema: Type.Object({
+    timezone: Type.Optional(
+      Type.String({ maxLength: 64, description: 'IANA time zone such as "Europe/Paris"; UTC where absent' }),
+    ),
   }),
   run: ({ timezone = "UTC" }, { now }) => {
     try {

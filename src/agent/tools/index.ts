@@ -2,7 +2,6 @@
  * The tools that an agent can be allowed. None touches a disk or a network. What a call gives back is bounded, and
  * loses what would let it speak as someone else, because a session holds words from outside.
  */
-import { z } from "zod";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { Tool, ToolCall } from "../../runtime/runtime.ts";
 import { neutralize } from "../boundary/index.ts";
@@ -33,7 +32,7 @@ export function toolsFor(names: readonly string[]): readonly Tool[] {
   return [...new Set(names)].flatMap((name) => {
     const tool = TOOLS[name];
     if (!tool) return [];
-    const { $schema: _, ...parameters } = z.toJSONSchema(tool.schema);
+    const parameters = JSON.parse(JSON.stringify(tool.schema.schema)) as Record<string, unknown>; // no symbols
     return [{ type: "function", function: { name, description: tool.description, parameters } }];
   });
 }
@@ -47,7 +46,10 @@ export async function callTool(
   const tool = allowed.includes(name) && Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined;
   if (!tool) return `error: there is no tool '${neutralize(name.slice(0, 64))}'; there are: ${allowed.join(", ")}`;
   const parsed = tool.schema.safeParse(args);
-  if (!parsed.success) return `error: ${neutralize(z.prettifyError(parsed.error)).slice(0, RESULT_CHARS_MAX)}`;
+  if (!parsed.success) {
+    const problems = parsed.problems.map(({ path, message }) => `${path.join(".")}: ${message}`);
+    return `error: ${neutralize(problems.join("\n")).slice(0, RESULT_CHARS_MAX)}`;
+  }
   try {
     const result = await tool.run(parsed.data, context);
     const text = result.length > RESULT_CHARS_MAX ? `${result.slice(0, RESULT_CHARS_MAX)}… (cut)` : result;

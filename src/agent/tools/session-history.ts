@@ -1,5 +1,5 @@
 /** `session_history`: what was said earlier in this session, also what no longer fits the model's context. */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
 import { listEntries } from "../sessions.ts";
 import { defineTool } from "./tool.ts";
 
@@ -11,9 +11,17 @@ export const sessionHistory = defineTool({
   name: "session_history",
   description:
     "Reads earlier messages of this conversation, the newest last, optionally only those with a word in them.",
-  schema: z.object({
-    limit: z.int().min(1).max(50).describe("how many messages at most; 10 where absent").optional(),
-    contains: z.string().min(1).max(200).describe("text that the messages must contain, in any case").optional(),
+  schema: Type.Object({
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 50, description: "how many messages at most; 10 where absent" }),
+    ),
+    contains: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: "text that the messages must contain, in any case",
+      }),
+    ),
   }),
   run: ({ limit = 10, contains }, { db, sessionKey }) => {
     const found = listEntries(db, { sessionKey, limit: SEARCHED_MAX }).flatMap(({ createdAt, body }) => {

@@ -1,5 +1,6 @@
 /** What a tool of the agent is. One file per tool, and a line in the registry. */
-import type { z } from "zod";
+import type { TObject } from "@sinclair/typebox";
+import { reader, type Output, type Reader } from "../../base/schema.ts";
 import type { Database } from "../../base/database.ts";
 
 export interface ToolContext {
@@ -11,16 +12,24 @@ export interface ToolContext {
   readonly signal: AbortSignal;
 }
 
-export interface AgentTool<Arguments = unknown> {
+export interface AgentTool {
   readonly name: string;
   /** For the model to read. */
   readonly description: string;
-  readonly schema: z.ZodType<Arguments>;
+  /** Of its arguments. */
+  readonly schema: Reader<unknown>;
   /** What the model is told. What it throws is told too, as an error, and does not end the turn. */
-  run(args: Arguments, context: ToolContext): string | Promise<string>;
+  run(args: unknown, context: ToolContext): string | Promise<string>;
+}
+
+interface ToolParts<S extends TObject> extends Pick<AgentTool, "name" | "description"> {
+  readonly schema: S;
+  run(args: Output<S>, context: ToolContext): string | Promise<string>;
 }
 
 /** Keeps a tool's schema and its arguments together while the registry holds tools of every kind. */
-export const defineTool = <Arguments>(tool: AgentTool<Arguments>): AgentTool =>
-  // run only ever gets what the tool's own schema let through
-  tool as AgentTool;
+export const defineTool = <S extends TObject>({ schema, run, ...about }: ToolParts<S>): AgentTool => ({
+  ...about,
+  schema: reader(schema),
+  run: (args, context) => run(args as Output<S>, context), // run only ever gets what the tool's own schema let through
+});

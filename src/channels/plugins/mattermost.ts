@@ -3,6 +3,7 @@
  * loaded by its name in `channels.plugins`. A post with the same `pending_post_id` is made once.
  * https://developers.mattermost.com/api-documentation/
  */
+import type { Parsed } from "../../base/schema.ts";
 import type { Answer, Api, Dialect } from "../api.ts";
 import type { ChannelKind, SendOutcome, Target } from "../channel.ts";
 import type { Opened } from "../conversation.ts";
@@ -13,16 +14,16 @@ const LIMIT = 16_383; // PostMessageMaxRunesV2
 const DEDUPE_MS = 25_000;
 
 export default function mattermost(tools: PluginTools): ChannelKind {
-  const { z, channelSettings, secret, secretFile, oneOf, readSecret, makeApi, textField } = tools;
-  const schema = z
-    .strictObject({
-      ...channelSettings,
+  const { Type, channelSchema, httpUrl, secret, secretFile, readSecret, makeApi, textField } = tools;
+  const schema = channelSchema(
+    {
       /** Of the server, without `/api/v4`. */
-      baseUrl: z.url({ protocol: /^https?$/ }),
-      botToken: secret.optional(),
-      tokenFile: secretFile.optional(),
-    })
-    .refine(...oneOf("botToken", "tokenFile"));
+      baseUrl: httpUrl(),
+      botToken: Type.Optional(secret),
+      tokenFile: Type.Optional(secretFile),
+    },
+    ["botToken", "tokenFile"],
+  );
   const dialect: Dialect = {
     accepted: (body) => {
       const messageId = textField(body, "id");
@@ -30,7 +31,7 @@ export default function mattermost(tools: PluginTools): ChannelKind {
     },
     reason: (body) => textField(body, "message"),
   };
-  const make = (settings: (typeof schema)["_output"], deps: Parameters<ChannelKind["make"]>[1]) => {
+  const make = (settings: Parsed<typeof schema>, deps: Parameters<ChannelKind["make"]>[1]) => {
     const token = readSecret(settings.botToken, { path: settings.tokenFile, folder: deps.folder });
     const headers = { authorization: `Bearer ${token}` };
     const api = makeApi({

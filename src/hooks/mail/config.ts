@@ -4,7 +4,8 @@
  */
 import { isIPv6 } from "node:net";
 import { resolve } from "node:path";
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import { reader, refined, strictObject, trimmed, type Parsed, type SchemaProblem } from "../../base/schema.ts";
 
 /** What the mail preset quotes of a body unless a mapping says otherwise. */
 const BODY_BYTES_DEFAULT = 20_000;
@@ -12,51 +13,57 @@ const BODY_BYTES_MAX = 200_000;
 const PORT_TLS = 993;
 const PORT_PLAIN = 143;
 
-const word = z.string().trim().min(1).max(512);
+const word = (options: object = {}) => trimmed({ maxLength: 512, ...options });
 
 const isHost = (text: string): boolean => /^[\w.-]+$/.test(text) || isIPv6(text);
 
-const fields = z.strictObject({
+const fields = strictObject({
   /** Whether the gateway listens; it needs an account too. */
-  enabled: z.boolean().default(true),
-  host: word.refine(isHost, "expected the name or the address of a server, without port").optional(),
+  enabled: Type.Boolean({ default: true }),
+  host: Type.Optional(
+    refined(word(), (text) =>
+      isHost(text) ? undefined : "expected the name or the address of a server, without port",
+    ),
+  ),
   /** Absent: 993, or 143 where `secure` is false. */
-  port: z.int().min(1).max(65_535).optional(),
+  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
   /** TLS from the first byte. False: STARTTLS, which must succeed, but on loopback. */
-  secure: z.boolean().default(true),
+  secure: Type.Boolean({ default: true }),
   /** Whether the password may go over a network without TLS. */
-  allowPlaintext: z.boolean().default(false),
+  allowPlaintext: Type.Boolean({ default: false }),
   /** PEM file of the authority that vouches for the server, where the system does not know it. */
-  caFile: word.optional(),
-  user: word.optional(),
-  password: z.string().min(1).max(4096).optional(),
+  caFile: Type.Optional(word()),
+  user: Type.Optional(word()),
+  password: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
   /** File that holds the password alone; relative to the folder of the configuration. */
-  passwordFile: word.optional(),
-  mailbox: word.default("INBOX"),
+  passwordFile: Type.Optional(word()),
+  mailbox: word({ default: "INBOX" }),
   /** How often to look, beside being told. */
-  pollSeconds: z.int().min(5).max(3600).default(60),
-  includeBody: z.boolean().default(true),
+  pollSeconds: Type.Integer({ minimum: 5, maximum: 3600, default: 60 }),
+  includeBody: Type.Boolean({ default: true }),
   /** Of a mail's text, at most. */
-  maxBytes: z.int().positive().max(BODY_BYTES_MAX).default(BODY_BYTES_DEFAULT),
+  maxBytes: Type.Integer({ minimum: 1, maximum: BODY_BYTES_MAX, default: BODY_BYTES_DEFAULT }),
   /** Count less than what the mapping says. */
-  model: z.string().optional(),
-  thinking: z.string().optional(),
-  allowUnsafeExternalContent: z.boolean().default(false),
+  model: Type.Optional(Type.String()),
+  thinking: Type.Optional(Type.String()),
+  allowUnsafeExternalContent: Type.Boolean({ default: false }),
 });
 
-export const mailSchema = fields.superRefine((mail, context) => {
-  const say = (key: keyof typeof mail, message: string): void =>
-    context.addIssue({ code: "custom", path: [key], message });
+export const mailSection = refined(fields, (mail) => {
+  const problems: SchemaProblem[] = [];
+  const say = (key: keyof typeof mail, message: string): void => void problems.push({ path: [key], message });
   if (mail.password !== undefined && mail.passwordFile !== undefined) {
     say("passwordFile", "either this or password, not both");
   }
   const hasPassword = mail.password !== undefined || mail.passwordFile !== undefined;
-  if (mail.host === undefined && mail.user === undefined && !hasPassword) return; // no account
+  if (mail.host === undefined && mail.user === undefined && !hasPassword) return problems; // no account
   if (mail.host === undefined) say("host", "required with an account");
   if (mail.user === undefined) say("user", "required with an account");
   if (!hasPassword) say("passwordFile", "required with an account, or password");
+  return problems;
 });
-export type MailConfig = z.output<typeof mailSchema>;
+export const mailSchema = reader(mailSection);
+export type MailConfig = Parsed<typeof mailSchema>;
 
 /** A mailbox and how to get to it. */
 export interface MailAccount {

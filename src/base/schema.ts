@@ -1,0 +1,255 @@
+/**
+ * Values from outside, read by TypeBox schemas: defaults are put in, what is wrong is told by its place, and what a
+ * schema makes of a value comes out. A schema may say `expected`, what people are told that its values look like.
+ */
+import { Type, type StaticDecode, type TObject, type TSchema, type TTransform } from "@sinclair/typebox";
+import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
+import { HasTransform, TransformDecodeError, Value } from "@sinclair/typebox/value";
+import { ValueErrorType } from "@sinclair/typebox/errors";
+import { unknownKeyMessage } from "./nearest.ts";
+
+/** Keys and indexes from the value that was read. */
+export interface SchemaProblem {
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+  /** Whether an object has a key that its schema has not. */
+  readonly isUnknownKey?: boolean;
+}
+
+export type Read<T> =
+  | { readonly success: true; readonly data: T }
+  | { readonly success: false; readonly problems: readonly SchemaProblem[] };
+
+/** A schema that reads. */
+export interface Reader<T> {
+  readonly schema: TSchema;
+  safeParse(value: unknown): Read<T>;
+  /** Throws a `SchemaFailure`. */
+  parse(value: unknown): T;
+}
+
+/** What reading gives; optional properties may be undefined, as code writes them. */
+export type Output<S extends TSchema> = Undefinable<StaticDecode<S>>;
+/** What a reader gives. */
+export type Parsed<R extends Reader<unknown>> = R extends Reader<infer T> ? T : never;
+
+type Undefinable<T> = T extends Uint8Array | string | number | boolean | null | undefined
+  ? T
+  : T extends readonly unknown[]
+    ? { [K in keyof T]: Undefinable<T[K]> }
+    : T extends object
+      ? { [K in keyof T]: IsOptional<T, K> extends true ? Undefinable<T[K]> | undefined : Undefinable<T[K]> }
+      : T;
+
+type IsOptional<T, K extends keyof T> = string extends K ? false : {} extends Pick<T, K> ? true : false;
+
+export class SchemaFailure extends Error {
+  readonly problems: readonly SchemaProblem[];
+
+  constructor(problems: readonly SchemaProblem[]) {
+    super(
+      problems
+        .map(({ path, message }) => [path.join("."), message].filter((part) => part !== "").join(": "))
+        .join("; "),
+    );
+    this.problems = problems;
+  }
+}
+
+/** Thrown by what decodes a value: something is wrong that no schema says. Paths begin at that value. */
+class Wrong extends Error {
+  readonly problems: readonly SchemaProblem[];
+
+  constructor(problems: readonly SchemaProblem[]) {
+    super("");
+    this.problems = problems;
+  }
+}
+
+/** Compiles at the first use. */
+export function reader<S extends TSchema>(schema: S): Reader<Output<S>> {
+  let compiled: TypeCheck<S> | undefined;
+  const hasTransform = HasTransform(schema, []);
+  const isScalar = !("properties" in schema || "items" in schema || "anyOf" in schema || "patternProperties" in schema);
+  const safeParse = (value: unknown): Read<Output<S>> => {
+    compiled ??= TypeCompiler.Compile(schema);
+    const given: unknown =
+      isScalar && value !== undefined ? value : Value.Default(schema, value === undefined ? undefined : clone(value));
+    if (!compiled.Check(given)) return { success: false, problems: problemsOf([...compiled.Errors(given)], given) };
+    try {
+      return { success: true, data: (hasTransform ? compiled.Decode(given) : given) as Output<S> }; // as it checked
+    } catch (error) {
+      const problems = decodeProblems(error, given);
+      if (problems) return { success: false, problems };
+      throw error;
+    }
+  };
+  return {
+    schema,
+    safeParse,
+    parse(value) {
+      const read = safeParse(value);
+      if (read.success) return read.data;
+      throw new SchemaFailure(read.problems);
+    },
+  };
+}
+
+/** JSON's values, and nothing of what stands behind an object. */
+function clone(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(clone);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, clone(inner)]));
+}
+
+/** An object that has no other keys. */
+export const strictObject = <P extends TObject["properties"]>(properties: P, options: object = {}): TObject<P> =>
+  Type.Object(properties, { additionalProperties: false, ...options });
+
+/** One of some texts. */
+export const oneOfTexts = <const T extends readonly string[]>(texts: T, options: object = {}) =>
+  Type.Unsafe<T[number]>(
+    Type.Union(
+      texts.map((text) => Type.Literal(text)),
+      { expected: texts.map((text) => `"${text}"`).join(", "), ...options },
+    ),
+  );
+
+/** Reads a value as something else. */
+export const changed = <S extends TSchema, T>(schema: S, change: (value: StaticDecode<S>) => T): TTransform<S, T> =>
+  Type.Transform(schema)
+    .Decode(change)
+    .Encode((value) => value as StaticDecode<S>); // nobody writes
+
+/** Reads a value as something else, or says why it cannot be. */
+export const readable = <S extends TSchema, T>(
+  schema: S,
+  read: (value: StaticDecode<S>) => { readonly value: T } | { readonly problem: string },
+): TTransform<S, T> =>
+  changed(schema, (given) => {
+    const found = read(given);
+    if ("problem" in found) throw new Wrong([{ path: [], message: found.problem }]);
+    return found.value;
+  });
+
+/** @param check what is wrong with a value that fits; undefined or empty: nothing */
+export const refined = <S extends TSchema>(
+  schema: S,
+  check: (value: StaticDecode<S>) => string | readonly SchemaProblem[] | undefined,
+): TTransform<S, StaticDecode<S>> =>
+  changed(schema, (value) => {
+    const wrong = check(value);
+    const problems = typeof wrong === "string" ? [{ path: [], message: wrong }] : (wrong ?? []);
+    if (problems.length > 0) throw new Wrong(problems);
+    return value;
+  });
+
+/** Text without blanks around it; not blank. */
+export const trimmed = (options: object = {}) =>
+  changed(Type.String({ pattern: "\\S", expected: "a text that is not blank", ...options }), (text) => text.trim());
+
+/** An address of the web. */
+export const httpUrl = (options: object = {}) =>
+  refined(Type.String(options), (text) => {
+    const url = URL.parse(text);
+    return url && /^https?:$/.test(url.protocol) ? undefined : "Invalid URL";
+  });
+
+function decodeProblems(error: unknown, root: unknown): readonly SchemaProblem[] | undefined {
+  if (!(error instanceof TransformDecodeError) || !(error.error instanceof Wrong)) return undefined;
+  const at = pathOf(error.path, root);
+  return error.error.problems.map(({ path, message }) => ({ path: [...at, ...path], message }));
+}
+
+/** One for each place. */
+function problemsOf(errors: readonly ValueError[], root: unknown): readonly SchemaProblem[] {
+  const found = new Map<string, SchemaProblem>();
+  for (const error of errors) {
+    for (const problem of problemsAt(error, root)) {
+      const key = JSON.stringify(problem.path);
+      if (!found.has(key)) found.set(key, problem);
+    }
+  }
+  return [...found.values()];
+}
+
+function problemsAt(error: ValueError, root: unknown): readonly SchemaProblem[] {
+  const path = pathOf(error.path, root);
+  const { type, schema, value } = error;
+  if (type === ValueErrorType.ObjectAdditionalProperties) {
+    const message = unknownKeyMessage(
+      String(path.at(-1)),
+      Object.keys((schema["properties"] as object | undefined) ?? {}),
+    );
+    return [{ path, message, isUnknownKey: true }];
+  }
+  if (type === ValueErrorType.Union && schema["expected"] === undefined) {
+    const variant = nearestVariant(error);
+    if (variant) return problemsOf(variant, root);
+  }
+  if (type === ValueErrorType.ObjectRequiredProperty)
+    return [{ path, message: `required: expected ${expectedOf(schema)}` }];
+  return [{ path, message: `expected ${expectedOf(schema)}, got ${gotOf(value)}` }];
+}
+
+/** Of an alternative that was meant: an object's that has its tag, else the one whose problems lie deepest. */
+function nearestVariant({ errors, path }: ValueError): readonly ValueError[] | undefined {
+  const variants = errors.map((each) => [...each]).filter((each) => each.length > 0);
+  const inner = variants.filter((each) => each.every((error) => error.path.length > path.length));
+  const tagged = inner.filter(
+    (each) => !each.some(({ type }) => type === ValueErrorType.Literal || type === ValueErrorType.Union),
+  );
+  const [found] = (tagged.length > 0 ? tagged : inner).toSorted((a, b) => a.length - b.length);
+  return found;
+}
+
+function expectedOf(schema: TSchema): string {
+  if (typeof schema["expected"] === "string") return schema["expected"];
+  if (Array.isArray(schema["anyOf"])) return (schema["anyOf"] as TSchema[]).map(expectedOf).join(" or ");
+  if ("const" in schema) return JSON.stringify(schema["const"]);
+  const { type } = schema;
+  if (type === "string") return `a text${textLimits(schema)}`;
+  if (type === "integer" || type === "number")
+    return `${type === "integer" ? "a whole number" : "a number"}${limits(schema)}`;
+  if (type === "array") return `a list${listLimits(schema)}`;
+  return type === "boolean" ? "true or false" : type === "null" ? "null" : "an object";
+}
+
+function textLimits({ minLength, maxLength }: TSchema): string {
+  if (minLength === 1 && maxLength === undefined) return " that is not empty";
+  return maxLength === undefined ? "" : ` of at most ${String(maxLength)} characters`;
+}
+
+function listLimits({ minItems, maxItems }: TSchema): string {
+  if (maxItems === undefined) return minItems === undefined ? "" : ` of at least ${String(minItems)}`;
+  return ` of ${minItems === undefined ? "" : `${String(minItems)} to `}at most ${String(maxItems)}`;
+}
+
+function limits({ minimum, exclusiveMinimum, maximum }: TSchema): string {
+  const least = minimum === undefined ? "" : ` from ${String(minimum)}`;
+  const above = exclusiveMinimum === undefined ? "" : ` above ${String(exclusiveMinimum)}`;
+  return `${least}${above}${maximum === undefined ? "" : ` up to ${String(maximum)}`}`;
+}
+
+/** Its kind, never the value: it may be a secret. */
+function gotOf(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (value === null) return "null";
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (typeof value === "string") return value === "" ? "an empty text" : `a text of ${value.length} characters`;
+  return { number: "a number", boolean: "a boolean", object: "an object" }[typeof value as string] ?? typeof value;
+}
+
+/** From a JSON pointer; places in lists are numbers. */
+function pathOf(pointer: string, root: unknown): (string | number)[] {
+  let at: unknown = root;
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((text) => {
+      const key = text.replaceAll("~1", "/").replaceAll("~0", "~");
+      const isPlace = Array.isArray(at);
+      at = (at as Record<string, unknown> | undefined)?.[key];
+      return isPlace ? Number(key) : key;
+    });
+}
