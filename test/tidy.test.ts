@@ -157,9 +157,7 @@ const portable: Check = (source) => [
 const elysia: Check = (source) =>
   source.path.startsWith("src/server/")
     ? []
-    : importsOf(source).flatMap(({ from }) =>
-        /elysia/.test(from) ? [`imports ${from}; only src/server does`] : [],
-      );
+    : importsOf(source).flatMap(({ from }) => (/elysia/.test(from) ? [`imports ${from}; only src/server does`] : []));
 
 const moduleState: Check = (source) => [
   ...occurrences(source, /^(export )?(let|var) /gm, "a variable of the module; make it local to what main builds"),
