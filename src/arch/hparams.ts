@@ -6,7 +6,7 @@ import { AppError } from "../base/errors.ts";
 import type { Gguf, MetadataValue } from "../gguf/gguf.ts";
 
 /** LLAMA_MAX_LAYERS of llama.cpp. */
-const LAYERS_MAX = 512;
+export const LAYERS_MAX = 512;
 /** LLAMA_MAX_EXPERTS of llama.cpp. */
 const EXPERTS_MAX = 512;
 /** Four times the most of any published model (128 heads of 128, 16,384 dimensions, 53,248 in the MLP). */
@@ -14,6 +14,8 @@ const HEADS_MAX = 512;
 const HEAD_DIM_MAX = 2048;
 const DIM_MAX = 65_536;
 const FFN_DIM_MAX = 262_144;
+/** Taps of a convolution: published models have 3 or 4. */
+export const CONV_KERNEL_MAX = 64;
 /** Positions are exact in float32 up to here. */
 const CTX_LEN_MAX = 2 ** 24;
 
@@ -35,6 +37,12 @@ export interface Hparams {
   readonly nExpertsUsed: number;
 }
 
+interface Bounds {
+  readonly min: number;
+  readonly max: number;
+  readonly fallback?: number;
+}
+
 /** Metadata of one file, under its architecture's name. Every error names the file and the key. */
 export interface Keys {
   /** `general.architecture` */
@@ -42,7 +50,9 @@ export interface Keys {
   /** A finite number; without a fallback, it must be there. */
   number(key: string, fallback?: number): number;
   /** A whole number of `min` … `max`. */
-  count(key: string, bounds: { min: number; max: number; fallback?: number }): number;
+  count(key: string, bounds: Bounds): number;
+  /** A whole number of `min` … `max` for each layer, (nLayers): one for all, or a list of at least so many. */
+  counts(key: string, bounds: Bounds, nLayers: number): number[];
   text(key: string, fallback: string): string;
   flag(key: string, fallback: boolean): boolean;
   /** Whatever is stored under the key. */
@@ -70,6 +80,15 @@ export function keysOf(gguf: Gguf, arch: string): Keys {
       }
       return value;
     },
+    counts(key, { min, max, fallback }, nLayers) {
+      const value = find(key) ?? fallback;
+      const list: unknown[] = typeof value === "object" ? [...value] : Array.from({ length: nLayers }, () => value);
+      return Array.from({ length: nLayers }, (_, layer) => {
+        const each = list[layer];
+        if (typeof each === "number" && Number.isInteger(each) && each >= min && each <= max) return each;
+        throw wrong(key, `a whole number of ${min} … ${max} for layer ${layer}`, each);
+      });
+    },
     text(key, fallback) {
       const value = find(key) ?? fallback;
       if (typeof value !== "string") throw wrong(key, "text", value);
@@ -83,7 +102,75 @@ export function keysOf(gguf: Gguf, arch: string): Keys {
   };
 }
 
-export function readHparams(keys: Keys, path: string): Hparams {
+/** @param uneven whether layers may differ in heads and widths: those of the largest are told */
+export function readHparams(keys: Keys, path: string, { uneven }: { uneven: boolean }): Hparams {
+  return uneven ? readUneven(keys) : readEven(keys, path);
+}
+
+/** Sizes of the largest layer; layers without attention have no heads. */
+function readUneven(keys: Keys): Hparams {
+  const nLayers = layersOf(keys);
+  const most = (key: string, max: number, fallback: number): number =>
+    Math.max(...keys.counts(key, { min: 0, max, fallback }, nLayers));
+  const dim = keys.count("embedding_length", { min: 1, max: DIM_MAX });
+  const nHeads = Math.max(1, most("attention.head_count", HEADS_MAX, 0));
+  const headDim = keys.count("attention.key_length", { min: 0, max: HEAD_DIM_MAX, fallback: 0 });
+  const nExperts = keys.count("expert_count", { min: 0, max: EXPERTS_MAX, fallback: 0 });
+  return {
+    nLayers,
+    dim,
+    ffnDim: most("feed_forward_length", FFN_DIM_MAX, 0),
+    nHeads,
+    nKvHeads: Math.max(1, most("attention.head_count_kv", HEADS_MAX, nHeads)),
+    headDim: headDim || Math.floor(dim / nHeads),
+    ctxLen: keys.count("context_length", { min: 1, max: CTX_LEN_MAX }),
+    eps: keys.number(epsKeyOf(keys)),
+    nExperts,
+    nExpertsUsed: nExperts > 0 ? Math.max(1, most("expert_used_count", nExperts, 0)) : 0,
+  };
+}
+
+/** Layers that run: those behind them only draft. */
+function layersOf(keys: Keys): number {
+  const all = keys.count("block_count", { min: 1, max: LAYERS_MAX });
+  return all - keys.count("nextn_predict_layers", { min: 0, max: all - 1, fallback: 0 });
+}
+
+/** Heads of keys and width of the MLP of each layer, (nLayers), 0 where a layer has none. */
+export function readLayers(keys: Keys, { nLayers, nHeads, ffnDim }: Hparams): { kvHeads: number[]; ffnDims: number[] } {
+  return {
+    kvHeads: keys.counts("attention.head_count_kv", { min: 0, max: HEADS_MAX, fallback: nHeads }, nLayers),
+    ffnDims: keys.counts("feed_forward_length", { min: 0, max: FFN_DIM_MAX, fallback: ffnDim }, nLayers),
+  };
+}
+
+/** Which key has the epsilon of norms. */
+function epsKeyOf(keys: Keys): string {
+  const ofRms = "attention.layer_norm_rms_epsilon"; // first: some files have both
+  const ofLayerNorm = "attention.layer_norm_epsilon";
+  return keys.find(ofRms) === undefined && keys.find(ofLayerNorm) !== undefined ? ofLayerNorm : ofRms;
+}
+
+/** Sizes of the recurrence of state space layers. */
+export interface SsmHparams {
+  readonly convKernel: number;
+  readonly stateDim: number;
+  readonly nGroups: number;
+  readonly nHeads: number;
+  readonly innerDim: number;
+}
+
+export function readSsm(keys: Keys): SsmHparams {
+  return {
+    convKernel: keys.count("ssm.conv_kernel", { min: 2, max: CONV_KERNEL_MAX }),
+    stateDim: keys.count("ssm.state_size", { min: 1, max: HEAD_DIM_MAX }),
+    nGroups: keys.count("ssm.group_count", { min: 0, max: HEADS_MAX, fallback: 1 }) || 1,
+    nHeads: keys.count("ssm.time_step_rank", { min: 1, max: DIM_MAX }),
+    innerDim: keys.count("ssm.inner_size", { min: 1, max: DIM_MAX }),
+  };
+}
+
+function readEven(keys: Keys, path: string): Hparams {
   const dim = keys.count("embedding_length", { min: 1, max: DIM_MAX });
   const nHeads = keys.count("attention.head_count", { min: 1, max: HEADS_MAX });
   const nKvHeads = keys.count("attention.head_count_kv", { min: 1, max: nHeads, fallback: nHeads });
@@ -104,13 +191,11 @@ export function readHparams(keys: Keys, path: string): Hparams {
     );
   }
   const nExperts = keys.count("expert_count", { min: 0, max: EXPERTS_MAX, fallback: 0 });
-  const ofRms = "attention.layer_norm_rms_epsilon"; // first: some files have both
-  const ofLayerNorm = "attention.layer_norm_epsilon";
-  const epsKey = keys.find(ofRms) === undefined && keys.find(ofLayerNorm) !== undefined ? ofLayerNorm : ofRms;
+  const epsKey = epsKeyOf(keys);
   const eps = keys.number(epsKey);
   if (eps < 0) throw new AppError("bad_file", `${path}: '${keys.arch}.${epsKey}': expected 0 or more, got ${eps}`);
   return {
-    nLayers: keys.count("block_count", { min: 1, max: LAYERS_MAX }),
+    nLayers: layersOf(keys),
     dim,
     ffnDim: keys.count("feed_forward_length", { min: nExperts > 0 ? 0 : 1, max: FFN_DIM_MAX, fallback: 0 }),
     nHeads,

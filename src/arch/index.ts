@@ -59,18 +59,25 @@ import {
   seedOss,
   xverse,
 } from "./sequential.ts";
+import { falconH1 } from "./falcon-h1.ts";
 import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
 import { gemma3 } from "./gemma3.ts";
 import { granite } from "./granite.ts";
+import { graniteHybrid } from "./granite-hybrid.ts";
 import { keysOf } from "./hparams.ts";
+import { jamba } from "./jamba.ts";
+import { lfm2 } from "./lfm2.ts";
 import { llama } from "./llama.ts";
+import { mamba, mamba2 } from "./mamba.ts";
 import { mistral3 } from "./mistral3.ts";
 import { buffersOf, openModel, type Model } from "./model.ts";
+import { nemotronH } from "./nemotron-h.ts";
 import { olmo2 } from "./olmo2.ts";
 import { phi3 } from "./phi3.ts";
 import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
+import { qwen35, qwen3next } from "./qwen35.ts";
 import { qwen3moe } from "./qwen3moe.ts";
 import { smollm3 } from "./smollm3.ts";
 
@@ -99,6 +106,7 @@ export const archs = {
   exaone,
   exaone4,
   falcon,
+  "falcon-h1": falconH1,
   gemma,
   gemma2,
   gemma3,
@@ -108,17 +116,25 @@ export const archs = {
   gpt2,
   gptneox,
   granite,
+  granitehybrid: graniteHybrid,
   granitemoe: granite,
   "hunyuan-dense": hunyuanDense,
   "hunyuan-moe": hunyuanMoe,
   internlm2,
   jais,
+  jamba,
+  lfm2,
+  lfm2moe: lfm2,
   llama,
+  mamba,
+  mamba2,
   minicpm,
   "minimax-m2": minimaxM2,
   mistral3,
   mpt,
   nemotron,
+  nemotron_h: nemotronH,
+  nemotron_h_moe: nemotronH,
   "nomic-bert": nomicBert,
   olmo,
   olmo2,
@@ -132,7 +148,10 @@ export const archs = {
   qwen2moe,
   qwen2vl: qwen2,
   qwen3,
+  qwen35,
+  qwen35moe: qwen35,
   qwen3moe,
+  qwen3next,
   qwen3vl: qwen3,
   qwen3vlmoe,
   refact,
@@ -143,6 +162,22 @@ export const archs = {
   starcoder: gpt2,
   xverse,
 } as const satisfies Record<string, Architecture>;
+
+/** Those whose layers may differ in heads and widths, or have no attention. */
+const UNEVEN: ReadonlySet<string> = new Set<keyof typeof archs>([
+  "falcon-h1",
+  "granitehybrid",
+  "jamba",
+  "lfm2",
+  "lfm2moe",
+  "mamba",
+  "mamba2",
+  "nemotron_h",
+  "nemotron_h_moe",
+  "qwen35",
+  "qwen35moe",
+  "qwen3next",
+]);
 
 /**
  * The steps of a file, its hyperparameters and the shape of every weight checked, with adapters laid over it. No weight
@@ -157,9 +192,9 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
     throw new AppError("unsupported", `${gguf.path}: general.architecture: expected one of ${known}, got ${got}`);
   }
   const keys = keysOf(gguf, String(arch));
-  const model = openModel(gguf, keys);
+  const model = openModel(gguf, keys, { uneven: UNEVEN.has(keys.arch) });
   const steps = takeRowsEarly(architecture(model));
-  model.checkAllUsed(keys.arch);
+  model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
   const { dim, nLayers, vocabSize } = model;
   const { last, logits } = buffersOf(model);
   const program: Program = {

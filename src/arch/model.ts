@@ -15,13 +15,14 @@ export interface Model extends Hparams, Tensors {
   readonly vocabSize: number;
 }
 
-export function openModel(gguf: Gguf, keys: Keys): Model {
+/** @param uneven see `readHparams` */
+export function openModel(gguf: Gguf, keys: Keys, options: { uneven: boolean }): Model {
   const tensors = tensorsOf(gguf);
   const vocabSize = tensors.rows("token_embd");
   if (vocabSize === undefined) {
     throw new AppError("bad_file", `${gguf.path}: tensor 'token_embd.weight': expected two dimensions, got none`);
   }
-  return { ...readHparams(keys, gguf.path), ...tensors, path: gguf.path, keys, vocabSize };
+  return { ...readHparams(keys, gguf.path, options), ...tensors, path: gguf.path, keys, vocabSize };
 }
 
 /** The buffers that transformer blocks work on. */
@@ -55,10 +56,18 @@ export function output(model: Model): Linear {
   return model.linear("output", { inDim: model.dim, outDim: model.vocabSize });
 }
 
-/** Query, key and value of a layer, apart or fused in `attn_qkv`. */
-export function qkv(model: Model, layer: number): { readonly q: Linear; readonly k: Linear; readonly v: Linear } {
-  const { dim: inDim, nHeads, nKvHeads, headDim } = model;
-  const [qDim, kvDim] = [nHeads * headDim, nKvHeads * headDim];
+/**
+ * Query, key and value of a layer, apart or fused in `attn_qkv`.
+ * @param sizes where they are not those of every layer: width of the query, heads of the keys
+ */
+export function qkv(
+  model: Model,
+  layer: number,
+  sizes: { qDim?: number; nKvHeads?: number } = {},
+): { readonly q: Linear; readonly k: Linear; readonly v: Linear } {
+  const { dim: inDim, nHeads, headDim } = model;
+  const { qDim = nHeads * headDim, nKvHeads = model.nKvHeads } = sizes;
+  const kvDim = nKvHeads * headDim;
   const blk = `blk.${layer}`;
   if (!model.has(`${blk}.attn_qkv.weight`)) {
     return {
@@ -98,15 +107,23 @@ interface MlpOptions {
   readonly scaled?: boolean;
 }
 
+function mlpPart(model: Model, name: string, { scaled, ...shape }: MlpPart): Linear {
+  const w = model.matrix(name, shape, { scaled });
+  const b = model.bias(name, shape.outDim);
+  return b ? { w, b: w.scale ? { ...b, scale: w.scale } : b } : { w };
+}
+
+interface MlpPart {
+  readonly inDim: number;
+  readonly outDim: number;
+  readonly scaled: boolean;
+}
+
 /** `ffn_gate`, `ffn_up` and `ffn_down` of a layer. */
 export function mlp(model: Model, layer: number, options: MlpOptions = {}): Mlp {
   const { ffnDim = model.ffnDim, shared = false, scaled = false } = options;
-  const part = (name: string, inDim: number, outDim: number): Linear => {
-    const full = `blk.${layer}.ffn_${name}${shared ? "_shexp" : ""}`;
-    const w = model.matrix(full, { inDim, outDim }, { scaled });
-    const b = model.bias(full, outDim);
-    return b ? { w, b: w.scale ? { ...b, scale: w.scale } : b } : { w };
-  };
+  const part = (name: string, inDim: number, outDim: number): Linear =>
+    mlpPart(model, `blk.${layer}.ffn_${name}${shared ? "_shexp" : ""}`, { inDim, outDim, scaled });
   const gate = part("gate", model.dim, ffnDim);
   const up = part("up", model.dim, ffnDim);
   const down = part("down", ffnDim, model.dim);
@@ -115,12 +132,15 @@ export function mlp(model: Model, layer: number, options: MlpOptions = {}): Mlp 
 }
 
 /** An MLP without a gate: `ffn_up` and `ffn_down` of a layer. */
-export function plainMlp(model: Model, layer: number, options: MlpOptions = {}): Omit<Mlp, "gate" | "gateB"> {
-  const { ffnDim = model.ffnDim, shared = false, scaled = false } = options;
+export function plainMlp(
+  model: Model,
+  layer: number,
+  { ffnDim = model.ffnDim, shared = false, scaled = false }: MlpOptions = {},
+): Omit<Mlp, "gate" | "gateB"> {
   const { dim } = model;
   const suffix = shared ? "_shexp" : "";
-  const up = model.linear(`blk.${layer}.ffn_up${suffix}`, { inDim: dim, outDim: ffnDim }, { scaled });
-  const down = model.linear(`blk.${layer}.ffn_down${suffix}`, { inDim: ffnDim, outDim: dim }, { scaled });
+  const up = mlpPart(model, `blk.${layer}.ffn_up${suffix}`, { inDim: dim, outDim: ffnDim, scaled });
+  const down = mlpPart(model, `blk.${layer}.ffn_down${suffix}`, { inDim: ffnDim, outDim: dim, scaled });
   return { up: up.w, ...(up.b && { upB: up.b }), down: down.w, ...(down.b && { downB: down.b }) };
 }
 
@@ -141,15 +161,28 @@ export function fusedMlp(model: Model, layer: number): Mlp {
   };
 }
 
+/** Gate and up of a layer's experts, apart or fused in `ffn_gate_up_exps`, in this order. */
+function gateAndUp(model: Model, layer: number, { ffnDim, scaled }: Required<Omit<MlpOptions, "shared">>) {
+  const { dim: inDim, nExperts } = model;
+  const inward = { inDim, outDim: ffnDim, experts: nExperts };
+  const blk = `blk.${layer}`;
+  if (!model.has(`${blk}.ffn_gate_up_exps.weight`)) {
+    return {
+      gate: model.matrix(`${blk}.ffn_gate_exps`, inward, { scaled }),
+      up: model.matrix(`${blk}.ffn_up_exps`, inward, { scaled }),
+    };
+  }
+  const fused = model.matrix(`${blk}.ffn_gate_up_exps`, { ...inward, outDim: 2 * ffnDim });
+  return { gate: { ...fused, outDim: ffnDim }, up: { ...fused, outDim: ffnDim, rowStart: ffnDim } };
+}
+
 /** Router and stacked matrices of a layer's experts. */
 export function experts(model: Model, layer: number, options: Omit<MlpOptions, "shared"> = {}) {
   const { ffnDim = model.ffnDim, scaled = false } = options;
   const { dim, nExperts } = model;
-  const inward = { inDim: dim, outDim: ffnDim, experts: nExperts };
   return {
     router: model.matrix(`blk.${layer}.ffn_gate_inp`, { inDim: dim, outDim: nExperts }),
-    gate: model.matrix(`blk.${layer}.ffn_gate_exps`, inward, { scaled }),
-    up: model.matrix(`blk.${layer}.ffn_up_exps`, inward, { scaled }),
+    ...gateAndUp(model, layer, { ffnDim, scaled }),
     down: model.matrix(`blk.${layer}.ffn_down_exps`, { inDim: ffnDim, outDim: dim, experts: nExperts }, { scaled }),
     nUsed: model.nExpertsUsed,
     scale: model.keys.number("expert_weights_scale", 0) || 1,

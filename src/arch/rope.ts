@@ -12,10 +12,15 @@ interface RopeOptions {
   readonly style: RopeScaling["style"];
   /** Reads `yarn_log_multiplier`, as only some architectures do. */
   readonly logMultiplier?: boolean;
+  /** Reads `rope.dimension_sections`: which position turns which pair, in runs or in turn. */
+  readonly sections?: "runs" | "interleaved";
+  /** Reads frequency factors, as all but few architectures do. */
+  readonly factors?: boolean;
 }
 
 /** The scaled rotation of a model's (global) layers. */
-export function ropeOf(model: Model, { style, logMultiplier = false }: RopeOptions): RopeScaling {
+export function ropeOf(model: Model, options: RopeOptions): RopeScaling {
+  const { style, logMultiplier = false } = options;
   const { keys, headDim, path } = model;
   const type = keys.text("rope.scaling.type", "linear");
   if (!SCALING_TYPES.includes(type)) {
@@ -30,7 +35,9 @@ export function ropeOf(model: Model, { style, logMultiplier = false }: RopeOptio
   const magnitude =
     extFactor === 0 ? keys.number("rope.scaling.yarn_attn_factor", 1) : yarnMagnitude(freqScale, logMul);
   const rotaryDim = keys.count("rope.dimension_count", { min: 2, max: headDim, fallback: headDim });
-  const factors = factorsOf(model, rotaryDim, { long: type === "longrope" });
+  const factors = (options.factors ?? true) ? factorsOf(model, rotaryDim, { long: type === "longrope" }) : {};
+  const sections =
+    options.sections && sectionsOf(model, { rotaryDim, interleaved: options.sections === "interleaved" });
   return checked(model, {
     base: keys.number("rope.freq_base", 10_000),
     rotaryDim,
@@ -42,7 +49,26 @@ export function ropeOf(model: Model, { style, logMultiplier = false }: RopeOptio
     betaSlow: keys.number("rope.scaling.yarn_beta_slow", 1),
     ctxLenOrig: keys.number("rope.scaling.original_context_length", model.ctxLen),
     ...factors,
+    ...(sections && { sections }),
   });
+}
+
+/** Which of a row's positions turns which pair; undefined where the file has one position for all. */
+function sectionsOf(
+  { keys, path }: Model,
+  { rotaryDim, interleaved }: { rotaryDim: number; interleaved: boolean },
+): RopeScaling["sections"] {
+  const stored = keys.find("rope.dimension_sections");
+  if (typeof stored !== "object") return undefined;
+  const [time = 0, height = 0, width = 0] = Array.from(stored, Number);
+  if (time + height + width === 0) return undefined;
+  if (time + height + width >= rotaryDim / 2) return { pairs: [time, height, width], interleaved };
+  const expected = `together at least ${rotaryDim / 2}`;
+  const got = [time, height, width].join(", ");
+  throw new AppError(
+    "unsupported",
+    `${path}: '${keys.arch}.rope.dimension_sections': expected ${expected}, got ${got}`,
+  );
 }
 
 /** The plain rotation of local layers: the model's, with a base of its own and no scaling. */

@@ -30,6 +30,8 @@ export interface Tensors {
   rows(name: string): number | undefined;
   /** `NAME.weight`; with `scaled`, times the factors of `NAME.scale` where the file has them. */
   matrix(name: string, shape: MatrixShape, options?: { scaled: boolean }): Weight;
+  /** The tensor of just this name. */
+  plain(name: string, shape: MatrixShape): Weight;
   /** `NAME.weight` of one dimension. */
   vector(name: string, len: number): Weight;
   /** `NAME.weight`, scaled unless told, and, where the file has it, `NAME.bias`. */
@@ -40,8 +42,8 @@ export interface Tensors {
   stackedBias(name: string, shape: { len: number; experts: number }): Weight | undefined;
   /** A float32 copy of a small `NAME.weight`, where the file has it. */
   values(name: string, len: number): Float32Array | undefined;
-  /** Throws where the file has a tensor that was never asked for. */
-  checkAllUsed(arch: string): void;
+  /** Throws where the file has a tensor that was never asked for. Layers from `draftsFrom` on need not be. */
+  checkAllUsed(arch: string, options: { draftsFrom: number }): void;
 }
 
 export function tensorsOf(gguf: Gguf): Tensors {
@@ -85,6 +87,10 @@ export function tensorsOf(gguf: Gguf): Tensors {
     shape: (name) => gguf.tensors.get(`${name}.weight`)?.shape,
     rows: (name) => gguf.tensors.get(`${name}.weight`)?.shape[1],
     matrix,
+    plain: (name, { inDim, outDim, experts = 1 }) => {
+      const { quant } = get(name, experts === 1 ? [inDim, outDim] : [inDim, outDim, experts]);
+      return { name, quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
+    },
     vector: (name, len) => vectorOf(get(`${name}.weight`, [len]), len),
     linear: (name, shape, options = { scaled: true }) => {
       const w = matrix(name, shape, options);
@@ -101,8 +107,9 @@ export function tensorsOf(gguf: Gguf): Tensors {
       const info = optional(`${name}.weight`, len);
       return info && copyOf(info, len);
     },
-    checkAllUsed: (arch) => {
-      const extra = [...gguf.tensors.keys()].find((name) => !used.has(name) && !IGNORED.test(name));
+    checkAllUsed: (arch, { draftsFrom }) => {
+      const drafts = (name: string): boolean => Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? -1) >= draftsFrom;
+      const extra = [...gguf.tensors.keys()].find((name) => !used.has(name) && !IGNORED.test(name) && !drafts(name));
       if (extra === undefined) return;
       const why = `'${arch}' has no such weight, and without it the answers would be wrong`;
       throw new AppError("unsupported", `${gguf.path}: tensor '${extra}': ${why}`);

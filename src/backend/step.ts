@@ -244,7 +244,7 @@ export type Step =
     }
   /**
    * A causal convolution of each channel by itself (depthwise): out[r] = act(b + Σ_j w[j] ⊙ x[r − n + 1 + j]),
-   * w (channels, n). Keeps the last n − 1 rows of x; a sequence begins with zeros.
+   * w (channels, n). Keeps the last n − 1 rows of x; a sequence begins with zeros. `out` may be `x`.
    */
   | {
       readonly op: "causalConv";

@@ -61,13 +61,14 @@ export const recurrentBuilders: Readonly<Record<Extract<Step["op"], RecurrentOp>
     (
       [
         ["two taps", { taps: 2 }],
+        ["three taps, in place", { taps: 3, inPlace: true }],
         ["three taps, a bias", { taps: 3, bias: true }],
         ["four taps, a bias, silu", { taps: 4, bias: true, act: "silu" }],
       ] as const
     ).flatMap(([name, { taps, ...more }]) =>
       [{ dim: 33 }, { ...long, dim: 33 }].map((sizes) =>
         makeCase(`causalConv: ${name}${"ctxLen" in sizes ? ", long" : ""}`, sizes, ({ x, steps, matrix, vector }) => {
-          const out = { name: "y", dim: 33 };
+          const out = "inPlace" in more ? x : { name: "y", dim: 33 };
           const w = matrix({ inDim: taps, outDim: 33, size: 0.6 });
           const bias = "bias" in more && { b: vector(33) };
           steps.push({ op: "causalConv", out, x, w, ...bias, ...("act" in more && { act: more.act }), layer: 0 });

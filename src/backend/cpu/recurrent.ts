@@ -21,14 +21,15 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
     const activate = step.act ? activations[step.act] : (value: number): number => value;
     for (let r = 0; r < x.rows; r++) {
       const past = stateFor(step, r, pass); // (taps − 1, dim)
+      const row = x.data.slice(r * x.dim, (r + 1) * x.dim); // out may be x
       for (let c = 0; c < x.dim; c++) {
         let sum = bias?.[c] ?? 0;
         for (let j = 0; j < taps - 1; j++) sum += w[c * taps + j]! * past[j * x.dim + c]!;
-        sum += w[c * taps + taps - 1]! * x.data[r * x.dim + c]!;
+        sum += w[c * taps + taps - 1]! * row[c]!;
         out.data[r * out.dim + c] = activate(sum);
       }
       past.copyWithin(0, x.dim);
-      past.set(x.data.subarray(r * x.dim, (r + 1) * x.dim), (taps - 2) * x.dim);
+      past.set(row, (taps - 2) * x.dim);
     }
   },
 
