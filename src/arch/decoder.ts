@@ -17,8 +17,6 @@ interface DecoderOptions {
   readonly start?: readonly Step[];
   /** The steps of a layer: they change `x`. */
   readonly block: (layer: number) => readonly Step[];
-  /** Layers that run; the file's. */
-  readonly nLayers?: number;
   readonly norm?: NormKind;
   readonly outputNorm?: string;
   /** Factor on logits; 1. */
@@ -29,12 +27,12 @@ interface DecoderOptions {
 
 /** Embedding, blocks, the last norm and the logits. */
 export function decoder(model: Model, options: DecoderOptions): Step[] {
-  const { norm = "rms", outputNorm = "output_norm", nLayers = model.nLayers, logitCap = 0, logitScale = 1 } = options;
+  const { norm = "rms", outputNorm = "output_norm", logitCap = 0, logitScale = 1 } = options;
   const { x, last, logits } = buffersOf(model);
   return [
     { op: "embed", out: x, table: embedding(model), scale: options.embeddingScale ?? 1 },
     ...(options.start ?? []),
-    ...Array.from({ length: nLayers }, (_, layer) => options.block(layer)).flat(),
+    ...Array.from({ length: model.nLayers }, (_, layer) => options.block(layer)).flat(),
     { op: "takeRows", out: last, x },
     ...normSteps(model, norm, { out: last, x: last, name: outputNorm }),
     { op: "linear", out: logits, x: last, ...output(model) },

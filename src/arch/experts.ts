@@ -38,7 +38,6 @@ function withExperts(model: Model, options: Options): Step[] {
   const routing = options.routing ?? routingOf(model);
   return decoder(model, {
     norm,
-    nLayers: nLayers - keys.count("nextn_predict_layers", { min: 0, max: nLayers - 1, fallback: 0 }),
     block: (layer) =>
       sequentialBlock(model, layer, {
         ...options,

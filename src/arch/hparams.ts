@@ -104,11 +104,11 @@ export function keysOf(gguf: Gguf, arch: string): Keys {
 
 /** @param uneven whether layers may differ in heads and widths: those of the largest are told */
 export function readHparams(keys: Keys, path: string, { uneven }: { uneven: boolean }): Hparams {
-  return uneven ? readUneven(keys) : readEven(keys, path);
+  return uneven ? readUneven(keys, path) : readEven(keys, path);
 }
 
 /** Sizes of the largest layer; layers without attention have no heads. */
-function readUneven(keys: Keys): Hparams {
+function readUneven(keys: Keys, path: string): Hparams {
   const nLayers = layersOf(keys);
   const most = (key: string, max: number, fallback: number): number =>
     Math.max(...keys.counts(key, { min: 0, max, fallback }, nLayers));
@@ -124,7 +124,7 @@ function readUneven(keys: Keys): Hparams {
     nKvHeads: Math.max(1, most("attention.head_count_kv", HEADS_MAX, nHeads)),
     headDim: headDim || Math.floor(dim / nHeads),
     ctxLen: keys.count("context_length", { min: 1, max: CTX_LEN_MAX }),
-    eps: keys.number(epsKeyOf(keys)),
+    ...epsOf(keys, path),
     nExperts,
     nExpertsUsed: nExperts > 0 ? Math.max(1, most("expert_used_count", nExperts, 0)) : 0,
   };
@@ -144,11 +144,14 @@ export function readLayers(keys: Keys, { nLayers, nHeads, ffnDim }: Hparams): { 
   };
 }
 
-/** Which key has the epsilon of norms. */
-function epsKeyOf(keys: Keys): string {
+/** Epsilons of norms: of those by the mean square, and of those that centre rows too. */
+function epsOf(keys: Keys, path: string): Pick<Hparams, "eps" | "layerEps"> {
   const ofRms = "attention.layer_norm_rms_epsilon"; // first: some files have both
   const ofLayerNorm = "attention.layer_norm_epsilon";
-  return keys.find(ofRms) === undefined && keys.find(ofLayerNorm) !== undefined ? ofLayerNorm : ofRms;
+  const key = keys.find(ofRms) === undefined && keys.find(ofLayerNorm) !== undefined ? ofLayerNorm : ofRms;
+  const eps = keys.number(key);
+  if (eps < 0) throw new AppError("bad_file", `${path}: '${keys.arch}.${key}': expected 0 or more, got ${eps}`);
+  return { eps, layerEps: key === ofLayerNorm ? eps : keys.number(ofLayerNorm, eps) };
 }
 
 /** Sizes of the recurrence of state space layers. */
@@ -191,9 +194,6 @@ function readEven(keys: Keys, path: string): Hparams {
     );
   }
   const nExperts = keys.count("expert_count", { min: 0, max: EXPERTS_MAX, fallback: 0 });
-  const epsKey = epsKeyOf(keys);
-  const eps = keys.number(epsKey);
-  if (eps < 0) throw new AppError("bad_file", `${path}: '${keys.arch}.${epsKey}': expected 0 or more, got ${eps}`);
   return {
     nLayers: layersOf(keys),
     dim,
@@ -202,8 +202,7 @@ function readEven(keys: Keys, path: string): Hparams {
     nKvHeads,
     headDim,
     ctxLen: keys.count("context_length", { min: 1, max: CTX_LEN_MAX }),
-    eps,
-    layerEps: epsKey === ofLayerNorm ? eps : keys.number(ofLayerNorm, eps),
+    ...epsOf(keys, path),
     nExperts,
     nExpertsUsed: nExperts > 0 ? keys.count("expert_used_count", { min: 1, max: nExperts }) : 0,
   };

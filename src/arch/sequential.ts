@@ -92,7 +92,6 @@ export function minicpm(model: Model): Step[] {
 export function glm4(model: Model): Step[] {
   const rope = ropeOf(model, { style: hasSections(model) ? "neox" : "norm" });
   return decoder(model, {
-    nLayers: model.nLayers - model.keys.count("nextn_predict_layers", { min: 0, max: model.nLayers - 1, fallback: 0 }),
     block: (layer) =>
       sequentialBlock(model, layer, {
         attnPostNorm: "post_attention_norm",
