@@ -126,6 +126,13 @@ export type ToRunner =
   | { readonly kind: "drop"; readonly number: number }
   /** Asks how many tokens a whole prompt has; answered by `count`. */
   | { readonly kind: "count"; readonly id: number; readonly asked: Asked }
+  /** Asks for the text of a prompt, cut as it would be for an answer with these settings; answered by `text`. */
+  | {
+      readonly kind: "render";
+      readonly id: number;
+      readonly asked: Asked;
+      readonly settings: Pick<AnswerSettings, "options" | "truncate" | "shift">;
+    }
   /** Answered by `tokens`. */
   | {
       readonly kind: "tokenize";

@@ -80,6 +80,12 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
           id: message.id,
           tokens: promptOf(model, message.asked).ids.length,
         }));
+      case "render":
+        return reply(channel, loaded, message.id, (model) => ({
+          kind: "text",
+          id: message.id,
+          text: promptOf(model, message.asked, message.settings).text,
+        }));
       case "tokenize":
         return reply(channel, loaded, message.id, ({ model }) => tokenize(model.tokenizer, message));
       case "detokenize":

@@ -40,6 +40,15 @@ export async function countTokens(parts: RuntimeParts, request: ChatRequest): Pr
   });
 }
 
+/** The prompt that a chat would begin with. Throws as `countTokens` does. */
+export async function renderChat(parts: RuntimeParts, request: ChatRequest): Promise<string> {
+  return onRunner(parts, request, async (loaded) => {
+    refuseEmbedder(loaded, { model: request.model, task: "chat" });
+    const { asked } = await conversationOf(parts, loaded, request);
+    return loaded.lease.runner.render(asked, settingsOf(loaded.model, request));
+  });
+}
+
 /** Throws `bad_request` for images, tools and choices of tools that the model does not know. */
 async function conversationOf(
   parts: RuntimeParts,

@@ -5,9 +5,19 @@
 import { AppError } from "../base/errors.ts";
 import type { Asked } from "../runner/messages.ts";
 import { fullName } from "../store/name.ts";
+import type { TemplateFacts } from "../template/facts.ts";
 import { infer, type Phase } from "./infer.ts";
-import { refuseImages, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";
-import { respond, unread, type Question } from "./respond.ts";
+import {
+  onRunner,
+  refuseEmbedder,
+  refuseImages,
+  settingsOf,
+  templateOf,
+  thinkOf,
+  type Loaded,
+  type RuntimeParts,
+} from "./lease.ts";
+import { respond, unread } from "./respond.ts";
 import type { GenerateRequest, InferenceEvent } from "./runtime.ts";
 import type { KnownTemplate } from "./runner-process.ts";
 
@@ -20,17 +30,34 @@ export function runGenerate(parts: RuntimeParts, request: GenerateRequest): Asyn
   });
 }
 
+/** The prompt that an answer would begin with. Throws what the answer itself would before it begins. */
+export async function renderQuestion(parts: RuntimeParts, request: GenerateRequest): Promise<string> {
+  return onRunner(parts, request, async (loaded) => {
+    refuseEmbedder(loaded, { model: request.model, task: "generate" });
+    const { asked } = await readingOf(parts, loaded, request);
+    return loaded.lease.runner.render(asked, settingsOf(loaded.model, request));
+  });
+}
+
 async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateRequest): Promise<Phase> {
+  const { asked, facts } = await readingOf(parts, loaded, request);
+  const question = { asked, settings: settingsOf(loaded.model, request), wantsContext: !request.raw };
+  if (!facts || request.suffix) return unread(loaded, question);
+  return respond(loaded, question, { facts, think: thinkOf(facts, request.think), tools: [] });
+}
+
+/** What the model reads, and what is known of the template that it goes through, where it does. */
+async function readingOf(
+  parts: RuntimeParts,
+  loaded: Loaded,
+  request: GenerateRequest,
+): Promise<{ readonly asked: Asked; readonly facts?: TemplateFacts }> {
   refuseImages(loaded, request.images, request.model);
-  const { raw, prompt, context = [], suffix, template } = request;
-  const settings = settingsOf(loaded.model, request);
-  const question = (asked: Asked): Question => ({ asked, settings, wantsContext: !raw });
-  if (raw) return unread(loaded, question({ kind: "text", text: prompt, context }));
+  const { raw, prompt, context = [], template } = request;
+  if (raw) return { asked: { kind: "text", text: prompt, context } };
   const choice = template === undefined ? templateOf(loaded.model) : { go: template, prefersGo: true };
   const known = await loaded.lease.runner.template(choice);
-  const think = thinkOf(known.facts, request.think);
-  const asked = question(askedOf(parts, loaded, { request, known }));
-  return suffix ? unread(loaded, asked) : respond(loaded, asked, { facts: known.facts, think, tools: [] });
+  return { asked: askedOf(parts, loaded, { request, known }), facts: known.facts };
 }
 
 /** What the model reads: a question, or two texts with a gap between them. */

@@ -2,9 +2,9 @@
  * The runtime of this machine: models from the store, in runner processes of the pool.
  */
 import type { Store } from "../store/store.ts";
-import { countTokens, runChat } from "./chat.ts";
+import { countTokens, renderChat, runChat } from "./chat.ts";
 import { runEmbed } from "./embed.ts";
-import { runGenerate } from "./generate.ts";
+import { renderQuestion, runGenerate } from "./generate.ts";
 import { weightsOf, type RuntimeParts } from "./lease.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
 import type { Runtime } from "./runtime.ts";
@@ -27,6 +27,7 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     generate: (request) => runGenerate(parts, request),
     chat: (request) => runChat(parts, request),
     countTokens: (request) => countTokens(parts, request),
+    render: (request) => ("messages" in request ? renderChat(parts, request) : renderQuestion(parts, request)),
     embed: (request) => runEmbed(parts, request),
     tokenize: (request) => runTokenize(parts, request),
     detokenize: (request) => runDetokenize(parts, request),

@@ -5,7 +5,7 @@
 import { AppError, assert, type Code } from "../base/errors.ts";
 import type { EmbedEvent } from "../engine/embedder.ts";
 import type { EngineInfo } from "../engine/load.ts";
-import type { SequenceEvent } from "../engine/sequence.ts";
+import type { AnswerSettings, SequenceEvent } from "../engine/sequence.ts";
 import {
   LOADED_TEMPLATE,
   type Asked,
@@ -217,6 +217,11 @@ export class RunnerProcess {
   /** How many tokens the whole prompt has that a generation would begin with. */
   async countTokens(asked: Asked): Promise<number> {
     return (await this.#ask("count", (id) => ({ kind: "count", id, asked }))).tokens;
+  }
+
+  /** The text that a generation with these settings would begin with. */
+  async render(asked: Asked, settings: AnswerSettings): Promise<string> {
+    return (await this.#ask("text", (id) => ({ kind: "render", id, asked, settings }))).text;
   }
 
   /** The ids of a text, and the bytes of each where they are wanted. */

@@ -221,6 +221,8 @@ export interface Runtime {
   chat(request: ChatRequest): AsyncGenerator<InferenceEvent, void, void>;
   /** Tokens of the whole prompt that a chat would give the model, which is loaded for that. */
   countTokens(request: ChatRequest): Promise<number>;
+  /** The text that a model would be given, which is loaded for that. */
+  render(request: GenerateRequest | ChatRequest): Promise<string>;
   /** Throws `bad_request` where an input is too long; aborting the signal stops the model. */
   embed(request: EmbedRequest): Promise<EmbedResult>;
   /** The ids of a text for a model. */

@@ -141,6 +141,7 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
         .map(({ content }) => content)
         .join(" ")
         .split(" ").length,
+    render: async (request) => ("messages" in request ? JSON.stringify(request.messages) : request.prompt),
     embed: (request) => {
       const { ref, ...asked } = request;
       fake.embedRequests.push(asked);

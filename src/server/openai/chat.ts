@@ -21,6 +21,8 @@ export const ChatCompletionBody = t.Object(
     parallel_tool_calls: t.Optional(t.Boolean()),
     logprobs: t.Optional(t.Boolean()),
     top_logprobs: t.Optional(Int),
+    /** Answers with the prompt instead of running the model. */
+    _debug_render_only: t.Optional(t.Boolean()),
   },
   { title: "ChatCompletionRequest" },
 );

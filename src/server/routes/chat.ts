@@ -4,6 +4,7 @@ import { formatTime } from "../../base/duration.ts";
 import type { ChatRequest, Message, Tool, ToolCall } from "../../runtime/runtime.ts";
 import { readRequest } from "../body.ts";
 import { withCallIds } from "../call-ids.ts";
+import { debugInfo } from "../debug-render.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { answerEvents, collect, doneFields, type AnswerEvent } from "../answer.ts";
@@ -44,6 +45,10 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     ...(toolChoice === undefined ? {} : { toolChoice }),
     ...(body.tools && body.tools.length > 0 ? { tools: body.tools.map(toolOf) } : {}),
   };
+  if (body._debug_render_only) {
+    const head = { model, created_at: formatTime(deps.now().getTime()), message: { role: "", content: "" } };
+    return { kind: "json", body: { ...head, done: false, ...(await debugInfo(deps.runtime, request)) } };
+  }
   const events = answerEvents(deps, request, { note: exchange.note, stages: [withCallIds()] });
   const at = { model, now: deps.now };
   if (body.stream !== false && request.messages.length > 0) return { kind: "stream", values: chunks(events, at) };

@@ -4,6 +4,7 @@ import { formatTime } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
 import type { GenerateRequest } from "../../runtime/runtime.ts";
 import { readRequest } from "../body.ts";
+import { debugInfo } from "../debug-render.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { answerEvents, collect, doneFields, type AnswerEvent } from "../answer.ts";
@@ -29,6 +30,10 @@ async function generate(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const model = body.model ?? "";
   exchange.note({ model });
   const request = await generateRequest(deps, { body, exchange });
+  if (body._debug_render_only) {
+    const head = { model, created_at: formatTime(deps.now().getTime()), response: "" };
+    return { kind: "json", body: { ...head, done: false, ...(await debugInfo(deps.runtime, request)) } };
+  }
   const events = answerEvents(deps, request, { note: exchange.note });
   const at = { model, now: deps.now };
   if (body.stream !== false && request.prompt !== "") return { kind: "stream", values: chunks(events, at) };

@@ -4,6 +4,7 @@ import type { ChatRequest } from "../../runtime/runtime.ts";
 import { withoutBlanks } from "../blanks.ts";
 import { readRequest } from "../body.ts";
 import { firstCallOnly, withCallIds } from "../call-ids.ts";
+import { debugInfo } from "../debug-render.ts";
 import type { RouteDeps } from "../deps.ts";
 import { openaiErrorBody } from "../errors.ts";
 import type { Exchange, Reply } from "../exchange.ts";
@@ -30,6 +31,7 @@ export const openaiChatRoutes = (deps: RouteDeps) =>
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, ChatCompletionBody);
   const request = await chatRequest(deps, { body, exchange });
+  if (body._debug_render_only) return { kind: "json", body: await renderOnly(deps, request) };
   const single = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
   const stages = [withoutBlanks(), withCallIds(), ...single];
   const events = answerEvents(deps, request, { note: exchange.note, stages });
@@ -40,6 +42,14 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   };
   if (!body.stream) return { kind: "json", body: await completion(events, options) };
   return { kind: "events", frames: chunks(events, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
+}
+
+/** A completion of nothing, with the prompt beside it. */
+async function renderOnly({ runtime, now }: RouteDeps, request: ChatRequest): Promise<object> {
+  const message = { role: "assistant", content: "" };
+  const choices = [{ index: 0, message, finish_reason: null }];
+  const head = makeHead("chatcmpl", { model: request.model, now });
+  return { object: "chat.completion", ...head, choices, ...(await debugInfo(runtime, request)) };
 }
 
 async function chatRequest(

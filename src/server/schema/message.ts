@@ -21,6 +21,8 @@ export const inferenceFields = {
   top_logprobs: t.Optional(Int),
   truncate: t.Optional(t.Boolean()),
   shift: t.Optional(t.Boolean()),
+  /** Answers with the prompt instead of running the model. */
+  _debug_render_only: t.Optional(t.Boolean()),
 };
 
 const ToolCallFunction = t.Object({
