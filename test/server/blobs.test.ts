@@ -159,7 +159,7 @@ test("an upload of 192 MB costs less than 64 MB of memory", async () => {
     const host = { hostname: "127.0.0.1", port: 0 };
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const store = await openStore(process.argv.at(-1));
-    const library = { claim() {} };
+    const library = { others: [], claim() {} };
     const config = { host, origins: [], apiKeys: [] };
     const { url } = startServer(makeApp({ store, library, config, log, version: "1", now: () => new Date() }), { host });
     let most = 0;
