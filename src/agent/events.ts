@@ -96,7 +96,7 @@ function findTwin(db: Database, event: NewEvent): number | undefined {
 function join(db: Database, { seq, event }: { seq: number; event: NewEvent }): void {
   db.query(
     "UPDATE session_events SET count = count + 1, last_at = ?, text = ?, is_wrapped = ?, source = ?, " +
-      "wants_heartbeat = max(wants_heartbeat, ?), is_delivered = min(is_delivered, ?) WHERE seq = ?",
+      "wants_heartbeat = wants_heartbeat | ?, is_delivered = is_delivered & ? WHERE seq = ?",
   ).run(
     event.now,
     JSON.stringify(event.text),

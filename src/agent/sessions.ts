@@ -204,8 +204,8 @@ export function pruneSessions(
   return db
     .query(
       "DELETE FROM sessions WHERE key IN (SELECT key FROM sessions WHERE updated_at < ? " +
-        "AND key NOT IN (SELECT value FROM json_each(?)) " +
+        `AND key NOT IN (${keep.map(() => "?").join(", ")}) ` +
         "AND key NOT IN (SELECT session_key FROM session_events) LIMIT ?)",
     )
-    .run(idleSince, JSON.stringify(keep), limit).changes;
+    .run(idleSince, ...keep, limit).changes;
 }

@@ -29,9 +29,10 @@ export function addText(
   const chunks = chunkText(bounded(text), { limit: channel.chunkLimit, unit: channel.chunkUnit });
   const thread = target.thread ?? "";
   const insert = db.query(
-    `INSERT OR IGNORE INTO outbox (key, group_id, channel, recipient, thread, lane, chunk_index, chunk_count, text,
+    `INSERT INTO outbox (key, group_id, channel, recipient, thread, lane, chunk_index, chunk_count, text,
        state, next_at, reason, created_at, settled_at)
-     VALUES ($key, $groupId, $channel, $to, $thread, $lane, $index, $count, $text, $state, $now, $reason, $now, $settled)`,
+     VALUES ($key, $groupId, $channel, $to, $thread, $lane, $index, $count, $text, $state, $now, $reason, $now, $settled)
+     ON CONFLICT DO NOTHING`,
   );
   const lane = JSON.stringify([target.channel, target.to, thread]);
   const row = { groupId, channel: target.channel, to: target.to, thread, lane, count: chunks.length, now };

@@ -122,11 +122,11 @@ export function renewLeases(
 ): Renewed {
   const kept = new Map(
     db
-      .query<{ id: string; cancelAt: number | null }, [number, string, string]>(
+      .query<{ id: string; cancelAt: number | null }, (string | number)[]>(
         `UPDATE runs SET lease_until = ? WHERE state = 'running' AND lease_owner = ?
-           AND id IN (SELECT value FROM json_each(?)) RETURNING id, cancel_at AS cancelAt`,
+           AND id IN (${runIds.map(() => "?").join(", ")}) RETURNING id, cancel_at AS cancelAt`,
       )
-      .all(until, owner, JSON.stringify(runIds))
+      .all(until, owner, ...runIds)
       .map(({ id, cancelAt }) => [id, cancelAt]),
   );
   const unwanted = [...kept].filter(([, cancelAt]) => cancelAt !== null).map(([id]) => id);

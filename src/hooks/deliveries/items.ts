@@ -49,7 +49,10 @@ export function rememberItems(
   runs: readonly ItemRun[],
   { lane, until }: { lane: string; until: number },
 ): void {
-  const remember = db.query("INSERT OR REPLACE INTO items (lane, item_id, run_id, until) VALUES (?, ?, ?, ?)");
+  const remember = db.query(
+    `INSERT INTO items (lane, item_id, run_id, until) VALUES (?, ?, ?, ?)
+     ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until`,
+  );
   for (const { id, action, isNew } of runs) {
     if (isNew && action.itemId !== undefined) remember.run(lane, action.itemId, id, until);
   }

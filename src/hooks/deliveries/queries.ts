@@ -52,7 +52,7 @@ export interface QueueStats {
 const DELIVERY = `id, request_id AS requestId, received_at AS receivedAt, path, mapping_id AS mappingId,
   auth_kind AS authKind, auth_id AS authId, body_bytes AS bodyBytes, replay_of AS replayOf`;
 
-const RUN = `runs.id, delivery_id AS deliveryId, action ->> 'kind' AS kind, runs.state, runs.attempts,
+const RUN = `runs.id, delivery_id AS deliveryId, kind, runs.state, runs.attempts,
   runs.created_at AS createdAt, started_at AS startedAt, finished_at AS finishedAt, runs.reason, answer, model, reply,
   reply_reason AS replyReason, callbacks.state AS callback, replay_of AS replayOf`;
 const RUN_FROM = "FROM runs LEFT JOIN callbacks ON run_id = runs.id";

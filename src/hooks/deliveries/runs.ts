@@ -1,6 +1,7 @@
 /** Rows of runs: made, found, and moved from state to state. All functions belong inside a transaction. */
 import { assert } from "../../base/errors.ts";
 import type { Database } from "../../base/database.ts";
+import type { Target } from "../../channels/channel.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import { isFinal, nextState, type Outcome, type ReplyState, type RunEvent, type RunState } from "./state.ts";
 
@@ -79,15 +80,15 @@ export interface NewRuns {
 
 export function insertRuns(db: Database, { deliveryId, lane, mappingId, runs, sessionKeyOf, now }: NewRuns): void {
   const insert = db.query(
-    `INSERT INTO runs (id, delivery_id, item, lane, mapping_id, session_key, action, state, step, next_at, created_at,
-       replay_of) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)`,
+    `INSERT INTO runs (id, delivery_id, item, lane, mapping_id, session_key, kind, action, state, step, next_at,
+       created_at, replay_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)`,
   );
   for (const [item, { id, action, replayOf }] of runs.entries()) {
     const isAgent = action.kind === "agent";
     const sessionKey = isAgent ? sessionKeyOf(keyQuestion(action, id)) : "main";
     const step: Step = isAgent ? "turn" : "event";
     const json = JSON.stringify(action);
-    insert.run(id, deliveryId, item, lane, mappingId, sessionKey, json, step, now, now, replayOf ?? null);
+    insert.run(id, deliveryId, item, lane, mappingId, sessionKey, action.kind, json, step, now, now, replayOf ?? null);
   }
 }
 
@@ -105,9 +106,10 @@ export function findRun(db: Database, id: string): Run | undefined {
 /** Where a run's reply went, or was to go: the id of a channel, or `last` where none was found. */
 export function replyChannelOf(db: Database, { id, action }: Run): string {
   const row = db
-    .query<{ channel: string | null }, [string]>("SELECT reply_target ->> 'channel' AS channel FROM runs WHERE id = ?")
+    .query<{ target: string | null }, [string]>("SELECT reply_target AS target FROM runs WHERE id = ?")
     .get(id);
-  return row?.channel ?? (action.kind === "agent" ? action.channel : "last");
+  const target = JSON.parse(row?.target ?? "{}") as Partial<Target>; // the worker wrote it
+  return target.channel ?? (action.kind === "agent" ? action.channel : "last");
 }
 
 /** What a transition changes beside the state. */

@@ -124,6 +124,12 @@ const TURNS = `
   UPDATE runs SET mapping_id = (SELECT mapping_id FROM deliveries WHERE deliveries.id = delivery_id);
 `;
 
+/** So that no statement has to read an action. */
+const KINDS = `
+  ALTER TABLE runs ADD COLUMN kind TEXT NOT NULL DEFAULT 'agent';
+  UPDATE runs SET kind = action ->> 'kind';
+`;
+
 /** `workers` has a row for each that has not stopped in order: of those found at a start, the process crashed. */
 const CRASHES = `
   CREATE TABLE workers (owner TEXT PRIMARY KEY, started_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -141,4 +147,5 @@ export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: open runs by lane", sql: OPEN_LANES },
   { name: "hooks: turns by lane and session", sql: TURNS },
   { name: "hooks: crashes", sql: CRASHES },
+  { name: "hooks: kinds of runs", sql: KINDS },
 ];

@@ -41,13 +41,16 @@ export function addCallback(db: Database, run: Run, now: number): void {
 
 export const dueCallbacks = (db: Database, { now, limit }: { now: number; limit: number }): DueCallback[] =>
   db
-    .query<DueCallback, [number, number]>(
-      `SELECT run_id AS runId, url, callbacks.body, callbacks.attempts, callbacks.created_at AS createdAt,
-         headers ->> 'traceparent' AS traceparent, headers ->> 'tracestate' AS tracestate
+    .query<Omit<DueCallback, "traceparent" | "tracestate"> & { headers: string }, [number, number]>(
+      `SELECT run_id AS runId, url, callbacks.body, callbacks.attempts, callbacks.created_at AS createdAt, headers
        FROM callbacks JOIN runs ON runs.id = run_id JOIN deliveries ON deliveries.id = delivery_id
        WHERE callbacks.state = 'pending' AND callbacks.next_at <= ? ORDER BY callbacks.next_at LIMIT ?`,
     )
-    .all(now, limit);
+    .all(now, limit)
+    .map(({ headers, ...callback }) => {
+      const { traceparent = null, tracestate = null } = JSON.parse(headers) as Partial<Record<string, string>>;
+      return { ...callback, traceparent, tracestate };
+    });
 
 export const nextCallbackAt = (db: Database): number | undefined =>
   db.query<{ at: number | null }, []>("SELECT min(next_at) AS at FROM callbacks WHERE state = 'pending'").get()?.at ??
