@@ -230,7 +230,10 @@ interface MoeOptions {
   readonly ffnDim?: number;
   readonly sharedDim?: number;
   readonly nUsed?: number;
-  /** What the router reads, where that is not `h`. */
+  /** What is read and written; `h` and `y`. */
+  readonly from?: Buf;
+  readonly out?: Buf;
+  /** What the router reads, where that is something else. */
   readonly routed?: Buf;
 }
 
@@ -240,11 +243,11 @@ interface MoeOptions {
  */
 export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
   const { h, y } = buffersOf(model);
-  const { act, normalize, routing, routed } = options;
+  const { act, normalize, routing, routed, from = h, out = y } = options;
   const step: Step = {
     op: "moe",
-    out: y,
-    x: h,
+    out,
+    x: from,
     ...(routed && { routed }),
     ...expertWeights(model, layer, {
       ffnDim: options.ffnDim ?? model.shape(`blk.${layer}.ffn_down_exps`)?.[0] ?? 0,
@@ -293,11 +296,8 @@ function expertWeights(
   };
 }
 
-function sharedExpert(
-  model: Model,
-  layer: number,
-  { act, sharedDim, sharedScaled: scaled = false }: MoeOptions,
-): Step[] {
+function sharedExpert(model: Model, layer: number, options: MoeOptions): Step[] {
+  const { act, sharedDim, sharedScaled: scaled = false } = options;
   const blk = `blk.${layer}`;
   const ffnDim = sharedDim ?? model.rows(`${blk}.ffn_up_shexp`);
   if (ffnDim === undefined || act === "swiglu_oai") return [];

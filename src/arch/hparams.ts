@@ -11,7 +11,7 @@ export const LAYERS_MAX = 512;
 const EXPERTS_MAX = 512;
 /** Four times the most of any published model (128 heads of 128, 16,384 dimensions, 53,248 in the MLP). */
 const HEADS_MAX = 512;
-const HEAD_DIM_MAX = 2048;
+export const HEAD_DIM_MAX = 2048;
 const DIM_MAX = 65_536;
 const FFN_DIM_MAX = 262_144;
 /** Taps of a convolution: published models have 3 or 4. */

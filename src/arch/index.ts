@@ -26,6 +26,8 @@ import {
   qwen2moe,
   qwen3vlmoe,
 } from "./experts.ts";
+import { deepseek2, deepseek2Ocr } from "./deepseek2.ts";
+import { gemma4 } from "./gemma4.ts";
 import {
   bloom,
   codeshell,
@@ -88,6 +90,9 @@ import { smollm3 } from "./smollm3.ts";
 export type Architecture = (model: Model) => Step[];
 
 export const archs = {
+  deepseek2,
+  "deepseek2-ocr": deepseek2Ocr,
+  gemma4,
   arcee,
   baichuan,
   bailingmoe,
@@ -165,6 +170,8 @@ export const archs = {
 
 /** Those whose layers may differ in heads and widths, or have no attention. */
 const UNEVEN: ReadonlySet<string> = new Set<keyof typeof archs>([
+  "deepseek2",
+  "gemma4",
   "falcon-h1",
   "granitehybrid",
   "jamba",
