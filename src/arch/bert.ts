@@ -5,6 +5,7 @@
  */
 import type { Step } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
+import { moe } from "./decoder.ts";
 import { attnOutput, buffersOf, embedding, layerNorm, mlp, plainMlp, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
@@ -14,7 +15,7 @@ interface Parts {
   readonly start: readonly Step[];
   /** What is done to query and key of each layer. */
   readonly rotation: readonly Step[];
-  readonly mlp: (layer: number) => Step;
+  readonly mlp: (layer: number) => Step | Step[];
 }
 
 export function bert(model: Model): Step[] {
@@ -36,6 +37,22 @@ export function nomicBert(model: Model): Step[] {
     start: [],
     rotation: [q, k].map((each) => ({ op: "rope", x: each, heads, headDim, rope })),
     mlp: (layer) => ({ op: "gatedMlp", out: y, x, ...mlp(model, layer), act: "silu" }),
+  });
+}
+
+/** Nomic Embed 2: of every so many layers one has experts, which are no gated MLPs. */
+export function nomicBertMoe(model: Model): Step[] {
+  const { nHeads: heads, headDim, keys, nLayers } = model;
+  const { q, k, x, y } = buffersOf(model);
+  const rope = ropeOf(model, { style: "neox" });
+  const every = keys.count("moe_every_n_layers", { min: 0, max: nLayers, fallback: 0 });
+  return encoder(model, {
+    start: [],
+    rotation: [q, k].map((each) => ({ op: "rope", x: each, heads, headDim, rope })),
+    mlp: (layer) =>
+      every > 0 && layer % every === 1
+        ? moe(model, layer, { act: "gelu", normalize: false, from: x })
+        : { op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu" },
   });
 }
 
@@ -68,7 +85,7 @@ function encoder(model: Model, parts: Parts): Step[] {
       { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
       { op: "add", out: x, a: x, b: y, scale: 1 },
       { op: "layerNorm", out: x, x, ...layerNorm(model, `${blk}.attn_output_norm`) },
-      parts.mlp(layer),
+      ...[parts.mlp(layer)].flat(),
       { op: "add", out: x, a: x, b: y, scale: 1 },
       { op: "layerNorm", out: x, x, ...layerNorm(model, `${blk}.layer_output_norm`) },
     );

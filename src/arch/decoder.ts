@@ -19,6 +19,8 @@ interface DecoderOptions {
   readonly block: (layer: number) => readonly Step[];
   readonly norm?: NormKind;
   readonly outputNorm?: string;
+  /** What is done to the normed stream of an encoder, which has no logits. */
+  readonly encoder?: readonly Step[];
   /** Factor on logits; 1. */
   readonly logitScale?: number;
   /** Limit of logits; 0 for none. */
@@ -35,7 +37,7 @@ export function decoder(model: Model, options: DecoderOptions): Step[] {
     ...Array.from({ length: model.nLayers }, (_, layer) => options.block(layer)).flat(),
     { op: "takeRows", out: last, x },
     ...normSteps(model, norm, { out: last, x: last, name: outputNorm }),
-    { op: "linear", out: logits, x: last, ...output(model) },
+    ...(options.encoder ?? [{ op: "linear", out: logits, x: last, ...output(model) } as const]),
     ...(logitScale === 1 ? [] : [{ op: "scale", x: logits, by: logitScale } as const]),
     ...(logitCap > 0 ? [{ op: "softCap", x: logits, cap: logitCap } as const] : []),
   ];
@@ -117,6 +119,8 @@ interface AttentionOptions {
   /** 0: all positions. */
   readonly window?: number;
   readonly chunked?: boolean;
+  /** Every row sees all of its text; a window is as wide on both sides. */
+  readonly bidirectional?: boolean;
   /** 1 / sqrt(headDim) */
   readonly scale?: number;
   readonly softCap?: number;
@@ -150,6 +154,8 @@ export function attention(model: Model, layer: number, options: AttentionOptions
     ...headNorm(model, qkNorm, { x: q, heads: nHeads, name: `${blk}.attn_q_norm` }),
     ...headNorm(model, qkNorm, { x: k, heads: nKvHeads, name: `${blk}.attn_k_norm` }),
   ];
+  const scale = options.scale ?? 1 / Math.sqrt(headDim);
+  const same = { out: heads, q, k, v, nHeads, nKvHeads, headDim, scale, ...(alibi !== undefined && { alibi }) };
   const sinks = model.has(`${blk}.attn_sinks.weight`) ? model.vector(`${blk}.attn_sinks`, nHeads) : undefined;
   return [
     { op: "linear", out: q, x: from, ...w.q },
@@ -158,24 +164,18 @@ export function attention(model: Model, layer: number, options: AttentionOptions
     ...(clamp > 0 ? [q, k, v].map((x) => ({ op: "clamp", x, limit: clamp }) as const) : []),
     ...(options.normLast ? [...turns, ...norms] : [...norms, ...turns]),
     ...(options.queries ?? []),
-    {
-      op: "attention",
-      out: heads,
-      q,
-      k,
-      v,
-      layer,
-      nHeads,
-      nKvHeads,
-      headDim,
-      scale: options.scale ?? 1 / Math.sqrt(headDim),
-      window,
-      softCap,
-      rope,
-      ...(sinks && { sinks }),
-      ...(alibi !== undefined && { alibi }),
-      ...(options.chunked && { chunked: true }),
-    },
+    options.bidirectional
+      ? { op: "bidirectionalAttention", ...same, ...(window > 0 && { window }) }
+      : {
+          op: "attention",
+          ...same,
+          layer,
+          window,
+          softCap,
+          rope,
+          ...(sinks && { sinks }),
+          ...(options.chunked && { chunked: true }),
+        },
     ...(options.results ?? []),
     { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
   ];

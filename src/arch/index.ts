@@ -9,7 +9,7 @@ import type { Step } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { applyAdapters } from "./adapter.ts";
-import { bert, nomicBert } from "./bert.ts";
+import { bert, nomicBert, nomicBertMoe } from "./bert.ts";
 import {
   bailingmoe,
   bailingmoe2,
@@ -27,6 +27,7 @@ import {
   qwen3vlmoe,
 } from "./experts.ts";
 import { deepseek2, deepseek2Ocr } from "./deepseek2.ts";
+import { gemmaEmbedding } from "./gemma-embedding.ts";
 import { gemma4 } from "./gemma4.ts";
 import {
   bloom,
@@ -90,9 +91,6 @@ import { smollm3 } from "./smollm3.ts";
 export type Architecture = (model: Model) => Step[];
 
 export const archs = {
-  deepseek2,
-  "deepseek2-ocr": deepseek2Ocr,
-  gemma4,
   arcee,
   baichuan,
   bailingmoe,
@@ -105,6 +103,8 @@ export const archs = {
   "command-r": commandR,
   dbrx,
   deepseek,
+  deepseek2,
+  "deepseek2-ocr": deepseek2Ocr,
   dots1,
   "ernie4_5-moe": ernie45moe,
   ernie4_5: ernie45,
@@ -113,8 +113,10 @@ export const archs = {
   falcon,
   "falcon-h1": falconH1,
   gemma,
+  "gemma-embedding": gemmaEmbedding,
   gemma2,
   gemma3,
+  gemma4,
   glm4,
   glm4moe,
   "gpt-oss": gptOss,
@@ -141,6 +143,7 @@ export const archs = {
   nemotron_h: nemotronH,
   nemotron_h_moe: nemotronH,
   "nomic-bert": nomicBert,
+  "nomic-bert-moe": nomicBertMoe,
   olmo,
   olmo2,
   olmoe,
@@ -171,8 +174,8 @@ export const archs = {
 /** Those whose layers may differ in heads and widths, or have no attention. */
 const UNEVEN: ReadonlySet<string> = new Set<keyof typeof archs>([
   "deepseek2",
-  "gemma4",
   "falcon-h1",
+  "gemma4",
   "granitehybrid",
   "jamba",
   "lfm2",
