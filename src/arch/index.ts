@@ -71,6 +71,7 @@ import { graniteHybrid } from "./granite-hybrid.ts";
 import { keysOf } from "./hparams.ts";
 import { jamba } from "./jamba.ts";
 import { lfm2 } from "./lfm2.ts";
+import { llama4 } from "./llama4.ts";
 import { llama } from "./llama.ts";
 import { mamba, mamba2 } from "./mamba.ts";
 import { mistral3 } from "./mistral3.ts";
@@ -133,6 +134,7 @@ export const archs = {
   lfm2,
   lfm2moe: lfm2,
   llama,
+  llama4,
   mamba,
   mamba2,
   minicpm,
