@@ -1,7 +1,7 @@
 /**
- * DeepSeek 2 and 3, GLM-4.7 Flash and others with multi-head latent attention: the cache keeps one compressed vector and
- * one rotated key for each position, and the matrices that unpack it are applied to queries and results instead. Old
- * files fuse these matrices, new ones do not; both run absorbed. Meaning: src/models/deepseek2.cpp of llama.cpp.
+ * DeepSeek 2 and 3, GLM-4.7 Flash and others with multi-head latent attention: the cache keeps one compressed vector
+ * and one rotated key for each position, and the matrices that unpack it are applied to queries and results instead.
+ * Old files fuse these matrices, new ones do not; both run absorbed. Meaning: src/models/deepseek2.cpp of llama.cpp.
  */
 import type { RopeScaling, Step } from "../backend/step.ts";
 import { attention, decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
