@@ -1,4 +1,4 @@
-/** The agent: turns on its sessions. Who asks for one sees to it that no other of its session runs. */
+/** The agent: turns on its sessions. The caller runs at most one turn of a session at a time. */
 import { runTurn, type TurnParts, type TurnRequest, type TurnResult } from "./turn.ts";
 
 export interface Agent {

@@ -1,6 +1,6 @@
 /**
- * Calls of tools in a text that nobody parsed: what a model writes that has none. Each format's opening tag, and all up
- * to the closing one or the end of the text.
+ * Removes tool calls from an answer that was not parsed for them, because the turn has no tools: each format's opening
+ * tag and everything up to its closing tag or the end of the text.
  */
 
 const CALLS: readonly RegExp[] = [

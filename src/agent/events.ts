@@ -1,6 +1,6 @@
 /**
  * Events that wait for the next turn of a session. They stay until the transaction that stores a turn which saw them.
- * Their number is bounded: past the bound an event is refused, and whoever has it keeps it until there is room.
+ * Their number is bounded: past the bound an event is refused, and its sender keeps it until there is room.
  */
 import type { Database } from "../base/database.ts";
 import { AppError } from "../base/errors.ts";

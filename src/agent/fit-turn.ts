@@ -129,7 +129,7 @@ async function shrinkEvents(choice: Choice, { fits, budget, draft }: Limits & { 
   return smaller;
 }
 
-/** Undefined where the model made none: a turn that was stopped hears so from its own question. */
+/** Undefined if the model made none. A stopped turn fails later, in its own request. */
 async function summarise(
   runtime: TurnRuntime,
   { chat, history }: Draft,

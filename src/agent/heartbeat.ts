@@ -31,7 +31,7 @@ export interface HeartbeatParts {
 }
 
 export interface HeartbeatStatus extends HeartbeatOutcome {
-  /** Who asked: `timer`, or the reasons of requests. */
+  /** Why it ran: `timer`, or the reasons of requests. */
   readonly reasons: readonly string[];
   /** Epoch milliseconds of its end. */
   readonly at: number;

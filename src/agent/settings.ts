@@ -14,7 +14,7 @@ export interface TurnSettings {
   readonly systemPrompt: string | undefined;
   readonly thinking: ThinkingLevel | undefined;
   readonly timeoutMs: number;
-  /** Tools of conversations that nobody outside takes part in. */
+  /** Tools of turns whose prompt holds no outside text, such as heartbeats. */
   readonly tools: readonly string[];
 }
 

@@ -76,7 +76,7 @@ export interface TurnResult {
 
 /** Times that a model is asked in one turn; the last time without tools, so that it must answer. */
 const ROUNDS_MAX = 8;
-/** Calls of one round that are made; a model that wants more is told so. */
+/** Calls made per round; further ones get an error as their result. */
 const CALLS_MAX = 8;
 /** How long a model that was told to stop may take to do so, before it is left alone. */
 const STOP_MS = 5000;

@@ -17,7 +17,7 @@ export interface Migration {
 }
 
 /**
- * Normal: a commit that was not synced may be lost with the power, never half; `Writer` syncs before anyone hears.
+ * Normal: a commit that was not synced may be lost with the power, never half; `Writer` syncs before it resolves.
  * In memory: what undoes one piece of a commit, which would else be written to a temporary file.
  */
 const SETTINGS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;

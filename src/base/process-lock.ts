@@ -43,7 +43,7 @@ export function takeLock(path: string, what: string, { waitMs = WAIT_MS } = {}):
   }
 }
 
-/** Writes our number down for whoever comes next, and takes the lock; false where another's number stands there now. */
+/** Writes our process number for the next process and takes the lock; false if another number is there now. */
 function isHeld(db: Database): boolean {
   db.run(`PRAGMA user_version = ${process.pid}`);
   db.run("BEGIN IMMEDIATE");

@@ -32,7 +32,7 @@ export type Answer =
       readonly body: unknown;
       readonly retryAfterMs: number | undefined;
     }
-  /** The request never left: nobody was there. */
+  /** The connection failed, so the request never left. */
   | { readonly kind: "unsent"; readonly reason: string }
   /** The request left, or part of it, and no answer came. */
   | { readonly kind: "broken"; readonly reason: string };
@@ -86,7 +86,7 @@ export function makeApi(settings: ApiSettings): Api {
       const receipt = isSuccess(status) ? dialect.accepted(body) : undefined;
       if (receipt) return { kind: "sent", ...(receipt.messageId ? { messageId: receipt.messageId } : {}) };
       const reason = refusal(status, dialect.reason(body));
-      // of an answer that nobody can read, and of a proxy that gave up waiting, nothing follows
+      // an unreadable answer and a proxy's timeout do not say whether the message arrived
       if (isSuccess(status) || status === 504) return { kind: "unknown", reason };
       if (!isTemporary(status)) return { kind: "failed", reason };
       const afterMs = dialect.retryAfterMs?.(body) ?? answer.retryAfterMs;
@@ -106,7 +106,7 @@ const boundedWait = (ms: number): number => Math.min(Math.max(ms, 0), RETRY_AFTE
 
 async function call({ fetch, baseUrl, headers }: ApiSettings, request: ApiCall): Promise<Answer> {
   const payload = payloadOf(request);
-  // fetch asks for the body once the connection stands: until then nobody has heard of the message
+  // fetch reads the body once it is connected: before that, the message cannot have arrived
   let hasLeft = false;
   async function* body(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
     hasLeft = true;

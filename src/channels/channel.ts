@@ -44,7 +44,7 @@ export interface Channel {
   readonly dedupeMs: number;
   /** Least time between two messages to one recipient. */
   readonly spacingMs: number;
-  /** Where texts go when nobody says where. */
+  /** The recipient of texts without one. */
   readonly defaultTo?: string;
   /** Throws `bad_request` where `to` is no recipient of this platform. It takes the `to` of what it returns, too. */
   parseTarget(to: string): Target;

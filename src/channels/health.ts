@@ -1,4 +1,4 @@
-/** Which configured platforms answer and know us: for people who look for a mistake, not for every message. */
+/** Which configured platforms answer and accept our credentials. For diagnosis; sending does not depend on it. */
 import { messageOf } from "../base/errors.ts";
 import type { Channel, Health } from "./channel.ts";
 

@@ -1,6 +1,6 @@
 /**
  * From the section `channels` of the configuration to channels: plugins are imported, each platform's section is
- * checked by its schema. What is wrong with one platform disables that one, and is told with its place.
+ * checked by its schema. An error in one platform's section disables that platform and is reported with its place.
  */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -127,7 +127,7 @@ export function channelProblems(config: ChannelsConfig): ChannelProblem[] {
 
 /**
  * What is wrong with the sections of the plugins' platforms, which only the plugins know. A plugin that cannot be
- * loaded is not told here: it disables its own platform, whose section nobody can check.
+ * loaded is not reported here: it disables its own platform, whose section cannot be checked.
  */
 export async function pluginProblems(
   config: ChannelsConfig,

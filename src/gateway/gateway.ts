@@ -162,7 +162,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
 type Built = Omit<Gateway, "start" | "stop" | "isDraining" | "backInMs"> &
   Pick<GatewayParts, "source" | "clock" | "log"> & { readonly writer: Writer; readonly close: () => void };
 
-/** Beginning and end, in order: who sends starts before who has something sent, and ends after. */
+/** Start and stop, in order: the outbox starts before the worker that fills it, and stops after it. */
 function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" | "backInMs"> {
   const { source, channels, outbox, worker, heartbeat, ingress, mail, clock, log } = parts;
   let endHousekeeping = (): void => {};

@@ -26,7 +26,7 @@ export function checkTools(names: readonly string[]): void {
   throw new AppError("bad_request", `tools: expected some of ${known}, got ${unknown.join(", ")}`);
 }
 
-/** The tools of an allow-list as a model is told of them. Throws `bad_request`. */
+/** The definitions of the tools of an allow-list, for the prompt. Throws `bad_request` for an unknown name. */
 export function toolsFor(names: readonly string[]): readonly Tool[] {
   checkTools(names);
   return [...new Set(names)].flatMap((name) => {
@@ -37,7 +37,7 @@ export function toolsFor(names: readonly string[]): readonly Tool[] {
   });
 }
 
-/** Makes a call that a model wants. Never throws: what goes wrong is told to the model. */
+/** Makes a model's call. Never throws: an error becomes the call's result. */
 export async function callTool(
   call: ToolCall,
   { allowed, context }: { allowed: readonly string[]; context: ToolContext },

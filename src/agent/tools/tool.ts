@@ -18,7 +18,7 @@ export interface AgentTool {
   readonly description: string;
   /** Of its arguments. */
   readonly schema: Reader<unknown>;
-  /** What the model is told. What it throws is told too, as an error, and does not end the turn. */
+  /** The result for the model. An error becomes the result too, and does not end the turn. */
   run(args: unknown, context: ToolContext): string | Promise<string>;
 }
 

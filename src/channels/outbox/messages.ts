@@ -7,7 +7,7 @@ import type { Channel, Target } from "../channel.ts";
 import { chunkText } from "../chunk.ts";
 import type { OutboxRow } from "./tables.ts";
 
-/** What is longer is cut, and says so: nobody reads a hundred messages. */
+/** Longer texts are cut, with a note, so that no answer becomes hundreds of messages. */
 const TEXT_CHARS_MAX = 200_000;
 /** For a channel that is not configured while the text comes in. */
 const UNKNOWN_LIMIT = { chunkLimit: 2000, chunkUnit: "utf16" } as const;

@@ -1,6 +1,6 @@
 /**
  * Sends what is in the outbox: in order to each recipient, to several at once, never faster than a platform wants.
- * Everything it knows of a message is on the disk; what it holds in memory is only who is being talked to right now.
+ * Everything it knows of a message is on the disk; it keeps in memory only to whom it is sending at the moment.
  */
 import { messageOf } from "../../base/errors.ts";
 import type { Database, Writer } from "../../base/database.ts";
@@ -16,7 +16,7 @@ const LIMITS: RetryLimits = { maxAttempts: 30, maxAgeMs: 24 * 3_600_000 };
 /** Recipients of one channel that are talked to at once. */
 const PER_CHANNEL_MAX = 4;
 const WAIT_MAX_MS = 60_000; // timers of days overflow
-/** A platform that asks for time gets it for all its recipients, but no longer than this: who asked waits it all. */
+/** The longest pause of a whole channel after `Retry-After`; the message that got it waits the full time. */
 const PAUSE_MAX_MS = 60_000;
 const STORAGE_RETRY_MS = 1000;
 
@@ -248,8 +248,8 @@ export class Outbox {
 }
 
 /**
- * Undefined where it was called back meanwhile. One that is marked already and that nobody sends was marked by a write
- * which could not be brought to the disk: it has not left.
+ * Undefined if it was cancelled meanwhile. A row that is marked but not being sent is one whose marking commit failed
+ * to reach the disk: it was never sent.
  */
 function claimRow(db: Database, row: OutboxRow, now: number): OutboxRow | undefined {
   return (

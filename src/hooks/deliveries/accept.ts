@@ -1,6 +1,6 @@
 /**
  * Takes a request in: one transaction that either finds the answer an equal request already got, or stores the request
- * with a run for each of its actions. What the sender hears comes after the commit.
+ * with a run for each of its actions. The sender is answered after the commit.
  */
 import type { Database } from "../../base/database.ts";
 import type { HookAction } from "../action.ts";

@@ -1,4 +1,4 @@
-/** What the sender of an accepted request is answered: stored with it, for whoever asks again with the same key. */
+/** The answer to an accepted request; stored with it and repeated for the same idempotency key. */
 import { z } from "zod";
 
 export const acceptedSchema = z.object({

@@ -66,8 +66,8 @@ function inTurn(
 }
 
 /**
- * A session's runs come one after the other: who waits for its time, or runs, holds up the later ones. Jumps from lane
- * to lane and reads each only until it has enough, so that it costs what is taken and not what waits.
+ * The first turn of each session that is due; a turn that runs, or waits for its time, blocks the later ones. Jumps
+ * from lane to lane and reads each only until it has enough, so that it costs what is taken and not what waits.
  */
 function dueTurns(db: Database, { now, perLane }: { now: number; perLane: number }): Row[] {
   return db

@@ -1,6 +1,6 @@
 /**
  * What was accepted, for the rest of the program: taking requests in, looking at them, running them again, and
- * forgetting them when they are old. All of it durable before anyone is told.
+ * forgetting them when they are old. Every promise resolves after its commit is durable.
  */
 import type { Database, Writer } from "../../base/database.ts";
 import { acceptDelivery, type Accepted, type AcceptRequest } from "./accept.ts";

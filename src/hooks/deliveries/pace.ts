@@ -1,9 +1,9 @@
-/** How fast runs end, so that a sender who finds the queue full hears when it makes sense to come again. */
+/** The rate at which runs end, from which a full queue computes `Retry-After`. */
 
 /** Ends that are remembered: enough for a rate, whatever it is. */
 const ENDS_MAX = 1024;
 const WINDOW_MS = 60_000;
-/** Where nothing ended of late, nobody knows. */
+/** The answer if nothing ended recently. */
 const UNKNOWN_MS = 60_000;
 const WAIT_MAX_MS = 300_000;
 

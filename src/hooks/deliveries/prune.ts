@@ -1,4 +1,4 @@
-/** Forgets deliveries that are over, in small transactions, so that nobody waits for a long one. */
+/** Forgets deliveries that are over, in small transactions, so that none delays other writes for long. */
 import type { Writer } from "../../base/database.ts";
 import { forgetItems } from "./items.ts";
 

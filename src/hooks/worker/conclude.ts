@@ -141,7 +141,7 @@ const mainEvent = (run: Run, now: number) => ({
   now,
 });
 
-/** Who a run's text is from, for a model to read. */
+/** The source of a run's text, as prompts name it. */
 export const sourceOf = ({ mappingId }: Run): string => `Webhook ${mappingId ?? ""}`.trimEnd();
 
 /** Ends a run whose turn never began, or cannot be repeated. */
@@ -166,7 +166,7 @@ function sendElsewhere(db: Database, { id, answer }: Run, { ports, now }: Contex
 
 /**
  * Notes how a reply ended, or sends it elsewhere where that is configured. Returns false where that has to wait: a
- * reply that went wrong is told to the main session, and there is no room.
+ * failed reply posts an event to the main session, and there is no room.
  */
 export function settleReply(db: Database, run: Run, { kind, reason }: ReplyOutcome, context: Context): boolean {
   if (kind === "failed" && sendElsewhere(db, run, context)) return true;

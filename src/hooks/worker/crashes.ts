@@ -1,6 +1,6 @@
 /**
- * Turns that a crash cut off, or that nobody has any more. A turn can take its process down, by its memory or by a bug,
- * and must not do so for ever; a turn that only ran meanwhile must not pay for it. What tells them apart:
+ * Recovers turns that a crash cut off, or that no worker holds. A turn can take its process down, by its memory or by a
+ * bug, and must not do so for ever; a turn that only ran meanwhile must not pay for it. What tells them apart:
  *
  * - Each crash makes the turns that it cut off wait, longer each time and at least four times as long as they had run.
  * - After two crashes a turn is begun alone (see `claimTurns`). All such turns wait after a crash of one of them, so

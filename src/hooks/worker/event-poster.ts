@@ -11,7 +11,7 @@ import type { WorkerPorts } from "./ports.ts";
 
 /** How long to wait for room. */
 const FULL_MS = 1000;
-/** Events posted in one transaction, which holds up whoever else wants to write. */
+/** Events posted in one transaction: a longer one would delay other writes. */
 const EVENTS_MAX = 50;
 
 export interface EventPosterDeps {

@@ -1,6 +1,6 @@
 /**
- * Who holds a lease: a worker of a process. `gateway.lock` gives the database to one process at a time, so every other
- * process that has held a lease in it has ended; no process number is looked at, which in containers come again.
+ * The owner of a lease is a worker of a process. `gateway.lock` gives the database to one process at a time, so every
+ * other process that has held a lease in it has ended; no process number is looked at, which in containers come again.
  */
 import { hostname } from "node:os";
 

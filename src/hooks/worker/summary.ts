@@ -1,5 +1,5 @@
 /**
- * What the main session hears of a run: one event, `Hook <name>: <summary>`. The summary is a model's answer to
+ * The event that a run posts to the main session, `Hook <name>: <summary>`. The summary is a model's answer to
  * outside text, and the name may be the sender's, so both stay outside text.
  */
 import { external, type Passage } from "../../base/passage.ts";
@@ -24,7 +24,7 @@ export function summaryOf({ name }: Pick<AgentAction, "name">, parts: SummaryPar
   return external(`${head}${status}: ${cut(said, LENGTH_MAX)}`);
 }
 
-/** What the main session hears of a reply that did not arrive, or may not have. */
+/** The event for a reply that did not arrive, or may not have. */
 export function replyProblem({ name }: Pick<AgentAction, "name">, { kind, reason }: ReplyProblem): Passage {
   const what = kind === "failed" ? "could not be delivered" : "may not have been delivered, and is not sent again";
   return external(`Hook ${name.trim()}: the reply ${what}: ${cut(reason ?? "no reason given", 500)}`);

@@ -1,6 +1,6 @@
 /**
- * Live news of runs, for who waits for one: how it stands, at every change, and the answer's text as it comes. Kept in
- * memory only: who comes later starts with how the run stands.
+ * Live news of runs: the status at every change, and the answer's text as it is generated. Kept in memory only: a late
+ * watcher starts with the current status.
  */
 import type { RunStatus } from "../deliveries/run-status.ts";
 import { isFinal } from "../deliveries/state.ts";

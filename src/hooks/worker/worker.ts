@@ -40,11 +40,11 @@ export interface WorkerDeps {
   readonly now: () => number;
   /** From 0 up to 1: spreads retries. */
   readonly random: () => number;
-  /** Hears of ends, for those who count. */
+  /** Is called when runs, replies and callbacks end, for metrics. */
   readonly observer?: RunObserver;
 }
 
-/** What is told of a run that is over. */
+/** A finished run as observers get it. */
 export type EndedRun = Pick<RunStatus, "kind" | "state" | "createdAt" | "startedAt" | "finishedAt">;
 
 export interface RunObserver {
