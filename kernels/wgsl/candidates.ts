@@ -8,6 +8,7 @@
  *   there on the best tokens, two words each: the bits of the logit in rising order, and the id.
  */
 import type { OfferLimits, OfferWish } from "../../src/sampling/offer.ts";
+import type { Params } from "./dispatch.ts";
 import type { KernelName } from "./sources.ts";
 
 export const OFFER_LIMITS: OfferLimits = { k: 128, apart: 256 };
@@ -24,7 +25,7 @@ export const UNUSABLE = 0xffffffff;
 
 export interface SearchStage {
   readonly kernel: KernelName;
-  readonly params: readonly number[];
+  readonly params: Params;
   /** Workgroups for each row. */
   readonly groups: number;
   /** Words of what it leaves of a row; the last stage writes answers. */
@@ -34,7 +35,7 @@ export interface SearchStage {
 /** Sets tokens apart. */
 export const apartStage = (vocabSize: number): Omit<SearchStage, "listWords"> => ({
   kernel: "set_apart",
-  params: [vocabSize, WISH_WORDS, ANSWER_WORDS, OFFER_LIMITS.apart],
+  params: { vocab: vocabSize, wishWords: WISH_WORDS, answerWords: ANSWER_WORDS, apartMax: OFFER_LIMITS.apart },
   groups: OFFER_LIMITS.apart / APART_WG,
 });
 
@@ -44,11 +45,14 @@ export function searchStages(vocabSize: number, keep: number): SearchStage[] {
   for (let count = vocabSize; ;) {
     const groups = Math.ceil(count / GROUP_TOKENS);
     const left = groups * keep;
-    const place = groups === 1 ? [ANSWER_WORDS / TOKEN_WORDS, OFFER_LIMITS.apart / TOKEN_WORDS] : [left, 0];
+    const place =
+      groups === 1
+        ? { keep, yStride: ANSWER_WORDS / TOKEN_WORDS, yFirst: OFFER_LIMITS.apart / TOKEN_WORDS }
+        : { keep, yStride: left, yFirst: 0 };
     const first = stages.length === 0;
     stages.push({
       kernel: first ? "top_of_logits" : "top_of_lists",
-      params: first ? [vocabSize, WISH_WORDS, keep, ...place] : [count, keep, ...place],
+      params: first ? { vocab: vocabSize, wishWords: WISH_WORDS, ...place } : { count, ...place },
       groups,
       listWords: TOKEN_WORDS * left,
     });

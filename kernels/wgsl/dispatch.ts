@@ -38,8 +38,8 @@ export type Operand =
   /** The run's rows: see batch.ts. */
   | { readonly kind: "batch" };
 
-/** A word of a kernel's `Params`: an unsigned number, or a float. */
-export type Param = number | { readonly f32: number };
+/** What a kernel's `Params` hold, by name: see params.ts. */
+export type Params = Readonly<Record<string, number>>;
 
 /** Workgroups of a dispatch: x, then one for each `rows · times / rowsEach`, and `more`. */
 export interface Grid {
@@ -69,7 +69,7 @@ export interface Dispatch {
   readonly quants?: readonly string[];
   /** Bindings 0 … n − 1, in the order of the kernel's header; the parameters come behind them. */
   readonly operands: readonly Operand[];
-  readonly params: readonly Param[];
+  readonly params: Params;
   readonly grid: Grid;
   /** Index of the step that it belongs to, for messages. */
   readonly step: number;

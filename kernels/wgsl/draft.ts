@@ -1,7 +1,7 @@
 /** What lowering writes down: a dispatch but for its step, and how its operands are made. */
 import type { CacheType } from "./cache.ts";
 import type { Activation as Act, Buf, Weight } from "../../src/backend/step.ts";
-import type { Activation, Dispatch, Operand, Param, Piece, RowKind } from "./dispatch.ts";
+import type { Activation, Dispatch, Operand, Piece, RowKind } from "./dispatch.ts";
 import type { Tuning } from "../../src/base/kernel-tuning.ts";
 
 /** Threads of an elementwise workgroup. */
@@ -38,7 +38,6 @@ export interface Context extends LowerOptions {
 
 export type Draft = Omit<Dispatch, "step">;
 
-export const f32 = (value: number): Param => ({ f32: value });
 export const batch: Operand = { kind: "batch" };
 /** No vector where a kernel may have one. */
 export const NONE: Operand = { kind: "vectors", weights: [] };
@@ -78,6 +77,6 @@ export const again = (out: Operand & { value: Activation }, i: number): Operand 
 
 /** up = act(gate) ⊙ up */
 export function gate(gated: Activation, up: Activation, act: Act): Draft {
-  const params = [up.buf.dim, ACTIVATIONS[act]];
+  const params = { dim: up.buf.dim, kind: ACTIVATIONS[act] };
   return { kernel: "gate", operands: [read(gated), update(up)], params, grid: grid(up) };
 }

@@ -1,9 +1,18 @@
 /** The MLP that every row passes beside its experts, in the same dispatch as those. */
 import type { Dispatch, Operand } from "./dispatch.ts";
-import { floatOf, isRead, isSame, nameOf, replace, type Fusion, type Value } from "./fusion.ts";
+import { isRead, isSame, nameOf, renamed, replace, type Fusion, type Value } from "./fusion.ts";
 
 /** Where moe_gated has its second MLP. */
-const PLACES = { w: 3, y: 8, shape: 18 };
+const PLACES = { w: 3, y: 8 };
+
+/** What its parameters are called in moe_gated. */
+const SHAPE = {
+  sharedCount: "count",
+  first3: "first",
+  rowBytes3: "rowBytes",
+  first4: "firstUp",
+  rowBytes4: "rowBytesUp",
+};
 
 /**
  * gated_linear and the product with its result, then a router and moe_gated of the same rows: what gated_linear does
@@ -19,15 +28,14 @@ export const fuseSharedExpert: Fusion = (list, results) =>
     // What changes place must not meet what it is made from, or what it is read by.
     const made = down.operands[4]!; // see linear.wgsl
     if ([...router.operands, ...experts.operands].some((operand) => isSame(operand, made))) return undefined;
-    if (isRead(nameOf(y), rest, results) || experts.params[PLACES.shape] !== 0) return undefined;
-    const [, count, first, rowBytes, hasBias, factor, first2, rowBytes2, hasBias2, factor2, kind] = mlp.params;
-    if (hasBias !== 0 || hasBias2 !== 0 || floatOf(factor) !== 1 || floatOf(factor2) !== 1) return undefined;
-    if (kind !== experts.params[11]) return undefined;
+    if (isRead(nameOf(y), rest, results) || experts.params["sharedCount"] !== 0) return undefined;
+    const { hasBias, hasBiasUp, factor, factorUp, kind } = mlp.params;
+    if (hasBias !== 0 || hasBiasUp !== 0 || factor !== 1 || factorUp !== 1) return undefined;
+    if (kind !== experts.params["kind"]) return undefined;
     return { length: 4, dispatches: [router, together(), down] };
 
     function together(): Dispatch {
       const { operands, params, quants, grid } = experts!;
-      const shape = [count!, first!, rowBytes!, first2!, rowBytes2!];
       return {
         ...experts!,
         quants: [...quants!.slice(0, 2), ...mlp!.quants!],
@@ -35,7 +43,7 @@ export const fuseSharedExpert: Fusion = (list, results) =>
           .with(PLACES.w, w)
           .with(PLACES.w + 1, w2)
           .with(PLACES.y, y),
-        params: params.toSpliced(PLACES.shape, shape.length, ...shape),
+        params: { ...params, ...renamed(mlp!, SHAPE) },
         grid: { ...grid, x: Math.max(grid.x, mlp!.grid.x), times: grid.times + 1 },
       };
     }

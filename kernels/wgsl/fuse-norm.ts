@@ -3,18 +3,15 @@
  * is one workgroup a row, for which a whole GPU waits.
  */
 import type { Dispatch } from "./dispatch.ts";
-import { isSame, nameOf, type Fusion, type Value } from "./fusion.ts";
+import { isSame, nameOf, some, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
-/**
- * Where kernels that norm what they read have their norm, `has_norm` with eps behind it, and what says where more
- * vectors begin.
- */
-const NORMED: Partial<Record<KernelName, { norm: number; flag: number; behind?: readonly number[] }>> = {
-  linear: { norm: 6, flag: 11 },
-  linear_3: { norm: 8, flag: 14, behind: [16, 17, 18] },
-  gated_linear: { norm: 7, flag: 12 },
-  moe_gated: { norm: 6, flag: 15, behind: [17] },
+/** Where kernels that norm what they read bind the norm, and the parameters that say where more vectors begin. */
+const NORMED: Partial<Record<KernelName, { norm: number; behind?: readonly string[] }>> = {
+  linear: { norm: 6 },
+  linear_3: { norm: 8, behind: ["hasBias", "hasBias2", "hasBias3"] },
+  gated_linear: { norm: 7 },
+  moe_gated: { norm: 6, behind: ["hasFactors"] },
 };
 
 export const fuseNorm: Fusion = (list, results) => {
@@ -34,7 +31,7 @@ function readersOf(list: readonly Dispatch[], at: number, results: ReadonlySet<s
   const { kernel, operands, params } = list[at]!;
   if (kernel !== "rms_norm") return undefined;
   const [x, , , h] = operands as [Value, Value, Value, Value]; // see rms_norm.wgsl
-  const [dim, len, , hasResidual] = params;
+  const { dim, len, hasResidual } = params;
   if (hasResidual !== 0 || dim !== len || isSame(x, h)) return undefined;
   const readers: number[] = [];
   let isSourceThere = true;
@@ -53,8 +50,7 @@ function readersOf(list: readonly Dispatch[], at: number, results: ReadonlySet<s
 }
 
 function takesNorm({ kernel, operands, params }: Dispatch, h: Value): boolean {
-  const places = NORMED[kernel];
-  return places !== undefined && isSame(operands[0], h) && params[places.flag] === 0;
+  return NORMED[kernel] !== undefined && isSame(operands[0], h) && params["hasNorm"] === 0;
 }
 
 /** A product that norms its rows as `norm` did. */
@@ -64,10 +60,13 @@ function withNorm(product: Dispatch, norm: Dispatch): Dispatch {
   const vectors = product.operands[places.norm];
   const weights = w?.kind === "vector" && w.weight ? [w.weight] : [];
   const more = vectors?.kind === "vectors" ? vectors.weights : [];
-  let params = product.params.with(places.flag, 1).with(places.flag + 1, norm.params[2]!);
+  const { len = 0 } = norm.params;
   // Biases and factors lie behind the norm; 0 says that there are none.
-  for (const at of places.behind ?? [])
-    if (params[at] !== 0) params = params.with(at, Number(params[at]) + Number(norm.params[1]));
+  const behind = (places.behind ?? []).map((name) => {
+    const begin = product.params[name]!; // NORMED names parameters of the kernel
+    return [name, begin === 0 ? 0 : begin + len];
+  });
+  const params = { ...product.params, hasNorm: 1, ...some(norm, ["eps"]), ...Object.fromEntries(behind) };
   const operands = product.operands.with(0, x!).with(places.norm, { kind: "vectors", weights: [...weights, ...more] });
   return { ...product, operands, params };
 }

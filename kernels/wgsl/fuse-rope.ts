@@ -1,17 +1,15 @@
 /** What happens to queries and keys between their matrices and attention, as one dispatch. */
-import type { Dispatch, Operand, Param } from "./dispatch.ts";
+import type { Dispatch, Operand, Params } from "./dispatch.ts";
 import { NONE } from "./draft.ts";
-import { isRead, isSame, nameOf, replace, replaceRuns, type Fusion, type Value } from "./fusion.ts";
+import { isRead, isSame, nameOf, renamed, replace, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
 
 /** Norms of q and k as `rope_store` does them: what they read, their weights, over what, and eps. */
 interface Norms {
   readonly q: Value;
   readonly k: Value;
   readonly weights: Operand;
-  readonly params: readonly [Param, Param];
+  readonly params: Params;
 }
-
-const EPS: Param = { f32: 0 };
 
 /** Norms of q and k where there are such, their rotations, the scale of q where there is one, the store of k and v. */
 export const fuseRopeStore: Fusion = (list, results) =>
@@ -28,11 +26,13 @@ export const fuseRopeStore: Fusion = (list, results) =>
     if (!isSame(k, stored) || isRead(nameOf(k), from.slice(length), results)) return undefined;
     if (turns.kind !== "rope" || turns2.kind !== "rope" || turns.rope !== turns2.rope) return undefined;
     if (scale && !isSame(scale.operands[0], q)) return undefined;
-    const [, heads, headDim, pairs, step, apart] = rope.params as number[];
-    const kvHeads = rope2.params[1] as number;
-    const norms = at > 0 ? normsOf(from, { q, k, headDim: headDim! }) : { q, k, weights: NONE, params: [0, EPS] };
+    const turning = some(rope, ["heads", "headDim", "pairs", "step", "apart"]);
+    const { heads = 0, headDim = 0 } = turning;
+    const { heads: kvHeads = 0 } = rope2.params;
+    const none = { q, k, weights: NONE, params: { norm: 0, eps: 0 } };
+    const norms = at > 0 ? normsOf(from, { q, k, headDim }) : none;
     if (!norms) return undefined;
-    const [, ...scaling] = scale?.params ?? [0, { f32: 0 }, { f32: 1 }, { f32: 0 }]; // see position_scale.wgsl
+    const scaling = scale ? some(scale, ["coef", "floorScale", "offset"]) : { coef: 0, floorScale: 1, offset: 0 };
     const dispatch: Dispatch = {
       ...store,
       kernel: "rope_store",
@@ -47,8 +47,8 @@ export const fuseRopeStore: Fusion = (list, results) =>
         values!,
         batch,
       ],
-      params: [heads!, kvHeads, headDim!, pairs!, step!, apart!, store.params[1]!, ...norms.params, ...scaling],
-      grid: { ...store.grid, x: heads! + 2 * kvHeads },
+      params: { ...turning, kvHeads, ...some(store, ["ctxLen"]), ...norms.params, ...scaling },
+      grid: { ...store.grid, x: heads + 2 * kvHeads },
     };
     return { length, dispatches: [dispatch] };
   });
@@ -59,16 +59,15 @@ export const fuseRopeAttention: Fusion = (list, results) =>
     if (roped?.kernel !== "rope_store" || attention?.kernel !== "attention") return undefined;
     const [q, k, v, turns, norms, turnedQ, keys, values, batch] = roped.operands; // see rope_store.wgsl
     const [query, keys2, , , y, parts] = attention.operands; // see attention.wgsl
-    const [, , headDim, ...turning] = roped.params;
     if (!isSame(turnedQ, query) || !isSameCache(keys, keys2) || [q, k, v].some((raw) => isSame(raw, y)))
       return undefined;
     if (!isSame(turnedQ, y) && isRead(nameOf(turnedQ as Value), rest, results)) return undefined;
-    if (Number(headDim) % 4 !== 0) return undefined;
+    if (roped.params["headDim"]! % 4 !== 0) return undefined;
     return {
       ...attention,
       kernel: "rope_attention",
       operands: [q!, k!, v!, turns!, norms!, keys!, values!, batch!, y!, parts!],
-      params: [...attention.params, ...turning.slice(0, 3), ...turning.slice(4)],
+      params: { ...attention.params, ...roped.params }, // those of the heads and the cache are the same
     };
   });
 
@@ -82,12 +81,17 @@ function normsOf(
 ): Norms | undefined {
   const parts = [a!, b!].map(({ operands, params }) => {
     const [x, w, , y] = operands as [Value, Operand, Operand, Value]; // see rms_norm.wgsl
-    const [dim, len, eps, hasResidual] = params as [number, number, { f32: number }, number];
+    const { dim, len, eps, hasResidual } = params;
     return { x, w, y, eps, over: len === headDim ? 1 : len === dim ? 2 : 0, alone: hasResidual === 0 };
   });
   const [left, right] = parts as [(typeof parts)[0], (typeof parts)[0]]; // as many as went in
   if (!isSame(left.y, q) || !isSame(right.y, k) || !left.alone || !right.alone) return undefined;
-  if (left.over === 0 || left.over !== right.over || left.eps.f32 !== right.eps.f32) return undefined;
+  if (left.over === 0 || left.over !== right.over || left.eps !== right.eps) return undefined;
   const weights = [left.w, right.w].flatMap((w) => (w.kind === "vector" && w.weight ? [w.weight] : []));
-  return { q: left.x, k: right.x, weights: { kind: "vectors", weights }, params: [left.over, left.eps] };
+  return {
+    q: left.x,
+    k: right.x,
+    weights: { kind: "vectors", weights },
+    params: { norm: left.over, ...renamed(a!, { eps: "eps" }) },
+  };
 }

@@ -3,12 +3,12 @@
  * not recognize it leaves alone. A decode step of a plain llama then takes five dispatches a layer,
  * and one more where a long context is split.
  */
-import type { Dispatch, Param } from "./dispatch.ts";
+import type { Dispatch } from "./dispatch.ts";
 import { NONE } from "./draft.ts";
 import { fuseSharedExpert } from "./fuse-moe.ts";
 import { fuseNorm } from "./fuse-norm.ts";
 import { fuseRopeAttention, fuseRopeStore } from "./fuse-rope.ts";
-import { floatOf, isRead, isSame, nameOf, replaceRuns, type Fusion, type Value } from "./fusion.ts";
+import { isRead, isSame, nameOf, renamed, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
 /** All fusions, in order. @param results buffers that are read when the dispatches are done */
@@ -18,12 +18,12 @@ export function fuse(dispatches: readonly Dispatch[], results: readonly string[]
   >((list, fusion) => fusion(list, new Set(results)), [...dispatches]);
 }
 
-/** Kernels that can add what they make to something: where their operands and parameters are that say so. */
-const SUMS: Partial<Record<KernelName, { residual: number; out: number; flag: number }>> = {
-  linear: { residual: 3, out: 4, flag: 8 },
-  matmul: { residual: 3, out: 4, flag: 8 },
-  moe_down: { residual: 3, out: 4, flag: 8 },
-  rms_norm: { residual: 2, out: 3, flag: 3 },
+/** Kernels that can add what they make to something: where that and the sum are bound, and what says so. */
+const SUMS: Partial<Record<KernelName, { residual: number; out: number; flag: string }>> = {
+  linear: { residual: 3, out: 4, flag: "hasResidual" },
+  matmul: { residual: 3, out: 4, flag: "hasResidual" },
+  moe_down: { residual: 3, out: 4, flag: "base" },
+  rms_norm: { residual: 2, out: 3, flag: "hasResidual" },
 };
 
 /** y = f(x), then z = a + y · s, where nobody else reads y. */
@@ -36,11 +36,11 @@ const fuseResidual: Fusion = (list, results) =>
     if (y?.kind !== "activation" || y.access !== "write" || made.params[places.flag] !== 0) return undefined;
     if (isMatrix(made) && !isPlain(made)) return undefined;
     const name = y.value.buf.name;
-    const scale = floatOf(add.params[1]);
+    const { scale = NaN } = add.params; // see add.wgsl
     const isLeft = left.value.buf.name === name;
     if (isLeft === (right.value.buf.name === name) || (isLeft && scale !== 1)) return undefined;
     if (z.value.buf.name !== name && isRead(name, rest, results)) return undefined;
-    const params = made.params.with(places.flag, 1).with(places.flag + 1, { f32: scale });
+    const params = { ...made.params, [places.flag]: 1, scale };
     const operands = made.operands.with(places.residual, isLeft ? right : left).with(places.out, z);
     return { ...made, operands, params, step: add.step };
   });
@@ -55,16 +55,14 @@ const fuseGated: Fusion = (list, results) =>
     if (!isPlain(gate) || !isPlain(up) || !isSame(x, x2) || !isSame(read, gated) || !isSame(updated, y))
       return undefined;
     if (isRead((gated as Value).value.buf.name, rest, results)) return undefined;
-    const [inDim, count, first, rowBytes, , , hasBias, factor, , , wanted] = gate.params;
-    const [, , first2, rowBytes2, , , hasBias2, factor2] = up.params;
-    const own = [inDim, count, first, rowBytes, hasBias, factor];
-    const others = [first2, rowBytes2, hasBias2, factor2, join.params[1], wanted, 0, { f32: 0 }];
+    const own = some(gate, ["inDim", "count", "first", "rowBytes", "hasBias", "factor", "wanted"]);
+    const others = renamed(up, { firstUp: "first", rowBytesUp: "rowBytes", hasBiasUp: "hasBias", factorUp: "factor" });
     return {
       ...join,
       kernel: "gated_linear",
       quants: [...(gate.quants ?? []), ...(up.quants ?? [])],
       operands: [x!, w!, w2!, b!, b2!, y!, batch!, NONE],
-      params: [...own, ...others] as Param[], // a product has them all
+      params: { ...own, ...others, ...some(join, ["kind"]), hasNorm: 0, eps: 0 },
       grid: up.grid,
     };
   });
@@ -79,7 +77,12 @@ const fuseThree: Fusion = (list) =>
     if (outs.some((out) => isSame(out, first.operands[0])) || new Set(outs.map(nameOf)).size < 3) return undefined;
     const biases = three.flatMap(({ operands: [, , b] }) => (b?.kind === "vector" && b.weight ? [b.weight] : []));
     let end = 1; // of the biases so far, and one
-    const begins = three.map(({ params }) => (params[6] === 0 ? 0 : (end += Number(params[1])) - Number(params[1])));
+    const begins = three.map(({ params: { hasBias, count = 0 } }) => (hasBias === 0 ? 0 : (end += count) - count));
+    const shapes = three.map((product, i) => {
+      const behind = i === 0 ? "" : String(i + 1);
+      const names = ["count", "first", "rowBytes", "factor"].map((name) => [`${name}${behind}`, name]);
+      return { ...renamed(product, Object.fromEntries(names)), [`hasBias${behind}`]: begins[i]! };
+    });
     return {
       kernel: "linear_3",
       quants: three.flatMap(({ quants }) => quants ?? []),
@@ -90,14 +93,7 @@ const fuseThree: Fusion = (list) =>
         first.operands[5]!,
         { kind: "vectors", weights: biases },
       ],
-      params: [
-        first.params[0]!,
-        ...three.flatMap(({ params }) => [params[1]!, params[2]!, params[3]!, params[7]!]),
-        first.params[10]!,
-        0,
-        { f32: 0 },
-        ...begins,
-      ],
+      params: { ...some(first, ["inDim", "wanted"]), ...Object.assign({}, ...shapes), hasNorm: 0, eps: 0 },
       grid: { ...first.grid, x: three.reduce((sum, { grid }) => sum + grid.x, 0) },
       step: three[2]!.step, // `replaceRuns` gives as many
     };
@@ -109,5 +105,5 @@ const isMatrix = ({ kernel }: Dispatch): boolean => kernel === "linear" || kerne
 function isPlain({ operands, params }: Dispatch): boolean {
   const out = operands[4];
   if (out?.kind !== "activation" || out.access !== "write") return false;
-  return params[1] === out.value.buf.dim && params[8] === 0;
+  return params["count"] === out.value.buf.dim && params["hasResidual"] === 0;
 }

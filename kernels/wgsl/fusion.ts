@@ -1,5 +1,6 @@
 /** What fusions are written with: how neighbours are replaced, and who reads what they leave. */
-import type { Activation, Dispatch, Operand, Param } from "./dispatch.ts";
+import { assert } from "../../src/base/errors.ts";
+import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
 
 export type Fusion = (dispatches: readonly Dispatch[], results: ReadonlySet<string>) => Dispatch[];
 export type Value = Extract<Operand, { kind: "activation" }>;
@@ -38,7 +39,20 @@ export const nameOf = ({ value }: { value: Activation }): string => value.buf.na
 export const isSame = (a: Operand | undefined, b: Operand | undefined): boolean =>
   a?.kind === "activation" && b?.kind === "activation" && nameOf(a) === nameOf(b);
 
-export const floatOf = (param: Param | undefined): number => (typeof param === "object" ? param.f32 : NaN);
+/** Some of a dispatch's parameters, each under the name that another kernel has for it. */
+export function renamed({ kernel, params }: Dispatch, names: Readonly<Record<string, string>>): Params {
+  return Object.fromEntries(
+    Object.entries(names).map(([name, own]) => {
+      const value = params[own];
+      assert(value !== undefined, `kernel ${kernel} has no parameter ${own}`);
+      return [name, value];
+    }),
+  );
+}
+
+/** As `renamed`, under their own names. */
+export const some = (dispatch: Dispatch, names: readonly string[]): Params =>
+  renamed(dispatch, Object.fromEntries(names.map((name) => [name, name])));
 
 /** Whether a buffer's present value is read before the next one. */
 export function isRead(name: string, rest: readonly Dispatch[], results: ReadonlySet<string>): boolean {

@@ -1,8 +1,8 @@
 /** Attention → dispatches: few rows over the KV cache in splits, many in tiles; and over the rows of a run. */
 import { AppError } from "../../src/base/errors.ts";
 import type { Step } from "../../src/backend/step.ts";
-import type { Operand, Param } from "./dispatch.ts";
-import { batch, f32, grid, read, update, valueOf, write, type Context, type Draft } from "./draft.ts";
+import type { Operand, Params } from "./dispatch.ts";
+import { batch, grid, read, update, valueOf, write, type Context, type Draft } from "./draft.ts";
 import { splitParams, splitsOf } from "./splits.ts";
 
 /** Heads that a workgroup of `attention` takes, and rows that one of `attention_tile` does. */
@@ -25,7 +25,7 @@ export function lowerAttention(step: Attention, context: Context): Draft[] {
     kernel: "store_kv",
     quants: [context.cacheType ?? "f32"],
     operands: [read(valueOf(k, context)), read(valueOf(v, context)), cache("keys"), cache("values"), batch],
-    params: [k.dim, context.ctxLen],
+    params: { dim: k.dim, ctxLen: context.ctxLen },
     grid: grid(valueOf(k, context)),
   };
   return [
@@ -48,15 +48,15 @@ function checkHeadDim(headDim: number): void {
     throw new AppError("unsupported", `heads of ${headDim} values: the GPU kernels take at most ${HEAD_DIM_MAX}`);
 }
 
-const headParams = ({ nHeads, nKvHeads, headDim, window, scale, softCap }: Heads, ctxLen: number): Param[] => [
-  nHeads,
-  nKvHeads,
+const headParams = ({ nHeads, nKvHeads, headDim, window, scale, softCap }: Heads, ctxLen: number): Params => ({
+  heads: nHeads,
+  kvHeads: nKvHeads,
   headDim,
   ctxLen,
   window,
-  f32(scale),
-  f32(softCap),
-];
+  scale,
+  softCap,
+});
 
 /** Attention for many rows. @param ctxLen of the cache that the keys are in; 0 where they are rows of this run */
 function tile(heads: Heads, operands: readonly Operand[], ctxLen: number): Draft {
@@ -74,14 +74,14 @@ function inSplits(step: Attention, operands: readonly Operand[], context: Contex
     kernel: "attention",
     quants: [context.cacheType ?? "f32"],
     operands: [...operands, parts],
-    params: [...headParams(step, context.ctxLen), ...splitParams(seen)],
+    params: { ...headParams(step, context.ctxLen), ...splitParams(seen) },
     grid: { ...grid(y), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits },
   };
   if (splits === 1) return [attention];
   const reduce: Draft = {
     kernel: "attention_reduce",
     operands: [read(parts.value), batch, update(y)],
-    params: [nHeads, headDim, window, ...splitParams(seen)],
+    params: { heads: nHeads, headDim, window, ...splitParams(seen) },
     grid: { ...grid(y), x: nHeads, joins: true },
   };
   return [attention, reduce];

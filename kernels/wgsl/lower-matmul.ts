@@ -1,7 +1,7 @@
 /** Matrices of any device size → dispatches: products with whole matrices, their low-rank changes, and sums. */
 import type { Buf, Weight } from "../../src/backend/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
-import { again, batch, f32, grid, NONE, read, rowBytesOf, vector, write, type Context, type Draft } from "./draft.ts";
+import { again, batch, grid, NONE, read, rowBytesOf, vector, write, type Context, type Draft } from "./draft.ts";
 
 /** Rows that a workgroup of the kernel for few rows makes. */
 const FEW_ROWS = 4;
@@ -27,21 +27,24 @@ export function matmul(
   const [rowsEach, columns] = many ? [tuning.tileRows, tuning.tileColumns] : [FEW_ROWS, tuning.columns];
   const drafts = partsOf(w, context).map(({ piece, first, column, count }, i): Draft => {
     const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
-    const shape = [w.inDim, count, first, rowBytesOf(w), column, out.dim];
-    const residual = [0, f32(1)];
-    const norm = [0, f32(0)];
     return {
       kernel: many ? "matmul" : "linear",
       quants: [w.quant.name],
       operands: [read(x), matrix, vector(b), vector(undefined), again(y, i), batch, ...(many ? [] : [NONE])],
-      params: [
-        ...shape,
-        b ? 1 : 0,
-        f32(w.scale?.[0] ?? 1),
-        ...residual,
-        x.rows === "wanted" ? 1 : 0,
-        ...(many ? [] : norm),
-      ],
+      params: {
+        inDim: w.inDim,
+        count,
+        first,
+        rowBytes: rowBytesOf(w),
+        yFirst: column,
+        yDim: out.dim,
+        hasBias: b ? 1 : 0,
+        factor: w.scale?.[0] ?? 1,
+        hasResidual: 0,
+        scale: 1,
+        wanted: x.rows === "wanted" ? 1 : 0,
+        ...(many ? {} : { hasNorm: 0, eps: 0 }),
+      },
       grid: { x: Math.ceil(count / columns), rows: x.rows, times: x.times, rowsEach },
     };
   });
@@ -74,5 +77,5 @@ export function add(
   context: Context,
 ): Draft {
   const operands = [read(a), read(b), write(out, a, context)];
-  return { kernel: "add", operands, params: [out.dim, f32(scale)], grid: grid(a) };
+  return { kernel: "add", operands, params: { dim: out.dim, scale }, grid: grid(a) };
 }

@@ -5,12 +5,11 @@
 import { AppError } from "../../src/base/errors.ts";
 import { plainGating } from "../gating.ts";
 import type { Buf, Step, Weight } from "../../src/backend/step.ts";
-import type { Activation, Operand, Piece } from "./dispatch.ts";
+import type { Activation, Operand, Params, Piece } from "./dispatch.ts";
 import {
   ACTIVATIONS,
   again,
   batch,
-  f32,
   gate,
   grid,
   NONE,
@@ -85,26 +84,27 @@ function fused(step: Moe, { input, logits, nExperts }: Router, context: Context)
       const [w, w2] = [matrixOf(gate, piece), matrixOf(up, upPieces[i]!)]; // cut alike
       const norm: Operand = { kind: "vectors", weights: factors };
       const outputs = [again(inner, i), again(shared, i), again(choices, i)];
-      const noNorm = [0, f32(0)];
-      const noMlp = [0, 0, 0, 0, 0];
+      const noMlp = { sharedCount: 0, first3: 0, rowBytes3: 0, first4: 0, rowBytes4: 0 };
       return {
         kernel: "moe_gated",
         quants: [gate, up, gate, up].map(({ quant }) => quant.name),
         operands: [read(input), w, w2, w, w2, read(logits), norm, ...outputs],
-        params: [
+        params: {
           ...expertParams(gate, piece),
-          up.tensorRows,
-          up.rowStart,
-          rowBytesOf(up),
-          nUsed,
-          ACTIVATIONS[step.act],
-          nExperts,
-          step.normalize ? 1 : 0,
-          f32(step.scale),
-          ...noNorm,
-          factors.length > 0 ? 1 : 0,
+          count: gate.outDim,
+          expertRowsUp: up.tensorRows,
+          rowStartUp: up.rowStart,
+          rowBytesUp: rowBytesOf(up),
+          used: nUsed,
+          kind: ACTIVATIONS[step.act],
+          allExperts: nExperts,
+          normalize: step.normalize ? 1 : 0,
+          scale: step.scale,
+          hasNorm: 0,
+          eps: 0,
+          hasFactors: factors.length > 0 ? 1 : 0,
           ...noMlp,
-        ],
+        },
         grid: { x: Math.ceil(gate.outDim / context.tuning.columns), rows: input.rows, times: nUsed, rowsEach: 1 },
       };
     }),
@@ -115,7 +115,14 @@ function fused(step: Moe, { input, logits, nExperts }: Router, context: Context)
         kernel: "moe_down",
         quants: [down.quant.name],
         operands: [read(inner.value), matrixOf(down, piece), read(choices.value), NONE, again(sum, i), constant],
-        params: [...expertParams(down, piece), nUsed, base, f32(1), down.scale ? 1 : 0],
+        params: {
+          ...expertParams(down, piece),
+          outDim: down.outDim,
+          used: nUsed,
+          base,
+          scale: 1,
+          hasFactors: down.scale ? 1 : 0,
+        },
         grid: { x: Math.ceil(down.outDim / context.tuning.columns), rows: input.rows, times: 1, rowsEach: 1 },
       };
     }),
@@ -137,7 +144,7 @@ function apart(step: Moe, { input, logits, nExperts }: Router, context: Context)
     {
       kernel: "moe_route",
       operands: [read(logits), ids, shares],
-      params: [nExperts, nUsed, step.normalize ? 1 : 0, f32(step.scale)],
+      params: { experts: nExperts, used: nUsed, normalize: step.normalize ? 1 : 0, scale: step.scale },
       grid: { x: 1, rows: input.rows, times: 1, rowsEach: 1 },
     },
     ...(groups ? [groups.draft] : []),
@@ -148,7 +155,7 @@ function apart(step: Moe, { input, logits, nExperts }: Router, context: Context)
     {
       kernel: "moe_sum",
       operands: [read(down.value), read(shares.value), write(out, input, context)],
-      params: [out.dim, nUsed],
+      params: { dim: out.dim, used: nUsed },
       grid: { ...grid(input), x: Math.ceil(out.dim / WG) },
     },
   ];
@@ -173,16 +180,23 @@ function group(
   const draft: Draft = {
     kernel: "moe_group",
     operands: [read(ids.value), order, tiles, batch],
-    params: [nExperts, nUsed, input.rows === "wanted" ? 1 : 0],
+    params: { experts: nExperts, used: nUsed, wanted: input.rows === "wanted" ? 1 : 0 },
     grid: { x: 1, rows: input.rows, times: 1, rowsEach: Number.MAX_SAFE_INTEGER },
   };
   return { draft, order: order.value, tiles: tiles.value, nExperts };
 }
 
-/** What the kernels of one matrix of each expert begin their parameters with. */
-function expertParams(w: Weight, piece: Piece): number[] {
+/** What all kernels of one matrix of each expert want to know. */
+function expertParams(w: Weight, piece: Piece): Params {
   const { first, count } = expertsOf(piece, w);
-  return [w.inDim, w.outDim, first, count, w.tensorRows, w.rowStart, rowBytesOf(w)];
+  return {
+    inDim: w.inDim,
+    firstExpert: first,
+    experts: count,
+    expertRows: w.tensorRows,
+    rowStart: w.rowStart,
+    rowBytes: rowBytesOf(w),
+  };
 }
 
 /** y[i] = W[ids[i]] · x[i], where every row of x has `nUsed` choices, or is itself one. */
@@ -202,7 +216,12 @@ function expertMatmul(
       { kind: "constant", values: w.scale },
       again(y, i),
     ],
-    params: [...expertParams(w, piece), times / x.times, w.scale ? 1 : 0],
+    params: {
+      ...expertParams(w, piece),
+      ...(groups ? { count: w.outDim } : { outDim: w.outDim }),
+      xDiv: times / x.times,
+      hasFactors: w.scale ? 1 : 0,
+    },
     grid: groups
       ? {
           x: Math.ceil(w.outDim / context.tuning.tileColumns),

@@ -5,12 +5,11 @@ import { AppError } from "../../src/base/errors.ts";
 import type { Variant } from "../../src/backend/describe.ts";
 import { plainGating } from "../gating.ts";
 import type { Ops, Step, Weight } from "../../src/backend/step.ts";
-import type { Activation, Dispatch, Operand, Param } from "./dispatch.ts";
+import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
 import {
   ACTIVATIONS,
   again,
   batch,
-  f32,
   gate,
   grid,
   read,
@@ -56,14 +55,14 @@ function lookUp(
     kernel,
     quants: [table.quant.name],
     operands: [{ kind: "matrix", tensor: table.name, piece: piece.index }, batch, again(out, i)],
-    params: [
-      table.inDim,
-      piece.first,
-      piece.count,
-      table.rowStart,
-      rowBytesOf(table),
-      f32(scale * (table.scale?.[0] ?? 1)),
-    ],
+    params: {
+      dim: table.inDim,
+      first: piece.first,
+      count: piece.count,
+      rowStart: table.rowStart,
+      rowBytes: rowBytesOf(table),
+      scale: scale * (table.scale?.[0] ?? 1),
+    },
     grid: grid(out.value, EIGHT),
   }));
 }
@@ -71,9 +70,9 @@ function lookUp(
 /** A kernel that changes each value of a buffer for itself. */
 function inPlace(
   kernel: Dispatch["kernel"],
-  { x, others = [], params }: { x: Activation; others?: readonly Operand[]; params: readonly Param[] },
+  { x, others = [], params }: { x: Activation; others?: readonly Operand[]; params: Params },
 ): Draft[] {
-  return [{ kernel, operands: [update(x), ...others], params: [x.buf.dim, ...params], grid: grid(x) }];
+  return [{ kernel, operands: [update(x), ...others], params: { dim: x.buf.dim, ...params }, grid: grid(x) }];
 }
 
 /** Variants that there are kernels for, see describe.ts. */
@@ -87,7 +86,8 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
   input({ out }, context) {
     const y = write(out, { buf: out, rows: "all", times: 1 }, context);
     const operands: Operand[] = [{ kind: "input" }, batch, y];
-    const params = [out.dim, 0, ROWS_ALL, 0, 4 * out.dim, f32(1)]; // a table whose row r is that of the run's row r
+    // a table whose row r is that of the run's row r
+    const params = { dim: out.dim, first: 0, count: ROWS_ALL, rowStart: 0, rowBytes: 4 * out.dim, scale: 1 };
     return [{ kernel: "embed", quants: ["f32"], operands, params, grid: grid(y.value, EIGHT) }];
   },
 
@@ -97,7 +97,7 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
       {
         kernel: "rms_norm",
         operands: [read(input), vector(w), vector(undefined), write(out, input, context)],
-        params: [x.dim, w.inDim, f32(eps), 0, f32(1)],
+        params: { dim: x.dim, len: w.inDim, eps, hasResidual: 0, scale: 1 },
         grid: { x: x.dim / w.inDim, rows: input.rows, times: 1, rowsEach: 1 },
       },
     ];
@@ -109,7 +109,7 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
       {
         kernel: "layer_norm",
         operands: [read(input), vector(w), vector(b), write(out, input, context)],
-        params: [x.dim, b ? 1 : 0, f32(eps)],
+        params: { dim: x.dim, hasBias: b ? 1 : 0, eps },
         grid: { x: 1, rows: input.rows, times: 1, rowsEach: 1 },
       },
     ];
@@ -127,7 +127,7 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
       {
         kernel: "rope",
         operands: [update(value), { kind: "rope", rope }, batch],
-        params: [x.dim, heads, headDim, pairs, step, apart],
+        params: { dim: x.dim, heads, headDim, pairs, step: step!, apart: apart! },
         grid: { ...grid(value), x: Math.ceil((heads * pairs) / WG) },
       },
     ];
@@ -143,7 +143,7 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
     const activated = valueOf(inner, context);
     return [
       ...first,
-      ...inPlace("activate", { x: activated, params: [ACTIVATIONS[act]] }),
+      ...inPlace("activate", { x: activated, params: { kind: ACTIVATIONS[act] } }),
       ...matmul({ out, x: activated, w: down, b: downB }, context),
     ];
   },
@@ -171,7 +171,7 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
     return inPlace("position_scale", {
       x: valueOf(x, context),
       others: [batch],
-      params: [f32(coef), f32(floorScale), f32(offset)],
+      params: { coef, floorScale, offset },
     });
   },
 
@@ -181,7 +181,7 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
   },
 
   addVector({ x, w }, context) {
-    return inPlace("add_vector", { x: valueOf(x, context), others: [vector(w)], params: [] });
+    return inPlace("add_vector", { x: valueOf(x, context), others: [vector(w)], params: {} });
   },
 
   takeRows({ out, x }, context) {
@@ -190,7 +190,7 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
       {
         kernel: "take_rows",
         operands: [read(valueOf(x, context)), batch, write(out, taken, context)],
-        params: [x.dim],
+        params: { dim: x.dim },
         grid: grid(taken),
       },
     ];
@@ -212,10 +212,10 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
   join: "unsupported",
 
   softCap({ x, cap }, context) {
-    return inPlace("soft_cap", { x: valueOf(x, context), params: [f32(cap)] });
+    return inPlace("soft_cap", { x: valueOf(x, context), params: { cap } });
   },
 
   scale({ x, by }, context) {
-    return inPlace("scale", { x: valueOf(x, context), params: [f32(by)] });
+    return inPlace("scale", { x: valueOf(x, context), params: { by } });
   },
 };

@@ -3,6 +3,7 @@
  * cores busy, one for each head. The parts must then be joined, which is a dispatch of its own: WGSL orders nothing
  * between workgroups of one dispatch, so the last of them cannot do it. A short context is not split, and saves it.
  */
+import type { Params } from "./dispatch.ts";
 
 /** Positions that are never split: joining would take longer than reading them. */
 const WHOLE_LEN = 256;
@@ -12,7 +13,11 @@ const LEAST_LEN = 64;
 const SPLITS_MAX = 64;
 
 /** Parameters of the kernels' `split_len`, where a row sees at most `seen` positions. */
-export const splitParams = (seen: number): number[] => [WHOLE_LEN, LEAST_LEN, splitsOf(seen)];
+export const splitParams = (seen: number): Params => ({
+  wholeLen: WHOLE_LEN,
+  leastLen: LEAST_LEN,
+  splits: splitsOf(seen),
+});
 
 /** Splits of a row that sees `seen` positions, at most; never less for a row that sees more. */
 export function splitsOf(seen: number): number {

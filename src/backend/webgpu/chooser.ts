@@ -14,6 +14,7 @@ import {
   writeWish,
   type SearchStage,
 } from "../../../kernels/wgsl/candidates.ts";
+import { writeParams } from "../../../kernels/wgsl/params.ts";
 import { assert } from "../../base/errors.ts";
 import { bitsOfRising } from "../../sampling/candidates.ts";
 import type { Offer, OfferWish } from "../../sampling/offer.ts";
@@ -21,7 +22,7 @@ import type { Program } from "../backend.ts";
 import type { Device } from "./device.ts";
 import { PARAMS_STRIDE } from "./memory.ts";
 import type { Plan } from "./plan.ts";
-import { writeParam, type Pass } from "./record.ts";
+import type { Pass } from "./record.ts";
 import { USAGE } from "./usage.ts";
 
 /** A dispatch with everything bound: workgroups `groups` for each row with a wish. */
@@ -153,8 +154,7 @@ async function makeBuffers(
   type Made = [GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer];
   const [wishes, answers, even, odd, params] = made as Made; // as many as were made
   const view = new DataView(new ArrayBuffer(PARAMS_STRIDE * stages.length));
-  for (const [i, stage] of stages.entries())
-    for (const [j, param] of stage.params.entries()) writeParam(view, i * PARAMS_STRIDE + 4 * j, param);
+  for (const [i, stage] of stages.entries()) writeParams(view, i * PARAMS_STRIDE, stage);
   device.gpu.queue.writeBuffer(params, 0, view.buffer);
   return { wishes, answers, even, odd, params };
 }

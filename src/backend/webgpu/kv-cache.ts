@@ -1,13 +1,14 @@
 /** What happens to the KV cache between runs: copying a prefix to another slot, and the context shift. */
 import { CACHE_BYTES } from "../../../kernels/wgsl/cache.ts";
 import type { Program } from "../backend.ts";
+import { writeParams } from "../../../kernels/wgsl/params.ts";
 import { assert } from "../../base/errors.ts";
 import { ropeShift } from "../rope.ts";
 import { kvStates } from "../sequence-state.ts";
 import type { KvState, RopeScaling, Step } from "../step.ts";
 import type { Device } from "./device.ts";
 import type { Plan } from "./plan.ts";
-import { GRID_MAX, writeParam } from "./record.ts";
+import { GRID_MAX } from "./record.ts";
 import { PARAMS_STRIDE } from "./memory.ts";
 import { USAGE } from "./usage.ts";
 
@@ -142,10 +143,10 @@ function turnKeys(
   const { nKvHeads, keyDim } = layers[index]!;
   const { cos, sin } = ropeShift(rope, { discard, ctxLen });
   const pairs = rope.rotaryDim / 2;
-  const [step, apart] = rope.style === "norm" ? [2, 1] : [1, pairs];
+  const places = rope.style === "norm" ? { step: 2, apart: 1 } : { step: 1, apart: pairs };
   const words = new DataView(new ArrayBuffer(32));
-  for (const [i, word] of [first, count, nKvHeads, keyDim, pairs, step, apart].entries())
-    writeParam(words, 4 * i, word);
+  const shape = { first, count, heads: nKvHeads, headDim: keyDim, pairs, ...places };
+  writeParams(words, 0, { kernel: "turn_keys", params: shape });
   device.gpu.queue.writeBuffer(params, 0, words.buffer);
   device.gpu.queue.writeBuffer(angles, 0, Float32Array.from([...cos, ...sin]));
   const groups = Math.ceil((count * nKvHeads * pairs) / WG);

@@ -2,14 +2,8 @@
  * A list of dispatches made ready: kernels compiled, parameters written, bind groups made. What remains for a run is to
  * replay it.
  */
-import {
-  groupsOf,
-  type Dispatch,
-  type Grid,
-  type Operand,
-  type Param,
-  type RowKind,
-} from "../../../kernels/wgsl/dispatch.ts";
+import { groupsOf, type Dispatch, type Grid, type Operand, type RowKind } from "../../../kernels/wgsl/dispatch.ts";
+import { writeParams } from "../../../kernels/wgsl/params.ts";
 import { assert, checkNotCancelled } from "../../base/errors.ts";
 import type { Tuning } from "../../base/kernel-tuning.ts";
 import type { Allocation, Result } from "./allocate.ts";
@@ -144,15 +138,10 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
 function packParams(dispatches: readonly Dispatch[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(PARAMS_STRIDE * dispatches.length);
   const view = new DataView(bytes.buffer);
-  for (const [i, { kernel, params }] of dispatches.entries()) {
-    assert(4 * params.length <= PARAMS_BYTES, `kernel ${kernel} has ${params.length} parameters`);
-    for (const [j, param] of params.entries()) writeParam(view, i * PARAMS_STRIDE + 4 * j, param);
+  for (const [i, dispatch] of dispatches.entries()) {
+    const { kernel, params } = dispatch;
+    assert(4 * Object.keys(params).length <= PARAMS_BYTES, `kernel ${kernel} has more parameters than there is room`);
+    writeParams(view, i * PARAMS_STRIDE, dispatch);
   }
   return bytes;
-}
-
-/** Writes a parameter where the device finds it. Devices are little-endian. */
-export function writeParam(view: DataView, at: number, param: Param): void {
-  if (typeof param === "number") view.setUint32(at, param, true);
-  else view.setFloat32(at, param.f32, true);
 }

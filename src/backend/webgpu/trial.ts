@@ -4,13 +4,14 @@
  */
 import { groupsOf, type Dispatch, type Operand } from "../../../kernels/wgsl/dispatch.ts";
 import { lower } from "../../../kernels/wgsl/lower.ts";
+import { writeParams } from "../../../kernels/wgsl/params.ts";
 import { assert } from "../../base/errors.ts";
 import type { Tuning } from "../../base/kernel-tuning.ts";
 import { makeRng } from "../../base/rng.ts";
 import { quants, type QuantName } from "../../quant/index.ts";
 import type { Step, Weight } from "../step.ts";
 import type { Device } from "./device.ts";
-import { GRID_MAX, writeParam } from "./record.ts";
+import { GRID_MAX } from "./record.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
 import { PADDING_BYTES } from "./weights.ts";
 
@@ -145,7 +146,7 @@ export class Trial {
     const dispatch = dispatchOf(this.#shape, { kind, tuning, outDim: columns });
     const pipeline = await this.#device.pipeline(dispatch.kernel, dispatch.quants, tuning);
     const words = new DataView(new ArrayBuffer(PARAMS_BYTES));
-    for (const [i, param] of dispatch.params.entries()) writeParam(words, 4 * i, param);
+    writeParams(words, 0, dispatch);
     gpu.queue.writeBuffer(params, 0, words.buffer);
     gpu.queue.writeBuffer(batch, 0, Uint32Array.of(rows, rows, 0, 0));
     const bufferOf = (operand: Operand): GPUBuffer => {

@@ -93,7 +93,7 @@ describe("a tensor that no binding can hold", () => {
     ] as const;
     const piecesOf = makePieces(limits, "file");
     const parts = lower(steps, { ctxLen: 16, many: false, piecesOf }).filter(({ kernel }) => kernel === "linear");
-    const [count, first, column] = [1, 2, 4].map((at) => parts.map(({ params }) => params[at]));
+    const [count, first, column] = ["count", "first", "yFirst"].map((name) => parts.map(({ params }) => params[name]));
     expect({ count, first, column }).toEqual({ count: [3, 13, 4], first: [10, 0, 0], column: [0, 3, 16] });
   });
 
@@ -121,13 +121,13 @@ describe("a tensor that no binding can hold", () => {
       },
     ] as const;
     const piecesOf = makePieces({ ...limits, maxBufferSize: 4000, maxStorageBufferBindingSize: 2500 }, "file");
-    const parts = (kernel: string, at: readonly number[]) =>
+    const parts = (kernel: string, names: readonly string[]) =>
       lower(steps, { ctxLen: 16, many: false, piecesOf })
         .filter((each) => each.kernel === kernel)
-        .map(({ params }) => at.map((i) => params[i]));
+        .map(({ params }) => names.map((name) => params[name]));
     // First expert and how many; of down also what the sum is added to.
-    expect(parts("moe_gated", [2, 3])).toEqual([[0, 6]]);
-    expect(parts("moe_down", [2, 3, 8])).toEqual([
+    expect(parts("moe_gated", ["firstExpert", "experts"])).toEqual([[0, 6]]);
+    expect(parts("moe_down", ["firstExpert", "experts", "base"])).toEqual([
       [0, 2, 0],
       [2, 2, 2],
       [4, 2, 2],

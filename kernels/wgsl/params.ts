@@ -1,0 +1,40 @@
+/**
+ * The parameters of a kernel, by name. Their order and types are those of `struct Params` in its source, where
+ * `row_bytes` is what is called `rowBytes` here.
+ */
+import { AppError } from "../../src/base/errors.ts";
+import type { Params } from "./dispatch.ts";
+import { KERNELS, type KernelName } from "./sources.ts";
+
+interface Field {
+  readonly name: string;
+  readonly type: "u32" | "f32";
+}
+
+/** In the order of the struct. */
+export function fieldsOf(kernel: KernelName): Field[] {
+  const source = KERNELS[kernel].replace(/\/\/.*$/gm, "");
+  const [, struct = ""] = /struct Params \{([^}]*)\}/.exec(source) ?? [];
+  return [...struct.matchAll(/(\w+): (u32|f32)/g)].map(([, name, type]) => ({
+    name: name!.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()),
+    type: type as Field["type"], // one of the two
+  }));
+}
+
+/**
+ * Writes parameters from byte `at` on, as the device finds them there. Devices are little-endian.
+ * Throws `runner` where there are others than the kernel has, or they have no room in `view`.
+ */
+export function writeParams(view: DataView, at: number, { kernel, params }: { kernel: KernelName; params: Params }) {
+  const fields = fieldsOf(kernel);
+  const [expected, found] = [fields.map(({ name }) => name), Object.keys(params)];
+  const isSame = expected.length === found.length && expected.every((name) => Object.hasOwn(params, name));
+  if (!isSame) {
+    const text = `kernel ${kernel}: expected the parameters ${expected.toSorted()}, got ${found.toSorted()}`;
+    throw new AppError("runner", text);
+  }
+  for (const [i, { name, type }] of fields.entries()) {
+    if (type === "u32") view.setUint32(at + 4 * i, params[name]!, true);
+    else view.setFloat32(at + 4 * i, params[name]!, true);
+  }
+}
