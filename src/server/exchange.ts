@@ -18,6 +18,8 @@ import { streamed, type Encoding } from "./stream.ts";
 export type Reply =
   | { readonly kind: "json"; readonly body: object; readonly status?: 503; readonly contentType?: string }
   | { readonly kind: "text"; readonly body: string; readonly status?: 201; readonly contentType?: string }
+  /** Part of a file that never changes; no body where the client has it, or nothing of it was asked for. */
+  | { readonly kind: "file"; readonly status: 200 | 206 | 304 | 416; readonly headers: Headers; readonly body?: Blob }
   | { readonly kind: "stream"; readonly values: AsyncGenerator<object, void, void> }
   | {
       readonly kind: "events";
@@ -69,6 +71,7 @@ export function makeAnswer(parts: { log: Logger; record: Recorder; hidePaths: Hi
         return named(await streamed(reply.frames, discreet(sse(reply.failed)), { gone, onEnd }));
       const { status = 200 } = reply;
       end(status);
+      if (reply.kind === "file") return named(new Response(reply.body, { status, headers: reply.headers }));
       const type = reply.contentType === undefined ? {} : { "content-type": reply.contentType };
       if (reply.kind === "json") return named(withHeaders(jsonResponse(reply.body, status), type));
       return named(textResponse(reply.body, status, type));

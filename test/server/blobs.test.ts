@@ -143,9 +143,9 @@ describe("POST /api/blobs/:digest", () => {
     expect(line).toMatchObject({ status: 499, error: "request canceled" });
   });
 
-  test("GET is no method of it", async () => {
-    const response = await send("GET", DIGEST);
-    expect([response.status, response.headers.get("allow")]).toEqual([405, "HEAD, POST"]);
+  test("PUT is no method of it", async () => {
+    const response = await send("PUT", DIGEST);
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "HEAD, GET, POST"]);
   });
 });
 
@@ -159,7 +159,7 @@ test("an upload of 192 MB costs less than 64 MB of memory", async () => {
     const host = { hostname: "127.0.0.1", port: 0 };
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const store = await openStore(process.argv.at(-1));
-    const library = { others: [], claim() {} };
+    const library = { claim() {}, others: [] };
     const config = { host, origins: [], apiKeys: [] };
     const { url } = startServer(makeApp({ store, library, config, log, version: "1", now: () => new Date() }), { host });
     let most = 0;
@@ -188,3 +188,70 @@ test("an upload of 192 MB costs less than 64 MB of memory", async () => {
     await rm(folder, { recursive: true });
   }
 }, 20_000);
+
+describe("GET /api/blobs/:digest", () => {
+  const get = (headers: Record<string, string> = {}, digest: string = DIGEST) =>
+    fetch(`${url}/api/blobs/${digest}`, { headers });
+  beforeEach(async () => void (await send("POST", DIGEST, BYTES)));
+
+  test("is the file, which a client may keep for good", async () => {
+    const response = await get();
+    expect([response.status, await response.text()]).toEqual([200, "weights"]);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      "accept-ranges": "bytes",
+      "cache-control": "private, max-age=31536000, immutable",
+      "content-length": "7",
+      "content-type": "application/octet-stream",
+      etag: `"${DIGEST}"`,
+    });
+    expect((await get({}, OTHER)).status).toBe(404);
+  });
+
+  test.each([
+    ["bytes=0-2", "wei", "bytes 0-2/7"],
+    ["bytes=3-3", "g", "bytes 3-3/7"],
+    ["bytes=5-", "ts", "bytes 5-6/7"],
+    ["bytes=-3", "hts", "bytes 4-6/7"],
+    ["bytes=-30", "weights", "bytes 0-6/7"],
+    ["bytes=4-900", "hts", "bytes 4-6/7"],
+  ])("%s is that part", async (range, expected, found) => {
+    const response = await get({ range });
+    expect([response.status, await response.text()]).toEqual([206, expected]);
+    expect([response.headers.get("content-range"), response.headers.get("content-length")]).toEqual([
+      found,
+      String(expected.length),
+    ]);
+  });
+
+  test.each(["bytes=7-", "bytes=9-12", "bytes=-0"])("%s is outside of it", async (range) => {
+    const response = await get({ range });
+    expect([response.status, response.headers.get("content-range"), await response.text()]).toEqual([
+      416,
+      "bytes */7",
+      "",
+    ]);
+  });
+
+  test.each(["bytes=3-1", "bytes=0-1,3-4", "items=0-1", "bytes=-", "bytes=a-b", ""])(
+    "%p asks for nothing that can be read: it is the file",
+    async (range) => {
+      const response = await get({ range });
+      expect([response.status, await response.text()]).toEqual([200, "weights"]);
+    },
+  );
+
+  test("who has it hears that; a part of another file is never put to what a client has", async () => {
+    for (const tag of [`"${DIGEST}"`, `W/"${DIGEST}"`, `"a", "${DIGEST}"`, "*"]) {
+      const response = await get({ "if-none-match": tag });
+      expect([tag, response.status, await response.text()]).toEqual([tag, 304, ""]);
+    }
+    expect((await get({ "if-none-match": '"a"' })).status).toBe(200);
+    expect((await get({ range: "bytes=0-2", "if-range": `"${DIGEST}"` })).status).toBe(206);
+    expect((await get({ range: "bytes=0-2", "if-range": '"a"' })).status).toBe(200);
+  });
+
+  test("HEAD tells its size", async () => {
+    const { status, headers } = await send("HEAD", DIGEST);
+    expect([status, headers.get("content-length"), headers.get("etag")]).toEqual([200, "7", `"${DIGEST}"`]);
+  });
+});

@@ -89,6 +89,7 @@ const OTHER_ROUTES = [
   "GET /api/ps",
   "POST /api/copy",
   "HEAD /api/blobs/:digest",
+  "GET /api/blobs/:digest",
   "POST /api/blobs/:digest",
   "GET /v1/models",
   "GET /v1/models/*",

@@ -1,14 +1,15 @@
 /**
- * `HEAD` and `POST /api/blobs/:digest`: whether a file is there, and putting it there. What is uploaded goes to the
- * disk as it comes in; the answer is the path to name in a Modelfile.
+ * `HEAD`, `GET` and `POST /api/blobs/:digest`: whether a file is there, its bytes or a range of them, and putting it
+ * there. What is uploaded goes to the disk as it comes in; the answer is the path to name in a Modelfile.
  */
 import { resolve } from "node:path";
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { quoteGo } from "../../base/quote.ts";
 import { blobPath, findBlob, receiveBlob, touchBlob } from "../../store/blobs.ts";
-import { parseDigest } from "../../store/digest.ts";
+import { parseDigest, type Digest } from "../../store/digest.ts";
 import { received } from "../body.ts";
+import { byteRangeOf } from "../byte-range.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
 import { describe } from "../schema/describe.ts";
@@ -18,6 +19,11 @@ export const blobRoutes = (deps: RouteDeps) =>
     .head("/api/blobs/:digest", ({ request, params }) => deps.answer(request, () => findOne(deps, params.digest)), {
       detail: describe({ api: "native", summary: "Whether a file is there", reply: "empty" }),
     })
+    .get(
+      "/api/blobs/:digest",
+      ({ request, params }) => deps.answer(request, () => download(deps, { text: params.digest, request })),
+      { detail: describe({ api: "native", summary: "A file, or one range of it", reply: "bytes" }) },
+    )
     .post(
       "/api/blobs/:digest",
       ({ request, params }) => deps.answer(request, (exchange) => upload(deps, { text: params.digest, exchange })),
@@ -30,12 +36,56 @@ export const blobRoutes = (deps: RouteDeps) =>
 /** Whoever asks is about to use it. */
 async function findOne({ store }: RouteDeps, text: string): Promise<Reply> {
   const digest = parseDigest(text);
-  if ((await findBlob(store.root, digest)) === undefined) {
-    throw new AppError("not_found", `blob ${quoteGo(digest)} not found`);
-  }
+  const size = await findBlob(store.root, digest);
+  if (size === undefined) throw new AppError("not_found", `blob ${quoteGo(digest)} not found`);
   await touchBlob(store.root, digest);
-  return { kind: "text", body: "" };
+  const headers = new Headers({ ...DOWNLOAD_HEADERS, etag: `"${digest}"`, "content-length": String(size) });
+  return { kind: "file", status: 200, headers };
 }
+
+/** What has a digest never changes: a client may keep it for good. */
+const DOWNLOAD_HEADERS = {
+  "accept-ranges": "bytes",
+  "cache-control": "private, max-age=31536000, immutable",
+  "content-type": "application/octet-stream",
+  "cross-origin-resource-policy": "same-origin", // of pages that ask without CORS
+  "access-control-expose-headers": "Accept-Ranges,Content-Length,Content-Range,ETag",
+};
+
+/** All of a file, or the range that was asked for. */
+async function download(deps: RouteDeps, { text, request }: { text: string; request: Request }): Promise<Reply> {
+  const digest = parseDigest(text);
+  const found = await findAnywhere(deps, digest);
+  if (!found) throw new AppError("not_found", `blob ${quoteGo(digest)} not found`);
+  const { root, size } = found;
+  const etag = `"${digest}"`;
+  const headers = new Headers({ ...DOWNLOAD_HEADERS, etag });
+  if (hasTag(request.headers.get("if-none-match"), etag)) return { kind: "file", status: 304, headers };
+  const condition = request.headers.get("if-range");
+  const range = condition === null || condition === etag ? byteRangeOf(request.headers.get("range"), size) : undefined;
+  if (range === "unsatisfiable") {
+    headers.set("content-range", `bytes */${size}`);
+    return { kind: "file", status: 416, headers };
+  }
+  if (root === deps.store.root) await touchBlob(root, digest); // others' stores are read only
+  const file = Bun.file(blobPath(root, digest));
+  if (!range) return { kind: "file", status: 200, headers, body: file };
+  headers.set("content-range", `bytes ${range.start}-${range.end - 1}/${size}`);
+  return { kind: "file", status: 206, headers, body: file.slice(range.start, range.end) };
+}
+
+/** In the store, or in one that is served beside it. */
+async function findAnywhere({ store, library }: RouteDeps, digest: Digest) {
+  for (const root of [store.root, ...library.others]) {
+    const size = await findBlob(root, digest);
+    if (size !== undefined) return { root, size };
+  }
+  return undefined;
+}
+
+/** Whether a list of tags has this one. */
+const hasTag = (list: string | null, etag: string): boolean =>
+  (list ?? "").split(",").some((each) => each.trim().replace(/^W\//, "") === etag || each.trim() === "*");
 
 /** 200 for what is there already, without reading the body; 201 for what is new. */
 async function upload(
