@@ -169,6 +169,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
     model: found.model,
     options: {},
     signal,
+    isOutside: true, // also what the model or a tool said: it may repeat what it read
     ...(tools.length > 0 ? { tools } : {}),
     ...(level === undefined ? {} : { think: thinkOf(level) }),
   };

@@ -5,8 +5,10 @@
 import { AppError, assert } from "../base/errors.ts";
 import { answerRoom } from "../engine/context.ts";
 import type { LoadedEngine } from "../engine/load.ts";
+import { renderWithOutside } from "../template/outside.ts";
 import { renderChat, renderGenerate, type PromptMessage } from "../template/prompt.ts";
 import { encodeFill } from "../tokenizer/fill-in-the-middle.ts";
+import type { TextSegment } from "../tokenizer/tokenizer.ts";
 import { fitMessages } from "./fit.ts";
 import type { Asked, Ending, GenerateMessage } from "./messages.ts";
 import type { Templates } from "./templates.ts";
@@ -14,27 +16,35 @@ import type { Templates } from "./templates.ts";
 export interface Prompt {
   readonly ids: Int32Array;
   /** Empty for a gap to fill. */
-  readonly text: string;
+  readonly segments: readonly TextSegment[];
   /** Part of what was asked about was left out to fit the context. */
   readonly wasCut: boolean;
 }
 
-/** Texts of prompts that a later message continues, by the ids of their requests. */
-export type HeldTexts = Map<number, string>;
+/** Prompts that a later message continues, by the ids of their requests. */
+export type HeldPrompts = Map<number, readonly TextSegment[]>;
 
 type Model = Pick<LoadedEngine, "tokenizer" | "info" | "chatTemplate">;
 
 interface Parts {
   readonly model: Model;
   readonly templates: Templates;
-  readonly held: HeldTexts;
+  readonly held: HeldPrompts;
 }
 
 /** How much of a prompt may stay. */
 type Limits = Pick<GenerateMessage, "options" | "truncate" | "shift">;
 
 /** Most characters of the end of a prompt that those who read its answer may want to see. */
-export const PROMPT_END_CHARS = 64;
+const PROMPT_END_CHARS = 64;
+
+export const textOf = ({ segments }: Prompt): string => segments.map(({ text }) => text).join("");
+
+/** The end of a prompt without the blanks behind it; nothing where text from outside ends it. */
+export function endOf({ segments }: Prompt): string {
+  const last = segments.at(-1);
+  return last?.control ? last.text.trimEnd().slice(-PROMPT_END_CHARS) : "";
+}
 
 /**
  * The prompt of a request. Throws `bad_request` where its template refuses or ids are none of the vocabulary.
@@ -46,22 +56,26 @@ export function promptOf(parts: Parts, asked: Asked, limits?: Limits): Prompt {
     case "gap":
       return fillGap(model, asked, limits);
     case "text":
-      return encode(model, endedBy(asked.text, asked.ending), asked.context);
+      return encode(model, endedBy([plain(asked.text)], asked.ending), asked.context);
     case "after": {
       const before = held.get(asked.id);
       assert(before !== undefined, `the prompt of request ${asked.id} is continued, and was not held`);
-      return encode(model, before + asked.text);
+      return encode(model, [...before, plain(asked.text)]);
     }
     case "question": {
       const { context, history = [], nowMs, ending, template, ...question } = asked;
       const text = renderGenerate(templates.get(template), { ...question, history, now: new Date(nowMs) });
-      return encode(model, endedBy(text, ending), context);
+      return encode(model, endedBy([plain(text)], ending), context);
     }
     case "chat": {
       const { nowMs, ending, template, messages: all, ...given } = asked;
       const prompt = templates.get(template);
-      const render = (messages: readonly PromptMessage[]): Prompt =>
-        encode(model, endedBy(renderChat(prompt, { ...given, messages, now: new Date(nowMs) }), ending));
+      const findControl = (text: string) => model.tokenizer.findControl(text);
+      const now = new Date(nowMs);
+      const render = (messages: readonly PromptMessage[]): Prompt => {
+        const rendered = (shown: typeof messages): string => renderChat(prompt, { ...given, messages: shown, now });
+        return encode(model, endedBy(renderWithOutside({ messages, findControl, render: rendered }), ending));
+      };
       return limits && (limits.truncate ?? true) ? fitted(model, all, { render, limits }) : render(all);
     }
     default:
@@ -83,21 +97,39 @@ function fitted(
   return { ...prompt, wasCut };
 }
 
-function endedBy(text: string, ending: Ending | undefined): string {
-  if (!ending) return text;
-  const { inside, text: last } = ending;
-  const isInside = inside !== undefined && text.trimEnd().endsWith(inside.open);
-  return text + (isInside ? inside.close : "") + last;
+const plain = (text: string): TextSegment => ({ text, control: true });
+
+function endedBy(segments: readonly TextSegment[], ending: Ending | undefined): readonly TextSegment[] {
+  if (!ending) return segments;
+  const { inside, text } = ending;
+  const last = segments.at(-1);
+  const isInside = inside !== undefined && last?.control === true && last.text.trimEnd().endsWith(inside.open);
+  return [...segments, plain((isInside ? inside.close : "") + text)];
 }
 
-/** The ids of a rendered text, after those of an earlier answer. A BOS that the text brings itself is not put twice. */
-function encode({ tokenizer, chatTemplate }: Model, text: string, context: readonly number[] = []): Prompt {
-  const { bos } = chatTemplate;
-  const addSpecial = context.length === 0 && !(bos !== "" && text.startsWith(bos));
-  const ids = tokenizer.encode(text, { addSpecial, parseSpecial: true });
-  if (context.length === 0) return { ids, text, wasCut: false };
+/** The ids of a prompt, after those of an earlier answer. A BOS that the text brings itself is not put twice. */
+function encode(
+  { tokenizer, chatTemplate: { bos } }: Model,
+  parts: readonly TextSegment[],
+  context: readonly number[] = [],
+): Prompt {
+  const segments = joined(parts);
+  const bringsBos = bos !== "" && segments[0]?.control === true && segments[0].text.startsWith(bos);
+  const ids = tokenizer.encode(segments, { addSpecial: context.length === 0 && !bringsBos, parseSpecial: true });
+  if (context.length === 0) return { ids, segments, wasCut: false };
   for (const id of context) checkId(id); // an Int32Array would make another id of it
-  return { ids: Int32Array.from([...context, ...ids]), text, wasCut: false };
+  return { ids: Int32Array.from([...context, ...ids]), segments, wasCut: false };
+}
+
+/** Neighbours that are read alike are one: a token's text may stand across the border between them. */
+function joined(segments: readonly TextSegment[]): TextSegment[] {
+  const joint: TextSegment[] = [];
+  for (const segment of segments) {
+    const last = joint.at(-1);
+    if (last?.control === segment.control) joint[joint.length - 1] = { ...last, text: last.text + segment.text };
+    else joint.push(segment);
+  }
+  return joint;
 }
 
 /** Where the texts around a gap are longer than the context, half of it stays for the answer. */
@@ -110,9 +142,9 @@ function fillGap(
   assert(fill, "a gap to fill for a model without markers");
   const whole = encodeFill(tokenizer, fill, { before, after, room: undefined });
   const mayCut = limits !== undefined && (limits.truncate ?? true) && limits.shift;
-  if (whole.ids.length < info.ctxLen || !mayCut) return { ids: whole.ids, text: "", wasCut: false };
+  if (whole.ids.length < info.ctxLen || !mayCut) return { ids: whole.ids, segments: [], wasCut: false };
   const cut = encodeFill(tokenizer, fill, { before, after, room: Math.floor(info.ctxLen / 2) });
-  return { ids: cut.ids, text: "", wasCut: cut.truncated };
+  return { ids: cut.ids, segments: [], wasCut: cut.truncated };
 }
 
 function checkId(id: number): void {

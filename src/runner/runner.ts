@@ -10,7 +10,7 @@ import { loadEngine, type LoadedEngine } from "../engine/load.ts";
 import type { OpenSource } from "../gguf/source.ts";
 import { embed } from "./embed.ts";
 import { LOADED_TEMPLATE, type FromRunner, type GenerateMessage, type LoadMessage, type ToRunner } from "./messages.ts";
-import { PROMPT_END_CHARS, promptOf, type HeldTexts } from "./prompt.ts";
+import { endOf, promptOf, textOf, type HeldPrompts } from "./prompt.ts";
 import { makeTemplates, type Templates } from "./templates.ts";
 import { detokenize, tokenize } from "./tokens.ts";
 
@@ -38,7 +38,7 @@ export interface RunnerHost {
 interface Loaded {
   readonly model: LoadedEngine;
   readonly templates: Templates;
-  readonly held: HeldTexts;
+  readonly held: HeldPrompts;
 }
 
 /** How long a last message gets on its way before the process ends. */
@@ -84,7 +84,7 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
         return reply(channel, loaded, message.id, (model) => ({
           kind: "text",
           id: message.id,
-          text: promptOf(model, message.asked, message.settings).text,
+          text: textOf(promptOf(model, message.asked, message.settings)),
         }));
       case "tokenize":
         return reply(channel, loaded, message.id, ({ model }) => tokenize(model.tokenizer, message));
@@ -156,10 +156,10 @@ async function leave(channel: Channel): Promise<void> {
 async function generate(loaded: Loaded, message: GenerateMessage, channel: Channel): Promise<void> {
   try {
     const { kind: _, asked, holds = false, ...request } = message;
-    const { ids, text, wasCut } = promptOf(loaded, asked, message);
-    if (holds) loaded.held.set(message.id, text);
-    const promptEnd = text.trimEnd().slice(-PROMPT_END_CHARS);
-    await loaded.model.engine.submit({ ...request, prompt: ids, promptEnd, wasCut });
+    const prompt = promptOf(loaded, asked, message);
+    if (holds) loaded.held.set(message.id, prompt.segments);
+    const { ids, wasCut } = prompt;
+    await loaded.model.engine.submit({ ...request, prompt: ids, promptEnd: endOf(prompt), wasCut });
   } catch (error) {
     const code = error instanceof AppError ? error.code : "runner";
     channel.send({ kind: "events", events: [{ kind: "error", id: message.id, code, message: messageOf(error) }] });

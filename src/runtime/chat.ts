@@ -4,6 +4,7 @@ import type { Asked } from "../runner/messages.ts";
 import { fullName } from "../store/name.ts";
 import type { ModelRef } from "../store/store.ts";
 import { forgetsThoughts, withoutOldThoughts } from "../template/old-thoughts.ts";
+import type { PromptMessage } from "../template/messages.ts";
 import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
 import {
@@ -17,7 +18,7 @@ import {
   type RuntimeParts,
 } from "./lease.ts";
 import { respond, type Shape } from "./respond.ts";
-import type { ChatRequest, InferenceEvent, Message } from "./runtime.ts";
+import type { ChatRequest, InferenceEvent } from "./runtime.ts";
 
 export function runChat(parts: RuntimeParts, request: ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
   return infer(parts, {
@@ -68,7 +69,7 @@ async function conversationOf(
     kind: "chat",
     template: number,
     nowMs: parts.now().getTime(),
-    messages: withModelMessages(model, request.messages),
+    messages: withModelMessages(model, request),
     ...(tools.length > 0 ? { tools } : {}),
     ...(think === undefined ? {} : { think }),
   };
@@ -76,7 +77,8 @@ async function conversationOf(
 }
 
 /** The model's own system text, where the caller brings none, and its example messages come first. */
-function withModelMessages(model: ModelRef, messages: readonly Message[]): readonly Message[] {
+function withModelMessages(model: ModelRef, { messages: given, isOutside }: ChatRequest): readonly PromptMessage[] {
+  const messages: readonly PromptMessage[] = isOutside ? given.map((each) => ({ ...each, isOutside })) : given;
   const system = messages[0]?.role === "system" || !model.system ? [] : [{ role: "system", content: model.system }];
   const all = [...system, ...model.messages, ...messages];
   const about = { family: model.config.model_family, name: model.name.model };

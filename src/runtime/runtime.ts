@@ -94,6 +94,8 @@ export interface ChatRequest extends InferenceRequest {
   readonly tools?: readonly Tool[];
   /** Default: `auto`. */
   readonly toolChoice?: ToolChoice;
+  /** What the messages say came from outside: texts of the model's control tokens in them are text. */
+  readonly isOutside?: boolean;
 }
 
 /** All durations in integer nanoseconds. */

@@ -15,6 +15,8 @@ export interface PromptMessage {
   readonly tool_calls?: readonly PromptToolCall[];
   readonly tool_name?: string;
   readonly tool_call_id?: string;
+  /** What it says came from outside: texts of control tokens in it are text. */
+  readonly isOutside?: boolean;
 }
 
 export interface PromptTool {

@@ -142,7 +142,7 @@ function stripRules(metadata: Metadata, { index, pieces, attributes }: Vocabular
 
 function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules): LoadedTokenizer {
   const { pieces, bos, eos, separator, addBos, addEos, addSpacePrefix, endOfGeneration } = vocabulary;
-  const partition = makePartition(vocabulary, strip);
+  const { partition, findControl } = makePartition(vocabulary, strip);
   const bytesOf = makeBytesOf(vocabulary);
   const isWordPiece = family === "wpm"; // always between [CLS] and [SEP]
   const first = isWordPiece || addBos ? bos : undefined;
@@ -150,10 +150,11 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
   const addsPrefix = addSpacePrefix && (family === "spm" || family === "ugm");
   const prefix = family === "spm" && addsPrefix ? " " : ""; // Unigram puts its own, where a word begins
   const encodeText: Tokenizer["encode"] = (text, { addSpecial, parseSpecial }) => {
-    const out = makeIdList(text.length / 2);
+    const segments = typeof text === "string" ? [{ text, control: true }] : text;
+    const out = makeIdList(segments.reduce((sum, segment) => sum + segment.text.length, 0) / 2);
     if (addSpecial && first !== undefined) pushId(out, first);
     let afterSpecial = true;
-    for (const fragment of partition(text.toWellFormed(), parseSpecial)) {
+    for (const fragment of partition(segments, parseSpecial)) {
       if (typeof fragment === "number") pushId(out, fragment);
       else encode(afterSpecial ? prefix + fragment : fragment, out);
       afterSpecial = typeof fragment === "number";
@@ -172,6 +173,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
     endOfGeneration,
     ...(vocabulary.fill ? { fill: vocabulary.fill } : {}),
     encode: encodeText,
+    findControl,
     bytesOf,
     detokenize: makeDetokenize(bytesOf, addsPrefix),
     get newlineId() {
@@ -196,6 +198,7 @@ function makeWithout(metadata: Metadata, path: string): LoadedTokenizer {
     encode: () => {
       throw new AppError("unsupported", `${path}: expected ids, since the model has no tokenizer; got text`);
     },
+    findControl: () => [],
     bytesOf: () => new Uint8Array(0),
     detokenize: () => "",
     newlineId: undefined,

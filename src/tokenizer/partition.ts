@@ -6,6 +6,7 @@
 import { utf8Length } from "../base/text.ts";
 import { AppError } from "../base/errors.ts";
 import { CONTROL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
+import type { TextSegment } from "./tokenizer.ts";
 import { PIECES_KEY, type Vocabulary } from "./vocabulary.ts";
 
 /** Text still to be encoded, or the id of a special token. */
@@ -30,14 +31,15 @@ interface Trie {
   readonly ids: number[];
 }
 
-/**
- * Makes the function that cuts. User-defined tokens are always cut out, control and unknown ones where `parseSpecial`.
- * Throws `bad_file` where special tokens are longer than any model needs.
- */
-export function makePartition(
-  { pieces, attributes }: Vocabulary,
-  strip: StripRules,
-): (text: string, parseSpecial: boolean) => Fragment[] {
+export interface Partition {
+  /** User-defined tokens are always cut out, control and unknown ones where `parseSpecial` and their segment say so. */
+  partition(segments: readonly TextSegment[], parseSpecial: boolean): Fragment[];
+  /** Where control and unknown tokens are in a text, also where they overlap, and where one may begin at its end. */
+  findControl(text: string): { start: number; end: number }[];
+}
+
+/** Throws `bad_file` where special tokens are longer than any model needs. */
+export function makePartition({ pieces, attributes }: Vocabulary, strip: StripRules): Partition {
   const mask = CONTROL | UNKNOWN | USER_DEFINED;
   const all = Array.from(pieces.keys()).filter((id) => (attributes[id]! & mask) !== 0);
   const units = all.reduce((sum, id) => sum + pieces[id]!.length, 0);
@@ -47,15 +49,42 @@ export function makePartition(
       `metadata '${PIECES_KEY}': expected special tokens of ${MAX_SPECIAL_UNITS} units together, got ${units}`,
     );
   }
-  const always = all.filter((id) => (attributes[id]! & (CONTROL | UNKNOWN)) === 0);
-  const tries: { always?: Trie; all?: Trie } = {}; // made at first use
-  return (text, parseSpecial) => {
-    const trie = parseSpecial ? (tries.all ??= makeTrie(pieces, all)) : (tries.always ??= makeTrie(pieces, always));
+  const isControl = (id: number): boolean => (attributes[id]! & (CONTROL | UNKNOWN)) !== 0;
+  const tries: { always?: Trie; all?: Trie; control?: Trie } = {}; // made at first use
+  const cut = (text: string, parseSpecial: boolean): Fragment[] => {
+    const trie = parseSpecial
+      ? (tries.all ??= makeTrie(pieces, all))
+      : (tries.always ??= makeTrie(
+          pieces,
+          all.filter((id) => !isControl(id)),
+        ));
     const size = (id: number): number => utf8Length(pieces[id]!);
-    const present = [...findAll(trie, text)].sort((a, b) => size(b) - size(a) || a - b);
+    const ids = new Set<number>();
+    findAll(trie, text, (id) => ids.add(id));
+    const present = [...ids].sort((a, b) => size(b) - size(a) || a - b);
     let fragments: Fragment[] = text === "" ? [] : [text];
     for (const id of present) fragments = cutOut(fragments, { id, piece: pieces[id]!, strip });
     return fragments;
+  };
+  return {
+    partition(segments, parseSpecial) {
+      const fragments: Fragment[] = [];
+      for (const { text, control } of segments) {
+        for (const fragment of cut(text.toWellFormed(), parseSpecial && control)) {
+          const last = fragments.at(-1);
+          if (typeof last === "string" && typeof fragment === "string") {
+            fragments[fragments.length - 1] = last + fragment;
+          } else fragments.push(fragment);
+        }
+      }
+      return fragments;
+    },
+    findControl(text) {
+      const trie = (tries.control ??= makeTrie(pieces, all.filter(isControl)));
+      const found = findBegun(trie, text);
+      findAll(trie, text, (id, start) => found.push({ start, end: start + pieces[id]!.length }));
+      return found;
+    },
   };
 }
 
@@ -79,18 +108,30 @@ function makeTrie(pieces: readonly string[], tokens: readonly number[]): Trie {
   return { edges, ids };
 }
 
-/** Every id whose piece occurs in the text, also where occurrences overlap. */
-function findAll({ edges, ids }: Trie, text: string): Set<number> {
-  const present = new Set<number>();
-  if (edges.size === 0) return present;
+/** Tells of every place where a piece occurs, also where occurrences overlap. */
+function findAll({ edges, ids }: Trie, text: string, found: (id: number, start: number) => void): void {
+  if (edges.size === 0) return;
   for (let start = 0; start < text.length; start++) {
     let node = edges.get(text.charCodeAt(start)); // the root is node 0, so its edges are units
     for (let at = start + 1; node !== undefined; at++) {
-      if (ids[node]! >= 0) present.add(ids[node]!);
+      if (ids[node]! >= 0) found(ids[node]!, start);
       node = at < text.length ? edges.get(node * 65_536 + text.charCodeAt(at)) : undefined;
     }
   }
-  return present;
+}
+
+/** The ends of a text that more text may make one of the pieces. */
+function findBegun({ edges, ids }: Trie, text: string): { start: number; end: number }[] {
+  const longest = ids.length; // no piece is longer than all of them together
+  const begun: { start: number; end: number }[] = [];
+  for (let start = Math.max(0, text.length - longest); start < text.length; start++) {
+    let node: number | undefined = 0;
+    for (let at = start; node !== undefined && at < text.length; at++) {
+      node = edges.get(node * 65_536 + text.charCodeAt(at));
+    }
+    if (node !== undefined) begun.push({ start, end: text.length });
+  }
+  return begun;
 }
 
 interface Special {

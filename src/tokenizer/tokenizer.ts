@@ -11,6 +11,13 @@ interface EncodeOptions {
   readonly parseSpecial: boolean;
 }
 
+/** A part of a prompt's text. */
+export interface TextSegment {
+  readonly text: string;
+  /** Whether texts of control tokens in it are read as those tokens, where they are read at all. */
+  readonly control: boolean;
+}
+
 export interface Tokenizer {
   readonly family: "bpe" | "spm" | "wpm" | "ugm" | "none";
   readonly vocabSize: number;
@@ -21,7 +28,10 @@ export interface Tokenizer {
   readonly after: number | undefined;
   /** Ids that end a generation (eos, eot, eom, …). */
   readonly endOfGeneration: ReadonlySet<number>;
-  encode(text: string, options: EncodeOptions): Int32Array;
+  /** Neighbouring segments are one text: where they meet is no border but for control tokens. */
+  encode(text: string | readonly TextSegment[], options: EncodeOptions): Int32Array;
+  /** Where texts of control tokens are in a text, also where they overlap, and where one may begin at its end. */
+  findControl(text: string): { readonly start: number; readonly end: number }[];
   /** The bytes that a token stands for; control tokens give none unless `special`. */
   bytesOf(id: number, options?: { special?: boolean }): Uint8Array;
   /** Ids → text; bytes that are no UTF-8 become U+FFFD. */

@@ -22,6 +22,7 @@ describe("a turn", () => {
     expect(result.usage).toEqual({ promptTokens: 6, completionTokens: 4, rounds: 1, toolCalls: 0 });
     expect(heard.join("")).toBe("good day to you");
     expect(runtime.requests[0]).toMatchObject({
+      isOutside: true,
       messages: [{ role: "user", content: `hello there${NOW_LINE}` }],
       truncate: false, // nothing is left out in silence
       shift: false,

@@ -27,7 +27,11 @@ export const byteTokenizer: Tokenizer = {
   before: undefined,
   after: undefined,
   endOfGeneration: new Set([END]),
-  encode: (text) => Int32Array.from(new TextEncoder().encode(text)),
+  encode: (text) => {
+    const whole = typeof text === "string" ? text : text.map((segment) => segment.text).join("");
+    return Int32Array.from(new TextEncoder().encode(whole));
+  },
+  findControl: () => [],
   bytesOf: (id) => (id < END ? Uint8Array.of(id) : new Uint8Array()),
   detokenize: (ids) => new TextDecoder().decode(Uint8Array.from([...ids].filter((id) => id < END))),
 };

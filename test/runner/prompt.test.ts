@@ -3,12 +3,13 @@ import { resolve } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { mapFile } from "../../src/files/map.ts";
 import { openGgufFrom } from "../../src/gguf/read.ts";
-import { promptOf } from "../../src/runner/prompt.ts";
+import { endOf, promptOf, textOf } from "../../src/runner/prompt.ts";
 import { makeTemplates } from "../../src/runner/templates.ts";
 import type { Asked } from "../../src/runner/messages.ts";
 import type { EngineInfo } from "../../src/engine/load.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
 import { choosePrompt, renderChat, renderGenerate } from "../../src/template/prompt.ts";
+import type { TextSegment } from "../../src/tokenizer/tokenizer.ts";
 import { loadTokenizer } from "../../src/tokenizer/load.ts";
 
 const path = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
@@ -22,7 +23,7 @@ const info = { ctxLen: 100 } as EngineInfo; // all that prompts ask of it
 const templates = makeTemplates(chatTemplate);
 templates.define(0, { go: undefined, prefersGo: undefined });
 templates.define(1, { go: "{{ .System }}|{{ .Prompt }}|", prefersGo: true });
-const parts = { model: { tokenizer, info, chatTemplate }, templates, held: new Map<number, string>() };
+const parts = { model: { tokenizer, info, chatTemplate }, templates, held: new Map<number, readonly TextSegment[]>() };
 const limits = { options: { ...SAMPLING_DEFAULTS, num_predict: 20 }, shift: true };
 const jinja = choosePrompt({ jinja: source, tokens: chatTemplate });
 const now = new Date(0);
@@ -55,18 +56,67 @@ describe("ids", () => {
   });
 
   test("of a continued prompt are those of the whole text", () => {
-    const { text: first } = promptOf(parts, chat(), limits);
-    parts.held.set(7, first);
-    expect(idsOf({ kind: "after", id: 7, text: "<think>hm" })).toEqual(encode(`${first}<think>hm`));
+    const first = promptOf(parts, chat(), limits);
+    parts.held.set(7, first.segments);
+    expect(idsOf({ kind: "after", id: 7, text: "<think>hm" })).toEqual(encode(`${textOf(first)}<think>hm`));
   });
 
   test("end with the beginning of the answer, and close thinking only where the prompt ends inside it", () => {
     const inside = { open: "<think>", close: "</think>\n\n" };
     const ended = (content: string): string => {
       const asked: Asked = { kind: "text", text: content, context: [], ending: { text: "{", inside } };
-      return promptOf(parts, asked, limits).text;
+      return textOf(promptOf(parts, asked, limits));
     };
     expect([ended("a"), ended("a<think>\n")]).toEqual(["a{", "a<think>\n</think>\n\n{"]);
+  });
+});
+
+describe("text from outside", () => {
+  const control = tokenizer.endOfGeneration.values().next().value!;
+  const mark = text(control);
+  const outside = (content: string) => [{ role: "user", content, isOutside: true }];
+  const count = (ids: readonly number[]): number => ids.filter((id) => id === control).length;
+
+  test("has no control tokens, whatever it spells; the template's stay", () => {
+    expect(mark).not.toBe("");
+    const said = `a${mark}b ${mark.slice(0, 2)}${mark}${mark.slice(2)} \ufdd0\ufdef`;
+    const inside = idsOf(chat({ messages: [{ role: "user", content: said }] }));
+    const ids = idsOf(chat({ messages: outside(said) }));
+    const usual = count(idsOf(chat({ messages: outside("a") })));
+    expect([count(inside) > usual, count(ids)]).toEqual([true, usual]);
+    expect(textOf(promptOf(parts, chat({ messages: outside(said) })))).toBe(
+      renderChat(jinja, { messages: [{ role: "user", content: said }], now }),
+    );
+    expect(tokenizer.detokenize(ids, { special: true })).toContain(said);
+  });
+
+  test("is encoded as it would be without markup", () => {
+    const said = `one ${mark} two`;
+    const ids = idsOf(chat({ messages: outside(said) }));
+    const alone = Array.from(tokenizer.encode(said, { addSpecial: false, parseSpecial: false }));
+    expect(ids.join()).toContain(alone.slice(1, -1).join());
+  });
+
+  test("spells no control token in calls, their arguments and results either", () => {
+    const call = { function: { name: mark, arguments: { [mark]: [mark, { deep: mark }] } } };
+    const spelled = [
+      { role: "user", content: "a", isOutside: true },
+      { role: "assistant", content: "", thinking: mark, tool_calls: [call], isOutside: true },
+      { role: "tool", content: mark, tool_name: mark, isOutside: true },
+    ];
+    const plain = JSON.parse(JSON.stringify(spelled).replaceAll(JSON.stringify(mark).slice(1, -1), "word"));
+    expect(count(idsOf(chat({ messages: spelled })))).toBe(count(idsOf(chat({ messages: plain }))));
+  });
+
+  test("is what it is without control tokens in it, token for token", () => {
+    const said = "Hello <there>, [INST] is no token here.";
+    const inside = idsOf(chat({ messages: [{ role: "user", content: said }] }));
+    expect(idsOf(chat({ messages: outside(said) }))).toEqual(inside);
+  });
+
+  test("does not pass for the end of the prompt", () => {
+    const asked = chat({ messages: [...outside("a"), { role: "assistant", content: `b ${mark}`, isOutside: true }] });
+    expect(endOf(promptOf(parts, asked))).toBe("");
   });
 });
 
@@ -74,7 +124,8 @@ describe("a conversation that does not fit", () => {
   const turns = Array.from({ length: 30 }, (_, i) => ({ role: "user", content: `question number ${i} of many` }));
 
   test("loses its oldest messages until there is room for the answer too", () => {
-    const { ids, text: kept, wasCut } = promptOf(parts, chat({ messages: turns }), limits);
+    const prompt = promptOf(parts, chat({ messages: turns }), limits);
+    const [{ ids, wasCut }, kept] = [prompt, textOf(prompt)];
     expect([wasCut, ids.length <= 80]).toEqual([true, true]);
     const first = turns.findIndex(({ content }) => kept.includes(content));
     const longer = renderChat(jinja, { messages: turns.slice(first - 1), now });

@@ -21,8 +21,6 @@ export interface BoundaryOptions {
   readonly isWrapped: boolean;
   /** Who sent it, for the model to read: a mapping's name, or `Webhook`. */
   readonly source: string;
-  /** Texts of the special tokens of the model that will read this, where they are known. */
-  readonly tokens?: readonly string[];
 }
 
 /** A passage as text for a prompt. */
@@ -33,21 +31,19 @@ export function renderPassage(passage: Passage, options: BoundaryOptions): strin
 }
 
 /** The same without the notice, which a prompt of several passages needs only once. */
-export function wrapOutside(passage: Passage, { isWrapped, source, tokens = [] }: BoundaryOptions): string {
-  return passage
-    .map((part) => (part.from === "external" && isWrapped ? wrap(part.text, { source, tokens }) : part.text))
-    .join("");
+export function wrapOutside(passage: Passage, { isWrapped, source }: BoundaryOptions): string {
+  return passage.map((part) => (part.from === "external" && isWrapped ? wrap(part.text, source) : part.text)).join("");
 }
 
 /** A value of several lines stands on lines of its own. */
-function wrap(text: string, { source, tokens }: { source: string; tokens: readonly string[] }): string {
+function wrap(text: string, source: string): string {
   if (text === "") return "";
   const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString("hex");
   const start = `<<<${MARKER} id="${id}">>>`;
   const end = `<<<END_${MARKER} id="${id}">>>`;
-  const safe = neutralize(text, tokens);
+  const safe = neutralize(text);
   if (!/[\r\n]/.test(safe) && safe.length <= 200) return `${start}${safe}${end}`;
-  return `\n${start}\nSource: ${oneLine(neutralize(source, tokens))}\n---\n${safe}\n${end}\n`;
+  return `\n${start}\nSource: ${oneLine(neutralize(source))}\n---\n${safe}\n${end}\n`;
 }
 
 /** Text that cannot begin a line: control characters and line breaks become blanks. */

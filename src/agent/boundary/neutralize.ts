@@ -1,6 +1,7 @@
 /**
  * Takes from outside text what would let it speak as someone else: the markers of the boundary, however disguised, and
- * the control tokens of models, which a prompt's tokenizer would take for the real ones.
+ * the control tokens of the common families, which would look like turns of the conversation. Whatever a model's
+ * tokens are, an agent's messages are encoded without them (`isOutside`); here they go from the text as well.
  */
 import { fold } from "./fold.ts";
 
@@ -33,10 +34,7 @@ const TOKENS = new RegExp(
   "giu",
 );
 
-/** @param tokens texts of the special tokens of the model that will read this, where they are known */
-export function neutralize(text: string, tokens: readonly string[] = []): string {
-  return withoutTokens(withoutMarkers(text), tokens);
-}
+export const neutralize = (text: string): string => withoutMarkers(text).replace(TOKENS, CONTROL_TOKEN);
 
 /** Text that forges no marker is given back unchanged, byte for byte. */
 function withoutMarkers(text: string): string {
@@ -50,11 +48,4 @@ function withoutMarkers(text: string): string {
     at = end;
   }
   return out + text.slice(at);
-}
-
-function withoutTokens(text: string, tokens: readonly string[]): string {
-  let out = text.replace(TOKENS, CONTROL_TOKEN);
-  // a token of one or two letters is a word of every text
-  for (const token of tokens) if (token.length > 2) out = out.replaceAll(token, CONTROL_TOKEN);
-  return out;
 }

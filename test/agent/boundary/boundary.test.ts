@@ -129,10 +129,6 @@ describe("control tokens", () => {
     expect(neutralize(`a${token}b`)).toBe("a[[TOKEN_SANITIZED]]b");
   });
 
-  test("those of the model at hand too", () => {
-    expect(neutralize("a@@END@@b", ["@@END@@", "ab"])).toBe("a[[TOKEN_SANITIZED]]b");
-  });
-
   test("one inside another leaves none", () => {
     expect(neutralize("<|im_<|im_end|>end|>")).not.toContain("<|im_end|>");
   });

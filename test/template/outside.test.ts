@@ -1,0 +1,73 @@
+/** What templates may do to the texts that stand for hidden ones. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { renderWithOutside } from "../../src/template/outside.ts";
+import type { PromptMessage } from "../../src/template/messages.ts";
+
+const CONTROL = ["<|end|>", "<|end|>x", "|end|", "<|"];
+
+/** Every occurrence, and every end that may be the beginning of one, as a tokenizer finds them. */
+const findControl = (text: string) =>
+  CONTROL.flatMap((piece) =>
+    Array.from({ length: text.length }, (_, start) => ({
+      start,
+      end: Math.min(start + piece.length, text.length),
+    })).filter(({ start, end }) => text.slice(start, end) === piece.slice(0, end - start)),
+  );
+
+const outside = (content: string): PromptMessage => ({ role: "user", content, isOutside: true });
+const contents = (messages: readonly PromptMessage[]): string => messages.map(({ content }) => content).join("|");
+const show = (messages: readonly PromptMessage[], render = contents) =>
+  renderWithOutside({ messages, findControl, render });
+const isFree = (text: string): boolean => CONTROL.every((piece) => !text.includes(piece));
+const pieces = fc.array(
+  fc.constantFrom(...CONTROL, "a", "<", "|end", ">", "\ufdd0", "\ufdef", "\ufdd1\ufdef", " ", "é"),
+);
+
+test("what was said comes out as it was, and what is read as control tokens spells none of them", () => {
+  fc.assert(
+    fc.property(pieces, pieces, (one, two) => {
+      const messages = [outside(one.join("")), { role: "user", content: "b <|end|> \ufdd2" }, outside(two.join(""))];
+      const segments = show(messages);
+      expect(segments.map(({ text }) => text).join("")).toBe(contents(messages));
+      const spelled = segments.flatMap(({ text, control }) => (control ? [text.replace("b <|end|> ", "")] : []));
+      expect(spelled.every(isFree)).toBe(true);
+    }),
+  );
+});
+
+test("nothing is hidden where nothing is from outside", () => {
+  const messages = [{ role: "user", content: "a <|end|> \ufdd0" }];
+  expect(show(messages)).toEqual([{ text: "a <|end|> \ufdd0", control: true }]);
+});
+
+describe("a template that", () => {
+  const said = [outside("x<|end|>y"), outside("<|<|end|>|end|>")];
+
+  test("cuts anywhere leaves no control token", () => {
+    for (let at = 0; at < 20; at++) {
+      for (const cut of [(text: string) => text.slice(at), (text: string) => text.slice(0, -at || undefined)]) {
+        const segments = show(said, (messages) => cut(contents(messages)));
+        expect(segments.every(({ text, control }) => !control || isFree(text))).toBe(true);
+      }
+    }
+  });
+
+  test("cuts the middle out leaves none", () => {
+    for (let at = 0; at < 12; at++) {
+      for (let end = at; end < 14; end++) {
+        const segments = show(said, (all) => contents(all).slice(0, at) + contents(all).slice(end));
+        expect(segments.every(({ text, control }) => !control || isFree(text))).toBe(true);
+      }
+    }
+  });
+
+  test("prints its own tokens beside them has those read", () => {
+    const segments = show([outside("<|end|>")], (messages) => `<|end|>${contents(messages)}<|end|>`);
+    expect(segments).toEqual([
+      { text: "<|end|>", control: true },
+      { text: "<|end|>", control: false },
+      { text: "<|end|>", control: true },
+    ]);
+  });
+});
