@@ -1,45 +1,11 @@
 /** What the steps of the reference mean: each against a second computation, written here without its code. */
 import { expect, test } from "bun:test";
-import type { Program } from "../../../src/backend/backend.ts";
-import { cpuBackend } from "../../../src/backend/cpu.ts";
 import { erf } from "../../../src/backend/cpu/math.ts";
 import { makeWeightReader } from "../../../src/backend/cpu/weights.ts";
-import type { Buf, Step, Weight } from "../../../src/backend/step.ts";
+import type { Step, Weight } from "../../../src/backend/step.ts";
 import { makeRng } from "../../../src/base/rng.ts";
-import { makeWeightBox, type WeightBox } from "../../conformance/weights.ts";
-
-/** Runs one step on an embedding of chosen rows. */
-async function run(rows: number[][], build: (box: WeightBox, x: Buf) => { steps: Step[]; out: Buf }) {
-  const box = makeWeightBox("step", makeRng(3));
-  const dim = rows[0]!.length;
-  const table = box.matrix({ inDim: dim, outDim: rows.length });
-  new Float32Array(box.source.read(table.name).buffer).set(rows.flat());
-  const x = { name: "x", dim };
-  const { steps, out } = build(box, x);
-  const logits = { name: "logits", dim: out.dim };
-  const program: Program = {
-    shape: { arch: "step", dim, nLayers: 0, vocabSize: out.dim },
-    steps: [{ op: "embed", out: x, table, scale: 1 }, ...steps, { op: "takeRows", out: logits, x: out }],
-    logits,
-    states: logits,
-    weights: box.source,
-  };
-  const session = await cpuBackend.load(program, {
-    ctxLen: 8,
-    slots: 1,
-    precise: true,
-    threads: 1,
-    cacheDir: undefined,
-  });
-  const tokens = Int32Array.from(rows.keys());
-  const got = await session.run([{ slot: 0, start: 0, tokens, logits: "all" }]);
-  const valuesOf = (w: Weight): number[] => [...new Float32Array(box.source.read(w.name).buffer)];
-  return { got: [...got], valuesOf };
-}
-const expectAll = (got: number[], expected: number[]): void => {
-  expect(got.length).toBe(expected.length);
-  got.forEach((value, i) => expect(value).toBeCloseTo(expected[i]!, 5));
-};
+import { makeWeightBox } from "../../conformance/weights.ts";
+import { expectAll, run } from "./one-step.ts";
 
 test("rmsNorm divides by the root of the mean square plus eps", async () => {
   let w: Weight | undefined;
