@@ -105,7 +105,10 @@ test("a plugin's section that is wrong is told with its key and line, and disabl
   );
   const told = () => bench.logs.find(({ key }) => key === "channels.mattermost.botTokne");
   expect(await eventually(() => told() !== undefined, WAIT_MS)).toBe(true);
-  expect(told()).toMatchObject({ problem: "unknown key", where: expect.stringContaining("hearth.json5:3") });
+  expect(told()).toMatchObject({
+    problem: "unknown key; did you mean 'botToken'?",
+    where: expect.stringContaining("hearth.json5:3"),
+  });
   expect([...bench.gateway.channels.channels.keys()]).toEqual(["telegram"]);
 }, 120_000);
 
