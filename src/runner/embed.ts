@@ -6,7 +6,7 @@ import { AppError, messageOf } from "../base/errors.ts";
 import type { EmbedRequest } from "../engine/embed-queue.ts";
 import type { LoadedEngine } from "../engine/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-import type { Channel } from "./runner.ts";
+import type { Channel } from "./channel.ts";
 import type { EmbedMessage } from "./messages.ts";
 
 /** Characters that are encoded before other messages get their turn: some 20 ms. */

@@ -8,7 +8,8 @@ import { chooseBackend } from "../backend/index.ts";
 import { systemLoop } from "../base/event-loop.ts";
 import { dieWithParent } from "../base/parent-death.ts";
 import { mapFile } from "../files/map.ts";
-import { startRunner, type Channel } from "./runner.ts";
+import type { Channel } from "./channel.ts";
+import { startRunner } from "./runner.ts";
 
 /** Below the server, which many requests wait for at once; with nothing else to do, a machine gives a runner all. */
 const NICER = 5;

@@ -8,20 +8,12 @@ import type { EventLoop } from "../base/event-loop.ts";
 import { AppError, messageOf } from "../base/errors.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
 import type { OpenSource } from "../gguf/source.ts";
+import type { Channel } from "./channel.ts";
 import { embed } from "./embed.ts";
-import { LOADED_TEMPLATE, type FromRunner, type GenerateMessage, type LoadMessage, type ToRunner } from "./messages.ts";
+import { LOADED_TEMPLATE, type FromRunner, type GenerateMessage, type LoadMessage } from "./messages.ts";
 import { endOf, promptOf, textOf, type HeldPrompts } from "./prompt.ts";
 import { makeTemplates, type Templates } from "./templates.ts";
 import { detokenize, tokenize } from "./tokens.ts";
-
-/** The way to whoever started the runner. */
-export interface Channel {
-  send(message: FromRunner): void;
-  onMessage(handle: (message: ToRunner) => void): void;
-  /** The parent is gone. */
-  onDisconnect(handle: () => void): void;
-  exit(code: number): void;
-}
 
 /** What a runner has of the machine that it is on. */
 export interface RunnerHost {

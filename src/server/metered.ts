@@ -1,6 +1,5 @@
 /** Answers are counted, whichever API asked for them, by the names that models have in the store. */
-import type { NamedModel, Runtime } from "../runtime/runtime.ts";
-import type { AnswerEvent } from "./answer.ts";
+import type { InferenceEvent, NamedModel, Runtime } from "../runtime/runtime.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** A runtime whose embeddings are counted. */
@@ -14,7 +13,10 @@ export const metered = (runtime: Runtime, metrics: Metrics): Runtime => ({
 });
 
 /** Counts the events of one answer, which begins now. */
-export function counter(metrics: Metrics, request: NamedModel): (event: AnswerEvent) => void {
+export function counter(
+  metrics: Metrics,
+  request: NamedModel,
+): (event: Exclude<InferenceEvent, { kind: "prompt" }>) => void {
   const model = nameOf(request);
   const startedMs = performance.now();
   let isFirst = true;

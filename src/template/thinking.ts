@@ -2,8 +2,7 @@
  * What stands around the thoughts of a model, told from its template. A Go template prints past thoughts between two
  * texts; a Jinja one may print them, or only name the tags it cuts them out by.
  */
-import { thinkingTags } from "./go-prompt.ts";
-import type { PromptTemplate } from "./prompt.ts";
+import { thinkingTags, type GoPrompt } from "./go-prompt.ts";
 
 export interface ThinkingTags {
   readonly open: string;
@@ -21,7 +20,9 @@ const TAGS: readonly ThinkingTags[] = [
 ];
 
 /** Undefined where the model does not think, as far as its template tells. */
-export function thinkingTagsOf(prompt: PromptTemplate): ThinkingTags | undefined {
+export function thinkingTagsOf(
+  prompt: GoPrompt | { readonly kind: "jinja"; readonly source: string },
+): ThinkingTags | undefined {
   return prompt.kind === "go" ? thinkingTags(prompt) : jinjaThinkingTags(prompt.source);
 }
 

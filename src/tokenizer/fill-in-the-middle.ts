@@ -4,14 +4,7 @@
  * Ported from `llama_vocab::impl::load` (llama-vocab.cpp) and `format_prompt_infill` (llama.cpp's server).
  */
 import type { Metadata } from "../gguf/gguf.ts";
-import type { Tokenizer } from "./tokenizer.ts";
-
-/** Ids of the three markers. */
-export interface FillTokens {
-  readonly prefix: number;
-  readonly suffix: number;
-  readonly middle: number;
-}
+import type { FillTokens, Tokenizer } from "./tokenizer.ts";
 
 /** Of a context that is too small, this share goes to the text before the gap, the rest to what follows. */
 const BEFORE_SHARE = 3 / 4;

@@ -1,7 +1,8 @@
 /** The vocabulary in the shape that the grammar library (xgrammar's `TokenizerInfo`) takes. */
 import { byteCharacters } from "./byte-alphabet.ts";
-import type { LoadedTokenizer } from "./load.ts";
 import { BYTE, NORMAL, USER_DEFINED } from "./special-tokens.ts";
+import type { Tokenizer } from "./tokenizer.ts";
+import type { Vocabulary } from "./vocabulary.ts";
 
 export interface GrammarVocabulary {
   /** (pieces) as stored in the file; empty for those that give no text, which a grammar then never allows. */
@@ -13,7 +14,12 @@ export interface GrammarVocabulary {
   readonly stopIds: number[];
 }
 
-export function vocabularyForGrammar({ family, vocabulary, endOfGeneration }: LoadedTokenizer): GrammarVocabulary {
+/** What of a loaded tokenizer it is made from. */
+interface GrammarSource extends Pick<Tokenizer, "family" | "endOfGeneration"> {
+  readonly vocabulary: Vocabulary | undefined;
+}
+
+export function vocabularyForGrammar({ family, vocabulary, endOfGeneration }: GrammarSource): GrammarVocabulary {
   if (vocabulary === undefined) return { tokens: [], kind: "raw", prependSpace: false, stopIds: [] };
   const { pieces, attributes, escapesSpaces, addSpacePrefix } = vocabulary;
   const isByteLevel = family === "bpe" && !escapesSpaces;

@@ -2,7 +2,6 @@
  * What a tokenizer is: text to ids and back, exactly as llama.cpp does it from the same GGUF metadata. `load.ts` builds
  * one; each family has its own file.
  */
-import type { FillTokens } from "./fill-in-the-middle.ts";
 
 interface EncodeOptions {
   /** Add BOS / EOS where the model's metadata asks for them. */
@@ -16,6 +15,13 @@ export interface TextSegment {
   readonly text: string;
   /** Whether texts of control tokens in it are read as those tokens, where they are read at all. */
   readonly control: boolean;
+}
+
+/** Ids of the three markers around a gap that a model fills in. */
+export interface FillTokens {
+  readonly prefix: number;
+  readonly suffix: number;
+  readonly middle: number;
 }
 
 export interface Tokenizer {

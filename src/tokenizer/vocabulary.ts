@@ -6,7 +6,8 @@
 import { AppError } from "../base/errors.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { getBool, getNumber, getNumbers, getStrings, type Numbers } from "../gguf/keys.ts";
-import { findFillTokens, OLD_FILL_KEYS, type FillTokens } from "./fill-in-the-middle.ts";
+import { findFillTokens, OLD_FILL_KEYS } from "./fill-in-the-middle.ts";
+import type { FillTokens } from "./tokenizer.ts";
 import { findPiece, indexPieces, type PieceIndex } from "./piece-index.ts";
 import { FILL_KEYS, NORMAL, overrideByText } from "./special-tokens.ts";
 

@@ -21,7 +21,6 @@ import type { Offer, OfferWish } from "../../sampling/offer.ts";
 import type { Program } from "../backend.ts";
 import type { Device } from "./device.ts";
 import { PARAMS_STRIDE } from "./memory.ts";
-import type { Plan } from "./plan.ts";
 import type { Pass } from "./record.ts";
 import { USAGE } from "./usage.ts";
 
@@ -70,7 +69,7 @@ function stagesOf(vocabSize: number): { searches: Searches; stages: Stages } {
 export async function makeChooser(
   device: Device,
   program: Program,
-  { plan, rows }: { plan: Plan; rows: number },
+  { plan, rows }: { plan: { readonly few: Pass; readonly many: Pass }; rows: number },
 ): Promise<Chooser> {
   assert(program.logits, "candidates of a program without logits");
   const { searches, stages } = stagesOf(program.logits.dim);

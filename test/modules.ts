@@ -1,0 +1,77 @@
+/** What modules import and export, read from their text: circles of imports, types included, and exports for nobody. */
+import { join, normalize } from "node:path";
+
+export interface Module {
+  /** From the repository's root, with `/`. */
+  readonly path: string;
+  /** Without comments. */
+  readonly code: string;
+}
+
+interface Import {
+  readonly from: string;
+  /** `*`: any of them. */
+  readonly names: readonly string[];
+}
+
+const STATIC = /^\s*(?:import|export)\s+(?:type\s+)?([^;"'=()]*?)(?:\s*from\s*)?["'](\.[^"']+)["']/gm;
+const DYNAMIC = /\b(?:import|URL)\(\s*["'`](?:\$\{\w+\}\/)?(\.[^"'`]+)["'`]/g;
+
+function importsOf({ path, code }: Module): Import[] {
+  const resolve = (name: string): string => normalize(join(path, "..", name)).replaceAll("\\", "/");
+  const named = [...code.matchAll(STATIC)].map(([, what, from]): Import => {
+    const inBraces = /\{([^}]*)\}/.exec(what!)?.[1];
+    const words = (inBraces ?? "").split(",").map((each) => each.trim().replace(/^type\s+/, ""));
+    const names = words.flatMap((each) => each.split(/\s+as\s+/)[0] || []);
+    return { from: resolve(from!), names: inBraces === undefined ? ["*"] : names };
+  });
+  const dynamic = [...code.matchAll(DYNAMIC)].map(([, from]): Import => ({ from: resolve(from!), names: ["*"] }));
+  return [...named, ...dynamic];
+}
+
+/** Groups of modules each of which imports, through others, itself. */
+export function circlesOf(modules: readonly Module[]): string[][] {
+  const graph = new Map(modules.map((module) => [module.path, importsOf(module).map(({ from }) => from)]));
+  const reachedFrom = new Map([...graph.keys()].map((path) => [path, reach(graph, path)]));
+  const inCircle = [...reachedFrom].filter(([path, reached]) => reached.has(path)).map(([path]) => path);
+  const circles = inCircle.map((path) => inCircle.filter((other) => isTogether(reachedFrom, path, other)));
+  return [...new Map(circles.map((circle) => [circle.join(), circle])).values()];
+}
+
+const isTogether = (reached: ReadonlyMap<string, ReadonlySet<string>>, a: string, b: string): boolean =>
+  reached.get(a)!.has(b) && reached.get(b)!.has(a);
+
+function reach(graph: ReadonlyMap<string, readonly string[]>, path: string): Set<string> {
+  const found = new Set(graph.get(path));
+  for (const next of found) for (const other of graph.get(next) ?? []) found.add(other);
+  return found;
+}
+
+/**
+ * Values that a module of the product exports and no other module of it imports, unless tests look at what it uses
+ * itself; and types that are not even used where they are. As `path: name`.
+ */
+export function unusedExports(modules: readonly Module[]): string[] {
+  const [byProduct, byAny] = [new Set<string>(), new Set<string>()];
+  for (const module of modules) {
+    for (const { from, names } of importsOf(module)) {
+      for (const name of names) {
+        byAny.add(`${from}: ${name}`);
+        if (!module.path.startsWith("test/")) byProduct.add(`${from}: ${name}`);
+      }
+    }
+  }
+  const declared =
+    /^export\s+(?:abstract\s+)?(?:async\s+)?(const|let|function\*?|class|interface|type|enum)\s+([\w$]+)/gm;
+  return modules
+    .filter(({ path }) => /^(src|kernels)\//.test(path) && !byProduct.has(`${path}: *`))
+    .flatMap(({ path, code }) =>
+      [...code.matchAll(declared)].flatMap(([, kind, name]) => {
+        const isUsedHere = code.split(new RegExp(`\\b${name}\\b`)).length > 2;
+        const isType = kind === "interface" || kind === "type";
+        const isNeeded =
+          byProduct.has(`${path}: ${name}`) || (isUsedHere && (isType || byAny.has(`${path}: ${name}`)));
+        return isNeeded ? [] : [`${path}: ${name}`];
+      }),
+    );
+}
