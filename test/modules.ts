@@ -10,12 +10,14 @@ export interface Module {
 
 interface Import {
   readonly from: string;
+  /** False: its file is named, and it runs elsewhere. */
+  readonly isLoaded: boolean;
   /** `*`: any of them. */
   readonly names: readonly string[];
 }
 
 const STATIC = /^\s*(?:import|export)\s+(?:type\s+)?([^;"'=()]*?)(?:\s*from\s*)?["'](\.[^"']+)["']/gm;
-const DYNAMIC = /\b(?:import|URL)\(\s*["'`](?:\$\{\w+\}\/)?(\.[^"'`]+)["'`]/g;
+const DYNAMIC = /\b(import|URL)\(\s*["'`](?:\$\{\w+\}\/)?(\.[^"'`]+)["'`]/g;
 
 function importsOf({ path, code }: Module): Import[] {
   const resolve = (name: string): string => normalize(join(path, "..", name)).replaceAll("\\", "/");
@@ -23,15 +25,22 @@ function importsOf({ path, code }: Module): Import[] {
     const inBraces = /\{([^}]*)\}/.exec(what!)?.[1];
     const words = (inBraces ?? "").split(",").map((each) => each.trim().replace(/^type\s+/, ""));
     const names = words.flatMap((each) => each.split(/\s+as\s+/)[0] || []);
-    return { from: resolve(from!), names: inBraces === undefined ? ["*"] : names };
+    return { from: resolve(from!), isLoaded: true, names: inBraces === undefined ? ["*"] : names };
   });
-  const dynamic = [...code.matchAll(DYNAMIC)].map(([, from]): Import => ({ from: resolve(from!), names: ["*"] }));
+  const dynamic = [...code.matchAll(DYNAMIC)].map(([, how, from]): Import => ({
+    from: resolve(from!),
+    isLoaded: how === "import",
+    names: ["*"],
+  }));
   return [...named, ...dynamic];
 }
 
+const loadedBy = (module: Module): string[] =>
+  importsOf(module).flatMap(({ from, isLoaded }) => (isLoaded ? [from] : []));
+
 /** Groups of modules each of which imports, through others, itself. */
 export function circlesOf(modules: readonly Module[]): string[][] {
-  const graph = new Map(modules.map((module) => [module.path, importsOf(module).map(({ from }) => from)]));
+  const graph = new Map(modules.map((module) => [module.path, loadedBy(module)]));
   const reachedFrom = new Map([...graph.keys()].map((path) => [path, reach(graph, path)]));
   const inCircle = [...reachedFrom].filter(([path, reached]) => reached.has(path)).map(([path]) => path);
   const circles = inCircle.map((path) => inCircle.filter((other) => isTogether(reachedFrom, path, other)));
@@ -69,8 +78,7 @@ export function unusedExports(modules: readonly Module[]): string[] {
       [...code.matchAll(declared)].flatMap(([, kind, name]) => {
         const isUsedHere = code.split(new RegExp(`\\b${name}\\b`)).length > 2;
         const isType = kind === "interface" || kind === "type";
-        const isNeeded =
-          byProduct.has(`${path}: ${name}`) || (isUsedHere && (isType || byAny.has(`${path}: ${name}`)));
+        const isNeeded = byProduct.has(`${path}: ${name}`) || (isUsedHere && (isType || byAny.has(`${path}: ${name}`)));
         return isNeeded ? [] : [`${path}: ${name}`];
       }),
     );

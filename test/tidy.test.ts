@@ -6,6 +6,7 @@
 import { join, normalize, relative } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { buildForBrowser } from "../src/browser/build.ts";
+import { circlesOf, unusedExports } from "./modules.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const MAX_FILE_LINES = 400; // of code
@@ -24,6 +25,15 @@ type Check = (source: Source) => string[];
 const EXCEPTIONS: readonly { readonly check: string; readonly path: string; readonly reason: string }[] = [
   { check: "environment", path: "src/main.ts", reason: "hands its environment to config.ts and to child processes" },
 ];
+
+/** Exports of values that only tests import, although nothing beside them uses them, and why they are there. */
+const FOR_TESTS: Readonly<Record<string, string>> = {
+  "src/browser/build.ts: buildForBrowser": "makes what a page loads; no page does yet",
+  "src/gguf/parse.ts: parseGguf": "the parser over bytes that are all there, which the fuzzer feeds",
+  "src/channels/health.ts: checkChannels": "asks channels whether they are well; no command does yet",
+  "src/server/app.ts: makeApp": "the application without a listener",
+  "kernels/simd/layout.ts: layoutHeader": "build.sh writes it",
+};
 
 /** Folders of src/, lowest first: each may import from those before it. Files that stand in src/ itself are named. */
 const LAYERS = (
@@ -332,6 +342,36 @@ describe.each(Object.entries(RULES))("%s:", (name, rule) => {
     expect(complaints).toEqual([]);
     const needed = wrong.filter(([, found]) => found.length > 0).map(([path]) => path);
     expect([...excused].filter((path) => !needed.includes(path))).toEqual([]); // an exception that nothing needs
+  });
+});
+
+describe("modules:", () => {
+  const modules = sources
+    .filter(({ path }) => path.endsWith(".ts"))
+    .map(({ path, text }) => ({ path, code: withoutComments(text) }));
+  const module = (path: string, code: string) => ({ path, code });
+
+  test("none imports itself through others, types included", () => {
+    const [a, b] = [
+      module("src/a.ts", 'import type { B } from "./b.ts";'),
+      module("src/b.ts", 'export * from "./a.ts";'),
+    ];
+    expect(circlesOf([a, b])).toEqual([["src/a.ts", "src/b.ts"]]);
+    expect(circlesOf([a, module("src/b.ts", 'new URL("./a.ts", import.meta.url);')])).toEqual([]);
+    expect(circlesOf(modules)).toEqual([]);
+  });
+
+  test("none exports what nobody imports", () => {
+    const a = module(
+      "src/a.ts",
+      "export const one = 1;\nexport function two() {\n  return one;\n}\nexport type Three = 3;\n",
+    );
+    const test = module("test/a.ts", 'import { one, two } from "../src/a.ts";');
+    const b = module("src/b.ts", 'import { type Three, two as second } from "./a.ts";');
+    expect(unusedExports([a])).toEqual(["src/a.ts: one", "src/a.ts: two", "src/a.ts: Three"]);
+    expect(unusedExports([a, test])).toEqual(["src/a.ts: two", "src/a.ts: Three"]);
+    expect(unusedExports([a, test, b])).toEqual([]);
+    expect(unusedExports(modules).toSorted()).toEqual(Object.keys(FOR_TESTS).toSorted());
   });
 });
 

@@ -134,7 +134,7 @@ export function stackOf(lowering: Lowering, bufs: readonly Buf[]): Stack | undef
 }
 
 /** The parts of a stack as values of their own. */
-export function partsOf({ graph }: Lowering, stack: Stack): readonly string[] {
+function partsOf({ graph }: Lowering, stack: Stack): readonly string[] {
   if (!stack.parts) {
     const outputs = stack.sizes.map(() => graph.fresh("part"));
     graph.nodes("Split", [stack.value, graph.ints(stack.sizes)], { outputs, attributes: { axis: -1 } });

@@ -183,7 +183,7 @@ function sizeOf(fields: Fields): number {
   return offsetsOf(fields).size;
 }
 
-export const HEAD_BYTES = sizeOf(HEAD);
+const HEAD_BYTES = sizeOf(HEAD);
 /** Of every record: a multiple of a cache line. */
 export const RECORD_BYTES =
   Math.ceil((HEAD_BYTES + Math.max(...Object.values(RECORDS).map((fields) => sizeOf(fields)))) / 64) * 64;

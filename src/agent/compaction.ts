@@ -32,7 +32,7 @@ export function compactionOf(history: History, dropped: readonly Exchange[], sum
 }
 
 /** The note that replaces dropped messages in the prompt. A summary of outside text is outside text itself. */
-export function compactionNote({ droppedCount, summary }: Compaction): string {
+function compactionNote({ droppedCount, summary }: Compaction): string {
   const what = droppedCount === 1 ? "1 earlier message" : `${droppedCount} earlier messages`;
   if (summary === undefined) return `[${what} of this conversation no longer fit and are not shown.]`;
   const text = renderPassage(external(summary), { isWrapped: true, source: "summary of earlier messages" });

@@ -112,14 +112,6 @@ export function findSession(db: Database, key: string): Session | undefined {
   return row ? sessionOf(row) : undefined;
 }
 
-/** The one used last first. @param before lists those used before that time */
-export function listSessions(db: Database, options: { limit: number; before?: number }): readonly Session[] {
-  return db
-    .query<SessionRow, [number, number]>("SELECT * FROM sessions WHERE updated_at < ? ORDER BY updated_at DESC LIMIT ?")
-    .all(options.before ?? Number.MAX_SAFE_INTEGER, options.limit)
-    .map(sessionOf);
-}
-
 /** Remembers to whom the conversation spoke, for what is sent to `last`. */
 export function setRoute(db: Database, options: { sessionKey: string; route: Target; now: number }): void {
   const { sessionKey, route, now } = options;

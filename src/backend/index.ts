@@ -7,7 +7,7 @@ import type { Offload } from "./offload.ts";
 import { onnxBackend } from "./onnx/index.ts";
 import { simdBackend } from "./simd/index.ts";
 
-export const backends = {
+const backends = {
   webgpu: webGpuBackend,
   onnx: onnxBackend,
   cpu: cpuBackend,

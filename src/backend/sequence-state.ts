@@ -24,10 +24,6 @@ export function keepingSteps(steps: readonly Step[]): KeepingStep[] {
 export const kvStates = (steps: readonly Step[]): KvState[] =>
   keepingSteps(steps).flatMap(({ state }) => (state.kind === "kv" ? [state] : []));
 
-/** Whether a sequence goes on only from where it stands, or from a checkpoint. */
-export const isRecurrent = (steps: readonly Step[]): boolean =>
-  keepingSteps(steps).some(({ state }) => state.kind !== "kv");
-
 /** Values of a state that a sequence has once, not for each position. */
 export const valuesOf = (state: RunningState): number =>
   state.kind === "conv" ? state.rows * state.dim : state.shape.reduce((product, dim) => product * dim, 1);

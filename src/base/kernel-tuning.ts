@@ -29,7 +29,6 @@ export const SIZES = {
   tileColumns: [64, 128],
 } as const satisfies Partial<Record<keyof Tuning, readonly number[]>>;
 export type SizeName = keyof typeof SIZES;
-export const SIZE_NAMES = Object.keys(SIZES) as SizeName[]; // the keys of a literal are its names
 
 /** Bytes in workgroup memory of a kernel for few rows: for each thread, or subgroup of four, and sum of a row. */
 const SUM_BYTES = 16;

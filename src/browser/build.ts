@@ -21,7 +21,7 @@ export interface BrowserBuild {
 }
 
 /** The entry of a page's Worker. */
-export const WORKER_ENTRY = join(import.meta.dir, "worker-main.ts");
+const WORKER_ENTRY = join(import.meta.dir, "worker-main.ts");
 
 /** Throws `unsupported` naming imports of `bun:` and `node:` modules. */
 export async function buildForBrowser(entry: string = WORKER_ENTRY): Promise<BrowserBuild> {

@@ -20,7 +20,7 @@ function ropeType(parameters: Config | undefined): string {
   return String(parameters?.find("rope_type") ?? parameters?.find("type") ?? "default");
 }
 
-export function ropeBase(config: Config, fallback = DEFAULT_BASE): number {
+function ropeBase(config: Config, fallback = DEFAULT_BASE): number {
   return ropeParameters(config)?.findNumber("rope_theta") ?? config.findNumber("rope_theta") ?? fallback;
 }
 

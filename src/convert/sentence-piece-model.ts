@@ -115,7 +115,7 @@ function lastOf(bytes: Uint8Array, label: string): Map<number, number | Uint8Arr
 }
 
 /** The fields of a message in order. Throws `bad_file` where it ends within one. */
-export function* fieldsOf(bytes: Uint8Array, label: string): Generator<Field, void, void> {
+function* fieldsOf(bytes: Uint8Array, label: string): Generator<Field, void, void> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = 0;
   const take = (length: number): number => {

@@ -18,7 +18,7 @@ export const ZERO = 1e-15;
 const STEP = round(0.1);
 
 /** The nearest integer to a float32 below 2^22 in size, ties to even. */
-export function nearest(value: number): number {
+function nearest(value: number): number {
   return round(value + NO_FRACTION) - NO_FRACTION;
 }
 

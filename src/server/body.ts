@@ -8,7 +8,7 @@ import { parseFirstJson } from "./json.ts";
 import { decompressed } from "./zstd.ts";
 
 /** Room for a dozen photographs in base64. The process-wide limit is far higher, for uploads of models. */
-export const JSON_BYTES_MAX = 64 * 1024 * 1024;
+const JSON_BYTES_MAX = 64 * 1024 * 1024;
 
 /** A client that sends nothing for so long in the middle of a body is gone, or means harm. */
 const BODY_IDLE_MS = 60_000;

@@ -17,12 +17,6 @@ export const readText: Read<string> = (value, path) => {
 };
 
 /** Throws `bad_request`. */
-export const readNumber: Read<number> = (value, path) => {
-  if (typeof value !== "number") throw unexpected(path, "a number", value);
-  return value;
-};
-
-/** Throws `bad_request`. */
 export const readBoolean: Read<boolean> = (value, path) => {
   if (typeof value !== "boolean") throw unexpected(path, "true or false", value);
   return value;

@@ -31,7 +31,6 @@ export const RENDERERS = [
   "cohere",
   "glimmer",
 ] as const;
-export type Renderer = (typeof RENDERERS)[number];
 
 export const PARSERS = [
   "qwen3",
@@ -62,4 +61,3 @@ export const PARSERS = [
   "glimmer",
   "passthrough",
 ] as const;
-export type Parser = (typeof PARSERS)[number];

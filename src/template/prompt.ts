@@ -33,7 +33,7 @@ interface JinjaPrompt {
 export type PromptTemplate = JinjaPrompt | GoPrompt;
 
 /** For a model that has no template. */
-export const DEFAULT_TEMPLATE = "{{ .Prompt }}";
+const DEFAULT_TEMPLATE = "{{ .Prompt }}";
 
 interface TemplateSources {
   readonly jinja?: string | undefined;

@@ -6,7 +6,6 @@ import {
   findSession,
   historyOf,
   listEntries,
-  listSessions,
   pruneSessions,
   setRoute,
   type EntryBody,
@@ -61,16 +60,10 @@ describe("a transcript", () => {
 });
 
 describe("sessions", () => {
-  test("are listed by their last use, and remember their route", () => {
+  test("remember their route", () => {
     put("r1", [said("a")], { key: "agent:main:hook:a", now: 1 });
     put("r2", [said("b")], { key: "agent:main:hook:b", now: 2 });
     setRoute(db, { sessionKey: MAIN, route: { channel: "telegram", to: "42" }, now: 3 });
-    expect(listSessions(db, { limit: 9 }).map(({ key }) => key)).toEqual([
-      MAIN,
-      "agent:main:hook:b",
-      "agent:main:hook:a",
-    ]);
-    expect(listSessions(db, { limit: 9, before: 2 }).map(({ key }) => key)).toEqual(["agent:main:hook:a"]);
     expect(findSession(db, MAIN)?.route).toEqual({ channel: "telegram", to: "42" });
     setRoute(db, { sessionKey: MAIN, route: { channel: "slack", to: "C1", thread: "9" }, now: 4 });
     expect(findSession(db, MAIN)?.route).toEqual({ channel: "slack", to: "C1", thread: "9" });
@@ -87,11 +80,8 @@ describe("sessions", () => {
       { eventsMax: 1 },
     );
     expect(pruneSessions(db, { idleSince: 50, keep: [MAIN], limit: 10 })).toBe(1);
-    expect(
-      listSessions(db, { limit: 9 })
-        .map(({ key }) => key)
-        .toSorted(),
-    ).toEqual([MAIN, "new", "waiting"]);
+    const there = [MAIN, "old", "waiting", "new"].filter((key) => findSession(db, key));
+    expect(there).toEqual([MAIN, "waiting", "new"]);
     expect(listEntries(db, { sessionKey: "old", limit: 9 })).toEqual([]);
   });
 });

@@ -86,7 +86,7 @@ const OAI_ALPHA = 1.702;
 const OAI_LIMIT = 7;
 
 /** Gate and up to what goes into down. */
-export function gatingOf(act: Gating): (gate: number, up: number) => number {
+function gatingOf(act: Gating): (gate: number, up: number) => number {
   if (act !== "swiglu_oai") {
     const activate = activations[act];
     return (gate, up) => activate(gate) * up;

@@ -17,7 +17,7 @@ export function runStep(step: Step, pass: Pass): void {
   (ops[step.op] as (step: Step, pass: Pass) => void)(step, pass);
 }
 
-export const ops: Ops<void, Pass> = {
+const ops: Ops<void, Pass> = {
   ...attentionOps,
   ...recurrentOps,
   moe,

@@ -10,7 +10,7 @@ import type { Step, Weight } from "../step.ts";
 import { unpackRows } from "../unpack.ts";
 
 /** Float32 copies that are kept: the whole of a 250 M parameter model. Larger ones run, only slower. */
-export const CACHE_BYTES_MAX = 1024 ** 3;
+const CACHE_BYTES_MAX = 1024 ** 3;
 /** Rows unpacked at a time. */
 export const PANEL_ROWS = 64;
 

@@ -18,7 +18,7 @@ const WRITE_BYTES = 16 * 2 ** 20;
 /** After this much the queue is emptied: what was written waits in staging memory until something is submitted. */
 const FLUSH_BYTES = 64 * 2 ** 20;
 /** Bindings begin at multiples of this on every device. (WebGPU, minStorageBufferOffsetAlignment) */
-export const BINDING_ALIGN = 256;
+const BINDING_ALIGN = 256;
 
 const align = (bytes: number, to: number): number => Math.ceil(bytes / to) * to;
 /** What follows the rows of a piece: padding, and the grid that its blocks name points of. */

@@ -16,7 +16,7 @@ export interface RetryLimits {
 }
 
 /** Doubles with every attempt; @param random in [0, 1): up to a fifth more, so that many do not come back as one. */
-export function backoffMs(attempts: number, random: number): number {
+function backoffMs(attempts: number, random: number): number {
   const base = Math.min(BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 20), BACKOFF_MAX_MS);
   return Math.round(base * (1 + random / 5));
 }

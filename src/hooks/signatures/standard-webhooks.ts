@@ -19,7 +19,7 @@ import {
 } from "./scheme.ts";
 
 /** @param prefix of the three headers: `webhook` or `svix` */
-export function standardScheme(prefix: string): SignatureScheme {
+function standardScheme(prefix: string): SignatureScheme {
   const names = { id: `${prefix}-id`, timestamp: `${prefix}-timestamp`, signature: `${prefix}-signature` };
   return {
     checkSecret,

@@ -8,7 +8,7 @@ import { AppError } from "../../base/errors.ts";
 import { READY, REPLY_CHARS_MAX, type TransformCall, type TransformReply } from "./messages.ts";
 
 /** Memory that a transform may take, resident. An empty process has 30 MB. */
-export const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
+const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
 /** A loop that fills memory takes a few hundred megabytes between two looks. */
 const MEMORY_EVERY_MS = 20;
 /** On a machine that does much else. */

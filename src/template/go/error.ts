@@ -9,7 +9,7 @@ export function templateError(source: string, at: number, message: string, code:
 }
 
 /** `line:column` of an offset. */
-export function position(source: string, at: number): string {
+function position(source: string, at: number): string {
   const before = source.slice(0, at);
   const line = before.split("\n").length;
   return `${line}:${at - before.lastIndexOf("\n")}`;

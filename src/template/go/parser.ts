@@ -9,7 +9,7 @@ import { templateError } from "./error.ts";
 import { tokenize, type Token, type TokenKind } from "./lexer.ts";
 
 /** Far above any real template (the longest seen has 30 kB); keeps every later offset and loop small. */
-export const MAX_TEMPLATE_LENGTH = 1024 * 1024;
+const MAX_TEMPLATE_LENGTH = 1024 * 1024;
 /** Parentheses and control structures inside each other; the parser recurses once or twice for each. */
 const MAX_NESTING = 200;
 

@@ -101,7 +101,7 @@ export function toJson(value: GoValue): string {
 }
 
 /** Compact JSON with Go's escapes; keys stay in their order, undefined members are left out. */
-export const jsonText = (value: unknown): string => escapeHtml(JSON.stringify(value));
+const jsonText = (value: unknown): string => escapeHtml(JSON.stringify(value));
 
 const jsonString = (text: string): string => escapeHtml(JSON.stringify(text));
 

@@ -8,7 +8,7 @@ import { AppError, messageOf } from "../../base/errors.ts";
 import type { Node } from "./ast.ts";
 
 /** The longest seen has 30 kB. */
-export const MAX_TEMPLATE_LENGTH = 1024 * 1024;
+const MAX_TEMPLATE_LENGTH = 1024 * 1024;
 /** White space in a row: no template indents by more, and the tokenizer is quadratic in it. */
 const MAX_SPACE_RUN = 500;
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { formatTuning, PLAIN, SIZE_NAMES, SIZES, type Tuning } from "../../../src/base/kernel-tuning.ts";
+import { formatTuning, PLAIN, SIZES, type SizeName, type Tuning } from "../../../src/base/kernel-tuning.ts";
 import { shapeOf } from "../../../src/backend/webgpu/choose-tuning.ts";
 import { checkedOr, type Tunings } from "../../../src/backend/webgpu/tune.ts";
 import { quants } from "../../../src/quant/index.ts";
@@ -24,7 +24,8 @@ async function ask<T>(...args: string[]): Promise<T> {
 }
 
 function expectTuning(tuning: Tuning): void {
-  for (const name of SIZE_NAMES) expect(SIZES[name] as readonly number[]).toContain(tuning[name]);
+  for (const [name, sizes] of Object.entries(SIZES))
+    expect<readonly number[]>(sizes).toContain(tuning[name as SizeName]);
 }
 
 describe("a search", () => {
