@@ -64,7 +64,7 @@ function withExperts(model: Model, options: Options): Step[] {
 const SCORES = [undefined, "softmax", "sigmoid", "softmax_chosen"] as const;
 
 /** How the file says that experts are scored; undefined for softmax over all. */
-function routingOf(model: Model, fallback: Routing["score"] = "softmax"): Routing | undefined {
+export function routingOf(model: Model, fallback: Routing["score"] = "softmax"): Routing | undefined {
   const { keys, path, nExperts } = model;
   const code = keys.count("expert_gating_func", { min: 0, max: 255, fallback: 0 });
   if (code >= SCORES.length) {
