@@ -43,7 +43,7 @@ type Undefinable<T> = T extends Uint8Array | string | number | boolean | null | 
 
 type IsOptional<T, K extends keyof T> = string extends K ? false : {} extends Pick<T, K> ? true : false;
 
-export class SchemaFailure extends Error {
+class SchemaFailure extends Error {
   readonly problems: readonly SchemaProblem[];
 
   constructor(problems: readonly SchemaProblem[]) {

@@ -18,7 +18,7 @@ import {
 } from "../base/schema.ts";
 
 /** Settings that every platform has. */
-export const channelSettings = {
+const channelSettings = {
   enabled: Type.Boolean({ default: true }),
   /** Where texts go when nobody says where. */
   defaultTo: Type.Optional(Type.String({ minLength: 1 })),
