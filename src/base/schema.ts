@@ -70,11 +70,9 @@ class Wrong extends Error {
 export function reader<S extends TSchema>(schema: S): Reader<Output<S>> {
   let compiled: TypeCheck<S> | undefined;
   const hasTransform = HasTransform(schema, []);
-  const isScalar = !("properties" in schema || "items" in schema || "anyOf" in schema || "patternProperties" in schema);
   const safeParse = (value: unknown): Read<Output<S>> => {
     compiled ??= TypeCompiler.Compile(schema);
-    const given: unknown =
-      isScalar && value !== undefined ? value : Value.Default(schema, value === undefined ? undefined : clone(value));
+    const given = withDefaults(schema, value);
     if (!compiled.Check(given)) return { success: false, problems: problemsOf([...compiled.Errors(given)], given) };
     try {
       return { success: true, data: (hasTransform ? compiled.Decode(given) : given) as Output<S> }; // as it checked
@@ -95,16 +93,53 @@ export function reader<S extends TSchema>(schema: S): Reader<Output<S>> {
   };
 }
 
-/** JSON's values, and nothing of what stands behind an object. */
-function clone(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(clone);
+/** A copy of JSON's values with defaults put in; TypeBox's own looks at what an object inherits, too. */
+function withDefaults(schema: TSchema, value: unknown): unknown {
+  if (value === undefined) return "default" in schema ? withDefaults(schema, copy(schema["default"])) : undefined;
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, clone(inner)]));
+  const variants = schema["anyOf"] as TSchema[] | undefined;
+  if (variants && schema.$id === undefined) {
+    const filled = variants.map((variant) => ({ variant, value: withDefaults(variant, value) }));
+    return filled.find((each) => Value.Check(each.variant, each.value))?.value ?? copy(value);
+  }
+  if (Array.isArray(value)) {
+    const { items } = schema as { items?: TSchema };
+    return items ? value.map((item) => withDefaults(items, item)) : copy(value);
+  }
+  const known = (schema["properties"] ?? {}) as Readonly<Record<string, TSchema>>;
+  const [other] = Object.values((schema["patternProperties"] ?? {}) as Readonly<Record<string, TSchema>>);
+  const own = Object.entries(value).map(([key, inner]): [string, unknown] => {
+    const schemaOfKey = Object.hasOwn(known, key) ? known[key] : other;
+    return [key, schemaOfKey ? withDefaults(schemaOfKey, inner) : copy(inner)];
+  });
+  const absent = Object.entries(known)
+    .filter(([key]) => !Object.hasOwn(value, key))
+    .map(([key, inner]): [string, unknown] => [key, withDefaults(inner, undefined)])
+    .filter(([, filled]) => filled !== undefined);
+  return Object.fromEntries([...own, ...absent]);
+}
+
+/** JSON's values, and nothing of what stands behind an object. */
+function copy(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copy);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copy(inner)]));
 }
 
 /** An object that has no other keys. */
 export const strictObject = <P extends TObject["properties"]>(properties: P, options: object = {}): TObject<P> =>
   Type.Object(properties, { additionalProperties: false, ...options });
+
+/** Or null. */
+export const nullable = <S extends TSchema>(schema: S, options: object = {}) =>
+  Type.Union([schema, Type.Null()], options);
+
+/** A schema as JSON Schema: without what only readers look at. */
+export const jsonSchemaOf = (schema: TSchema): Record<string, unknown> =>
+  JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === "expected" ? undefined : value))) as Record<
+    string,
+    unknown
+  >;
 
 /** One of some texts. */
 export const oneOfTexts = <const T extends readonly string[]>(texts: T, options: object = {}) =>

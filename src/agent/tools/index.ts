@@ -3,6 +3,7 @@
  * loses what would let it speak as someone else, because a session holds words from outside.
  */
 import { AppError, messageOf } from "../../base/errors.ts";
+import { jsonSchemaOf } from "../../base/schema.ts";
 import type { Tool, ToolCall } from "../../runtime/runtime.ts";
 import { neutralize } from "../boundary/index.ts";
 import { currentTime } from "./current-time.ts";
@@ -32,7 +33,7 @@ export function toolsFor(names: readonly string[]): readonly Tool[] {
   return [...new Set(names)].flatMap((name) => {
     const tool = TOOLS[name];
     if (!tool) return [];
-    const parameters = JSON.parse(JSON.stringify(tool.schema.schema)) as Record<string, unknown>; // no symbols
+    const parameters = jsonSchemaOf(tool.schema.schema);
     return [{ type: "function", function: { name, description: tool.description, parameters } }];
   });
 }

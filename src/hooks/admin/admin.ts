@@ -2,9 +2,10 @@
  * What operators do with deliveries: look at them, run them again, end them, and try a mapping without consequences.
  * Behind the gateway's own token, which no sender has. Knows no HTTP library.
  */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
 import { AppError } from "../../base/errors.ts";
 import { retryAfter } from "../../base/retry-after.ts";
+import { reader } from "../../base/schema.ts";
 import type { Deliveries } from "../deliveries/deliveries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary } from "../deliveries/queries.ts";
 import type { Replayed } from "../deliveries/replay.ts";
@@ -98,14 +99,16 @@ export function makeAdmin(deps: AdminDeps): Admin {
   };
 }
 
+const filters = reader(Type.Object(filterFields));
+
 function parseFilter(query: URLSearchParams): DeliveryFilter {
   const known = Object.keys(filterFields);
   const unknown = [...query.keys()].find((name) => !known.includes(name));
   if (unknown !== undefined) throw new AppError("bad_request", `unknown filter; known: ${known.join(", ")}`);
-  const parsed = z.object(filterFields).partial().safeParse(Object.fromEntries(query));
+  const parsed = filters.safeParse(Object.fromEntries(query));
   if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new AppError("bad_request", `${issue?.path.join(".")}: ${issue?.message}`);
+    const [problem] = parsed.problems;
+    throw new AppError("bad_request", `${problem?.path.join(".")}: ${problem?.message}`);
   }
   const { mapping: mappingId, path, ...filter } = parsed.data;
   return { ...filter, mappingId, path: path && trimSlashes(path) };

@@ -1,71 +1,82 @@
 /** The bodies of answers to operators, as the API description tells them; tests hold real answers against these. */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import { nullable, oneOfTexts, readable, strictObject } from "../../base/schema.ts";
 import { runStatusSchema } from "../deliveries/run-status.ts";
 import { REPLY_STATES, RUN_STATES } from "../deliveries/state.ts";
 import { acceptedSchema } from "../deliveries/answer.ts";
 
-const delivery = z.object({
-  id: z.string(),
-  requestId: z.string(),
-  receivedAt: z.int().describe("Epoch milliseconds"),
-  path: z.string().describe("Below `hooks.path`"),
-  mappingId: z.string().nullable(),
-  authKind: z.string(),
-  authId: z.string().describe("Which credential; never the credential"),
-  bodyBytes: z.int(),
-  replayOf: z.string().nullable(),
-});
-const action = z.looseObject({ kind: z.enum(["wake", "agent"]) });
+const text = (description?: string) => Type.String(description === undefined ? {} : { description });
+const optional = Type.Optional;
 
-export const pageSchema = z.object({
-  deliveries: z.array(
-    delivery.extend({
-      runs: z.array(z.object({ id: z.string(), state: z.enum(RUN_STATES), reply: z.enum(REPLY_STATES) })),
-    }),
-  ),
-  next: z.string().nullable().describe("For `before` of the next page; null: there is none"),
-});
+const delivery = {
+  id: text(),
+  requestId: text(),
+  receivedAt: Type.Integer({ description: "Epoch milliseconds" }),
+  path: text("Below `hooks.path`"),
+  mappingId: nullable(text()),
+  authKind: text(),
+  authId: text("Which credential; never the credential"),
+  bodyBytes: Type.Integer(),
+  replayOf: nullable(text()),
+};
+const action = Type.Object({ kind: oneOfTexts(["wake", "agent"]) });
+const brief = strictObject({ id: text(), state: oneOfTexts(RUN_STATES), reply: oneOfTexts(REPLY_STATES) });
 
-export const detailsSchema = delivery.extend({
-  providerDeliveryId: z.string().nullable(),
-  idempotencyKey: z.string().nullable(),
-  bodySha256: z.string(),
-  body: z
-    .object({ encoding: z.enum(["utf8", "base64"]), data: z.string() })
-    .nullable()
-    .describe("Where `hooks.queue.keepBodies` keeps it"),
-  headers: z.record(z.string(), z.string()).describe("Those that are kept; never credentials"),
-  response: z.object({ status: z.int(), body: acceptedSchema }),
-  runs: z.array(runStatusSchema.extend({ action, sessionKey: z.string() })),
+export const pageSchema = strictObject({
+  deliveries: Type.Array(strictObject({ ...delivery, runs: Type.Array(brief) })),
+  next: nullable(text(), { description: "For `before` of the next page; null: there is none" }),
 });
 
-export const replayedSchema = z.object({ deliveryId: z.string(), runIds: z.array(z.string()) });
-
-export const cancelledSchema = z.object({
-  runs: z.array(z.object({ runId: z.string(), result: z.enum(["cancelled", "stopping", "over"]) })),
+export const detailsSchema = strictObject({
+  ...delivery,
+  providerDeliveryId: nullable(text()),
+  idempotencyKey: nullable(text()),
+  bodySha256: text(),
+  body: nullable(strictObject({ encoding: oneOfTexts(["utf8", "base64"]), data: text() }), {
+    description: "Where `hooks.queue.keepBodies` keeps it",
+  }),
+  headers: Type.Record(Type.String(), Type.String(), { description: "Those that are kept; never credentials" }),
+  response: strictObject({ status: Type.Integer(), body: acceptedSchema }),
+  runs: Type.Array(strictObject({ ...runStatusSchema.properties, action, sessionKey: text() })),
 });
 
-export const dryRunSchema = z.object({
-  mapping: z.string(),
-  reaches: z.string().nullable().describe("The mapping that a request like this reaches"),
-  outcome: z.enum(["actions", "nothing", "failed"]),
-  reason: z.string().optional(),
-  actions: z.array(
-    z.object({
+export const replayedSchema = strictObject({ deliveryId: text(), runIds: Type.Array(text()) });
+
+const cancelled = strictObject({ runId: text(), result: oneOfTexts(["cancelled", "stopping", "over"]) });
+export const cancelledSchema = strictObject({ runs: Type.Array(cancelled) });
+
+export const dryRunSchema = strictObject({
+  mapping: text(),
+  reaches: nullable(text(), { description: "The mapping that a request like this reaches" }),
+  outcome: oneOfTexts(["actions", "nothing", "failed"]),
+  reason: optional(text()),
+  actions: Type.Array(
+    strictObject({
       action,
-      prompt: z.string().describe("What the model, or the main session, would read"),
-      reply: z.looseObject({}).optional().describe("Where the answer would go, or why nowhere"),
-      refused: z.string().optional().describe("Why the request would be refused for this action"),
+      prompt: text("What the model, or the main session, would read"),
+      reply: optional(Type.Object({}, { description: "Where the answer would go, or why nowhere" })),
+      refused: optional(text("Why the request would be refused for this action")),
     }),
   ),
-  warnings: z.array(z.string()),
+  warnings: Type.Array(text()),
 });
+
+const LIMIT = { minimum: 1, maximum: 500 };
 
 /** Filters of the list, as parameters of the address. */
 export const filterFields = {
-  state: z.enum(RUN_STATES).describe("With a run in this state"),
-  path: z.string().describe("Received at this path"),
-  mapping: z.string().describe("Taken by this mapping"),
-  before: z.string().describe("Older than this delivery"),
-  limit: z.coerce.number().pipe(z.int().min(1).max(500)).describe("At most so many; 50 where absent"),
+  state: optional(oneOfTexts(RUN_STATES, { description: "With a run in this state" })),
+  path: optional(text("Received at this path")),
+  mapping: optional(text("Taken by this mapping")),
+  before: optional(text("Older than this delivery")),
+  limit: optional(
+    readable(
+      Type.Unsafe<string>(Type.String({ description: "At most so many, from 1 to 500; 50 where absent" })),
+      (given) => {
+        const value = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
+        const isOne = value >= LIMIT.minimum && value <= LIMIT.maximum;
+        return isOne ? { value } : { problem: `expected a whole number from ${LIMIT.minimum} to ${LIMIT.maximum}` };
+      },
+    ),
+  ),
 };

@@ -1,16 +1,19 @@
 /** The answer to an accepted request; stored with it and repeated for the same idempotency key. */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import { oneOfTexts, strictObject, type Output } from "../../base/schema.ts";
 
-export const acceptedSchema = z.object({
-  ok: z.literal(true),
-  mode: z.enum(["now", "next-heartbeat"]).optional().describe("Of a wake"),
-  runId: z.string().describe("The run, or the first of several"),
-  runIds: z.array(z.string()).optional().describe("Where there are several"),
-  dispatched: z.int().optional().describe("How many those are"),
-  requestId: z.string(),
-  warnings: z.array(z.string()).optional().describe("What was left out of account"),
+const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }));
+
+export const acceptedSchema = strictObject({
+  ok: Type.Literal(true),
+  mode: Type.Optional(oneOfTexts(["now", "next-heartbeat"], { description: "Of a wake" })),
+  runId: Type.String({ description: "The run, or the first of several" }),
+  runIds: texts("Where there are several"),
+  dispatched: Type.Optional(Type.Integer({ description: "How many those are" })),
+  requestId: Type.String(),
+  warnings: texts("What was left out of account"),
 });
-export type AcceptedBody = z.output<typeof acceptedSchema>;
+export type AcceptedBody = Output<typeof acceptedSchema>;
 
 export interface HookResponse {
   readonly status: number;

@@ -1,24 +1,26 @@
 /** How a run stands: what its sender may know. Times are epoch milliseconds. */
-import { z } from "zod";
+import { Type } from "@sinclair/typebox";
+import { nullable, oneOfTexts, strictObject, type Output } from "../../base/schema.ts";
 import { REPLY_STATES, RUN_STATES } from "./state.ts";
 
-const at = z.int();
+const text = Type.String();
+const at = Type.Integer();
 
-export const runStatusSchema = z.object({
-  id: z.string(),
-  deliveryId: z.string(),
-  kind: z.enum(["wake", "agent"]),
-  state: z.enum(RUN_STATES),
-  attempts: z.int(),
+export const runStatusSchema = strictObject({
+  id: text,
+  deliveryId: text,
+  kind: oneOfTexts(["wake", "agent"]),
+  state: oneOfTexts(RUN_STATES),
+  attempts: Type.Integer(),
   createdAt: at,
-  startedAt: at.nullable(),
-  finishedAt: at.nullable(),
-  reason: z.string().nullable().describe("Why it failed, or waits for another try"),
-  answer: z.string().nullable(),
-  model: z.string().nullable(),
-  reply: z.enum(REPLY_STATES).describe("What became of the answer in the chat"),
-  replyReason: z.string().nullable(),
-  callback: z.enum(["pending", "sent", "failed"]).nullable().describe("Null: none was asked for"),
-  replayOf: z.string().nullable().describe("The run that this one repeats"),
+  startedAt: nullable(at),
+  finishedAt: nullable(at),
+  reason: nullable(text, { description: "Why it failed, or waits for another try" }),
+  answer: nullable(text),
+  model: nullable(text),
+  reply: oneOfTexts(REPLY_STATES, { description: "What became of the answer in the chat" }),
+  replyReason: nullable(text),
+  callback: nullable(oneOfTexts(["pending", "sent", "failed"]), { description: "Null: none was asked for" }),
+  replayOf: nullable(text, { description: "The run that this one repeats" }),
 });
-export type RunStatus = Readonly<z.output<typeof runStatusSchema>>;
+export type RunStatus = Readonly<Output<typeof runStatusSchema>>;

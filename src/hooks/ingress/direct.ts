@@ -5,7 +5,7 @@ import type { AgentAction, WakeAction, WakeMode } from "../action.ts";
 import { urlProblem } from "../callback.ts";
 import type { HooksConfig } from "../config.ts";
 import { checkAction, NO_LEVEL, type Checked, type Checks } from "./checks.ts";
-import { Fields } from "./fields.ts";
+import { Fields, fieldSet } from "./fields.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
 import { Refusal, type ProblemName, type RefusalOptions } from "./problems.ts";
 import { agentFields, RECIPIENT_LENGTH_MAX, wakeFields } from "./requests.ts";
@@ -14,6 +14,9 @@ const NAME_DEFAULT = "Hook";
 /** A name stands in front of every summary. */
 const NAME_LENGTH_MAX = 120;
 const TIMEOUT_SECONDS_MAX = 86_400; // as in the configuration
+
+const WAKE = fieldSet(wakeFields);
+const AGENT = fieldSet(agentFields);
 
 export interface Direct extends Checked {
   /** From the body. */
@@ -34,14 +37,14 @@ export async function readDirect(
 }
 
 function readWake(payload: unknown, { strict }: Settings): Direct {
-  const fields = new Fields(payload, wakeFields);
+  const fields = new Fields(payload, WAKE);
   const text = fields.read("text", refuse("text_required"));
   const action: WakeAction = { kind: "wake", text: external(text), mode: modeOf(fields, "mode"), isWrapped: true };
   return { action, idempotencyKey: idempotencyKeyOf(fields), warnings: fields.warnings(strict) };
 }
 
 function readAgent(payload: unknown, { settings, checks }: { settings: Settings; checks: Checks }): Direct {
-  const fields = new Fields(payload, agentFields);
+  const fields = new Fields(payload, AGENT);
   const message = fields.read("message", refuse("message_required"));
   const optional = {
     sessionKey: sessionKeyOf(fields, settings),
@@ -83,10 +86,11 @@ function modeOf<Name extends string>(
   fields: Fields<Readonly<Record<Name, typeof wakeFields.mode>>>,
   name: Name,
 ): WakeMode {
-  return fields.read(name, () => {
+  const mode: unknown = fields.read(name, () => {
     fields.found(name, "expected 'now' or 'next-heartbeat'; taken as 'now'");
     return "now" as const;
   });
+  return mode as WakeMode; // what the schema of a mode gives
 }
 
 /** One line. */

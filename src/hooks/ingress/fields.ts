@@ -2,26 +2,44 @@
  * Reads the fields of a body one by one. What a sender may get wrong without harm is read as if it were absent and
  * becomes a finding: a warning in the answer, or a refusal where the ingress is strict.
  */
-import type { z } from "zod";
+import { OptionalKind, type TSchema } from "@sinclair/typebox";
+import { reader, type Output, type Reader } from "../../base/schema.ts";
 import { Refusal, type FieldProblem } from "./problems.ts";
 
 /** Findings that an answer names. */
 const FINDINGS_MAX = 20;
 
-type Shape = Readonly<Record<string, z.ZodType>>;
+type Shape = Readonly<Record<string, TSchema>>;
+
+/** What a field gives: nothing where it may be absent. */
+type FieldOutput<S extends TSchema> =
+  Output<S> | (S extends { readonly [OptionalKind]: "Optional" } ? undefined : never);
+
+/** The fields there are, each with its reader. */
+export interface FieldSet<S extends Shape> {
+  readonly shape: S;
+  readonly readers: { readonly [Name in keyof S]: Reader<unknown> };
+}
+
+export const fieldSet = <S extends Shape>(shape: S): FieldSet<S> => ({
+  shape,
+  readers: Object.fromEntries(
+    Object.entries(shape).map(([name, schema]) => [name, reader(schema)]),
+  ) as FieldSet<S>["readers"], // the same names
+});
 
 export class Fields<S extends Shape> {
   readonly findings: FieldProblem[] = [];
   readonly unknown: FieldProblem[] = [];
   readonly #object: Readonly<Record<string, unknown>>;
-  readonly #shape: S;
+  readonly #set: FieldSet<S>;
 
-  /** Throws where the body is no object. @param shape the fields there are */
-  constructor(payload: unknown, shape: S) {
+  /** Throws where the body is no object. */
+  constructor(payload: unknown, set: FieldSet<S>) {
     if (typeof payload !== "object" || payload === null || Array.isArray(payload)) throw new Refusal("invalid_body");
     this.#object = payload as Readonly<Record<string, unknown>>; // an object of JSON
-    this.#shape = shape;
-    const strange = Object.keys(payload).filter((name) => !Object.hasOwn(shape, name));
+    this.#set = set;
+    const strange = Object.keys(payload).filter((name) => !Object.hasOwn(set.shape, name));
     for (const name of strange.slice(0, FINDINGS_MAX))
       this.unknown.push({ field: shown(name), reason: "unknown field" });
   }
@@ -30,10 +48,15 @@ export class Fields<S extends Shape> {
    * What the field's schema makes of it; its default, if any, where it is absent or null.
    * @param otherwise for what the schema refuses
    */
-  read<Name extends keyof S & string, T>(name: Name, otherwise: () => T): z.output<S[Name]> | T {
+  read<Name extends keyof S & string, T>(name: Name, otherwise: () => T): FieldOutput<S[Name]> | T {
     const value = Object.hasOwn(this.#object, name) ? (this.#object[name] ?? undefined) : undefined;
-    const read = this.#shape[name]!.safeParse(value); // a name of the shape
-    return read.success ? (read.data as z.output<S[Name]>) : otherwise(); // what that schema gives
+    const schema = this.#set.shape[name]!; // a name of the shape
+    type Given = FieldOutput<S[Name]>; // what that schema gives
+    if (value === undefined && (OptionalKind in schema || schema["default"] !== undefined)) {
+      return schema["default"] as Given;
+    }
+    const read = this.#set.readers[name].safeParse(value);
+    return read.success ? (read.data as Given) : otherwise();
   }
 
   found(field: string, reason: string): undefined {

@@ -19,6 +19,7 @@ export interface HeaderKey {
 export function headerKey(headers: Headers): HeaderKey {
   const value = headers.get("idempotency-key");
   if (value === null) return { key: undefined, warnings: [] };
-  const { data: key } = idempotencyKey.safeParse(value);
+  const read = idempotencyKey.safeParse(value);
+  const key = read.success ? read.data : undefined;
   return { key, warnings: key === undefined ? [`Idempotency-Key: ${UNUSABLE}`] : [] };
 }

@@ -1,26 +1,32 @@
 /** What a mail listener is at: for operators, probes and monitoring. Names and counts, never a mail's text. */
-import { z } from "zod";
+import { Type, type TInteger } from "@sinclair/typebox";
+import { oneOfTexts, strictObject, type Output } from "../../base/schema.ts";
 
 /** `repeated`: handled before, under another number. */
 const OUTCOMES = ["accepted", "repeated", "nothing", "refused"] as const;
 export type MailOutcome = (typeof OUTCOMES)[number];
 
-const at = z.int().describe("Epoch milliseconds");
+const TIME = "Epoch milliseconds";
+const at = (description = TIME) => Type.Integer({ description });
+const STATES = ["connecting", "connected", "waiting", "down", "refused"] as const;
 
-export const mailStatusSchema = z.object({
-  account: z.string().describe("`user at host`"),
-  mailbox: z.string(),
-  state: z
-    .enum(["connecting", "connected", "waiting", "down", "refused"])
-    .describe("`waiting`: a mail cannot be handed over now; `refused`: the server does not take the password"),
-  since: at,
-  waitsFor: z.string().optional(),
-  lastMailAt: at.optional().describe("When the last mail was handled"),
-  lastError: z.object({ at, message: z.string() }).optional(),
-  nextAttemptAt: at.optional().describe("When the next attempt to connect begins"),
-  mails: z.record(z.enum(OUTCOMES), z.int()).describe("Since the server started"),
+export const mailStatusSchema = strictObject({
+  account: Type.String({ description: "`user at host`" }),
+  mailbox: Type.String(),
+  state: oneOfTexts(STATES, {
+    description: "`waiting`: a mail cannot be handed over now; `refused`: the server does not take the password",
+  }),
+  since: at(),
+  waitsFor: Type.Optional(Type.String()),
+  lastMailAt: Type.Optional(at("When the last mail was handled")),
+  lastError: Type.Optional(strictObject({ at: at(), message: Type.String() })),
+  nextAttemptAt: Type.Optional(at("When the next attempt to connect begins")),
+  mails: strictObject(
+    Object.fromEntries(OUTCOMES.map((outcome) => [outcome, Type.Integer()])) as Record<MailOutcome, TInteger>,
+    { description: "Since the server started" },
+  ),
 });
-export type MailStatus = Readonly<z.output<typeof mailStatusSchema>>;
+export type MailStatus = Readonly<Output<typeof mailStatusSchema>>;
 
 /** What anyone may know: no names, and nothing that others said. */
 export type MailBrief = Pick<MailStatus, "state" | "since" | "mails"> & { readonly lastMailAt?: number };

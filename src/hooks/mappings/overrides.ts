@@ -2,43 +2,48 @@
  * What a transform may return: settings of the action that replace what the mapping says. It can make a run do less
  * than the configuration allows, never more: not without the boundary, not with further tools, not into a chat.
  */
-import { z } from "zod";
+import { Type, type TSchema } from "@sinclair/typebox";
 import { AppError } from "../../base/errors.ts";
+import { changed, nullable, oneOfTexts, reader, strictObject, type Output } from "../../base/schema.ts";
 import type { MappingConfig } from "../config.ts";
 
-const text = z.string().max(1024 * 1024);
-const word = z.string().trim().max(512);
+const maybe = <S extends TSchema>(schema: S) => Type.Optional(nullable(schema));
+const text = maybe(Type.String({ maxLength: 1024 * 1024 }));
+const oneWord = changed(Type.String({ maxLength: 512 }), (given) => given.trim());
+const word = maybe(oneWord);
+const kind = maybe(oneOfTexts(["wake", "agent"]));
+const mode = maybe(oneOfTexts(["now", "next-heartbeat"]));
+const flag = maybe(Type.Boolean());
 
-const kind = z.enum(["wake", "agent"]).nullish();
-const mode = z.enum(["now", "next-heartbeat"]).nullish();
-
-const overrides = z.strictObject({
+const shape = strictObject({
   kind,
   /** What mappings call the kind. */
   action: kind,
   /** Replaces the template; all of it came from outside, as far as anyone can tell. */
-  message: text.nullish(),
-  text: text.nullish(),
+  message: text,
+  text,
   /** What templates show as `values.…`: so an operator's words stay apart from what a transform found. */
-  values: z.record(z.string(), z.unknown()).nullish(),
+  values: maybe(Type.Record(Type.String(), Type.Unknown())),
   /** Of a wake, and of an agent's summary: each stands for the other where only one of them is there. */
   mode,
   wakeMode: mode,
-  name: word.nullish(),
-  sessionKey: word.nullish(),
-  deliver: z.boolean().nullish(),
-  channel: word.nullish(),
-  to: z.union([word, z.number().transform(String)]).nullish(),
-  model: word.nullish(),
-  thinking: word.nullish(),
-  timeoutSeconds: z.number().positive().max(86_400).nullish(),
-  agentId: word.nullish(),
-  tools: z.array(z.string()).max(64).nullish(),
-  itemId: word.nullish(),
-  allowUnsafeExternalContent: z.boolean().nullish(),
+  name: word,
+  sessionKey: word,
+  deliver: flag,
+  channel: word,
+  to: maybe(Type.Union([oneWord, changed(Type.Number(), String)])),
+  model: word,
+  thinking: word,
+  timeoutSeconds: maybe(Type.Number({ exclusiveMinimum: 0, maximum: 86_400 })),
+  agentId: word,
+  tools: maybe(Type.Array(Type.String(), { maxItems: 64 })),
+  itemId: word,
+  allowUnsafeExternalContent: flag,
 });
+const overrides = reader(shape);
 
-type Given = { readonly [K in keyof z.output<typeof overrides>]?: NonNullable<z.output<typeof overrides>[K]> };
+type Shape = Output<typeof shape>;
+type Given = { readonly [K in keyof Shape]?: NonNullable<Shape[K]> };
 /** Undefined and null are gone. */
 export type Overrides = Omit<Given, "action">;
 
@@ -46,9 +51,7 @@ export type Overrides = Omit<Given, "action">;
 export function parseOverrides(output: unknown): Overrides {
   const parsed = overrides.safeParse(output);
   if (!parsed.success) {
-    const problems = parsed.error.issues
-      .slice(0, 3)
-      .map(({ path, message }) => `${path.join(".") || "it"}: ${message}`);
+    const problems = parsed.problems.slice(0, 3).map(({ path, message }) => `${path.join(".") || "it"}: ${message}`);
     throw new AppError("runner", `the transform returned what no action has: ${problems.join("; ")}`);
   }
   const set = Object.entries(parsed.data).filter(([, value]) => value !== undefined && value !== null);

@@ -1,15 +1,15 @@
 /** The operations of the ingress: parameters, bodies, answers, and every refusal that each can end in. */
-import { z } from "zod";
+import { Type, type TSchema } from "@sinclair/typebox";
 import { acceptedSchema } from "../deliveries/answer.ts";
 import { outcomeSchema, runSchema } from "../ingress/answers.ts";
 import type { ProblemName } from "../ingress/problems.ts";
-import { agentFields, idempotencyKey, wakeFields } from "../ingress/requests.ts";
+import { agentFields, bodyOf, idempotencyKey, wakeFields } from "../ingress/requests.ts";
 
 export interface Parameter {
   readonly name: string;
   readonly in: "header" | "path" | "query";
   readonly description?: string;
-  readonly schema?: z.ZodType;
+  readonly schema?: TSchema;
 }
 
 /** Headers, by name: what each says. */
@@ -19,7 +19,7 @@ export interface Answer {
   readonly description: string;
   readonly headers?: Headers;
   /** Of JSON. */
-  readonly schema?: z.ZodType;
+  readonly schema?: TSchema;
   /** Media type of an answer that is no JSON, or can be something else too. */
   readonly text?: string;
 }
@@ -30,7 +30,7 @@ export interface Operation {
   readonly description?: string;
   readonly parameters: readonly Parameter[];
   /** Absent: it takes none. */
-  readonly body?: { readonly schema: z.ZodType; readonly types: readonly string[] };
+  readonly body?: { readonly schema: TSchema; readonly types: readonly string[] };
   /** By status; what is accepted. */
   readonly answers: Readonly<Record<number, Answer>>;
   readonly refusals: readonly ProblemName[];
@@ -65,7 +65,7 @@ const KEY: Parameter = {
   name: "Idempotency-Key",
   in: "header",
   description: "Equal requests with an equal key are one: the later ones get the first answer",
-  schema: idempotencyKey,
+  schema: idempotencyKey.schema,
 };
 const TRACE: readonly Parameter[] = [
   {
@@ -108,7 +108,7 @@ export const WAKE: Operation = {
   operationId: "hooksWake",
   summary: "Queue an event for the main session",
   parameters: [KEY, ...TRACE],
-  body: { schema: z.object(wakeFields), types: FORMS },
+  body: { schema: bodyOf(wakeFields), types: FORMS },
   answers: { 200: { description: "Stored", headers: REPLAYED, schema: acceptedSchema } },
   refusals: [...FIXED, "text_required"],
 };
@@ -117,7 +117,7 @@ export const AGENT: Operation = {
   operationId: "hooksAgent",
   summary: "Run an agent turn; its summary goes to the main session, its answer to a chat",
   parameters: [KEY, PREFER, ...TRACE],
-  body: { schema: z.object(agentFields), types: FORMS },
+  body: { schema: bodyOf(agentFields), types: FORMS },
   answers: { 200: OUTCOME, 202: ACCEPTED },
   refusals: [...FIXED, ...CHECKED, "message_required", "model_required", "callback_not_allowed"],
 };
@@ -135,7 +135,7 @@ export const MAPPED: Operation = {
     "Answers as `wake` or `agent` do, by the mapping's action. Needs the hook token, or the signature that the " +
     "mapping asks for. A mapping's handshake answers its provider's check of the address with text.",
   parameters: [KEY, PREFER, ...TRACE],
-  body: { schema: z.unknown(), types: [...FORMS, "application/x-ndjson", "text/plain"] },
+  body: { schema: Type.Unknown(), types: [...FORMS, "application/x-ndjson", "text/plain"] },
   answers: {
     200: { ...OUTCOME, text: "text/plain" },
     202: ACCEPTED,

@@ -1,6 +1,6 @@
 /** Pieces of a description in OpenAPI's words: parameters, bodies, answers, and refusals by status. */
-import { z } from "zod";
-import { refusalSchema } from "../ingress/answers.ts";
+import { jsonSchemaOf } from "../../base/schema.ts";
+import { refusalOf } from "../ingress/answers.ts";
 import { type ProblemName, statusOfProblem } from "../ingress/problems.ts";
 import { type Answer, type Headers, type Operation, type Parameter, RATE_HEADERS } from "./operations.ts";
 
@@ -8,26 +8,20 @@ export type Json = Readonly<Record<string, unknown>>;
 
 const TEXT = { type: "string" };
 
-/** A schema as JSON, as a sender or a receiver sees it. */
-export function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
-  const { $schema: _, ...json } = z.toJSONSchema(schema, { io });
-  return json;
-}
-
 export const describeParameter = ({ schema, ...parameter }: Parameter): Json => ({
   ...parameter,
   required: parameter.in === "path",
-  schema: schema ? schemaOf(schema, "input") : TEXT,
+  schema: schema ? jsonSchemaOf(schema) : TEXT,
 });
 
 export function describeBody({ schema, types }: NonNullable<Operation["body"]>): Json {
-  const json = schemaOf(schema, "input");
+  const json = jsonSchemaOf(schema);
   return { required: true, content: Object.fromEntries(types.map((type) => [type, { schema: json }])) };
 }
 
 export function describeAnswer({ description, headers = {}, schema, text }: Answer): Json {
   const content = {
-    ...(schema ? { "application/json": { schema: schemaOf(schema, "output") } } : {}),
+    ...(schema ? { "application/json": { schema: jsonSchemaOf(schema) } } : {}),
     ...(text === undefined ? {} : { [text]: { schema: TEXT } }),
   };
   const about = { description, headers: describeHeaders(headers) };
@@ -39,7 +33,7 @@ export function describeRefusals(names: readonly ProblemName[]): Json {
   const byStatus = Map.groupBy(new Set(names), statusOfProblem);
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
-      const schema = refusalSchema.extend({ code: z.enum(codes) });
+      const schema = refusalOf(codes);
       return [status, describeAnswer({ description: codes.join(", "), headers: HEADERS_OF[status] ?? {}, schema })];
     }),
   );

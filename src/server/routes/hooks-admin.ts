@@ -1,6 +1,6 @@
 /** `/hooks-admin`: deliveries and mappings for operators, behind the gateway token. */
 import { Elysia } from "elysia";
-import type { z } from "zod";
+import type { TSchema } from "@sinclair/typebox";
 import {
   cancelledSchema,
   detailsSchema,
@@ -11,8 +11,8 @@ import {
 } from "../../hooks/admin/answers.ts";
 import type { Admin } from "../../hooks/admin/admin.ts";
 import { AppError } from "../../base/errors.ts";
+import { jsonSchemaOf } from "../../base/schema.ts";
 import { mailStatusSchema } from "../../hooks/mail/status.ts";
-import { schemaOf } from "../../hooks/openapi/pieces.ts";
 import { readRequest } from "../body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../exchange.ts";
@@ -22,15 +22,15 @@ import { DryRunBody, NoBody } from "../schema/hooks-admin.ts";
 type Work = (admin: Admin, exchange: Exchange) => object | Promise<object>;
 
 /** What the API description says of one of these routes. */
-const operation = (summary: string, answer: z.ZodType, more: Pick<RouteNote, "body" | "parameters"> = {}) =>
-  describe({ api: "gateway", summary, reply: "json", answer: schemaOf(answer, "output"), ...more });
+const operation = (summary: string, answer: TSchema, more: Pick<RouteNote, "body" | "parameters"> = {}) =>
+  describe({ api: "gateway", summary, reply: "json", answer: jsonSchemaOf(answer), ...more });
 
 const filters = () =>
   Object.entries(filterFields).map(([name, schema]) => ({
     name,
     in: "query" as const,
     required: false,
-    schema: schemaOf(schema, "output"),
+    schema: jsonSchemaOf(schema),
   }));
 
 interface Peer {

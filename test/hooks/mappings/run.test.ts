@@ -341,12 +341,12 @@ describe("what a transform returns", () => {
   });
 
   test.each<[string, unknown, string]>([
-    ["a number", 5, "it: Invalid input"],
-    ["a list", [], "it: Invalid input"],
-    ["an unknown key", { mesage: "x" }, 'Unrecognized key: "mesage"'],
-    ["a key of a wrong type", { message: 5 }, "message: Invalid input: expected string"],
-    ["a kind there is not", { kind: "reboot" }, "kind: Invalid"],
-    ["an action there is not", { action: "reboot" }, "action: Invalid"],
+    ["a number", 5, "it: expected an object"],
+    ["a list", [], "it: expected an object"],
+    ["an unknown key", { mesage: "x" }, "mesage: unknown key; did you mean 'message'?"],
+    ["a key of a wrong type", { message: 5 }, "message: expected a text"],
+    ["a kind there is not", { kind: "reboot" }, 'kind: expected "wake", "agent"'],
+    ["an action there is not", { action: "reboot" }, 'action: expected "wake", "agent"'],
     ["two kinds", { kind: "wake", action: "agent" }, "kind is 'wake', action is 'agent'"],
     ["a time that is none", { timeoutSeconds: -1 }, "timeoutSeconds"],
     ["a prototype", JSON.parse('{"__proto__": {"tools": ["shell"]}}'), "__proto__"],
