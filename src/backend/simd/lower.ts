@@ -135,12 +135,12 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
   },
 
   attention(step, lowering) {
-    const { layer, nKvHeads: kvHeads, headDim } = step;
-    const { memory, kv, layers } = lowering;
+    const { layer } = step;
+    const { kv, layers } = lowering;
     checkHeads(step, `attention of layer ${layer}`);
-    const known = layers.get(layer) ?? allocateLayer(memory, kv, { kvHeads, headDim });
-    layers.set(layer, { ...known, rope: step.rope });
-    attend({ ...step, ...known, kvHeads, ctxLen: kv.ctxLen, kept: 1 }, lowering);
+    const known = layers.get(layer);
+    assert(known, `no KV cache for layer ${layer}`);
+    attend({ ...step, ...known, ctxLen: kv.ctxLen, kept: 1 }, lowering);
   },
 
   bidirectionalAttention(step, lowering) {

@@ -3,7 +3,8 @@ import { AppError, assert } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
 import { batchLimits } from "../check-batch.ts";
 import { statesEnd } from "../states.ts";
-import { copyLayer, fillContext } from "./kv.ts";
+import { kvStates } from "../sequence-state.ts";
+import { allocateLayer, copyLayer, fillContext } from "./kv.ts";
 import { lower, type Lowered, type Shared } from "./lower.ts";
 import { makeNativeMemory, type Block, type Memory } from "./memory.ts";
 import { makePasses, type Engine } from "./passes.ts";
@@ -118,6 +119,9 @@ function makeParts(program: Program, options: LoadOptions): Parts {
     ropes: new Map(),
     scratchFloats: 1024,
   };
+  for (const { layer, nKvHeads: kvHeads, keyDim: headDim, rope } of kvStates(steps)) {
+    shared.layers.set(layer, { ...allocateLayer(memory, shared.kv, { kvHeads, headDim }), rope });
+  }
   return { memory, shared, limits };
 }
 
