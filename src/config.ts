@@ -33,8 +33,11 @@ import {
 export type { Address } from "./config/values.ts";
 
 const HOUR_MS = 3_600_000;
-const BACKENDS = ["auto", "webgpu", "onnx", "wasm", "simd", "cpu"] as const;
+const BACKENDS = ["auto", "webgpu", "simd", "onnx", "wasm", "cpu"] as const;
 type BackendSetting = (typeof BACKENDS)[number];
+/** Instruction sets that the SIMD kernels are built for. */
+const SIMD_LEVELS = ["auto", "vnni", "avx2", "neon"] as const;
+type SimdSetting = (typeof SIMD_LEVELS)[number];
 
 interface Setting<T> {
   /** Environment variables, the first that is set wins. */
@@ -84,6 +87,12 @@ const SETTINGS = {
     env: ["HEARTH_GPU_KERNELS"],
     expected: KERNELS_EXPECTED,
     parse: (value) => parseKernels(String(value)),
+    initial: () => "auto",
+  }),
+  simd: setting<SimdSetting>({
+    env: ["HEARTH_SIMD"],
+    expected: SIMD_LEVELS.join(", "),
+    parse: (value) => SIMD_LEVELS.find((level) => level === value),
     initial: () => "auto",
   }),
   numParallel: setting<number>({
@@ -187,6 +196,7 @@ export interface Config {
   readonly gpuMemory: number | "auto";
   /** Which kernels a GPU runs. */
   readonly gpuKernels: KernelChoice;
+  readonly simd: SimdSetting;
   /** Sequences that one model decodes at once. */
   readonly numParallel: number;
   /** `auto`: as many as fit. */
@@ -254,6 +264,7 @@ export function readConfig(sources: ConfigSources): Config {
     backend: value("backend", SETTINGS.backend),
     gpuMemory: value("gpuMemory", SETTINGS.gpuMemory),
     gpuKernels: value("gpuKernels", SETTINGS.gpuKernels),
+    simd: value("simd", SETTINGS.simd),
     numParallel: value("numParallel", SETTINGS.numParallel),
     maxLoadedModels: value("maxLoadedModels", SETTINGS.maxLoadedModels),
     maxQueue: value("maxQueue", SETTINGS.maxQueue),

@@ -66,6 +66,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     pool: {
       backend: config.backend,
       gpuKernels: config.gpuKernels,
+      simdLevel: config.simd === "auto" ? undefined : config.simd,
       ctxLen: config.contextLength,
       numParallel: config.numParallel,
       maxLoaded: config.maxLoadedModels === "auto" ? undefined : config.maxLoadedModels,

@@ -27,6 +27,7 @@ test("nothing set gives the documented defaults", () => {
     backend: "auto",
     gpuMemory: "auto",
     gpuKernels: "auto",
+    simd: "auto",
     numParallel: 4,
     maxLoadedModels: "auto",
     maxQueue: 512,
@@ -139,8 +140,9 @@ test("HEARTH_GPU_MEMORY is a number of bytes, with or without a unit", () => {
 
 describe("what cannot be understood is an error naming setting, place, value and expectation", () => {
   test.each([
-    ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, onnx, wasm, cpu, got 'cuda'"],
+    ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, simd, onnx, wasm, cpu, got 'cuda'"],
     ["HEARTH_GPU_MEMORY", "6 apples", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
+    ["HEARTH_SIMD", "mmx", "setting 'simd': expected auto, vnni, avx2, neon, got 'mmx'"],
     ["HEARTH_GPU_KERNELS", "threads=48", "setting 'gpuKernels': expected auto, fast, plain, or some of threads=32"],
     ["HEARTH_GPU_MEMORY", "-1", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
     ["HEARTH_NUM_PARALLEL", "0", "setting 'numParallel': expected a whole number from 1 to 256, got '0'"],

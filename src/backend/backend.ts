@@ -59,6 +59,8 @@ export interface LoadOptions {
   readonly tunings?: TuningStore | undefined;
   /** Which kernels a GPU runs; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
+  /** Level of the SIMD kernels; undefined: the best of this machine. */
+  readonly simdLevel?: string | undefined;
   /** Ends the load with `cancelled`, at the next piece of weights, and frees what it took. */
   readonly signal?: AbortSignal | undefined;
   /** Called with 0…1 while loading. */

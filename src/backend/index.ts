@@ -9,9 +9,9 @@ import { simdBackend } from "./simd/index.ts";
 
 const backends = {
   webgpu: webGpuBackend,
+  simd: simdBackend,
   onnx: onnxBackend,
   cpu: cpuBackend,
-  simd: simdBackend,
 } as const satisfies Record<string, Backend>;
 
 /** As `chooseAmong`. */

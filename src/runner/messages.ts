@@ -26,6 +26,8 @@ export interface LoadMessage {
   readonly gpuMemory: number | undefined;
   /** Which kernels a GPU runs; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
+  /** Level of the SIMD kernels; undefined: the best of this machine. */
+  readonly simdLevel?: string | undefined;
   /** `auto`: as `cacheMemory` allows. */
   readonly ctxLen: number | "auto";
   /** Bytes of the machine's memory that the KV cache may take. */

@@ -59,6 +59,8 @@ export interface PoolOptions {
   readonly gpuMemory?: number | undefined;
   /** Which kernels a GPU runs; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
+  /** Level of the SIMD kernels; undefined: the best of this machine. */
+  readonly simdLevel?: string | undefined;
   readonly start: (load: LoadMessage, signal: AbortSignal) => Promise<RunnerProcess>;
   /** Bytes of memory that a new process could use now. */
   readonly freeBytes: () => number;
@@ -335,6 +337,7 @@ function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOption
     gpuLayers: gpuLayersOf(options, pool),
     gpuMemory: pool.gpuMemory,
     gpuKernels: pool.gpuKernels,
+    simdLevel: pool.simdLevel,
     ctxLen: options.num_ctx === undefined ? pool.ctxLen : Math.max(4, options.num_ctx),
     slots: pool.numParallel,
     chunk: Math.max(1, options.num_batch ?? 512),

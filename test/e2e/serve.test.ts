@@ -40,7 +40,7 @@ test("start-up says one line with address, the backend that auto comes to, its d
   const { code, stdout } = await runHearth(["devices", "--backend", "auto"], { home });
   expect(code).toBe(0);
   const { backend, gpu } = JSON.parse(stdout);
-  expect(["webgpu", "onnx", "cpu"]).toContain(backend);
+  expect(["webgpu", "simd", "onnx", "cpu"]).toContain(backend);
   const device = gpu ?? `CPU (${availableParallelism()} cores)`;
   const store = join(home, ".hearth", "models");
   expect(greeting).toBe(`Hearth 0.1.0 listens on ${url} · backend ${backend} · ${device} · models ${store}`);

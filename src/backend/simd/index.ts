@@ -20,7 +20,8 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
     missing: (program) => missingOps(program, { ops, variants }),
     async load(program, loadOptions) {
       checkOps(program, { name: "simd", ops, variants });
-      const found = findLevel(options);
+      const { simdLevel: level = options.level } = loadOptions;
+      const found = findLevel({ ...options, level });
       if ("reason" in found) throw new AppError("unsupported", found.reason);
       const threads = loadOptions.threads > 0 ? loadOptions.threads : physicalCores();
       return makeSession(program, loadOptions, { library: found.file, level: found.title, threads });
