@@ -44,6 +44,28 @@ INL vf verf(vf x) {
   return (vf)((vi)size | ((vi)x & 0x80000000));
 }
 
+// Gate and up of an MLP: how they meet in models of gpt-oss.
+INL vf swiglu_oai(vf gate, vf up) {
+  vf g = vmin(gate, splat(7)), u = vmax(vmin(up, splat(7)), splat(-7));
+  return g / (1 + vexp(g * -1.702f)) * (u + 1);
+}
+// ln(1 + e^x), which is x for large ones.
+INL f32 log_of(f32 x);
+INL f32 softplus(f32 x) {
+  if (!(x <= 20)) return x;
+  f32 e = vexp(splat(x))[0];
+  return e < 1e-4f ? e - e * e / 2 : log_of(1 + e);
+}
+// Natural logarithm of a number from 1 on: of its exponent, and a series of atanh for the rest.
+INL f32 log_of(f32 x) {
+  union { f32 f; u32 u; } v = {x};
+  int exponent = (int)(v.u >> 23) - 127;
+  v.u = (v.u & 0x007fffff) | 0x3f800000;
+  if (v.f > 1.41421356f) v.f *= 0.5f, exponent++;
+  double z = ((double)v.f - 1) / ((double)v.f + 1), s = z * z;
+  return (f32)(exponent * 0.6931471805599453 + 2 * z * (1 + s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s / 9)))));
+}
+
 NOINL vf activate(int act, vf x) {
   switch (act) {
     case ACT_SILU: return x / (1 + vexp(-x));

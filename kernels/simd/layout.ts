@@ -18,7 +18,18 @@ export const ROWS = {
 } as const;
 
 /** Block types by ggml's numbers. */
-export const ACTS = { silu: 0, gelu: 1, gelu_erf: 2, relu: 3, relu_sqr: 4, sigmoid: 5, tanh: 6 } as const;
+export const ACTS = {
+  silu: 0,
+  gelu: 1,
+  gelu_erf: 2,
+  relu: 3,
+  relu_sqr: 4,
+  sigmoid: 5,
+  tanh: 6,
+  swiglu_oai: 7,
+} as const;
+/** How experts are scored: `Routing` of step.ts. */
+export const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2 } as const;
 /** How the KV cache keeps its values. */
 export const KV_TYPES = { f32: 0, f16: 1 } as const;
 /** In place of an address: where the result of the pass goes, which the header says. */
@@ -80,12 +91,24 @@ const PASS = {
   result: "u64",
 } as const satisfies Fields;
 
+const NORM = {
+  x: "u64",
+  out: "u64",
+  weight: "u64",
+  packed: "u64",
+  n: "i32",
+  runs: "i32",
+  weightRows: "i32",
+  eps: "f32",
+} as const satisfies Fields;
+
 /** One record per op. An address of 0 is a part that is not there. */
 const RECORDS = {
   embed: { table: "matrix", out: "u64", dim: "i32", vocab: "i32", scale: "f32" },
   input: { out: "u64", dim: "i32" },
-  rmsNorm: { x: "u64", out: "u64", weight: "u64", packed: "u64", n: "i32", runs: "i32", eps: "f32" },
-  layerNorm: { x: "u64", out: "u64", weight: "u64", packed: "u64", n: "i32", runs: "i32", eps: "f32", bias: "u64" },
+  /** Over each of `runs` runs of a row. Run i has row i of `weightRows` weights, again from the first; 0: none. */
+  rmsNorm: { ...NORM, sum: "i32" },
+  layerNorm: { ...NORM, bias: "u64" },
   pack: { x: "u64", packed: "u64", n: "i32" },
   /** y = W · x + b for up to three matrices of one input, or of the experts that `group` has counted. */
   linear: {
@@ -107,6 +130,8 @@ const RECORDS = {
     values: "u64",
     heads: "i32",
     headDim: "i32",
+    valueDim: "i32",
+    valueStride: "i32", // from one head of v to the next
     ctxLen: "i32",
     kept: "i32",
     type: "i32",
@@ -121,13 +146,31 @@ const RECORDS = {
     headDim: "i32",
     ctxLen: "i32",
     kept: "i32", // 1: causal, over the cache of a slot; 0: over all rows of the sequence in this pass
+    valueDim: "i32",
     window: "i32",
+    chunked: "i32",
     scale: "f32",
     softCap: "f32",
     type: "i32",
+    sinks: "u64", // f32 (heads)
+    slopes: "u64", // f32 (heads)
   },
-  /** Softmax over all experts, the `used` largest. */
-  route: { logits: "u64", chosen: "u64", shares: "u64", experts: "i32", used: "i32", normalize: "i32", scale: "f32" },
+  /** The `used` experts with the best scores, and the weights of what they say. */
+  route: {
+    logits: "u64",
+    bias: "u64", // f32 (experts), added to scores where experts are chosen
+    chosen: "u64",
+    shares: "u64",
+    experts: "i32",
+    used: "i32",
+    score: "i32",
+    groups: "i32", // of experts; 0: all in one
+    groupsUsed: "i32",
+    normalize: "i32",
+    scale: "f32",
+  },
+  /** Each row times each of its shares. */
+  weigh: { x: "u64", shares: "u64", out: "u64", n: "i32", used: "i32" },
   /**
    * Sorts the (row, expert) pairs by expert. groups: stamp << 32 | experts that have some, of each of those i32
    * (expert, where its pairs begin, of decode, of prompts), then the pairs. Each layer has its own, as late threads
@@ -135,6 +178,50 @@ const RECORDS = {
    */
   group: { chosen: "u64", groups: "u64", experts: "i32", used: "i32" },
   combine: { x: "u64", shares: "u64", out: "u64", dim: "i32", used: "i32" },
+  /** out = a ⊙ act(b); each value of b meets n / narrow of a. act −1: none */
+  multiply: { a: "u64", b: "u64", out: "u64", n: "i32", narrow: "i32", act: "i32" },
+  clamp: { x: "u64", n: "i32", limit: "f32" },
+  slice: { x: "u64", out: "u64", heads: "i32", from: "i32", to: "i32", at: "i32" },
+  join: { a: "u64", b: "u64", out: "u64", heads: "i32", first: "i32", second: "i32" },
+  /** Each head by a matrix of its own. */
+  headLinear: { x: "u64", out: "u64", matrix: "matrix", n: "i32", heads: "i32", transposed: "i32" },
+  /** State (slots, taps − 1, n). */
+  causalConv: { x: "u64", out: "u64", state: "u64", weight: "u64", bias: "u64", n: "i32", taps: "i32", act: "i32" },
+  /** State (slots, heads, headDim, headDim). */
+  deltaRule: {
+    q: "u64",
+    k: "u64",
+    v: "u64",
+    alpha: "u64",
+    beta: "u64",
+    a: "u64",
+    dt: "u64",
+    out: "u64",
+    state: "u64",
+    heads: "i32",
+    keyHeads: "i32",
+    headDim: "i32",
+    alphas: "i32", // of each head: 1, or headDim
+    repeat: "i32",
+    scale: "f32",
+  },
+  /** State (slots, heads, headDim, stateDim). */
+  selectiveScan: {
+    x: "u64",
+    dt: "u64",
+    dtBias: "u64",
+    b: "u64",
+    c: "u64",
+    a: "u64",
+    d: "u64",
+    out: "u64",
+    state: "u64",
+    heads: "i32",
+    headDim: "i32",
+    stateDim: "i32",
+    groups: "i32",
+    decays: "i32", // of each head: 1, or stateDim
+  },
   gate: { gate: "u64", up: "u64", out: "u64", packed: "u64", n: "i32", act: "i32" },
   add: { a: "u64", b: "u64", out: "u64", n: "i32", scale: "f32" },
   addVector: { x: "u64", vector: "u64", n: "i32" },
@@ -155,6 +242,7 @@ const RECORDS = {
     rotaryDim: "i32",
     neox: "i32",
     type: "i32",
+    valueDim: "i32",
   },
 } as const satisfies Readonly<Record<string, Fields>>;
 
@@ -257,6 +345,7 @@ export function layoutHeader(): string {
     "",
     numbers("ROWS", ROWS),
     numbers("ACT", ACTS),
+    numbers("SCORE", SCORES),
     numbers("KV", KV_TYPES),
     `enum { ${KINDS.map((kind, i) => `OP_${upper(kind)} = ${i + 1}`).join(", ")} };`,
     `#define RESULT ${RESULT}`,

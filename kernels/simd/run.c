@@ -2,6 +2,7 @@
 #include "ops/attend.h"
 #include "ops/experts.h"
 #include "ops/linear.h"
+#include "ops/recurrent.h"
 #include "ops/rows.h"
 
 #if defined(_WIN32)
@@ -50,6 +51,11 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
     ROW_OP(OP_SOFT_CAP, SoftCap, soft_cap_row)
     ROW_OP(OP_SCALE, Scale, scale_row)
     ROW_OP(OP_TAKE, Take, take_row)
+    ROW_OP(OP_WEIGH, Weigh, weigh_row)
+    ROW_OP(OP_MULTIPLY, Multiply, multiply_row)
+    ROW_OP(OP_CLAMP, Clamp, clamp_row)
+    ROW_OP(OP_SLICE, Slice, slice_row)
+    ROW_OP(OP_JOIN, Join, join_row)
     case OP_PACK: {
       const Pack *pack = (const Pack *)op;
       pack_to(pack->packed, row, row_at(t, pack->x, row, pack->n), pack->n);
@@ -70,6 +76,10 @@ INL int chunks_of(Thread *t, Head *op) {
     case OP_ATTEND: return t->p.blockCount * ((const Attend *)op)->kvHeads;
     case OP_GROUP: return 1;
     case OP_SHIFT: return ((const Shift *)op)->heads;
+    case OP_HEAD_LINEAR: return rows_of(t, op) ? ((const HeadLinear *)op)->heads : 0;
+    case OP_CAUSAL_CONV: return (((const CausalConv *)op)->n + CHANNELS - 1) / CHANNELS;
+    case OP_DELTA_RULE: return ((const DeltaRule *)op)->heads;
+    case OP_SELECTIVE_SCAN: return ((const SelectiveScan *)op)->heads;
     default: return rows_of(t, op);
   }
 }
@@ -77,9 +87,16 @@ INL int chunks_of(Thread *t, Head *op) {
 NOINL void run_chunks(Thread *t, Head *op, int first, int count) {
   switch (op->kind) {
     case OP_LINEAR: linear_chunks(t, (const Linear *)op, first, count); break;
-    case OP_ATTEND: for (int i = 0; i < count; i++) attend_chunk(t, (const Attend *)op, first + i); break;
+#define CHUNK_OP(kind, type, function) \
+  case kind: for (int i = 0; i < count; i++) function(t, (const type *)op, first + i); break;
+    CHUNK_OP(OP_ATTEND, Attend, attend_chunk)
+    CHUNK_OP(OP_SHIFT, Shift, shift_chunk)
+    CHUNK_OP(OP_HEAD_LINEAR, HeadLinear, head_linear_chunk)
+    CHUNK_OP(OP_CAUSAL_CONV, CausalConv, causal_conv_chunk)
+    CHUNK_OP(OP_DELTA_RULE, DeltaRule, delta_rule_chunk)
+    CHUNK_OP(OP_SELECTIVE_SCAN, SelectiveScan, selective_scan_chunk)
+#undef CHUNK_OP
     case OP_GROUP: group_pairs(t, (const Group *)op); break;
-    case OP_SHIFT: for (int i = 0; i < count; i++) shift_chunk(t, (const Shift *)op, first + i); break;
     default:
       for (i64 row = first; row < first + count; row++)
         for (int i = 0; i <= op->joined; i++) run_row(t, (const Head *)((u8 *)op + i * RECORD_BYTES), row);

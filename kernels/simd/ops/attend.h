@@ -35,16 +35,15 @@ INL i64 key_at(int headDim, i64 position, int i) { return (position / 16 * headD
 
 // One row's keys and values, to where its position lies.
 INL void store_row(Thread *t, const Store *op, int row) {
-  const int dim = op->headDim, filled = FILLED_HEAD(dim);
+  const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
   const i64 slot = op->kept ? AT(i32, t->p.slots)[row] : 0;
   const i64 position = AT(i32, op->kept ? t->p.positions : t->p.places)[row];
   for (int h = 0; h < op->heads; h++) {
     i64 base = (slot * op->heads + h) * op->ctxLen;
-    const f32 *k = AT(f32, op->k) + ((i64)row * op->heads + h) * dim, *v = AT(f32, op->v) + ((i64)row * op->heads + h) * dim;
-    for (int i = 0; i < dim; i++) {
-      write_kv(op->type, AT(u8, op->keys), base * dim + key_at(dim, position, i), k[i]);
+    const f32 *k = AT(f32, op->k) + ((i64)row * op->heads + h) * dim, *v = AT(f32, op->v) + ((i64)row * op->heads + h) * op->valueStride;
+    for (int i = 0; i < dim; i++) write_kv(op->type, AT(u8, op->keys), base * dim + key_at(dim, position, i), k[i]);
+    for (int i = 0; i < op->valueDim; i++)
       write_kv(op->type, AT(u8, op->values), (base + position) * filled + i, v[i]);
-    }
   }
 }
 
@@ -52,6 +51,9 @@ typedef struct {
   const f32 *q;
   f32 *out;
   int from, to; // positions that it sees
+  int at; // its own
+  f32 slope; // what a position of distance takes off
+  const f32 *sink; // a score that has no value
 } Query;
 
 INL vf mask_scores(vf s, int first, int from, int to) {
@@ -61,9 +63,16 @@ INL vf mask_scores(vf s, int first, int from, int to) {
   return (vf)(((vi)s & seen) | ((vi)splat(-__builtin_inff()) & ~seen));
 }
 
+// s − slope · distance, where the first lane is `from` away
+INL vf less_distance(vf s, int from, f32 slope) {
+  vf away;
+  UNROLL for (int i = 0; i < W; i++) away[i] = (f32)(from + i);
+  return FMA(vabs(away), splat(-slope), s);
+}
+
 // `count` queries of one KV head; those that are not there are the first again.
 INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
-  const int dim = op->headDim, filled = FILLED_HEAD(dim);
+  const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
   f32 scores[QUERIES][BLOCK] __attribute__((aligned(64)));
   f32 sums[QUERIES][HEAD_MAX] __attribute__((aligned(64)));
   f32 most[QUERIES], total[QUERIES];
@@ -72,8 +81,8 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
     if (i >= there) queries[i] = queries[0];
     from = MIN(from, queries[i].from);
     to = MAX(to, queries[i].to);
-    most[i] = -__builtin_inff();
-    total[i] = 0;
+    most[i] = queries[i].sink ? *queries[i].sink : -__builtin_inff();
+    total[i] = queries[i].sink ? 1 : 0;
     for (int d = 0; d < filled; d += W) STORE(&sums[i][d], (vf){});
   }
   for (int block = from / BLOCK * BLOCK; block < to; block += BLOCK) {
@@ -101,6 +110,7 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
       for (int at = first; at < last; at += W) {
         vf s = LOAD(vf, &scores[i][at - block]) * op->scale;
         if (op->softCap > 0) s = vtanh(s / op->softCap) * op->softCap;
+        if (queries[i].slope) s = less_distance(s, at - queries[i].at, queries[i].slope);
         s = mask_scores(s, at, queries[i].from, queries[i].to);
         STORE(&scores[i][at - block], s);
         m = vmax(m, s);
@@ -149,7 +159,7 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
   }
   for (int i = 0; i < there; i++) {
     f32 inverse = 1 / total[i];
-    for (int d = 0; d < dim; d++) queries[i].out[d] = sums[i][d] * inverse;
+    for (int d = 0; d < op->valueDim; d++) queries[i].out[d] = sums[i][d] * inverse;
   }
 }
 #define DEFINE(count, name, type) \
@@ -186,19 +196,24 @@ NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
   const i64 slot = op->kept ? AT(i32, t->p.slots)[first] : 0;
   const i64 base = (slot * op->kvHeads + head) * op->ctxLen + (op->kept ? 0 : block[2]);
   const u8 *keys = AT(u8, op->keys) + base * dim * kv_size(op->type);
-  const u8 *values = AT(u8, op->values) + base * FILLED_HEAD(dim) * kv_size(op->type);
+  const u8 *values = AT(u8, op->values) + base * FILLED_HEAD(op->valueDim) * kv_size(op->type);
   Query queries[QUERIES];
   int there = 0;
   for (int row = first; row < end; row++) {
     for (int h = (begin + op->kvHeads - 1) / op->kvHeads; h * op->kvHeads < begin + shared; h++) {
-      i64 at = ((i64)row * op->heads + h) * dim;
+      const i64 at = (i64)row * op->heads + h;
       Query *q = &queries[there++];
-      *q = (Query){AT(f32, op->q) + at, AT(f32, op->out) + at, 0, 0};
+      *q = (Query){AT(f32, op->q) + at * dim, AT(f32, op->out) + at * op->valueDim};
+      q->slope = op->slopes ? AT(f32, op->slopes)[h] : 0;
+      q->sink = op->sinks ? AT(f32, op->sinks) + h : 0;
       if (op->kept) {
-        q->to = AT(i32, t->p.positions)[row] + 1;
-        q->from = op->window > 0 ? MAX(0, q->to - op->window) : 0;
+        q->at = AT(i32, t->p.positions)[row];
+        q->to = q->at + 1;
+        if (op->window > 0) q->from = op->chunked ? q->at - q->at % op->window : MAX(0, q->to - op->window);
       } else {
-        q->to = block[3];
+        q->at = AT(i32, t->p.places)[row] - block[2];
+        q->to = op->window > 0 ? MIN(block[3], q->at + op->window / 2 + 1) : block[3];
+        q->from = op->window > 0 ? MAX(0, q->at - op->window / 2) : 0;
       }
       if (there == QUERIES) {
         attend_some(op, keys, values, queries, there);
@@ -211,16 +226,15 @@ NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
 
 // One KV head of a slot: what lies behind `keep` + `discard` moves down by `discard`, its keys turned back.
 NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
-  const int dim = op->headDim, filled = FILLED_HEAD(dim), pairs = op->rotaryDim / 2;
+  const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), pairs = op->rotaryDim / 2;
   const i64 base = ((i64)t->p.slot * op->heads + head) * op->ctxLen;
   u8 *keys = AT(u8, op->keys), *values = AT(u8, op->values);
   f32 k[HEAD_MAX];
   for (i64 to = t->p.keep; to < t->p.length - t->p.discard; to++) {
     i64 from = to + t->p.discard;
-    for (int i = 0; i < dim; i++) {
-      k[i] = read_kv(op->type, keys, base * dim + key_at(dim, from, i));
+    for (int i = 0; i < dim; i++) k[i] = read_kv(op->type, keys, base * dim + key_at(dim, from, i));
+    for (int i = 0; i < op->valueDim; i++)
       write_kv(op->type, values, (base + to) * filled + i, read_kv(op->type, values, (base + from) * filled + i));
-    }
     for (int i = 0; op->cos && i < pairs; i++) {
       int a = op->neox ? i : 2 * i, b = op->neox ? i + pairs : 2 * i + 1;
       f32 c = AT(f32, op->cos)[i], s = AT(f32, op->sin)[i], x = k[a], y = k[b];

@@ -4,26 +4,70 @@
 #include "../pass.h"
 #include "linear.h"
 
-// The `used` largest, the first of equals first.
-INL void route_row(Thread *t, const Route *op, i64 row) {
-  const f32 *logits = AT(f32, op->logits) + row * op->experts;
-  i32 *chosen = AT(i32, op->chosen) + row * op->used;
-  f32 *shares = AT(f32, op->shares) + row * op->used, *left = (f32 *)t->scratch, most = logits[0], total = 0, sum = 0;
-  for (int e = 0; e < op->experts; e++) {
-    left[e] = logits[e];
-    most = logits[e] > most ? logits[e] : most;
+// Experts outside of the best groups, by the sums of their two best wishes, are wished for no more.
+INL void keep_groups(const Route *op, f32 *wishes) {
+  const int size = op->experts / op->groups;
+  f32 *sums = wishes + op->experts;
+  for (int g = 0; g < op->groups; g++) {
+    f32 first = -__builtin_inff(), second = first;
+    for (int i = g * size; i < (g + 1) * size; i++) {
+      if (wishes[i] > first) second = first, first = wishes[i];
+      else if (wishes[i] > second) second = wishes[i];
+    }
+    sums[g] = size > 1 ? first + second : first;
   }
-  for (int e = 0; e < op->experts; e++) total += vexp(splat(logits[e] - most))[0];
+  for (int dropped = op->groupsUsed; dropped < op->groups; dropped++) {
+    int worst = -1;
+    for (int g = 0; g < op->groups; g++) if (sums[g] == sums[g] && (worst < 0 || sums[g] <= sums[worst])) worst = g;
+    if (worst < 0) return;
+    sums[worst] = __builtin_nanf("");
+    for (int i = worst * size; i < (worst + 1) * size; i++) wishes[i] = -__builtin_inff();
+  }
+}
+INL f32 largest_of(const f32 *x, int n) {
+  f32 most = x[0];
+  for (int i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
+  return most;
+}
+// The `used` best, the first of equals first.
+INL void route_row(Thread *t, const Route *op, i64 row) {
+  const f32 *logits = AT(f32, op->logits) + row * op->experts, *bias = AT(f32, op->bias);
+  i32 *chosen = AT(i32, op->chosen) + row * op->used;
+  f32 *shares = AT(f32, op->shares) + row * op->used;
+  f32 *scores = (f32 *)t->scratch, *wishes = scores + op->experts, total = 0, sum = 0;
+  const f32 most = largest_of(logits, op->experts);
+  for (int e = 0; e < op->experts; e++) {
+    if (op->score == SCORE_SOFTMAX) total += scores[e] = vexp(splat(logits[e] - most))[0];
+    else scores[e] = op->score == SCORE_SIGMOID ? activate(ACT_SIGMOID, splat(logits[e]))[0] : logits[e];
+  }
+  for (int e = 0; e < op->experts; e++) {
+    if (op->score == SCORE_SOFTMAX) scores[e] /= total;
+    wishes[e] = scores[e] + (bias ? bias[e] : 0);
+  }
+  if (op->groups) keep_groups(op, wishes);
   for (int k = 0; k < op->used; k++) {
     int best = 0;
-    for (int e = 1; e < op->experts; e++) if (left[e] > left[best]) best = e;
+    for (int e = 1; e < op->experts; e++) if (wishes[e] > wishes[best]) best = e;
     chosen[k] = best;
-    shares[k] = vexp(splat(logits[best] - most))[0] / total;
-    left[best] = -__builtin_inff();
-    sum += shares[k];
+    shares[k] = scores[best];
+    wishes[best] = -__builtin_inff();
   }
+  if (op->score == SCORE_SOFTMAX_CHOSEN) {
+    const f32 high = largest_of(shares, op->used);
+    for (int k = 0; k < op->used; k++) sum += shares[k] = vexp(splat(shares[k] - high))[0];
+    for (int k = 0; k < op->used; k++) shares[k] /= sum;
+    sum = 0;
+  }
+  for (int k = 0; k < op->used; k++) sum += shares[k];
   if (sum < 6.103515625e-5f) sum = 6.103515625e-5f; // the smallest normal half keeps the division finite
   for (int k = 0; k < op->used; k++) shares[k] = (op->normalize ? shares[k] / sum : shares[k]) * op->scale;
+}
+INL void weigh_row(Thread *t, const Weigh *op, i64 row) {
+  const f32 *x = floats_at(t, op->x) + row * op->n;
+  for (int k = 0; k < op->used; k++) {
+    f32 *y = AT(f32, op->out) + (row * op->used + k) * op->n;
+    for (int i = 0; i < op->n; i++) y[i] = x[i] * AT(f32, op->shares)[row * op->used + k];
+  }
 }
 
 NOINL void group_pairs(Thread *t, const Group *op) {
@@ -46,10 +90,12 @@ NOINL void group_pairs(Thread *t, const Group *op) {
   __atomic_store_n(AT(u64, op->groups), (u64)t->stamp << 32 | (u32)active, __ATOMIC_RELEASE);
 }
 
+// shares: 0 where inputs were weighed
 INL void combine_row(Thread *t, const Combine *op, i64 row) {
   f32 *y = floats_at(t, op->out) + row * op->dim;
-  const f32 *x = AT(f32, op->x) + row * op->used * op->dim, *shares = AT(f32, op->shares) + row * op->used;
-  for (int i = 0; i < op->dim; i++) y[i] = x[i] * shares[0];
-  for (int k = 1; k < op->used; k++)
-    for (int i = 0; i < op->dim; i++) y[i] = FMA(x[k * (i64)op->dim + i], shares[k], y[i]);
+  const f32 *x = AT(f32, op->x) + row * op->used * op->dim, *shares = op->shares ? AT(f32, op->shares) + row * op->used : 0;
+  for (int k = 0; k < op->used; k++, x += op->dim) {
+    const f32 share = shares ? shares[k] : 1;
+    for (int i = 0; i < op->dim; i++) y[i] = FMA(x[i], share, k ? y[i] : 0);
+  }
 }

@@ -54,21 +54,31 @@ INL f32 squares_of(const f32 *x, f32 mean, int n) {
   return total;
 }
 INL void rms_norm_row(Thread *t, const RmsNorm *op, i64 row) {
-  const f32 *x = row_at(t, op->x, row, op->n * op->runs), *weight = AT(f32, op->weight);
+  const f32 *x = row_at(t, op->x, row, op->n * op->runs);
   f32 *y = row_at(t, op->out, row, op->n * op->runs);
   for (int run = 0; run < op->runs; run++, x += op->n, y += op->n) {
-    const f32 inverse = inverse_root(squares_of(x, 0, op->n) / op->n + op->eps);
-    for (int i = 0; i < op->n; i++) y[i] = x[i] * inverse * weight[i];
+    const f32 squares = squares_of(x, 0, op->n);
+    const f32 inverse = inverse_root((op->sum ? squares : squares / op->n) + op->eps);
+    if (op->weight) {
+      const f32 *weight = AT(f32, op->weight) + (i64)(run % op->weightRows) * op->n;
+      for (int i = 0; i < op->n; i++) y[i] = x[i] * inverse * weight[i];
+    } else for (int i = 0; i < op->n; i++) y[i] = x[i] * inverse;
   }
   pack_to(op->packed, row, y - op->n * op->runs, op->n * op->runs);
 }
 INL void layer_norm_row(Thread *t, const LayerNorm *op, i64 row) {
-  const f32 *x = row_at(t, op->x, row, op->n), *weight = AT(f32, op->weight), *bias = AT(f32, op->bias);
-  f32 *y = row_at(t, op->out, row, op->n);
-  const f32 mean = sum_of(x, op->n) / op->n;
-  const f32 inverse = inverse_root(squares_of(x, mean, op->n) / op->n + op->eps);
-  for (int i = 0; i < op->n; i++) y[i] = (x[i] - mean) * inverse * weight[i] + (bias ? bias[i] : 0);
-  pack_to(op->packed, row, y, op->n);
+  const f32 *x = row_at(t, op->x, row, op->n * op->runs);
+  f32 *y = row_at(t, op->out, row, op->n * op->runs);
+  for (int run = 0; run < op->runs; run++, x += op->n, y += op->n) {
+    const f32 mean = sum_of(x, op->n) / op->n;
+    const f32 inverse = inverse_root(squares_of(x, mean, op->n) / op->n + op->eps);
+    for (int i = 0; i < op->n; i++) y[i] = (x[i] - mean) * inverse;
+    if (!op->weight) continue;
+    const i64 first = (i64)(run % op->weightRows) * op->n;
+    const f32 *weight = AT(f32, op->weight) + first, *bias = op->bias ? AT(f32, op->bias) + first : 0;
+    for (int i = 0; i < op->n; i++) y[i] = y[i] * weight[i] + (bias ? bias[i] : 0);
+  }
+  pack_to(op->packed, row, y - op->n * op->runs, op->n * op->runs);
 }
 
 INL void rope_row(Thread *t, const Rope *op, i64 row) {
@@ -98,8 +108,9 @@ INL void gate_row(Thread *t, const Gate *op, i64 row) {
   const f32 *gate = row_at(t, op->gate, row, op->n), *up = op->up ? row_at(t, op->up, row, op->n) : 0;
   f32 *y = row_at(t, op->out, row, op->n);
   for (int i = 0; i < op->n; i += W) {
-    vf v = activate(op->act, load_some(gate + i, op->n - i));
-    store_some(y + i, up ? v * load_some(up + i, op->n - i) : v, op->n - i);
+    vf g = load_some(gate + i, op->n - i), u = up ? load_some(up + i, op->n - i) : splat(1), v;
+    v = op->act == ACT_SWIGLU_OAI ? swiglu_oai(g, u) : activate(op->act, g) * u;
+    store_some(y + i, v, op->n - i);
   }
   pack_to(op->packed, row, y, op->n);
 }
@@ -118,15 +129,6 @@ INL void add_position_row(Thread *t, const AddPosition *op, i64 row) {
   unpack_floats(m->type, AT(u8, m->data) + AT(i32, t->p.positions)[row] * m->rowBytes, op->n, AT(i8, m->grid), place);
   const f32 factor = m->scales ? *AT(f32, m->scales) : 1;
   for (int i = 0; i < op->n; i++) x[i] += place[i] * factor;
-}
-// Natural logarithm of a number from 1 on: of its exponent, and a series of atanh for the rest.
-INL f32 log_of(f32 x) {
-  union { f32 f; u32 u; } v = {x};
-  int exponent = (int)(v.u >> 23) - 127;
-  v.u = (v.u & 0x007fffff) | 0x3f800000;
-  if (v.f > 1.41421356f) v.f *= 0.5f, exponent++;
-  double z = ((double)v.f - 1) / ((double)v.f + 1), s = z * z;
-  return (f32)(exponent * 0.6931471805599453 + 2 * z * (1 + s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s / 9)))));
 }
 INL void position_scale_row(Thread *t, const PositionScale *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->n);
@@ -147,4 +149,38 @@ INL void take_row(Thread *t, const Take *op, i64 row) {
   const f32 *x = row_at(t, op->x, AT(i32, t->p.wantedRows)[row], op->n);
   f32 *y = row_at(t, op->out, row, op->n);
   for (int i = 0; i < op->n; i++) y[i] = x[i];
+}
+INL void multiply_row(Thread *t, const Multiply *op, i64 row) {
+  const f32 *a = row_at(t, op->a, row, op->n), *b = row_at(t, op->b, row, op->narrow);
+  f32 *y = row_at(t, op->out, row, op->n);
+  if (op->narrow == op->n) {
+    for (int i = 0; i < op->n; i += W) {
+      vf v = load_some(b + i, op->n - i);
+      if (op->act >= 0) v = activate(op->act, v);
+      store_some(y + i, v * load_some(a + i, op->n - i), op->n - i);
+    }
+    return;
+  }
+  const int each = op->n / op->narrow;
+  for (int k = 0; k < op->narrow; k++) {
+    const f32 v = op->act >= 0 ? activate(op->act, splat(b[k]))[0] : b[k];
+    for (int i = k * each; i < (k + 1) * each; i++) y[i] = a[i] * v;
+  }
+}
+INL void clamp_row(Thread *t, const Clamp *op, i64 row) {
+  f32 *x = row_at(t, op->x, row, op->n);
+  for (int i = 0; i < op->n; i++) x[i] = x[i] > op->limit ? op->limit : x[i] < -op->limit ? -op->limit : x[i];
+}
+INL void slice_row(Thread *t, const Slice *op, i64 row) {
+  const f32 *x = row_at(t, op->x, row, op->heads * op->from) + op->at;
+  f32 *y = row_at(t, op->out, row, op->heads * op->to);
+  for (int h = 0; h < op->heads; h++, x += op->from, y += op->to) for (int i = 0; i < op->to; i++) y[i] = x[i];
+}
+INL void join_row(Thread *t, const Join *op, i64 row) {
+  const f32 *a = row_at(t, op->a, row, op->heads * op->first), *b = row_at(t, op->b, row, op->heads * op->second);
+  f32 *y = row_at(t, op->out, row, op->heads * (op->first + op->second));
+  for (int h = 0; h < op->heads; h++) {
+    for (int i = 0; i < op->first; i++) *y++ = *a++;
+    for (int i = 0; i < op->second; i++) *y++ = *b++;
+  }
 }

@@ -1,5 +1,6 @@
 /** The KV cache of a session: what the layers keep, and where. How positions lie in it is told in ops/attend.h. */
 import type { KV_TYPES } from "../../../kernels/simd/layout.ts";
+import type { RopeScaling } from "../step.ts";
 import type { Block, Memory } from "./memory.ts";
 
 /** Positions are filled up to this: scores are made for so many at once. */
@@ -11,6 +12,9 @@ export type KvType = keyof typeof KV_TYPES;
 export interface KvLayer {
   readonly kvHeads: number;
   readonly headDim: number;
+  readonly valueDim: number;
+  /** How keys were rotated, which a shift turns on. */
+  readonly rope?: RopeScaling | undefined;
   readonly keys: Block;
   readonly values: Block;
 }
@@ -29,15 +33,17 @@ const valueBytes = (type: KvType): number => (type === "f32" ? 4 : 2);
 export function allocateLayer(
   memory: Memory,
   { slots, ctxLen, type }: KvShape,
-  { kvHeads, headDim }: Pick<KvLayer, "kvHeads" | "headDim">,
+  { kvHeads, headDim, valueDim, rope }: Omit<KvLayer, "keys" | "values">,
 ): KvLayer {
   const positions = slots * kvHeads * ctxLen * valueBytes(type);
   const what = `KV cache of ${slots} × ${ctxLen} tokens`;
   return {
     kvHeads,
     headDim,
+    valueDim,
+    rope,
     keys: memory.allocate(positions * headDim, what),
-    values: memory.allocate(positions * fillHead(headDim), what),
+    values: memory.allocate(positions * fillHead(valueDim), what),
   };
 }
 
@@ -50,7 +56,7 @@ export function copyLayer(
   const filled = fillContext(length);
   for (const [block, width] of [
     [layer.keys, layer.headDim],
-    [layer.values, fillHead(layer.headDim)],
+    [layer.values, fillHead(layer.valueDim)],
   ] as const) {
     const bytes = width * valueBytes(type);
     for (let head = 0; head < layer.kvHeads; head++) {

@@ -8,7 +8,8 @@ import {
   type PassValues,
 } from "../../../kernels/simd/layout.ts";
 import { ropeShift } from "../rope.ts";
-import type { Lowered, Shared } from "./lower.ts";
+import type { Lowered } from "./lower.ts";
+import type { Shared } from "./lowering.ts";
 import type { Block, Memory } from "./memory.ts";
 import type { PassRows, RowLimits } from "./rows.ts";
 import { startCrew } from "./workers.ts";
@@ -50,6 +51,7 @@ export function makePasses({ memory, shared, limits, engine }: Options): Passes 
   const fill = makeArrays(memory, limits, view);
   const crew = startCrew(library, header.address, threads);
   let unordered: Block | undefined;
+  let shiftBy: ReturnType<typeof makeShift> | undefined;
   let stamp = 0;
 
   const go = (values: PassValues): void => {
@@ -80,7 +82,8 @@ export function makePasses({ memory, shared, limits, engine }: Options): Passes 
       }
     },
     shift(slot, options) {
-      const { ops, count } = lowerShift(shared, memory, { discard: options.discard, ctxLen: limits.ctxLen });
+      shiftBy ??= makeShift(shared, memory);
+      const { ops, count } = shiftBy({ discard: options.discard, ctxLen: limits.ctxLen });
       go({ ops, opCount: count, slot, ...options });
     },
     close: () => crew.dismiss(() => memory.release()),
@@ -121,29 +124,40 @@ function makeArrays(memory: Memory, { maxRows, inputDim }: RowLimits, view: Data
   };
 }
 
-/** Records that shift the keys and values of each layer. */
-function lowerShift(shared: Shared, memory: Memory, by: { discard: number; ctxLen: number }): Lowered {
+/** Records that shift the keys and values of each layer: made once, filled for each shift. */
+function makeShift(shared: Shared, memory: Memory): (by: { discard: number; ctxLen: number }) => Lowered {
   const layers = [...shared.layers].filter(([layer]) => layer >= 0).map(([, each]) => each);
-  const records = memory.allocate(layers.length * RECORD_BYTES, "records");
+  const records = memory.allocate(Math.max(1, layers.length) * RECORD_BYTES, "records");
   const view = new DataView(records.view.buffer, records.view.byteOffset, records.view.byteLength);
-  for (const [i, { keys, values, rope, kvHeads, headDim }] of layers.entries()) {
-    const turn = rope && ropeShift(rope, by);
+  const turns = new Map(
+    layers.flatMap(({ rope }) => (rope ? [[rope, memory.allocate(rope.rotaryDim * 4, "a rotation")] as const] : [])),
+  );
+  for (const [i, { keys, values, rope, kvHeads, headDim, valueDim }] of layers.entries()) {
+    const turn = rope && turns.get(rope)!.address;
+    const turned = turn ? { cos: turn, sin: turn + rope.rotaryDim * 2, rotaryDim: rope.rotaryDim } : {};
     putRecord(view, i, {
       kind: "shift",
       head: { rowSet: 0 },
       values: {
         keys: keys.address,
         values: values.address,
-        cos: turn ? shared.weights.constant(turn.cos) : 0,
-        sin: turn ? shared.weights.constant(turn.sin) : 0,
+        ...turned,
         heads: kvHeads,
         headDim,
+        valueDim,
         ctxLen: shared.kv.ctxLen,
-        rotaryDim: rope?.rotaryDim ?? 0,
         neox: rope?.style === "neox" ? 1 : 0,
         type: KV_TYPES[shared.kv.type],
       },
     });
   }
-  return { ops: records.address, count: layers.length };
+  return (by) => {
+    for (const [rope, { view: bytes }] of turns) {
+      const { cos, sin } = ropeShift(rope, by);
+      const both = new Float32Array(bytes.buffer, bytes.byteOffset, rope.rotaryDim);
+      both.set(cos);
+      both.set(sin, rope.rotaryDim / 2);
+    }
+    return { ops: records.address, count: layers.length };
+  };
 }

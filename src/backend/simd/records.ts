@@ -18,10 +18,12 @@ import type { Block, Memory } from "./memory.ts";
 /** Activations in 8 bits, of one row: `PACKED_BYTES` of unit.h. */
 const packedBytes = (n: number): number => Math.ceil(n / 256) * 256 * 1.5;
 
-/** Ops that treat every row by itself, and may be done one after another by whoever has the row. */
-const ROW_KINDS: ReadonlySet<OpKind> = new Set(
-  KINDS.filter((kind) => !["linear", "attend", "group", "shift"].includes(kind)),
-);
+/** Ops that are split in other ways. All others treat every row by itself: whoever has a row may do several of them. */
+const CHUNK_KINDS: readonly OpKind[] = [
+  ...(["linear", "headLinear", "attend", "group"] as const),
+  ...(["causalConv", "deltaRule", "selectiveScan", "shift"] as const),
+];
+const ROW_KINDS: ReadonlySet<OpKind> = new Set(KINDS.filter((kind) => !CHUNK_KINDS.includes(kind)));
 
 interface Draft<K extends OpKind = OpKind> {
   readonly kind: K;

@@ -3,9 +3,11 @@ import { AppError, assert } from "../../base/errors.ts";
 import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
 import { batchLimits } from "../check-batch.ts";
 import { statesEnd } from "../states.ts";
-import { kvStates } from "../sequence-state.ts";
+import { keepingSteps, valuesOf } from "../sequence-state.ts";
+import { makeSlotStates } from "./checkpoints.ts";
 import { allocateLayer, copyLayer, fillContext } from "./kv.ts";
-import { lower, type Lowered, type Shared } from "./lower.ts";
+import { lower, type Lowered } from "./lower.ts";
+import type { Shared } from "./lowering.ts";
 import { makeNativeMemory, type Block, type Memory } from "./memory.ts";
 import { makePasses, type Engine } from "./passes.ts";
 import { makeBuffers } from "./records.ts";
@@ -25,17 +27,21 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   let states: Lowered | undefined = logits ? undefined : lowerStates(program, shared);
   const dim = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine });
+  const kept = [...shared.kept.values()];
+  const slotStates = kept.length > 0 ? makeSlotStates(kept, options.slots) : undefined;
   let results: Block | undefined;
   let closed = false;
 
   const run = (batch: readonly StateRows[], lowered: Lowered, name: string, dim: number): Float32Array => {
     assert(!closed, "run of a closed session");
     checkRows(batch, limits);
+    slotStates?.check(batch);
     const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
     if (!results || results.view.byteLength < rows * dim * 4) results = memory.allocate(rows * dim * 4, "results");
     const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
     for (const table of shared.ropes.values()) table.reach(end);
     for (const pass of passesOf(batch, limits)) passes.run(pass, lowered, { ...results, dim });
+    slotStates?.ran(batch);
     const out = new Float32Array(results.view.buffer, results.view.byteOffset, rows * dim);
     checkFinite(out, { path: program.weights.path, name, dim });
     return out;
@@ -43,14 +49,13 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
 
   const { ctxLen } = options;
   options.onProgress?.(1);
-  const kv = [...shared.layers.values()].reduce(
-    (sum, { keys, values }) => sum + keys.view.length + values.view.length,
-    0,
-  );
+  const held = [...shared.layers.values()].flatMap(({ keys, values }) => [keys, values]).concat(kept);
+  const kv = held.reduce((sum, { view }) => sum + view.length, 0);
   return {
     backend: "simd",
     device: `CPU (${engine.threads} thread${engine.threads === 1 ? "" : "s"}, ${engine.level})`,
     bytes: { weights: 0, kv, scratch: memory.bytes - kv },
+    ...(slotStates && { checkpoints: { save: slotStates.save, restore: slotStates.restore } }),
     async run(batch) {
       assert(logits && program.logits, "an encoder has no logits");
       return run(
@@ -69,6 +74,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
       assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
       assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
       passes.shift(slot, { keep, discard, length });
+      slotStates?.shifted(slot, length - discard);
     },
     copy({ from, to, length }) {
       const { slots } = options;
@@ -116,11 +122,18 @@ function makeParts(program: Program, options: LoadOptions): Parts {
     ctxLen,
     precise,
     layers: new Map(),
+    kept: new Map(),
     ropes: new Map(),
     scratchFloats: 1024,
   };
-  for (const { layer, nKvHeads: kvHeads, keyDim: headDim, rope } of kvStates(steps)) {
-    shared.layers.set(layer, { ...allocateLayer(memory, shared.kv, { kvHeads, headDim }), rope });
+  for (const { step, state } of keepingSteps(steps)) {
+    if (state.kind !== "kv") {
+      shared.kept.set(step, memory.allocate(slots * valuesOf(state) * 4, `states of ${slots} sequences`));
+      continue;
+    }
+    const { layer, nKvHeads: kvHeads, keyDim: headDim, rope } = state;
+    const valueDim = step.op === "latentAttention" ? step.valueDim : state.valueDim;
+    shared.layers.set(layer, allocateLayer(memory, shared.kv, { kvHeads, headDim, valueDim, rope }));
   }
   return { memory, shared, limits };
 }

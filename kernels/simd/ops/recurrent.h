@@ -1,0 +1,107 @@
+// recurrent: steps that keep of a sequence what its last row left. A chunk is one head of all sequences, or some channels;
+// it goes through the rows of each sequence in order. A row at position 0 begins with zeros.
+#pragma once
+#include "../floats.h"
+#include "../functions.h"
+#include "../pass.h"
+
+#define CHANNELS 64 // of a convolution in a chunk
+
+NOINL void causal_conv_chunk(Thread *t, const CausalConv *op, int chunk) {
+  const int first = chunk * CHANNELS, end = MIN(op->n, first + CHANNELS), back = op->taps - 1;
+  for (i64 row = 0; row < t->p.rows; row++) {
+    const f32 *x = floats_at(t, op->x) + row * op->n;
+    f32 *y = floats_at(t, op->out) + row * op->n;
+    f32 *state = AT(f32, op->state) + (i64)AT(i32, t->p.slots)[row] * back * op->n;
+    const int begins = AT(i32, t->p.positions)[row] == 0;
+    for (int c = first; c < end; c++) {
+      const f32 *w = AT(f32, op->weight) + (i64)c * op->taps, now = x[c];
+      f32 sum = op->bias ? AT(f32, op->bias)[c] : 0;
+      for (int j = 0; j < back; j++) {
+        f32 *held = state + (i64)j * op->n + c;
+        if (begins) *held = 0;
+        sum = FMA(w[j], *held, sum);
+      }
+      sum = FMA(w[back], now, sum);
+      for (int j = 0; j + 1 < back; j++) state[(i64)j * op->n + c] = state[(i64)(j + 1) * op->n + c];
+      if (back > 0) state[(i64)(back - 1) * op->n + c] = now;
+      y[c] = op->act >= 0 ? activate(op->act, splat(sum))[0] : sum;
+    }
+  }
+}
+
+INL f32 dot_of(const f32 *a, const f32 *b, int n) {
+  vf all = {};
+  int i = 0;
+  for (; i + W <= n; i += W) all = FMA(LOAD(vf, a + i), LOAD(vf, b + i), all);
+  f32 total = sum(all);
+  for (; i < n; i++) total = FMA(a[i], b[i], total);
+  return total;
+}
+
+NOINL void delta_rule_chunk(Thread *t, const DeltaRule *op, int head) {
+  const int dim = op->headDim, keyHead = op->repeat ? head * op->keyHeads / op->heads : head % op->keyHeads;
+  const f32 a = AT(f32, op->a)[head];
+  f32 decay[1024];
+  for (i64 row = 0; row < t->p.rows; row++) {
+    const f32 *q = floats_at(t, op->q) + (row * op->keyHeads + keyHead) * dim;
+    const f32 *k = floats_at(t, op->k) + (row * op->keyHeads + keyHead) * dim;
+    const f32 *v = floats_at(t, op->v) + (row * op->heads + head) * dim;
+    const f32 *alpha = floats_at(t, op->alpha) + (row * op->heads + head) * op->alphas;
+    const f32 beta = activate(ACT_SIGMOID, splat(floats_at(t, op->beta)[row * op->heads + head]))[0];
+    f32 *y = floats_at(t, op->out) + (row * op->heads + head) * dim;
+    f32 *state = AT(f32, op->state) + ((i64)AT(i32, t->p.slots)[row] * op->heads + head) * dim * dim;
+    const int begins = AT(i32, t->p.positions)[row] == 0;
+    for (int i = 0; i < dim; i++) {
+      const int at = op->alphas == 1 ? 0 : i;
+      if (i > 0 && op->alphas == 1) decay[i] = decay[0];
+      else decay[i] = vexp(splat(a * softplus(alpha[at] + AT(f32, op->dt)[head * op->alphas + at])))[0];
+    }
+    for (int o = 0; o < dim; o++) {
+      f32 *m = state + (i64)o * dim;
+      for (int i = 0; i < dim; i++) m[i] = begins ? 0 : m[i] * decay[i];
+      const f32 change = beta * (v[o] - dot_of(m, k, dim));
+      for (int i = 0; i < dim; i++) m[i] = FMA(change, k[i], m[i]);
+      y[o] = op->scale * dot_of(m, q, dim);
+    }
+  }
+}
+
+NOINL void selective_scan_chunk(Thread *t, const SelectiveScan *op, int head) {
+  const int dim = op->headDim, n = op->stateDim, group = head * op->groups / op->heads;
+  const f32 *a = AT(f32, op->a) + (i64)head * op->decays;
+  f32 decay[1024];
+  for (i64 row = 0; row < t->p.rows; row++) {
+    const f32 *x = floats_at(t, op->x) + (row * op->heads + head) * dim;
+    const f32 *b = floats_at(t, op->b) + (row * op->groups + group) * n;
+    const f32 *c = floats_at(t, op->c) + (row * op->groups + group) * n;
+    const f32 delta = softplus(floats_at(t, op->dt)[row * op->heads + head] + AT(f32, op->dtBias)[head]);
+    f32 *y = floats_at(t, op->out) + (row * op->heads + head) * dim;
+    f32 *state = AT(f32, op->state) + ((i64)AT(i32, t->p.slots)[row] * op->heads + head) * dim * n;
+    const int begins = AT(i32, t->p.positions)[row] == 0;
+    for (int j = 0; j < n; j++) decay[j] = j > 0 && op->decays == 1 ? decay[0] : vexp(splat(delta * a[j]))[0];
+    for (int i = 0; i < dim; i++) {
+      f32 *s = state + (i64)i * n, input = delta * x[i];
+      for (int j = 0; j < n; j++) s[j] = FMA(begins ? 0 : s[j], decay[j], input * b[j]);
+      y[i] = FMA(AT(f32, op->d)[head], x[i], dot_of(s, c, n));
+    }
+  }
+}
+
+// Each head of the rows by its own matrix, unpacked row by row.
+NOINL void head_linear_chunk(Thread *t, const HeadLinear *op, int head) {
+  const Matrix *m = &op->matrix;
+  const int from = op->transposed ? m->rows : op->n, to = op->transposed ? op->n : m->rows;
+  const int rows = rows_of(t, &op->head);
+  const f32 scale = m->scales ? AT(f32, m->scales)[head] : 1;
+  f32 *weights = (f32 *)t->scratch;
+  for (int r = 0; r < m->rows; r++) {
+    unpack_floats(m->type, AT(u8, m->data) + head * m->expertBytes + r * m->rowBytes, op->n, AT(i8, m->grid), weights);
+    for (i64 row = 0; row < rows; row++) {
+      const f32 *x = floats_at(t, op->x) + (row * op->heads + head) * from;
+      f32 *y = floats_at(t, op->out) + (row * op->heads + head) * to;
+      if (!op->transposed) y[r] = dot_of(weights, x, op->n) * scale;
+      else for (int i = 0; i < op->n; i++) y[i] = FMA(weights[i], x[r] * scale, r ? y[i] : 0);
+    }
+  }
+}
