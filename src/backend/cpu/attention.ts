@@ -77,7 +77,7 @@ function headsOf(step: HeadsStep, pass: Pass): Heads {
 }
 
 /** How much a position of distance costs each head. (`ggml_compute_forward_soft_max_f32`) */
-function alibiSlopes(nHeads: number, maxBias: number): Float64Array {
+export function alibiSlopes(nHeads: number, maxBias: number): Float64Array {
   const whole = 2 ** Math.floor(Math.log2(nHeads));
   const [base, between] = [2 ** (-maxBias / whole), 2 ** (-maxBias / 2 / whole)];
   return Float64Array.from({ length: nHeads }, (_, head) =>
