@@ -8,6 +8,8 @@ export interface EmbedRequest {
   readonly id: number;
   /** At least one token each. */
   readonly texts: readonly Int32Array[];
+  /** Scores are wanted, one for each text, instead of vectors. */
+  readonly ranks?: boolean;
 }
 
 /** One text of a request. */
@@ -16,6 +18,7 @@ export interface EmbedText {
   /** Its place among the request's texts. */
   readonly index: number;
   readonly tokens: Int32Array;
+  readonly ranks: boolean;
 }
 
 interface GroupLimits {
@@ -38,8 +41,9 @@ export class EmbedQueue {
     return this.#requests.length;
   }
 
-  add({ id, texts }: EmbedRequest): void {
-    if (texts.length > 0) this.#requests.push({ id, waiting: texts.map((tokens, index) => ({ id, index, tokens })) });
+  add({ id, texts, ranks = false }: EmbedRequest): void {
+    const waiting = texts.map((tokens, index) => ({ id, index, tokens, ranks }));
+    if (waiting.length > 0) this.#requests.push({ id, waiting });
   }
 
   remove(id: number): void {

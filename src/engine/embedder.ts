@@ -3,9 +3,10 @@
  * one text after the other through a KV slot, in chunks. The engine calls `step` between its own runs.
  */
 import type { Session } from "../backend/backend.ts";
-import { AppError, messageOf, type Code } from "../base/errors.ts";
+import { AppError, assert, messageOf, type Code } from "../base/errors.ts";
 import { EmbedQueue, type EmbedRequest, type EmbedText } from "./embed-queue.ts";
 import { addStates, normalized, type Pooling } from "./pooling.ts";
+import type { RankHead } from "./rank-head.ts";
 import { forget, type Slot } from "./slots.ts";
 
 /** Tokens of one run of an encoder: more are hardly faster, and a cancel waits for the end of the run. */
@@ -17,7 +18,7 @@ export type EmbedEvent =
       readonly id: number;
       /** Places of the texts among the request's. */
       readonly indexes: readonly number[];
-      /** One vector after the other, (indexes, dim), each of unit length or zeros. */
+      /** One vector after the other, (indexes, dim), each of unit length or zeros; or one score after the other. */
       readonly vectors: Float32Array;
       /** Tokens of these texts. */
       readonly tokens: number;
@@ -29,6 +30,8 @@ interface EmbedderParts {
   readonly pooling: Pooling;
   /** Values of a vector. */
   readonly dim: number;
+  /** Scores a pooled state; undefined: the model does not rank. */
+  readonly rank?: RankHead | undefined;
   /** Reads whole texts, and keeps nothing in slots. */
   readonly encoder: boolean;
   readonly emit: (event: EmbedEvent) => void;
@@ -100,12 +103,13 @@ export class Embedder {
       return;
     }
     let at = 0;
-    const vectors = texts.map(({ tokens }) => {
+    const vectors = texts.map((text) => {
+      const { tokens } = text;
       const sum = new Float64Array(dim);
       const end = at + dim * (wanted === "all" ? tokens.length : 1);
       addStates(sum, states.subarray(at, end));
       at = end;
-      return normalized(sum);
+      return this.#finish(text, sum);
     });
     for (const id of new Set(texts.map((text) => text.id))) this.#tell(id, texts, vectors);
   }
@@ -113,8 +117,9 @@ export class Embedder {
   /** Says what a run found for one request. */
   #tell(id: number, texts: readonly EmbedText[], vectors: readonly Float32Array[]): void {
     const own = [...texts.keys()].filter((i) => texts[i]!.id === id);
-    const joined = new Float32Array(own.length * this.#parts.dim);
-    for (const [place, i] of own.entries()) joined.set(vectors[i]!, place * this.#parts.dim);
+    const dim = vectors[own[0] ?? 0]?.length ?? 0; // of one request all are of a length
+    const joined = new Float32Array(own.length * dim);
+    for (const [place, i] of own.entries()) joined.set(vectors[i]!, place * dim);
     const indexes = own.map((i) => texts[i]!.index);
     const tokens = own.reduce((sum, i) => sum + texts[i]!.tokens.length, 0);
     this.#parts.emit({ kind: "embedded", id, indexes, vectors: joined, tokens });
@@ -134,8 +139,16 @@ export class Embedder {
     current.done += tokens.length;
     if (!isLast || this.#current !== current) return;
     const { id, index } = text;
-    this.#parts.emit({ kind: "embedded", id, indexes: [index], vectors: normalized(sum), tokens: current.done });
+    const vectors = this.#finish(text, sum);
+    this.#parts.emit({ kind: "embedded", id, indexes: [index], vectors, tokens: current.done });
     this.#release();
+  }
+
+  /** What is wanted of a text's pooled state. */
+  #finish({ ranks }: EmbedText, sum: Float64Array): Float32Array {
+    const { rank } = this.#parts;
+    assert(!ranks || rank, "a score of a model without a head for it");
+    return ranks && rank ? Float32Array.of(rank.score(sum)) : normalized(sum);
   }
 
   #fail(id: number, error: unknown): void {

@@ -17,6 +17,7 @@ import { defaultCtxLen } from "./context-length.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
 import { poolingOf } from "./pooling.ts";
+import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
 import type { SequenceEvent } from "./sequence.ts";
 
 /** Prompt tokens of one run while other sequences wait for their next token: at most a second on a slow machine. */
@@ -63,6 +64,8 @@ export interface EngineInfo {
   readonly vramBytes: number;
   /** How many of the layers, the output counted as one, run on a GPU; undefined: none. */
   readonly gpuLayers: Session["gpuLayers"];
+  /** Scores documents for a query, by numbers of that kind; undefined: it does not. */
+  readonly ranks: RankHead["kind"] | undefined;
   /** The model has markers for filling in the middle. */
   readonly canFill: boolean;
   /** Kinds of media that a prompt may hold beside text. */
@@ -76,6 +79,8 @@ export interface LoadedEngine {
   readonly tokenizer: Tokenizer;
   /** Jinja source of the file's own chat template, where it has one, and texts of tokens that templates may print. */
   readonly chatTemplate: { readonly source: string | undefined; readonly bos: string; readonly eos: string };
+  /** The prompt of a model that ranks, with `{query}` and `{document}`; undefined where special tokens part them. */
+  readonly rankPrompt: string | undefined;
   readonly info: EngineInfo;
 }
 
@@ -94,6 +99,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
     const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
     const source = chatTemplateOf(gguf);
     const pooling = poolingOf(gguf, { arch, encoder });
+    const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
     const session = await options.backend.load(program, { ...options, ctxLen });
     void session.lost?.then(options.onLost);
     const text = (id: number | undefined): string =>
@@ -110,6 +116,7 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       vramBytes: session.vramBytes ?? 0,
       gpuLayers: session.gpuLayers,
       canFill: tokenizer.fill !== undefined,
+      ranks: rank?.kind,
       media: [], // no encoder of images runs here
     };
     const engine = new Engine({
@@ -123,11 +130,11 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       ctxLen,
       slots: options.slots,
       limits: { chunkAlone: options.chunk, chunkShared: Math.min(options.chunk, CHUNK_SHARED) },
-      embedder: new Embedder({ session, pooling, dim: program.states.dim, encoder, emit: options.onEmbed }),
+      embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
     const chatTemplate = { source, bos: text(tokenizer.bos), eos: text(tokenizer.eos) };
-    return { engine, tokenizer, chatTemplate, info };
+    return { engine, tokenizer, chatTemplate, rankPrompt: rankPromptOf(gguf, encoder), info };
   } catch (error) {
     for (const file of [gguf, ...adapters]) file.close();
     throw error;
@@ -139,6 +146,13 @@ function wishedCtxLen(program: Program, { ctxLen, cacheMemory = 0, slots, backen
   const onGpu = backend.name === "webgpu";
   const wished = ctxLen === "auto" ? defaultCtxLen(program, { bytes: cacheMemory, slots, onGpu }) : ctxLen;
   return program.logits === undefined ? Math.max(wished, ENCODER_CTX_LEN) : wished;
+}
+
+/** Of the file, else that of the models which are known to rank by answering. */
+function rankPromptOf({ metadata }: Gguf, encoder: boolean): string | undefined {
+  const own = metadata.get("tokenizer.chat_template.rerank");
+  if (typeof own === "string") return own;
+  return encoder ? undefined : RANK_PROMPT;
 }
 
 function chatTemplateOf({ metadata, path }: Gguf): string | undefined {

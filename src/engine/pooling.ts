@@ -2,6 +2,7 @@
  * From the hidden states of a text's tokens to one vector: pooling, then unit length. Sums are in float64. The key
  * `pooling_type` and its values are llama.cpp's (`llama_pooling_type`, llama.h).
  */
+import { RANK } from "./rank-head.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 
@@ -9,7 +10,6 @@ import type { Gguf } from "../gguf/gguf.ts";
 export type Pooling = "mean" | "first" | "last";
 
 const POOLINGS: Readonly<Record<number, Pooling>> = { 1: "mean", 2: "first", 3: "last" };
-const RANK = 4;
 
 /**
  * How a model's states are pooled. Where the file does not say or says "none": an encoder by the mean, any other model
@@ -21,8 +21,8 @@ export function poolingOf(gguf: Gguf, { arch, encoder }: { arch: string; encoder
   if (type === 0) return fallback;
   const pooling = typeof type === "number" ? POOLINGS[type] : undefined;
   if (pooling) return pooling;
-  if (type === RANK && !encoder) return fallback; // ranks texts; its states are embeddings all the same
-  const known = "0 (none), 1 (mean), 2 (cls) or 3 (last)";
+  if (type === RANK) return encoder ? "first" : "last"; // what its head looks at
+  const known = "0 (none), 1 (mean), 2 (cls), 3 (last) or 4 (rank)";
   throw new AppError("unsupported", `${gguf.path}: '${arch}.pooling_type': expected ${known}, got ${String(type)}`);
 }
 

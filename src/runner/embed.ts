@@ -7,6 +7,7 @@ import type { EmbedRequest } from "../engine/embed-queue.ts";
 import type { LoadedEngine } from "../engine/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { Channel } from "./channel.ts";
+import { encodePair } from "./rank-input.ts";
 import type { EmbedMessage } from "./messages.ts";
 
 /** Characters that are encoded before other messages get their turn: some 20 ms. */
@@ -14,25 +15,29 @@ const ENCODED_AT_ONCE = 100_000;
 
 /** Queues a request's texts; what is wrong with one of them fails the request. `pending` holds it meanwhile. */
 export async function embed(
-  { engine, tokenizer, info }: LoadedEngine,
+  { engine, tokenizer, info, rankPrompt: prompt }: LoadedEngine,
   message: EmbedMessage,
   { channel, pending, loop }: { channel: Channel; pending: Set<number>; loop: EventLoop },
 ): Promise<void> {
-  const { id, inputs, truncate, ctxLen = Infinity } = message;
+  const { id, inputs, query, truncate, ctxLen = Infinity } = message;
   pending.add(id);
   try {
     const limit = Math.min(ctxLen, info.ctxLen);
     const texts: Int32Array[] = [];
     let sinceYield = 0;
     for (const [index, input] of inputs.entries()) {
-      texts.push(encodeInput(tokenizer, input, { limit, truncate, index }));
+      texts.push(
+        query === undefined
+          ? encodeInput(tokenizer, input, { limit, truncate, index })
+          : encodePair(tokenizer, { query, document: input }, { prompt, limit, truncate, index }),
+      );
       sinceYield += input.length;
       if (sinceYield < ENCODED_AT_ONCE) continue;
       sinceYield = 0;
       await loop.nextTurn();
       if (!pending.has(id)) return; // cancelled
     }
-    engine.embed({ id, texts } satisfies EmbedRequest);
+    engine.embed({ id, texts, ranks: query !== undefined } satisfies EmbedRequest);
   } catch (error) {
     const code = error instanceof AppError ? error.code : "runner";
     channel.send({ kind: "embedFailed", id, code, message: messageOf(error) });

@@ -108,6 +108,8 @@ export interface EmbedMessage {
   readonly id: number;
   /** At least one. */
   readonly inputs: readonly string[];
+  /** The inputs are documents, and what is wanted is a score of each for this query. */
+  readonly query?: string;
   /** Whether a text loses what the context has no room for, or fails the request. */
   readonly truncate: boolean;
   /** Tokens of a text, where that is less than the model was loaded for. */

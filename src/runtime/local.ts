@@ -7,6 +7,7 @@ import { runEmbed } from "./embed.ts";
 import { renderQuestion, runGenerate } from "./generate.ts";
 import { weightsOf, type RuntimeParts } from "./lease.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
+import { runRank } from "./rank.ts";
 import type { Runtime } from "./runtime.ts";
 import { runDetokenize, runTokenize } from "./tokenize.ts";
 
@@ -29,6 +30,7 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     countTokens: (request) => countTokens(parts, request),
     render: (request) => ("messages" in request ? renderChat(parts, request) : renderQuestion(parts, request)),
     embed: (request) => runEmbed(parts, request),
+    rank: (request) => runRank(parts, request),
     tokenize: (request) => runTokenize(parts, request),
     detokenize: (request) => runDetokenize(parts, request),
     unload: (model) => pool.unload(weightsOf(model)),

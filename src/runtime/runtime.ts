@@ -131,6 +131,31 @@ export type InferenceEvent =
       readonly stopSequence?: string;
     };
 
+export interface RankRequest extends NamedModel {
+  readonly query: string;
+  /** At least one. */
+  readonly documents: readonly string[];
+  readonly options: Options;
+  /** Whether a document that is longer than the context loses its end (the default) or is refused. */
+  readonly truncate?: boolean;
+  /** Milliseconds to stay loaded after this request; Infinity for ever; undefined: the server's default. */
+  readonly keepAliveMs?: number;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** Durations in integer nanoseconds. */
+export interface RankResult {
+  /** What the model says, one per document. */
+  readonly scores: readonly number[];
+  /** The same from 0 to 1. */
+  readonly relevances: readonly number[];
+  readonly totalNs: number;
+  readonly loadNs: number;
+  /** Tokens of all pairs together. */
+  readonly promptEvalCount: number;
+}
+
 export interface EmbedRequest extends NamedModel {
   /** Each gets one embedding, `""` too. None: load the model (or unload it, with `keepAliveMs` 0). */
   readonly inputs: readonly string[];
@@ -227,6 +252,8 @@ export interface Runtime {
   render(request: GenerateRequest | ChatRequest): Promise<string>;
   /** Throws `bad_request` where an input is too long; aborting the signal stops the model. */
   embed(request: EmbedRequest): Promise<EmbedResult>;
+  /** Throws `bad_request` where the model does not rank, or a text is too long. */
+  rank(request: RankRequest): Promise<RankResult>;
   /** The ids of a text for a model. */
   tokenize(request: TokenizeRequest): Promise<TokenizeResult>;
   /** Throws `bad_request` where an id is not one of the model's. */

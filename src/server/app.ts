@@ -37,6 +37,7 @@ import { openaiModelRoutes } from "./routes/openai-models.ts";
 import { psRoutes } from "./routes/ps.ts";
 import { pullRoutes } from "./routes/pull.ts";
 import { pushRoutes } from "./routes/push.ts";
+import { rerankRoutes } from "./routes/rerank.ts";
 import { responsesRoutes } from "./routes/responses.ts";
 import { rootRoutes } from "./routes/root.ts";
 import { showRoutes } from "./routes/show.ts";
@@ -101,6 +102,7 @@ export function makeHandlers(parts: AppDeps) {
     .use(messagesRoutes(deps))
     .use(embedRoutes(deps))
     .use(embeddingsRoutes(deps))
+    .use(rerankRoutes(deps))
     .use(responsesRoutes(deps))
     .use(tagsRoutes(deps))
     .use(showRoutes(deps))

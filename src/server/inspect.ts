@@ -4,6 +4,7 @@
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import { RANK } from "../engine/rank-head.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { readHeader } from "../files/header.ts";
 import { repairHeader } from "../gguf/repair/index.ts";
@@ -83,6 +84,7 @@ function capabilitiesOf(entry: ModelEntry, metadata: Metadata): string[] {
     ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name)),
     ...(native ? fromTemplate : []),
     metadata.has(`${architecture}.pooling_type`) ? "embedding" : "completion",
+    ...(metadata.get(`${architecture}.pooling_type`) === RANK ? ["rerank"] : []),
     ...(native ? [] : fromTemplate),
   ];
   return [...new Set(found)];

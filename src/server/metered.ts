@@ -2,11 +2,16 @@
 import type { InferenceEvent, NamedModel, Runtime } from "../runtime/runtime.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** A runtime whose embeddings are counted. */
+/** A runtime whose embeddings and rankings are counted. */
 export const metered = (runtime: Runtime, metrics: Metrics): Runtime => ({
   ...runtime,
   async embed(request) {
     const result = await runtime.embed(request);
+    metrics.answer(nameOf(request), { promptEvalCount: result.promptEvalCount, evalCount: 0, evalNs: 0 });
+    return result;
+  },
+  async rank(request) {
+    const result = await runtime.rank(request);
     metrics.answer(nameOf(request), { promptEvalCount: result.promptEvalCount, evalCount: 0, evalNs: 0 });
     return result;
   },

@@ -25,6 +25,7 @@ process.on("message", (message: ToRunner) => {
         ctxLenTrained: 8,
         dim: 4,
         embedsOnly: false,
+        ranks: undefined,
         bytes,
         vramBytes: hasGpu ? onGpu : 4,
         gpuLayers: hasGpu ? { count: onGpu, all: 8 } : undefined,

@@ -70,6 +70,8 @@ const MODEL_ROUTES: Readonly<Record<string, Row>> = {
   "POST /v1/chat/completions": { rest: { messages }, struct: "ChatCompletionRequest", ...USUAL },
   "POST /v1/completions": { rest: { prompt: "x" }, struct: "CompletionRequest", ...USUAL },
   "POST /v1/embeddings": { rest: { input: "x" }, struct: "EmbedRequest", ...USUAL },
+  "POST /api/rerank": { rest: { query: "x", documents: ["x"] }, struct: "RerankRequest", ...USUAL },
+  "POST /v1/rerank": { rest: { query: "x", documents: ["x"] }, struct: "RerankRequest", ...USUAL },
   "POST /v1/responses": { rest: { input: "x" }, struct: "ResponsesRequest", ...USUAL },
   "POST /v1/messages": { rest: { messages, max_tokens: 3 }, struct: "MessagesRequest", ...USUAL },
   "POST /v1/messages/count_tokens": { rest: { messages }, struct: "MessagesRequest", ...USUAL },

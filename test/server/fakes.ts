@@ -141,6 +141,11 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
         .map(({ content }) => content)
         .join(" ")
         .split(" ").length,
+    rank: async ({ documents }) => {
+      const scores = documents.map((text) => text.length);
+      const relevances = scores.map((score) => 1 - 1 / (1 + score));
+      return { scores, relevances, totalNs: 5, loadNs: 1, promptEvalCount: scores.length };
+    },
     render: async (request) => ("messages" in request ? JSON.stringify(request.messages) : request.prompt),
     embed: (request) => {
       const { ref, ...asked } = request;

@@ -1,0 +1,65 @@
+/** A query and a document as one text for a model that scores them: between special tokens, or by its prompt. */
+import { AppError } from "../base/errors.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+
+/** How a pair is put together. */
+export interface RankTemplate {
+  /** A prompt with `{query}` and `{document}`; undefined: special tokens stand between the two. */
+  readonly prompt: string | undefined;
+}
+
+type PairTokenizer = Pick<Tokenizer, "encode" | "before" | "after" | "family">;
+
+interface Pair {
+  readonly query: string;
+  readonly document: string;
+}
+
+/**
+ * The ids of a pair, at most `limit` of them: a document that is too long loses its end, where it may.
+ * Throws `bad_request` where it may not, or where there is no room for a document at all.
+ */
+export function encodePair(
+  tokenizer: PairTokenizer,
+  pair: Pair,
+  { prompt, limit, truncate, index }: RankTemplate & { limit: number; truncate: boolean; index: number },
+): Int32Array {
+  const parts = prompt === undefined ? aroundTokens(tokenizer, pair) : aroundPrompt(tokenizer, pair, prompt);
+  const document = encodeText(tokenizer, pair.document);
+  const room = limit - parts.before.length - parts.after.length;
+  if (document.length > room && !truncate) {
+    throw new AppError("bad_request", `documents[${index}]: the input length exceeds the context length`);
+  }
+  if (room < 1)
+    throw new AppError("bad_request", `query: expected one that leaves room for a document in ${limit} tokens`);
+  return Int32Array.from([...parts.before, ...document.subarray(0, room), ...parts.after]);
+}
+
+interface Around {
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+}
+
+/** What strangers wrote is text, whatever tokens it names. */
+const encodeText = (tokenizer: PairTokenizer, text: string): Int32Array =>
+  tokenizer.encode(text, { addSpecial: false, parseSpecial: false });
+
+/** [CLS] query [SEP] document [SEP], or <s> query </s></s> document </s>. */
+function aroundTokens(tokenizer: PairTokenizer, { query }: Pair): Around {
+  const { before, after, family } = tokenizer;
+  const end = after === undefined ? [] : [after];
+  const between = family === "wpm" ? end : [...end, ...end];
+  return {
+    before: [...(before === undefined ? [] : [before]), ...encodeText(tokenizer, query), ...between],
+    after: end,
+  };
+}
+
+function aroundPrompt(tokenizer: PairTokenizer, { query }: Pair, prompt: string): Around {
+  const markup = (text: string): Int32Array => tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
+  const [head = "", tail = ""] = prompt.split("{document}", 2);
+  const before = head.split("{query}").flatMap((text, i) => {
+    return [...(i === 0 ? [] : encodeText(tokenizer, query)), ...markup(text)];
+  });
+  return { before, after: [...markup(tail)] };
+}

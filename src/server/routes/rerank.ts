@@ -1,0 +1,95 @@
+/** `POST /api/rerank` and `/v1/rerank`: documents by how well they fit a query, the best first. */
+import { Elysia } from "elysia";
+import { parseKeepAlive } from "../../base/duration.ts";
+import { AppError } from "../../base/errors.ts";
+import type { RankResult } from "../../runtime/runtime.ts";
+import { readRequest } from "../body.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Exchange } from "../exchange.ts";
+import { findModel, requireModel } from "../find-model.ts";
+import { readOptions, warnUnknown } from "../request-settings.ts";
+import { describe } from "../schema/describe.ts";
+import { RerankBody } from "../schema/rerank.ts";
+
+/** Pairs of one request: each is a pass of the model. */
+const DOCUMENTS_MAX = 2048;
+
+const SUMMARY = "Documents by how well they fit a query";
+
+export const rerankRoutes = (deps: RouteDeps) =>
+  new Elysia()
+    .post("/api/rerank", ({ request }) => deps.answer(request, (exchange) => rerank(deps, exchange, nativeFields)), {
+      parse: "none",
+      detail: describe({ api: "native", summary: SUMMARY, body: RerankBody, reply: "json" }),
+    })
+    .post("/v1/rerank", ({ request }) => deps.answer(request, (exchange) => rerank(deps, exchange, usageFields)), {
+      parse: "none",
+      detail: describe({ api: "OpenAI", summary: SUMMARY, body: RerankBody, reply: "json" }),
+    });
+
+/** What is told of an answer beside its results. */
+type MoreFields = (result: RankResult) => object;
+
+const nativeFields: MoreFields = ({ totalNs, loadNs, promptEvalCount }) => ({
+  total_duration: totalNs,
+  load_duration: loadNs,
+  prompt_eval_count: promptEvalCount,
+});
+
+const usageFields: MoreFields = ({ promptEvalCount: count }) => ({
+  id: `rerank-${crypto.randomUUID().replaceAll("-", "")}`,
+  object: "list",
+  usage: { prompt_tokens: count, total_tokens: count },
+});
+
+async function rerank(
+  deps: RouteDeps,
+  { request, signal, note }: Exchange,
+  more: MoreFields,
+): Promise<{ kind: "json"; body: object }> {
+  const body = await readRequest(request, RerankBody);
+  const model = requireModel(body.model);
+  note({ model });
+  const keepAliveMs = parseKeepAlive(body.keep_alive);
+  const { query = "", top_n: most = Infinity, return_documents: returns = false, truncate } = body;
+  if (query.trim() === "") throw new AppError("bad_request", "query: expected a text, got none");
+  if (most < 1) throw new AppError("bad_request", `top_n: expected 1 or more, got ${most}`);
+  const documents = textsOf(body.documents);
+  const { options, unknown } = readOptions(body.options ?? {});
+  warnUnknown(deps.log, { model, unknown });
+  const ref = await findModel(deps.store, model);
+  const result = await deps.runtime.rank({
+    model,
+    ref,
+    query: query.toWellFormed(),
+    documents,
+    options,
+    signal,
+    ...(truncate === undefined ? {} : { truncate }),
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+  });
+  note({ documents: documents.length, prompt_eval_count: result.promptEvalCount });
+  const given = body.raw_scores ? result.scores : result.relevances;
+  const results = documents
+    .map((text, index) => ({ index, relevance_score: given[index] ?? 0, text, score: result.scores[index] ?? 0 }))
+    .sort((a, b) => b.score - a.score || a.index - b.index)
+    .slice(0, most)
+    .map(({ index, relevance_score, text }) => ({
+      index,
+      relevance_score,
+      ...(returns ? { document: { text } } : {}),
+    }));
+  return { kind: "json", body: { model, ...more(result), results } };
+}
+
+function textsOf(documents: readonly unknown[] = []): string[] {
+  if (documents.length === 0) throw new AppError("bad_request", "documents: expected an array of texts, got none");
+  if (documents.length > DOCUMENTS_MAX) {
+    throw new AppError("bad_request", `documents: expected at most ${DOCUMENTS_MAX}, got ${documents.length}`);
+  }
+  return documents.map((document, i) => {
+    const text = typeof document === "object" && document !== null ? (document as { text?: unknown }).text : document;
+    if (typeof text !== "string") throw new AppError("bad_request", `documents[${i}]: expected a text, or {"text": …}`);
+    return text.toWellFormed();
+  });
+}
