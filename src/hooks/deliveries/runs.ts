@@ -119,7 +119,6 @@ export interface RunChanges {
   readonly attempts?: number;
   readonly outcome?: Outcome;
   readonly reason?: string | null;
-  readonly crashes?: Pick<Run, "crashes" | "suspected" | "suspectedAlone">;
   readonly lease?: { readonly owner: string; readonly until: number };
 }
 
@@ -134,7 +133,6 @@ export function moveRun(db: Database, run: Run, event: RunEvent, now: number, ch
     .query<Row, Record<string, string | number | null>>(
       `UPDATE runs SET state = $state, step = $step, next_at = $nextAt, attempts = $attempts, outcome = $outcome,
          reason = $reason, lease_owner = $owner, lease_until = $until,
-         crashes = $crashes, suspected = $suspected, suspected_alone = $suspectedAlone,
          started_at = CASE WHEN $state = 'running' THEN $now ELSE started_at END, finished_at = $finishedAt
        WHERE id = $id AND state = $from AND lease_owner IS $holder RETURNING ${COLUMNS}`,
     )
@@ -144,7 +142,6 @@ export function moveRun(db: Database, run: Run, event: RunEvent, now: number, ch
       holder: run.leaseOwner,
       state,
       now,
-      ...crashesOf({ ...run, ...changes.crashes }),
       step: changes.step ?? run.step,
       nextAt: changes.nextAt ?? run.nextAt,
       attempts: changes.attempts ?? run.attempts,
@@ -157,8 +154,6 @@ export function moveRun(db: Database, run: Run, event: RunEvent, now: number, ch
   assert(row, `run ${run.id} is not ${run.state} any more, or another's`);
   return fromRow(row);
 }
-
-const crashesOf = ({ crashes, suspected, suspectedAlone }: Run) => ({ crashes, suspected, suspectedAlone });
 
 /** Runs whose event has to be posted, oldest first. */
 export const dueEvents = (db: Database, limit: number): Run[] =>

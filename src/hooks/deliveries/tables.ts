@@ -136,7 +136,6 @@ const CRASHES = `
   ALTER TABLE runs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;          -- of its process, while it ran
   ALTER TABLE runs ADD COLUMN suspected INTEGER NOT NULL DEFAULT 0;        -- of those, since it was last cleared
   ALTER TABLE runs ADD COLUMN suspected_alone INTEGER NOT NULL DEFAULT 0;  -- of those, with no other run beside it
-  CREATE INDEX runs_suspects ON runs (seq) WHERE finished_at IS NULL AND suspected > 0;
 `;
 
 export const deliveryMigrations: readonly Migration[] = [

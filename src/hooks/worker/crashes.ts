@@ -93,13 +93,17 @@ function chargeCrash(db: Database, run: Run, { isAlone, parts }: { isAlone: bool
   if (run.cancelAt !== null) return giveUp(db, run, { outcome: "cancelled", reason: "cancelled" }, context);
   const suspected = run.suspected + 1;
   const suspectedAlone = run.suspectedAlone + Number(isAlone);
-  const crashes = { crashes: run.crashes + 1, suspected, suspectedAlone };
+  db.query("UPDATE runs SET crashes = crashes + 1, suspected = ?, suspected_alone = ? WHERE id = ?").run(
+    suspected,
+    suspectedAlone,
+    run.id,
+  );
   if (suspectedAlone >= maxAttempts) {
     const reason = `the server ended ${suspectedAlone} times while it ran alone, and at no other time: it is taken for the cause`;
     return giveUp(db, run, { outcome: "dead", reason }, context);
   }
   const nextAt = context.now + pauseMs(run, suspected);
-  return moveRun(db, run, "release", context.now, { crashes, nextAt, reason: "the server ended while it ran" });
+  return moveRun(db, run, "release", context.now, { nextAt, reason: "the server ended while it ran" });
 }
 
 /** Every lease was renewed while the process was there. */
