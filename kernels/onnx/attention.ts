@@ -4,6 +4,7 @@
  */
 import type { RopeScaling, Step } from "../../src/backend/step.ts";
 import { AppError } from "../../src/base/errors.ts";
+import { vectorOf } from "./matrix.ts";
 import { pendingRope, ropeInputs, sameRope, setValue, stackOf, unrotated, valueOf, type Lowering } from "./lowering.ts";
 
 /** The operator's own conditions, in elements: heads of any, heads that it rotates, pairs that it rotates. */
@@ -35,6 +36,8 @@ export function attention(step: Extract<Step, { op: "attention" }>, lowering: Lo
     graph.input("total", "int32", []),
     ...(rotates ? ropeInputs(lowering, ropeQ) : []),
   ];
+  // behind positions and a bias of the scores
+  if (step.sinks) inputs.push(...(rotates ? [] : ["", ""]), "", "", graph.floats(vectorOf(lowering, step.sinks)));
   const out = graph.fresh("attention");
   graph.nodes("GroupQueryAttention", inputs, {
     outputs: [out, `ok.${layer}`, `ov.${layer}`],

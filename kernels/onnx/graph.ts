@@ -23,8 +23,8 @@ interface External {
 /** ai.onnx operators that are used here; all others are ONNX Runtime's own. */
 const STANDARD = new Set(
   (
-    "Add ConstantOfShape Div Gather Gelu LayerNormalization MatMul Mul NonZero ReduceSum Relu Reshape ScatterElements " +
-    "ScatterND Shape Sigmoid SimplifiedLayerNormalization Softmax Split Tanh TopK Transpose"
+    "Add Clip Concat ConstantOfShape Div Gather GatherElements Gelu LayerNormalization MatMul Mul NonZero ReduceSum Relu Reshape ScatterElements " +
+    "ScatterND Shape Sigmoid SimplifiedLayerNormalization Slice Softmax Split Sub Tanh TopK Transpose"
   ).split(" "),
 );
 

@@ -4,7 +4,6 @@
  */
 import type { Program } from "../../src/backend/backend.ts";
 import type { Variant } from "../../src/backend/describe.ts";
-import { plainGating } from "../gating.ts";
 import type { Buf, Ops, Step, Weight } from "../../src/backend/step.ts";
 import { activate } from "./activation.ts";
 import { attention, bidirectionalAttention } from "./attention.ts";
@@ -22,7 +21,9 @@ import {
   type Lowering,
 } from "./lowering.ts";
 import { gatherRows, matMul, stackable, vectorOf } from "./matrix.ts";
-import { moe } from "./moe.ts";
+import { meet, moe } from "./moe.ts";
+import { norms } from "./norm.ts";
+import { parts } from "./parts.ts";
 import { writeModel, type Graph } from "./proto.ts";
 
 type Linear = Extract<Step, { op: "linear" }>;
@@ -158,7 +159,7 @@ function biasOf(
 }
 
 type RmsNorm = Extract<Step, { op: "rmsNorm" }>;
-const isRowNorm = ({ w, x }: RmsNorm): boolean => w.inDim * w.outDim === x.dim;
+const isRowNorm = ({ w, x }: RmsNorm): boolean => w.inDim === x.dim;
 
 function addAndNorm(add: Extract<Step, { op: "add" }>, norm: RmsNorm, lowering: Lowering): void {
   const { graph } = lowering;
@@ -178,7 +179,18 @@ const lowerStep = (step: Step, lowering: Lowering): void => {
 };
 
 /** Variants that are lowered, see describe.ts. */
-export const variants: ReadonlySet<Variant> = new Set<Variant>(["sigmoid or tanh"]);
+export const variants: ReadonlySet<Variant> = new Set<Variant>([
+  "attention: sinks",
+  "rmsNorm: several weights",
+  "layerNorm: parts of a row",
+  "gatedMlp: swiglu_oai",
+  "moe: no gate",
+  "moe: biases",
+  "moe: swiglu_oai",
+  "moe: a router of its own",
+  "moe: routing",
+  "sigmoid or tanh",
+]);
 
 export const ops: Ops<void, Lowering, "unsupported"> = {
   embed(step, lowering) {
@@ -187,25 +199,8 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
     setEmbeds(lowering, step.out);
   },
   input: (step, lowering) => setEmbeds(lowering, step.out),
-  rmsNorm(step, lowering) {
-    const { graph } = lowering;
-    const x = valueOf(lowering, step.x);
-    const w = graph.floats(vectorOf(lowering, step.w));
-    const attributes = { axis: -1, epsilon: { float: step.eps }, stash_type: 1 };
-    if (isRowNorm(step))
-      return setValue(lowering, step.out, graph.node("SimplifiedLayerNormalization", [x, w], attributes));
-    const size = step.w.inDim * step.w.outDim;
-    const heads = graph.node("Reshape", [x, graph.ints([0, 0, step.x.dim / size, size])]);
-    const normed = graph.node("SimplifiedLayerNormalization", [heads, w], attributes);
-    setValue(lowering, step.out, graph.node("Reshape", [normed, graph.ints([0, 0, step.x.dim])]));
-  },
-  layerNorm(step, lowering) {
-    const { graph } = lowering;
-    const vectors = [step.w, ...(step.b ? [step.b] : [])].map((w) => graph.floats(vectorOf(lowering, w)));
-    const attributes = { axis: -1, epsilon: { float: step.eps }, stash_type: 1 };
-    const inputs = [valueOf(lowering, step.x), ...vectors];
-    setValue(lowering, step.out, graph.node("LayerNormalization", inputs, attributes));
-  },
+  ...norms,
+  ...parts,
   linear: (step, lowering) => linears([step], lowering),
   rope: (step, lowering) => setRope(lowering, step),
   attention,
@@ -218,9 +213,8 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
     const down = matMul(lowering, inner, [{ w: step.down, expert: 0 }], downB && vectorOf(lowering, downB));
     setValue(lowering, step.out, down);
   },
-  gatedMlp(given, lowering) {
+  gatedMlp(step, lowering) {
     const { graph } = lowering;
-    const step = plainGating(given);
     const up = { w: step.up, ...(step.upB ? { b: step.upB } : {}) };
     const gate = { w: step.gate, ...(step.gateB ? { b: step.gateB } : {}) };
     const inner = (name: string): Buf => ({ name: graph.fresh(name), dim: step.up.outDim });
@@ -231,10 +225,7 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
     ];
     if (stackable(lowering, [step.gate, step.up])) linears(pair, lowering);
     else for (const each of pair) linears([each], lowering);
-    const product = graph.node("Mul", [
-      activate(lowering, step.act, valueOf(lowering, gated)),
-      valueOf(lowering, raised),
-    ]);
+    const product = meet(lowering, step.act, { gate: valueOf(lowering, gated), up: valueOf(lowering, raised) });
     const bias = step.downB ? vectorOf(lowering, step.downB) : undefined;
     setValue(lowering, step.out, matMul(lowering, product, [{ w: step.down, expert: 0 }], bias));
   },
@@ -260,20 +251,12 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
     setValue(lowering, step.x, lowering.graph.node("Add", [valueOf(lowering, step.x), vector]));
   },
   takeRows: (step, lowering) => takeRows(lowering, step),
-  bareRmsNorm: "unsupported",
-  l2Norm: "unsupported",
-  bareLayerNorm: "unsupported",
   headLinear: "unsupported",
   sharedAttention: "unsupported",
   latentAttention: "unsupported",
   causalConv: "unsupported",
   deltaRule: "unsupported",
   selectiveScan: "unsupported",
-  multiply: "unsupported",
-  activate: "unsupported",
-  clamp: "unsupported",
-  slice: "unsupported",
-  join: "unsupported",
   softCap(step, lowering) {
     const { graph } = lowering;
     const inner = graph.node("Tanh", [scaled(lowering, valueOf(lowering, step.x), 1 / step.cap)]);

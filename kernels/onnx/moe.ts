@@ -2,71 +2,156 @@
  * Mixture of experts, sparse: every expert runs on just the rows that chose it, so an expert that nobody chose costs
  * next to nothing (its operators see an empty input). The router is float32 in every mode.
  */
-import { plainGating } from "../gating.ts";
-import type { Step } from "../../src/backend/step.ts";
+import type { Gating, Step, Weight } from "../../src/backend/step.ts";
 import { activate } from "./activation.ts";
 import { setValue, valueOf, type Lowering } from "./lowering.ts";
-import { floatMatMul, matMul, stackable } from "./matrix.ts";
+import { floatMatMul, matMul, stackable, vectorOf } from "./matrix.ts";
+import { checkFinite, readRows } from "./pack.ts";
+import { limited } from "./parts.ts";
 
-type Moe = ReturnType<typeof plainGating<Extract<Step, { op: "moe" }>>>;
+type Moe = Extract<Step, { op: "moe" }>;
 
-export function moe(given: Extract<Step, { op: "moe" }>, lowering: Lowering): void {
-  const step = plainGating(given);
+/** The smallest normal float16 keeps a division by weights finite. (build_moe_ffn) */
+const WEIGHTS_LEAST = 2 ** -14;
+/** What takes an expert out of the choice. */
+const NEVER = 1e30;
+const OAI_ALPHA = 1.702;
+const OAI_LIMIT = 7;
+
+export function moe(step: Moe, lowering: Lowering): void {
   const { graph } = lowering;
-  const dim = step.x.dim;
   const shaped = valueOf(lowering, step.x);
-  const x = graph.node("Reshape", [shaped, graph.ints([1, -1, dim])]);
-  const chosen = route(step, lowering, x);
-  let sum = graph.node("Mul", [graph.node("Reshape", [x, graph.ints([-1, dim])]), graph.floats(Float32Array.of(0))]);
+  const x = graph.node("Reshape", [shaped, graph.ints([1, -1, step.x.dim])]);
+  const chosen = route(step, lowering);
+  const { weighInput = false } = step.routing ?? {};
+  let sum = graph.node("Mul", [
+    graph.node("Reshape", [x, graph.ints([-1, step.x.dim])]),
+    graph.floats(Float32Array.of(0)),
+  ]);
   for (const [expert, weight] of chosen.entries()) {
     const rows = graph.node("Reshape", [graph.node("NonZero", [weight]), graph.ints([-1])]);
     const own = graph.node("Gather", [x, rows], { axis: 1 });
-    const y = graph.node("Reshape", [runExpert(step, lowering, { expert, x: own }), graph.ints([-1, step.out.dim])]);
     const share = graph.node("Reshape", [graph.node("Gather", [weight, rows]), graph.ints([-1, 1])]);
+    const input = weighInput ? graph.node("Mul", [own, share]) : own;
+    const y = graph.node("Reshape", [runExpert(step, lowering, { expert, x: input }), graph.ints([-1, step.out.dim])]);
     const at = graph.node("Reshape", [rows, graph.ints([-1, 1])]);
-    sum = graph.node("ScatterND", [sum, at, graph.node("Mul", [y, share])], { reduction: "add" });
+    const part = weighInput ? y : graph.node("Mul", [y, share]);
+    sum = graph.node("ScatterND", [sum, at, part], { reduction: "add" });
   }
   setValue(lowering, step.out, graph.node("Reshape", [sum, graph.node("Shape", [shaped])]));
 }
 
 /** Weight of every expert for every row, 0 where it was not chosen: one value (rows) per expert. */
-function route(step: Moe, lowering: Lowering, x: string): readonly string[] {
+function route(step: Moe, lowering: Lowering): readonly string[] {
   const { graph } = lowering;
   const experts = step.router.outDim;
-  const scores = graph.node("Reshape", [floatMatMul(lowering, x, step.router), graph.ints([-1, experts])]);
-  const shares = graph.node("Softmax", [scores], { axis: -1 });
-  const values = graph.fresh("share");
-  const indices = graph.fresh("expert");
-  graph.nodes("TopK", [shares, graph.ints([step.nUsed])], { outputs: [values, indices], attributes: { axis: -1 } });
-  let weights = values;
-  if (step.normalize) weights = graph.node("Div", [values, graph.node("ReduceSum", [values, graph.ints([-1])])]);
-  if (step.scale !== 1) weights = graph.node("Mul", [weights, graph.floats(Float32Array.of(step.scale))]);
-  const none = graph.node("ConstantOfShape", [graph.node("Shape", [shares])]);
+  const from = step.routed ?? step.x;
+  const x = graph.node("Reshape", [valueOf(lowering, from), graph.ints([1, -1, from.dim])]);
+  const logits = graph.node("Reshape", [floatMatMul(lowering, x, step.router), graph.ints([-1, experts])]);
+  const { indices, weights } = choose(step, lowering, logits);
+  const none = graph.node("ConstantOfShape", [graph.node("Shape", [logits])]);
   const table = graph.node("ScatterElements", [none, indices, weights], { axis: -1 });
   const columns = Array.from({ length: experts }, () => graph.fresh("column"));
   graph.nodes("Split", [table, graph.ints(columns.map(() => 1))], { outputs: columns, attributes: { axis: -1 } });
   return columns.map((column) => graph.node("Reshape", [column, graph.ints([-1])]));
 }
 
-function runExpert(
-  { gate, up, down, act }: Moe,
-  lowering: Lowering,
-  { expert, x }: { expert: number; x: string },
-): string {
+/** Which experts each row chooses, and their weights, (rows, nUsed) both. */
+function choose(step: Moe, lowering: Lowering, logits: string): { indices: string; weights: string } {
   const { graph } = lowering;
-  let gated: string;
-  let raised: string;
-  if (stackable(lowering, [gate, up])) {
-    const both = matMul(lowering, x, [
-      { w: gate, expert },
-      { w: up, expert },
-    ]);
-    [gated, raised] = [graph.fresh("gate"), graph.fresh("up")];
-    const sizes = graph.ints([gate.outDim, up.outDim]);
-    graph.nodes("Split", [both, sizes], { outputs: [gated, raised], attributes: { axis: -1 } });
-  } else {
-    gated = matMul(lowering, x, [{ w: gate, expert }]);
-    raised = matMul(lowering, x, [{ w: up, expert }]);
+  const { score, groups } = step.routing ?? { score: "softmax" };
+  const biased = step.routerB ? graph.node("Add", [logits, graph.floats(vectorOf(lowering, step.routerB))]) : logits;
+  const scores =
+    score === "softmax_chosen"
+      ? biased
+      : score === "sigmoid"
+        ? graph.node("Sigmoid", [biased])
+        : graph.node("Softmax", [biased], { axis: -1 });
+  let wishes = scores;
+  if (step.selectB) wishes = graph.node("Add", [wishes, graph.floats(vectorOf(lowering, step.selectB))]);
+  if (groups) wishes = keepGroups(lowering, wishes, { ...groups, experts: step.router.outDim });
+  const values = graph.fresh("share");
+  const indices = graph.fresh("expert");
+  graph.nodes("TopK", [wishes, graph.ints([step.nUsed])], { outputs: [values, indices], attributes: { axis: -1 } });
+  let weights = wishes === scores ? values : graph.node("GatherElements", [scores, indices], { axis: -1 });
+  if (score === "softmax_chosen") weights = graph.node("Softmax", [weights], { axis: -1 });
+  if (step.normalize) {
+    const sum = graph.node("ReduceSum", [weights, graph.ints([-1])]);
+    weights = graph.node("Div", [weights, limited(lowering, sum, [WEIGHTS_LEAST, Infinity])]);
   }
-  return matMul(lowering, graph.node("Mul", [activate(lowering, act, gated), raised]), [{ w: down, expert }]);
+  if (step.scale !== 1) weights = graph.node("Mul", [weights, graph.floats(Float32Array.of(step.scale))]);
+  return { indices, weights };
+}
+
+/** Scores of experts outside the groups with the best sums of their two best become too small to be chosen. */
+function keepGroups(
+  { graph }: Lowering,
+  wishes: string,
+  { count, used, experts }: { count: number; used: number; experts: number },
+): string {
+  const size = experts / count;
+  const grouped = graph.node("Reshape", [wishes, graph.ints([-1, count, size])]);
+  const [best, group] = [graph.fresh("best"), graph.fresh("group")];
+  const attributes = { axis: -1 };
+  graph.nodes("TopK", [grouped, graph.ints([Math.min(2, size)])], {
+    outputs: [best, graph.fresh("place")],
+    attributes,
+  });
+  const sums = graph.node("ReduceSum", [best, graph.ints([-1])], { keepdims: 0 });
+  const top = graph.fresh("top");
+  graph.nodes("TopK", [sums, graph.ints([used])], { outputs: [top, group], attributes });
+  const zeros = graph.node("Mul", [sums, graph.floats(Float32Array.of(0))]);
+  const ones = graph.node("Add", [graph.node("Mul", [top, graph.floats(Float32Array.of(0))]), one(graph)]);
+  const kept = graph.node("ScatterElements", [zeros, group, ones], attributes); // 1 for a group that stays
+  const cost = graph.node("Mul", [graph.node("Sub", [kept, one(graph)]), graph.floats(Float32Array.of(NEVER))]);
+  const each = graph.node("Reshape", [cost, graph.ints([-1, count, 1])]);
+  return graph.node("Reshape", [graph.node("Add", [grouped, each]), graph.ints([-1, experts])]);
+}
+
+const one = (graph: Lowering["graph"]): string => graph.floats(Float32Array.of(1));
+
+/** One expert's row of stacked biases; undefined where there are none. */
+function biasOf({ source }: Lowering, w: Weight | undefined, expert: number): Float32Array | undefined {
+  if (!w) return undefined;
+  const values = readRows(source, { w, expert }, { first: 0, count: 1 });
+  checkFinite({ source }, w, values);
+  return values;
+}
+
+function runExpert(step: Moe, lowering: Lowering, { expert, x }: { expert: number; x: string }): string {
+  const { graph } = lowering;
+  const { gate, up, down, act } = step;
+  const [upB, downB] = [biasOf(lowering, step.upB, expert), biasOf(lowering, step.downB, expert)];
+  const product = (w: Weight, bias?: Float32Array): string => matMul(lowering, x, [{ w, expert }], bias);
+  let inner: string;
+  if (!gate) inner = gateless(lowering, act, product(up, upB));
+  else {
+    const gateB = biasOf(lowering, step.gateB, expert);
+    let [gated, raised] = ["", ""];
+    if (stackable(lowering, [gate, up]) && !gateB && !upB) {
+      const both = matMul(lowering, x, [
+        { w: gate, expert },
+        { w: up, expert },
+      ]);
+      [gated, raised] = [graph.fresh("gate"), graph.fresh("up")];
+      const sizes = graph.ints([gate.outDim, up.outDim]);
+      graph.nodes("Split", [both, sizes], { outputs: [gated, raised], attributes: { axis: -1 } });
+    } else [gated, raised] = [product(gate, gateB), product(up, upB)];
+    inner = meet(lowering, act, { gate: gated, up: raised });
+  }
+  return matMul(lowering, inner, [{ w: down, expert }], downB);
+}
+
+function gateless(lowering: Lowering, act: Gating, up: string): string {
+  if (act === "swiglu_oai") throw new Error("invariant: swiglu_oai without a gate");
+  return activate(lowering, act, up);
+}
+
+/** Gate and up to what goes into down. */
+export function meet(lowering: Lowering, act: Gating, { gate, up }: { gate: string; up: string }): string {
+  const { graph } = lowering;
+  if (act !== "swiglu_oai") return graph.node("Mul", [activate(lowering, act, gate), up]);
+  const capped = limited(lowering, gate, [-3e38, OAI_LIMIT]);
+  const turned = graph.node("QuickGelu", [capped], { alpha: { float: OAI_ALPHA } }); // x · sigmoid(alpha · x)
+  return graph.node("Mul", [turned, graph.node("Add", [limited(lowering, up, [-OAI_LIMIT, OAI_LIMIT]), one(graph)])]);
 }
