@@ -211,6 +211,7 @@ function problemsOf(errors: readonly ValueError[], root: unknown): readonly Sche
 function problemsAt(error: ValueError, root: unknown): readonly SchemaProblem[] {
   const path = pathOf(error.path, root);
   const { type, schema, value } = error;
+  if (value === undefined && "default" in schema) return []; // put in once the rest is right
   if (type === ValueErrorType.ObjectAdditionalProperties) {
     const message = unknownKeyMessage(
       String(path.at(-1)),

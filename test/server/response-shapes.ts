@@ -3,123 +3,135 @@
  * the order in which events may come. https://platform.openai.com/docs/api-reference/responses-streaming
  */
 import { expect } from "bun:test";
-import { z } from "zod";
+import { Type, type TProperties } from "@sinclair/typebox";
+import { nullable, oneOfTexts, reader, strictObject, type Output } from "../../src/base/schema.ts";
 import type { ReceivedFrame } from "./sse-frames.ts";
 
-const Status = z.enum(["in_progress", "completed", "incomplete"]);
-const Index = z.int().nonnegative();
-const Token = z.strictObject({ token: z.string(), bytes: z.array(z.int()), logprob: z.number() });
-const Logprobs = z.array(Token.extend({ top_logprobs: z.array(Token) }));
-const OutputText = z.strictObject({
-  type: z.literal("output_text"),
-  text: z.string(),
-  annotations: z.array(z.never()),
+const text = Type.String();
+const some = Type.String({ minLength: 1 });
+const whole = Type.Integer();
+const nothing = Type.Null();
+const literal = Type.Literal;
+const id = (prefix: string) => Type.String({ pattern: `^${prefix}_` });
+
+const Status = oneOfTexts(["in_progress", "completed", "incomplete"]);
+const Index = Type.Integer({ minimum: 0 });
+const token = { token: text, bytes: Type.Array(whole), logprob: Type.Number() };
+const Token = strictObject(token);
+const Logprobs = Type.Array(strictObject({ ...token, top_logprobs: Type.Array(Token) }));
+const OutputText = strictObject({
+  type: literal("output_text"),
+  text,
+  annotations: Type.Array(Type.Never()),
   logprobs: Logprobs,
 });
-const SummaryText = z.strictObject({ type: z.literal("summary_text"), text: z.string() });
+const SummaryText = strictObject({ type: literal("summary_text"), text });
 
-const Item = z.discriminatedUnion("type", [
-  z.strictObject({
-    type: z.literal("message"),
-    id: z.string().regex(/^msg_/),
+const Item = Type.Union([
+  strictObject({
+    type: literal("message"),
+    id: id("msg"),
     status: Status,
-    role: z.literal("assistant"),
-    content: z.array(OutputText),
+    role: literal("assistant"),
+    content: Type.Array(OutputText),
   }),
-  z.strictObject({
-    type: z.literal("function_call"),
-    id: z.string().regex(/^fc_/),
+  strictObject({
+    type: literal("function_call"),
+    id: id("fc"),
     status: Status,
-    call_id: z.string().min(1),
-    name: z.string().min(1),
-    namespace: z.string().optional(),
-    arguments: z.string(),
+    call_id: some,
+    name: some,
+    namespace: Type.Optional(text),
+    arguments: text,
   }),
-  z.strictObject({
-    type: z.literal("reasoning"),
-    id: z.string().regex(/^rs_/),
+  strictObject({
+    type: literal("reasoning"),
+    id: id("rs"),
     status: Status,
-    summary: z.array(SummaryText),
-    encrypted_content: z.string().nullable(),
+    summary: Type.Array(SummaryText),
+    encrypted_content: nullable(text),
   }),
 ]);
 
-const Usage = z.strictObject({
+const Usage = strictObject({
   input_tokens: Index,
-  input_tokens_details: z.strictObject({ cached_tokens: Index, cache_write_tokens: Index }),
+  input_tokens_details: strictObject({ cached_tokens: Index, cache_write_tokens: Index }),
   output_tokens: Index,
-  output_tokens_details: z.strictObject({ reasoning_tokens: Index }),
+  output_tokens_details: strictObject({ reasoning_tokens: Index }),
   total_tokens: Index,
 });
 
-export const ResponseShape = z.strictObject({
-  id: z.string().regex(/^resp_/),
-  object: z.literal("response"),
-  created_at: z.int(),
-  completed_at: z.int().nullable(),
-  status: z.enum(["in_progress", "completed", "incomplete", "failed"]),
-  error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
-  incomplete_details: z.strictObject({ reason: z.literal("max_output_tokens") }).nullable(),
-  model: z.string(),
-  output: z.array(Item),
-  instructions: z.string().nullable(),
-  previous_response_id: z.null(),
-  tools: z.array(z.looseObject({ type: z.string() })),
-  tool_choice: z.union([z.enum(["auto", "none", "required"]), z.looseObject({ type: z.string() })]),
-  parallel_tool_calls: z.boolean(),
-  max_tool_calls: z.null(),
-  text: z.looseObject({ format: z.looseObject({ type: z.enum(["text", "json_object", "json_schema"]) }) }),
-  reasoning: z.strictObject({ effort: z.string().nullable(), summary: z.string().nullable() }),
-  temperature: z.number(),
-  top_p: z.number(),
-  presence_penalty: z.number(),
-  frequency_penalty: z.number(),
+const response = strictObject({
+  id: id("resp"),
+  object: literal("response"),
+  created_at: whole,
+  completed_at: nullable(whole),
+  status: oneOfTexts(["in_progress", "completed", "incomplete", "failed"]),
+  error: nullable(strictObject({ code: text, message: text })),
+  incomplete_details: nullable(strictObject({ reason: literal("max_output_tokens") })),
+  model: text,
+  output: Type.Array(Item),
+  instructions: nullable(text),
+  previous_response_id: nothing,
+  tools: Type.Array(Type.Object({ type: text })),
+  tool_choice: Type.Union([oneOfTexts(["auto", "none", "required"]), Type.Object({ type: text })]),
+  parallel_tool_calls: Type.Boolean(),
+  max_tool_calls: nothing,
+  text: Type.Object({ format: Type.Object({ type: oneOfTexts(["text", "json_object", "json_schema"]) }) }),
+  reasoning: strictObject({ effort: nullable(text), summary: nullable(text) }),
+  temperature: Type.Number(),
+  top_p: Type.Number(),
+  presence_penalty: Type.Number(),
+  frequency_penalty: Type.Number(),
   top_logprobs: Index,
-  max_output_tokens: z.int().nullable(),
-  truncation: z.enum(["auto", "disabled"]),
-  usage: Usage.nullable(),
-  metadata: z.record(z.string(), z.string()),
-  user: z.string().nullable(),
-  safety_identifier: z.string().nullable(),
-  prompt_cache_key: z.string().nullable(),
-  service_tier: z.literal("default"),
-  store: z.literal(false),
-  background: z.literal(false),
+  max_output_tokens: nullable(whole),
+  truncation: oneOfTexts(["auto", "disabled"]),
+  usage: nullable(Usage),
+  metadata: Type.Record(Type.String(), Type.String()),
+  user: nullable(text),
+  safety_identifier: nullable(text),
+  prompt_cache_key: nullable(text),
+  service_tier: literal("default"),
+  store: literal(false),
+  background: literal(false),
 });
+export const ResponseShape = reader(response);
 
-const event = (type: string, fields: z.ZodRawShape): z.ZodObject =>
-  z.strictObject({ type: z.literal(type), sequence_number: Index, ...fields });
-const ofItem = { item_id: z.string(), output_index: Index };
+const event = (type: string, fields: TProperties) => ({
+  type,
+  shape: reader(strictObject({ type: literal(type), sequence_number: Index, ...fields })),
+});
+const ofItem = { item_id: text, output_index: Index };
 const ofText = { ...ofItem, content_index: Index };
 const ofSummary = { ...ofItem, summary_index: Index };
 
 const EVENTS = Object.fromEntries(
   [
-    event("response.created", { response: ResponseShape }),
-    event("response.in_progress", { response: ResponseShape }),
-    event("response.completed", { response: ResponseShape }),
-    event("response.incomplete", { response: ResponseShape }),
-    event("response.failed", { response: ResponseShape }),
+    event("response.created", { response }),
+    event("response.in_progress", { response }),
+    event("response.completed", { response }),
+    event("response.incomplete", { response }),
+    event("response.failed", { response }),
     event("response.output_item.added", { output_index: Index, item: Item }),
     event("response.output_item.done", { output_index: Index, item: Item }),
     event("response.content_part.added", { ...ofText, part: OutputText }),
     event("response.content_part.done", { ...ofText, part: OutputText }),
-    event("response.output_text.delta", { ...ofText, delta: z.string().min(1), logprobs: Logprobs }),
-    event("response.output_text.done", { ...ofText, text: z.string(), logprobs: Logprobs }),
-    event("response.function_call_arguments.delta", { ...ofItem, delta: z.string() }),
-    event("response.function_call_arguments.done", { ...ofItem, name: z.string(), arguments: z.string() }),
+    event("response.output_text.delta", { ...ofText, delta: some, logprobs: Logprobs }),
+    event("response.output_text.done", { ...ofText, text: text, logprobs: Logprobs }),
+    event("response.function_call_arguments.delta", { ...ofItem, delta: text }),
+    event("response.function_call_arguments.done", { ...ofItem, name: text, arguments: text }),
     event("response.reasoning_summary_part.added", { ...ofSummary, part: SummaryText }),
     event("response.reasoning_summary_part.done", { ...ofSummary, part: SummaryText }),
-    event("response.reasoning_summary_text.delta", { ...ofSummary, delta: z.string().min(1) }),
-    event("response.reasoning_summary_text.done", { ...ofSummary, text: z.string() }),
-  ].map((schema) => [(schema.shape["type"] as z.ZodLiteral<string>).value, schema]),
+    event("response.reasoning_summary_text.delta", { ...ofSummary, delta: some }),
+    event("response.reasoning_summary_text.done", { ...ofSummary, text: text }),
+  ].map(({ type, shape }) => [type, shape]),
 );
 
 const END = /^response\.(completed|incomplete|failed)$/;
 
 /** Checks every frame by itself and all together; returns the response that the last one brings. */
-export function checkStream(frames: readonly ReceivedFrame[]): z.infer<typeof ResponseShape> {
-  const items: z.infer<typeof Item>[] = [];
+export function checkStream(frames: readonly ReceivedFrame[]): Output<typeof response> {
+  const items: Output<typeof Item>[] = [];
   let open: number | undefined;
   frames.forEach(({ event: name, data }, i) => {
     const schema = EVENTS[data.type];
