@@ -92,7 +92,7 @@ async function throughEngine(turn: number): Promise<Turn> {
   gaps.length = 0;
   for (let i = 0; i < streams; i++) {
     const id = turn * streams + i;
-    void engine.submit({ id, prompt: promptOf(id), options, shift: false });
+    void engine.submit({ id, prompt: [{ kind: "ids", ids: promptOf(id) }], options, shift: false });
   }
   return promise;
 }

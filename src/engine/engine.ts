@@ -15,6 +15,7 @@ import { answerRoom, discardedTokens, keptTokens, truncatePrompt } from "./conte
 import type { EmbedRequest } from "./embed-queue.ts";
 import type { Embedder } from "./embedder.ts";
 import { runWork, sampleFrom, type Outcome } from "./outcome.ts";
+import { makeLayouts, wholeLength } from "./prompt.ts";
 import { CHECKPOINT_TAIL, schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
 import {
   conversationOf,
@@ -48,6 +49,7 @@ interface EngineParts {
 export class Engine {
   readonly #parts: EngineParts;
   readonly #slots: Slot[];
+  readonly #layOut = makeLayouts();
   #waiting: Sequence[] = [];
   #running: Sequence[] = [];
   /** Ids of requests whose grammar is still being compiled; false once cancelled. */
@@ -155,7 +157,7 @@ export class Engine {
     }
     const tookNs = this.#parts.loop.nowNs() - startedNs;
     for (const [i, sequence] of work.sequences.entries()) {
-      this.#cache(sequence, work.rows[i]!.tokens);
+      this.#cache(sequence, work.rows[i]!.tokens.length);
       if (work.kind === "prefill") {
         sequence.promptEvalNs += tookNs;
         this.#checkpoint(sequence);
@@ -166,11 +168,12 @@ export class Engine {
   }
 
   /** Records that tokens are in the sequence's slot now. */
-  #cache(sequence: Sequence, tokens: Int32Array): void {
+  #cache(sequence: Sequence, count: number): void {
     const slot = sequence.slot;
     assert(slot, `sequence ${sequence.id} ran without a slot`);
-    if (!slot.shifted) for (const token of tokens) slot.tokens.push(token);
-    sequence.cached += tokens.length;
+    const end = sequence.cached + count;
+    if (!slot.shifted) for (let i = sequence.cached; i < end; i++) slot.tokens.push(sequence.tokens[i]!);
+    sequence.cached = end;
   }
 
   /** Puts aside where a sequence's slot stands, where it could not be taken back there otherwise. */
@@ -219,7 +222,8 @@ export class Engine {
     const length = sequence.cached;
     const keep = Math.min(sequence.keep, length - 1);
     const fill = sequence.request.options.num_predict === -2;
-    if (!sequence.request.shift || fill || keep >= length - 1) return this.#finish(sequence, "length", events);
+    const isFixed = !sequence.request.shift || fill || sequence.media.length > 0;
+    if (isFixed || keep >= length - 1) return this.#finish(sequence, "length", events);
     const discard = discardedTokens({ length, keep });
     this.#parts.session.shift(slot.index, { keep, discard, length });
     slot.tokens.length = Math.min(slot.tokens.length, keep);
@@ -288,8 +292,10 @@ export class Engine {
 
   #admitSequence(sequence: Sequence): void {
     const { session } = this.#parts;
-    const prompt = Int32Array.from(sequence.tokens);
-    const placement = placePrompt(this.#slots, prompt, { anyLength: session.checkpoints === undefined });
+    const placement = placePrompt(this.#slots, sequence.tokens, {
+      anyLength: session.checkpoints === undefined,
+      whole: (length) => wholeLength(sequence.media, length),
+    });
     assert(placement, "a sequence is admitted while all slots are busy");
     const { slot, reused, copyFrom } = placement;
     if (copyFrom) session.copy({ from: copyFrom.index, to: slot.index, length: reused });
@@ -313,11 +319,13 @@ export class Engine {
 
   #sequenceOf(request: SequenceRequest, grammar: GrammarMatcher | undefined): Sequence {
     const { ctxLen, vocabSize, tokenizer } = this.#parts;
-    const { options, prompt } = request;
+    const { options } = request;
+    const { ids: prompt, keys, media } = this.#layOut(request.prompt);
     if (prompt.length === 0) throw new AppError("bad_request", "the prompt has no tokens");
     const startsWithBos = tokenizer.bos !== undefined && prompt[0] === tokenizer.bos;
     const keep = keptTokens(options.num_keep, { promptLen: prompt.length, ctxLen, startsWithBos });
-    if (prompt.length >= ctxLen && !(request.shift && (request.truncate ?? true))) throw tooLong(prompt.length, ctxLen);
+    const mayCut = request.shift && (request.truncate ?? true) && media.length === 0;
+    if (prompt.length >= ctxLen && !mayCut) throw tooLong(prompt.length, ctxLen);
     const room = answerRoom({ ctxLen, numPredict: options.num_predict });
     const tokens = truncatePrompt(prompt, { ctxLen, keep, room });
     const unlimited = options.num_predict < 0 || options.num_predict > PREDICT_MAX_CONTEXTS * ctxLen;
@@ -326,15 +334,16 @@ export class Engine {
       ctxLen,
       ...(tokenizer.newlineId === undefined ? {} : { newlineId: tokenizer.newlineId }),
     });
-    for (const token of tokens) sampler.accept(token);
+    for (const token of tokens) if (token >= 0) sampler.accept(token);
     return {
       id: request.id,
       request,
       sampler,
       grammar,
       text: makeAnswerText(tokenizer, { stops: options.stop, visible: request.visible }),
-      tokens: Array.from(tokens),
+      tokens: tokens.length < prompt.length ? Array.from(tokens) : [...keys],
       prompt: tokens,
+      media,
       keep,
       predictMax: unlimited ? PREDICT_MAX_CONTEXTS * ctxLen : options.num_predict,
       generated: [],

@@ -4,6 +4,7 @@
  */
 import type { Rows } from "../backend/backend.ts";
 import { assert } from "../base/errors.ts";
+import { inputOf, wholeEnd } from "./prompt.ts";
 import { inPrefill, type Sequence } from "./sequence.ts";
 
 /** Rows for the backend, each beside the sequence they belong to. */
@@ -56,7 +57,7 @@ function prefillOf(sequence: Sequence, { chunk, tail }: { chunk: number; tail: n
   const whole = sequence.tokens.length - sequence.cached;
   const left = tail > 0 && whole - tail > 1 ? whole - tail : whole;
   const count = left === chunk + 1 && chunk > 2 ? chunk - 1 : Math.min(left, chunk);
-  const end = sequence.cached + count;
+  const end = wholeEnd(sequence.media, sequence.cached + count);
   return { kind: "prefill", rows: [rowsOf(sequence, end)], sequences: [sequence] };
 }
 
@@ -64,7 +65,7 @@ function rowsOf(sequence: Sequence, end: number): Rows {
   return {
     slot: slotOf(sequence),
     start: sequence.cached,
-    tokens: Int32Array.from(sequence.tokens.slice(sequence.cached, end)),
+    ...inputOf(sequence, { start: sequence.cached, end }),
     logits: end === sequence.tokens.length ? "last" : "none",
   };
 }

@@ -7,6 +7,7 @@ import type { GrammarMatcher } from "../sampling/grammar.ts";
 import type { SamplingOptions } from "../sampling/options.ts";
 import type { Sampler } from "../sampling/sampler.ts";
 import type { AnswerText, ChosenToken } from "./answer-text.ts";
+import type { PlacedMedia, PromptSegment } from "./prompt.ts";
 import type { Slot } from "./slots.ts";
 
 export type FinishReason = "stop" | "length";
@@ -71,8 +72,8 @@ export interface AnswerSettings {
 /** What the engine is asked to continue. */
 export interface SequenceRequest extends AnswerSettings {
   readonly id: number;
-  /** At least one id. */
-  readonly prompt: Int32Array;
+  /** At least one row. */
+  readonly prompt: readonly PromptSegment[];
   /** The end of the prompt's text, told again when the prompt was read. */
   readonly promptEnd?: string;
   /** Part of the prompt was left out before it got here. */
@@ -85,10 +86,12 @@ export interface Sequence {
   readonly sampler: Sampler;
   readonly grammar: GrammarMatcher | undefined;
   readonly text: AnswerText;
-  /** Prompt (truncated to the context) and everything generated, without what shifts have dropped. */
+  /** Keys of the prompt (truncated to the context) and ids of what was generated, without what shifts have dropped. */
   tokens: number[];
-  /** What was evaluated of the request's prompt: all of it, or what the context had room for. */
+  /** What was evaluated of the request's prompt: all of it, or what the context had room for; −1 for rows of media. */
   readonly prompt: Int32Array;
+  /** Media among `tokens`; a sequence with some is neither cut nor shifted. */
+  readonly media: readonly PlacedMedia[];
   /** Tokens at the front that a shift keeps. */
   readonly keep: number;
   /** Most tokens that may be generated. */

@@ -11,7 +11,7 @@ const COPY_MIN_TOKENS = 16;
 
 export interface Slot {
   readonly index: number;
-  /** Leading tokens whose keys and values in the cache are those that a fresh prefill would give. */
+  /** Leading tokens, or keys of rows of media, whose keys and values in the cache a fresh prefill would give. */
   tokens: number[];
   /** A context shift has moved what follows `tokens`: it serves the sequence that runs, but no other. */
   shifted: boolean;
@@ -36,7 +36,7 @@ export function makeSlots(count: number): Slot[] {
 }
 
 /** Tokens that a prompt shares with a slot, from the start. */
-function sharedPrefix(slot: Slot, prompt: Int32Array): number {
+function sharedPrefix(slot: Slot, prompt: readonly number[]): number {
   const limit = Math.min(slot.tokens.length, prompt.length);
   let n = 0;
   while (n < limit && slot.tokens[n] === prompt[n]) n++;
@@ -58,16 +58,17 @@ function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number):
 /**
  * Chooses a slot for a prompt; undefined while all are busy.
  * @param anyLength whether a slot goes on from every length up to its own; otherwise from checkpoints only
+ * @param whole the longest length up to another where a run of this prompt may begin
  */
 export function placePrompt(
   slots: readonly Slot[],
-  prompt: Int32Array,
-  { anyLength }: { anyLength: boolean },
+  prompt: readonly number[],
+  { anyLength, whole = (length) => length }: { anyLength: boolean; whole?: (length: number) => number },
 ): Placement | undefined {
   const limit = Math.max(0, prompt.length - EVALUATED_MIN_TOKENS);
   const shared = slots.map((slot) => {
     const same = Math.min(sharedPrefix(slot, prompt), limit);
-    return anyLength ? same : resumableLength(slot, same);
+    return anyLength ? whole(same) : resumableLength(slot, same); // checkpoints are where runs ended
   });
   let best: Slot | undefined;
   for (const slot of slots) {

@@ -151,7 +151,8 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     const prompt = promptOf(loaded, asked, message);
     if (holds) loaded.held.set(message.id, prompt.segments);
     const { ids, wasCut } = prompt;
-    await loaded.model.engine.submit({ ...request, prompt: ids, promptEnd: endOf(prompt), wasCut });
+    const segments = [{ kind: "ids", ids }] as const; // no model here takes media: the server refuses them by `info`
+    await loaded.model.engine.submit({ ...request, prompt: segments, promptEnd: endOf(prompt), wasCut });
   } catch (error) {
     const code = error instanceof AppError ? error.code : "runner";
     channel.send({ kind: "events", events: [{ kind: "error", id: message.id, code, message: messageOf(error) }] });

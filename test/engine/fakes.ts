@@ -39,6 +39,8 @@ export const byteTokenizer: Tokenizer = {
 export interface FakeSession extends Session {
   /** Every run, in order. */
   readonly runs: { slot: number; start: number; count: number }[][];
+  /** The same, as they were given. */
+  readonly inputs: Rows[];
   readonly copies: number[];
   /** Of every run with candidates: how many of each row, 0 where all its logits were wanted. */
   readonly offered: number[][];
@@ -70,6 +72,14 @@ interface FakeCheckpoint extends Checkpoint {
   readonly state: readonly number[];
 }
 
+/** What the rows are remembered by: ids, and of vectors, which have one value each, that value. */
+function valuesOf({ slot, tokens, vectors = new Float32Array() }: Rows): number[] {
+  let at = 0;
+  const values = Array.from(tokens, (token) => (token < 0 ? vectors[at++]! : token));
+  assert(at === vectors.length, `slot ${slot}: ${vectors.length} vectors for ${at} rows without an id`);
+  return values;
+}
+
 /** A session that remembers tokens instead of keys and values. */
 export function makeFakeSession(options: FakeOptions): FakeSession {
   const held: number[][] = Array.from({ length: options.slots }, () => []);
@@ -80,15 +90,14 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
     if (options.delayMs) await Bun.sleep(options.delayMs);
     const wanted = batch.filter((rows) => rows.logits === "last");
     const logits = new Float32Array(wanted.length * VOCAB);
-    for (const { slot, start, tokens } of batch) {
+    session.inputs.push(...batch);
+    for (const [i, { slot, start, tokens }] of batch.entries()) {
       const row = held[slot]!;
       assert(start <= row.length, `slot ${slot}: rows start at ${start}, but only ${row.length} tokens are cached`);
       row.length = start;
-      row.push(...tokens);
+      row.push(...valuesOf(batch[i]!));
       if (start === 0) states[slot] = [];
-      if (options.recurrent) {
-        assert(start === states[slot]!.length, `slot ${slot}: rows from ${start}, states at ${states[slot]!.length}`);
-      }
+      assert(!options.recurrent || start === states[slot]!.length, `slot ${slot}: no states at ${start}`);
       states[slot]!.push(...tokens);
       if (tokens.some((token) => token === BROKEN)) throw new AppError("runner", "a logit is NaN");
       if (options.recurrent) assert(states[slot]!.join() === row.join(), `slot ${slot}: keys of another sequence`);
@@ -120,6 +129,7 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
     bytes: { weights: 0, kv: 0, scratch: 0 },
     runs: [],
     copies: [],
+    inputs: [],
     offered: [],
     closed: false,
     run,
@@ -210,7 +220,7 @@ export function makeBench(options: Partial<FakeOptions> & { chunk?: number; loop
     });
     const wanted = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 8, ...sampling };
     const ids = byteTokenizer.encode(prompt, { addSpecial: false, parseSpecial: false });
-    void engine.submit({ id, prompt: ids, options: wanted, shift: true, ...more });
+    void engine.submit({ id, prompt: [{ kind: "ids", ids }], options: wanted, shift: true, ...more });
     return promise;
   };
   return { engine, session, embedded, ask };
