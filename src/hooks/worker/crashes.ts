@@ -2,7 +2,8 @@
  * Recovers turns that a crash cut off, or that no worker holds. A turn can take its process down, by its memory or by a
  * bug, and must not do so for ever; a turn that only ran meanwhile must not pay for it. What tells them apart:
  *
- * - Each crash makes the turns that it cut off wait, longer each time and at least four times as long as they had run.
+ * - Each crash makes the turns that it cut off wait, longer each time, and from the second crash on at least four times
+ *   as long as they had run, up to an hour.
  * - After two crashes a turn is begun alone (see `claimTurns`). All such turns wait after a crash of one of them, so
  *   that most of the time none of them runs.
  * - A crash while none of them ran was not their doing: it clears them all.
@@ -20,7 +21,8 @@ export const LEASE_MS = 30_000;
 
 const FIRST_PAUSE_MS = 1000;
 const PAUSE_FACTOR = 4;
-const PAUSE_MAX_MS = 300_000;
+const GROWING_PAUSE_MAX_MS = 300_000;
+const PAUSE_MAX_MS = 3_600_000;
 
 export interface Recovery {
   readonly owner: string;
@@ -109,8 +111,8 @@ function chargeCrash(db: Database, run: Run, { isAlone, parts }: { isAlone: bool
 /** Every lease was renewed while the process was there. */
 function pauseMs({ startedAt, leaseUntil }: Run, crashes: number): number {
   const ranMs = Math.max(0, (leaseUntil ?? 0) - LEASE_MS - (startedAt ?? 0));
-  const growing = Math.min(PAUSE_MAX_MS, FIRST_PAUSE_MS * PAUSE_FACTOR ** Math.min(crashes - 1, 10));
-  return Math.max(growing, PAUSE_FACTOR * ranMs);
+  const growing = Math.min(GROWING_PAUSE_MAX_MS, FIRST_PAUSE_MS * PAUSE_FACTOR ** Math.min(crashes - 1, 10));
+  return crashes === 1 ? growing : Math.max(growing, Math.min(PAUSE_MAX_MS, PAUSE_FACTOR * ranMs));
 }
 
 /** Leased runs whose turn runs nowhere though nothing crashed: their claim, or their end, could not be stored. */

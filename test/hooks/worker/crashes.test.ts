@@ -178,6 +178,22 @@ test("several such runs do not clear each other", async () => {
   expect(servers.state(other)).toBe("succeeded");
 });
 
+test("one crash costs a long run a second, the next ones four times as long as it had run", async () => {
+  await using bench = makeBench();
+  const servers = new Servers(bench);
+  const runId = await servers.add({ needsMs: 600_000 });
+  const pauseMs = async (): Promise<number> => {
+    await servers.live(100_000);
+    const crashedAt = bench.clock.now;
+    await servers.live(1); // which notices
+    await servers.stop();
+    return findRun(bench.db, runId)!.nextAt - crashedAt;
+  };
+  expect(await pauseMs()).toBe(1000);
+  bench.clock.now += 1000;
+  expect(await pauseMs()).toBeWithin(380_000, 400_001);
+}, 30_000);
+
 test("a server that is stopped in order charges nobody", async () => {
   await using bench = makeBench();
   const servers = new Servers(bench);
