@@ -181,7 +181,7 @@ export const platforms = {
           scope: body.scope === "https://api.botframework.com/.default",
         });
       }
-      const auth = /^Bearer access-\d+$/.test(seen.headers.get("authorization") ?? "");
+      const auth = /^Bearer access-[\w-]+$/.test(seen.headers.get("authorization") ?? "");
       if (path === "/v3/conversations") {
         const { bot, members, tenantId, isGroup } = body as Record<string, { id?: string; length?: number }>;
         return post(
