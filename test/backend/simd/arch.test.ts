@@ -1,14 +1,19 @@
 /** Whole models against llama.cpp: the reference files, and those made in code that need no reference data. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
+import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { loadProgram } from "../../../src/arch/index.ts";
-import type { Backend } from "../../../src/backend/backend.ts";
+import { archs, loadProgram } from "../../../src/arch/index.ts";
+import type { Backend, Program } from "../../../src/backend/backend.ts";
+import { cpuBackend } from "../../../src/backend/cpu.ts";
+import { missingOps } from "../../../src/backend/missing.ts";
+import { ops, variants } from "../../../src/backend/simd/lower.ts";
 import { openGguf } from "../../../src/files/gguf.ts";
+import { repairGguf } from "../../../src/gguf/repair/index.ts";
 import { writeGguf } from "../../../src/files/write.ts";
 import { CTX_LEN, makeModel, specs, TOKENS } from "../../arch/models.ts";
-import { golden, goldenTest } from "../../golden.ts";
+import { golden, goldenTest, hasGolden } from "../../golden.ts";
 import { nmse } from "../compare.ts";
 import { simdLevels } from "./levels.ts";
 
@@ -39,6 +44,29 @@ async function logitsOf(backend: Backend, path: string, tokens: Int32Array, prec
   }
 }
 
+/** Every reference model, encoders too: what the reference backend says, which is compared with llama.cpp elsewhere. */
+const ALL = hasGolden
+  ? ["archs", "real"].flatMap((folder) =>
+      readdirSync(golden(folder))
+        .filter((name) => name.endsWith(".gguf"))
+        .map((name) => `${folder}/${name}`),
+    )
+  : [];
+
+/** Final states of a text in two pieces where it can be cut, at once where it is an encoder's. */
+async function statesOf(backend: Backend, program: Program): Promise<Float32Array> {
+  const session = await backend.load(program, { ctxLen: 64, slots: 2, threads: 2, cacheDir: undefined, precise: true });
+  const tokens = Int32Array.from({ length: 24 }, (_, i) => (i * 7 + 3) % 60);
+  const cuts = program.logits ? [0, 9, 24] : [0, 24];
+  const parts: number[] = [];
+  for (const [i, start] of cuts.slice(0, -1).entries()) {
+    const rows = { slot: 1, start, tokens: tokens.subarray(start, cuts[i + 1]) };
+    parts.push(...(await session.states([{ ...rows, states: "all" }])));
+  }
+  session.close();
+  return Float32Array.from(parts);
+}
+
 const readFloats = async (path: string): Promise<Float32Array> => new Float32Array(await Bun.file(path).arrayBuffer());
 
 describe.each(simdLevels)("$level", ({ backend }) => {
@@ -51,6 +79,22 @@ describe.each(simdLevels)("$level", ({ backend }) => {
       const rounded = await logitsOf(backend, path, GOLDEN_TOKENS, false);
       expect(nmse(rounded, expected)).toBeLessThan(DEFAULT_NMSE_MAX);
       expect(rounded).not.toEqual(precise);
+    });
+  }
+
+  for (const name of ALL) {
+    const file = repairGguf(openGguf(golden(name)));
+    const known = Object.hasOwn(archs, String(file.metadata.get("general.architecture")));
+    file.close();
+    if (!known) continue;
+    goldenTest(`${name}: the final states of the reference`, async () => {
+      const gguf = repairGguf(openGguf(golden(name)));
+      const program = loadProgram(gguf);
+      if (missingOps(program, { ops, variants }).length === 0) {
+        const got = await statesOf(backend, program);
+        expect(nmse(got, await statesOf(cpuBackend, program))).toBeLessThan(PRECISE_NMSE_MAX);
+      }
+      gguf.close();
     });
   }
 
