@@ -45,6 +45,9 @@ export interface LoadMessage {
 export interface TemplateChoice {
   readonly go: string | undefined;
   readonly prefersGo: boolean | undefined;
+  /** Names of the model's configuration: see `template/named.ts`. */
+  readonly renderer?: string | undefined;
+  readonly parser?: string | undefined;
 }
 
 /** What is known of a template, or what is wrong with it. */

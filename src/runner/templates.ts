@@ -16,11 +16,11 @@ export interface Templates {
 export function makeTemplates({ source: jinja, ...tokens }: LoadedEngine["chatTemplate"]): Templates {
   const kept = new Map<number, PromptTemplate | AppError>();
   return {
-    define(number, { go, prefersGo }) {
+    define(number, { go, prefersGo, renderer, parser }) {
       try {
-        const template = choosePrompt({ go, jinja, tokens, prefersGo });
+        const template = choosePrompt({ go, jinja, tokens, prefersGo, renderer });
         kept.set(number, template);
-        return { facts: templateFacts(template) };
+        return { facts: templateFacts(template, parser) };
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
         kept.set(number, error);

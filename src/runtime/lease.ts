@@ -87,6 +87,8 @@ export const weightsOf = ({ paths }: Pick<ModelRef, "paths">): PoolWeights => ({
 export const templateOf = (model: ModelRef): TemplateChoice => ({
   go: model.template,
   prefersGo: hasOwnTemplate(model),
+  ...(model.config.renderer ? { renderer: model.config.renderer } : {}),
+  ...(model.config.parser ? { parser: model.config.parser } : {}),
 });
 
 /** How an answer is made: the request's settings over the model's over the defaults. */

@@ -57,13 +57,19 @@ export function unread(loaded: Loaded, question: Question): Phase {
 
 /** An answer that is read as the model's template means it. */
 export function respond(loaded: Loaded, question: Question, shape: Shape): Phase {
-  const format: ToolFormat = toolFormats[detectToolFormat(shape.facts.source)];
+  const format = formatOf(shape.facts);
   const tags = format.marks ?? shape.facts.thinking;
   const visible = [...(tags ? [tags.open, tags.close] : []), ...(shape.tools.length > 0 ? format.markup : [])];
   const settings = { ...question.settings, visible: format.marks ? format.markup : visible };
   const asked = { ...question, settings };
   const reading = { ...shape, format, tags };
   return shape.required || settings.format ? constrained(loaded, asked, reading) : free(loaded, asked, reading);
+}
+
+/** The format that the model's parser names, else the one that its template shows. */
+function formatOf({ format, source }: TemplateFacts): ToolFormat {
+  const named = Object.entries<ToolFormat>(toolFormats).find(([name]) => name === format)?.[1];
+  return named ?? toolFormats[detectToolFormat(source)];
 }
 
 const requestOf = ({ asked, settings }: Question): Phase["request"] => ({ asked, ...settings });

@@ -350,8 +350,8 @@ async function readTail(stream: ReadableStream<Uint8Array>): Promise<string> {
   return tail;
 }
 
-const keyOf = ({ go, prefersGo }: TemplateChoice): string =>
-  go === undefined ? "" : `${prefersGo ? "own" : "other"}: ${go}`;
+const keyOf = ({ go, prefersGo, renderer = "", parser = "" }: TemplateChoice): string =>
+  `${renderer}:${parser}:${go === undefined ? "" : `${prefersGo ? "own" : "other"}: ${go}`}`;
 
 function toError(event: { code: Code; message: string }): AppError {
   return new AppError(event.code, event.message);

@@ -2,7 +2,8 @@
 import { AppError } from "../base/errors.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { hasOwnTemplate, type ModelEntry } from "../store/store.ts";
-import { capabilitiesOf, choosePrompt, type Capabilities } from "../template/prompt.ts";
+import { capabilitiesWith } from "../template/facts.ts";
+import { choosePrompt, type Capabilities } from "../template/prompt.ts";
 
 export interface EffectiveTemplate {
   readonly text: string;
@@ -19,8 +20,10 @@ export function effectiveTemplate(entry: ModelEntry, metadata: Metadata): Effect
   const jinja = typeof stored === "string" ? stored : undefined;
   const go = entry.template;
   try {
-    const prompt = choosePrompt({ jinja, go, prefersGo: hasOwnTemplate(entry) });
-    return { text: prompt.source, native: prompt.kind === "jinja", capabilities: capabilitiesOf(prompt) };
+    const { renderer, parser } = entry.config;
+    const prompt = choosePrompt({ jinja, go, prefersGo: hasOwnTemplate(entry), renderer });
+    const capabilities = capabilitiesWith(prompt, parser);
+    return { text: prompt.source, native: prompt.kind === "jinja", capabilities };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { text: go ?? jinja ?? "", native: go === undefined, capabilities: NO_CAPABILITIES };

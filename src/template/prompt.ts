@@ -7,6 +7,7 @@ import { AppError } from "../base/errors.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
 import { type JinjaTemplate, parseJinja } from "./jinja.ts";
 import { effortOf, foldSystem, splitCalls, takesSystem } from "./adapt.ts";
+import { namedTemplate } from "./named-templates.ts";
 import { nameResults, wantsShortIds, withShortIds } from "./call-ids.ts";
 import { jinjaThinkingTags } from "./thinking.ts";
 import type { PromptMessage, PromptTool, Think } from "./messages.ts";
@@ -41,10 +42,21 @@ interface TemplateSources {
   readonly tokens?: SpecialTokens;
   /** True: the Go template wins whatever the other can do; false: it loses. */
   readonly prefersGo?: boolean | undefined;
+  /** The name by which the model's configuration asks for a template of ours; it wins over what the model brings. */
+  readonly renderer?: string | undefined;
 }
 
-/** @throws AppError where the template that is used does not parse */
-export function choosePrompt({ jinja, go, tokens = {}, prefersGo }: TemplateSources): PromptTemplate {
+/**
+ * @throws AppError where the template that is used does not parse; `unsupported` where a model brings none, and the one
+ * that its configuration names is not here
+ */
+export function choosePrompt({ jinja, go, tokens = {}, prefersGo, renderer }: TemplateSources): PromptTemplate {
+  const named = prefersGo ? undefined : namedTemplate(renderer);
+  if (named !== undefined) return parseJinjaPrompt(named, tokens);
+  if (renderer && jinja === undefined && (go ?? DEFAULT_TEMPLATE).trim() === DEFAULT_TEMPLATE && !prefersGo) {
+    const what = `the prompts of this model are made by the renderer '${renderer}'`;
+    throw new AppError("unsupported", `${what}, which is not here yet, and its file has no chat template`);
+  }
   if (jinja === undefined) return parseGoPrompt(go ?? DEFAULT_TEMPLATE);
   if (go === undefined || prefersGo === false) return parseJinjaPrompt(jinja, tokens);
   const goPrompt = parseGoPrompt(go);

@@ -5,6 +5,7 @@ import { makeLogger } from "../../src/base/log.ts";
 import { KNOWN_MAX, makeInspect } from "../../src/server/inspect.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { putModel, tempFolder } from "../store/fixture.ts";
+import { makeHarness } from "./harness.ts";
 
 /** A store that counts what is loaded. */
 async function withStore(run: (store: Store, loads: () => number) => Promise<void>): Promise<void> {
@@ -62,3 +63,23 @@ test("a model that could not be read is read again", () =>
     expect(await inspect(model)).toMatchObject({ gguf: { family: "llama" } });
     expect(loads()).toBe(3);
   }));
+
+test("what a model can do follows the renderer and the parser that its configuration names", async () => {
+  const harness = await makeHarness();
+  const config = {
+    model_format: "gguf",
+    model_family: "qwen3vl",
+    renderer: "qwen3-vl-thinking",
+    parser: "qwen3-vl-thinking",
+  };
+  const without = { "tokenizer.chat_template": false } as const; // no template of its own
+  await putModel(harness.root, "named", { config, gguf: without });
+  await putModel(harness.root, "unknown", { config: { ...config, renderer: "cohere" }, gguf: without });
+  const show = async (model: string): Promise<any> => (await harness.post("/api/show", { model })).json();
+  const { capabilities, template, modelfile } = await show("named");
+  expect(capabilities).toEqual(["tools", "thinking", "completion"]);
+  expect(template).toContain("<tool_response>");
+  expect(modelfile).toContain("\nRENDERER qwen3-vl-thinking\nPARSER qwen3-vl-thinking\n");
+  expect((await show("unknown")).capabilities).toEqual(["completion"]);
+  await harness.close();
+});

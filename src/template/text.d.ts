@@ -1,0 +1,5 @@
+/** Templates are bundled as text. */
+declare module "*.jinja" {
+  const source: string;
+  export default source;
+}
