@@ -14,8 +14,8 @@ interface Field {
 /** In the order of the struct. */
 export function fieldsOf(kernel: KernelName): Field[] {
   const source = KERNELS[kernel].replace(/\/\/.*$/gm, "");
-  const [, struct = ""] = /struct Params \{([^}]*)\}/.exec(source) ?? [];
-  return [...struct.matchAll(/(\w+): (u32|f32)/g)].map(([, name, type]) => ({
+  const [, struct = ""] = /struct Params\s*\{([^}]*)\}/.exec(source) ?? [];
+  return [...struct.matchAll(/(\w+):\s*(u32|f32)/g)].map(([, name, type]) => ({
     name: name!.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()),
     type: type as Field["type"], // one of the two
   }));

@@ -35,7 +35,7 @@ export async function buildForBrowser(entry: string = WORKER_ENTRY): Promise<Bro
       });
       build.onLoad({ filter: /\.ts$/ }, ({ path }) => void sources.push(path));
       build.onLoad({ filter: /\.wgsl$/ }, async ({ path }) => ({
-        contents: withoutComments(await Bun.file(path).text()),
+        contents: compact(await Bun.file(path).text()),
         loader: "text",
       }));
     },
@@ -69,5 +69,16 @@ function eagerOf(scripts: readonly { name: string; text: string }[]): Set<string
   return eager;
 }
 
-/** A kernel is read by a compiler only. */
-const withoutComments = (wgsl: string): string => wgsl.replace(/\s*\/\/.*$/gm, "").replace(/^\s+/gm, "");
+/** A kernel without what only people read. Lines that `kernels/wgsl/sources.ts` looks for stay as they are. */
+const compact = (wgsl: string): string =>
+  wgsl
+    .split("\n")
+    .map((line) => (/^\/\/#|\/\/ tuned: /.test(line) ? line : compactLine(line)))
+    .filter((line) => line !== "")
+    .join("\n");
+
+const compactLine = (line: string): string =>
+  line
+    .replace(/\/\/.*$/, "")
+    .trim()
+    .replace(/ ?([,;{}()]) ?/g, "$1");

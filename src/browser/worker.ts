@@ -10,11 +10,29 @@ import type { FromRunner, ToRunner } from "../runner/messages.ts";
 import { startRunner } from "../runner/runner.ts";
 import { pageBackends } from "./backends.ts";
 import { openPageFile, type PageFile } from "./files.ts";
+import { removeModel, storedModels, storeModel, type Download } from "./storage.ts";
 
-/** Page → Worker. `mount` is answered by `mounted` or `failed`. */
-export type ToWorker = ToRunner | { readonly kind: "mount"; readonly path: string; readonly file: PageFile };
+/** Page → Worker, each taken once what came before it is done. What cannot be done is answered by `failed`. */
+export type ToWorker =
+  | ToRunner
+  /** From now on `path` is this file; answered by `mounted`. */
+  | { readonly kind: "mount"; readonly path: string; readonly file: PageFile }
+  /** Answered by `storing`, once or more often, and `stored`. */
+  | { readonly kind: "store"; readonly download: Download }
+  /** Asks which models are stored; answered by `models`. */
+  | { readonly kind: "list" }
+  /** Answered by `removed`. */
+  | { readonly kind: "remove"; readonly name: string };
+
 /** Worker → page. */
-export type FromWorker = FromRunner | { readonly kind: "mounted"; readonly path: string };
+export type FromWorker =
+  | FromRunner
+  | { readonly kind: "mounted"; readonly path: string }
+  /** Bytes. */
+  | { readonly kind: "storing"; readonly name: string; readonly done: number; readonly total: number }
+  | { readonly kind: "stored"; readonly name: string }
+  | { readonly kind: "models"; readonly names: readonly string[] }
+  | { readonly kind: "removed"; readonly name: string };
 
 /** As much of a Worker's global scope as is used. */
 export interface WorkerScope {
@@ -39,24 +57,42 @@ export function startWorkerRunner(scope: WorkerScope): void {
       loop: systemLoop(),
       open(path) {
         const file = files.get(path);
-        if (file) return file;
+        if (file) return { ...file, close() {} }; // it may be opened again
         throw new AppError("not_found", `${path}: no such file`);
       },
       chooseBackend: (name, offload) => chooseAmong(backends, name, offload),
     },
   );
+  let last = Promise.resolve();
   scope.addEventListener("message", ({ data }) => {
-    if (data.kind === "mount") void mount(data);
-    else told(data);
+    last = last
+      .then(() => take(data))
+      .catch((error: unknown) => {
+        const code: Code = error instanceof AppError ? error.code : "runner";
+        scope.postMessage({ kind: "failed", code, message: messageOf(error) });
+      });
   });
 
-  async function mount({ path, file }: Extract<ToWorker, { kind: "mount" }>): Promise<void> {
-    try {
-      files.set(path, await openPageFile(file));
-      scope.postMessage({ kind: "mounted", path });
-    } catch (error) {
-      const code: Code = error instanceof AppError ? error.code : "runner";
-      scope.postMessage({ kind: "failed", code, message: messageOf(error) });
+  async function take(message: ToWorker): Promise<void> {
+    switch (message.kind) {
+      case "mount": {
+        const { path, file } = message;
+        files.get(path)?.close();
+        files.set(path, await openPageFile(file));
+        return scope.postMessage({ kind: "mounted", path });
+      }
+      case "store": {
+        const { name } = message.download;
+        await storeModel(message.download, (bytes) => scope.postMessage({ kind: "storing", name, ...bytes }));
+        return scope.postMessage({ kind: "stored", name });
+      }
+      case "list":
+        return scope.postMessage({ kind: "models", names: await storedModels() });
+      case "remove":
+        await removeModel(message.name);
+        return scope.postMessage({ kind: "removed", name: message.name });
+      default:
+        told(message);
     }
   }
 }

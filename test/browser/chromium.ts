@@ -19,6 +19,7 @@ const FLAGS = [
   "--no-first-run",
   "--enable-unsafe-webgpu",
   "--use-webgpu-adapter=swiftshader",
+  "--enable-dawn-features=disable_workgroup_init", // as for processes: it takes seconds to compile
 ];
 
 /** Where a page posts what it says. */
@@ -45,11 +46,13 @@ interface PageOptions {
   readonly serve?: (request: Request) => Response | Promise<Response> | undefined;
   /** Kept between pages; a new one is made and removed where there is none. */
   readonly profile?: string;
+  /** Of the page's server: storage belongs to an origin. Any where left out. */
+  readonly port?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Opens a page and returns everything that it said until it was done. Throws what it said went wrong. */
-export async function sayingsOf<T>({ script, serve, profile, headers = {} }: PageOptions): Promise<T[]> {
+export async function sayingsOf<T>({ script, serve, profile, port = 0, headers = {} }: PageOptions): Promise<T[]> {
   const sayings: T[] = [];
   const end = Promise.withResolvers<void>();
   const html = `<!doctype html><script type="module">
@@ -60,14 +63,14 @@ export async function sayingsOf<T>({ script, serve, profile, headers = {} }: Pag
     new Response(body, { headers: { "content-type": type, ...headers } });
   using server = Bun.serve({
     hostname: "127.0.0.1",
-    port: 0,
+    port,
     async fetch(request) {
       const { pathname } = new URL(request.url);
       if (pathname === "/page.js") return answer(script, "text/javascript");
       if (pathname !== SAID) return (await serve?.(request)) ?? answer(html, "text/html");
       const said = (await request.json()) as Said; // from our own page
       if ("error" in said) end.reject(new Error(`the page: ${said.error}`));
-      else if ("done" in said) end.resolve();
+      else if ("done" in said && said.done === true) end.resolve();
       else sayings.push(said as T);
       return new Response();
     },

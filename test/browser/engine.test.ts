@@ -55,15 +55,22 @@ const scriptOf = (messages: readonly ToWorker[]): string => `
     for (const event of data.events ?? []) if (event.kind === "done") event.tokens = [...event.tokens];
     last = last.then(() => say(data));
     const ends = data.kind === "events" && data.events.some(({ kind }) => kind === "done" || kind === "error");
-    if (ends || ["mounted", "ready", "failed"].includes(data.kind)) next();
+    if (ends || ["mounted", "stored", "models", "removed", "ready", "failed"].includes(data.kind)) next();
   };
   next();`;
 
 /** What a Worker says to these messages. */
-function sayings(messages: readonly ToWorker[]): Promise<FromWorker[]> {
+function sayings(
+  messages: readonly ToWorker[],
+  more: { profile?: string; port?: number; seen?: (request: Request) => Response | undefined } = {},
+): Promise<FromWorker[]> {
+  const { seen, ...place } = more;
   return sayingsOf<FromWorker>({
+    ...place,
     script: scriptOf(messages),
     serve(request) {
+      const other = seen?.(request);
+      if (other) return other;
       const { pathname } = new URL(request.url);
       if (pathname === "/model") return ranged(request, MODEL);
       const script = build.scripts.find(({ name }) => pathname === `/${name}`);
@@ -123,6 +130,22 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     expect(tokens.slice(-COUNT)).toEqual(stdout.trim().split(",").map(Number));
   }, 120_000);
 
+  test("WebGPU, on the browser's software adapter, begins as the reference does", async () => {
+    const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
+    const options = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 4 };
+    const answers = [];
+    for (const backend of ["webgpu", "cpu"]) {
+      const said = await sayings([memory, { ...load, backend, gpuLayers: 99 }, generate({ options })]);
+      answers.push({
+        device: said.flatMap((message) => (message.kind === "ready" ? [message.info.backend] : [])),
+        tokens: tokensOf(said),
+      });
+    }
+    const [gpu, cpu] = answers;
+    expect([gpu!.device, cpu!.device]).toEqual([["webgpu"], ["cpu"]]);
+    expect(gpu!.tokens).toEqual(cpu!.tokens);
+  }, 180_000);
+
   test("a model is read from a URL, in ranges, and a format loads the grammar library", async () => {
     const url = { kind: "mount", path: "model", file: { kind: "url", url: "/model" } } as const;
     const options = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 40 };
@@ -145,4 +168,46 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
       { kind: "failed", code: "unsupported", message: expect.stringMatching(/webgpu, cpu/) },
     ]);
   }, 120_000);
+
+  test("a model is stored in the page, gone on with where a download stopped, and found again on a second visit", async () => {
+    const profile = await mkdtemp(join(home, "profile-"));
+    const port = freePort();
+    const ranges: string[] = [];
+    let fails = true;
+    const seen = (request: Request): Response | undefined => {
+      const range = request.headers.get("range");
+      if (new URL(request.url).pathname !== "/model" || range === null) return undefined;
+      ranges.push(range);
+      return fails && ranges.length > 1 ? new Response("", { status: 503 }) : undefined;
+    };
+    const name = "sha256-of-it.gguf";
+    const store = { kind: "store", download: { name, url: "/model" } } as const;
+    const broken = await sayings([store], { profile, port, seen });
+    expect(broken.at(-1)).toMatchObject({
+      kind: "failed",
+      code: "upstream",
+      message: expect.stringMatching(/status 503/),
+    });
+    fails = false;
+    ranges.length = 0;
+    const stored = await sayings([{ kind: "list" }, store, { kind: "list" }], { profile, port, seen });
+    expect(stored[0]).toEqual({ kind: "models", names: [] });
+    expect(stored.at(-1)).toEqual({ kind: "models", names: [name] });
+    expect(ranges[0]).toStartWith("bytes=4194304-"); // behind the first piece
+    ranges.length = 0;
+    const mount = { kind: "mount", path: "model", file: { kind: "stored", name } } as const;
+    const said = await sayings([store, mount, { ...load, backend: "cpu" }, generate()], { profile, port, seen });
+    expect(ranges).toEqual([]); // nothing over the network
+    const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
+    const expected = await sayings([memory, { ...load, backend: "cpu" }, generate()]);
+    expect(tokensOf(said)).toEqual(tokensOf(expected));
+    const gone = await sayings([{ kind: "remove", name }, mount], { profile, port });
+    expect(gone.map(({ kind }) => kind)).toEqual(["removed", "failed"]);
+  }, 180_000);
 });
+
+/** One that nobody has now. */
+function freePort(): number {
+  using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
+  return server.port!; // it listens
+}
