@@ -9,8 +9,8 @@ import type {
   ToolCall,
 } from "../runtime/runtime.ts";
 import type { RouteDeps } from "./deps.ts";
-import type { Exchange } from "./exchange.ts";
-import { counter } from "./metered.ts";
+import type { Exchange } from "./http/exchange.ts";
+import { counter } from "./metrics/metered.ts";
 
 /** What an answer says. */
 export type AnswerEvent = Exclude<InferenceEvent, { kind: "prompt" }>;

@@ -4,17 +4,17 @@
  */
 import { Elysia } from "elysia";
 import { AppError, messageOf, shuttingDown } from "../base/errors.ts";
-import { makeAuth } from "./auth.ts";
-import { makeGuard } from "./cors.ts";
+import { makeAuth } from "./http/auth.ts";
+import { makeGuard } from "./http/cors.ts";
 import type { AppDeps, RouteDeps } from "./deps.ts";
-import { errorResponse, makeAnswer, textResponse } from "./exchange.ts";
+import { errorResponse, makeAnswer, textResponse } from "./http/exchange.ts";
 import { makeInspect } from "./inspect.ts";
-import { metered } from "./metered.ts";
-import { makeMetrics } from "./metrics.ts";
-import { matches } from "./paths.ts";
-import { makeHidePaths, type HidePaths } from "./private-paths.ts";
-import { isSeen } from "./raw-target.ts";
-import { makeRecorder } from "./recorder.ts";
+import { metered } from "./metrics/metered.ts";
+import { makeMetrics } from "./metrics/metrics.ts";
+import { matches } from "./http/paths.ts";
+import { makeHidePaths, type HidePaths } from "./http/private-paths.ts";
+import { isSeen } from "./http/raw-target.ts";
+import { makeRecorder } from "./metrics/recorder.ts";
 import { accountRoutes } from "./routes/account.ts";
 import { blobRoutes } from "./routes/blobs.ts";
 import { chatRoutes } from "./routes/chat.ts";

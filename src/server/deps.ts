@@ -6,9 +6,9 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { Library } from "../store/library.ts";
 import type { Registry } from "../store/registry/registry.ts";
 import type { Store } from "../store/store.ts";
-import type { Answer } from "./exchange.ts";
+import type { Answer } from "./http/exchange.ts";
 import type { Inspect } from "./inspect.ts";
-import type { Metrics } from "./metrics.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 
 /** What routes use of the gateway. */
 export type ServedGateway = Pick<

@@ -3,7 +3,7 @@
  * Null counts as absent.
  */
 import { AppError } from "../base/errors.ts";
-import { kindOf } from "./decode.ts";
+import { kindOf } from "./http/decode.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 

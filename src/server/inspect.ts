@@ -12,7 +12,7 @@ import { describeGguf, type GgufDetails } from "../store/details.ts";
 import { layersOf } from "../store/manifest.ts";
 import type { ModelEntry, Store, StoredModel } from "../store/store.ts";
 import { canFill } from "../tokenizer/fill-in-the-middle.ts";
-import { effectiveTemplate } from "./effective-template.ts";
+import { effectiveTemplate } from "./ollama/effective-template.ts";
 
 /** Models that are remembered; each costs about a kilobyte. */
 export const KNOWN_MAX = 1024;

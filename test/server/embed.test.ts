@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AppError } from "../../src/base/errors.ts";
-import { jsonNumber } from "../../src/server/json-pieces.ts";
+import { jsonNumber } from "../../src/server/http/json-pieces.ts";
 import { pause, threeValues } from "./fakes.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 

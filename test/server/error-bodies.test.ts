@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { AppError, type Code } from "../../src/base/errors.ts";
-import { anthropicErrorBody, errorBodyFor, openaiErrorBody } from "../../src/server/errors.ts";
+import { anthropicErrorBody, errorBodyFor, openaiErrorBody } from "../../src/server/http/errors.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 
 const bodyFor = (path: string, headers: Record<string, string> = {}): object =>

@@ -7,7 +7,7 @@ import type { Ingress } from "../../src/hooks/ingress/ingress.ts";
 import { makeApp } from "../../src/server/app.ts";
 import type { Config } from "../../src/config.ts";
 import type { AppDeps, ServedGateway } from "../../src/server/deps.ts";
-import { startServer } from "../../src/server/serve.ts";
+import { startServer } from "../../src/server/http/serve.ts";
 import { makeLibrary } from "../../src/store/library.ts";
 import { makeRegistry, type Registry, type Transfer } from "../../src/store/registry/registry.ts";
 import { LIMITS } from "../../src/store/registry/retry.ts";

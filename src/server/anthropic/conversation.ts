@@ -6,7 +6,7 @@
  */
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
-import { decodeBase64 } from "../base64.ts";
+import { decodeBase64 } from "../http/base64.ts";
 import {
   optional,
   readBoolean,

@@ -6,7 +6,7 @@
 import { createHash, type Hash } from "node:crypto";
 import type { Statistics, ToolCall } from "../../runtime/runtime.ts";
 import type { AnswerEvent } from "../answer.ts";
-import { withoutBlanks } from "../blanks.ts";
+import { withoutBlanks } from "../http/blanks.ts";
 
 export type Block =
   | { type: "text"; text: string }

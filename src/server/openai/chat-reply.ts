@@ -1,7 +1,7 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
 import type { ChosenLogprob, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
 import { collect, type AnswerEvent, type DoneEvent } from "../answer.ts";
-import type { Frame } from "../sse.ts";
+import type { Frame } from "../http/sse.ts";
 import { usageOf, type Head } from "./reply.ts";
 
 export interface ChatReplyOptions {

@@ -5,8 +5,8 @@
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
-import { decodeBase64 } from "../base64.ts";
-import { parseFirstJson } from "../json.ts";
+import { decodeBase64 } from "../http/base64.ts";
+import { parseFirstJson } from "../http/json.ts";
 
 const CallBody = t.Object({
   id: t.Optional(t.String()),

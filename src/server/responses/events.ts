@@ -6,7 +6,7 @@
 import { messageOf } from "../../base/errors.ts";
 import type { ChosenLogprob, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
 import type { AnswerEvent } from "../answer.ts";
-import { withoutBlanks } from "../blanks.ts";
+import { withoutBlanks } from "../http/blanks.ts";
 import { responseOf, type Head, type Item, type OutputText, type ResponseObject } from "./response.ts";
 import { splitName } from "./tools.ts";
 

@@ -5,7 +5,7 @@
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Reply } from "../exchange.ts";
+import type { Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
 
 const NO_CLOUD = { cloud: { disabled: true, source: "env" } };

@@ -8,10 +8,10 @@ import { AppError } from "../../base/errors.ts";
 import { quoteGo } from "../../base/quote.ts";
 import { blobPath, findBlob, receiveBlob, touchBlob } from "../../store/blobs.ts";
 import { parseDigest, type Digest } from "../../store/digest.ts";
-import { received } from "../body.ts";
-import { byteRangeOf } from "../byte-range.ts";
+import { received } from "../http/body.ts";
+import { byteRangeOf } from "../http/byte-range.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange, Reply } from "../exchange.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
 
 export const blobRoutes = (deps: RouteDeps) =>

@@ -2,11 +2,11 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import type { ChatRequest, Message, Tool, ToolCall } from "../../runtime/runtime.ts";
-import { readRequest } from "../body.ts";
-import { withCallIds } from "../call-ids.ts";
+import { readRequest } from "../http/body.ts";
+import { withCallIds } from "../http/call-ids.ts";
 import { debugInfo } from "../debug-render.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange, Reply } from "../exchange.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, collect, doneFields, type AnswerEvent } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { earlySettings, lateSettings } from "../request-settings.ts";

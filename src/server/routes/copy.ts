@@ -3,9 +3,9 @@ import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { quoteGo } from "../../base/quote.ts";
 import { parseReference, type ModelName } from "../../store/name.ts";
-import { readRequest } from "../body.ts";
+import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange } from "../exchange.ts";
+import type { Exchange } from "../http/exchange.ts";
 import { CopyBody } from "../schema/copy.ts";
 import { describe } from "../schema/describe.ts";
 

@@ -2,11 +2,11 @@
 import { Elysia } from "elysia";
 import type { CreateRequest, Progress } from "../../store/creation.ts";
 import { parseAddress } from "../../store/registry/address.ts";
-import { readRequest } from "../body.ts";
-import { createRequest } from "../create-request.ts";
+import { readRequest } from "../http/body.ts";
+import { createRequest } from "../ollama/create-request.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange, Reply } from "../exchange.ts";
-import { progressReply } from "../progress.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
+import { progressReply } from "../http/progress.ts";
 import { CreateBody } from "../schema/create.ts";
 import { describe } from "../schema/describe.ts";
 

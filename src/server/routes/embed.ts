@@ -1,12 +1,12 @@
 /** `POST /api/embed`: a vector for each text; without a text, loading and unloading. */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
-import { readRequest } from "../body.ts";
+import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange } from "../exchange.ts";
+import type { Exchange } from "../http/exchange.ts";
 import { findEmbedder } from "../find-model.ts";
 import { earlySettings, lateSettings } from "../request-settings.ts";
-import { encodeJson } from "../json-pieces.ts";
+import { encodeJson } from "../http/json-pieces.ts";
 import { describe } from "../schema/describe.ts";
 import { EmbedBody } from "../schema/embed.ts";
 

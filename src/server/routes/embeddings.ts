@@ -1,8 +1,8 @@
 /** `POST /api/embeddings`, superseded by `/api/embed`: the vector of one prompt, which must fit the context. */
 import { Elysia } from "elysia";
-import { readRequest } from "../body.ts";
+import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange } from "../exchange.ts";
+import type { Exchange } from "../http/exchange.ts";
 import { findEmbedder, requireModel } from "../find-model.ts";
 import { earlySettings, lateSettings } from "../request-settings.ts";
 import { describe } from "../schema/describe.ts";

@@ -13,9 +13,9 @@ import type { Admin } from "../../hooks/admin/admin.ts";
 import { AppError } from "../../base/errors.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
 import { mailStatusSchema } from "../../hooks/mail/status.ts";
-import { readRequest } from "../body.ts";
+import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange, Reply } from "../exchange.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { describe, type RouteNote } from "../schema/describe.ts";
 import { DryRunBody, NoBody } from "../schema/hooks-admin.ts";
 

@@ -8,13 +8,13 @@ import type { HookReply } from "../../hooks/ingress/ports.ts";
 import { Refusal } from "../../hooks/ingress/problems.ts";
 import { refusalReply } from "../../hooks/ingress/reply.ts";
 import { isOver, type RunNews } from "../../hooks/worker/watch.ts";
-import type { CountHook } from "../gateway-metrics.ts";
-import { capped } from "../label-values.ts";
-import { decodedPath } from "../raw-target.ts";
-import type { Recorder } from "../recorder.ts";
-import { makeRequestId } from "../request-id.ts";
-import { sse, type Frame } from "../sse.ts";
-import { streamed } from "../stream.ts";
+import type { CountHook } from "../metrics/gateway-metrics.ts";
+import { capped } from "../metrics/label-values.ts";
+import { decodedPath } from "../http/raw-target.ts";
+import type { Recorder } from "../metrics/recorder.ts";
+import { makeRequestId } from "../http/request-id.ts";
+import { sse, type Frame } from "../http/sse.ts";
+import { streamed } from "../http/stream.ts";
 
 /** The address at the other end of a request's socket. */
 type Peer = () => string | undefined;

@@ -4,16 +4,16 @@ import { assert } from "../../base/errors.ts";
 import type { ChatRequest } from "../../runtime/runtime.ts";
 import { streamEvents, wholeMessage, type StreamEvent } from "../anthropic/events.ts";
 import { readMessagesRequest, requireMaxTokens, requireMessages } from "../anthropic/request.ts";
-import { readRequest } from "../body.ts";
-import { firstCallOnly } from "../call-ids.ts";
+import { readRequest } from "../http/body.ts";
+import { firstCallOnly } from "../http/call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
-import { anthropicErrorBody } from "../errors.ts";
-import type { Exchange, Reply } from "../exchange.ts";
+import { anthropicErrorBody } from "../http/errors.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
 import { findModel, requireModel } from "../find-model.ts";
 import { warnLeft } from "../server-tools.ts";
 import { MessagesBody } from "../schema/messages.ts";
-import type { Frame } from "../sse.ts";
+import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";
 
 export const messagesRoutes = (deps: RouteDeps) =>

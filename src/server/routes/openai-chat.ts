@@ -1,13 +1,13 @@
 /** `POST /v1/chat/completions`: chat, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
 import type { ChatRequest } from "../../runtime/runtime.ts";
-import { withoutBlanks } from "../blanks.ts";
-import { readRequest } from "../body.ts";
-import { firstCallOnly, withCallIds } from "../call-ids.ts";
+import { withoutBlanks } from "../http/blanks.ts";
+import { readRequest } from "../http/body.ts";
+import { firstCallOnly, withCallIds } from "../http/call-ids.ts";
 import { debugInfo } from "../debug-render.ts";
 import type { RouteDeps } from "../deps.ts";
-import { openaiErrorBody } from "../errors.ts";
-import type { Exchange, Reply } from "../exchange.ts";
+import { openaiErrorBody } from "../http/errors.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../request-settings.ts";

@@ -1,11 +1,11 @@
 /** `POST /v1/completions`: generate, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
 import type { GenerateRequest } from "../../runtime/runtime.ts";
-import { withoutBlanks } from "../blanks.ts";
-import { readRequest } from "../body.ts";
+import { withoutBlanks } from "../http/blanks.ts";
+import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
-import { openaiErrorBody } from "../errors.ts";
-import type { Exchange, Reply } from "../exchange.ts";
+import { openaiErrorBody } from "../http/errors.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../request-settings.ts";

@@ -1,9 +1,9 @@
 /** `POST /v1/embeddings`: embed, in the words of the OpenAI API. */
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
-import { readRequest } from "../body.ts";
+import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange, Reply } from "../exchange.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../request-settings.ts";
 import { EmbeddingBody, embeddingList, toEncode, toInputs } from "../openai/embedding.ts";

@@ -2,10 +2,10 @@
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { parseAddress } from "../../store/registry/address.ts";
-import { readRequest } from "../body.ts";
+import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange, Reply } from "../exchange.ts";
-import { progressReply } from "../progress.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
+import { progressReply } from "../http/progress.ts";
 import { PullBody } from "../schema/transfer.ts";
 import { describe } from "../schema/describe.ts";
 

@@ -1,11 +1,11 @@
 /** `POST /api/push`: a model to the registry in its name, told step by step. */
 import { Elysia } from "elysia";
 import { parseAddress } from "../../store/registry/address.ts";
-import { readRequest } from "../body.ts";
+import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange, Reply } from "../exchange.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { requireModel } from "../find-model.ts";
-import { progressReply } from "../progress.ts";
+import { progressReply } from "../http/progress.ts";
 import { PushBody } from "../schema/transfer.ts";
 import { describe } from "../schema/describe.ts";
 

@@ -4,10 +4,10 @@ import { assert } from "../../base/errors.ts";
 import type { ChatRequest } from "../../runtime/runtime.ts";
 import type { ModelRef } from "../../store/store.ts";
 import { SAMPLING_DEFAULTS } from "../../sampling/options.ts";
-import { readRequest } from "../body.ts";
-import { firstCallOnly } from "../call-ids.ts";
+import { readRequest } from "../http/body.ts";
+import { firstCallOnly } from "../http/call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Exchange, Reply } from "../exchange.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { seconds } from "../openai/reply.ts";
@@ -16,7 +16,7 @@ import { readResponsesRequest, type Wanted } from "../responses/request.ts";
 import type { Head, ResponseObject } from "../responses/response.ts";
 import { ResponsesBody } from "../schema/responses.ts";
 import { warnLeft } from "../server-tools.ts";
-import type { Frame } from "../sse.ts";
+import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";
 
 export const responsesRoutes = (deps: RouteDeps) =>

@@ -1,0 +1,79 @@
+/**
+ * Request bodies as text, never more than a named limit in memory. Whatever the content type says, a body is JSON.
+ */
+import type { Static, TSchema } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import { decode } from "./decode.ts";
+import { parseFirstJson } from "./json.ts";
+import { decompressed } from "./zstd.ts";
+
+/** Room for a dozen photographs in base64. The process-wide limit is far higher, for uploads of models. */
+const JSON_BYTES_MAX = 64 * 1024 * 1024;
+
+/** A client that sends nothing for so long in the middle of a body is gone, or means harm. */
+const BODY_IDLE_MS = 60_000;
+
+/** Throws `bad_request` with Go's wording, and `too_large`. */
+export async function readRequest<T extends TSchema>(request: Request, schema: T): Promise<Static<T>> {
+  const text = await readText(request, JSON_BYTES_MAX);
+  if (/^[ \t\r\n]*$/.test(text)) throw new AppError("bad_request", "missing request body");
+  return decode(schema, parseFirstJson(text));
+}
+
+async function readText(request: Request, limit: number): Promise<string> {
+  const announced = Number(request.headers.get("content-length") ?? 0);
+  if (announced > limit) throw tooLarge(limit, announced);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of decoded(request)) {
+    length += chunk.length;
+    if (length > limit) throw tooLarge(limit, length);
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+}
+
+/** The body without its compression. */
+function decoded(request: Request): AsyncIterable<Uint8Array> {
+  const encoding = request.headers.get("content-encoding")?.toLowerCase() ?? "identity";
+  if (encoding === "identity") return received(request);
+  if (encoding === "zstd") return decompressed(received(request));
+  throw new AppError("bad_request", `content-encoding: expected zstd or none, got '${encoding}'`);
+}
+
+/**
+ * The body as it comes in. A connection that breaks is a client that went away; one from which nothing comes for
+ * `idleMs` is given up, however slow a steady one may be.
+ */
+export async function* received(request: Request, idleMs = BODY_IDLE_MS): AsyncGenerator<Uint8Array, void, void> {
+  const reader = request.body?.getReader();
+  if (!reader) return;
+  try {
+    for (;;) {
+      const { value, done } = await inTime(reader.read(), idleMs);
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => undefined); // it broke, or it is at its end
+  }
+}
+
+/** Throws `cancelled` where the promise fails, and `timeout` where it takes too long. */
+async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const expected = `expected more of it within ${ms / 1000} s`;
+  const timer = setTimeout(() => late.reject(new AppError("timeout", `request body: ${expected}, got nothing`)), ms);
+  const broken = promise.catch((error: unknown): never => {
+    throw new AppError("cancelled", "request canceled", { cause: error });
+  });
+  try {
+    return await Promise.race([broken, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function tooLarge(limit: number, found: number): AppError {
+  return new AppError("too_large", `request body: expected at most ${limit} bytes, got ${found}`);
+}

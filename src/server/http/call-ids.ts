@@ -1,0 +1,29 @@
+/** Identity of tool calls: clients pair each result with its call by the id. */
+import type { Stage } from "../answer.ts";
+
+/** Numbers tool calls from 0 and names those that have no id. */
+export function withCallIds(): Stage {
+  let index = 0;
+  return (event) => {
+    if (event.kind !== "toolCall") return [event];
+    const call = { id: event.call.id ?? callId(), function: { index, ...event.call.function } };
+    index++;
+    return [{ kind: "toolCall", call }];
+  };
+}
+
+/** `call_` and eight letters or digits. */
+function callId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(8));
+  return `call_${Array.from(bytes, (byte) => (byte % 36).toString(36)).join("")}`;
+}
+
+/** Leaves out all tool calls after the first, for clients that take one at a time. */
+export function firstCallOnly(): Stage {
+  let called = false;
+  return (event) => {
+    if (event.kind === "toolCall" && called) return [];
+    called ||= event.kind === "toolCall";
+    return [event];
+  };
+}

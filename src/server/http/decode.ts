@@ -1,0 +1,117 @@
+/**
+ * JSON → request, by a TypeBox schema, with the semantics of Go's encoding/json: keys match whatever their case,
+ * unknown keys are ignored, null is absent, and a wrong type is an error that names struct, path and type as Go does.
+ * (Elysia's own validation answers 422 and takes no part.)
+ */
+import type { Static, TSchema } from "elysia";
+import { AppError, assert } from "../../base/errors.ts";
+import { decodeBase64 } from "./base64.ts";
+
+/** Where in the request a value stands: the struct that Go would name, and the path from the root. */
+interface Place {
+  readonly struct: string;
+  readonly path: string;
+}
+
+/** Throws `bad_request`. The schema's `title` is the name of the struct. */
+export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> {
+  const struct = schema.title ?? "Request";
+  if (value === null) return {} as Static<T>; // as every field is optional
+  if (!isObject(value)) {
+    throw new AppError("bad_request", `json: cannot unmarshal ${kindOf(value)} into Go value of type api.${struct}`);
+  }
+  return decodeStruct(schema, value, { struct, path: "" }) as Static<T>; // every value was checked by its schema
+}
+
+function decodeStruct(schema: TSchema, value: Record<string, unknown>, place: Place): Record<string, unknown> {
+  const properties = schema["properties"] as Record<string, TSchema>; // an object schema
+  const names = new Map(Object.keys(properties).map((name) => [name.toLowerCase(), name]));
+  const out: Record<string, unknown> = {};
+  for (const [key, item] of Object.entries(value)) {
+    const name = names.get(key.toLowerCase());
+    const property = name === undefined ? undefined : properties[name];
+    if (name === undefined || !property || item === null) continue;
+    out[name] = decodeValue(property, item, { ...place, path: place.path ? `${place.path}.${name}` : name });
+  }
+  return out;
+}
+
+function decodeValue(schema: TSchema, value: unknown, place: Place): unknown {
+  switch (schema["type"]) {
+    case "string":
+      if (typeof value !== "string") break;
+      return schema["contentEncoding"] === "base64" ? decodeBase64(value) : value.toWellFormed();
+    case "boolean":
+      if (typeof value === "boolean") return value;
+      break;
+    case "integer":
+      if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+      break;
+    case "number":
+      if (typeof value === "number") return value;
+      break;
+    case "array":
+      if (Array.isArray(value)) return value.map((item) => decodeItem(schema["items"] as TSchema, item, place));
+      break;
+    case "object":
+      if (!isObject(value)) break;
+      if (!schema["properties"]) return value; // an open map
+      return decodeStruct(schema, value, { ...place, struct: schema["goStruct"] ?? place.struct });
+    default:
+      assert(!schema["anyOf"], `${place.struct}.${place.path}: a schema that decode does not know`);
+      return value; // any JSON
+  }
+  const kind = typeof value === "number" && schema["type"] === "integer" ? `number ${value}` : kindOf(value);
+  const field = `${place.struct}.${place.path}`;
+  throw new AppError(
+    "bad_request",
+    `json: cannot unmarshal ${kind} into Go struct field ${field} of type ${goType(schema)}`,
+  );
+}
+
+/** Null in an array is a zero value. */
+function decodeItem(schema: TSchema, value: unknown, place: Place): unknown {
+  if (value !== null) return decodeValue(schema, value, place);
+  switch (schema["type"]) {
+    case "string":
+      return schema["contentEncoding"] === "base64" ? new Uint8Array() : "";
+    case "integer":
+    case "number":
+      return 0;
+    case "boolean":
+      return false;
+    case "array":
+      return [];
+    default:
+      return {};
+  }
+}
+
+/** The Go type that a schema stands for; `goType` where the rule below does not hold. */
+function goType(schema: TSchema): string {
+  if (schema["goType"]) return String(schema["goType"]);
+  switch (schema["type"]) {
+    case "boolean":
+      return "bool";
+    case "integer":
+      return "int";
+    case "number":
+      return "float64";
+    case "array":
+      return `[]${goType(schema["items"] as TSchema)}`;
+    case "object":
+      return "map[string]interface {}";
+    default:
+      return String(schema["type"] ?? "interface {}");
+  }
+}
+
+/** What a JSON value is called in Go's messages. */
+export function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return "array";
+  return typeof value === "boolean" ? "bool" : typeof value;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

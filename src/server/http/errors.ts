@@ -1,0 +1,81 @@
+/**
+ * Failures as HTTP: the one table from code to status, and the bodies that each family of clients reads.
+ */
+import { AppError, messageOf, type Code } from "../../base/errors.ts";
+import { Refusal } from "../../hooks/ingress/problems.ts";
+
+const STATUS = {
+  bad_request: 400,
+  bad_option: 500, // surfaces when the model is scheduled, in the server that clients know
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  bad_file: 500,
+  storage: 500,
+  too_large: 413,
+  busy: 503,
+  cancelled: 499,
+  timeout: 408,
+  unsupported: 400,
+  runner: 500,
+  registry: 500,
+  upstream: 502,
+} as const satisfies Record<Code, number>;
+
+/** The status of anything thrown: a refusal of the hooks has its own, what is not an `AppError` is a bug of ours. */
+export function statusOf(error: unknown): number {
+  if (error instanceof Refusal) return error.status;
+  return error instanceof AppError ? STATUS[error.code] : 500;
+}
+
+/** The body of an error reply to the request of that id. */
+type ErrorBody = (error: unknown, requestId: string) => object;
+
+/** The shape of the native API. */
+export function errorBody(error: unknown): { error: string } {
+  return { error: messageOf(error) };
+}
+
+const OPENAI_TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "invalid_request_error",
+  404: "not_found_error",
+  413: "invalid_request_error",
+};
+
+/** The shape of the OpenAI API. */
+export function openaiErrorBody(error: unknown) {
+  const status = statusOf(error);
+  const type = OPENAI_TYPES[status] ?? "api_error";
+  return { error: { message: messageOf(error), type, param: null, code: status === 401 ? "invalid_api_key" : null } };
+}
+
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  503: "overloaded_error",
+};
+
+/** The shape of the Anthropic API. */
+export function anthropicErrorBody(error: unknown, requestId: string) {
+  const type = ANTHROPIC_TYPES[statusOf(error)] ?? "api_error";
+  return { type: "error", error: { type, message: messageOf(error) }, request_id: requestId };
+}
+
+/** The shape that whoever sent a request can read. */
+export function errorBodyFor(request: Request): ErrorBody {
+  if (!isV1(request)) return errorBody;
+  return isAnthropic(request) ? anthropicErrorBody : openaiErrorBody;
+}
+
+/** Whether a request is for one of the APIs that other servers have made known. */
+export const isV1 = (request: Request): boolean => /^\/v1(\/|$)/i.test(new URL(request.url).pathname);
+
+/** Whether a client of the Anthropic API sent a request to `/v1`. */
+export function isAnthropic(request: Request): boolean {
+  return request.headers.has("anthropic-version") || /^\/v1\/messages(\/|$)/i.test(new URL(request.url).pathname);
+}

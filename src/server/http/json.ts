@@ -1,0 +1,172 @@
+/**
+ * Reads request bodies as Go's encoding/json does: only the first value counts, and errors have the wording that
+ * clients know (scanner.go). The engine's own parser does the work; ours only finds where the first value ends, or what
+ * is wrong.
+ */
+import { AppError } from "../../base/errors.ts";
+import { nestsDeeper } from "../../base/json-depth.ts";
+import { quoteGo } from "../../base/quote.ts";
+
+const DEPTH_MAX = 1000; // schemas nest tens of levels; every walk over a body may recurse this deep
+
+interface Scan {
+  readonly text: string;
+  at: number;
+}
+
+/** The first JSON value of a text. Throws `bad_request`. */
+export function parseFirstJson(text: string): unknown {
+  if (nestsDeeper(text, DEPTH_MAX)) throw new AppError("bad_request", "exceeded max depth");
+  try {
+    return JSON.parse(text);
+  } catch {
+    return JSON.parse(text.slice(0, endOfFirstValue(text)));
+  }
+}
+
+/** Index after the first value. Throws `bad_request` at the first character that cannot be there. */
+function endOfFirstValue(text: string): number {
+  const scan: Scan = { text, at: 0 };
+  const open: ("}" | "]")[] = [];
+  for (;;) {
+    const opened = scanOpening(scan);
+    if (opened) open.push(opened);
+    if (opened && !closesAtOnce(scan, opened)) continue;
+    if (opened) open.pop();
+    while (open.length > 0 && !scanSeparator(scan, open)) continue;
+    if (open.length === 0) return scan.at;
+  }
+}
+
+/** Reads a whole scalar, or the opening of an object or array; returns what will close that. */
+function scanOpening(scan: Scan): "}" | "]" | undefined {
+  skipSpace(scan);
+  const char = scan.text[scan.at];
+  switch (char) {
+    case "{":
+      scan.at++;
+      return "}";
+    case "[":
+      scan.at++;
+      return "]";
+    case '"':
+      scanString(scan);
+      return undefined;
+    case "t":
+      scanWord(scan, "true");
+      return undefined;
+    case "f":
+      scanWord(scan, "false");
+      return undefined;
+    case "n":
+      scanWord(scan, "null");
+      return undefined;
+    default:
+      if (char !== undefined && /[-0-9]/.test(char)) scanNumber(scan);
+      else throw unexpected(scan, "looking for beginning of value");
+      return undefined;
+  }
+}
+
+/** True where the object or array just opened is empty; else an object's first key is read. */
+function closesAtOnce(scan: Scan, closer: "}" | "]"): boolean {
+  skipSpace(scan);
+  if (scan.text[scan.at] === closer) {
+    scan.at++;
+    return true;
+  }
+  if (closer === "}") scanKey(scan);
+  return false;
+}
+
+/** After a value: true at a comma (an object's next key is read too), false where one level closes. */
+function scanSeparator(scan: Scan, open: ("}" | "]")[]): boolean {
+  skipSpace(scan);
+  const closer = open.at(-1);
+  const char = scan.text[scan.at];
+  if (char === ",") {
+    scan.at++;
+    if (closer === "}") scanKey(scan);
+    return true;
+  }
+  if (char !== closer) throw unexpected(scan, closer === "}" ? "after object key:value pair" : "after array element");
+  scan.at++;
+  open.pop();
+  return false;
+}
+
+function scanKey(scan: Scan): void {
+  skipSpace(scan);
+  if (scan.text[scan.at] !== '"') throw unexpected(scan, "looking for beginning of object key string");
+  scanString(scan);
+  skipSpace(scan);
+  if (scan.text[scan.at] !== ":") throw unexpected(scan, "after object key");
+  scan.at++;
+}
+
+function scanString(scan: Scan): void {
+  scan.at++;
+  for (;;) {
+    const code = scan.text.charCodeAt(scan.at); // NaN at the end
+    if (code === 0x22) break;
+    if (!(code >= 0x20)) throw unexpected(scan, "in string literal");
+    scan.at++;
+    if (code === 0x5c) scanEscape(scan);
+  }
+  scan.at++;
+}
+
+function scanEscape(scan: Scan): void {
+  const char = scan.text[scan.at];
+  if (char === undefined || !'"\\/bfnrtu'.includes(char)) throw unexpected(scan, "in string escape code");
+  scan.at++;
+  for (let digits = char === "u" ? 4 : 0; digits > 0; digits--) {
+    if (!/[0-9a-fA-F]/.test(scan.text[scan.at] ?? "")) throw unexpected(scan, "in \\u hexadecimal character escape");
+    scan.at++;
+  }
+}
+
+function scanNumber(scan: Scan): void {
+  if (scan.text[scan.at] === "-") scan.at++;
+  if (scan.text[scan.at] === "0") scan.at++;
+  else scanDigits(scan, "in numeric literal");
+  if (scan.text[scan.at] === ".") {
+    scan.at++;
+    scanDigits(scan, "after decimal point in numeric literal");
+  }
+  if (/[eE]/.test(scan.text[scan.at] ?? "")) {
+    scan.at++;
+    if (/[-+]/.test(scan.text[scan.at] ?? "")) scan.at++;
+    scanDigits(scan, "in exponent of numeric literal");
+  }
+}
+
+function scanDigits(scan: Scan, context: string): void {
+  if (!/[0-9]/.test(scan.text[scan.at] ?? "")) throw unexpected(scan, context);
+  while (/[0-9]/.test(scan.text[scan.at] ?? "")) scan.at++;
+}
+
+function scanWord(scan: Scan, word: string): void {
+  for (const char of word) {
+    if (scan.text[scan.at] !== char) throw unexpected(scan, `in literal ${word} (expecting ${quoteChar(char)})`);
+    scan.at++;
+  }
+}
+
+function skipSpace(scan: Scan): void {
+  while (/[ \t\r\n]/.test(scan.text[scan.at] ?? "")) scan.at++;
+}
+
+function unexpected({ text, at }: Scan, context: string): AppError {
+  const code = text.codePointAt(at);
+  if (code === undefined) return new AppError("bad_request", "unexpected EOF");
+  const [byte = 0] = new TextEncoder().encode(String.fromCodePoint(code)); // Go looks at bytes
+  return new AppError("bad_request", `invalid character ${quoteChar(String.fromCharCode(byte))} ${context}`);
+}
+
+/** A character as scanner.go quotes it: in single quotes, with Go's escapes. */
+function quoteChar(char: string): string {
+  if (char === "'") return `'\\''`;
+  if (char === '"') return `'"'`;
+  return `'${quoteGo(char).slice(1, -1)}'`;
+}

@@ -1,0 +1,19 @@
+/** Work that is told step by step: as a stream, or without one by its last step. */
+import { assert } from "../../base/errors.ts";
+import type { Progress } from "../../store/creation.ts";
+import type { Reply } from "./exchange.ts";
+
+export async function progressReply(
+  steps: AsyncGenerator<Progress, void, void>,
+  { stream = true }: { stream?: boolean | undefined },
+): Promise<Reply> {
+  if (stream) return { kind: "stream", values: steps };
+  return { kind: "json", body: await lastOf(steps), contentType: "application/json" }; // without a charset, as clients know it
+}
+
+async function lastOf(steps: AsyncIterable<Progress>): Promise<Progress> {
+  let last: Progress | undefined;
+  for await (const step of steps) last = step;
+  assert(last, "work that ended without a step");
+  return last;
+}

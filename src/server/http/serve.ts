@@ -1,0 +1,106 @@
+/**
+ * Puts an application on a socket and takes it off again.
+ */
+import type { BunRequest, Server } from "bun";
+import { AppError, messageOf } from "../../base/errors.ts";
+import type { Address, Config } from "../../config.ts";
+import { errorBody, statusOf } from "./errors.ts";
+import { jsonResponse } from "./exchange.ts";
+import { isResolved, SEEN_ROUTES } from "./raw-target.ts";
+
+/** Uploads of models are bounded by the disk, not here; JSON bodies have a limit of their own. */
+const BODY_BYTES_MAX = 2 ** 44;
+const POLL_MS = 20;
+/** Characters of a bad Host header that an error quotes: the longest that DNS allows. */
+const HOST_SHOWN = 253;
+
+export interface RunningServer {
+  /** `http://host:port`, as a client on this machine would write it. */
+  readonly url: string;
+  /** Accepts nothing more, lets running requests finish for up to `graceMs`, then cuts them off. */
+  stop(graceMs: number): Promise<void>;
+}
+
+interface App {
+  readonly fetch: (request: Request) => Response | Promise<Response>;
+  /** Where handlers learn the address of a client. */
+  server?: Server<unknown> | null;
+}
+
+/** Throws `conflict` where the port is taken, `bad_request` where the address cannot be used. */
+export function startServer(app: App, { host }: Pick<Config, "host">): RunningServer {
+  const fetch = (request: Request, segments?: readonly string[]) => app.fetch(checked(withUrl(request), segments));
+  const seen = (request: BunRequest) => fetch(request, Object.values(request.params));
+  const server = listen({
+    ...host,
+    routes: Object.fromEntries(SEEN_ROUTES.map((route) => [route, seen])),
+    fetch: (request) => fetch(request),
+  });
+  app.server = server;
+  return { url: urlOf(host.hostname, server), stop: stopOf(server) };
+}
+
+/** A server that hands every request, as it is, to one function. Throws as `startServer` does. */
+export function startBare(
+  at: Address | { readonly unix: string },
+  answer: (request: Request, server: Server<undefined>) => Promise<Response>,
+): RunningServer {
+  const server = listen({ ...at, fetch: (request, self) => answer(withUrl(request), self) });
+  return { url: "unix" in at ? `unix:${at.unix}` : urlOf(at.hostname, server), stop: stopOf(server) };
+}
+
+const urlOf = (hostname: string, { port }: Server<undefined>): string =>
+  `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
+
+const stopOf =
+  (server: Server<undefined>): RunningServer["stop"] =>
+  async (graceMs) => {
+    void server.stop(); // closes the listener at once
+    const deadlineMs = performance.now() + graceMs;
+    while (server.pendingRequests > 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS);
+    await server.stop(true);
+  };
+
+type Place = { readonly hostname: string; readonly port: number } | { readonly unix: string };
+
+interface Handlers {
+  readonly routes?: Readonly<Record<string, (request: BunRequest) => Response | Promise<Response>>>;
+  readonly fetch: (request: Request, server: Server<undefined>) => Response | Promise<Response>;
+}
+
+function listen(options: Place & Handlers): Server<undefined> {
+  const shown = "unix" in options ? `unix:${options.unix}` : `${options.hostname}:${options.port}`;
+  try {
+    return Bun.serve({
+      ...options,
+      error: (error) => jsonResponse(errorBody(error), statusOf(error)),
+      development: false, // else an error that nobody caught is answered with a page that shows our source
+      idleTimeout: 0, // a model may take minutes to load, and a token seconds to come
+      maxRequestBodySize: BODY_BYTES_MAX,
+      reusePort: false, // else a second server would share the port without a word
+    } as Bun.Serve.Options<undefined>);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code; // Bun.serve throws nothing else
+    if (code === "EADDRINUSE") {
+      throw new AppError("conflict", `cannot listen on ${shown}: the address is already in use`);
+    }
+    throw new AppError("bad_request", `cannot listen on ${shown}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Throws `bad_request` for a target that a proxy in front could have read as another path. */
+function checked(request: Request, segments: readonly string[] | undefined): Request {
+  if (!isResolved(segments, new URL(request.url).pathname)) return request;
+  throw new AppError("bad_request", "the path of the request has a backslash, '.' or '..' in it");
+}
+
+/**
+ * A request whose URL can be read. One without a Host header, as HTTP/1.0 allows, is for this machine; a Host that is
+ * none throws `bad_request`.
+ */
+function withUrl(request: Request): Request {
+  if (URL.canParse(request.url)) return request;
+  const host = request.headers.get("host");
+  if (host) throw new AppError("bad_request", `Host: expected a host name, got '${host.slice(0, HOST_SHOWN)}'`);
+  return new Request(`http://localhost${request.url}`, request);
+}

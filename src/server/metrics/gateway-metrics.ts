@@ -1,0 +1,103 @@
+/** What a monitoring system reads of the gateway: requests by what became of them, the queue, runs and replies. */
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { Gateway } from "../../gateway/gateway.ts";
+import { watchMail } from "./mail-metrics.ts";
+
+const RUN_SECONDS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+
+export type WatchedGateway = Pick<Gateway, "observe" | "status" | "isDraining">;
+
+/** Counts one request. @param route what it was for, of a bounded set; @param notes of its reply */
+export type CountHook = (route: string, notes: Readonly<Record<string, unknown>>) => void;
+
+export function makeGatewayMetrics(gateway: WatchedGateway, registers: Registry[]): CountHook {
+  const requests = new Counter({
+    name: "hearth_hook_requests_total",
+    help: "Requests to the webhook ingress: accepted, replayed, answered otherwise, or the code of their refusal",
+    labelNames: ["route", "outcome"],
+    registers,
+  });
+  watchRuns(gateway, registers);
+  watchSends(gateway, registers);
+  watchQueue(gateway, registers);
+  watchMail(gateway, registers);
+  return (route, { code, replayed, delivery }) => {
+    const accepted = replayed ? "replayed" : delivery === undefined ? "answered" : "accepted";
+    requests.inc({ route, outcome: typeof code === "string" ? code : accepted }); // codes are a closed set
+  };
+}
+
+function watchRuns(gateway: WatchedGateway, registers: Registry[]): void {
+  const runs = new Counter({
+    name: "hearth_hook_runs_total",
+    help: "Runs that ended, by kind (wake, agent) and final state",
+    labelNames: ["kind", "state"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "hearth_hook_run_seconds",
+    help: "Time from the beginning of an agent run's last attempt to its end",
+    labelNames: ["state"],
+    buckets: RUN_SECONDS,
+    registers,
+  });
+  const waits = new Histogram({
+    name: "hearth_hook_run_wait_seconds",
+    help: "Time from the acceptance of an agent run to the beginning of its last attempt",
+    buckets: RUN_SECONDS,
+    registers,
+  });
+  gateway.observe({
+    runEnded({ kind, state, createdAt, startedAt, finishedAt }) {
+      runs.inc({ kind, state });
+      if (startedAt === null || finishedAt === null) return;
+      seconds.observe({ state }, (finishedAt - startedAt) / 1000);
+      waits.observe((startedAt - createdAt) / 1000);
+    },
+  });
+}
+
+/** Channels are those of the configuration, and `last` where none was found. */
+function watchSends(gateway: WatchedGateway, registers: Registry[]): void {
+  const replies = new Counter({
+    name: "hearth_hook_replies_total",
+    help: "Answers of runs by how their delivery to a chat ended; skipped: only an acknowledgement",
+    labelNames: ["channel", "outcome"],
+    registers,
+  });
+  const messages = new Counter({
+    name: "hearth_channel_sends_total",
+    help: "Tries to send a message to a chat: sent, failed for good, to be tried again, or unknown",
+    labelNames: ["channel", "outcome"],
+    registers,
+  });
+  const callbacks = new Counter({
+    name: "hearth_hook_callbacks_total",
+    help: "Tries to tell a sender the outcome of its run",
+    labelNames: ["outcome"],
+    registers,
+  });
+  gateway.observe({
+    replyEnded: (outcome, channel) => replies.inc({ channel, outcome }),
+    messageTried: (channel, outcome) => messages.inc({ channel, outcome }),
+    callbackTried: (outcome) => callbacks.inc({ outcome }),
+  });
+}
+
+function watchQueue(gateway: WatchedGateway, registers: Registry[]): void {
+  const gauge = (name: string, help: string, read: (status: ReturnType<Gateway["status"]>) => number): void =>
+    void new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        if (!gateway.isDraining()) this.set(read(gateway.status())); // its database may be closed
+      },
+    });
+  gauge("hearth_hook_runs_queued", "Accepted runs that wait", ({ queued }) => queued);
+  gauge("hearth_hook_runs_running", "Runs that a model works on", ({ running }) => running);
+  gauge("hearth_hook_queue_oldest_seconds", "Age of the oldest that waits", ({ oldestMs }) => oldestMs / 1000);
+  gauge("hearth_hook_replies_pending", "Replies that are not delivered yet", ({ replies }) => replies);
+  gauge("hearth_hook_callbacks_pending", "Callbacks that are not delivered yet", ({ callbacks }) => callbacks);
+  gauge("hearth_outbox_messages_pending", "Messages to chats that have not left yet", ({ messages }) => messages);
+}

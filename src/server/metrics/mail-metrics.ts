@@ -1,0 +1,38 @@
+/** What a monitoring system reads of the mailbox that the gateway listens to; nothing where there is none. */
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { Gateway } from "../../gateway/gateway.ts";
+
+export function watchMail(gateway: Pick<Gateway, "status" | "isDraining">, registers: Registry[]): void {
+  const mail = () => (gateway.isDraining() ? undefined : gateway.status().mail);
+  void new Gauge({
+    name: "hearth_mail_connected",
+    help: "Whether the mailbox is listened to: 1, or 0",
+    registers,
+    collect() {
+      const found = mail();
+      if (found) this.set(found.state === "connected" || found.state === "waiting" ? 1 : 0);
+      else this.reset();
+    },
+  });
+  void new Gauge({
+    name: "hearth_mail_last_timestamp_seconds",
+    help: "When the last mail was handled",
+    registers,
+    collect() {
+      const at = mail()?.lastMailAt;
+      if (at !== undefined) this.set(at / 1000);
+    },
+  });
+  void new Counter({
+    name: "hearth_mails_total",
+    help: "Mails by what became of them: accepted, repeated, nothing (the mapping wants none), refused",
+    labelNames: ["outcome"],
+    registers,
+    collect() {
+      const found = mail();
+      if (!found) return;
+      this.reset();
+      for (const [outcome, n] of Object.entries(found.mails)) this.inc({ outcome }, n);
+    },
+  });
+}

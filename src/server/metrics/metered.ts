@@ -1,0 +1,39 @@
+/** Answers are counted, whichever API asked for them, by the names that models have in the store. */
+import type { InferenceEvent, NamedModel, Runtime } from "../../runtime/runtime.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** A runtime whose embeddings and rankings are counted. */
+export const metered = (runtime: Runtime, metrics: Metrics): Runtime => ({
+  ...runtime,
+  async embed(request) {
+    const result = await runtime.embed(request);
+    metrics.answer(nameOf(request), { promptEvalCount: result.promptEvalCount, evalCount: 0, evalNs: 0 });
+    return result;
+  },
+  async rank(request) {
+    const result = await runtime.rank(request);
+    metrics.answer(nameOf(request), { promptEvalCount: result.promptEvalCount, evalCount: 0, evalNs: 0 });
+    return result;
+  },
+});
+
+/** Counts the events of one answer, which begins now. */
+export function counter(
+  metrics: Metrics,
+  request: NamedModel,
+): (event: Exclude<InferenceEvent, { kind: "prompt" }>) => void {
+  const model = nameOf(request);
+  const startedMs = performance.now();
+  let isFirst = true;
+  return (event) => {
+    if (event.kind === "done") {
+      if (event.statistics) metrics.answer(model, event.statistics);
+    } else if (isFirst) {
+      isFirst = false;
+      metrics.firstToken(model, (performance.now() - startedMs) / 1000);
+    }
+  };
+}
+
+/** One name however it was written: with or without its tag, in any case. */
+const nameOf = ({ ref }: NamedModel): string => ref?.displayName ?? "other";

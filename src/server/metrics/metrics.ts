@@ -1,0 +1,166 @@
+/**
+ * What a monitoring system reads: counts and times of requests, tokens, models and memory, in the Prometheus text
+ * format. Numbers that live elsewhere are asked for when somebody reads; nothing is counted per token.
+ */
+import { readFileSync } from "node:fs";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { capped } from "./label-values.ts";
+import { makeGatewayMetrics, type CountHook, type WatchedGateway } from "./gateway-metrics.ts";
+import type { LoadedModel, Runtime, Statistics } from "../../runtime/runtime.ts";
+
+/** Different values of one label: a client that makes names up must not fill the memory. */
+const NAMES_MAX = 100;
+const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const FIRST_TOKEN_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const TOKEN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
+
+interface RequestFacts {
+  readonly method: string;
+  /** The pattern of its route; `other` for paths that have none. */
+  readonly route: string;
+  readonly status: number;
+  /** Undefined for requests that were refused before they began. */
+  readonly seconds?: number;
+}
+
+export interface Metrics {
+  request(facts: RequestFacts): void;
+  firstToken(model: string, seconds: number): void;
+  answer(model: string, statistics: Pick<Statistics, "promptEvalCount" | "evalCount" | "evalNs">): void;
+  /** A request to the webhook ingress. */
+  hook: CountHook;
+  /** All of it, as text. */
+  text(): Promise<string>;
+  readonly contentType: string;
+}
+
+type Watched = Pick<Runtime, "loaded" | "activity">;
+
+/** @param gateway counted too, where there is one */
+export function makeMetrics(runtime: Watched, gateway?: WatchedGateway): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const model = capped(NAMES_MAX);
+  const requests = new Counter({
+    name: "hearth_http_requests_total",
+    help: "Requests by route, method and status",
+    labelNames: ["route", "method", "status"],
+    registers,
+  });
+  const requestSeconds = new Histogram({
+    name: "hearth_http_request_seconds",
+    help: "Time from a request to the end of its answer",
+    labelNames: ["route"],
+    buckets: REQUEST_SECONDS,
+    registers,
+  });
+  const firstTokenSeconds = new Histogram({
+    name: "hearth_time_to_first_token_seconds",
+    help: "Time from a request to its first text, loading and waiting included",
+    labelNames: ["model"],
+    buckets: FIRST_TOKEN_SECONDS,
+    registers,
+  });
+  const tokenSeconds = new Histogram({
+    name: "hearth_seconds_per_output_token",
+    help: "Mean time of the generated tokens of an answer",
+    labelNames: ["model"],
+    buckets: TOKEN_SECONDS,
+    registers,
+  });
+  const tokens = new Counter({
+    name: "hearth_tokens_total",
+    help: "Tokens of prompts and of answers",
+    labelNames: ["model", "kind"],
+    registers,
+  });
+  watchActivity(runtime, registers);
+  watchMemory(runtime, registers);
+  return {
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    hook: gateway ? makeGatewayMetrics(gateway, registers) : () => {},
+    request({ method, route, status, seconds }) {
+      requests.inc({ route, method: METHODS.has(method) ? method : "other", status });
+      if (seconds !== undefined) requestSeconds.observe({ route }, seconds);
+    },
+    firstToken: (name, seconds) => firstTokenSeconds.observe({ model: model(name) }, seconds),
+    answer(name, { promptEvalCount, evalCount, evalNs }) {
+      tokens.inc({ model: model(name), kind: "prompt" }, promptEvalCount);
+      tokens.inc({ model: model(name), kind: "generated" }, evalCount);
+      if (evalCount > 1) tokenSeconds.observe({ model: model(name) }, evalNs / evalCount / 1e9);
+    },
+  };
+}
+
+const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+type Registers = Registry[];
+
+/** Requests that run and wait, and what became of runners. */
+function watchActivity(runtime: Watched, registers: Registers): void {
+  const gauge = (name: string, help: string, read: () => number): void =>
+    void new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge("hearth_requests_running", "Requests that a model works on", () => runtime.activity().running);
+  gauge("hearth_requests_waiting", "Requests that wait for a model", () => runtime.activity().waiting);
+  gauge("hearth_models_loaded", "Models in memory", () => runtime.loaded().length);
+  new Counter({
+    name: "hearth_model_events_total",
+    help: "Loads, unloads, those unloads that made room for another model (evict), and crashes of runners",
+    labelNames: ["event"],
+    registers,
+    collect() {
+      this.reset();
+      const { events } = runtime.activity();
+      for (const [event, count] of Object.entries(events)) this.inc({ event }, count);
+    },
+  });
+}
+
+/** Bytes of the server and of each loaded model. */
+function watchMemory(runtime: Watched, registers: Registers): void {
+  new Gauge({
+    name: "hearth_resident_bytes",
+    help: "Memory of the server's process and of each model's, where the system tells",
+    labelNames: ["process"],
+    registers,
+    collect() {
+      this.reset();
+      this.set({ process: "server" }, process.memoryUsage.rss());
+      for (const { name, pid } of runtime.loaded()) {
+        const bytes = residentBytes(pid);
+        if (bytes !== undefined) this.set({ process: name }, bytes);
+      }
+    },
+  });
+  const perModel = (name: string, help: string, read: (loaded: LoadedModel) => number): void =>
+    void new Gauge({
+      name,
+      help,
+      labelNames: ["model"],
+      registers,
+      collect() {
+        this.reset();
+        for (const loaded of runtime.loaded()) this.set({ model: loaded.name }, read(loaded));
+      },
+    });
+  perModel("hearth_model_bytes", "Weights, KV cache and scratch of a loaded model", (loaded) => loaded.sizeBytes);
+  perModel("hearth_model_vram_bytes", "The part of it on a GPU", (loaded) => loaded.vramBytes);
+}
+
+/** From Linux's `/proc`; undefined elsewhere, and for a process that is gone. */
+function residentBytes(pid: number): number | undefined {
+  try {
+    const found = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")); // none of a zombie
+    return found ? Number(found[1]) * 1024 : undefined;
+  } catch {
+    return undefined;
+  }
+}

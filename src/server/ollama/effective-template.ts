@@ -1,0 +1,31 @@
+/** Which of a model's templates is in force: the Go one of its TEMPLATE layer, or the Jinja one of its GGUF file. */
+import { AppError } from "../../base/errors.ts";
+import type { Metadata } from "../../gguf/gguf.ts";
+import { hasOwnTemplate, type ModelEntry } from "../../store/store.ts";
+import { capabilitiesWith } from "../../template/facts.ts";
+import { choosePrompt, type Capabilities } from "../../template/prompt.ts";
+
+export interface EffectiveTemplate {
+  readonly text: string;
+  /** The Jinja template of the file is in force. */
+  readonly native: boolean;
+  readonly capabilities: Capabilities;
+}
+
+const NO_CAPABILITIES: Capabilities = { tools: false, thinking: false, insert: false };
+
+/** A template that does not parse is still shown, and can do nothing. */
+export function effectiveTemplate(entry: ModelEntry, metadata: Metadata): EffectiveTemplate {
+  const stored = metadata.get("tokenizer.chat_template");
+  const jinja = typeof stored === "string" ? stored : undefined;
+  const go = entry.template;
+  try {
+    const { renderer, parser } = entry.config;
+    const prompt = choosePrompt({ jinja, go, prefersGo: hasOwnTemplate(entry), renderer });
+    const capabilities = capabilitiesWith(prompt, parser);
+    return { text: prompt.source, native: prompt.kind === "jinja", capabilities };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { text: go ?? jinja ?? "", native: go === undefined, capabilities: NO_CAPABILITIES };
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * GGUF metadata as replies show it: the keys as they stand in the file, long arrays emptied unless all of it was asked
+ * for. `json-pieces.ts` writes what comes out, whose arrays are those of the file.
+ */
+import type { ModelHeader } from "../../gguf/gguf.ts";
+import { describeGguf } from "../../store/details.ts";
+import { jsonNumber } from "../http/json-pieces.ts";
+
+/** Shown elsewhere in the reply, or of no interest. */
+const HIDDEN: ReadonlySet<string> = new Set(["general.name", "tokenizer.chat_template"]);
+/** The vocabulary: emptied whatever its length. */
+const VOCABULARY: ReadonlySet<string> = new Set([
+  "tokenizer.ggml.merges",
+  "tokenizer.ggml.token_type",
+  "tokenizer.ggml.tokens",
+]);
+/** Longer arrays are emptied, so that nobody has to read them. */
+export const ARRAY_ITEMS_MAX = 5;
+
+export function modelInfo(
+  header: Pick<ModelHeader, "metadata" | "tensors">,
+  verbose: boolean,
+): Record<string, unknown> {
+  const info: Record<string, unknown> = {};
+  for (const [key, value] of header.metadata) {
+    if (HIDDEN.has(key)) continue;
+    if (typeof value === "object") {
+      const isLong = VOCABULARY.has(key) || value.length > ARRAY_ITEMS_MAX;
+      info[key] = isLong && !verbose ? [] : value;
+    } else info[key] = typeof value === "number" || typeof value === "bigint" ? jsonNumber(value) : value;
+  }
+  info["general.parameter_count"] ??= describeGguf(header).parameterCount;
+  return info;
+}
+
+/** Names, block types and shapes (fastest-varying dimension first), in the order of the file. */
+export function tensorList({ tensors }: Pick<ModelHeader, "tensors">): object[] {
+  return Array.from(tensors.values(), ({ name, quant, shape }) => ({ name, type: quant.name.toUpperCase(), shape }));
+}

@@ -1,0 +1,93 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { AppError } from "../../../src/base/errors.ts";
+import { decodeBase64 } from "../../../src/server/http/base64.ts";
+import { parseFirstJson } from "../../../src/server/http/json.ts";
+
+describe("the first JSON value of a text", () => {
+  test("is read whatever follows it", () => {
+    fc.assert(
+      fc.property(fc.json(), fc.constantFrom("", " ", "\n]", " }", " x", ' "'), (json, rest) => {
+        expect(parseFirstJson(json + rest)).toEqual(JSON.parse(json));
+      }),
+      { seed: 21, numRuns: 500 },
+    );
+  });
+
+  test("is a value or a bad request for any text", () => {
+    const unit = fc.constantFrom(
+      ..."{}[]:,\"\\tfnrue0123-+.eE \n'é".split(""),
+      "true",
+      "false",
+      "null",
+      '"a"',
+      "\\u12",
+    );
+    fc.assert(
+      fc.property(fc.string({ unit, maxLength: 12 }), (text) => {
+        let expected: unknown;
+        try {
+          expected = JSON.parse(text);
+        } catch {
+          expected = undefined;
+        }
+        try {
+          const found = parseFirstJson(text);
+          if (expected !== undefined) expect(found).toEqual(expected);
+        } catch (error) {
+          expect(error).toBeInstanceOf(AppError);
+          expect((error as AppError).message).toMatch(/^(invalid character '.{1,6}' |unexpected EOF$)/);
+          expect(expected).toBeUndefined();
+        }
+      }),
+      { seed: 22, numRuns: 5000 },
+    );
+  });
+
+  test("may hold brackets in strings, but not nest deeper than the limit", () => {
+    const text = JSON.stringify({ prompt: `\\"${"[".repeat(5000)}\\` });
+    expect(parseFirstJson(text)).toEqual(JSON.parse(text));
+    expect(parseFirstJson("[".repeat(1000) + "]".repeat(1000))).toBeArray();
+    expect(() => parseFirstJson("[".repeat(1001) + "]".repeat(1001))).toThrow("exceeded max depth");
+  });
+
+  test("with a trailing NUL or a million brackets is refused in no time", () => {
+    const startedMs = performance.now();
+    expect(() => parseFirstJson("[".repeat(1_000_000))).toThrow(AppError);
+    expect(() => parseFirstJson(`"${"\\".repeat(1_000_000)}`)).toThrow(AppError);
+    expect(performance.now() - startedMs).toBeLessThan(500);
+  });
+});
+
+describe("base64", () => {
+  test("of any bytes is decoded, also in lines", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
+        const text = Buffer.from(bytes).toString("base64");
+        expect(new Uint8Array(decodeBase64(text))).toEqual(bytes);
+        expect(new Uint8Array(decodeBase64(`${text.replace(/(.{3})/g, "$1\r\n")}\n`))).toEqual(bytes);
+      }),
+      { seed: 23 },
+    );
+  });
+
+  test.each([
+    ["!", 0],
+    ["AA A", 2],
+    ["data:image/png;base64,AAAA", 4],
+    ["A", 0],
+    ["AAAAA", 4],
+    ["AA", 0],
+    ["AAA", 0],
+    ["=", 0],
+    ["A=", 1],
+    ["AA=", 3],
+    ["AA=A", 2],
+    ["AA==A", 4],
+    ["AAA=A", 4],
+    ["AA-_", 2],
+    ["AAAA\n=", 5],
+  ])("%p is wrong at byte %d", (text, at) => {
+    expect(() => decodeBase64(text)).toThrow(`illegal base64 data at input byte ${at}`);
+  });
+});

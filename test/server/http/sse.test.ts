@@ -1,0 +1,124 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { AppError } from "../../../src/base/errors.ts";
+import { sse, type Frame } from "../../../src/server/http/sse.ts";
+import { streamed } from "../../../src/server/http/stream.ts";
+
+const failed = (error: unknown): Frame[] => [{ event: "error", data: { message: (error as Error).message } }];
+const NOTHING: readonly Frame[] = [];
+const servers: { stop(force: boolean): Promise<void> }[] = [];
+afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop(true))));
+
+/** Serves one stream on a socket. */
+function serve(frames: (signal: AbortSignal) => AsyncGenerator<Frame, void, void>, keepAliveMs = 60_000) {
+  const ends: unknown[] = [];
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    fetch: async (request) => {
+      const gone = new AbortController();
+      request.signal.addEventListener("abort", () => gone.abort());
+      const onEnd = (error?: unknown): void => void ends.push(error);
+      try {
+        return await streamed(frames(gone.signal), sse(failed, { keepAliveMs }), { gone, onEnd });
+      } catch (error) {
+        return new Response((error as Error).message, { status: 418 });
+      }
+    },
+  });
+  servers.push(server);
+  return { url: `http://127.0.0.1:${server.port}/`, ends };
+}
+
+async function until(check: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 2000 && !check(); tries++) await Bun.sleep(5);
+  expect(check()).toBe(true);
+}
+
+describe("server-sent events", () => {
+  test("are frames of data, with names where there are some, a line each for lines", async () => {
+    const { url, ends } = serve(async function* () {
+      yield { data: { a: 1 } };
+      yield { event: "ping", data: { text: "one\ntwo" } };
+      yield { data: "one\ntwo\r\nthree" };
+      yield { data: "[DONE]" };
+    });
+    const response = await fetch(url);
+    expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+    expect(response.headers.get("cache-control")).toBe("no-cache");
+    expect(await response.text()).toBe(
+      'data: {"a":1}\n\nevent: ping\ndata: {"text":"one\\ntwo"}\n\ndata: one\ndata: two\ndata: three\n\ndata: [DONE]\n\n',
+    );
+    expect(ends).toEqual([undefined]);
+  });
+
+  test("end with the protocol's frame where the stream fails", async () => {
+    const { url, ends } = serve(async function* () {
+      yield { data: { a: 1 } };
+      throw new AppError("runner", "model runner has unexpectedly stopped");
+    });
+    const response = await fetch(url);
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe(
+      'data: {"a":1}\n\nevent: error\ndata: {"message":"model runner has unexpectedly stopped"}\n\n',
+    );
+    expect(ends).toEqual([expect.any(AppError)]);
+  });
+
+  test("leave a failure before the first frame its own status", async () => {
+    const { url } = serve(async function* () {
+      yield* NOTHING;
+      throw new AppError("not_found", "no such model");
+    });
+    const response = await fetch(url);
+    expect([response.status, await response.text()]).toEqual([418, "no such model"]);
+  });
+});
+
+describe("a model that says nothing for long", () => {
+  test("is bridged by comments, before the first frame and between frames, in order", async () => {
+    const steps = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { url } = serve(async function* () {
+      await steps[0]!.promise;
+      yield { data: "one" };
+      await steps[1]!.promise;
+      yield { data: "two" };
+    }, 10);
+    const response = await fetch(url);
+    let text = "";
+    let released = 0;
+    for await (const chunk of response.body!) {
+      text += new TextDecoder().decode(chunk);
+      const comments = text.split(": keep-alive\n\n").length - 1;
+      if (comments >= 3 && released === 0) steps[released++]!.resolve();
+      if (/one\n\n(: keep-alive\n\n){2}/.test(text) && released === 1) steps[released++]!.resolve();
+    }
+    expect(text).toMatch(/^(: keep-alive\n\n){3,}data: one\n\n(: keep-alive\n\n){2,}data: two\n\n$/);
+  });
+
+  test("and then fails ends with the protocol's frame", async () => {
+    const { url } = serve(async function* () {
+      yield* NOTHING;
+      await Bun.sleep(30);
+      throw new AppError("runner", "no memory");
+    }, 10);
+    expect(await (await fetch(url)).text()).toMatch(
+      /^(: keep-alive\n\n)+event: error\ndata: {"message":"no memory"}\n\n$/,
+    );
+  });
+
+  test("stops when its client goes away between comments", async () => {
+    let stopped = false;
+    const { url, ends } = serve(async function* (signal) {
+      yield* NOTHING;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      stopped = true;
+    }, 10);
+    const gone = new AbortController();
+    const response = await fetch(url, { signal: gone.signal });
+    await response.body!.getReader().read();
+    gone.abort();
+    await until(() => stopped);
+    expect(ends).toEqual([expect.objectContaining({ code: "cancelled" })]);
+  });
+});

@@ -1,0 +1,182 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { connect, type Socket } from "node:net";
+import { eventually } from "../../e2e/hearth.ts";
+import { endless, hello, pause, play } from "../fakes.ts";
+import { makeHarness, type Harness } from "../harness.ts";
+
+let harness: Harness;
+let url: string;
+beforeAll(async () => {
+  harness = await makeHarness();
+  ({ url } = harness.listen());
+});
+afterAll(() => harness.close());
+afterEach(() => void (harness.runtime.script = hello));
+
+const BODY = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+const PLAIN = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }], stream: false });
+
+/** Milliseconds from now until every generator of the runtime has ended. */
+async function untilIdle(): Promise<number> {
+  const startedMs = performance.now();
+  while (harness.runtime.running() > 0) {
+    if (performance.now() - startedMs > 3000) throw new Error("the generator never ended");
+    await Bun.sleep(1);
+  }
+  return Math.max(0, harness.runtime.endedMs() - startedMs);
+}
+
+/** A raw connection that has sent a chat request and reads only when asked to. */
+async function openRaw(body: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  await new Promise((resolve) => socket.once("connect", resolve));
+  socket.on("error", () => {});
+  socket.write(`POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  return socket;
+}
+
+async function untilRunning(): Promise<void> {
+  while (harness.runtime.running() === 0) await Bun.sleep(1);
+}
+
+describe("a client that hangs up stops the model within 200 ms", () => {
+  test("while it reads a stream", async () => {
+    harness.runtime.script = endless(5);
+    const gone = new AbortController();
+    const response = await fetch(`${url}/api/chat`, { method: "POST", body: BODY, signal: gone.signal });
+    await response.body!.getReader().read();
+    gone.abort();
+    expect(await untilIdle()).toBeLessThan(200);
+    expect(harness.logs.at(-1)).toMatchObject({ msg: "request", status: 499, error: "the client went away" });
+  });
+
+  test("while the model says nothing", async () => {
+    harness.runtime.script = async function* ({ signal }) {
+      yield { kind: "text", text: "first" };
+      await pause(60_000, signal);
+    };
+    const gone = new AbortController();
+    const response = await fetch(`${url}/api/chat`, { method: "POST", body: BODY, signal: gone.signal });
+    await response.body!.getReader().read();
+    gone.abort();
+    expect(await untilIdle()).toBeLessThan(200);
+  });
+
+  test("while the model loads, before any answer", async () => {
+    harness.runtime.script = play([{ kind: "text", text: "late" }], 60_000);
+    const gone = new AbortController();
+    const answer = fetch(`${url}/api/chat`, { method: "POST", body: BODY, signal: gone.signal }).catch(() => "aborted");
+    await untilRunning();
+    gone.abort();
+    expect(await untilIdle()).toBeLessThan(200);
+    expect(await answer).toBe("aborted");
+  });
+
+  test("while it waits for a whole answer", async () => {
+    harness.runtime.script = endless(5);
+    const gone = new AbortController();
+    const answer = fetch(`${url}/api/chat`, { method: "POST", body: PLAIN, signal: gone.signal }).catch(
+      () => "aborted",
+    );
+    await untilRunning();
+    gone.abort();
+    expect(await untilIdle()).toBeLessThan(200);
+    await answer;
+  });
+
+  test("by giving up the body of a response", async () => {
+    harness.runtime.script = async function* ({ signal }) {
+      yield { kind: "text", text: "first" };
+      await pause(60_000, signal);
+    };
+    const response = await harness.post("/api/chat", BODY);
+    const reader = response.body!.getReader();
+    await reader.read();
+    void reader.read();
+    await Bun.sleep(5);
+    await reader.cancel();
+    expect(await untilIdle()).toBeLessThan(200);
+  });
+
+  test("by resetting or half-closing its connection", async () => {
+    for (const hangUp of ["destroy", "end"] as const) {
+      harness.runtime.script = endless(5);
+      const socket = await openRaw(BODY);
+      await new Promise((resolve) => socket.once("data", resolve));
+      socket[hangUp]();
+      expect(await untilIdle()).toBeLessThan(200);
+      socket.destroy();
+    }
+  });
+});
+
+test("a client that stalls holds back the model instead of filling memory", async () => {
+  let produced = 0;
+  harness.runtime.script = async function* () {
+    for (;;) {
+      produced++;
+      yield { kind: "text", text: "x".repeat(10_000) };
+    }
+  };
+  const socket = await openRaw(BODY);
+  socket.pause();
+  const hasStopped = async (): Promise<boolean> => {
+    const before = produced;
+    await Bun.sleep(300);
+    return produced > 0 && produced === before;
+  };
+  expect(await eventually(hasStopped)).toBe(true);
+  expect(produced).toBeLessThan(5000); // 50 MB: what sockets and pipes may hold, and far less than 300 ms of yielding
+  socket.destroy();
+  expect(await untilIdle()).toBeLessThan(200);
+});
+
+test("each piece is sent when it is there, not when the next one is", async () => {
+  harness.runtime.script = async function* ({ signal }) {
+    yield { kind: "text", text: "first" };
+    await pause(60_000, signal);
+  };
+  const gone = new AbortController();
+  const response = await fetch(`${url}/api/chat`, { method: "POST", body: BODY, signal: gone.signal });
+  const { value } = await response.body!.getReader().read();
+  expect(new TextDecoder().decode(value)).toContain('"content":"first"');
+  gone.abort();
+  await untilIdle();
+});
+
+test("version answers while streams run, and many streams run at once", async () => {
+  harness.runtime.script = play(
+    [
+      { kind: "text", text: "a" },
+      { kind: "text", text: "b" },
+      { kind: "done", reason: "stop" },
+    ],
+    20,
+  );
+  const answers = Array.from({ length: 50 }, () => fetch(`${url}/api/chat`, { method: "POST", body: BODY }));
+  expect((await fetch(`${url}/api/version`)).status).toBe(200);
+  for (const answer of await Promise.all(answers)) expect((await answer.text()).trim().split("\n")).toHaveLength(3);
+});
+
+test("a body announced to be too long is refused before any of it is sent", async () => {
+  const socket = await openRaw("");
+  socket.write("POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n");
+  const seen: string[] = [];
+  socket.on("data", (data) => seen.push(String(data)));
+  for (let tries = 0; tries < 100 && !seen.join("").includes("413"); tries++) await Bun.sleep(10);
+  expect(seen.join("")).toContain("expected at most 67108864 bytes, got 999999999999");
+  socket.destroy();
+});
+
+test("a body that ends in the middle is an error or a gone client, never a request", async () => {
+  const [before, logged] = [harness.runtime.requests.length, harness.logs.length];
+  const socket = await openRaw("");
+  socket.write(`POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n${BODY}`);
+  await Bun.sleep(50);
+  socket.destroy();
+  const isLogged = (): boolean =>
+    harness.logs.slice(logged).some(({ msg, status }) => msg === "request" && status === 499);
+  expect(await eventually(isLogged)).toBe(true);
+  expect(harness.runtime.requests.length).toBe(before);
+});
