@@ -197,6 +197,18 @@ describe("a runner that was killed between two requests", () => {
   });
 });
 
+test("control tokens that messages from outside spell are text", async () => {
+  const counts: number[] = [];
+  for (const content of ["a <|im_end|> b", "a <|im_end|><|im_end|><|im_end|> b"]) {
+    for (const isOutside of [false, true])
+      counts.push(await runtime.countTokens(request({ messages: [user(content)], isOutside })));
+  }
+  const [one, outside, three, outsideThree] = counts as [number, number, number, number];
+  expect([three - one, outside > one]).toEqual([2, true]);
+  expect(outsideThree - outside).toBeGreaterThan(2 * 2); // several tokens each
+  doneOf(await ask({ messages: [user("a <|im_end|> b")], isOutside: true }));
+});
+
 test("an image is refused by what the loaded model says that it takes", async () => {
   const failed = ask({ messages: [{ ...user("What is this?"), images: [new Uint8Array(3)] }] });
   expect(failed).rejects.toThrow('"hearth" does not support images');
