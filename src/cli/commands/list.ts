@@ -2,8 +2,7 @@
 import type { CliContext } from "../context.ts";
 import { formatBytes, formatTable, formatWhen } from "../format.ts";
 
-const OTHERS =
-  "# of these lie in the store of another server (Ollama's), which is only read; HEARTH_OTHER_STORES=false leaves them out";
+const OTHERS = "read only, in the store of another server (Ollama's): #; HEARTH_OTHER_STORES=false leaves them out";
 
 export async function list({ client, terminal, nowMs }: CliContext, prefix = ""): Promise<void> {
   const { models } = await client.get("/api/tags");
