@@ -127,6 +127,147 @@ describe("qwen3-vl-thinking", () => {
   });
 });
 
+const TAGS_INSTRUCTION = `If you choose to call a function ONLY reply in the following format with NO suffix:
+
+<tool_call>
+<function=example_function_name>
+<parameter=example_parameter_1>
+value_1
+</parameter>
+<parameter=example_parameter_2>
+This is the value for the second parameter
+that can span
+multiple lines
+</parameter>
+</function>
+</tool_call>
+
+<IMPORTANT>
+Reminder:
+- Function calls MUST follow the specified format: an inner <function=...></function> block must be nested within <tool_call></tool_call> XML tags
+- Required parameters MUST be specified
+- You may provide optional reasoning for your function call in natural language BEFORE the function call, but NOT after
+- If there is no function call available, answer the question like normal with your current knowledge and do not tell the user about function calls
+</IMPORTANT>`;
+
+describe("qwen3-coder", () => {
+  test("tools with their fields as tags, a call behind a text, and its result", () => {
+    const unit = { type: "string", enum: ["celsius", "fahrenheit"], description: "The unit of temperature" };
+    const weather: PromptTool = {
+      type: "function",
+      function: {
+        name: "get_weather",
+        description: "Get the current weather in a given location",
+        parameters: { type: "object", required: ["unit"], properties: { unit } },
+      },
+    };
+    const messages = [
+      system("You are a helpful assistant with access to tools."),
+      user("What is the weather like in San Francisco?"),
+      assistant("I'll check the weather in San Francisco for you.", {
+        tool_calls: [call("get_weather", { unit: "fahrenheit" })],
+      }),
+      tool('{"location": "San Francisco, CA"}', "get_weather"),
+      user("That sounds nice! What about New York?"),
+    ];
+    expect(render("qwen3-coder", messages, { tools: [weather] })).toBe(`<|im_start|>system
+You are a helpful assistant with access to tools.
+
+# Tools
+
+You have access to the following functions:
+
+<tools>
+<function>
+<name>get_weather</name>
+<description>Get the current weather in a given location</description>
+<parameters>
+<parameter>
+<name>unit</name>
+<type>string</type>
+<description>The unit of temperature</description>
+<enum>["celsius","fahrenheit"]</enum>
+</parameter>
+<required>["unit"]</required>
+</parameters>
+</function>
+</tools>
+
+${TAGS_INSTRUCTION}<|im_end|>
+<|im_start|>user
+What is the weather like in San Francisco?<|im_end|>
+<|im_start|>assistant
+I'll check the weather in San Francisco for you.
+
+<tool_call>
+<function=get_weather>
+<parameter=unit>
+fahrenheit
+</parameter>
+</function>
+</tool_call><|im_end|>
+<|im_start|>user
+<tool_response>
+{"location": "San Francisco, CA"}
+</tool_response><|im_end|>
+<|im_start|>user
+That sounds nice! What about New York?<|im_end|>
+<|im_start|>assistant
+`);
+  });
+
+  test("a call without a text, whose argument is an object", () => {
+    const messages = [user("call tool"), assistant("", { tool_calls: [call("echo", { payload: { foo: "bar" } })] })];
+    expect(render("qwen3-coder", [...messages, tool("x", "echo")])).toContain(
+      '<|im_start|>assistant\n\n<tool_call>\n<function=echo>\n<parameter=payload>\n{"foo":"bar"}\n</parameter>\n</function>\n</tool_call><|im_end|>',
+    );
+  });
+});
+
+describe("qwen3.5", () => {
+  test("the system text stands behind the tools; calls side by side, results too", () => {
+    const text = render(
+      "qwen3.5",
+      [
+        system("You are a helpful assistant."),
+        user("Run add and multiply."),
+        assistant("I'll run both now.", {
+          thinking: "Need to call add and multiply.",
+          tool_calls: [call("add", { a: 2, b: 3 }), call("multiply", { x: 4, y: 5 })],
+        }),
+        tool("5", "add"),
+        tool("20", "multiply"),
+        user("Summarize the results."),
+      ],
+      { tools: [ADD] },
+    );
+    expect(text).toContain(`\n</tools>\n\n${TAGS_INSTRUCTION}\n\nYou are a helpful assistant.<|im_end|>\n`);
+    expect(text).not.toContain("Need to call add and multiply.");
+    expect(text).toContain(
+      "<|im_start|>assistant\nI'll run both now.\n\n<tool_call>\n<function=add>\n<parameter=a>\n2\n</parameter>\n" +
+        "<parameter=b>\n3\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=multiply>\n<parameter=x>\n4\n" +
+        "</parameter>\n<parameter=y>\n5\n</parameter>\n</function>\n</tool_call><|im_end|>\n",
+    );
+    expect(text).toContain(
+      "<|im_start|>user\n<tool_response>\n5\n</tool_response>\n<tool_response>\n20\n</tool_response><|im_end|>\n",
+    );
+    expect(text).toEndWith("<|im_start|>assistant\n<think>\n");
+  });
+
+  test("thoughts behind the last question stay, and thinking that is off leaves an empty thought", () => {
+    const thinking = "Need weather before giving advice.";
+    const calls = [call("get_weather", { location: "Paris" })];
+    const messages = [user("Plan a picnic."), assistant("Checking weather first.", { thinking, tool_calls: calls })];
+    expect(render("qwen3.5", [...messages, tool("22C", "get_weather")])).toContain(
+      `<|im_start|>assistant\n<think>\n${thinking}\n</think>\n\nChecking weather first.\n\n<tool_call>\n<function=get_weather>\n` +
+        "<parameter=location>\nParis\n</parameter>\n</function>\n</tool_call><|im_end|>",
+    );
+    expect(render("qwen3.5", [user("hello")], { think: false })).toEndWith(
+      "<|im_start|>assistant\n<think>\n\n</think>\n\n",
+    );
+  });
+});
+
 describe("names of a configuration", () => {
   test("win over what the model brings, except a TEMPLATE that somebody gave it here", () => {
     const jinja = "{{ messages[0].content }}";
