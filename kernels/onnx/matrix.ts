@@ -6,18 +6,11 @@
  * (`accuracy_level` 4). An encoder's float weights are not: its vectors are compared with others' to the fourth digit,
  * and many texts at once are as fast. Precise: integer weights stay as they are, everything else is float32.
  */
+import { rowBytesOf } from "../../src/quant/blocks.ts";
 import type { Weight } from "../../src/backend/step.ts";
 import type { Lowering } from "./lowering.ts";
 import { addLowRank, leftMatMul } from "./low-rank.ts";
-import {
-  checkFinite,
-  packMatrix,
-  rowBytes,
-  writeFloats,
-  writeTransposed,
-  type Matrix,
-  type MinimaPlace,
-} from "./pack.ts";
+import { checkFinite, packMatrix, writeFloats, writeTransposed, type Matrix, type MinimaPlace } from "./pack.ts";
 import { FLOAT_PACKING, PACKINGS, ROUNDED, type Packing } from "./weights.ts";
 
 export type { Matrix };
@@ -95,7 +88,7 @@ export function gatherRows(lowering: Lowering, table: Weight, indexes: string): 
 /** A vector as float32: norm weights, biases. Throws `bad_file` for one with what is no number. */
 export function vectorOf({ source }: Lowering, w: Weight): Float32Array {
   const out = new Float32Array(w.inDim * w.outDim);
-  w.quant.dequantize(source.read(w.name).subarray(w.rowStart * rowBytes(w)), out);
+  w.quant.dequantize(source.read(w.name).subarray(w.rowStart * rowBytesOf(w)), out);
   const scale = w.scale?.[0] ?? 1;
   if (scale !== 1) for (let i = 0; i < out.length; i++) out[i]! *= scale;
   checkFinite({ source }, w, out);

@@ -2,6 +2,7 @@
  * Writes the weights of a matrix to the file beside the graph: read from the GGUF, packed, written, a chunk of rows at
  * a time. Does nothing where the file is only planned.
  */
+import { rowBytesOf } from "../../src/quant/blocks.ts";
 import type { WeightSource } from "../../src/backend/backend.ts";
 import type { Weight } from "../../src/backend/step.ts";
 import { AppError } from "../../src/base/errors.ts";
@@ -30,8 +31,6 @@ export interface Place {
 
 /** Weights that are packed at a time: bounds what a load needs beyond the file. */
 const CHUNK_WEIGHTS = 4 * 1024 * 1024;
-
-export const rowBytes = (w: Weight): number => (w.inDim / w.quant.blockLen) * w.quant.blockBytes;
 
 /** Packs a matrix. */
 export function packMatrix(lowering: Lowering, matrix: Matrix, place: Place): void {
@@ -94,7 +93,7 @@ export function readRows(
 ): Float32Array {
   const row = expert * w.tensorRows + w.rowStart + first;
   const out = new Float32Array(count * w.inDim);
-  w.quant.dequantize(source.read(w.name).subarray(row * rowBytes(w), (row + count) * rowBytes(w)), out);
+  w.quant.dequantize(source.read(w.name).subarray(row * rowBytesOf(w), (row + count) * rowBytesOf(w)), out);
   multiply(out, w.scale?.[expert] ?? 1);
   return out;
 }
@@ -109,7 +108,7 @@ function* chunksOf(
   const chunkRows = Math.max(1, Math.floor(CHUNK_WEIGHTS / w.inDim));
   for (let row = 0; row < w.outDim; row += chunkRows) {
     const rows = Math.min(chunkRows, w.outDim - row);
-    yield { src: bytes.subarray((first + row) * rowBytes(w), (first + row + rows) * rowBytes(w)), row, rows };
+    yield { src: bytes.subarray((first + row) * rowBytesOf(w), (first + row + rows) * rowBytesOf(w)), row, rows };
   }
 }
 
@@ -124,7 +123,7 @@ function makePacked(blocks: number, blockBytes: number, mins: boolean): Packed {
 /** Rounds rows, through float32. */
 function packRows(w: Weight, src: Uint8Array, { out, block }: { out: Packed; block: number }): void {
   const row = new Float32Array(w.inDim);
-  const bytes = rowBytes(w);
+  const bytes = rowBytesOf(w);
   const blocks = Math.ceil(w.inDim / block);
   for (let r = 0; r * bytes < src.length; r++) {
     w.quant.dequantize(src.subarray(r * bytes, (r + 1) * bytes), row);

@@ -4,6 +4,9 @@
  * point, 8 or 128. Layouts: ggml-common.h. Formulas: ggml-quants.c (dequantize_row_*). Operator: ContribOperators.md,
  * com.microsoft.MatMulNBits.
  */
+import { minK4, scaleK4 } from "../../src/quant/blocks.ts";
+import { IQ4_LEVELS } from "../../src/quant/iq4_nl.ts";
+import { E2M1_LEVELS } from "../../src/quant/mxfp4.ts";
 
 /** Where packed weights go; all three arrays are written from their start. */
 export interface Packed {
@@ -165,16 +168,6 @@ function packQ3K(src: Uint8Array, count: number, { data, scales }: Packed, half:
   }
 }
 
-/** Scale of sub-block i of the 12 bytes that q4_K and q5_K share (get_scale_min_k4). */
-function scaleK4(src: Uint8Array, at: number, i: number): number {
-  return i < 4 ? src[at + i]! & 63 : (src[at + i + 4]! & 15) | ((src[at + i - 4]! >> 6) << 4);
-}
-
-/** Minimum of sub-block i of the same 12 bytes. */
-function minK4(src: Uint8Array, at: number, i: number): number {
-  return i < 4 ? src[at + i + 4]! & 63 : (src[at + i + 4]! >> 4) | ((src[at + i]! >> 6) << 4);
-}
-
 /** block_q4_K: d, dmin, 12 bytes of 6-bit scales and minima, 128 bytes. w = d · sc · q − dmin · m, per 32 */
 function packQ4K(src: Uint8Array, count: number, { data, scales, mins }: Packed, half: Float32Array): void {
   for (let b = 0; b < count; b++) {
@@ -232,10 +225,8 @@ function packQ6K(src: Uint8Array, count: number, { data, scales }: Packed, half:
   }
 }
 
-/** kvalues_iq4nl, ggml-common.h */
-const IQ4_VALUES = Int8Array.of(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
-/** kvalues_mxfp4, ggml-common.h: e2m1 times two */
-const MXFP4_VALUES = Int8Array.of(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+const IQ4_VALUES = Int8Array.from(IQ4_LEVELS);
+const MXFP4_VALUES = Int8Array.from(E2M1_LEVELS);
 
 /** 16 bytes of table indexes: low halves are the first 16 weights. */
 function lookUp(src: Uint8Array, from: number, data: Uint8Array, to: number, values: Int8Array): void {

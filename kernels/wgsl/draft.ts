@@ -70,8 +70,6 @@ export const grid = (value: Activation, perThread = 1): Dispatch["grid"] => ({
   rowsEach: 1,
 });
 
-export const rowBytesOf = ({ quant, inDim }: Weight): number => (inDim / quant.blockLen) * quant.blockBytes;
-
 /** The same operand for all but the first of several dispatches that write parts of one value. */
 export const again = (out: Operand & { value: Activation }, i: number): Operand => (i === 0 ? out : update(out.value));
 

@@ -1,7 +1,8 @@
 /** Matrices of any device size → dispatches: products with whole matrices, their low-rank changes, and sums. */
+import { rowBytesOf } from "../../src/quant/blocks.ts";
 import type { Buf, Weight } from "../../src/backend/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
-import { again, batch, grid, NONE, read, rowBytesOf, vector, write, type Context, type Draft } from "./draft.ts";
+import { again, batch, grid, NONE, read, vector, write, type Context, type Draft } from "./draft.ts";
 
 /** Rows that a workgroup of the kernel for few rows makes. */
 const FEW_ROWS = 4;

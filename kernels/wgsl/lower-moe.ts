@@ -2,6 +2,7 @@
  * A mixture of experts → dispatches. For few rows: the router, the choice with gate and up of the chosen experts, and
  * their down with the sum over them. For many, each product reads an expert's weights once for all rows that chose it.
  */
+import { rowBytesOf } from "../../src/quant/blocks.ts";
 import { AppError } from "../../src/base/errors.ts";
 import { plainGating } from "../gating.ts";
 import type { Buf, Step, Weight } from "../../src/backend/step.ts";
@@ -14,7 +15,6 @@ import {
   grid,
   NONE,
   read,
-  rowBytesOf,
   valueOf,
   WG,
   write,

@@ -1,6 +1,7 @@
 /**
  * Step → dispatches: one entry per op. Pure: what it needs to know of a device, the pieces of a tensor, it is given.
  */
+import { rowBytesOf } from "../../src/quant/blocks.ts";
 import { AppError } from "../../src/base/errors.ts";
 import type { Variant } from "../../src/backend/describe.ts";
 import { plainGating } from "../gating.ts";
@@ -13,7 +14,6 @@ import {
   gate,
   grid,
   read,
-  rowBytesOf,
   update,
   valueOf,
   vector,

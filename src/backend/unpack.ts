@@ -1,4 +1,5 @@
 /** Rows of a weight matrix as float32, wherever they lie in their tensor. */
+import { rowBytesOf } from "../quant/blocks.ts";
 import type { WeightSource } from "./backend.ts";
 import type { Weight } from "./step.ts";
 import { readRange } from "./weight-range.ts";
@@ -13,7 +14,7 @@ interface RowRange {
 /** Fills `out` from row `first` of one stacked matrix, its factor applied, and returns it. */
 export function unpackRows(source: WeightSource, weight: Weight, { expert, first, out }: RowRange): Float32Array {
   const { quant, inDim } = weight;
-  const rowBytes = (inDim / quant.blockLen) * quant.blockBytes;
+  const rowBytes = rowBytesOf(weight);
   const row = expert * weight.tensorRows + weight.rowStart + first;
   const rows = out.length / inDim;
   quant.dequantize(readRange(source, weight.name, row * rowBytes, rows * rowBytes), out);

@@ -21,6 +21,10 @@ export function checkBlocks(quant: Quant, src: Uint8Array, out: Float32Array): v
   );
 }
 
+/** Bytes of a row of `inDim` weights. */
+export const rowBytesOf = ({ quant, inDim }: { readonly quant: Quant; readonly inDim: number }): number =>
+  (inDim / quant.blockLen) * quant.blockBytes;
+
 /** Scale `k` of 8 in the 12 bytes at `at` of q4_K and q5_K: 6 bits (`get_scale_min_k4`). */
 export function scaleK4(src: Uint8Array, at: number, k: number): number {
   return k < 4 ? src[at + k]! & 63 : (src[at + k + 4]! & 15) | ((src[at + k - 4]! >> 6) << 4);

@@ -6,6 +6,7 @@
  * overwrites it. An encoder, which keeps nothing, runs all sequences of a batch as one pass, each filled with tokens of
  * no meaning up to the longest.
  */
+import { rowBytesOf } from "../../quant/blocks.ts";
 import type { Lowered } from "../../../kernels/onnx/lowering.ts";
 import { AppError, assert } from "../../base/errors.ts";
 import type { Program, Session, StateRows } from "../backend.ts";
@@ -253,7 +254,7 @@ const placeInputs: Begin = (members, { tokens, firsts }, out) => {
 
 /** Writes the embeddings of tokens, dequantizing their rows where they lie in the file. */
 function makeEmbed({ weights }: Program, { table, scale }: NonNullable<Lowered["embed"]>): Begin {
-  const rowBytes = (table.inDim / table.quant.blockLen) * table.quant.blockBytes;
+  const rowBytes = rowBytesOf(table);
   const bytes = weights.read(table.name);
   const dropPages = makePageDropper([bytes]);
   let read = 0;

@@ -1,4 +1,5 @@
 /** Weights as kernels take them: matrices where they lie in the file, vectors as float32. */
+import { rowBytesOf } from "../../quant/blocks.ts";
 import type { MatrixValues } from "../../../kernels/simd/layout.ts";
 import { AppError } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
@@ -37,7 +38,7 @@ export function makeWeightPlaces(source: WeightSource, memory: Memory): WeightPl
     constant,
     matrix(w) {
       const { view, address } = tensor(w.name);
-      const rowBytes = (w.inDim / w.quant.blockLen) * w.quant.blockBytes;
+      const rowBytes = rowBytesOf(w);
       const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;
       if (needed > view.byteLength || !Number.isInteger(rowBytes)) {
         const shape = `${w.experts} × ${w.tensorRows} rows of ${w.inDim}`;

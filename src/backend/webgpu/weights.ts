@@ -2,6 +2,7 @@
  * Weights on the device: tensors as the raw blocks of their file, in pieces that a binding can hold, uploaded straight
  * from the mapped file; and vectors, unpacked to float32, in one buffer.
  */
+import { rowBytesOf } from "../../quant/blocks.ts";
 import type { Dispatch, Piece, Vector } from "../../../kernels/wgsl/dispatch.ts";
 import { AppError, checkNotCancelled } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
@@ -23,7 +24,6 @@ const BINDING_ALIGN = 256;
 const align = (bytes: number, to: number): number => Math.ceil(bytes / to) * to;
 /** What follows the rows of a piece: padding, and the grid that its blocks name points of. */
 const tailBytesOf = ({ quant }: Weight): number => PADDING_BYTES + (quant.grid?.byteLength ?? 0);
-export const rowBytesOf = ({ quant, inDim }: Weight): number => (inDim / quant.blockLen) * quant.blockBytes;
 
 /** How tensors are cut for a device: a function of the weight, the same for all that lie in one tensor. */
 export function makePieces(limits: Device["facts"]["limits"], path: string): (weight: Weight) => Piece[] {

@@ -9,7 +9,8 @@ import { lower } from "../../../kernels/wgsl/lower.ts";
 import { splitsOf } from "../../../kernels/wgsl/splits.ts";
 import type { Program } from "../../../src/backend/backend.ts";
 import type { Step, Weight } from "../../../src/backend/step.ts";
-import { rowBytesOf, vectorLength } from "../../../src/backend/webgpu/weights.ts";
+import { rowBytesOf } from "../../../src/quant/blocks.ts";
+import { vectorLength } from "../../../src/backend/webgpu/weights.ts";
 
 type Attention = Extract<Step, { op: "attention" }>;
 
