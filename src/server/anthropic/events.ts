@@ -62,18 +62,15 @@ export interface Head {
   readonly stopSequences: readonly string[];
 }
 
-/**
- * Nothing comes before the model's first word, so that what it refuses still has a status of its own.
- * @param events end with `done`
- */
-export async function* streamEvents(
-  events: AsyncIterable<AnswerEvent>,
-  head: Head,
-): AsyncGenerator<StreamEvent, void, void> {
+/** What an event of an answer comes to, in the words of a stream. */
+type Steps = (said: AnswerEvent) => Iterable<StreamEvent>;
+
+/** Nothing comes before the model's first word, so that what it refuses still has a status of its own. */
+export function streamSteps(head: Head): Steps {
   const blocks = new Blocks();
   const stage = withoutBlanks();
   let started = false;
-  for await (const said of events) {
+  return function* (said) {
     for (const event of stage(said)) {
       if (!started) yield* startOf(head);
       started = true;
@@ -83,7 +80,7 @@ export async function* streamEvents(
       yield { type: "message_delta", delta: stop, usage: usageOf(event.statistics) };
       yield { type: "message_stop" };
     }
-  }
+  };
 }
 
 function* startOf({ id, model, inputTokens }: Head): Generator<StreamEvent> {
@@ -190,12 +187,18 @@ const usageOf = ({ promptEvalCount = 0, promptCachedCount = 0, evalCount = 0 }: 
 /** `toolu_` and 24 hex digits. */
 const toolUseId = (): string => `toolu_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
 
-/** What a stream adds up to. */
-export async function wholeMessage(events: AsyncIterable<StreamEvent>): Promise<Reply | undefined> {
+/** What a stream of an answer adds up to. */
+export async function wholeMessage(answer: AsyncIterable<AnswerEvent>, steps: Steps): Promise<Reply | undefined> {
+  const events: StreamEvent[] = [];
+  for await (const said of answer) events.push(...steps(said));
+  return sum(events);
+}
+
+function sum(events: readonly StreamEvent[]): Reply | undefined {
   let reply: Reply | undefined;
   const content: Block[] = [];
   let input = "";
-  for await (const event of events) {
+  for (const event of events) {
     const last = content.at(-1);
     switch (event.type) {
       case "message_start":

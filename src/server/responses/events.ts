@@ -25,6 +25,8 @@ export class ResponseWriter {
   readonly #head: Head;
   readonly #now: () => number;
   readonly #output: Item[] = [];
+  readonly #stage = withoutBlanks();
+  #isStarted = false;
   /** The last item of the output, while it can grow. */
   #open: Extract<Item, { type: "reasoning" | "message" }> | undefined;
   #reasoningTokens = 0;
@@ -39,18 +41,14 @@ export class ResponseWriter {
   }
 
   /**
-   * Nothing comes before the model's first word, so that what it refuses still has a status of its own.
-   * @param events end with `done`
+   * What an event of the answer comes to. Nothing comes before the model's first word, so that what it refuses still
+   * has a status of its own.
    */
-  async *write(events: AsyncIterable<AnswerEvent>): AsyncGenerator<StreamEvent, void, void> {
-    const stage = withoutBlanks();
-    let started = false;
-    for await (const said of events) {
-      for (const event of stage(said)) {
-        if (!started) yield* this.#numbered(this.#start());
-        started = true;
-        yield* this.#numbered(this.#eventsOf(event));
-      }
+  *write(said: AnswerEvent): Generator<StreamEvent> {
+    for (const event of this.#stage(said)) {
+      if (!this.#isStarted) yield* this.#numbered(this.#start());
+      this.#isStarted = true;
+      yield* this.#numbered(this.#eventsOf(event));
     }
   }
 

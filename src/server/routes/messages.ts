@@ -2,14 +2,14 @@
 import { Elysia } from "elysia";
 import { assert } from "../../base/errors.ts";
 import type { ChatRequest } from "../../runtime/runtime.ts";
-import { streamEvents, wholeMessage, type StreamEvent } from "../anthropic/events.ts";
+import { streamSteps, wholeMessage } from "../anthropic/events.ts";
 import { readMessagesRequest, requireMaxTokens, requireMessages } from "../anthropic/request.ts";
 import { readRequest } from "../http/body.ts";
 import { firstCallOnly } from "../http/call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import { anthropicErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents } from "../answer.ts";
+import { answerEvents, type AnswerEvent } from "../answer.ts";
 import { findModel, requireModel } from "../find-model.ts";
 import { warnLeft } from "../server-tools.ts";
 import { MessagesBody } from "../schema/messages.ts";
@@ -50,13 +50,13 @@ async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   });
   const head = { id: messageId(), model, stopSequences: body.stop_sequences ?? [], inputTokens: () => inputTokens };
   if (!body.stream) {
-    const message = await wholeMessage(streamEvents(events, head));
+    const message = await wholeMessage(events, streamSteps(head));
     assert(message, "an answer without a message");
     return { kind: "json", body: message };
   }
   return {
     kind: "events",
-    frames: frames(streamEvents(events, head)),
+    frames: frames(events, streamSteps(head)),
     failed: (error) => [{ event: "error", data: anthropicErrorBody(error, exchange.requestId) }],
   };
 }
@@ -85,8 +85,11 @@ async function chatRequest(
   return { request: { model, ref, ...wanted, ...(thinks ? { think } : {}), signal: exchange.signal }, singleCall };
 }
 
-async function* frames(events: AsyncGenerator<StreamEvent, void, void>): AsyncGenerator<Frame, void, void> {
-  for await (const event of events) yield { event: event.type, data: event };
+async function* frames(
+  answer: AsyncIterable<AnswerEvent>,
+  steps: ReturnType<typeof streamSteps>,
+): AsyncGenerator<Frame, void, void> {
+  for await (const said of answer) for (const event of steps(said)) yield { event: event.type, data: event };
 }
 
 /** `msg_` and 24 hex digits. */

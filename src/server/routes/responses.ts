@@ -8,7 +8,7 @@ import { readRequest } from "../http/body.ts";
 import { firstCallOnly } from "../http/call-ids.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents } from "../answer.ts";
+import { answerEvents, type AnswerEvent } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
@@ -42,9 +42,8 @@ async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const stages = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
   const events = answerEvents(deps, request, { note: exchange.note, stages });
   const writer = new ResponseWriter(head, now);
-  const stream = writer.write(events);
-  if (!body.stream) return { kind: "json", body: await whole(stream) };
-  return { kind: "events", frames: frames(stream), failed: (error) => [frame(writer.fail(error))] };
+  if (!body.stream) return { kind: "json", body: await whole(events, writer) };
+  return { kind: "events", frames: frames(events, writer), failed: (error) => [frame(writer.fail(error))] };
 }
 
 /** Throws `not_found`, and `bad_request` where a model shall think that cannot. */
@@ -70,15 +69,15 @@ function headOf(
   return { id: makeId("resp"), ...rest, tools: wanted.tools.given, sampling };
 }
 
-async function whole(events: AsyncIterable<StreamEvent>): Promise<ResponseObject> {
+async function whole(answer: AsyncIterable<AnswerEvent>, writer: ResponseWriter): Promise<ResponseObject> {
   let response: ResponseObject | undefined;
-  for await (const event of events) response = event.response ?? response;
+  for await (const said of answer) for (const event of writer.write(said)) response = event.response ?? response;
   assert(response, "an answer without a response");
   return response;
 }
 
 const frame = (event: StreamEvent): Frame => ({ event: event.type, data: event });
 
-async function* frames(events: AsyncGenerator<StreamEvent, void, void>): AsyncGenerator<Frame, void, void> {
-  for await (const event of events) yield frame(event);
+async function* frames(answer: AsyncIterable<AnswerEvent>, writer: ResponseWriter): AsyncGenerator<Frame, void, void> {
+  for await (const said of answer) for (const event of writer.write(said)) yield frame(event);
 }
