@@ -19,7 +19,7 @@ import {
 } from "./lease.ts";
 import { respond, unread } from "./respond.ts";
 import type { GenerateRequest, InferenceEvent } from "./runtime.ts";
-import type { KnownTemplate } from "./runner-process.ts";
+import type { KnownTemplate } from "./runner-client.ts";
 
 export function runGenerate(parts: RuntimeParts, request: GenerateRequest): AsyncGenerator<InferenceEvent, void, void> {
   return infer(parts, {

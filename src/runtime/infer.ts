@@ -4,7 +4,7 @@
  */
 import type { GenerateMessage } from "../runner/messages.ts";
 import { lease, modelOf, refuseEmbedder, weightsOf, type Loaded, type RuntimeParts } from "./lease.ts";
-import type { RunnerEvent, RunnerProcess } from "./runner-process.ts";
+import type { RunnerClient, RunnerEvent } from "./runner-client.ts";
 import type { InferenceEvent, InferenceRequest } from "./runtime.ts";
 
 /** One request to a runner, and how its events are read. */
@@ -65,6 +65,6 @@ export async function* infer(parts: RuntimeParts, task: Task): AsyncGenerator<In
   }
 }
 
-function forgetAll(runner: RunnerProcess, ids: readonly number[]): void {
+function forgetAll(runner: RunnerClient, ids: readonly number[]): void {
   for (const id of ids) runner.forget(id);
 }

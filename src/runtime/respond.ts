@@ -19,7 +19,7 @@ import { detectToolFormat, toolFormats } from "./parse/index.ts";
 import { callsInJson } from "./parse/json-calls.ts";
 import { makePlainParser } from "./parse/plain.ts";
 import { makeThinkingSplitter } from "./parse/thinking.ts";
-import type { RunnerEvent } from "./runner-process.ts";
+import type { RunnerEvent } from "./runner-client.ts";
 import type { InferenceEvent, Statistics, Think, Tool } from "./runtime.ts";
 
 type TextEvent = Extract<RunnerEvent, { kind: "text" }>;

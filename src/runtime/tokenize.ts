@@ -1,7 +1,7 @@
 /** Text to the ids of a model and back. The model is loaded for it, as for any other request. */
 import { onRunner, type RuntimeParts } from "./lease.ts";
 import type { DetokenizeRequest, DetokenizeResult, TokenizeRequest, TokenizeResult } from "./runtime.ts";
-import type { RunnerProcess } from "./runner-process.ts";
+import type { RunnerClient } from "./runner-client.ts";
 
 export async function runTokenize(parts: RuntimeParts, request: TokenizeRequest): Promise<TokenizeResult> {
   const { text, addSpecial, parseSpecial, wantsPieces } = request;
@@ -18,7 +18,7 @@ export async function runDetokenize(parts: RuntimeParts, request: DetokenizeRequ
 function timed<T>(
   parts: RuntimeParts,
   request: TokenizeRequest | DetokenizeRequest,
-  work: (runner: RunnerProcess) => Promise<T>,
+  work: (runner: RunnerClient) => Promise<T>,
 ): Promise<T & { totalNs: number; loadNs: number }> {
   return onRunner(parts, request, async ({ lease, startedNs, loadNs }) => {
     const result = await work(lease.runner);
