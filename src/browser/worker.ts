@@ -27,6 +27,8 @@ export type ToWorker =
 /** Worker → page. */
 export type FromWorker =
   | FromRunner
+  /** Nothing more comes. */
+  | { readonly kind: "ended" }
   | { readonly kind: "mounted"; readonly path: string }
   /** Bytes. */
   | { readonly kind: "storing"; readonly name: string; readonly done: number; readonly total: number }
@@ -51,7 +53,10 @@ export function startWorkerRunner(scope: WorkerScope): void {
       send: (message) => scope.postMessage(message),
       onMessage: (handle) => void (told = handle),
       onDisconnect: () => {}, // a page takes its Workers with it
-      exit: () => scope.close(),
+      exit() {
+        scope.postMessage({ kind: "ended" });
+        scope.close();
+      },
     },
     {
       loop: systemLoop(),

@@ -8,6 +8,7 @@ import type { FromWorker, ToWorker } from "../../src/browser/worker.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
 import { runHearth } from "../e2e/hearth.ts";
 import { browserRefusal, SAID, sayingsOf } from "./chromium.ts";
+import { ranged } from "./ranged.ts";
 
 const MODEL = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 const PROMPT = "Once upon a time";
@@ -77,14 +78,6 @@ function sayings(
       return script && new Response(script.text, { headers: { "content-type": "text/javascript" } });
     },
   });
-}
-
-/** A file, or the one range of it that is asked for. */
-function ranged(request: Request, path: string): Response {
-  const file = Bun.file(path);
-  const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "");
-  if (!range) return new Response(file);
-  return new Response(file.slice(Number(range[1]), Number(range[2]) + 1), { status: 206 });
 }
 
 const generate = (more: object = {}): ToWorker => ({
