@@ -1,6 +1,6 @@
 /**
- * What a page has of its Worker: models in its storage, and a runner that is asked as the server's runners are, by async
- * iterators. Ending one of those stops the model before its next step.
+ * What a page has of its Worker: models in its storage, and a runner that is asked as the server's runners are, by
+ * async iterators. Ending one of those stops the model before its next step.
  */
 import { AppError } from "../base/errors.ts";
 import type { LoadMessage } from "../runner/messages.ts";
