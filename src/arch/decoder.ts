@@ -6,6 +6,7 @@
  */
 import type { Activation, Buf, Gating, RopeScaling, Routing, Step, Weight } from "../backend/step.ts";
 import { attnOutput, buffersOf, embedding, fusedMlp, mlp, output, plainMlp, qkv, type Model } from "./model.ts";
+import type { Linear } from "./tensors.ts";
 
 /** `rms`; `layer` with its bias where there is one; `bare` for a layer norm without weights. */
 export type NormKind = "rms" | "layer" | "bare";
@@ -21,6 +22,8 @@ interface DecoderOptions {
   readonly outputNorm?: string;
   /** What is done to the normed stream of an encoder, which has no logits. */
   readonly encoder?: readonly Step[];
+  /** A bias of the logits is left out, as llama.cpp leaves it out; false. */
+  readonly bareLogits?: boolean;
   /** Factor on logits; 1. */
   readonly logitScale?: number;
   /** Limit of logits; 0 for none. */
@@ -37,7 +40,7 @@ export function decoder(model: Model, options: DecoderOptions): Step[] {
     ...Array.from({ length: model.nLayers }, (_, layer) => options.block(layer)).flat(),
     { op: "takeRows", out: last, x },
     ...normSteps(model, norm, { out: last, x: last, name: outputNorm }),
-    ...(options.encoder ?? [{ op: "linear", out: logits, x: last, ...output(model) } as const]),
+    ...(options.encoder ?? [{ op: "linear", out: logits, x: last, ...weightsOf(output(model), options.bareLogits) }]),
     ...(logitScale === 1 ? [] : [{ op: "scale", x: logits, by: logitScale } as const]),
     ...(logitCap > 0 ? [{ op: "softCap", x: logits, cap: logitCap } as const] : []),
   ];
@@ -133,6 +136,8 @@ interface AttentionOptions {
   readonly clamp?: number;
   /** What is done to the query after all of it. */
   readonly queries?: readonly Step[];
+  /** A bias of the projection back is left out, as llama.cpp leaves it out; false. */
+  readonly bareResult?: boolean;
   /** What is done to what attention gives, before it is projected back. */
   readonly results?: readonly Step[];
 }
@@ -177,8 +182,13 @@ export function attention(model: Model, layer: number, options: AttentionOptions
           ...(options.chunked && { chunked: true }),
         },
     ...(options.results ?? []),
-    { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
+    { op: "linear", out: y, x: heads, ...weightsOf(attnOutput(model, layer), options.bareResult) },
   ];
+}
+
+/** A matrix and its bias, or without. */
+function weightsOf({ w, b }: Linear, bare = false): Linear {
+  return b && !bare ? { w, b } : { w };
 }
 
 /** A norm of every head, by one weight for all or by one each; or of all heads at once, as the weight's shape says. */
@@ -200,6 +210,8 @@ interface FeedForwardOptions {
   readonly scaled?: boolean;
   /** What is read; `h`. */
   readonly from?: Buf;
+  /** Biases are left out, as llama.cpp leaves them out; false. */
+  readonly bare?: boolean;
 }
 
 /** The MLP of a layer, from `h` to `y`: gated where the file has a gate, apart or fused in `ffn_up`. */
@@ -210,7 +222,8 @@ export function feedForward(model: Model, layer: number, options: FeedForwardOpt
   const blk = `blk.${layer}`;
   const sizes = ffnDim === undefined ? model : { ...model, ffnDim };
   if (model.has(`${blk}.ffn_gate.weight`)) {
-    return [{ op: "gatedMlp", out: y, x, ...mlp(sizes, layer, { scaled }), act }];
+    const { gate, up, down, ...biases } = mlp(sizes, layer, { scaled });
+    return [{ op: "gatedMlp", out: y, x, gate, up, down, ...(options.bare ? {} : biases), act }];
   }
   if (model.rows(`${blk}.ffn_up`) === 2 * sizes.ffnDim) {
     return [{ op: "gatedMlp", out: y, x, ...fusedMlp(sizes, layer), act }];

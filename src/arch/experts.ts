@@ -4,9 +4,9 @@
  */
 import type { Activation, RopeScaling, Routing, Step } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
-import { attention, decoder, feedForward, moe, sequentialBlock, type NormKind } from "./decoder.ts";
+import { attention, decoder, feedForward, moe, parallelBlock, sequentialBlock, type NormKind } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
-import type { Model } from "./model.ts";
+import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 interface Options {
@@ -14,6 +14,7 @@ interface Options {
   readonly act?: Activation;
   readonly norm?: NormKind;
   readonly normLast?: boolean;
+  readonly bareResult?: boolean;
   /** Tensor names of the norms, without `blk.N.` */
   readonly ffnNorm?: string;
   readonly attnPostNorm?: string;
@@ -46,6 +47,7 @@ function withExperts(model: Model, options: Options): Step[] {
           rope,
           qkNorm: norm,
           ...(options.normLast && { normLast: true }),
+          ...(options.bareResult && { bareResult: true }),
           ...(options.clamp !== undefined && { clamp: options.clamp }),
         }),
         ffn: isDense(layer)
@@ -84,6 +86,7 @@ export const glm4moe = (model: Model): Step[] => withExperts(model, { rope: "neo
 export const hunyuanMoe = (model: Model): Step[] =>
   withExperts(model, { rope: "neox", normLast: true, normalize: true });
 export const minimaxM2 = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
+export const mellum = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true, scaled: true });
 export const olmoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
 export const phimoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
 export const qwen2moe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
@@ -91,7 +94,7 @@ export const qwen3vlmoe = (model: Model): Step[] => withExperts(model, { rope: "
 /** DeepSeek of the first generation. */
 export const deepseek = (model: Model): Step[] => withExperts(model, { rope: "norm", normalize: false });
 /** Ling of the first generation. */
-export const bailingmoe = (model: Model): Step[] => withExperts(model, { rope: "norm" });
+export const bailingmoe = (model: Model): Step[] => withExperts(model, { rope: "norm", dense: () => false });
 /** DBRX: values limited, a layer norm without bias, and its second norm named after attention's output. */
 export const dbrx = (model: Model): Step[] =>
   withExperts(model, {
@@ -109,8 +112,40 @@ export function ernie45moe(model: Model): Step[] {
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   return withExperts(model, {
     rope: "norm",
+    bareResult: true,
     normalize: true,
     dense: (layer) => layer < leading || (layer + 1) % step !== 0,
+  });
+}
+
+/** Command A with experts: attention and experts side by side; where there is a shared expert, both count half. */
+export function cohere2moe(model: Model): Step[] {
+  const { keys, nLayers } = model;
+  const { y } = buffersOf(model);
+  const norm = keys.number("attention.layer_norm_rms_epsilon", 0) === 0 ? "layer" : "rms";
+  const rope = ropeOf(model, { style: "norm" });
+  const windows = readWindows(keys, model, { window: 0, period: 4, fullFirst: true });
+  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
+  const routing = routingOf(model, "sigmoid");
+  const normalize = keys.flag("expert_weights_norm", false);
+  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, ...(routing && { routing }) } as const;
+  const ffn = (layer: number): Step[] => {
+    if (!model.has(`blk.${layer}.ffn_gate_inp.weight`)) return feedForward(model, layer, { act: "silu", scaled: true });
+    const halves = model.has(`blk.${layer}.ffn_up_shexp.weight`);
+    return [...moe(model, layer, experts), ...(halves ? [{ op: "scale", x: y, by: 0.5 } as const] : [])];
+  };
+  return decoder(model, {
+    norm,
+    logitScale: keys.number("logit_scale", 0) || 1,
+    block: (layer) => {
+      const window = windows[layer]!;
+      const turns = window > 0 || layer < leading;
+      return parallelBlock(model, layer, {
+        norm,
+        attention: attention(model, layer, { rope: turns ? rope : undefined, window }),
+        ffn: ffn(layer),
+      });
+    },
   });
 }
 

@@ -1,77 +1,54 @@
 /**
- * Granite 3, dense or with experts (`granitemoe`, perhaps beside an MLP that every token passes): Llama whose
- * embeddings, residuals, attention and logits are scaled. Meaning: src/models/granite.cpp of llama.cpp.
+ * Granite 3 and 4, dense or with experts (`granitemoe`, perhaps beside an MLP that every token passes): Llama whose
+ * embeddings, residuals, attention and logits are scaled. Meaning: src/models/granite.cpp and granite-swa.cpp of
+ * llama.cpp.
  */
 import type { Step } from "../backend/step.ts";
-import { sharedFfnDim } from "./hparams.ts";
-import { attnOutput, buffersOf, embedding, experts, mlp, output, qkv, type Model } from "./model.ts";
+import { attention, decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
+import { readWindows, sharedFfnDim } from "./hparams.ts";
+import type { Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
-export function granite(model: Model): Step[] {
-  const { dim, nLayers, nHeads, nKvHeads, headDim, eps, keys, nExperts } = model;
-  const { x, h, q, k, v, heads, y, last, logits } = buffersOf(model);
-  const shared = { name: "shared", dim };
-  const sharedDim = nExperts > 0 ? sharedFfnDim(keys) : 0;
-  const rope = ropeOf(model, { style: "norm" });
+export const granite = (model: Model): Step[] =>
   // A file that was trained without positions says so with this key.
-  const rotates = keys.flag("rope.scaling.finetuned", true);
-  const residual = keys.number("residual_scale", 0) || 1;
+  layers(model, { windows: [], turns: () => model.keys.flag("rope.scaling.finetuned", true) });
+
+/** Granite 4.1: layers with a window, and some that do not turn queries and keys. */
+export function graniteSwa(model: Model): Step[] {
+  const { keys } = model;
+  const pattern = keys.find("attention.rope_pattern");
+  return layers(model, {
+    windows: readWindows(keys, model, { window: 0, period: 0 }),
+    turns: (layer) => typeof pattern !== "object" || Boolean(pattern[layer]),
+  });
+}
+
+interface Options {
+  /** Of each layer; none for layers that see everything. */
+  readonly windows: readonly number[];
+  readonly turns: (layer: number) => boolean;
+}
+
+function layers(model: Model, { windows, turns }: Options): Step[] {
+  const { keys, nExperts, headDim } = model;
+  const rope = ropeOf(model, { style: "norm" });
   const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(headDim);
-  const embeddingScale = keys.number("embedding_scale", 0) || 1;
-  const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: embeddingScale }];
-  for (let layer = 0; layer < nLayers; layer++) {
-    const blk = `blk.${layer}`;
-    const w = qkv(model, layer);
-    steps.push(
-      { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.attn_norm`, dim), eps },
-      { op: "linear", out: q, x: h, ...w.q },
-      { op: "linear", out: k, x: h, ...w.k },
-      { op: "linear", out: v, x: h, ...w.v },
-    );
-    if (rotates) {
-      steps.push(
-        { op: "rope", x: q, heads: nHeads, headDim, rope },
-        { op: "rope", x: k, heads: nKvHeads, headDim, rope },
-      );
-    }
-    steps.push(
-      {
-        op: "attention",
-        out: heads,
-        q,
-        k,
-        v,
-        layer,
-        nHeads,
-        nKvHeads,
-        headDim,
-        scale,
-        window: 0,
-        softCap: 0,
-        rope: rotates ? rope : undefined,
-      },
-      { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
-      { op: "add", out: x, a: x, b: y, scale: residual },
-      { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.ffn_norm`, dim), eps },
-    );
-    if (sharedDim > 0) {
-      steps.push(
-        { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, { ffnDim: sharedDim, shared: true }), act: "silu" },
-        { op: "add", out: shared, a: x, b: shared, scale: residual },
-      );
-    }
-    steps.push(
-      nExperts > 0
-        ? { op: "moe", out: y, x: h, ...experts(model, layer), act: "silu", normalize: true }
-        : { op: "gatedMlp", out: y, x: h, ...mlp(model, layer), act: "silu" },
-      { op: "add", out: x, a: sharedDim > 0 ? shared : x, b: y, scale: residual },
-    );
-  }
-  steps.push(
-    { op: "takeRows", out: last, x },
-    { op: "rmsNorm", out: last, x: last, w: model.vector("output_norm", dim), eps },
-    { op: "linear", out: logits, x: last, ...output(model) },
-    { op: "scale", x: logits, by: 1 / keys.number("logit_scale") },
-  );
-  return steps;
+  const sharedDim = sharedFfnDim(keys);
+  return decoder(model, {
+    embeddingScale: keys.number("embedding_scale", 0) || 1,
+    logitScale: 1 / keys.number("logit_scale"),
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        residualScale: keys.number("residual_scale", 0) || 1,
+        attention: attention(model, layer, {
+          rope: turns(layer) ? rope : undefined,
+          window: windows[layer] ?? 0,
+          scale,
+        }),
+        ffn:
+          nExperts > 0
+            ? moe(model, layer, { act: "silu", normalize: true, ...(sharedDim > 0 && { sharedDim }) })
+            : feedForward(model, layer, { act: "silu" }),
+      }),
+  });
 }

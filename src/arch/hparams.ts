@@ -219,19 +219,27 @@ export function sharedFfnDim(keys: Keys): number {
   return keys.count("expert_shared_feed_forward_length", { min: 0, max: FFN_DIM_MAX, fallback: 0 });
 }
 
+interface WindowDefaults {
+  readonly window: number;
+  readonly period: number;
+  /** Of each period the first layer sees everything, not the last. */
+  readonly fullFirst?: boolean;
+}
+
 /**
  * The attention window of each layer, (nLayers), 0 for all positions. By the key `attention.sliding_window_pattern`, a
  * flag per layer or a period whose last layer sees everything; `period` is its default.
  * (llama_hparams::set_swa_pattern)
  */
-export function readWindows(keys: Keys, { nLayers }: Hparams, defaults: { window: number; period: number }): number[] {
+export function readWindows(keys: Keys, { nLayers }: Hparams, defaults: WindowDefaults): number[] {
   const window = keys.count("attention.sliding_window", { min: 0, max: CTX_LEN_MAX, fallback: defaults.window });
   const stored = keys.find("attention.sliding_window_pattern");
   const flags = stored !== undefined && typeof stored === "object" && stored.length === nLayers ? stored : undefined;
   const bounds = { min: 0, max: LAYERS_MAX, fallback: defaults.period };
   const period = flags ? 0 : keys.count("attention.sliding_window_pattern", bounds);
   return Array.from({ length: nLayers }, (_, layer) => {
-    const slides = flags ? Boolean(flags[layer]) : period === 0 || layer % period < period - 1;
+    const inPeriod = defaults.fullFirst ? layer % period > 0 : layer % period < period - 1;
+    const slides = flags ? Boolean(flags[layer]) : period === 0 || inPeriod;
     return slides ? window : 0;
   });
 }

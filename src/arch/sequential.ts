@@ -4,7 +4,7 @@
  * llama.cpp's src/models.
  */
 import type { Activation, RopeScaling, Step } from "../backend/step.ts";
-import { attention, decoder, feedForward, sequentialBlock, type NormKind } from "./decoder.ts";
+import { attention, decoder, feedForward, moe, sequentialBlock, type NormKind } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
@@ -25,6 +25,12 @@ interface Options {
   readonly logitScale?: number;
   readonly clamp?: number;
   readonly start?: readonly Step[];
+  readonly bareLogits?: boolean;
+  readonly bareResult?: boolean;
+  readonly bareMlp?: boolean;
+  readonly scaled?: boolean;
+  readonly attnPostNorm?: string;
+  readonly ffnPostNorm?: string;
 }
 
 /** An architecture whose layers are all alike. */
@@ -44,10 +50,18 @@ export function sequential(model: Model, options: Options): Step[] {
           qkNorm: norm,
           ...(options.alibi !== undefined && { alibi: options.alibi }),
           ...(options.normLast && { normLast: true }),
+          ...(options.bareResult && { bareResult: true }),
           ...(options.clamp !== undefined && { clamp: options.clamp }),
           ...(scale !== 0 && { scale }),
         }),
-        ffn: feedForward(model, layer, { act, ...(ffnDim !== undefined && { ffnDim }) }),
+        ffn: model.has(`blk.${layer}.ffn_gate_inp.weight`)
+          ? moe(model, layer, { act, normalize: true })
+          : feedForward(model, layer, {
+              act,
+              scaled: options.scaled ?? false,
+              bare: options.bareMlp ?? false,
+              ...(ffnDim !== undefined && { ffnDim }),
+            }),
       }),
   });
 }
@@ -57,13 +71,25 @@ const ALIBI = 8;
 const BAICHUAN_13B_LAYERS = 40;
 
 export const arcee = (model: Model): Step[] => sequential(model, { rope: "norm", act: "relu_sqr" });
-export const ernie45 = (model: Model): Step[] => sequential(model, { rope: "norm" });
+export const ernie45 = (model: Model): Step[] => sequential(model, { rope: "norm", bareResult: true });
+export const qwen2vl = (model: Model): Step[] => sequential(model, { rope: "neox", bareLogits: true });
+export const qwen3vl = (model: Model): Step[] => sequential(model, { rope: "neox" });
+export const maincoder = (model: Model): Step[] => sequential(model, { rope: "norm" });
+export const nanbeige = (model: Model): Step[] => sequential(model, { rope: "norm", scaled: true });
+export const panguEmbedded = (model: Model): Step[] => sequential(model, { rope: "neox" });
+export const paddleocr = (model: Model): Step[] => sequential(model, { rope: "neox" });
+export const jais2 = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer", act: "relu_sqr" });
 export const exaone = (model: Model): Step[] => sequential(model, { rope: "neox" });
 export const chatglm = (model: Model): Step[] => sequential(model, { rope: "norm" });
 export const hunyuanDense = (model: Model): Step[] => sequential(model, { rope: "neox", normLast: true });
 export const internlm2 = (model: Model): Step[] => sequential(model, { rope: "norm" });
 export const orion = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer" });
-export const refact = (model: Model): Step[] => sequential(model, { rope: null, alibi: ALIBI });
+
+/** Its files have factors for a rotation that it does not do. */
+export function refact(model: Model): Step[] {
+  model.values("rope_freqs", model.headDim / 2);
+  return sequential(model, { rope: null, alibi: ALIBI, bareResult: true, bareMlp: true });
+}
 export const seedOss = (model: Model): Step[] => sequential(model, { rope: "neox", ffnNorm: "post_attention_norm" });
 export const xverse = (model: Model): Step[] => sequential(model, { rope: "norm" });
 
