@@ -19,7 +19,18 @@ import { moeVariantCases } from "./moe-cases.ts";
 import { normBuilders } from "./norm-cases.ts";
 import { partBuilders } from "./part-cases.ts";
 import { recurrentBuilders } from "./recurrent-cases.ts";
-import { attention, changed, gatedMlp, evenBatches, linear, makeCase, moe, plainRope, type Case } from "./draft.ts";
+import {
+  attention,
+  changed,
+  gatedMlp,
+  evenBatches,
+  linear,
+  makeCase,
+  moe,
+  plainRope,
+  VOCAB,
+  type Case,
+} from "./draft.ts";
 
 export type { Case };
 
@@ -68,6 +79,15 @@ function givenInput({ program, batches, ...rest }: Case): Case {
 const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   embed: () => [
     makeCase("embed: one value per token", { dim: 1 }, ({ x }) => x),
+    makeCase("embed: a second table, joined with the first", { dim: 32 }, ({ x, steps, matrix }) => {
+      const more = { name: "more", dim: 32 };
+      const table = matrix({ inDim: 32, outDim: VOCAB, quant: "q8_0", size: 1 });
+      steps.push(
+        { op: "embed", out: more, table, scale: 0.5, vectorToken: 0 },
+        { op: "add", out: x, a: x, b: more, scale: 1 },
+      );
+      return x;
+    }),
     ...quantNames.map((quant) =>
       makeCase(`embed: ${quant}, scaled`, { dim: IN_DIM, table: { quant, scale: 1.5 } }, ({ x }) => x),
     ),

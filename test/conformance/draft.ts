@@ -31,7 +31,7 @@ export const plainRope: RopeScaling = {
   ctxLenOrig: 8,
 };
 
-const VOCAB = 37;
+export const VOCAB = 37;
 const TOLERANCE = { abs: 2e-5, rel: 2e-4 };
 /** What a builder adds its steps to: a program that starts with an embedding in `x`. */
 export interface Draft extends WeightBox {

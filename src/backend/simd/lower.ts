@@ -21,6 +21,7 @@ export interface Lowered {
 
 /** Variants that are lowered, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>([
+  "embed: a second table",
   "attention: sinks",
   "attention: ALiBi",
   "attention: chunks",
