@@ -5,7 +5,9 @@ import { physicalCores } from "../onnx/threads.ts";
 import { checkOps, missingOps } from "../missing.ts";
 import { findLevel, type LevelOptions } from "./library.ts";
 import { ops, variants } from "./lower.ts";
+import { makeNativeMemory } from "./memory.ts";
 import { makeSession } from "./session.ts";
+import { startCrew } from "./workers.ts";
 
 export const simdBackend = makeSimdBackend();
 
@@ -24,7 +26,12 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
       const found = findLevel({ ...options, level });
       if ("reason" in found) throw new AppError("unsupported", found.reason);
       const threads = loadOptions.threads > 0 ? loadOptions.threads : physicalCores();
-      return makeSession(program, loadOptions, { library: found.file, level: found.title, threads });
+      return makeSession(program, loadOptions, {
+        level: found.title,
+        threads,
+        memory: makeNativeMemory(),
+        start: (header) => startCrew(found.file, header, threads),
+      });
     },
   };
 }

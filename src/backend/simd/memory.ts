@@ -8,6 +8,8 @@ export interface Memory {
   allocate(bytes: number, what: string): Block;
   /** Where a view lies: as it is, not a copy. It must not go away as long as the memory is used. */
   place(view: Placed): number;
+  /** Says that placed views may have new contents; left out where they are seen as they are. */
+  refresh?(views: readonly Placed[]): void;
   /** Bytes allocated so far. */
   readonly bytes: number;
   /** Lets go of all of it. */

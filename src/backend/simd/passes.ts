@@ -12,17 +12,19 @@ import type { Lowered } from "./lower.ts";
 import type { Shared } from "./lowering.ts";
 import type { Block, Memory } from "./memory.ts";
 import type { PassRows, RowLimits } from "./rows.ts";
-import { startCrew } from "./workers.ts";
+import type { Crew } from "./workers.ts";
 
 /** Looks at a counter before a thread sleeps: about 50 µs. */
 const SPIN = 2000;
 
+/** What runs passes, and the memory that it sees. */
 export interface Engine {
-  /** Path of the library. */
-  readonly library: string;
   /** For people: "AVX-512 VNNI". */
   readonly level: string;
   readonly threads: number;
+  readonly memory: Memory;
+  /** @param header address of the header of passes */
+  start(header: number): Crew;
 }
 
 export interface Passes {
@@ -41,7 +43,7 @@ interface Options {
 }
 
 export function makePasses({ memory, shared, limits, engine }: Options): Passes {
-  const { library, threads } = engine;
+  const { threads } = engine;
   const header = memory.allocate(PASS_BYTES, "the header of passes");
   const view = new DataView(header.view.buffer, header.view.byteOffset, PASS_BYTES);
   const stampWord = new Int32Array(header.view.buffer, header.view.byteOffset, 1);
@@ -49,7 +51,7 @@ export function makePasses({ memory, shared, limits, engine }: Options): Passes 
   const scratch = memory.allocate(scratchBytes * threads, "scratch");
   putPass(view, { threads, spin: SPIN, scratch: scratch.address, scratchBytes });
   const fill = makeArrays(memory, limits, view);
-  const crew = startCrew(library, header.address, threads);
+  const crew = engine.start(header.address);
   let unordered: Block | undefined;
   let shiftBy: ReturnType<typeof makeShift> | undefined;
   let stamp = 0;

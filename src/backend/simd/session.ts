@@ -8,7 +8,7 @@ import { makeSlotStates } from "./checkpoints.ts";
 import { allocateLayer, copyLayer, fillContext } from "./kv.ts";
 import { lower, type Lowered } from "./lower.ts";
 import type { Shared } from "./lowering.ts";
-import { makeNativeMemory, type Block, type Memory } from "./memory.ts";
+import type { Block, Memory } from "./memory.ts";
 import { makePasses, type Engine } from "./passes.ts";
 import { makeBuffers } from "./records.ts";
 import { checkRows, passesOf, wantedRows, type RowLimits } from "./rows.ts";
@@ -21,7 +21,7 @@ const PLACES = 8192;
 
 /** Loads a program: lowers it, and starts threads. Nothing of its weights is copied but vectors. */
 export function makeSession(program: Program, options: LoadOptions, engine: Engine): Session {
-  const parts = makeParts(program, options);
+  const parts = makeParts(program, options, engine.memory);
   const { shared, limits, memory } = parts;
   const logits = program.logits && lower(program.steps, program.logits, shared);
   let states: Lowered | undefined = logits ? undefined : lowerStates(program, shared);
@@ -39,7 +39,10 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
     const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
     if (!results || results.view.byteLength < rows * dim * 4) results = memory.allocate(rows * dim * 4, "results");
     const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
-    for (const table of shared.ropes.values()) table.reach(end);
+    for (const table of shared.ropes.values()) {
+      table.reach(end);
+      memory.refresh?.([table.cos, table.sin]);
+    }
     for (const pass of passesOf(batch, limits)) passes.run(pass, lowered, { ...results, dim });
     slotStates?.ran(batch);
     const out = new Float32Array(results.view.buffer, results.view.byteOffset, rows * dim);
@@ -95,10 +98,9 @@ interface Parts {
   readonly limits: RowLimits;
 }
 
-function makeParts(program: Program, options: LoadOptions): Parts {
+function makeParts(program: Program, options: LoadOptions, memory: Memory): Parts {
   const { ctxLen, slots, precise } = options;
   const { steps, weights: source } = program;
-  const memory = makeNativeMemory();
   const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
   const maxRows = Math.max(PASS_ROWS, slots, encodes ? ctxLen : 0);
   const places = encodes ? Math.max(PLACES, fillContext(ctxLen)) : 0;

@@ -1,0 +1,40 @@
+/** The kernels on processors that this machine is not: WebAssembly in Bun, and arm64 under qemu where that is there. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Backend } from "../../../src/backend/backend.ts";
+import { cpuBackend } from "../../../src/backend/cpu.ts";
+import { missingOps } from "../../../src/backend/missing.ts";
+import { ops, variants } from "../../../src/backend/simd/lower.ts";
+import { conformanceCases, runCase, type Case } from "../../conformance/cases.ts";
+import { expectClose, nmse } from "../compare.ts";
+import { canEmulate, startArm64, startWasm, type Emulated } from "./hosts.ts";
+
+const INT8_NMSE_MAX = 1e-3;
+
+const cases = conformanceCases().filter(({ program }) => missingOps(program, { ops, variants }).length === 0);
+
+async function compare(backend: Backend, some: readonly Case[]): Promise<void> {
+  for (const one of some) {
+    const expected = await runCase(cpuBackend, one);
+    const precise = await runCase(backend, one);
+    for (const [run, logits] of precise.entries()) expectClose(logits, expected[run]!, one.tolerance);
+    const rounded = await runCase(backend, one, { precise: false });
+    const flat = (runs: readonly Float32Array[]): Float32Array => Float32Array.from(runs.flatMap((run) => [...run]));
+    expect(nmse(flat(rounded), flat(expected)), one.name).toBeLessThan(INT8_NMSE_MAX);
+  }
+}
+
+test("WebAssembly: every step agrees with the reference", async () => compare(await startWasm(), cases), 240_000);
+
+describe.skipIf(!canEmulate)("arm64 (qemu-aarch64, clang-19)", () => {
+  let emulated: Emulated;
+  beforeAll(() => void (emulated = startArm64()), 60_000);
+  afterAll(() => emulated.stop());
+
+  // It takes a tenth of a second for each pass, so: products of every block type, and some of all others.
+  const some = cases.filter(({ name }, i) => name.startsWith("linear: ") || i % 5 === 0);
+  test(
+    "products of every block type, and every fifth case, agree with the reference",
+    () => compare(emulated.backend, some),
+    240_000,
+  );
+});

@@ -1,0 +1,121 @@
+/**
+ * The SIMD backend on processors that this machine is not: WebAssembly in this process, and arm64 under qemu, which
+ * shares the memory with this process by a file. One thread each.
+ */
+import { closeSync, ftruncateSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Backend } from "../../../src/backend/backend.ts";
+import { LIBRARY_FOLDER } from "../../../src/backend/simd/library.ts";
+import type { Block, Memory, Placed } from "../../../src/backend/simd/memory.ts";
+import { makeSession } from "../../../src/backend/simd/session.ts";
+
+const KERNELS = resolve(import.meta.dir, "../../../kernels/simd");
+const ALIGNMENT = 64;
+
+/** Memory inside of a buffer, whose byte `from` has the address base + from. Placed views are copied into it. */
+function makeBumpMemory(bytes: Uint8Array, { base, from }: { base: number; from: number }): Memory {
+  let next = from;
+  const placed = new Map<Placed, Block>();
+  const raw = (view: Placed): Uint8Array => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+  const memory: Memory = {
+    get bytes() {
+      return next - from;
+    },
+    allocate(size, what) {
+      const at = Math.ceil(next / ALIGNMENT) * ALIGNMENT;
+      if (at + size > bytes.length) throw new Error(`${what}: ${size} bytes behind ${at} of ${bytes.length}`);
+      next = at + size;
+      const view = bytes.subarray(at, at + size);
+      view.fill(0);
+      return { address: base + at, view };
+    },
+    place(view) {
+      const block = placed.get(view) ?? memory.allocate(view.byteLength, "a placed view");
+      block.view.set(raw(view));
+      placed.set(view, block);
+      return block.address;
+    },
+    refresh(views) {
+      for (const view of views) placed.get(view)?.view.set(raw(view));
+    },
+    release: () => placed.clear(),
+  };
+  return memory;
+}
+
+const backendOf = (level: string, memory: () => Memory, run: (header: number) => void): Backend => ({
+  name: "simd",
+  unavailable: () => undefined,
+  load: async (program, options) => {
+    const start = (header: number) => ({ run: () => run(header), dismiss: (gone: () => void) => gone() });
+    return makeSession(program, options, { level, threads: 1, memory: memory(), start });
+  },
+});
+
+/** What the linker puts at the beginning: constants and the stack. */
+const WASM_FROM = 2 ** 20;
+
+export async function startWasm(megabytes = 512): Promise<Backend> {
+  const pages = megabytes * 16;
+  const memory = new WebAssembly.Memory({ initial: pages, maximum: 65_536, shared: true });
+  const module = await WebAssembly.compile(readFileSync(join(LIBRARY_FOLDER, "simd.wasm")));
+  const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
+  const run = exports["hearth_run"] as (header: number, index: number) => void; // it exports just this
+  const bytes = new Uint8Array(memory.buffer);
+  return backendOf(
+    "WebAssembly",
+    () => makeBumpMemory(bytes, { base: 0, from: WASM_FROM }),
+    (header) => run(header, 0),
+  );
+}
+
+/** As in arm64.c. */
+const ARM_BASE = 0x10_0000_0000;
+const ARM_BYTES = 512 * 2 ** 20;
+const HEADER_AT = 8;
+
+export const canEmulate: boolean = ["clang-19", "ld.lld-19", "qemu-aarch64"].every((name) => Bun.which(name) !== null);
+
+export interface Emulated {
+  readonly backend: Backend;
+  stop(): Promise<void>;
+}
+
+/** Compiles the kernels into a program for arm64 that runs a pass whenever the first word of the shared file says so. */
+export function startArm64(): Emulated {
+  const folder = mkdtempSync(join(tmpdir(), "hearth-arm64-"));
+  const [program, file] = [join(folder, "kernels"), join(folder, "memory")];
+  const flags = "--target=aarch64-linux-gnu -march=armv8.2-a+dotprod+fp16 -mno-outline-atomics -Os -std=gnu11".split(
+    " ",
+  );
+  const more = "-ffreestanding -fno-stack-protector -ffp-contract=off -fno-math-errno -nostdlib -static".split(" ");
+  const source = join(import.meta.dir, "arm64.c");
+  const command = ["clang-19", ...flags, ...more, "-fuse-ld=lld-19", `-I${KERNELS}`, source, "-o", program];
+  const built = Bun.spawnSync(command, { stdio: ["ignore", "ignore", "pipe"] });
+  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  const descriptor = openSync(file, "w+");
+  ftruncateSync(descriptor, ARM_BYTES);
+  closeSync(descriptor);
+  const bytes = Bun.mmap(file, { shared: true });
+  const child = Bun.spawn(["qemu-aarch64", "-cpu", "max", program, file], { stdio: ["ignore", "inherit", "inherit"] });
+  const word = new Int32Array(bytes.buffer, bytes.byteOffset, 1);
+  const header = new BigUint64Array(bytes.buffer, bytes.byteOffset + HEADER_AT, 1);
+  const run = (address: number): void => {
+    header[0] = BigInt(address);
+    Atomics.store(word, 0, 1);
+    const end = performance.now() + 60_000;
+    while (Atomics.load(word, 0) === 1) {
+      Bun.sleepSync(0.05);
+      if (performance.now() > end || child.exitCode !== null) throw new Error("the emulated processor is gone");
+    }
+  };
+  return {
+    backend: backendOf("NEON", () => makeBumpMemory(bytes, { base: ARM_BASE, from: 4096 }), run),
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
