@@ -89,7 +89,8 @@ export function startArm64(): Emulated {
   const flags = "--target=aarch64-linux-gnu -march=armv8.2-a+dotprod+fp16 -mno-outline-atomics -Os -std=gnu11".split(
     " ",
   );
-  const more = "-ffreestanding -fno-stack-protector -ffp-contract=off -fno-math-errno -nostdlib -static".split(" ");
+  const more =
+    "-Os -std=gnu11 -ffreestanding -fno-stack-protector -ffp-contract=off -fno-math-errno -nostdlib -static".split(" ");
   const source = join(import.meta.dir, "arm64.c");
   const command = ["clang-19", ...flags, ...more, "-fuse-ld=lld-19", `-I${KERNELS}`, source, "-o", program];
   const built = Bun.spawnSync(command, { stdio: ["ignore", "ignore", "pipe"] });
