@@ -82,17 +82,15 @@ export interface Emulated {
   stop(): Promise<void>;
 }
 
-/** Compiles the kernels into a program for arm64 that runs a pass whenever the first word of the shared file says so. */
+/** Compiles the kernels to a program for arm64 that runs a pass whenever the first word of the shared file says so. */
 export function startArm64(): Emulated {
   const folder = mkdtempSync(join(tmpdir(), "hearth-arm64-"));
   const [program, file] = [join(folder, "kernels"), join(folder, "memory")];
-  const flags = "--target=aarch64-linux-gnu -march=armv8.2-a+dotprod+fp16 -mno-outline-atomics -Os -std=gnu11".split(
-    " ",
-  );
+  const target = "--target=aarch64-linux-gnu -march=armv8.2-a+dotprod+fp16 -mno-outline-atomics";
   const more =
     "-Os -std=gnu11 -ffreestanding -fno-stack-protector -ffp-contract=off -fno-math-errno -nostdlib -static".split(" ");
   const source = join(import.meta.dir, "arm64.c");
-  const command = ["clang-19", ...flags, ...more, "-fuse-ld=lld-19", `-I${KERNELS}`, source, "-o", program];
+  const command = ["clang-19", ...target.split(" "), ...more, "-fuse-ld=lld-19", `-I${KERNELS}`, source, "-o", program];
   const built = Bun.spawnSync(command, { stdio: ["ignore", "ignore", "pipe"] });
   if (built.exitCode !== 0) throw new Error(built.stderr.toString());
   const descriptor = openSync(file, "w+");
