@@ -10,7 +10,7 @@ import { openGgufFrom } from "../gguf/read.ts";
 import type { OpenSource } from "../gguf/source.ts";
 import { repairGguf } from "../gguf/repair/index.ts";
 import { getNumber } from "../gguf/keys.ts";
-import { makeGrammarCompiler, type GrammarCompiler } from "../sampling/grammar.ts";
+import type { GrammarCompiler } from "../sampling/grammar.ts";
 import { loadTokenizer, vocabularyForGrammar } from "../tokenizer/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { defaultCtxLen } from "./context-length.ts";
@@ -123,9 +123,10 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       session,
       loop: options.loop,
       tokenizer,
-      grammars: once(() =>
-        makeGrammarCompiler({ ...vocabularyForGrammar(tokenizer), vocabSize: program.shape.vocabSize }),
-      ),
+      grammars: once(async () => {
+        const { makeGrammarCompiler } = await import("../sampling/grammar.ts"); // pages fetch it when it is wanted
+        return makeGrammarCompiler({ ...vocabularyForGrammar(tokenizer), vocabSize: program.shape.vocabSize });
+      }),
       vocabSize: program.shape.vocabSize,
       ctxLen,
       slots: options.slots,
@@ -161,7 +162,7 @@ function chatTemplateOf({ metadata, path }: Gguf): string | undefined {
   throw new AppError("bad_file", `${path}: 'tokenizer.chat_template': expected text, got ${typeof template}`);
 }
 
-function once(make: () => GrammarCompiler | Promise<GrammarCompiler>): () => Promise<GrammarCompiler> {
+function once(make: () => Promise<GrammarCompiler>): () => Promise<GrammarCompiler> {
   let made: Promise<GrammarCompiler> | undefined;
-  return () => (made ??= Promise.resolve(make()));
+  return () => (made ??= make());
 }
