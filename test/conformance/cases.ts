@@ -155,7 +155,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   bidirectionalAttention: bidirectionalAttentionCases,
 
   mlp: () => [
-    ...(["silu", "gelu", "gelu_erf", "relu", "relu_sqr"] as const).map((act) =>
+    ...(["silu", "gelu", "gelu_erf", "relu", "relu_sqr", "sigmoid", "tanh"] as const).map((act) =>
       makeCase(`mlp: ${act}`, { dim: 64 }, ({ x, steps, matrix }) => {
         const out = { name: "y", dim: 64 };
         const [up, down] = [matrix({ inDim: 64, outDim: 96, size: 0.4 }), matrix({ inDim: 96, outDim: 64 })];
@@ -190,7 +190,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   ],
 
   gatedMlp: () => [
-    ...(["silu", "gelu", "gelu_erf", "relu", "relu_sqr"] as const).map((act) =>
+    ...(["silu", "gelu", "gelu_erf", "relu", "relu_sqr", "sigmoid", "tanh"] as const).map((act) =>
       makeCase(`gatedMlp: ${act}`, { dim: 64 }, (draft) => gatedMlp(draft, { dim: 64, ffnDim: 96, act, size: 0.4 })),
     ),
     ...quantNames.map((quant) =>
