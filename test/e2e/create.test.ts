@@ -64,15 +64,15 @@ describe("a model made from the embedded one", () => {
     }
   });
 
-  test("has the file's own template where a Modelfile gives the one that stands for none", async () => {
+  test("has the template that a Modelfile gives, also the one of models without any", async () => {
     await hearth.post("/api/create", {
       model: "none",
       modelfile: "FROM hearth\nTEMPLATE {{ .Prompt }}",
       stream: false,
     });
     const { template, modelfile } = await show("none");
-    expect(template).toBe((await show("hearth"))["template"]);
-    expect(modelfile).not.toContain("TEMPLATE");
+    expect(template).toBe("{{ .Prompt }}");
+    expect(modelfile).toContain("TEMPLATE {{ .Prompt }}");
   });
 
   test("can be deleted while it is loaded, and what others need stays", async () => {
