@@ -90,7 +90,7 @@ for (const [name, edit, message] of broken) {
   });
 }
 
-for (const backend of ["cpu", "onnx"]) {
+for (const backend of ["cpu", "simd", "onnx"]) {
   test(`${backend}: weights too large for sums end the answer with an error, and the runner lives on`, async () => {
     await writeBroken((_, tensors) => tensors.get("output_norm.weight")!.data.fill(0x7f));
     const runner = await startRunner(backend);
