@@ -1,0 +1,75 @@
+/**
+ * What the SIMD kernels do with a file on this machine: time to load, to the first token, prompt and decode rates.
+ *
+ *   bun bench/simd.ts FILE [--level vnni] [--prompt 512] [--tokens 24] [--streams 1] [--threads 0]
+ */
+import { parseArgs } from "node:util";
+import { loadProgram } from "../src/arch/index.ts";
+import { makeSimdBackend } from "../src/backend/simd/index.ts";
+import { openGguf } from "../src/files/gguf.ts";
+
+const CHUNK = 512;
+const ROUNDS = 3;
+
+const { values, positionals } = parseArgs({
+  args: process.argv.slice(2),
+  allowPositionals: true,
+  options: {
+    level: { type: "string" },
+    prompt: { type: "string", default: "512" },
+    tokens: { type: "string", default: "24" },
+    streams: { type: "string", default: "1" },
+    threads: { type: "string", default: "0" },
+  },
+});
+const [path] = positionals;
+if (!path) throw new Error("usage: bun bench/simd.ts FILE [--level LEVEL] [--prompt N] [--tokens N] [--streams N]");
+const [prompt, tokens, streams] = [Number(values.prompt), Number(values.tokens), Number(values.streams)];
+
+const begin = performance.now();
+const program = loadProgram(openGguf(path));
+const options = { ctxLen: prompt + tokens + 8, slots: streams, precise: false, cacheDir: undefined };
+const session = await makeSimdBackend({ level: values.level }).load(program, {
+  ...options,
+  threads: Number(values.threads),
+});
+const loadMs = performance.now() - begin;
+const text = Int32Array.from({ length: prompt }, (_, i) => 300 + ((i * 7919) % 700));
+await session.run([{ slot: 0, start: 0, tokens: text.subarray(0, 1), logits: "last" }]);
+const firstMs = performance.now() - begin;
+
+/** Best of several rounds, per second. */
+async function best(count: number, work: () => Promise<void>): Promise<number> {
+  let rate = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    const start = performance.now();
+    await work();
+    rate = Math.max(rate, (count / (performance.now() - start)) * 1000);
+  }
+  return rate;
+}
+
+const promptRate = await best(prompt, async () => {
+  for (let at = 0; at < prompt; at += CHUNK) {
+    await session.run([{ slot: 0, start: at, tokens: text.subarray(at, at + CHUNK), logits: "last" }]);
+  }
+});
+const decodeRate = await best(tokens * streams, async () => {
+  for (let i = 0; i < tokens; i++) {
+    const one = Int32Array.of(300 + i);
+    await session.run(
+      Array.from({ length: streams }, (_, slot) => ({
+        slot,
+        start: (slot === 0 ? prompt : 0) + i,
+        tokens: one,
+        logits: "last" as const,
+      })),
+    );
+  }
+});
+console.log(
+  `${session.device}: load ${loadMs.toFixed(0)} ms, first token ${firstMs.toFixed(0)} ms, ` +
+    `prompt ${promptRate.toFixed(0)} tok/s, decode ${decodeRate.toFixed(1)} tok/s with ${streams} streams, ` +
+    `resident ${Math.round(process.memoryUsage().rss / 1e6)} MB`,
+);
+process.exit(0);
