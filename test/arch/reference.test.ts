@@ -11,7 +11,7 @@ import { openGguf } from "../../src/files/gguf.ts";
 import { repairGguf } from "../../src/gguf/repair/index.ts";
 import { addStates, poolingOf, type Pooling } from "../../src/engine/pooling.ts";
 import { nmse } from "../backend/compare.ts";
-import { golden, hasGolden } from "../golden.ts";
+import { golden, goldenTest, hasGolden } from "../golden.ts";
 
 interface Reference {
   readonly name: string;
@@ -113,3 +113,5 @@ function pool(states: Float32Array, pooling: Pooling, dim: number): Float32Array
   addStates(sum, states);
   return Float32Array.from(sum, (value) => (value * dim) / states.length);
 }
+
+goldenTest("there are reference models", () => expect(references.length).toBeGreaterThan(50));
