@@ -140,8 +140,14 @@ function makeParts(program: Program, options: LoadOptions, memory: Memory): Part
   return { memory, shared, limits };
 }
 
-const lowerStates = (program: Program, shared: Shared): Lowered =>
-  lower(program.steps.slice(0, statesEnd(program)), program.states, shared);
+/** The part of a program that another backend goes on with takes no rows by itself: its states are taken behind it. */
+function lowerStates(program: Program, shared: Shared): Lowered {
+  const { states } = program;
+  const steps = program.steps.slice(0, statesEnd(program));
+  if (steps.some(({ op }) => op === "takeRows")) return lower(steps, states, shared);
+  const out = { ...states, name: `${states.name} wanted` };
+  return lower([...steps, { op: "takeRows", out, x: states }], out, shared);
+}
 
 /** Throws `runner` at the first value that is not a number: broken weights would otherwise be sampled from. */
 function checkFinite(values: Float32Array, { path, name, dim }: { path: string; name: string; dim: number }): void {
