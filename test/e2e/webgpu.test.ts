@@ -106,7 +106,7 @@ test("options.num_gpu: a part of the layers stays until another number is asked 
   expect(await gpu!.runnerPids()).toEqual(pids);
   const lines = splitLines(gpu!).slice(known);
   expect(lines).toHaveLength(1);
-  expect(lines[0]!["device"]).toMatch(/^SwiftShader.*: 3 of 7 layers, CPU \(\d+ threads?\): the others$/);
+  expect(lines[0]!["device"]).toMatch(/^SwiftShader.*: 3 of 7 layers, CPU \(\d+ threads?(, [^)]+)?\): the others$/);
 });
 
 test("HEARTH_GPU_MEMORY: what does not fit stays on the CPU; a number that does not fit is an error with both sizes", async () => {
