@@ -241,6 +241,7 @@ interface MoeOptions {
   readonly routing?: Routing;
   readonly scale?: number;
   readonly ffnDim?: number;
+  /** Width of the MLP beside the experts; 0 leaves it out. By the file. */
   readonly sharedDim?: number;
   readonly nUsed?: number;
   /** What is read and written; `h` and `y`. */
@@ -313,7 +314,7 @@ function sharedExpert(model: Model, layer: number, options: MoeOptions): Step[] 
   const { act, sharedDim, sharedScaled: scaled = false } = options;
   const blk = `blk.${layer}`;
   const ffnDim = sharedDim ?? model.rows(`${blk}.ffn_up_shexp`);
-  if (ffnDim === undefined || act === "swiglu_oai") return [];
+  if (!ffnDim || act === "swiglu_oai") return [];
   const { h, y } = buffersOf(model);
   const shared = { name: "shared", dim: model.dim };
   const gated = model.has(`${blk}.ffn_gate_shexp.weight`);

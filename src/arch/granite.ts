@@ -6,7 +6,7 @@
 import type { Step } from "../backend/step.ts";
 import { attention, decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { readWindows, sharedFfnDim } from "./hparams.ts";
-import type { Model } from "./model.ts";
+import { buffersOf, mlp, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 export const granite = (model: Model): Step[] =>
@@ -33,13 +33,24 @@ function layers(model: Model, { windows, turns }: Options): Step[] {
   const { keys, nExperts, headDim } = model;
   const rope = ropeOf(model, { style: "norm" });
   const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(headDim);
-  const sharedDim = sharedFfnDim(keys);
+  const residualScale = keys.number("residual_scale", 0) || 1;
+  const sharedDim = nExperts > 0 ? sharedFfnDim(keys) : 0;
+  const { x, h } = buffersOf(model);
+  /** The MLP beside the experts joins the stream first, so that a GPU runs it in their dispatches. */
+  const shared = (layer: number): Step[] => {
+    if (sharedDim === 0) return [];
+    const out = { name: "shared", dim: x.dim };
+    return [
+      { op: "gatedMlp", out, x: h, ...mlp(model, layer, { ffnDim: sharedDim, shared: true }), act: "silu" },
+      { op: "add", out: x, a: x, b: out, scale: residualScale },
+    ];
+  };
   return decoder(model, {
     embeddingScale: keys.number("embedding_scale", 0) || 1,
     logitScale: 1 / keys.number("logit_scale"),
     block: (layer) =>
       sequentialBlock(model, layer, {
-        residualScale: keys.number("residual_scale", 0) || 1,
+        residualScale,
         attention: attention(model, layer, {
           rope: turns(layer) ? rope : undefined,
           window: windows[layer] ?? 0,
@@ -47,7 +58,7 @@ function layers(model: Model, { windows, turns }: Options): Step[] {
         }),
         ffn:
           nExperts > 0
-            ? moe(model, layer, { act: "silu", normalize: true, ...(sharedDim > 0 && { sharedDim }) })
+            ? [...shared(layer), ...moe(model, layer, { act: "silu", normalize: true, sharedDim: 0 })]
             : feedForward(model, layer, { act: "silu" }),
       }),
   });
