@@ -6,7 +6,7 @@ import { availableParallelism, freemem } from "node:os";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { archs } from "./arch/index.ts";
-import { checkBackend } from "./backend/index.ts";
+import { checkBackend, slowOnCpu } from "./backend/index.ts";
 import { messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
 import { openGateway } from "./gateway/open.ts";
@@ -112,11 +112,18 @@ export async function serve(options: ServeOptions): Promise<void> {
   await gateway?.start();
   stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway, config });
   const { backend, gpu } = await outlook;
-  const device = gpu ?? `CPU (${availableParallelism()} cores)`;
+  const device = gpu ?? cpuDevice(config, log);
   const hooksUrl = hookListener.url();
   const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
   const stores = [own.root, ...others.map(({ root }) => `${root} (read only)`)].join(", ");
   console.log(`Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${device} · models ${stores}`);
+}
+
+/** The CPU for people; a warning where the choice was ours and the fastest kernels cannot run. */
+function cpuDevice({ backend }: Config, log: Logger): string {
+  const reason = backend === "auto" ? slowOnCpu() : undefined;
+  if (reason) log.warn("without the SIMD kernels models load and answer more slowly", { reason });
+  return `CPU (${availableParallelism()} cores)`;
 }
 
 interface Stores {

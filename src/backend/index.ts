@@ -14,6 +14,9 @@ const backends = {
   cpu: cpuBackend,
 } as const satisfies Record<string, Backend>;
 
+/** Why the fastest backend on the CPU cannot run here; undefined where it can. */
+export const slowOnCpu = (): string | undefined => simdBackend.unavailable();
+
 /** As `chooseAmong`. */
 export const chooseBackend = (name: string, offload?: Offload): Promise<Backend> =>
   chooseAmong(backends, name, offload);
