@@ -33,14 +33,14 @@ async function fill({ deliveries, clock }: Bench, ofOneSession: number): Promise
 }
 
 /** Milliseconds. What it takes is put back. */
-async function claimOnce({ writer, clock }: Bench): Promise<number> {
+async function claimOnce({ store, clock }: Bench): Promise<number> {
   let tookMs = 0;
   const undone = new Error("put back");
-  await writer
-    .write((db) => {
+  await store
+    .write(function* () {
       const began = performance.now();
       const lease = { owner: "bench", now: clock.now, leaseUntil: clock.now + 30_000 };
-      const claimed = claimTurns(db, { ...lease, free: FREE, limitOf: () => undefined });
+      const claimed = yield* claimTurns({ ...lease, free: FREE, limitOf: () => undefined });
       tookMs = performance.now() - began;
       if (claimed.length === 0) throw new Error("nothing was claimed");
       throw undone;

@@ -10,12 +10,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { openDatabase, Writer } from "../src/base/database.ts";
+import { openDatabase } from "../src/base/database.ts";
+import { SqliteStore } from "../src/base/sqlite-store.ts";
 import { makeDeliveries, type Deliveries } from "../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../src/hooks/deliveries/tables.ts";
 import { Worker } from "../src/hooks/worker/worker.ts";
 import { request, wake } from "../test/hooks/deliveries/fixtures.ts";
-import { makeParts } from "../test/hooks/worker/parts.ts";
+import { makeParts, partMigrations } from "../test/hooks/worker/parts.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -48,17 +49,14 @@ for (const senders of flags.senders.split(",").map(Number)) {
 
 async function measure(senders: number): Promise<Sample> {
   const folder = mkdtempSync(join(flags.dir, "hearth-bench-hooks-"));
-  const db = openDatabase(join(folder, "gateway.db"), deliveryMigrations);
-  const writer = new Writer(db);
+  const store = new SqliteStore(openDatabase(join(folder, "gateway.db"), [...deliveryMigrations, ...partMigrations]));
   const worker = new Worker({
-    db,
-    writer,
-    ports: makeParts(db).ports,
+    store,
+    ports: makeParts(store).ports,
     settings: () => ({
       maxConcurrent: 4,
       maxConcurrentOf: () => undefined,
       maxAttempts: 5,
-      timeoutMsOf: () => 1000,
       callbacks: { secret: undefined, allowPrivate: false },
     }),
     log: { debug: () => {}, info: () => {}, warn: console.warn, error: console.error },
@@ -66,11 +64,10 @@ async function measure(senders: number): Promise<Sample> {
     random: Math.random,
   });
   const deliveries = makeDeliveries({
-    db,
-    writer,
-    settings: () => ({ maxQueued: 10_000, keysMs: 86_400_000, retentionMs: 86_400_000 }),
+    store,
+    settings: () => ({ maxQueued: 10_000, maxQueuedOf: () => 10_000, keysMs: 86_400_000, retentionMs: 86_400_000 }),
     sessionKeyOf: ({ runId }) => runId,
-    onQueued: () => worker.poke(),
+    onQueued: () => worker.begin(),
     now: Date.now,
   });
   worker.start();
@@ -78,7 +75,7 @@ async function measure(senders: number): Promise<Sample> {
     return await load(deliveries, senders);
   } finally {
     await worker.stop(0);
-    db.close();
+    await store.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }

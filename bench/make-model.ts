@@ -3,7 +3,7 @@
  * embedding), for measuring speed: random blocks with sane scales, written straight in each type, in the mix that
  * llama.cpp's quantizer chooses (llama_tensor_get_type, llama-quant.cpp). They cannot speak.
  *
- *   bun bench/make-model.ts [q4_0 q8_0 q4_k_m f16 …] [--out FOLDER]
+ *   bun bench/make-model.ts [q4_0 q8_0 q4_k_m f16 …] [--size 1.2b] [--out FOLDER]
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,21 @@ import type { Quant } from "../src/quant/quant.ts";
 /** A llama of 1.2 B weights, one of 8 B, and one that only tries whether everything runs. */
 export const SHAPES = {
   tiny: { dim: 256, nLayers: 4, nHeads: 4, nKvHeads: 2, ffnDim: 768, vocabSize: 1024, ctxLen: 4096 },
+  "135m": { dim: 576, nLayers: 30, nHeads: 9, nKvHeads: 3, ffnDim: 1536, vocabSize: 49_152, ctxLen: 8192 },
   "1.2b": { dim: 2048, nLayers: 16, nHeads: 32, nKvHeads: 8, ffnDim: 8192, vocabSize: 128_256, ctxLen: 131_072 },
+  /** Six layers of Qwen 3 30B-A3B: 128 experts, of which a row goes to 8. */
+  moe: {
+    dim: 2048,
+    nLayers: 6,
+    nHeads: 32,
+    nKvHeads: 4,
+    headDim: 128,
+    ffnDim: 768,
+    experts: 128,
+    expertsUsed: 8,
+    vocabSize: 128_256,
+    ctxLen: 32_768,
+  },
   "8b": { dim: 4096, nLayers: 32, nHeads: 32, nKvHeads: 8, ffnDim: 14_336, vocabSize: 128_256, ctxLen: 131_072 },
 } as const;
 export type Size = keyof typeof SHAPES;
@@ -56,23 +70,36 @@ export async function ensureModel(mix: Mix, folder: string, size: Size = "1.2b",
   return path;
 }
 
-type Shape = Readonly<Record<keyof (typeof SHAPES)["8b"], number>>;
+type Shape = Readonly<Record<keyof (typeof SHAPES)["8b"], number>> & {
+  readonly headDim?: number;
+  readonly experts?: number;
+  readonly expertsUsed?: number;
+};
 
 function metadataOf(shape: Shape, name: string): Record<string, WriteValue> {
-  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize, ctxLen } = shape;
+  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize, ctxLen, experts, expertsUsed = 0 } = shape;
+  const { headDim = dim / nHeads } = shape;
+  const arch = experts ? "qwen3moe" : "llama";
   return {
-    "general.architecture": "llama",
+    "general.architecture": arch,
     "general.name": name,
-    "llama.context_length": { u32: ctxLen },
-    "llama.embedding_length": { u32: dim },
-    "llama.block_count": { u32: nLayers },
-    "llama.feed_forward_length": { u32: ffnDim },
-    "llama.attention.head_count": { u32: nHeads },
-    "llama.attention.head_count_kv": { u32: nKvHeads },
-    "llama.attention.layer_norm_rms_epsilon": { f32: 1e-5 },
-    "llama.rope.freq_base": { f32: 500_000 },
-    "llama.rope.dimension_count": { u32: dim / nHeads },
-    "llama.vocab_size": { u32: vocabSize },
+    [`${arch}.context_length`]: { u32: ctxLen },
+    [`${arch}.embedding_length`]: { u32: dim },
+    [`${arch}.block_count`]: { u32: nLayers },
+    [`${arch}.feed_forward_length`]: { u32: ffnDim },
+    [`${arch}.attention.head_count`]: { u32: nHeads },
+    [`${arch}.attention.head_count_kv`]: { u32: nKvHeads },
+    [`${arch}.attention.layer_norm_rms_epsilon`]: { f32: 1e-5 },
+    [`${arch}.rope.freq_base`]: { f32: 500_000 },
+    [`${arch}.rope.dimension_count`]: { u32: headDim },
+    [`${arch}.vocab_size`]: { u32: vocabSize },
+    ...(experts && {
+      [`${arch}.expert_count`]: { u32: experts },
+      [`${arch}.expert_used_count`]: { u32: expertsUsed },
+      [`${arch}.expert_feed_forward_length`]: { u32: ffnDim },
+      [`${arch}.attention.key_length`]: { u32: headDim },
+      [`${arch}.attention.value_length`]: { u32: headDim },
+    }),
     "tokenizer.ggml.model": "gpt2",
     "tokenizer.ggml.pre": "default",
     "tokenizer.ggml.tokens": vocabulary(vocabSize),
@@ -95,25 +122,38 @@ function vocabulary(size: number): string[] {
 }
 
 function* tensorsOf(mix: Mix, shape: Shape, rng: Rng): Generator<WriteTensor> {
-  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize } = shape;
-  const kvDim = (dim / nHeads) * nKvHeads;
-  const matrix = (name: string, layer: number, size: readonly [number, number]): WriteTensor => {
+  const { dim, nLayers, nHeads, nKvHeads, ffnDim, vocabSize, experts, headDim = dim / nHeads } = shape;
+  const kvDim = headDim * nKvHeads;
+  const matrix = (name: string, layer: number, size: readonly [number, number, number?]): WriteTensor => {
     const quant = MIXES[mix](name, layer, nLayers);
-    return { name, shape: size, quant, data: randomBlocks(quant, (size[0] * size[1]) / quant.blockLen, rng) };
+    const [inDim, outDim, count = 1] = size;
+    const blocks = (inDim * outDim * count) / quant.blockLen;
+    return { name, shape: size.filter((each) => each !== undefined), quant, data: randomBlocks(quant, blocks, rng) };
   };
-  const norm = (name: string): WriteTensor => {
-    const data = new Uint8Array(new Float32Array(dim).fill(1).buffer);
-    return { name, shape: [dim], quant: quants.f32, data };
+  const floats = (name: string, shape: readonly number[], value: () => number): WriteTensor => {
+    const values = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, value);
+    return { name, shape, quant: quants.f32, data: new Uint8Array(values.buffer) };
   };
+  const norm = (name: string, width = dim): WriteTensor => floats(name, [width], () => 1);
   yield matrix("token_embd.weight", -1, [dim, vocabSize]);
   yield norm("output_norm.weight");
   for (let i = 0; i < nLayers; i++) {
     yield norm(`blk.${i}.attn_norm.weight`);
     yield norm(`blk.${i}.ffn_norm.weight`);
-    yield matrix(`blk.${i}.attn_q.weight`, i, [dim, dim]);
+    yield matrix(`blk.${i}.attn_q.weight`, i, [dim, headDim * nHeads]);
     yield matrix(`blk.${i}.attn_k.weight`, i, [dim, kvDim]);
     yield matrix(`blk.${i}.attn_v.weight`, i, [dim, kvDim]);
-    yield matrix(`blk.${i}.attn_output.weight`, i, [dim, dim]);
+    yield matrix(`blk.${i}.attn_output.weight`, i, [headDim * nHeads, dim]);
+    if (experts) {
+      yield norm(`blk.${i}.attn_q_norm.weight`, headDim);
+      yield norm(`blk.${i}.attn_k_norm.weight`, headDim);
+      const router = () => DEVIATION * (2 * rng.float() - 1);
+      yield floats(`blk.${i}.ffn_gate_inp.weight`, [dim, experts], router);
+      yield matrix(`blk.${i}.ffn_gate_exps.weight`, i, [dim, ffnDim, experts]);
+      yield matrix(`blk.${i}.ffn_up_exps.weight`, i, [dim, ffnDim, experts]);
+      yield matrix(`blk.${i}.ffn_down_exps.weight`, i, [ffnDim, dim, experts]);
+      continue;
+    }
     yield matrix(`blk.${i}.ffn_gate.weight`, i, [dim, ffnDim]);
     yield matrix(`blk.${i}.ffn_up.weight`, i, [dim, ffnDim]);
     yield matrix(`blk.${i}.ffn_down.weight`, i, [ffnDim, dim]);
@@ -168,11 +208,14 @@ function fillHalves(bytes: Uint8Array, count: number): void {
 }
 
 if (import.meta.main) {
-  const { values, positionals } = parseArgs({ options: { out: { type: "string" } }, allowPositionals: true });
+  const options = { out: { type: "string" }, size: { type: "string", default: "1.2b" } } as const;
+  const { values, positionals } = parseArgs({ options, allowPositionals: true });
+  if (!Object.hasOwn(SHAPES, values.size))
+    throw new Error(`size '${values.size}': expected one of ${Object.keys(SHAPES)}`);
   const folder = values.out ?? join(import.meta.dir, "out");
   const wanted = positionals.length > 0 ? positionals : ["q4_0", "q8_0", "q4_k_m"];
   for (const mix of wanted) {
     if (!Object.hasOwn(MIXES, mix)) throw new Error(`'${mix}': expected one of ${Object.keys(MIXES).join(", ")}`);
-    console.log(await ensureModel(mix as Mix, folder)); // one of them: looked up in the line above
+    console.log(await ensureModel(mix as Mix, folder, values.size as Size)); // both looked up above
   }
 }

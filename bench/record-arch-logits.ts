@@ -1,6 +1,6 @@
 /**
- * Records what llama.cpp answers to the tiny models of test/arch/models.ts, for test/arch/logits/, and to those with
- * the adapters of test/arch/adapters.ts. Run it after changing one there: `bun install --cwd bench && bun
+ * Records what llama.cpp answers to the tiny models of test/arch/models.ts and families.ts, for test/arch/logits/, and
+ * to those with the adapters of test/arch/adapters.ts. Run it after changing one there: `bun install --cwd bench && bun
  * bench/record-arch-logits.ts [NAME …]`, where a name may be `MODEL+adapter`. Float32 cache, no flash attention.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -9,12 +9,12 @@ import { join } from "node:path";
 import { getLlama, LlamaLogLevel, type LlamaContextOptions, type Token } from "node-llama-cpp";
 import { writeGguf } from "../src/files/write.ts";
 import { makeAdapter, recordedAdapters } from "../test/arch/adapters.ts";
-import { CTX_LEN, makeModel, RECORDED, specs, TOKENS, VOCAB } from "../test/arch/models.ts";
+import { CTX_LEN, makeModel, modelNames, RECORDED, TOKENS, VOCAB } from "../test/arch/models.ts";
 
 const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error });
 const folder = await mkdtemp(join(tmpdir(), "hearth-arch-"));
 const adapted = Object.keys(recordedAdapters).map((name) => `${name}+adapter`);
-const names = process.argv.length > 2 ? process.argv.slice(2) : [...Object.keys(specs), ...adapted];
+const names = process.argv.length > 2 ? process.argv.slice(2) : [...modelNames, ...adapted];
 try {
   for (const name of names) {
     const [base = name, adapter] = name.split("+");

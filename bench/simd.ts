@@ -1,11 +1,13 @@
 /**
  * What the SIMD kernels do with a file on this machine: time to load, to the first token, prompt and decode rates.
  *
- *   bun bench/simd.ts FILE [--level vnni] [--prompt 512] [--tokens 24] [--streams 1] [--threads 0]
+ *   bun bench/simd.ts FILE [--level vnni] [--prompt 512] [--tokens 24] [--streams 1] [--threads 0] [--depth 0] [--json]
+ *
+ * With --depth, behind so many tokens of context. `bench/simd-peers.ts` runs it beside llama.cpp.
  */
 import { parseArgs } from "node:util";
 import { loadProgram } from "../src/arch/index.ts";
-import { makeSimdBackend } from "../src/backend/simd/index.ts";
+import { makeSimdBackend } from "../src/backend/host/simd.ts";
 import { openGguf } from "../src/files/gguf.ts";
 
 const CHUNK = 512;
@@ -20,15 +22,18 @@ const { values, positionals } = parseArgs({
     tokens: { type: "string", default: "24" },
     streams: { type: "string", default: "1" },
     threads: { type: "string", default: "0" },
+    depth: { type: "string", default: "0" },
+    json: { type: "boolean", default: false },
   },
 });
 const [path] = positionals;
 if (!path) throw new Error("usage: bun bench/simd.ts FILE [--level LEVEL] [--prompt N] [--tokens N] [--streams N]");
 const [prompt, tokens, streams] = [Number(values.prompt), Number(values.tokens), Number(values.streams)];
+const depth = Number(values.depth);
 
 const begin = performance.now();
 const program = loadProgram(openGguf(path));
-const options = { ctxLen: prompt + tokens + 8, slots: streams, precise: false, cacheDir: undefined };
+const options = { ctxLen: depth + prompt + tokens + 8, slots: streams, precise: false, cacheDir: undefined };
 const session = await makeSimdBackend({ level: values.level }).load(program, {
   ...options,
   threads: Number(values.threads),
@@ -49,9 +54,13 @@ async function best(count: number, work: () => Promise<void>): Promise<number> {
   return rate;
 }
 
+for (let at = 0; at < depth; at += CHUNK) {
+  const some = Int32Array.from({ length: Math.min(CHUNK, depth - at) }, (_, i) => 300 + (((at + i) * 7919) % 700));
+  await session.run([{ slot: 0, start: at, tokens: some, logits: "none" }]);
+}
 const promptRate = await best(prompt, async () => {
   for (let at = 0; at < prompt; at += CHUNK) {
-    await session.run([{ slot: 0, start: at, tokens: text.subarray(at, at + CHUNK), logits: "last" }]);
+    await session.run([{ slot: 0, start: depth + at, tokens: text.subarray(at, at + CHUNK), logits: "last" }]);
   }
 });
 const decodeRate = await best(tokens * streams, async () => {
@@ -60,16 +69,20 @@ const decodeRate = await best(tokens * streams, async () => {
     await session.run(
       Array.from({ length: streams }, (_, slot) => ({
         slot,
-        start: (slot === 0 ? prompt : 0) + i,
+        start: (slot === 0 ? depth + (depth > 0 ? 0 : prompt) : 0) + i,
         tokens: one,
         logits: "last" as const,
       })),
     );
   }
 });
-console.log(
-  `${session.device}: load ${loadMs.toFixed(0)} ms, first token ${firstMs.toFixed(0)} ms, ` +
-    `prompt ${promptRate.toFixed(0)} tok/s, decode ${decodeRate.toFixed(1)} tok/s with ${streams} streams, ` +
-    `resident ${Math.round(process.memoryUsage().rss / 1e6)} MB`,
-);
+const resident = Math.round(process.memoryUsage().rss / 1e6);
+const figures = { device: session.device, loadMs, firstMs, promptRate, decodeRate, resident };
+if (values.json) console.log(JSON.stringify(figures));
+else
+  console.log(
+    `${session.device}: load ${loadMs.toFixed(0)} ms, first token ${firstMs.toFixed(0)} ms, ` +
+      `prompt ${promptRate.toFixed(0)} tok/s, decode ${decodeRate.toFixed(1)} tok/s with ${streams} streams, ` +
+      `resident ${resident} MB`,
+  );
 process.exit(0);

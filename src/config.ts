@@ -7,10 +7,12 @@
 import { isAbsolute, join } from "node:path";
 import { AppError, messageOf } from "./base/errors.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
+import { KV_CACHE_TYPES, parseKvCacheType, type KvCacheType } from "./base/kv-cache-type.ts";
 import {
   isForeign,
   orDefault,
   tolerateAddress,
+  tolerateKvCacheType,
   unusedVariables,
   type Tolerate,
   type Tolerated,
@@ -52,7 +54,7 @@ interface Setting<T> {
 }
 
 /** Parts of the file that others read: see `gateway/`. */
-const SECTIONS: readonly string[] = ["hooks", "agents", "session", "channels", "gateway"];
+const SECTIONS: readonly string[] = ["hooks", "agents", "session", "channels", "gateway", "database"];
 
 const setting = <T>(row: Setting<T>): Setting<T> => row;
 
@@ -94,6 +96,19 @@ const SETTINGS = {
     expected: SIMD_LEVELS.join(", "),
     parse: (value) => SIMD_LEVELS.find((level) => level === value),
     initial: () => "auto",
+  }),
+  kvCacheType: setting<KvCacheType>({
+    env: ["HEARTH_KV_CACHE_TYPE", "OLLAMA_KV_CACHE_TYPE"],
+    expected: KV_CACHE_TYPES.join(", "),
+    parse: parseKvCacheType,
+    tolerates: tolerateKvCacheType,
+    initial: () => "f16",
+  }),
+  snapshots: setting<number>({
+    env: ["HEARTH_SNAPSHOTS"],
+    expected: "'off', or bytes such as '4GiB'",
+    parse: (value) => (value === "off" || value === false || Number(value) === 0 ? 0 : parseBytes(value)),
+    initial: () => 4 * 2 ** 30,
   }),
   numParallel: setting<number>({
     env: ["HEARTH_NUM_PARALLEL", "OLLAMA_NUM_PARALLEL"],
@@ -197,6 +212,9 @@ export interface Config {
   /** Which kernels a GPU runs. */
   readonly gpuKernels: KernelChoice;
   readonly simd: SimdSetting;
+  readonly kvCacheType: KvCacheType;
+  /** Bytes of disk that prefixes of finished chats may take; 0: none are kept there. */
+  readonly snapshots: number;
   /** Sequences that one model decodes at once. */
   readonly numParallel: number;
   /** `auto`: as many as fit. */
@@ -222,7 +240,7 @@ export interface Config {
   /** Keep blobs that no model refers to. */
   readonly noPrune: boolean;
   readonly debug: boolean;
-  /** What whoever set the variables should know about them, a line each. */
+  /** Warnings about the environment, a line each. */
   readonly warnings: readonly string[];
 }
 
@@ -265,6 +283,8 @@ export function readConfig(sources: ConfigSources): Config {
     gpuMemory: value("gpuMemory", SETTINGS.gpuMemory),
     gpuKernels: value("gpuKernels", SETTINGS.gpuKernels),
     simd: value("simd", SETTINGS.simd),
+    kvCacheType: value("kvCacheType", SETTINGS.kvCacheType),
+    snapshots: value("snapshots", SETTINGS.snapshots),
     numParallel: value("numParallel", SETTINGS.numParallel),
     maxLoadedModels: value("maxLoadedModels", SETTINGS.maxLoadedModels),
     maxQueue: value("maxQueue", SETTINGS.maxQueue),
@@ -282,7 +302,7 @@ export function readConfig(sources: ConfigSources): Config {
   };
 }
 
-/** Where Ollama keeps its models, for a person and as a service; whoever said where they are is taken at his word. */
+/** Where Ollama keeps its models, for a person and as a service; `OLLAMA_MODELS` replaces the usual places. */
 function otherStores({ env, home }: ConfigSources): string[] {
   if (findEnv(env, ["OLLAMA_MODELS"])) return [];
   return [join(home, ".ollama", "models"), "/usr/share/ollama/.ollama/models"];

@@ -1,28 +1,18 @@
 #!/usr/bin/env bun
 /**
- * The command line. It reads the configuration, builds the parts and hands each the others that it needs; it is the
- * only place that does.
+ * The command line. Each command imports what it runs when it runs: a runner needs no HTTP server, and `hearth list` no
+ * kernels, which is most of the time that a process takes to start.
  */
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
-import { messageOf } from "./base/errors.ts";
+import { AppError, messageOf } from "./base/errors.ts";
+import { selfCommand } from "./base/program-files.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
 import { addCommands } from "./cli/index.ts";
 import { withThinkValue } from "./cli/think.ts";
 import { readConfig } from "./config.ts";
-import {
-  greedyTokens,
-  quantize,
-  showDevices,
-  showKernels,
-  showOutlook,
-  tokenIds,
-  writeLogits,
-  type ModelRun,
-} from "./diagnostics.ts";
-import { startRunnerProcess } from "./runner/process.ts";
-import { serve } from "./serve.ts";
+import type { ModelRun } from "./diagnostics.ts";
 import { API_VERSION, VERSION } from "./version.ts";
 
 const program = new Command("hearth")
@@ -40,7 +30,9 @@ program
   .option("--models <folder>", "model store")
   .option("--backend <name>", "auto, webgpu, onnx or cpu")
   .action((flags: Record<string, string>) =>
-    serve({ env: process.env, flags, home: homedir(), command: selfCommand() }),
+    import("./serve.ts").then(({ serve }) =>
+      serve({ env: process.env, flags, home: homedir(), command: selfCommand() }),
+    ),
   );
 
 addCommands(program, { env: process.env, flags: {}, home: homedir(), process }, wholeNumber);
@@ -48,28 +40,60 @@ addCommands(program, { env: process.env, flags: {}, home: homedir(), process }, 
 program
   .command("runner", { hidden: true })
   .description("own one loaded model; started by the server")
-  .action(() =>
-    startRunnerProcess({
+  .action(async () => {
+    const { startRunnerProcess } = await import("./runner/process.ts");
+    return startRunnerProcess({
       send: (message) => process.send?.(message),
       onMessage: (handle) => process.on("message", handle),
       onDisconnect: (handle) => process.on("disconnect", handle),
       exit: (code) => process.exit(code),
-    }),
-  );
+    });
+  });
 
 program
   .command("logits")
   .description("write the logits of every position as little-endian float32")
   .requiredOption("--model <file>", "GGUF file")
   .option("--adapter <file...>", "LoRA adapters, GGUF", [])
-  .requiredOption("--tokens <ids>", "token ids separated by commas")
+  .option("--tokens <ids>", "token ids separated by commas")
+  .option("--text <text>", "with --image: a text with <__media__> where the image is; writes the last position only")
+  .option("--projector <file>", "with --image: GGUF file of the image encoder")
+  .option("--image <file>", "PNG, JPEG, WebP or GIF")
   .requiredOption("--out <file>", "where to write them")
   .option("--backend <name>", "auto, webgpu, onnx or cpu; left out: as the server's")
   .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
   .option("--precise", "float32 activations", false)
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
   .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels)
-  .action((options) => withoutTelemetry(() => writeLogits({ ...serverSettings(), ...options })));
+  .action((options) =>
+    withoutTelemetry(async () => {
+      const { image, projector, text, tokens } = options;
+      if (image === undefined && tokens !== undefined) {
+        return (await diagnostics()).writeLogits({ ...serverSettings(), ...options });
+      }
+      if (image === undefined || projector === undefined || text === undefined) {
+        throw new AppError("bad_request", "expected --tokens, or --image, --projector and --text");
+      }
+      const { writeImageLogits } = await import("./image-diagnostics.ts");
+      console.log(JSON.stringify(await writeImageLogits({ ...serverSettings(), ...options })));
+    }),
+  );
+
+program
+  .command("image")
+  .description("write what an image encoder reads and what it makes of an image, as little-endian float32")
+  .requiredOption("--projector <file>", "GGUF file of the image encoder")
+  .requiredOption("--image <file>", "PNG, JPEG, WebP or GIF")
+  .option("--pixels <file>", "where to write what the encoder reads")
+  .option("--embeddings <file>", "where to write the rows for the text model")
+  .option("--backend <name>", "auto, simd, onnx or cpu; left out: as the server's")
+  .option("--threads <n>", "0: one per core", wholeNumber, 0)
+  .action((options) =>
+    withoutTelemetry(async () => {
+      const { writeImage } = await import("./image-diagnostics.ts");
+      console.log(JSON.stringify(await writeImage({ ...serverSettings(), ...options })));
+    }),
+  );
 
 program
   .command("generate")
@@ -85,7 +109,9 @@ program
   .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels)
   .action((options) =>
     withoutTelemetry(async () => {
-      const tokens = await greedyTokens({ ...serverSettings(), ...options, count: options.greedy });
+      const tokens = await (
+        await diagnostics()
+      ).greedyTokens({ ...serverSettings(), ...options, count: options.greedy });
       console.log(tokens.join(","));
     }),
   );
@@ -97,6 +123,7 @@ program
   .option("--no-special", "treat the text of special tokens as plain text")
   .action(async (options: { model: string; special: boolean }) => {
     const text = await Bun.stdin.text();
+    const { tokenIds } = await diagnostics();
     console.log(tokenIds({ model: options.model, text, parseSpecial: options.special }).join(","));
   });
 
@@ -107,6 +134,7 @@ program
   .option("--tune", "the fastest kernels of the default GPU instead, searched where they are not known", false)
   .option("--backend <name>", "what models run on with auto, webgpu, onnx or cpu instead, as JSON")
   .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
+    const { showDevices, showKernels, showOutlook } = await diagnostics();
     if (backend !== undefined) return showOutlook(backend);
     if (!tune) return showDevices({ json });
     const { home } = readConfig({ env: process.env, flags: {}, home: homedir() });
@@ -124,8 +152,8 @@ program
     "q2_K, q3_K_S, q3_K_M, q3_K_L, q4_0, q4_1, q4_K_S, q4_K_M, q5_0, q5_1, q5_K_S, q5_K_M, q6_K or q8_0",
   )
   .option("--threads <n>", "0: one per core", wholeNumber, 0)
-  .action((from: string, to: string, type: string, { threads }: { threads: number }) =>
-    quantize({ from, to, type, ...(threads > 0 ? { threads } : {}) }),
+  .action(async (from: string, to: string, type: string, { threads }: { threads: number }) =>
+    (await diagnostics()).quantize({ from, to, type, ...(threads > 0 ? { threads } : {}) }),
   );
 
 refuseUnknown(process.argv[2]);
@@ -143,9 +171,9 @@ function refuseUnknown(word: string | undefined): void {
   if (!isKnown) program.error(`error: unknown command '${word}': see hearth --help`);
 }
 
-/** The command line that starts this program again. */
-function selfCommand(): string[] {
-  return [process.execPath, Bun.main];
+/** What prints numbers, for people and other programs to compare. */
+function diagnostics() {
+  return import("./diagnostics.ts");
 }
 
 /**

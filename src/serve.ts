@@ -2,22 +2,25 @@
  * `hearth serve`: builds the parts, says one line, and serves until told to stop. SIGTERM and SIGINT let running
  * requests finish for a while; whatever happens, no runner outlives this process.
  */
-import { availableParallelism, freemem } from "node:os";
+import { availableParallelism, freemem, totalmem } from "node:os";
 import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { archs } from "./arch/index.ts";
 import { checkBackend, slowOnCpu } from "./backend/index.ts";
 import { messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
+import { programFile } from "./base/program-files.ts";
 import { openGateway } from "./gateway/open.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { readConfig, type Config, type ConfigSources } from "./config.ts";
+import type { LoadMessage } from "./runner/messages.ts";
 import { askOutlook } from "./runtime/ask-outlook.ts";
 import { tellLoad } from "./runtime/tell-load.ts";
 import { makeRuntime } from "./runtime/local.ts";
 import { RunnerProcess } from "./runtime/runner-process.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import { makeHandlers } from "./server/app.ts";
+import type { Machine } from "./server/deps.ts";
 import { startHookListener } from "./server/http/hook-listener.ts";
 import { startServer, type RunningServer } from "./server/http/serve.ts";
 import { installEmbedded } from "./store/install.ts";
@@ -37,7 +40,7 @@ const LAST_WORDS_MS = 1000;
 const GATEWAY_LAST_MS = 3000;
 
 /** The folder of the model that ships with Hearth. */
-const EMBEDDED_DIR = resolve(import.meta.dir, "../models/hearth");
+const EMBEDDED_MODEL = "models/hearth";
 
 interface ServeOptions extends ConfigSources {
   /** Command line that starts this program again. */
@@ -53,33 +56,29 @@ export async function serve(options: ServeOptions): Promise<void> {
   checkBackend(config.backend); // a backend that cannot run is an error now, not at the first request
   const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
   for (const warning of config.warnings) log.warn(warning);
-  const outlook = askOutlook(outlookQuestion(options, config)).catch((error: unknown) => {
-    log.warn("the backend does not say what it runs on", { backend: config.backend, error: messageOf(error) });
-    return { backend: config.backend, gpu: undefined };
-  });
+  const outlook = outlookOf(options, config, log);
   const { store, own, others, lock } = await openStores(config, log);
   await ensureKey(config.home).catch((error: unknown) =>
     log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
   );
+  const loading: Loading = new Map();
   const runtime = makeRuntime({
     store,
     pool: {
       backend: config.backend,
       gpuKernels: config.gpuKernels,
       simdLevel: config.simd === "auto" ? undefined : config.simd,
+      kvType: config.kvCacheType,
       ctxLen: config.contextLength,
       numParallel: config.numParallel,
       maxLoaded: config.maxLoadedModels === "auto" ? undefined : config.maxLoadedModels,
       maxQueue: config.maxQueue,
       keepAliveMs: config.keepAliveMs,
       cacheDir: join(config.home, "cache"),
+      snapshotBytes: config.snapshots,
       freeBytes: availableBytes,
       gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
-      start: async (load, signal) => {
-        const runner = await RunnerProcess.start(load, spawnOptions(options, config), signal);
-        tellLoad(log, runner.info, load.path);
-        return runner;
-      },
+      start: (load, signal) => startRunner(load, { signal, log, spawn: spawnOptions(options, config), loading }),
     },
     now: () => new Date(),
   });
@@ -101,7 +100,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     log,
   });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
-  const { app, hooks } = makeHandlers({ ...parts, gateway });
+  const device = outlook.then(({ gpu }) => gpu ?? cpuDevice(config, log));
+  const machine = async (): Promise<Machine> =>
+    describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
+  const { app, hooks } = makeHandlers({ ...parts, gateway, machine });
   const server = startServer(app, config);
   const hookListener = await startHookListener({
     hooks,
@@ -111,12 +113,61 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   await gateway?.start();
   stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway, config });
-  const { backend, gpu } = await outlook;
-  const device = gpu ?? cpuDevice(config, log);
+  const { backend } = await outlook;
   const hooksUrl = hookListener.url();
   const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
   const stores = [own.root, ...others.map(({ root }) => `${root} (read only)`)].join(", ");
-  console.log(`Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${device} · models ${stores}`);
+  console.log(
+    `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${await device} · models ${stores}`,
+  );
+}
+
+async function startRunner(
+  load: LoadMessage,
+  {
+    signal,
+    log,
+    spawn,
+    loading,
+  }: { signal: AbortSignal; log: Logger; spawn: ReturnType<typeof spawnOptions>; loading: Loading },
+): Promise<RunnerProcess> {
+  const onProgress = (fraction: number): void => void loading.set(load, fraction);
+  onProgress(0);
+  try {
+    const runner = await RunnerProcess.start(load, { ...spawn, onProgress }, signal);
+    tellLoad(log, runner.info, load);
+    return runner;
+  } finally {
+    loading.delete(load);
+  }
+}
+
+/** How far each model that is being loaded is. */
+type Loading = Map<LoadMessage, number>;
+
+/** What the page shows of this machine. */
+function describeMachine(config: Config, at: { backend: string; device: string; loading: Loading }): Machine {
+  const { host, numParallel, maxLoadedModels, maxQueue, keepAliveMs, contextLength, gpuMemory, apiKeys, debug } =
+    config;
+  return {
+    backend: at.backend,
+    device: at.device,
+    cores: availableParallelism(),
+    memory: { total: totalmem(), available: availableBytes() },
+    settings: {
+      host: `${host.hostname}:${host.port}`,
+      backend: config.backend,
+      num_parallel: numParallel,
+      max_loaded_models: maxLoadedModels,
+      max_queue: maxQueue,
+      keep_alive: Number.isFinite(keepAliveMs) ? `${keepAliveMs / 1000} s` : "for ever",
+      context_length: contextLength,
+      gpu_memory: gpuMemory,
+      api_keys: apiKeys.length,
+      debug,
+    },
+    loading: [...at.loading.values()].map((fraction) => ({ fraction })),
+  };
 }
 
 /** The CPU for people; a warning where the choice was ours and the fastest kernels cannot run. */
@@ -144,7 +195,7 @@ async function openStores(config: Config, log: Logger): Promise<Stores> {
   if (isOurs && !config.noPrune) await pruneStore(own.root, { now: Date.now, log });
   const others = await openOthers(config.otherStores, { own: own.root, log });
   if (isOurs) {
-    await installEmbedded(own, { dir: EMBEDDED_DIR }).catch((error: unknown) =>
+    await installEmbedded(own, { dir: programFile(EMBEDDED_MODEL) }).catch((error: unknown) =>
       log.warn("the embedded model is not available", { error: messageOf(error) }),
     );
   }
@@ -156,12 +207,16 @@ function canClaim(lock: StoreLock): boolean {
     lock.claim();
     return true;
   } catch {
-    return false; // who asks for a change hears of it
+    return false; // requests that change the store get the error
   }
 }
 
-function outlookQuestion({ command, env }: ServeOptions, { backend }: Config): Parameters<typeof askOutlook>[0] {
-  return { backend, command: [...command, "devices", "--backend", backend], env };
+function outlookOf({ command, env }: ServeOptions, { backend }: Config, log: Logger): ReturnType<typeof askOutlook> {
+  const question = { backend, command: [...command, "devices", "--backend", backend], env };
+  return askOutlook(question).catch((error: unknown) => {
+    log.warn("the backend does not say what it runs on", { backend, error: messageOf(error) });
+    return { backend };
+  });
 }
 
 function spawnOptions({ command, env }: ServeOptions, config: Config) {

@@ -26,8 +26,10 @@ test("nothing set gives the documented defaults", () => {
     models: "/nowhere/.hearth/models",
     backend: "auto",
     gpuMemory: "auto",
+    snapshots: 4 * 2 ** 30,
     gpuKernels: "auto",
     simd: "auto",
+    kvCacheType: "f16",
     numParallel: 4,
     maxLoadedModels: "auto",
     maxQueue: 512,
@@ -113,8 +115,8 @@ describe("what Ollama starts with, this server starts with, and says what it too
   });
 
   test("a variable that does nothing here is named, with the reason where people count on it", () => {
-    expect(withEnv({ OLLAMA_NEW: "1", OLLAMA_KV_CACHE_TYPE: "q8_0", OTHER: "1" }).warnings).toEqual([
-      "OLLAMA_KV_CACHE_TYPE has no effect here: the KV cache is not quantized, so it takes the memory that it would without",
+    expect(withEnv({ OLLAMA_NEW: "1", OLLAMA_FLASH_ATTENTION: "1", OTHER: "1" }).warnings).toEqual([
+      "OLLAMA_FLASH_ATTENTION has no effect here: attention is always computed in tiles",
       "OLLAMA_NEW has no effect here",
     ]);
   });
@@ -124,6 +126,21 @@ test("models of another server are looked for, unless somebody said where they a
   expect(withEnv({ HEARTH_MODELS: "/m" }).otherStores.length).toBe(2);
   expect(withEnv({ OLLAMA_MODELS: "/m" }).otherStores).toEqual([]);
   expect(withEnv({ HEARTH_OTHER_STORES: "false" }).otherStores).toEqual([]);
+});
+
+test("keys and values are kept as half floats or in 8 bits; 4 bits of another server become 8, with a word", () => {
+  expect(withEnv({}).kvCacheType).toBe("f16");
+  expect(withEnv({ HEARTH_KV_CACHE_TYPE: "q8_0" }).kvCacheType).toBe("q8_0");
+  expect(withEnv({ OLLAMA_KV_CACHE_TYPE: "q8_0" })).toMatchObject({ kvCacheType: "q8_0", warnings: [] });
+  const narrow = withEnv({ OLLAMA_KV_CACHE_TYPE: "q4_0" });
+  expect(narrow.kvCacheType).toBe("q8_0");
+  expect(narrow.warnings.join()).toContain("kept in 8 bits at least, so q8_0 is taken");
+  expect(() => withEnv({ HEARTH_KV_CACHE_TYPE: "q4_0" })).toThrow("expected f16, q8_0");
+});
+
+test("HEARTH_SNAPSHOTS is a number of bytes, or off", () => {
+  const read = (text: string) => withEnv({ HEARTH_SNAPSHOTS: text }).snapshots;
+  expect(["off", "0", "512MB", "1GiB"].map(read)).toEqual([0, 0, 512e6, 2 ** 30]);
 });
 
 test("HEARTH_GPU_MEMORY is a number of bytes, with or without a unit", () => {
@@ -141,6 +158,7 @@ test("HEARTH_GPU_MEMORY is a number of bytes, with or without a unit", () => {
 describe("what cannot be understood is an error naming setting, place, value and expectation", () => {
   test.each([
     ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, simd, onnx, wasm, cpu, got 'cuda'"],
+    ["HEARTH_SNAPSHOTS", "some", "setting 'snapshots': expected 'off', or bytes such as '4GiB'"],
     ["HEARTH_GPU_MEMORY", "6 apples", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
     ["HEARTH_SIMD", "mmx", "setting 'simd': expected auto, vnni, avx2, neon, got 'mmx'"],
     ["HEARTH_GPU_KERNELS", "threads=48", "setting 'gpuKernels': expected auto, fast, plain, or some of threads=32"],
@@ -191,4 +209,12 @@ test.each([
 
 test.each(["-1", "61m", "soon"])("HEARTH_SHUTDOWN_GRACE=%s is an error", (text) => {
   expect(() => withEnv({ HEARTH_SHUTDOWN_GRACE: text })).toThrow("HEARTH_SHUTDOWN_GRACE");
+});
+
+test("docs/settings.md names every variable that is read", async () => {
+  const read = async (path: string): Promise<string> => Bun.file(new URL(path, import.meta.url)).text();
+  const variables = new Set((await read("../src/config.ts")).match(/HEARTH_[A-Z_]+/g));
+  expect(variables.size).toBeGreaterThan(20);
+  const page = await read("../docs/settings.md");
+  expect([...variables].filter((name) => name !== "HEARTH_X" && !page.includes(name))).toEqual([]);
 });

@@ -28,7 +28,7 @@ const EXCEPTIONS: readonly { readonly check: string; readonly path: string; read
 
 /** Exports of values that only tests import, although nothing beside them uses them, and why they are there. */
 const FOR_TESTS: Readonly<Record<string, string>> = {
-  "src/browser/build.ts: buildForBrowser": "makes what a page loads; no page does yet",
+  "src/ui/bake.ts: bakePage": "for whoever compiles the program into one file",
   "src/gguf/parse.ts: parseGguf": "the parser over bytes that are all there, which the fuzzer feeds",
   "src/channels/health.ts: checkChannels": "asks channels whether they are well; no command does yet",
   "src/server/app.ts: makeApp": "the application without a listener",
@@ -37,8 +37,8 @@ const FOR_TESTS: Readonly<Record<string, string>> = {
 
 /** Folders of src/, lowest first: each may import from those before it. Files that stand in src/ itself are named. */
 const LAYERS = (
-  "version.ts base config config.ts quant gguf files tokenizer template sampling convert backend store arch engine runner runtime " +
-  "channels agent hooks gateway server cli browser diagnostics.ts serve.ts main.ts"
+  "version.ts base config config.ts quant gguf files tokenizer template sampling convert backend store arch vision engine runner runtime " +
+  "browser channels agent hooks gateway ui server cli diagnostics.ts image-diagnostics.ts serve.ts main.ts"
 ).split(" ");
 /** What kernels/ may use of src at run time; types it may take from anywhere up to the backends. */
 const KERNEL_VALUES = /^src\/(base|quant)\/|^src\/backend\/step\.ts$/;
@@ -155,7 +155,7 @@ const environment: Check = (source) =>
 /** The core, which also runs in pages: whatever it needs of a machine it is given. */
 const PORTABLE = /^(src\/(quant|gguf|tokenizer|template|sampling|arch|engine|runner|backend|browser)|kernels\/wgsl)\//;
 /** Those of it that give a process, or a build, what it has. */
-const HOSTS = /^src\/(backend\/(host|onnx|simd)\/|backend\/(index|outlook)\.ts|browser\/build\.ts|runner\/process\.ts)/;
+const HOSTS = /^src\/(backend\/(host|onnx)\/|backend\/(index|outlook)\.ts|browser\/build\.ts|runner\/process\.ts)/;
 
 const portable: Check = (source) => [
   ...importsOf(source).flatMap(({ from }) =>
@@ -239,7 +239,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   header: {
     check: header,
-    applies: (path) => path.endsWith(".ts") && !path.endsWith(".test.ts"),
+    applies: (path) => /\.tsx?$/.test(path) && !path.endsWith(".test.ts"),
     bad: at("src/a.ts", "// a file\n"),
     good: at("src/a.ts", "#!/usr/bin/env bun\n/**\n * A file.\n */\n"),
   },
@@ -317,7 +317,7 @@ const refused: Readonly<Record<string, readonly Source[]>> = {
 
 const sources: Source[] = [];
 for (const folder of ["src", "kernels", "test", "bench"]) {
-  const glob = new Bun.Glob(`${folder}/**/*.{ts,wgsl}`);
+  const glob = new Bun.Glob(`${folder}/**/*.{ts,tsx,wgsl}`);
   for (const path of glob.scanSync({ cwd: ROOT })) {
     if (!path.includes("node_modules/") && !path.endsWith(".d.ts"))
       sources.push(at(path, await Bun.file(join(ROOT, path)).text()));
@@ -347,7 +347,7 @@ describe.each(Object.entries(RULES))("%s:", (name, rule) => {
 
 describe("modules:", () => {
   const modules = sources
-    .filter(({ path }) => path.endsWith(".ts"))
+    .filter(({ path }) => /\.tsx?$/.test(path))
     .map(({ path, text }) => ({ path, code: withoutComments(text) }));
   const module = (path: string, code: string) => ({ path, code });
 

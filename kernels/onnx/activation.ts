@@ -18,6 +18,8 @@ export function activate({ graph }: Lowering, act: Activation, x: string): strin
     }
     case "sigmoid":
       return graph.node("Sigmoid", [x]);
+    case "softplus":
+      return graph.node("Softplus", [x]);
     case "tanh":
       return graph.node("Tanh", [x]);
     default:

@@ -56,7 +56,7 @@ export function attention(step: Extract<Step, { op: "attention" }>, lowering: Lo
   setValue(lowering, step.out, out);
 }
 
-/** Over the whole sequence, without a cache: shorter sequences of a batch end in tokens that nobody looks at. */
+/** Over the whole sequence, without a cache: shorter sequences of a batch are padded with ignored tokens. */
 export function bidirectionalAttention(
   step: Extract<Step, { op: "bidirectionalAttention" }>,
   lowering: Lowering,

@@ -24,7 +24,7 @@ interface External {
 const STANDARD = new Set(
   (
     "Add Clip Concat ConstantOfShape Div Gather GatherElements Gelu LayerNormalization MatMul Mul NonZero ReduceSum Relu Reshape ScatterElements " +
-    "ScatterND Shape Sigmoid SimplifiedLayerNormalization Slice Softmax Split Sub Tanh TopK Transpose"
+    "ScatterND Shape Sigmoid SimplifiedLayerNormalization Slice Softmax Softplus Split Sub Tanh TopK Transpose"
   ).split(" "),
 );
 

@@ -183,6 +183,7 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "attention: sinks",
   "rmsNorm: several weights",
   "layerNorm: parts of a row",
+  "clamp: uneven limits",
   "gatedMlp: swiglu_oai",
   "moe: no gate",
   "moe: biases",
@@ -250,6 +251,7 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
     const vector = lowering.graph.floats(vectorOf(lowering, step.w));
     setValue(lowering, step.x, lowering.graph.node("Add", [valueOf(lowering, step.x), vector]));
   },
+  addGiven: () => {}, // all rows have ids here
   takeRows: (step, lowering) => takeRows(lowering, step),
   headLinear: "unsupported",
   sharedAttention: "unsupported",
@@ -257,6 +259,9 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
   causalConv: "unsupported",
   deltaRule: "unsupported",
   selectiveScan: "unsupported",
+  multiplyVector: "unsupported",
+  matchLength: "unsupported",
+  keepLargest: "unsupported",
   softCap(step, lowering) {
     const { graph } = lowering;
     const inner = graph.node("Tanh", [scaled(lowering, valueOf(lowering, step.x), 1 / step.cap)]);

@@ -12,7 +12,7 @@ import type { GraphBuilder } from "./graph.ts";
 interface Stack {
   readonly value: string;
   readonly sizes: readonly number[];
-  /** Its parts, once somebody wanted them apart. */
+  /** Its parts, once it was split. */
   parts: readonly string[] | undefined;
 }
 
@@ -114,7 +114,7 @@ export function setUnrotated(lowering: Lowering, buf: Buf, value: string): void 
   lowering.held.set(buf.name, { value, rope: heldOf(lowering, buf).rope });
 }
 
-/** Buffers hold the parts of a stack, which is split only if somebody asks for one of them. */
+/** Buffers hold the parts of a stack, which is split only if a step reads one of them. */
 export function setParts(lowering: Lowering, bufs: readonly Buf[], value: string): void {
   const stack: Stack = { value, sizes: bufs.map((buf) => buf.dim), parts: undefined };
   for (const [index, buf] of bufs.entries()) lowering.held.set(buf.name, { value: { stack, index }, rope: undefined });
@@ -147,7 +147,7 @@ export function pendingRope(lowering: Lowering, buf: Buf): Held["rope"] {
   return heldOf(lowering, buf).rope;
 }
 
-/** Remembers a rotation: attention does it for free, anybody else gets it through `valueOf`. */
+/** Remembers a rotation: attention does it for free, other ops get it through `valueOf`. */
 export function setRope(lowering: Lowering, step: Extract<Step, { op: "rope" }>): void {
   if (heldOf(lowering, step.x).rope) valueOf(lowering, step.x);
   lowering.held.set(step.x.name, { value: heldOf(lowering, step.x).value, rope: step });

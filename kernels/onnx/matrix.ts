@@ -85,7 +85,7 @@ export function gatherRows(lowering: Lowering, table: Weight, indexes: string): 
   return graph.node("Gather", [name, indexes], { axis: 0 });
 }
 
-/** A vector as float32: norm weights, biases. Throws `bad_file` for one with what is no number. */
+/** A vector as float32: norm weights, biases. Throws `bad_file` for NaN or Infinity. */
 export function vectorOf({ source }: Lowering, w: Weight): Float32Array {
   const out = new Float32Array(w.inDim * w.outDim);
   w.quant.dequantize(source.read(w.name).subarray(w.rowStart * rowBytesOf(w)), out);

@@ -1,5 +1,5 @@
 /**
- * Mixture of experts, sparse: every expert runs on just the rows that chose it, so an expert that nobody chose costs
+ * Mixture of experts, sparse: every expert runs on just the rows that chose it, so an expert that no row chose costs
  * next to nothing (its operators see an empty input). The router is float32 in every mode.
  */
 import type { Gating, Step, Weight } from "../../src/backend/step.ts";

@@ -146,7 +146,7 @@ function writeMinima({ graph }: Lowering, mins: Float32Array, { place, row, rowB
 }
 
 /**
- * Throws `bad_file` for weights that are no numbers: activations are rounded to 8 bits, and what is no number would
+ * Throws `bad_file` for weights that are NaN or Infinity: activations are rounded to 8 bits, and NaN would
  * come out as one.
  */
 export function checkFinite({ source }: Pick<Lowering, "source">, { name }: Weight, values: Float32Array): void {

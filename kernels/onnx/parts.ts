@@ -24,7 +24,7 @@ export const parts: Pick<Ops<void, Lowering>, PartOp> = {
     setValue(lowering, out, asRow(lowering, graph.node("Mul", [inHeads(lowering, a, b.dim), each]), a.dim));
   },
   activate: ({ x, act }, lowering) => setValue(lowering, x, activate(lowering, act, valueOf(lowering, x))),
-  clamp: ({ x, limit }, lowering) => setValue(lowering, x, limited(lowering, valueOf(lowering, x), [-limit, limit])),
+  clamp: ({ x, min, max }, lowering) => setValue(lowering, x, limited(lowering, valueOf(lowering, x), [min, max])),
   slice({ out, x, heads, at }, lowering) {
     const { graph } = lowering;
     const bounds = [at, at + out.dim / heads].map((place) => graph.ints([place]));

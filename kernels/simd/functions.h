@@ -74,6 +74,10 @@ NOINL vf activate(int act, vf x) {
     case ACT_RELU: return vmax(splat(0), x); // the second where x is no number
     case ACT_SIGMOID: return 1 / (1 + vexp(-x));
     case ACT_TANH: return vtanh(x);
+    case ACT_SOFTPLUS: {
+      for (int i = 0; i < W; i++) x[i] = softplus(x[i]);
+      return x;
+    }
     default: {
       vf r = vmax(splat(0), x);
       return r * r;

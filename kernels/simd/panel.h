@@ -33,6 +33,14 @@ INL void transpose8(i32x8 v[8]) {
   }
 }
 
+// Which word of a unit lies at i.
+INL int word_at(int i) {
+#if defined(__AVX512VNNI__)
+  return i / 2 % 8 * 8 + i / 16 * 2 + i % 2;
+#else
+  return i;
+#endif
+}
 // Rows behind the last of the matrix are that one again.
 NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid) {
   TypeInfo t = type_info(type);
@@ -45,7 +53,7 @@ NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, 
         i32x8 v[8];
         UNROLL for (int i = 0; i < 8; i++) v[i] = LOAD(i32x8, (u8 *)u[i].v + j * 32);
         transpose8(v);
-        UNROLL for (int i = 0; i < 8; i++) STORE(to.words + (((b * 8 + j) * 8 + i) * PANEL_ROWS + r) * 4, v[i]);
+        UNROLL for (int i = 0; i < 8; i++) STORE(to.words + ((b * 64 + word_at(j * 8 + i)) * PANEL_ROWS + r) * 4, v[i]);
       }
       for (int half = 0; half < groups; half += 8) {
         i32x8 s[8], m[8];
@@ -65,6 +73,11 @@ NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, 
 }
 
 INL vs four(const i8 *p) { return (vs)((vi){} + LOAD(i32, p)); }
+// Where the activations of a group begin; word k of it is UNIT_AT(k · 4) further.
+INL const i8 *group_at(const i8 *q, i64 g, int by16) {
+  i64 at = g * (by16 ? 16 : 32);
+  return q + at / UNIT * UNIT + UNIT_AT(at % UNIT);
+}
 
 // `count` tokens times the panel: out[t][register]
 INL void tile(int count, int is_signed, int by16, int narrow, Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) {
@@ -81,7 +94,7 @@ INL void tile(int count, int is_signed, int by16, int narrow, Panel panel, int n
         vu w[PANEL_REGS];
         UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + (k * PANEL_ROWS + p * W) * 4);
         UNROLL for (int t = 0; t < count; t++) {
-          vs q = four(x[t].q + g * group + k * 4);
+          vs q = four(group_at(x[t].q, g, by16) + UNIT_AT(k * 4));
           UNROLL for (int p = 0; p < PANEL_REGS; p++) short_sums[t][p] = dot_narrow(short_sums[t][p], w[p], q);
         }
       }
@@ -92,7 +105,7 @@ INL void tile(int count, int is_signed, int by16, int narrow, Panel panel, int n
         vu w[PANEL_REGS];
         UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + (k * PANEL_ROWS + p * W) * 4);
         UNROLL for (int t = 0; t < count; t++) {
-          vs q = four(x[t].q + g * group + k * 4);
+          vs q = four(group_at(x[t].q, g, by16) + UNIT_AT(k * 4));
           UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] = dot_add(is_signed, sums[t][p], w[p], q);
         }
       }

@@ -12,6 +12,7 @@ int _fltused = 0;
 #define EXPORT __attribute__((visibility("default"), used))
 #endif
 
+#if !defined(HOSTED)
 // The compiler calls these for loops and for large values.
 __attribute__((no_builtin)) void *memset(void *to, int value, __SIZE_TYPE__ bytes) {
   u8 *p = to;
@@ -30,6 +31,7 @@ __attribute__((no_builtin)) void *memcpy(void *restrict to, const void *restrict
   }
   return to;
 }
+#endif
 
 // Ops that treat every row by itself.
 NOINL void run_row(Thread *t, const Head *op, i64 row) {
@@ -46,6 +48,7 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
     ROW_OP(OP_GATE, Gate, gate_row)
     ROW_OP(OP_ADD, Add, add_row)
     ROW_OP(OP_ADD_VECTOR, AddVector, add_vector_row)
+    ROW_OP(OP_ADD_GIVEN, AddGiven, add_given_row)
     ROW_OP(OP_ADD_POSITION, AddPosition, add_position_row)
     ROW_OP(OP_POSITION_SCALE, PositionScale, position_scale_row)
     ROW_OP(OP_SOFT_CAP, SoftCap, soft_cap_row)
@@ -53,6 +56,9 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
     ROW_OP(OP_TAKE, Take, take_row)
     ROW_OP(OP_WEIGH, Weigh, weigh_row)
     ROW_OP(OP_MULTIPLY, Multiply, multiply_row)
+    ROW_OP(OP_MULTIPLY_VECTOR, MultiplyVector, multiply_vector_row)
+    ROW_OP(OP_MATCH_LENGTH, MatchLength, match_length_row)
+    ROW_OP(OP_KEEP_LARGEST, KeepLargest, keep_largest_row)
     ROW_OP(OP_CLAMP, Clamp, clamp_row)
     ROW_OP(OP_SLICE, Slice, slice_row)
     ROW_OP(OP_JOIN, Join, join_row)

@@ -75,26 +75,41 @@ INL int is_float(int type) { return type == F32 || type == F16 || type == BF16; 
 #define UNIT_BYTES_MAX 272 // of a type whose blocks are shorter than a unit
 
 #define DEFINE(name, number, len, bytes, sgn, by16, narrow) \
-  NOINL void unpack_unit_##name(const u8 *p, const i8 *grid, Unit *u) { unpack_##name(p, grid, u); }
+  NOINL void unpack_units_##name(const u8 *p, i64 count, const i8 *grid, Unit *u) { \
+    for (i64 b = 0; b < count; b++) unpack_##name(p + b * (UNIT / len) * bytes, grid, u + b); \
+  }
 TYPES(DEFINE)
 #undef DEFINE
 
-// Unit `b` of a row of n weights.
-NOINL void unpack_unit(int type, const u8 *row, i64 b, int n, const i8 *grid, Unit *u) {
-  TypeInfo t = type_info(type);
-  const u8 *p = row + b * (UNIT / t.len) * t.bytes;
-  u8 last[UNIT_BYTES_MAX];
-  if (b * UNIT + UNIT > n) {
-    int bytes = (int)((n - b * UNIT) / t.len) * t.bytes;
-    for (int i = 0; i < UNIT_BYTES_MAX; i++) last[i] = i < bytes ? p[i] : 0;
-    p = last;
-  }
+NOINL void unpack_units(int type, const u8 *p, i64 count, const i8 *grid, Unit *u) {
   switch (type) {
 #define CASE(name, number, len, bytes, sgn, by16, narrow) \
-  case number: unpack_unit_##name(p, grid, u); break;
+  case number: unpack_units_##name(p, count, grid, u); break;
     TYPES(CASE)
 #undef CASE
   }
+}
+// The unit that begins at p of a row of which `left` weights are there, not a whole one: filled up with zeros.
+NOINL void unpack_last(int type, const u8 *p, i64 left, const i8 *grid, Unit *u) {
+  TypeInfo t = type_info(type);
+  u8 last[UNIT_BYTES_MAX];
+  int bytes = (int)(left / t.len) * t.bytes;
+  for (int i = 0; i < UNIT_BYTES_MAX; i++) last[i] = i < bytes ? p[i] : 0;
+  unpack_units(type, last, 1, grid, u);
+}
+// Unit `b` of a row of n weights.
+INL void unpack_unit(int type, const u8 *row, i64 b, int n, const i8 *grid, Unit *u) {
+  TypeInfo t = type_info(type);
+  const u8 *p = row + b * (UNIT / t.len) * t.bytes;
+  if (b * UNIT + UNIT > n) unpack_last(type, p, n - b * UNIT, grid, u);
+  else unpack_units(type, p, 1, grid, u);
+}
+// All units of it.
+INL void unpack_row(int type, const u8 *row, int n, const i8 *grid, Unit *u) {
+  TypeInfo t = type_info(type);
+  const i64 whole = n / UNIT;
+  unpack_units(type, row, whole, grid, u);
+  if (n % UNIT) unpack_last(type, row + whole * (UNIT / t.len) * t.bytes, n % UNIT, grid, u + whole);
 }
 
 // A row of n weights as floats. to: (n)
@@ -118,7 +133,7 @@ NOINL void unpack_floats(int type, const u8 *row, int n, const i8 *grid, f32 *to
       int biased = !SIGNED_UNITS || !t.is_signed;
       for (int i = 0; i < MIN(UNIT, n - b * UNIT); i++) {
         int group = i / (t.by16 ? 16 : 32);
-        f32 value = biased ? (f32)v[i] : (f32)(i8)v[i];
+        f32 value = biased ? (f32)v[UNIT_AT(i)] : (f32)(i8)v[UNIT_AT(i)];
         to[b * UNIT + i] = FMA(value, u.s[group], -u.m[group]);
       }
     }

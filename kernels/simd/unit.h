@@ -13,6 +13,29 @@ typedef struct {
   f32x16 m;
 } Unit;
 
+// Where value i of a unit lies, and of packed activations. With AVX-512 as (4, 8 groups of 32, 8 values): a register has
+// eight values of each group, so that products need no sum across it.
+#if defined(__AVX512VNNI__)
+#define UNIT_AT(i) ((i) / 8 % 4 * 64 + (i) / 32 * 8 + (i) % 8)
+#else
+#define UNIT_AT(i) (i)
+#endif
+typedef u64 u64x8 VEC(64);
+// From one value after the other to that.
+INL void order_unit(Unit *u) {
+#if defined(__AVX512VNNI__)
+  u64x8 half[4];
+  UNROLL for (int i = 0; i < 4; i++) {
+    u64x8 a = (u64x8)u->v[i / 2 * 2], b = (u64x8)u->v[i / 2 * 2 + 1];
+    half[i] = i % 2 ? SHUFFLE(a, b, 2, 6, 10, 14, 3, 7, 11, 15) : SHUFFLE(a, b, 0, 4, 8, 12, 1, 5, 9, 13);
+  }
+  UNROLL for (int i = 0; i < 2; i++) {
+    u->v[2 * i] = (u8x64)SHUFFLE(half[i], half[i + 2], 0, 1, 2, 3, 8, 9, 10, 11);
+    u->v[2 * i + 1] = (u8x64)SHUFFLE(half[i], half[i + 2], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+#endif
+}
+
 INL f32x16 in_low8(f32x8 v) { return JOIN8(v, (f32x8){}); }
 // Half floats of eight blocks, `step` bytes apart.
 INL f32x8 halves8(const u8 *p, i64 step) {
@@ -58,6 +81,22 @@ INL void scales_k4(const u8 *p, f32x8 *scales, f32x8 *mins) {
   *scales = CONVERT(LOAD(u8x8, s), f32x8);
   *mins = CONVERT(LOAD(u8x8, m), f32x8);
 }
+// Nibbles of Q4_K and Q5_K: 32 bytes hold 32 values in their low halves and 32 in their high ones.
+INL void nibbles_k4(const u8 *p, Unit *u) {
+#if defined(__AVX512VNNI__)
+  const u64x8 a = LOAD(u64x8, p), b = LOAD(u64x8, p + 64), by = {0, 4, 0, 4, 0, 4, 0, 4};
+  u->v[0] = (u8x64)(SHUFFLE(a, b, 0, 0, 4, 4, 8, 8, 12, 12) >> by) & 15;
+  u->v[1] = (u8x64)(SHUFFLE(a, b, 1, 1, 5, 5, 9, 9, 13, 13) >> by) & 15;
+  u->v[2] = (u8x64)(SHUFFLE(a, b, 2, 2, 6, 6, 10, 10, 14, 14) >> by) & 15;
+  u->v[3] = (u8x64)(SHUFFLE(a, b, 3, 3, 7, 7, 11, 11, 15, 15) >> by) & 15;
+#else
+  UNROLL for (int j = 0; j < 4; j++) {
+    u8x32 v = LOAD(u8x32, p + j * 32);
+    u8x32 low = v & 15, high = v >> 4;
+    u->v[j] = JOIN32(low, high);
+  }
+#endif
+}
 // The last step of a signed type: with AVX-512 its values are moved to 0 … 255.
 INL void finish_signed(Unit *u) {
 #if defined(__AVX512VNNI__)
@@ -73,7 +112,7 @@ INL void finish_signed(Unit *u) {
 #define SIGNED_UNITS 1
 #endif
 
-// --- activations of one token: q[n] int8, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16; n filled up to units ---
+// --- activations of one token: q[n] int8, each unit in its order, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16; n filled up to units ---
 
 #define FILLED(n) (((i64)(n) + UNIT - 1) / UNIT * UNIT)
 #define PACKED_BYTES(n) (FILLED(n) + FILLED(n) / 32 * 4 * 4)
@@ -100,20 +139,27 @@ NOINL void pack_row(u8 *base, const f32 *x, int n) {
       for (i64 i = b * 32; i < n; i++) block[i - b * 32] = x[i];
       p = block;
     }
-    vf most = {}, broken = {};
-    for (int i = 0; i < 32; i += W) {
-      vf v = LOAD(vf, p + i);
-      most = vmax(most, vabs(v));
-      broken = FMA(v, splat(0), broken);
+    vi most = {};
+    UNROLL for (int i = 0; i < 32; i += W) most = __builtin_elementwise_max(most, LOAD(vi, p + i) & 0x7fffffff);
+    i32 bits = largest_int(most); // of what is no number they are the largest
+    f32 amax = LOAD(f32, &bits), scale = amax / 127 + amax * 0, inverse = amax > 0 ? 127 / amax : 0;
+    if (bits >= 0x7f800000) { // the scale says it: the values may be zeros
+      for (int i = 0; i < 32; i++) block[i] = 0;
+      p = block;
     }
-    f32 amax = largest(most), scale = amax / 127 + sum(broken), inverse = amax > 0 ? 127 / amax : 0;
-    i32 sums[2] = {0, 0};
-    for (int i = 0; i < 32; i += W) {
-      vi r = CONVERT(__builtin_elementwise_roundeven(LOAD(vf, p + i) * inverse), vi);
-      typedef i8 narrow VEC(W);
-      STORE(q + b * 32 + i, CONVERT(r, narrow));
+    i32 sums[2];
+    i8 values[32];
+    UNROLL for (int half = 0; half < 2; half++) {
+      vi all = {};
+      UNROLL for (int i = half * 16; i < half * 16 + 16; i += W) {
+        vi r = CONVERT(__builtin_elementwise_roundeven(LOAD(vf, p + i) * inverse), vi);
+        typedef i8 narrow VEC(W);
+        STORE(values + i, CONVERT(r, narrow));
+        all += r;
+      }
+      sums[half] = sum_int(all);
     }
-    for (int i = 0; i < 32; i++) sums[i / 16] += q[b * 32 + i];
+    for (int i = 0; i < 32; i += 8) STORE(q + b / 8 * UNIT + UNIT_AT(b % 8 * 32 + i), LOAD(u64, values + i));
     d[b] = scale;
     sum16[2 * b] = scale * sums[0];
     sum16[2 * b + 1] = scale * sums[1];

@@ -62,6 +62,7 @@ typedef i8 i8x16 VEC(16);
 typedef u16 u16x8 VEC(16);
 typedef i16 i16x8 VEC(16);
 typedef u32 u32x4 VEC(16);
+typedef i32 i32x4 VEC(16);
 typedef f32 f32x4 VEC(16);
 typedef u8 u8x32 VEC(32);
 typedef i8 i8x32 VEC(32);
@@ -164,6 +165,13 @@ INL vi dot_add(int is_signed, vi acc, vu u, vs x) {
 #endif
 }
 
+// The same of a register of another width, for those that have few tokens.
+#if defined(__AVX512VNNI__)
+INL i32x8 dot_add8(int is_signed, i32x8 acc, u8x32 u, i8x32 x) {
+  return (i32x8)_mm256_dpbusd_epi32((__m256i)acc, (__m256i)u, (__m256i)x);
+}
+#endif
+
 // Where a product is two instructions, those of weights up to 15 add up in 16 bits over a group of 32: 8 · 2 · 15 · 127.
 #if defined(__AVX2__) && !defined(__AVX512VNNI__)
 #define NARROW 1
@@ -237,7 +245,7 @@ INL u16 to_half(f32 x) {
 
 // --- floats ---
 
-INL vf splat(f32 x) { return (vf){} + x; }
+INL vf splat(f32 x) { return x - (vf){}; } // which is x even for −0, so that no sum is made
 INL f32 sum4(f32x4 a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 INL f32 sum8(f32x8 a) { return sum4(SHUFFLE(a, a, 0, 1, 2, 3) + SHUFFLE(a, a, 4, 5, 6, 7)); }
 INL f32 sum16(f32x16 a) { return sum8(LOW8(a) + HIGH8(a)); }
@@ -265,6 +273,17 @@ INL f32 largest(vf a) {
   for (int i = 1; i < W; i++) most = a[i] > most ? a[i] : most;
   return most;
 }
+// The same of integers; `how` joins two registers.
+#define ACROSS(how) \
+  union { vi v; i32x4 quarters[W / 4]; } all = {a}; \
+  i32x4 v = all.quarters[0]; \
+  UNROLL for (int i = 1; i < W / 4; i++) v = how(v, all.quarters[i]); \
+  v = how(v, SHUFFLE(v, v, 2, 3, 0, 1)); \
+  v = how(v, SHUFFLE(v, v, 1, 0, 3, 2)); \
+  return v[0];
+#define PLUS(a, b) ((a) + (b))
+INL i32 largest_int(vi a) { ACROSS(__builtin_elementwise_max) }
+INL i32 sum_int(vi a) { ACROSS(PLUS) }
 // 1 / √x
 INL f32 inverse_root(f32 x) {
 #if defined(__wasm__) || defined(__aarch64__)

@@ -15,6 +15,7 @@ export const ACTIVATIONS: Readonly<Record<Act, number>> = {
   relu_sqr: 4,
   sigmoid: 5,
   tanh: 6,
+  softplus: 7,
 };
 
 export interface LowerOptions {

@@ -26,7 +26,7 @@ const SUMS: Partial<Record<KernelName, { residual: number; out: number; flag: st
   rms_norm: { residual: 2, out: 3, flag: "hasResidual" },
 };
 
-/** y = f(x), then z = a + y · s, where nobody else reads y. */
+/** y = f(x), then z = a + y · s, where nothing else reads y. */
 const fuseResidual: Fusion = (list, results) =>
   replaceRuns(list, 2, ([made, add], rest) => {
     const places = made && SUMS[made.kernel];

@@ -184,6 +184,8 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
     return inPlace("add_vector", { x: valueOf(x, context), others: [vector(w)], params: {} });
   },
 
+  addGiven: () => [], // all rows have ids here
+
   takeRows({ out, x }, context) {
     const taken: Activation = { buf: out, rows: "wanted", times: 1 };
     return [
@@ -207,6 +209,9 @@ export const ops: Ops<Draft[], Context, "unsupported"> = {
   selectiveScan: "unsupported",
   multiply: "unsupported",
   activate: "unsupported",
+  multiplyVector: "unsupported",
+  matchLength: "unsupported",
+  keepLargest: "unsupported",
   clamp: "unsupported",
   slice: "unsupported",
   join: "unsupported",

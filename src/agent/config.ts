@@ -100,7 +100,7 @@ export const sessionSchema = reader(
       maxEvents: Type.Integer({ minimum: 1, maximum: 100_000, default: 2000 }),
       /** Share of the model's context that history may fill before it is compacted. */
       compactAt: Type.Number({ minimum: 0.1, maximum: 0.95, default: 0.7 }),
-      /** Sessions of hooks that nobody has used for so long are forgotten; 0: never. */
+      /** Sessions of hooks are deleted after so long without use; 0: never. */
       idleExpiry: durationMs(30 * 24 * 60),
     },
     { default: {} },

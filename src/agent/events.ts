@@ -2,9 +2,9 @@
  * Events that wait for the next turn of a session. They stay until the transaction that stores a turn which saw them.
  * Their number is bounded: past the bound an event is refused, and its sender keeps it until there is room.
  */
-import type { Database } from "../base/database.ts";
 import { AppError } from "../base/errors.ts";
 import { plain, type Passage } from "../base/passage.ts";
+import { execute, queryAll, queryOne, type Script } from "../base/store.ts";
 
 export interface NewEvent {
   readonly sessionKey: string;
@@ -45,17 +45,17 @@ export type Enqueued = "queued" | "merged" | "ignored";
  * Throws `busy` where too many wait.
  * @param eventsMax events that may wait in one session
  */
-export function enqueueEvent(db: Database, event: NewEvent, { eventsMax }: { eventsMax: number }): Enqueued {
+export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: number }): Script<Enqueued> {
   if (plain(event.text).trim() === "") return "ignored";
-  const twin = findTwin(db, event);
+  const twin = yield* findTwin(event);
   if (twin !== undefined) {
-    join(db, { seq: twin, event });
+    yield* join({ seq: twin, event });
     return "merged";
   }
-  if (countEvents(db, event.sessionKey) >= eventsMax) {
+  if ((yield* countEvents(event.sessionKey)) >= eventsMax) {
     throw new AppError("busy", `${eventsMax} events wait for session '${event.sessionKey}': no more are taken`);
   }
-  insert(db, event);
+  yield* insert(event);
   return "queued";
 }
 
@@ -73,17 +73,15 @@ interface EventRow {
 }
 
 /** One of its key; where it has none, the newest event if that says the same. */
-function findTwin(db: Database, event: NewEvent): number | undefined {
+function* findTwin(event: NewEvent): Script<number | undefined> {
   if (event.dedupeKey !== undefined) {
-    return db
-      .query<{ seq: number }, [string, string]>(
-        "SELECT seq FROM session_events WHERE session_key = ? AND dedupe_key = ?",
-      )
-      .get(event.sessionKey, event.dedupeKey)?.seq;
+    const text = "SELECT seq FROM session_events WHERE session_key = $1 AND dedupe_key = $2";
+    return (yield* queryOne<{ seq: number }>(text, event.sessionKey, event.dedupeKey))?.seq;
   }
-  const newest = db
-    .query<EventRow, [string]>("SELECT * FROM session_events WHERE session_key = ? ORDER BY seq DESC LIMIT 1")
-    .get(event.sessionKey);
+  const newest = yield* queryOne<EventRow>(
+    "SELECT * FROM session_events WHERE session_key = $1 ORDER BY seq DESC LIMIT 1",
+    event.sessionKey,
+  );
   const isSame =
     newest?.dedupe_key === null &&
     newest.text === JSON.stringify(event.text) &&
@@ -93,11 +91,10 @@ function findTwin(db: Database, event: NewEvent): number | undefined {
   return isSame ? newest.seq : undefined;
 }
 
-function join(db: Database, { seq, event }: { seq: number; event: NewEvent }): void {
-  db.query(
-    "UPDATE session_events SET count = count + 1, last_at = ?, text = ?, is_wrapped = ?, source = ?, " +
-      "wants_heartbeat = wants_heartbeat | ?, is_delivered = is_delivered & ? WHERE seq = ?",
-  ).run(
+const join = ({ seq, event }: { seq: number; event: NewEvent }): Script<number> =>
+  execute(
+    `UPDATE session_events SET count = count + 1, last_at = $1, text = $2, is_wrapped = $3, source = $4,
+       wants_heartbeat = wants_heartbeat | $5, is_delivered = is_delivered & $6 WHERE seq = $7`,
     event.now,
     JSON.stringify(event.text),
     Number(event.isWrapped),
@@ -106,13 +103,11 @@ function join(db: Database, { seq, event }: { seq: number; event: NewEvent }): v
     Number(event.isDelivered ?? false),
     seq,
   );
-}
 
-function insert(db: Database, event: NewEvent): void {
-  db.query(
-    "INSERT INTO session_events (session_key, text, is_wrapped, source, dedupe_key, wants_heartbeat, " +
-      "is_delivered, count, created_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?)",
-  ).run(
+const insert = (event: NewEvent): Script<number> =>
+  execute(
+    `INSERT INTO session_events (session_key, text, is_wrapped, source, dedupe_key, wants_heartbeat,
+       is_delivered, count, created_at, last_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8)`,
     event.sessionKey,
     JSON.stringify(event.text),
     Number(event.isWrapped),
@@ -121,41 +116,43 @@ function insert(db: Database, event: NewEvent): void {
     Number(event.wantsHeartbeat ?? false),
     Number(event.isDelivered ?? false),
     event.now,
-    event.now,
   );
-}
 
 /** Events that wait, those that joined one not counted. */
-export const countEvents = (db: Database, sessionKey: string): number =>
-  db.query<{ n: number }, [string]>("SELECT n FROM session_event_counts WHERE session_key = ?").get(sessionKey)?.n ?? 0;
+export function* countEvents(sessionKey: string): Script<number> {
+  return (yield* queryOne<{ n: number }>(COUNT, sessionKey))?.n ?? 0;
+}
+
+const COUNT = "SELECT n FROM session_event_counts WHERE session_key = $1";
 
 /** The oldest first. */
-export const waitingEvents = (db: Database, options: { sessionKey: string; limit: number }): readonly WaitingEvent[] =>
-  db
-    .query<EventRow, [string, number]>("SELECT * FROM session_events WHERE session_key = ? ORDER BY seq LIMIT ?")
-    .all(options.sessionKey, options.limit)
-    .map((row) => ({
-      seq: row.seq,
-      text: JSON.parse(row.text) as Passage, // written by insert and join alone
-      isWrapped: row.is_wrapped === 1,
-      source: row.source,
-      wantsHeartbeat: row.wants_heartbeat === 1,
-      isDelivered: row.is_delivered === 1,
-      count: row.count,
-      createdAt: row.created_at,
-      lastAt: row.last_at,
-    }));
+export function* waitingEvents(options: { sessionKey: string; limit: number }): Script<readonly WaitingEvent[]> {
+  const text = "SELECT * FROM session_events WHERE session_key = $1 ORDER BY seq LIMIT $2";
+  const rows = yield* queryAll<EventRow>(text, options.sessionKey, options.limit);
+  return rows.map((row) => ({
+    seq: row.seq,
+    text: JSON.parse(row.text) as Passage, // written by insert and join alone
+    isWrapped: row.is_wrapped === 1,
+    source: row.source,
+    wantsHeartbeat: row.wants_heartbeat === 1,
+    isDelivered: row.is_delivered === 1,
+    count: row.count,
+    createdAt: row.created_at,
+    lastAt: row.last_at,
+  }));
+}
 
 /** Whether an event waits that a heartbeat is due for. */
-export const wantsHeartbeat = (db: Database, sessionKey: string): boolean =>
-  db.query("SELECT 1 FROM session_events WHERE session_key = ? AND wants_heartbeat = 1 LIMIT 1").get(sessionKey) !==
-  null;
+export function* wantsHeartbeat(sessionKey: string): Script<boolean> {
+  const text = "SELECT 1 FROM session_events WHERE session_key = $1 AND wants_heartbeat = 1 LIMIT 1";
+  return (yield* queryOne(text, sessionKey)) !== undefined;
+}
 
-/** Takes away what a turn was shown; call it in the transaction that stores the turn. */
-export function consumeEvents(db: Database, seen: readonly SeenEvent[]): void {
-  const remove = db.query("DELETE FROM session_events WHERE seq = ? AND count <= ?");
-  const shrink = db.query("UPDATE session_events SET count = count - ?, created_at = last_at WHERE seq = ?");
+/** Takes away what a turn was shown; belongs in the transaction that stores the turn. */
+export function* consumeEvents(seen: readonly SeenEvent[]): Script<void> {
   for (const { seq, count } of seen) {
-    if (remove.run(seq, count).changes === 0) shrink.run(count, seq);
+    const removed = yield* execute("DELETE FROM session_events WHERE seq = $1 AND count <= $2", seq, count);
+    if (removed > 0) continue;
+    yield* execute("UPDATE session_events SET count = count - $1, created_at = last_at WHERE seq = $2", count, seq);
   }
 }

@@ -2,20 +2,20 @@
  * What comes of a heartbeat's reply: stored with the turn, in the caller's transaction, and sent unless it says
  * nothing, says again what was said, or there is nowhere to send it.
  */
-import type { Database } from "../base/database.ts";
+import { execute, queryOne, type Script } from "../base/store.ts";
 import type { Target } from "../channels/channel.ts";
 import { stripAck } from "./ack.ts";
 import type { HeartbeatConfig } from "./config.ts";
 import { replyOf } from "./reply.ts";
 import { storeTurn, type TurnResult } from "./turn.ts";
 
-/** How replies leave; all but `sendReplies` are called inside a transaction. */
+/** How replies leave. */
 export interface HeartbeatDelivery {
-  readonly resolveTarget: (
-    db: Database,
-    asked: { readonly channel: string; readonly to?: string },
-  ) => Target | { readonly reason: string };
-  readonly addReply: (db: Database, reply: { groupId: string; target: Target; text: string; now: number }) => void;
+  readonly resolveTarget: (asked: {
+    readonly channel: string;
+    readonly to?: string;
+  }) => Script<Target | { readonly reason: string }>;
+  readonly addReply: (reply: { groupId: string; target: Target; text: string; now: number }) => Script<void>;
   /** Asks the channels to look for new messages. */
   readonly sendReplies: () => void;
 }
@@ -44,29 +44,32 @@ const SAME_REPLY_MS = 24 * 60 * 60_000;
 const PREVIEW_CHARS = 200;
 
 /** When the last heartbeat was; undefined: never. */
-export const lastHeartbeat = (db: Database, sessionKey: string): number | undefined =>
-  db.query<{ last_at: number }, [string]>("SELECT last_at FROM heartbeats WHERE session_key = ?").get(sessionKey)
-    ?.last_at;
+export function* lastHeartbeat(sessionKey: string): Script<number | undefined> {
+  const text = "SELECT last_at FROM heartbeats WHERE session_key = $1";
+  return (yield* queryOne<{ last_at: number }>(text, sessionKey))?.last_at;
+}
 
 /** Stores an answer of the model and what it leads to. */
-export function concludeHeartbeat(db: Database, reply: Reply, delivery: HeartbeatDelivery): HeartbeatOutcome {
+export function* concludeHeartbeat(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOutcome> {
   const { sessionKey, runId, result, config, now } = reply;
-  const outcome = deliver(db, reply, delivery);
+  const outcome = yield* deliver(reply, delivery);
   const isIdle = outcome.kind.startsWith("ok-") && result.record.seen.length === 0;
   // a conversation does not grow by being told that nothing happened
-  if (!isIdle) storeTurn(db, { sessionKey, runId, record: result.record, isEphemeral: false, now });
-  db.query(
-    "INSERT INTO heartbeats (session_key, last_at) VALUES (?, ?) " +
-      "ON CONFLICT (session_key) DO UPDATE SET last_at = excluded.last_at",
-  ).run(sessionKey, now);
+  if (!isIdle) yield* storeTurn({ sessionKey, runId, record: result.record, isEphemeral: false, now });
+  yield* execute(
+    `INSERT INTO heartbeats (session_key, last_at) VALUES ($1, $2)
+     ON CONFLICT (session_key) DO UPDATE SET last_at = excluded.last_at`,
+    sessionKey,
+    now,
+  );
   if (outcome.kind === "sent") {
     const text = replyOf(result, config.ackMaxChars) ?? null;
-    db.query("UPDATE heartbeats SET sent_text = ?, sent_at = ? WHERE session_key = ?").run(text, now, sessionKey);
+    yield* execute("UPDATE heartbeats SET sent_text = $1, sent_at = $2 WHERE session_key = $3", text, now, sessionKey);
   }
   return outcome;
 }
 
-function deliver(db: Database, reply: Reply, delivery: HeartbeatDelivery): HeartbeatOutcome {
+function* deliver(reply: Reply, delivery: HeartbeatDelivery): Script<HeartbeatOutcome> {
   const { runId, result, config, now } = reply;
   const text = replyOf(result, config.ackMaxChars);
   if (text === undefined) {
@@ -77,21 +80,20 @@ function deliver(db: Database, reply: Reply, delivery: HeartbeatDelivery): Heart
   if (seen.length > 0 && seen.every(({ isDelivered }) => isDelivered)) {
     return { kind: "skipped", reason: "people have been told already", ...said };
   }
-  if (wasSent(db, { ...reply, text })) return { kind: "skipped", reason: "the same was sent within a day", ...said };
+  if (yield* wasSent({ ...reply, text })) return { kind: "skipped", reason: "the same was sent within a day", ...said };
   if (config.target === "none") return { kind: "skipped", reason: "agents.defaults.heartbeat.target is none", ...said };
   const to = config.to === undefined ? {} : { to: config.to };
-  const target = delivery.resolveTarget(db, { channel: config.target, ...to });
+  const target = yield* delivery.resolveTarget({ channel: config.target, ...to });
   if ("reason" in target) return { kind: "failed", reason: target.reason, ...said };
-  delivery.addReply(db, { groupId: runId, target, text, now });
+  yield* delivery.addReply({ groupId: runId, target, text, now });
   return { kind: "sent", ...said };
 }
 
-function wasSent(db: Database, { sessionKey, text, now }: Reply & { text: string }): boolean {
-  const last = db
-    .query<{ sent_text: string | null; sent_at: number | null }, [string]>(
-      "SELECT sent_text, sent_at FROM heartbeats WHERE session_key = ?",
-    )
-    .get(sessionKey);
+function* wasSent({ sessionKey, text, now }: Reply & { text: string }): Script<boolean> {
+  const last = yield* queryOne<{ sent_text: string | null; sent_at: number | null }>(
+    "SELECT sent_text, sent_at FROM heartbeats WHERE session_key = $1",
+    sessionKey,
+  );
   return last?.sent_text === text && last.sent_at !== null && now - last.sent_at < SAME_REPLY_MS;
 }
 

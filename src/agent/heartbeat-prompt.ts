@@ -7,7 +7,7 @@ const ABOUT_EVENTS =
 
 const HOW_TO_ACKNOWLEDGE = `If nothing needs attention, reply with ${ACK_TOKEN} and nothing else.`;
 
-/** Undefined where there is nothing to ask. @param own the operator's standing question */
+/** Undefined if there is nothing to ask. @param own the operator's standing question */
 export function heartbeatPrompt(own: string | undefined, hasEvents: boolean): string | undefined {
   if (own === undefined && !hasEvents) return undefined;
   return [...(hasEvents ? [ABOUT_EVENTS] : []), ...(own === undefined ? [] : [own]), HOW_TO_ACKNOWLEDGE].join("\n\n");

@@ -1,12 +1,12 @@
 /**
- * The heartbeat: turns of the main session that nobody asked for by name. A timer asks now and then, within active
+ * The heartbeat: turns of the main session that no request asked for. A timer asks now and then, within active
  * hours; what asks by itself gets one at once, whatever the timer and the hours say. One runs at a time, and requests
  * of one moment share one. What waits is in the database: after a crash it asks again.
  */
 import type { Clock } from "../base/clock.ts";
-import type { Database, Writer } from "../base/database.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { Store } from "../base/store.ts";
 import { isActive } from "./active-hours.ts";
 import type { Agent } from "./agent.ts";
 import { waitingEvents, wantsHeartbeat } from "./events.ts";
@@ -22,8 +22,7 @@ import { turnSettings, type AgentSettings } from "./settings.ts";
 
 export interface HeartbeatParts {
   readonly agent: Agent;
-  readonly db: Database;
-  readonly writer: Writer;
+  readonly store: Store;
   readonly clock: Clock;
   readonly settings: () => AgentSettings;
   readonly delivery: HeartbeatDelivery;
@@ -67,13 +66,13 @@ export class Heartbeat {
   }
 
   /** Begins to beat, where the last run of the server left off. */
-  start(): void {
-    const { db, clock } = this.#parts;
-    const last = lastHeartbeat(db, this.#sessionKey);
+  async start(): Promise<void> {
+    const { store, clock } = this.#parts;
+    const last = await store.read(() => lastHeartbeat(this.#sessionKey));
     // a clock that was set back since must not keep it waiting
     if (last !== undefined) this.#tickedAt = Math.min(last, clock.now());
     this.reschedule();
-    if (wantsHeartbeat(db, this.#sessionKey)) this.request("events that waited for the server");
+    if (await this.#isWanted()) this.request("events that waited for the server");
   }
 
   /** Asks for a heartbeat now. */
@@ -152,20 +151,21 @@ export class Heartbeat {
     const startedAt = this.#parts.clock.now();
     this.#running = this.#beat()
       .catch((error: unknown): HeartbeatOutcome => ({ kind: "failed", reason: messageOf(error) }))
-      .then((outcome) => {
+      .then(async (outcome) => {
+        const isWanted = await this.#isWanted();
         this.#running = undefined;
         if (this.#stopping.signal.aborted) return;
         this.#tell(outcome, { reasons, startedAt });
-        this.#goOn(outcome);
+        this.#goOn(outcome, isWanted);
       });
   }
 
   async #beat(): Promise<HeartbeatOutcome> {
-    const { agent, db, writer, clock, settings, delivery } = this.#parts;
+    const { agent, store, clock, settings, delivery } = this.#parts;
     const { agents } = settings();
     const config = agents.defaults.heartbeat;
     const sessionKey = this.#sessionKey;
-    const hasEvents = waitingEvents(db, { sessionKey, limit: 1 }).length > 0;
+    const hasEvents = (await store.read(() => waitingEvents({ sessionKey, limit: 1 }))).length > 0;
     const prompt = heartbeatPrompt(config.prompt, hasEvents);
     if (prompt === undefined) return { kind: "skipped", reason: "no events wait, and there is no prompt" };
     const request = {
@@ -179,15 +179,14 @@ export class Heartbeat {
     const result = await agent.run(request);
     if (result.status !== "ok") return { kind: "failed", reason: result.error ?? result.status };
     const reply = { ...request, result, config, now: clock.now() };
-    const outcome = await writer.write((at) => concludeHeartbeat(at, reply, delivery));
+    const outcome = await store.write(() => concludeHeartbeat(reply, delivery));
     if (outcome.kind === "sent") delivery.sendReplies();
     return outcome;
   }
 
   /** Events that it did not get to, and requests that came while it ran, get the next one. */
-  #goOn(outcome: HeartbeatOutcome): void {
-    const { db, clock } = this.#parts;
-    const isWanted = wantsHeartbeat(db, this.#sessionKey);
+  #goOn(outcome: HeartbeatOutcome, isWanted: boolean): void {
+    const { clock } = this.#parts;
     // nowhere to send an answer: the turn stands, and asking again would change nothing
     const isUnanswered = outcome.kind === "failed" && isWanted;
     this.#failures = isUnanswered ? this.#failures + 1 : 0;
@@ -196,6 +195,11 @@ export class Heartbeat {
       const delayMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (this.#failures - 1));
       this.#cancelRetry = clock.after(delayMs, () => this.request("another try"));
     } else if (isWanted) this.request("more events wait");
+  }
+
+  /** Where the database does not say, another heartbeat will find out. */
+  #isWanted(): Promise<boolean> {
+    return this.#parts.store.read(() => wantsHeartbeat(this.#sessionKey)).catch(() => true);
   }
 
   #tell(outcome: HeartbeatOutcome, { reasons, startedAt }: { reasons: readonly string[]; startedAt: number }): void {

@@ -44,7 +44,7 @@ const refuse = (code: "model_unknown" | "model_not_allowed", message: string): M
 const resolved = (models: AgentsConfig["defaults"]["models"], reference: string): string | undefined =>
   canonical(aliasOf(models, reference) ?? reference);
 
-/** Aliases have no slash, so that no alias hides a model of somebody's namespace. */
+/** Aliases have no slash, so that none can hide a model of a namespace. */
 function aliasOf(models: AgentsConfig["defaults"]["models"], reference: string): string | undefined {
   if (reference.includes("/")) return undefined;
   const word = reference.toLowerCase();

@@ -1,9 +1,9 @@
 /**
- * Sessions: append-only transcripts by key. Functions take the database first, so that callers store a turn together
- * with what follows from it in one transaction.
+ * Sessions: append-only transcripts by key. All of it is scripts, so that callers store a turn together with what
+ * follows from it in one transaction.
  */
-import type { Database } from "../base/database.ts";
 import { AppError } from "../base/errors.ts";
+import { execute, placeholders, queryAll, queryOne, type Script } from "../base/store.ts";
 import type { Target } from "../channels/channel.ts";
 import type { Message } from "../runtime/runtime.ts";
 
@@ -46,38 +46,48 @@ export interface Append {
 }
 
 /** Throws `conflict` where the session has ended, or this run is in the transcript already. */
-export function append(db: Database, { sessionKey, runId, isEphemeral, entries, now }: Append): void {
-  checkOpen(db, sessionKey);
-  touch(db, { sessionKey, isEphemeral, now });
-  if (db.query("SELECT 1 FROM session_entries WHERE run_id = ? LIMIT 1").get(runId) !== null) {
+export function* append({ sessionKey, runId, isEphemeral, entries, now }: Append): Script<void> {
+  yield* checkOpen(sessionKey);
+  yield* touch({ sessionKey, isEphemeral, now });
+  if (yield* queryOne("SELECT 1 FROM session_entries WHERE run_id = $1 LIMIT 1", runId)) {
     throw new AppError("conflict", `run '${runId}' is in the transcript of its session already`);
   }
-  const insert = db.query(
-    "INSERT INTO session_entries (id, session_key, run_id, position, created_at, kind, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-  );
-  entries.forEach((body, i) =>
-    insert.run(Bun.randomUUIDv7(), sessionKey, runId, i, now, body.kind, JSON.stringify(body)),
-  );
-  if (isEphemeral) endSession(db, { sessionKey, now });
+  for (const [i, body] of entries.entries()) {
+    yield* execute(
+      `INSERT INTO session_entries (id, session_key, run_id, position, created_at, kind, body)
+       VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+      Bun.randomUUIDv7(),
+      sessionKey,
+      runId,
+      i,
+      now,
+      body.kind,
+      JSON.stringify(body),
+    );
+  }
+  if (isEphemeral) yield* endSession({ sessionKey, now });
 }
 
 /** Throws `conflict` where nothing can be added to a session any more. */
-export function checkOpen(db: Database, sessionKey: string): void {
-  if (findSession(db, sessionKey)?.endedAt === undefined) return;
+export function* checkOpen(sessionKey: string): Script<void> {
+  if ((yield* findSession(sessionKey))?.endedAt === undefined) return;
   throw new AppError("conflict", `session '${sessionKey}' has ended`);
 }
 
-function touch(db: Database, options: { sessionKey: string; isEphemeral: boolean; now: number }): void {
+function* touch(options: { sessionKey: string; isEphemeral: boolean; now: number }): Script<void> {
   const { sessionKey, isEphemeral, now } = options;
-  db.query(
-    "INSERT INTO sessions (key, is_ephemeral, created_at, updated_at) VALUES (?, ?, ?, ?) " +
-      "ON CONFLICT (key) DO UPDATE SET updated_at = excluded.updated_at",
-  ).run(sessionKey, Number(isEphemeral), now, now);
+  yield* execute(
+    `INSERT INTO sessions (key, is_ephemeral, created_at, updated_at) VALUES ($1, $2, $3, $3)
+     ON CONFLICT (key) DO UPDATE SET updated_at = excluded.updated_at`,
+    sessionKey,
+    Number(isEphemeral),
+    now,
+  );
 }
 
 /** Nothing can be added to it from now on; what it holds can be read. */
-export function endSession(db: Database, { sessionKey, now }: { sessionKey: string; now: number }): void {
-  db.query("UPDATE sessions SET ended_at = ? WHERE key = ? AND ended_at IS NULL").run(now, sessionKey);
+export function* endSession({ sessionKey, now }: { sessionKey: string; now: number }): Script<void> {
+  yield* execute("UPDATE sessions SET ended_at = $1 WHERE key = $2 AND ended_at IS NULL", now, sessionKey);
 }
 
 interface SessionRow {
@@ -107,16 +117,17 @@ const sessionOf = (row: SessionRow): Session => ({
         },
 });
 
-export function findSession(db: Database, key: string): Session | undefined {
-  const row = db.query<SessionRow, [string]>("SELECT * FROM sessions WHERE key = ?").get(key);
+export function* findSession(key: string): Script<Session | undefined> {
+  const row = yield* queryOne<SessionRow>("SELECT * FROM sessions WHERE key = $1", key);
   return row ? sessionOf(row) : undefined;
 }
 
 /** Remembers to whom the conversation spoke, for what is sent to `last`. */
-export function setRoute(db: Database, options: { sessionKey: string; route: Target; now: number }): void {
+export function* setRoute(options: { sessionKey: string; route: Target; now: number }): Script<void> {
   const { sessionKey, route, now } = options;
-  touch(db, { sessionKey, isEphemeral: false, now });
-  db.query("UPDATE sessions SET last_channel = ?, last_to = ?, last_thread = ? WHERE key = ?").run(
+  yield* touch({ sessionKey, isEphemeral: false, now });
+  yield* execute(
+    "UPDATE sessions SET last_channel = $1, last_to = $2, last_thread = $3 WHERE key = $4",
     route.channel,
     route.to,
     route.thread ?? null,
@@ -141,17 +152,22 @@ const entryOf = (row: EntryRow): Entry => ({
 });
 
 /** The last entries of a transcript, oldest first. @param before gives those before that `seq` */
-export function listEntries(
-  db: Database,
-  { sessionKey, limit, before }: { sessionKey: string; limit: number; before?: number },
-): readonly Entry[] {
-  return db
-    .query<EntryRow, [string, number, number]>(
-      "SELECT * FROM session_entries WHERE session_key = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
-    )
-    .all(sessionKey, before ?? Number.MAX_SAFE_INTEGER, limit)
-    .map(entryOf)
-    .toReversed();
+export function* listEntries({
+  sessionKey,
+  limit,
+  before = Number.MAX_SAFE_INTEGER,
+}: {
+  sessionKey: string;
+  limit: number;
+  before?: number;
+}): Script<readonly Entry[]> {
+  const rows = yield* queryAll<EntryRow>(
+    "SELECT * FROM session_entries WHERE session_key = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
+    sessionKey,
+    before,
+    limit,
+  );
+  return rows.map(entryOf).toReversed();
 }
 
 export interface StoredMessage {
@@ -166,38 +182,43 @@ export interface History {
 }
 
 /** What a session's next turn continues: the last compaction, and the messages that it does not stand for. */
-export function historyOf(db: Database, sessionKey: string): History {
-  const last = db
-    .query<EntryRow, [string]>(
-      "SELECT * FROM session_entries WHERE session_key = ? AND kind = 'compaction' ORDER BY seq DESC LIMIT 1",
-    )
-    .get(sessionKey);
+export function* historyOf(sessionKey: string): Script<History> {
+  const last = yield* queryOne<EntryRow>(
+    "SELECT * FROM session_entries WHERE session_key = $1 AND kind = 'compaction' ORDER BY seq DESC LIMIT 1",
+    sessionKey,
+  );
   const body = last ? entryOf(last).body : undefined;
   const compaction = body?.kind === "compaction" ? body : undefined;
-  const messages = db
-    .query<EntryRow, [string, number]>(
-      "SELECT * FROM session_entries WHERE session_key = ? AND kind = 'message' AND seq > ? ORDER BY seq",
-    )
-    .all(sessionKey, compaction?.through ?? 0)
+  const rows = yield* queryAll<EntryRow>(
+    "SELECT * FROM session_entries WHERE session_key = $1 AND kind = 'message' AND seq > $2 ORDER BY seq",
+    sessionKey,
+    compaction?.through ?? 0,
+  );
+  const messages = rows
     .map(entryOf)
     .flatMap(({ seq, body }) => (body.kind === "message" ? [{ seq, message: body.message }] : []));
   return { compaction, messages };
 }
 
 /**
- * Forgets sessions that nobody has used since `idleSince`, with their transcripts, unless events wait for them.
+ * Deletes sessions unused since `idleSince`, with their transcripts, unless events wait for them.
  * @param keep keys that stay whatever their age
  * @returns how many went
  */
-export function pruneSessions(
-  db: Database,
-  { idleSince, keep, limit }: { idleSince: number; keep: readonly string[]; limit: number },
-): number {
-  return db
-    .query(
-      "DELETE FROM sessions WHERE key IN (SELECT key FROM sessions WHERE updated_at < ? " +
-        `AND key NOT IN (${keep.map(() => "?").join(", ")}) ` +
-        "AND key NOT IN (SELECT session_key FROM session_events) LIMIT ?)",
-    )
-    .run(idleSince, ...keep, limit).changes;
-}
+export const pruneSessions = ({
+  idleSince,
+  keep,
+  limit,
+}: {
+  idleSince: number;
+  keep: readonly string[];
+  limit: number;
+}): Script<number> =>
+  execute(
+    `DELETE FROM sessions WHERE key IN (SELECT key FROM sessions WHERE updated_at < $1
+       AND key NOT IN (${placeholders(keep, 2)})
+       AND key NOT IN (SELECT session_key FROM session_events) LIMIT $${keep.length + 2})`,
+    idleSince,
+    ...keep,
+    limit,
+  );

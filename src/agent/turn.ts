@@ -2,9 +2,9 @@
  * One turn of an agent: what waited for the session and the prompt go to the model, whose tool calls are made until it
  * answers. Changes nothing durable: what is to be stored is in the result, for the caller's transaction.
  */
-import type { Database } from "../base/database.ts";
 import type { Clock } from "../base/clock.ts";
 import { AppError, checkNotCancelled, isTemporary, messageOf } from "../base/errors.ts";
+import type { Script, Store } from "../base/store.ts";
 import type { InferenceEvent, Message, Runtime, ToolCall } from "../runtime/runtime.ts";
 import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
 import { withoutCalls } from "./call-markup.ts";
@@ -18,7 +18,7 @@ import { callTool, toolsFor } from "./tools/index.ts";
 
 export interface TurnParts {
   readonly runtime: Pick<Runtime, "chat" | "countTokens" | "loaded">;
-  readonly db: Database;
+  readonly store: Store;
   readonly clock: Clock;
   readonly settings: () => AgentSettings;
   /** Display names of the models in the store. */
@@ -153,10 +153,10 @@ function timeoutOf(parts: TurnParts, { sessionKey }: TurnRequest): number {
 }
 
 async function converse(parts: TurnParts, request: TurnRequest, progress: Progress): Promise<TurnRecord> {
-  const { db, clock, runtime } = parts;
+  const { store, clock, runtime } = parts;
   const { agents, session } = parts.settings();
   const { sessionKey, signal } = request;
-  checkOpen(db, sessionKey); // before a model works for nothing
+  await store.read(() => checkOpen(sessionKey)); // before a model works for nothing
   const settings = turnSettings(agents, agentOf(sessionKey));
   if (!settings) throw new AppError("not_found", `there is no agent '${agentOf(sessionKey)}'`);
   const names = await parts.modelNames();
@@ -176,9 +176,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
   const fitted = await fitTurn(runtime, {
     chat,
     system: settings.systemPrompt,
-    history: historyOf(db, sessionKey),
-    events: waitingEvents(db, { sessionKey, limit: EVENTS_SHOWN_MAX }),
-    waiting: countEvents(db, sessionKey),
+    ...(await store.read(() => told(sessionKey))),
     prompt: `${request.prompt}\n\nCurrent time: ${new Date(clock.now()).toISOString().replace(/\.\d+Z$/, "Z")}`,
     compactAt: session.compactAt,
   });
@@ -203,6 +201,15 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
       wantsHeartbeat,
       isDelivered,
     })),
+  };
+}
+
+/** What the session has to tell. */
+function* told(sessionKey: string) {
+  return {
+    history: yield* historyOf(sessionKey),
+    events: yield* waitingEvents({ sessionKey, limit: EVENTS_SHOWN_MAX }),
+    waiting: yield* countEvents(sessionKey),
   };
 }
 
@@ -252,7 +259,7 @@ function answerOf(text: string, { model, tools }: Asking["chat"]): string {
 }
 
 async function resultOf(
-  { db, clock }: TurnParts,
+  { store, clock }: TurnParts,
   { request, call, i }: { request: TurnRequest; call: ToolCall; i: number },
   progress: Progress,
 ): Promise<Message> {
@@ -260,7 +267,7 @@ async function resultOf(
   progress.usage.toolCalls++;
   const content =
     i < CALLS_MAX
-      ? await callTool(call, { allowed: tools, context: { db, sessionKey, now: clock.now(), signal } })
+      ? await callTool(call, { allowed: tools, context: { store, sessionKey, now: clock.now(), signal } })
       : `error: at most ${CALLS_MAX} calls at once`;
   if (signal.aborted) throw new AppError("cancelled", "the turn was cancelled");
   const id = call.id === undefined ? {} : { tool_call_id: call.id };
@@ -310,8 +317,8 @@ export interface StoreTurn {
 }
 
 /** Puts a turn into its transcript, and takes away the events that it saw: both or neither. */
-export function storeTurn(db: Database, { record, ...turn }: StoreTurn): void {
+export function* storeTurn({ record, ...turn }: StoreTurn): Script<void> {
   if (record.entries.length === 0) return;
-  append(db, { ...turn, entries: record.entries });
-  consumeEvents(db, record.seen);
+  yield* append({ ...turn, entries: record.entries });
+  yield* consumeEvents(record.seen);
 }

@@ -1,15 +1,14 @@
 /**
- * What decoders have in common, as pieces that architectures put together: a norm, attention, an MLP or a mixture of
- * experts, and how they join the residual stream. Every piece reads from the file what is optional in it: biases, norms
- * of query and key, fused matrices, shared experts. Meaning: build_qkv, build_attn, build_ffn and build_moe_ffn of
- * llama-graph.cpp.
+ * What decoders have in common, as pieces that architectures put together: a norm, an MLP or a mixture of experts, and
+ * how they join the residual stream with attention (attention.ts). Every piece reads from the file what is optional in
+ * it: biases, fused matrices, shared experts. Meaning: build_ffn and build_moe_ffn of llama-graph.cpp.
  */
-import type { Activation, Buf, Gating, RopeScaling, Routing, Step, Weight } from "../backend/step.ts";
-import { attnOutput, buffersOf, embedding, fusedMlp, mlp, output, plainMlp, qkv, type Model } from "./model.ts";
-import type { Linear } from "./tensors.ts";
+import type { Activation, Buf, GateLimit, Gating, Routing, Step, Weight } from "../backend/step.ts";
+import { buffersOf, embedding, fusedMlp, mlp, output, plainMlp, plainOrVector, type Model } from "./model.ts";
+import { withoutBias } from "./tensors.ts";
 
-/** `rms`; `layer` with its bias where there is one; `bare` for a layer norm without weights. */
-export type NormKind = "rms" | "layer" | "bare";
+/** `rms`; `layer` with its bias where there is one; `bare` and `bareRms`: a layer norm, an RMS norm without weights. */
+export type NormKind = "rms" | "layer" | "bare" | "bareRms";
 
 interface DecoderOptions {
   /** Factor on embeddings; 1. */
@@ -34,22 +33,39 @@ interface DecoderOptions {
 export function decoder(model: Model, options: DecoderOptions): Step[] {
   const { norm = "rms", outputNorm = "output_norm", logitCap = 0, logitScale = 1 } = options;
   const { x, last, logits } = buffersOf(model);
+  const toLogits = (): Step => {
+    const weights = output(model);
+    return { op: "linear", out: logits, x: last, ...(options.bareLogits ? withoutBias(weights) : weights) };
+  };
   return [
     { op: "embed", out: x, table: embedding(model), scale: options.embeddingScale ?? 1 },
     ...(options.start ?? []),
-    ...Array.from({ length: model.nLayers }, (_, layer) => options.block(layer)).flat(),
+    ...Array.from({ length: model.nLayers }, (_, layer) => [
+      ...options.block(layer),
+      ...deepstack(model, layer),
+    ]).flat(),
     { op: "takeRows", out: last, x },
     ...normSteps(model, norm, { out: last, x: last, name: outputNorm }),
-    ...(options.encoder ?? [{ op: "linear", out: logits, x: last, ...weightsOf(output(model), options.bareLogits) }]),
+    ...(options.encoder ?? [toLogits()]),
     ...(logitScale === 1 ? [] : [{ op: "scale", x: logits, by: logitScale } as const]),
     ...(logitCap > 0 ? [{ op: "softCap", x: logits, cap: logitCap } as const] : []),
   ];
 }
 
+/** Files may name more than they have layers. */
+const DEEPSTACK_MAX = 64;
+
+/** What image encoders give for the output of the first layers, behind the embedding of a row. */
+function deepstack({ keys, dim }: Model, layer: number): Step[] {
+  const count = keys.count("n_deepstack_layers", { min: 0, max: DEEPSTACK_MAX, fallback: 0 });
+  return layer < count ? [{ op: "addGiven", x: { name: "x", dim }, at: (layer + 1) * dim }] : [];
+}
+
 /** A norm over whole rows, with the tensor `name`. */
 export function normSteps(model: Model, kind: NormKind, { out, x, name }: { out: Buf; x: Buf; name: string }): Step[] {
   if (kind === "bare") return [{ op: "bareLayerNorm", out, x, eps: model.layerEps }];
-  const w = model.vector(name, x.dim);
+  if (kind === "bareRms") return [{ op: "bareRmsNorm", out, x, run: x.dim, eps: model.eps }];
+  const w = plainOrVector(model, name, x.dim);
   const b = model.bias(name, x.dim);
   if (kind === "layer") return [{ op: "layerNorm", out, x, w, ...(b && { b }), eps: model.layerEps }];
   return [{ op: "rmsNorm", out, x, w, eps: model.eps }, ...(b ? [{ op: "addVector", x: out, w: b } as const] : [])];
@@ -63,6 +79,8 @@ interface BlockOptions {
   /** Norms of what attention and MLP give, before it joins the stream. */
   readonly attnPostNorm?: string;
   readonly ffnPostNorm?: string;
+  /** Of those norms; the model's. */
+  readonly postEps?: number;
   /** Factor on what joins the stream; 1. */
   readonly residualScale?: number;
   /** From `h` to `y`. */
@@ -78,11 +96,11 @@ export function sequentialBlock(model: Model, layer: number, options: BlockOptio
   return [
     ...input(model, layer, options.norm, attnNorm),
     ...options.attention,
-    ...after(model, layer, options.norm, options.attnPostNorm),
+    ...after(model, layer, options, options.attnPostNorm),
     join,
     ...input(model, layer, options.norm, ffnNorm),
     ...options.ffn,
-    ...after(model, layer, options.norm, options.ffnPostNorm),
+    ...after(model, layer, options, options.ffnPostNorm),
     join,
   ];
 }
@@ -109,98 +127,14 @@ function input(model: Model, layer: number, norm: NormKind = "rms", name: string
   return normSteps(model, norm, { out: h, x, name: `blk.${layer}.${name}` });
 }
 
-function after(model: Model, layer: number, norm: NormKind = "rms", name: string | undefined): Step[] {
+function after(
+  model: Model,
+  layer: number,
+  { norm = "rms", postEps: eps = model.eps }: Pick<BlockOptions, "norm" | "postEps">,
+  name: string | undefined,
+): Step[] {
   const { y } = buffersOf(model);
-  return name === undefined ? [] : normSteps(model, norm, { out: y, x: y, name: `blk.${layer}.${name}` });
-}
-
-interface AttentionOptions {
-  /** What is read; `h`. */
-  readonly from?: Buf;
-  /** How query and key turn; undefined: by no position. */
-  readonly rope: RopeScaling | undefined;
-  /** 0: all positions. */
-  readonly window?: number;
-  readonly chunked?: boolean;
-  /** Every row sees all of its text; a window is as wide on both sides. */
-  readonly bidirectional?: boolean;
-  /** 1 / sqrt(headDim) */
-  readonly scale?: number;
-  readonly softCap?: number;
-  readonly alibi?: number;
-  /** The norm of query and key where the file has weights for them. */
-  readonly qkNorm?: NormKind;
-  /** Query and key are normed after they turned. */
-  readonly normLast?: boolean;
-  /** Limit of the values of query, key and value; 0 for none. */
-  readonly clamp?: number;
-  /** What is done to the query after all of it. */
-  readonly queries?: readonly Step[];
-  /** A bias of the projection back is left out, as llama.cpp leaves it out; false. */
-  readonly bareResult?: boolean;
-  /** What is done to what attention gives, before it is projected back. */
-  readonly results?: readonly Step[];
-}
-
-/** Attention of a layer, from `h` to `y`. */
-export function attention(model: Model, layer: number, options: AttentionOptions): Step[] {
-  const { nHeads, nKvHeads, headDim } = model;
-  const { h, q, k, v, heads, y } = buffersOf(model);
-  const { from = h, rope, window = 0, softCap = 0, clamp = 0, alibi, qkNorm = "rms" } = options;
-  const blk = `blk.${layer}`;
-  const w = qkv(model, layer);
-  const turns: Step[] = rope
-    ? [
-        { op: "rope", x: q, heads: nHeads, headDim, rope },
-        { op: "rope", x: k, heads: nKvHeads, headDim, rope },
-      ]
-    : [];
-  const norms = [
-    ...headNorm(model, qkNorm, { x: q, heads: nHeads, name: `${blk}.attn_q_norm` }),
-    ...headNorm(model, qkNorm, { x: k, heads: nKvHeads, name: `${blk}.attn_k_norm` }),
-  ];
-  const scale = options.scale ?? 1 / Math.sqrt(headDim);
-  const same = { out: heads, q, k, v, nHeads, nKvHeads, headDim, scale, ...(alibi !== undefined && { alibi }) };
-  const sinks = model.has(`${blk}.attn_sinks.weight`) ? model.vector(`${blk}.attn_sinks`, nHeads) : undefined;
-  return [
-    { op: "linear", out: q, x: from, ...w.q },
-    { op: "linear", out: k, x: from, ...w.k },
-    { op: "linear", out: v, x: from, ...w.v },
-    ...(clamp > 0 ? [q, k, v].map((x) => ({ op: "clamp", x, limit: clamp }) as const) : []),
-    ...(options.normLast ? [...turns, ...norms] : [...norms, ...turns]),
-    ...(options.queries ?? []),
-    options.bidirectional
-      ? { op: "bidirectionalAttention", ...same, ...(window > 0 && { window }) }
-      : {
-          op: "attention",
-          ...same,
-          layer,
-          window,
-          softCap,
-          rope,
-          ...(sinks && { sinks }),
-          ...(options.chunked && { chunked: true }),
-        },
-    ...(options.results ?? []),
-    { op: "linear", out: y, x: heads, ...weightsOf(attnOutput(model, layer), options.bareResult) },
-  ];
-}
-
-/** A matrix and its bias, or without. */
-function weightsOf({ w, b }: Linear, bare = false): Linear {
-  return b && !bare ? { w, b } : { w };
-}
-
-/** A norm of every head, by one weight for all or by one each; or of all heads at once, as the weight's shape says. */
-function headNorm(model: Model, kind: NormKind, { x, heads, name }: { x: Buf; heads: number; name: string }): Step[] {
-  const shape = model.shape(name);
-  if (shape === undefined) return [];
-  const headDim = x.dim / heads;
-  const [inDim, outDim] = shape.length > 1 ? [headDim, heads] : [shape[0] === headDim ? headDim : x.dim, 1];
-  const w: Weight = shape.length > 1 ? model.matrix(name, { inDim, outDim }) : model.vector(name, inDim);
-  if (kind === "rms") return [{ op: "rmsNorm", out: x, x, w, eps: model.eps }];
-  const b = model.bias(name, inDim);
-  return [{ op: "layerNorm", out: x, x, w, ...(b && { b }), eps: model.layerEps }];
+  return name === undefined ? [] : normSteps({ ...model, eps }, norm, { out: y, x: y, name: `blk.${layer}.${name}` });
 }
 
 interface FeedForwardOptions {
@@ -212,6 +146,7 @@ interface FeedForwardOptions {
   readonly from?: Buf;
   /** Biases are left out, as llama.cpp leaves them out; false. */
   readonly bare?: boolean;
+  readonly limit?: GateLimit | undefined;
 }
 
 /** The MLP of a layer, from `h` to `y`: gated where the file has a gate, apart or fused in `ffn_up`. */
@@ -223,12 +158,41 @@ export function feedForward(model: Model, layer: number, options: FeedForwardOpt
   const sizes = ffnDim === undefined ? model : { ...model, ffnDim };
   if (model.has(`${blk}.ffn_gate.weight`)) {
     const { gate, up, down, ...biases } = mlp(sizes, layer, { scaled });
-    return [{ op: "gatedMlp", out: y, x, gate, up, down, ...(options.bare ? {} : biases), act }];
+    const rest = { ...(options.bare ? {} : biases), ...(options.limit && { limit: options.limit }) };
+    return [{ op: "gatedMlp", out: y, x, gate, up, down, ...rest, act }];
   }
   if (model.rows(`${blk}.ffn_up`) === 2 * sizes.ffnDim) {
     return [{ op: "gatedMlp", out: y, x, ...fusedMlp(sizes, layer), act }];
   }
-  return [{ op: "mlp", out: y, x, ...plainMlp(sizes, layer, { scaled }), act }];
+  const weights = plainMlp(sizes, layer, { scaled });
+  if (!model.has(`${blk}.ffn.act.scales`)) return [{ op: "mlp", out: y, x, ...weights, act }];
+  const inner = { name: "mlp.scaled", dim: sizes.ffnDim };
+  const { up, upB, down, downB } = weights;
+  return [
+    { op: "linear", out: inner, x, w: up, ...(upB && { b: upB }) },
+    { op: "activate", x: inner, act },
+    {
+      op: "multiplyVector",
+      x: inner,
+      w: model.plain(`${blk}.ffn.act.scales`, { inDim: inner.dim, outDim: 1 }),
+      divide: true,
+    },
+    { op: "linear", out: y, x: inner, w: down, ...(downB && { b: downB }) },
+  ];
+}
+
+/** The experts of a layer where the file has some, else its MLP; one that it has beside a router goes unused. */
+export function moeOrFeedForward(
+  model: Model,
+  layer: number,
+  options: MoeOptions & { readonly act: Activation },
+): Step[] {
+  const blk = `blk.${layer}`;
+  const { act, scaled = false } = options;
+  const dense = (): Step[] => feedForward(model, layer, { act, scaled });
+  if (!model.has(`${blk}.ffn_gate_inp.weight`)) return dense();
+  if (model.has(`${blk}.ffn_up.weight`)) dense();
+  return moe(model, layer, options);
 }
 
 interface MoeOptions {
@@ -244,6 +208,8 @@ interface MoeOptions {
   /** Width of the MLP beside the experts; 0 leaves it out. By the file. */
   readonly sharedDim?: number;
   readonly nUsed?: number;
+  readonly limit?: GateLimit | undefined;
+  readonly sharedLimit?: GateLimit | undefined;
   /** What is read and written; `h` and `y`. */
   readonly from?: Buf;
   readonly out?: Buf;
@@ -272,6 +238,7 @@ export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
     normalize,
     scale: options.scale ?? (model.keys.number("expert_weights_scale", 0) || 1),
     ...(routing && { routing }),
+    ...(options.limit && { limit: options.limit }),
   };
   return [step, ...sharedExpert(model, layer, options)];
 }
@@ -289,7 +256,9 @@ function expertWeights(
   const bias = (name: string, outDim: number): Weight | undefined =>
     model.stackedBias(`${blk}.${name}`, { len: outDim, experts });
   const routerB = model.bias(`${blk}.ffn_gate_inp`, experts);
-  const selectB = model.bias(`${blk}.exp_probs_b`, experts);
+  const selectB = model.has(`${blk}.exp_probs_b`)
+    ? model.plain(`${blk}.exp_probs_b`, { inDim: experts, outDim: 1 })
+    : model.bias(`${blk}.exp_probs_b`, experts);
   const router = model.matrix(`${blk}.ffn_gate_inp`, { inDim: dim, outDim: experts });
   const common = { router, ...(routerB && { routerB }), ...(selectB && { selectB }) };
   const downB = bias("ffn_down_exps", dim);
@@ -311,7 +280,7 @@ function expertWeights(
 }
 
 function sharedExpert(model: Model, layer: number, options: MoeOptions): Step[] {
-  const { act, sharedDim, sharedScaled: scaled = false } = options;
+  const { act, sharedDim, sharedScaled: scaled = false, sharedLimit: limit } = options;
   const blk = `blk.${layer}`;
   const ffnDim = sharedDim ?? model.rows(`${blk}.ffn_up_shexp`);
   if (!ffnDim || act === "swiglu_oai") return [];
@@ -320,7 +289,7 @@ function sharedExpert(model: Model, layer: number, options: MoeOptions): Step[] 
   const gated = model.has(`${blk}.ffn_gate_shexp.weight`);
   const weights = { ffnDim, shared: true, scaled };
   const run: Step = gated
-    ? { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, weights), act }
+    ? { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, weights), act, ...(limit && { limit }) }
     : { op: "mlp", out: shared, x: h, ...plainMlp(model, layer, weights), act };
   return [run, ...sharedGate(model, layer, shared), { op: "add", out: y, a: y, b: shared, scale: 1 }];
 }

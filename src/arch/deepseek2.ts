@@ -3,8 +3,9 @@
  * and one rotated key for each position, and the matrices that unpack it are applied to queries and results instead.
  * Old files fuse these matrices, new ones do not; both run absorbed. Meaning: src/models/deepseek2.cpp of llama.cpp.
  */
-import type { RopeScaling, Step } from "../backend/step.ts";
-import { attention, decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
+import type { Activation, Buf, RopeScaling, Step } from "../backend/step.ts";
+import { attention, resultGate } from "./attention.ts";
+import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { routingOf } from "./experts.ts";
 import { HEAD_DIM_MAX } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
@@ -16,7 +17,10 @@ const GLM_FLASH = { vocabSize: 154_880, layers: [47, 48] };
 
 export function deepseek2(model: Model): Step[] {
   const { keys, nLayers, vocabSize } = model;
-  const attend = latentAttention(model);
+  const { keyDim } = latentSizes(model);
+  const rope = latentRope({ ...model, headDim: keyDim });
+  const scale = latentScale(model, rope.attnFactor, rope.freqScale) ** 2 / Math.sqrt(keyDim);
+  const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale });
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const isFlash = vocabSize === GLM_FLASH.vocabSize && GLM_FLASH.layers.includes(nLayers);
   const routing = routingOf(model, isFlash ? "sigmoid" : "softmax");
@@ -53,20 +57,57 @@ export function deepseek2Ocr(model: Model): Step[] {
   });
 }
 
-/** From `h` to `y`. */
-function latentAttention(model: Model): (layer: number) => Step[] {
-  const { keys, dim, nHeads, eps, headDim } = model;
-  const rank = keys.count("attention.kv_lora_rank", { min: 1, max: RANK_MAX });
+/** MiniCPM 3: Llama with compressed keys and values, turned in halves; embeddings, residuals and logits are scaled. */
+export function minicpm3(model: Model): Step[] {
+  const { dim, nLayers, headDim } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale: 1 / Math.sqrt(headDim) });
+  return decoder(model, {
+    embeddingScale: MINICPM.embeddingScale,
+    logitScale: MINICPM.baseDim / dim,
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        residualScale: MINICPM.depthScale / Math.sqrt(nLayers),
+        attention: attend(layer),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      }),
+  });
+}
+
+/** No GGUF key says these. */
+const MINICPM = { embeddingScale: 12, depthScale: 1.4, baseDim: 256 };
+
+interface LatentOptions {
+  /** undefined: nothing turns. */
+  readonly rope: RopeScaling | undefined;
+  /** Values of each head, and of the key that all share, which are not compressed: those that turn. */
+  readonly rotaryDim: number;
+  readonly scale: number;
+  /** Factors of the query's matrices, and of the last one, are left out, as llama.cpp leaves them out; false. */
+  readonly bareQuery?: boolean;
+  readonly bareResult?: boolean;
+  /** What a projection of `h` in the tensor `attn_gate` does to each head's result. */
+  readonly gate?: Activation;
+}
+
+/** Sizes of a head before and after the compression; new files give them under keys of their own. */
+export function latentSizes({ keys, headDim }: Model): { keyDim: number; valueDim: number } {
   const count = (key: string, fallback: number): number =>
     keys.count(key, { min: 0, max: HEAD_DIM_MAX, fallback }) || fallback;
-  // The sizes of a head before and after the compression; new files give them under keys of their own.
-  const keyDim = count("attention.key_length_mla", headDim);
-  const valueDim = count("attention.value_length_mla", count("attention.value_length", headDim));
-  const rope = latentRope({ ...model, headDim: keyDim });
-  const rotaryDim = rope.rotaryDim;
+  return {
+    keyDim: count("attention.key_length_mla", headDim),
+    valueDim: count("attention.value_length_mla", count("attention.value_length", headDim)),
+  };
+}
+
+/** From `h` to `y`. */
+export function latentAttention(model: Model, options: LatentOptions): (layer: number) => Step[] {
+  const { rope, rotaryDim, scale } = options;
+  const { keys, dim, nHeads, eps } = model;
+  const { keyDim, valueDim } = latentSizes(model);
+  const rank = keys.count("attention.kv_lora_rank", { min: 1, max: RANK_MAX });
   const plainDim = keyDim - rotaryDim;
   const latentDim = rotaryDim + rank;
-  const scale = latentScale(model, rope.attnFactor, rope.freqScale) ** 2 / Math.sqrt(keyDim);
   const { h, y } = buffersOf(model);
   const buf = (name: string, width: number) => ({ name: `mla.${name}`, dim: width });
   const q = buf("q", nHeads * keyDim);
@@ -80,16 +121,17 @@ function latentAttention(model: Model): (layer: number) => Step[] {
   ];
   const [mixed, heads] = [buf("mixed", nHeads * rank), buf("heads", nHeads * valueDim)];
   const temperature = keys.number("attention.temperature_scale", 0);
-  const floorScale = keys.number("attention.temperature_length", 0) || rope.ctxLenOrig;
+  const floorScale = keys.number("attention.temperature_length", 0) || (rope?.ctxLenOrig ?? model.ctxLen);
+  const turn = (x: Buf, heads: number): Step[] => (rope ? [{ op: "rope", x, heads, headDim: rotaryDim, rope }] : []);
   return (layer) => {
     const blk = `blk.${layer}`;
     const toBoth = model.linear(`${blk}.attn_kv_a_mqa`, { inDim: dim, outDim: both.dim });
     const { keyW, valueW, transposed } = unpacking(model, layer, { rank, plainDim, valueDim });
     return [
-      ...queries(model, layer, q),
+      ...queries(model, layer, { q, scaled: !options.bareQuery }),
       { op: "slice", out: qPlain, x: q, heads: nHeads, at: 0 },
       { op: "slice", out: qTurned, x: q, heads: nHeads, at: plainDim },
-      { op: "rope", x: qTurned, heads: nHeads, headDim: rotaryDim, rope },
+      ...turn(qTurned, nHeads),
       { op: "headLinear", out: absorbed, x: qPlain, w: keyW, transposed },
       { op: "join", out: query, a: qTurned, b: absorbed, heads: nHeads },
       ...(temperature === 0
@@ -99,7 +141,7 @@ function latentAttention(model: Model): (layer: number) => Step[] {
       { op: "slice", out: latent, x: both, heads: 1, at: 0 },
       { op: "slice", out: turned, x: both, heads: 1, at: rank },
       { op: "rmsNorm", out: latent, x: latent, w: model.vector(`${blk}.attn_kv_a_norm`, rank), eps },
-      { op: "rope", x: turned, heads: 1, headDim: rotaryDim, rope },
+      ...turn(turned, 1),
       { op: "join", out: key, a: turned, b: latent, heads: 1 },
       {
         op: "latentAttention",
@@ -114,24 +156,42 @@ function latentAttention(model: Model): (layer: number) => Step[] {
         rope,
       },
       { op: "headLinear", out: heads, x: mixed, w: valueW, transposed: false },
-      { op: "linear", out: y, x: heads, ...model.linear(`${blk}.attn_output`, { inDim: heads.dim, outDim: dim }) },
+      ...(options.gate ? resultGate(model, layer, { heads, nHeads, from: h, act: options.gate }) : []),
+      {
+        op: "linear",
+        out: y,
+        x: heads,
+        ...model.linear(`${blk}.attn_output`, { inDim: heads.dim, outDim: dim }, { scaled: !options.bareResult }),
+      },
     ];
   };
 }
 
 /** From `h`, through a narrower vector where the file has one. */
-function queries(model: Model, layer: number, q: { name: string; dim: number }): Step[] {
+function queries(model: Model, layer: number, { q, scaled }: { q: Buf; scaled: boolean }): Step[] {
   const { dim, eps } = model;
   const { h } = buffersOf(model);
   const blk = `blk.${layer}`;
   if (!model.has(`${blk}.attn_q_a.weight`)) {
-    return [{ op: "linear", out: q, x: h, ...model.linear(`${blk}.attn_q`, { inDim: dim, outDim: q.dim }) }];
+    return [
+      { op: "linear", out: q, x: h, ...model.linear(`${blk}.attn_q`, { inDim: dim, outDim: q.dim }, { scaled }) },
+    ];
   }
   const narrow = { name: "mla.q.narrow", dim: model.rows(`${blk}.attn_q_a`) ?? 0 };
   return [
-    { op: "linear", out: narrow, x: h, ...model.linear(`${blk}.attn_q_a`, { inDim: dim, outDim: narrow.dim }) },
+    {
+      op: "linear",
+      out: narrow,
+      x: h,
+      ...model.linear(`${blk}.attn_q_a`, { inDim: dim, outDim: narrow.dim }, { scaled }),
+    },
     { op: "rmsNorm", out: narrow, x: narrow, w: model.vector(`${blk}.attn_q_a_norm`, narrow.dim), eps },
-    { op: "linear", out: q, x: narrow, ...model.linear(`${blk}.attn_q_b`, { inDim: narrow.dim, outDim: q.dim }) },
+    {
+      op: "linear",
+      out: q,
+      x: narrow,
+      ...model.linear(`${blk}.attn_q_b`, { inDim: narrow.dim, outDim: q.dim }, { scaled }),
+    },
   ];
 }
 

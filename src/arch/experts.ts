@@ -4,14 +4,26 @@
  */
 import type { Activation, RopeScaling, Routing, Step } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
-import { attention, decoder, feedForward, moe, parallelBlock, sequentialBlock, type NormKind } from "./decoder.ts";
+import { attention } from "./attention.ts";
+import {
+  decoder,
+  feedForward,
+  moe,
+  moeOrFeedForward,
+  normSteps,
+  parallelBlock,
+  sequentialBlock,
+  type NormKind,
+} from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
-import { ropeOf } from "./rope.ts";
+import { localRope, ropeOf, windowRope } from "./rope.ts";
 
 interface Options {
   readonly rope: RopeScaling["style"];
   readonly act?: Activation;
+  /** As for `ropeOf`. */
+  readonly sections?: "runs" | "interleaved";
   readonly norm?: NormKind;
   readonly normLast?: boolean;
   readonly bareResult?: boolean;
@@ -33,7 +45,8 @@ interface Options {
 function withExperts(model: Model, options: Options): Step[] {
   const { keys, nLayers } = model;
   const { act = "silu", norm = "rms", scaled = false } = options;
-  const rope = ropeOf(model, { style: options.rope });
+  const { rope: style, sections } = options;
+  const rope = ropeOf(model, { style, ...(sections && { sections }) });
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const isDense = options.dense ?? ((layer: number) => layer < leading);
   const routing = options.routing ?? routingOf(model);
@@ -86,11 +99,11 @@ export const glm4moe = (model: Model): Step[] => withExperts(model, { rope: "neo
 export const hunyuanMoe = (model: Model): Step[] =>
   withExperts(model, { rope: "neox", normLast: true, normalize: true });
 export const minimaxM2 = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
-export const mellum = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true, scaled: true });
 export const olmoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
 export const phimoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
 export const qwen2moe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
-export const qwen3vlmoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
+export const qwen3vlmoe = (model: Model): Step[] =>
+  withExperts(model, { rope: "neox", sections: "interleaved", normalize: true });
 /** DeepSeek of the first generation. */
 export const deepseek = (model: Model): Step[] => withExperts(model, { rope: "norm", normalize: false });
 /** Ling of the first generation. */
@@ -148,6 +161,109 @@ export function cohere2moe(model: Model): Step[] {
     },
   });
 }
+
+/** K-EXAONE: of four layers three have a window, and only those turn. */
+export function exaoneMoe(model: Model): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const windows = readWindows(keys, model, { window: 128, period: 4 });
+  const routing = routingOf(model);
+  const normalize = keys.flag("expert_weights_norm", false);
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer]!;
+      return sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: window > 0 ? rope : undefined, window }),
+        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize, ...(routing && { routing }) }),
+      });
+    },
+  });
+}
+
+/** Mellum 2: of four layers three have a window, and turn without scaling. */
+export function mellum(model: Model): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const local = localRope(model, rope, rope.base);
+  const slides = keys.number("attention.sliding_window", 0) > 0;
+  const windows = slides ? readWindows(keys, model, { window: 0, period: 4 }) : [];
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer] ?? 0;
+      return sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: window > 0 ? local : rope, window }),
+        ffn: moe(model, layer, { act: "silu", normalize: true, scaled: true }),
+      });
+    },
+  });
+}
+
+/** Hunyuan 3: experts where the file has them. */
+export function hyV3(model: Model): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const routing = routingOf(model, "sigmoid");
+  const normalize = keys.flag("expert_weights_norm", false);
+  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, ...(routing && { routing }) } as const;
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope }),
+        ffn: moeOrFeedForward(model, layer, experts),
+      }),
+  });
+}
+
+/** Maple: layers with a window turn, the others see everything; an expert's gate and up are limited. */
+export function maple(model: Model): Step[] {
+  const { keys, nLayers } = model;
+  const rope = windowRope(model, ropeOf(model, { style: "neox" }));
+  const windows = readWindows(keys, model, { window: 0, period: 0 });
+  const limits = keys.numbers("swiglu_clamp_exp", 0, nLayers);
+  return decoder(model, {
+    block: (layer) => {
+      const [window, up] = [windows[layer]!, limits[layer]!];
+      // Gates are limited before they are activated, which keeps their order.
+      const limit = up > LIMIT_MIN ? { gate: up / (1 + Math.exp(-up)), up } : undefined;
+      return sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: window > 0 ? rope : undefined, window }),
+        ffn: moe(model, layer, { act: "silu", normalize: true, scale: 1, limit }),
+      });
+    },
+  });
+}
+
+/** Smaller limits mean none, as in llama.cpp. */
+export const LIMIT_MIN = 1e-6;
+
+/** SmallThinker: experts are chosen before attention, by the stream as the layer found it. */
+export function smallthinker(model: Model): Step[] {
+  const { keys } = model;
+  const { x, h, y } = buffersOf(model);
+  const rope = ropeOf(model, { style: "neox" });
+  const slides = keys.number("attention.sliding_window", 0) > 0;
+  const windows = slides ? readWindows(keys, model, { window: 0, period: 4, fullFirst: true }) : [];
+  const local = windowRope(model, rope);
+  const routing = routingOf(model);
+  const z = { name: "z", dim: x.dim };
+  return decoder(model, {
+    block: (layer) => {
+      const window = (windows[layer] ?? 0) > 0 ? SMALLTHINKER.window : 0;
+      const turns = !slides || layer % SMALLTHINKER.noRopePeriod !== 0;
+      return [
+        ...normSteps(model, "rms", { out: h, x, name: `blk.${layer}.attn_norm` }),
+        ...attention(model, layer, { rope: turns ? (window > 0 ? local : rope) : undefined, window }),
+        { op: "add", out: z, a: x, b: y, scale: 1 },
+        ...normSteps(model, "rms", { out: h, x: z, name: `blk.${layer}.ffn_norm` }),
+        ...moe(model, layer, { act: "relu", normalize: true, routed: x, ...(routing && { routing }) }),
+        { op: "add", out: x, a: z, b: y, scale: 1 },
+      ];
+    },
+  });
+}
+
+/** Whatever its files say. */
+const SMALLTHINKER = { window: 4096, noRopePeriod: 4 };
 
 /** gpt-oss: every other layer has a window, each head a sink, and an expert's gate and up are limited. */
 export function gptOss(model: Model): Step[] {

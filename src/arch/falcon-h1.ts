@@ -2,9 +2,9 @@
  * Falcon-H1: attention and Mamba 2 beside each other in every layer, from the same norm. Meaning:
  * src/models/falcon-h1.cpp of llama.cpp.
  */
-import type { Step, Weight } from "../backend/step.ts";
+import type { Step } from "../backend/step.ts";
 import { mamba2Block } from "./mamba.ts";
-import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";
+import { attnOutput, buffersOf, embedding, mlp, output, plainOrVector, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 export function falconH1(model: Model): Step[] {
@@ -31,7 +31,7 @@ export function falconH1(model: Model): Step[] {
       ...mamba2Block(model, layer, { x: h, out: beside }),
       { op: "add", out: x, a: x, b: y, scale: 1 },
       { op: "add", out: x, a: x, b: beside, scale: 1 },
-      { op: "rmsNorm", out: h, x, w: ffnNorm(model, layer), eps },
+      { op: "rmsNorm", out: h, x, w: plainOrVector(model, `blk.${layer}.ffn_norm`, dim), eps },
       { op: "gatedMlp", out: y, x: h, ...mlp(model, layer), act: "silu" },
       { op: "add", out: x, a: x, b: y, scale: 1 },
     );
@@ -42,10 +42,4 @@ export function falconH1(model: Model): Step[] {
     { op: "rmsNorm", out: last, x: last, w: model.vector("output_norm", dim), eps },
     { op: "linear", out: logits, x: last, ...output(model) },
   ];
-}
-
-/** Its converter names the norm without the usual suffix. */
-function ffnNorm(model: Model, layer: number): Weight {
-  const name = `blk.${layer}.ffn_norm`;
-  return model.has(name) ? model.plain(name, { inDim: model.dim, outDim: 1 }) : model.vector(name, model.dim);
 }

@@ -4,7 +4,8 @@
  * build_dense_out of llama.cpp.
  */
 import type { Step } from "../backend/step.ts";
-import { attention, decoder, feedForward, sequentialBlock } from "./decoder.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, sequentialBlock } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";

@@ -16,7 +16,7 @@ export function gemma2(model: Model): Step[] {
   const rope = ropeOf(model, { style: "neox" });
   const windows = readWindows(keys, model, { window: 4096, period: 2 });
   const softCap = keys.number("attn_logit_softcapping", 50);
-  const scale = 1 / Math.sqrt(nLayers === LAYERS_27B ? dim / nHeads : headDim);
+  const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(nLayers === LAYERS_27B ? dim / nHeads : headDim);
   const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: Math.sqrt(dim) }];
   for (let layer = 0; layer < nLayers; layer++) {
     const blk = `blk.${layer}`;

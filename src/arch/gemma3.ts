@@ -22,7 +22,7 @@ export function gemma3(model: Model): Step[] {
     keys.number("rope.freq_base_swa", keys.number("rope.local.freq_base", 10_000)),
   );
   const windows = readWindows(keys, model, { window: 0, period: 6 });
-  const scale = 1 / Math.sqrt(nLayers === LAYERS_27B ? dim / nHeads : headDim);
+  const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(nLayers === LAYERS_27B ? dim / nHeads : headDim);
   const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: Math.sqrt(dim) }];
   for (let layer = 0; layer < nLayers; layer++) {
     const blk = `blk.${layer}`;

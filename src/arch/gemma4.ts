@@ -62,7 +62,8 @@ function attentionOf(model: Model): (layer: number) => Step[] {
     const project = (to: Buf, name: string): Step => {
       return { op: "linear", out: to, x: h, ...model.linear(`${blk}.${name}`, { inDim: dim, outDim: to.dim }) };
     };
-    const same = { out, q, layer, nHeads, nKvHeads, headDim, scale: 1, window, softCap: 0 };
+    const oneWay = window === 0; // the parts of an image see each other within windows only
+    const same = { out, q, layer, nHeads, nKvHeads, headDim, scale: 1, window, softCap: 0, oneWay };
     // A layer without keys reads those of the last layer of its kind that has some.
     const source = nLayers - shared - (window > 0 ? 2 : 1);
     const keysAndValues: Step[] = [
@@ -114,36 +115,52 @@ function feedForward(model: Model, layer: number): Step[] {
 
 /** The second embedding and what each layer does with its part of it; undefined where the model has none. */
 function perLayerInputs(model: Model): { start: Step[]; block: (layer: number) => Step[] } | undefined {
-  const { dim, nLayers, vocabSize, keys } = model;
+  const { dim, keys } = model;
   const partDim = keys.count("embedding_length_per_layer_input", { min: 0, max: dim, fallback: 0 });
   if (partDim === 0) return undefined;
   const { x, y } = buffersOf(model);
-  const [all, projected, part, gate] = [
+  const gate = { name: "perLayer.gate", dim: partDim };
+  const { start, part } = perLayerParts(model, partDim);
+  const block = (layer: number): Step[] => {
+    const { steps, buf } = part(layer);
+    return [
+      { op: "linear", out: gate, x, w: model.matrix(`blk.${layer}.inp_gate`, { inDim: dim, outDim: partDim }) },
+      { op: "activate", x: gate, act: "gelu" },
+      ...steps,
+      { op: "multiply", out: gate, a: gate, b: buf },
+      { op: "linear", out: y, x: gate, w: model.matrix(`blk.${layer}.proj`, { inDim: partDim, outDim: dim }) },
+      ...normSteps(model, "rms", { out: y, x: y, name: `blk.${layer}.post_norm` }),
+      { op: "add", out: x, a: x, b: y, scale: 1 },
+    ];
+  };
+  return { start, block };
+}
+
+/** The second embedding, joined with a projection of the first, `x`, and the part of it that a layer reads. */
+export function perLayerParts(
+  model: Model,
+  partDim: number,
+): { start: Step[]; part: (layer: number) => { steps: Step[]; buf: Buf } } {
+  const { dim, nLayers, vocabSize } = model;
+  const { x } = buffersOf(model);
+  const [all, projected, buf] = [
     { name: "perLayer", dim: partDim * nLayers },
     { name: "perLayer.projected", dim: partDim * nLayers },
     { name: "perLayer.part", dim: partDim },
-    { name: "perLayer.gate", dim: partDim },
   ];
   const table = model.matrix("per_layer_token_embd", { inDim: all.dim, outDim: vocabSize });
   const toAll = model.matrix("per_layer_model_proj", { inDim: dim, outDim: all.dim });
-  const start: Step[] = [
-    { op: "embed", out: all, table, scale: Math.sqrt(partDim), vectorToken: PADDING_TOKEN },
-    { op: "linear", out: projected, x, w: toAll },
-    { op: "scale", x: projected, by: 1 / Math.sqrt(dim) },
-    { op: "rmsNorm", out: projected, x: projected, w: model.vector("per_layer_proj_norm", partDim), eps: model.eps },
-    { op: "add", out: all, a: all, b: projected, scale: 1 },
-    { op: "scale", x: all, by: Math.SQRT1_2 },
-  ];
-  const block = (layer: number): Step[] => [
-    { op: "linear", out: gate, x, w: model.matrix(`blk.${layer}.inp_gate`, { inDim: dim, outDim: partDim }) },
-    { op: "activate", x: gate, act: "gelu" },
-    { op: "slice", out: part, x: all, heads: 1, at: layer * partDim },
-    { op: "multiply", out: gate, a: gate, b: part },
-    { op: "linear", out: y, x: gate, w: model.matrix(`blk.${layer}.proj`, { inDim: partDim, outDim: dim }) },
-    ...normSteps(model, "rms", { out: y, x: y, name: `blk.${layer}.post_norm` }),
-    { op: "add", out: x, a: x, b: y, scale: 1 },
-  ];
-  return { start, block };
+  return {
+    start: [
+      { op: "embed", out: all, table, scale: Math.sqrt(partDim), vectorToken: PADDING_TOKEN },
+      { op: "linear", out: projected, x, w: toAll },
+      { op: "scale", x: projected, by: 1 / Math.sqrt(dim) },
+      { op: "rmsNorm", out: projected, x: projected, w: model.vector("per_layer_proj_norm", partDim), eps: model.eps },
+      { op: "add", out: all, a: all, b: projected, scale: 1 },
+      { op: "scale", x: all, by: Math.SQRT1_2 },
+    ],
+    part: (layer) => ({ steps: [{ op: "slice", out: buf, x: all, heads: 1, at: layer * partDim }], buf }),
+  };
 }
 
 function outputScale(model: Model, layer: number): Step[] {

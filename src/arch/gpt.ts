@@ -3,7 +3,8 @@
  * Meaning: the files of the same names in llama.cpp's src/models.
  */
 import type { Step } from "../backend/step.ts";
-import { attention, decoder, feedForward, normSteps, parallelBlock, sequentialBlock } from "./decoder.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, normSteps, parallelBlock, sequentialBlock } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
@@ -23,7 +24,8 @@ export const gpt2 = (model: Model): Step[] =>
 export function bloom(model: Model): Step[] {
   const { x } = buffersOf(model);
   const start = normSteps(model, "layer", { out: x, x, name: "token_embd_norm" });
-  return sequential(model, { rope: null, norm: "layer", act: "gelu", alibi: ALIBI, start });
+  const alibi = model.keys.number("attention.max_alibi_bias", 0) || ALIBI;
+  return sequential(model, { rope: null, norm: "layer", act: "gelu", alibi, start });
 }
 
 export function mpt(model: Model): Step[] {

@@ -4,7 +4,8 @@
  * llama.cpp.
  */
 import type { Step } from "../backend/step.ts";
-import { attention, decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { readWindows, sharedFfnDim } from "./hparams.ts";
 import { buffersOf, mlp, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";

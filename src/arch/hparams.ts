@@ -53,14 +53,22 @@ export interface Keys {
   count(key: string, bounds: Bounds): number;
   /** A whole number of `min` … `max` for each layer, (nLayers): one for all, or a list of at least so many. */
   counts(key: string, bounds: Bounds, nLayers: number): number[];
+  /** A finite number for each layer, (nLayers): one for all, or a list of at least so many. */
+  numbers(key: string, fallback: number, nLayers: number): number[];
   text(key: string, fallback: string): string;
   flag(key: string, fallback: boolean): boolean;
   /** Whatever is stored under the key. */
   find(key: string): MetadataValue | undefined;
+  /** Keys of the file that begin so and that nobody has asked for, with their values. */
+  unread(prefixes: readonly string[]): readonly (readonly [string, MetadataValue])[];
 }
 
 export function keysOf(gguf: Gguf, arch: string): Keys {
-  const find = (key: string): MetadataValue | undefined => gguf.metadata.get(`${arch}.${key}`);
+  const asked = new Set<string>();
+  const find = (key: string): MetadataValue | undefined => {
+    asked.add(key);
+    return gguf.metadata.get(`${arch}.${key}`);
+  };
   const wrong = (key: string, expected: string, got: unknown): AppError =>
     new AppError("bad_file", `${gguf.path}: '${arch}.${key}': expected ${expected}, got ${describe(got)}`);
   const number = (key: string, fallback?: number): number => {
@@ -71,6 +79,12 @@ export function keysOf(gguf: Gguf, arch: string): Keys {
   return {
     arch,
     find,
+    unread(prefixes) {
+      const own = [...gguf.metadata].flatMap(([name, value]) =>
+        name.startsWith(`${arch}.`) ? [[name.slice(arch.length + 1), value] as const] : [],
+      );
+      return own.filter(([key]) => !asked.has(key) && prefixes.some((prefix) => key.startsWith(prefix)));
+    },
     number,
     count(key, { min, max, fallback }) {
       // Some writers store one value per layer; where all are equal they mean a single one.
@@ -89,6 +103,14 @@ export function keysOf(gguf: Gguf, arch: string): Keys {
         throw wrong(key, `a whole number of ${min} … ${max} for layer ${layer}`, each);
       });
     },
+    numbers(key, fallback, nLayers) {
+      const value = find(key) ?? fallback;
+      return Array.from({ length: nLayers }, (_, layer) => {
+        const each: unknown = typeof value === "object" ? value[layer] : value;
+        if (typeof each === "number" && Number.isFinite(each)) return each;
+        throw wrong(key, `a number for layer ${layer}`, each);
+      });
+    },
     text(key, fallback) {
       const value = find(key) ?? fallback;
       if (typeof value !== "string") throw wrong(key, "text", value);
@@ -102,7 +124,7 @@ export function keysOf(gguf: Gguf, arch: string): Keys {
   };
 }
 
-/** @param uneven whether layers may differ in heads and widths: those of the largest are told */
+/** @param uneven whether layers may differ in heads and widths; the largest are returned */
 export function readHparams(keys: Keys, path: string, { uneven }: { uneven: boolean }): Hparams {
   return uneven ? readUneven(keys, path) : readEven(keys, path);
 }
@@ -136,9 +158,13 @@ function layersOf(keys: Keys): number {
   return all - keys.count("nextn_predict_layers", { min: 0, max: all - 1, fallback: 0 });
 }
 
-/** Heads of keys and width of the MLP of each layer, (nLayers), 0 where a layer has none. */
-export function readLayers(keys: Keys, { nLayers, nHeads, ffnDim }: Hparams): { kvHeads: number[]; ffnDims: number[] } {
+/** Heads, heads of keys and width of the MLP of each layer, (nLayers), 0 where a layer has none. */
+export function readLayers(
+  keys: Keys,
+  { nLayers, nHeads, ffnDim }: Hparams,
+): { heads: number[]; kvHeads: number[]; ffnDims: number[] } {
   return {
+    heads: keys.counts("attention.head_count", { min: 0, max: HEADS_MAX, fallback: nHeads }, nLayers),
     kvHeads: keys.counts("attention.head_count_kv", { min: 0, max: HEADS_MAX, fallback: nHeads }, nLayers),
     ffnDims: keys.counts("feed_forward_length", { min: 0, max: FFN_DIM_MAX, fallback: ffnDim }, nLayers),
   };

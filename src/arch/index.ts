@@ -4,11 +4,20 @@
  */
 import type { Program } from "../backend/backend.ts";
 import { takeRowsEarly } from "../backend/early-rows.ts";
-import { writtenBy } from "../backend/describe.ts";
+import { runsWhole, writtenBy } from "../backend/describe.ts";
 import type { Step } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { applyAdapters } from "./adapter.ts";
+import { deci, openelm } from "./deci.ts";
+import { afmoe, laguna, museGlimmer, spark25 } from "./gated.ts";
+import { gemma3n } from "./gemma3n.ts";
+import { arctic, grok } from "./grok.ts";
+import { grovemoe } from "./grovemoe.ts";
+import { hrmText } from "./hrm-text.ts";
+import { bailingmoe3, kimiLinear } from "./kimi-linear.ts";
+import { mimo2 } from "./mimo2.ts";
+import { plamo, plamo2, plamo3 } from "./plamo.ts";
 import { bert, nomicBert, nomicBertMoe } from "./bert.ts";
 import {
   bailingmoe,
@@ -18,17 +27,21 @@ import {
   deepseek,
   dots1,
   ernie45moe,
+  exaoneMoe,
   glm4moe,
   gptOss,
   hunyuanMoe,
+  hyV3,
+  maple,
   mellum,
   minimaxM2,
   olmoe,
   phimoe,
   qwen2moe,
   qwen3vlmoe,
+  smallthinker,
 } from "./experts.ts";
-import { deepseek2, deepseek2Ocr } from "./deepseek2.ts";
+import { deepseek2, deepseek2Ocr, minicpm3 } from "./deepseek2.ts";
 import { gemmaEmbedding } from "./gemma-embedding.ts";
 import { gemma4 } from "./gemma4.ts";
 import {
@@ -50,6 +63,7 @@ import {
   arcee,
   baichuan,
   chatglm,
+  cogvlm,
   ernie45,
   exaone,
   exaone4,
@@ -92,6 +106,8 @@ import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
 import { qwen35, qwen3next } from "./qwen35.ts";
 import { qwen3moe } from "./qwen3moe.ts";
+import { checkAllRead } from "./unread-keys.ts";
+import { talkie } from "./talkie.ts";
 import { smollm3 } from "./smollm3.ts";
 
 /**
@@ -101,25 +117,31 @@ import { smollm3 } from "./smollm3.ts";
 export type Architecture = (model: Model) => Step[];
 
 export const archs = {
+  afmoe,
   arcee,
+  arctic,
   baichuan,
   bailingmoe,
   bailingmoe2,
+  bailingmoe3,
   bert,
   bloom,
   chatglm,
   codeshell,
+  cogvlm,
   cohere2,
   cohere2moe,
   "command-r": commandR,
   dbrx,
+  deci,
   deepseek,
   deepseek2,
   "deepseek2-ocr": deepseek2Ocr,
   dots1,
-  "ernie4_5-moe": ernie45moe,
   ernie4_5: ernie45,
+  "ernie4_5-moe": ernie45moe,
   exaone,
+  "exaone-moe": exaoneMoe,
   exaone4,
   falcon,
   "falcon-h1": falconH1,
@@ -127,6 +149,7 @@ export const archs = {
   "gemma-embedding": gemmaEmbedding,
   gemma2,
   gemma3,
+  gemma3n,
   gemma4,
   glm4,
   glm4moe,
@@ -137,13 +160,19 @@ export const archs = {
   granite_swa: graniteSwa,
   granitehybrid: graniteHybrid,
   granitemoe: granite,
+  grok,
+  grovemoe,
+  hrm_text: hrmText,
   "hunyuan-dense": hunyuanDense,
   "hunyuan-moe": hunyuanMoe,
   hunyuan_vl: hunyuanDense,
+  hy_v3: hyV3,
   internlm2,
   jais,
   jais2,
   jamba,
+  "kimi-linear": kimiLinear,
+  laguna,
   lfm2,
   lfm2moe: lfm2,
   llama,
@@ -151,11 +180,16 @@ export const archs = {
   maincoder,
   mamba,
   mamba2,
+  maple,
   mellum,
+  mimo2,
   minicpm,
+  minicpm3,
   "minimax-m2": minimaxM2,
   mistral3,
+  mistral4: deepseek2,
   mpt,
+  "muse-glimmer": museGlimmer,
   nanbeige,
   nemotron,
   nemotron_h: nemotronH,
@@ -165,12 +199,16 @@ export const archs = {
   olmo,
   olmo2,
   olmoe,
+  openelm,
   orion,
   paddleocr,
   "pangu-embedded": panguEmbedded,
   phi2,
   phi3,
   phimoe,
+  plamo,
+  plamo2,
+  plamo3,
   qwen,
   qwen2,
   qwen2moe,
@@ -184,29 +222,43 @@ export const archs = {
   qwen3vlmoe,
   refact,
   seed_oss: seedOss,
+  smallthinker,
   smollm3,
+  spark2_5: spark25,
   stablelm,
-  starcoder2,
   starcoder: gpt2,
+  starcoder2,
+  talkie,
   xverse,
 } as const satisfies Record<string, Architecture>;
 
 /** Those whose layers may differ in heads and widths, or have no attention. */
 const UNEVEN: ReadonlySet<string> = new Set<keyof typeof archs>([
+  "bailingmoe3",
+  "deci",
   "deepseek2",
   "falcon-h1",
   "gemma4",
   "granitehybrid",
   "jamba",
+  "kimi-linear",
+  "laguna",
   "lfm2",
   "lfm2moe",
   "mamba",
   "mamba2",
+  "mimo2",
+  "minicpm3",
+  "mistral4",
   "nemotron_h",
   "nemotron_h_moe",
+  "openelm",
+  "plamo2",
+  "plamo3",
   "qwen35",
   "qwen35moe",
   "qwen3next",
+  "spark2_5",
 ]);
 
 /**
@@ -225,6 +277,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   const model = openModel(gguf, keys, { uneven: UNEVEN.has(keys.arch) });
   const steps = takeRowsEarly(architecture(model));
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
+  checkAllRead(keys, gguf.path, { bidirectional: runsWhole(steps) });
   const { dim, nLayers, vocabSize } = model;
   const { last, logits } = buffersOf(model);
   const program: Program = {

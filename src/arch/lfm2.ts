@@ -49,6 +49,7 @@ function attention(model: Model): (layer: number, nKvHeads: number) => Step[] {
   const { h, q, heads, y } = buffersOf(model);
   const rope = ropeOf(model, { style: "neox" });
   const window = keys.count("attention.sliding_window", { min: 0, max: 2 ** 24, fallback: 0 });
+  keys.find("attention.sliding_window_pattern"); // all layers of attention have the window
   const scale = 1 / Math.sqrt(headDim);
   return (layer, nKvHeads) => {
     const blk = `blk.${layer}`;

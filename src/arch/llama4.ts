@@ -4,14 +4,15 @@
  * Meaning: src/models/llama4.cpp of llama.cpp.
  */
 import type { Step } from "../backend/step.ts";
-import { attention, decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
-/** No GGUF key says these. */
+/** Where no GGUF key says these. */
 const PERIOD = 4;
 const CHUNK = 8192;
-const TEMPERATURE = { coef: 0.1, floorScale: 8192, offset: 1 };
+const TEMPERATURE = { coef: 0.1, floorScale: 8192 };
 /** Maverick does not norm queries and keys. */
 const MAVERICK_EXPERTS = 128;
 
@@ -21,6 +22,12 @@ export function llama4(model: Model): Step[] {
   const rope = ropeOf(model, { style: "norm" });
   const isPlain = keys.find("attention.sliding_window") === 0; // its small relatives: every layer turns, and sees all
   const scale = keys.number("attention.scale", 0);
+  keys.find("attention.sliding_window_pattern"); // which layers have a window follows from their numbers alone
+  const temperature = {
+    coef: keys.number("attention.temperature_scale", 0) || TEMPERATURE.coef,
+    floorScale: keys.number("attention.temperature_length", 0) || TEMPERATURE.floorScale,
+    offset: 1,
+  };
   const norms = [q, k].map((x) => ({ op: "bareRmsNorm", out: x, x, run: headDim, eps }) as const);
   const seesAll = (layer: number): boolean => !isPlain && (layer + 1) % PERIOD === 0;
   return decoder(model, {
@@ -31,7 +38,7 @@ export function llama4(model: Model): Step[] {
           ...(scale !== 0 && { scale }),
           ...(!isPlain && !seesAll(layer) && { window: CHUNK, chunked: true }),
           queries: seesAll(layer)
-            ? [{ op: "positionScale", x: q, ...TEMPERATURE }]
+            ? [{ op: "positionScale", x: q, ...temperature }]
             : nExperts === MAVERICK_EXPERTS
               ? []
               : norms,

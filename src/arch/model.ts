@@ -6,7 +6,7 @@ import type { Buf, Weight } from "../backend/step.ts";
 import { AppError } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { readHparams, type Hparams, type Keys } from "./hparams.ts";
-import { tensorsOf, type Linear, type Tensors } from "./tensors.ts";
+import { tensorsOf, withoutBias, type Linear, type Tensors } from "./tensors.ts";
 
 export interface Model extends Hparams, Tensors {
   readonly path: string;
@@ -58,36 +58,39 @@ export function output(model: Model): Linear {
 
 /**
  * Query, key and value of a layer, apart or fused in `attn_qkv`.
- * @param sizes where they are not those of every layer: width of the query, heads of the keys
+ * @param sizes where they are not those of every layer: widths, or heads of the keys; `bare`: no biases, no factors
  */
 export function qkv(
   model: Model,
   layer: number,
-  sizes: { qDim?: number; nKvHeads?: number } = {},
+  sizes: { qDim?: number; nKvHeads?: number; kDim?: number; vDim?: number; bare?: boolean } = {},
 ): { readonly q: Linear; readonly k: Linear; readonly v: Linear } {
-  const { dim: inDim, nHeads, headDim } = model;
-  const { qDim = nHeads * headDim, nKvHeads = model.nKvHeads } = sizes;
-  const kvDim = nKvHeads * headDim;
+  const { dim: inDim, nHeads, headDim, path } = model;
+  const { qDim = nHeads * headDim, nKvHeads = model.nKvHeads, bare = false } = sizes;
+  const { kDim = nKvHeads * headDim, vDim = kDim } = sizes;
   const blk = `blk.${layer}`;
+  const read = (name: string, shape: { inDim: number; outDim: number }): Linear => {
+    const both = model.linear(name, shape, { scaled: !bare });
+    return bare ? withoutBias(both) : both;
+  };
   if (!model.has(`${blk}.attn_qkv.weight`)) {
-    return {
-      q: model.linear(`${blk}.attn_q`, { inDim, outDim: qDim }),
-      k: model.linear(`${blk}.attn_k`, { inDim, outDim: kvDim }),
-      v: model.linear(`${blk}.attn_v`, { inDim, outDim: kvDim }),
-    };
+    const each = (name: string, outDim: number): Linear => read(`${blk}.attn_${name}`, { inDim, outDim });
+    return { q: each("q", qDim), k: each("k", kDim), v: each("v", vDim) };
   }
-  const { w, b } = model.linear(`${blk}.attn_qkv`, { inDim, outDim: qDim + 2 * kvDim });
+  const { w, b } = read(`${blk}.attn_qkv`, { inDim, outDim: qDim + kDim + vDim });
+  if (b && (qDim % kDim !== 0 || (qDim + kDim) % vDim !== 0)) {
+    throw new AppError("unsupported", `${path}: tensor '${b.name}': expected parts of whole heads, got ${vDim}`);
+  }
   const part = (outDim: number, rowStart: number): Linear => ({
     w: { ...w, outDim, rowStart },
-    ...(b && { b: { ...b, inDim: outDim, rowStart: rowStart / outDim } }), // whole: heads of q go into those of k
+    ...(b && { b: { ...b, inDim: outDim, rowStart: rowStart / outDim } }),
   });
-  return { q: part(qDim, 0), k: part(kvDim, qDim), v: part(kvDim, qDim + kvDim) };
+  return { q: part(qDim, 0), k: part(kDim, qDim), v: part(vDim, qDim + kDim) };
 }
 
 /** The projection of all heads back to the stream. */
-export function attnOutput(model: Model, layer: number): Linear {
-  const { dim, nHeads, headDim } = model;
-  return model.linear(`blk.${layer}.attn_output`, { inDim: nHeads * headDim, outDim: dim });
+export function attnOutput(model: Model, layer: number, inDim = model.nHeads * model.headDim): Linear {
+  return model.linear(`blk.${layer}.attn_output`, { inDim, outDim: model.dim });
 }
 
 interface Mlp {
@@ -142,6 +145,11 @@ export function plainMlp(
   const up = mlpPart(model, `blk.${layer}.ffn_up${suffix}`, { inDim: dim, outDim: ffnDim, scaled });
   const down = mlpPart(model, `blk.${layer}.ffn_down${suffix}`, { inDim: ffnDim, outDim: dim, scaled });
   return { up: up.w, ...(up.b && { upB: up.b }), down: down.w, ...(down.b && { downB: down.b }) };
+}
+
+/** The weight of a norm, whose name some converters write without the usual suffix. */
+export function plainOrVector(model: Model, name: string, len: number): Weight {
+  return model.has(name) ? model.plain(name, { inDim: len, outDim: 1 }) : model.vector(name, len);
 }
 
 /** A norm over whole rows that also centres them, with its bias where the file has one. */

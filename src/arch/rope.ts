@@ -71,6 +71,14 @@ function sectionsOf(
   );
 }
 
+/** The rotation of layers with a window: scaled as the others, with a base and a width of their own. */
+export function windowRope(model: Model, rope: RopeScaling): RopeScaling {
+  const { keys, headDim } = model;
+  const base = keys.number("rope.freq_base_swa", rope.base);
+  const rotaryDim = keys.count("rope.dimension_count_swa", { min: 2, max: headDim, fallback: rope.rotaryDim });
+  return checked(model, { ...rope, base, rotaryDim });
+}
+
 /** The plain rotation of local layers: the model's, with a base of its own and no scaling. */
 export function localRope(model: Model, rope: RopeScaling, base: number): RopeScaling {
   const { freqFactors: _, freqFactorsLong: __, ...plain } = rope;

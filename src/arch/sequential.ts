@@ -4,14 +4,17 @@
  * llama.cpp's src/models.
  */
 import type { Activation, RopeScaling, Step } from "../backend/step.ts";
-import { attention, decoder, feedForward, moe, sequentialBlock, type NormKind } from "./decoder.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, moe, sequentialBlock, type NormKind } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
-import { ropeOf } from "./rope.ts";
+import { localRope, ropeOf } from "./rope.ts";
 
 interface Options {
   /** null: no positions in queries and keys. */
   readonly rope: RopeScaling["style"] | null;
+  /** As for `ropeOf`. */
+  readonly sections?: "runs" | "interleaved";
   readonly act?: Activation;
   readonly norm?: NormKind;
   /** Limit of ALiBi's slopes. */
@@ -36,7 +39,8 @@ interface Options {
 /** An architecture whose layers are all alike. */
 export function sequential(model: Model, options: Options): Step[] {
   const { act = "silu", norm = "rms", ffnDim } = options;
-  const rope = options.rope === null ? undefined : ropeOf(model, { style: options.rope });
+  const { rope: style, sections } = options;
+  const rope = style === null ? undefined : ropeOf(model, { style, ...(sections && { sections }) });
   const scale = model.keys.number("attention.scale", 0);
   return decoder(model, {
     ...options,
@@ -67,13 +71,15 @@ export function sequential(model: Model, options: Options): Step[] {
 }
 
 const ALIBI = 8;
+const ROPE_BASE = 10_000;
 /** Baichuan 2 of 13 B has so many layers, and no rotation. No GGUF key says so. */
 const BAICHUAN_13B_LAYERS = 40;
 
 export const arcee = (model: Model): Step[] => sequential(model, { rope: "norm", act: "relu_sqr" });
 export const ernie45 = (model: Model): Step[] => sequential(model, { rope: "norm", bareResult: true });
-export const qwen2vl = (model: Model): Step[] => sequential(model, { rope: "neox", bareLogits: true });
-export const qwen3vl = (model: Model): Step[] => sequential(model, { rope: "neox" });
+export const qwen2vl = (model: Model): Step[] =>
+  sequential(model, { rope: "neox", sections: "runs", bareLogits: true });
+export const qwen3vl = (model: Model): Step[] => sequential(model, { rope: "neox", sections: "interleaved" });
 export const maincoder = (model: Model): Step[] => sequential(model, { rope: "norm" });
 export const nanbeige = (model: Model): Step[] => sequential(model, { rope: "norm", scaled: true });
 export const panguEmbedded = (model: Model): Step[] => sequential(model, { rope: "neox" });
@@ -85,10 +91,12 @@ export const hunyuanDense = (model: Model): Step[] => sequential(model, { rope: 
 export const internlm2 = (model: Model): Step[] => sequential(model, { rope: "norm" });
 export const orion = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer" });
 
-/** Its files have factors for a rotation that it does not do. */
+/** Its files have factors for a rotation that it does not do. There are none with experts. */
 export function refact(model: Model): Step[] {
+  model.keys.count("expert_count", { min: 0, max: 0, fallback: 0 });
+  const alibi = model.keys.number("attention.max_alibi_bias", 0) || ALIBI;
   model.values("rope_freqs", model.headDim / 2);
-  return sequential(model, { rope: null, alibi: ALIBI, bareResult: true, bareMlp: true });
+  return sequential(model, { rope: null, alibi, bareResult: true, bareMlp: true });
 }
 export const seedOss = (model: Model): Step[] => sequential(model, { rope: "neox", ffnNorm: "post_attention_norm" });
 export const xverse = (model: Model): Step[] => sequential(model, { rope: "norm" });
@@ -114,9 +122,34 @@ export function minicpm(model: Model): Step[] {
   });
 }
 
+/** CogVLM as text: the weights of image rows beside those of text go unused, as do factors of its plain rotation. */
+export function cogvlm(model: Model): Step[] {
+  const { dim, ffnDim, headDim, nHeads, nLayers } = model;
+  model.values("rope_freqs", headDim / 2);
+  for (let layer = 0; layer < nLayers; layer++) {
+    const image = (name: string, inDim: number, outDim: number): void =>
+      void model.matrix(`blk.${layer}.vis_${name}`, { inDim, outDim });
+    image("attn_qkv", dim, 3 * nHeads * headDim);
+    image("attn_output", nHeads * headDim, dim);
+    image("gate", dim, ffnDim);
+    image("up", dim, ffnDim);
+    image("down", ffnDim, dim);
+  }
+  const rope = { ...localRope(model, ropeOf(model, { style: "neox", factors: false }), ROPE_BASE), rotaryDim: headDim };
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope, bareQkv: true }),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      }),
+  });
+}
+
 /** GLM 4: a norm after each block too. With sections it turns as image models do, which is the same for text. */
 export function glm4(model: Model): Step[] {
-  const rope = ropeOf(model, { style: hasSections(model) ? "neox" : "norm" });
+  const rope = hasSections(model)
+    ? ropeOf(model, { style: "neox", sections: "runs" })
+    : ropeOf(model, { style: "norm" });
   return decoder(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
@@ -138,6 +171,7 @@ function hasSections({ keys }: Model): boolean {
 export function exaone4(model: Model): Step[] {
   const { keys, nLayers } = model;
   const slides = nLayers === 64;
+  keys.find("attention.sliding_window"); // the smaller models have none, whatever their files say
   const windows = slides ? readWindows(keys, model, { window: 4096, period: 4 }) : [];
   const rope = ropeOf(model, { style: "neox" });
   const { x } = buffersOf(model);

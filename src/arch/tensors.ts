@@ -22,6 +22,8 @@ export interface Linear {
   readonly b?: Weight;
 }
 
+export const withoutBias = ({ w }: Linear): Linear => ({ w });
+
 export interface Tensors {
   has(name: string): boolean;
   /** Dimensions of `NAME.weight` where the file has it, the fastest-varying first. */
@@ -32,6 +34,8 @@ export interface Tensors {
   matrix(name: string, shape: MatrixShape, options?: { scaled: boolean }): Weight;
   /** The tensor of just this name. */
   plain(name: string, shape: MatrixShape): Weight;
+  /** The tensor of just this name and of any dimensions, as a matrix whose rows are all but the last of them. */
+  kernel(name: string, dims: readonly number[]): Weight;
   /** `NAME.weight` of one dimension. */
   vector(name: string, len: number): Weight;
   /** `NAME.weight`, scaled unless told, and, where the file has it, `NAME.bias`. */
@@ -46,7 +50,8 @@ export interface Tensors {
   checkAllUsed(arch: string, options: { draftsFrom: number }): void;
 }
 
-export function tensorsOf(gguf: Gguf): Tensors {
+/** @param ignored names of tensors that need not be asked for */
+export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
   const used = new Set<string>();
   const find = (name: string): TensorInfo | undefined => {
     used.add(name);
@@ -91,6 +96,7 @@ export function tensorsOf(gguf: Gguf): Tensors {
       const { quant } = get(name, experts === 1 ? [inDim, outDim] : [inDim, outDim, experts]);
       return { name, quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
     },
+    kernel: (name, dims) => asMatrix(get(name, dims), dims),
     vector: (name, len) => vectorOf(get(`${name}.weight`, [len]), len),
     linear: (name, shape, options = { scaled: true }) => {
       const w = matrix(name, shape, options);
@@ -109,12 +115,18 @@ export function tensorsOf(gguf: Gguf): Tensors {
     },
     checkAllUsed: (arch, { draftsFrom }) => {
       const drafts = (name: string): boolean => Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? -1) >= draftsFrom;
-      const extra = [...gguf.tensors.keys()].find((name) => !used.has(name) && !IGNORED.test(name) && !drafts(name));
+      const extra = [...gguf.tensors.keys()].find((name) => !used.has(name) && !ignored.test(name) && !drafts(name));
       if (extra === undefined) return;
       const why = `'${arch}' has no such weight, and without it the answers would be wrong`;
       throw new AppError("unsupported", `${gguf.path}: tensor '${extra}': ${why}`);
     },
   };
+}
+
+function asMatrix({ name, quant }: TensorInfo, dims: readonly number[]): Weight {
+  const outDim = dims.at(-1)!;
+  const inDim = dims.slice(0, -1).reduce((product, dim) => product * dim, 1);
+  return { name, quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts: 1 };
 }
 
 function vectorOf({ name, quant }: TensorInfo, len: number): Weight {

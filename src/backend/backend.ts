@@ -3,6 +3,7 @@
  * knows nothing of text, sampling, scheduling or HTTP.
  */
 import type { KernelChoice } from "../base/kernel-tuning.ts";
+import type { KvCacheType } from "../base/kv-cache-type.ts";
 import type { Offer, OfferLimits, OfferWish } from "../sampling/offer.ts";
 import type { Buf, Step } from "./step.ts";
 
@@ -20,7 +21,7 @@ export interface WeightSource {
 
 /** Remembers what a search for the fastest kernels of a device found. */
 export interface TuningStore {
-  /** What was written under that key; anything where somebody else wrote, undefined where nobody did. */
+  /** The value stored under that key, of any shape: other programs may write there. Undefined if none. */
   read(key: string): Promise<unknown>;
   write(key: string, tunings: { readonly exact: string; readonly fast: string }): Promise<void>;
 }
@@ -61,6 +62,8 @@ export interface LoadOptions {
   readonly gpuKernels?: KernelChoice | undefined;
   /** Level of the SIMD kernels; undefined: the best of this machine. */
   readonly simdLevel?: string | undefined;
+  /** How keys and values are kept, where a backend has the choice; undefined: `f16`. Precise runs keep float32. */
+  readonly kvType?: KvCacheType | undefined;
   /** Ends the load with `cancelled`, at the next piece of weights, and frees what it took. */
   readonly signal?: AbortSignal | undefined;
   /** Called with 0…1 while loading. */
@@ -85,6 +88,8 @@ export interface Rows {
   readonly spans?: readonly { readonly first: number; readonly end: number }[];
   /** Which rows' logits are wanted. */
   readonly logits: "none" | "last" | "all";
+  /** Goes with `all`: each row gets the bits that it would have as the only one of its sequence in a run. */
+  readonly drafted?: boolean;
 }
 
 /** As `Rows`, where final hidden states are wanted instead of logits. The slot has no meaning for an encoder. */
@@ -126,6 +131,48 @@ export interface Checkpoints {
   restore(slot: number, checkpoint: Checkpoint): void;
 }
 
+/** Checkpoints as bytes. */
+export interface PackedCheckpoints {
+  pack(checkpoint: Checkpoint): Uint8Array;
+  /** Undefined where the bytes are not as many as they must be. */
+  unpack(length: number, bytes: Uint8Array): Checkpoint | undefined;
+}
+
+/** Keys and values of some positions of a slot as bytes, which any slot takes back at the same positions. */
+export interface KvBlocks {
+  /** A block begins at a multiple of so many positions and has as many at most. */
+  readonly length: number;
+  /** What the bytes depend on beside the weights: backend, kernels, how keys and values lie. */
+  readonly layout: string;
+  /** Of slots that go on only from checkpoints. */
+  readonly checkpoints: PackedCheckpoints | undefined;
+  /** Bytes of a block of so many positions. */
+  bytesOf(count: number): number;
+  /** Copies `count` positions from `first` on. */
+  read(slot: number, first: number, count: number): Uint8Array;
+  /** Copies them to where they were, in that slot or another; positions behind them may be written too. */
+  write(slot: number, block: { readonly first: number; readonly count: number; readonly bytes: Uint8Array }): void;
+}
+
+/** A run in parts, between which other slots may be run. */
+export interface SlicedRun {
+  /**
+   * Goes on for about so many nanoseconds; as `run` once it is done, undefined before. What the slot keeps beside keys
+   * and values is unknown until then.
+   */
+  next(budgetNs: number): Float32Array | undefined;
+  /** What took longest of what cannot be divided. */
+  readonly longestNs: number;
+}
+
+/** Runs that others need not wait for. */
+export interface SlicedRuns {
+  /** Most rows of one. */
+  readonly rowsMax: number;
+  /** One at a time: the one before is done, or given up. The numbers are those of `run`. */
+  start(rows: Rows): SlicedRun;
+}
+
 /** A loaded model with its KV cache. Not reentrant: one `run` at a time. */
 export interface Session {
   readonly backend: string;
@@ -149,11 +196,14 @@ export interface Session {
   run(batch: readonly Rows[]): Promise<Float32Array>;
   /** Undefined: logits are where the sampler is anyway. */
   readonly offers?: OfferRuns;
+  /** Takes rows that were `drafted`, of slots that go on from any length. */
+  readonly verifies?: boolean;
   /**
    * As `run`, but returns the final hidden states of the wanted rows, (wantedRows, dim). An encoder reads each entry of
    * the batch as a whole sequence and keeps nothing of it.
+   * @param pause awaited now and then in a long run of an encoder, where it has parts: other sessions may run meanwhile
    */
-  states(batch: readonly StateRows[]): Promise<Float32Array>;
+  states(batch: readonly StateRows[], pause?: () => Promise<void>): Promise<Float32Array>;
   /**
    * Undefined: a slot goes on from any length up to its own, by overwriting. Otherwise a run begins at 0, where the
    * slot stands, or where a checkpoint took it back to.
@@ -165,9 +215,19 @@ export interface Session {
    * dropped tokens stays in their states, as it does in llama.cpp (llama-memory-recurrent.cpp, seq_rm).
    */
   shift(slot: number, options: { keep: number; discard: number; length: number }): void;
+  /** Undefined: every run is as long as it is. */
+  readonly slices?: SlicedRuns;
+  /** Undefined: keys and values stay in their slots. */
+  readonly blocks?: KvBlocks;
   /** Copies the first `length` tokens' KV from one slot to another; of what else it holds, see `checkpoints`. */
   copy(options: { from: number; to: number; length: number }): void;
   close(): void;
+}
+
+/** Bytes that a sequence takes: for each token, and once. */
+export interface SlotBytes {
+  readonly perToken: number;
+  readonly once: number;
 }
 
 export interface Backend {
@@ -181,6 +241,8 @@ export interface Backend {
   refuses?(options: { automatic: boolean }): Promise<string | undefined>;
   /** The ops of a program, and variants of ops, that it has no kernels for; left out: none. A load refuses them. */
   missing?(program: Program): readonly string[];
+  /** What a slot takes; left out: all as float32. */
+  slotBytes?(program: Pick<Program, "steps">, options: Pick<LoadOptions, "precise" | "kvType">): SlotBytes;
   load(program: Program, options: LoadOptions): Promise<Session>;
   /**
    * Bytes of device memory that a load would take: weights, KV cache, scratch. Throws what the load would for a program

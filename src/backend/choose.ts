@@ -1,4 +1,4 @@
-/** The choice among the backends that somebody has. */
+/** The choice among the backends of a host. */
 import { AppError } from "../base/errors.ts";
 import type { Backend } from "./backend.ts";
 import { offloading, type Offload } from "./offload.ts";

@@ -158,6 +158,7 @@ class CpuSession implements Session {
     const made = new Map<string, Matrix>();
     return {
       ...makeRows(batch),
+      vectorDim: this.#limits.vectorDim,
       ctxLen: this.#options.ctxLen,
       scores: this.#scores,
       kv: this.#kv,
@@ -191,7 +192,7 @@ class CpuSession implements Session {
     return grown;
   }
 
-  /** Runs the steps of a failed pass again, and names the first that wrote something that is no number. */
+  /** Runs the steps of a failed pass again, and names the first that wrote NaN or Infinity. */
   #fault(steps: readonly Step[], pass: Pass): AppError {
     const { weights } = this.#program;
     for (const [i, step] of steps.entries()) {

@@ -1,5 +1,5 @@
 /**
- * What each op is to whoever looks at programs without running them: which buffers it reads and writes, which weights
+ * Describes each op for code that analyses programs without running them: the buffers it reads and writes, the weights
  * it has and what for, what its rows depend on, and what it keeps of a sequence. Adapters, early rows, splits, memory
  * plans and fault messages read it here. The types make the table complete: a new op, buffer or weight without a
  * description is a compile error.
@@ -33,15 +33,20 @@ export type Variant =
   | "attention: values of their own size"
   | "bidirectionalAttention: ALiBi"
   | "bidirectionalAttention: a window"
+  | "bidirectionalAttention: spans"
   | "bidirectionalAttention: shared keys"
   | "rmsNorm: several weights"
   | "layerNorm: parts of a row"
   | "gatedMlp: swiglu_oai"
+  | "clamp: uneven limits"
   | "moe: no gate"
   | "moe: biases"
   | "moe: swiglu_oai"
   | "moe: a router of its own"
   | "moe: routing"
+  | "moe: several outputs for an expert"
+  | "limits of a gate"
+  | "deltaRule: a bound"
   | "sigmoid or tanh";
 
 interface Description<S> {
@@ -121,9 +126,10 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     buffers: kv,
     weights: {},
     sees: "run",
-    variants: ({ alibi, window = 0, nHeads, nKvHeads = nHeads }) => [
+    variants: ({ alibi, window = 0, inSpans = false, nHeads, nKvHeads = nHeads }) => [
       alibi !== undefined && "bidirectionalAttention: ALiBi",
       window > 0 && "bidirectionalAttention: a window",
+      inSpans && "bidirectionalAttention: spans",
       nKvHeads !== nHeads && "bidirectionalAttention: shared keys",
     ],
   },
@@ -138,6 +144,7 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     weights: { a: "vector", dt: "vector" },
     sees: "past",
     keeps: ({ layer, nHeads, headDim }) => ({ kind: "recurrent", layer, shape: [nHeads, headDim, headDim] }),
+    variants: ({ bound }) => [bound !== undefined && "deltaRule: a bound"],
   },
   selectiveScan: {
     buffers: { x: "read", dt: "read", b: "read", c: "read", out: "written" },
@@ -155,7 +162,11 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     buffers: norm,
     weights: { gate: "matrix", gateB: "vector", up: "matrix", upB: "vector", down: "matrix", downB: "vector" },
     sees: "row",
-    variants: ({ act }) => [act === "swiglu_oai" && "gatedMlp: swiglu_oai", isLateActivation(act)],
+    variants: ({ act, limit }) => [
+      act === "swiglu_oai" && "gatedMlp: swiglu_oai",
+      limit !== undefined && "limits of a gate",
+      isLateActivation(act),
+    ],
   },
   moe: {
     buffers: { x: "read", routed: "read", out: "written" },
@@ -171,24 +182,35 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
       downB: "vector",
     },
     sees: "row",
-    variants: ({ routed, routing, gate, gateB, upB, downB, routerB, selectB, act }) => [
+    variants: ({ routed, routing, gate, gateB, upB, downB, routerB, selectB, act, limit }) => [
       routed !== undefined && "moe: a router of its own",
       gate === undefined && "moe: no gate",
       (gateB ?? upB ?? downB) !== undefined && "moe: biases",
       act === "swiglu_oai" && "moe: swiglu_oai",
       (routing ?? routerB ?? selectB) !== undefined && "moe: routing",
+      (routing?.perExpert ?? 1) > 1 && "moe: several outputs for an expert",
+      limit !== undefined && "limits of a gate",
       isLateActivation(act),
     ],
   },
   multiply: { buffers: { a: "read", b: "read", out: "written" }, weights: {}, sees: "row" },
   activate: { buffers: changed, weights: {}, sees: "row" },
-  clamp: { buffers: changed, weights: {}, sees: "row" },
+  clamp: {
+    buffers: changed,
+    weights: {},
+    sees: "row",
+    variants: ({ min, max }) => [min !== -max && "clamp: uneven limits"],
+  },
   slice: { buffers: norm, weights: {}, sees: "row" },
   join: { buffers: { a: "read", b: "read", out: "written" }, weights: {}, sees: "row" },
   add: { buffers: { a: "read", b: "read", out: "written" }, weights: {}, sees: "row" },
   positionScale: { buffers: changed, weights: {}, sees: "position" },
   addPosition: { buffers: changed, weights: { table: "table" }, sees: "position" },
   addVector: { buffers: changed, weights: { w: "vector" }, sees: "row" },
+  addGiven: { buffers: changed, weights: {}, sees: "given" },
+  multiplyVector: { buffers: changed, weights: { w: "vector" }, sees: "row" },
+  matchLength: { buffers: { x: "changed", like: "read" }, weights: {}, sees: "row" },
+  keepLargest: { buffers: changed, weights: {}, sees: "row" },
   takeRows: { buffers: norm, weights: {}, sees: "wanted" },
   softCap: { buffers: changed, weights: {}, sees: "row" },
   scale: { buffers: changed, weights: {}, sees: "row" },

@@ -2,15 +2,17 @@
 import type { Backend } from "./backend.ts";
 import { chooseAmong, checkAmong } from "./choose.ts";
 import { cpuBackend } from "./cpu.ts";
+import { wasmBackend } from "./host/wasm.ts";
 import { webGpuBackend } from "./host/webgpu.ts";
 import type { Offload } from "./offload.ts";
 import { onnxBackend } from "./onnx/index.ts";
-import { simdBackend } from "./simd/index.ts";
+import { simdBackend } from "./host/simd.ts";
 
 const backends = {
   webgpu: webGpuBackend,
   simd: simdBackend,
   onnx: onnxBackend,
+  wasm: wasmBackend,
   cpu: cpuBackend,
 } as const satisfies Record<string, Backend>;
 

@@ -16,11 +16,11 @@ export interface Offload {
 interface Sides {
   readonly gpu: Backend;
   readonly cpu: Backend;
-  /** The GPU is nobody's wish: a program that it cannot run, or none of it, runs without. */
+  /** The user did not name the GPU: fall back to the CPU instead of failing. */
   readonly automatic: boolean;
 }
 
-/** Less than two on a GPU, the output and a layer, are not worth the way there unless somebody asks for it. */
+/** Less than two on a GPU, the output and a layer, are not worth the transfers unless requested. */
 const LAYERS_MIN = 2;
 /** Where a GPU had no room: the share of those bytes to try next. */
 const STEP_DOWN = 0.8;
@@ -40,7 +40,7 @@ export function offloading(sides: Sides, offload: Offload): Backend {
         checkRoom(await neededBytes(program, options, { gpu, count }), { program, count, memory });
         return await loadWith(program, options, sides, count);
       } catch (error) {
-        // no room for what was asked for is an answer; no kernel for it was nobody's wish
+        // a requested layer count that does not fit is an error; a missing kernel only means the CPU
         const codes = layers === undefined ? ["too_large", "unsupported"] : ["unsupported"];
         if (!automatic || !(error instanceof AppError) || !codes.includes(error.code)) throw error;
         return sides.cpu.load(program, options);

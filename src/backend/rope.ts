@@ -108,7 +108,7 @@ export function rotateHeadBySections(
 }
 
 /** Which of time (0), height (1) and width (2) turns a pair. (`ggml_mrope_cache_init`) */
-function sectionOf(pair: number, sections: RopeScaling["sections"]): 0 | 1 | 2 {
+export function sectionOf(pair: number, sections: RopeScaling["sections"]): 0 | 1 | 2 {
   if (!sections) return 0;
   const { pairs, interleaved } = sections;
   const [time, height, width] = pairs;

@@ -201,7 +201,7 @@ class SplitSession implements Session {
     });
   }
 
-  /** What the first part says of a step of its own does not say where that part ends. */
+  /** Names the layers and the device: the first part's message knows only its own step. */
   #located(error: unknown): unknown {
     if (!(error instanceof AppError) || error.code !== "runner") return error;
     const { first, cut } = this.#parts;

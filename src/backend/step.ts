@@ -5,101 +5,19 @@
  * A pass works on `rows` tokens at once; every activation is a float32 matrix (rows, dim), row-major. Rows belong to
  * sequences (slots of the KV cache) and have a position in them, which rotations, attention and positions look at.
  */
-import type { Quant } from "../quant/quant.ts";
+import type { Buf, Weight, RopeScaling, Activation, Gating, GateLimit, Routing } from "./step-parts.ts";
 
-/** An activation: (rows, dim) float32. Two steps that name the same buffer share its memory. */
-export interface Buf {
-  readonly name: string;
-  readonly dim: number;
-}
-
-/**
- * A weight matrix in its file: `outDim` rows of `inDim` weights each, rows contiguous (GGUF's ne[0] = inDim), or a
- * vector (`outDim` 1). A slice of a fused tensor is `rowStart` > 0. Experts: `experts` matrices one after another.
- */
-export interface Weight {
-  /** GGUF tensor name. */
-  readonly name: string;
-  readonly quant: Quant;
-  readonly inDim: number;
-  readonly outDim: number;
-  /** First row inside the tensor; 0 unless this is a part of a fused tensor. */
-  readonly rowStart: number;
-  /** Rows that the tensor has in all (per expert). `rowStart + outDim <= tensorRows`. */
-  readonly tensorRows: number;
-  /** Number of stacked matrices; 1 unless this is a stack of experts. */
-  readonly experts: number;
-  /** Factor on every weight of each stacked matrix, (experts): GGUF's `NAME.scale` tensor; undefined for 1. */
-  readonly scale?: Float32Array;
-  /** What is added to it: the matrix stands for W · scale + Σ b · a. */
-  readonly lowRank?: readonly LowRank[];
-}
-
-/**
- * A change of a matrix, of its shape but of low rank (LoRA, arXiv:2106.09685): a (rank, inDim), b (outDim, rank), each
- * stacked as the matrix is.
- */
-export interface LowRank {
-  readonly a: Weight;
-  readonly b: Weight;
-}
-
-/**
- * How positions become angles: angle = position · base^(−2i/rotaryDim), then scaled. (ggml_rope_ext, ggml-cpu/ops.cpp)
- */
-export interface RopeScaling {
-  /** Frequency base, e.g. 10000. */
-  readonly base: number;
-  /** Dimensions of each head that rotate; the rest pass through. */
-  readonly rotaryDim: number;
-  /** `norm`: pairs (2i, 2i+1). `neox`: pairs (i, i + rotaryDim/2). */
-  readonly style: "norm" | "neox";
-  /** Linear position scale (1 / factor); 1 for none. */
-  readonly freqScale: number;
-  /** YaRN mix; 0 turns it off. */
-  readonly extFactor: number;
-  /** Magnitude scale of cos and sin before YaRN's own correction. */
-  readonly attnFactor: number;
-  readonly betaFast: number;
-  readonly betaSlow: number;
-  /** Context length of training that YaRN refers to. */
-  readonly ctxLenOrig: number;
-  /** Per-pair divisors of the frequency (llama 3, longrope), (rotaryDim/2); undefined for none. */
-  readonly freqFactors?: Float32Array;
-  /** Takes the place of `freqFactors` where the session's context is longer than `ctxLenOrig` (longrope). */
-  readonly freqFactorsLong?: Float32Array;
-  /** Which of a row's three positions turns which pair (M-RoPE); left out: the first turns all. */
-  readonly sections?: RopeSections;
-}
-
-/** Pairs by the position that turns them: time, height, width. (`ggml_mrope_cache_init`, ggml-cpu/ops.cpp) */
-export interface RopeSections {
-  /** How many pairs each of the three has: together all of them. */
-  readonly pairs: readonly [number, number, number];
-  /** Pairs go round: time, height, width, time … until height and width have theirs (IMROPE). Else in three runs. */
-  readonly interleaved: boolean;
-}
-
-export type Activation = "silu" | "gelu" | "gelu_erf" | "relu" | "relu_sqr" | "sigmoid" | "tanh";
-
-/**
- * How gate and up of an MLP meet: act(gate) ⊙ up, or for `swiglu_oai` g · sigmoid(1.702 · g) · (u + 1) where g is gate
- * limited to at most 7 and u is up limited to −7 … 7. (`ggml_swiglu_oai`)
- */
-export type Gating = Activation | "swiglu_oai";
-
-/** How a mixture of experts scores its experts for a row, from its router's logits. */
-export interface Routing {
-  /**
-   * `softmax`: over all experts. `sigmoid`: of each. `softmax_chosen`: experts are chosen by their logits, weights are
-   * the softmax of those that were.
-   */
-  readonly score: "softmax" | "sigmoid" | "softmax_chosen";
-  /** Only the `used` groups with the best sums of their two best scores are chosen from; experts in order. */
-  readonly groups?: { readonly count: number; readonly used: number };
-  /** Each expert reads its input times its weight, instead of its output being weighted (llama 4). */
-  readonly weighInput?: boolean;
-}
+export type {
+  Buf,
+  Weight,
+  LowRank,
+  RopeScaling,
+  RopeSections,
+  Activation,
+  Gating,
+  GateLimit,
+  Routing,
+} from "./step-parts.ts";
 
 export type Step =
   /**
@@ -172,7 +90,7 @@ export type Step =
    * Stores k and v of the rows in the KV cache of `layer`, then causal attention of q over the row's own sequence:
    * scores = cap(scale · q·k), softmax, weighted sum of v. Head h of q uses KV head floor(h · nKvHeads / nHeads).
    * `window` > 0: a row at position p sees positions p − window + 1 … p only. `softCap` > 0: cap(s) = c · tanh(s / c).
-   * Rows of a span that the run says sees both ways (`Rows.spans`) see all of that span.
+   * Rows of a span that the run says sees both ways (`Rows.spans`) see all of that span, unless the step is `oneWay`.
    */
   | ({
       readonly op: "attention";
@@ -227,7 +145,8 @@ export type Step =
   /**
    * Attention of each row over all rows of its own sequence in this run, before and behind it: scores = scale · q·k,
    * softmax, weighted sum of v. Nothing is kept for later runs. `window` > 0: a row sees those at most
-   * floor(window / 2) away. `nKvHeads` as for `attention`; left out: `nHeads`. `alibi` as there.
+   * floor(window / 2) away. `inSpans`: a row sees those of its own span only (`Rows.spans`), or itself where it is in
+   * none. `nKvHeads` as for `attention`; left out: `nHeads`. `alibi` as there.
    */
   | {
       readonly op: "bidirectionalAttention";
@@ -240,6 +159,7 @@ export type Step =
       readonly headDim: number;
       readonly scale: number;
       readonly window?: number;
+      readonly inSpans?: boolean;
       readonly alibi?: number;
     }
   /**
@@ -261,7 +181,8 @@ export type Step =
    * With g = exp(a · softplus(alpha + dt)) and β = sigmoid(beta): M ← g · M; M ← M + β · (v − M k) kᵀ;
    * out = scale · M q.
    * alpha (rows, nHeads), or (rows, nHeads · headDim) for a decay of each key channel. `heads: "modulo"`: value head h
-   * uses key head h mod nKeyHeads; `"repeat"`: floor(h · nKeyHeads / nHeads).
+   * uses key head h mod nKeyHeads; `"repeat"`: floor(h · nKeyHeads / nHeads). With `bound`,
+   * g = exp(bound · sigmoid(a · (alpha + dt))).
    */
   | {
       readonly op: "deltaRule";
@@ -281,6 +202,7 @@ export type Step =
       readonly headDim: number;
       readonly heads: "modulo" | "repeat";
       readonly scale: number;
+      readonly bound?: number;
     }
   /**
    * The selective scan of Mamba. Of each head a state S (headDim, stateDim) is kept, at first zeros. With
@@ -329,6 +251,7 @@ export type Step =
       readonly down: Weight;
       readonly downB?: Weight;
       readonly act: Gating;
+      readonly limit?: GateLimit;
     }
   /**
    * Mixture of experts: p = softmax(router · x + routerB) over all experts, or what `routing` says; the `nUsed` with
@@ -355,6 +278,7 @@ export type Step =
       readonly normalize: boolean;
       readonly scale: number;
       readonly routing?: Routing;
+      readonly limit?: GateLimit;
     }
   /**
    * out = a ⊙ act(b), b itself without `act`. Where b is narrower, each of its values meets as many neighbours of a as
@@ -369,8 +293,8 @@ export type Step =
     }
   /** x = act(x) */
   | { readonly op: "activate"; readonly x: Buf; readonly act: Activation }
-  /** x = x limited to −limit … limit */
-  | { readonly op: "clamp"; readonly x: Buf; readonly limit: number }
+  /** x = x limited to min … max, either of which may be infinite. */
+  | { readonly op: "clamp"; readonly x: Buf; readonly min: number; readonly max: number }
   /** Of each of `heads` equal parts of a row of x, the values from `at` on: as many as there is room for in out's. */
   | {
       readonly op: "slice";
@@ -410,6 +334,20 @@ export type Step =
   | { readonly op: "addPosition"; readonly x: Buf; readonly table: Weight }
   /** x[r] += w */
   | { readonly op: "addVector"; readonly x: Buf; readonly w: Weight }
+  /**
+   * x[r] += the values from `at` on of the vector that the row was given as; rows with an id stay. Such vectors are
+   * wider than an embedding, which is their first values.
+   */
+  | { readonly op: "addGiven"; readonly x: Buf; readonly at: number }
+  /** x[r] ⊙= w, or divided by it; each of w's values meets as many neighbours as go into it. */
+  | { readonly op: "multiplyVector"; readonly x: Buf; readonly w: Weight; readonly divide?: boolean }
+  /** Each row of x gets the length of that of `like`: x[r] *= |like[r]| / |x[r]| */
+  | { readonly op: "matchLength"; readonly x: Buf; readonly like: Buf }
+  /**
+   * x = relu(x − mean − factor · deviation) of each row, the deviation that of a sample: of values from a normal
+   * distribution the largest stay (Gemma 3n).
+   */
+  | { readonly op: "keepLargest"; readonly x: Buf; readonly factor: number }
   /** out = the rows of x whose logits or states are wanted; steps that read `out` work on those only. */
   | { readonly op: "takeRows"; readonly out: Buf; readonly x: Buf }
   /** x = c · tanh(x / c) */
@@ -423,6 +361,8 @@ interface AttentionVariant {
   readonly sinks?: Weight;
   /** ALiBi (arXiv:2108.12409): scores − slope · distance, slopes from this largest bias. (`ggml_soft_max_ext`) */
   readonly alibi?: number;
+  /** Rows of a span, too, see nothing behind themselves. */
+  readonly oneWay?: boolean;
   /** `window` cuts the positions into chunks: a row sees those of its own chunk, up to itself (llama 4). */
   readonly chunked?: boolean;
 }

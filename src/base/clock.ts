@@ -7,7 +7,7 @@ export interface Clock {
   after(ms: number, work: () => void): () => void;
 }
 
-/** Timers of the system fire at once where they are told to wait longer. */
+/** The system's timers fire at once for longer delays. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -25,3 +25,6 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Nanoseconds since some moment before: for durations. */
+export const nowNs = (): number => Math.round(performance.now() * 1e6);

@@ -91,10 +91,10 @@ export class Writer {
   write<T>(work: (db: Database) => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     let result: T;
-    const savepoint = this.#db.transaction(() => {
+    const run = (): void => {
       result = work(this.#db);
-    });
-    this.#pending.push({ run: savepoint, settle: () => resolve(result), fail: reject });
+    };
+    this.#pending.push({ run, settle: () => resolve(result), fail: reject });
     this.#writing ??= this.#writeAll();
     return promise;
   }
@@ -137,24 +137,34 @@ export class Writer {
   }
 
   /**
-   * One transaction for all; nested transactions are savepoints. It takes the right to write at its beginning, and
-   * waits for it there: one that finds out later that another has it can only fail. Returns what pieces threw.
+   * One transaction for all, with a savepoint for each. It takes the right to write at its beginning, and waits for it
+   * there: one that finds out later that another has it can only fail. Returns what pieces threw.
    */
   #commit(batch: readonly Pending[]): ReadonlyMap<Pending, unknown> {
     const failures = new Map<Pending, unknown>();
-    this.#db
-      .transaction(() => {
-        for (const piece of batch) {
-          try {
-            piece.run();
-          } catch (error) {
-            if (!this.#db.inTransaction) throw error; // a full disk undoes all: what comes next would stand alone
-            failures.set(piece, error);
-          }
+    this.#do("BEGIN IMMEDIATE");
+    try {
+      for (const piece of batch) {
+        try {
+          this.#do("SAVEPOINT piece");
+          piece.run();
+        } catch (error) {
+          if (!this.#db.inTransaction) throw error; // a full disk undoes all: what comes next would stand alone
+          this.#do("ROLLBACK TO piece");
+          failures.set(piece, error);
         }
-      })
-      .immediate();
+        this.#do("RELEASE piece");
+      }
+      this.#do("COMMIT");
+    } catch (error) {
+      if (this.#db.inTransaction) this.#do("ROLLBACK");
+      throw error;
+    }
     return failures;
+  }
+
+  #do(statement: string): void {
+    this.#db.query(statement).run();
   }
 }
 

@@ -27,7 +27,7 @@ export type Code =
 export class AppError extends Error {
   override readonly name = "AppError";
   readonly code: Code;
-  /** When the same may succeed, where somebody knows. */
+  /** When a repeat may succeed, if known. */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: Code, message: string, options?: { cause?: unknown; retryAfterMs?: number }) {
@@ -47,13 +47,13 @@ export function checkNotCancelled(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new AppError("cancelled", "request canceled");
 }
 
-/** What whoever asks, or waits, is told once the server was told to stop: they can ask again. */
+/** Refusal of new and waiting requests during shutdown; retryable. */
 export const shuttingDown = (retryAfterMs?: number): AppError =>
   new AppError("busy", "the server is shutting down", retryAfterMs === undefined ? {} : { retryAfterMs });
 
 const TEMPORARY: ReadonlySet<Code> = new Set<Code>(["busy", "runner", "storage", "timeout", "upstream", "registry"]);
 
-/** Whether the same work may succeed later. What nobody expected may not happen again: who repeats limits how often. */
+/** Whether a repeat may succeed. An unexpected error counts as temporary; callers limit their repeats. */
 export const isTemporary = (error: unknown): boolean => !(error instanceof AppError) || TEMPORARY.has(error.code);
 
 /** The message of anything that was thrown. */

@@ -1,5 +1,5 @@
 /**
- * The event loop, as the parts see it that also run in a page: whoever builds such a part gives it one.
+ * The event loop as the portable parts see it: the host passes one in.
  */
 
 export interface EventLoop {

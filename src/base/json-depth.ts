@@ -1,4 +1,4 @@
-/** How deep a JSON text nests, known before anything is built of it: whoever walks over the value may recurse. */
+/** How deep a JSON text nests, known before it is parsed, so that code which walks over the value may recurse. */
 
 /** Whether brackets nest deeper than `max`, whether or not the text is JSON. */
 export function nestsDeeper(text: string, max: number): boolean {

@@ -3,7 +3,7 @@
  * them, and whoever stops reading stops the work.
  */
 
-/** @param report replaces a report that nobody has read yet; @param signal aborted when the reader stops */
+/** @param report replaces an unread report; @param signal aborted when the reader stops */
 type ReportingWork<Report, Result> = (report: (report: Report) => void, signal: AbortSignal) => Promise<Result>;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Values from outside, read by TypeBox schemas: defaults are put in, what is wrong is told by its place, and what a
- * schema makes of a value comes out. A schema may say `expected`, what people are told that its values look like.
+ * Values from outside, read by TypeBox schemas: defaults are put in, errors name the place, and what a
+ * schema makes of a value comes out. A schema's `expected` describes its values in error messages.
  */
 import { Type, type StaticDecode, type TObject, type TSchema, type TTransform } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
@@ -154,7 +154,7 @@ export const oneOfTexts = <const T extends readonly string[]>(texts: T, options:
 export const changed = <S extends TSchema, T>(schema: S, change: (value: StaticDecode<S>) => T): TTransform<S, T> =>
   Type.Transform(schema)
     .Decode(change)
-    .Encode((value) => value as StaticDecode<S>); // nobody writes
+    .Encode((value) => value as StaticDecode<S>); // values are only read
 
 /** Reads a value as something else, or says why it cannot be. */
 export const readable = <S extends TSchema, T>(

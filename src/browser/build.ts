@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import type { BunPlugin } from "bun";
 import { AppError } from "../base/errors.ts";
+import { programFile } from "../base/program-files.ts";
 
 export interface BuiltScript {
   /** As other scripts import it, e.g. `worker-main.js`. */
@@ -12,6 +13,8 @@ export interface BuiltScript {
   readonly text: string;
   /** Loaded only once something wants it. */
   readonly lazy: boolean;
+  /** The one that a page names; others are imported. */
+  readonly isEntry: boolean;
 }
 
 export interface BrowserBuild {
@@ -20,6 +23,7 @@ export interface BrowserBuild {
   readonly sources: readonly string[];
 }
 
+const KERNELS = "kernels/simd/lib/simd.wasm";
 /** The entry of a page's Worker. */
 const WORKER_ENTRY = join(import.meta.dir, "worker-main.ts");
 
@@ -33,7 +37,11 @@ export async function buildForBrowser(entry: string = WORKER_ENTRY): Promise<Bro
         hosts.push(`${importer} imports ${path}`);
         return { path, external: true };
       });
-      build.onLoad({ filter: /\.ts$/ }, ({ path }) => void sources.push(path));
+      build.onLoad({ filter: /\.tsx?$/ }, ({ path }) => void sources.push(path));
+      build.onLoad({ filter: /[\\/]browser[\\/]simd-wasm\.ts$/ }, async () => ({
+        contents: kernelScript(await Bun.file(programFile(KERNELS)).bytes()),
+        loader: "js",
+      }));
       build.onLoad({ filter: /\.wgsl$/ }, async ({ path }) => ({
         contents: compact(await Bun.file(path).text()),
         loader: "text",
@@ -50,11 +58,20 @@ export async function buildForBrowser(entry: string = WORKER_ENTRY): Promise<Bro
   });
   if (hosts.length > 0) throw new AppError("unsupported", `not for pages: ${hosts.join("; ")}`);
   const scripts = await Promise.all(
-    built.outputs.map(async (output) => ({ name: output.path.replace(/^.*[\\/]/, ""), text: await output.text() })),
+    built.outputs.map(async (output) => ({
+      name: output.path.replace(/^.*[\\/]/, ""),
+      text: await output.text(),
+      isEntry: output.kind === "entry-point",
+    })),
   );
   const eager = eagerOf(scripts);
   return { scripts: scripts.map((script) => ({ ...script, lazy: !eager.has(script.name) })), sources };
 }
+
+/** A script that holds the kernels: where it comes from is where they come from. */
+const kernelScript = (bytes: Uint8Array): string =>
+  `export const simdWasm = Uint8Array.from(atob("${bytes.toBase64()}"), (each) => each.charCodeAt(0));
+   export const simdBuild = "${Bun.hash.xxHash3(bytes).toString(36)}";`;
 
 /** The names of the first script and of what it imports at once. */
 function eagerOf(scripts: readonly { name: string; text: string }[]): Set<string> {

@@ -120,7 +120,7 @@ function write(handle: AccessHandle, bytes: Uint8Array, at: number): void {
   } catch (error) {
     throw new AppError("storage", `this page's storage: ${messageOf(error)}`, { cause: error });
   }
-  throw new AppError("storage", "this page's storage took only a part of what was written");
+  throw new AppError("too_large", "this page's storage is full: remove a stored model");
 }
 
 function ask(url: string, init: RequestInit): Promise<Response> {

@@ -8,7 +8,7 @@ import { AppError, messageOf, type Code } from "../base/errors.ts";
 import type { ByteSource } from "../gguf/source.ts";
 import type { FromRunner, ToRunner } from "../runner/messages.ts";
 import { startRunner } from "../runner/runner.ts";
-import { pageBackends } from "./backends.ts";
+import { makePageBackends } from "./backends.ts";
 import { openPageFile, type PageFile } from "./files.ts";
 import { removeModel, storedModels, storeModel, type Download } from "./storage.ts";
 
@@ -46,7 +46,7 @@ export interface WorkerScope {
 /** Answers the page that started this Worker, until it is told to close. */
 export function startWorkerRunner(scope: WorkerScope): void {
   const files = new Map<string, ByteSource>();
-  const backends = pageBackends();
+  const backends = makePageBackends();
   let told: (message: ToRunner) => void = () => {};
   startRunner(
     {
@@ -65,7 +65,7 @@ export function startWorkerRunner(scope: WorkerScope): void {
         if (file) return { ...file, close() {} }; // it may be opened again
         throw new AppError("not_found", `${path}: no such file`);
       },
-      chooseBackend: (name, offload) => chooseAmong(backends, name, offload),
+      chooseBackend: async (name, offload) => chooseAmong(await backends(name), name, offload),
     },
   );
   let last = Promise.resolve();

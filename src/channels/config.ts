@@ -20,7 +20,7 @@ import {
 /** Settings that every platform has. */
 const channelSettings = {
   enabled: Type.Boolean({ default: true }),
-  /** Where texts go when nobody says where. */
+  /** The default recipient. */
   defaultTo: Type.Optional(Type.String({ minLength: 1 })),
   /** Another server than the platform's own. */
   baseUrl: Type.Optional(httpUrl()),

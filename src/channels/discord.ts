@@ -72,7 +72,7 @@ export const discord: ChannelKind<Parsed<typeof schema>> = {
           content: text,
           nonce: nonceOf(key),
           enforce_nonce: true,
-          allowed_mentions: { parse: [] }, // a model's words call nobody
+          allowed_mentions: { parse: [] }, // a model's text must not notify anyone
         };
         return api.outcome(await api.call({ path: `/channels/${channel.id}/messages`, json, signal }), dialect);
       },

@@ -1,5 +1,5 @@
 /**
- * Where a reply goes. `last` is where the main session last spoke with somebody; a recipient belongs to its platform
+ * Where a reply goes. `last` is the main session's most recent conversation; a recipient belongs to its platform
  * and is never tried on another.
  */
 import { messageOf } from "../base/errors.ts";
@@ -19,7 +19,7 @@ export interface Asked {
   /** `last`, a channel's id, or an alias of it. */
   readonly channel: string;
   readonly to?: string | undefined;
-  /** Where the main session last spoke with somebody. */
+  /** The main session's most recent conversation. */
   readonly last?: Target | undefined;
 }
 
@@ -58,7 +58,7 @@ export function takesRecipient(channel: Channel, to: string): boolean {
     channel.parseTarget(to);
     return true;
   } catch {
-    return false; // why is told where a text is sent there
+    return false; // sending there reports the reason
   }
 }
 

@@ -12,7 +12,7 @@ export interface Terminal {
   readonly isInteractive: boolean;
   /** Whether standard error may be redrawn. */
   readonly showsProgress: boolean;
-  /** Columns of standard output; undefined where nobody looks. */
+  /** Columns of standard output; undefined if it is no terminal. */
   readonly width: number | undefined;
   write(text: string): void;
   /** One line on standard error. */
@@ -24,7 +24,7 @@ export interface Terminal {
 export function makeTerminal(process: NodeJS.Process, env: Readonly<Record<string, string | undefined>>): Terminal {
   const { stdin: input, stdout: output, stderr: errors } = process;
   const hasColour = output.isTTY && !env["NO_COLOR"] && env["TERM"] !== "dumb";
-  // `hearth list | head -1`: whoever reads has read enough
+  // `hearth list | head -1`: the reader closed the pipe
   output.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   return {
     input,

@@ -181,7 +181,7 @@ function merge(under: Node, over: Node): Node {
   return { ...over, entries };
 }
 
-/** `${NAME}` in texts; `$${` stands for `${`. An unset or empty variable is an error: nobody means an empty token. */
+/** `${NAME}` in texts; `$${` stands for `${`. An unset or empty variable is an error. */
 function substitute(node: Node, env: Reading["env"], path: Path): Node {
   if (node.kind === "array") {
     return { ...node, items: node.items.map((item, i) => substitute(item, env, [...path, i])) };

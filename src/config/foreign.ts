@@ -3,13 +3,14 @@
  * have no effect here.
  */
 import { isIPv6 } from "node:net";
+import type { KvCacheType } from "../base/kv-cache-type.ts";
 import { PORT_DEFAULT, type Address } from "./values.ts";
 
 const PREFIX = "OLLAMA_";
 
 export const isForeign = (name: string): boolean => name.startsWith(PREFIX);
 
-/** A value, and what whoever set it should know about it. */
+/** A value, and the warning for the person who set it. */
 export interface Tolerated<T> {
   readonly value: T;
   readonly warning?: string;
@@ -48,6 +49,12 @@ export function tolerateAddress(text: string): Tolerated<Address> {
   return warnings.length > 0 ? { value, warning: warnings.join("; ") } : { value };
 }
 
+/** 4 bits are kept in 8: less than was asked for is saved, and less is lost. */
+export function tolerateKvCacheType(about: Parameters<Tolerate<KvCacheType>>[0]): Tolerated<KvCacheType> {
+  if (!/^q4_[01]$/i.test(about.text)) return orDefault(about);
+  return { value: "q8_0", warning: "keys and values are kept in 8 bits at least, so q8_0 is taken" };
+}
+
 /** Undefined where the text is no port. */
 function portOf(text: string | undefined, scheme: string | undefined): number | undefined {
   if (text === undefined) return scheme === "http" ? 80 : scheme === "https" ? 443 : PORT_DEFAULT;
@@ -57,14 +64,13 @@ function portOf(text: string | undefined, scheme: string | undefined): number | 
 /** Read here under their own names, or of no consequence to a server without a cloud. */
 const QUIET: ReadonlySet<string> = new Set(
   [
-    "HOST MODELS NUM_PARALLEL MAX_LOADED_MODELS MAX_QUEUE KEEP_ALIVE CONTEXT_LENGTH LOAD_TIMEOUT ORIGINS NOPRUNE DEBUG",
-    "NOHISTORY API_KEY NO_CLOUD EDITOR SKILLS AGENT_DISABLE_SHELL AGENT_DISABLE_WEBSEARCH",
+    "HOST MODELS NUM_PARALLEL MAX_LOADED_MODELS MAX_QUEUE KEEP_ALIVE CONTEXT_LENGTH LOAD_TIMEOUT ORIGINS NOPRUNE",
+    "KV_CACHE_TYPE DEBUG NOHISTORY API_KEY NO_CLOUD EDITOR SKILLS AGENT_DISABLE_SHELL AGENT_DISABLE_WEBSEARCH",
   ].flatMap((names) => names.split(" ").map((name) => PREFIX + name)),
 );
 
 /** What people count on, and why it does nothing here. */
 const REASONS: Readonly<Record<string, string>> = {
-  KV_CACHE_TYPE: "the KV cache is not quantized, so it takes the memory that it would without",
   FLASH_ATTENTION: "attention is always computed in tiles",
   SCHED_SPREAD: "a model runs on one GPU",
   GPU_OVERHEAD: "HEARTH_GPU_MEMORY says how much of the GPU models may take",

@@ -29,7 +29,7 @@ export interface AdapterBase {
 export interface AdapterOptions {
   readonly folder: ModelFolder;
   readonly base: AdapterBase;
-  /** A file that there is not yet. Where conversion fails, a part of it may be left. */
+  /** Output path; must not exist. A failed conversion may leave a partial file. */
   readonly to: string;
 }
 

@@ -44,7 +44,7 @@ export interface ConvertProgress {
 
 export interface ConvertOptions {
   readonly folder: ModelFolder;
-  /** A file that there is not yet. Where conversion fails, a part of it may be left. */
+  /** Output path; must not exist. A failed conversion may leave a partial file. */
   readonly to: string;
   readonly onProgress?: (progress: ConvertProgress) => void;
 }

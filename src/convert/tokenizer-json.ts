@@ -139,7 +139,7 @@ function readTextBpe(parts: Model): Tokens {
   const vocabulary = {
     pieces,
     types: pieces.map(typeOf),
-    // Never merged: single characters, whose score nobody looks at, and what added tokens replace.
+    // Never merged: single characters, whose score is unused, and what added tokens replace.
     scores: pieces.map((piece) => -(rank.get(piece) ?? rank.size)),
   };
   const leftOut = complete(vocabulary, parts);

@@ -23,7 +23,7 @@ export interface ChosenToken extends TokenText {
 
 export interface AnswerPiece {
   readonly text: string;
-  /** One per token whose text is out now; undefined where nobody asked. */
+  /** One per token whose text is out now; undefined if not requested. */
   readonly logprobs: readonly ChosenToken[] | undefined;
 }
 

@@ -2,6 +2,7 @@
  * What happens at the edge of the context window: how much of an over-long prompt is kept, and how many tokens a
  * context shift discards. Plain arithmetic.
  */
+import { AppError } from "../base/errors.ts";
 
 /** Tokens at the front that survive truncation and shifts. */
 export function keptTokens(
@@ -45,3 +46,12 @@ export function truncatePrompt(
 export function discardedTokens(options: { length: number; keep: number }): number {
   return Math.max(1, Math.floor((options.length - options.keep) / 2));
 }
+
+/** In the words that clients look for, with the two numbers. */
+export const tooLong = (promptLen: number, ctxLen: number): AppError =>
+  new AppError(
+    "bad_request",
+    "the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the " +
+      "context length in settings, or use a model with a longer context length " +
+      `(the prompt has ${promptLen} tokens, the context room for ${ctxLen - 1} and an answer)`,
+  );

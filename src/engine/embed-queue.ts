@@ -1,6 +1,6 @@
 /**
  * Texts that wait for their embeddings, and which of them share a run: the oldest and others of about its length,
- * whoever asked for them. Requests take turns in being the oldest.
+ * whichever request they belong to. Requests take turns in being the oldest.
  */
 
 /** What the engine is asked to embed. */

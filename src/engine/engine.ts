@@ -3,32 +3,31 @@
  * every active sequence in each decode step, interleaves bounded prefill chunks, and reuses the KV of shared prefixes.
  * It knows nothing of processes, HTTP or prompts as text.
  */
-import type { Session } from "../backend/backend.ts";
+import type { Session, SlicedRun } from "../backend/backend.ts";
 import type { EventLoop } from "../base/event-loop.ts";
-import { AppError, assert, messageOf } from "../base/errors.ts";
-import type { GrammarCompiler, GrammarMatcher } from "../sampling/grammar.ts";
-import type { Offer } from "../sampling/offer.ts";
-import { makeSampler } from "../sampling/sampler.ts";
+import { assert } from "../base/errors.ts";
+import type { SnapshotStore } from "../base/snapshots.ts";
+import type { GrammarCompiler } from "../sampling/grammar.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-import { describeToken, makeAnswerText, type AnswerPiece } from "./answer-text.ts";
-import { answerRoom, discardedTokens, keptTokens, truncatePrompt } from "./context.ts";
+import { admit } from "./admit.ts";
+import { describeToken } from "./answer-text.ts";
+import { discardedTokens } from "./context.ts";
+import { dropMiddle } from "./drop-middle.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
 import type { Embedder } from "./embedder.ts";
+import { doneEvent, failureOf, promptEvent, say } from "./events.ts";
+import { makeSequence } from "./make-sequence.ts";
 import { runWork, sampleFrom, type Outcome } from "./outcome.ts";
-import { makeLayouts, wholeLength } from "./prompt.ts";
+import { makePace, type Pace } from "./pace.ts";
+import { makePrefixCache, type PrefixCache } from "./prefix-cache.ts";
+import { makeLayouts } from "./prompt.ts";
 import { CHECKPOINT_TAIL, schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
-import {
-  conversationOf,
-  statisticsOf,
-  type FinishReason,
-  type Sequence,
-  type SequenceEvent,
-  type SequenceRequest,
-} from "./sequence.ts";
-import { forget, keepCheckpoint, makeSlots, placePrompt, takeSlot, type Placement, type Slot } from "./slots.ts";
+import { inPrefill, type FinishReason, type Sequence, type SequenceEvent, type SequenceRequest } from "./sequence.ts";
+import { makeSpeculation, withoutGuesses, type Speculation } from "./speculation.ts";
+import { forget, keepCheckpoint, makeSlots, type Slot } from "./slots.ts";
 
-/** An answer without a limit of its own ends after this many context lengths. */
-const PREDICT_MAX_CONTEXTS = 10;
+/** Tokens of a text to embed that run between two steps of others. */
+const EMBED_SHARED = 64;
 
 interface EngineParts {
   readonly session: Session;
@@ -39,7 +38,12 @@ interface EngineParts {
   readonly vocabSize: number;
   readonly ctxLen: number;
   readonly slots: number;
+  /** The most that runs take, however fast they are. */
   readonly limits: ScheduleLimits;
+  /** Most bytes of prefixes that are kept beside slots. */
+  readonly prefixBytes: number;
+  /** Where they outlive the process; told what their bytes depend on beside the weights. */
+  readonly snapshots?: ((layout: string) => SnapshotStore) | undefined;
   readonly embedder: Embedder;
   /** Receives all events of one step at once. */
   readonly emit: (events: readonly SequenceEvent[]) => void;
@@ -50,12 +54,19 @@ export class Engine {
   readonly #parts: EngineParts;
   readonly #slots: Slot[];
   readonly #layOut = makeLayouts();
+  readonly #pace: Pace;
+  /** Undefined: steps of guessed tokens would have other bits. */
+  readonly #speculation: Speculation | undefined;
+  /** Undefined: prefixes stay where they are, in slots. */
+  readonly #prefixes: PrefixCache | undefined;
   #waiting: Sequence[] = [];
   #running: Sequence[] = [];
   /** Ids of requests whose grammar is still being compiled; false once cancelled. */
   readonly #preparing = new Map<number, boolean>();
   #wake: (() => void) | undefined;
   #last: Work["kind"] | undefined;
+  /** A piece of a prompt, some parts of which have run. */
+  #partial: { readonly work: Work; readonly run: SlicedRun; ns: number } | undefined;
   #order = 0;
   /** Whether a text to embed takes the next free slot before a waiting sequence does. */
   #embedsNext = false;
@@ -65,6 +76,15 @@ export class Engine {
   constructor(parts: EngineParts) {
     this.#parts = parts;
     this.#slots = makeSlots(parts.slots);
+    const { chunkAlone, chunkShared } = parts.limits;
+    const rowsMax = parts.session.slices?.rowsMax ?? Infinity;
+    this.#pace = makePace({ chunkAlone, chunkShared: Math.min(chunkShared, rowsMax) });
+    const { session, prefixBytes } = parts;
+    const { blocks } = session;
+    if (blocks && prefixBytes > 0) {
+      this.#prefixes = makePrefixCache({ blocks, bytesMax: prefixBytes, snapshots: parts.snapshots?.(blocks.layout) });
+    }
+    if (session.verifies) this.#speculation = makeSpeculation(parts);
     this.#loop = this.#run();
   }
 
@@ -84,7 +104,9 @@ export class Engine {
     try {
       const grammar = request.format ? await (await this.#parts.grammars()).matcher(request.format) : undefined;
       if (!this.#preparing.get(request.id)) return grammar?.dispose();
-      this.#waiting.push(this.#sequenceOf(request, grammar));
+      const { ctxLen, vocabSize, tokenizer } = this.#parts;
+      const layout = this.#layOut(request.prompt);
+      this.#waiting.push(makeSequence(request, layout, { ctxLen, vocabSize, tokenizer, grammar }));
       this.#wake?.();
     } catch (error) {
       if (this.#preparing.get(request.id)) this.#parts.emit([failureOf(request.id, error)]);
@@ -93,7 +115,7 @@ export class Engine {
     }
   }
 
-  /** Queues texts; what becomes of them is told by the embedder. */
+  /** Queues texts; the embedder reports their results. */
   embed(request: EmbedRequest): void {
     this.#parts.embedder.submit(request);
     this.#wake?.();
@@ -112,14 +134,17 @@ export class Engine {
     this.#wake?.();
     await this.#loop;
     for (const sequence of [...this.#waiting, ...this.#running]) sequence.grammar?.dispose();
+    await this.#prefixes?.close();
     this.#parts.session.close();
   }
 
   async #run(): Promise<void> {
+    await this.#prefixes?.ready;
     while (!this.#closed) {
       this.#dropCancelled();
       this.#admit();
-      const { embedder, limits, session } = this.#parts;
+      const { embedder, session } = this.#parts;
+      const { limits } = this.#pace;
       const tail = session.checkpoints ? CHECKPOINT_TAIL : 0;
       const work = schedule(this.#running, { last: this.#last, limits, tail });
       if (!work && !embedder.ready) {
@@ -128,7 +153,7 @@ export class Engine {
         continue;
       }
       if (work) await this.#step(work);
-      await embedder.step(work ? limits.chunkShared : limits.chunkAlone);
+      await embedder.step(work ? Math.min(EMBED_SHARED, limits.chunkShared) : limits.chunkAlone);
       await this.#parts.loop.nextTurn(); // lets messages in: a cancel takes effect at the next step
     }
   }
@@ -136,17 +161,19 @@ export class Engine {
   async #step(work: Work): Promise<void> {
     this.#last = work.kind;
     const events: SequenceEvent[] = [];
-    await this.#runWork(work, events);
+    if (this.#inParts(work)) await this.#runPart(work, events);
+    else await this.#runWork(this.#speculation?.extend(work) ?? work, events);
     if (events.length > 0) this.#parts.emit(events);
   }
 
   async #runWork(work: Work, events: SequenceEvent[]): Promise<void> {
     const startedNs = this.#parts.loop.nowNs();
-    let outcomes: Outcome[];
+    let outcomes: (readonly Outcome[])[];
     try {
       outcomes = await runWork(work, this.#parts);
     } catch (error) {
       const { kind, rows, sequences } = work;
+      if (rows.some(({ drafted }) => drafted)) return this.#runWork(withoutGuesses(work), events);
       if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
       // one broken sequence must not end the others: each once more, alone
       if (this.#parts.session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
@@ -156,15 +183,80 @@ export class Engine {
       return;
     }
     const tookNs = this.#parts.loop.nowNs() - startedNs;
+    this.#speculation?.took(work, tookNs);
+    this.#pace.took(work, tookNs, this.#isShared);
+    await this.#goOn(work, { outcomes, tookNs }, events);
+  }
+
+  /** Whether someone waits for the next token. */
+  get #isShared(): boolean {
+    return this.#running.some((sequence) => !inPrefill(sequence));
+  }
+
+  /** Whether a piece of a prompt runs in parts, so that others step between them: it does so to its end. */
+  #inParts({ kind, rows: [rows] }: Work): boolean {
+    const { slices } = this.#parts.session;
+    if (kind !== "prefill" || !rows || !slices) return false;
+    if (this.#partial) return true;
+    return this.#isShared && rows.tokens.length > 1 && rows.tokens.length <= slices.rowsMax && !rows.spans;
+  }
+
+  async #runPart(next: Work, events: SequenceEvent[]): Promise<void> {
+    const { loop, session } = this.#parts;
+    const startedNs = loop.nowNs();
+    const { work } = this.#partial ?? { work: next };
+    let logits: Float32Array | undefined;
+    try {
+      this.#partial ??= { work, run: session.slices!.start(work.rows[0]!), ns: 0 }; // asked by `#inParts`
+      logits = this.#partial.run.next(this.#pace.budgetNs(this.#isShared));
+    } catch (error) {
+      this.#partial = undefined;
+      return this.#fail(work.sequences[0]!, error, events);
+    }
+    const { run } = this.#partial;
+    const tookNs = (this.#partial.ns += loop.nowNs() - startedNs);
+    if (!logits) return;
+    this.#partial = undefined;
+    this.#pace.took(work, run.longestNs, true);
+    await this.#goOn(work, { outcomes: [logits.length > 0 ? [logits] : []], tookNs }, events);
+  }
+
+  /** What follows from a run. */
+  async #goOn(
+    work: Work,
+    { outcomes, tookNs }: { outcomes: readonly (readonly Outcome[])[]; tookNs: number },
+    events: SequenceEvent[],
+  ): Promise<void> {
     for (const [i, sequence] of work.sequences.entries()) {
-      this.#cache(sequence, work.rows[i]!.tokens.length);
+      const { tokens, drafted } = work.rows[i]!;
+      if (drafted) {
+        await this.#verify(sequence, { tokens, outcomes: outcomes[i]! }, events);
+        continue;
+      }
+      this.#cache(sequence, tokens.length);
       if (work.kind === "prefill") {
         sequence.promptEvalNs += tookNs;
         this.#checkpoint(sequence);
       }
-      const outcome = outcomes[i];
-      if (outcome) await this.#decodeOne(sequence, outcome, events);
+      for (const outcome of outcomes[i]!) await this.#decodeOne(sequence, outcome, events);
     }
+  }
+
+  /** Goes on token by token, as far as those are chosen that were guessed. */
+  async #verify(
+    sequence: Sequence,
+    { tokens, outcomes }: { tokens: Int32Array; outcomes: readonly Outcome[] },
+    events: SequenceEvent[],
+  ): Promise<void> {
+    let right = -1;
+    for (const [row, outcome] of outcomes.entries()) {
+      if (sequence.tokens.at(-1) !== tokens[row]) break;
+      right++;
+      this.#cache(sequence, 1);
+      await this.#decodeOne(sequence, outcome, events);
+      if (!sequence.slot || sequence.cancelled) break;
+    }
+    this.#speculation?.judge(sequence, right);
   }
 
   /** Records that tokens are in the sequence's slot now. */
@@ -179,12 +271,12 @@ export class Engine {
   /** Puts aside where a sequence's slot stands, where it could not be taken back there otherwise. */
   #checkpoint({ slot, cached }: Sequence): void {
     const { session, slots } = this.#parts;
-    if (!session.checkpoints || !slot || slot.shifted || slot.tokens.length !== cached) return;
+    if (!session.checkpoints || !slot || cached === 0 || slot.shifted || slot.tokens.length !== cached) return;
     keepCheckpoint(slot, session.checkpoints.save(slot.index, cached), { slots });
   }
 
   /** Chooses the next token of a sequence and says what that adds, or ends it. */
-  async #decodeOne(sequence: Sequence, outcome: Float32Array | Offer, events: SequenceEvent[]): Promise<void> {
+  async #decodeOne(sequence: Sequence, outcome: Outcome, events: SequenceEvent[]): Promise<void> {
     if (sequence.cancelled) return;
     try {
       if (sequence.firstTokenAtNs === 0) {
@@ -193,7 +285,7 @@ export class Engine {
       }
       if (sequence.generated.length >= sequence.predictMax) return this.#finish(sequence, "length", events);
       const { logprobs: count } = sequence.request;
-      // Sampling changes logits, and whoever wants log-probabilities was given all.
+      // All logits were read back for log-probabilities; copy them before sampling modifies them.
       const before = count !== undefined && outcome instanceof Float32Array ? outcome.slice() : undefined;
       const id = sampleFrom(outcome, sequence, await sequence.grammar?.mask());
       sequence.sampler.accept(id);
@@ -224,28 +316,12 @@ export class Engine {
     const fill = sequence.request.options.num_predict === -2;
     const isFixed = !sequence.request.shift || fill || sequence.media.length > 0;
     if (isFixed || keep >= length - 1) return this.#finish(sequence, "length", events);
-    const discard = discardedTokens({ length, keep });
-    this.#parts.session.shift(slot.index, { keep, discard, length });
-    slot.tokens.length = Math.min(slot.tokens.length, keep);
-    slot.checkpoints = slot.checkpoints.filter((each) => each.length <= keep);
-    slot.shifted = true;
-    sequence.tokens.splice(keep, discard);
-    sequence.truncated ||= keep < sequence.prompt.length;
-    sequence.cached -= discard;
+    dropMiddle(sequence, { slot, keep, discard: discardedTokens({ length, keep }) }, this.#parts.session);
   }
 
   #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): void {
-    const { stopSequence, truncated } = sequence;
-    if (stopSequence === undefined) say(sequence, sequence.text.end(), events);
-    events.push({
-      kind: "done",
-      id: sequence.id,
-      reason,
-      statistics: statisticsOf(sequence, this.#parts.loop.nowNs()),
-      tokens: conversationOf(sequence),
-      ...(truncated ? { truncated } : {}),
-      ...(stopSequence === undefined ? {} : { stopSequence }),
-    });
+    if (sequence.stopSequence === undefined) say(sequence, sequence.text.end(), events);
+    events.push(doneEvent(sequence, reason, this.#parts.loop.nowNs()));
     this.#release(sequence);
   }
 
@@ -257,11 +333,25 @@ export class Engine {
   }
 
   #release(sequence: Sequence): void {
+    const { slot } = sequence;
+    if (this.#partial?.work.sequences[0] === sequence) {
+      this.#partial = undefined;
+      if (slot && this.#parts.session.checkpoints) forget(slot); // its states are on their way
+    }
     this.#checkpoint(sequence);
-    if (sequence.slot) sequence.slot.busy = false;
+    if (slot) this.#keepPrefix(slot);
+    if (slot) slot.busy = false;
     sequence.slot = undefined;
     sequence.grammar?.dispose();
     this.#running = this.#running.filter((other) => other !== sequence);
+  }
+
+  #keepPrefix({ index, tokens, checkpoints }: Slot): void {
+    try {
+      this.#prefixes?.save(index, tokens, checkpoints);
+    } catch {
+      // No memory for a copy: the prefix stays where it is, until the slot is taken.
+    }
   }
 
   #dropCancelled(): void {
@@ -284,78 +374,18 @@ export class Engine {
         this.#embedsNext = false;
       } else if (sequence) {
         this.#waiting.shift();
-        this.#admitSequence(sequence);
+        const { session } = this.#parts;
+        try {
+          admit(sequence, { slots: this.#slots, session, prefixes: this.#prefixes, order: ++this.#order });
+          this.#running.push(sequence);
+        } catch (error) {
+          sequence.grammar?.dispose();
+          for (const slot of free) forget(slot); // one of them may hold half of something
+          this.#parts.emit([failureOf(sequence.id, error)]);
+        }
         this.#embedsNext = true;
       } else return;
     }
-  }
-
-  #admitSequence(sequence: Sequence): void {
-    const { session } = this.#parts;
-    const placement = placePrompt(this.#slots, sequence.tokens, {
-      anyLength: session.checkpoints === undefined,
-      whole: (length) => wholeLength(sequence.media, length),
-    });
-    assert(placement, "a sequence is admitted while all slots are busy");
-    const { slot, reused, copyFrom } = placement;
-    if (copyFrom) session.copy({ from: copyFrom.index, to: slot.index, length: reused });
-    this.#goBack(placement);
-    takeSlot(placement, ++this.#order);
-    sequence.slot = slot;
-    sequence.cached = reused;
-    sequence.reused = reused;
-    this.#running.push(sequence);
-  }
-
-  /** Takes the states of a slot to where its prompt goes on. A run from 0 begins them anew. */
-  #goBack({ slot, reused, copyFrom }: Placement): void {
-    const { checkpoints } = this.#parts.session;
-    const source = copyFrom ?? slot;
-    const stands = !source.shifted && source.tokens.length === reused;
-    if (!checkpoints || reused === 0 || (stands && source === slot)) return;
-    const kept = source.checkpoints.find(({ length }) => length === reused);
-    checkpoints.restore(slot.index, kept ?? checkpoints.save(source.index, reused));
-  }
-
-  #sequenceOf(request: SequenceRequest, grammar: GrammarMatcher | undefined): Sequence {
-    const { ctxLen, vocabSize, tokenizer } = this.#parts;
-    const { options } = request;
-    const { ids: prompt, keys, media } = this.#layOut(request.prompt);
-    if (prompt.length === 0) throw new AppError("bad_request", "the prompt has no tokens");
-    const startsWithBos = tokenizer.bos !== undefined && prompt[0] === tokenizer.bos;
-    const keep = keptTokens(options.num_keep, { promptLen: prompt.length, ctxLen, startsWithBos });
-    const mayCut = request.shift && (request.truncate ?? true) && media.length === 0;
-    if (prompt.length >= ctxLen && !mayCut) throw tooLong(prompt.length, ctxLen);
-    const room = answerRoom({ ctxLen, numPredict: options.num_predict });
-    const tokens = truncatePrompt(prompt, { ctxLen, keep, room });
-    const unlimited = options.num_predict < 0 || options.num_predict > PREDICT_MAX_CONTEXTS * ctxLen;
-    const sampler = makeSampler(options, {
-      vocabSize,
-      ctxLen,
-      ...(tokenizer.newlineId === undefined ? {} : { newlineId: tokenizer.newlineId }),
-    });
-    for (const token of tokens) if (token >= 0) sampler.accept(token);
-    return {
-      id: request.id,
-      request,
-      sampler,
-      grammar,
-      text: makeAnswerText(tokenizer, { stops: options.stop, visible: request.visible }),
-      tokens: tokens.length < prompt.length ? Array.from(tokens) : [...keys],
-      prompt: tokens,
-      media,
-      keep,
-      predictMax: unlimited ? PREDICT_MAX_CONTEXTS * ctxLen : options.num_predict,
-      generated: [],
-      slot: undefined,
-      cached: 0,
-      reused: 0,
-      cancelled: false,
-      truncated: tokens.length < prompt.length || request.wasCut === true,
-      stopSequence: undefined,
-      promptEvalNs: 0,
-      firstTokenAtNs: 0,
-    };
   }
 }
 
@@ -363,31 +393,4 @@ export class Engine {
 function startOver(sequence: Sequence): void {
   if (sequence.slot) forget(sequence.slot);
   sequence.cached = 0;
-}
-
-function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: SequenceEvent[]): void {
-  if (text === "" && !logprobs) return;
-  events.push({ kind: "text", id, text, ...(logprobs ? { logprobs } : {}) });
-}
-
-const promptEvent = ({ id, prompt, reused, request }: Sequence): SequenceEvent => ({
-  kind: "prompt",
-  id,
-  tokens: prompt.length,
-  cached: reused,
-  end: request.promptEnd,
-});
-
-/** In the words that clients look for, with the two numbers. */
-const tooLong = (promptLen: number, ctxLen: number): AppError =>
-  new AppError(
-    "bad_request",
-    "the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the " +
-      "context length in settings, or use a model with a longer context length " +
-      `(the prompt has ${promptLen} tokens, the context room for ${ctxLen - 1} and an answer)`,
-  );
-
-function failureOf(id: number, error: unknown): SequenceEvent {
-  const code = error instanceof AppError ? error.code : "runner";
-  return { kind: "error", id, code, message: messageOf(error) };
 }

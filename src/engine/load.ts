@@ -5,10 +5,12 @@ import { loadProgram } from "../arch/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../backend/backend.ts";
 import type { EventLoop } from "../base/event-loop.ts";
 import { AppError } from "../base/errors.ts";
+import type { SnapshotStore } from "../base/snapshots.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { openGgufFrom } from "../gguf/read.ts";
 import type { OpenSource } from "../gguf/source.ts";
-import { repairGguf } from "../gguf/repair/index.ts";
+import { projectorGguf, repairGguf } from "../gguf/repair/index.ts";
+import { floatBytes } from "../backend/sequence-state.ts";
 import { getNumber } from "../gguf/keys.ts";
 import type { GrammarCompiler } from "../sampling/grammar.ts";
 import { loadTokenizer, vocabularyForGrammar } from "../tokenizer/load.ts";
@@ -16,17 +18,20 @@ import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { defaultCtxLen } from "./context-length.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
+import { makeOpenedFiles } from "./opened-files.ts";
 import { poolingOf } from "./pooling.ts";
 import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
 import type { SequenceEvent } from "./sequence.ts";
 
-/** Prompt tokens of one run while other sequences wait for their next token: at most a second on a slow machine. */
-const CHUNK_SHARED = 64;
-
 /** A context must hold a kept token, one to drop and one to make. */
 const CTX_LEN_MIN = 4;
+/** Images take more room than words: a context is at least so long where a model takes them. */
+const SEEING_CTX_LEN = 2048;
 /** An encoder keeps nothing, so that a longer context costs nothing until a text fills it; requests limit their own. */
 const ENCODER_CTX_LEN = 2048;
+
+/** Of the memory that the KV cache may take, so much holds prefixes beside slots; no more than the slots have. */
+const PREFIX_SHARE = 1 / 4;
 
 interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly backend: Backend;
@@ -37,10 +42,14 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly adapters?: readonly string[];
   /** Wished context length, or `auto`: as `cacheMemory` allows. The model's trained length is the limit. */
   readonly ctxLen: number | "auto";
-  /** Bytes that the KV cache may take; none where nobody knows. */
+  /** Whether images can be decoded here, and the file that makes rows of them, where it is not the model's own. */
+  readonly sight?: { readonly projector: string | undefined } | undefined;
+  /** Bytes that the KV cache may take; undefined if unknown. */
   readonly cacheMemory?: number | undefined;
   /** Prompt tokens of one run. */
   readonly chunk: number;
+  /** Keeps prefixes that outlive the process; told what their bytes depend on beside the files. */
+  readonly snapshots?: ((layout: string) => SnapshotStore) | undefined;
   readonly emit: (events: readonly SequenceEvent[]) => void;
   readonly onEmbed: (event: EmbedEvent) => void;
   /** The model can do nothing any more; what ran has failed or is about to. */
@@ -70,9 +79,16 @@ export interface EngineInfo {
   readonly canFill: boolean;
   /** Kinds of media that a prompt may hold beside text. */
   readonly media: readonly MediaKind[];
+  /** Why it takes no images, though it has an encoder of them. */
+  readonly blind?: string;
 }
 
 type MediaKind = "image";
+
+interface Projector {
+  readonly gguf: Gguf;
+  readonly isOwn: boolean;
+}
 
 export interface LoadedEngine {
   readonly engine: Engine;
@@ -81,25 +97,36 @@ export interface LoadedEngine {
   readonly chatTemplate: { readonly source: string | undefined; readonly bos: string; readonly eos: string };
   /** The prompt of a model that ranks, with `{query}` and `{document}`; undefined where special tokens part them. */
   readonly rankPrompt: string | undefined;
+  /** What runs. */
+  readonly program: Program;
+  /** What makes rows of images: a file of its own, or another view of the model's. */
+  readonly projector: Projector | undefined;
   readonly info: EngineInfo;
+  /** What has happened to its files since they were opened, after which nothing of it can be trusted. */
+  readonly changed: () => string | undefined;
 }
 
 /** Loads a model. Errors name the file and what is wrong with it. */
-export async function loadEngine(path: string, options: EngineOptions): Promise<LoadedEngine> {
-  const gguf = repairGguf(openGgufFrom(options.open, path));
+export async function loadEngine(path: string, given: EngineOptions): Promise<LoadedEngine> {
+  const files = makeOpenedFiles(given.open);
+  const options = { ...given, open: files.open };
+  const file = openGgufFrom(options.open, path);
+  const gguf = repairGguf(file);
   const adapters: Gguf[] = [];
   try {
+    const projector = openProjector(file, options);
     for (const adapter of options.adapters ?? []) adapters.push(openGgufFrom(options.open, adapter));
     const program = loadProgram(gguf, adapters);
     const tokenizer = loadTokenizer(gguf.metadata, path);
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
     const encoder = program.logits === undefined;
-    const wished = wishedCtxLen(program, options);
+    const wished = Math.max(wishedCtxLen(program, options), projector ? SEEING_CTX_LEN : 0);
     const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
     const source = chatTemplateOf(gguf);
     const pooling = poolingOf(gguf, { arch, encoder });
     const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
+    await files.readAhead(options);
     const session = await options.backend.load(program, { ...options, ctxLen });
     void session.lost?.then(options.onLost);
     const text = (id: number | undefined): string =>
@@ -117,35 +144,62 @@ export async function loadEngine(path: string, options: EngineOptions): Promise<
       gpuLayers: session.gpuLayers,
       canFill: tokenizer.fill !== undefined,
       ranks: rank?.kind,
-      media: [], // no encoder of images runs here
+      media: [], // whoever opens an encoder of images adds it
     };
     const engine = new Engine({
       session,
       loop: options.loop,
       tokenizer,
-      grammars: once(async () => {
-        const { makeGrammarCompiler } = await import("../sampling/grammar.ts"); // pages fetch it when it is wanted
-        return makeGrammarCompiler({ ...vocabularyForGrammar(tokenizer), vocabSize: program.shape.vocabSize });
-      }),
+      grammars: grammarsOf(tokenizer, program.shape.vocabSize),
       vocabSize: program.shape.vocabSize,
       ctxLen,
       slots: options.slots,
-      limits: { chunkAlone: options.chunk, chunkShared: Math.min(options.chunk, CHUNK_SHARED) },
+      prefixBytes: Math.min(session.bytes.kv, (options.cacheMemory ?? 0) * PREFIX_SHARE),
+      snapshots: options.snapshots,
+      limits: { chunkAlone: options.chunk, chunkShared: options.chunk },
       embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
     const chatTemplate = { source, bos: text(tokenizer.bos), eos: text(tokenizer.eos) };
-    return { engine, tokenizer, chatTemplate, rankPrompt: rankPromptOf(gguf, encoder), info };
+    const { changed } = files;
+    return {
+      engine,
+      tokenizer,
+      chatTemplate,
+      rankPrompt: rankPromptOf(gguf, encoder),
+      program,
+      projector,
+      info,
+      changed,
+    };
   } catch (error) {
     for (const file of [gguf, ...adapters]) file.close();
     throw error;
   }
 }
 
+/** The projector of a model; none where what its own file has for one is damaged, for its text may be sound. */
+function openProjector(file: Gguf, { sight, open }: EngineOptions): Projector | undefined {
+  if (!sight) return undefined;
+  if (sight.projector !== undefined) {
+    const gguf = projectorGguf(openGgufFrom(open, sight.projector));
+    return gguf && { gguf, isOwn: true };
+  }
+  try {
+    const gguf = projectorGguf(file);
+    return gguf && { gguf, isOwn: false };
+  } catch (error) {
+    if (error instanceof AppError && error.code === "bad_file") return undefined;
+    throw error;
+  }
+}
+
 /** What the context would be if the model had been trained for it. */
-function wishedCtxLen(program: Program, { ctxLen, cacheMemory = 0, slots, backend }: EngineOptions): number {
+function wishedCtxLen(program: Program, options: EngineOptions): number {
+  const { ctxLen, cacheMemory = 0, slots, backend } = options;
   const onGpu = backend.name === "webgpu";
-  const wished = ctxLen === "auto" ? defaultCtxLen(program, { bytes: cacheMemory, slots, onGpu }) : ctxLen;
+  const slotBytes = backend.slotBytes?.(program, options) ?? floatBytes(program.steps);
+  const wished = ctxLen === "auto" ? defaultCtxLen(slotBytes, { bytes: cacheMemory, slots, onGpu }) : ctxLen;
   return program.logits === undefined ? Math.max(wished, ENCODER_CTX_LEN) : wished;
 }
 
@@ -162,7 +216,11 @@ function chatTemplateOf({ metadata, path }: Gguf): string | undefined {
   throw new AppError("bad_file", `${path}: 'tokenizer.chat_template': expected text, got ${typeof template}`);
 }
 
-function once(make: () => Promise<GrammarCompiler>): () => Promise<GrammarCompiler> {
+function grammarsOf(tokenizer: ReturnType<typeof loadTokenizer>, vocabSize: number): () => Promise<GrammarCompiler> {
   let made: Promise<GrammarCompiler> | undefined;
+  const make = async (): Promise<GrammarCompiler> => {
+    const { makeGrammarCompiler } = await import("../sampling/grammar.ts"); // pages fetch it when it is wanted
+    return makeGrammarCompiler({ ...vocabularyForGrammar(tokenizer), vocabSize });
+  };
   return () => (made ??= make());
 }

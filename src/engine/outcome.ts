@@ -1,5 +1,5 @@
 /**
- * What a run gives each of its sequences: the logits of its last row, or only the candidates among them where the
+ * What a run gives each of its sequences: the logits of its wanted rows, or only the candidates of the last where the
  * session can choose these and the sampler needs no more. Which of the two never changes the token.
  */
 import type { OfferRows, Session } from "../backend/backend.ts";
@@ -7,14 +7,14 @@ import type { Offer, OfferWish } from "../sampling/offer.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** Undefined where no row of a sequence was wanted. */
-export type Outcome = Float32Array | Offer | undefined;
+/** Of one wanted row. */
+export type Outcome = Float32Array | Offer;
 
-/** Runs the rows; an outcome for each sequence of the work, good until the next run. */
+/** Runs the rows; of each sequence of the work one outcome for each wanted row, good until the next run. */
 export async function runWork(
   { rows, sequences }: Work,
   { session, vocabSize }: { session: Session; vocabSize: number },
-): Promise<Outcome[]> {
+): Promise<(readonly Outcome[])[]> {
   const { offers: chooser } = session;
   const wishes = rows.map(({ logits }, i) => (logits === "last" ? wishOf(sequences[i]!, chooser) : undefined));
   const { logits, offers } =
@@ -22,10 +22,11 @@ export async function runWork(
       ? await chooser.run(rows.map((each, i): OfferRows => ({ ...each, wish: wishes[i] })))
       : { logits: await session.run(rows), offers: [] };
   let [row, offer] = [0, 0];
-  return rows.map((each, i) => {
-    if (each.logits === "none") return undefined;
-    if (wishes[i]) return offers[offer++];
-    return logits.subarray(row * vocabSize, ++row * vocabSize);
+  return rows.map(({ logits: wanted, tokens }, i) => {
+    if (wanted === "none") return [];
+    if (wishes[i]) return offers.slice(offer, ++offer);
+    const count = wanted === "all" ? tokens.length : 1;
+    return Array.from({ length: count }, () => logits.subarray(row * vocabSize, ++row * vocabSize));
   });
 }
 
@@ -37,7 +38,7 @@ function wishOf({ sampler, grammar, request }: Sequence, chooser: Session["offer
 
 /** Chooses the next id. @param mask ids that may follow, see `Sampler` */
 export function sampleFrom(
-  outcome: Float32Array | Offer,
+  outcome: Outcome,
   { sampler }: Pick<Sequence, "sampler">,
   mask: Int32Array | undefined,
 ): number {

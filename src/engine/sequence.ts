@@ -126,6 +126,6 @@ export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatist
   };
 }
 
-/** Prompt and answer ids, for the caller's `context`. */
+/** Prompt and answer ids, for the caller's `context`, in which media have no place. */
 export const conversationOf = (sequence: Sequence): Int32Array =>
-  Int32Array.from([...sequence.prompt, ...sequence.generated]);
+  Int32Array.from([...sequence.prompt, ...sequence.generated].filter((id) => id >= 0));

@@ -1,7 +1,7 @@
 /**
  * Which tokens each KV slot holds, and which slot a new prompt should take: the free one that shares the longest
- * prefix, or the oldest one after copying a longer prefix out of another slot. A slot that goes on only from
- * checkpoints gives no prefix but those. Bookkeeping only; the KV itself belongs to the session.
+ * prefix, or the oldest one after copying a longer prefix out of another slot, or out of the cache. A slot that goes on
+ * only from checkpoints gives no prefix but those. Bookkeeping only; the KV itself belongs to the session.
  */
 import type { Checkpoint } from "../backend/backend.ts";
 import { assert } from "../base/errors.ts";
@@ -22,11 +22,11 @@ export interface Slot {
   checkpoints: readonly Checkpoint[];
 }
 
-/** Where a prompt goes: `reused` tokens are in the slot's cache once `copyFrom`, where given, was copied into it. */
+/** Where a prompt goes: `reused` tokens are in the slot once what is given of them was copied into it. */
 export interface Placement {
   readonly slot: Slot;
   readonly reused: number;
-  readonly copyFrom?: Slot;
+  readonly copyFrom?: Slot | "cache";
 }
 
 export function makeSlots(count: number): Slot[] {
@@ -59,13 +59,15 @@ function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number):
  * Chooses a slot for a prompt; undefined while all are busy.
  * @param anyLength whether a slot goes on from every length up to its own; otherwise from checkpoints only
  * @param whole the longest length up to another where a run of this prompt may begin
+ * @param cached tokens that the cache has of the prompt
  */
 export function placePrompt(
   slots: readonly Slot[],
   prompt: readonly number[],
-  { anyLength, whole = (length) => length }: { anyLength: boolean; whole?: (length: number) => number },
+  options: { anyLength: boolean; whole?: (length: number) => number; cached?: number },
 ): Placement | undefined {
-  const limit = Math.max(0, prompt.length - EVALUATED_MIN_TOKENS);
+  const { anyLength, whole = (length) => length, cached = 0 } = options;
+  const limit = reusableTokens(prompt);
   const shared = slots.map((slot) => {
     const same = Math.min(sharedPrefix(slot, prompt), limit);
     return anyLength ? whole(same) : resumableLength(slot, same); // checkpoints are where runs ended
@@ -79,10 +81,14 @@ export function placePrompt(
   const donor = slots.reduce((a, b) => (shared[b.index]! > shared[a.index]! ? b : a));
   const own = shared[best.index]!;
   const lent = shared[donor.index]!;
-  if (donor === best || lent < own + COPY_MIN_TOKENS) return { slot: best, reused: own };
+  const most = Math.max(lent, cached);
+  if ((donor === best && lent === most) || most < own + COPY_MIN_TOKENS) return { slot: best, reused: own };
   const oldest = slots.filter((slot) => !slot.busy).reduce((a, b) => (b.usedAt < a.usedAt ? b : a));
-  return { slot: oldest, reused: lent, copyFrom: donor };
+  return { slot: oldest, reused: most, copyFrom: lent === most ? donor : "cache" };
 }
+
+/** Most leading tokens of a prompt that need not be evaluated. */
+export const reusableTokens = (prompt: readonly number[]): number => Math.max(0, prompt.length - EVALUATED_MIN_TOKENS);
 
 function better(a: Slot, b: Slot, shared: readonly number[]): boolean {
   const gain = shared[a.index]! - shared[b.index]!;
@@ -90,14 +96,12 @@ function better(a: Slot, b: Slot, shared: readonly number[]): boolean {
 }
 
 /** Marks a slot as taken by a prompt whose first `reused` tokens it holds already. */
-export function takeSlot(placement: Placement, order: number): void {
-  const { slot, reused, copyFrom } = placement;
+export function takeSlot(
+  slot: Slot,
+  { tokens, checkpoints, order }: Pick<Slot, "tokens" | "checkpoints"> & { order: number },
+): void {
   assert(!slot.busy, `slot ${slot.index} is taken twice`);
-  slot.tokens = (copyFrom ?? slot).tokens.slice(0, reused);
-  slot.checkpoints = (copyFrom ?? slot).checkpoints.filter(({ length }) => length <= reused);
-  slot.shifted = false;
-  slot.busy = true;
-  slot.usedAt = order;
+  Object.assign(slot, { tokens, checkpoints, shifted: false, busy: true, usedAt: order });
 }
 
 /** Checkpoints of a slot: enough for the turns that people go back. */

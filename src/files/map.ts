@@ -7,9 +7,10 @@
  * Blobs are never truncated in place, and runners are processes of their own.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
-import { dlopen, toArrayBuffer, type Pointer } from "bun:ffi";
+import { dlopen, ptr, toArrayBuffer, type Pointer } from "bun:ffi";
 import { AppError, assert } from "../base/errors.ts";
 import type { ByteSource, OpenSource } from "../gguf/source.ts";
+import { readAhead } from "./read-ahead.ts";
 import { endedEarly, notRegular, openError } from "./open-error.ts";
 
 /** JavaScriptCore's largest ArrayBuffer. */
@@ -17,6 +18,8 @@ const MAX_VIEW_BYTES = 2 ** 32;
 
 const PROT_READ = 1;
 const MAP_SHARED = 1; // both values are the same on Linux and macOS
+const MADV_WILLNEED = 3; // and this one
+const PAGE_BYTES = 4096;
 
 /**
  * Opens a file. Throws `not_found`, or `bad_file` where it is no regular file or cannot be read. `close` unmaps it and
@@ -27,7 +30,8 @@ export const mapFile: OpenSource = (path) => mapFileBy(path, mapWhole);
 /** As `mapFile`. @param mapper maps an open file, or gives undefined where that cannot be done */
 export function mapFileBy(path: string, mapper: Mapper): ByteSource {
   const fd = openFile(path);
-  const byteLength = fstatSync(fd).size;
+  const opened = fstatSync(fd);
+  const { size: byteLength } = opened;
   const map = byteLength > 0 ? mapper(fd, byteLength) : undefined;
   const buffers: ArrayBuffer[] = [];
   let open = true;
@@ -49,6 +53,16 @@ export function mapFileBy(path: string, mapper: Mapper): ByteSource {
       buffers.push(buffer);
       return new Uint8Array(buffer);
     },
+    changed() {
+      const now = statSync(path, { throwIfNoEntry: false });
+      if (!now || now.ino !== opened.ino || now.dev !== opened.dev) return undefined; // what is open stays as it is
+      if (now.size === byteLength && now.mtimeMs === opened.mtimeMs) return undefined;
+      const [was, is] = [opened, now].map(({ size, mtime }) => `${size} bytes of ${mtime.toISOString()}`);
+      return `${path}: changed while the model was loaded: expected ${was}, got ${is}`;
+    },
+    ...(map?.resident && {
+      readAhead: (options) => readAhead({ byteLength, ...map, ...options, isOpen: () => open }),
+    }),
     close() {
       if (!open) return;
       open = false;
@@ -72,6 +86,10 @@ function openFile(path: string): number {
 /** A file in memory. */
 interface Mapping {
   readonly address: number;
+  /** How many of the bytes are in memory; undefined: this system does not tell. */
+  resident?(offset: number, length: number): number;
+  /** Says that a range will be read soon. */
+  advise?(offset: number, length: number): void;
   unmap(): void;
 }
 
@@ -87,8 +105,18 @@ function mapWhole(fd: number, byteLength: number): Mapping | undefined {
     libc.close(); // MAP_FAILED is the address 2^64 − 1
     return undefined;
   }
+  const { madvise, mincore } = libc.symbols;
+  const at = (offset: number): Pointer => (address + offset) as Pointer; // inside the mapping
   return {
     address,
+    ...(process.platform === "linux" && {
+      resident(offset, length) {
+        const pages = new Uint8Array(Math.ceil(length / PAGE_BYTES));
+        if (mincore(at(offset), length, ptr(pages)) !== 0) return length;
+        return Math.min(length, PAGE_BYTES * pages.reduce((sum, page) => sum + (page & 1), 0));
+      },
+      advise: (offset, length) => void madvise(at(offset), length, MADV_WILLNEED),
+    }),
     unmap() {
       libc.symbols.munmap(result, byteLength);
       libc.close();
@@ -105,6 +133,8 @@ function openLibc() {
       return dlopen(name, {
         mmap: { args: ["ptr", "usize", "i32", "i32", "i32", "i64"], returns: "ptr" },
         munmap: { args: ["ptr", "usize"], returns: "i32" },
+        madvise: { args: ["ptr", "usize", "i32"], returns: "i32" },
+        mincore: { args: ["ptr", "usize", "ptr"], returns: "i32" },
       });
     } catch {
       // Not this libc; try the next.

@@ -49,7 +49,7 @@ export async function writeGguf(path: string, model: WriteModel): Promise<void> 
   await folder.close();
 }
 
-/** Writes a file that nobody else looks at yet, and flushes it to disk. Where this fails, a part of it may be left. */
+/** Writes a file that is not yet visible to others, and flushes it to disk. A failure may leave a partial file. */
 export async function writeNewGguf(path: string, model: WriteModel): Promise<void> {
   const file = await open(path, "wx");
   try {

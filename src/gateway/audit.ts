@@ -68,7 +68,7 @@ function auditTokens({ snapshot, document }: AuditParts, report: Report): void {
   }
 }
 
-/** Of equal keys the last counts, which nobody means. */
+/** Of duplicate keys the last one counts, which is never intended. */
 function auditRepeats({ document }: AuditParts, report: Report): void {
   for (const { key, where } of document?.repeated ?? []) {
     report("warn", "repeated-key", {

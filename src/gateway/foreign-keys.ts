@@ -14,7 +14,7 @@ const KEYS: Readonly<Record<string, string>> = {
   "gateway.bind": "host, at the top of the file",
 };
 
-/** What a key is called here; undefined: it is nobody's. */
+/** Our name of another program's key; undefined if it has none. */
 export const foreignKey = (path: Path): string | undefined => KEYS[placeOf(path)];
 
 /** What a value is called here. */

@@ -7,9 +7,11 @@ import { Heartbeat } from "../agent/heartbeat.ts";
 import { hookSession, mainSessionKey } from "../agent/session-key.ts";
 import { findSession } from "../agent/sessions.ts";
 import type { Clock } from "../base/clock.ts";
-import { Writer, type Database } from "../base/database.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { Script, Store } from "../base/store.ts";
+import type { Target } from "../channels/channel.ts";
+import { textOutcome } from "../channels/outbox/messages.ts";
 import { Outbox, type OutboxDeps } from "../channels/outbox/outbox.ts";
 import { resolveTarget } from "../channels/resolve.ts";
 import { makeAdmin, type Admin, type AdminDeps } from "../hooks/admin/admin.ts";
@@ -28,6 +30,7 @@ import { type GatewayObserver, Observers } from "./observers.ts";
 import { keepHouse } from "./housekeeping.ts";
 import { LiveChannels } from "./live-channels.ts";
 import { LiveMail } from "./live-mail.ts";
+import type { Finding } from "./report.ts";
 import { makeOnSettle } from "./main-messages.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 import { openStorage } from "./storage.ts";
@@ -56,6 +59,8 @@ export interface GatewayParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly fetch: typeof fetch;
+  /** What an audit of the configuration finds; absent: there is none to audit. */
+  readonly findings?: () => Promise<readonly Finding[] | undefined>;
 }
 
 export interface Gateway {
@@ -69,14 +74,14 @@ export interface Gateway {
   readonly mail: LiveMail;
   readonly mappings: MappingsOf;
   readonly transforms: TransformPool;
-  readonly db: Database;
+  readonly store: Store;
   readonly snapshot: () => GatewaySnapshot;
   /** Hears of every new snapshot. */
   onChange(listener: (snapshot: GatewaySnapshot) => void): void;
   /** Hears of ends of runs and replies from now on. */
   observe(observer: Partial<GatewayObserver>): void;
   /** What waits and runs. */
-  status(): GatewayStatus;
+  status(): Promise<GatewayStatus>;
   /** Rejects with `storage` where the database cannot be written. */
   check(): Promise<void>;
   /** Whether it has been told to stop. */
@@ -97,8 +102,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const { source, runtime, modelNames, clock, log } = parts;
   const snapshot = (): GatewaySnapshot => source.snapshot();
   const now = (): number => clock.now();
-  const { db, close } = openStorage(parts.home);
-  const writer = new Writer(db);
+  const { store, folder, close } = await openStorage(parts.home, snapshot().database);
   const channels = new LiveChannels({ fetch: parts.fetch, now, log });
   await channels.load(snapshot());
   const transforms = new TransformPool();
@@ -106,13 +110,12 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const onSettle = makeOnSettle({ snapshot, now, log });
   const observers = new Observers();
   const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
-  const outbox = new Outbox({ db, writer, channels: () => channels.channels, now, log, onSettle, onTried });
+  const outbox = new Outbox({ store, channels: () => channels.channels, now, log, onSettle, onTried });
   const replies = makeReplyPorts({ outbox, channels, snapshot });
-  const agent = makeAgent({ runtime, db, clock, settings: snapshot, modelNames });
-  const heartbeat = new Heartbeat({ agent, db, writer, clock, settings: snapshot, delivery: replies, log });
+  const agent = makeAgent({ runtime, store, clock, settings: snapshot, modelNames });
+  const heartbeat = new Heartbeat({ agent, store, clock, settings: snapshot, delivery: replies, log });
   const worker = new Worker({
-    db,
-    writer,
+    store,
     ports: { ...makeAgentPorts({ agent, heartbeat, settings: snapshot }), ...replies },
     settings: () => workerSettings(snapshot(), mappings),
     log,
@@ -121,46 +124,47 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     observer: observers,
   });
   const deliveries = makeDeliveries({
-    db,
-    writer,
+    store,
     settings: () => deliverySettings(snapshot(), mappings),
     sessionKeyOf: (question) => hookSession({ ...question, session: snapshot().session }).key,
-    onQueued: (at) => worker.begin(at),
+    onQueued: () => worker.begin(),
     now,
   });
   observers.add({ runEnded: (_, lane) => deliveries.ended(lane) });
   const checks = makeChecks({ settings: snapshot, modelNames, channels: () => channels.names });
   const { accept } = deliveries;
   const runs = {
-    origin: (id: string) => runOrigin(db, id),
+    origin: (id: string) => store.read(() => runOrigin(id)),
     status: deliveries.run,
     watch: (id: string, signal: AbortSignal) => worker.watch(id, signal),
   };
   const ingress = makeIngress({ settings: snapshot, accept, runs, mappings, transforms, checks, log, now });
   const cancel = (runId: string) => worker.cancel(runId);
-  const resolveTarget: AdminDeps["resolveTarget"] = (asked) => replies.resolveTarget(db, asked);
+  const resolveTarget: AdminDeps["resolveTarget"] = (asked) => store.read(() => replies.resolveTarget(asked));
   const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };
-  const mail = new LiveMail({ ...trial, db, writer, accept, log, random: Math.random });
+  const mail = new LiveMail({ ...trial, store, accept, log, random: Math.random });
   const admin = makeAdmin({
     ...trial,
     token: () => snapshot().gateway.token,
     deliveries,
     cancel,
+    worker,
+    findings: async () => (await parts.findings?.()) ?? [],
     mail: () => mail.status,
   });
   const watching = {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
-    status: () => statusOf(db, { deliveries, mail: mail.status }),
-    check: () => checkWritable(writer, parts.home),
+    status: () => statusOf({ store, deliveries, mail: mail.status, isPaused: worker.isPaused }),
+    check: () => checkWritable(store, folder),
   };
   const running = { deliveries, worker, heartbeat, outbox, channels, mail, mappings, transforms };
   const onChange: Gateway["onChange"] = (listener) => source.onChange(listener);
-  const made = { ...watching, ...running, ingress, admin, db, snapshot, onChange };
-  return { ...made, ...makeLife({ ...made, source, writer, clock, log, close }) };
+  const made = { ...watching, ...running, ingress, admin, store, snapshot, onChange };
+  return { ...made, ...makeLife({ ...made, source, clock, log, close }) };
 }
 
 type Built = Omit<Gateway, "start" | "stop" | "isDraining" | "backInMs"> &
-  Pick<GatewayParts, "source" | "clock" | "log"> & { readonly writer: Writer; readonly close: () => void };
+  Pick<GatewayParts, "source" | "clock" | "log"> & { readonly close: () => Promise<void> };
 
 /** Start and stop, in order: the outbox starts before the worker that fills it, and stops after it. */
 function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" | "backInMs"> {
@@ -174,7 +178,7 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" |
     async start() {
       await outbox.start();
       worker.start();
-      heartbeat.start();
+      await heartbeat.start();
       mail.load(source.snapshot());
       source.onChange((changed) => {
         mail.load(changed);
@@ -198,13 +202,12 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" |
 }
 
 async function stopParts(
-  { mail, worker, heartbeat, outbox, transforms, writer, close }: Built,
+  { mail, worker, heartbeat, outbox, transforms, close }: Built,
   graceMs: number,
 ): Promise<void> {
   await Promise.all([mail.stop(), worker.stop(graceMs), heartbeat.stop()]);
   await Promise.all([outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }), transforms[Symbol.asyncDispose]()]);
-  await writer.close();
-  close();
+  await close();
 }
 
 type ReplyPorts = Pick<
@@ -215,19 +218,25 @@ type ReplyPorts = Pick<
 /** The channels as agent and worker need them. */
 function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">): ReplyPorts {
   const { outbox, channels, snapshot } = parts;
-  const resolve: WorkerPorts["resolveTarget"] = (db, asked) => {
-    const last = findSession(db, mainSessionKey(snapshot().session))?.route;
+  const resolve: WorkerPorts["resolveTarget"] = function* (asked) {
+    const last = (yield* findSession(mainSessionKey(snapshot().session)))?.route;
     return resolveTarget(channels.directory, { ...asked, last });
+  };
+  const fallbackTargets = function* (
+    names: readonly string[] = snapshot().hooks.fallbackChannels,
+  ): Script<readonly Target[]> {
+    const targets: Target[] = [];
+    for (const channel of names) {
+      const found = yield* resolve({ channel });
+      if (!("reason" in found)) targets.push(found);
+    }
+    return targets;
   };
   return {
     resolveTarget: resolve,
-    fallbackTargets: (db, names = snapshot().hooks.fallbackChannels) =>
-      names.flatMap((channel) => {
-        const found = resolve(db, { channel });
-        return "reason" in found ? [] : [found];
-      }),
-    addReply: (db, reply) => outbox.add(db, reply),
-    replyOutcome: (db, groupId) => outbox.outcome(db, groupId),
+    fallbackTargets,
+    addReply: (reply) => outbox.add(reply),
+    replyOutcome: textOutcome,
     onReplySettled: (listener) => outbox.onSettled(listener),
     sendReplies: () => outbox.poke(),
   };

@@ -1,10 +1,10 @@
-/** Forgets, once an hour, what has been kept for long enough: deliveries, messages, and sessions that nobody uses. */
+/** Once an hour, deletes deliveries, messages and unused sessions past their retention. */
 import { mainSessionKey } from "../agent/session-key.ts";
 import { pruneSessions } from "../agent/sessions.ts";
 import type { Clock } from "../base/clock.ts";
-import type { Writer } from "../base/database.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { Store } from "../base/store.ts";
 import { pruneOutbox } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
@@ -15,7 +15,7 @@ const DAY_MS = 24 * 3_600_000;
 const BATCH = 200;
 
 export interface HousekeepingParts {
-  readonly writer: Writer;
+  readonly store: Store;
   readonly deliveries: Pick<Deliveries, "prune">;
   readonly snapshot: () => GatewaySnapshot;
   readonly clock: Clock;
@@ -40,16 +40,14 @@ export function keepHouse(parts: HousekeepingParts): () => void {
 }
 
 /** One round. */
-export async function tidy({ writer, deliveries, snapshot, clock, log }: HousekeepingParts): Promise<void> {
+export async function tidy({ store, deliveries, snapshot, clock, log }: HousekeepingParts): Promise<void> {
   const { hooks, session } = snapshot();
   const now = clock.now();
   const runs = await deliveries.prune();
-  const messages = await inBatches(() =>
-    writer.write((db) => pruneOutbox(db, now - hooks.queue.retentionDays * DAY_MS)),
-  );
+  const messages = await inBatches(() => store.write(() => pruneOutbox(now - hooks.queue.retentionDays * DAY_MS)));
   const { idleExpiry } = session;
   const idle = { idleSince: now - idleExpiry, keep: [mainSessionKey(session)], limit: BATCH };
-  const sessions = idleExpiry === 0 ? 0 : await inBatches(() => writer.write((db) => pruneSessions(db, idle)));
+  const sessions = idleExpiry === 0 ? 0 : await inBatches(() => store.write(() => pruneSessions(idle)));
   if (runs + messages + sessions > 0) log.info("old records are forgotten", { deliveries: runs, messages, sessions });
 }
 

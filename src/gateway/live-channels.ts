@@ -1,6 +1,6 @@
 /**
  * The configured channels as they are now: loaded at the start, and again whenever the configuration changes. What is
- * wrong with one of them is told in the log and leaves the others alone.
+ * wrong with one of them is logged and leaves the others alone.
  */
 import type { Logger } from "../base/log.ts";
 import type { Channel, ChannelDeps } from "../channels/channel.ts";

@@ -7,10 +7,10 @@
 import { enqueueEvent } from "../agent/events.ts";
 import { mainSessionKey } from "../agent/session-key.ts";
 import { setRoute } from "../agent/sessions.ts";
-import type { Database } from "../base/database.ts";
 import { AppError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { external, operator } from "../base/passage.ts";
+import type { Script } from "../base/store.ts";
 import { textMessages } from "../channels/outbox/messages.ts";
 import type { Settled } from "../channels/outbox/outbox.ts";
 import { findRun } from "../hooks/deliveries/runs.ts";
@@ -24,19 +24,19 @@ export interface MainMessageParts {
 
 const REASON_CHARS_MAX = 500;
 
-/** For the outbox: called in the transaction in which the last message of a text ends. */
-export function makeOnSettle({ snapshot, now, log }: MainMessageParts): (db: Database, settled: Settled) => void {
-  return (db, { groupId, kind, reason }) => {
-    if (findRun(db, groupId)) return;
+/** For the outbox: a part of the transaction in which the last message of a text ends. */
+export function makeOnSettle({ snapshot, now, log }: MainMessageParts): (settled: Settled) => Script<void> {
+  return function* ({ groupId, kind, reason }) {
+    if (yield* findRun(groupId)) return;
     const { session, agents } = snapshot();
     const sessionKey = mainSessionKey(session);
-    const [message] = textMessages(db, groupId);
+    const [message] = yield* textMessages(groupId);
     if (!message) return;
     const { channel, recipient: to, thread } = message;
     if (kind === "sent") {
       const isConfigured = agents.defaults.heartbeat.to !== undefined;
       const route = { channel, to, ...(thread === "" ? {} : { thread }) };
-      if (isConfigured) setRoute(db, { sessionKey, route, now: now() });
+      if (isConfigured) yield* setRoute({ sessionKey, route, now: now() });
       return;
     }
     const what = kind === "failed" ? "could not be delivered" : "may not have been delivered, and is not sent again";
@@ -44,7 +44,7 @@ export function makeOnSettle({ snapshot, now, log }: MainMessageParts): (db: Dat
     const text = [...operator(`The heartbeat's message by ${channel} ${what}. Reason: `), ...external(why)];
     const event = { sessionKey, text, isWrapped: true, source: "Channel", dedupeKey: `${groupId}:sent`, now: now() };
     try {
-      enqueueEvent(db, event, { eventsMax: session.maxEvents });
+      yield* enqueueEvent(event, { eventsMax: session.maxEvents });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
       log.warn("the main session has no room to be told of a message", { groupId, outcome: kind, reason });

@@ -7,7 +7,7 @@ import type { Logger } from "../base/log.ts";
 import { pluginProblems } from "../channels/load.ts";
 import type { Config, ConfigSources } from "../config.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { findingsOf } from "./findings.ts";
+import { auditConfiguration, findingsOf } from "./findings.ts";
 import { makeGateway, type Gateway } from "./gateway.ts";
 import { readSnapshot } from "./read.ts";
 import { configurationError } from "./snapshot.ts";
@@ -38,7 +38,9 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
     log,
   });
   const { runtime, modelNames } = parts;
-  const gateway = await makeGateway({ source, home: config.home, runtime, modelNames, clock: systemClock, log, fetch });
+  const findings = (): ReturnType<typeof auditConfiguration> => auditConfiguration(sources);
+  const given = { source, home: config.home, runtime, modelNames, clock: systemClock, log, fetch, findings };
+  const gateway = await makeGateway(given);
   const { directory } = gateway.channels;
   const about = { directory, hostname: config.host.hostname, hasApiKeys: config.apiKeys.length > 0 };
   for (const finding of await findingsOf({ document, snapshot, ...about })) {

@@ -12,6 +12,7 @@ import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import { gatewaySchema, hooksSchema } from "../hooks/config.ts";
 import { secretsOf } from "../hooks/secrets.ts";
+import { databaseSchema } from "./database-config.ts";
 import { foreignKey, foreignValue } from "./foreign-keys.ts";
 
 const PROBLEMS_SHOWN = 10;
@@ -24,6 +25,7 @@ const SECTIONS = {
   session: sessionSchema,
   channels: channelsSchema,
   gateway: gatewaySchema,
+  database: databaseSchema,
 };
 type Sections = { readonly [K in keyof typeof SECTIONS]: Parsed<(typeof SECTIONS)[K]> };
 
@@ -63,7 +65,7 @@ interface Problem {
   readonly message: string;
 }
 
-/** What another program calls so is told by our name. @param root that was read */
+/** Names our key for a key of another program. @param root that was read */
 function namedByUs({ path, message, isUnknownKey = false }: SchemaProblem, root: unknown): Problem {
   const key = isUnknownKey ? foreignKey(path) : undefined;
   if (key !== undefined) return { path, message: `unknown key; here it is ${key}` };

@@ -1,7 +1,7 @@
 /** What a gateway is at: numbers for probes, monitoring and pages. */
 import { statfs } from "node:fs/promises";
-import type { Database, Writer } from "../base/database.ts";
 import { AppError } from "../base/errors.ts";
+import { execute, type Store } from "../base/store.ts";
 import { outboxStats } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
 import { briefOf, type MailBrief, type MailStatus } from "../hooks/mail/status.ts";
@@ -16,22 +16,31 @@ export interface GatewayStatus {
   readonly replies: number;
   readonly callbacks: number;
   readonly messages: number;
+  /** Present: no turn begins until somebody says so. */
+  readonly paused?: true;
   /** Absent: no mailbox is listened to. */
   readonly mail?: MailBrief;
 }
 
-export function statusOf(
-  db: Database,
-  { deliveries, mail }: { deliveries: Pick<Deliveries, "stats">; mail: MailStatus | undefined },
-): GatewayStatus {
+export async function statusOf({
+  store,
+  deliveries,
+  mail,
+  isPaused,
+}: {
+  store: Store;
+  deliveries: Pick<Deliveries, "stats">;
+  mail: MailStatus | undefined;
+  isPaused: boolean;
+}): Promise<GatewayStatus> {
   const {
     byState,
     oldestQueuedMs: oldestMs,
     pendingReplies: replies,
     pendingCallbacks: callbacks,
-  } = deliveries.stats();
-  const { queued, sending } = outboxStats(db);
-  const brief = mail ? { mail: briefOf(mail) } : {};
+  } = await deliveries.stats();
+  const { queued, sending } = await store.read(outboxStats);
+  const brief = { ...(isPaused ? { paused: true as const } : {}), ...(mail ? { mail: briefOf(mail) } : {}) };
   const { queued: waiting = 0, running = 0 } = byState;
   return { queued: waiting, running, oldestMs, replies, callbacks, messages: queued + sending, ...brief };
 }
@@ -42,10 +51,11 @@ const FREE_BYTES_MIN = 1024 * 1024;
 /**
  * Rejects with `storage` where the database cannot be written: as its last commit says, or the disk. Writes only after
  * a commit that failed, to see whether the next would.
- * @param home the database's folder
+ * @param folder of a database in files
  */
-export async function checkWritable(writer: Writer, home: string): Promise<void> {
-  if (writer.failure) await writer.write((db) => void db.run("UPDATE open_runs SET n = n"));
-  const { bavail, bsize } = await statfs(home);
-  if (bavail * bsize < FREE_BYTES_MIN) throw new AppError("storage", `the disk of '${home}' is full`);
+export async function checkWritable(store: Store, folder: string | undefined): Promise<void> {
+  if (store.failure) await store.write(() => execute("UPDATE open_runs SET n = n"));
+  if (folder === undefined) return;
+  const { bavail, bsize } = await statfs(folder);
+  if (bavail * bsize < FREE_BYTES_MIN) throw new AppError("storage", `the disk of '${folder}' is full`);
 }

@@ -1,6 +1,6 @@
 /**
  * Keeps the gateway's snapshot true to its files. A change that is right takes effect between two requests; one that is
- * wrong is told in the log, and the last good snapshot stays.
+ * wrong is logged, and the last good snapshot stays in force.
  */
 import { statSync } from "node:fs";
 import { messageOf } from "../base/errors.ts";

@@ -15,7 +15,7 @@ export interface Cursor {
   bytes: Uint8Array;
   view: DataView;
   readonly decoder: TextDecoder;
-  /** Offset in the file of the next field; beyond the window after a step over what nobody wants. */
+  /** Offset in the file of the next field; beyond the window after a skipped value. */
   at: number;
   /** Items of string and bool arrays so far; see `MAX_LIST_ITEMS`. */
   itemCount: number;

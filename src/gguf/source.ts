@@ -3,10 +3,14 @@
 /** The bytes of a file, read at any place and at once. */
 export interface ByteSource {
   readonly byteLength: number;
-  /** A view is a copy: whoever wants many bytes takes them in pieces, and nobody keeps them. */
+  /** Views are copies: read large ranges in pieces and do not keep them. */
   readonly copies: boolean;
   /** A range inside the file, read-only and good until `close`. */
   view(offset: number, length: number): Uint8Array;
+  /** What has happened to a file that was to stay as it is; undefined: nothing. */
+  changed?(): string | undefined;
+  /** Reads what is not in memory yet, from the beginning to the end, where all of it fits there. */
+  readAhead?(options: { onProgress: (fraction: number) => void; signal: AbortSignal | undefined }): Promise<void>;
   close(): void;
 }
 

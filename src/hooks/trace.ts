@@ -13,7 +13,7 @@ export interface Trace {
   readonly flags: string;
 }
 
-/** Longer ones come from versions that nobody has thought of. */
+/** Later versions of the standard may be longer. */
 const LENGTH_MAX = 256;
 
 export function parseTraceparent(text: string | null | undefined): Trace | undefined {

@@ -87,7 +87,7 @@ export function quantOf(ggmlType: number): Quant | undefined {
   return undefined;
 }
 
-/** A type that a file has tensors of, which matter only to whoever asks for them: that is an error then. */
+/** An unknown block type in a file: an error only once such a tensor is read. */
 export function unreadableQuant(ggmlType: number): Quant {
   const unreadable = unsupportedQuant(ggmlType);
   return {

@@ -1,7 +1,7 @@
-/** The way between a runner and whoever started it. */
+/** The channel between a runner and its parent. */
 import type { FromRunner, ToRunner } from "./messages.ts";
 
-/** The way to whoever started the runner. */
+/** Towards the runner's parent. */
 export interface Channel {
   send(message: FromRunner): void;
   onMessage(handle: (message: ToRunner) => void): void;

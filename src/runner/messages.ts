@@ -4,6 +4,7 @@
  */
 import type { Code } from "../base/errors.ts";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
+import type { KvCacheType } from "../base/kv-cache-type.ts";
 import type { EmbedEvent } from "../engine/embedder.ts";
 import type { EngineInfo } from "../engine/load.ts";
 import type { AnswerSettings, SequenceEvent } from "../engine/sequence.ts";
@@ -14,6 +15,8 @@ export interface LoadMessage {
   readonly kind: "load";
   /** GGUF file. */
   readonly path: string;
+  /** GGUF file that makes rows of images; undefined: the model's own, where it does that too. */
+  readonly projector?: string | undefined;
   /** Adapter files, laid over the model in this order. */
   readonly adapters: readonly string[];
   /** The template of the model that is loaded first; others come by `template` messages. */
@@ -28,6 +31,8 @@ export interface LoadMessage {
   readonly gpuKernels?: KernelChoice | undefined;
   /** Level of the SIMD kernels; undefined: the best of this machine. */
   readonly simdLevel?: string | undefined;
+  /** How keys and values are kept; undefined: `f16`. */
+  readonly kvType?: KvCacheType | undefined;
   /** `auto`: as `cacheMemory` allows. */
   readonly ctxLen: number | "auto";
   /** Bytes of the machine's memory that the KV cache may take. */
@@ -39,6 +44,8 @@ export interface LoadMessage {
   readonly threads: number;
   readonly precise: boolean;
   readonly cacheDir: string | undefined;
+  /** Bytes that snapshots of prefixes may take in that folder, of all models; undefined or 0: none are kept. */
+  readonly snapshotBytes?: number | undefined;
 }
 
 /** The Go template that a model has beside the Jinja one in its file, and whether it wins; see `choosePrompt`. */
@@ -66,29 +73,42 @@ export interface Ending {
 interface Rendered {
   /** The number of a template that was defined before. */
   readonly template: number;
-  /** What templates that ask for the time are told. */
+  /** The time that templates see. */
   readonly nowMs: number;
   /** Undefined: not said. */
   readonly think?: Think;
   readonly ending?: Ending;
 }
 
+/** With the files of its images. */
+export interface AskedMessage extends PromptMessage {
+  readonly images?: readonly Uint8Array[];
+}
+
 /** What a model is asked about, as the server knows it. */
 export type Asked =
-  /** Text with the markup of control tokens in it, after the ids of an earlier answer. */
-  | { readonly kind: "text"; readonly text: string; readonly context: readonly number[]; readonly ending?: Ending }
+  /** Text with the markup of control tokens in it, after images and the ids of an earlier answer. */
+  | {
+      readonly kind: "text";
+      readonly text: string;
+      readonly images?: readonly Uint8Array[];
+      readonly context: readonly number[];
+      readonly ending?: Ending;
+    }
   /** A gap between two texts without markup. */
   | { readonly kind: "gap"; readonly before: string; readonly after: string }
   /** A conversation: where it is too long, as few of its oldest messages as will do are left out. */
   | (Rendered & {
       readonly kind: "chat";
-      readonly messages: readonly PromptMessage[];
+      readonly messages: readonly AskedMessage[];
       readonly tools?: readonly PromptTool[];
     })
   /** One question, after the ids of an earlier answer. */
   | (Rendered & {
       readonly kind: "question";
       readonly prompt: string;
+      /** Before it. */
+      readonly images?: readonly Uint8Array[];
       readonly suffix?: string;
       readonly system?: string;
       readonly history?: readonly PromptMessage[];
@@ -128,7 +148,12 @@ export type ToRunner =
   /** Lets go of the prompt that a request holds. */
   | { readonly kind: "forget"; readonly id: number }
   /** Names a template by a number that is new; answered by `template`. */
-  | { readonly kind: "template"; readonly id: number; readonly number: number; readonly choice: TemplateChoice }
+  | {
+      readonly kind: "template";
+      readonly id: number;
+      readonly number: number;
+      readonly choice: TemplateChoice;
+    }
   /** That template is named no more. */
   | { readonly kind: "drop"; readonly number: number }
   /** Asks how many tokens a whole prompt has; answered by `count`. */
@@ -161,6 +186,8 @@ export type FromRunner =
   | { readonly kind: "failed"; readonly code: Code; readonly message: string }
   | { readonly kind: "events"; readonly events: readonly SequenceEvent[] }
   | EmbedEvent
+  /** What became of the images of a prompt. */
+  | { readonly kind: "image"; readonly how: "encoded" | "reused" }
   | Reply;
 
 /** What answers one question. */
@@ -175,4 +202,9 @@ export type Reply =
       readonly pieces?: readonly Uint8Array[];
     }
   | { readonly kind: "text"; readonly id: number; readonly text: string }
-  | { readonly kind: "refused"; readonly id: number; readonly code: Code; readonly message: string };
+  | {
+      readonly kind: "refused";
+      readonly id: number;
+      readonly code: Code;
+      readonly message: string;
+    };

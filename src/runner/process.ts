@@ -8,7 +8,9 @@ import { chooseBackend } from "../backend/index.ts";
 import { systemLoop } from "../base/event-loop.ts";
 import { dieWithParent } from "../base/parent-death.ts";
 import { mapFile } from "../files/map.ts";
+import { snapshotsOf } from "../files/snapshots.ts";
 import type { Channel } from "./channel.ts";
+import { decodeImage } from "../vision/decode.ts";
 import { startRunner } from "./runner.ts";
 
 /** Below the server, which many requests wait for at once; with nothing else to do, a machine gives a runner all. */
@@ -19,5 +21,6 @@ const NICEST = 19;
 export function startRunnerProcess(channel: Channel): void {
   dieWithParent();
   setPriority(Math.min(getPriority() + NICER, NICEST)); // threads that are made from here on are below the server
-  startRunner(channel, { loop: systemLoop(), open: mapFile, chooseBackend, tuningsIn: tuningFile });
+  const host = { loop: systemLoop(), open: mapFile, chooseBackend, decodeImage, tuningsIn: tuningFile, snapshotsOf };
+  startRunner(channel, host);
 }

@@ -1,28 +1,45 @@
 /**
- * What a request asks about becomes ids: rendered by a template, cut to the context, and encoded, in one place beside
- * the tokenizer. No text is encoded twice for one prompt.
+ * What a request asks about becomes ids, and images between them: rendered by a template, cut to the context, and
+ * encoded, in one place beside the tokenizer. No text is encoded twice for one prompt.
  */
 import { AppError, assert } from "../base/errors.ts";
 import { answerRoom } from "../engine/context.ts";
 import type { LoadedEngine } from "../engine/load.ts";
-import { renderWithOutside } from "../template/outside.ts";
-import { renderChat, renderGenerate, type PromptMessage } from "../template/prompt.ts";
+import { renderWithOutside, type RenderedPart } from "../template/outside.ts";
+import { renderChat, renderGenerate, type PromptMessage, type PromptTemplate } from "../template/prompt.ts";
 import { encodeFill } from "../tokenizer/fill-in-the-middle.ts";
 import type { TextSegment } from "../tokenizer/tokenizer.ts";
 import { fitMessages } from "./fit.ts";
 import type { Asked, Ending, GenerateMessage } from "./messages.ts";
 import type { Templates } from "./templates.ts";
 
+export type PromptPart =
+  | { readonly kind: "ids"; readonly ids: Int32Array }
+  /** The rows of an image, or some of them where it has several runs. */
+  | {
+      readonly kind: "image";
+      readonly image: unknown;
+      readonly run: number;
+      readonly rows: number;
+    };
+
+/** What stands in a prompt for an image: texts of control tokens, and runs of rows. */
+export type ImageLayout = readonly (
+  { readonly kind: "marker"; readonly text: string } | { readonly kind: "rows"; readonly rows: number }
+)[];
+
 export interface Prompt {
-  readonly ids: Int32Array;
+  readonly parts: readonly PromptPart[];
+  /** Ids, and rows of images. */
+  readonly rows: number;
   /** Empty for a gap to fill. */
-  readonly segments: readonly TextSegment[];
+  readonly rendered: readonly RenderedPart[];
   /** Part of what was asked about was left out to fit the context. */
   readonly wasCut: boolean;
 }
 
 /** Prompts that a later message continues, by the ids of their requests. */
-export type HeldPrompts = Map<number, readonly TextSegment[]>;
+export type HeldPrompts = Map<number, readonly RenderedPart[]>;
 
 type Model = Pick<LoadedEngine, "tokenizer" | "info" | "chatTemplate">;
 
@@ -30,20 +47,35 @@ interface Parts {
   readonly model: Model;
   readonly templates: Templates;
   readonly held: HeldPrompts;
+  /** Undefined for a model that takes none. */
+  readonly images?: { layout(image: unknown): ImageLayout } | undefined;
 }
 
 /** How much of a prompt may stay. */
 type Limits = Pick<GenerateMessage, "options" | "truncate" | "shift">;
 
+/** What a conversation is rendered with. */
+type Given = Omit<Parameters<typeof renderChat>[1], "messages">;
+
 /** Most characters of the end of a prompt that those who read its answer may want to see. */
 const PROMPT_END_CHARS = 64;
 
-export const textOf = ({ segments }: Prompt): string => segments.map(({ text }) => text).join("");
+/** For people: an image is `[img-0]`, the next one `[img-1]`. */
+export function textOf({ rendered }: Prompt): string {
+  let count = 0;
+  return rendered.map((part) => ("image" in part ? `[img-${count++}]` : part.text)).join("");
+}
 
-/** The end of a prompt without the blanks behind it; nothing where text from outside ends it. */
-export function endOf({ segments }: Prompt): string {
-  const last = segments.at(-1);
-  return last?.control ? last.text.trimEnd().slice(-PROMPT_END_CHARS) : "";
+/** The end of a prompt without the blanks behind it; nothing where an image or text from outside ends it. */
+export function endOf({ rendered }: Prompt): string {
+  const last = rendered.at(-1);
+  return isMarkup(last) ? last.text.trimEnd().slice(-PROMPT_END_CHARS) : "";
+}
+
+/** The images of a request, which must be known before its prompt is made. */
+export function imagesOf(asked: Asked): readonly Uint8Array[] {
+  if (asked.kind === "chat") return asked.messages.flatMap(({ images = [] }) => images);
+  return asked.kind === "text" || asked.kind === "question" ? (asked.images ?? []) : [];
 }
 
 /**
@@ -52,30 +84,41 @@ export function endOf({ segments }: Prompt): string {
  */
 export function promptOf(parts: Parts, asked: Asked, limits?: Limits): Prompt {
   const { model, templates, held } = parts;
+  const shown = (prompt: PromptTemplate, messages: readonly PromptMessage[], given: Given): RenderedPart[] =>
+    renderWithOutside({
+      messages,
+      findControl: (text) => model.tokenizer.findControl(text),
+      render: (guarded) => renderChat(prompt, { ...given, messages: guarded }),
+    });
   switch (asked.kind) {
     case "gap":
       return fillGap(model, asked, limits);
-    case "text":
-      return encode(model, endedBy([plain(asked.text)], asked.ending), asked.context);
+    case "text": {
+      const { text, images = [], ending, context } = asked;
+      return encode(parts, endedBy([...images.map((image) => ({ image })), plain(text)], ending), context);
+    }
     case "after": {
       const before = held.get(asked.id);
       assert(before !== undefined, `the prompt of request ${asked.id} is continued, and was not held`);
-      return encode(model, [...before, plain(asked.text)]);
+      return encode(parts, [...before, plain(asked.text)]);
     }
     case "question": {
-      const { context, history = [], nowMs, ending, template, ...question } = asked;
-      const text = renderGenerate(templates.get(template), { ...question, history, now: new Date(nowMs) });
-      return encode(model, endedBy([plain(text)], ending), context);
+      const { context, history = [], nowMs, ending, template, images = [], ...question } = asked;
+      const prompt = templates.get(template);
+      const now = new Date(nowMs);
+      if (images.length === 0) {
+        const text = renderGenerate(prompt, { ...question, history, now });
+        return encode(parts, endedBy([plain(text)], ending), context);
+      }
+      const messages = questionMessages({ ...question, history }, images);
+      return encode(parts, endedBy(shown(prompt, messages, { ...question, now }), ending), context);
     }
     case "chat": {
       const { nowMs, ending, template, messages: all, ...given } = asked;
       const prompt = templates.get(template);
-      const findControl = (text: string) => model.tokenizer.findControl(text);
       const now = new Date(nowMs);
-      const render = (messages: readonly PromptMessage[]): Prompt => {
-        const rendered = (shown: typeof messages): string => renderChat(prompt, { ...given, messages: shown, now });
-        return encode(model, endedBy(renderWithOutside({ messages, findControl, render: rendered }), ending));
-      };
+      const render = (messages: readonly PromptMessage[]): Prompt =>
+        encode(parts, endedBy(shown(prompt, messages, { ...given, now }), ending));
       return limits && (limits.truncate ?? true) ? fitted(model, all, { render, limits }) : render(all);
     }
     default:
@@ -92,42 +135,107 @@ function fitted(
   const room = answerRoom({ ctxLen, numPredict: options.num_predict });
   const { prompt, wasCut } = fitMessages(messages, {
     render,
-    fits: ({ ids }, { isWhole }) => (isWhole ? ids.length < ctxLen : ids.length <= ctxLen - room),
+    fits: ({ rows }, { isWhole }) => (isWhole ? rows < ctxLen : rows <= ctxLen - room),
   });
   return { ...prompt, wasCut };
 }
 
 const plain = (text: string): TextSegment => ({ text, control: true });
 
-function endedBy(segments: readonly TextSegment[], ending: Ending | undefined): readonly TextSegment[] {
-  if (!ending) return segments;
+const isMarkup = (part: RenderedPart | undefined): part is TextSegment =>
+  part !== undefined && "text" in part && part.control;
+
+function endedBy(parts: readonly RenderedPart[], ending: Ending | undefined): readonly RenderedPart[] {
+  if (!ending) return parts;
   const { inside, text } = ending;
-  const last = segments.at(-1);
-  const isInside = inside !== undefined && last?.control === true && last.text.trimEnd().endsWith(inside.open);
-  return [...segments, plain((isInside ? inside.close : "") + text)];
+  const last = parts.at(-1);
+  const isInside = inside !== undefined && isMarkup(last) && last.text.trimEnd().endsWith(inside.open);
+  return [...parts, plain((isInside ? inside.close : "") + text)];
 }
 
 /** The ids of a prompt, after those of an earlier answer. A BOS that the text brings itself is not put twice. */
 function encode(
-  { tokenizer, chatTemplate: { bos } }: Model,
-  parts: readonly TextSegment[],
+  { model: { tokenizer, chatTemplate }, images }: Parts,
+  parts: readonly RenderedPart[],
   context: readonly number[] = [],
 ): Prompt {
-  const segments = joined(parts);
-  const bringsBos = bos !== "" && segments[0]?.control === true && segments[0].text.startsWith(bos);
-  const ids = tokenizer.encode(segments, { addSpecial: context.length === 0 && !bringsBos, parseSpecial: true });
-  if (context.length === 0) return { ids, segments, wasCut: false };
+  const rendered = joined(parts);
+  const { bos } = chatTemplate;
+  const [first] = rendered;
+  const bringsBos = bos !== "" && isMarkup(first) && first.text.startsWith(bos);
+  const addSpecial = context.length === 0 && !bringsBos;
   for (const id of context) checkId(id); // an Int32Array would make another id of it
-  return { ids: Int32Array.from([...context, ...ids]), segments, wasCut: false };
+  const before = context.length === 0 ? [] : [idsPart(context)];
+  const texts = rendered.filter((part) => "text" in part);
+  if (texts.length === rendered.length) {
+    const ids = tokenizer.encode(texts, { addSpecial, parseSpecial: true });
+    return promptOfParts([...before, idsPart(ids)], rendered);
+  }
+  assert(images, "an image is in the prompt of a model that takes none");
+  const around = encodeAround(tokenizer, rendered, {
+    addSpecial,
+    layout: (image) => images.layout(image),
+  });
+  return promptOfParts([...before, ...around], rendered);
+}
+
+/** As llama.cpp's mtmd does it: each text between images is encoded by itself, and so is each marker of an image. */
+function encodeAround(
+  tokenizer: Model["tokenizer"],
+  rendered: readonly RenderedPart[],
+  { addSpecial, layout }: { addSpecial: boolean; layout: (image: unknown) => ImageLayout },
+): PromptPart[] {
+  const special = (id: number | undefined): PromptPart[] => (addSpecial && id !== undefined ? [idsPart([id])] : []);
+  const encodeText = (texts: readonly TextSegment[]): PromptPart =>
+    idsPart(tokenizer.encode(texts, { addSpecial: false, parseSpecial: true }));
+  const parts: PromptPart[] = special(tokenizer.before);
+  let texts: TextSegment[] = [];
+  for (const part of rendered) {
+    if ("text" in part) {
+      texts.push(part);
+      continue;
+    }
+    parts.push(encodeText(texts));
+    texts = [];
+    let run = 0;
+    for (const piece of layout(part.image)) {
+      if (piece.kind === "marker") parts.push(encodeText([plain(piece.text)]));
+      else parts.push({ kind: "image", image: part.image, run: run++, rows: piece.rows });
+    }
+  }
+  return [...parts, encodeText(texts), ...special(tokenizer.after)];
+}
+
+const idsPart = (ids: Iterable<number>): PromptPart => ({ kind: "ids", ids: Int32Array.from(ids) });
+
+function promptOfParts(all: readonly PromptPart[], rendered: readonly RenderedPart[]): Prompt {
+  const rowsOf = (part: PromptPart): number => (part.kind === "ids" ? part.ids.length : part.rows);
+  const parts = all.filter((part) => rowsOf(part) > 0);
+  return {
+    parts,
+    rows: parts.reduce((sum, part) => sum + rowsOf(part), 0),
+    rendered,
+    wasCut: false,
+  };
+}
+
+/** What is asked about as a conversation of one turn. */
+function questionMessages(
+  { prompt, system, history }: { prompt: string; system?: string; history: readonly PromptMessage[] },
+  images: readonly unknown[],
+): PromptMessage[] {
+  const messages: PromptMessage[] = [...history, { role: "user", content: prompt, images }];
+  return system ? [{ role: "system", content: system }, ...messages] : messages;
 }
 
 /** Neighbours that are read alike are one: a token's text may stand across the border between them. */
-function joined(segments: readonly TextSegment[]): TextSegment[] {
-  const joint: TextSegment[] = [];
-  for (const segment of segments) {
+function joined(parts: readonly RenderedPart[]): RenderedPart[] {
+  const joint: RenderedPart[] = [];
+  for (const part of parts) {
     const last = joint.at(-1);
-    if (last?.control === segment.control) joint[joint.length - 1] = { ...last, text: last.text + segment.text };
-    else joint.push(segment);
+    const areAlike = last && "text" in last && "text" in part && last.control === part.control;
+    if (areAlike) joint[joint.length - 1] = { ...last, text: last.text + part.text };
+    else joint.push(part);
   }
   return joint;
 }
@@ -142,9 +250,10 @@ function fillGap(
   assert(fill, "a gap to fill for a model without markers");
   const whole = encodeFill(tokenizer, fill, { before, after, room: undefined });
   const mayCut = limits !== undefined && (limits.truncate ?? true) && limits.shift;
-  if (whole.ids.length < info.ctxLen || !mayCut) return { ids: whole.ids, segments: [], wasCut: false };
+  const prompt = (ids: Int32Array): Prompt => promptOfParts([idsPart(ids)], []);
+  if (whole.ids.length < info.ctxLen || !mayCut) return prompt(whole.ids);
   const cut = encodeFill(tokenizer, fill, { before, after, room: Math.floor(info.ctxLen / 2) });
-  return { ids: cut.ids, segments: [], wasCut: cut.truncated };
+  return { ...prompt(cut.ids), wasCut: cut.truncated };
 }
 
 function checkId(id: number): void {

@@ -5,13 +5,25 @@
 import type { Backend, TuningStore } from "../backend/backend.ts";
 import type { Offload } from "../backend/offload.ts";
 import type { EventLoop } from "../base/event-loop.ts";
-import { AppError, messageOf } from "../base/errors.ts";
+import { AppError, assert, messageOf } from "../base/errors.ts";
+import type { SnapshotStore } from "../base/snapshots.ts";
+import { tooLong } from "../engine/context.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
+import type { PromptSegment } from "../engine/prompt.ts";
 import type { OpenSource } from "../gguf/source.ts";
 import type { Channel } from "./channel.ts";
 import { embed } from "./embed.ts";
-import { LOADED_TEMPLATE, type FromRunner, type GenerateMessage, type LoadMessage } from "./messages.ts";
-import { endOf, promptOf, textOf, type HeldPrompts } from "./prompt.ts";
+import {
+  LOADED_TEMPLATE,
+  type Asked,
+  type FromRunner,
+  type EmbedMessage,
+  type GenerateMessage,
+  type LoadMessage,
+} from "./messages.ts";
+import type { Images } from "./images.ts";
+import { openImages, type DecodeImage } from "./open-images.ts";
+import { endOf, imagesOf, promptOf, textOf, type HeldPrompts, type Prompt } from "./prompt.ts";
 import { makeTemplates, type Templates } from "./templates.ts";
 import { detokenize, tokenize } from "./tokens.ts";
 
@@ -22,8 +34,15 @@ export interface RunnerHost {
   readonly open: OpenSource;
   /** The backend of that name; throws `unsupported`. */
   chooseBackend(name: string, offload: Offload): Promise<Backend>;
+  /** Makes pixels of image files; undefined: models here take no images. */
+  readonly decodeImage?: DecodeImage;
   /** What remembers the fastest kernels of a GPU in a folder for such files; undefined: there are no folders. */
   tuningsIn?(cacheDir: string): TuningStore;
+  /** What keeps prefixes beyond this process, for a model of these files; undefined: nothing does. */
+  snapshotsOf?(
+    paths: readonly string[],
+    where: { readonly cacheDir: string; readonly bytesMax: number },
+  ): (layout: string) => SnapshotStore;
 }
 
 /** A model, and what requests on it have told. */
@@ -31,6 +50,10 @@ interface Loaded {
   readonly model: LoadedEngine;
   readonly templates: Templates;
   readonly held: HeldPrompts;
+  /** Undefined where the model takes none. */
+  readonly images: Images | undefined;
+  /** Requests whose images are not all encoded yet. */
+  readonly seeing: Map<number, AbortController>;
 }
 
 /** How long a last message gets on its way before the process ends. */
@@ -52,14 +75,16 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
       case "generate":
         return void (loaded && generate(loaded, message, channel));
       case "embed":
-        return void (loaded && embed(loaded.model, message, { channel, pending: encoding, loop: host.loop }));
+        if (!loaded || refuseChanged(loaded, message, channel)) return;
+        return void embed(loaded.model, message, { channel, pending: encoding, loop: host.loop });
       case "cancel":
         encoding.delete(message.id);
+        loaded?.seeing.get(message.id)?.abort();
         return loaded?.model.engine.cancel(message.id);
       case "forget":
         return void loaded?.held.delete(message.id);
       case "template":
-        return reply(channel, loaded, message.id, ({ templates }) => ({
+        return void reply(channel, loaded, message.id, ({ templates }) => ({
           kind: "template",
           id: message.id,
           reply: templates.define(message.number, message.choice),
@@ -67,21 +92,23 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
       case "drop":
         return loaded?.templates.drop(message.number);
       case "count":
-        return reply(channel, loaded, message.id, (model) => ({
-          kind: "count",
-          id: message.id,
-          tokens: promptOf(model, message.asked).ids.length,
-        }));
+        return void reply(channel, loaded, message.id, async (model) => {
+          await readImages(model, message.asked);
+          return { kind: "count", id: message.id, tokens: promptOf(model, message.asked).rows };
+        });
       case "render":
-        return reply(channel, loaded, message.id, (model) => ({
-          kind: "text",
-          id: message.id,
-          text: textOf(promptOf(model, message.asked, message.settings)),
-        }));
+        return void reply(channel, loaded, message.id, async (model) => {
+          await readImages(model, message.asked);
+          return {
+            kind: "text",
+            id: message.id,
+            text: textOf(promptOf(model, message.asked, message.settings)),
+          };
+        });
       case "tokenize":
-        return reply(channel, loaded, message.id, ({ model }) => tokenize(model.tokenizer, message));
+        return void reply(channel, loaded, message.id, ({ model }) => tokenize(model.tokenizer, message));
       case "detokenize":
-        return reply(channel, loaded, message.id, ({ model }) => detokenize(model.tokenizer, message));
+        return void reply(channel, loaded, message.id, ({ model }) => detokenize(model.tokenizer, message));
       case "close":
         abort.abort();
         return void loading.then(() => closeEngine(loaded, channel));
@@ -98,13 +125,16 @@ async function load(
   try {
     const { gpuLayers: layers, gpuMemory: memory } = message;
     const backend = await host.chooseBackend(message.backend, { layers, memory });
+    const { decodeImage: decode } = host;
     const model = await loadEngine(message.path, {
       ...message,
       signal,
       loop: host.loop,
       open: host.open,
       tunings: message.cacheDir === undefined ? undefined : host.tuningsIn?.(message.cacheDir),
+      snapshots: snapshotsOf(message, host),
       backend,
+      sight: decode && { projector: message.projector },
       cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message, host.open) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
       emit: (events) => channel.send({ kind: "events", events }),
@@ -113,8 +143,16 @@ async function load(
     });
     const templates = makeTemplates(model.chatTemplate);
     const template = templates.define(LOADED_TEMPLATE, message.template);
-    channel.send({ kind: "ready", info: model.info, template });
-    return { model, templates, held: new Map() };
+    const onImage = (how: "encoded" | "reused"): void => channel.send({ kind: "image", how });
+    const sight =
+      decode &&
+      (await openImages({ backend, model, decode, onImage, pause: () => host.loop.nextTurn(), message, signal }));
+    channel.send({
+      kind: "ready",
+      info: sight ? { ...model.info, ...sight.info } : model.info,
+      template,
+    });
+    return { model, templates, held: new Map(), images: sight?.images, seeing: new Map() };
   } catch (error) {
     channel.send({
       kind: "failed",
@@ -126,11 +164,22 @@ async function load(
   }
 }
 
-/** Half of what the weights leave of the GPU's memory; none where nobody says how much that is. */
-function cacheMemoryOnGpu({ path, gpuMemory = 0 }: LoadMessage, open: OpenSource): number {
-  const file = open(path);
-  file.close();
-  return Math.max(0, gpuMemory - file.byteLength) / 2;
+function snapshotsOf(
+  { path, adapters, cacheDir, snapshotBytes = 0 }: LoadMessage,
+  host: RunnerHost,
+): ((layout: string) => SnapshotStore) | undefined {
+  if (cacheDir === undefined || snapshotBytes <= 0) return undefined;
+  return host.snapshotsOf?.([path, ...adapters], { cacheDir, bytesMax: snapshotBytes });
+}
+
+/** Half of what the weights leave of the GPU's memory; undefined if its size is unknown. */
+function cacheMemoryOnGpu({ path, projector, gpuMemory = 0 }: LoadMessage, open: OpenSource): number {
+  const sizeOf = (each: string): number => {
+    const file = open(each);
+    file.close();
+    return file.byteLength;
+  };
+  return Math.max(0, gpuMemory - sizeOf(path) - (projector === undefined ? 0 : sizeOf(projector))) / 2;
 }
 
 /** Ends the process, whose next request then gets a fresh one; the failures of what ran go out before. */
@@ -145,25 +194,83 @@ async function leave(channel: Channel): Promise<void> {
   channel.exit(1);
 }
 
+/** Where a file of the model has changed nothing of it can be trusted: says so, and ends. */
+function refuseChanged({ model }: Loaded, { kind, id }: GenerateMessage | EmbedMessage, channel: Channel): boolean {
+  const message = model.changed();
+  if (message === undefined) return false;
+  const failure = { id, code: "bad_file", message } as const;
+  if (kind === "embed") channel.send({ kind: "embedFailed", ...failure });
+  else channel.send({ kind: "events", events: [{ kind: "error", ...failure }] });
+  void endAfter(new Error(message), channel);
+  return true;
+}
+
 async function generate(loaded: Loaded, message: GenerateMessage, channel: Channel): Promise<void> {
+  if (refuseChanged(loaded, message, channel)) return;
+  const abort = new AbortController();
   try {
     const { kind: _, asked, holds = false, ...request } = message;
+    loaded.seeing.set(message.id, abort);
+    if (imagesOf(asked).length > 0) await readImages(loaded, asked);
     const prompt = promptOf(loaded, asked, message);
-    if (holds) loaded.held.set(message.id, prompt.segments);
-    const { ids, wasCut } = prompt;
-    const segments = [{ kind: "ids", ids }] as const; // no model here takes media: the server refuses them by `info`
-    await loaded.model.engine.submit({ ...request, prompt: segments, promptEnd: endOf(prompt), wasCut });
+    if (holds) loaded.held.set(message.id, prompt.rendered);
+    const { rows, wasCut } = prompt;
+    const { ctxLen } = loaded.model.info;
+    const isSeen = prompt.parts.some(({ kind }) => kind === "image");
+    if (isSeen && rows >= ctxLen) throw tooLong(rows, ctxLen); // before they are encoded
+    const segments = isSeen ? await encodeImages(prompt, loaded, abort.signal) : idsOf(prompt);
+    if (abort.signal.aborted) return;
+    await loaded.model.engine.submit({
+      ...request,
+      prompt: segments,
+      promptEnd: endOf(prompt),
+      wasCut,
+    });
   } catch (error) {
+    if (abort.signal.aborted) return;
     const code = error instanceof AppError ? error.code : "runner";
-    channel.send({ kind: "events", events: [{ kind: "error", id: message.id, code, message: messageOf(error) }] });
+    channel.send({
+      kind: "events",
+      events: [{ kind: "error", id: message.id, code, message: messageOf(error) }],
+    });
+  } finally {
+    loaded.seeing.delete(message.id);
   }
 }
 
+/** Makes the images of a request known. Throws `bad_request` where one cannot be read, or the model takes none. */
+async function readImages({ images }: Loaded, asked: Asked): Promise<void> {
+  const given = imagesOf(asked);
+  if (given.length === 0) return;
+  if (!images) throw new AppError("bad_request", "the model does not support images");
+  await images.read(given);
+}
+
+const idsOf = ({ parts }: Prompt): PromptSegment[] => parts.filter((part) => part.kind === "ids");
+
+/** A prompt with the rows of its images. */
+async function encodeImages({ parts }: Prompt, { images }: Loaded, signal: AbortSignal): Promise<PromptSegment[]> {
+  assert(images, "a prompt has images, and nothing encodes them");
+  const shown = [...new Set(parts.flatMap((part) => (part.kind === "image" ? [part.image] : [])))];
+  const encoded = await images.encode(shown, signal);
+  return parts.map((part) => {
+    if (part.kind === "ids") return part;
+    const media = encoded[shown.indexOf(part.image)]?.[part.run];
+    assert(media?.rows === part.rows, "an image was encoded to other rows than it was measured for");
+    return { kind: "media", media };
+  });
+}
+
 /** Answers a question; a failure is an answer too. */
-function reply(channel: Channel, loaded: Loaded | undefined, id: number, answer: (loaded: Loaded) => FromRunner): void {
+async function reply(
+  channel: Channel,
+  loaded: Loaded | undefined,
+  id: number,
+  answer: (loaded: Loaded) => FromRunner | Promise<FromRunner>,
+): Promise<void> {
   if (!loaded) return;
   try {
-    channel.send(answer(loaded));
+    channel.send(await answer(loaded));
   } catch (error) {
     const code = error instanceof AppError ? error.code : "runner";
     channel.send({ kind: "refused", id, code, message: messageOf(error) });
@@ -171,6 +278,8 @@ function reply(channel: Channel, loaded: Loaded | undefined, id: number, answer:
 }
 
 async function closeEngine(loaded: Loaded | undefined, channel: Channel): Promise<void> {
+  for (const abort of loaded?.seeing.values() ?? []) abort.abort();
+  await loaded?.images?.close();
   await loaded?.model.engine.close();
   channel.exit(0);
 }

@@ -1,7 +1,7 @@
 /** Waiting that can be given up, and why it was. */
 import { AppError } from "../base/errors.ts";
 
-/** Why whoever waited is to stop: what `close` said, or that the client went away. */
+/** Why waiting ended: the reason given to `close`, or that the client disconnected. */
 export const reasonOf = ({ reason }: AbortSignal): AppError =>
   reason instanceof AppError ? reason : new AppError("cancelled", "request canceled");
 

@@ -1,10 +1,9 @@
 /** Chat: a conversation, with the model's own messages and the tools, as a runner is asked about it. */
 import { AppError } from "../base/errors.ts";
-import type { Asked } from "../runner/messages.ts";
+import type { Asked, AskedMessage } from "../runner/messages.ts";
 import { fullName } from "../store/name.ts";
 import type { ModelRef } from "../store/store.ts";
 import { forgetsThoughts, withoutOldThoughts } from "../template/old-thoughts.ts";
-import type { PromptMessage } from "../template/messages.ts";
 import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
 import {
@@ -77,8 +76,8 @@ async function conversationOf(
 }
 
 /** The model's own system text, where the caller brings none, and its example messages come first. */
-function withModelMessages(model: ModelRef, { messages: given, isOutside }: ChatRequest): readonly PromptMessage[] {
-  const messages: readonly PromptMessage[] = isOutside ? given.map((each) => ({ ...each, isOutside })) : given;
+function withModelMessages(model: ModelRef, { messages: given, isOutside }: ChatRequest): readonly AskedMessage[] {
+  const messages: readonly AskedMessage[] = isOutside ? given.map((each) => ({ ...each, isOutside })) : given;
   const system = messages[0]?.role === "system" || !model.system ? [] : [{ role: "system", content: model.system }];
   const all = [...system, ...model.messages, ...messages];
   const about = { family: model.config.model_family, name: model.name.model };

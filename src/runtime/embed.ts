@@ -1,4 +1,5 @@
 /** Embed: texts to vectors of unit length, on any model that is in the store. */
+import { nowNs } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { normalized } from "../engine/pooling.ts";
 import { modelOf, onRunner, weightsOf, type RuntimeParts } from "./lease.ts";
@@ -8,12 +9,12 @@ import type { EmbedRequest, EmbedResult } from "./runtime.ts";
 const VALUES_MAX = 2 ** 25;
 
 export async function runEmbed(parts: RuntimeParts, request: EmbedRequest): Promise<EmbedResult> {
-  const startedNs = Bun.nanoseconds();
+  const startedNs = nowNs();
   const model = await modelOf(parts, request);
   const { inputs, signal, truncate = true, options, dimensions } = request;
   if (inputs.length === 0 && request.keepAliveMs === 0) {
     parts.pool.unload(weightsOf(model));
-    return { embeddings: [], totalNs: Bun.nanoseconds() - startedNs, loadNs: 0, promptEvalCount: 0 };
+    return { embeddings: [], totalNs: nowNs() - startedNs, loadNs: 0, promptEvalCount: 0 };
   }
   return onRunner(parts, { ...request, ref: model }, async ({ lease: { runner }, loadNs }) => {
     checkSize(inputs.length, runner.info.dim);
@@ -23,7 +24,7 @@ export async function runEmbed(parts: RuntimeParts, request: EmbedRequest): Prom
       inputs.length === 0 ? { vectors: [], tokens: 0 } : await runner.embed({ inputs, truncate, ...limit }, signal);
     return {
       embeddings: vectors.map((vector) => shortened(vector, dimensions)),
-      totalNs: Bun.nanoseconds() - startedNs,
+      totalNs: nowNs() - startedNs,
       loadNs,
       promptEvalCount: tokens,
     };

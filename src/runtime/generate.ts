@@ -53,8 +53,8 @@ async function readingOf(
   request: GenerateRequest,
 ): Promise<{ readonly asked: Asked; readonly facts?: TemplateFacts }> {
   refuseImages(loaded, request.images, request.model);
-  const { raw, prompt, context = [], template } = request;
-  if (raw) return { asked: { kind: "text", text: prompt, context } };
+  const { raw, prompt, images, context = [], template } = request;
+  if (raw) return { asked: { kind: "text", text: prompt, context, ...(images ? { images } : {}) } };
   const choice = template === undefined ? templateOf(loaded.model) : { go: template, prefersGo: true };
   const known = await loaded.lease.runner.template(choice);
   return { asked: askedOf(parts, loaded, { request, known }), facts: known.facts };
@@ -66,7 +66,8 @@ function askedOf(
   { model, lease }: Loaded,
   { request, known: { facts, number } }: { request: GenerateRequest; known: KnownTemplate },
 ): Asked {
-  const { prompt, suffix, context = [] } = request;
+  const { prompt, suffix, images, context = [] } = request;
+  if (suffix && images?.length) throw new AppError("bad_request", "suffix: expected no images beside it");
   if (suffix && !facts.capabilities.insert) {
     if (request.template === undefined && lease.runner.info.canFill)
       return { kind: "gap", before: prompt, after: suffix };
@@ -80,6 +81,7 @@ function askedOf(
     nowMs: parts.now().getTime(),
     prompt,
     context,
+    ...(images ? { images } : {}),
     history: context.length > 0 ? [] : model.messages,
     ...(think === undefined ? {} : { think }),
     ...(system ? { system } : {}),

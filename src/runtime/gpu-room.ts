@@ -1,6 +1,6 @@
 /**
  * Room on the GPU for one more model: what the others there leave of it. Before layers stay on the CPU for want of it,
- * or a number of layers is refused, models that nobody uses give way, one after another.
+ * or a number of layers is refused, idle models are unloaded, one after another.
  */
 import { AppError } from "../base/errors.ts";
 import type { LoadMessage } from "../runner/messages.ts";

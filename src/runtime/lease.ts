@@ -1,16 +1,25 @@
 /** A loaded model for one request: found, leased, and checked for what is asked of it. */
+import { nowNs } from "../base/clock.ts";
 import { quoteGo } from "../base/quote.ts";
 import { AppError } from "../base/errors.ts";
 import type { AnswerSettings } from "../engine/sequence.ts";
 import type { TemplateChoice } from "../runner/messages.ts";
 import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
-import { hasOwnTemplate, type ModelRef, type Store } from "../store/store.ts";
+import { hasOwnTemplate } from "../store/own-template.ts";
+import type { ModelRef, Store } from "../store/store.ts";
 import type { TemplateFacts } from "../template/facts.ts";
-import type { Lease, Pool, PoolWeights } from "./pool.ts";
+import { rendererOf } from "../template/named.ts";
+import type { PoolWeights } from "./load-message.ts";
+import type { Lease, Pool } from "./pool.ts";
 import type { InferenceRequest, NamedModel, Think } from "./runtime.ts";
 
+/** Whoever has the models in memory: processes on a server, Workers in a page. */
+interface Runners extends Pick<Pool, "unload"> {
+  acquire(...asked: Parameters<Pool["acquire"]>): Promise<Lease>;
+}
+
 export interface RuntimeParts {
-  readonly pool: Pool;
+  readonly pool: Runners;
   readonly store: Pick<Store, "resolve" | "check">;
   readonly now: () => Date;
 }
@@ -38,7 +47,7 @@ export async function modelOf({ store }: RuntimeParts, { model, ref }: NamedMode
 
 /** Loads the model if need be; the caller releases the lease. */
 export async function lease(parts: RuntimeParts, model: ModelRef, request: LeaseRequest): Promise<Loaded> {
-  const startedNs = Bun.nanoseconds();
+  const startedNs = nowNs();
   const leased = await parts.pool.acquire(
     {
       name: model.displayName,
@@ -54,7 +63,7 @@ export async function lease(parts: RuntimeParts, model: ModelRef, request: Lease
       signal: request.signal,
     },
   );
-  return { lease: leased, model, startedNs, loadNs: Bun.nanoseconds() - startedNs };
+  return { lease: leased, model, startedNs, loadNs: nowNs() - startedNs };
 }
 
 /** What a runner answers to a request; asked once more on a fresh runner where the first was gone before it heard. */
@@ -81,15 +90,19 @@ export async function onRunner<T>(
 export const weightsOf = ({ paths }: Pick<ModelRef, "paths">): PoolWeights => ({
   path: paths.model,
   adapters: paths.adapters,
+  projector: paths.projectors[0],
 });
 
 /** The model's Go template, and whether it wins over the one in its file. */
-export const templateOf = (model: ModelRef): TemplateChoice => ({
-  go: model.template,
-  prefersGo: hasOwnTemplate(model),
-  ...(model.config.renderer ? { renderer: model.config.renderer } : {}),
-  ...(model.config.parser ? { parser: model.config.parser } : {}),
-});
+export function templateOf(model: ModelRef): TemplateChoice {
+  const { renderer, parser, model_type: size } = model.config;
+  return {
+    go: model.template,
+    prefersGo: hasOwnTemplate(model),
+    ...(renderer ? { renderer: rendererOf(renderer, { name: model.displayName, size }) } : {}),
+    ...(parser ? { parser } : {}),
+  };
+}
 
 /** How an answer is made: the request's settings over the model's over the defaults. */
 export function settingsOf({ parameters }: ModelRef, request: InferenceRequest): AnswerSettings {
@@ -121,9 +134,10 @@ export function refuseImages(
   model: string,
 ): void {
   if (!images || images.length === 0 || runner.info.media.includes("image")) return;
-  throw new AppError("bad_request", `"${model}" does not support images`);
+  const { blind } = runner.info;
+  throw new AppError("bad_request", `"${model}" does not support images${blind ? `: ${blind}` : ""}`);
 }
 
-/** What a template is told of thinking: a model that can think does unless the request says otherwise. */
+/** The template's `think` value: on for models that can think, unless the request says otherwise. */
 export const thinkOf = ({ capabilities }: TemplateFacts, think: Think | undefined): Think | undefined =>
   think ?? (capabilities.thinking ? true : undefined);

@@ -3,19 +3,17 @@
  * time), reloads when load options change, unloads when `keep_alive` has passed, and evicts when there are too many
  * models or too little memory.
  */
-import { availableParallelism } from "node:os";
 import { AppError, assert, shuttingDown } from "../base/errors.ts";
-import type { KernelChoice } from "../base/kernel-tuning.ts";
-import type { LoadMessage, TemplateChoice } from "../runner/messages.ts";
+import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
 import { abortable, reasonOf } from "./abortable.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
 import { startWithRoom } from "./gpu-room.ts";
+import { loadMessage, weightsKey, type PoolModel, type PoolOptions, type PoolWeights } from "./load-message.ts";
+import type { RunnerClient } from "./runner-client.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { Activity, LoadedModel } from "./runtime.ts";
 
-/** Values of the setting that may come to a GPU. */
-const GPU_BACKENDS: ReadonlySet<string> = new Set(["auto", "webgpu"]);
 /** Models kept at once on a machine without a GPU, where the configuration leaves it open. */
 const MAX_LOADED_AUTO = 3;
 /** A model is loaded beside others only where it fits in this share of the free memory. */
@@ -25,50 +23,9 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 /** `expires_at` of a model that stays for ever: far away, and still a valid time in every client. */
 const FOREVER_MS = 100 * 365 * 24 * 3600 * 1000;
 
-/** The files that make a loaded model: names that share them share a runner. */
-export interface PoolWeights {
-  readonly path: string;
-  /** In the order in which they are laid over the model. */
-  readonly adapters: readonly string[];
-}
-
-/** What the pool must know of a model in the store. */
-export interface PoolModel extends PoolWeights {
-  /** Name with tag, for people. */
-  readonly name: string;
-  readonly digest: string;
-  /** Bytes of all its files. */
-  readonly weightBytes: number;
-  /** Of the name that is asked for; names that share weights may differ in it. */
-  readonly template: TemplateChoice;
-  /** Called before a runner is started: throws what is wrong with the files. */
-  readonly check?: () => Promise<void>;
-}
-
-export interface PoolOptions {
-  readonly backend: string;
-  /** Of models whose requests do not say; `auto`: as there is memory. */
-  readonly ctxLen: number | "auto";
-  readonly numParallel: number;
-  /** undefined: the pool decides. */
-  readonly maxLoaded: number | undefined;
-  readonly maxQueue: number;
-  readonly keepAliveMs: number;
-  readonly cacheDir: string | undefined;
-  /** Bytes that models may take on the GPU together; undefined: what there is. */
-  readonly gpuMemory?: number | undefined;
-  /** Which kernels a GPU runs; undefined: `auto`. */
-  readonly gpuKernels?: KernelChoice | undefined;
-  /** Level of the SIMD kernels; undefined: the best of this machine. */
-  readonly simdLevel?: string | undefined;
-  readonly start: (load: LoadMessage, signal: AbortSignal) => Promise<RunnerProcess>;
-  /** Bytes of memory that a new process could use now. */
-  readonly freeBytes: () => number;
-}
-
 /** The use of a runner by one request. */
-export interface Lease {
-  readonly runner: RunnerProcess;
+export interface Lease<R extends RunnerClient = RunnerClient> {
+  readonly runner: R;
   /** Whether the runner has died without a word since it was last idle: it may have heard nothing of what was asked. */
   wasUnheard(): boolean;
   /** Resolves once a runner that has died is forgotten: another one is started for the next lease. */
@@ -95,7 +52,7 @@ interface Entry {
   timer: ReturnType<typeof setTimeout> | undefined;
   /** Messages that the runner had sent when it was last idle; undefined: it was not, since it was started. */
   heardIdle: number | undefined;
-  /** Ends as soon as nobody uses it. */
+  /** Ends as soon as its last lease is returned. */
   expiring: boolean;
   usedAtMs: number;
 }
@@ -110,17 +67,19 @@ export class Pool {
   /** Aborted by `close`, for those that wait for a model. */
   readonly #closing = new AbortController();
   readonly #events = { load: 0, unload: 0, evict: 0, crash: 0 };
+  /** Of runners that have ended. */
+  readonly #images = { encoded: 0, reused: 0 };
 
   constructor(options: PoolOptions) {
     this.#options = options;
   }
 
   /** A runner of that model, loaded if need be. The caller releases it. */
-  async acquire(model: PoolModel, request: LeaseRequest): Promise<Lease> {
+  async acquire(model: PoolModel, request: LeaseRequest): Promise<Lease<RunnerProcess>> {
     const wanted = loadMessage(model, request.options, this.#options);
     for (;;) {
       this.#checkWanted(request.signal);
-      const entry = this.#entries.get(keyOf(model));
+      const entry = this.#entries.get(weightsKey(model));
       if (entry && !entry.expiring && compatible(entry, wanted, request.options)) {
         return this.#lease(entry, request);
       }
@@ -131,7 +90,7 @@ export class Pool {
 
   /** Unloads a model once it is idle. */
   unload(weights: PoolWeights): void {
-    const entry = this.#entries.get(keyOf(weights));
+    const entry = this.#entries.get(weightsKey(weights));
     if (!entry) return;
     entry.expiring = true;
     if (entry.users === 0) void this.#end(entry);
@@ -145,13 +104,19 @@ export class Pool {
   }
 
   activity(): Activity {
-    const users = [...this.#entries.values()].map((entry) => entry.users);
+    const entries = [...this.#entries.values()];
+    const runners = entries.flatMap(({ runner }) => runner ?? []);
+    const users = entries.map((entry) => entry.users);
     const running = users.map((count) => Math.min(count, this.#options.numParallel));
     const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
     return {
       running: sum(running),
       waiting: this.#queued + sum(users) - sum(running),
       events: { ...this.#events },
+      images: {
+        encoded: this.#images.encoded + sum(runners.map(({ images }) => images.encoded)),
+        reused: this.#images.reused + sum(runners.map(({ images }) => images.reused)),
+      },
     };
   }
 
@@ -163,7 +128,7 @@ export class Pool {
     await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry, shuttingDown())));
   }
 
-  async #lease(entry: Entry, request: LeaseRequest): Promise<Lease> {
+  async #lease(entry: Entry, request: LeaseRequest): Promise<Lease<RunnerProcess>> {
     const { numParallel, maxQueue } = this.#options;
     if (entry.users >= numParallel + maxQueue) throw tooBusy();
     if (entry.users === 0) entry.heardIdle = entry.runner?.heard;
@@ -186,7 +151,7 @@ export class Pool {
     entry.users--;
     assert(entry.users >= 0, `runner of ${entry.model.name} released too often`);
     if (entry.users > 0) return;
-    if (!entry.runner) return entry.abort.abort(); // nobody waits for this load any more
+    if (!entry.runner) return entry.abort.abort(); // no request waits for this load any more
     if (entry.expiring || entry.keepAliveMs <= 0) return void this.#end(entry);
     this.#touch(entry);
     this.#expireInTime(entry);
@@ -215,10 +180,14 @@ export class Pool {
 
   #forget(entry: Entry): void {
     clearTimeout(entry.timer);
-    if (entry.runner && this.#entries.get(keyOf(entry.model)) === entry)
+    if (entry.runner && this.#entries.get(weightsKey(entry.model)) === entry)
       this.#events[entry.expiring ? "unload" : "crash"]++;
     entry.expiring = true;
-    if (this.#entries.get(keyOf(entry.model)) === entry) this.#entries.delete(keyOf(entry.model));
+    if (this.#entries.get(weightsKey(entry.model)) === entry) {
+      this.#entries.delete(weightsKey(entry.model));
+      this.#images.encoded += entry.runner?.images.encoded ?? 0;
+      this.#images.reused += entry.runner?.images.reused ?? 0;
+    }
     entry.closed.resolve();
   }
 
@@ -248,8 +217,8 @@ export class Pool {
   }
 
   /** Makes room and loads; undefined where another request loaded the model in the meantime. */
-  async #load(model: PoolModel, wanted: LoadMessage, request: LeaseRequest): Promise<Lease | undefined> {
-    const present = this.#entries.get(keyOf(model));
+  async #load(model: PoolModel, wanted: LoadMessage, request: LeaseRequest): Promise<Lease<RunnerProcess> | undefined> {
+    const present = this.#entries.get(weightsKey(model));
     if (present && !present.expiring && compatible(present, wanted, request.options)) return undefined;
     await model.check?.();
     if (present) await this.#retire(present, request.signal);
@@ -272,7 +241,7 @@ export class Pool {
       expiring: false,
       usedAtMs: Date.now(),
     };
-    this.#entries.set(keyOf(model), entry);
+    this.#entries.set(weightsKey(model), entry);
     const settled = entry.starting.then(
       (runner) => {
         entry.runner = runner;
@@ -322,35 +291,8 @@ export class Pool {
   }
 }
 
-const keyOf = ({ path, adapters }: PoolWeights): string => JSON.stringify([path, ...adapters]);
-
 /** What a model takes once loaded: its weights, repacked, and some working memory. The KV cache grows with use. */
 const neededBytes = (model: PoolModel): number => 1.5 * model.weightBytes;
-
-function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOptions): LoadMessage {
-  return {
-    kind: "load",
-    path: model.path,
-    adapters: model.adapters,
-    template: model.template,
-    backend: pool.backend,
-    gpuLayers: gpuLayersOf(options, pool),
-    gpuMemory: pool.gpuMemory,
-    gpuKernels: pool.gpuKernels,
-    simdLevel: pool.simdLevel,
-    ctxLen: options.num_ctx === undefined ? pool.ctxLen : Math.max(4, options.num_ctx),
-    slots: pool.numParallel,
-    chunk: Math.max(1, options.num_batch ?? 512),
-    threads: Math.max(0, Math.min(options.num_thread ?? 0, availableParallelism())), // more would only wait for cores
-    precise: false,
-    cacheDir: pool.cacheDir,
-  };
-}
-
-/** A negative number, like none, leaves it open; a backend without a GPU has nothing to put there. */
-function gpuLayersOf({ num_gpu = -1 }: LoadingOptions, { backend }: PoolOptions): number | undefined {
-  return num_gpu < 0 || !GPU_BACKENDS.has(backend) ? undefined : num_gpu;
-}
 
 /** Whether as many layers are on the GPU as are wanted there, or would be after another load. */
 function hasLayers({ load, runner }: Entry, { gpuLayers: wanted }: LoadMessage): boolean {

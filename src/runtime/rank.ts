@@ -1,11 +1,12 @@
 /** Rank: documents scored for a query, by a model that was made for that. */
+import { nowNs } from "../base/clock.ts";
 import { quoteGo } from "../base/quote.ts";
 import { AppError } from "../base/errors.ts";
 import { modelOf, onRunner, type RuntimeParts } from "./lease.ts";
 import type { RankRequest, RankResult } from "./runtime.ts";
 
 export async function runRank(parts: RuntimeParts, request: RankRequest): Promise<RankResult> {
-  const startedNs = Bun.nanoseconds();
+  const startedNs = nowNs();
   const model = await modelOf(parts, request);
   const { query, documents, signal, truncate = true, options } = request;
   return onRunner(parts, { ...request, ref: model }, async ({ lease: { runner }, loadNs }) => {
@@ -19,7 +20,7 @@ export async function runRank(parts: RuntimeParts, request: RankRequest): Promis
     return {
       scores,
       relevances: ranks === "logit" ? scores.map(sigmoid) : scores,
-      totalNs: Bun.nanoseconds() - startedNs,
+      totalNs: nowNs() - startedNs,
       loadNs,
       promptEvalCount: tokens,
     };

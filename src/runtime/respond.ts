@@ -5,6 +5,7 @@
  * A grammar cannot begin before thinking ends. So a model that thinks first answers freely up to the end of its
  * thoughts, and is then asked again, with them in the prompt and under the grammar; what it computed is still cached.
  */
+import { nowNs } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { AnswerSettings } from "../engine/sequence.ts";
 import type { Asked, Ending } from "../runner/messages.ts";
@@ -58,7 +59,7 @@ export function unread(loaded: Loaded, question: Question): Phase {
 /** An answer that is read as the model's template means it. */
 export function respond(loaded: Loaded, question: Question, shape: Shape): Phase {
   const format = formatOf(shape.facts);
-  const tags = format.marks ?? shape.facts.thinking;
+  const tags = format.marks ? format.marks.thinking : shape.facts.thinking;
   const visible = [...(tags ? [tags.open, tags.close] : []), ...(shape.tools.length > 0 ? format.markup : [])];
   const settings = { ...question.settings, visible: format.marks ? format.markup : visible };
   const asked = { ...question, settings };
@@ -87,7 +88,7 @@ function teller({ startedNs, loadNs }: Loaded, { wantsContext }: Question): (eve
     return {
       kind: "done",
       reason,
-      statistics: { ...statistics, loadNs, totalNs: Bun.nanoseconds() - startedNs },
+      statistics: { ...statistics, loadNs, totalNs: nowNs() - startedNs },
       ...(wantsContext ? { context: Array.from(event.tokens) } : {}),
       ...(event.truncated ? { truncated: true } : {}),
       ...(stopSequence === undefined ? {} : { stopSequence }),
@@ -276,7 +277,7 @@ function namingTools(error: unknown): unknown {
   return about ? new AppError("bad_request", `tools: ${about}`, { cause: error }) : error;
 }
 
-/** What is known of a token is told at once, also while the parser holds its text. */
+/** Log-probabilities are emitted at once, even while the parser holds the text back. */
 function withLogprobs(found: readonly ParsedEvent[], { logprobs }: TextEvent): InferenceEvent[] {
   const events = found.map(toEvent);
   return logprobs ? [{ kind: "text", text: "", logprobs }, ...events] : events;

@@ -1,5 +1,5 @@
 /**
- * A runner seen from whoever asks it: turns its messages into promises and async generators, and makes sure that it
+ * The client side of a runner: turns its messages into promises and async generators, and makes sure that it
  * ends. A runner that dies fails the requests on its own model and nothing else. What carries the messages is given: a
  * child process (`runner-process.ts`) or a Worker of a page.
  */
@@ -26,7 +26,7 @@ const CLOSE_GRACE_MS = 2000;
 
 /** The way to a runner. */
 export interface Transport {
-  /** Throws where nobody hears it any more: the runner is about to end. */
+  /** Throws if the channel is closed: the runner is about to end. */
   send(message: ToRunner): void;
   /** Ends it at once. */
   kill(): void;
@@ -47,7 +47,11 @@ export interface Connected {
   readonly ready: Ready;
   readonly listeners: Map<number, Listener>;
   readonly heard: { count: number };
+  readonly images: ImageCounts;
 }
+
+/** What became of the images of prompts: made rows of, or known already. */
+export type ImageCounts = Readonly<Record<"encoded" | "reused", number>>;
 
 /** Templates that a runner is asked to render with, one beside the other; the rest are defined anew when they come. */
 const TEMPLATES_MAX = 16;
@@ -87,6 +91,7 @@ export async function connect(
   const listeners = new Map<number, Listener>();
   const ready = Promise.withResolvers<Ready>();
   const heard = { count: 0 };
+  const images = { encoded: 0, reused: 0 };
   const watchdog = makeWatchdog(options.loadTimeoutMs, () =>
     ready.reject(new AppError("runner", `timed out waiting for the model runner to load ${load.path}`)),
   );
@@ -99,6 +104,7 @@ export async function connect(
     else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
     else if (message.kind === "embedded") listeners.get(message.id)?.embedded?.(message);
     else if (message.kind === "embedFailed") listeners.get(message.id)?.fail(toError(message));
+    else if (message.kind === "image") images[message.how]++;
     else listeners.get(message.id)?.reply?.(message);
   });
   const abort = (): void => ready.reject(new AppError("cancelled", "request canceled"));
@@ -106,7 +112,7 @@ export async function connect(
   void transport.exited.then((error) => ready.reject(error));
   try {
     transport.send(load);
-    return { transport, load, ready: await ready.promise, listeners, heard };
+    return { transport, load, ready: await ready.promise, listeners, heard, images };
   } catch (error) {
     transport.kill();
     throw error;
@@ -119,6 +125,8 @@ export async function connect(
 /** Owns the runner; `close` or `kill` ends it. */
 export class RunnerClient {
   readonly info: EngineInfo;
+  /** So far. */
+  readonly images: ImageCounts;
   readonly #transport: Transport;
   readonly #listeners: Map<number, Listener>;
   /** By choice, used last at the end. */
@@ -130,8 +138,9 @@ export class RunnerClient {
   /** Why it is being closed, for requests that it was still at. */
   #why: AppError | undefined;
 
-  constructor({ transport, load, ready, listeners, heard }: Connected) {
+  constructor({ transport, load, ready, listeners, heard, images }: Connected) {
     this.info = ready.info;
+    this.images = images;
     this.#templates.set(keyOf(load.template), { number: LOADED_TEMPLATE, reply: Promise.resolve(ready.template) });
     this.#heard = heard;
     this.#transport = transport;
@@ -297,7 +306,7 @@ export class RunnerClient {
 
   /**
    * Ends the runner: asked first, killed if it does not listen.
-   * @param why what requests that it has not finished are told
+   * @param why the error of its unfinished requests
    */
   async close(why?: AppError): Promise<void> {
     if (!this.alive) return;

@@ -33,7 +33,7 @@ export class RunnerProcess extends RunnerClient {
         return {
           send: (message) => child.send(message),
           kill: () => child.kill("SIGKILL"),
-          exited: watchExit(child),
+          exited: watchExit(child, load.path),
         };
       },
       { options, signal },
@@ -56,9 +56,13 @@ function spawnRunner(options: SpawnOptions, receive: (message: FromRunner) => vo
 }
 
 /** Resolves with the error that requests on a dead runner get; quotes the end of what it said. */
-async function watchExit(child: Bun.Subprocess): Promise<AppError> {
+async function watchExit(child: Bun.Subprocess, path: string): Promise<AppError> {
   const tail = await readTail(child.stderr as ReadableStream<Uint8Array>); // a stream, because spawned with "pipe"
   await child.exited;
+  if (child.signalCode === "SIGBUS" || /\bBus error\b/.test(tail)) {
+    const message = `${path}: expected the file as it was when the model was loaded, got one that is shorter or fails`;
+    return new AppError("runner", `${message}: the model runner has stopped (SIGBUS)`);
+  }
   const how = child.signalCode ? `signal ${child.signalCode}` : `exit code ${child.exitCode}`;
   const detail = tail.trim().split("\n").slice(-3).join(" | ");
   return new AppError("runner", `model runner has unexpectedly stopped (${how})${detail ? `: ${detail}` : ""}`);

@@ -18,6 +18,8 @@ export interface Message {
   readonly thinking?: string;
   /** Raw bytes of each image. */
   readonly images?: readonly Uint8Array[];
+  /** Where in `content` each of them stands, in UTF-16 units, in order; left out: all before it. */
+  readonly imagesAt?: readonly number[];
   readonly tool_calls?: readonly ToolCall[];
   readonly tool_name?: string;
   readonly tool_call_id?: string;
@@ -241,6 +243,8 @@ export interface Activity {
   readonly waiting: number;
   /** How often each happened; `evict`: those unloads that made room for another model. */
   readonly events: Readonly<Record<"load" | "unload" | "evict" | "crash", number>>;
+  /** What became of the images of prompts: made rows of, or known already. */
+  readonly images: Readonly<Record<"encoded" | "reused", number>>;
 }
 
 export interface Runtime {

@@ -1,19 +1,24 @@
-/** What people are told of a model that was loaded otherwise than they expect of it. */
+/** Log lines about a load that differs from what its user may expect. */
 import type { Logger } from "../base/log.ts";
 import type { EngineInfo } from "../engine/load.ts";
+import type { LoadMessage } from "../runner/messages.ts";
 
-/** Times the file from which on the memory that weights take is told. */
+/** Weights that take more memory than the file times this are logged. */
 const WIDENED_MIN = 2;
 
 type Told = Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers">;
 
-/** @param file the model's */
-export function tellLoad(log: Pick<Logger, "info" | "warn">, info: Told, file: string): void {
+/** @param load of which files */
+export function tellLoad(
+  log: Pick<Logger, "info" | "warn">,
+  info: Told,
+  { path: file, projector }: Pick<LoadMessage, "path" | "projector">,
+): void {
   const { backend, device, bytes, vramBytes, gpuLayers } = info;
   if (gpuLayers && gpuLayers.count < gpuLayers.all) {
     log.info("some layers of a model are on the GPU, the others on the CPU", { file, device, vramBytes }); // so it is slower
   }
-  const { size } = Bun.file(file);
+  const size = Bun.file(file).size + (projector === undefined ? 0 : Bun.file(projector).size);
   if (bytes.weights <= WIDENED_MIN * size) return;
   const times = Math.round((10 * bytes.weights) / size) / 10;
   const what = "the weights of a model take more memory than their file: the backend widens their block type";

@@ -1,4 +1,5 @@
 /** Text to the ids of a model and back. The model is loaded for it, as for any other request. */
+import { nowNs } from "../base/clock.ts";
 import { onRunner, type RuntimeParts } from "./lease.ts";
 import type { DetokenizeRequest, DetokenizeResult, TokenizeRequest, TokenizeResult } from "./runtime.ts";
 import type { RunnerClient } from "./runner-client.ts";
@@ -22,6 +23,6 @@ function timed<T>(
 ): Promise<T & { totalNs: number; loadNs: number }> {
   return onRunner(parts, request, async ({ lease, startedNs, loadNs }) => {
     const result = await work(lease.runner);
-    return { ...result, totalNs: Bun.nanoseconds() - startedNs, loadNs };
+    return { ...result, totalNs: nowNs() - startedNs, loadNs };
   });
 }

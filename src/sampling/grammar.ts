@@ -93,7 +93,7 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
         compiled.cached = false;
         release(compiled);
       },
-      () => undefined, // it never compiled; whoever asked was told
+      () => undefined, // it never compiled, and its request got the error
     );
   };
 

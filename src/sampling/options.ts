@@ -127,7 +127,7 @@ const INT32_MAX = 2 ** 31 - 1;
 const FLOAT32_MAX = 3.4028234663852886e38;
 
 /**
- * Reads `options` of a request: what they set, and the keys that nobody knows (for a warning). Nulls count as absent.
+ * Reads `options` of a request: what they set, and the unknown keys (for a warning). Nulls count as absent.
  */
 export function parseOptions(value: unknown): { options: Options; unknown: string[] } {
   if (value === undefined || value === null) return { options: {}, unknown: [] };

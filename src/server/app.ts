@@ -14,6 +14,7 @@ import { makeMetrics } from "./metrics/metrics.ts";
 import { matches } from "./http/paths.ts";
 import { makeHidePaths, type HidePaths } from "./http/private-paths.ts";
 import { isSeen } from "./http/raw-target.ts";
+import { makeRecentRequests } from "./metrics/recent.ts";
 import { makeRecorder } from "./metrics/recorder.ts";
 import { accountRoutes } from "./routes/account.ts";
 import { blobRoutes } from "./routes/blobs.ts";
@@ -34,6 +35,7 @@ import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
 import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
 import { openapiRoutes } from "./routes/openapi.ts";
 import { openaiModelRoutes } from "./routes/openai-models.ts";
+import { partsRoutes } from "./routes/parts.ts";
 import { psRoutes } from "./routes/ps.ts";
 import { pullRoutes } from "./routes/pull.ts";
 import { pushRoutes } from "./routes/push.ts";
@@ -41,8 +43,11 @@ import { rerankRoutes } from "./routes/rerank.ts";
 import { responsesRoutes } from "./routes/responses.ts";
 import { rootRoutes } from "./routes/root.ts";
 import { showRoutes } from "./routes/show.ts";
+import { systemRoutes } from "./routes/system.ts";
 import { tagsRoutes } from "./routes/tags.ts";
 import { tokenizeRoutes } from "./routes/tokenize.ts";
+import { uiRoutes } from "./routes/ui.ts";
+import { makeFindAsset } from "../ui/assets.ts";
 
 const NOT_FOUND = "404 page not found";
 /** What is answered while the server stops. */
@@ -56,13 +61,16 @@ export function makeHandlers(parts: AppDeps) {
   const metrics = makeMetrics(parts.runtime, parts.gateway);
   const keyNames = new WeakMap<Request, string>();
   const keyName = (request: Request): string | undefined => keyNames.get(request);
-  const record = makeRecorder({ log, metrics, routes: () => app.routes, keyName });
+  const recent = makeRecentRequests();
+  const record = makeRecorder({ log, metrics, recent, now: parts.now, routes: () => app.routes, keyName });
   const deps: RouteDeps = {
     ...parts,
     runtime: metered(parts.runtime, metrics),
     metrics,
+    recent,
     answer: makeAnswer({ log, record, hidePaths: hidesPaths(parts) }),
     inspect: makeInspect(parts),
+    findAsset: makeFindAsset(),
   };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
   const admit = makeAuth(config.apiKeys);
@@ -93,10 +101,7 @@ export function makeHandlers(parts: AppDeps) {
       log.error("bug", { error: messageOf(error) });
       return refuse(request, errorResponse(request, error));
     })
-    .use(rootRoutes(deps))
-    .use(accountRoutes(deps))
-    .use(healthRoutes(deps))
-    .use(metricsRoutes(deps))
+    .use(serverRoutes(deps))
     .use(generateRoutes(deps))
     .use(chatRoutes(deps))
     .use(messagesRoutes(deps))
@@ -106,6 +111,7 @@ export function makeHandlers(parts: AppDeps) {
     .use(responsesRoutes(deps))
     .use(tagsRoutes(deps))
     .use(showRoutes(deps))
+    .use(partsRoutes(deps))
     .use(tokenizeRoutes(deps))
     .use(psRoutes(deps))
     .use(createRoutes(deps))
@@ -128,6 +134,16 @@ export function makeHandlers(parts: AppDeps) {
 
 const hidesPaths = ({ store, library, config }: AppDeps): HidePaths =>
   makeHidePaths({ models: [store.root, ...library.others], home: config.home });
+
+/** What this server is, how it does, and its page. */
+const serverRoutes = (deps: RouteDeps) =>
+  new Elysia()
+    .use(rootRoutes(deps))
+    .use(accountRoutes(deps))
+    .use(healthRoutes(deps))
+    .use(metricsRoutes(deps))
+    .use(systemRoutes(deps))
+    .use(uiRoutes(deps));
 
 const openaiRoutes = (deps: RouteDeps) =>
   new Elysia()

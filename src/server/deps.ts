@@ -6,15 +6,32 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { Library } from "../store/library.ts";
 import type { Registry } from "../store/registry/registry.ts";
 import type { Store } from "../store/store.ts";
+import type { FindAsset } from "../ui/assets.ts";
 import type { Answer } from "./http/exchange.ts";
 import type { Inspect } from "./inspect.ts";
 import type { Metrics } from "./metrics/metrics.ts";
+import type { RecentRequests } from "./metrics/recent.ts";
 
 /** What routes use of the gateway. */
-export type ServedGateway = Pick<
+export interface ServedGateway extends Pick<
   Gateway,
   "ingress" | "admin" | "observe" | "status" | "check" | "isDraining" | "backInMs"
->;
+> {
+  readonly mail: Pick<Gateway["mail"], "status">;
+}
+
+/** What a server runs on, and how it is set. */
+export interface Machine {
+  readonly backend: string;
+  /** For people. */
+  readonly device: string;
+  readonly cores: number;
+  readonly memory: { readonly total: number; readonly available: number };
+  /** Settings by name; none of them is a secret, or a path. */
+  readonly settings: Readonly<Record<string, string | number | boolean>>;
+  /** Models that are being loaded: how far each is, from 0 to 1. */
+  readonly loading: readonly { readonly fraction: number }[];
+}
 
 export interface AppDeps {
   readonly runtime: Runtime;
@@ -27,6 +44,8 @@ export interface AppDeps {
   readonly log: Logger;
   readonly version: string;
   readonly now: () => Date;
+  /** What it runs on; absent: nobody says. */
+  readonly machine?: () => Promise<Machine>;
   /** Takes webhooks, where it is configured. */
   readonly gateway?: ServedGateway | undefined;
 }
@@ -35,4 +54,7 @@ export interface RouteDeps extends AppDeps {
   readonly answer: Answer;
   readonly inspect: Inspect;
   readonly metrics: Metrics;
+  readonly recent: RecentRequests;
+  /** What the page is made of. */
+  readonly findAsset: FindAsset;
 }

@@ -5,13 +5,15 @@
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { RANK } from "../engine/rank-head.ts";
-import type { Metadata } from "../gguf/gguf.ts";
+import type { Metadata, ModelHeader } from "../gguf/gguf.ts";
 import { readHeader } from "../files/header.ts";
-import { repairHeader } from "../gguf/repair/index.ts";
+import { projectorHeader, repairHeader } from "../gguf/repair/index.ts";
 import { describeGguf, type GgufDetails } from "../store/details.ts";
 import { layersOf } from "../store/manifest.ts";
 import type { ModelEntry, Store, StoredModel } from "../store/store.ts";
 import { canFill } from "../tokenizer/fill-in-the-middle.ts";
+import { projectorKind } from "../vision/clip.ts";
+import { hasProjector } from "../vision/projectors/index.ts";
 import { effectiveTemplate } from "./ollama/effective-template.ts";
 
 /** Models that are remembered; each costs about a kilobyte. */
@@ -19,7 +21,7 @@ export const KNOWN_MAX = 1024;
 
 export interface ModelFacts {
   readonly gguf: GgufDetails;
-  /** `completion`, `tools`, `insert`, `embedding`, `thinking`. What nothing here can do, no model claims. */
+  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. What nothing here can do, no model claims. */
   readonly capabilities: readonly string[];
 }
 
@@ -63,18 +65,33 @@ export function modelDetails(model: StoredModel, facts: ModelFacts | undefined) 
 
 async function inspect(store: Store, model: StoredModel): Promise<ModelFacts> {
   const entry = await store.load(model.displayName);
-  const header = repairHeader(await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens }));
-  return { gguf: describeGguf(header), capabilities: capabilitiesOf(entry, header.metadata) };
+  const file = await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens });
+  const header = repairHeader(file);
+  const sees = await seesImages(entry, file);
+  return { gguf: describeGguf(header), capabilities: capabilitiesOf(entry, header.metadata, { sees }) };
+}
+
+/** Whether a runner of the model would take images: by a projector file, or by what lies in the model's own. */
+async function seesImages({ paths: { projectors } }: ModelEntry, file: ModelHeader): Promise<boolean> {
+  const [path] = projectors;
+  const header = path === undefined ? file : await readHeader(path, { arrayItemsMax: 0 });
+  try {
+    const projector = projectorHeader(header);
+    return projector !== undefined && hasProjector(projectorKind(projector.metadata));
+  } catch (error) {
+    if (error instanceof AppError && error.code === "bad_file") return false; // its text may be sound
+    throw error;
+  }
 }
 
 /** Models that can fill in the middle are known by their tokens. */
 const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
 
-/** What other servers do with a model and this one does not: clients offer by it what would be refused. */
+/** What a configuration may say and only the files can tell: clients offer by it what may be refused. */
 const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
 
 /** In the order in which clients are used to seeing them. */
-function capabilitiesOf(entry: ModelEntry, metadata: Metadata): string[] {
+function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees: boolean }): string[] {
   const architecture = String(metadata.get("general.architecture"));
   const { native, capabilities } = effectiveTemplate(entry, metadata);
   const fromTemplate = (["tools", "insert", "thinking"] as const).filter(
@@ -84,6 +101,7 @@ function capabilitiesOf(entry: ModelEntry, metadata: Metadata): string[] {
     ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name)),
     ...(native ? fromTemplate : []),
     metadata.has(`${architecture}.pooling_type`) ? "embedding" : "completion",
+    ...(sees ? ["vision"] : []),
     ...(metadata.get(`${architecture}.pooling_type`) === RANK ? ["rerank"] : []),
     ...(native ? [] : fromTemplate),
   ];

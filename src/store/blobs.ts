@@ -1,7 +1,7 @@
 /**
  * Blobs: content under its digest, `blobs/sha256-<hex>`. A blob that exists is complete, for it got its name last.
  */
-import { open, stat, utimes } from "node:fs/promises";
+import { chmod, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, assert } from "../base/errors.ts";
 import { blobName, digestOf, digestOfFile, parseDigest, type Digest } from "./digest.ts";
@@ -80,8 +80,13 @@ export async function receiveBlob(
   return blob;
 }
 
-/** Makes a blob young again, so that no other process takes it for forgotten. A store may well be read-only. */
+/**
+ * Makes a blob young again, so that no other process takes it for forgotten. A store may well be read-only. Its content
+ * keeps its time, by which whoever runs it knows that nobody changed it: only the time of its entry is now.
+ */
 export async function touchBlob(root: string, digest: Digest): Promise<void> {
-  const now = new Date();
-  await utimes(blobPath(root, digest), now, now).catch(() => {});
+  const path = blobPath(root, digest);
+  await stat(path)
+    .then(({ mode }) => chmod(path, mode))
+    .catch(() => {});
 }

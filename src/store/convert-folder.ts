@@ -18,7 +18,7 @@ import { writeDurably } from "../base/durable.ts";
 import type { InTurn } from "./quantize-weights.ts";
 import { labelled, type Source } from "./sources.ts";
 
-/** What a client is told meanwhile; a note of what is left out has no numbers. */
+/** Progress for the client; a note of what is left out has no numbers. */
 interface ConvertStep {
   readonly status: string;
   /** Bytes of weights. */

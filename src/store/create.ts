@@ -6,7 +6,7 @@ import { AppError, assert, checkNotCancelled, messageOf } from "../base/errors.t
 import type { ModelFolder } from "../convert/folder.ts";
 import { parseOptions } from "../sampling/options.ts";
 import type { ChatFormat } from "../template/detect.ts";
-import { PARSERS, RENDERERS } from "../template/named.ts";
+import { namesFor, PARSERS, RENDERERS } from "../template/named.ts";
 import { choosePrompt } from "../template/prompt.ts";
 import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import { convertFolder } from "./convert-folder.ts";
@@ -29,7 +29,7 @@ import {
   type StoredSource,
 } from "./sources.ts";
 
-/** The words in which each shape is told of a layer; where weights are quantized, both are told the same. */
+/** The progress messages of each request shape; quantizing has the same in both. */
 const WORDS = {
   modelfile: { existing: "using already created layer", fresh: "writing layer" },
   fields: { existing: "using existing layer", fresh: "creating new layer" },
@@ -52,7 +52,7 @@ interface Draft extends Layer {
  */
 export async function* createModel(parts: CreateParts, request: CreateRequest): AsyncGenerator<Progress, void, void> {
   checkTexts(request);
-  const made: Digest[] = []; // blobs that are nobody's until the model is
+  const made: Digest[] = []; // blobs without a manifest until the model has one
   try {
     const base = request.base === undefined ? undefined : await readBase(parts, request.base, made);
     if (!base && !request.folder && request.sources.length === 0) {
@@ -98,9 +98,10 @@ interface Inspected {
 
 async function* storeModel(
   parts: CreateParts,
-  { base, inspected, request }: Inspected,
+  { base, inspected, request: asked }: Inspected,
 ): AsyncGenerator<Progress, void, void> {
   const { root } = parts;
+  const request = base ? asked : withNames(asked, inspected);
   const shape = request.quantize ? "quantized" : request.shape;
   const weights = yield* storeWeights(parts, { base, inspected, request });
   if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the sequence that clients know
@@ -127,6 +128,14 @@ function detectFormat(
 ): ChatFormat | undefined {
   if (template || parameters["stop"] !== undefined || base?.parameters["stop"] !== undefined) return undefined;
   return inspected.find(({ kind, format }) => kind === "model" && format)?.format;
+}
+
+/** Of a file without a template, where nothing in the request stands in for it: what its architecture needs. */
+function withNames(request: CreateRequest, inspected: readonly InspectedSource[]): CreateRequest {
+  const { template, extras } = request;
+  const model = inspected.find(({ kind }) => kind === "model");
+  if (!model || model.hasTemplate || template || extras["renderer"] || extras["parser"]) return request;
+  return { ...request, extras: { ...namesFor(model.details.family), ...extras } };
 }
 
 const withStop = (request: CreateRequest, { stop }: ChatFormat): CreateRequest => ({

@@ -9,7 +9,7 @@ import type { InTurn } from "./quantize-weights.ts";
 import type { Source } from "./sources.ts";
 import type { StoredMessage } from "./store.ts";
 
-/** What a client is told on the way. */
+/** Progress for the client. */
 export interface Progress {
   readonly status: string;
   /** Of the blob that is being moved; then also `total` and, once there are any, `completed` bytes. */
@@ -19,7 +19,7 @@ export interface Progress {
 }
 
 export interface CreateRequest {
-  /** How the request was written: a Modelfile, or fields. They differ in what they are told on the way. */
+  /** How the request was written: a Modelfile, or fields. They differ in their progress messages. */
   readonly shape: "modelfile" | "fields";
   readonly name: ModelName;
   /** The model to build upon, as the client wrote it. */

@@ -59,7 +59,7 @@ async function install(store: Store, dir: string): Promise<"installed" | "presen
   return "installed";
 }
 
-/** The model of that name if all of it can be read; one that cannot serves nobody and is replaced. */
+/** The model of that name if all of it can be read; one that cannot be read is replaced. */
 async function findReadable(store: Store): Promise<StoredModel | undefined> {
   try {
     return await store.load(EMBEDDED_NAME);

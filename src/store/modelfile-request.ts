@@ -194,7 +194,7 @@ async function filesAt(path: string, { label, place }: { label: string; place: C
   return sources;
 }
 
-/** A file that is no GGUF is told so where it is inspected. */
+/** Inspection reports a file that is no GGUF. */
 async function splitPaths(path: string): Promise<string[]> {
   const part = await readPart(path, { shard: 0, arrayItemsMax: 0 }).catch(() => undefined);
   if (!part) return [path];

@@ -20,7 +20,7 @@ const NO_DIGEST = "0000000000000000000";
 /** Reports per file at most: few enough for a stream, many enough to watch. */
 const REPORTS_MAX = 1000;
 
-/** What a client is told meanwhile. */
+/** Progress for the client. */
 interface QuantizeProgress {
   readonly status: string;
   readonly digest: string;

@@ -19,7 +19,7 @@ import type { Job } from "./quantize-worker.ts";
 
 /** A range for one thread: whole blocks of every type, and large beside the cost of a message. */
 const CHUNK_WEIGHTS = 2 ** 18;
-/** Ranges on their way per thread: one in work, others so that nobody waits for the slowest. */
+/** Ranges on their way per thread: one in work, others so that no thread waits for the slowest. */
 const JOBS_PER_THREAD = 4;
 /** GGML_QNT_VERSION, ggml.h */
 const QUANTIZATION_VERSION = 2;
@@ -141,7 +141,7 @@ async function* inOrder(jobs: Iterable<Job>, pool: QuantizePool): AsyncGenerator
   const waiting: Promise<Uint8Array>[] = [];
   for (const job of jobs) {
     const result = pool.run(job);
-    result.catch(() => {}); // whoever awaits it hears of it; the others need not
+    result.catch(() => {}); // only its awaiter needs the error
     waiting.push(result);
     if (waiting.length >= pool.size * JOBS_PER_THREAD) yield await waiting.shift()!; // it is not empty
   }

@@ -45,7 +45,7 @@ function isNoManifest(error: unknown): boolean {
 /** Long enough for any upload or copy that is still going on. */
 export const IN_USE_MS = 3600_000;
 
-/** Whether a file is there and nobody has used it of late. One that was copied or renamed is as young as that. */
+/** Whether a file exists and was not used recently. Copying or renaming counts as use. */
 export async function isOld(path: string, nowMs: number, ageMs = IN_USE_MS): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
   return found !== undefined && nowMs - Math.max(found.mtimeMs, found.ctimeMs) > ageMs;

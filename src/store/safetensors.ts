@@ -1,4 +1,4 @@
-/** Models whose layers are tensors of safetensors, for MLX: they are told apart by their manifest alone. */
+/** Models whose layers are tensors of safetensors, for MLX: the manifest alone identifies them. */
 import type { Layer } from "./manifest.ts";
 import { displayName, makeName, type ModelName } from "./name.ts";
 

@@ -34,6 +34,8 @@ export interface InspectedSource extends Source {
   readonly details: GgufDetails;
   /** That of its chat template, where it is a known one. */
   readonly format?: ChatFormat;
+  /** It has a chat template. */
+  readonly hasTemplate: boolean;
   /** Which part of a split model it is, from 0. */
   readonly part?: { readonly index: number; readonly count: number };
 }
@@ -68,8 +70,9 @@ export async function inspectSource(source: Source): Promise<InspectedSource> {
   const kind = type === "adapter" ? "adapter" : projects ? "projector" : "model";
   const count = getNumber(metadata, "split.count", 0);
   const part = count > 1 ? { part: { index: getNumber(metadata, "split.no", 0), count } } : {};
-  const format = findChatFormat(getString(metadata, "tokenizer.chat_template", ""));
-  return { ...source, kind, details, ...part, ...(format ? { format } : {}) };
+  const template = getString(metadata, "tokenizer.chat_template", "");
+  const format = findChatFormat(template);
+  return { ...source, kind, details, hasTemplate: template !== "", ...part, ...(format ? { format } : {}) };
 }
 
 function checkMagic({ label, path, digest }: Source): void {

@@ -46,7 +46,7 @@ export interface ModelConfig {
   readonly embedding_length?: number;
   /** Digest of the Hearth model that this was installed from; only on models that Hearth installed itself. */
   readonly hearth_embedded?: string;
-  /** `own`: whoever created the model here wrote its TEMPLATE, which is in force whatever the file's own can do. */
+  /** `own`: the TEMPLATE was given to create on this server, and wins over the file's own. */
   readonly hearth_template?: string;
 }
 
@@ -78,7 +78,7 @@ export interface ModelRef extends StoredModel {
     readonly adapters: readonly string[];
     readonly projectors: readonly string[];
   };
-  /** Bytes of the model and its adapters. */
+  /** Bytes of the model, its adapters and its projector. */
   readonly weightBytes: number;
   readonly template?: string;
   readonly system?: string;
@@ -278,7 +278,8 @@ async function loadRef(root: string, model: StoredModel): Promise<ModelRef> {
   const [system] = await textsOf(root, model, "system");
   const [params] = await textsOf(root, model, "params");
   const [messages] = await textsOf(root, model, "messages");
-  const weights = [...layersOf(model.layers, "model").slice(0, 1), ...layersOf(model.layers, "adapter")];
+  const first = (["model", "projector"] as const).flatMap((kind) => layersOf(model.layers, kind).slice(0, 1));
+  const weights = [...first, ...layersOf(model.layers, "adapter")];
   return {
     ...model,
     paths,
@@ -321,10 +322,6 @@ async function checkedPath(root: string, { layer, what }: { layer: Layer; what: 
   }
   return blobPath(root, layer.digest);
 }
-
-/** Undefined where nobody said which of the model's templates is to win. */
-export const hasOwnTemplate = ({ config }: Pick<ModelEntry, "config">): true | undefined =>
-  config.hearth_template === "own" || undefined;
 
 /** The text of a blob. Throws `bad_file` where it is missing, of another size than its layer says, or too large. */
 export async function readText(root: string, at: { layer: Layer; limit: number; what: string }): Promise<string> {

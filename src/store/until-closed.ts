@@ -2,8 +2,8 @@
 import { AppError } from "../base/errors.ts";
 
 /**
- * Yields what `work` does, which is to end with `cancelled` once its signal is aborted. Where `closing` was what ended
- * it, its reason is thrown instead.
+ * Forwards `work`, which throws `cancelled` once its signal is aborted. If `closing` aborted it, throws the reason of
+ * `closing` instead.
  */
 export async function* untilClosed<T>(
   closing: AbortSignal,

@@ -1,6 +1,7 @@
 /**
  * Conversations put into the shape that a Jinja chat template can take: a system text where it has no place for one,
- * several calls in one message where it allows one, a level of thinking under the name that it knows.
+ * several calls in one message where it allows one, thoughts beside a text where it has a place for one of them, a
+ * level of thinking under the name that it knows.
  */
 import type { PromptMessage, Think } from "./messages.ts";
 
@@ -22,6 +23,22 @@ export function takesSystem(render: (messages: readonly PromptMessage[]) => stri
   return text === undefined ? tried([user]) === undefined : text.includes(SYSTEM_TRIAL);
 }
 
+/**
+ * Whether a template prints the content of messages only where it is a list of parts.
+ * @param render throws where the template refuses these messages
+ */
+export function needsParts(render: (messages: readonly PromptMessage[], asParts: boolean) => string): boolean {
+  const shows = (asParts: boolean): boolean => {
+    try {
+      return render([{ role: "user", content: USER_TRIAL }], asParts).includes(USER_TRIAL);
+    } catch {
+      return false;
+    }
+  };
+  return !shows(false) && shows(true);
+}
+
+const USER_TRIAL = "user-message-of-a-trial";
 const SYSTEM_TRIAL = "system-message-of-a-trial";
 
 /** Each system message in front of what comes next, as that message's beginning; alone, as the user's. */
@@ -59,6 +76,15 @@ export function splitCalls(messages: readonly PromptMessage[]): readonly PromptM
     split.push(...results);
   }
   return split;
+}
+
+/** Thoughts and text in front of calls as one, where a template has a place for only one of them. */
+export function joinThoughts(messages: readonly PromptMessage[]): PromptMessage[] {
+  return messages.map((message) =>
+    message.thinking && message.content && message.tool_calls?.length
+      ? { ...message, thinking: `${message.thinking}\n\n${message.content}`, content: "" }
+      : message,
+  );
 }
 
 const hasSeveralCalls = ({ tool_calls: calls = [] }: PromptMessage): boolean => calls.length > 1;

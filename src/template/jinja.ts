@@ -26,9 +26,10 @@ export interface JinjaTemplate {
   /**
    * @param context names and JSON values; a name that is undefined is not defined in the template
    * @param now what `strftime_now` tells
+   * @param options.mayShrink lists of the template's own may lose items, which jinja2's sandbox forbids
    * @throws AppError `bad_request`: the text of `raise_exception`, or why an expression has no value; `too_large`
    */
-  render(context: Readonly<Record<string, unknown>>, now: Date): string;
+  render(context: Readonly<Record<string, unknown>>, now: Date, options?: { mayShrink?: boolean }): string;
 }
 
 /** @throws AppError `bad_request` where the source is no template, `too_large` */
@@ -36,8 +37,8 @@ export function parseJinja(source: string, limits: JinjaLimits = JINJA_LIMITS): 
   const program = parseTemplate(source);
   return {
     source,
-    render(context, now) {
-      const budget = makeBudget(limits);
+    render(context, now, { mayShrink = false } = {}) {
+      const budget = { ...makeBudget(limits), mayShrink };
       const names = makeGlobals(now, budget);
       for (const [name, value] of Object.entries(context)) {
         if (value !== undefined) names.set(name, fromJson(value));

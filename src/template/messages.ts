@@ -1,5 +1,5 @@
 /**
- * Messages and tools as prompt templates take them: the shapes that clients send, whoever else has more fields on them.
+ * Messages and tools as prompt templates take them: the shapes that clients send; callers may carry extra fields.
  */
 
 export interface PromptToolCall {
@@ -11,7 +11,10 @@ export interface PromptMessage {
   readonly role: string;
   readonly content: string;
   readonly thinking?: string;
+  /** Whatever the caller knows images by. */
   readonly images?: readonly unknown[];
+  /** Where in `content` each of them stands, in UTF-16 units, in order; left out: all before it. */
+  readonly imagesAt?: readonly number[];
   readonly tool_calls?: readonly PromptToolCall[];
   readonly tool_name?: string;
   readonly tool_call_id?: string;

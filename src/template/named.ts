@@ -33,6 +33,48 @@ export const RENDERERS = [
   "glimmer",
 ] as const;
 
+export type Renderer = (typeof RENDERERS)[number];
+
+/** Parameters from which a Gemma 4 is large. */
+const LARGE = 12e9;
+const UNITS: Readonly<Record<string, number>> = { K: 1e3, M: 1e6, B: 1e9, T: 1e12 };
+
+/**
+ * The renderer of a model, where its name leaves open which: `gemma4` is for two kinds, which the model's name tells
+ * apart, else its size.
+ * @param model.size as in `25.2B`
+ */
+export function rendererOf(renderer: string | undefined, model: { name: string; size?: string | undefined }) {
+  if (renderer !== "gemma4") return renderer;
+  const name = model.name.toLowerCase();
+  if (/e[24]b/.test(name)) return "gemma4-small";
+  const [, count, unit = ""] = /^([\d.]+)\s*([KMBT])$/i.exec(model.size?.trim() ?? "") ?? [];
+  const parameters = Number(count) * (UNITS[unit.toUpperCase()] ?? NaN);
+  return /12b|26b|31b/.test(name) || parameters >= LARGE ? "gemma4-large" : "gemma4-small";
+}
+
+interface Names {
+  readonly renderer: Renderer;
+  readonly parser: Parser;
+}
+
+const NEMOTRON: Names = { renderer: "nemotron-3-nano", parser: "nemotron-3-nano" };
+const QWEN35: Names = { renderer: "qwen3.5", parser: "qwen3.5" };
+const BY_ARCHITECTURE: Readonly<Record<string, Names>> = {
+  gemma4: { renderer: "gemma4", parser: "gemma4" },
+  laguna: { renderer: "laguna", parser: "laguna" },
+  nemotron_h: NEMOTRON,
+  nemotron_h_moe: NEMOTRON,
+  nemotron_h_omni: NEMOTRON,
+  qwen35: QWEN35,
+  qwen35moe: QWEN35,
+  glmocr: { renderer: "glm-ocr", parser: "glm-ocr" },
+};
+
+/** What makes the prompts of models of an architecture whose file has no template, and reads their answers. */
+export const namesFor = (architecture: string): Names | undefined =>
+  Object.hasOwn(BY_ARCHITECTURE, architecture) ? BY_ARCHITECTURE[architecture] : undefined;
+
 /** How a parser of that name reads answers. */
 interface Reading {
   /** The tool-call format, by its name in `runtime/parse`. */
@@ -46,6 +88,7 @@ const THINK: ThinkingTags = { open: "<think>", close: "</think>" };
 const MISTRAL: ThinkingTags = { open: "[THINK]", close: "[/THINK]" };
 const COHERE: ThinkingTags = { open: "<|START_THINKING|>", close: "<|END_THINKING|>" };
 const GEMMA: ThinkingTags = { open: "<|channel>thought", close: "<channel|>" };
+const GLIMMER: ThinkingTags = { open: " to=self<|message|>", close: "<|eom|>" };
 const HARMONY: ThinkingTags = { open: "<|channel|>analysis<|message|>", close: "<|end|>" };
 
 const READINGS = {
@@ -74,7 +117,7 @@ const READINGS = {
   laguna: { format: "glm", tools: true, thinking: THINK },
   "poolside-v1": { format: "glm", tools: true, thinking: THINK },
   cohere: { format: "cohere", tools: true, thinking: COHERE },
-  glimmer: { format: "glimmer", tools: true, thinking: THINK },
+  glimmer: { format: "glimmer", tools: true, thinking: GLIMMER },
   passthrough: { format: "plain", tools: false },
 } as const satisfies Record<string, Reading>;
 

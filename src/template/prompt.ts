@@ -6,7 +6,7 @@
 import { AppError } from "../base/errors.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
 import { type JinjaTemplate, parseJinja } from "./jinja.ts";
-import { effortOf, foldSystem, splitCalls, takesSystem } from "./adapt.ts";
+import { effortOf, foldSystem, joinThoughts, needsParts, splitCalls, takesSystem } from "./adapt.ts";
 import { namedTemplate } from "./named-templates.ts";
 import { nameResults, wantsShortIds, withShortIds } from "./call-ids.ts";
 import { jinjaThinkingTags } from "./thinking.ts";
@@ -29,6 +29,8 @@ interface JinjaPrompt {
   readonly tokens: SpecialTokens;
   /** Whether it prints system messages; found out by a trial, once. */
   readonly takesSystem: () => boolean;
+  /** Whether it prints what a message says only where that is a list of parts; found out by a trial, once. */
+  readonly needsParts: () => boolean;
 }
 
 export type PromptTemplate = JinjaPrompt | GoPrompt;
@@ -55,7 +57,7 @@ export function choosePrompt({ jinja, go, tokens = {}, prefersGo, renderer }: Te
   if (named !== undefined) return parseJinjaPrompt(named, tokens);
   if (renderer && jinja === undefined && (go ?? DEFAULT_TEMPLATE).trim() === DEFAULT_TEMPLATE && !prefersGo) {
     const what = `the prompts of this model are made by the renderer '${renderer}'`;
-    throw new AppError("unsupported", `${what}, which is not here yet, and its file has no chat template`);
+    throw new AppError("unsupported", `${what}, which is not known here, and its file has no chat template`);
   }
   if (jinja === undefined) return parseGoPrompt(go ?? DEFAULT_TEMPLATE);
   if (go === undefined || prefersGo === false) return parseJinjaPrompt(jinja, tokens);
@@ -65,10 +67,12 @@ export function choosePrompt({ jinja, go, tokens = {}, prefersGo, renderer }: Te
 
 function parseJinjaPrompt(source: string, tokens: SpecialTokens): JinjaPrompt {
   const template = parseJinja(source);
-  let takes: boolean | undefined;
-  const trial = (messages: readonly PromptMessage[]): string =>
-    template.render(jinjaContext({ messages, now: TRIAL_TIME }, { source, tokens }), TRIAL_TIME);
-  return { kind: "jinja", source, template, tokens, takesSystem: () => (takes ??= takesSystem(trial)) };
+  let [takes, needs]: (boolean | undefined)[] = [];
+  const parts = (): boolean => (needs ??= needsParts((messages, asParts) => trial(messages, () => asParts)));
+  const trial = (messages: readonly PromptMessage[], asParts: () => boolean = parts): string =>
+    template.render(jinjaContext({ messages, now: TRIAL_TIME }, { source, tokens, needsParts: asParts }), TRIAL_TIME);
+  const system = (): boolean => (takes ??= takesSystem((messages) => trial(messages)));
+  return { kind: "jinja", source, template, tokens, takesSystem: system, needsParts: parts };
 }
 
 const TRIAL_TIME = new Date(0);
@@ -160,14 +164,10 @@ function renderAdapted(prompt: JinjaPrompt, request: ChatPrompt): string {
     return template.render(context, request.now);
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "bad_request") throw error;
-    const split = splitCalls(messages);
-    const others = [
-      ...(context["tools"] === null ? [{ ...context, tools: undefined }] : []),
-      ...(split === messages ? [] : [{ ...context, messages: split.map(jinjaMessage) }]),
-    ];
-    for (const other of others) {
+    for (const shape of otherShapes(messages, prompt.needsParts())) {
       try {
-        return template.render(other, request.now);
+        const tools = context["tools"] === null ? undefined : context["tools"];
+        return template.render({ ...context, tools, messages: shape }, request.now, { mayShrink: true });
       } catch {
         // the first refusal says why
       }
@@ -176,13 +176,22 @@ function renderAdapted(prompt: JinjaPrompt, request: ChatPrompt): string {
   }
 }
 
+/** The messages as templates want them that refuse ours, the nearest first. */
+function otherShapes(messages: readonly PromptMessage[], inParts: boolean): readonly Record<string, unknown>[][] {
+  const joined = joinThoughts(messages);
+  const shapes = [messages, splitCalls(messages), joined, splitCalls(joined)].map((each) =>
+    each.map((message) => jinjaMessage(message, inParts)),
+  );
+  return [...shapes, ...shapes.map((each) => each.map(withTextArguments))];
+}
+
 /** What a template is given, by name. */
 function jinjaContext(
   { messages, tools, think, now, addGenerationPrompt = true }: ChatPrompt,
-  { source, tokens }: Pick<JinjaPrompt, "source" | "tokens">,
+  { source, tokens, needsParts: asParts }: Pick<JinjaPrompt, "source" | "tokens" | "needsParts">,
 ): Record<string, unknown> {
   return {
-    messages: messages.map(jinjaMessage),
+    messages: messages.map((message) => jinjaMessage(message, asParts())),
     tools: tools && tools.length > 0 ? tools : null,
     documents: null,
     add_generation_prompt: addGenerationPrompt,
@@ -190,7 +199,8 @@ function jinjaContext(
     reasoning_effort: effortOf(think, source),
     bos_token: tokens.bos ?? "",
     eos_token: tokens.eos ?? "",
-    functions: tools && tools.length > 0 ? JSON.stringify(tools, null, 2) : undefined, // FireFunction's, as is the next
+    xml_tools: tools && tools.length > 0 ? tools : undefined, // SmolLM3's
+    functions: tools && tools.length > 0 ? JSON.stringify(tools, null, 2) : "", // FireFunction's, as is the next
     datetime: timeText(now),
   };
 }
@@ -205,9 +215,9 @@ function timeText(now: Date): string {
  * A message under the names that Jinja templates know: `name` of a tool, `reasoning_content`, calls with their type and
  * without our index.
  */
-const jinjaMessage = (message: PromptMessage): Record<string, unknown> => ({
+const jinjaMessage = (message: PromptMessage, asParts: boolean): Record<string, unknown> => ({
   role: message.role,
-  content: message.content,
+  content: asParts ? [{ type: "text", text: message.content }] : message.content,
   thinking: message.thinking || undefined,
   reasoning_content: message.thinking || undefined,
   tool_calls: message.tool_calls?.map(({ id, function: { name, arguments: args } }) => ({
@@ -218,6 +228,21 @@ const jinjaMessage = (message: PromptMessage): Record<string, unknown> => ({
   name: message.tool_name || undefined,
   tool_call_id: message.tool_call_id || undefined,
 });
+
+/** The same with the arguments of its calls as JSON text, as OpenAI's clients send them. */
+function withTextArguments(message: Record<string, unknown>): Record<string, unknown> {
+  const { tool_calls: calls } = message as { tool_calls?: readonly JinjaCall[] }; // jinjaMessage made it
+  if (!calls) return message;
+  const asText = ({ function: { name, arguments: args }, ...call }: JinjaCall) => ({
+    ...call,
+    function: { name, arguments: JSON.stringify(args) },
+  });
+  return { ...message, tool_calls: calls.map(asText) };
+}
+
+interface JinjaCall {
+  readonly function: { readonly name: string; readonly arguments: unknown };
+}
 
 interface GeneratePrompt {
   readonly prompt: string;

@@ -16,8 +16,16 @@ const TAGS: readonly ThinkingTags[] = [
   { open: "<|START_THINKING|>", close: "<|END_THINKING|>" }, // Command A
   { open: "<|channel>thought", close: "<channel|>" }, // Gemma 4
   { open: "<seed:think>", close: "</seed:think>" }, // Seed OSS
+  { open: " to=self<|message|>", close: "<|eom|>" }, // Glimmer
+  { open: "<mm:think>", close: "</mm:think>" }, // MiniMax M3
+  { open: "<|inner_prefix|>", close: "<|inner_suffix|>" }, // Apertus
+  { open: "Here are my reasoning steps:", close: "[BEGIN FINAL RESPONSE]" }, // Apriel
+  { open: "<|think|>", close: "<|end|>" }, // Solar Open
   { open: "<|channel|>analysis<|message|>", close: "<|end|>" }, // gpt-oss
 ];
+
+/** Hunyuan 3, whose templates put the end of the names behind them. */
+const HUNYUAN: ThinkingTags = { open: "<think:opensource>", close: "</think:opensource>" };
 
 /** Undefined where the model does not think, as far as its template tells. */
 export function thinkingTagsOf(
@@ -30,5 +38,6 @@ export function jinjaThinkingTags(source: string): ThinkingTags | undefined {
   const dropsThinking = /\.split\(\s*['"]<\/think>['"]/.test(source) && !/reasoning_content|<SPECIAL_12>/.test(source);
   if (dropsThinking) return TAGS[0];
   if (/<\|channel\|>['" ~+]*analysis/.test(source)) return TAGS.at(-1);
+  if (source.includes(":opensource") && source.includes("<think")) return HUNYUAN;
   return TAGS.find(({ open, close }) => source.includes(open) && source.includes(close));
 }

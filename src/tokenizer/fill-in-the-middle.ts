@@ -63,7 +63,7 @@ export function canFill(metadata: Metadata): boolean {
 }
 
 /**
- * The ids of a prompt with a gap. Markup in the texts is text: it is somebody's source code.
+ * The ids of a prompt with a gap. Markup in the texts is text: it is source code.
  * @param room most ids of both texts together; what lies furthest from the gap goes. Undefined: everything stays.
  */
 export function encodeFill(

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { Store } from "../../src/base/store.ts";
 import fc from "fast-check";
 import { enqueueEvent, waitingEvents } from "../../src/agent/events.ts";
 import { historyOf, listEntries } from "../../src/agent/sessions.ts";
@@ -19,7 +20,7 @@ const turnsOf = (requests: readonly ChatRequest[]) => requests.filter((request) 
 
 describe("a conversation that outgrows the context", () => {
   test("is compacted: the oldest exchanges go, a summary behind the boundary stands for them", async () => {
-    const { turn, runtime, db } = testAgent(script({ text: "They spoke of q0." }), { ctxLen: 300 });
+    const { turn, runtime, store } = testAgent(script({ text: "They spoke of q0." }), { ctxLen: 300 });
     for (let i = 0; i < 9; i++) {
       expect((await turn({ prompt: wordy(`q${i}-`, 10) })).status).toBe("ok");
     }
@@ -31,9 +32,9 @@ describe("a conversation that outgrows the context", () => {
     const first = turnsOf(runtime.requests).at(-1)!.messages[0]!;
     expect(first.content).toMatch(/^\[\d+ earlier messages of this conversation no longer fit\. A summary of them:\]/);
     expect(first.content).toMatch(/<<<EXTERNAL_UNTRUSTED_CONTENT id="\w+">>>They spoke of q0\.<<<END_/);
-    const entries = listEntries(db, { sessionKey: HOOK, limit: 100 });
+    const entries = await store.read(() => listEntries({ sessionKey: HOOK, limit: 100 }));
     expect(entries.filter(({ body }) => body.kind === "message").length).toBe(18); // nothing left the transcript
-    const { compaction, messages } = historyOf(db, HOOK);
+    const { compaction, messages } = await store.read(() => historyOf(HOOK));
     expect(compaction!.droppedCount + messages.length).toBe(18);
   });
 
@@ -42,9 +43,9 @@ describe("a conversation that outgrows the context", () => {
     ["is empty", { text: " \n" }],
     ["is too long itself", { text: wordy("s", 500) }],
   ] as const)("says how many messages went where the summary %s", async (_, summary) => {
-    const { turn, runtime, db } = testAgent(script(summary), { ctxLen: 250 });
+    const { turn, runtime, store } = testAgent(script(summary), { ctxLen: 250 });
     for (let i = 0; i < 9; i++) expect((await turn({ prompt: wordy(`q${i}-`, 10) })).status).toBe("ok");
-    const { compaction } = historyOf(db, HOOK);
+    const { compaction } = await store.read(() => historyOf(HOOK));
     expect(compaction?.summary).toBeUndefined();
     expect(turnsOf(runtime.requests).at(-1)?.messages[0]?.content).toStartWith(
       `[${compaction?.droppedCount} earlier messages of this conversation no longer fit and are not shown.]\n\nq`,
@@ -52,12 +53,12 @@ describe("a conversation that outgrows the context", () => {
   });
 
   test("carries an earlier summary into the next one", async () => {
-    const { turn, runtime, db } = testAgent(script({ text: "Earlier matters." }), { ctxLen: 300 });
+    const { turn, runtime, store } = testAgent(script({ text: "Earlier matters." }), { ctxLen: 300 });
     for (let i = 0; i < 20; i++) await turn({ prompt: wordy(`q${i}-`, 10) });
     const summaries = runtime.requests.filter(isSummary);
     expect(summaries.length).toBeGreaterThan(1);
     expect(summaries[1]?.messages[1]?.content).toContain("Summary of what came before: Earlier matters.");
-    const { compaction, messages } = historyOf(db, HOOK);
+    const { compaction, messages } = await store.read(() => historyOf(HOOK));
     expect(compaction!.droppedCount + messages.length).toBe(40);
   });
 
@@ -70,7 +71,7 @@ describe("a conversation that outgrows the context", () => {
 
   test("is not cancelled by halves: a summary that is stopped stops the turn", async () => {
     const gone = new AbortController();
-    const { turn, db } = testAgent(
+    const { turn, store } = testAgent(
       (request) => {
         if (!isSummary(request)) return { text: wordy("a", 10) };
         gone.abort();
@@ -83,7 +84,7 @@ describe("a conversation that outgrows the context", () => {
       ({ status } = await turn({ prompt: wordy(`q${i}-`, 10), signal: gone.signal }));
     }
     expect(status).toBe("cancelled");
-    expect(historyOf(db, HOOK).compaction).toBeUndefined();
+    expect((await store.read(() => historyOf(HOOK))).compaction).toBeUndefined();
   });
 
   test("never shows a tool's result without its call, and starts with a user's message", async () => {
@@ -124,43 +125,46 @@ function checkPairs(messages: readonly Message[]): void {
 }
 
 describe("what a turn is shown", () => {
-  const put = (db: Parameters<typeof enqueueEvent>[0], text: string) =>
-    enqueueEvent(
-      db,
-      { sessionKey: HOOK, text: external(text), isWrapped: false, source: "s", now: 1 },
-      { eventsMax: 1000 },
+  const put = (store: Store, text: string) =>
+    store.write(() =>
+      enqueueEvent(
+        { sessionKey: HOOK, text: external(text), isWrapped: false, source: "s", now: 1 },
+        { eventsMax: 1000 },
+      ),
     );
-  const left = (db: Parameters<typeof enqueueEvent>[0]) =>
-    waitingEvents(db, { sessionKey: HOOK, limit: 1000 }).map(({ text }) => text[0]!.text.split(" ")[0]);
+  const left = async (store: Store) =>
+    (await store.read(() => waitingEvents({ sessionKey: HOOK, limit: 1000 }))).map(
+      ({ text }) => text[0]!.text.split(" ")[0],
+    );
 
   test("is fewer events where all would not fit; the others wait", async () => {
-    const { turn, db, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
-    for (let i = 0; i < 8; i++) put(db, `e${i} ${wordy("w", 20)}`);
+    const { turn, store, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
+    for (let i = 0; i < 8; i++) await put(store, `e${i} ${wordy("w", 20)}`);
     expect((await turn({})).status).toBe("ok");
     expect(runtime.requests[0]?.messages[0]?.content).toContain("more events wait for the next turn");
-    expect(left(db)).toEqual(["e4", "e5", "e6", "e7"]);
+    expect(await left(store)).toEqual(["e4", "e5", "e6", "e7"]);
     await turn({});
     await turn({});
-    expect(left(db)).toEqual([]);
+    expect(await left(store)).toEqual([]);
   });
 
   test("is a cut event where one alone would not fit", async () => {
-    const { turn, db, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
-    put(db, wordy("w", 1000));
+    const { turn, store, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
+    await put(store, wordy("w", 1000));
     expect((await turn({})).status).toBe("ok");
     expect(runtime.requests[0]?.messages[0]?.content).toMatch(/… \(\d+ characters are missing\)/);
-    expect(left(db)).toEqual([]);
+    expect(await left(store)).toEqual([]);
   });
 
   test("is never a cut prompt: one that is too long is refused", async () => {
-    const { turn, db, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
-    put(db, "a");
+    const { turn, store, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
+    await put(store, "a");
     expect(await turn({ prompt: wordy("w", 150) })).toMatchObject({
       status: "error",
       isTemporary: false,
       error: "the prompt has 157 tokens, and the context of 'hearth:latest' 200: expected 64 left for the answer",
     });
-    expect([runtime.requests.length, left(db)]).toEqual([0, ["a"]]);
+    expect([runtime.requests.length, await left(store)]).toEqual([0, ["a"]]);
   });
 
   test("leaves room by the share that the configuration sets", async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { enqueueEvent, waitingEvents } from "../../src/agent/events.ts";
 import { Heartbeat, type HeartbeatStatus } from "../../src/agent/heartbeat.ts";
+import type { HeartbeatDelivery } from "../../src/agent/heartbeat-outcome.ts";
 import { historyOf } from "../../src/agent/sessions.ts";
 import { AppError } from "../../src/base/errors.ts";
 import { makeLogger } from "../../src/base/log.ts";
@@ -11,6 +12,8 @@ import { external } from "../../src/base/passage.ts";
 import type { Target } from "../../src/channels/channel.ts";
 import { MAIN, settingsOf, testAgent, type TestAgent, type TestAgentOptions } from "./parts.ts";
 import type { Script } from "./scripted-runtime.ts";
+import { execute } from "../../src/base/store.ts";
+import { answering } from "../stores.ts";
 
 const MINUTE = 60_000;
 const EVERY = 30 * MINUTE;
@@ -21,7 +24,7 @@ interface TestHeart extends TestAgent {
   /** Statuses so far, of which each is given out once. */
   next(): Promise<HeartbeatStatus>;
   readonly statuses: HeartbeatStatus[];
-  wake(text: string, more?: { wantsHeartbeat?: boolean; isDelivered?: boolean }): void;
+  wake(text: string, more?: { wantsHeartbeat?: boolean; isDelivered?: boolean }): Promise<void>;
 }
 
 const hearts: Heartbeat[] = [];
@@ -38,13 +41,12 @@ function testHeart(
   const { target = { channel: "telegram", to: "42" } } = options;
   const heart = new Heartbeat({
     agent: test.agent,
-    db: test.db,
-    writer: test.writer,
+    store: test.store,
     clock: test.clock,
     settings: test.parts.settings,
     delivery: {
-      resolveTarget: () => target,
-      addReply: (_, reply) => void sent.push(reply),
+      resolveTarget: () => answering(target),
+      addReply: (reply) => answering(void sent.push(reply)),
       sendReplies: () => {},
     },
     log: makeLogger({ write: () => {}, now: test.clock.now, debug: true }),
@@ -67,31 +69,27 @@ function testHeart(
       const found = statuses[given.count++];
       return found ? Promise.resolve(found) : new Promise((resolve) => waiting.push(resolve));
     },
-    wake: (text, more = {}) =>
-      void enqueueEvent(
-        test.db,
-        {
-          sessionKey: MAIN,
-          text: external(text),
-          isWrapped: false,
-          source: "test",
-          wantsHeartbeat: true,
-          now: test.clock.now(),
-          ...more,
-        },
-        { eventsMax: 100 },
-      ),
+    async wake(text, more = {}) {
+      const event = { sessionKey: MAIN, text: external(text), isWrapped: false, source: "test", wantsHeartbeat: true };
+      await test.store.write(() => enqueueEvent({ ...event, now: test.clock.now(), ...more }, { eventsMax: 100 }));
+    },
   };
 }
 
-const waitingCount = ({ db }: TestHeart): number => waitingEvents(db, { sessionKey: MAIN, limit: 100 }).length;
+const waitingCount = async ({ store }: TestHeart): Promise<number> =>
+  (await store.read(() => waitingEvents({ sessionKey: MAIN, limit: 100 }))).length;
+const nowhereToSend: HeartbeatDelivery = {
+  resolveTarget: () => answering({ reason: "none" }),
+  addReply: () => answering(undefined),
+  sendReplies() {},
+};
 const withHeartbeat = (heartbeat: object) => settingsOf({ defaults: { heartbeat } });
 
 describe("the timer", () => {
   test("asks every half hour, and shows what waited", async () => {
     const test = testHeart(() => ({ text: "Disk almost full" }));
-    test.wake("disk at 99%", { wantsHeartbeat: false });
-    test.heart.start();
+    await test.wake("disk at 99%", { wantsHeartbeat: false });
+    await test.heart.start();
     test.clock.advance(EVERY - 1);
     expect(test.runtime.requests.length).toBe(0);
     test.clock.advance(1);
@@ -100,35 +98,35 @@ describe("the timer", () => {
       /^System: \[2026-01-05T12:00:00Z\] disk at 99%\n\nThe system events above .*HEARTBEAT_OK and nothing else\./s,
     );
     expect(test.sent).toMatchObject([{ text: "Disk almost full", target: { channel: "telegram", to: "42" } }]);
-    expect(waitingCount(test)).toBe(0);
-    test.wake("disk at 100%", { wantsHeartbeat: false });
+    expect(await waitingCount(test)).toBe(0);
+    await test.wake("disk at 100%", { wantsHeartbeat: false });
     test.clock.advance(EVERY);
     expect((await test.next()).reasons).toEqual(["timer"]);
   });
 
   test("asks nothing where no events wait and no prompt is set, and asks the prompt where one is", async () => {
     const idle = testHeart(() => ({ text: "HEARTBEAT_OK" }));
-    idle.heart.start();
+    await idle.heart.start();
     idle.clock.advance(EVERY);
     expect(await idle.next()).toMatchObject({ kind: "skipped", reason: "no events wait, and there is no prompt" });
     expect(idle.runtime.requests).toEqual([]);
     const busy = testHeart(() => ({ text: "HEARTBEAT_OK" }), { settings: withHeartbeat({ prompt: "Is all well?" }) });
-    busy.heart.start();
+    await busy.heart.start();
     busy.clock.advance(EVERY);
     expect((await busy.next()).kind).toBe("ok-token");
     expect(busy.runtime.requests[0]?.messages[0]?.content).toStartWith("Is all well?\n\nIf nothing needs attention");
-    expect(historyOf(busy.db, MAIN).messages).toEqual([]); // nothing happened
+    expect((await busy.store.read(() => historyOf(MAIN))).messages).toEqual([]); // nothing happened
   });
 
   test("is silent at an interval of 0 and outside of active hours", async () => {
     const off = testHeart(() => ({ text: "HEARTBEAT_OK" }), { settings: withHeartbeat({ every: 0, prompt: "well?" }) });
-    off.heart.start();
+    await off.heart.start();
     expect(off.clock.due).toEqual([]);
     const hours = { start: "08:00", end: "12:30", timezone: "UTC" };
     const quiet = testHeart(() => ({ text: "yes" }), {
       settings: withHeartbeat({ activeHours: hours, prompt: "well?" }),
     });
-    quiet.heart.start();
+    await quiet.heart.start();
     quiet.clock.advance(EVERY);
     expect(await quiet.next()).toMatchObject({ kind: "skipped", reason: "outside of active hours" });
     quiet.clock.advance(19.5 * 60 * MINUTE); // to eight in the morning
@@ -139,19 +137,18 @@ describe("the timer", () => {
     expect(quiet.runtime.requests.length).toBe(1);
   });
 
-  test("takes up a changed interval", () => {
+  test("takes up a changed interval", async () => {
     let every = 0;
     const test = testHeart(() => ({ text: "yes" }));
     const heart = new Heartbeat({
       ...test.parts,
       agent: test.agent,
-      writer: test.writer,
       settings: () => withHeartbeat({ every }),
-      delivery: { resolveTarget: () => ({ reason: "none" }), addReply: () => {}, sendReplies: () => {} },
+      delivery: nowhereToSend,
       log: makeLogger({ write: () => {}, now: Date.now, debug: false }),
     });
     hearts.push(heart);
-    heart.start();
+    await heart.start();
     expect(test.clock.due).toEqual([]);
     every = 5;
     heart.reschedule();
@@ -168,8 +165,8 @@ describe("a request", () => {
     ["in quiet hours", { activeHours: { start: "01:00", end: "02:00", timezone: "UTC" } }],
   ])("gets its heartbeat at once %s", async (_, heartbeat) => {
     const test = testHeart(() => ({ text: "On it" }), { settings: withHeartbeat(heartbeat) });
-    test.heart.start();
-    test.wake("deploy failed");
+    await test.heart.start();
+    await test.wake("deploy failed");
     test.heart.request("wake");
     test.clock.advance(250);
     expect(await test.next()).toMatchObject({ kind: "sent", reasons: ["wake"] });
@@ -178,7 +175,7 @@ describe("a request", () => {
   test("of one moment shares it with others", async () => {
     const test = testHeart(() => ({ text: "On it" }));
     for (const text of ["a", "b", "c"]) {
-      test.wake(text);
+      await test.wake(text);
       test.heart.request(`hook ${text}`);
       test.clock.advance(80);
     }
@@ -197,12 +194,12 @@ describe("a request", () => {
       begun();
       return { text: "first", until };
     });
-    test.wake("a");
+    await test.wake("a");
     test.heart.request("one");
     test.clock.advance(250);
     await running;
-    test.wake("a");
-    test.wake("b");
+    await test.wake("a");
+    await test.wake("b");
     test.heart.request("two");
     test.clock.advance(1000);
     expect(test.runtime.requests.length).toBe(1);
@@ -212,14 +209,14 @@ describe("a request", () => {
     expect((await test.next()).reasons).toEqual(["two", "requests while another one ran"]);
     const shown = test.runtime.requests[1]!.messages.at(-1)!.content;
     expect(shown.match(/System: .*/g)).toEqual([expect.stringMatching(/\] a$/), expect.stringMatching(/\] b$/)]);
-    expect(waitingCount(test)).toBe(0);
+    expect(await waitingCount(test)).toBe(0);
   });
 
   test("with the timer's still leaves one running at a time", async () => {
     const test = testHeart(() => ({ text: "On it" }));
-    test.heart.start();
+    await test.heart.start();
     test.clock.advance(EVERY - 100);
-    test.wake("a");
+    await test.wake("a");
     test.heart.request("wake");
     test.clock.advance(250); // the timer's begins first
     expect((await test.next()).reasons).toEqual(["timer"]);
@@ -230,14 +227,14 @@ describe("a request", () => {
 
   test("is followed by another where more events wait than one turn shows", async () => {
     const test = testHeart((_, i) => ({ text: `reply ${i}` }));
-    for (let i = 0; i < 60; i++) test.wake(`event ${i}`);
+    for (let i = 0; i < 60; i++) await test.wake(`event ${i}`);
     test.heart.request("wake");
     test.clock.advance(250);
     await test.next();
-    expect(waitingCount(test)).toBe(10);
+    expect(await waitingCount(test)).toBe(10);
     test.clock.advance(250);
     expect((await test.next()).reasons).toEqual(["more events wait"]);
-    expect(waitingCount(test)).toBe(0);
+    expect(await waitingCount(test)).toBe(0);
   });
 });
 
@@ -250,14 +247,18 @@ describe("a reply", () => {
 
   test("that acknowledges is not sent, and its events are done with", async () => {
     const test = testHeart(() => ({ text: "**HEARTBEAT_OK** all quiet" }));
-    test.wake("cron ran");
+    await test.wake("cron ran");
     expect(await beatOnce(test)).toMatchObject({ kind: "ok-token", preview: "all quiet" });
-    expect([test.sent.length, waitingCount(test), historyOf(test.db, MAIN).messages.length]).toEqual([0, 0, 2]);
+    expect([
+      test.sent.length,
+      await waitingCount(test),
+      (await test.store.read(() => historyOf(MAIN))).messages.length,
+    ]).toEqual([0, 0, 2]);
   });
 
   test("without text is not sent", async () => {
     const test = testHeart(() => ({}));
-    test.wake("cron ran");
+    await test.wake("cron ran");
     expect((await beatOnce(test)).kind).toBe("ok-empty");
   });
 
@@ -265,7 +266,7 @@ describe("a reply", () => {
     const test = testHeart(() => ({ text: `HEARTBEAT_OK ${"x".repeat(11)}` }), {
       settings: withHeartbeat({ ackMaxChars: 10 }),
     });
-    test.wake("cron ran");
+    await test.wake("cron ran");
     expect((await beatOnce(test)).kind).toBe("sent");
     expect(test.sent[0]?.text).toBe("x".repeat(11));
   });
@@ -275,7 +276,7 @@ describe("a reply", () => {
     const kinds: string[] = [];
     for (const hours of [0, 23, 2]) {
       test.clock.advance(hours * 60 * MINUTE);
-      test.wake(`disk after ${hours}`);
+      await test.wake(`disk after ${hours}`);
       kinds.push((await beatOnce(test)).kind);
     }
     expect(kinds).toEqual(["sent", "skipped", "sent"]);
@@ -284,27 +285,29 @@ describe("a reply", () => {
 
   test("to what people have been told already is not sent", async () => {
     const test = testHeart(() => ({ text: "A mail came" }));
-    test.wake("Hook Mail: a mail came", { isDelivered: true });
+    await test.wake("Hook Mail: a mail came", { isDelivered: true });
     expect(await beatOnce(test)).toMatchObject({ kind: "skipped", reason: "people have been told already" });
     expect(test.runtime.requests[0]?.messages[0]?.content).toContain("(for your information: people have been told");
-    test.wake("Hook Mail: another", { isDelivered: true });
-    test.wake("disk full");
+    await test.wake("Hook Mail: another", { isDelivered: true });
+    await test.wake("disk full");
     expect((await beatOnce(test)).kind).toBe("sent");
   });
 
   test("with nowhere to go is kept, and the reason told", async () => {
     const nowhere = testHeart(() => ({ text: "hello" }), { target: { reason: "no channel is configured" } });
-    nowhere.wake("a");
+    await nowhere.wake("a");
     expect(await beatOnce(nowhere)).toMatchObject({ kind: "failed", reason: "no channel is configured" });
-    expect([waitingCount(nowhere), historyOf(nowhere.db, MAIN).messages.length]).toEqual([0, 2]);
+    expect([await waitingCount(nowhere), (await nowhere.store.read(() => historyOf(MAIN))).messages.length]).toEqual([
+      0, 2,
+    ]);
     const none = testHeart(() => ({ text: "hello" }), { settings: withHeartbeat({ target: "none" }) });
-    none.wake("a");
+    await none.wake("a");
     expect(await beatOnce(none)).toMatchObject({ kind: "skipped", reason: "agents.defaults.heartbeat.target is none" });
   });
 
   test("that was cut off says so", async () => {
     const test = testHeart(() => ({ text: "and so", reason: "length" }));
-    test.wake("a");
+    await test.wake("a");
     await beatOnce(test);
     expect(test.sent[0]?.text).toBe("and so […]");
   });
@@ -313,31 +316,31 @@ describe("a reply", () => {
 describe("a heartbeat that fails", () => {
   test("keeps its events and tries again, later each time, until it succeeds", async () => {
     const test = testHeart((_, i) => (i < 3 ? { error: new AppError("runner", "the model died") } : { text: "back" }));
-    test.wake("a");
+    await test.wake("a");
     test.heart.request("wake");
     test.clock.advance(250);
     for (const delayMs of [1000, 2000, 4000]) {
       expect(await test.next()).toMatchObject({ kind: "failed", reason: "the model died" });
-      expect(waitingCount(test)).toBe(1);
+      expect(await waitingCount(test)).toBe(1);
       await Bun.sleep(0);
       test.clock.advance(delayMs - 1);
       expect(test.clock.due.some((at) => at <= test.clock.now() + 1)).toBe(true);
       test.clock.advance(1 + 250);
     }
     expect(await test.next()).toMatchObject({ kind: "sent", reasons: ["another try"] });
-    expect(waitingCount(test)).toBe(0);
+    expect(await waitingCount(test)).toBe(0);
   });
 
   test("for want of the database promises nothing", async () => {
     const test = testHeart(() => {
-      test.db.run("DROP TABLE session_entries");
-      return { text: "lost" };
+      const until = test.store.write(() => execute("DROP TABLE session_entries"));
+      return { text: "lost", until };
     });
-    test.wake("a");
+    await test.wake("a");
     test.heart.request("wake");
     test.clock.advance(250);
     expect(await test.next()).toMatchObject({ kind: "failed", reason: expect.stringContaining("session_entries") });
-    expect(waitingCount(test)).toBe(1);
+    expect(await waitingCount(test)).toBe(1);
   });
 
   test("because the server stops leaves its events for the next start", async () => {
@@ -353,8 +356,8 @@ describe("a heartbeat that fails", () => {
         },
         { path },
       );
-      first.wake("a");
-      first.wake("later", { wantsHeartbeat: false });
+      await first.wake("a");
+      await first.wake("later", { wantsHeartbeat: false });
       first.heart.request("wake");
       first.clock.advance(250);
       await running;
@@ -362,13 +365,13 @@ describe("a heartbeat that fails", () => {
       expect([first.runtime.stopped.length, first.statuses.length, first.sent.length]).toEqual([1, 0, 0]);
       first.heart.request("after the end");
       expect(first.clock.due).toEqual([]);
-      first.db.close();
+      await first.store.close();
       const second = testHeart(() => ({ text: "here" }), { path });
-      second.heart.start();
+      await second.heart.start();
       second.clock.advance(250);
       expect(await second.next()).toMatchObject({ kind: "sent", reasons: ["events that waited for the server"] });
-      expect(waitingCount(second)).toBe(0);
-      second.db.close();
+      expect(await waitingCount(second)).toBe(0);
+      await second.store.close();
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -379,17 +382,17 @@ describe("a heartbeat that fails", () => {
     const path = join(folder, "gateway.db");
     try {
       const first = testHeart(() => ({ text: "one" }), { path });
-      first.wake("a");
+      await first.wake("a");
       first.heart.request("wake");
       first.clock.advance(250);
       await first.next();
       const lastAt = first.clock.now();
-      first.db.close();
+      await first.store.close();
       const second = testHeart(() => ({ text: "two" }), { path });
       second.clock.advance(20 * MINUTE);
-      second.heart.start();
+      await second.heart.start();
       expect(second.clock.due).toEqual([lastAt + EVERY]);
-      second.db.close();
+      await second.store.close();
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { historyOf } from "../../src/agent/sessions.ts";
 import { agentMigrations } from "../../src/agent/tables.ts";
-import { openDatabase } from "../../src/base/database.ts";
+import { queryAll, queryOne } from "../../src/base/store.ts";
 import { testRng } from "../seed.ts";
+import { openStore } from "../stores.ts";
 import { MAIN } from "./parts.ts";
 
 const PROGRAM = resolve(import.meta.dir, "killable.ts");
@@ -26,20 +27,17 @@ test("killed at any moment: every event is seen by one stored turn, and every tu
       await child.exited;
     }
     expect(await start("drain").exited).toBe(0);
-    const db = openDatabase(path, agentMigrations);
-    const { next } = db.query<{ next: number }, []>("SELECT next FROM counter").get()!;
-    const messages = historyOf(db, MAIN).messages.map(({ message }) => message);
+    const store = openStore(agentMigrations, path);
+    const { next } = (await store.read(() => queryOne<{ next: number }>("SELECT next FROM counter")))!;
+    const messages = (await store.read(() => historyOf(MAIN))).messages.map(({ message }) => message);
     const shown = messages.flatMap(({ content }) => content.match(/event number \d+;/g) ?? []);
     const answers = messages.filter(({ role }) => role === "assistant").map(({ content }) => content);
-    const sent = db
-      .query<{ text: string }, []>("SELECT text FROM sent")
-      .all()
-      .map(({ text }) => text);
+    const sent = (await store.read(() => queryAll<{ text: string }>("SELECT text FROM sent"))).map(({ text }) => text);
     expect(next).toBeGreaterThan(KILLS);
     expect(answers.length).toBeGreaterThan(KILLS / 3);
     expect(shown.toSorted()).toEqual(Array.from({ length: next }, (_, i) => `event number ${i + 1};`).toSorted());
     expect(sent.toSorted()).toEqual(answers.toSorted());
-    db.close();
+    await store.close();
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -7,9 +7,10 @@ import { countEvents, enqueueEvent } from "../../src/agent/events.ts";
 import { Heartbeat } from "../../src/agent/heartbeat.ts";
 import { agentMigrations } from "../../src/agent/tables.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { openDatabase, Writer } from "../../src/base/database.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import { external } from "../../src/base/passage.ts";
+import { execute, queryOne } from "../../src/base/store.ts";
+import { answering, openStore } from "../stores.ts";
 import { MAIN, settingsOf } from "./parts.ts";
 import { scriptedRuntime } from "./scripted-runtime.ts";
 
@@ -19,36 +20,35 @@ const OWN = `
   CREATE TABLE sent (group_id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;
 `;
 const [path = "", task] = process.argv.slice(2);
-const db = openDatabase(path, [...agentMigrations, { name: "test", sql: OWN }]);
-const writer = new Writer(db);
+const store = openStore([...agentMigrations, { name: "test", sql: OWN }], path);
 const clock = systemClock;
 const settings = () => settingsOf({ defaults: { heartbeat: { every: 0 } } }, { maxEvents: 100_000 });
 const runtime = scriptedRuntime(() => ({ text: `answer ${crypto.randomUUID()}`, until: Bun.sleep(5) }), {
   ctxLen: 1_000_000,
 });
-const agent = makeAgent({ runtime, db, clock, settings, modelNames: async () => ["hearth:latest"] });
+const agent = makeAgent({ runtime, store, clock, settings, modelNames: async () => ["hearth:latest"] });
 const heart = new Heartbeat({
   agent,
-  db,
-  writer,
+  store,
   clock,
   settings,
   delivery: {
-    resolveTarget: () => ({ channel: "telegram", to: "42" }),
-    addReply: (at, { groupId, text }) => void at.query("INSERT INTO sent VALUES (?, ?)").run(groupId, text),
+    resolveTarget: () => answering({ channel: "telegram", to: "42" }),
+    *addReply({ groupId, text }) {
+      yield* execute("INSERT INTO sent VALUES ($1, $2)", groupId, text);
+    },
     sendReplies: () => {},
   },
   log: makeLogger({ write: () => {}, now: Date.now, debug: false }),
 });
-heart.start();
+await heart.start();
 process.stdout.write("ready\n");
 
 /** Queues an event whose number is new in the same transaction. */
 const queue = (): Promise<void> =>
-  writer.write((at) => {
-    const { next } = at.query<{ next: number }, []>("UPDATE counter SET next = next + 1 RETURNING next").get()!;
-    enqueueEvent(
-      at,
+  store.write(function* () {
+    const { next } = (yield* queryOne<{ next: number }>("UPDATE counter SET next = next + 1 RETURNING next"))!;
+    yield* enqueueEvent(
       {
         sessionKey: MAIN,
         text: external(`event number ${next};`),
@@ -62,7 +62,7 @@ const queue = (): Promise<void> =>
   });
 
 if (task === "drain") {
-  while (countEvents(db, MAIN) > 0) await Bun.sleep(10);
+  while ((await store.read(() => countEvents(MAIN))) > 0) await Bun.sleep(10);
   await heart.stop();
   process.exit(0);
 }

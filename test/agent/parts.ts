@@ -5,7 +5,8 @@ import type { AgentSettings } from "../../src/agent/settings.ts";
 import { agentMigrations } from "../../src/agent/tables.ts";
 import { storeTurn, type TurnParts, type TurnRequest, type TurnResult } from "../../src/agent/turn.ts";
 import type { Clock } from "../../src/base/clock.ts";
-import { openDatabase, Writer, type Database } from "../../src/base/database.ts";
+import type { Store } from "../../src/base/store.ts";
+import { openStore } from "../stores.ts";
 import { scriptedRuntime, type Script, type ScriptedRuntime } from "./scripted-runtime.ts";
 
 export const MAIN = "agent:main:main";
@@ -49,8 +50,7 @@ export function settingsOf(agents: unknown = {}, session: unknown = {}): AgentSe
 }
 
 export interface TestAgent {
-  readonly db: Database;
-  readonly writer: Writer;
+  readonly store: Store;
   readonly clock: ManualClock;
   readonly runtime: ScriptedRuntime;
   readonly parts: TurnParts;
@@ -68,15 +68,13 @@ export interface TestAgentOptions {
 
 export function testAgent(script: Script, options: TestAgentOptions = {}): TestAgent {
   const { settings = settingsOf(), models = ["hearth:latest"], path = ":memory:" } = options;
-  const db = openDatabase(path, agentMigrations);
-  const writer = new Writer(db);
+  const store = openStore(agentMigrations, path);
   const clock = manualClock();
   const runtime = scriptedRuntime(script, options);
-  const parts: TurnParts = { runtime, db, clock, settings: () => settings, modelNames: async () => models };
+  const parts: TurnParts = { runtime, store, clock, settings: () => settings, modelNames: async () => models };
   const agent = makeAgent(parts);
   return {
-    db,
-    writer,
+    store,
     clock,
     runtime,
     parts,
@@ -92,7 +90,7 @@ export function testAgent(script: Script, options: TestAgentOptions = {}): TestA
       };
       const result = await agent.run(request);
       const { record } = result;
-      await writer.write((at) => storeTurn(at, { ...request, record, isEphemeral, now: clock.now() }));
+      await store.write(() => storeTurn({ ...request, record, isEphemeral, now: clock.now() }));
       return result;
     },
   };

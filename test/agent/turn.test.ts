@@ -56,15 +56,20 @@ describe("a turn", () => {
   });
 
   test("flags an answer that ends where the context does", async () => {
-    const { turn, db } = testAgent(() => ({ text: "and so", reason: "length" }));
+    const { turn, store } = testAgent(() => ({ text: "and so", reason: "length" }));
     expect((await turn({})).isTruncated).toBe(true);
-    expect(listEntries(db, { sessionKey: HOOK, limit: 9 }).at(-1)?.body).toMatchObject({ isTruncated: true });
+    expect((await store.read(() => listEntries({ sessionKey: HOOK, limit: 9 }))).at(-1)?.body).toMatchObject({
+      isTruncated: true,
+    });
   });
 
   test("of a key of the run's own ends its session", async () => {
-    const { turn, db, runtime } = testAgent(() => ({ text: "done" }));
+    const { turn, store, runtime } = testAgent(() => ({ text: "done" }));
     await turn({ sessionKey: "agent:main:hook:once", isEphemeral: true });
-    expect(findSession(db, "agent:main:hook:once")).toMatchObject({ isEphemeral: true, endedAt: expect.any(Number) });
+    expect(await store.read(() => findSession("agent:main:hook:once"))).toMatchObject({
+      isEphemeral: true,
+      endedAt: expect.any(Number),
+    });
     const again = await turn({ sessionKey: "agent:main:hook:once" });
     expect([again.status, again.error]).toEqual(["error", "session 'agent:main:hook:once' has ended"]);
     expect(runtime.requests.length).toBe(1);
@@ -88,11 +93,11 @@ describe("a turn that fails", () => {
     ["bad_request", false],
     ["not_found", false],
   ] as const)("with %s says whether it may be tried again, and leaves no trace", async (code, isTemporary) => {
-    const { turn, db } = testAgent(() => ({ error: new AppError(code, "no luck") }));
-    enqueueEvent(db, event("seen"), { eventsMax: 9 });
+    const { turn, store } = testAgent(() => ({ error: new AppError(code, "no luck") }));
+    await store.write(() => enqueueEvent(event("seen"), { eventsMax: 9 }));
     expect(await turn({})).toMatchObject({ status: "error", error: "no luck", isTemporary, text: "" });
-    expect(findSession(db, HOOK)).toBeUndefined();
-    expect(waitingEvents(db, { sessionKey: HOOK, limit: 9 }).length).toBe(1);
+    expect(await store.read(() => findSession(HOOK))).toBeUndefined();
+    expect((await store.read(() => waitingEvents({ sessionKey: HOOK, limit: 9 }))).length).toBe(1);
   });
 
   test.each([
@@ -171,7 +176,7 @@ describe("a turn that fails", () => {
 
 describe("tools", () => {
   test("are called until the model answers, and their results stay with their calls", async () => {
-    const { turn, runtime, db } = testAgent((_, i) =>
+    const { turn, runtime, store } = testAgent((_, i) =>
       i === 0 ? { text: "let me see", thinking: "which?", calls: [call("current_time", {}, "c1")] } : { text: "noon" },
     );
     const result = await turn({ tools: ["current_time"] });
@@ -180,13 +185,13 @@ describe("tools", () => {
       { role: "assistant", content: "let me see", thinking: "which?", tool_calls: [call("current_time", {}, "c1")] },
       { role: "tool", content: "Monday 2026-01-05 12:00:00 UTC", tool_name: "current_time", tool_call_id: "c1" },
     ]);
-    expect(historyOf(db, HOOK).messages.map(({ message }) => message.role)).toEqual([
+    expect((await store.read(() => historyOf(HOOK))).messages.map(({ message }) => message.role)).toEqual([
       "user",
       "assistant",
       "tool",
       "assistant",
     ]);
-    expect(JSON.stringify(historyOf(db, HOOK))).not.toContain("which?");
+    expect(JSON.stringify(await store.read(() => historyOf(HOOK)))).not.toContain("which?");
   });
 
   test("are off by default, and one that is not allowed is not called", async () => {
@@ -228,16 +233,16 @@ describe("storing a turn", () => {
   const question = { runId: "run-1", sessionKey: HOOK, prompt: "go", tools: [], signal: new AbortController().signal };
 
   test("takes away the events that it saw, and none that came since", async () => {
-    const { agent, db, runtime } = testAgent(() => ({ text: "seen" }));
-    const enqueue = (text: string) => enqueueEvent(db, event(text), { eventsMax: 9 });
-    enqueue("one");
-    enqueue("two");
+    const { agent, store, runtime } = testAgent(() => ({ text: "seen" }));
+    const enqueue = (text: string) => store.write(() => enqueueEvent(event(text), { eventsMax: 9 }));
+    await enqueue("one");
+    await enqueue("two");
     const { record } = await agent.run(question);
-    enqueue("two");
-    enqueue("three");
+    await enqueue("two");
+    await enqueue("three");
     expect(runtime.requests[0]?.messages[0]?.content).toContain("one");
-    storeTurn(db, { ...question, record, isEphemeral: false, now: 1 });
-    const left = waitingEvents(db, { sessionKey: HOOK, limit: 9 });
+    await store.write(() => storeTurn({ ...question, record, isEphemeral: false, now: 1 }));
+    const left = await store.read(() => waitingEvents({ sessionKey: HOOK, limit: 9 }));
     expect(left.map(({ text, count }) => [text[0]?.text, count])).toEqual([
       ["two", 1],
       ["three", 1],
@@ -245,25 +250,27 @@ describe("storing a turn", () => {
   });
 
   test("undone by a later failure of its transaction leaves transcript and events as they were", async () => {
-    const { agent, db, writer } = testAgent(() => ({ text: "seen" }));
-    enqueueEvent(db, event("one"), { eventsMax: 9 });
+    const { agent, store } = testAgent(() => ({ text: "seen" }));
+    await store.write(() => enqueueEvent(event("one"), { eventsMax: 9 }));
     const { record } = await agent.run(question);
-    const failing = writer.write((at) => {
-      storeTurn(at, { ...question, record, isEphemeral: false, now: 1 });
+    const failing = store.write(function* () {
+      yield* storeTurn({ ...question, record, isEphemeral: false, now: 1 });
       throw new Error("crash between steps");
     });
     await expect(failing).rejects.toThrow("crash between steps");
-    expect([historyOf(db, HOOK).messages.length, waitingEvents(db, { sessionKey: HOOK, limit: 9 }).length]).toEqual([
-      0, 1,
-    ]);
+    expect([
+      (await store.read(() => historyOf(HOOK))).messages.length,
+      (await store.read(() => waitingEvents({ sessionKey: HOOK, limit: 9 }))).length,
+    ]).toEqual([0, 1]);
   });
 
   test("is refused a second time", async () => {
-    const { agent, db } = testAgent(() => ({ text: "seen" }));
+    const { agent, store } = testAgent(() => ({ text: "seen" }));
     const { record } = await agent.run(question);
-    storeTurn(db, { ...question, record, isEphemeral: false, now: 1 });
-    expect(() => storeTurn(db, { ...question, record, isEphemeral: false, now: 2 })).toThrow("run 'run-1' is in the");
-    expect(historyOf(db, HOOK).messages.length).toBe(2);
+    await store.write(() => storeTurn({ ...question, record, isEphemeral: false, now: 1 }));
+    const again = store.write(() => storeTurn({ ...question, record, isEphemeral: false, now: 2 }));
+    await expect(again).rejects.toThrow("run 'run-1' is in the");
+    expect((await store.read(() => historyOf(HOOK))).messages.length).toBe(2);
   });
 });
 

@@ -1,5 +1,6 @@
 /** What operators do with deliveries, behind the gateway token; through a real socket. */
 import { expect, test } from "bun:test";
+import { eventually } from "../e2e/hearth.ts";
 import { GATEWAY_TOKEN, HOOK_TOKEN, json, startGateway, type GatewayWorld } from "../gateway/world.ts";
 
 const WAIT = { headers: { prefer: "wait=60" } };
@@ -12,6 +13,10 @@ const ENDPOINTS: [string, string][] = [
   ["POST", "deliveries/x/replay"],
   ["POST", "deliveries/x/cancel"],
   ["GET", "mail"],
+  ["GET", "mappings"],
+  ["GET", "findings"],
+  ["POST", "pause"],
+  ["POST", "resume"],
   ["POST", "mappings/x/test"],
 ];
 
@@ -155,4 +160,38 @@ test("POST /hooks-admin/mappings/:id/test: the rendered action; nothing is dispa
   expect((await world.admin("mappings/none/test", { body: { payload: {} } })).status).toBe(404);
   expect((await json(await world.admin("deliveries"))).deliveries).toEqual([]);
   expect(world.runtime.requests).toEqual([]);
+});
+
+test("POST /hooks-admin/pause: what comes in waits, and runs once somebody resumes", async () => {
+  const world = await startGateway();
+  expect(await json(await world.admin("pause", { method: "POST" }))).toEqual({ paused: true });
+  const { runId } = await json(await world.hook("agent", { message: "later" }));
+  const stateOf = async (): Promise<string> => (await json(await world.admin(`deliveries/${runId}`))).runs[0].state;
+  await Bun.sleep(100); // a turn takes a few milliseconds
+  expect([await stateOf(), await world.gateway.status()]).toEqual([
+    "queued",
+    expect.objectContaining({ paused: true }),
+  ]);
+  expect(await json(await world.admin("resume", { method: "POST" }))).toEqual({ paused: false });
+  expect(await eventually(async () => (await stateOf()) === "succeeded")).toBe(true);
+  expect(await world.gateway.status()).not.toHaveProperty("paused");
+});
+
+test("GET /hooks-admin/mappings: all of them, in their order, without secrets", async () => {
+  const mappings = [
+    {
+      id: "ci",
+      match: { path: "ci" },
+      messageTemplate: "Build {{payload.n}}",
+      auth: { scheme: "github", secrets: ["hush-hush-hush-hush-hush"] },
+    },
+    { id: "ping", action: "wake", textTemplate: "x" },
+  ];
+  const world = await startGateway({ settings: { hooks: { mappings } } });
+  const body = await (await world.admin("mappings")).text();
+  expect(body).not.toContain("hush");
+  expect(JSON.parse(body).mappings).toEqual([
+    { id: "ci", preset: null, path: "ci", action: "agent", channel: "last", problem: null },
+    { id: "ping", preset: null, path: null, action: "wake", channel: null, problem: null },
+  ]);
 });

@@ -42,8 +42,10 @@ export async function startHooks(options: WorldOptions = {}, config = {}): Promi
 }
 
 export const json = async (response: Pick<Response, "json">): Promise<any> => response.json();
-export const wakes = (api: Api): WakeAction[] => api.world.actions().filter((action) => action.kind === "wake");
-export const agents = (api: Api): AgentAction[] => api.world.actions().filter((action) => action.kind === "agent");
+export const wakes = async (api: Api): Promise<WakeAction[]> =>
+  (await api.world.actions()).filter((action) => action.kind === "wake");
+export const agents = async (api: Api): Promise<AgentAction[]> =>
+  (await api.world.actions()).filter((action) => action.kind === "agent");
 
 /** Status and code of a refusal, which must be as the API description says. */
 export async function refusal(response: Response): Promise<[number, string]> {

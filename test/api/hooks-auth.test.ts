@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { TOKEN } from "../hooks/ingress/fixtures.ts";
 import { type Api, refusal, startHooks } from "./hooks-api.ts";
+import { queryAll, queryOne } from "../../src/base/store.ts";
 
 describe("authentication", () => {
   const wake = { text: "hi" };
@@ -49,7 +50,7 @@ describe("authentication", () => {
     await writer.write('"hi"}');
     await writer.close();
     expect(await refusal(await answer)).toEqual([401, "unauthorized"]);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
   });
 
   test("?token=: 400 where allowQueryToken is false, whatever else the request has", async () => {
@@ -71,7 +72,7 @@ describe("authentication", () => {
     expect(response.headers.get("www-authenticate")).toStartWith("Bearer");
     expect(response.headers.get("ratelimit-remaining")).toBe("19");
     expect(await refusal(response)).toEqual([401, "unauthorized"]);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
   });
 
   test("a wrong ?token=: 401", async () => {
@@ -86,7 +87,7 @@ describe("authentication", () => {
     expect((await api.send("/hooks/wake", wake, { headers: { "x-gateway-token": "token-of-the-ci" } })).status).toBe(
       200,
     );
-    const ids = api.world.db.query<{ id: string }, []>("SELECT auth_id AS id FROM deliveries").all();
+    const ids = await api.world.store.read(() => queryAll<{ id: string }>("SELECT auth_id AS id FROM deliveries"));
     expect(ids.map(({ id }) => id)).toEqual(["main", "ci"]);
     expect(api.logs.filter(({ msg }) => msg === "request").map(({ auth }) => auth)).toEqual(["main", "ci"]);
   });
@@ -166,7 +167,7 @@ test("nothing that is stored holds a token; bodies are kept only where the confi
     const api = await startHooks({ hooks: { queue: { keepBodies } } });
     const headers = { cookie: `c=${TOKEN}`, "x-gateway-token": TOKEN, "user-agent": "sender/1", "x-secret": TOKEN };
     await api.post(`/hooks/wake?token=${TOKEN}`, { text: "hi" }, headers);
-    return api.world.db.query<Record<string, unknown>, []>("SELECT * FROM deliveries").all();
+    return api.world.store.read(() => queryAll<Record<string, unknown>>("SELECT * FROM deliveries"));
   };
   const [lean] = await rows(false);
   expect({ ...lean }).toMatchObject({
@@ -200,7 +201,7 @@ describe("traceparent and tracestate (W3C Trace Context)", () => {
     const api = await startHooks();
     const response = await api.post("/hooks/wake", { text: "hi" }, { traceparent, tracestate: "congo=t61, rojo=1" });
     expect(response.status).toBe(200);
-    const row = api.world.db.query<{ headers: string }, []>("SELECT headers FROM deliveries").get();
+    const row = await api.world.store.read(() => queryOne<{ headers: string }>("SELECT headers FROM deliveries"));
     const [line] = api.logs.filter(({ msg }) => msg === "request");
     const headers = JSON.parse(row!.headers);
     return [headers.traceparent, headers.tracestate, line?.["trace_id"]];

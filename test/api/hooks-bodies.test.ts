@@ -25,7 +25,7 @@ describe("body", () => {
       const headers = { "content-type": type };
       expect((await api.post("/hooks/wake", { text: "hi" }, headers)).status).toBe(200);
       expect((await api.post("/hooks/agent", { message: "hi" }, headers)).status).toBe(202);
-      expect(wakes(api).map(({ text }) => plain(text))).toEqual(["hi"]);
+      expect((await wakes(api)).map(({ text }) => plain(text))).toEqual(["hi"]);
     },
   );
 
@@ -33,14 +33,14 @@ describe("body", () => {
     const api = await startHooks();
     expect((await api.post("/hooks/wake", '\ufeff{"text":"a"}')).status).toBe(200);
     expect((await api.post("/hooks/wake", '{"text":"b","text":"c"}')).status).toBe(200);
-    expect(wakes(api).map(({ text }) => plain(text))).toEqual(["a", "c"]);
+    expect((await wakes(api)).map(({ text }) => plain(text))).toEqual(["a", "c"]);
   });
 
   test("text: no limit of its own below the body's, kept whole", async () => {
     const api = await startHooks();
     const text = "ü".repeat(100_000);
     expect((await api.post("/hooks/wake", { text })).status).toBe(200);
-    expect(plain(wakes(api)[0]!.text)).toBe(text);
+    expect(plain((await wakes(api))[0]!.text)).toBe(text);
   });
 });
 
@@ -110,7 +110,7 @@ describe("channel", () => {
     expect(hooksSchema.safeParse({ mappings: [mapping] }).success).toBe(true);
     const api = await startHooks({ hooks: { mappings: [mapping] } });
     expect((await api.post("/hooks/ci", {})).status).toBe(202);
-    expect(agents(api)[0]?.channel).toBe(channel);
+    expect((await agents(api))[0]?.channel).toBe(channel);
   });
 });
 

@@ -113,7 +113,7 @@ describe("errors", () => {
     const body = "message=hi+there&deliver=false&timeoutSeconds=9";
     const headers = { "content-type": "application/x-www-form-urlencoded" };
     expect((await api.post("/hooks/agent", body, headers)).status).toBe(202);
-    expect(api.world.actions()[0]).toMatchObject({ deliver: false, timeoutSeconds: 9 });
+    expect((await api.world.actions())[0]).toMatchObject({ deliver: false, timeoutSeconds: 9 });
   });
 
   /** A request whose body waits in the middle: it has been let in, and not yet read. */
@@ -155,7 +155,7 @@ describe("errors", () => {
     const { api, finish } = await halfSent();
     api.world.ingress.drain(5000);
     expect(await refusal(await finish())).toEqual([503, "shutting_down"]);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
   });
 
   test("503: a full queue, with Retry-After; nothing is stored", async () => {
@@ -164,7 +164,7 @@ describe("errors", () => {
     const response = await api.post("/hooks/wake", { text: "b" });
     expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(await refusal(response)).toEqual([503, "queue_full"]);
-    expect(api.world.actions()).toHaveLength(1);
+    expect(await api.world.actions()).toHaveLength(1);
   });
 
   test("503: a mapping's full share of the queue, with Retry-After by how fast its runs end", async () => {
@@ -187,7 +187,7 @@ describe("errors", () => {
     const { details } = await json(response.clone());
     expect(details).toEqual([{ field: "items", reason: "4 in one request, at most 3" }]);
     expect(await refusal(response)).toEqual([413, "batch_too_large"]);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
     expect((await api.post("/hooks/mail", mails(3))).status).toBe(202);
   });
 
@@ -219,7 +219,7 @@ describe("idempotency", () => {
       const again = await api.post(`/hooks/${path}`, body, { "idempotency-key": " k1 " });
       expect([again.status, await json(again)]).toEqual([first.status, await json(first)]);
       expect([first, again].map((each) => each.headers.get("idempotency-replayed"))).toEqual([null, "true"]);
-      expect(api.world.actions()).toHaveLength(1);
+      expect(await api.world.actions()).toHaveLength(1);
     },
   );
 
@@ -238,7 +238,7 @@ describe("idempotency", () => {
     expect((await api.post("/hooks/wake", body)).headers.get("idempotency-replayed")).toBe("true");
     const other = await api.post("/hooks/wake", body, { "idempotency-key": "k3" });
     expect(other.headers.get("idempotency-replayed")).toBeNull();
-    expect(api.world.actions()).toHaveLength(2);
+    expect(await api.world.actions()).toHaveLength(2);
   });
 
   test("a key is its sender's: another token or path has keys of its own", async () => {
@@ -248,7 +248,7 @@ describe("idempotency", () => {
     await api.post("/hooks/wake", body, headers);
     await api.post("/hooks/agent", body, headers);
     await api.post("/hooks/wake", body, { ...headers, authorization: "Bearer token-of-the-ci" });
-    expect(api.world.actions()).toHaveLength(3);
+    expect(await api.world.actions()).toHaveLength(3);
   });
 
   test("a key of more than 256 characters is ignored, with a warning", async () => {
@@ -264,6 +264,6 @@ describe("idempotency", () => {
     const headers = { "idempotency-key": "k1" };
     const all = await Promise.all(Array.from({ length: 100 }, () => api.post("/hooks/wake", { text: "a" }, headers)));
     expect(new Set(await Promise.all(all.map((each) => each.text()))).size).toBe(1);
-    expect(api.world.actions()).toHaveLength(1);
+    expect(await api.world.actions()).toHaveLength(1);
   });
 });

@@ -22,7 +22,7 @@ describe("POST {hooks.path}/<name>", () => {
       200,
       { ok: true, mode: "now", runId: expect.any(String), requestId: expect.any(String) },
     ]);
-    expect(plain(wakes(api)[0]!.text)).toBe('CI: {"job":7}');
+    expect(plain((await wakes(api))[0]!.text)).toBe('CI: {"job":7}');
   });
 
   test("an agent mapping answers like /agent: 202 with the run", async () => {
@@ -32,14 +32,14 @@ describe("POST {hooks.path}/<name>", () => {
       202,
       { ok: true, runId: expect.any(String), requestId: expect.any(String) },
     ]);
-    expect(agents(api)[0]).toMatchObject({ name: "Alerts", channel: "telegram" });
+    expect((await agents(api))[0]).toMatchObject({ name: "Alerts", channel: "telegram" });
   });
 
   test("match.source routes by the body", async () => {
     const api = await startHooks({ hooks: { mappings } });
     expect(await json(await api.post("/hooks/in", { source: "shop" }))).toMatchObject({ mode: "next-heartbeat" });
     expect(await json(await api.post("/hooks/in", { source: "crm" }))).toMatchObject({ mode: "now" });
-    expect(wakes(api).map(({ text }) => plain(text))).toEqual(["shop", "crm"]);
+    expect((await wakes(api)).map(({ text }) => plain(text))).toEqual(["shop", "crm"]);
   });
 
   test.each(["/hooks/nobody", "/hooks/in", "/hooks", "/hooks/", "/hooks/%77ake"])(
@@ -55,7 +55,13 @@ describe("POST {hooks.path}/<name>", () => {
     for (const body of ["[1,2]", '"text"', "5", "null", "true"]) {
       expect((await api.post("/hooks/ci", body)).status).toBe(200);
     }
-    expect(wakes(api).map(({ text }) => plain(text))).toEqual(["CI: [1,2]", "CI: text", "CI: 5", "CI: ", "CI: true"]);
+    expect((await wakes(api)).map(({ text }) => plain(text))).toEqual([
+      "CI: [1,2]",
+      "CI: text",
+      "CI: 5",
+      "CI: ",
+      "CI: true",
+    ]);
   });
 
   test("a transform that returns null: 204 without a body", async () => {
@@ -63,7 +69,7 @@ describe("POST {hooks.path}/<name>", () => {
     api.world.transform = () => null;
     const response = await api.post("/hooks/t", {});
     expect([response.status, await response.text()]).toEqual([204, ""]);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
   });
 
   test("several items are one delivery: 202 with every run", async () => {
@@ -74,7 +80,7 @@ describe("POST {hooks.path}/<name>", () => {
     const body = await json(response);
     expect([response.status, body.dispatched, body.runIds.length]).toEqual([202, 3, 3]);
     expect(body.runId).toBe(body.runIds[0]);
-    expect(agents(api).map(({ message }) => plain(message))).toEqual(["a", "b", "c"]);
+    expect((await agents(api)).map(({ message }) => plain(message))).toEqual(["a", "b", "c"]);
     expect((await api.post("/hooks/l", { items: [] })).status).toBe(204);
   });
 
@@ -86,8 +92,10 @@ describe("POST {hooks.path}/<name>", () => {
     const body = await json(response);
     expect([response.status, body.dispatched, body.runIds.length]).toEqual([202, 200, 200]);
     expect(body.warnings).toEqual(["30 of 230 items were left out: at most 200 at once"]);
-    expect(agents(api).map(({ message }) => plain(message))).toEqual(Array.from({ length: 200 }, (_, i) => `${i}`));
-    expect(wakes(api).map(({ text }) => plain(text))).toEqual([
+    expect((await agents(api)).map(({ message }) => plain(message))).toEqual(
+      Array.from({ length: 200 }, (_, i) => `${i}`),
+    );
+    expect((await wakes(api)).map(({ text }) => plain(text))).toEqual([
       "Mapping 'l' got more items in one request than it takes: 30 were left out.",
     ]);
   });
@@ -126,10 +134,10 @@ describe("POST {hooks.path}/<name>", () => {
       api.world.transform = () => ({ message: "hi", ...more });
       expect(await refusal(await api.post("/hooks/t", {}))).toEqual([400, code]);
     }
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
     api.world.transform = () => ({ message: "hi", channel: "TG" });
     expect((await api.post("/hooks/t", {})).status).toBe(202);
-    expect(agents(api)[0]?.channel).toBe("telegram");
+    expect((await agents(api))[0]?.channel).toBe("telegram");
   });
 
   test("thinking: an unknown level, of a template or a transform, is ignored with a warning", async () => {
@@ -142,10 +150,10 @@ describe("POST {hooks.path}/<name>", () => {
     const answers = [await api.post("/hooks/m", { level: "much" }), await api.post("/hooks/t", {})];
     for (const answer of answers) {
       expect((await json(answer)).warnings).toEqual(["thinking: no such level; ignored"]);
-      expect(agents(api).at(-1)).not.toHaveProperty("thinking");
+      expect((await agents(api)).at(-1)).not.toHaveProperty("thinking");
     }
     expect(await json(await api.post("/hooks/m", { level: "high" }))).not.toHaveProperty("warnings");
-    expect(agents(api).at(-1)?.thinking).toBe("high");
+    expect((await agents(api)).at(-1)?.thinking).toBe("high");
   });
 
   test("no credential reaches a template", async () => {
@@ -154,7 +162,7 @@ describe("POST {hooks.path}/<name>", () => {
     const api = await startHooks({ hooks: { mappings: [{ match: { path: "ci" }, action: "wake", textTemplate }] } });
     const headers = { "x-gateway-token": TOKEN, cookie: "a=b", "x-event": "push" };
     expect((await api.post(`/hooks/ci?token=${TOKEN}`, {}, headers)).status).toBe(200);
-    expect(plain(wakes(api)[0]!.text)).toBe("||||push");
+    expect(plain((await wakes(api))[0]!.text)).toBe("||||push");
   });
 });
 
@@ -171,7 +179,7 @@ test("a preset knows where its sender puts the id of a delivery: a repeat is ans
   const again = await api.post("/hooks/github", body, headers);
   expect([again.status, await again.text()]).toEqual([first.status, await first.text()]);
   expect([first.ok, again.headers.get("idempotency-replayed")]).toEqual([true, "true"]);
-  expect(api.world.actions()).toHaveLength(1);
+  expect(await api.world.actions()).toHaveLength(1);
 });
 
 describe("mail mapping request", () => {
@@ -184,11 +192,11 @@ describe("mail mapping request", () => {
     const response = await api.post("/hooks/mail", { source: "mail", messages });
     const body = await json(response);
     expect([response.status, body.dispatched]).toEqual([202, 2]);
-    const texts = agents(api).map(({ message }) => plain(message));
+    const texts = (await agents(api)).map(({ message }) => plain(message));
     for (const [i, message] of messages.entries()) {
       for (const part of [message.from, message.subject, message.snippet]) expect(texts[i]).toContain(part);
     }
-    expect(new Set(agents(api).map(({ sessionKey }) => sessionKey)).size).toBe(2);
+    expect(new Set((await agents(api)).map(({ sessionKey }) => sessionKey)).size).toBe(2);
   });
 });
 
@@ -202,7 +210,7 @@ describe("a text that is too long for a condition fails the request", () => {
   ])("%j", async (when, x) => {
     const api = await startHooks({ hooks: { mappings: [mapping(when), anyone] } });
     expect(await refusal(await api.post("/hooks/m", { x }))).toEqual([413, "text_too_long"]);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
     expect(api.logs.at(-1)).toMatchObject({ reason: expect.stringMatching(/^mapping 'm': a text has \d+ characters/) });
     expect((await api.post("/hooks/m", { x: "a".repeat(65_536) })).status).toBe(200);
   });

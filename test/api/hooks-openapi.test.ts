@@ -125,6 +125,10 @@ test("GET /openapi.json: what operators get is as it says, behind the gateway to
     ["post", "deliveries/{id}/cancel"],
     ["post", "mappings/{id}/test", { payload: { n: 2 } }],
     ["get", "mail"],
+    ["get", "mappings"],
+    ["get", "findings"],
+    ["post", "pause"],
+    ["post", "resume"],
   ];
   for (const [method, path, body] of asked) {
     const operation = described.paths[`/hooks-admin/${path}`][method];

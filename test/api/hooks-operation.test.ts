@@ -1,8 +1,10 @@
 /** What a monitoring system and an orchestrator see of the gateway; through a real socket. */
 import { Database } from "bun:sqlite";
+import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { eventually } from "../e2e/hearth.ts";
 import { json, startGateway, type GatewayWorld } from "../gateway/world.ts";
+import { queryOne } from "../../src/base/store.ts";
 
 const WAIT = { headers: { prefer: "wait=60" } };
 
@@ -100,9 +102,8 @@ test("GET /health: the gateway's queue; 503 once its database could not be writt
   expect(healthy.status).toBe(200);
   const idle = { queued: 0, running: 0, oldestMs: 0, replies: 0, callbacks: 0, messages: 0 };
   expect(await json(healthy)).toMatchObject({ status: "ok", gateway: idle });
-  const { db } = world.gateway;
-  const other = new Database(db.filename);
-  db.run("PRAGMA busy_timeout = 1");
+  const other = new Database(join(world.home, "gateway.db"));
+  await world.gateway.store.read(() => queryOne("PRAGMA busy_timeout = 1"));
   other.run("BEGIN IMMEDIATE"); // nobody else can commit
   expect((await world.hook("wake", { text: "disk full" })).status).toBe(503);
   const failing = await fetch(`${world.url}/health`);

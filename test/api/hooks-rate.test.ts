@@ -27,7 +27,7 @@ test("hooks.rateLimit: 429 rate_limited with Retry-After and RateLimit-* once th
     expect([response.headers.get("retry-after"), remaining(response)]).toEqual(["2", "0"]);
     expect(await refusal(response)).toEqual([429, "rate_limited"]);
   }
-  expect(api.world.actions()).toHaveLength(2);
+  expect(await api.world.actions()).toHaveLength(2);
   api.world.nowMs += 2000;
   expect((await api.post("/hooks/wake", { text: "b" })).status).toBe(200);
 });

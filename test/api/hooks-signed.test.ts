@@ -4,6 +4,7 @@ import { hooksSchema } from "../../src/hooks/config.ts";
 import { signRequest } from "../../src/hooks/signatures/index.ts";
 import { TOKEN } from "../hooks/ingress/fixtures.ts";
 import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
+import { queryAll } from "../../src/base/store.ts";
 
 const github = { scheme: "github", secrets: "github-secret" } as const;
 const standard = { scheme: "standard-webhooks", secrets: "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=" } as const;
@@ -31,7 +32,7 @@ describe("a mapping with a signature", () => {
     const api = await startHooks({ hooks: { mappings } });
     const response = await sendSigned(api, "/hooks/gh", '{"a":1}');
     expect([response.status, await json(response)]).toMatchObject([200, { ok: true, mode: "now" }]);
-    const [row] = api.world.db.query("SELECT auth_kind, auth_id, mapping_id FROM deliveries").all();
+    const [row] = await api.world.store.read(() => queryAll("SELECT auth_kind, auth_id, mapping_id FROM deliveries"));
     expect(row).toEqual({ auth_kind: "signature", auth_id: "gh", mapping_id: "gh" });
   });
 
@@ -40,7 +41,7 @@ describe("a mapping with a signature", () => {
     expect(await refusal(await api.post("/hooks/gh", {}))).toEqual([401, "unauthorized"]);
     const wrong = { ...signed(github, "[1]"), authorization: `Bearer ${TOKEN}` };
     expect(await refusal(await sendSigned(api, "/hooks/gh", "[2]", wrong))).toEqual([401, "unauthorized"]);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
   });
 
   test("refuses one flipped byte, JSON written anew, and a signature of long ago: all alike", async () => {
@@ -72,13 +73,13 @@ describe("a mapping with a signature", () => {
       const answer = await sendSigned(api, "/hooks/gh", "{}", signed(github, "{}", { id }));
       expect([answer.status, answer.headers.get("idempotency-replayed")]).toEqual([200, id === "d1" ? null : "true"]);
     }
-    expect(api.world.actions()).toHaveLength(1);
+    expect(await api.world.actions()).toHaveLength(1);
     for (const id of ["d1", "d2"]) await sendSigned(api, "/hooks/off", "{}", signed(github, "{}", { id }));
-    expect(api.world.actions()).toHaveLength(3);
+    expect(await api.world.actions()).toHaveLength(3);
     for (const body of ["[1]", "[1]", "[2]"]) await api.post("/hooks/plain", body);
-    expect(api.world.actions()).toHaveLength(5);
+    expect(await api.world.actions()).toHaveLength(5);
     await sendSigned(api, "/hooks/gh", "{ }", signed(github, "{ }", { id: "d3" }));
-    expect(api.world.actions()).toHaveLength(6);
+    expect(await api.world.actions()).toHaveLength(6);
   });
 
   test("a delivery that its sender repeats is answered the same and happens once", async () => {
@@ -87,9 +88,9 @@ describe("a mapping with a signature", () => {
     const again = await sendSigned(api, "/hooks/std", "{}", signed(standard, "{}", { id: "msg_1" }));
     expect(await json(again.clone())).toEqual(await json(first));
     expect(again.headers.get("idempotency-replayed")).toBe("true");
-    expect(api.world.actions()).toHaveLength(1);
+    expect(await api.world.actions()).toHaveLength(1);
     await sendSigned(api, "/hooks/std", "{}", signed(standard, "{}", { id: "msg_2" }));
-    expect(api.world.actions()).toHaveLength(2);
+    expect(await api.world.actions()).toHaveLength(2);
   });
 
   test("wrong signatures count as failed attempts; a right one clears them", async () => {
@@ -145,7 +146,7 @@ describe("handshakes:", () => {
     expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
     expect(response.headers.get("x-content-type-options")).toBe("nosniff");
     expect((await api.send("/hooks/s", body)).status).toBe(401);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
   });
 
   test("github: a ping does nothing", async () => {
@@ -153,7 +154,7 @@ describe("handshakes:", () => {
     const api = await startHooks({ hooks: { mappings } });
     const response = await sendSigned(api, "/hooks/gh", "{}", { ...signed(github, "{}"), "x-github-event": "ping" });
     expect([response.status, await response.text()]).toEqual([200, '{"ok":true,"ping":true}']);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
   });
 
   test("meta: GET with the verify token gets the challenge; other GETs 401 or 405", async () => {

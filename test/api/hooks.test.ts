@@ -6,6 +6,7 @@ import { describe, expect, test } from "bun:test";
 import type { AgentAction } from "../../src/hooks/action.ts";
 import { CHANNELS } from "../hooks/ingress/fixtures.ts";
 import { agents, json, refusal, startHooks, wakes, type Api } from "./hooks-api.ts";
+import { queryAll } from "../../src/base/store.ts";
 
 describe("enabling", () => {
   test("hooks.enabled: anything but true leaves the paths unanswered", async () => {
@@ -48,7 +49,7 @@ describe("POST {hooks.path}/wake", () => {
       runId: expect.any(String),
       requestId: expect.stringMatching(/^req_/),
     });
-    const [wake] = wakes(api);
+    const [wake] = await wakes(api);
     expect(wake).toMatchObject({ mode: "now", isWrapped: true, text: [{ from: "external", text: "build failed" }] });
   });
 
@@ -57,7 +58,7 @@ describe("POST {hooks.path}/wake", () => {
     async (body) => {
       const api = await startHooks();
       expect(await refusal(await api.post("/hooks/wake", body))).toEqual([400, "text_required"]);
-      expect(api.world.actions()).toEqual([]);
+      expect(await api.world.actions()).toEqual([]);
     },
   );
 
@@ -70,7 +71,7 @@ describe("POST {hooks.path}/wake", () => {
     const api = await startHooks();
     const body = await json(await api.post("/hooks/wake", { text: "hi", mode }));
     expect([body.mode, body.warnings]).toEqual([expected, undefined]);
-    expect(wakes(api)[0]?.mode).toBe(expected as "now");
+    expect((await wakes(api))[0]?.mode).toBe(expected as "now");
   });
 
   test("mode: anything else is taken as now, with a warning", async () => {
@@ -89,7 +90,7 @@ describe("POST {hooks.path}/agent", () => {
   const one = async (api: Api, body: object): Promise<AgentAction> => {
     const response = await api.post("/hooks/agent", { message: "hi", ...body });
     expect([response.status, response.status === 202 ? "" : await response.text()]).toEqual([202, ""]);
-    return agents(api).at(-1)!;
+    return (await agents(api)).at(-1)!;
   };
 
   test("message: starts an isolated run, 202 with its id", async () => {
@@ -98,8 +99,10 @@ describe("POST {hooks.path}/agent", () => {
     expect(response.status).toBe(202);
     const body = await json(response);
     expect(body).toEqual({ ok: true, runId: expect.any(String), requestId: expect.any(String) });
-    expect(api.world.db.query("SELECT id, state FROM runs").all()).toEqual([{ id: body.runId, state: "queued" }]);
-    expect(agents(api)).toEqual([
+    expect(await api.world.store.read(() => queryAll("SELECT id, state FROM runs"))).toEqual([
+      { id: body.runId, state: "queued" },
+    ]);
+    expect(await agents(api)).toEqual([
       {
         kind: "agent",
         message: [{ from: "external", text: "Summarise the inbox" }],
@@ -132,7 +135,9 @@ describe("POST {hooks.path}/agent", () => {
     const api = await startHooks();
     expect((await one(api, { sessionKey: "hook:orders" })).sessionKey).toBe("hook:orders");
     expect(await one(api, {})).not.toHaveProperty("sessionKey");
-    const keys = api.world.db.query<{ key: string; id: string }, []>("SELECT session_key AS key, id FROM runs").all();
+    const keys = await api.world.store.read(() =>
+      queryAll<{ key: string; id: string }>("SELECT session_key AS key, id FROM runs"),
+    );
     expect(keys[0]?.key).toBe("agent:main:hook:orders");
     expect(keys[1]?.key).toBe(`agent:main:hook:${keys[1]?.id}`);
   });
@@ -141,7 +146,7 @@ describe("POST {hooks.path}/agent", () => {
     const api = await startHooks();
     const response = await api.post("/hooks/agent", { message: "hi", sessionKey });
     expect(await refusal(response)).toEqual([400, "session_key_not_allowed"]);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
   });
 
   test("sessionKey: prefixes limit it, in any case and width", async () => {
@@ -161,7 +166,7 @@ describe("POST {hooks.path}/agent", () => {
   test("agentId: an agent of the configuration, with sessions and a model of its own", async () => {
     const api = await startHooks();
     await one(api, { agentId: "writer", sessionKey: "hook:a", model: "big" });
-    const [run] = api.world.db.query("SELECT session_key AS key FROM runs").all();
+    const [run] = await api.world.store.read(() => queryAll("SELECT session_key AS key FROM runs"));
     expect(run).toEqual({ key: "agent:writer:hook:a" });
     const elsewhere = { message: "hi", agentId: "writer", sessionKey: "agent:coder:hook:a" };
     expect(await refusal(await api.post("/hooks/agent", elsewhere))).toEqual([400, "session_key_not_allowed"]);
@@ -263,7 +268,7 @@ describe("POST {hooks.path}/agent", () => {
   ])("model: %j gets 400 %s before anything runs", async (model, code) => {
     const api = await startHooks();
     expect(await refusal(await api.post("/hooks/agent", { message: "hi", model }))).toEqual([400, code]);
-    expect(api.world.actions()).toEqual([]);
+    expect(await api.world.actions()).toEqual([]);
   });
 
   test("thinking: a level; an unknown one is ignored with a warning", async () => {
@@ -271,7 +276,7 @@ describe("POST {hooks.path}/agent", () => {
     expect((await one(api, { thinking: "high" })).thinking).toBe("high");
     const body = await json(await api.post("/hooks/agent", { message: "hi", thinking: "very" }));
     expect(body.warnings).toEqual(["thinking: no such level; ignored"]);
-    expect(agents(api).at(-1)).not.toHaveProperty("thinking");
+    expect((await agents(api)).at(-1)).not.toHaveProperty("thinking");
   });
 
   test.each([
@@ -305,7 +310,7 @@ describe("POST {hooks.path}/agent", () => {
     const api = await startHooks();
     const body = await json(await api.post("/hooks/agent", { message: "hi", channelId: "C1", "<b>": 1, tools: ["x"] }));
     expect(body.warnings).toEqual(["channelId: unknown field", "(not shown): unknown field", "tools: unknown field"]);
-    expect(agents(api)[0]?.tools).toEqual([]);
+    expect((await agents(api))[0]?.tools).toEqual([]);
   });
 
   test("unknown and invalid fields are 400 where the ingress is strict", async () => {

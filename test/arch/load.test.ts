@@ -112,7 +112,7 @@ describe("bad files", () => {
     [
       "no architecture",
       { "general.architecture": undefined },
-      "unsupported: m.gguf: general.architecture: expected one of arcee,",
+      "unsupported: m.gguf: general.architecture: expected one of afmoe,",
     ],
     ["an architecture by the name of a method", { "general.architecture": "constructor" }, "got 'constructor'"],
     [

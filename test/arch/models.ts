@@ -6,6 +6,7 @@ import { makeRng } from "../../src/base/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
 import { gaussian } from "../conformance/weights.ts";
+import { families, makeFamily } from "./families.ts";
 
 export const VOCAB = 64;
 /** What the models read. */
@@ -141,8 +142,15 @@ export const specs: Readonly<Record<string, Spec>> = {
   smollm3: { arch: "smollm3", nLayers: 5 },
 };
 
+/** Of every model that is made in code: those above, and families.ts. */
+export const modelNames: readonly string[] = [...Object.keys(specs), ...Object.keys(families)];
+
+/** The architecture of a model. */
+export const archOf = (name: string): string => (specs[name] ?? families[name])!.arch;
+
 /** A model as a file would have it. */
 export function makeModel(name: string): WriteModel {
+  if (Object.hasOwn(families, name)) return makeFamily(name, vocabulary());
   const spec = specs[name]!;
   const { arch, nLayers, dim = 64, nHeads = 4, nKvHeads = 2, headDim = 16, ffnDim = 96, experts = 0 } = spec;
   const keys: Record<string, WriteValue> = {

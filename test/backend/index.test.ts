@@ -14,7 +14,7 @@ test("no layer on the GPU means a backend without one, also where the GPU is nam
 test("a backend without a GPU is what it is, whatever is wanted on a GPU", async () => {
   expect((await chooseBackend("cpu", { layers: 99 })).name).toBe("cpu");
   await expect(chooseBackend("vulkan")).rejects.toThrow(
-    /backend 'vulkan': expected auto or one of webgpu, simd, onnx, cpu/,
+    /backend 'vulkan': expected auto or one of webgpu, simd, onnx, wasm, cpu/,
   );
 });
 

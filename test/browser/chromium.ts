@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { browserPath } from "../backend/webgpu/swiftshader.ts";
 
 /** Nothing that the browser would fetch or send of its own accord; WebGPU on its own software adapter. */
-const FLAGS = [
+export const FLAGS = [
   "--headless",
   "--no-sandbox",
   "--disable-gpu-sandbox",

@@ -13,6 +13,11 @@ import { ranged } from "./ranged.ts";
 const MODEL = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 const PROMPT = "Once upon a time";
 const COUNT = 32;
+/** What lets a page share memory with its Workers. */
+const ISOLATED = {
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-embedder-policy": "require-corp",
+};
 /** What a page may load before anything is generated. */
 const BYTES_MAX = 500_000;
 
@@ -63,7 +68,12 @@ const scriptOf = (messages: readonly ToWorker[]): string => `
 /** What a Worker says to these messages. */
 function sayings(
   messages: readonly ToWorker[],
-  more: { profile?: string; port?: number; seen?: (request: Request) => Response | undefined } = {},
+  more: {
+    profile?: string;
+    port?: number;
+    seen?: (request: Request) => Response | undefined;
+    headers?: Record<string, string>;
+  } = {},
 ): Promise<FromWorker[]> {
   const { seen, ...place } = more;
   return sayingsOf<FromWorker>({
@@ -75,9 +85,17 @@ function sayings(
       const { pathname } = new URL(request.url);
       if (pathname === "/model") return ranged(request, MODEL);
       const script = build.scripts.find(({ name }) => pathname === `/${name}`);
-      return script && new Response(script.text, { headers: { "content-type": "text/javascript" } });
+      return script && new Response(script.text, { headers: { "content-type": "text/javascript", ...more.headers } });
     },
   });
+}
+
+/** What a process answers to the same prompt. */
+async function serverTokens(prompt: readonly number[]): Promise<number[]> {
+  const args = ["generate", "--model", MODEL, "--tokens", prompt.join(), "--greedy", String(COUNT)];
+  const { code, stdout, stderr } = await runHearth(args, { home });
+  expect([code, stderr]).toEqual([0, ""]);
+  return stdout.trim().split(",").map(Number);
 }
 
 const generate = (more: object = {}): ToWorker => ({
@@ -116,12 +134,25 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
     const said = await sayings([memory, { ...load, backend: "cpu" }, generate()]);
     const tokens = tokensOf(said);
-    const prompt = tokens.slice(0, tokens.length - COUNT);
-    const args = ["generate", "--model", MODEL, "--tokens", prompt.join(), "--greedy", String(COUNT)];
-    const { code, stdout, stderr } = await runHearth(args, { home });
-    expect([code, stderr]).toEqual([0, ""]);
-    expect(tokens.slice(-COUNT)).toEqual(stdout.trim().split(",").map(Number));
+    expect(tokens.slice(-COUNT)).toEqual(await serverTokens(tokens.slice(0, -COUNT)));
   }, 120_000);
+
+  test.each([
+    { page: "any page", threads: 1, headers: {} },
+    { page: "an isolated page, on two threads", threads: 2, headers: ISOLATED },
+  ])(
+    "WebAssembly gives the server's greedy tokens in $page",
+    async ({ threads, headers }) => {
+      const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
+      const said = await sayings([memory, { ...load, backend: "auto", threads: 2 }, generate()], { headers });
+      const ready = said.flatMap((message) => (message.kind === "ready" ? [message.info] : []));
+      const device = `CPU (${threads} thread${threads > 1 ? "s" : ""}, WebAssembly)`;
+      expect(ready).toMatchObject([{ backend: "wasm", device }]);
+      const tokens = tokensOf(said);
+      expect(tokens.slice(-COUNT)).toEqual(await serverTokens(tokens.slice(0, -COUNT)));
+    },
+    120_000,
+  );
 
   test("WebGPU, on the browser's software adapter, begins as the reference does", async () => {
     const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
@@ -143,7 +174,7 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     const url = { kind: "mount", path: "model", file: { kind: "url", url: "/model" } } as const;
     const options = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 40 };
     const schema = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
-    const said = await sayings([url, { ...load, backend: "cpu" }, generate({ format: schema, options })]);
+    const said = await sayings([url, { ...load, backend: "wasm" }, generate({ format: schema, options })]);
     const text = said
       .flatMap((message) => (message.kind === "events" ? message.events : []))
       .flatMap((event) => (event.kind === "text" ? [event.text] : []))
@@ -158,7 +189,7 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     expect(unmounted).toMatchObject([{ kind: "failed", code: "not_found", message: "model: no such file" }]);
     const onnx = await sayings([{ ...load, backend: "onnx" }]);
     expect(onnx).toMatchObject([
-      { kind: "failed", code: "unsupported", message: expect.stringMatching(/webgpu, cpu/) },
+      { kind: "failed", code: "unsupported", message: expect.stringMatching(/webgpu, wasm, cpu/) },
     ]);
   }, 120_000);
 
@@ -189,10 +220,10 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     expect(ranges[0]).toStartWith("bytes=4194304-"); // behind the first piece
     ranges.length = 0;
     const mount = { kind: "mount", path: "model", file: { kind: "stored", name } } as const;
-    const said = await sayings([store, mount, { ...load, backend: "cpu" }, generate()], { profile, port, seen });
+    const said = await sayings([store, mount, { ...load, backend: "wasm" }, generate()], { profile, port, seen });
     expect(ranges).toEqual([]); // nothing over the network
     const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
-    const expected = await sayings([memory, { ...load, backend: "cpu" }, generate()]);
+    const expected = await sayings([memory, { ...load, backend: "wasm" }, generate()]);
     expect(tokensOf(said)).toEqual(tokensOf(expected));
     const gone = await sayings([{ kind: "remove", name }, mount], { profile, port });
     expect(gone.map(({ kind }) => kind)).toEqual(["removed", "failed"]);

@@ -2,40 +2,38 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openDatabase, Writer, type Database } from "../../src/base/database.ts";
 import { makeLogger } from "../../src/base/log.ts";
+import type { Store } from "../../src/base/store.ts";
 import type { Channel, ChannelKind, SendOutcome, SendRequest } from "../../src/channels/channel.ts";
 import { channelsSchema } from "../../src/channels/config.ts";
 import { loadKinds, makeChannels } from "../../src/channels/load.ts";
 import { Outbox, type OutboxDeps } from "../../src/channels/outbox/outbox.ts";
 import { outboxMigrations } from "../../src/channels/outbox/tables.ts";
+import { openStore } from "../stores.ts";
 
 export interface Box {
-  readonly db: Database;
-  readonly writer: Writer;
+  readonly store: Store;
   readonly outbox: Outbox;
   readonly path: string;
   /** Another outbox over the same file, as after a restart. */
   again(more?: Partial<OutboxDeps>): Outbox;
-  remove(): void;
+  remove(): Promise<void>;
 }
 
 export function makeBox(channels: readonly Channel[], more: Partial<OutboxDeps> = {}): Box {
   const folder = mkdtempSync(join(tmpdir(), "hearth-outbox-"));
   const path = join(folder, "gateway.db");
-  const db = openDatabase(path, outboxMigrations);
-  const writer = new Writer(db);
+  const store = openStore(outboxMigrations, path);
   const log = makeLogger({ write: () => {}, now: Date.now, debug: false });
   const byId = new Map(channels.map((channel) => [channel.id, channel]));
-  const deps: OutboxDeps = { db, writer, channels: () => byId, now: Date.now, log, random: () => 0, ...more };
+  const deps: OutboxDeps = { store, channels: () => byId, now: Date.now, log, random: () => 0, ...more };
   return {
-    db,
-    writer,
+    store,
     path,
     outbox: new Outbox(deps),
     again: (other = {}) => new Outbox({ ...deps, ...other }),
-    remove: () => {
-      db.close();
+    async remove() {
+      await store.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };

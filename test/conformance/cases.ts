@@ -2,7 +2,7 @@
  * What every backend must agree on with `cpu.ts`: small programs around each step, with random weights in every block
  * type and awkward shapes, and the batches to run. A backend's own test runs them all with `runCase` and compares.
  */
-import type { Backend, Rows } from "../../src/backend/backend.ts";
+import type { Backend, LoadOptions, Rows } from "../../src/backend/backend.ts";
 import { writtenBy } from "../../src/backend/describe.ts";
 import type { Buf, Step, Weight } from "../../src/backend/step.ts";
 import { makeRng } from "../../src/base/rng.ts";
@@ -46,9 +46,9 @@ export function conformanceCases(): Case[] {
 export async function runCase(
   backend: Backend,
   { program, options, batches }: Case,
-  { precise = true } = {},
+  { precise = true, kvType }: Partial<Pick<LoadOptions, "precise" | "kvType">> = {},
 ): Promise<Float32Array[]> {
-  const session = await backend.load(program, { ...options, precise, threads: 1, cacheDir: undefined });
+  const session = await backend.load(program, { ...options, precise, kvType, threads: 1, cacheDir: undefined });
   try {
     const results: Float32Array[] = [];
     for (const batch of batches) results.push((await session.run(batch)).slice());
@@ -181,6 +181,13 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
     }),
   ],
 
+  addGiven: () => [
+    makeCase("addGiven: nothing for rows with ids", { dim: 33 }, ({ x, steps }) => {
+      steps.push({ op: "addGiven", x, at: 33 });
+      return x;
+    }),
+  ],
+
   addVector: () => [
     makeCase("addVector: a vector, and a row of a matrix", { dim: 33 }, ({ x, steps, matrix, vector }) => {
       steps.push({ op: "addVector", x, w: vector(33) });
@@ -198,6 +205,12 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
         gatedMlp(draft, { dim: 256, ffnDim: IN_DIM, act: "silu", quant }),
       ),
     ),
+    makeCase("gatedMlp: limits of the gate", { dim: 64 }, (draft) => {
+      const out = gatedMlp(draft, { dim: 64, ffnDim: 97, act: "silu", size: 0.4 });
+      const step = draft.steps.pop() as Extract<Step, { op: "gatedMlp" }>; // what it ends with
+      draft.steps.push({ ...step, limit: { gate: 0.1, up: 0.2 } });
+      return out;
+    }),
     makeCase("gatedMlp: fused gate and up", { dim: 64 }, ({ x, steps, matrix }) => {
       const fused = matrix({ inDim: 64, outDim: 192, quant: "q8_0" });
       const [gate, up] = [

@@ -136,6 +136,7 @@ interface AttentionOptions {
   readonly positionScale?: { coef: number; floorScale: number; offset: number };
   readonly alibi?: number;
   readonly chunked?: boolean;
+  readonly oneWay?: boolean;
   /** Whether heads have sinks. */
   readonly sinks?: boolean;
   /** Values of each head of v. */
@@ -146,7 +147,7 @@ interface AttentionOptions {
 export function attention(draft: Draft, options: AttentionOptions): Buf {
   const { x, steps } = draft;
   const { nHeads, nKvHeads, headDim, window = 0, softCap = 0, scale = 1 / Math.sqrt(headDim), rope } = options;
-  const { alibi, chunked, valueDim = headDim } = options;
+  const { alibi, chunked, oneWay, valueDim = headDim } = options;
   const project = (name: string, outDim: number): Buf =>
     linear(draft, draft.matrix({ inDim: x.dim, outDim, size: 1.5 / Math.sqrt(x.dim) }), undefined, name);
   const [q, k] = [project("q", nHeads * headDim), project("k", nKvHeads * headDim)];
@@ -169,6 +170,7 @@ export function attention(draft: Draft, options: AttentionOptions): Buf {
   const more = {
     ...(alibi !== undefined && { alibi }),
     ...(chunked && { chunked }),
+    ...(oneWay && { oneWay }),
     ...(options.sinks && { sinks: draft.vector(nHeads, { mean: 1 }) }),
     ...(valueDim !== headDim && { valueDim }),
   };
@@ -197,6 +199,7 @@ interface BidirectionalOptions {
   readonly rope?: RopeScaling;
   readonly nKvHeads?: number;
   readonly window?: number;
+  readonly inSpans?: boolean;
   readonly alibi?: number;
 }
 

@@ -35,6 +35,11 @@ export const moeVariantCases = (): Case[] => [
     routing: { score: "sigmoid", groups: { count: 4, used: 2 } },
     selectB: vector(EXPERTS),
   })),
+  variant("limits of gates", () => ({ limit: { gate: 0.2, up: 0.3 } })),
+  variant("two outputs of the router for each expert", ({ matrix }) => ({
+    router: matrix({ inDim: 32, outDim: 2 * EXPERTS }),
+    routing: { score: "softmax", perExpert: 2 },
+  })),
   variant("chosen with a bias", ({ vector }) => ({ routing: { score: "softmax" }, selectB: vector(EXPERTS) })),
   variant("inputs weighted, not outputs", () => ({
     routing: { score: "sigmoid", weighInput: true },

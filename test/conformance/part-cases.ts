@@ -2,9 +2,27 @@
 import type { Activation, Buf, Step } from "../../src/backend/step.ts";
 import { linear, makeCase, type Case, type Draft } from "./draft.ts";
 
-type PartOp = "headLinear" | "multiply" | "activate" | "clamp" | "slice" | "join";
+type PartOp =
+  | "headLinear"
+  | "multiply"
+  | "activate"
+  | "clamp"
+  | "slice"
+  | "join"
+  | "multiplyVector"
+  | "matchLength"
+  | "keepLargest";
 
-const ACTIVATIONS: readonly Activation[] = ["silu", "gelu", "gelu_erf", "relu", "relu_sqr", "sigmoid", "tanh"];
+const ACTIVATIONS: readonly Activation[] = [
+  "silu",
+  "gelu",
+  "gelu_erf",
+  "relu",
+  "relu_sqr",
+  "sigmoid",
+  "tanh",
+  "softplus",
+];
 
 /** Two products of x, to be put together. */
 function two(draft: Draft, [first, second]: readonly [number, number]): [Buf, Buf] {
@@ -61,12 +79,52 @@ export const partBuilders: Readonly<Record<Extract<Step["op"], PartOp>, () => Ca
       }),
     ),
 
-  clamp: () => [
-    makeCase("clamp: to 0.5", { dim: 65 }, ({ x, steps }) => {
-      steps.push({ op: "clamp", x, limit: 0.5 });
-      return x;
-    }),
-  ],
+  clamp: () =>
+    (
+      [
+        [-0.5, 0.5],
+        [-0.25, 0.75],
+        [0.1, Infinity],
+        [-Infinity, -0.1],
+      ] as const
+    ).map(([min, max]) =>
+      makeCase(`clamp: to ${min} … ${max}`, { dim: 65 }, ({ x, steps }) => {
+        steps.push({ op: "clamp", x, min, max });
+        return x;
+      }),
+    ),
+
+  multiplyVector: () =>
+    (
+      [
+        [65, false],
+        [65, true],
+        [5, false],
+        [1, true],
+      ] as const
+    ).map(([len, divide]) =>
+      makeCase(`multiplyVector: 65 values ${divide ? "by" : "times"} ${len}`, { dim: 65 }, ({ x, steps, vector }) => {
+        steps.push({ op: "multiplyVector", x, w: vector(len, { mean: 1.5 }), ...(divide && { divide }) });
+        return x;
+      }),
+    ),
+
+  matchLength: () =>
+    ([40, 65] as const).map((width) =>
+      makeCase(`matchLength: 65 values like ${width}`, { dim: 48 }, (draft) => {
+        const [x, like] = two(draft, [65, width]);
+        draft.steps.push({ op: "scale", x: like, by: 3 }, { op: "matchLength", x, like });
+        return x;
+      }),
+    ),
+
+  keepLargest: () =>
+    ([-0.5, 1.6448536] as const).map((factor) =>
+      makeCase(`keepLargest: ${factor} deviations above the mean`, { dim: 97 }, ({ x, steps }) => {
+        steps.push({ op: "keepLargest", x, factor });
+        return x;
+      }),
+    ),
 
   slice: () =>
     (

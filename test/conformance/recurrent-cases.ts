@@ -14,10 +14,11 @@ interface DeltaOptions {
   readonly heads: "modulo" | "repeat";
   /** A decay of each channel. */
   readonly channels?: boolean;
+  readonly bound?: number;
 }
 
 function deltaRule(draft: Draft, options: DeltaOptions): Buf {
-  const { nHeads, nKeyHeads, headDim, heads, channels = false } = options;
+  const { nHeads, nKeyHeads, headDim, heads, channels = false, bound } = options;
   const { steps, vector } = draft;
   const [q, k] = [project(draft, "q", nKeyHeads * headDim), project(draft, "k", nKeyHeads * headDim)];
   const v = project(draft, "v", nHeads * headDim);
@@ -26,7 +27,7 @@ function deltaRule(draft: Draft, options: DeltaOptions): Buf {
   const out = { name: "out", dim: nHeads * headDim };
   for (const x of [q, k]) steps.push({ op: "l2Norm", out: x, x, run: headDim, eps: 1e-6 });
   const [a, dt] = [vector(nHeads, { mean: -0.3, size: 0.1 }), vector(width, { mean: 0.2 })];
-  const shape = { layer: 0, nHeads, nKeyHeads, headDim, heads, scale: 1.7 };
+  const shape = { layer: 0, nHeads, nKeyHeads, headDim, heads, scale: 1.7, ...(bound !== undefined && { bound }) };
   steps.push({ op: "deltaRule", out, q, k, v, alpha, beta, a, dt, ...shape });
   return out;
 }
@@ -84,6 +85,7 @@ export const recurrentBuilders: Readonly<Record<Extract<Step["op"], RecurrentOp>
         ["four heads on two keys in turn", { nHeads: 4, nKeyHeads: 2, headDim: 16, heads: "modulo" }],
         ["four heads on two keys in runs", { nHeads: 4, nKeyHeads: 2, headDim: 16, heads: "repeat" }],
         ["a decay of each channel", { nHeads: 3, nKeyHeads: 3, headDim: 12, heads: "modulo", channels: true }],
+        ["a bound", { nHeads: 2, nKeyHeads: 2, headDim: 12, heads: "repeat", channels: true, bound: -2 }],
       ] as const
     ).map(([name, options]) => makeCase(`deltaRule: ${name}`, { dim: 32 }, (draft) => deltaRule(draft, options))),
     makeCase("deltaRule: a long sequence", long, (draft) =>

@@ -10,13 +10,14 @@ import { historyOf } from "../../src/agent/sessions.ts";
 import { agentMigrations } from "../../src/agent/tables.ts";
 import { storeTurn, type TurnRequest, type TurnResult } from "../../src/agent/turn.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { openDatabase, Writer, type Database } from "../../src/base/database.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import { external } from "../../src/base/passage.ts";
+import type { Store } from "../../src/base/store.ts";
 import { makeRuntime } from "../../src/runtime/local.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { MAIN, NEVER, settingsOf } from "../agent/parts.ts";
+import { answering, openStore } from "../stores.ts";
 import { installSeeded } from "./seeded-model.ts";
 
 setDefaultTimeout(300_000);
@@ -26,18 +27,17 @@ const home = mkdtempSync(join(tmpdir(), "hearth-agent-"));
 const settings = settingsOf({ defaults: { heartbeat: { every: 0 } } });
 let runtime: Runtime;
 let agent: Agent;
-let db: Database;
-let writer: Writer;
+let store: Store;
 
 beforeAll(async () => {
-  const store = await installSeeded(join(home, "models"), { temperature: 0 }); // the likeliest answer calls the tool
+  const models = await installSeeded(join(home, "models"), { temperature: 0 }); // the likeliest answer calls the tool
   const spawn = {
     command: [process.execPath, join(ROOT, "src/main.ts"), "runner"],
     env: { PATH: process.env["PATH"], HOME: home },
     loadTimeoutMs: 120_000,
   };
   runtime = makeRuntime({
-    store,
+    store: models,
     pool: {
       backend: "auto",
       ctxLen: 2048,
@@ -51,15 +51,14 @@ beforeAll(async () => {
     },
     now: () => new Date(),
   });
-  db = openDatabase(join(home, "gateway.db"), agentMigrations);
-  writer = new Writer(db);
-  const modelNames = async () => (await store.list()).map(({ displayName }) => displayName);
-  agent = makeAgent({ runtime, db, clock: systemClock, settings: () => settings, modelNames });
+  store = openStore(agentMigrations, join(home, "gateway.db"));
+  const modelNames = async () => (await models.list()).map(({ displayName }) => displayName);
+  agent = makeAgent({ runtime, store, clock: systemClock, settings: () => settings, modelNames });
 });
 
 afterAll(async () => {
   await runtime.close(0);
-  db.close();
+  await store.close();
   rmSync(home, { recursive: true, force: true });
 });
 
@@ -67,7 +66,7 @@ async function turn(sessionKey: string, asked: Partial<TurnRequest> & { prompt: 
   const request = { runId: Bun.randomUUIDv7(), sessionKey, tools: [], signal: NEVER, ...asked };
   const result = await agent.run(request);
   const { record } = result;
-  await writer.write((at) => storeTurn(at, { ...request, record, isEphemeral: false, now: Date.now() }));
+  await store.write(() => storeTurn({ ...request, record, isEphemeral: false, now: Date.now() }));
   return result;
 }
 
@@ -78,7 +77,10 @@ test("a constant key continues its conversation", async () => {
   expect([first.status, second.status, first.model]).toEqual(["ok", "ok", "hearth:latest"]);
   expect([first.text, second.text]).not.toContain("");
   expect(second.usage.promptTokens).toBeGreaterThan(first.usage.promptTokens + first.usage.completionTokens);
-  const said = historyOf(db, key).messages.map(({ message: { role, content } }) => [role, content]);
+  const said = (await store.read(() => historyOf(key))).messages.map(({ message: { role, content } }) => [
+    role,
+    content,
+  ]);
   expect(said.filter(([role]) => role === "assistant")).toEqual([
     ["assistant", first.text],
     ["assistant", second.text],
@@ -94,7 +96,13 @@ test("a turn that runs out of time stops the model", async () => {
       return () => {};
     },
   };
-  const inTime = makeAgent({ runtime, db, clock, settings: () => settings, modelNames: async () => ["hearth:latest"] });
+  const inTime = makeAgent({
+    runtime,
+    store,
+    clock,
+    settings: () => settings,
+    modelNames: async () => ["hearth:latest"],
+  });
   const result = await inTime.run({
     runId: "e2e-time",
     sessionKey: "agent:main:hook:e2e-time",
@@ -113,7 +121,9 @@ test("a tool is called, and its result answered", async () => {
   const result = await turn("agent:main:hook:e2e-tool", asked);
   expect(result.status).toBe("ok");
   expect(result.usage.toolCalls).toBeGreaterThan(0);
-  const messages = historyOf(db, "agent:main:hook:e2e-tool").messages.map(({ message }) => message);
+  const messages = (await store.read(() => historyOf("agent:main:hook:e2e-tool"))).messages.map(
+    ({ message }) => message,
+  );
   expect(messages.slice(0, 3).map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
   expect(messages.at(-1)).toEqual({ role: "assistant", content: result.text });
 });
@@ -126,20 +136,19 @@ test("a conversation outgrows the context and goes on", async () => {
     expect([status, error]).toEqual(["ok", undefined]);
     expect(usage.promptTokens).toBeLessThan(2048 * 0.7 + 1);
   }
-  const { compaction, messages } = historyOf(db, key);
+  const { compaction, messages } = await store.read(() => historyOf(key));
   expect(compaction!.droppedCount + messages.length).toBe(12);
 });
 
 test("a heartbeat reads what waits", async () => {
   const heart = new Heartbeat({
     agent,
-    db,
-    writer,
+    store,
     clock: systemClock,
     settings: () => settings,
     delivery: {
-      resolveTarget: () => ({ channel: "telegram", to: "42" }),
-      addReply: () => {},
+      resolveTarget: () => answering({ channel: "telegram", to: "42" }),
+      addReply: () => answering(undefined),
       sendReplies: () => {},
     },
     log: makeLogger({ write: () => {}, now: Date.now, debug: false }),
@@ -147,10 +156,10 @@ test("a heartbeat reads what waits", async () => {
   const ended = new Promise<HeartbeatStatus>((resolve) => heart.onStatus(resolve));
   const text = external("The backup of db1 failed.");
   const event = { sessionKey: MAIN, text, isWrapped: true, source: "Webhook", wantsHeartbeat: true, now: Date.now() };
-  enqueueEvent(db, event, { eventsMax: 9 });
+  await store.write(() => enqueueEvent(event, { eventsMax: 9 }));
   heart.request("wake");
   expect(["sent", "ok-token", "ok-empty"]).toContain((await ended).kind);
-  expect(countEvents(db, MAIN)).toBe(0);
-  expect(historyOf(db, MAIN).messages[0]?.message.content).toContain("The backup of db1 failed.");
+  expect(await store.read(() => countEvents(MAIN))).toBe(0);
+  expect((await store.read(() => historyOf(MAIN))).messages[0]?.message.content).toContain("The backup of db1 failed.");
   await heart.stop();
 });

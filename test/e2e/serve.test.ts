@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { VERSION } from "../../src/version.ts";
 import { eventually, isAlive, ndjson, runHearth, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(60_000);
@@ -43,7 +44,7 @@ test("start-up says one line with address, the backend that auto comes to, its d
   expect(["webgpu", "simd", "onnx", "cpu"]).toContain(backend);
   const device = gpu ?? `CPU (${availableParallelism()} cores)`;
   const store = join(home, ".hearth", "models");
-  expect(greeting).toBe(`Hearth 0.1.0 listens on ${url} · backend ${backend} · ${device} · models ${store}`);
+  expect(greeting).toBe(`Hearth ${VERSION} listens on ${url} · backend ${backend} · ${device} · models ${store}`);
 });
 
 test("a streamed answer comes in pieces and ends with true statistics", async () => {

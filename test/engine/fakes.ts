@@ -2,9 +2,19 @@
  * Small stand-ins for the engine's tests: a tokenizer of bytes, and a session whose next token is a function of the
  * whole sequence before it. Any mistake in what the engine believes to be cached changes the answer.
  */
-import type { Checkpoint, OfferRuns, Rows, Session } from "../../src/backend/backend.ts";
+import type {
+  Checkpoint,
+  KvBlocks,
+  OfferRows,
+  OfferRuns,
+  PackedCheckpoints,
+  Rows,
+  Session,
+  SlicedRuns,
+} from "../../src/backend/backend.ts";
 import { systemLoop, type EventLoop } from "../../src/base/event-loop.ts";
 import { AppError, assert } from "../../src/base/errors.ts";
+import type { SnapshotStore } from "../../src/base/snapshots.ts";
 import { Embedder, type EmbedEvent } from "../../src/engine/embedder.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { SequenceEvent, SequenceRequest } from "../../src/engine/sequence.ts";
@@ -66,6 +76,14 @@ interface FakeOptions {
   readonly offers?: boolean;
   /** The next token depends on a state that goes on only from where it stands, or from a checkpoint. */
   readonly recurrent?: boolean;
+  /** Whether rows may be guessed. */
+  readonly verifies?: boolean;
+  /** Whether what slots hold can be kept beside them. */
+  readonly blocks?: boolean;
+  /** How many parts of a run fit into a budget; left out: runs are not divided. They have as many parts as rows. */
+  readonly partsOf?: (budgetNs: number) => number;
+  /** Called at each run with the number of its rows. */
+  readonly onRun?: (rows: number) => void;
 }
 
 interface FakeCheckpoint extends Checkpoint {
@@ -80,6 +98,92 @@ function valuesOf({ slot, tokens, vectors = new Float32Array() }: Rows): number[
   return values;
 }
 
+/** Where the sequence ends of which each wanted row says what follows. */
+function wantedEnds({ start, tokens: { length }, logits }: Rows): number[] {
+  if (logits === "none") return [];
+  return logits === "last" ? [start + length] : Array.from({ length }, (_, i) => start + i + 1);
+}
+
+/** Chooses candidates where a row wishes for no more. */
+async function runOffers(batch: readonly OfferRows[], session: FakeSession): ReturnType<OfferRuns["run"]> {
+  const logits = await session.run(batch);
+  session.offered.push(batch.map(({ wish }) => wish?.k ?? 0));
+  const wanted = batch.filter((rows) => rows.logits === "last");
+  const parts = wanted.map(({ wish }, i) => ({ wish, logits: logits.slice(i * VOCAB, (i + 1) * VOCAB) }));
+  return {
+    logits: Float32Array.from(parts.flatMap((part) => (part.wish ? [] : [...part.logits]))),
+    offers: parts.flatMap((part) => (part.wish ? [offerOf(part.logits, part.wish)] : [])),
+  };
+}
+
+const BLOCK = 8;
+
+/** Blocks of what slots hold: four bytes for each position. */
+function makeFakeBlocks(held: number[][], recurrent: boolean): KvBlocks {
+  const bytesOf = (numbers: readonly number[]): Uint8Array => new Uint8Array(Int32Array.from(numbers).buffer);
+  const packed: PackedCheckpoints = {
+    // it came from `save`
+    pack: (checkpoint) => new Uint8Array(Float64Array.from((checkpoint as FakeCheckpoint).state).buffer),
+    unpack: (length, bytes): FakeCheckpoint => ({
+      length,
+      bytes: 8 * length,
+      state: [...new Float64Array(bytes.slice().buffer)],
+    }),
+  };
+  return {
+    length: BLOCK,
+    layout: "fake",
+    checkpoints: recurrent ? packed : undefined,
+    bytesOf: (count) => 4 * count,
+    read(slot, first, count) {
+      assert(first + count <= held[slot]!.length, `slot ${slot}: ${first} + ${count} of ${held[slot]!.length}`);
+      return bytesOf(held[slot]!.slice(first, first + count));
+    },
+    write(slot, { first, count, bytes }) {
+      assert(first <= held[slot]!.length && bytes.length === 4 * count, `slot ${slot}: a block behind a gap`);
+      held[slot]!.splice(first, count, ...new Int32Array(bytes.slice().buffer));
+    },
+  };
+}
+
+function makeFakeSlices(
+  partsOf: (budgetNs: number) => number,
+  of: { runNow: (batch: readonly Rows[]) => Float32Array; states: number[][]; session: () => FakeSession },
+): SlicedRuns {
+  return {
+    rowsMax: 32,
+    start(rows) {
+      let left = rows.tokens.length;
+      return {
+        longestNs: 1e6,
+        next(budgetNs) {
+          left -= Math.max(1, partsOf(budgetNs));
+          of.states[rows.slot]?.push(END); // its states are on their way
+          if (left > 0) return undefined;
+          of.states[rows.slot]?.splice(rows.start);
+          of.session().runs.push([{ slot: rows.slot, start: rows.start, count: rows.tokens.length }]);
+          return of.runNow([rows]);
+        },
+      };
+    },
+  };
+}
+
+function logitsOf(
+  batch: readonly Rows[],
+  held: readonly number[][],
+  { next, verifies = false }: FakeOptions,
+): Float32Array {
+  const said: number[] = [];
+  for (const rows of batch) {
+    assert(!rows.drafted || (rows.logits === "all" && verifies), `slot ${rows.slot}: rows were guessed`);
+    for (const end of wantedEnds(rows)) said.push(next(held[rows.slot]!.slice(0, end)));
+  }
+  const logits = new Float32Array(said.length * VOCAB);
+  for (const [i, token] of said.entries()) logits[i * VOCAB + token] = 10;
+  return logits;
+}
+
 /** A session that remembers tokens instead of keys and values. */
 export function makeFakeSession(options: FakeOptions): FakeSession {
   const held: number[][] = Array.from({ length: options.slots }, () => []);
@@ -88,8 +192,10 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
   const run = async (batch: readonly Rows[]): Promise<Float32Array> => {
     session.runs.push(batch.map(({ slot, start, tokens }) => ({ slot, start, count: tokens.length })));
     if (options.delayMs) await Bun.sleep(options.delayMs);
-    const wanted = batch.filter((rows) => rows.logits === "last");
-    const logits = new Float32Array(wanted.length * VOCAB);
+    return runNow(batch);
+  };
+  const runNow = (batch: readonly Rows[]): Float32Array => {
+    options.onRun?.(batch.reduce((sum, { tokens }) => sum + tokens.length, 0));
     session.inputs.push(...batch);
     for (const [i, { slot, start, tokens }] of batch.entries()) {
       const row = held[slot]!;
@@ -103,18 +209,7 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
       if (options.recurrent) assert(states[slot]!.join() === row.join(), `slot ${slot}: keys of another sequence`);
       assert(row.length <= options.ctxLen, `slot ${slot}: ${row.length} tokens in a context of ${options.ctxLen}`);
     }
-    for (const [i, { slot }] of wanted.entries()) logits[i * VOCAB + options.next(held[slot]!)] = 10;
-    return logits;
-  };
-  const runOffers: OfferRuns["run"] = async (batch) => {
-    const logits = await run(batch);
-    session.offered.push(batch.map(({ wish }) => wish?.k ?? 0));
-    const wanted = batch.filter((rows) => rows.logits === "last");
-    const parts = wanted.map(({ wish }, i) => ({ wish, logits: logits.slice(i * VOCAB, (i + 1) * VOCAB) }));
-    return {
-      logits: Float32Array.from(parts.flatMap((part) => (part.wish ? [] : [...part.logits]))),
-      offers: parts.flatMap((part) => (part.wish ? [offerOf(part.logits, part.wish)] : [])),
-    };
+    return logitsOf(batch, held, options);
   };
   const save = (slot: number, length: number): FakeCheckpoint => {
     assert(states[slot]!.length === length, `slot ${slot} stands at ${states[slot]!.length}, not ${length}`);
@@ -133,13 +228,18 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
     offered: [],
     closed: false,
     run,
-    ...(options.offers ? { offers: { limits: { k: 128, apart: 256 }, run: runOffers } } : {}),
+    ...(options.offers
+      ? { offers: { limits: { k: 128, apart: 256 }, run: (batch) => runOffers(batch, session) } }
+      : {}),
     states: async (batch) => {
       await run(batch.map(({ slot, start, tokens }) => ({ slot, start, tokens, logits: "none" })));
       const wanted = batch.filter((rows) => rows.states !== "none");
       return Float32Array.from(wanted.flatMap(({ slot }) => stateOf(held[slot]!)));
     },
     ...(options.recurrent && { checkpoints: { save, restore } }),
+    ...(options.verifies && { verifies: true }),
+    ...(options.partsOf && { slices: makeFakeSlices(options.partsOf, { runNow, states, session: () => session }) }),
+    ...(options.blocks && { blocks: makeFakeBlocks(held, options.recurrent ?? false) }),
     shift: (slot, { keep, discard }) => {
       held[slot]!.splice(keep, discard);
       states[slot]!.splice(keep, discard);
@@ -178,7 +278,15 @@ export interface Answer {
 }
 
 /** An engine on a fake session. */
-export function makeBench(options: Partial<FakeOptions> & { chunk?: number; loop?: EventLoop } = {}): Bench {
+export function makeBench(
+  options: Partial<FakeOptions> & {
+    chunk?: number;
+    chunkShared?: number;
+    loop?: EventLoop;
+    prefixBytes?: number;
+    snapshots?: SnapshotStore;
+  } = {},
+): Bench {
   const {
     slots = 2,
     ctxLen = 64,
@@ -187,9 +295,13 @@ export function makeBench(options: Partial<FakeOptions> & { chunk?: number; loop
     offers = false,
     chunk = 16,
     recurrent = false,
+    verifies = false,
+    blocks = false,
+    onRun = () => {},
   } = options;
-  const { loop = systemLoop() } = options;
-  const session = makeFakeSession({ slots, ctxLen, next, delayMs, offers, recurrent });
+  const { loop = systemLoop(), prefixBytes = 1e6, partsOf } = options;
+  const rest = { offers, recurrent, verifies, blocks, onRun, ...(partsOf && { partsOf }) };
+  const session = makeFakeSession({ slots, ctxLen, next, delayMs, ...rest });
   const listeners = new Map<number, (event: SequenceEvent) => void>();
   let lastId = 0;
   const embedded: EmbedEvent[] = [];
@@ -203,7 +315,9 @@ export function makeBench(options: Partial<FakeOptions> & { chunk?: number; loop
     vocabSize: VOCAB,
     ctxLen,
     slots,
-    limits: { chunkAlone: chunk, chunkShared: 4 },
+    prefixBytes,
+    snapshots: options.snapshots && (() => options.snapshots!),
+    limits: { chunkAlone: chunk, chunkShared: options.chunkShared ?? 4 },
     emit: (events) => events.forEach((event) => listeners.get(event.id)?.(event)),
   });
   const ask: Bench["ask"] = (prompt, sampling = {}, more = {}) => {

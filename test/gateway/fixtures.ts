@@ -60,10 +60,10 @@ export interface GatewayBench {
   configure(config: object | string): void;
   post(path: string, body: unknown, token?: string): Promise<Response>;
   /** Texts that wait for the main session. */
-  events(): string[];
+  events(): Promise<string[]>;
   /** What the model was asked by the last turn that it began. */
   prompts(): string[];
-  route(): unknown;
+  route(): Promise<unknown>;
   stop(): Promise<void>;
 }
 
@@ -124,9 +124,10 @@ export async function startGateway(config: object, options: GatewayBenchOptions 
         headers: { authorization: `Bearer ${token}` },
         body: JSON.stringify(body),
       }),
-    events: () => waitingEvents(gateway.db, { sessionKey, limit: 1000 }).map(({ text }) => plain(text)),
+    events: async () =>
+      (await gateway.store.read(() => waitingEvents({ sessionKey, limit: 1000 }))).map(({ text }) => plain(text)),
     prompts: () => runtime.requests.map(({ messages }) => messages.at(-1)?.content ?? ""),
-    route: () => findSession(gateway.db, sessionKey)?.route,
+    route: async () => (await gateway.store.read(() => findSession(sessionKey)))?.route,
     stop,
   };
 }

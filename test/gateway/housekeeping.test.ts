@@ -1,12 +1,12 @@
 /** What is kept, and for how long. */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { Writer } from "../../src/base/database.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import { keepHouse, tidy } from "../../src/gateway/housekeeping.ts";
 import { manualClock } from "../agent/parts.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
+import { queryOne } from "../../src/base/store.ts";
 
 const WAIT_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -28,24 +28,27 @@ test("what is over goes after its time: deliveries and messages, then sessions; 
     { clock, script: (_, i) => ({ text: "done", ...(i === 0 ? {} : { until: gate.promise }) }) },
   );
   const { gateway } = bench;
-  const count = (table: string): number =>
-    gateway.db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()!.n;
-  const tidyUp = () => tidy({ ...gateway, writer: new Writer(gateway.db), clock, log });
+  const count = async (table: string): Promise<number> =>
+    (await gateway.store.read(() => queryOne<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)))!.n;
+  const tidyUp = () => tidy({ ...gateway, clock, log });
+  const counts = (...tables: string[]) => Promise.all(tables.map(count));
   const agent = (sessionKey: string) => bench.post("agent", { message: "hi", sessionKey, wakeMode: "next-heartbeat" });
   await agent("hook:over");
-  expect(await eventually(() => chat.sent.length === 1 && count("session_events") === 1, WAIT_MS)).toBe(true);
-  expect(await eventually(() => count("runs WHERE reply = 'sent'") === 1, WAIT_MS)).toBe(true);
+  expect(await eventually(async () => chat.sent.length === 1 && (await count("session_events")) === 1, WAIT_MS)).toBe(
+    true,
+  );
+  expect(await eventually(async () => (await count("runs WHERE reply = 'sent'")) === 1, WAIT_MS)).toBe(true);
   await agent("hook:open"); // its model does not answer
-  expect(await eventually(() => count("runs WHERE state = 'running'") === 1, WAIT_MS)).toBe(true);
+  expect(await eventually(async () => (await count("runs WHERE state = 'running'")) === 1, WAIT_MS)).toBe(true);
   await tidyUp();
-  expect([count("deliveries"), count("outbox"), count("sessions")]).toEqual([2, 1, 1]);
+  expect(await counts("deliveries", "outbox", "sessions")).toEqual([2, 1, 1]);
   ahead = 3 * DAY_MS;
   await tidyUp();
-  expect([count("deliveries"), count("runs"), count("outbox"), count("sessions")]).toEqual([1, 1, 0, 1]);
+  expect(await counts("deliveries", "runs", "outbox", "sessions")).toEqual([1, 1, 0, 1]);
   ahead = 6 * DAY_MS;
   await tidyUp();
-  expect([count("deliveries"), count("sessions"), count("session_entries")]).toEqual([1, 0, 0]);
-  expect(bench.events()).toHaveLength(1);
+  expect(await counts("deliveries", "sessions", "session_entries")).toEqual([1, 0, 0]);
+  expect(await bench.events()).toHaveLength(1);
   gate.resolve();
 }, 120_000);
 
@@ -61,7 +64,7 @@ test("a round a minute after the start, then every hour, whether or not it worke
     throw new Error("no disk");
   };
   const listening = { ...log, error: (message: string) => void told.push(message) };
-  const end = keepHouse({ ...gateway, deliveries: { prune }, writer: new Writer(gateway.db), clock, log: listening });
+  const end = keepHouse({ ...gateway, deliveries: { prune }, clock, log: listening });
   bench.defer(end);
   for (const round of [1, 2, 3]) {
     clock.advance(round === 1 ? 60_000 : HOUR_MS);

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { eventually } from "../e2e/hearth.ts";
 import { quiet, startChat, startGateway, TOKEN, type Chat, type GatewayBench } from "./fixtures.ts";
+import { execute } from "../../src/base/store.ts";
 
 const WAIT_MS = 60_000;
 
@@ -20,8 +21,8 @@ describe("`last`", () => {
     const config = (to: object) => ({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat(to) });
     const first = await startGateway(config({ target: "telegram", to: "99" }));
     await first.post("wake", { text: "look" });
-    expect(await eventually(() => first.route() !== undefined, WAIT_MS)).toBe(true);
-    expect(first.route()).toEqual({ channel: "telegram", to: "99" });
+    expect(await eventually(async () => (await first.route()) !== undefined, WAIT_MS)).toBe(true);
+    expect(await first.route()).toEqual({ channel: "telegram", to: "99" });
     await first.stop();
     const second = await startGateway(config({}), { folder: first.folder });
     await runAgent(second, {});
@@ -55,7 +56,7 @@ describe("`last`", () => {
     expect(await eventually(() => chat.sent.length === 1, WAIT_MS)).toBe(true);
     await runAgent(bench, {});
     expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
-    expect([chat.sent, bench.route()]).toEqual([["666: done", "42: done"], undefined]);
+    expect([chat.sent, await bench.route()]).toEqual([["666: done", "42: done"], undefined]);
   }, 120_000);
 });
 
@@ -69,29 +70,31 @@ describe("a message of the main session", () => {
       agents: heartbeat({ target: "telegram", to: "5" }),
     });
     await bench.post("wake", { text: "look" });
-    const isTold = (): boolean =>
-      bench.events().some((text) => /could not be delivered\. Reason: .*chat not/.test(text));
+    const isTold = async (): Promise<boolean> =>
+      (await bench.events()).some((text) => /could not be delivered\. Reason: .*chat not/.test(text));
     expect(await eventually(isTold, WAIT_MS)).toBe(true);
-    expect(bench.route()).toBeUndefined();
+    expect(await bench.route()).toBeUndefined();
   }, 120_000);
 
   test("that may not have arrived is told there, once", async () => {
     const chat = startChat();
     const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat({}) });
-    bench.gateway.outbox.add(bench.gateway.db, {
-      groupId: "beat",
-      target: { channel: "telegram", to: "42" },
-      text: "hello",
-      now: Date.now(),
-    });
-    bench.gateway.db.run("UPDATE outbox SET state = 'sending', sending_at = 1, attempts = 1");
+    await bench.gateway.store.write(() =>
+      bench.gateway.outbox.add({
+        groupId: "beat",
+        target: { channel: "telegram", to: "42" },
+        text: "hello",
+        now: Date.now(),
+      }),
+    );
+    await bench.gateway.store.write(() => execute("UPDATE outbox SET state = 'sending', sending_at = 1, attempts = 1"));
     await bench.stop();
     const again = await startGateway(
       { hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat({}) },
       { folder: bench.folder },
     );
-    expect(await eventually(() => again.events().length === 1, WAIT_MS)).toBe(true);
-    expect(again.events()[0]).toContain("may not have been delivered, and is not sent again");
+    expect(await eventually(async () => (await again.events()).length === 1, WAIT_MS)).toBe(true);
+    expect((await again.events())[0]).toContain("may not have been delivered, and is not sent again");
     expect(chat.sent).toEqual([]);
   }, 120_000);
 
@@ -100,8 +103,8 @@ describe("a message of the main session", () => {
     chat.answer = () => Response.json({ ok: false, description: "chat not found" }, { status: 400 });
     const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: quiet });
     await runAgent(bench, { name: "CI" });
-    expect(await eventually(() => bench.events().length === 2, WAIT_MS)).toBe(true);
-    expect(bench.events()).toEqual([
+    expect(await eventually(async () => (await bench.events()).length === 2, WAIT_MS)).toBe(true);
+    expect(await bench.events()).toEqual([
       "Hook CI: done",
       expect.stringContaining("Hook CI: the reply could not be delivered"),
     ]);

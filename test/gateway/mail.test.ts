@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { hasDovecot, PASSWORD, startDovecot, USER, type Dovecot } from "../hooks/mail/dovecot.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { quiet, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
+import { queryAll, queryOne } from "../../src/base/store.ts";
 
 setDefaultTimeout(300_000); // 15 s alone
 const WAIT_MS = 60_000;
@@ -57,18 +58,17 @@ const listens = async (bench: GatewayBench): Promise<void> => {
   if (!isUp) throw new Error(JSON.stringify(mail(bench)));
 };
 /** Subjects that runs were begun for, in the order of their acceptance. */
-const subjects = ({ gateway }: GatewayBench): string[] =>
-  gateway.db
-    .query<{ action: string }, []>("SELECT action FROM runs ORDER BY seq")
-    .all()
-    .map(({ action }) => /Subject: ([^\\]*)/.exec(action)?.[1] ?? action);
+const subjects = async ({ gateway }: GatewayBench): Promise<string[]> =>
+  (await gateway.store.read(() => queryAll<{ action: string }>("SELECT action FROM runs ORDER BY seq"))).map(
+    ({ action }) => /Subject: ([^\\]*)/.exec(action)?.[1] ?? action,
+  );
 const runsOf = (bench: GatewayBench, count: number): Promise<boolean> =>
-  eventually(() => subjects(bench).length >= count, WAIT_MS);
+  eventually(async () => (await subjects(bench)).length >= count, WAIT_MS);
 /** What would have happened by now, had it been going to: a later mail is through. */
 const nothingElseComes = async (bench: GatewayBench, before: readonly string[]): Promise<void> => {
   await deliver(letter("last"));
   expect(await runsOf(bench, before.length + 1)).toBe(true);
-  expect(subjects(bench)).toEqual([...before, "Lamp last"]);
+  expect(await subjects(bench)).toEqual([...before, "Lamp last"]);
 };
 
 describe.skipIf(!hasDovecot)("hooks.mail", () => {
@@ -83,9 +83,9 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(prompt).toContain("Subject: Lamp 1\nPlease look.");
     const wrapped = prompt!.slice(prompt!.lastIndexOf("<<<EXTERNAL", prompt!.indexOf("From: Ada")));
     expect(wrapped).not.toContain("A mail came in.");
-    const key = bench.gateway.db.query<{ k: string }, []>("SELECT session_key AS k FROM runs").get()?.k;
+    const key = (await bench.gateway.store.read(() => queryOne<{ k: string }>("SELECT session_key AS k FROM runs")))?.k;
     expect(key).toBe("agent:main:hook:mail:<m-1@example.org>");
-    expect(subjects(bench)).toEqual(["Lamp 1"]); // what was there before is nobody's news
+    expect(await subjects(bench)).toEqual(["Lamp 1"]); // what was there before is nobody's news
     expect(await counts(bench, { accepted: 1 })).toBe(true);
     expect(mail(bench)).toMatchObject({ account: "joe at 127.0.0.1", mailbox, state: "connected" });
   });
@@ -139,7 +139,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     await server.start();
     await deliver(letter(2));
     expect(await runsOf(bench, 2)).toBe(true);
-    expect(subjects(bench)).toEqual(["Lamp 1", "Lamp 2"]);
+    expect(await subjects(bench)).toEqual(["Lamp 1", "Lamp 2"]);
     expect(mail(bench)?.state).toBe("connected");
   });
 
@@ -171,14 +171,14 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     });
     expect(await eventually(() => mail(bench)?.state === "waiting", WAIT_MS)).toBe(true);
     expect(mail(bench)?.waitsFor).toBe("the queue is full");
-    expect(subjects(bench)).toEqual(["Lamp 1"]);
+    expect(await subjects(bench)).toEqual(["Lamp 1"]);
     gate.resolve();
-    const hasAll = () => {
+    const hasAll = async () => {
       pokeMail(bench);
-      return subjects(bench).length === 3;
+      return (await subjects(bench)).length === 3;
     };
     expect(await eventually(hasAll, WAIT_MS)).toBe(true);
-    expect(subjects(bench)).toEqual(["Lamp 1", "Lamp 2", "Lamp 3"]);
+    expect(await subjects(bench)).toEqual(["Lamp 1", "Lamp 2", "Lamp 3"]);
   });
 
   test("without a mapping for mails they wait; once the preset is there they are taken", async () => {
@@ -196,8 +196,8 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(mail(bench)?.lastError?.message).toBe(
       `127.0.0.1:${server.port} refuses the password of 'joe': Authentication failed.`,
     );
-    expect(await eventually(() => bench.events().length === 1, WAIT_MS)).toBe(true);
-    expect(bench.events()[0]).toContain("The mailbox of joe at 127.0.0.1 cannot be listened to: ");
+    expect(await eventually(async () => (await bench.events()).length === 1, WAIT_MS)).toBe(true);
+    expect((await bench.events())[0]).toContain("The mailbox of joe at 127.0.0.1 cannot be listened to: ");
     const attempts = () => server.log().filter((line) => line.includes("auth failed")).length;
     const before = attempts();
     expect((mail(bench)?.nextAttemptAt ?? 0) - Date.now()).toBeGreaterThan(20_000);
@@ -207,7 +207,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(attempts()).toBe(before);
     await deliver(letter(1));
     expect(await runsOf(bench, 2)).toBe(true);
-    expect(subjects(bench)[1]).toBe("Lamp 1");
+    expect((await subjects(bench))[1]).toBe("Lamp 1");
   });
 
   test("settings that change begin the listener anew; switched off there is none", async () => {
@@ -251,7 +251,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     };
     expect(await eventually(hasSecond, WAIT_MS)).toBe(true);
     expect(bench.prompts()[0]).toContain("Lamp 2");
-    expect(bench.events().some((text) => text.includes("cannot be read from its server"))).toBe(true);
+    expect((await bench.events()).some((text) => text.includes("cannot be read from its server"))).toBe(true);
     expect(await counts(bench, { accepted: 1, refused: 1 })).toBe(true);
     expect(bench.logs.filter(({ msg }) => msg === "the mailbox cannot be listened to").length).toBeLessThan(6);
   });
@@ -265,9 +265,9 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     await deliver("From: bob@example.org\r\nSubject: no date\r\n\r\nx\r\n");
     await deliver(letter(2));
     expect(await eventually(() => bench.prompts().length === 1, WAIT_MS)).toBe(true);
-    expect(await eventually(() => bench.events().some((text) => text.includes("does not take it")), WAIT_MS)).toBe(
-      true,
-    );
+    expect(
+      await eventually(async () => (await bench.events()).some((text) => text.includes("does not take it")), WAIT_MS),
+    ).toBe(true);
     expect(await counts(bench, { accepted: 1, refused: 1 })).toBe(true);
   });
 });

@@ -71,12 +71,14 @@ test("a file that is gone changes nothing: what it said last stays, not what it 
 test("a channel that is configured later sends what waited for it", async () => {
   const chat = startChat();
   const bench = await startGateway({ hooks, agents: quiet });
-  bench.gateway.outbox.add(bench.gateway.db, {
-    groupId: "g",
-    target: { channel: "telegram", to: "42" },
-    text: "hello",
-    now: Date.now(),
-  });
+  await bench.gateway.store.write(() =>
+    bench.gateway.outbox.add({
+      groupId: "g",
+      target: { channel: "telegram", to: "42" },
+      text: "hello",
+      now: Date.now(),
+    }),
+  );
   bench.gateway.outbox.poke();
   const waits = (): boolean => bench.logs.some(({ reason }) => reason === "channel 'telegram' is not configured");
   expect(await eventually(waits, WAIT_MS)).toBe(true);
@@ -88,9 +90,9 @@ test("a channel that is configured later sends what waited for it", async () => 
 test("a heartbeat that is switched on comes, without a restart", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   await bench.post("wake", { text: "disk full", mode: "next-heartbeat" });
-  expect(await eventually(() => bench.events().length === 1, WAIT_MS)).toBe(true);
+  expect(await eventually(async () => (await bench.events()).length === 1, WAIT_MS)).toBe(true);
   bench.configure({ hooks, agents: { defaults: { heartbeat: { every: "1s", target: "none" } } } });
-  expect(await eventually(() => bench.events().length === 0, WAIT_MS)).toBe(true);
+  expect(await eventually(async () => (await bench.events()).length === 0, WAIT_MS)).toBe(true);
   expect(bench.prompts()[0]).toContain("disk full");
 }, 120_000);
 

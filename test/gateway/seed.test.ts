@@ -9,7 +9,8 @@ import { quiet, startChat, startGateway, TOKEN, type GatewayBench, type GatewayB
 const WAIT_MS = 60_000;
 const hooks = { enabled: true, token: TOKEN };
 
-const holds = async (check: () => boolean): Promise<void> => expect(await eventually(check, WAIT_MS)).toBe(true);
+const holds = async (check: () => boolean | Promise<boolean>): Promise<void> =>
+  expect(await eventually(check, WAIT_MS)).toBe(true);
 
 async function start(options: GatewayBenchOptions & { hooks?: object; agents?: object; channels?: object } = {}) {
   const chat = startChat();
@@ -30,23 +31,23 @@ const agent = async (bench: GatewayBench, body: object): Promise<string> => {
   return ((await response.json()) as { runId: string }).runId;
 };
 const ended = (bench: GatewayBench, runId: string) =>
-  holds(() => ["succeeded", "failed", "dead"].includes(bench.gateway.deliveries.run(runId)?.state ?? ""));
+  holds(async () => ["succeeded", "failed", "dead"].includes((await bench.gateway.deliveries.run(runId))?.state ?? ""));
 
 describe("POST {hooks.path}/wake", () => {
   test("mode now: a system event is queued for the main session, and a heartbeat is triggered immediately", async () => {
     const { bench } = await start();
     await bench.post("wake", { text: "disk full" });
-    await holds(() => bench.prompts().length === 1 && bench.events().length === 0);
+    await holds(async () => bench.prompts().length === 1 && (await bench.events()).length === 0);
     expect(bench.prompts()[0]).toContain("disk full");
   }, 120_000);
 
   test("mode next-heartbeat: it waits for the next periodic check", async () => {
     const { bench } = await start();
     await bench.post("wake", { text: "one", mode: "next-heartbeat" });
-    await holds(() => bench.events().length === 1);
+    await holds(async () => (await bench.events()).length === 1);
     await agent(bench, { deliver: false }); // a turn of another session does not take it
-    await holds(() => bench.events().length === 2);
-    expect([bench.prompts().length, bench.events()[0]]).toEqual([1, "one"]);
+    await holds(async () => (await bench.events()).length === 2);
+    expect([bench.prompts().length, (await bench.events())[0]]).toEqual([1, "one"]);
   }, 120_000);
 });
 
@@ -71,15 +72,15 @@ describe("POST {hooks.path}/agent", () => {
     await ended(bench, await agent(bench, { name: "Mail" }));
     await ended(bench, await agent(bench, { name: "Silent", deliver: false }));
     await ended(bench, await agent(bench, { message: "break" }));
-    await holds(() => bench.events().length === 3);
-    expect(bench.events().slice(0, 2)).toEqual(["Hook Mail: all good", "Hook Silent: all good"]);
-    expect(bench.events()[2]).toStartWith("Hook (error): ");
+    await holds(async () => (await bench.events()).length === 3);
+    expect((await bench.events()).slice(0, 2)).toEqual(["Hook Mail: all good", "Hook Silent: all good"]);
+    expect((await bench.events())[2]).toStartWith("Hook (error): ");
   }, 120_000);
 
   test("wakeMode now: a heartbeat is triggered once the run is over, and reads the summary", async () => {
     const { bench } = await start();
     await agent(bench, { name: "CI", wakeMode: "now", deliver: false });
-    await holds(() => bench.prompts().length === 2 && bench.events().length === 0);
+    await holds(async () => bench.prompts().length === 2 && (await bench.events()).length === 0);
     expect(bench.prompts()[1]).toContain("Hook CI: done");
   }, 120_000);
 
@@ -106,7 +107,7 @@ describe("POST {hooks.path}/agent", () => {
     const { bench, chat } = await start({ script: (_, i) => ({ text: replies[i] ?? "" }) });
     const first = await agent(bench, {});
     await ended(bench, first);
-    expect(bench.gateway.deliveries.run(first)?.reply).toBe("skipped");
+    expect((await bench.gateway.deliveries.run(first))?.reply).toBe("skipped");
     await ended(bench, await agent(bench, {}));
     await holds(() => chat.sent.length > 0);
     expect(chat.sent).toEqual(["42: Disk almost full on db1"]);
@@ -131,8 +132,8 @@ describe("POST {hooks.path}/agent", () => {
     const { bench, chat } = await start({ script: () => ({ text: "never", until: new Promise(() => {}) }) });
     const runId = await agent(bench, { timeoutSeconds: 1 });
     await ended(bench, runId);
-    await holds(() => bench.runtime.stopped.length === 1 && bench.events().length === 1);
-    expect([bench.events()[0], chat.sent]).toEqual([expect.stringContaining("Hook (timeout): "), []]);
+    await holds(async () => bench.runtime.stopped.length === 1 && (await bench.events()).length === 1);
+    expect([(await bench.events())[0], chat.sent]).toEqual([expect.stringContaining("Hook (timeout): "), []]);
   }, 120_000);
 });
 
@@ -147,7 +148,7 @@ describe("POST {hooks.path}/<name>", () => {
     });
     const response = await bench.post("mail", { source: "mail", messages: [message(1), message(2)] });
     expect(response.status).toBe(202);
-    await holds(() => bench.prompts().filter((prompt) => prompt.includes("About")).length === 2);
+    await holds(async () => bench.prompts().filter((prompt) => prompt.includes("About")).length === 2);
     for (const n of [1, 2]) {
       const prompt = bench.prompts().find((each) => each.includes(`About ${n}`));
       expect([prompt?.includes(`a${n}@example.com`), prompt?.includes(`Dear ${n}`)]).toEqual([true, true]);
@@ -178,8 +179,8 @@ describe("POST {hooks.path}/<name>", () => {
     ];
     const { bench, chat } = await start({ hooks: { mappings } });
     expect((await bench.post("in", { source: "cron", t: "tick" })).status).toBe(200);
-    await holds(() => bench.events().length === 1);
-    expect(bench.events()).toEqual(["tick"]);
+    await holds(async () => (await bench.events()).length === 1);
+    expect(await bench.events()).toEqual(["tick"]);
     expect((await bench.post("in", { source: "ci" })).status).toBe(202);
     await holds(() => chat.sent.length === 1);
     expect(chat.sent).toEqual(["5: done"]);

@@ -16,6 +16,8 @@ export const GATEWAY_TOKEN = "gateway-token-of-24-characters";
 
 export interface GatewayWorld {
   readonly url: string;
+  /** Folder of its database. */
+  readonly home: string;
   readonly gateway: Gateway;
   readonly runtime: ScriptedRuntime;
   readonly logs: Record<string, unknown>[];
@@ -72,6 +74,7 @@ export async function startGateway({ settings = {}, script }: GatewayWorldOption
     });
   return {
     url,
+    home,
     gateway,
     runtime,
     logs: harness.logs,

@@ -1,6 +1,7 @@
 /** Very many webhooks at once, through real sockets. */
 import { expect, test } from "bun:test";
 import { json, startGateway } from "../gateway/world.ts";
+import { queryAll, queryOne } from "../../src/base/store.ts";
 
 test("1,000 wakes and 200 agent calls at once: all answered, none lost, in order within each session", async () => {
   const world = await startGateway({ script: (_, i) => ({ text: `answer ${i}` }) });
@@ -21,17 +22,17 @@ test("1,000 wakes and 200 agent calls at once: all answered, none lost, in order
   const runIds = (await Promise.all(answers.map(json))).map(({ runId }) => runId as string);
   expect(new Set(runIds).size).toBe(1200);
   for (const id of runIds) await (await world.hook(`runs/${id}/events`)).text(); // until it is over
-  const { db } = world.gateway;
-  const states = db.query<{ state: string; n: number }, []>("SELECT state, count(*) AS n FROM runs GROUP BY state");
-  expect(states.all()).toEqual([{ state: "succeeded", n: 1200 }]);
-  const events = db.query<{ n: number }, []>("SELECT count(*) AS n FROM session_events").get();
+  const { store } = world.gateway;
+  const states = await store.read(() => queryAll("SELECT state, count(*) AS n FROM runs GROUP BY state"));
+  expect(states).toEqual([{ state: "succeeded", n: 1200 }]);
+  const events = await store.read(() => queryOne<{ n: number }>("SELECT count(*) AS n FROM session_events"));
   expect(events).toEqual({ n: 1200 }); // 1,000 wakes, 200 summaries
-  const order = (sql: string): Map<string, string[]> => {
-    const rows = db.query<{ id: string; session: string }, []>(sql).all();
+  const order = async (sql: string): Promise<Map<string, string[]>> => {
+    const rows = await store.read(() => queryAll<{ id: string; session: string }>(sql));
     return new Map([...Map.groupBy(rows, (row) => row.session)].map(([key, own]) => [key, own.map(({ id }) => id)]));
   };
-  const accepted = order("SELECT id, session_key AS session FROM runs WHERE action ->> 'kind' = 'agent' ORDER BY seq");
-  const stored = order(
+  const accepted = await order("SELECT id, session_key AS session FROM runs WHERE kind = 'agent' ORDER BY seq");
+  const stored = await order(
     "SELECT run_id AS id, session_key AS session FROM session_entries GROUP BY run_id ORDER BY min(seq)",
   );
   expect(accepted.size).toBe(8);

@@ -3,13 +3,12 @@ import { resolve } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { mapFile } from "../../src/files/map.ts";
 import { openGgufFrom } from "../../src/gguf/read.ts";
-import { endOf, promptOf, textOf } from "../../src/runner/prompt.ts";
+import { endOf, promptOf, textOf, type Prompt } from "../../src/runner/prompt.ts";
 import { makeTemplates } from "../../src/runner/templates.ts";
 import type { Asked } from "../../src/runner/messages.ts";
 import type { EngineInfo } from "../../src/engine/load.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
 import { choosePrompt, renderChat, renderGenerate } from "../../src/template/prompt.ts";
-import type { TextSegment } from "../../src/tokenizer/tokenizer.ts";
 import { loadTokenizer } from "../../src/tokenizer/load.ts";
 
 const path = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
@@ -23,7 +22,7 @@ const info = { ctxLen: 100 } as EngineInfo; // all that prompts ask of it
 const templates = makeTemplates(chatTemplate);
 templates.define(0, { go: undefined, prefersGo: undefined });
 templates.define(1, { go: "{{ .System }}|{{ .Prompt }}|", prefersGo: true });
-const parts = { model: { tokenizer, info, chatTemplate }, templates, held: new Map<number, readonly TextSegment[]>() };
+const parts = { model: { tokenizer, info, chatTemplate }, templates, held: new Map() };
 const limits = { options: { ...SAMPLING_DEFAULTS, num_predict: 20 }, shift: true };
 const jinja = choosePrompt({ jinja: source, tokens: chatTemplate });
 const now = new Date(0);
@@ -33,7 +32,9 @@ const messages = [
 ];
 const encode = (rendered: string): number[] =>
   Array.from(tokenizer.encode(rendered, { addSpecial: !rendered.startsWith(chatTemplate.bos), parseSpecial: true }));
-const idsOf = (asked: Asked): number[] => Array.from(promptOf(parts, asked, limits).ids);
+const promptIds = ({ parts: all }: Prompt): number[] =>
+  all.flatMap((part) => (part.kind === "ids" ? Array.from(part.ids) : []));
+const idsOf = (asked: Asked): number[] => promptIds(promptOf(parts, asked, limits));
 const chat = (more: object = {}): Asked => ({ kind: "chat", template: 0, nowMs: 0, messages, ...more });
 
 describe("ids", () => {
@@ -57,7 +58,7 @@ describe("ids", () => {
 
   test("of a continued prompt are those of the whole text", () => {
     const first = promptOf(parts, chat(), limits);
-    parts.held.set(7, first.segments);
+    parts.held.set(7, first.rendered);
     expect(idsOf({ kind: "after", id: 7, text: "<think>hm" })).toEqual(encode(`${textOf(first)}<think>hm`));
   });
 
@@ -125,7 +126,7 @@ describe("a conversation that does not fit", () => {
 
   test("loses its oldest messages until there is room for the answer too", () => {
     const prompt = promptOf(parts, chat({ messages: turns }), limits);
-    const [{ ids, wasCut }, kept] = [prompt, textOf(prompt)];
+    const [{ wasCut }, ids, kept] = [prompt, promptIds(prompt), textOf(prompt)];
     expect([wasCut, ids.length <= 80]).toEqual([true, true]);
     const first = turns.findIndex(({ content }) => kept.includes(content));
     const longer = renderChat(jinja, { messages: turns.slice(first - 1), now });
@@ -136,7 +137,7 @@ describe("a conversation that does not fit", () => {
   test("stays whole where it may not be cut, and where it is counted", () => {
     const whole = encode(renderChat(jinja, { messages: turns, now })).length;
     const uncut = promptOf(parts, chat({ messages: turns }), { ...limits, truncate: false });
-    expect([uncut.ids.length, promptOf(parts, chat({ messages: turns })).ids.length]).toEqual([whole, whole]);
+    expect([uncut.rows, promptOf(parts, chat({ messages: turns })).rows]).toEqual([whole, whole]);
   });
 });
 
@@ -145,4 +146,71 @@ test("a template that does not parse is an error of those who ask for it; one th
   expect(() => idsOf(chat({ template: 2 }))).toThrow(/template/);
   templates.drop(2);
   expect(() => idsOf(chat({ template: 2 }))).toThrow("please try again");
+});
+
+describe("images", () => {
+  const pixels = [new Uint8Array(1), new Uint8Array(2)];
+  const seen = {
+    layout: (image: unknown) => [
+      { kind: "marker" as const, text: mark() },
+      { kind: "rows" as const, rows: 10 * (image as Uint8Array).length },
+      { kind: "marker" as const, text: "!" },
+    ],
+  };
+  const rendered = (asked: Asked, cut?: typeof limits) => promptOf({ ...parts, images: seen }, asked, cut);
+  const said = (content: string, more: object = {}) => ({ role: "user", content, ...more });
+  function mark(): string {
+    return text(tokenizer.endOfGeneration.values().next().value);
+  }
+
+  test("stand between ids, with their markers as control tokens around them, and count as rows", () => {
+    const turns = [said("a b", { images: pixels, imagesAt: [0, 2] })];
+    const prompt = rendered(chat({ messages: turns }));
+    const kinds = prompt.parts.map((part) =>
+      part.kind === "image" ? pixels.findIndex((each) => each === part.image) : "ids",
+    );
+    expect(kinds.filter((kind) => kind !== "ids")).toEqual([0, 1]);
+    const first = kinds.indexOf(0);
+    expect(tokenizer.detokenize(idsAt(prompt, first - 1), { special: true })).toBe(mark());
+    expect(idsAt(prompt, first - 1)).toHaveLength(1);
+    expect(tokenizer.detokenize(idsAt(prompt, first + 1))).toBe("!");
+    expect(prompt.rows).toBe(promptIds(prompt).length + 10 + 20);
+    expect(textOf(prompt)).toContain("[img-0]a [img-1]b");
+  });
+
+  test("begin a prompt that begins with them, behind the token that begins all", () => {
+    const prompt = rendered({ kind: "text", text: "x", images: [pixels[0]!], context: [] });
+    const begins = tokenizer.before === undefined ? [] : [[tokenizer.before]];
+    expect(prompt.parts.slice(0, begins.length).map((_, i) => idsAt(prompt, i))).toEqual(begins);
+    const context = rendered({ kind: "text", text: "x", images: [pixels[0]!], context: [5, 6] });
+    expect(idsAt(context, 0)).toEqual([5, 6]);
+  });
+
+  test("of a question are those of its turn", () => {
+    const question = { kind: "question", template: 0, nowMs: 0, prompt: "a", context: [], images: pixels } as const;
+    const turn = chat({ messages: [said("a", { images: pixels })] });
+    expect(rendered(question)).toEqual(rendered(turn));
+  });
+
+  test("go with the messages that there is no room for", () => {
+    const turns = [said("first", { images: pixels }), said("last", { images: [pixels[0]!] })];
+    const all = rendered(chat({ messages: turns }));
+    expect(all.rows).toBeGreaterThan(40);
+    const room = { ...parts, model: { ...parts.model, info: { ctxLen: all.rows } as EngineInfo }, images: seen };
+    const cut = promptOf(room, chat({ messages: turns }), limits);
+    expect(cut.wasCut).toBe(true);
+    expect(cut.parts.filter(({ kind }) => kind === "image")).toEqual([
+      { kind: "image", image: pixels[0], run: 0, rows: 10 },
+    ]);
+    expect(textOf(cut)).not.toContain("first");
+  });
+
+  test("a model that takes none is asked for none", () => {
+    expect(() => promptOf(parts, chat({ messages: [said("a", { images: pixels })] }))).toThrow("takes none");
+  });
+
+  function idsAt({ parts: all }: Prompt, at: number): number[] {
+    const part = all[at];
+    return part?.kind === "ids" ? Array.from(part.ids) : [];
+  }
 });

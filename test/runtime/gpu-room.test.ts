@@ -1,7 +1,8 @@
 /** Models that share a GPU: fake runners of 8 layers, each of which takes a byte there. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { resolve } from "node:path";
-import { Pool, type Lease, type PoolModel } from "../../src/runtime/pool.ts";
+import type { PoolModel } from "../../src/runtime/load-message.ts";
+import { Pool, type Lease } from "../../src/runtime/pool.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 
 setDefaultTimeout(30_000);

@@ -6,7 +6,8 @@ import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from "
 import { AppError } from "../../src/base/errors.ts";
 import type { LoadMessage } from "../../src/runner/messages.ts";
 import type { LoadingOptions } from "../../src/sampling/options.ts";
-import { Pool, type Lease, type PoolModel, type PoolOptions } from "../../src/runtime/pool.ts";
+import type { PoolModel, PoolOptions } from "../../src/runtime/load-message.ts";
+import { Pool, type Lease } from "../../src/runtime/pool.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import { openGguf } from "../../src/files/gguf.ts";
 import { makeAdapter, shapesOf } from "../arch/adapters.ts";
@@ -63,7 +64,7 @@ function acquire(
   pool: Pool,
   model: PoolModel,
   more: { keepAliveMs?: number; signal?: AbortSignal } = {},
-): Promise<Lease> {
+): Promise<Lease<RunnerProcess>> {
   const { keepAliveMs, signal = new AbortController().signal } = more;
   return pool.acquire(model, { options: {}, keepAliveMs, signal });
 }
@@ -316,11 +317,22 @@ test("a runner that dies while idle is forgotten, and the next request starts an
 
 test("what happens is counted: loads, unloads, evictions, crashes, and who runs and waits", async () => {
   const pool = makePool({ maxLoaded: 1, numParallel: 1 });
+  const images = { encoded: 0, reused: 0 };
   const leases = await Promise.all([acquire(pool, first), acquire(pool, first), acquire(pool, first)]);
-  expect(pool.activity()).toEqual({ running: 1, waiting: 2, events: { load: 1, unload: 0, evict: 0, crash: 0 } });
+  expect(pool.activity()).toEqual({
+    running: 1,
+    waiting: 2,
+    events: { load: 1, unload: 0, evict: 0, crash: 0 },
+    images,
+  });
   for (const lease of leases) lease.release();
   (await acquire(pool, second)).release();
-  expect(pool.activity()).toEqual({ running: 0, waiting: 0, events: { load: 2, unload: 1, evict: 1, crash: 0 } });
+  expect(pool.activity()).toEqual({
+    running: 0,
+    waiting: 0,
+    events: { load: 2, unload: 1, evict: 1, crash: 0 },
+    images,
+  });
   process.kill(started.at(-1)!, "SIGKILL");
   expect(await eventually(() => pool.activity().events.crash === 1)).toBe(true);
   (await acquire(pool, third, { keepAliveMs: 0 })).release();

@@ -11,7 +11,7 @@ function told(info: { weights: number; gpuLayers?: { count: number; all: number 
     warn: (msg: string, fields?: object) => void lines.push([msg, fields]),
   };
   const bytes = { weights: info.weights, kv: 0, scratch: 0 };
-  tellLoad(log, { backend: "onnx", device: "d", bytes, vramBytes: 3, gpuLayers: info.gpuLayers }, FILE);
+  tellLoad(log, { backend: "onnx", device: "d", bytes, vramBytes: 3, gpuLayers: info.gpuLayers }, { path: FILE });
   return lines;
 }
 

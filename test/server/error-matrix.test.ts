@@ -52,6 +52,7 @@ const MODEL_ROUTES: Readonly<Record<string, Row>> = {
   "POST /api/tokenize": { rest: { content: "x" }, struct: "TokenizeRequest", ...USUAL },
   "POST /api/detokenize": { rest: { tokens: [1] }, struct: "DetokenizeRequest", ...USUAL },
   "POST /api/show": { rest: {}, struct: "ShowRequest", ...USUAL, absent: [404, "model 'nope:latest' not found"] },
+  "POST /api/parts": { rest: {}, struct: "PartsRequest", ...USUAL },
   "DELETE /api/delete": { rest: {}, struct: "DeleteRequest", ...USUAL, invalid: [400, 'name "a b" is invalid'] },
   "POST /api/create": {
     rest: { from: "m", stream: false },
@@ -86,6 +87,8 @@ const OTHER_ROUTES = [
   "GET /api/experimental/model-recommendations",
   "POST /api/experimental/web_search",
   "POST /api/experimental/web_fetch",
+  "GET /api/system",
+  "GET /api/requests",
   "GET /api/version",
   "GET /api/tags",
   "GET /api/ps",

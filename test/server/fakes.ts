@@ -164,7 +164,12 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
       loadNs: 1,
     }),
     loaded: () => fake.models,
-    activity: () => ({ running, waiting: 0, events: { load: 1, unload: 0, evict: 0, crash: 0 } }),
+    activity: () => ({
+      running,
+      waiting: 0,
+      events: { load: 1, unload: 0, evict: 0, crash: 0 },
+      images: { encoded: 2, reused: 3 },
+    }),
     close: async () => {},
   };
   return fake;

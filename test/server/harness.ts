@@ -100,9 +100,29 @@ function bareGateway(ingress: Ingress): ServedGateway {
   const none = (): never => {
     throw new Error("no administration here");
   };
-  const admin = { admit: none, list: none, find: none, replay: none, cancel: none, mail: none, test: none };
+  const admin = {
+    admit: none,
+    list: none,
+    find: none,
+    replay: none,
+    cancel: none,
+    mail: none,
+    test: none,
+    mappings: none,
+    findings: none,
+    setPaused: none,
+    isPaused: none,
+  };
   const stopping = { isDraining: () => false, backInMs: () => 0 };
-  return { ingress, admin, observe() {}, status: () => status, check: async () => {}, ...stopping };
+  return {
+    ingress,
+    admin,
+    observe() {},
+    status: async () => status,
+    mail: { status: undefined },
+    check: async () => {},
+    ...stopping,
+  };
 }
 
 /** The objects of an NDJSON reply. */

@@ -74,7 +74,7 @@ test("what a model can do follows the renderer and the parser that its configura
   };
   const without = { "tokenizer.chat_template": false } as const; // no template of its own
   await putModel(harness.root, "named", { config, gguf: without });
-  await putModel(harness.root, "unknown", { config: { ...config, renderer: "cohere" }, gguf: without });
+  await putModel(harness.root, "unknown", { config: { ...config, renderer: "from-the-future" }, gguf: without });
   const show = async (model: string): Promise<any> => (await harness.post("/api/show", { model })).json();
   const { capabilities, template, modelfile } = await show("named");
   expect(capabilities).toEqual(["tools", "thinking", "completion"]);

@@ -68,6 +68,40 @@ test("a level of thinking goes by the name that the template knows", () => {
   expect(render("{{ reasoning_effort }}/'high'/'xhigh'", [user("hi")], { think: "high" })).toBe("high/'high'/'xhigh'");
 });
 
+describe("a call for a template that", () => {
+  const CALLS = "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ HERE }}{% endfor %}{% endfor %}";
+  const calls = [{ function: { name: "f", arguments: { a: 1 } } }];
+  const called: PromptMessage[] = [
+    user("hi"),
+    { role: "assistant", content: "text", thinking: "thought", tool_calls: calls },
+    { role: "tool", content: "1", tool_name: "f" },
+  ];
+
+  test("puts its arguments behind a text: they are JSON", () => {
+    const source = CALLS.replace("HERE", "'[' + c.function.arguments + ']'");
+    expect(render(source, called)).toBe('[{"a":1}]');
+  });
+
+  test("takes an object: they are one", () => {
+    const source = CALLS.replace("HERE", "c.function.arguments.a");
+    expect(render(source, called)).toBe("1");
+  });
+
+  test("refuses thoughts beside a text: they are one", () => {
+    const source =
+      "{% for m in messages %}{% if m.content and m.thinking %}{{ raise_exception('both') }}{% endif %}" +
+      "{{ m.role }}:{{ m.thinking or m.content }};{% endfor %}";
+    expect(render(source, called)).toBe("user:hi;assistant:thought\n\ntext;tool:1;");
+  });
+});
+
+test("tools under the name of SmolLM3, and none where there are none", () => {
+  const tools = [{ type: "function", function: { name: "now" } }];
+  const source = "{% if xml_tools %}{{ xml_tools[0].function.name }}{% else %}none{% endif %}";
+  expect(render(source, [user("hi")], { tools })).toBe("now");
+  expect(render(source, [user("hi")])).toBe("none");
+});
+
 test("tools as text, and the time, under the names of FireFunction", () => {
   const tools: PromptTool[] = [{ type: "function", function: { name: "sum" } }];
   const text = render("{{ functions }} {{ datetime }}", [user("hi")], { tools });
@@ -79,6 +113,14 @@ describe("Jinja as Python has it", () => {
     expect(jinja("{% macro f(v) %}{{ v is none }} {{ v is sequence }}{% endmacro %}{{ f(none) }}")).toBe("True False");
     expect(jinja("{% macro f(v=3) %}{{ v }}{% endmacro %}{{ f(none) }}{{ f() }}")).toBe("None3");
     expect(jinja("{{ {'a': none}.get('a', 1) }}{{ {}.get('a', 1) }}")).toBe("None1");
+  });
+
+  test("a list of the template's own shrinks in a chat, where jinja2's sandbox refuses; one that was given does not", () => {
+    const chat = (source: string): string => render(source, [user("hi")]);
+    expect(chat("{% set l = [1, 2, 3] %}{{ l.pop(0) }}{{ l.pop() }}{{ l }}")).toBe("13[2]");
+    expect(() => jinja("{% set l = [1] %}{{ l.pop() }}")).toThrow("no attribute 'pop'");
+    expect(() => chat("{% set l = [] %}{{ l.pop() }}")).toThrow();
+    expect(() => chat("{{ messages.pop() }}")).toThrow();
   });
 
   test("None has no items to select, reject or map", () => {

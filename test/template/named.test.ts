@@ -1,8 +1,12 @@
 /** Templates of ours that a configuration names, against what other servers send for the same conversations. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { templateFacts } from "../../src/template/facts.ts";
 import type { PromptMessage, PromptTool } from "../../src/template/messages.ts";
+import { RENDERERS, rendererOf } from "../../src/template/named.ts";
 import { choosePrompt, renderChat } from "../../src/template/prompt.ts";
+import { CONVERSATIONS } from "./conversations.ts";
 
 const now = new Date(0);
 const user = (content: string): PromptMessage => ({ role: "user", content });
@@ -209,7 +213,8 @@ fahrenheit
 <|im_start|>user
 <tool_response>
 {"location": "San Francisco, CA"}
-</tool_response><|im_end|>
+</tool_response>
+<|im_end|>
 <|im_start|>user
 That sounds nice! What about New York?<|im_end|>
 <|im_start|>assistant
@@ -278,12 +283,14 @@ describe("names of a configuration", () => {
     expect(
       renderChat(choosePrompt({ go: "[{{ .Prompt }}]", prefersGo: true, renderer: "qwen3-vl-instruct" }), hi),
     ).toBe("[hi]");
-    expect(renderChat(choosePrompt({ jinja, renderer: "gemma4" }), hi)).toBe("hi");
+    expect(renderChat(choosePrompt({ jinja, renderer: "from-the-future" }), hi)).toBe("hi");
   });
 
-  test("a model that has nothing but a name which is not here yet is refused, never prompted barely", () => {
+  test("a model that has nothing but a name which is unknown is refused, never prompted barely", () => {
     for (const go of [undefined, "{{ .Prompt }}"]) {
-      expect(() => choosePrompt({ go, renderer: "cohere" })).toThrow("the renderer 'cohere', which is not here yet");
+      expect(() => choosePrompt({ go, renderer: "from-the-future" })).toThrow(
+        "the renderer 'from-the-future', which is not known here",
+      );
     }
   });
 
@@ -296,5 +303,70 @@ describe("names of a configuration", () => {
     expect(templateFacts(prompt, "qwen3-vl-thinking").thinking).toEqual({ open: "<think>", close: "</think>" });
     expect(templateFacts(prompt, "passthrough").capabilities).toEqual({ tools: false, thinking: false, insert: false });
     expect(templateFacts(prompt, "from-the-future").capabilities.tools).toBe(true);
+  });
+
+  test("gemma4 is for two kinds of model, told apart by name, else by size", () => {
+    const of = (name: string, size?: string): string | undefined => rendererOf("gemma4", { name, size });
+    expect(of("gemma4:e4b")).toBe("gemma4-small");
+    expect(of("gemma4:26b-a4b-it-q4_K_M")).toBe("gemma4-large");
+    expect(of("hf.co/someone/Gemma-4-E2B:latest", "31B")).toBe("gemma4-small");
+    expect(of("mine:latest", "25.2B")).toBe("gemma4-large");
+    expect(of("mine:latest", "7.9B")).toBe("gemma4-small");
+    expect(of("mine:latest", "999M")).toBe("gemma4-small");
+    expect(of("mine:latest")).toBe("gemma4-small");
+    expect(rendererOf("qwen3.5", { name: "gemma4:31b" })).toBe("qwen3.5");
+  });
+});
+
+/**
+ * For each renderer `turns`: a system text, calls, results, thoughts, and thinking; `quiet`: a question, and no
+ * thinking; `tools`: a question, and tools. Checked by named-reference.test.ts where models publish a template.
+ */
+describe("every renderer", () => {
+  const golden: Record<string, Record<"turns" | "quiet" | "tools", string>> = JSON.parse(
+    readFileSync(join(import.meta.dir, "golden/renderers.json"), "utf8"),
+  );
+  const day = new Date(2026, 10, 22);
+  const turns = [
+    system("Be brief."),
+    user("Oslo?"),
+    assistant("", { thinking: "Look.", tool_calls: [{ id: "c1", ...call("look", { city: "Oslo", days: 2 }) }] }),
+    { role: "tool", content: "4 <b>", tool_call_id: "c1" },
+    assistant("Cold."),
+    user("And Bergen?"),
+    assistant("Wait.", {
+      thinking: "Again.",
+      tool_calls: [
+        { id: "c2", ...call("look", { city: "Bergen" }) },
+        { id: "c3", ...call("sum", { of: [1, true] }) },
+      ],
+    }),
+    { role: "tool", content: "7", tool_call_id: "c2" },
+    { role: "tool", content: "2", tool_call_id: "c3" },
+  ];
+
+  for (const renderer of RENDERERS) {
+    test(renderer, () => {
+      const prompt = choosePrompt({ renderer, tokens: { bos: "<bos>" } });
+      const tools = CONVERSATIONS[3]!.context["tools"] as PromptTool[]; // the conversation that is about them
+      expect({
+        turns: renderChat(prompt, { messages: turns, think: true, now: day }),
+        quiet: renderChat(prompt, { messages: [user("Hi")], think: false, now: day }),
+        tools: renderChat(prompt, { messages: [user("Hi")], tools, now: day }),
+      }).toEqual(golden[renderer]!);
+    });
+  }
+
+  test("takes a conversation of thousands of messages", () => {
+    const turn = (id: string): PromptMessage[] => [
+      user("question"),
+      assistant("", { tool_calls: [{ id, ...call("look", { city: "Oslo" }) }] }),
+      { role: "tool", content: "4", tool_call_id: id },
+      assistant("answer"),
+    ];
+    const messages = [...Array.from({ length: 500 }, (_, i) => turn(`c${i}`)).flat(), user("end")];
+    for (const renderer of RENDERERS) {
+      expect(renderChat(choosePrompt({ renderer }), { messages, now: day })).toContain("end");
+    }
   });
 });

@@ -18,7 +18,7 @@ const findControl = (text: string) =>
 const outside = (content: string): PromptMessage => ({ role: "user", content, isOutside: true });
 const contents = (messages: readonly PromptMessage[]): string => messages.map(({ content }) => content).join("|");
 const show = (messages: readonly PromptMessage[], render = contents) =>
-  renderWithOutside({ messages, findControl, render });
+  renderWithOutside({ messages, findControl, render }).filter((part) => "text" in part);
 const isFree = (text: string): boolean => CONTROL.every((piece) => !text.includes(piece));
 const pieces = fc.array(
   fc.constantFrom(...CONTROL, "a", "<", "|end", ">", "\ufdd0", "\ufdef", "\ufdd1\ufdef", " ", "é"),
@@ -39,6 +39,33 @@ test("what was said comes out as it was, and what is read as control tokens spel
 test("nothing is hidden where nothing is from outside", () => {
   const messages = [{ role: "user", content: "a <|end|> \ufdd0" }];
   expect(show(messages)).toEqual([{ text: "a <|end|> \ufdd0", control: true }]);
+});
+
+describe("images", () => {
+  const parts = (messages: readonly PromptMessage[], render = contents) =>
+    renderWithOutside({ messages, findControl, render });
+  const user = (content: string, more: Partial<PromptMessage> = {}) => ({ role: "user", content, ...more });
+  const text = (said: string) => ({ text: said, control: true });
+
+  test("stand where they stood, before all text where nobody says", () => {
+    const messages = [user("ab", { images: [1, 2], imagesAt: [0, 1] }), user("c", { images: [3], isOutside: true })];
+    const expected = [{ image: 1 }, text("a"), { image: 2 }, text("b|"), { image: 3 }, text("c")];
+    expect(parts(messages)).toEqual(expected);
+  });
+
+  test("are never made of what somebody wrote", () => {
+    const written = "\ufdd0\ufdef [img] <image> [img-0] \ufdd1\ufdef";
+    for (const isOutside of [true, false]) {
+      const [image, ...said] = parts([user(written, { images: [7], isOutside }), user(written, { isOutside })]);
+      expect(image).toEqual({ image: 7 });
+      expect(said.map((part) => ("text" in part ? part.text : "!")).join("")).toBe(`${written}|${written}`);
+    }
+  });
+
+  test("that a template leaves out are an error, not a picture nobody sees", () => {
+    const messages = [user("a", { images: [1] }), user("b", { images: [2] })];
+    expect(() => parts(messages, (all) => all[0]!.content)).toThrow("image 2: the model's template leaves it out");
+  });
 });
 
 describe("a template that", () => {

@@ -1,7 +1,8 @@
 // attend: the KV cache and attention over it.
 //
 // Keys lie in tiles of 16 positions, (positions/16, headDim, 16), so that scores need no sum across a register; values
-// as (positions, headDim filled up to 16). Scores are made in blocks of positions with a running maximum
+// as (positions, headDim filled up to 16). In 8 bits groups of 32 values of a position share a scale: of keys those lie
+// behind each tile, (groups, 16), of values behind each position. Scores are made in blocks of positions with a running maximum
 // (arXiv:2205.14135); blocks begin at multiples of BLOCK, so a row's bits do not depend on the rows that share its pass.
 #pragma once
 #include "../functions.h"
@@ -20,30 +21,84 @@
 #define FILLED_HEAD(headDim) (((headDim) + 15) / 16 * 16)
 #define HALF_MAX 65504.0f
 
-INL i64 kv_size(int type) { return type == KV_F32 ? 4 : 2; }
-INL vf load_kv(int type, const u8 *base, i64 at) {
-  return type == KV_F32 ? LOAD(vf, base + 4 * at) : halves((const u16 *)base + at);
+#define KV_GROUP 32
+typedef i8 small VEC(W);
+// Bytes of `n` values of a position.
+INL i64 kv_bytes(int type, i64 n) {
+  return type == KV_F32 ? 4 * n : type == KV_F16 ? 2 * n : n + (n + KV_GROUP - 1) / KV_GROUP * 4;
 }
-INL f32 read_kv(int type, const u8 *base, i64 at) {
-  return type == KV_F32 ? ((const f32 *)base)[at] : half(((const u16 *)base)[at]);
+// Value d of the keys of W positions from `at` on; `base` is where those of position 0 lie.
+INL vf load_keys(int type, const u8 *base, int dim, i64 at, int d) {
+  const u8 *tile = base + at / 16 * 16 * kv_bytes(type, dim);
+  const i64 i = (i64)d * 16 + at % 16;
+  if (type == KV_F32) return LOAD(vf, tile + 4 * i);
+  if (type == KV_F16) return halves((const u16 *)tile + i);
+  return CONVERT(LOAD(small, tile + i), vf) * LOAD(vf, tile + (i64)dim * 16 + (d / KV_GROUP * 16 + at % 16) * 4);
 }
-INL void write_kv(int type, u8 *base, i64 at, f32 v) {
-  if (type == KV_F32) ((f32 *)base)[at] = v;
-  else ((u16 *)base)[at] = to_half(v > HALF_MAX ? HALF_MAX : v < -HALF_MAX ? -HALF_MAX : v);
+// W values from d on of a position's `filled`.
+INL vf load_values(int type, const u8 *base, int filled, i64 at, int d) {
+  const u8 *row = base + at * kv_bytes(type, filled);
+  if (type == KV_F32) return LOAD(vf, row + 4 * d);
+  if (type == KV_F16) return halves((const u16 *)row + d);
+  return CONVERT(LOAD(small, row + d), vf) * splat(LOAD(f32, row + filled + d / KV_GROUP * 4));
 }
-INL i64 key_at(int headDim, i64 position, int i) { return (position / 16 * headDim + i) * 16 + position % 16; }
+INL f32 kept_half(f32 v) { return v > HALF_MAX ? HALF_MAX : v < -HALF_MAX ? -HALF_MAX : v; }
+// What makes 8 bits of some values; of those that are no numbers the scale is none either.
+INL f32 scale_of(const f32 *x, int n) {
+  f32 most = 0;
+  for (int i = 0; i < n; i++) {
+    f32 v = x[i] < 0 ? -x[i] : x[i];
+    if (!(v <= most)) most = v;
+    if (v != v) return v;
+  }
+  return most / 127 + most * 0;
+}
+INL i8 small_of(f32 x, f32 scale) {
+  f32 v = scale > 0 ? x / scale : 0;
+  return (i8)(v < 0 ? v - 0.5f : v + 0.5f);
+}
+// A position's values: in 16 places, `step` apart, from `to` on, and their scales.
+INL void write_kv(int type, u8 *to, u8 *scales, i64 step, const f32 *x, int n) {
+  for (int first = 0; first < n; first += KV_GROUP) {
+    const int end = MIN(first + KV_GROUP, n);
+    const f32 scale = type == KV_Q8_0 ? scale_of(x + first, end - first) : 0;
+    if (type == KV_Q8_0) STORE(scales + first / KV_GROUP * step * 4, scale);
+    for (int i = first; i < end; i++) {
+      if (type == KV_F32) STORE(to + i * step * 4, x[i]);
+      else if (type == KV_F16) STORE(to + i * step * 2, to_half(kept_half(x[i])));
+      else to[i * step] = (u8)small_of(x[i], scale);
+    }
+  }
+}
+INL void read_kv(int type, const u8 *from, const u8 *scales, i64 step, f32 *x, int n) {
+  for (int i = 0; i < n; i++) {
+    if (type == KV_F32) x[i] = LOAD(f32, from + i * step * 4);
+    else if (type == KV_F16) x[i] = half(LOAD(u16, from + i * step * 2));
+    else x[i] = (f32)(i8)from[i * step] * LOAD(f32, scales + i / KV_GROUP * step * 4);
+  }
+}
+INL i64 unit_bytes(int type) { return type == KV_F32 ? 4 : type == KV_F16 ? 2 : 1; }
+// Where a position's key begins, and its scales.
+INL u8 *key_place(int type, u8 *base, int dim, i64 at) {
+  return base + at / 16 * 16 * kv_bytes(type, dim) + at % 16 * unit_bytes(type);
+}
+INL u8 *key_scales(int type, u8 *base, int dim, i64 at) {
+  return base + at / 16 * 16 * kv_bytes(type, dim) + (i64)dim * 16 + at % 16 * 4;
+}
 
 // One row's keys and values, to where its position lies.
 INL void store_row(Thread *t, const Store *op, int row) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
   const i64 slot = op->kept ? AT(i32, t->p.slots)[row] : 0;
-  const i64 position = AT(i32, op->kept ? t->p.positions : t->p.places)[row];
+  const i64 position = AT(i32, op->kept ? t->p.cells : t->p.places)[row];
   for (int h = 0; h < op->heads; h++) {
-    i64 base = (slot * op->heads + h) * op->ctxLen;
-    const f32 *k = AT(f32, op->k) + ((i64)row * op->heads + h) * dim, *v = AT(f32, op->v) + ((i64)row * op->heads + h) * op->valueStride;
-    for (int i = 0; i < dim; i++) write_kv(op->type, AT(u8, op->keys), base * dim + key_at(dim, position, i), k[i]);
-    for (int i = 0; i < op->valueDim; i++)
-      write_kv(op->type, AT(u8, op->values), (base + position) * filled + i, v[i]);
+    const i64 base = (slot * op->heads + h) * op->ctxLen;
+    const f32 *k = AT(f32, op->k) + ((i64)row * op->heads + h) * dim;
+    const f32 *v = AT(f32, op->v) + ((i64)row * op->heads + h) * op->valueStride;
+    u8 *keys = AT(u8, op->keys) + base * kv_bytes(op->type, dim);
+    u8 *values = AT(u8, op->values) + (base + position) * kv_bytes(op->type, filled);
+    write_kv(op->type, key_place(op->type, keys, dim, position), key_scales(op->type, keys, dim, position), 16, k, dim);
+    write_kv(op->type, values, values + filled, 1, v, op->valueDim);
   }
 }
 
@@ -94,7 +149,7 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
       for (int d = 0; d < dim; d++) {
         vf k[REGS];
         UNROLL for (int r = 0; r < REGS; r++)
-          k[r] = load_kv(type, keys, ((i64)(at / 16 + r * W / 16) * dim + d) * 16 + r * W % 16);
+          k[r] = load_keys(type, keys, dim, at + r * W, d);
         UNROLL for (int i = 0; i < count; i++) {
           vf q = splat(queries[i].q[d]);
           UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = FMA(k[r], q, acc[i][r]);
@@ -143,13 +198,13 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
       if (regs == VALUE_REGS) {
         for (int at = begin; at < end; at++) {
           vf v[VALUE_REGS];
-          UNROLL for (int r = 0; r < VALUE_REGS; r++) v[r] = load_kv(type, values, (i64)at * filled + d + r * W);
+          UNROLL for (int r = 0; r < VALUE_REGS; r++) v[r] = load_values(type, values, filled, at, d + r * W);
           UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < VALUE_REGS; r++)
             acc[i][r] = FMA(v[r], splat(scores[i][at - block]), acc[i][r]);
         }
       } else {
         for (int at = begin; at < end; at++) {
-          vf v = load_kv(type, values, (i64)at * filled + d);
+          vf v = load_values(type, values, filled, at, d);
           UNROLL for (int i = 0; i < count; i++) acc[i][0] = FMA(v, splat(scores[i][at - block]), acc[i][0]);
         }
       }
@@ -170,6 +225,8 @@ DEFINE(1, f32, KV_F32)
 DEFINE(4, f32, KV_F32)
 DEFINE(1, f16, KV_F16)
 DEFINE(4, f16, KV_F16)
+DEFINE(1, q8_0, KV_Q8_0)
+DEFINE(4, q8_0, KV_Q8_0)
 #if QUERIES == 8
 DEFINE(8, f16, KV_F16)
 #endif
@@ -180,6 +237,11 @@ INL void attend_some(const Attend *op, const u8 *keys, const u8 *values, Query *
     for (int i = 0; i < there; i += 4) {
       if (there - i == 1) attend_1_f32(op, keys, values, queries + i, 1);
       else attend_4_f32(op, keys, values, queries + i, MIN(4, there - i));
+    }
+  } else if (op->type == KV_Q8_0) {
+    for (int i = 0; i < there; i += 4) {
+      if (there - i == 1) attend_1_q8_0(op, keys, values, queries + i, 1);
+      else attend_4_q8_0(op, keys, values, queries + i, MIN(4, there - i));
     }
   } else if (there == 1) attend_1_f16(op, keys, values, queries, there);
 #if QUERIES == 8
@@ -195,8 +257,8 @@ NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
   const int begin = op->heads * head, shared = op->heads; // heads of this KV head: floor(h · kvHeads / heads) = head
   const i64 slot = op->kept ? AT(i32, t->p.slots)[first] : 0;
   const i64 base = (slot * op->kvHeads + head) * op->ctxLen + (op->kept ? 0 : block[2]);
-  const u8 *keys = AT(u8, op->keys) + base * dim * kv_size(op->type);
-  const u8 *values = AT(u8, op->values) + base * FILLED_HEAD(op->valueDim) * kv_size(op->type);
+  const u8 *keys = AT(u8, op->keys) + base * kv_bytes(op->type, dim);
+  const u8 *values = AT(u8, op->values) + base * kv_bytes(op->type, FILLED_HEAD(op->valueDim));
   Query queries[QUERIES];
   int there = 0;
   for (int row = first; row < end; row++) {
@@ -207,9 +269,13 @@ NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
       q->slope = op->slopes ? AT(f32, op->slopes)[h] : 0;
       q->sink = op->sinks ? AT(f32, op->sinks) + h : 0;
       if (op->kept) {
-        q->at = AT(i32, t->p.positions)[row];
-        q->to = q->at + 1;
-        if (op->window > 0) q->from = op->chunked ? q->at - q->at % op->window : MAX(0, q->to - op->window);
+        q->at = AT(i32, t->p.cells)[row];
+        q->to = op->spans ? AT(i32, t->p.ends)[row] : q->at + 1;
+        if (op->window > 0) q->from = op->chunked ? q->at - q->at % op->window : MAX(0, q->at + 1 - op->window);
+      } else if (op->spans) {
+        q->at = AT(i32, t->p.places)[row] - block[2];
+        q->from = AT(i32, t->p.starts)[row];
+        q->to = AT(i32, t->p.ends)[row];
       } else {
         q->at = AT(i32, t->p.places)[row] - block[2];
         q->to = op->window > 0 ? MIN(block[3], q->at + op->window / 2 + 1) : block[3];
@@ -228,19 +294,19 @@ NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
 NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), pairs = op->rotaryDim / 2;
   const i64 base = ((i64)t->p.slot * op->heads + head) * op->ctxLen;
-  u8 *keys = AT(u8, op->keys), *values = AT(u8, op->values);
+  const i64 each = kv_bytes(op->type, filled);
+  u8 *keys = AT(u8, op->keys) + base * kv_bytes(op->type, dim), *values = AT(u8, op->values) + base * each;
   f32 k[HEAD_MAX];
   for (i64 to = t->p.keep; to < t->p.length - t->p.discard; to++) {
     i64 from = to + t->p.discard;
-    for (int i = 0; i < dim; i++) k[i] = read_kv(op->type, keys, base * dim + key_at(dim, from, i));
-    for (int i = 0; i < op->valueDim; i++)
-      write_kv(op->type, values, (base + to) * filled + i, read_kv(op->type, values, (base + from) * filled + i));
+    read_kv(op->type, key_place(op->type, keys, dim, from), key_scales(op->type, keys, dim, from), 16, k, dim);
+    for (i64 i = 0; i < each; i++) values[to * each + i] = values[from * each + i];
     for (int i = 0; op->cos && i < pairs; i++) {
       int a = op->neox ? i : 2 * i, b = op->neox ? i + pairs : 2 * i + 1;
       f32 c = AT(f32, op->cos)[i], s = AT(f32, op->sin)[i], x = k[a], y = k[b];
       k[a] = x * c - y * s;
       k[b] = x * s + y * c;
     }
-    for (int i = 0; i < dim; i++) write_kv(op->type, keys, base * dim + key_at(dim, to, i), k[i]);
+    write_kv(op->type, key_place(op->type, keys, dim, to), key_scales(op->type, keys, dim, to), 16, k, dim);
   }
 }

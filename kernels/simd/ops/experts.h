@@ -48,8 +48,8 @@ INL void route_row(Thread *t, const Route *op, i64 row) {
   for (int k = 0; k < op->used; k++) {
     int best = 0;
     for (int e = 1; e < op->experts; e++) if (wishes[e] > wishes[best]) best = e;
-    chosen[k] = best;
-    shares[k] = scores[best];
+    chosen[k] = best / op->perExpert;
+    shares[k] = scores[chosen[k]];
     wishes[best] = -__builtin_inff();
   }
   if (op->score == SCORE_SOFTMAX_CHOSEN) {

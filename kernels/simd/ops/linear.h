@@ -26,6 +26,10 @@ typedef struct {
 INL int pair_at(Members m, int i) { return m.pairs ? m.pairs[i] : i; }
 INL int input_of(const Linear *op, int pair) { return op->inputPerRow == 1 ? pair / op->head.perRow : pair; }
 
+INL Packed input_at(const Linear *op, Members m, int i) {
+  return packed_row(AT(u8, op->packed) + (i64)input_of(op, pair_at(m, i)) * PACKED_BYTES(op->n), op->n);
+}
+
 // out += or = values · scale + bias
 INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part part, int pair, const f32 *values) {
   f32 *out = floats_at(t, m->out) + (i64)pair * m->outDim + part.row;
@@ -36,20 +40,53 @@ INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part par
   }
 }
 
+// Some tokens of decode, each by itself.
+NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
+  const TypeInfo type = type_info(m->type);
+  Packed x[DOTS_TOKENS];
+  f32 out[DOTS_TOKENS * PANEL_ROWS];
+  for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
+  for (const int end = part.row + part.rows; part.row < end; part.row += part.rows) {
+    part.rows = MIN(PANEL_ROWS, end - part.row);
+    for (int r = 0; r < part.rows; r++, part.w += m->rowBytes)
+      for (int i = 0; i < count; i++) out[i * PANEL_ROWS + r] = dot(type, m->type, part.w, part.grid, x[i], op->n);
+    for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
+  }
+}
+
+// Some tokens beside each other: each row is unpacked once.
+NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
+  const TypeInfo type = type_info(m->type);
+  const int lanes = beside_lanes(count), each = lanes / 2, n = op->n;
+  const i64 stride = FILLED(n) / UNIT, bytes = stride * BESIDE_BYTES(lanes, type.by16);
+  f32 out[DOTS_TOKENS * PANEL_ROWS];
+  u8 *beside = t->scratch;
+  Packed x[DOTS_TOKENS];
+  for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
+  for (int i = 0; i < count; i += each)
+    lay_beside(lanes, type.by16, x + i, MIN(each, count - i), stride, beside + i / each * bytes);
+  Unit *units = (Unit *)(beside + (count + each - 1) / each * bytes);
+  for (const int end = part.row + part.rows; part.row < end; part.row += part.rows) {
+    part.rows = MIN(PANEL_ROWS, end - part.row);
+    for (int r = 0; r < part.rows; r += BESIDE_ROWS) {
+      const int some = MIN(BESIDE_ROWS, part.rows - r);
+      for (int i = 0; i < some; i++, part.w += m->rowBytes) unpack_row(m->type, part.w, n, part.grid, units + i * stride);
+      for (i64 i = 0; i < BESIDE_ROWS * m->rowBytes; i += 64) __builtin_prefetch(part.w + i);
+      for (int i = 0; i < count; i += each)
+        multiply_beside(type, lanes, units, some == 1 ? 0 : stride, stride, beside + i / each * bytes, MIN(each, count - i),
+                        out + i * PANEL_ROWS + r);
+    }
+    for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
+  }
+}
+
 NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
-  f32 out[DOTS_TOKENS * RUN_ROWS];
   const int end = part.row + part.rows;
   for (; part.row < end; part.w += part.rows * m->rowBytes, part.row += part.rows) {
-    part.rows = MIN(RUN_ROWS, end - part.row);
+    part.rows = MIN(members.decode > DOTS_TOKENS ? RUN_ROWS : part.rows, end - part.row);
     for (int first = 0; first < members.decode; first += DOTS_TOKENS) {
       const int count = MIN(DOTS_TOKENS, members.decode - first);
-      Packed x[DOTS_TOKENS];
-      for (int i = 0; i < count; i++) {
-        i64 input = input_of(op, pair_at(members, first + i));
-        x[i] = packed_row(AT(u8, op->packed) + input * PACKED_BYTES(op->n), op->n);
-      }
-      dots(m->type, count, out, RUN_ROWS, part.w, m->rowBytes, part.grid, x, op->n, part.rows);
-      for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * RUN_ROWS);
+      (count > BESIDE_FEW ? dots_beside : dots_each)(t, op, m, members, part, first, count);
     }
   }
 }
@@ -62,10 +99,7 @@ NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Memb
     const int count = MIN(TILE, members.prompt - first);
     Packed x[TILE];
     vf out[TILE][PANEL_REGS];
-    for (int i = 0; i < TILE; i++) {
-      i64 input = input_of(op, pair_at(members, members.decode + first + MIN(i, count - 1)));
-      x[i] = packed_row(AT(u8, op->packed) + input * PACKED_BYTES(op->n), op->n);
-    }
+    for (int i = 0; i < TILE; i++) x[i] = input_at(op, members, members.decode + first + MIN(i, count - 1));
     multiply_tile(type, count, panel, op->n, x, out);
     for (int i = 0; i < count; i++)
       put_values(t, op, m, part, pair_at(members, members.decode + first + i), (f32 *)out[i]);

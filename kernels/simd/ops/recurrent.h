@@ -13,7 +13,7 @@ NOINL void causal_conv_chunk(Thread *t, const CausalConv *op, int chunk) {
     const f32 *x = floats_at(t, op->x) + row * op->n;
     f32 *y = floats_at(t, op->out) + row * op->n;
     f32 *state = AT(f32, op->state) + (i64)AT(i32, t->p.slots)[row] * back * op->n;
-    const int begins = AT(i32, t->p.positions)[row] == 0;
+    const int begins = AT(i32, t->p.cells)[row] == 0;
     for (int c = first; c < end; c++) {
       const f32 *w = AT(f32, op->weight) + (i64)c * op->taps, now = x[c];
       f32 sum = op->bias ? AT(f32, op->bias)[c] : 0;
@@ -51,11 +51,15 @@ NOINL void delta_rule_chunk(Thread *t, const DeltaRule *op, int head) {
     const f32 beta = activate(ACT_SIGMOID, splat(floats_at(t, op->beta)[row * op->heads + head]))[0];
     f32 *y = floats_at(t, op->out) + (row * op->heads + head) * dim;
     f32 *state = AT(f32, op->state) + ((i64)AT(i32, t->p.slots)[row] * op->heads + head) * dim * dim;
-    const int begins = AT(i32, t->p.positions)[row] == 0;
+    const int begins = AT(i32, t->p.cells)[row] == 0;
     for (int i = 0; i < dim; i++) {
       const int at = op->alphas == 1 ? 0 : i;
       if (i > 0 && op->alphas == 1) decay[i] = decay[0];
-      else decay[i] = vexp(splat(a * softplus(alpha[at] + AT(f32, op->dt)[head * op->alphas + at])))[0];
+      else {
+        const f32 rate = alpha[at] + AT(f32, op->dt)[head * op->alphas + at];
+        const f32 slow = op->bound < 0 ? op->bound * activate(ACT_SIGMOID, splat(a * rate))[0] : a * softplus(rate);
+        decay[i] = vexp(splat(slow))[0];
+      }
     }
     for (int o = 0; o < dim; o++) {
       f32 *m = state + (i64)o * dim;
@@ -78,7 +82,7 @@ NOINL void selective_scan_chunk(Thread *t, const SelectiveScan *op, int head) {
     const f32 delta = softplus(floats_at(t, op->dt)[row * op->heads + head] + AT(f32, op->dtBias)[head]);
     f32 *y = floats_at(t, op->out) + (row * op->heads + head) * dim;
     f32 *state = AT(f32, op->state) + ((i64)AT(i32, t->p.slots)[row] * op->heads + head) * dim * n;
-    const int begins = AT(i32, t->p.positions)[row] == 0;
+    const int begins = AT(i32, t->p.cells)[row] == 0;
     for (int j = 0; j < n; j++) decay[j] = j > 0 && op->decays == 1 ? decay[0] : vexp(splat(delta * a[j]))[0];
     for (int i = 0; i < dim; i++) {
       f32 *s = state + (i64)i * n, input = delta * x[i];
@@ -95,6 +99,8 @@ NOINL void head_linear_chunk(Thread *t, const HeadLinear *op, int head) {
   const int rows = rows_of(t, &op->head);
   const f32 scale = m->scales ? AT(f32, m->scales)[head] : 1;
   f32 *weights = (f32 *)t->scratch;
+  if (op->transposed && m->rows == 0)
+    for (i64 i = 0; i < (i64)rows * to; i++) (floats_at(t, op->out) + (i / to * op->heads + head) * to)[i % to] = 0;
   for (int r = 0; r < m->rows; r++) {
     unpack_floats(m->type, AT(u8, m->data) + head * m->expertBytes + r * m->rowBytes, op->n, AT(i8, m->grid), weights);
     for (i64 row = 0; row < rows; row++) {

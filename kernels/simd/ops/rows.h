@@ -22,8 +22,15 @@ INL void pack_to(u64 packed, i64 row, const f32 *x, int n) {
 }
 
 INL void embed_row(Thread *t, const Embed *op, i64 row) {
-  const i32 token = AT(i32, t->p.tokens)[row], known = token < 0 || token >= op->vocab ? 0 : token;
+  i32 token = AT(i32, t->p.tokens)[row];
   f32 *y = row_at(t, op->out, row, op->dim);
+  if (token == -1 && op->vectorToken < 0) {
+    const f32 *x = AT(f32, t->p.input) + row * op->vectorDim;
+    for (int i = 0; i < op->dim; i++) y[i] = op->vectorToken == -1 ? x[i] : 0;
+    return;
+  }
+  if (token == -1) token = op->vectorToken;
+  const i32 known = token < 0 || token >= op->vocab ? 0 : token;
   unpack_floats(op->table.type, AT(u8, op->table.data) + known * op->table.rowBytes, op->dim, AT(i8, op->table.grid), y);
   const f32 factor = op->scale * (op->table.scales ? *AT(f32, op->table.scales) : 1);
   for (int i = 0; i < op->dim; i++) y[i] *= factor;
@@ -81,10 +88,26 @@ INL void layer_norm_row(Thread *t, const LayerNorm *op, i64 row) {
   pack_to(op->packed, row, y - op->n * op->runs, op->n * op->runs);
 }
 
+// An index of an array of `length`, whatever it was.
+INL i32 within(i32 at, i32 length) { return at < 0 || at >= length ? 0 : at; }
 INL void rope_row(Thread *t, const Rope *op, i64 row) {
   const int pairs = op->rotaryDim / 2;
-  const i64 position = AT(i32, t->p.positions)[row];
-  const f32 *cos = AT(f32, op->cos) + position * pairs, *sin = AT(f32, op->sin) + position * pairs;
+  const i32 *positions = AT(i32, t->p.positions) + row * 3, *axes = AT(i32, op->axes);
+  const f32 *cos = AT(f32, op->cos), *sin = AT(f32, op->sin);
+  f32 *own = (f32 *)t->scratch;
+  if (axes) {
+    for (int i = 0; i < pairs; i++) {
+      const i64 at = (i64)within(positions[axes[i]], op->positions) * pairs + i;
+      own[i] = cos[at];
+      own[pairs + i] = sin[at];
+    }
+    cos = own;
+    sin = own + pairs;
+  } else {
+    const i64 at = (i64)within(positions[0], op->positions) * pairs;
+    cos += at;
+    sin += at;
+  }
   f32 *x = row_at(t, op->x, row, op->dim);
   for (int h = 0; h < op->heads; h++, x += op->headDim) {
     if (op->neox) {
@@ -109,7 +132,9 @@ INL void gate_row(Thread *t, const Gate *op, i64 row) {
   f32 *y = row_at(t, op->out, row, op->n);
   for (int i = 0; i < op->n; i += W) {
     vf g = load_some(gate + i, op->n - i), u = up ? load_some(up + i, op->n - i) : splat(1), v;
-    v = op->act == ACT_SWIGLU_OAI ? swiglu_oai(g, u) : activate(op->act, g) * u;
+    if (op->act == ACT_SWIGLU_OAI) v = swiglu_oai(g, u);
+    else if (op->upMax > 0) v = vmin(activate(op->act, g), splat(op->gateMax)) * vmax(vmin(u, splat(op->upMax)), splat(-op->upMax));
+    else v = activate(op->act, g) * u;
     store_some(y + i, v, op->n - i);
   }
   pack_to(op->packed, row, y, op->n);
@@ -123,16 +148,22 @@ INL void add_vector_row(Thread *t, const AddVector *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->n);
   for (int i = 0; i < op->n; i++) x[i] += AT(f32, op->vector)[i];
 }
+INL void add_given_row(Thread *t, const AddGiven *op, i64 row) {
+  if (AT(i32, t->p.tokens)[row] != -1) return;
+  f32 *x = row_at(t, op->x, row, op->n);
+  const f32 *given = AT(f32, t->p.input) + row * op->vectorDim + op->at;
+  for (int i = 0; i < op->n; i++) x[i] += given[i];
+}
 INL void add_position_row(Thread *t, const AddPosition *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->n), *place = (f32 *)t->scratch;
   const Matrix *m = &op->table;
-  unpack_floats(m->type, AT(u8, m->data) + AT(i32, t->p.positions)[row] * m->rowBytes, op->n, AT(i8, m->grid), place);
+  unpack_floats(m->type, AT(u8, m->data) + within(AT(i32, t->p.positions)[row * 3], m->rows) * m->rowBytes, op->n, AT(i8, m->grid), place);
   const f32 factor = m->scales ? *AT(f32, m->scales) : 1;
   for (int i = 0; i < op->n; i++) x[i] += place[i] * factor;
 }
 INL void position_scale_row(Thread *t, const PositionScale *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->n);
-  const int steps = (int)(((f32)AT(i32, t->p.positions)[row] + op->offset) / op->floorScale);
+  const int steps = (int)(((f32)AT(i32, t->p.positions)[row * 3] + op->offset) / op->floorScale);
   const f32 factor = 1 + op->coef * log_of((f32)(steps + 1));
   for (int i = 0; i < op->n; i++) x[i] *= factor;
 }
@@ -167,9 +198,27 @@ INL void multiply_row(Thread *t, const Multiply *op, i64 row) {
     for (int i = k * each; i < (k + 1) * each; i++) y[i] = a[i] * v;
   }
 }
+INL void multiply_vector_row(Thread *t, const MultiplyVector *op, i64 row) {
+  f32 *x = row_at(t, op->x, row, op->n);
+  const int each = op->n / op->narrow;
+  for (int k = 0; k < op->narrow; k++)
+    for (int i = k * each; i < (k + 1) * each; i++) x[i] *= AT(f32, op->vector)[k];
+}
+INL void match_length_row(Thread *t, const MatchLength *op, i64 row) {
+  f32 *x = row_at(t, op->x, row, op->n);
+  const f32 own = squares_of(x, 0, op->n), other = squares_of(row_at(t, op->like, row, op->likeN), 0, op->likeN);
+  const f32 factor = inverse_root(own / other);
+  for (int i = 0; i < op->n; i++) x[i] *= factor;
+}
+INL void keep_largest_row(Thread *t, const KeepLargest *op, i64 row) {
+  f32 *x = row_at(t, op->x, row, op->n);
+  const f32 mean = sum_of(x, op->n) / op->n, variance = squares_of(x, mean, op->n) / (op->n - 1);
+  const f32 least = mean + (variance > 0 ? op->factor * variance * inverse_root(variance) : 0);
+  for (int i = 0; i < op->n; i++) x[i] = x[i] > least ? x[i] - least : 0;
+}
 INL void clamp_row(Thread *t, const Clamp *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->n);
-  for (int i = 0; i < op->n; i++) x[i] = x[i] > op->limit ? op->limit : x[i] < -op->limit ? -op->limit : x[i];
+  for (int i = 0; i < op->n; i++) x[i] = x[i] > op->max ? op->max : x[i] < op->min ? op->min : x[i];
 }
 INL void slice_row(Thread *t, const Slice *op, i64 row) {
   const f32 *x = row_at(t, op->x, row, op->heads * op->from) + op->at;

@@ -12,4 +12,5 @@ INL void unpack_iq1_m(const u8 *p, const i8 *grid, Unit *u) {
   for (int g = 0; g < 16; g++) s[g] = (f32)(2 * (LOAD(u16, p + 48 + g / 4 * 2) >> (3 * (g % 4)) & 7) + 1);
   u->s = s * (half(d) * 0.125f);
   u->m = u->s * 9;
+  order_unit(u);
 }

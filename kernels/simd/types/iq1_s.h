@@ -19,4 +19,5 @@ INL void unpack_iq1_s(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = in_low8(s * (half(LOAD(u16, p)) * 0.125f));
   u->m = u->s * 9;
+  order_unit(u);
 }

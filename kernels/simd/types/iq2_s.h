@@ -10,4 +10,5 @@ INL void unpack_iq2_s(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = scales_iq2(p + 74, half(LOAD(u16, p)));
   u->m = u->s * GRID_ZERO;
+  order_unit(u);
 }

@@ -22,4 +22,5 @@ INL void unpack_iq2_xs(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = scales_iq2(p + 66, half(LOAD(u16, p)));
   u->m = u->s * GRID_ZERO;
+  order_unit(u);
 }

@@ -12,4 +12,5 @@ INL void unpack_iq3_xxs(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = in_low8(s * half(LOAD(u16, p)));
   u->m = u->s * GRID_ZERO;
+  order_unit(u);
 }

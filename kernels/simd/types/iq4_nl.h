@@ -13,4 +13,5 @@ INL void unpack_iq4_nl(const u8 *p, const i8 *grid, Unit *u) {
   UNROLL for (int j = 0; j < 4; j++) u->v[j] = iq4_levels(nibbles2(p + j * 36 + 2, 18));
   u->s = in_low8(halves8(p, 18));
   finish_signed(u);
+  order_unit(u);
 }

@@ -11,4 +11,5 @@ INL void unpack_iq4_xs(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = in_low8(s * half(LOAD(u16, p)));
   finish_signed(u);
+  order_unit(u);
 }

@@ -13,4 +13,5 @@ INL void unpack_mxfp4(const u8 *p, const i8 *grid, Unit *u) {
   u32x8 bits = (small & (0x00200000u << (e & 1))) | (~small & ((e - 1) << 23)); // 2^-128 and 2^-127 have no exponent
   u->s = in_low8((f32x8)bits);
   u->m = u->s * 12;
+  order_unit(u);
 }

@@ -23,4 +23,5 @@ INL void unpack_nvfp4(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = s;
   u->m = s * 12;
+  order_unit(u);
 }

@@ -10,4 +10,5 @@ INL void unpack_q1_0(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = in_low8((f32x8){d[0], d[0], d[0], d[0], d[1], d[1], d[1], d[1]});
   u->m = u->s;
+  order_unit(u);
 }

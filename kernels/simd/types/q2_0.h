@@ -18,4 +18,5 @@ INL void unpack_q2_0(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = in_low8(s);
   u->m = u->s;
+  order_unit(u);
 }

@@ -11,4 +11,5 @@ INL void unpack_q2_k(const u8 *p, const i8 *grid, Unit *u) {
   u8x16 each = LOAD(u8x16, p);
   u->s = CONVERT(each & 15, f32x16) * half(LOAD(u16, p + 80));
   u->m = CONVERT(each >> 4, f32x16) * half(LOAD(u16, p + 82));
+  order_unit(u);
 }

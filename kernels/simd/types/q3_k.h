@@ -14,4 +14,5 @@ INL void unpack_q3_k(const u8 *p, const i8 *grid, Unit *u) {
               (a >> 4 & 0x0f0f0f0f) | (c >> 4 & 0x03030303) << 4, (b >> 4 & 0x0f0f0f0f) | (c >> 6 & 0x03030303) << 4};
   u->s = (CONVERT(LOAD(u8x16, s), f32x16) - 32) * half(LOAD(u16, p + 108));
   u->m = u->s * 4;
+  order_unit(u);
 }

@@ -3,11 +3,7 @@
 #pragma once
 #include "../unit.h"
 INL void unpack_q4_k(const u8 *p, const i8 *grid, Unit *u) {
-  UNROLL for (int j = 0; j < 4; j++) {
-    u8x32 v = LOAD(u8x32, p + 16 + j * 32);
-    u8x32 low = v & 15, high = v >> 4;
-    u->v[j] = JOIN32(low, high);
-  }
+  nibbles_k4(p + 16, u);
   f32x8 s, m;
   scales_k4(p + 4, &s, &m);
   u->s = in_low8(s * half(LOAD(u16, p)));

@@ -9,4 +9,5 @@ INL void unpack_q5_0(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = in_low8(halves8(p, 22));
   u->m = u->s * 16;
+  order_unit(u);
 }

@@ -9,4 +9,5 @@ INL void unpack_q5_1(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = in_low8(halves8(p, 24));
   u->m = -in_low8(halves8(p + 2, 24));
+  order_unit(u);
 }

@@ -3,11 +3,18 @@
 #pragma once
 #include "../unit.h"
 INL void unpack_q5_k(const u8 *p, const i8 *grid, Unit *u) {
+#if !defined(__AVX512VNNI__)
   u8x32 bits = LOAD(u8x32, p + 16);
+#endif
+  nibbles_k4(p + 48, u);
   UNROLL for (int j = 0; j < 4; j++) {
-    u8x32 v = LOAD(u8x32, p + 48 + j * 32);
-    u8x32 low = (v & 15) | (bits >> (2 * j) & 1) << 4, high = v >> 4 | (bits >> (2 * j + 1) & 1) << 4;
-    u->v[j] = JOIN32(low, high);
+#if defined(__AVX512VNNI__)
+    u64x8 all = (u64x8){} + LOAD(u64, p + 16 + j * 8);
+    u->v[j] |= ((u8x64)(all >> (u64x8){0, 1, 2, 3, 4, 5, 6, 7}) & 1) << 4;
+#else
+    u8x32 low = (bits >> (2 * j) & 1) << 4, high = (bits >> (2 * j + 1) & 1) << 4;
+    u->v[j] |= JOIN32(low, high);
+#endif
   }
   f32x8 s, m;
   scales_k4(p + 4, &s, &m);

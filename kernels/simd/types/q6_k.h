@@ -12,4 +12,5 @@ INL void unpack_q6_k(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = CONVERT(LOAD(i8x16, p + 192), f32x16) * half(LOAD(u16, p + 208));
   u->m = u->s * 32;
+  order_unit(u);
 }

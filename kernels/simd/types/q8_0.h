@@ -9,4 +9,5 @@ INL void unpack_q8_0(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = in_low8(halves8(p, 34));
   finish_signed(u);
+  order_unit(u);
 }

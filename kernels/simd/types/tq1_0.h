@@ -10,4 +10,5 @@ INL void unpack_tq1_0(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = (f32x16){} + half(LOAD(u16, p + 52));
   u->m = u->s;
+  order_unit(u);
 }

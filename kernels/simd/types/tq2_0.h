@@ -9,4 +9,5 @@ INL void unpack_tq2_0(const u8 *p, const i8 *grid, Unit *u) {
   }
   u->s = (f32x16){} + half(LOAD(u16, p + 64));
   u->m = u->s;
+  order_unit(u);
 }

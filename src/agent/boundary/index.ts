@@ -1,6 +1,6 @@
 /**
  * The safety boundary: how text from outside is put into a prompt. Each value stands between markers with an id of its
- * own, which nobody outside can know; an operator's words stay outside of them, so that the model may follow those.
+ * own, which outsiders cannot know; an operator's words stay outside of them, so that the model may follow those.
  */
 import type { Passage } from "../../base/passage.ts";
 import { MARKER, neutralize } from "./neutralize.ts";

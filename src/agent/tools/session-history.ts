@@ -23,8 +23,9 @@ export const sessionHistory = defineTool({
       }),
     ),
   }),
-  run: ({ limit = 10, contains }, { db, sessionKey }) => {
-    const found = listEntries(db, { sessionKey, limit: SEARCHED_MAX }).flatMap(({ createdAt, body }) => {
+  run: async ({ limit = 10, contains }, { store, sessionKey }) => {
+    const entries = await store.read(() => listEntries({ sessionKey, limit: SEARCHED_MAX }));
+    const found = entries.flatMap(({ createdAt, body }) => {
       if (body.kind !== "message" || body.message.content === "") return [];
       const { role, content } = body.message;
       if (contains !== undefined && !content.toLowerCase().includes(contains.toLowerCase())) return [];

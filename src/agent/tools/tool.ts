@@ -1,10 +1,10 @@
 /** What a tool of the agent is. One file per tool, and a line in the registry. */
 import type { TObject } from "@sinclair/typebox";
 import { reader, type Output, type Reader } from "../../base/schema.ts";
-import type { Database } from "../../base/database.ts";
+import type { Store } from "../../base/store.ts";
 
 export interface ToolContext {
-  readonly db: Database;
+  readonly store: Store;
   /** The session whose turn this is; a tool sees no other. */
   readonly sessionKey: string;
   /** Epoch milliseconds. */

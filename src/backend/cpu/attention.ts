@@ -15,12 +15,13 @@ interface Heads {
   readonly scale: number;
   readonly window: number;
   readonly chunked: boolean;
+  readonly oneWay: boolean;
   readonly softCap: number;
   readonly sinks: Float32Array | undefined; // (nHeads)
   readonly slopes: Float64Array | undefined; // (nHeads)
 }
 
-type Variants = Pick<Extract<Step, { op: "attention" }>, "sinks" | "alibi" | "chunked" | "valueDim">;
+type Variants = Pick<Extract<Step, { op: "attention" }>, "sinks" | "alibi" | "chunked" | "oneWay" | "valueDim">;
 
 export const attentionOps: Pick<Ops<void, Pass>, AttentionOp> = {
   attention(step, pass) {
@@ -49,7 +50,7 @@ export const attentionOps: Pick<Ops<void, Pass>, AttentionOp> = {
     for (let first = 0; first < q.rows;) {
       let end = first + 1;
       while (end < q.rows && pass.sequences[end] === pass.sequences[first]) end++;
-      for (let head = 0; head < step.nHeads; head++) attendAll({ q, k, v, out }, { first, end, head }, step);
+      for (let head = 0; head < step.nHeads; head++) attendAll({ q, k, v, out }, { first, end, head }, step, pass);
       first = end;
     }
   },
@@ -67,13 +68,15 @@ function store(cache: Float32Array, { data, rows, dim }: Matrix, pass: Pass): vo
   }
 }
 
-type HeadsStep = Omit<Heads, "keyDim" | "valueDim" | "chunked" | "sinks" | "slopes"> & Variants & { headDim: number };
+type HeadsStep = Omit<Heads, "keyDim" | "valueDim" | "chunked" | "oneWay" | "sinks" | "slopes"> &
+  Variants & { headDim: number };
 
 function headsOf(step: HeadsStep, pass: Pass): Heads {
-  const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, chunked = false } = step;
+  const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap } = step;
+  const { chunked = false, oneWay = false } = step;
   const sinks = step.sinks && vector(step.sinks, pass).slice();
   const slopes = step.alibi === undefined ? undefined : alibiSlopes(nHeads, step.alibi);
-  return { nHeads, nKvHeads, keyDim: headDim, valueDim, scale, window, chunked, softCap, sinks, slopes };
+  return { nHeads, nKvHeads, keyDim: headDim, valueDim, scale, window, chunked, oneWay, softCap, sinks, slopes };
 }
 
 /** How much a position of distance costs each head. (`ggml_compute_forward_soft_max_f32`) */
@@ -110,7 +113,8 @@ function attend(
 ): void {
   const { nHeads, nKvHeads, keyDim, valueDim, scale, softCap } = heads;
   const own = Math.floor((head * nKvHeads) / nHeads);
-  const [base, cell, last] = [slots[r]! * ctxLen, cells[r]!, lastCells[r]!];
+  const [base, cell] = [slots[r]! * ctxLen, cells[r]!];
+  const last = heads.oneWay ? cell : lastCells[r]!;
   const slope = heads.slopes?.[head] ?? 0;
   const sink = heads.sinks?.[head];
   const first = firstCell(heads, cell);
@@ -136,18 +140,21 @@ function attend(
   for (let i = 0; i < valueDim; i++) y.data[out + i] = sums[i]! / total;
 }
 
-/** One head of the rows `first` … `end − 1`, which all see each other as far as the window reaches. */
+/** One head of the rows `first` … `end − 1`, which all see each other as far as the window or their spans reach. */
 function attendAll(
   { q, k, v, out }: Readonly<Record<"q" | "k" | "v" | "out", Matrix>>,
   { first, end, head }: { first: number; end: number; head: number },
-  { headDim, scale, nHeads, nKvHeads = nHeads, window = 0, alibi }: Extract<Step, { op: "bidirectionalAttention" }>,
+  step: Extract<Step, { op: "bidirectionalAttention" }>,
+  { cells, firstCells, lastCells }: Pick<Pass, "cells" | "firstCells" | "lastCells">,
 ): void {
+  const { headDim, scale, nHeads, nKvHeads = nHeads, window = 0, inSpans = false, alibi } = step;
   const reach = window > 0 ? Math.floor(window / 2) : Infinity;
   const slope = alibi === undefined ? 0 : alibiSlopes(nHeads, alibi)[head]!;
   const [at, kvAt] = [head * headDim, Math.floor((head * nKvHeads) / nHeads) * headDim];
   const sums = new Float64Array(headDim);
   for (let r = first; r < end; r++) {
-    const [from, to] = [Math.max(first, r - reach), Math.min(end, r + reach + 1)];
+    const [before, behind] = inSpans ? [cells[r]! - firstCells[r]!, lastCells[r]! - cells[r]!] : [reach, reach];
+    const [from, to] = [Math.max(first, r - before), Math.min(end, r + behind + 1)];
     const scores = Float64Array.from({ length: to - from }, (_, i) => {
       const score = scale * dot(k.data, (from + i) * k.dim + kvAt, q.data, r * q.dim + at, headDim);
       return score - slope * Math.abs(from + i - r);

@@ -1,5 +1,5 @@
 /** Products and activation functions of the reference: sums in float64. */
-import type { Activation, Gating, LowRank, Weight } from "../step.ts";
+import type { Activation, GateLimit, Gating, LowRank, Weight } from "../step.ts";
 import type { Matrix, Pass } from "./pass.ts";
 import { PANEL_ROWS } from "./weights.ts";
 
@@ -80,16 +80,18 @@ export const activations: Readonly<Record<Activation, (x: number) => number>> = 
   relu_sqr: (x) => Math.max(0, x) ** 2,
   sigmoid,
   tanh: Math.tanh,
+  softplus,
 };
 
 const OAI_ALPHA = 1.702;
 const OAI_LIMIT = 7;
 
 /** Gate and up to what goes into down. */
-function gatingOf(act: Gating): (gate: number, up: number) => number {
+function gatingOf(act: Gating, limit: GateLimit | undefined): (gate: number, up: number) => number {
   if (act !== "swiglu_oai") {
     const activate = activations[act];
-    return (gate, up) => activate(gate) * up;
+    if (!limit) return (gate, up) => activate(gate) * up;
+    return (gate, up) => Math.min(activate(gate), limit.gate) * Math.max(-limit.up, Math.min(up, limit.up));
   }
   return (gate, up) => {
     const g = Math.min(gate, OAI_LIMIT);
@@ -104,8 +106,12 @@ export function activateAll({ data, rows, dim }: Matrix, act: Activation): void 
 }
 
 /** up = what gate and up come to */
-export function gateInPlace(up: Matrix, gate: Matrix, act: Gating): void {
-  const meet = gatingOf(act);
+export function gateInPlace(
+  up: Matrix,
+  gate: Matrix,
+  { act, limit }: { act: Gating; limit?: GateLimit | undefined },
+): void {
+  const meet = gatingOf(act, limit);
   for (let i = 0; i < up.rows * up.dim; i++) up.data[i] = meet(gate.data[i]!, up.data[i]!);
 }
 

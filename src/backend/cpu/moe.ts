@@ -32,7 +32,8 @@ function chooseExperts(logits: Float32Array, bias: Float32Array | undefined, ste
     routing,
   );
   const ranked = [...wishes.keys()].sort((a, b) => wishes[b]! - wishes[a]!);
-  const chosen = ranked.slice(0, nUsed);
+  const { perExpert = 1 } = routing;
+  const chosen = ranked.slice(0, nUsed).map((output) => Math.floor(output / perExpert));
   const weights = chosen.map((expert) => scores[expert]!);
   const shares = routing.score === "softmax_chosen" ? softmax(weights) : weights;
   // The smallest normal float16 keeps the division finite.
@@ -79,7 +80,7 @@ function runExperts({ x, out }: { x: Matrix; out: Matrix }, chosen: readonly Cho
     if (step.gate) {
       const gate = pass.make({ name: "moe.gate", dim: step.gate.outDim }, 1);
       matmul(gate, input, { w: step.gate, b: step.gateB, expert }, pass);
-      gateInPlace(up, gate, step.act);
+      gateInPlace(up, gate, step);
     } else if (step.act !== "swiglu_oai") activateAll(up, step.act);
     matmul(down, up, { w: step.down, b: step.downB, expert }, pass);
     for (let i = 0; i < out.dim; i++) sums[i]! += (before ? 1 : weight) * down.data[i]!;

@@ -8,7 +8,7 @@ import type { Ops, Step } from "../step.ts";
 import { attentionOps } from "./attention.ts";
 import { activateAll, activations, dot, gateInPlace, matmul, vector, whole } from "./math.ts";
 import { moe } from "./moe.ts";
-import { madeLike, type Pass } from "./pass.ts";
+import { madeLike, type Matrix, type Pass } from "./pass.ts";
 import { recurrentOps } from "./recurrent.ts";
 
 /** Runs one step. */
@@ -29,7 +29,8 @@ const ops: Ops<void, Pass> = {
       const token = pass.tokens[r]!;
       const asVector = token === -1;
       if (asVector && vectorToken === undefined) {
-        y.data.set(pass.vectors.subarray(vectors * y.dim, ++vectors * y.dim), r * y.dim);
+        const at = vectors++ * pass.vectorDim;
+        y.data.set(pass.vectors.subarray(at, at + y.dim), r * y.dim);
         continue;
       }
       const id = asVector ? vectorToken! : token;
@@ -137,13 +138,13 @@ const ops: Ops<void, Pass> = {
     matmul(pass.make(out, input.rows), inner, { w: down, b: downB }, pass);
   },
 
-  gatedMlp({ out, x, act, ...w }, pass) {
+  gatedMlp({ out, x, act, limit, ...w }, pass) {
     const input = pass.get(x);
     const gate = pass.make({ name: "gatedMlp.gate", dim: w.gate.outDim }, input.rows);
     const up = pass.make({ name: "gatedMlp.up", dim: w.up.outDim }, input.rows);
     matmul(gate, input, { w: w.gate, b: w.gateB }, pass);
     matmul(up, input, { w: w.up, b: w.upB }, pass);
-    gateInPlace(up, gate, act);
+    gateInPlace(up, gate, { act, limit });
     matmul(pass.make(out, input.rows), up, { w: w.down, b: w.downB }, pass);
   },
 
@@ -159,9 +160,9 @@ const ops: Ops<void, Pass> = {
 
   activate: ({ x, act }, pass) => activateAll(pass.get(x), act),
 
-  clamp({ x, limit }, pass) {
+  clamp({ x, min, max }, pass) {
     const y = pass.get(x);
-    for (let i = 0; i < y.rows * y.dim; i++) y.data[i] = Math.max(-limit, Math.min(y.data[i]!, limit));
+    for (let i = 0; i < y.rows * y.dim; i++) y.data[i] = Math.max(min, Math.min(y.data[i]!, max));
   },
 
   slice({ out, x, heads, at }, pass) {
@@ -211,6 +212,46 @@ const ops: Ops<void, Pass> = {
     const y = pass.get(x);
     const values = vector(w, pass);
     for (let i = 0; i < y.rows * y.dim; i++) y.data[i]! += values[i % y.dim]!;
+  },
+
+  addGiven({ x, at }, pass) {
+    const y = pass.get(x);
+    let vectors = 0;
+    for (let r = 0; r < y.rows; r++) {
+      if (pass.tokens[r] !== -1) continue;
+      const from = vectors++ * pass.vectorDim + at;
+      for (let i = 0; i < y.dim; i++) y.data[r * y.dim + i]! += pass.vectors[from + i]!;
+    }
+  },
+
+  multiplyVector({ x, w, divide = false }, pass) {
+    const y = pass.get(x);
+    const values = vector(w, pass);
+    const each = y.dim / w.inDim;
+    for (let i = 0; i < y.rows * y.dim; i++) {
+      const value = values[Math.floor((i % y.dim) / each)]!;
+      y.data[i] = divide ? y.data[i]! / value : y.data[i]! * value;
+    }
+  },
+
+  matchLength({ x, like }, pass) {
+    const [y, other] = [pass.get(x), pass.get(like)];
+    for (let r = 0; r < y.rows; r++) {
+      const lengthOf = ({ data, dim }: Matrix): number => Math.sqrt(dot(data, r * dim, data, r * dim, dim));
+      const factor = lengthOf(other) / lengthOf(y);
+      for (let i = r * y.dim; i < (r + 1) * y.dim; i++) y.data[i]! *= factor;
+    }
+  },
+
+  keepLargest({ x, factor }, pass) {
+    const y = pass.get(x);
+    for (let r = 0; r < y.rows; r++) {
+      const values = y.data.subarray(r * y.dim, (r + 1) * y.dim);
+      const mean = values.reduce((sum, value) => sum + value, 0) / y.dim;
+      const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+      const least = mean + factor * Math.sqrt(squares / (y.dim - 1));
+      for (const [i, value] of values.entries()) values[i] = Math.max(0, value - least);
+    }
   },
 
   takeRows({ out, x }, pass) {

@@ -22,12 +22,15 @@ export interface Pass {
   /** What the rows begin with, where the steps begin with an `input`. */
   readonly input: Float32Array; // (rows, dim)
   /** What the rows without an id begin with. */
-  readonly vectors: Float32Array; // (rows without an id, dim)
+  readonly vectors: Float32Array; // (rows without an id, vectorDim)
+  readonly vectorDim: number;
   readonly slots: Int32Array; // (rows)
   /** Which entry of the batch a row belongs to; rows of one are neighbours. */
   readonly sequences: Int32Array; // (rows)
   /** Where a row's keys and values lie in its slot: how many tokens are before it. */
   readonly cells: Int32Array; // (rows)
+  /** The first cell of a row's span, or its own. */
+  readonly firstCells: Int32Array; // (rows)
   /** The last cell that attention of a row sees: its own, or the last of its span. */
   readonly lastCells: Int32Array; // (rows)
   /** Time, height and width. */

@@ -54,7 +54,9 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
         const alphaAt = perChannel ? (r * nHeads + h) * headDim : r * nHeads + h;
         const decay = Float64Array.from({ length: headDim }, (_, i) => {
           const j = perChannel ? i : 0;
-          return Math.exp(a[h]! * softplus(parts.alpha.data[alphaAt + j]! + dt[perChannel ? h * headDim + i : h]!));
+          const rate = parts.alpha.data[alphaAt + j]! + dt[perChannel ? h * headDim + i : h]!;
+          if (step.bound === undefined) return Math.exp(a[h]! * softplus(rate));
+          return Math.exp(step.bound * activations.sigmoid(a[h]! * rate));
         });
         deltaStep(
           {

@@ -4,21 +4,26 @@ import type { Pass } from "./pass.ts";
 
 type PassRows = Pick<
   Pass,
-  "tokens" | "input" | "vectors" | "slots" | "sequences" | "cells" | "lastCells" | "positions" | "wanted"
+  "tokens" | "input" | "vectors" | "slots" | "sequences" | "cells" | "firstCells" | "lastCells" | "positions" | "wanted"
 >;
 
 export function makeRows(batch: readonly StateRows[]): PassRows {
   const rows = batch.flatMap((entry, sequence) => {
     const { slot, start, tokens, states, spans = [] } = entry;
-    return Array.from(tokens, (token, i) => ({
-      token,
-      slot,
-      sequence,
-      cell: start + i,
-      lastCell: start + (spans.find(({ first, end }) => first <= i && i < end)?.end ?? i + 1) - 1,
-      positions: positionsOf(entry, i),
-      wanted: states === "all" || (states !== "none" && i === (states === "first" ? 0 : tokens.length - 1)),
-    }));
+    const spanOf = makeSpanOf(spans);
+    return Array.from(tokens, (token, i) => {
+      const { first, end } = spanOf(i);
+      return {
+        token,
+        slot,
+        sequence,
+        cell: start + i,
+        firstCell: start + first,
+        lastCell: start + end - 1,
+        positions: positionsOf(entry, i),
+        wanted: states === "all" || (states !== "none" && i === (states === "first" ? 0 : tokens.length - 1)),
+      };
+    });
   });
   return {
     tokens: Int32Array.from(rows, (row) => row.token),
@@ -27,9 +32,21 @@ export function makeRows(batch: readonly StateRows[]): PassRows {
     slots: Int32Array.from(rows, (row) => row.slot),
     sequences: Int32Array.from(rows, (row) => row.sequence),
     cells: Int32Array.from(rows, (row) => row.cell),
+    firstCells: Int32Array.from(rows, (row) => row.firstCell),
     lastCells: Int32Array.from(rows, (row) => row.lastCell),
     positions: Int32Array.from(rows.flatMap((row) => row.positions)),
     wanted: Int32Array.from(rows.flatMap((row, i) => (row.wanted ? [i] : []))),
+  };
+}
+
+/** The span that a row is in, or itself; to be asked in the order of rows. */
+function makeSpanOf(spans: NonNullable<StateRows["spans"]>): (i: number) => { first: number; end: number } {
+  const inOrder = spans.toSorted((a, b) => a.first - b.first);
+  let next = 0;
+  return (i) => {
+    while (next < inOrder.length && inOrder[next]!.end <= i) next++;
+    const span = inOrder[next];
+    return span && span.first <= i ? span : { first: i, end: i + 1 };
   };
 }
 

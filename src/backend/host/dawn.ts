@@ -24,7 +24,7 @@ export function dawn(): GpuProvider {
   return (root[ROOT] ??= makeProvider());
 }
 
-/** Whether there is what Dawn needs on Linux: without it Dawn complains on standard error, which nobody asked for. */
+/** Whether there is what Dawn needs on Linux: without it Dawn prints to standard error. */
 export function mayHaveGpu(): boolean {
   if (process.platform !== "linux") return true;
   try {

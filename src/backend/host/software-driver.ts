@@ -66,7 +66,7 @@ export async function fillOnce(folder: string, fill: (partial: string) => Promis
   });
 }
 
-/** Whether it is there, a folder, and nobody else's. */
+/** Whether it exists, is a folder, and only this user can change it. */
 function isOwn(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (!found) return false;

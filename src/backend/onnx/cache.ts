@@ -20,7 +20,7 @@ import { join } from "node:path";
 import { messageOf } from "../../base/errors.ts";
 import type { Program } from "../backend.ts";
 
-/** A file that is named by its content: its time tells when somebody asked for it, not that it changed. */
+/** A file that is named by its content: its modification time is its last use. */
 const CONTENT_NAMED = /[\\/]sha256-[0-9a-f]{64}$/;
 /** Files of an entry. */
 export const MODEL_NAME = "model.onnx";

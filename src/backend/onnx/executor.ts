@@ -11,7 +11,7 @@ export interface Feed {
   readonly data: Float32Array | Int32Array | BigInt64Array;
 }
 
-/** Keys and values of one layer, each (slots, nKvHeads, ctxLen, headDim). Pages that nobody wrote take no memory. */
+/** Keys and values of one layer, each (slots, nKvHeads, ctxLen, headDim). Unwritten pages take no memory. */
 export interface LayerCache {
   readonly layer: number;
   readonly nKvHeads: number;

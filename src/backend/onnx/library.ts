@@ -4,8 +4,9 @@
  */
 import { CString, dlopen, FFIType, linkSymbols, read, type Pointer } from "bun:ffi";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { AppError, messageOf } from "../../base/errors.ts";
+import { packageFolder } from "../../base/program-files.ts";
 
 /** Oldest runtime whose function table has every entry that `api.ts` names. */
 const API_VERSION = 25;
@@ -37,7 +38,7 @@ export function findLibrary(from: string = import.meta.dir): { path: string } | 
   if (!names) return { reason: `no ONNX Runtime for ${process.platform}` };
   let root: string;
   try {
-    root = dirname(Bun.resolveSync("onnxruntime-node/package.json", from));
+    root = packageFolder("onnxruntime-node", from);
   } catch (error) {
     return { reason: `package onnxruntime-node is not installed: ${messageOf(error)}` };
   }

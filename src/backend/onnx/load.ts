@@ -132,7 +132,7 @@ function openCached(loading: Loading, cacheDir: string): Pointer {
     try {
       return openEntry(loading, found);
     } catch {
-      rmSync(found, { recursive: true, force: true }); // damaged where nobody looked
+      rmSync(found, { recursive: true, force: true }); // damaged in a part that was not checked
     }
   }
   const entry = makeEntry(cacheDir, name, (folder) => buildEntry(loading, folder));

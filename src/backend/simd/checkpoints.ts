@@ -1,13 +1,13 @@
 /** What convolutions and recurrences keep of a slot, put aside and taken back. */
 import { assert } from "../../base/errors.ts";
-import type { Checkpoint, Checkpoints, StateRows } from "../backend.ts";
+import type { Checkpoint, Checkpoints, PackedCheckpoints, StateRows } from "../backend.ts";
 import type { Block } from "./memory.ts";
 
 interface SimdCheckpoint extends Checkpoint {
   readonly values: readonly Uint8Array[];
 }
 
-export interface SlotStates extends Checkpoints {
+export interface SlotStates extends Checkpoints, PackedCheckpoints {
   /** Throws where a run does not go on from what is kept. */
   check(batch: readonly StateRows[]): void;
   ran(batch: readonly StateRows[]): void;
@@ -45,5 +45,22 @@ export function makeSlotStates(kept: readonly Block[], slots: number): SlotState
       for (const [i, block] of kept.entries()) of(block, slot).set(values[i]!);
       lengths[slot] = length;
     },
+    pack: (checkpoint) => joined((checkpoint as SimdCheckpoint).values), // it came from `save` or `unpack`
+    unpack(length, bytes): SimdCheckpoint | undefined {
+      const sizes = kept.map(({ view }) => view.length / slots);
+      if (bytes.length !== sizes.reduce((sum, size) => sum + size, 0)) return undefined;
+      let at = 0;
+      return { length, values: sizes.map((size) => bytes.slice(at, (at += size))), bytes: bytes.length };
+    },
   };
+}
+
+function joined(values: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(values.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const value of values) {
+    bytes.set(value, at);
+    at += value.length;
+  }
+  return bytes;
 }

@@ -2,7 +2,7 @@
 import { KV_TYPES } from "../../../kernels/simd/layout.ts";
 import { AppError, assert } from "../../base/errors.ts";
 import { alibiSlopes } from "../cpu/attention.ts";
-import { ropeTable } from "../rope.ts";
+import { ropeTable, sectionOf } from "../rope.ts";
 import type { Buf, Ops, Step } from "../step.ts";
 import { allocateLayer, type KvLayer } from "./kv.ts";
 import { changed, type Lowering } from "./lowering.ts";
@@ -16,10 +16,13 @@ type AttentionOp = "rope" | "attention" | "sharedAttention" | "latentAttention" 
 
 export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
   rope({ x, heads, headDim, rope }, lowering) {
-    const { list, memory, ropes, ctxLen } = lowering;
+    const { list, memory, ropes, ctxLen, weights } = lowering;
     const table = ropes.get(rope) ?? ropeTable(rope, ctxLen);
     ropes.set(rope, table);
     const y = changed(list, x);
+    const pairs = rope.rotaryDim / 2;
+    const axes = Int32Array.from({ length: pairs }, (_, i) => sectionOf(i, rope.sections));
+    lowering.scratchFloats = Math.max(lowering.scratchFloats, rope.rotaryDim);
     list.add("rope", y, {
       x: y.address,
       cos: memory.place(table.cos),
@@ -29,6 +32,8 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
       headDim,
       rotaryDim: rope.rotaryDim,
       neox: rope.style === "neox" ? 1 : 0,
+      axes: rope.sections ? weights.constant(axes) : 0,
+      positions: ctxLen,
     });
   },
 
@@ -65,7 +70,9 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
     assert(cache.kvHeads === nKvHeads && cache.headDim === headDim, "encoders have heads of one shape");
     const v = { buf: step.v, offset: 0, stride: headDim };
     store({ k: step.k, v }, { cache, heads: nKvHeads, kept: 0 }, lowering);
-    attend({ ...step, nKvHeads, window, softCap: 0 }, { cache, kept: 0, ctxLen: places }, lowering);
+    const { inSpans = false, ...rest } = step;
+    const spans = { ...rest, nKvHeads, window, softCap: 0, oneWay: !inSpans };
+    attend(spans, { cache, kept: 0, ctxLen: places }, lowering);
   },
 };
 
@@ -115,6 +122,7 @@ type Heads = Pick<
   | "sinks"
   | "alibi"
   | "chunked"
+  | "oneWay"
 >;
 
 function attend(
@@ -122,7 +130,8 @@ function attend(
   { cache, kept, ctxLen }: Place & { ctxLen: number },
   { list, kv, weights }: Lowering,
 ): void {
-  const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, sinks, alibi, chunked } = step;
+  const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, sinks, alibi } = step;
+  const { chunked = false, oneWay = false } = step;
   if (Math.max(headDim, valueDim) > HEAD_DIM_MAX) {
     throw new AppError("unsupported", `attention: expected heads of at most ${HEAD_DIM_MAX}, got ${headDim}`);
   }
@@ -141,7 +150,8 @@ function attend(
     ctxLen,
     kept,
     window,
-    chunked: chunked ? 1 : 0,
+    chunked: Number(chunked),
+    spans: Number(!oneWay),
     scale,
     softCap,
     type: KV_TYPES[kv.type],

@@ -29,7 +29,7 @@ export const expertOps: Pick<Ops<void, Lowering>, "moe"> = {
     const gated = gateW && { w: gateW, b: step.gateB, out: make("moe.gate", up.outDim) };
     expertProducts(x, gated ? [gated, upward] : [upward], groups, lowering);
     const inner = (gated ?? upward).out;
-    if (gated || act !== "swiglu_oai") gate({ gate: inner, up: gated && upward.out, act }, lowering);
+    if (gated || act !== "swiglu_oai") gate({ gate: inner, up: gated && upward.out, act, limit: step.limit }, lowering);
     const outward = make("moe.down", down.outDim);
     expertProducts(inner, [{ w: down, b: step.downB, out: outward }], groups, lowering);
     const y = list.make(step.out, list.get(step.x));
@@ -57,11 +57,12 @@ function choose(step: Moe, lowering: Lowering): Choice {
     experts,
     used,
     score: SCORES[routing?.score ?? "softmax"],
+    perExpert: routing?.perExpert ?? 1,
     groups: routing?.groups?.count ?? 0,
     groupsUsed: routing?.groups?.used ?? 0,
     normalize: normalize ? 1 : 0,
     scale,
   });
-  list.add("group", logits, { chosen, groups, experts, used });
+  list.add("group", logits, { chosen, groups, experts: step.up.experts, used });
   return { shares, groups };
 }

@@ -2,6 +2,7 @@
 import { ACTS } from "../../../kernels/simd/layout.ts";
 import { assert } from "../../base/errors.ts";
 import type { Activation as Act, Buf, Ops, Step, Weight } from "../step.ts";
+import { unpackRows } from "../unpack.ts";
 import { changed, gate, inPlace, type Lowering } from "./lowering.ts";
 
 type PartOp =
@@ -16,6 +17,9 @@ type PartOp =
   | "selectiveScan"
   | "multiply"
   | "activate"
+  | "multiplyVector"
+  | "matchLength"
+  | "keepLargest"
   | "clamp"
   | "slice"
   | "join";
@@ -84,6 +88,7 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
       alphas: step.alpha.dim / nHeads,
       repeat: heads === "repeat" ? 1 : 0,
       scale,
+      bound: step.bound ?? 0,
     });
   },
 
@@ -120,9 +125,30 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
 
   activate: ({ x, act }, lowering) => gate({ gate: lowering.list.get(x), up: undefined, act }, lowering),
 
-  clamp({ x, limit }, { list }) {
+  multiplyVector({ x, w, divide = false }, { list, weights, source }) {
     const y = changed(list, x);
-    list.add("clamp", y, { x: y.address, n: x.dim, limit });
+    const inverted = (): number => {
+      const values = unpackRows(source, w, { expert: 0, first: 0, out: new Float32Array(w.inDim) });
+      return weights.constant(values.map((value) => 1 / value));
+    };
+    const vector = divide ? inverted() : weights.vector(w);
+    list.add("multiplyVector", y, { x: y.address, vector, n: x.dim, narrow: w.inDim });
+  },
+
+  matchLength({ x, like }, { list }) {
+    const other = list.get(like);
+    const y = changed(list, x);
+    list.add("matchLength", y, { x: y.address, like: other.address, n: x.dim, likeN: like.dim });
+  },
+
+  keepLargest({ x, factor }, { list }) {
+    const y = changed(list, x);
+    list.add("keepLargest", y, { x: y.address, n: x.dim, factor });
+  },
+
+  clamp({ x, min, max }, { list }) {
+    const y = changed(list, x);
+    list.add("clamp", y, { x: y.address, n: x.dim, min, max });
   },
 
   slice({ out, x, heads, at }, { list }) {

@@ -11,13 +11,10 @@ import { attentionOps } from "./lower-attention.ts";
 import { expertOps } from "./lower-experts.ts";
 import { partOps } from "./lower-parts.ts";
 import { changed, gate, inPlace, linear, product, transposed, type Lowering, type Shared } from "./lowering.ts";
-import { makeRecordList } from "./records.ts";
+import { makeRecordList, type Lowered } from "./records.ts";
 
-/** A program as records. */
-export interface Lowered {
-  readonly ops: number;
-  readonly count: number;
-}
+/** What an embedding gives rows that are given as vectors: that vector, or nothing. */
+const [VECTOR, ZEROS] = [-1, -2];
 
 /** Variants that are lowered, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>([
@@ -28,15 +25,20 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "attention: values of their own size",
   "bidirectionalAttention: ALiBi",
   "bidirectionalAttention: a window",
+  "bidirectionalAttention: spans",
   "bidirectionalAttention: shared keys",
   "rmsNorm: several weights",
   "layerNorm: parts of a row",
+  "clamp: uneven limits",
   "gatedMlp: swiglu_oai",
   "moe: no gate",
   "moe: biases",
   "moe: swiglu_oai",
   "moe: a router of its own",
   "moe: routing",
+  "moe: several outputs for an expert",
+  "limits of a gate",
+  "deltaRule: a bound",
   "sigmoid or tanh",
 ]);
 
@@ -58,14 +60,17 @@ export const ops: Ops<void, Lowering> = {
   ...expertOps,
   ...partOps,
 
-  embed({ out, table, scale }, lowering) {
-    const { list, weights } = lowering;
+  embed({ out, table, scale, vectorToken = VECTOR }, lowering) {
+    const { list, weights, vectorDim } = lowering;
     const y = list.make(out, { rowSet: ROWS.all });
-    list.add("embed", y, { table: weights.matrix(table), out: y.address, dim: out.dim, vocab: table.outDim, scale });
+    const rest = { dim: out.dim, vocab: table.outDim, scale, vectorToken, vectorDim };
+    list.add("embed", y, { table: weights.matrix(table), out: y.address, ...rest });
     for (const { a, b } of table.lowRank ?? []) {
       const inner = list.make({ name: "lowRank.inner", dim: b.inDim }, y);
       const place = weights.matrix(b);
-      list.add("embed", y, { table: place, out: inner.address, dim: b.inDim, vocab: b.outDim, scale: 1 });
+      const none = vectorToken === VECTOR ? ZEROS : vectorToken;
+      const narrow = { dim: b.inDim, vocab: b.outDim, scale: 1, vectorToken: none, vectorDim };
+      list.add("embed", y, { table: place, out: inner.address, ...narrow });
       const matrix = { ...transposed(a, lowering), scales: weights.constant(Float32Array.of(scale)) };
       product(inner, [{ matrix, out: y }], lowering, { accumulate: 1 });
     }
@@ -84,11 +89,11 @@ export const ops: Ops<void, Lowering> = {
     linear({ name: inner.name, dim: inner.dim }, { out, w: down, b: downB }, lowering);
   },
 
-  gatedMlp({ out, x, act, ...w }, lowering) {
+  gatedMlp({ out, x, act, limit, ...w }, lowering) {
     const bufs = ["gatedMlp.gate", "gatedMlp.up"].map((name) => ({ name, dim: w.gate.outDim }));
     const gated = linear(x, { out: bufs[0]!, w: w.gate, b: w.gateB }, lowering);
     const up = linear(x, { out: bufs[1]!, w: w.up, b: w.upB }, lowering);
-    gate({ gate: gated, up, act }, lowering);
+    gate({ gate: gated, up, act, limit }, lowering);
     linear(bufs[0]!, { out, w: w.down, b: w.downB }, lowering);
   },
 
@@ -112,6 +117,11 @@ export const ops: Ops<void, Lowering> = {
   addVector({ x, w }, { list, weights }) {
     const y = changed(list, x);
     list.add("addVector", y, { x: y.address, vector: weights.vector(w), n: x.dim });
+  },
+
+  addGiven({ x, at }, { list, vectorDim }) {
+    const y = changed(list, x);
+    list.add("addGiven", y, { x: y.address, n: x.dim, at, vectorDim });
   },
 
   takeRows({ out, x }, { list }) {

@@ -2,7 +2,7 @@
 import { ACTS, type MatrixValues } from "../../../kernels/simd/layout.ts";
 import type { WeightSource } from "../backend.ts";
 import type { GrowingRopeTable } from "../rope.ts";
-import type { Buf, Gating, RopeScaling, Step, Weight } from "../step.ts";
+import type { Buf, GateLimit, Gating, RopeScaling, Step, Weight } from "../step.ts";
 import { unpackRows } from "../unpack.ts";
 import type { KvLayer, KvShape } from "./kv.ts";
 import type { Block, Memory } from "./memory.ts";
@@ -20,8 +20,11 @@ export interface Shared {
   readonly kv: KvShape;
   /** Room for keys and values that are not kept: positions of all sequences of a pass. */
   readonly places: number;
-  readonly maxRows: number;
+  /** Of a pass; grows where a span is longer. */
+  maxRows: number;
   readonly ctxLen: number;
+  /** Values of a row that is given as a vector. */
+  readonly vectorDim: number;
   readonly precise: boolean;
   readonly layers: Map<number, KvLayer>;
   /** What convolutions and recurrences keep, (slots, values of the state). */
@@ -30,6 +33,10 @@ export interface Shared {
   /** Floats that a thread needs for itself. */
   scratchFloats: number;
 }
+
+/** What lies in slots: not the layer whose keys last for a pass. */
+export const keptLayers = ({ layers }: Shared): KvLayer[] =>
+  [...layers].filter(([layer]) => layer >= 0).map(([, each]) => each);
 
 export interface Lowering extends Shared {
   readonly list: RecordList;
@@ -47,13 +54,25 @@ export function inPlace(list: RecordList, out: Buf, from: Activation): Activatio
   return out.name === from.name ? changed(list, out) : list.make(out, from);
 }
 
+interface Gate {
+  readonly gate: Activation;
+  readonly up: Activation | undefined;
+  readonly act: Gating;
+  readonly limit?: GateLimit | undefined;
+}
+
 /** gate = act(gate) ⊙ up, or act(gate) */
-export function gate(
-  { gate, up, act }: { gate: Activation; up: Activation | undefined; act: Gating },
-  { list }: Lowering,
-): void {
+export function gate({ gate, up, act, limit }: Gate, { list }: Lowering): void {
   list.wrote(gate);
-  const values = { gate: gate.address, up: up?.address ?? 0, out: gate.address, n: gate.dim, act: ACTS[act] };
+  const limits = { gateMax: limit?.gate ?? 0, upMax: limit?.up ?? 0 };
+  const values = {
+    gate: gate.address,
+    up: up?.address ?? 0,
+    out: gate.address,
+    n: gate.dim,
+    act: ACTS[act],
+    ...limits,
+  };
   list.add("gate", gate, values);
 }
 

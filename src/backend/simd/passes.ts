@@ -8,28 +8,34 @@ import {
   type PassValues,
 } from "../../../kernels/simd/layout.ts";
 import { ropeShift } from "../rope.ts";
-import type { Lowered } from "./lower.ts";
-import type { Shared } from "./lowering.ts";
+import { keptLayers, type Shared } from "./lowering.ts";
 import type { Block, Memory } from "./memory.ts";
+import type { Lowered } from "./records.ts";
 import type { PassRows, RowLimits } from "./rows.ts";
-import type { Crew } from "./workers.ts";
+import type { Crew } from "./crew.ts";
 
 /** Looks at a counter before a thread sleeps: about 50 µs. */
 const SPIN = 2000;
 
 /** What runs passes, and the memory that it sees. */
 export interface Engine {
+  /** As sessions name it. */
+  readonly backend: string;
   /** For people: "AVX-512 VNNI". */
   readonly level: string;
+  /** Tells one build of the kernels from another. */
+  readonly build: string;
   readonly threads: number;
   readonly memory: Memory;
   /** @param header address of the header of passes */
   start(header: number): Crew;
 }
 
+type Records = Pick<Lowered, "ops" | "count">;
+
 export interface Passes {
-  /** Runs a pass; the wanted rows come to their places in the results. */
-  run(rows: PassRows, lowered: Lowered, results: Block & { dim: number }): void;
+  /** Runs a pass; the wanted rows come to their places in the results. @param part of its records, as cut by `cuts` */
+  run(rows: PassRows, lowered: Records, results: Block & { dim: number }, part?: { from: number; to: number }): void;
   shift(slot: number, options: { keep: number; discard: number; length: number }): void;
   /** Lets threads and memory go. */
   close(): void;
@@ -50,7 +56,8 @@ export function makePasses({ memory, shared, limits, engine }: Options): Passes 
   const scratchBytes = Math.ceil((shared.scratchFloats * 4) / 64) * 64;
   const scratch = memory.allocate(scratchBytes * threads, "scratch");
   putPass(view, { threads, spin: SPIN, scratch: scratch.address, scratchBytes });
-  const fill = makeArrays(memory, limits, view);
+  let room = limits.maxRows;
+  let fill = makeArrays(memory, limits, view);
   const crew = engine.start(header.address);
   let unordered: Block | undefined;
   let shiftBy: ReturnType<typeof makeShift> | undefined;
@@ -70,14 +77,19 @@ export function makePasses({ memory, shared, limits, engine }: Options): Passes 
   };
 
   return {
-    run(rows, { ops, count }, results) {
+    run(rows, { ops, count }, results, { from, to } = { from: 0, to: count }) {
       const { targets } = rows;
       const first = targets[0] ?? 0;
       const inOrder = targets.every((target, i) => target === first + i);
       const rowBytes = results.dim * 4;
       const out = inOrder ? undefined : aside(targets.length * rowBytes);
+      if (rows.tokens.length > room) {
+        room = shared.maxRows;
+        fill = makeArrays(memory, { ...limits, maxRows: room }, view);
+      }
       fill(rows);
-      go({ ops, opCount: count, ...countsOf(rows), result: out ? out.address : results.address + first * rowBytes });
+      const result = out ? out.address : results.address + first * rowBytes;
+      go({ ops: ops + from * RECORD_BYTES, opCount: to - from, ...countsOf(rows), result });
       if (!out) return;
       for (const [i, target] of targets.entries()) {
         results.view.set(out.view.subarray(i * rowBytes, (i + 1) * rowBytes), target * rowBytes);
@@ -101,7 +113,8 @@ const countsOf = (rows: PassRows): PassValues => ({
 });
 
 /** Room for what is told of each row, and what fills it. */
-function makeArrays(memory: Memory, { maxRows, inputDim }: RowLimits, view: DataView): (rows: PassRows) => void {
+function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: PassRows) => void {
+  const { maxRows, inputDim, vectorDim } = limits;
   const array = (name: keyof PassValues, width: number): Int32Array => {
     const { address, view: bytes } = memory.allocate(maxRows * width * 4, name);
     putPass(view, { [name]: address });
@@ -109,26 +122,33 @@ function makeArrays(memory: Memory, { maxRows, inputDim }: RowLimits, view: Data
   };
   const tokens = array("tokens", 1);
   const slots = array("slots", 1);
-  const positions = array("positions", 1);
+  const cells = array("cells", 1);
+  const starts = array("starts", 1);
+  const ends = array("ends", 1);
+  const positions = array("positions", 3);
   const places = array("places", 1);
   const wanted = array("wantedRows", 1);
   const blocks = array("blocks", 4);
-  const { buffer, byteOffset, length } = array("input", inputDim);
+  const width = Math.max(inputDim, vectorDim);
+  const { buffer, byteOffset, length } = array("input", width);
   const input = new Float32Array(buffer, byteOffset, length);
   return (rows) => {
     tokens.set(rows.tokens);
     slots.set(rows.slots);
+    cells.set(rows.cells);
+    starts.set(rows.starts);
+    ends.set(rows.ends);
     positions.set(rows.positions);
     places.set(rows.places);
     wanted.set(rows.wanted);
     blocks.set(rows.blocks);
-    if (rows.input) input.set(rows.input);
+    for (const { row, values } of rows.inputs) input.set(values, row * width);
   };
 }
 
 /** Records that shift the keys and values of each layer: made once, filled for each shift. */
-function makeShift(shared: Shared, memory: Memory): (by: { discard: number; ctxLen: number }) => Lowered {
-  const layers = [...shared.layers].filter(([layer]) => layer >= 0).map(([, each]) => each);
+function makeShift(shared: Shared, memory: Memory): (by: { discard: number; ctxLen: number }) => Records {
+  const layers = keptLayers(shared);
   const records = memory.allocate(Math.max(1, layers.length) * RECORD_BYTES, "records");
   const view = new DataView(records.view.buffer, records.view.byteOffset, records.view.byteLength);
   const turns = new Map(

@@ -18,7 +18,7 @@ import type { Block, Memory } from "./memory.ts";
 /** Activations in 8 bits, of one row: `PACKED_BYTES` of unit.h. */
 const packedBytes = (n: number): number => Math.ceil(n / 256) * 256 * 1.5;
 
-/** Ops that are split in other ways. All others treat every row by itself: whoever has a row may do several of them. */
+/** Ops that are split in other ways. All others treat every row by itself: a thread runs several on one row. */
 const CHUNK_KINDS: readonly OpKind[] = [
   ...(["linear", "headLinear", "attend", "group"] as const),
   ...(["causalConv", "deltaRule", "selectiveScan", "shift"] as const),
@@ -61,6 +61,14 @@ export function makeBuffers(memory: Memory): Buffers {
   };
 }
 
+/** A program as records. */
+export interface Lowered {
+  readonly ops: number;
+  readonly count: number;
+  /** Records before which a pass may end and another go on, the end of all included. */
+  readonly cuts: readonly number[];
+}
+
 export interface RecordList {
   /** A new activation, or what there was of that name. The result of the program lies where each pass says. */
   make(buf: Buf, rows: { rowSet: number; perRow?: number }): Activation;
@@ -73,7 +81,7 @@ export interface RecordList {
   packed(x: Activation): number;
   /** Says that an activation was written: its packed form is no longer right. */
   wrote(x: Activation): void;
-  finish(memory: Memory): { ops: number; count: number };
+  finish(memory: Memory): Lowered;
 }
 
 export function makeRecordList(buffers: Buffers, options: { maxRows: number; result: Buf | undefined }): RecordList {
@@ -125,7 +133,7 @@ export function makeRecordList(buffers: Buffers, options: { maxRows: number; res
       for (const [index, { kind, rowSet, perRow, values }] of drafts.entries()) {
         putRecord(view, index, { kind, head: { rowSet, perRow, joined: joinedFrom(drafts, index) }, values });
       }
-      return { ops: block.address, count: drafts.length };
+      return { ops: block.address, count: drafts.length, cuts: cutsOf(drafts) };
     },
   };
   return list;
@@ -139,4 +147,27 @@ function joinedFrom(drafts: readonly Draft[], index: number): number {
     ROW_KINDS.has(each.kind) && each.rowSet === first.rowSet && each.perRow === first.perRow;
   const end = drafts.findIndex((each, i) => i > index && !joins(each));
   return (end < 0 ? drafts.length : end) - index - 1;
+}
+
+/**
+ * Not among records that are done along with others, not between the rows of each expert, which only the pass that
+ * sorted them can read, and their products, and not where rows are those that are wanted: what passes between would
+ * write where their results lie.
+ */
+function cutsOf(drafts: readonly Draft[]): number[] {
+  const wanted = drafts.findIndex(({ rowSet }) => rowSet === ROWS.wanted);
+  const last = wanted < 0 ? drafts.length : wanted;
+  const usesGroups = ({ kind, values }: Draft): boolean => kind === "linear" && "groups" in values && !!values.groups;
+  const cuts: number[] = [];
+  for (let i = 0; i < last;) {
+    let end = i + 1 + joinedFrom(drafts, i);
+    if (drafts[i]!.kind === "group") {
+      const next = drafts.findIndex(({ kind }, at) => at > i && kind === "group");
+      const range = drafts.slice(0, next < 0 ? drafts.length : next);
+      end = range.findLastIndex(usesGroups) + 1;
+    }
+    if (end < last) cuts.push(end);
+    i = end;
+  }
+  return [...cuts, drafts.length];
 }

@@ -1,17 +1,19 @@
 /** A loaded model on the kernels: batches to passes, and the KV cache between them. */
-import { AppError, assert } from "../../base/errors.ts";
-import type { LoadOptions, Program, Session, StateRows } from "../backend.ts";
+import { assert } from "../../base/errors.ts";
+import type { LoadOptions, Program, Session, SlicedRuns, StateRows } from "../backend.ts";
 import { batchLimits } from "../check-batch.ts";
 import { statesEnd } from "../states.ts";
 import { keepingSteps, valuesOf } from "../sequence-state.ts";
 import { makeSlotStates } from "./checkpoints.ts";
-import { allocateLayer, copyLayer, fillContext } from "./kv.ts";
-import { lower, type Lowered } from "./lower.ts";
-import type { Shared } from "./lowering.ts";
-import type { Block, Memory } from "./memory.ts";
+import { allocateLayer, copyLayers, fillContext, kvTypeOf, makeKvBlocks, valueDimOf } from "./kv.ts";
+import { lower } from "./lower.ts";
+import { keptLayers, type Shared } from "./lowering.ts";
+import type { Memory } from "./memory.ts";
 import { makePasses, type Engine } from "./passes.ts";
-import { makeBuffers } from "./records.ts";
-import { checkRows, passesOf, wantedRows, type RowLimits } from "./rows.ts";
+import { makeBuffers, type Lowered } from "./records.ts";
+import { checkRows, positionsEnd, type RowLimits } from "./rows.ts";
+import { checkFinite, makeRuns } from "./runs.ts";
+import { makeSlices, SLICED_ROWS, type SliceOptions } from "./slices.ts";
 import { makeWeightPlaces } from "./weights.ts";
 
 /** Rows of one pass: enough for weights to be unpacked seldom, few enough for activations to stay in caches. */
@@ -23,66 +25,51 @@ const PLACES = 8192;
 export function makeSession(program: Program, options: LoadOptions, engine: Engine): Session {
   const parts = makeParts(program, options, engine.memory);
   const { shared, limits, memory } = parts;
-  const logits = program.logits && lower(program.steps, program.logits, shared);
-  let states: Lowered | undefined = logits ? undefined : lowerStates(program, shared);
+  const lowered = makeLowered(program, shared);
+  lowered(program.logits ? "logits" : "states");
   const dim = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine });
   const kept = [...shared.kept.values()];
   const slotStates = kept.length > 0 ? makeSlotStates(kept, options.slots) : undefined;
-  let results: Block | undefined;
   let closed = false;
-
-  const run = (batch: readonly StateRows[], lowered: Lowered, name: string, dim: number): Float32Array => {
+  const prepare = (batch: readonly StateRows[]): void => {
     assert(!closed, "run of a closed session");
     checkRows(batch, limits);
     slotStates?.check(batch);
-    const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
-    if (!results || results.view.byteLength < rows * dim * 4) results = memory.allocate(rows * dim * 4, "results");
-    const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
-    for (const table of shared.ropes.values()) {
-      table.reach(end);
-      memory.refresh?.([table.cos, table.sin]);
-    }
-    for (const pass of passesOf(batch, limits)) passes.run(pass, lowered, { ...results, dim });
-    slotStates?.ran(batch);
-    const out = new Float32Array(results.view.buffer, results.view.byteOffset, rows * dim);
-    checkFinite(out, { path: program.weights.path, name, dim });
-    return out;
+    reachPositions(shared, batch);
   };
+  const { run, runWithPauses } = makeRuns(program, parts, { passes, lowered, slotStates, prepare });
 
-  const { ctxLen } = options;
   options.onProgress?.(1);
-  const held = [...shared.layers.values()].flatMap(({ keys, values }) => [keys, values]).concat(kept);
-  const kv = held.reduce((sum, { view }) => sum + view.length, 0);
+  const layers = keptLayers(shared);
+  const kv = bytesHeld(shared);
   return {
-    backend: "simd",
+    backend: engine.backend,
     device: `CPU (${engine.threads} thread${engine.threads === 1 ? "" : "s"}, ${engine.level})`,
     bytes: { weights: 0, kv, scratch: memory.bytes - kv },
-    ...(slotStates && { checkpoints: { save: slotStates.save, restore: slotStates.restore } }),
+    ...(slotStates && { checkpoints: slotStates }),
+    verifies: !slotStates && !!program.logits,
+    ...(program.logits && { blocks: makeKvBlocks(layers, shared.kv, { engine, checkpoints: slotStates }) }),
+    ...(program.logits && { slices: slicesOf(program, parts, { passes, slotStates, prepare }) }),
     async run(batch) {
-      assert(logits && program.logits, "an encoder has no logits");
+      assert(program.logits, "an encoder has no logits");
       return run(
         batch.map(({ logits: states, ...rows }) => ({ ...rows, states })),
-        logits,
         "logits",
-        program.logits.dim,
       );
     },
-    async states(batch) {
-      states ??= lowerStates(program, shared);
-      return run(batch, states, "states", program.states.dim);
+    async states(batch, pause) {
+      return pause && !program.logits ? runWithPauses(batch, pause) : run(batch, "states");
     },
-    shift(slot, { keep, discard, length }) {
-      assert(!closed && slot >= 0 && slot < options.slots, `shift of slot ${slot} of ${options.slots}`);
-      assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
-      assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
-      passes.shift(slot, { keep, discard, length });
-      slotStates?.shifted(slot, length - discard);
+    shift(slot, by) {
+      assert(!closed, "shift in a closed session");
+      checkShift(slot, by, options);
+      passes.shift(slot, by);
+      slotStates?.shifted(slot, by.length - by.discard);
     },
-    copy({ from, to, length }) {
-      const { slots } = options;
-      assert(!closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
-      for (const [layer, each] of shared.layers) if (layer >= 0) copyLayer(each, shared.kv, { from, to, length });
+    copy(which) {
+      assert(!closed, "copy in a closed session");
+      copyLayers(layers, shared.kv, which);
     },
     close() {
       if (closed) return;
@@ -90,6 +77,49 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
       passes.close();
     },
   };
+}
+
+function slicesOf(
+  program: Program,
+  { memory, shared, limits }: Parts,
+  parts: Pick<SliceOptions, "passes" | "slotStates" | "prepare">,
+): SlicedRuns {
+  const { steps, logits, weights } = program;
+  assert(logits, "an encoder has no logits");
+  const own = { ...shared, buffers: makeBuffers(memory), maxRows: SLICED_ROWS };
+  return makeSlices({
+    ...parts,
+    memory,
+    limits,
+    dim: logits.dim,
+    lower: () => lower(steps, logits, own),
+    check: (values) => checkFinite(values, { path: weights.path, name: "logits", dim: logits.dim }),
+  });
+}
+
+/** Makes rotations for the positions of a batch. */
+function reachPositions({ ropes, memory }: Shared, batch: readonly StateRows[]): void {
+  const end = batch.reduce((most, entry) => Math.max(most, positionsEnd(entry)), 0);
+  for (const table of ropes.values()) {
+    table.reach(end);
+    memory.refresh?.([table.cos, table.sin]);
+  }
+}
+
+function checkShift(
+  slot: number,
+  { keep, discard, length }: { keep: number; discard: number; length: number },
+  { slots, ctxLen }: LoadOptions,
+): void {
+  assert(slot >= 0 && slot < slots, `shift of slot ${slot} of ${slots}`);
+  assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
+  assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
+}
+
+/** Bytes of what is kept of sequences. */
+function bytesHeld({ layers, kept }: Shared): number {
+  const held = [...layers.values()].flatMap(({ keys, values }) => [keys, values]).concat([...kept.values()]);
+  return held.reduce((sum, { view }) => sum + view.length, 0);
 }
 
 interface Parts {
@@ -107,7 +137,7 @@ function makeParts(program: Program, options: LoadOptions, memory: Memory): Part
   const first = steps[0]!;
   const tables = steps.flatMap((step) => (step.op === "addPosition" ? [step.table.outDim] : []));
   const limits: RowLimits = {
-    ...batchLimits(program, { ctxLen, slots, anyRows: false }),
+    ...batchLimits(program, { ctxLen, slots, anyRows: true }),
     maxRows,
     places: encodes ? places : Infinity,
     positions: Math.min(Infinity, ...tables),
@@ -118,10 +148,11 @@ function makeParts(program: Program, options: LoadOptions, memory: Memory): Part
     source,
     weights: makeWeightPlaces(source, memory),
     buffers: makeBuffers(memory),
-    kv: { slots, ctxLen: fillContext(ctxLen), type: precise ? "f32" : "f16" },
+    kv: { slots, ctxLen: fillContext(ctxLen), type: kvTypeOf(options, encodes) },
     places,
     maxRows,
     ctxLen,
+    vectorDim: limits.vectorDim,
     precise,
     layers: new Map(),
     kept: new Map(),
@@ -134,10 +165,24 @@ function makeParts(program: Program, options: LoadOptions, memory: Memory): Part
       continue;
     }
     const { layer, nKvHeads: kvHeads, keyDim: headDim, rope } = state;
-    const valueDim = step.op === "latentAttention" ? step.valueDim : state.valueDim;
+    const valueDim = valueDimOf(step, state);
     shared.layers.set(layer, allocateLayer(memory, shared.kv, { kvHeads, headDim, valueDim, rope }));
   }
   return { memory, shared, limits };
+}
+
+/** What gives logits and what gives states, lowered when it is first run, and again when passes have grown. */
+function makeLowered(program: Program, shared: Shared): (name: "logits" | "states") => Lowered {
+  const known = new Map<string, { lowered: Lowered; maxRows: number }>();
+  return (name) => {
+    const { maxRows } = shared;
+    const found = known.get(name);
+    if (found?.maxRows === maxRows) return found.lowered;
+    const { steps, logits } = program;
+    const lowered = name === "logits" && logits ? lower(steps, logits, shared) : lowerStates(program, shared);
+    known.set(name, { lowered, maxRows });
+    return lowered;
+  };
 }
 
 /** The part of a program that another backend goes on with takes no rows by itself: its states are taken behind it. */
@@ -147,14 +192,4 @@ function lowerStates(program: Program, shared: Shared): Lowered {
   if (steps.some(({ op }) => op === "takeRows")) return lower(steps, states, shared);
   const out = { ...states, name: `${states.name} wanted` };
   return lower([...steps, { op: "takeRows", out, x: states }], out, shared);
-}
-
-/** Throws `runner` at the first value that is not a number: broken weights would otherwise be sampled from. */
-function checkFinite(values: Float32Array, { path, name, dim }: { path: string; name: string; dim: number }): void {
-  for (let i = 0; i < values.length; i++) {
-    const x = values[i]!;
-    if (x - x === 0) continue;
-    const where = `row ${Math.floor(i / dim)}, ${name === "logits" ? "token" : "value"} ${i % dim}`;
-    throw new AppError("runner", `${path}: ${name}: expected numbers, got ${x} at ${where}`);
-  }
 }

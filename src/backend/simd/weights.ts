@@ -13,23 +13,29 @@ export interface WeightPlaces {
   /** A vector, its factor applied: (outDim · inDim), of each stacked one after another. */
   vector(w: Weight): number;
   /** Numbers of ours. */
-  constant(values: Float32Array): number;
+  constant(values: Float32Array | Int32Array): number;
+}
+
+/** Where it lies; its view is the memory's to keep. */
+interface Tensor {
+  readonly byteLength: number;
+  readonly address: number;
 }
 
 export function makeWeightPlaces(source: WeightSource, memory: Memory): WeightPlaces {
   const vectors = new Map<Weight, number>();
-  const tensors = new Map<string, { view: Uint8Array; address: number }>();
+  const tensors = new Map<string, Tensor>();
   const grids = new Map<string, number>();
 
-  const tensor = (name: string): { view: Uint8Array; address: number } => {
+  const tensor = (name: string): Tensor => {
     const known = tensors.get(name);
     if (known) return known;
     const view = source.read(name);
-    const found = { view, address: memory.place(view) };
+    const found = { byteLength: view.byteLength, address: memory.place(view) };
     tensors.set(name, found);
     return found;
   };
-  const constant = (values: Float32Array): number => {
+  const constant = (values: Float32Array | Int32Array): number => {
     const block = memory.allocate(values.byteLength, "a vector");
     block.view.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
     return block.address;
@@ -37,12 +43,12 @@ export function makeWeightPlaces(source: WeightSource, memory: Memory): WeightPl
   return {
     constant,
     matrix(w) {
-      const { view, address } = tensor(w.name);
+      const { byteLength, address } = tensor(w.name);
       const rowBytes = rowBytesOf(w);
       const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;
-      if (needed > view.byteLength || !Number.isInteger(rowBytes)) {
+      if (needed > byteLength || !Number.isInteger(rowBytes)) {
         const shape = `${w.experts} × ${w.tensorRows} rows of ${w.inDim}`;
-        throw new AppError("runner", `'${w.name}': expected ${needed} bytes for ${shape}, got ${view.byteLength}`);
+        throw new AppError("runner", `'${w.name}': expected ${needed} bytes for ${shape}, got ${byteLength}`);
       }
       const { grid } = w.quant;
       if (grid && !grids.has(w.quant.name)) grids.set(w.quant.name, memory.place(grid));

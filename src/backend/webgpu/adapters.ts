@@ -27,7 +27,7 @@ export const LIMITS = [
 export const STORAGE_BUFFERS = 10;
 
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|\bwarp\b|basic render/i;
-/** An adapter that runs nothing and gives zeros: Dawn's, where no driver is found and somebody asked for it. */
+/** An adapter that runs nothing and gives zeros: Dawn's null adapter, offered on request where no driver is found. */
 const NULL_DEVICE = "null-backend";
 
 export function adapterFacts({ info, features, limits }: GPUAdapter): AdapterFacts {

@@ -1,4 +1,4 @@
-/** Which kernels a program is run with: those that somebody asked for, the fastest here, or the plain ones. */
+/** Which kernels a program runs: the requested ones, the fastest here, or the plain ones. */
 import { AppError } from "../../base/errors.ts";
 import { formatTuning, PLAIN, type Tuning } from "../../base/kernel-tuning.ts";
 import { quants, type QuantName } from "../../quant/index.ts";
@@ -9,7 +9,7 @@ import type { ShapeClass } from "./trial.ts";
 import { canRun, searchTunings, type TuneOptions, type Tunings } from "./tune.ts";
 import { readTunings, tuningKey, writeTunings } from "./tunings.ts";
 
-/** Lengths of rows that are told apart: each stands for those up to 1.5 times as long. */
+/** Classes of row lengths: each covers lengths up to 1.5 times its own. */
 const DIMS = [1024, 4096, 8192];
 
 /**

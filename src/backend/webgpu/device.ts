@@ -116,7 +116,7 @@ export class Device {
   }
 
   async #compile(label: string, code: string): Promise<GPUComputePipeline> {
-    this.gpu.pushErrorScope("validation"); // what is wrong is told below, and the device stays usable
+    this.gpu.pushErrorScope("validation"); // errors are reported below, and the device stays usable
     const module = this.gpu.createShaderModule({ label, code });
     void this.#pump.start(() => this.gpu.popErrorScope());
     const compute = { module, entryPoint: "main" };
@@ -139,7 +139,7 @@ export class Device {
 }
 
 export interface DeviceOptions {
-  /** Features to leave alone though the adapter has them; taken from whoever opens the device. */
+  /** Features not to request though the adapter has them. */
   readonly without?: readonly string[];
 }
 

@@ -20,7 +20,7 @@ interface FaultParts {
   readonly counts: Counts;
 }
 
-/** The error that names the first step whose values are no numbers. Keys and values are stored again, as they were. */
+/** The error that names the first step that wrote NaN or Infinity. Keys and values are restored. */
 export async function findFault({ device, program, pass, counts }: FaultParts): Promise<AppError> {
   const { path } = program.weights;
   for (const recorded of pass.dispatches) {
@@ -65,7 +65,7 @@ async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, 
   }
 }
 
-/** The tensors that a dispatch reads: of a step that takes several, one of these has what is no number. */
+/** The tensors that a dispatch reads; at least one of them contains NaN or Infinity. */
 function tensorsOf({ operands }: Dispatch): string[] {
   return operands.flatMap((operand) => {
     if (operand.kind === "matrix") return [operand.tensor];

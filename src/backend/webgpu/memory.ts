@@ -51,7 +51,7 @@ export interface MemoryParts {
   readonly capacity: Capacity;
 }
 
-/** What there will be, before any of it is. */
+/** Sizes of all buffers, computed before allocating any. */
 export interface MemoryPlan {
   readonly what: string;
   readonly wishes: readonly GPUBufferDescriptor[];

@@ -11,7 +11,7 @@ export interface GpuProvider {
   open(options?: { readonly software?: boolean }): Promise<GPU>;
   /** Every call that the GPU answers later goes through it. */
   readonly pump: Pump;
-  /** The device, once somebody opened it. */
+  /** The device, once it is open. */
   device?: Promise<unknown>;
 }
 

@@ -22,7 +22,7 @@ export function partsOf(
     const wish = wishes[row];
     if (!wish && row < wishes.length) continue;
     if (row > whole) parts.push({ buffer, offset: 4 * dim * whole, size: 4 * dim * (row - whole), wish: undefined });
-    if (wish) parts.push({ ...chooser!.answerAt(asked++, wish), wish }); // whoever wishes found a chooser
+    if (wish) parts.push({ ...chooser!.answerAt(asked++, wish), wish }); // every wish has a chooser
     whole = row + 1;
   }
   return parts;
@@ -38,7 +38,7 @@ export function copyParts(encoder: GPUCommandEncoder, parts: readonly Part[], re
   return at;
 }
 
-/** Values go to `out`, candidates are returned; undefined where an answer tells of a logit that is no number. */
+/** Values go to `out`, candidates are returned; undefined if an answer reports a NaN logit. */
 export function readParts(bytes: ArrayBuffer, parts: readonly Part[], out: Float32Array): Offer[] | undefined {
   const offers: Offer[] = [];
   let [at, done] = [0, 0];

@@ -155,7 +155,7 @@ export class WebGpuSession implements Session {
     const encoder = device.gpu.createCommandEncoder();
     encodeDispatches(encoder, pass, counts, result.end);
     const asked = wishes.flatMap((wish, row) => (wish ? [{ row, wish }] : []));
-    if (asked.length > 0) chooser!.encode(encoder, pass, asked); // whoever wishes found one
+    if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a wish is only accepted where a chooser exists
     const parts = partsOf(wishes, { result, chooser });
     const size = copyParts(encoder, parts, plan.readback);
     device.submit(encoder.finish());

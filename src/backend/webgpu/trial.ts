@@ -221,7 +221,7 @@ async function makeBuffers(
   return buffers;
 }
 
-/** Random numbers. Bytes of the matrix make small float16 scales, and no block type has a value that is no number. */
+/** Random numbers. Bytes of the matrix make small float16 scales, and no block type decodes to NaN. */
 function fill({ gpu }: Device, { matrix, x }: Buffers): void {
   const rng = makeRng(1);
   const bytes = Uint8Array.from({ length: MIB }, () => 0x20 | (rng.uint32() & 15));

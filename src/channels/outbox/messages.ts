@@ -1,8 +1,8 @@
 /**
- * Texts in the outbox: putting them in, calling them back, asking what became of them. All of it inside the caller's
+ * Texts in the outbox: putting them in, calling them back, asking what became of them. All of it in the caller's
  * transaction.
  */
-import type { Database } from "../../base/database.ts";
+import { execute, queryAll, queryOne, type Script } from "../../base/store.ts";
 import type { Channel, Target } from "../channel.ts";
 import { chunkText } from "../chunk.ts";
 import type { OutboxRow } from "./tables.ts";
@@ -21,28 +21,36 @@ export interface NewText {
 }
 
 /** Puts a text in, cut into messages. A blank one is there too, as failed. */
-export function addText(
-  db: Database,
+export function* addText(
   { groupId, target, text, now }: NewText,
   channel: Pick<Channel, "chunkLimit" | "chunkUnit"> = UNKNOWN_LIMIT,
-): void {
+): Script<void> {
   const chunks = chunkText(bounded(text), { limit: channel.chunkLimit, unit: channel.chunkUnit });
   const thread = target.thread ?? "";
-  const insert = db.query(
-    `INSERT INTO outbox (key, group_id, channel, recipient, thread, lane, chunk_index, chunk_count, text,
-       state, next_at, reason, created_at, settled_at)
-     VALUES ($key, $groupId, $channel, $to, $thread, $lane, $index, $count, $text, $state, $now, $reason, $now, $settled)
-     ON CONFLICT DO NOTHING`,
-  );
   const lane = JSON.stringify([target.channel, target.to, thread]);
-  const row = { groupId, channel: target.channel, to: target.to, thread, lane, count: chunks.length, now };
-  const waiting = { state: "queued", reason: null, settled: null };
-  for (const [index, chunk] of chunks.entries()) {
-    insert.run({ ...row, ...waiting, key: Bun.randomUUIDv7(), index, text: chunk });
-  }
-  if (chunks.length > 0) return;
-  const blank = { state: "failed", reason: "the text is blank", settled: now };
-  insert.run({ ...row, ...blank, key: Bun.randomUUIDv7(), index: 0, text: "" });
+  const count = chunks.length;
+  const insert = (index: number, chunk: string, state: OutboxRow["state"], reason: string | null): Script<number> =>
+    execute(
+      `INSERT INTO outbox (key, group_id, channel, recipient, thread, lane, chunk_index, chunk_count, text,
+         state, next_at, reason, created_at, settled_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`,
+      Bun.randomUUIDv7(),
+      groupId,
+      target.channel,
+      target.to,
+      thread,
+      lane,
+      index,
+      count,
+      chunk,
+      state,
+      now,
+      reason,
+      now,
+      state === "queued" ? null : now,
+    );
+  for (const [index, chunk] of chunks.entries()) yield* insert(index, chunk, "queued", null);
+  if (count === 0) yield* insert(0, "", "failed", "the text is blank");
 }
 
 function bounded(text: string): string {
@@ -51,13 +59,13 @@ function bounded(text: string): string {
 }
 
 /** Messages that have not left are not sent; what is under way runs to its end. Returns how many were called back. */
-export function cancelText(db: Database, groupId: string, now: number): number {
-  return db.run(
+export const cancelText = (groupId: string, now: number): Script<number> =>
+  execute(
     `UPDATE outbox SET state = CASE WHEN uncertain_at IS NULL THEN 'cancelled' ELSE 'unknown' END,
-       reason = 'cancelled', settled_at = ? WHERE group_id = ? AND state = 'queued'`,
-    [now, groupId],
-  ).changes;
-}
+       reason = 'cancelled', settled_at = $1 WHERE group_id = $2 AND state = 'queued'`,
+    now,
+    groupId,
+  );
 
 /** How all messages of a text ended. `unknown`: some may have arrived, and are not sent again. */
 export interface TextOutcome {
@@ -71,8 +79,8 @@ export interface TextOutcome {
  * Undefined while messages are under way, and for a text that never was. Of one that was put in again for another
  * target, the last counts.
  */
-export function textOutcome(db: Database, groupId: string): TextOutcome | undefined {
-  const all = textMessages(db, groupId);
+export function* textOutcome(groupId: string): Script<TextOutcome | undefined> {
+  const all = yield* textMessages(groupId);
   const rows = all.filter(({ lane }) => lane === all.at(-1)?.lane);
   if (rows.length === 0 || rows.some((row) => row.settled_at === null)) return undefined;
   const messageIds = rows.flatMap((row) => row.message_id ?? []);
@@ -84,8 +92,8 @@ export function textOutcome(db: Database, groupId: string): TextOutcome | undefi
 }
 
 /** All messages of a text, in order. */
-export const textMessages = (db: Database, groupId: string): OutboxRow[] =>
-  db.query<OutboxRow, [string]>("SELECT * FROM outbox WHERE group_id = ? ORDER BY seq").all(groupId);
+export const textMessages = (groupId: string): Script<OutboxRow[]> =>
+  queryAll<OutboxRow>("SELECT * FROM outbox WHERE group_id = $1 ORDER BY seq", groupId);
 
 export interface OutboxStats {
   readonly queued: number;
@@ -94,13 +102,11 @@ export interface OutboxStats {
   readonly oldestAt?: number;
 }
 
-export function outboxStats(db: Database): OutboxStats {
-  const row = db
-    .query<{ queued: number; sending: number; oldest: number | null }, []>(
-      `SELECT COUNT(*) FILTER (WHERE state = 'queued') AS queued, COUNT(*) FILTER (WHERE state = 'sending') AS sending,
-         MIN(created_at) AS oldest FROM outbox WHERE settled_at IS NULL`,
-    )
-    .get();
+export function* outboxStats(): Script<OutboxStats> {
+  const row = yield* queryOne<{ queued: number; sending: number; oldest: number | null }>(
+    `SELECT COUNT(*) FILTER (WHERE state = 'queued') AS queued, COUNT(*) FILTER (WHERE state = 'sending') AS sending,
+       MIN(created_at) AS oldest FROM outbox WHERE settled_at IS NULL`,
+  );
   const { queued = 0, sending = 0, oldest = null } = row ?? {};
   return { queued, sending, ...(oldest === null ? {} : { oldestAt: oldest }) };
 }
@@ -108,10 +114,9 @@ export function outboxStats(db: Database): OutboxStats {
 const PRUNE_BATCH = 1000; // a transaction holds up all others
 
 /** Forgets messages that ended before a time; returns how many, at most a batch. */
-export function pruneOutbox(db: Database, before: number): number {
-  return db.run(
+export const pruneOutbox = (before: number): Script<number> =>
+  execute(
     `DELETE FROM outbox WHERE seq IN
-       (SELECT seq FROM outbox WHERE settled_at IS NOT NULL AND settled_at < ? LIMIT ${PRUNE_BATCH})`,
-    [before],
-  ).changes;
-}
+       (SELECT seq FROM outbox WHERE settled_at IS NOT NULL AND settled_at < $1 LIMIT ${PRUNE_BATCH})`,
+    before,
+  );

@@ -49,7 +49,7 @@ export class Outages {
     this.#end(channel, outage);
   }
 
-  /** Forgets messages that are no longer there: somebody called them back. @param lanes with open messages */
+  /** Forgets messages that were cancelled. @param lanes with open messages */
   keep(lanes: ReadonlySet<string>): void {
     for (const [channel, outage] of this.#byChannel) {
       for (const lane of outage.lanes) if (!lanes.has(lane)) outage.lanes.delete(lane);

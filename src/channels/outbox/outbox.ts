@@ -3,13 +3,13 @@
  * Everything it knows of a message is on the disk; it keeps in memory only to whom it is sending at the moment.
  */
 import { messageOf } from "../../base/errors.ts";
-import type { Database, Writer } from "../../base/database.ts";
 import type { Logger } from "../../base/log.ts";
+import { queryOne, type Script, type Store } from "../../base/store.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type NewText, type TextOutcome } from "./messages.ts";
 import { dueHeads } from "./heads.ts";
 import { Outages } from "./outages.ts";
-import { isRepeatable, recoverSending, settle, writeSettlement, type RetryLimits } from "./settle.ts";
+import { isRepeatable, recoverSending, settle, writeSettlement, type RetryLimits, type Settlement } from "./settle.ts";
 import type { OutboxRow } from "./tables.ts";
 
 const LIMITS: RetryLimits = { maxAttempts: 30, maxAgeMs: 24 * 3_600_000 };
@@ -25,8 +25,7 @@ export interface Settled extends TextOutcome {
 }
 
 export interface OutboxDeps {
-  readonly db: Database;
-  readonly writer: Writer;
+  readonly store: Store;
   /** As configured now: asked for at every use. */
   readonly channels: () => ReadonlyMap<string, Channel>;
   readonly now: () => number;
@@ -36,7 +35,7 @@ export interface OutboxDeps {
   /** After every attempt. */
   readonly onTried?: (channel: string, outcome: SendOutcome["kind"]) => void;
   /** Called in the very transaction in which the last message of a text ends. */
-  readonly onSettle?: (db: Database, settled: Settled) => void;
+  readonly onSettle?: (settled: Settled) => Script<void>;
 }
 
 export class Outbox {
@@ -60,20 +59,18 @@ export class Outbox {
     this.#outages = new Outages(deps);
   }
 
-  /** Puts a text in, inside the caller's transaction; `poke` once that is over. */
-  add(db: Database, text: NewText): void {
-    addText(db, text, this.#deps.channels().get(text.target.channel));
-  }
-
-  /** Undefined while messages are under way. */
-  outcome(db: Database, groupId: string): TextOutcome | undefined {
-    return textOutcome(db, groupId);
+  /** Puts a text in, in the caller's transaction; `poke` once that is over. */
+  add(text: NewText): Script<void> {
+    return addText(text, this.#deps.channels().get(text.target.channel));
   }
 
   /** What has not left is called back. */
   async cancel(groupId: string): Promise<void> {
-    const { writer, now } = this.#deps;
-    const isSettled = await writer.write((db) => cancelText(db, groupId, now()) > 0 && this.#settled(db, groupId));
+    const { store, now } = this.#deps;
+    const cancel = function* (settled: Script<boolean>): Script<boolean> {
+      return (yield* cancelText(groupId, now())) > 0 && (yield* settled);
+    };
+    const isSettled = await store.write(() => cancel(this.#settled(groupId)));
     if (isSettled) this.#tell(groupId);
     this.poke();
   }
@@ -86,13 +83,19 @@ export class Outbox {
 
   /** Settles what a crash left, then sends. */
   async start(): Promise<void> {
-    const { writer, channels, now } = this.#deps;
-    const settled = await writer.write((db) =>
-      recoverSending(db, channels(), now()).filter((groupId) => this.#settled(db, groupId)),
-    );
+    const settled = await this.#deps.store.write(() => this.#recover());
     this.#isRunning = true;
     for (const groupId of settled) this.#tell(groupId);
     this.poke();
+  }
+
+  *#recover(): Script<string[]> {
+    const { channels, now } = this.#deps;
+    const settled: string[] = [];
+    for (const groupId of yield* recoverSending(channels(), now())) {
+      if (yield* this.#settled(groupId)) settled.push(groupId);
+    }
+    return settled;
   }
 
   /**
@@ -133,13 +136,13 @@ export class Outbox {
 
   /** Marks what may be sent now, and sends it once the marks are on the disk. */
   async #claim(): Promise<void> {
-    const { db, writer, now, channels } = this.#deps;
+    const { store, now, channels } = this.#deps;
+    const heads = await store.read(dueHeads);
     this.#forgetPast(now());
     const due: OutboxRow[] = [];
     const load = new Map<string, number>();
     for (const { channel } of this.#busy.values()) load.set(channel, (load.get(channel) ?? 0) + 1);
     let wakeAt = Infinity;
-    const heads = dueHeads(db);
     if (this.#outages.any) this.#outages.keep(new Set(heads.map(({ lane }) => lane)));
     for (const row of heads) {
       if (this.#busy.has(row.lane)) continue;
@@ -153,7 +156,7 @@ export class Outbox {
     }
     if (wakeAt < Infinity) this.#wake(wakeAt - now());
     if (due.length === 0) return;
-    const claimed = await writer.write((at) => due.flatMap((row) => claimRow(at, row, now()) ?? []));
+    const claimed = await store.write(() => claimRows(due, now()));
     for (const row of claimed) {
       const done = this.#send(row, channels().get(row.channel)).finally(() => {
         this.#busy.delete(row.lane);
@@ -179,7 +182,7 @@ export class Outbox {
       const { state, reason } = settlement;
       log.warn("a message was not sent", { channel: id, groupId, part, attempts, state, reason });
     }
-    await this.#store(row, (db) => writeSettlement(db, row, settlement, now()));
+    await this.#store(row, settlement);
     if (settlement.state !== "queued") this.#outages.settled(row);
   }
 
@@ -202,14 +205,11 @@ export class Outbox {
   }
 
   /** A send that happened is written down, however long the disk takes; only a stop ends the waiting. */
-  async #store(row: OutboxRow, write: (db: Database) => void): Promise<void> {
-    const { writer, log } = this.#deps;
+  async #store(row: OutboxRow, settlement: Settlement): Promise<void> {
+    const { store, log } = this.#deps;
     for (;;) {
       try {
-        const isSettled = await writer.write((db) => {
-          write(db);
-          return this.#settled(db, row.group_id);
-        });
+        const isSettled = await store.write(() => this.#settle(row, settlement));
         if (isSettled) this.#tell(row.group_id);
         return;
       } catch (error) {
@@ -220,10 +220,16 @@ export class Outbox {
     }
   }
 
-  /** Whether a text has ended, inside the transaction that ended it. */
-  #settled(db: Database, groupId: string): boolean {
-    const outcome = textOutcome(db, groupId);
-    if (outcome) this.#deps.onSettle?.(db, { groupId, ...outcome });
+  *#settle(row: OutboxRow, settlement: Settlement): Script<boolean> {
+    yield* writeSettlement(row, settlement, this.#deps.now());
+    return yield* this.#settled(row.group_id);
+  }
+
+  /** Whether a text has ended, in the transaction that ended it. */
+  *#settled(groupId: string): Script<boolean> {
+    const { onSettle } = this.#deps;
+    const outcome = yield* textOutcome(groupId);
+    if (outcome && onSettle) yield* onSettle({ groupId, ...outcome });
     return outcome !== undefined;
   }
 
@@ -248,16 +254,20 @@ export class Outbox {
 }
 
 /**
- * Undefined if it was cancelled meanwhile. A row that is marked but not being sent is one whose marking commit failed
- * to reach the disk: it was never sent.
+ * Without those that were cancelled, or tried, since they were read. A row that is marked but not being sent is one
+ * whose marking commit failed to reach the disk: it was never sent.
  */
-function claimRow(db: Database, row: OutboxRow, now: number): OutboxRow | undefined {
-  return (
-    db
-      .query<OutboxRow, [number, number]>(
-        `UPDATE outbox SET state = 'sending', attempts = attempts + 1, sending_at = ?
-           WHERE seq = ? AND settled_at IS NULL RETURNING *`,
-      )
-      .get(now, row.seq) ?? undefined
-  );
+function* claimRows(rows: readonly OutboxRow[], now: number): Script<OutboxRow[]> {
+  const claimed: OutboxRow[] = [];
+  for (const { seq, attempts } of rows) {
+    const row = yield* queryOne<OutboxRow>(
+      `UPDATE outbox SET state = 'sending', attempts = attempts + 1, sending_at = $1
+         WHERE seq = $2 AND attempts = $3 AND settled_at IS NULL RETURNING *`,
+      now,
+      seq,
+      attempts,
+    );
+    if (row) claimed.push(row);
+  }
+  return claimed;
 }

@@ -2,7 +2,7 @@
  * What becomes of a message after an attempt, or after a crash in the middle of one. The rule: what may have arrived is
  * sent again only while the platform still recognises the repeat.
  */
-import type { Database } from "../../base/database.ts";
+import { execute, queryAll, type Script } from "../../base/store.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import type { OutboxRow } from "./tables.ts";
 
@@ -60,25 +60,26 @@ export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt)
 }
 
 /** Writes it down. Where a message failed, those behind it in its text are not sent either. */
-export function writeSettlement(db: Database, row: OutboxRow, settlement: Settlement, now: number): void {
+export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: number): Script<void> {
   const { state, reason, messageId, nextAt, uncertainAt } = settlement;
-  db.query(
-    `UPDATE outbox SET state = $state, reason = $reason, message_id = $messageId, next_at = $nextAt,
-       uncertain_at = $uncertainAt, settled_at = $settledAt WHERE seq = $seq`,
-  ).run({
-    seq: row.seq,
+  yield* execute(
+    `UPDATE outbox SET state = $1, reason = $2, message_id = $3, next_at = $4, uncertain_at = $5, settled_at = $6
+       WHERE seq = $7`,
     state,
     reason,
     messageId,
     nextAt,
     uncertainAt,
-    settledAt: state === "queued" ? null : now,
-  });
+    state === "queued" ? null : now,
+    row.seq,
+  );
   if (state !== "failed") return;
-  db.run(
-    `UPDATE outbox SET state = 'failed', reason = 'an earlier part was not sent', settled_at = ?
-       WHERE group_id = ? AND lane = ? AND state = 'queued'`,
-    [now, row.group_id, row.lane],
+  yield* execute(
+    `UPDATE outbox SET state = 'failed', reason = 'an earlier part was not sent', settled_at = $1
+       WHERE group_id = $2 AND lane = $3 AND state = 'queued'`,
+    now,
+    row.group_id,
+    row.lane,
   );
 }
 
@@ -86,13 +87,12 @@ export function writeSettlement(db: Database, row: OutboxRow, settlement: Settle
  * After a crash: rows that were being sent may have arrived. Those that the platform would recognise go out again, the
  * others are `unknown`. Returns the ids of texts that were touched.
  */
-export function recoverSending(db: Database, channels: ReadonlyMap<string, Channel>, now: number): string[] {
-  const rows = db.query<OutboxRow, []>("SELECT * FROM outbox WHERE settled_at IS NULL AND state = 'sending'").all();
+export function* recoverSending(channels: ReadonlyMap<string, Channel>, now: number): Script<string[]> {
+  const rows = yield* queryAll<OutboxRow>("SELECT * FROM outbox WHERE settled_at IS NULL AND state = 'sending'");
   for (const row of rows) {
     const uncertainAt = row.uncertain_at ?? row.sending_at ?? row.created_at;
     const canRepeat = isRepeatable(uncertainAt, channels.get(row.channel)?.dedupeMs ?? 0, now);
-    writeSettlement(
-      db,
+    yield* writeSettlement(
       row,
       {
         state: canRepeat ? "queued" : "unknown",

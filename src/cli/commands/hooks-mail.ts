@@ -64,7 +64,7 @@ export async function setupMail({ terminal, sources }: LocalContext, options: Se
   );
 }
 
-/** Throws where nobody is there to answer. */
+/** Throws if standard input is no terminal. */
 async function asked(
   { terminal }: LocalContext,
   { flag, ...question }: { flag: string; about: string; initial?: string; isSecret?: boolean },

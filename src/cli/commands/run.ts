@@ -5,7 +5,8 @@
 import { ApiError, type Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { showAnswer } from "../run/answer.ts";
-import type { ChatSettings } from "../run/chat.ts";
+import { canSee, type ChatSettings } from "../run/chat.ts";
+import { readImageWords } from "../run/image-paths.ts";
 import { converse } from "../run/interactive.ts";
 import { pull } from "./transfer.ts";
 
@@ -26,7 +27,9 @@ export async function run(context: CliContext, model: string, words: readonly st
   const { terminal } = context;
   const found = await showOrPull(context, model, options);
   const typed = terminal.input.isTTY ? "" : (await Bun.stdin.text()).trimEnd();
-  const prompt = [typed, words.join(" ")].filter((part) => part !== "").join("\n\n");
+  const seesImages = canSee(found);
+  const asked = seesImages ? await readImageWords(words, terminal) : { text: words.join(" "), images: [] };
+  const prompt = [typed, asked.text].filter((part) => part !== "").join("\n\n");
   const settings: ChatSettings = {
     model,
     system: undefined,
@@ -37,9 +40,12 @@ export async function run(context: CliContext, model: string, words: readonly st
     hideThinking: options.hidethinking ?? false,
     wordWrap: options.wordwrap,
     verbose: options.verbose ?? false,
+    seesImages,
   };
   if ((found["capabilities"] ?? []).includes("embedding")) return embed(context, prompt, { settings, options });
-  if (prompt !== "" || !terminal.isInteractive) return generate(context, prompt, settings);
+  const { images } = asked;
+  if (prompt !== "" || images.length > 0 || !terminal.isInteractive)
+    return generate(context, { prompt, images }, settings);
   await load(context, settings);
   return converse(context, settings, { remembers: options.history });
 }
@@ -69,15 +75,22 @@ async function load(context: CliContext, settings: ChatSettings): Promise<void> 
   await context.interruptible((signal) => context.client.post("/api/generate", common(settings), signal));
 }
 
-async function generate(context: CliContext, prompt: string, settings: ChatSettings): Promise<void> {
+interface Question {
+  readonly prompt: string;
+  readonly images: readonly string[];
+}
+
+async function generate(context: CliContext, question: Question, settings: ChatSettings): Promise<void> {
+  const { prompt, images } = question;
   const { format, think, wordWrap, hideThinking, verbose } = settings;
   const body = {
     ...common(settings),
     prompt,
+    ...(images.length > 0 ? { images } : {}),
     ...(format === undefined ? {} : { format: parseFormat(format) }),
     ...(think === undefined ? {} : { think }),
   };
-  if (prompt === "") return load(context, settings);
+  if (prompt === "" && images.length === 0) return load(context, settings);
   const options = { path: "/api/generate", body, wordWrap, hideThinking, verbose } as const;
   await context.interruptible((signal) => showAnswer(context, options, signal));
 }

@@ -5,6 +5,7 @@
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { showAnswer } from "./answer.ts";
+import { readImages } from "./image-paths.ts";
 
 export interface ChatSettings {
   model: string;
@@ -16,12 +17,19 @@ export interface ChatSettings {
   hideThinking: boolean;
   wordWrap: boolean;
   verbose: boolean;
+  /** Whether paths of images in a prompt are read as images. */
+  seesImages: boolean;
 }
+
+/** Whether a model that was shown takes images. */
+export const canSee = ({ capabilities = [] }: Json): boolean => capabilities.includes("vision");
 
 interface ChatMessage {
   readonly role: string;
   readonly content: string;
   readonly thinking?: string;
+  /** Base64 of each. */
+  readonly images?: readonly string[];
 }
 
 export class Chat {
@@ -34,12 +42,21 @@ export class Chat {
   }
 
   /** Asks, shows the answer and remembers both; a failed question is forgotten. */
-  async ask(context: CliContext, content: string, signal: AbortSignal): Promise<void> {
-    const { wordWrap, hideThinking, verbose } = this.settings;
+  async ask(context: CliContext, typed: string, signal: AbortSignal): Promise<void> {
+    const { wordWrap, hideThinking, verbose, seesImages } = this.settings;
     const before = this.messages;
-    this.messages = [...before, { role: "user", content }];
+    const { text: content, images } = seesImages
+      ? await readImages(typed, context.terminal)
+      : { text: typed, images: [] };
+    this.messages = [...before, { role: "user", content, ...(images.length > 0 ? { images } : {}) }];
     try {
-      const options = { path: "/api/chat", body: this.#request(), wordWrap, hideThinking, verbose } as const;
+      const options = {
+        path: "/api/chat",
+        body: this.#request(),
+        wordWrap,
+        hideThinking,
+        verbose,
+      } as const;
       const { text, thinking } = await showAnswer(context, options, signal);
       const answer = { role: "assistant", content: text, ...(thinking === "" ? {} : { thinking }) };
       this.messages = [...this.messages, answer];

@@ -3,7 +3,7 @@ import { parseModelfile } from "../../store/modelfile.ts";
 import { list } from "../commands/list.ts";
 import { describe } from "../commands/show.ts";
 import type { CliContext } from "../context.ts";
-import type { Chat } from "./chat.ts";
+import { canSee, type Chat } from "./chat.ts";
 import type { PromptLines } from "./prompt-lines.ts";
 
 interface Desk {
@@ -26,6 +26,7 @@ const HELP = `Available Commands:
   /? shortcuts    Keyboard shortcuts
 
 Use """ to begin and end a message of several lines.
+Paths of images in a message are sent as images to models that see.
 `;
 
 const HELP_SET = `Available Commands:
@@ -98,8 +99,13 @@ const COMMANDS: Readonly<Record<string, Command | undefined>> = {
   },
   async "/load"({ context, chat }, model) {
     if (model === "") throw new Error("usage: /load <model>");
-    await context.client.post("/api/show", { model });
-    Object.assign(chat.settings, { model, system: undefined, options: {} });
+    const shown = await context.client.post("/api/show", { model });
+    Object.assign(chat.settings, {
+      model,
+      system: undefined,
+      options: {},
+      seesImages: canSee(shown),
+    });
     chat.messages = [];
     context.terminal.write(`Loaded '${model}'\n`);
   },

@@ -4,6 +4,7 @@ import { messageOf } from "../../base/errors.ts";
 import type { CliContext } from "../context.ts";
 import { Chat, type ChatSettings } from "./chat.ts";
 import { runCommand } from "./commands.ts";
+import { beginsWithImage } from "./image-paths.ts";
 import { PromptLines } from "./prompt-lines.ts";
 
 export async function converse(
@@ -22,7 +23,8 @@ export async function converse(
       lines.rest();
       if (prompt.trim() === "") continue;
       try {
-        if (!prompt.startsWith("/")) {
+        const isPath = chat.settings.seesImages && beginsWithImage(prompt);
+        if (!prompt.startsWith("/") || isPath) {
           await context.interruptible((signal) => chat.ask(context, prompt, signal));
           terminal.write("\n");
         } else if (!(await runCommand({ context, chat, lines }, prompt))) return;

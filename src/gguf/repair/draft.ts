@@ -10,6 +10,8 @@ import type { MetadataValue, ModelHeader, TensorInfo } from "../gguf.ts";
 export interface Part {
   readonly info: TensorInfo;
   readonly from: { readonly name: string; readonly start: number };
+  /** Which row of those bytes each of its rows is, where they are in another order; they are copied then. */
+  readonly rows?: Int32Array;
 }
 
 export class Draft {
@@ -142,6 +144,35 @@ export class Draft {
     for (const [to, part] of cut) this.#add(to, part);
   }
 
+  /** Adds a tensor that is part of another one, which stays: rows of a matrix, or values of a vector. */
+  view(to: string, from: string, { shape, first }: { shape: readonly number[]; first: number }): void {
+    this.#add(to, this.#slice(from, { shape, first }));
+  }
+
+  /**
+   * Adds a tensor that is made of rows of another one, which stays: `rows` says of each which one it is, of the `count`
+   * that the other has.
+   */
+  gather(
+    to: string,
+    from: string,
+    { shape, rows, count }: { shape: readonly number[]; rows: Int32Array; count: number },
+  ): void {
+    const { info, from: source } = this.#part(from);
+    const rowBytes = info.byteLength / count;
+    const values = shape.reduce((product, size) => product * size, 1);
+    const byteLength = rowBytes * rows.length;
+    const isWhole = (values / info.quant.blockLen) * info.quant.blockBytes === byteLength && Number.isInteger(rowBytes);
+    if (!isWhole || rows.some((row) => row >= count)) {
+      const expected = `${count} rows of which ${rows.length} are (${shape.join(", ")})`;
+      throw new AppError(
+        "bad_file",
+        `${this.path}: tensor '${from}': expected ${expected}, got (${info.shape.join(", ")}) as ${info.quant.name}`,
+      );
+    }
+    this.#add(to, { info: { ...info, shape, byteLength }, from: source, rows });
+  }
+
   #part(name: string): Part {
     const part = this.parts.get(name);
     if (!part) throw new AppError("bad_file", `${this.path}: expected a tensor '${name}', got none`);
@@ -162,19 +193,26 @@ export class Draft {
         `${this.path}: tensor '${name}': expected ${expected}, got (${info.shape.join(", ")})`,
       );
     }
+    if (start + byteLength > info.byteLength) {
+      const wanted = `(${shape.join(", ")}) from ${first} on`;
+      throw new AppError(
+        "bad_file",
+        `${this.path}: tensor '${name}': expected ${wanted} in it, got (${info.shape.join(", ")})`,
+      );
+    }
     return {
       info: { ...info, shape, byteLength, offset: info.offset + start },
       from: { name: from.name, start: from.start + start },
     };
   }
 
-  #add(name: string, { info, from }: Part): void {
+  #add(name: string, { info, from, rows }: Part): void {
     if (this.parts.has(name)) {
       throw new AppError(
         "bad_file",
         `${this.path}: tensor '${from.name}': expected no tensor '${name}' beside it, got one`,
       );
     }
-    this.parts.set(name, { info: { ...info, name }, from });
+    this.parts.set(name, { info: { ...info, name }, from, ...(rows ? { rows } : {}) });
   }
 }

@@ -3,7 +3,7 @@
  * one `Repair` in a file of its own or beside its relatives, and a line here.
  */
 import type { Gguf, ModelHeader } from "../gguf.ts";
-import { Draft } from "./draft.ts";
+import { Draft, type Part } from "./draft.ts";
 import { embeddingGemma, gemma3, gemma3n, gemma4 } from "./gemma.ts";
 import { glm4MoeLite, glmOcr } from "./glm.ts";
 import { gptOss } from "./gpt-oss.ts";
@@ -13,6 +13,7 @@ import { mistral3 } from "./mistral.ts";
 import { charsmap, deepseekOcr, laguna, olmo3 } from "./others.ts";
 import { qwen25vl, qwen35, qwen3next, qwen3vl } from "./qwen.ts";
 import type { Repair } from "./repair.ts";
+import { SIGHTS } from "./sights.ts";
 
 /** In the order in which they are tried; each sees what those before it made. */
 const REPAIRS: readonly Repair[] = [
@@ -51,22 +52,63 @@ export function repairHeader(header: ModelHeader): ModelHeader {
 /** As `repairHeader`, for an open file: `read` takes the names of the repaired header. Closing it closes the file. */
 export function repairGguf(gguf: Gguf): Gguf {
   const draft = repair(gguf);
-  if (!draft) return gguf;
+  return draft ? readThrough(gguf, draft) : gguf;
+}
+
+/** A file as a draft has it. */
+function readThrough(gguf: Gguf, draft: Draft): Gguf {
+  const gathered = new Map<string, Uint8Array>(); // kept, because others keep their addresses
+  const gather = (name: string, { info, from }: Part, rows: Int32Array): Uint8Array => {
+    const made = gathered.get(name) ?? new Uint8Array(info.byteLength);
+    if (!gathered.has(name)) {
+      const rowBytes = info.byteLength / rows.length;
+      const last = rows.reduce((most, row) => Math.max(most, row), 0);
+      const source = gguf.readRange(from.name, from.start, (last + 1) * rowBytes);
+      for (const [i, row] of rows.entries())
+        made.set(source.subarray(row * rowBytes, (row + 1) * rowBytes), i * rowBytes);
+      gathered.set(name, made);
+    }
+    return made;
+  };
   return {
     ...gguf,
     ...partsOf(draft),
     read(name) {
       const part = draft.parts.get(name);
       if (!part) return gguf.read(name); // refuses a name that is not there
-      const { info, from } = part;
-      return gguf.readRange(from.name, from.start, info.byteLength);
+      const { info, from, rows } = part;
+      return rows ? gather(name, part, rows) : gguf.readRange(from.name, from.start, info.byteLength);
     },
     readRange(name, start, length) {
-      const from = draft.parts.get(name)?.from ?? { name, start: 0 }; // a name that is not there is refused
+      const part = draft.parts.get(name);
+      if (part?.rows) return gather(name, part, part.rows).subarray(start, start + length);
+      const from = part?.from ?? { name, start: 0 }; // a name that is not there is refused
       return gguf.readRange(from.name, from.start + start, length);
     },
     close: () => gguf.close(),
   };
+}
+
+/**
+ * The encoder of images that lies in a text model's file, as a projector file would have it; undefined where there is
+ * none in a layout that we know. A projector file itself comes back as it is, or repaired.
+ */
+export function projectorHeader(header: ModelHeader): ModelHeader | undefined {
+  const draft = seeing(header);
+  return draft && { ...header, ...partsOf(draft) };
+}
+
+/** As `projectorHeader`, for an open file. Closing it closes the file. */
+export function projectorGguf(gguf: Gguf): Gguf | undefined {
+  const draft = seeing(gguf);
+  return draft && readThrough(gguf, draft);
+}
+
+function seeing(header: ModelHeader): Draft | undefined {
+  const draft = new Draft(header);
+  const found = SIGHTS.find((each) => each.applies(draft));
+  found?.apply(draft);
+  return found && draft;
 }
 
 function repair(header: ModelHeader): Draft | undefined {

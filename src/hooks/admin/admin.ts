@@ -15,7 +15,8 @@ import { Refusal } from "../ingress/problems.ts";
 import { Throttle } from "../ingress/throttle.ts";
 import { isOneOf } from "../ingress/tokens.ts";
 import { trimSlashes } from "../mappings/request.ts";
-import type { Cancelled } from "../worker/worker.ts";
+import type { Mapping } from "../mappings/index.ts";
+import type { Cancelled, Worker } from "../worker/worker.ts";
 import { filterFields } from "./answers.ts";
 import { dryRun, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
 
@@ -26,8 +27,33 @@ export interface AdminDeps extends DryRunParts {
   readonly token: () => string | undefined;
   readonly deliveries: Pick<Deliveries, "list" | "find" | "run" | "replay">;
   readonly cancel: (runId: string) => Promise<Cancelled | undefined>;
+  readonly worker: Pick<Worker, "isPaused" | "setPaused">;
+  /** What an audit of the configuration finds, worst first. */
+  readonly findings: () => Promise<readonly AuditFinding[]>;
   /** Undefined: no mailbox is listened to. */
   readonly mail: () => MailStatus | undefined;
+}
+
+/** As an audit has it. */
+interface AuditFinding {
+  readonly id: string;
+  readonly severity: "error" | "warn" | "info";
+  readonly key: string;
+  readonly where: string;
+  readonly message: string;
+}
+
+/** A mapping as the list shows it. */
+export interface MappingSummary {
+  readonly id: string;
+  readonly preset: string | null;
+  /** Below `hooks.path`; null: every one. */
+  readonly path: string | null;
+  readonly action: "wake" | "agent";
+  /** Null: no reply is sent. */
+  readonly channel: string | null;
+  /** Why it cannot be used. */
+  readonly problem: string | null;
 }
 
 export interface Page {
@@ -36,7 +62,7 @@ export interface Page {
   readonly next: string | null;
 }
 
-/** A delivery whose body is text: UTF-8, or base64 of what is none. */
+/** A delivery with its body as text: UTF-8, or base64 if the body is not valid UTF-8. */
 export type Details = Omit<DeliveryDetails, "body"> & {
   readonly body: { readonly encoding: "utf8" | "base64"; readonly data: string } | null;
 };
@@ -45,15 +71,21 @@ export interface Admin {
   /** Throws `not_found` where there is no administration, `unauthorized`, or a `Refusal` after too many failures. */
   admit(authorization: string | null, peer: string | undefined): void;
   /** Throws `bad_request`. */
-  list(query: URLSearchParams): Page;
+  list(query: URLSearchParams): Promise<Page>;
   /** @param id of a delivery or one of its runs. Throws `not_found`. */
-  find(id: string): Details;
+  find(id: string): Promise<Details>;
   /** Throws `not_found`, `conflict` or `busy`. */
   replay(id: string): Promise<Replayed>;
   /** Ends the runs of a delivery, or one of them. Throws `not_found`. */
   cancel(id: string): Promise<readonly { readonly runId: string; readonly result: Cancelled }[]>;
   /** The mailbox that is listened to. Throws `not_found`. */
   mail(): MailStatus;
+  /** In the order in which they are tried. */
+  mappings(): readonly MappingSummary[];
+  findings(): Promise<readonly AuditFinding[]>;
+  /** Whether no turn begins from now on. */
+  setPaused(isPaused: boolean): void;
+  isPaused(): boolean;
   /** What a mapping would make of a request; nothing is accepted. Throws `not_found`. */
   test(mappingId: string, sample: Sample): Promise<DryRun>;
 }
@@ -61,8 +93,8 @@ export interface Admin {
 export function makeAdmin(deps: AdminDeps): Admin {
   const { deliveries, cancel } = deps;
   const throttle = new Throttle(deps.now);
-  const find = (id: string): DeliveryDetails => {
-    const found = deliveries.find(deliveries.run(id)?.deliveryId ?? id);
+  const find = async (id: string): Promise<DeliveryDetails> => {
+    const found = await deliveries.find((await deliveries.run(id))?.deliveryId ?? id);
     if (!found) throw new AppError("not_found", "no such delivery or run");
     return found;
   };
@@ -77,16 +109,16 @@ export function makeAdmin(deps: AdminDeps): Admin {
       if (lockedForMs !== undefined) throw new Refusal("too_many_failures", { headers: retryAfter(lockedForMs) });
       throw new AppError("unauthorized", "unauthorized: expected the gateway token (gateway.token) as a bearer token");
     },
-    list(query) {
+    async list(query) {
       const filter = parseFilter(query);
       const limit = filter.limit ?? PAGE_DEFAULT;
-      const found = deliveries.list({ ...filter, limit });
+      const found = await deliveries.list({ ...filter, limit });
       return { deliveries: found, next: found.length < limit ? null : (found.at(-1)?.id ?? null) };
     },
-    find: (id) => withText(find(id)),
+    find: async (id) => withText(await find(id)),
     replay: (id) => deliveries.replay(id),
     async cancel(id) {
-      const runIds = deliveries.run(id) ? [id] : find(id).runs.map((run) => run.id);
+      const runIds = (await deliveries.run(id)) ? [id] : (await find(id)).runs.map((run) => run.id);
       const results = await Promise.all(runIds.map(async (runId) => ({ runId, result: await cancel(runId) })));
       return results.flatMap(({ runId, result }) => (result === undefined ? [] : [{ runId, result }]));
     },
@@ -95,9 +127,22 @@ export function makeAdmin(deps: AdminDeps): Admin {
       if (found) return found;
       throw new AppError("not_found", "no mailbox is listened to: hooks.mail names none, or is switched off");
     },
+    mappings: () => deps.mappings(deps.settings()).all.map(summaryOf),
+    findings: () => deps.findings(),
+    setPaused: (isPaused) => deps.worker.setPaused(isPaused),
+    isPaused: () => deps.worker.isPaused,
     test: (mappingId, sample) => dryRun(deps, { mappingId, sample }),
   };
 }
+
+const summaryOf = ({ id, preset, config, plan }: Mapping): MappingSummary => ({
+  id,
+  preset: preset ?? null,
+  path: config.match.path ?? null,
+  action: config.action,
+  channel: config.action === "agent" && config.deliver ? config.channel : null,
+  problem: plan.ok ? null : plan.problem,
+});
 
 const filters = reader(Type.Object(filterFields));
 

@@ -45,6 +45,33 @@ export const replayedSchema = strictObject({ deliveryId: text(), runIds: Type.Ar
 const cancelled = strictObject({ runId: text(), result: oneOfTexts(["cancelled", "stopping", "over"]) });
 export const cancelledSchema = strictObject({ runs: Type.Array(cancelled) });
 
+export const mappingsSchema = strictObject({
+  mappings: Type.Array(
+    strictObject({
+      id: text(),
+      preset: nullable(text()),
+      path: nullable(text(), { description: "Below `hooks.path`; null: every one" }),
+      action: oneOfTexts(["wake", "agent"]),
+      channel: nullable(text(), { description: "Null: no reply is sent" }),
+      problem: nullable(text(), { description: "Why it cannot be used" }),
+    }),
+  ),
+});
+
+export const findingsSchema = strictObject({
+  findings: Type.Array(
+    strictObject({
+      id: text(),
+      severity: oneOfTexts(["error", "warn", "info"]),
+      key: text("As in `hooks.mappings[0].channel`"),
+      where: text("File and line"),
+      message: text(),
+    }),
+  ),
+});
+
+export const pausedSchema = strictObject({ paused: Type.Boolean() });
+
 export const dryRunSchema = strictObject({
   mapping: text(),
   reaches: nullable(text(), { description: "The mapping that a request like this reaches" }),

@@ -17,7 +17,7 @@ export interface DryRunParts {
   readonly mappings: MappingsOf;
   readonly transforms: RunParts["transforms"];
   readonly checks: Checks;
-  readonly resolveTarget: (asked: { channel: string; to?: string }) => Target | { readonly reason: string };
+  readonly resolveTarget: (asked: { channel: string; to?: string }) => Promise<Target | { readonly reason: string }>;
   readonly now: () => number;
 }
 
@@ -107,7 +107,12 @@ async function tryAction(
   const prompt = renderPassage(text, { isWrapped: action.isWrapped, source: `Webhook ${id}` });
   const reply =
     action.kind === "agent" && action.deliver
-      ? { reply: resolveTarget({ channel: action.channel, ...(action.to === undefined ? {} : { to: action.to }) }) }
+      ? {
+          reply: await resolveTarget({
+            channel: action.channel,
+            ...(action.to === undefined ? {} : { to: action.to }),
+          }),
+        }
       : {};
   const refused = isRefused ? { refused: [checked.message, checked.reason].filter(Boolean).join(": ") } : {};
   return { action: { action, prompt, ...reply, ...refused }, warnings: isRefused ? [] : checked.warnings };

@@ -2,7 +2,7 @@
  * Takes a request in: one transaction that either finds the answer an equal request already got, or stores the request
  * with a run for each of its actions. The sender is answered after the commit.
  */
-import type { Database } from "../../base/database.ts";
+import { execute, queryOne, type Script } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
 import type { HookResponse } from "./answer.ts";
 import { laneOf } from "./lane.ts";
@@ -34,7 +34,7 @@ export interface AcceptRequest {
   /** @param runIds one for each action, in order; of an item that was sent before, its first */
   readonly respond: (runIds: readonly string[]) => HookResponse;
   /** What is to be written together with the acceptance, or not at all. */
-  readonly alongside?: (db: Database) => void;
+  readonly alongside?: () => Script<void>;
 }
 
 export type Accepted =
@@ -65,22 +65,21 @@ export interface AcceptOptions {
   readonly msUntil: (count: number, lane?: string) => number;
 }
 
-/** Call inside a transaction. */
-export function acceptDelivery(db: Database, request: AcceptRequest, options: AcceptOptions): Accepted {
-  forgetKeys(db, request);
-  const earlier = findEarlier(db, request);
+export function* acceptDelivery(request: AcceptRequest, options: AcceptOptions): Script<Accepted> {
+  yield* forgetKeys(request);
+  const earlier = yield* findEarlier(request);
   if (earlier) return earlier.bodySha256 === request.bodySha256 || earlier.byProvider ? replayed(earlier) : CONFLICT;
   const lane = laneOf(request);
-  const runs = runsOfItems(db, request.actions, { lane, now: request.now });
+  const runs = yield* runsOfItems(request.actions, { lane, now: request.now });
   const fresh = runs.filter(({ isNew }) => isNew);
-  const full = findFull(db, { count: fresh.length, lane, mappingId: request.mappingId }, options);
+  const full = yield* findFull({ count: fresh.length, lane, mappingId: request.mappingId }, options);
   if (full) return full;
   const deliveryId = Bun.randomUUIDv7();
   const keysUntil = request.now + options.keysMs;
-  rememberItems(db, runs, { lane, until: keysUntil });
+  yield* rememberItems(runs, { lane, until: keysUntil });
   const response = request.respond(runs.map(({ id }) => id));
-  insertDelivery(db, request, { deliveryId, lane, response, keysUntil });
-  insertRuns(db, {
+  yield* insertDelivery(request, { deliveryId, lane, response, keysUntil });
+  yield* insertRuns({
     deliveryId,
     lane,
     mappingId: request.mappingId ?? null,
@@ -88,47 +87,58 @@ export function acceptDelivery(db: Database, request: AcceptRequest, options: Ac
     sessionKeyOf: options.sessionKeyOf,
     now: request.now,
   });
-  request.alongside?.(db);
+  if (request.alongside) yield* request.alongside();
   return { kind: "accepted", deliveryId, runIds: namedIn(response), response };
 }
 
 const CONFLICT: Accepted = { kind: "conflict" };
 
 /** Runs that are not final: waiting or running. */
-export const openRuns = (db: Database): number => db.query<{ n: number }, []>("SELECT n FROM open_runs").get()?.n ?? 0;
+export function* openRuns(): Script<number> {
+  return (yield* queryOne<{ n: number }>("SELECT n FROM open_runs"))?.n ?? 0;
+}
 
 /** Runs of a lane that are not final. */
-const openRunsOf = (db: Database, lane: string): number =>
-  db.query<{ n: number }, [string]>("SELECT n FROM open_lanes WHERE lane = ?").get(lane)?.n ?? 0;
+function* openRunsOf(lane: string): Script<number> {
+  return (yield* queryOne<{ n: number }>("SELECT n FROM open_lanes WHERE lane = $1", lane))?.n ?? 0;
+}
 
 /** @param count of new runs: items that were sent before need no room */
-function findFull(
-  db: Database,
+function* findFull(
   { count, lane, mappingId }: { count: number; lane: string; mappingId: string | undefined },
   { maxQueued, maxQueuedOf, msUntil }: AcceptOptions,
-): Accepted | undefined {
+): Script<Accepted | undefined> {
   const share = mappingId === undefined ? maxQueued : Math.min(maxQueuedOf(mappingId), maxQueued);
   if (count > share) return { kind: "too_many", limit: share };
-  const over = openRuns(db) + count - maxQueued;
+  const over = (yield* openRuns()) + count - maxQueued;
   if (over > 0) return { kind: "full", retryAfterMs: msUntil(over) };
   if (mappingId === undefined) return undefined;
-  const ownOver = openRunsOf(db, lane) + count - share;
+  const ownOver = (yield* openRunsOf(lane)) + count - share;
   return ownOver > 0 ? { kind: "full", retryAfterMs: msUntil(ownOver, lane), mappingId } : undefined;
 }
 
 /** What was accepted under these keys too long ago no longer answers for them. */
-function forgetKeys(db: Database, { auth, path, idempotencyKey, providerDeliveryId, mappingId, now }: AcceptRequest) {
+function* forgetKeys(request: AcceptRequest): Script<void> {
+  const { auth, path, idempotencyKey, providerDeliveryId, now } = request;
   if (idempotencyKey !== undefined) {
-    db.query(
+    yield* execute(
       `UPDATE deliveries SET idempotency_key = NULL
-       WHERE auth_kind = ? AND auth_id = ? AND path = ? AND idempotency_key = ? AND keys_until <= ?`,
-    ).run(auth.kind, auth.id, path, idempotencyKey, now);
+       WHERE auth_kind = $1 AND auth_id = $2 AND path = $3 AND idempotency_key = $4 AND keys_until <= $5`,
+      auth.kind,
+      auth.id,
+      path,
+      idempotencyKey,
+      now,
+    );
   }
   if (providerDeliveryId !== undefined) {
-    db.query(
+    yield* execute(
       `UPDATE deliveries SET provider_delivery_id = NULL
-       WHERE lane = ? AND provider_delivery_id = ? AND keys_until <= ?`,
-    ).run(laneOf({ mappingId, path }), providerDeliveryId, now);
+       WHERE lane = $1 AND provider_delivery_id = $2 AND keys_until <= $3`,
+      laneOf(request),
+      providerDeliveryId,
+      now,
+    );
   }
 }
 
@@ -139,20 +149,23 @@ interface Earlier {
   readonly byProvider: boolean;
 }
 
-function findEarlier(db: Database, request: AcceptRequest): Earlier | undefined {
+function* findEarlier(request: AcceptRequest): Script<Earlier | undefined> {
   const { auth, path, idempotencyKey, providerDeliveryId } = request;
-  const columns = "SELECT id, body_sha256 AS bodySha256, response FROM deliveries";
+  const columns = 'SELECT id, body_sha256 AS "bodySha256", response FROM deliveries';
   type Row = Omit<Earlier, "byProvider">;
   if (idempotencyKey !== undefined) {
-    const found = db
-      .query<Row, string[]>(`${columns} WHERE auth_kind = ? AND auth_id = ? AND path = ? AND idempotency_key = ?`)
-      .get(auth.kind, auth.id, path, idempotencyKey);
+    const found = yield* queryOne<Row>(
+      `${columns} WHERE auth_kind = $1 AND auth_id = $2 AND path = $3 AND idempotency_key = $4`,
+      auth.kind,
+      auth.id,
+      path,
+      idempotencyKey,
+    );
     if (found) return { ...found, byProvider: false };
   }
   if (providerDeliveryId !== undefined) {
-    const found = db
-      .query<Row, string[]>(`${columns} WHERE lane = ? AND provider_delivery_id = ?`)
-      .get(laneOf(request), providerDeliveryId);
+    const text = `${columns} WHERE lane = $1 AND provider_delivery_id = $2`;
+    const found = yield* queryOne<Row>(text, laneOf(request), providerDeliveryId);
     if (found) return { ...found, byProvider: true };
   }
   return undefined;
@@ -173,12 +186,11 @@ interface Stored {
   readonly keysUntil: number;
 }
 
-function insertDelivery(db: Database, request: AcceptRequest, stored: Stored): void {
-  db.query(
+const insertDelivery = (request: AcceptRequest, stored: Stored): Script<number> =>
+  execute(
     `INSERT INTO deliveries (id, request_id, received_at, path, lane, mapping_id, auth_kind, auth_id,
        provider_delivery_id, idempotency_key, keys_until, body_sha256, body_bytes, body, headers, response)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  ).run(
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
     stored.deliveryId,
     request.requestId,
     request.now,
@@ -196,4 +208,3 @@ function insertDelivery(db: Database, request: AcceptRequest, stored: Stored): v
     JSON.stringify(request.headers),
     JSON.stringify(stored.response),
   );
-}

@@ -1,9 +1,9 @@
 /**
  * Which turns begin next, and whose they are: a worker takes runs for the length of a lease and renews that while they
- * run. All functions belong inside a transaction. Statements that are asked in every round name their index: without
- * statistics the planner takes another, and reads all that waits.
+ * run. Statements that are asked in every round name their index: without statistics SQLite's planner takes another,
+ * and reads all that waits.
  */
-import type { Database } from "../../base/database.ts";
+import { placeholders, queryAll, queryOne, type Script, type SqlText } from "../../base/store.ts";
 import { asTurn, COLUMNS, fromRow, moveRun, type Row, type Run, type TurnRun } from "./runs.ts";
 
 /** After so many crashes of its process a run is begun alone, so that the next crash tells whether it is the cause. */
@@ -25,15 +25,19 @@ export interface ClaimOptions {
  * Takes runs whose turn is due: of each session only the oldest, lanes in turn (those with the fewest running first),
  * the oldest of a lane first. A suspect of crashes runs alone: once one is due, nothing begins until it had its turn.
  */
-export function claimTurns(db: Database, { owner, now, leaseUntil, free, limitOf }: ClaimOptions): TurnRun[] {
+export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOptions): Script<TurnRun[]> {
   if (free <= 0) return [];
-  const running = runningTurns(db);
+  const running = yield* runningTurns();
   if (running.some(isSuspect)) return [];
-  const due = dueTurns(db, { now, perLane: free });
+  const due = yield* queryAll<Row>(DUE, now, free);
   const suspect = due.find(isSuspect);
   const chosen = suspect ? (running.length > 0 ? [] : [suspect]) : inTurn(due, { running, free, limitOf });
   const lease = { owner, until: leaseUntil };
-  return chosen.map((row) => asTurn(moveRun(db, fromRow(row), "claim", now, { attempts: row.attempts + 1, lease })));
+  const claimed: TurnRun[] = [];
+  for (const row of chosen) {
+    claimed.push(asTurn(yield* moveRun(fromRow(row), "claim", now, { attempts: row.attempts + 1, lease })));
+  }
+  return claimed;
 }
 
 /** Whether a run may be what its process crashes of. */
@@ -41,12 +45,10 @@ export const isSuspect = ({ suspected }: Pick<Run, "suspected">): boolean => sus
 
 type RunningTurn = Pick<Run, "lane" | "suspected">;
 
-const runningTurns = (db: Database): RunningTurn[] =>
-  db
-    .query<RunningTurn, []>(
-      "SELECT lane, suspected FROM runs WHERE finished_at IS NULL AND step = 'turn' AND state = 'running'",
-    )
-    .all();
+const runningTurns = (): Script<RunningTurn[]> =>
+  queryAll<RunningTurn>(
+    "SELECT lane, suspected FROM runs WHERE finished_at IS NULL AND step = 'turn' AND state = 'running'",
+  );
 
 /** One of each lane, then another of each. */
 function inTurn(
@@ -69,42 +71,52 @@ function inTurn(
  * The first turn of each session that is due; a turn that runs, or waits for its time, blocks the later ones. Jumps
  * from lane to lane and reads each only until it has enough, so that it costs what is taken and not what waits.
  */
-function dueTurns(db: Database, { now, perLane }: { now: number; perLane: number }): Row[] {
-  return db
-    .query<Row, Record<string, number>>(
-      `WITH RECURSIVE lanes (lane) AS (
-         SELECT min(lane) FROM runs INDEXED BY runs_due WHERE ${WAITING}
-         UNION ALL
-         SELECT (SELECT min(lane) FROM runs INDEXED BY runs_due WHERE ${WAITING} AND lane > lanes.lane) FROM lanes
-           WHERE lanes.lane IS NOT NULL
-       )
-       SELECT ${COLUMNS} FROM runs WHERE seq IN (
-         SELECT head.seq FROM lanes JOIN runs AS head ON head.seq IN (
-           SELECT seq FROM runs AS run INDEXED BY runs_due WHERE ${WAITING} AND run.lane = lanes.lane
-             AND next_at <= $now AND NOT EXISTS (
-               SELECT 1 FROM runs AS earlier WHERE earlier.finished_at IS NULL AND earlier.step = 'turn'
-                 AND earlier.session_key = run.session_key AND earlier.seq < run.seq)
-           ORDER BY seq LIMIT $perLane)
-       ) ORDER BY seq`,
+const DUE: SqlText = {
+  sqlite: `WITH RECURSIVE lanes (lane) AS (
+      SELECT min(lane) FROM runs INDEXED BY runs_due WHERE ${WAITING}
+      UNION ALL
+      SELECT (SELECT min(lane) FROM runs INDEXED BY runs_due WHERE ${WAITING} AND lane > lanes.lane) FROM lanes
+        WHERE lanes.lane IS NOT NULL
     )
-    .all({ now, perLane });
-}
+    SELECT ${COLUMNS} FROM runs WHERE seq IN (
+      SELECT head.seq FROM lanes JOIN runs AS head ON head.seq IN (
+        SELECT seq FROM runs AS run INDEXED BY runs_due WHERE ${WAITING} AND run.lane = lanes.lane
+          AND next_at <= $1 AND NOT EXISTS (
+            SELECT 1 FROM runs AS earlier WHERE earlier.finished_at IS NULL AND earlier.step = 'turn'
+              AND earlier.session_key = run.session_key AND earlier.seq < run.seq)
+        ORDER BY seq LIMIT $2)
+    ) ORDER BY seq`,
+  // whose tables know which turn of a session is the first; orders that only `runs_due` has keep plans from others
+  postgres: `WITH RECURSIVE lanes (name) AS (
+      (SELECT lane FROM runs WHERE ${WAITING} AND is_first ORDER BY lane LIMIT 1)
+      UNION ALL
+      SELECT (SELECT lane FROM runs WHERE ${WAITING} AND is_first AND lane > lanes.name ORDER BY lane LIMIT 1)
+        FROM lanes WHERE lanes.name IS NOT NULL
+    )
+    SELECT ${COLUMNS} FROM lanes CROSS JOIN LATERAL (
+      SELECT * FROM runs WHERE ${WAITING} AND is_first AND lane BETWEEN lanes.name AND lanes.name AND next_at <= $1
+      ORDER BY lane, seq LIMIT $2
+    ) AS first WHERE lanes.name IS NOT NULL ORDER BY seq`,
+};
 
 /** Whether a turn may be due; those of sessions that are busy count too. */
-export const hasDueTurn = (db: Database, now: number): boolean =>
-  db
-    .query<{ seq: number }, [number]>(
-      `SELECT seq FROM runs INDEXED BY runs_next WHERE ${WAITING} AND next_at <= ? LIMIT 1`,
-    )
-    .get(now) !== null;
+export function* hasDueTurn(now: number): Script<boolean> {
+  return (yield* queryOne(HAS_DUE, now)) !== undefined;
+}
+
+const HAS_DUE = withIndex(`SELECT seq FROM runs INDEXED BY runs_next WHERE ${WAITING} AND next_at <= $1 LIMIT 1`);
 
 /** When the next turn that waits for its time is due. */
-export const nextTurnAt = (db: Database, now: number): number | undefined =>
-  db
-    .query<{ at: number | null }, [number]>(
-      `SELECT min(next_at) AS at FROM runs INDEXED BY runs_next WHERE ${WAITING} AND next_at > ?`,
-    )
-    .get(now)?.at ?? undefined;
+export function* nextTurnAt(now: number): Script<number | undefined> {
+  return (yield* queryOne<{ at: number | null }>(NEXT_AT, now))?.at ?? undefined;
+}
+
+const NEXT_AT = withIndex(`SELECT min(next_at) AS at FROM runs INDEXED BY runs_next WHERE ${WAITING} AND next_at > $1`);
+
+/** A statement that names its index, which only SQLite can be told. */
+function withIndex(sqlite: string): SqlText {
+  return { sqlite, postgres: sqlite.replaceAll(/ INDEXED BY \w+/g, "") };
+}
 
 /** What became of runs whose leases were to be renewed. */
 export interface Renewed {
@@ -115,27 +127,27 @@ export interface Renewed {
 }
 
 /** Makes leases last longer, those that are the owner's still. */
-export function renewLeases(
-  db: Database,
+export function* renewLeases(
   runIds: readonly string[],
   { owner, until }: { owner: string; until: number },
-): Renewed {
-  const kept = new Map(
-    db
-      .query<{ id: string; cancelAt: number | null }, (string | number)[]>(
-        `UPDATE runs SET lease_until = ? WHERE state = 'running' AND lease_owner = ?
-           AND id IN (${runIds.map(() => "?").join(", ")}) RETURNING id, cancel_at AS cancelAt`,
-      )
-      .all(until, owner, ...runIds)
-      .map(({ id, cancelAt }) => [id, cancelAt]),
+): Script<Renewed> {
+  const rows = yield* queryAll<{ id: string; cancelAt: number | null }>(
+    `UPDATE runs SET lease_until = $1 WHERE state = 'running' AND lease_owner = $2
+       AND id IN (${placeholders(runIds, 3)}) RETURNING id, cancel_at AS "cancelAt"`,
+    until,
+    owner,
+    ...runIds,
   );
+  const kept = new Map(rows.map(({ id, cancelAt }) => [id, cancelAt]));
   const unwanted = [...kept].filter(([, cancelAt]) => cancelAt !== null).map(([id]) => id);
   return { unwanted, lost: runIds.filter((id) => !kept.has(id)) };
 }
 
-/** Runs that somebody has under a lease. */
-export const leasedRuns = (db: Database): Run[] =>
-  db
-    .query<Row, []>(`SELECT ${COLUMNS} FROM runs INDEXED BY runs_leases WHERE lease_until IS NOT NULL ORDER BY seq`)
-    .all()
-    .map(fromRow);
+/** Runs under a lease. */
+export function* leasedRuns(): Script<Run[]> {
+  return (yield* queryAll<Row>(LEASED)).map(fromRow);
+}
+
+const LEASED = withIndex(
+  `SELECT ${COLUMNS} FROM runs INDEXED BY runs_leases WHERE lease_until IS NOT NULL ORDER BY seq`,
+);

@@ -2,7 +2,7 @@
  * What was accepted, for the rest of the program: taking requests in, looking at them, running them again, and
  * forgetting them when they are old. Every promise resolves after its commit is durable.
  */
-import type { Database, Writer } from "../../base/database.ts";
+import type { Script, Store } from "../../base/store.ts";
 import { acceptDelivery, type Accepted, type AcceptRequest } from "./accept.ts";
 import { Pace } from "./pace.ts";
 import { pruneDeliveries } from "./prune.ts";
@@ -25,12 +25,11 @@ export interface DeliverySettings {
 }
 
 export interface DeliveriesDeps {
-  readonly db: Database;
-  readonly writer: Writer;
+  readonly store: Store;
   readonly settings: () => DeliverySettings;
   readonly sessionKeyOf: SessionKeyOf;
-  /** Called in a transaction that left something to do; what it returns, after the commit. */
-  readonly onQueued: (db: Database) => () => void;
+  /** Runs in a transaction that left something to do; what it returns is called after the commit. */
+  readonly onQueued: () => Script<() => void>;
   readonly now: () => number;
 }
 
@@ -38,12 +37,12 @@ export interface Deliveries {
   /** Resolves after the commit. Rejects with `storage` where nothing can be written. */
   accept(request: AcceptRequest): Promise<Accepted>;
   /** Newest first. */
-  list(filter: DeliveryFilter): DeliverySummary[];
-  find(id: string): DeliveryDetails | undefined;
-  run(id: string): RunStatus | undefined;
+  list(filter: DeliveryFilter): Promise<DeliverySummary[]>;
+  find(id: string): Promise<DeliveryDetails | undefined>;
+  run(id: string): Promise<RunStatus | undefined>;
   /** Runs the actions of a delivery, or of one of its runs, again. Throws `not_found`, `conflict` or `busy`. */
   replay(id: string): Promise<Replayed>;
-  stats(): QueueStats;
+  stats(): Promise<QueueStats>;
   /** A run of this lane is over: so fast there is room for others. */
   ended(lane: string): void;
   /** Forgets what is over and old enough; returns how many deliveries went. */
@@ -51,34 +50,34 @@ export interface Deliveries {
 }
 
 export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { db, writer, settings, sessionKeyOf, now } = deps;
+  const { store, settings, sessionKeyOf, now } = deps;
   const pace = new Pace(now);
   const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
-  /** @param work returns what it came to, and whether that left something to do */
-  const queue = async <T>(work: (at: Database) => readonly [result: T, hasQueued: boolean]): Promise<T> => {
-    const { result, after } = await writer.write((at) => {
-      const [result, hasQueued] = work(at);
-      return { result, after: hasQueued ? deps.onQueued(at) : undefined };
+  /** @param hasQueued whether what it came to left something to do */
+  const queue = async <T>(work: () => Script<T>, hasQueued: (result: T) => boolean): Promise<T> => {
+    const { result, after } = await store.write(function* () {
+      const result = yield* work();
+      return { result, after: hasQueued(result) ? yield* deps.onQueued() : undefined };
     });
     after?.();
     return result;
   };
   return {
     accept: (request) =>
-      queue((at) => {
-        const accepted = acceptDelivery(at, request, { ...settings(), sessionKeyOf, msUntil });
-        return [accepted, accepted.kind === "accepted"];
-      }),
-    list: (filter) => listDeliveries(db, filter),
-    find: (id) => findDelivery(db, id),
-    run: (id) => runStatus(db, id),
+      queue(
+        () => acceptDelivery(request, { ...settings(), sessionKeyOf, msUntil }),
+        ({ kind }) => kind === "accepted",
+      ),
+    list: (filter) => store.read(() => listDeliveries(filter)),
+    find: (id) => store.read(() => findDelivery(id)),
+    run: (id) => store.read(() => runStatus(id)),
     replay: (id) =>
-      queue((at) => {
-        const { maxQueued } = settings();
-        return [replayDelivery(at, id, { now: now(), maxQueued, sessionKeyOf, msUntil }), true];
-      }),
+      queue(
+        () => replayDelivery(id, { now: now(), maxQueued: settings().maxQueued, sessionKeyOf, msUntil }),
+        () => true,
+      ),
     ended: (lane) => pace.ended(lane),
-    stats: () => stats(db, now()),
-    prune: () => pruneDeliveries(writer, { now: now(), retentionMs: settings().retentionMs }),
+    stats: () => store.read(() => stats(now())),
+    prune: () => pruneDeliveries(store, { now: now(), retentionMs: settings().retentionMs }),
   };
 }

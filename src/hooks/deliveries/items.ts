@@ -1,8 +1,8 @@
 /**
  * Items of lists that were acted on: a sender whose requests overlap, as watchers of mailboxes do, gets the run that an
- * item already has. All functions belong inside a transaction.
+ * item already has.
  */
-import type { Database } from "../../base/database.ts";
+import { execute, queryOne, type Script } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
 
 export const ITEMS = `
@@ -24,44 +24,53 @@ export interface ItemRun {
 }
 
 /** A run for each action: that of an equal item where there was one, else a new one. */
-export function runsOfItems(
-  db: Database,
+export function* runsOfItems(
   actions: readonly HookAction[],
   { lane, now }: { lane: string; now: number },
-): ItemRun[] {
-  const find = db.query<{ id: string }, [string, string, number]>(
-    "SELECT run_id AS id FROM items WHERE lane = ? AND item_id = ? AND until > ?",
-  );
+): Script<ItemRun[]> {
   const fresh = new Map<string, string>(); // by item of this request
-  return actions.map((action) => {
+  const runs: ItemRun[] = [];
+  for (const action of actions) {
     const { itemId } = action;
-    const earlier = itemId === undefined ? undefined : (fresh.get(itemId) ?? find.get(lane, itemId, now)?.id);
-    if (earlier !== undefined) return { id: earlier, action, isNew: false };
-    const id = Bun.randomUUIDv7();
+    const earlier =
+      itemId === undefined ? undefined : (fresh.get(itemId) ?? (yield* findItem(itemId, { lane, now }))?.id);
+    const id = earlier ?? Bun.randomUUIDv7();
     if (itemId !== undefined) fresh.set(itemId, id);
-    return { id, action, isNew: true };
-  });
+    runs.push({ id, action, isNew: earlier === undefined });
+  }
+  return runs;
 }
 
+const findItem = (itemId: string, { lane, now }: { lane: string; now: number }): Script<{ id: string } | undefined> =>
+  queryOne<{ id: string }>(
+    "SELECT run_id AS id FROM items WHERE lane = $1 AND item_id = $2 AND until > $3",
+    lane,
+    itemId,
+    now,
+  );
+
 /** From now on equal items get these runs. */
-export function rememberItems(
-  db: Database,
+export function* rememberItems(
   runs: readonly ItemRun[],
   { lane, until }: { lane: string; until: number },
-): void {
-  const remember = db.query(
-    `INSERT INTO items (lane, item_id, run_id, until) VALUES (?, ?, ?, ?)
-     ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until`,
-  );
+): Script<void> {
   for (const { id, action, isNew } of runs) {
-    if (isNew && action.itemId !== undefined) remember.run(lane, action.itemId, id, until);
+    if (!isNew || action.itemId === undefined) continue;
+    yield* execute(
+      `INSERT INTO items (lane, item_id, run_id, until) VALUES ($1, $2, $3, $4)
+       ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until`,
+      lane,
+      action.itemId,
+      id,
+      until,
+    );
   }
 }
 
 /** Returns how many went. */
-export const forgetItems = (db: Database, { now, most }: { now: number; most: number }): number =>
-  db
-    .query(
-      "DELETE FROM items WHERE (lane, item_id) IN (SELECT lane, item_id FROM items WHERE until <= ? LIMIT ?) RETURNING 1",
-    )
-    .all(now, most).length;
+export const forgetItems = ({ now, most }: { now: number; most: number }): Script<number> =>
+  execute(
+    "DELETE FROM items WHERE (lane, item_id) IN (SELECT lane, item_id FROM items WHERE until <= $1 LIMIT $2)",
+    now,
+    most,
+  );

@@ -1,5 +1,5 @@
 /** What operators and senders see of deliveries and runs. Actions and bodies only in the details of one delivery. */
-import type { Database } from "../../base/database.ts";
+import { queryAll, queryOne, type Script } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
 import type { HookResponse } from "./answer.ts";
 import type { RunStatus } from "./run-status.ts";
@@ -49,55 +49,50 @@ export interface QueueStats {
   readonly pendingCallbacks: number;
 }
 
-const DELIVERY = `id, request_id AS requestId, received_at AS receivedAt, path, mapping_id AS mappingId,
-  auth_kind AS authKind, auth_id AS authId, body_bytes AS bodyBytes, replay_of AS replayOf`;
+const DELIVERY = `id, request_id AS "requestId", received_at AS "receivedAt", path, mapping_id AS "mappingId",
+  auth_kind AS "authKind", auth_id AS "authId", body_bytes AS "bodyBytes", replay_of AS "replayOf"`;
 
-const RUN = `runs.id, delivery_id AS deliveryId, kind, runs.state, runs.attempts,
-  runs.created_at AS createdAt, started_at AS startedAt, finished_at AS finishedAt, runs.reason, answer, model, reply,
-  reply_reason AS replyReason, callbacks.state AS callback, replay_of AS replayOf`;
+const RUN = `runs.id, delivery_id AS "deliveryId", kind, runs.state, runs.attempts, runs.created_at AS "createdAt",
+  started_at AS "startedAt", finished_at AS "finishedAt", runs.reason, answer, model, reply,
+  reply_reason AS "replyReason", callbacks.state AS callback, replay_of AS "replayOf"`;
 const RUN_FROM = "FROM runs LEFT JOIN callbacks ON run_id = runs.id";
 
-export function listDeliveries(db: Database, filter: DeliveryFilter): DeliverySummary[] {
+export function* listDeliveries(filter: DeliveryFilter): Script<DeliverySummary[]> {
+  const { path = null, mappingId = null, before = null, state = null } = filter;
   const limit = Math.max(1, Math.min(filter.limit ?? 50, LIMIT_MAX));
-  const rows = db
-    .query<Omit<DeliverySummary, "runs">, Record<string, string | number | null>>(
-      `SELECT ${DELIVERY} FROM deliveries
-       WHERE ($path IS NULL OR path = $path) AND ($mapping IS NULL OR mapping_id = $mapping)
-         AND ($before IS NULL OR seq < (SELECT seq FROM deliveries WHERE id = $before))
-         AND ($state IS NULL OR EXISTS (SELECT 1 FROM runs WHERE delivery_id = deliveries.id AND state = $state))
-       ORDER BY seq DESC LIMIT $limit`,
-    )
-    .all({
-      path: filter.path ?? null,
-      mapping: filter.mappingId ?? null,
-      before: filter.before ?? null,
-      state: filter.state ?? null,
-      limit,
-    });
-  const runs = db.query<DeliverySummary["runs"][number], [string]>(
-    "SELECT id, state, reply FROM runs WHERE delivery_id = ? ORDER BY item",
-  );
-  return rows.map((row) => ({ ...row, runs: runs.all(row.id) }));
+  const rows = yield* queryAll<Omit<DeliverySummary, "runs">>(LIST, path, mappingId, before, state, limit);
+  const found: DeliverySummary[] = [];
+  for (const row of rows) {
+    const text = "SELECT id, state, reply FROM runs WHERE delivery_id = $1 ORDER BY item";
+    found.push({ ...row, runs: yield* queryAll<DeliverySummary["runs"][number]>(text, row.id) });
+  }
+  return found;
 }
 
-export function findDelivery(db: Database, id: string): DeliveryDetails | undefined {
+const LIST = `
+  SELECT ${DELIVERY} FROM deliveries
+  WHERE (CAST($1 AS TEXT) IS NULL OR path = $1) AND (CAST($2 AS TEXT) IS NULL OR mapping_id = $2)
+    AND (CAST($3 AS TEXT) IS NULL OR seq < (SELECT seq FROM deliveries WHERE id = $3))
+    AND (CAST($4 AS TEXT) IS NULL
+      OR EXISTS (SELECT 1 FROM runs WHERE delivery_id = deliveries.id AND state = $4))
+  ORDER BY seq DESC LIMIT $5`;
+
+export function* findDelivery(id: string): Script<DeliveryDetails | undefined> {
   type Row = Omit<DeliveryDetails, "runs" | "headers" | "response"> & {
     seq: number;
     headers: string;
     response: string;
   };
-  const row = db
-    .query<Row, [string]>(
-      `SELECT ${DELIVERY}, provider_delivery_id AS providerDeliveryId, idempotency_key AS idempotencyKey,
-         body_sha256 AS bodySha256, body, headers, response FROM deliveries WHERE id = ?`,
-    )
-    .get(id);
+  const row = yield* queryOne<Row>(
+    `SELECT ${DELIVERY}, provider_delivery_id AS "providerDeliveryId", idempotency_key AS "idempotencyKey",
+       body_sha256 AS "bodySha256", body, headers, response FROM deliveries WHERE id = $1`,
+    id,
+  );
   if (!row) return undefined;
-  const runs = db
-    .query<RunStatus & { action: string; sessionKey: string }, [string]>(
-      `SELECT ${RUN}, action, session_key AS sessionKey ${RUN_FROM} WHERE delivery_id = ? ORDER BY item`,
-    )
-    .all(id);
+  const runs = yield* queryAll<RunStatus & { action: string; sessionKey: string }>(
+    `SELECT ${RUN}, action, session_key AS "sessionKey" ${RUN_FROM} WHERE delivery_id = $1 ORDER BY item`,
+    id,
+  );
   // JSON of our own: acceptDelivery and insertRuns wrote it
   return {
     ...row,
@@ -107,35 +102,38 @@ export function findDelivery(db: Database, id: string): DeliveryDetails | undefi
   };
 }
 
-export const runStatus = (db: Database, id: string): RunStatus | undefined =>
-  db.query<RunStatus, [string]>(`SELECT ${RUN} ${RUN_FROM} WHERE runs.id = ?`).get(id) ?? undefined;
+export const runStatus = (id: string): Script<RunStatus | undefined> =>
+  queryOne<RunStatus>(`SELECT ${RUN} ${RUN_FROM} WHERE runs.id = $1`, id);
 
 /** Where a run's request came in, and by which credential. */
-export const runOrigin = (
-  db: Database,
-  id: string,
-): { readonly path: string; readonly authKind: string; readonly authId: string } | undefined =>
-  db
-    .query<{ path: string; authKind: string; authId: string }, [string]>(
-      `SELECT path, auth_kind AS authKind, auth_id AS authId FROM runs JOIN deliveries ON deliveries.id = delivery_id
-       WHERE runs.id = ?`,
-    )
-    .get(id) ?? undefined;
+export interface RunOrigin {
+  readonly path: string;
+  readonly authKind: string;
+  readonly authId: string;
+}
 
-export function stats(db: Database, now: number): QueueStats {
-  const states = db.query<{ state: string; n: number }, []>(
+export const runOrigin = (id: string): Script<RunOrigin | undefined> =>
+  queryOne<RunOrigin>(
+    `SELECT path, auth_kind AS "authKind", auth_id AS "authId"
+     FROM runs JOIN deliveries ON deliveries.id = delivery_id WHERE runs.id = $1`,
+    id,
+  );
+
+export function* stats(now: number): Script<QueueStats> {
+  const states = yield* queryAll<{ state: string; n: number }>(
     "SELECT state, count(*) AS n FROM runs WHERE finished_at IS NULL GROUP BY state",
   );
-  const oldest = db
-    .query<{ at: number | null }, []>(
-      "SELECT min(created_at) AS at FROM runs WHERE finished_at IS NULL AND state = 'queued'",
-    )
-    .get()?.at;
-  const count = (sql: string): number => db.query<{ n: number }, []>(sql).get()?.n ?? 0;
+  const oldest = yield* queryOne<{ at: number | null }>(
+    "SELECT min(created_at) AS at FROM runs WHERE finished_at IS NULL AND state = 'queued'",
+  );
   return {
-    byState: Object.fromEntries(states.all().map(({ state, n }) => [state, n])),
-    oldestQueuedMs: oldest == null ? 0 : Math.max(0, now - oldest),
-    pendingReplies: count("SELECT count(*) AS n FROM runs WHERE reply = 'pending'"),
-    pendingCallbacks: count("SELECT count(*) AS n FROM callbacks WHERE state = 'pending'"),
+    byState: Object.fromEntries(states.map(({ state, n }) => [state, n])),
+    oldestQueuedMs: oldest?.at == null ? 0 : Math.max(0, now - oldest.at),
+    pendingReplies: yield* count("SELECT count(*) AS n FROM runs WHERE reply = 'pending'"),
+    pendingCallbacks: yield* count("SELECT count(*) AS n FROM callbacks WHERE state = 'pending'"),
   };
+}
+
+function* count(text: string): Script<number> {
+  return (yield* queryOne<{ n: number }>(text))?.n ?? 0;
 }

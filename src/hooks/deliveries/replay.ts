@@ -2,10 +2,10 @@
  * Runs accepted actions again: a new delivery, linked to the old one, with new runs. The keys of the old one stay with
  * the old one.
  */
-import type { Database } from "../../base/database.ts";
 import { AppError } from "../../base/errors.ts";
+import { execute, queryAll, type Script } from "../../base/store.ts";
 import { openRuns } from "./accept.ts";
-import { findRun, insertRuns, type Run, type SessionKeyOf } from "./runs.ts";
+import { COLUMNS, findRun, fromRow, insertRuns, type Row, type Run, type SessionKeyOf } from "./runs.ts";
 import { isFinal } from "./state.ts";
 
 export interface Replayed {
@@ -22,39 +22,39 @@ export interface ReplayOptions {
 }
 
 /**
- * @param id of a delivery, or of one of its runs; call inside a transaction
+ * @param id of a delivery, or of one of its runs
  * Throws `not_found`; `conflict` while one of the runs is open; `busy` where the queue is full.
  */
-export function replayDelivery(
-  db: Database,
+export function* replayDelivery(
   id: string,
   { now, maxQueued, sessionKeyOf, msUntil }: ReplayOptions,
-): Replayed {
-  const old = runsOf(db, id);
+): Script<Replayed> {
+  const old = yield* runsOf(id);
   const [first] = old;
   if (!first) throw new AppError("not_found", `no delivery or run '${id}' with something to run again`);
   const open = old.find((run) => !isFinal(run.state));
   if (open) throw new AppError("conflict", `run '${open.id}' is ${open.state}: it can run again once it is over`);
-  const over = openRuns(db) + old.length - maxQueued;
+  const over = (yield* openRuns()) + old.length - maxQueued;
   if (over > 0) throw new AppError("busy", "the queue is full", { retryAfterMs: msUntil(over) });
   const deliveryId = Bun.randomUUIDv7();
-  db.query(
+  yield* execute(
     `INSERT INTO deliveries (id, request_id, received_at, path, lane, mapping_id, auth_kind, auth_id, keys_until,
        body_sha256, body_bytes, body, headers, response, replay_of)
-     SELECT $new, request_id, $now, path, lane, mapping_id, auth_kind, auth_id, 0,
-       body_sha256, body_bytes, body, headers, response, id FROM deliveries WHERE id = $old`,
-  ).run({ new: deliveryId, now, old: first.deliveryId });
+     SELECT CAST($1 AS TEXT), request_id, CAST($2 AS BIGINT), path, lane, mapping_id, auth_kind, auth_id, 0,
+       body_sha256, body_bytes, body, headers, response, id FROM deliveries WHERE id = $3`,
+    deliveryId,
+    now,
+    first.deliveryId,
+  );
   const runs = old.map((run) => ({ id: Bun.randomUUIDv7(), action: run.action, replayOf: run.id }));
   const { lane, mappingId } = first;
-  insertRuns(db, { deliveryId, lane, mappingId, runs, sessionKeyOf, now });
+  yield* insertRuns({ deliveryId, lane, mappingId, runs, sessionKeyOf, now });
   return { deliveryId, runIds: runs.map((run) => run.id) };
 }
 
-function runsOf(db: Database, id: string): Run[] {
-  const one = findRun(db, id);
+function* runsOf(id: string): Script<Run[]> {
+  const one = yield* findRun(id);
   if (one) return [one];
-  return db
-    .query<{ id: string }, [string]>("SELECT id FROM runs WHERE delivery_id = ? ORDER BY item")
-    .all(id)
-    .map((row) => findRun(db, row.id)!); // read in the same transaction
+  const rows = yield* queryAll<Row>(`SELECT ${COLUMNS} FROM runs WHERE delivery_id = $1 ORDER BY item`, id);
+  return rows.map(fromRow);
 }

@@ -1,6 +1,6 @@
-/** Rows of runs: made, found, and moved from state to state. All functions belong inside a transaction. */
+/** Rows of runs: made, found, and moved from state to state. */
 import { assert } from "../../base/errors.ts";
-import type { Database } from "../../base/database.ts";
+import { execute, queryAll, queryOne, type Script } from "../../base/store.ts";
 import type { Target } from "../../channels/channel.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import { isFinal, nextState, type Outcome, type ReplyState, type RunEvent, type RunState } from "./state.ts";
@@ -39,6 +39,8 @@ export interface Run {
   readonly reason: string | null;
   readonly answer: string | null;
   readonly reply: ReplyState;
+  /** JSON; null: none was found. */
+  readonly replyTarget: string | null;
 }
 
 /** A run of an agent: those have turns. */
@@ -53,10 +55,11 @@ export function asTurn(run: Run): TurnRun {
   return { ...run, action };
 }
 
-export const COLUMNS = `seq, id, delivery_id AS deliveryId, lane, mapping_id AS mappingId, session_key AS sessionKey,
-  action, state, step, attempts, next_at AS nextAt, lease_owner AS leaseOwner, lease_until AS leaseUntil,
-  cancel_at AS cancelAt, crashes, suspected, suspected_alone AS suspectedAlone, created_at AS createdAt,
-  started_at AS startedAt, finished_at AS finishedAt, outcome, reason, answer, reply`;
+export const COLUMNS = `seq, id, delivery_id AS "deliveryId", lane, mapping_id AS "mappingId",
+  session_key AS "sessionKey", action, state, step, attempts, next_at AS "nextAt", lease_owner AS "leaseOwner",
+  lease_until AS "leaseUntil", cancel_at AS "cancelAt", crashes, suspected, suspected_alone AS "suspectedAlone",
+  created_at AS "createdAt", started_at AS "startedAt", finished_at AS "finishedAt", outcome, reason, answer, reply,
+  reply_target AS "replyTarget"`;
 
 export type Row = Omit<Run, "action"> & { readonly action: string };
 /** The action is as insertRuns wrote it. */
@@ -78,17 +81,26 @@ export interface NewRuns {
   readonly now: number;
 }
 
-export function insertRuns(db: Database, { deliveryId, lane, mappingId, runs, sessionKeyOf, now }: NewRuns): void {
-  const insert = db.query(
-    `INSERT INTO runs (id, delivery_id, item, lane, mapping_id, session_key, kind, action, state, step, next_at,
-       created_at, replay_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)`,
-  );
+export function* insertRuns({ deliveryId, lane, mappingId, runs, sessionKeyOf, now }: NewRuns): Script<void> {
   for (const [item, { id, action, replayOf }] of runs.entries()) {
     const isAgent = action.kind === "agent";
     const sessionKey = isAgent ? sessionKeyOf(keyQuestion(action, id)) : "main";
     const step: Step = isAgent ? "turn" : "event";
-    const json = JSON.stringify(action);
-    insert.run(id, deliveryId, item, lane, mappingId, sessionKey, action.kind, json, step, now, now, replayOf ?? null);
+    yield* execute(
+      `INSERT INTO runs (id, delivery_id, item, lane, mapping_id, session_key, kind, action, state, step, next_at,
+         created_at, replay_of) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $10, $11)`,
+      id,
+      deliveryId,
+      item,
+      lane,
+      mappingId,
+      sessionKey,
+      action.kind,
+      JSON.stringify(action),
+      step,
+      now,
+      replayOf ?? null,
+    );
   }
 }
 
@@ -98,17 +110,14 @@ const keyQuestion = ({ sessionKey, agentId }: AgentAction, runId: string): Param
   ...(agentId === undefined ? {} : { agentId }),
 });
 
-export function findRun(db: Database, id: string): Run | undefined {
-  const row = db.query<Row, [string]>(`SELECT ${COLUMNS} FROM runs WHERE id = ?`).get(id);
-  return row ? fromRow(row) : undefined;
+export function* findRun(id: string): Script<Run | undefined> {
+  const row = yield* queryOne<Row>(`SELECT ${COLUMNS} FROM runs WHERE id = $1`, id);
+  return row && fromRow(row);
 }
 
 /** Where a run's reply went, or was to go: the id of a channel, or `last` where none was found. */
-export function replyChannelOf(db: Database, { id, action }: Run): string {
-  const row = db
-    .query<{ target: string | null }, [string]>("SELECT reply_target AS target FROM runs WHERE id = ?")
-    .get(id);
-  const target = JSON.parse(row?.target ?? "{}") as Partial<Target>; // the worker wrote it
+export function replyChannelOf({ replyTarget, action }: Run): string {
+  const target = JSON.parse(replyTarget ?? "{}") as Partial<Target>; // the worker wrote it
   return target.channel ?? (action.kind === "agent" ? action.channel : "last");
 }
 
@@ -126,48 +135,46 @@ export interface RunChanges {
  * Moves a run. A lease ends with every move but `claim`. Asserts that the event can happen, and that the run is
  * as the caller read it.
  */
-export function moveRun(db: Database, run: Run, event: RunEvent, now: number, changes: RunChanges = {}): Run {
+export function* moveRun(run: Run, event: RunEvent, now: number, changes: RunChanges = {}): Script<Run> {
   const state = nextState(run.state, event);
   assert(state !== undefined, `run ${run.id} is ${run.state}: cannot ${event}`);
-  const row = db
-    .query<Row, Record<string, string | number | null>>(
-      `UPDATE runs SET state = $state, step = $step, next_at = $nextAt, attempts = $attempts, outcome = $outcome,
-         reason = $reason, lease_owner = $owner, lease_until = $until,
-         started_at = CASE WHEN $state = 'running' THEN $now ELSE started_at END, finished_at = $finishedAt
-       WHERE id = $id AND state = $from AND lease_owner IS $holder RETURNING ${COLUMNS}`,
-    )
-    .get({
-      id: run.id,
-      from: run.state,
-      holder: run.leaseOwner,
-      state,
-      now,
-      step: changes.step ?? run.step,
-      nextAt: changes.nextAt ?? run.nextAt,
-      attempts: changes.attempts ?? run.attempts,
-      outcome: changes.outcome ?? run.outcome,
-      reason: changes.reason === undefined ? run.reason : changes.reason,
-      owner: changes.lease?.owner ?? null,
-      until: changes.lease?.until ?? null,
-      finishedAt: isFinal(state) ? now : null,
-    });
+  const row = yield* queryOne<Row>(
+    MOVE,
+    state,
+    changes.step ?? run.step,
+    changes.nextAt ?? run.nextAt,
+    changes.attempts ?? run.attempts,
+    changes.outcome ?? run.outcome,
+    changes.reason === undefined ? run.reason : changes.reason,
+    changes.lease?.owner ?? null,
+    changes.lease?.until ?? null,
+    state === "running" ? now : run.startedAt,
+    isFinal(state) ? now : null,
+    run.id,
+    run.state,
+    run.leaseOwner,
+  );
   assert(row, `run ${run.id} is not ${run.state} any more, or another's`);
-  return fromRow(row);
+  return { ...row, action: run.action };
 }
 
+const MOVE = `
+  UPDATE runs SET state = $1, step = $2, next_at = $3, attempts = $4, outcome = $5, reason = $6, lease_owner = $7,
+    lease_until = $8, started_at = $9, finished_at = $10
+  WHERE id = $11 AND state = $12 AND lease_owner IS NOT DISTINCT FROM $13 RETURNING ${COLUMNS}`;
+
 /** Runs whose event has to be posted, oldest first. */
-export const dueEvents = (db: Database, limit: number): Run[] =>
-  db
-    .query<Row, [number]>(
-      `SELECT ${COLUMNS} FROM runs WHERE finished_at IS NULL AND step = 'event' AND state = 'queued'
-       ORDER BY seq LIMIT ?`,
-    )
-    .all(limit)
-    .map(fromRow);
+export function* dueEvents(limit: number): Script<Run[]> {
+  const rows = yield* queryAll<Row>(
+    `SELECT ${COLUMNS} FROM runs WHERE finished_at IS NULL AND step = 'event' AND state = 'queued'
+     ORDER BY seq LIMIT $1`,
+    limit,
+  );
+  return rows.map(fromRow);
+}
 
 /** Runs whose reply is under way. */
-export const pendingReplies = (db: Database): string[] =>
-  db
-    .query<{ id: string }, []>("SELECT id FROM runs WHERE reply = 'pending' ORDER BY seq")
-    .all()
-    .map((row) => row.id);
+export function* pendingReplies(): Script<string[]> {
+  const rows = yield* queryAll<{ id: string }>("SELECT id FROM runs WHERE reply = 'pending' ORDER BY seq");
+  return rows.map(({ id }) => id);
+}

@@ -10,7 +10,7 @@ export interface Networks {
   readonly ipv6: BlockList;
 }
 
-/** The peer of a Unix socket: whoever may connect there is a proxy of this machine. */
+/** The peer of a Unix socket: only a proxy of this machine may connect there. */
 export const UNIX_PEER = "unix";
 
 /** Hops that are looked at: more proxies than anyone has in a row. */

@@ -19,7 +19,7 @@ export interface ReadOptions {
   readonly timeoutMs: number;
 }
 
-/** What is read of a body that nobody wants, before its connection is closed. */
+/** Bytes of an unwanted body that are read before its connection is closed. */
 const DRAIN_BYTES_MAX = 64 * 1024 * 1024;
 const DRAIN_MS = 1000;
 const CLOSE = { connection: "close" };

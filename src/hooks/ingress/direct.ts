@@ -119,7 +119,7 @@ function deliverOf(fields: AgentFields): boolean {
   return fields.read("deliver", bad) ?? true;
 }
 
-/** Chat ids are numbers on some platforms. What is no recipient is refused: the last one is somebody else. */
+/** Chat ids are numbers on some platforms. Falling back from an invalid recipient would reach someone else. */
 function recipientOf(fields: AgentFields): string | undefined {
   const reason = `expected a text of at most ${RECIPIENT_LENGTH_MAX} characters, or a whole number`;
   const to = fields.read("to", refuse("invalid_field", { details: [{ field: "to", reason }] }));

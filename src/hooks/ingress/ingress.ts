@@ -38,7 +38,7 @@ export interface Ingress {
   receive(request: HookRequest): Promise<HookReply>;
   /** For the API description; undefined: hooks are off. */
   describe(): IngressDescription | undefined;
-  /** From now on every request is told to come back later. @param backInMs when there may be somebody again */
+  /** From now on every request gets 503. @param backInMs for `Retry-After` */
   drain(backInMs: number): void;
 }
 

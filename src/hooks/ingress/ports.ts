@@ -1,7 +1,8 @@
-/** What the ingress needs of the rest of the gateway, and what it tells whoever brings it requests. */
+/** What the ingress needs of the rest of the gateway, and its answers to the HTTP layer. */
 import type { Logger } from "../../base/log.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Accepted, AcceptRequest } from "../deliveries/accept.ts";
+import type { RunOrigin } from "../deliveries/queries.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
 import type { RunParts } from "../mappings/index.ts";
 import type { MappingSettings, MappingsOf } from "../mappings/live.ts";
@@ -12,17 +13,10 @@ export interface IngressSettings extends MappingSettings {
   readonly gateway: Pick<GatewayConfig, "trustedProxies">;
 }
 
-/** Where a run's request came in. */
-export interface RunOrigin {
-  readonly path: string;
-  readonly authKind: string;
-  readonly authId: string;
-}
-
-/** Runs that were accepted, for who asks after them. */
+/** Accepted runs, for status requests. */
 export interface Runs {
-  readonly origin: (id: string) => RunOrigin | undefined;
-  readonly status: (id: string) => RunStatus | undefined;
+  readonly origin: (id: string) => Promise<RunOrigin | undefined>;
+  readonly status: (id: string) => Promise<RunStatus | undefined>;
   /** How a run stands, then its news until nothing changes any more or the signal ends it. */
   readonly watch: (id: string, signal: AbortSignal) => AsyncGenerator<RunNews>;
 }

@@ -1,4 +1,4 @@
-/** `Prefer: wait=N` (RFC 7240): whoever asks for it hears the outcome of a run, if it comes in time, instead of 202. */
+/** `Prefer: wait=N` (RFC 7240): the answer is the run's outcome if it comes in time, else 202. */
 import type { RunStatus } from "../deliveries/run-status.ts";
 import { isFinal } from "../deliveries/state.ts";
 import type { Runs } from "./ports.ts";
@@ -14,7 +14,7 @@ export function preferredWait(headers: Headers): number | undefined {
   return seconds > 0 ? seconds : undefined;
 }
 
-/** How all of some runs ended; undefined where one of them takes longer, or nobody may wait any more. */
+/** How all of some runs ended; undefined if one takes longer, or waiting is no longer allowed. */
 export async function outcomes(
   { runs, waits }: { readonly runs: Runs; readonly waits: Waits },
   runIds: readonly string[],

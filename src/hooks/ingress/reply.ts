@@ -40,7 +40,7 @@ export const textReply = (
   notes: EndpointReply["notes"],
 ): EndpointReply => ({ status, headers: { ...COMMON, "content-type": contentType }, body, notes });
 
-/** What the sender of accepted actions hears; stored, and given again to who asks again with the same key. */
+/** The answer to accepted actions; stored, and repeated for the same idempotency key. */
 export function acceptedResponse(
   actions: readonly HookAction[],
   { runIds, requestId, warnings }: { runIds: readonly string[]; requestId: string; warnings: readonly string[] },

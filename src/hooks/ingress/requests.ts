@@ -12,7 +12,7 @@ export const RECIPIENT_LENGTH_MAX = 512;
 const optional = Type.Optional;
 const text = (description: string) => trimmed({ description });
 const mode = (description: string) => oneOfTexts(["now", "next-heartbeat"], { default: "now", description });
-/** Forms have no booleans and no numbers. */
+/** Form fields are texts: reads booleans and numbers from them. */
 const flag = (description: string) =>
   changed(
     Type.Union([Type.Boolean(), oneOfTexts(["true", "false"])], { description }),

@@ -3,10 +3,11 @@
  * have sent the run's request: the main hook token sees all runs, another only its own.
  */
 import { retryAfter } from "../../base/retry-after.ts";
+import type { RunOrigin } from "../deliveries/queries.ts";
 import type { RunNews } from "../worker/watch.ts";
 import type { RunBody } from "./answers.ts";
 import type { Door } from "./door.ts";
-import type { Auth, EndpointReply, IngressDeps, RunOrigin } from "./ports.ts";
+import type { Auth, EndpointReply, IngressDeps } from "./ports.ts";
 import { Refusal } from "./problems.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { jsonReply } from "./reply.ts";
@@ -30,21 +31,21 @@ export function parseRunPath(path: string): AskedRun | undefined {
 export interface RunDeps extends IngressDeps {
   readonly door: Door;
   readonly waits: Waits;
-  /** As many questions as `hooks.rateLimit` lets requests in, counted apart: who asks keeps out no webhook. */
+  /** Limited as `hooks.rateLimit` says but separately, so that polling cannot starve webhooks. */
   readonly questions: RateLimits;
 }
 
 /** Throws a `Refusal`. */
-export function answerRun(
+export async function answerRun(
   { door, questions, runs, waits }: RunDeps,
   { id, wantsEvents }: AskedRun,
   { settings, visitor, note, tell }: Visit,
-): EndpointReply {
-  const origin = runs.origin(id);
+): Promise<EndpointReply> {
+  const origin = await runs.origin(id);
   const pass = door.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);
   note({ auth: pass.auth.id });
   tell(questions.take([settings.hooks.rateLimit]));
-  const status = origin && mayRead(pass.auth, origin) ? runs.status(id) : undefined;
+  const status = origin && mayRead(pass.auth, origin) ? await runs.status(id) : undefined;
   if (!status) throw new Refusal("not_found", { reason: "no such run, or another token's" });
   const headers = pass.headers ?? {};
   const body: RunBody = { ok: true, run: status };

@@ -3,9 +3,9 @@
  * and transform, and the same checks. What the mail became and that it was handled are written together.
  */
 import { createHash } from "node:crypto";
-import type { Database, Writer } from "../../base/database.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import { operator, type Passage, plain } from "../../base/passage.ts";
+import type { Script, Store } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptRequest } from "../deliveries/accept.ts";
 import { checkAction } from "../ingress/checks.ts";
@@ -27,7 +27,7 @@ export interface HandOverDeps extends Pick<
   IngressDeps,
   "settings" | "mappings" | "transforms" | "checks" | "accept" | "now"
 > {
-  readonly writer: Writer;
+  readonly store: Store;
 }
 
 export interface HandOver {
@@ -36,8 +36,8 @@ export interface HandOver {
   readonly account: string;
   /** Tries of this mail so far. */
   readonly failures: number;
-  /** Says that the mail was handled; runs inside the transaction of its acceptance. */
-  readonly mark: (db: Database) => void;
+  /** Says that the mail was handled, in the transaction of its acceptance. */
+  readonly mark: () => Script<void>;
   readonly signal: AbortSignal;
 }
 
@@ -45,7 +45,7 @@ export type HandedOver =
   | { readonly kind: "accepted"; readonly deliveryId: string }
   /** The mapping wants nothing done. */
   | { readonly kind: "nothing" }
-  /** This mail can never be taken; the main session is told. */
+  /** This mail can never be accepted; the main session gets an event. */
   | { readonly kind: "refused"; readonly reason: string }
   /** Nothing is written: try again. */
   | { readonly kind: "later"; readonly reason: string; readonly afterMs: number; readonly isFailure?: boolean };
@@ -81,7 +81,7 @@ async function attempt(deps: HandOverDeps, mail: HandOver): Promise<HandedOver> 
     signal: mail.signal,
   });
   if (outcome.kind === "nothing") {
-    await deps.writer.write(mail.mark);
+    await deps.store.write(mail.mark);
     return { kind: "nothing" };
   }
   if (outcome.kind === "actions") {
@@ -151,7 +151,7 @@ async function acceptMail(
     : { kind: "accepted", deliveryId: accepted.deliveryId };
 }
 
-/** A mail that cannot be taken is not lost without a word. */
+/** A mail that cannot be accepted is logged, never dropped silently. */
 async function refuse(deps: HandOverDeps, { account, mark, item }: HandOver, reason: string): Promise<HandedOver> {
   const text = operator(
     `A mail to ${account} could not be handed over: its mapping does not take it. See the log of the server.`,
@@ -164,9 +164,9 @@ async function refuse(deps: HandOverDeps, { account, mark, item }: HandOver, rea
 export interface Notice {
   readonly account: string;
   readonly text: Passage;
-  /** Of equal ones only the first is told. */
+  /** Only the first of equal problems is reported. */
   readonly itemId: string;
-  readonly alongside?: (db: Database) => void;
+  readonly alongside?: () => Script<void>;
 }
 
 /** An event for the main session. */

@@ -3,7 +3,7 @@ import { convert } from "html-to-text";
 
 /** A long newsletter has a tenth of it; converting this much takes a quarter of a second at worst. */
 const HTML_CHARS_MAX = 256 * 1024;
-/** Addresses that track who reads are longer. */
+/** Longer URLs are dropped: nearly all of them are tracking links. */
 const LINK_CHARS_MAX = 120;
 
 export function htmlText(html: string): string {

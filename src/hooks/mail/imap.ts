@@ -108,7 +108,7 @@ async function makeClient(account: MailAccount, password: string): Promise<ImapF
     maxLineLength: RESPONSE_BYTES_MAX,
     maxResponseSize: RESPONSE_BYTES_MAX,
   });
-  client.on("error", () => {}); // whoever waits for an answer hears of it
+  client.on("error", () => {}); // the pending command rejects with it
   return client;
 }
 
@@ -141,7 +141,7 @@ async function fetchMail(client: ImapFlow, uid: number): Promise<Mail | undefine
   return { receivedAt: Number.isNaN(receivedAt) ? 0 : receivedAt, source: found.source };
 }
 
-/** News that come while nobody waits are kept for the next who does. */
+/** News that arrive between two waits are kept for the next one. */
 function watchNews(client: ImapFlow): (afterMs: number) => Promise<void> {
   let isNew = false;
   let wake = (): void => {};

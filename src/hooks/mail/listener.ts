@@ -2,10 +2,10 @@
  * Listens to one mailbox: every mail that comes after the first look becomes a run, once. The mailbox itself is the
  * queue: a mail is marked as handled together with its acceptance, and what cannot be taken now is taken later.
  */
-import type { Database } from "../../base/database.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import { external, operator } from "../../base/passage.ts";
+import type { Script } from "../../base/store.ts";
 import { retryDelayMs } from "../worker/backoff.ts";
 import type { MailAccount, MailConfig } from "./config.ts";
 import { handOver, type HandOverDeps, tellMain } from "./hand-over.ts";
@@ -24,16 +24,15 @@ const REFUSED_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS];
 const PASSWORD_LOOK_MS = 5000;
 /** Connections that may break on one mail, before it is given up. */
 const FETCHES_MAX = 5;
-/** After so long the main session is told. */
+/** Outages longer than this are reported to the main session. */
 const DOWN_TOLD_MS = HOUR_MS;
 /** How far behind the newest mail others may have come in, and days of time zones may lie. */
 const RESCAN_MARGIN_MS = 2 * DAY_MS;
 
 export interface ListenerDeps extends HandOverDeps {
-  readonly db: Database;
   readonly log: Logger;
   readonly random: () => number;
-  /** Counts, kept by whoever replaces listeners. */
+  /** Counters that outlive a listener: its owner keeps them. */
   readonly mails: Record<MailOutcome, number>;
 }
 
@@ -125,14 +124,14 @@ export class MailListener {
     }
   }
 
-  /** Where to go on. Of a mailbox never seen, mails that are there already are nobody's news. */
+  /** Where to go on. Mails that a new mailbox already holds are not news. */
   async #position({ uidValidity, uidNext }: OpenMailbox): Promise<MailPosition> {
-    const { db, writer, log, now } = this.#deps;
-    const found = findPosition(db, this.#key);
+    const { store, log, now } = this.#deps;
+    const found = await store.read(() => findPosition(this.#key));
     if (!found) {
       const beganAt = Math.floor(now() / 1000) * 1000; // servers tell whole seconds
       const first = { uidValidity, lastUid: uidNext - 1, beganAt, newestAt: beganAt, sinceAt: 0 };
-      await writer.write((at) => setPosition(at, this.#key, first));
+      await store.write(() => setPosition(this.#key, first));
       return first;
     }
     if (found.uidValidity === uidValidity && uidNext > found.lastUid) return found;
@@ -178,7 +177,7 @@ export class MailListener {
       `A mail to ${this.#name} cannot be read from its server, and was passed over: number ${uid}.`,
     );
     const itemId = `unreadable ${this.#key} ${uidValidity} ${uid}`;
-    const alongside = (at: Database): void => setPosition(at, this.#key, position);
+    const alongside = (): Script<void> => setPosition(this.#key, position);
     const { kind } = await tellMain(this.#deps, { account: this.#name, text, itemId, alongside });
     if (kind === "full") return; // the next try tells
     mails.refused++;
@@ -187,15 +186,16 @@ export class MailListener {
 
   /** Returns once the mail is handled, or the listener stops. */
   async #handle(mail: Mail, position: MailPosition): Promise<void> {
-    const { db, writer, log, mails, now } = this.#deps;
+    const { store, log, mails, now } = this.#deps;
     const isCut = mail.source.length >= SOURCE_BYTES_MAX;
     const item = await parseMail(mail.source, { ...this.#settings.mail, isCut });
-    const mark = (at: Database): void => {
-      setPosition(at, this.#key, position);
-      setHandled(at, this.#key, { id: item.id, now: now() });
+    const key = this.#key;
+    const mark = function* (): Script<void> {
+      yield* setPosition(key, position);
+      yield* setHandled(key, { id: item.id, now: now() });
     };
-    if (isHandled(db, this.#key, item.id)) {
-      await writer.write(mark);
+    if (await store.read(() => isHandled(key, item.id))) {
+      await store.write(mark);
       mails.repeated++;
       return;
     }
@@ -211,7 +211,7 @@ export class MailListener {
     });
   }
 
-  async #handOver(item: MailItem, mark: (db: Database) => void) {
+  async #handOver(item: MailItem, mark: () => Script<void>) {
     const { signal } = this.#stopped;
     for (let failures = 0; !signal.aborted;) {
       const outcome = await handOver(this.#deps, { item, account: this.#name, failures, mark, signal });

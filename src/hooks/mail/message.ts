@@ -8,7 +8,7 @@ import { htmlText } from "./html-text.ts";
 
 const PARTS_DEPTH_MAX = 32;
 const FIELD_CHARS_MAX = 998; // a line of RFC 5322
-/** As much as a session key shows of one; longer ones stand for themselves by a digest. */
+/** Longer Message-IDs are replaced by their digest in session keys. */
 const ID_CHARS_MAX = 128;
 const SNIPPET_CHARS_MAX = 200;
 

@@ -2,7 +2,8 @@
  * How far a mailbox has been read, and which of its mails were handled: written together with what a mail became, so
  * that a crash neither loses one nor brings one twice. Ids outlive the server's numbers, which it may give anew.
  */
-import type { Database, Migration } from "../../base/database.ts";
+import type { Migration } from "../../base/database.ts";
+import { execute, queryOne, type Script } from "../../base/store.ts";
 import { shortHash } from "../mappings/filters.ts";
 
 /** Mails of a mailbox that are remembered by id. */
@@ -44,37 +45,46 @@ export interface MailPosition {
   readonly sinceAt: number;
 }
 
-export function findPosition(db: Database, mailbox: string): MailPosition | undefined {
-  const found = db
-    .query<MailPosition, [string]>(
-      `SELECT uid_validity AS uidValidity, last_uid AS lastUid, began_at AS beganAt, newest_at AS newestAt,
-         since_at AS sinceAt FROM mail_positions WHERE mailbox = ?`,
-    )
-    .get(mailbox);
-  return found ?? undefined;
-}
+export const findPosition = (mailbox: string): Script<MailPosition | undefined> =>
+  queryOne<MailPosition>(
+    `SELECT uid_validity AS "uidValidity", last_uid AS "lastUid", began_at AS "beganAt", newest_at AS "newestAt",
+       since_at AS "sinceAt" FROM mail_positions WHERE mailbox = $1`,
+    mailbox,
+  );
 
-/** Call inside a transaction. */
-export function setPosition(db: Database, mailbox: string, position: MailPosition): void {
+export function* setPosition(mailbox: string, position: MailPosition): Script<void> {
   const { uidValidity, lastUid, beganAt, newestAt, sinceAt } = position;
-  db.query(
-    `INSERT OR REPLACE INTO mail_positions (mailbox, uid_validity, last_uid, began_at, newest_at, since_at)
-     VALUES (?, ?, ?, ?, ?, ?)`,
-  ).run(mailbox, uidValidity, lastUid, beganAt, newestAt, sinceAt);
+  yield* execute(
+    `INSERT INTO mail_positions (mailbox, uid_validity, last_uid, began_at, newest_at, since_at)
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (mailbox) DO UPDATE SET uid_validity = excluded.uid_validity,
+       last_uid = excluded.last_uid, began_at = excluded.began_at, newest_at = excluded.newest_at,
+       since_at = excluded.since_at`,
+    mailbox,
+    uidValidity,
+    lastUid,
+    beganAt,
+    newestAt,
+    sinceAt,
+  );
 }
 
-export const isHandled = (db: Database, mailbox: string, id: string): boolean =>
-  db.query("SELECT 1 FROM mail_handled WHERE mailbox = ? AND id_hash = ?").get(mailbox, shortHash(id)) !== null;
+export function* isHandled(mailbox: string, id: string): Script<boolean> {
+  const text = "SELECT 1 FROM mail_handled WHERE mailbox = $1 AND id_hash = $2";
+  return (yield* queryOne(text, mailbox, shortHash(id))) !== undefined;
+}
 
-/** Remembers a mail and forgets the oldest beyond the most. Call inside a transaction. */
-export function setHandled(db: Database, mailbox: string, { id, now }: { id: string; now: number }): void {
-  db.query("INSERT OR IGNORE INTO mail_handled (mailbox, id_hash, handled_at) VALUES (?, ?, ?)").run(
+/** Remembers a mail and forgets the oldest beyond the most. */
+export function* setHandled(mailbox: string, { id, now }: { id: string; now: number }): Script<void> {
+  yield* execute(
+    "INSERT INTO mail_handled (mailbox, id_hash, handled_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
     mailbox,
     shortHash(id),
     now,
   );
-  db.query(
-    `DELETE FROM mail_handled WHERE mailbox = ?1 AND handled_at <
-       (SELECT handled_at FROM mail_handled WHERE mailbox = ?1 ORDER BY handled_at DESC LIMIT 1 OFFSET ?2)`,
-  ).run(mailbox, REMEMBERED_MAX);
+  yield* execute(
+    `DELETE FROM mail_handled WHERE mailbox = $1 AND handled_at <
+       (SELECT handled_at FROM mail_handled WHERE mailbox = $1 ORDER BY handled_at DESC LIMIT 1 OFFSET $2)`,
+    mailbox,
+    REMEMBERED_MAX,
+  );
 }

@@ -41,7 +41,7 @@ const BY_DOMAIN: readonly (readonly [RegExp, MailProvider])[] = [
   [/^fastmail\.(com|fm)$/, FASTMAIL],
 ];
 
-/** @param address `name@domain`; undefined: nobody that we know. */
+/** @param address `name@domain`; undefined for an unknown provider. */
 export function findProvider(address: string): MailProvider | undefined {
   const domain = address.slice(address.lastIndexOf("@") + 1).toLowerCase();
   return BY_DOMAIN.find(([pattern]) => pattern.test(domain))?.[1];

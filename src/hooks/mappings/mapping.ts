@@ -125,7 +125,7 @@ function hasSource(payload: unknown, source: string | undefined): boolean {
 }
 
 function makePlan(config: MappingConfig): Plan {
-  checkTools(config.tools); // a turn with a tool that there is not fails after its request was accepted
+  checkTools(config.tools); // reject unknown tools now: a turn would fail only after its request was accepted
   const roots: readonly (keyof View)[] = [
     ...ROOTS,
     ...(config.forEach === undefined ? [] : (["item", "index"] as const)),

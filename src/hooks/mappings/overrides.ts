@@ -24,7 +24,7 @@ const shape = strictObject({
   text,
   /** What templates show as `values.…`: so an operator's words stay apart from what a transform found. */
   values: maybe(Type.Record(Type.String(), Type.Unknown())),
-  /** Of a wake, and of an agent's summary: each stands for the other where only one of them is there. */
+  /** `mode` belongs to a wake, `wakeMode` to an agent's summary; each falls back to the other. */
   mode,
   wakeMode: mode,
   name: word,

@@ -30,7 +30,7 @@ export interface TemplateOptions {
   readonly roots?: readonly (keyof View)[];
 }
 
-/** Throws `bad_request` for a tag whose path or filter is none, and for too many tags. */
+/** Throws `bad_request` for an invalid path or filter, and for too many tags. */
 export function makeTemplate(source: string, options: TemplateOptions): (view: View) => Rendered {
   const parts = split(source).map((part) => (typeof part === "string" ? part : parseTag(part, options)));
   if (parts.length > 2 * TAGS_MAX) throw new AppError("bad_request", `a template has more than ${TAGS_MAX} tags`);

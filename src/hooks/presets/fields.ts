@@ -37,7 +37,7 @@ export function fieldsOf(value: unknown): Fields {
   };
 }
 
-/** What a model reads of JSON that nobody has described. */
+/** The text of JSON without a preset's summary. */
 export function jsonText(value: unknown, charsMax: number): string {
   try {
     return cut(JSON.stringify(value, null, 2) ?? "", charsMax);

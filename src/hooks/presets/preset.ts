@@ -24,7 +24,7 @@ export interface Kind {
   readonly tell: (fields: Fields) => string;
 }
 
-/** Characters of a body that a summary quotes, and of one that nobody has described. */
+/** Characters that are quoted of a summarised body, and of one without a summary. */
 export const BODY_CHARS_MAX = 20_000;
 export const OTHER_CHARS_MAX = 6000;
 

@@ -35,7 +35,7 @@ export interface SecretSettings {
 export type SecretVerdict =
   | {
       readonly ok: true;
-      /** Of the key that it stands for; undefined: a public key, which nobody needs to guess. */
+      /** Of the decoded key; undefined for a public key, which is no secret. */
       readonly keyBytes?: number;
     }
   | { readonly ok: false; readonly expected: string };

@@ -27,7 +27,7 @@ function findTransform(exports: unknown, name: string | undefined): Transform | 
   const names = name === undefined ? ["default", "transform"] : [name];
   for (const each of names) {
     const found: unknown = Object.getOwnPropertyDescriptor(exports, each)?.value;
-    if (typeof found === "function") return found as Transform; // called with what is documented, checked by nobody
+    if (typeof found === "function") return found as Transform; // its signature cannot be checked
   }
   return undefined;
 }

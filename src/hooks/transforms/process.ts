@@ -3,8 +3,8 @@
  * long or too much memory, and forgotten when it ends by itself.
  */
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { AppError } from "../../base/errors.ts";
+import { programFile, scriptEnv } from "../../base/program-files.ts";
 import { READY, REPLY_CHARS_MAX, type TransformCall, type TransformReply } from "./messages.ts";
 
 /** Memory that a transform may take, resident. An empty process has 30 MB. */
@@ -18,6 +18,9 @@ export interface CallLimits {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
+
+/** In the source tree. */
+const CHILD = "src/hooks/transforms/child.ts";
 
 /** Owns the process; `kill` ends it. */
 export class TransformProcess {
@@ -33,8 +36,8 @@ export class TransformProcess {
   /** @param folder where packages are looked for */
   constructor(folder: string) {
     this.#child = Bun.spawn(
-      [process.execPath, "--smol", "--no-install", "--no-env-file", "--config=/dev/null", CHILD],
-      { cwd: folder, env: {}, stdin: "pipe", stdout: "pipe", stderr: "ignore" }, // no secret of ours is in there
+      [process.execPath, "--smol", "--no-install", "--no-env-file", "--config=/dev/null", programFile(CHILD)],
+      { cwd: folder, env: scriptEnv(), stdin: "pipe", stdout: "pipe", stderr: "ignore" }, // no secret of ours is in there
     );
     this.#read().catch(() => {}); // an ended process is told apart by its exit
     void this.#child.exited.then((code) => {
@@ -143,8 +146,6 @@ export class TransformProcess {
     return problem;
   }
 }
-
-const CHILD = fileURLToPath(new URL("./child.ts", import.meta.url));
 
 function lineOf(call: TransformCall): string {
   try {

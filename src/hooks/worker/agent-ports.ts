@@ -19,9 +19,9 @@ export function makeAgentPorts({ agent, heartbeat, settings }: AgentPortParts): 
     runTurn: (request) => agent.run(request),
     storeTurn,
     // all of the worker's are for the main session, whatever that is called
-    enqueueEvent(db, event) {
+    enqueueEvent(event) {
       const { session } = settings();
-      enqueueEvent(db, { ...event, sessionKey: mainSessionKey(session) }, { eventsMax: session.maxEvents });
+      return enqueueEvent({ ...event, sessionKey: mainSessionKey(session) }, { eventsMax: session.maxEvents });
     },
     requestHeartbeat: (reason) => heartbeat.request(reason),
   };

@@ -1,5 +1,5 @@
 /** Callbacks that wait to be sent: a row for each run that asked for one, kept until it arrived or was given up. */
-import type { Database } from "../../base/database.ts";
+import { execute, queryAll, queryOne, type Script } from "../../base/store.ts";
 import type { Run } from "../deliveries/runs.ts";
 import type { CallbackOutcome } from "../callback.ts";
 import { MAX_AGE_MS, retryDelayMs } from "./backoff.ts";
@@ -19,7 +19,7 @@ export interface DueCallback {
 }
 
 /** Once per run, where its action asked for one. Shape of the body: Standard Webhooks (type, timestamp, data). */
-export function addCallback(db: Database, run: Run, now: number): void {
+export function* addCallback(run: Run, now: number): Script<void> {
   if (run.action.kind !== "agent" || run.action.callbackUrl === undefined) return;
   const body = JSON.stringify({
     type: `run.${run.state}`,
@@ -33,43 +33,49 @@ export function addCallback(db: Database, run: Run, now: number): void {
       reply: run.reply,
     },
   });
-  db.query(
-    `INSERT INTO callbacks (run_id, url, body, state, next_at, created_at) VALUES (?, ?, ?, 'pending', ?, ?)
+  yield* execute(
+    `INSERT INTO callbacks (run_id, url, body, state, next_at, created_at) VALUES ($1, $2, $3, 'pending', $4, $4)
      ON CONFLICT DO NOTHING`,
-  ).run(run.id, run.action.callbackUrl, body, now, now);
+    run.id,
+    run.action.callbackUrl,
+    body,
+    now,
+  );
 }
 
-export const dueCallbacks = (db: Database, { now, limit }: { now: number; limit: number }): DueCallback[] =>
-  db
-    .query<Omit<DueCallback, "traceparent" | "tracestate"> & { headers: string }, [number, number]>(
-      `SELECT run_id AS runId, url, callbacks.body, callbacks.attempts, callbacks.created_at AS createdAt, headers
-       FROM callbacks JOIN runs ON runs.id = run_id JOIN deliveries ON deliveries.id = delivery_id
-       WHERE callbacks.state = 'pending' AND callbacks.next_at <= ? ORDER BY callbacks.next_at LIMIT ?`,
-    )
-    .all(now, limit)
-    .map(({ headers, ...callback }) => {
-      const { traceparent = null, tracestate = null } = JSON.parse(headers) as Partial<Record<string, string>>;
-      return { ...callback, traceparent, tracestate };
-    });
+export function* dueCallbacks({ now, limit }: { now: number; limit: number }): Script<DueCallback[]> {
+  const rows = yield* queryAll<Omit<DueCallback, "traceparent" | "tracestate"> & { headers: string }>(
+    `SELECT run_id AS "runId", url, callbacks.body, callbacks.attempts, callbacks.created_at AS "createdAt", headers
+     FROM callbacks JOIN runs ON runs.id = run_id JOIN deliveries ON deliveries.id = delivery_id
+     WHERE callbacks.state = 'pending' AND callbacks.next_at <= $1 ORDER BY callbacks.next_at LIMIT $2`,
+    now,
+    limit,
+  );
+  return rows.map(({ headers, ...callback }) => {
+    const { traceparent = null, tracestate = null } = JSON.parse(headers) as Partial<Record<string, string>>;
+    return { ...callback, traceparent, tracestate };
+  });
+}
 
-export const nextCallbackAt = (db: Database): number | undefined =>
-  db.query<{ at: number | null }, []>("SELECT min(next_at) AS at FROM callbacks WHERE state = 'pending'").get()?.at ??
-  undefined;
+export function* nextCallbackAt(): Script<number | undefined> {
+  const text = "SELECT min(next_at) AS at FROM callbacks WHERE state = 'pending'";
+  return (yield* queryOne<{ at: number | null }>(text))?.at ?? undefined;
+}
 
 export type CallbackState = "pending" | "sent" | "failed";
 
 /** Notes what became of an attempt. Returns the callback's state. */
-export function settleCallback(
-  db: Database,
+export function* settleCallback(
   callback: DueCallback,
   { outcome, now, random }: { outcome: CallbackOutcome; now: number; random: () => number },
-): CallbackState {
+): Script<CallbackState> {
   const attempts = callback.attempts + 1;
   const isOver = attempts >= ATTEMPTS_MAX || now - callback.createdAt > MAX_AGE_MS;
   const state: CallbackState =
     outcome.kind === "retry" && !isOver ? "pending" : outcome.kind === "sent" ? "sent" : "failed";
   const waitMs = outcome.kind === "retry" ? retryDelayMs(attempts, random, outcome.afterMs) : 0;
-  db.query("UPDATE callbacks SET state = ?, attempts = ?, next_at = ?, reason = ? WHERE run_id = ?").run(
+  yield* execute(
+    "UPDATE callbacks SET state = $1, attempts = $2, next_at = $3, reason = $4 WHERE run_id = $5",
     state,
     attempts,
     now + waitMs,

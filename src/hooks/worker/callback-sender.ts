@@ -1,7 +1,7 @@
 /** Sends callbacks that are due, a few at once. Each is repeated, with the same id, until it arrives or is given up. */
-import type { Database, Writer } from "../../base/database.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
+import type { Store } from "../../base/store.ts";
 import { sendCallback, type CallbackOutcome } from "../callback.ts";
 import {
   dueCallbacks,
@@ -20,8 +20,7 @@ export interface CallbackSettings {
 }
 
 export interface CallbackSenderDeps {
-  readonly db: Database;
-  readonly writer: Writer;
+  readonly store: Store;
   readonly settings: () => CallbackSettings;
   readonly log: Logger;
   readonly now: () => number;
@@ -41,16 +40,19 @@ export class CallbackSender {
   }
 
   /** When the next one is due that is not under way. */
-  get nextAt(): number | undefined {
-    return this.#underway.size > 0 ? undefined : nextCallbackAt(this.#deps.db); // who ends one looks again
+  async nextAt(): Promise<number | undefined> {
+    return this.#underway.size > 0 ? undefined : this.#deps.store.read(nextCallbackAt); // who ends one looks again
   }
 
-  /** Begins what is due and returns at once. */
-  send(): void {
+  /** Begins what is due and does not wait for it. */
+  async send(): Promise<void> {
+    const { store, now } = this.#deps;
+    const before = new Set(this.#underway.keys()); // those that end while we read are not due any more
+    const due = await store.read(() => dueCallbacks({ now: now(), limit: 2 * AT_ONCE }));
     if (this.#stopped.signal.aborted) return;
-    for (const callback of dueCallbacks(this.#deps.db, { now: this.#deps.now(), limit: 2 * AT_ONCE })) {
+    for (const callback of due.filter(({ runId }) => !before.has(runId))) {
       if (this.#underway.size >= AT_ONCE) return;
-      if (!this.#underway.has(callback.runId)) this.#underway.set(callback.runId, this.#send(callback));
+      this.#underway.set(callback.runId, this.#send(callback));
     }
   }
 
@@ -61,12 +63,12 @@ export class CallbackSender {
   }
 
   async #send(callback: DueCallback): Promise<void> {
-    const { writer, settings, now, random, onTried, log, onSettled } = this.#deps;
+    const { store, settings, now, random, onTried, log, onSettled } = this.#deps;
     const { signal } = this.#stopped;
     try {
       const outcome = await sendCallback({ ...settings(), ...callback, id: callback.runId, nowMs: now(), signal });
       if (signal.aborted && outcome.kind !== "sent") return;
-      const state = await writer.write((db) => settleCallback(db, callback, { outcome, now: now(), random }));
+      const state = await store.write(() => settleCallback(callback, { outcome, now: now(), random }));
       onTried(outcome.kind);
       this.#note(callback, { outcome, state });
     } catch (error) {

@@ -1,10 +1,10 @@
 /**
  * What follows a turn, in the transaction that stores it: the transcript, the reply's messages, the main session's
- * event, and the callback once nothing is under way. Every function here belongs inside a transaction.
+ * event, and the callback once nothing is under way.
  */
-import type { Database } from "../../base/database.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
-import type { HookAction } from "../action.ts";
+import { execute, undoable, type Script } from "../../base/store.ts";
+import type { AgentAction, HookAction } from "../action.ts";
 import { asTurn, findRun, moveRun, type Run } from "../deliveries/runs.ts";
 import { FINAL, isFinal, type Outcome, type ReplyState } from "../deliveries/state.ts";
 import type { Target } from "../../channels/channel.ts";
@@ -32,12 +32,11 @@ export interface Context {
 }
 
 /** Ends a run's turn. The run is final afterwards, or waits with its answer stored for room among the events. */
-export function concludeTurn(db: Database, run: Run, { outcome, reason, result }: Ending, context: Context): Run {
-  const { answer, reply, target, replyReason } = startReply(db, run, { outcome, result }, context);
-  db.query(
-    `UPDATE runs SET answer = ?, model = ?, usage = ?, outcome = ?, reason = ?, reply = ?, reply_target = ?,
-       reply_reason = ? WHERE id = ?`,
-  ).run(
+export function* concludeTurn(run: Run, { outcome, reason, result }: Ending, context: Context): Script<Run> {
+  const { answer, reply, target, replyReason } = yield* startReply(run, { outcome, result }, context);
+  yield* execute(
+    `UPDATE runs SET answer = $1, model = $2, usage = $3, outcome = $4, reason = $5, reply = $6, reply_target = $7,
+       reply_reason = $8 WHERE id = $9`,
     answer,
     result?.model ?? null,
     result?.usage === undefined ? null : JSON.stringify(result.usage),
@@ -48,7 +47,7 @@ export function concludeTurn(db: Database, run: Run, { outcome, reason, result }
     replyReason ?? null,
     run.id,
   );
-  return postEvent(db, { ...run, answer, outcome, reason: reason ?? null, reply }, context, { replyReason });
+  return yield* postEvent({ ...run, answer, outcome, reason: reason ?? null, reply }, context, { replyReason });
 }
 
 interface Reply {
@@ -65,58 +64,64 @@ const eachChannelOnce = (targets: readonly Target[]): Target[] =>
   targets.filter(({ channel }, i) => targets.findIndex((other) => other.channel === channel) === i);
 
 /** Hands an answer to the channels, where it is to be delivered. */
-function startReply(
-  db: Database,
+function* startReply(
   run: Run,
   { outcome, result }: Pick<Ending, "outcome"> & { result: TurnResult | undefined },
   context: Context,
-): Reply {
-  const { ports, now } = context;
+): Script<Reply> {
   const text = result && replyOf(result, ACK_CHARS_MAX);
   const answer = text ?? result?.text ?? null;
   if (outcome !== "ok" || !result || run.action.kind !== "agent") return { answer, reply: "none" };
-  const { deliver, channel, to, fallbackChannels } = run.action;
-  if (!deliver) return { answer, reply: "none" };
+  if (!run.action.deliver) return { answer, reply: "none" };
   if (text === undefined) return { answer, reply: "skipped" };
   try {
-    return db.transaction((): Reply => {
-      const asked = ports.resolveTarget(db, { channel, ...(to === undefined ? {} : { to }) });
-      const fallbacks = ports.fallbackTargets(db, fallbackChannels);
-      const [target, ...others] = eachChannelOnce("reason" in asked ? fallbacks : [asked, ...fallbacks]);
-      if (!target) return { answer, reply: "failed", ...("reason" in asked ? { replyReason: asked.reason } : {}) };
-      ports.addReply(db, { groupId: run.id, target, text, now });
-      return { answer, reply: "pending", target: { ...target, others } };
-    })();
+    return { answer, ...(yield* undoable(addReply(run.id, run.action, text, context))) };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { answer, reply: "failed", replyReason: error.message };
   }
 }
 
+function* addReply(
+  groupId: string,
+  { channel, to, fallbackChannels }: AgentAction,
+  text: string,
+  { ports, now }: Context,
+): Script<Omit<Reply, "answer">> {
+  const asked = yield* ports.resolveTarget({ channel, ...(to === undefined ? {} : { to }) });
+  const fallbacks = yield* ports.fallbackTargets(fallbackChannels);
+  const [target, ...others] = eachChannelOnce("reason" in asked ? fallbacks : [asked, ...fallbacks]);
+  if (!target) return { reply: "failed", ...("reason" in asked ? { replyReason: asked.reason } : {}) };
+  yield* ports.addReply({ groupId, target, text, now });
+  return { reply: "pending", target: { ...target, others } };
+}
+
 /**
  * Posts a run's event and makes the run final. Where no more events may wait, the run stays open and its event is
  * tried again later, in order.
  */
-export function postEvent(
-  db: Database,
-  run: Run,
-  context: Context,
-  also: { replyReason?: string | undefined } = {},
-): Run {
-  const { ports, now } = context;
+export function* postEvent(run: Run, context: Context, also: { replyReason?: string | undefined } = {}): Script<Run> {
+  const { now } = context;
   try {
-    db.transaction(() => {
-      ports.enqueueEvent(db, eventOf(run, now));
-      if (run.reply === "failed")
-        ports.enqueueEvent(db, problemEvent(run, { kind: "failed", reason: also.replyReason }, now));
-    })();
+    yield* undoable(enqueueEvents(run, context, also));
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    if (error.code === "busy") return run.state === "running" ? moveRun(db, run, "store", now, { step: "event" }) : run;
-    return close(db, moveRun(db, run, "fail", now, { reason: messageOf(error) }), context);
+    if (error.code === "busy") {
+      return run.state === "running" ? yield* moveRun(run, "store", now, { step: "event" }) : run;
+    }
+    return yield* close(yield* moveRun(run, "fail", now, { reason: messageOf(error) }), context);
   }
   const outcome = run.outcome ?? "ok";
-  return close(db, moveRun(db, run, FINAL[outcome], now, { outcome }), context);
+  return yield* close(yield* moveRun(run, FINAL[outcome], now, { outcome }), context);
+}
+
+function* enqueueEvents(
+  run: Run,
+  { ports, now }: Context,
+  { replyReason: reason }: { replyReason?: string | undefined },
+): Script<void> {
+  yield* ports.enqueueEvent(eventOf(run, now));
+  if (run.reply === "failed") yield* ports.enqueueEvent(problemEvent(run, { kind: "failed", reason }, now));
 }
 
 function eventOf(run: Run, now: number): MainEvent {
@@ -145,22 +150,19 @@ const mainEvent = (run: Run, now: number) => ({
 export const sourceOf = ({ mappingId }: Run): string => `Webhook ${mappingId ?? ""}`.trimEnd();
 
 /** Ends a run whose turn never began, or cannot be repeated. */
-export function giveUp(db: Database, run: Run, ending: { outcome: Outcome; reason: string }, context: Context): Run {
-  if (run.step === "turn") return concludeTurn(db, run, ending, context);
-  return close(db, moveRun(db, run, FINAL[ending.outcome], context.now, ending), context);
+export function* giveUp(run: Run, ending: { outcome: Outcome; reason: string }, context: Context): Script<Run> {
+  if (run.step === "turn") return yield* concludeTurn(run, ending, context);
+  return yield* close(yield* moveRun(run, FINAL[ending.outcome], context.now, ending), context);
 }
 
 /** Sends a reply that was refused elsewhere. Returns false where there is nowhere else. */
-function sendElsewhere(db: Database, { id, answer }: Run, { ports, now }: Context): boolean {
-  const row = db
-    .query<{ target: string | null }, [string]>("SELECT reply_target AS target FROM runs WHERE id = ?")
-    .get(id);
-  const { others = [] } = JSON.parse(row?.target ?? "{}") as Partial<ReplyTarget>; // startReply wrote it
+function* sendElsewhere({ id, answer, replyTarget }: Run, { ports, now }: Context): Script<boolean> {
+  const { others = [] } = JSON.parse(replyTarget ?? "{}") as Partial<ReplyTarget>; // startReply wrote it
   const [target, ...rest] = others;
   if (!target || answer === null) return false;
-  ports.addReply(db, { groupId: id, target, text: answer, now });
+  yield* ports.addReply({ groupId: id, target, text: answer, now });
   const next: ReplyTarget = { ...target, others: rest };
-  db.query("UPDATE runs SET reply_target = ? WHERE id = ?").run(JSON.stringify(next), id);
+  yield* execute("UPDATE runs SET reply_target = $1 WHERE id = $2", JSON.stringify(next), id);
   return true;
 }
 
@@ -168,26 +170,27 @@ function sendElsewhere(db: Database, { id, answer }: Run, { ports, now }: Contex
  * Notes how a reply ended, or sends it elsewhere where that is configured. Returns false where that has to wait: a
  * failed reply posts an event to the main session, and there is no room.
  */
-export function settleReply(db: Database, run: Run, { kind, reason }: ReplyOutcome, context: Context): boolean {
-  if (kind === "failed" && sendElsewhere(db, run, context)) return true;
+export function* settleReply(run: Run, { kind, reason }: ReplyOutcome, context: Context): Script<boolean> {
+  if (kind === "failed" && (yield* sendElsewhere(run, context))) return true;
   try {
-    if (kind !== "sent") context.ports.enqueueEvent(db, problemEvent(run, { kind, reason }, context.now));
+    if (kind !== "sent") yield* context.ports.enqueueEvent(problemEvent(run, { kind, reason }, context.now));
   } catch (error) {
     if (error instanceof AppError && error.code === "busy") return false;
     throw error;
   }
-  db.query("UPDATE runs SET reply = ?, reply_reason = ? WHERE id = ? AND reply = 'pending'").run(
+  yield* execute(
+    "UPDATE runs SET reply = $1, reply_reason = $2 WHERE id = $3 AND reply = 'pending'",
     kind,
     reason ?? null,
     run.id,
   );
-  const settled = findRun(db, run.id);
-  if (settled) close(db, settled, context);
+  const settled = yield* findRun(run.id);
+  if (settled) yield* close(settled, context);
   return true;
 }
 
 /** Once a run is final and its reply settled, its callback is due. */
-function close(db: Database, run: Run, { now }: Context): Run {
-  if (isFinal(run.state) && run.reply !== "pending") addCallback(db, run, now);
+function* close(run: Run, { now }: Context): Script<Run> {
+  if (isFinal(run.state) && run.reply !== "pending") yield* addCallback(run, now);
   return run;
 }

@@ -10,7 +10,7 @@
  * - A turn that alone was cut off as often as a run may be attempted, and was never cleared between, is the cause: it
  *   is dead. Crashes that come from elsewhere would have had to miss every pause.
  */
-import type { Database } from "../../base/database.ts";
+import { execute, queryAll, type Script } from "../../base/store.ts";
 import { isSuspect, leasedRuns } from "../deliveries/claims.ts";
 import { moveRun, type Run } from "../deliveries/runs.ts";
 import { giveUp, type Context } from "./conclude.ts";
@@ -38,74 +38,78 @@ export interface Recovery {
   readonly context: Context;
 }
 
-/** Notes that a worker is there, until it stops in order. Call inside a transaction. */
-export const registerWorker = (db: Database, owner: string, now: number): void =>
-  void db.query("INSERT INTO workers (owner, started_at) VALUES (?, ?) ON CONFLICT DO NOTHING").run(owner, now);
+/** Notes that a worker is there, until it stops in order. */
+export const registerWorker = (owner: string, now: number): Script<number> =>
+  execute("INSERT INTO workers (owner, started_at) VALUES ($1, $2) ON CONFLICT DO NOTHING", owner, now);
 
-/** Notes that a worker stopped in order. Call inside a transaction. */
-export const dismissWorker = (db: Database, owner: string): void =>
-  void db.query("DELETE FROM workers WHERE owner = ?").run(owner);
+/** Notes that a worker stopped in order. */
+export const dismissWorker = (owner: string): Script<number> => execute("DELETE FROM workers WHERE owner = $1", owner);
 
 /** Whether there is anything for `recover`. */
-export const needsRecovery = (db: Database, parts: Recovery): boolean =>
-  crashedWorkers(db).length > 0 || strandedRuns(db, parts).length > 0;
+export function* needsRecovery(parts: Recovery): Script<boolean> {
+  return (yield* crashedWorkers()).length > 0 || (yield* strandedRuns(parts)).length > 0;
+}
 
-/** Takes up what has no worker any more. Returns the runs as they are now. Call inside a transaction. */
-export function recover(db: Database, parts: Recovery): Run[] {
-  const cutOff = crashedWorkers(db).flatMap((owner) => {
-    const runs = leasedRuns(db).filter((run) => run.leaseOwner === owner);
-    dismissWorker(db, owner);
-    return afterCrash(db, runs, parts);
-  });
-  return [...cutOff, ...strandedRuns(db, parts).map((run) => giveBack(db, run, parts))];
+/** Takes up what has no worker any more. Returns the runs as they are now. */
+export function* recover(parts: Recovery): Script<Run[]> {
+  const recovered: Run[] = [];
+  for (const owner of yield* crashedWorkers()) {
+    const runs = (yield* leasedRuns()).filter((run) => run.leaseOwner === owner);
+    yield* dismissWorker(owner);
+    recovered.push(...(yield* afterCrash(runs, parts)));
+  }
+  for (const run of yield* strandedRuns(parts)) recovered.push(yield* giveBack(run, parts));
+  return recovered;
 }
 
 /** Workers of former processes that did not stop in order, the oldest first. */
-const crashedWorkers = (db: Database): string[] =>
-  db
-    .query<{ owner: string }, []>("SELECT owner FROM workers ORDER BY started_at")
-    .all()
-    .map(({ owner }) => owner)
-    .filter(isGone);
+function* crashedWorkers(): Script<string[]> {
+  const rows = yield* queryAll<{ owner: string }>("SELECT owner FROM workers ORDER BY started_at");
+  return rows.map(({ owner }) => owner).filter(isGone);
+}
 
-function afterCrash(db: Database, cutOff: readonly Run[], parts: Recovery): Run[] {
+function* afterCrash(cutOff: readonly Run[], parts: Recovery): Script<Run[]> {
   const { now } = parts.context;
-  if (!cutOff.some(isSuspect)) clearSuspects(db);
-  const after = cutOff.map((run) => chargeCrash(db, run, { isAlone: cutOff.length === 1, parts }));
-  holdSuspects(db, Math.max(now, ...after.map(({ nextAt }) => nextAt)));
+  if (!cutOff.some(isSuspect)) yield* clearSuspects();
+  const after: Run[] = [];
+  for (const run of cutOff) after.push(yield* chargeCrash(run, { isAlone: cutOff.length === 1, parts }));
+  yield* holdSuspects(Math.max(now, ...after.map(({ nextAt }) => nextAt)));
   return after;
 }
 
 /** Of those that a worker has, nothing is known yet. */
-const clearSuspects = (db: Database): void =>
-  void db.run(
+const clearSuspects = (): Script<number> =>
+  execute(
     "UPDATE runs SET suspected = 0, suspected_alone = 0 WHERE finished_at IS NULL AND suspected > 0 AND state = 'queued'",
   );
 
-function holdSuspects(db: Database, until: number): void {
-  const waiting = db.query<{ seq: number; suspected: number }, [number]>(
-    "SELECT seq, suspected FROM runs WHERE finished_at IS NULL AND suspected > 0 AND state = 'queued' AND next_at < ?",
+function* holdSuspects(until: number): Script<void> {
+  const waiting = yield* queryAll<{ seq: number; suspected: number }>(
+    "SELECT seq, suspected FROM runs WHERE finished_at IS NULL AND suspected > 0 AND state = 'queued' AND next_at < $1",
+    until,
   );
-  const hold = db.query("UPDATE runs SET next_at = ? WHERE seq = ?");
-  for (const run of waiting.all(until)) if (isSuspect(run)) hold.run(until, run.seq);
+  for (const { seq } of waiting.filter(isSuspect)) {
+    yield* execute("UPDATE runs SET next_at = $1 WHERE seq = $2", until, seq);
+  }
 }
 
-function chargeCrash(db: Database, run: Run, { isAlone, parts }: { isAlone: boolean; parts: Recovery }): Run {
+function* chargeCrash(run: Run, { isAlone, parts }: { isAlone: boolean; parts: Recovery }): Script<Run> {
   const { maxAttempts, context } = parts;
-  if (run.cancelAt !== null) return giveUp(db, run, { outcome: "cancelled", reason: "cancelled" }, context);
+  if (run.cancelAt !== null) return yield* giveUp(run, { outcome: "cancelled", reason: "cancelled" }, context);
   const suspected = run.suspected + 1;
   const suspectedAlone = run.suspectedAlone + Number(isAlone);
-  db.query("UPDATE runs SET crashes = crashes + 1, suspected = ?, suspected_alone = ? WHERE id = ?").run(
+  yield* execute(
+    "UPDATE runs SET crashes = crashes + 1, suspected = $1, suspected_alone = $2 WHERE id = $3",
     suspected,
     suspectedAlone,
     run.id,
   );
   if (suspectedAlone >= maxAttempts) {
     const reason = `the server ended ${suspectedAlone} times while it ran alone, and at no other time: it is taken for the cause`;
-    return giveUp(db, run, { outcome: "dead", reason }, context);
+    return yield* giveUp(run, { outcome: "dead", reason }, context);
   }
   const nextAt = context.now + pauseMs(run, suspected);
-  return moveRun(db, run, "release", context.now, { nextAt, reason: "the server ended while it ran" });
+  return yield* moveRun(run, "release", context.now, { nextAt, reason: "the server ended while it ran" });
 }
 
 /** Every lease was renewed while the process was there. */
@@ -116,18 +120,19 @@ function pauseMs({ startedAt, leaseUntil }: Run, crashes: number): number {
 }
 
 /** Leased runs whose turn runs nowhere though nothing crashed: their claim, or their end, could not be stored. */
-const strandedRuns = (db: Database, { owner, turns, context }: Recovery): Run[] =>
-  leasedRuns(db).filter((run) => {
+function* strandedRuns({ owner, turns, context }: Recovery): Script<Run[]> {
+  return (yield* leasedRuns()).filter((run) => {
     if (run.leaseOwner === owner) return !turns.holds(run);
     return (run.leaseUntil ?? 0) <= context.now || isGone(run.leaseOwner ?? "");
   });
+}
 
-function giveBack(db: Database, run: Run, { owner, turns, maxAttempts, context }: Recovery): Run {
-  if (run.cancelAt !== null) return giveUp(db, run, { outcome: "cancelled", reason: "cancelled" }, context);
+function* giveBack(run: Run, { owner, turns, maxAttempts, context }: Recovery): Script<Run> {
+  if (run.cancelAt !== null) return yield* giveUp(run, { outcome: "cancelled", reason: "cancelled" }, context);
   if (run.leaseOwner === owner && !turns.hasBegun(run.id)) {
-    return moveRun(db, run, "release", context.now, { attempts: run.attempts - 1 });
+    return yield* moveRun(run, "release", context.now, { attempts: run.attempts - 1 });
   }
   const reason = "what became of its turn could not be stored";
-  if (run.attempts - run.crashes < maxAttempts) return moveRun(db, run, "release", context.now, { reason });
-  return giveUp(db, run, { outcome: "dead", reason }, context);
+  if (run.attempts - run.crashes < maxAttempts) return yield* moveRun(run, "release", context.now, { reason });
+  return yield* giveUp(run, { outcome: "dead", reason }, context);
 }

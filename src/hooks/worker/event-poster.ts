@@ -2,7 +2,7 @@
  * Posts the events of runs to the main session, in the order of their runs. The first that finds no room holds up those
  * behind it for a while, or until it is too old.
  */
-import type { Database } from "../../base/database.ts";
+import type { Script } from "../../base/store.ts";
 import { dueEvents, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { MAX_AGE_MS } from "./backoff.ts";
@@ -13,6 +13,13 @@ import type { WorkerPorts } from "./ports.ts";
 const FULL_MS = 1000;
 /** Events posted in one transaction: a longer one would delay other writes. */
 const EVENTS_MAX = 50;
+
+export interface Posted {
+  /** Those that are final by it. */
+  readonly runs: readonly Run[];
+  /** False: no event waits any more. */
+  readonly mayBeMore: boolean;
+}
 
 export interface EventPosterDeps {
   readonly ports: WorkerPorts;
@@ -34,29 +41,29 @@ export class EventPoster {
   }
 
   /** Whether there is something to post now. */
-  isDue(db: Database): boolean {
-    return !this.isHeldUp && dueEvents(db, 1).length > 0;
+  *isDue(): Script<boolean> {
+    return !this.isHeldUp && (yield* dueEvents(1)).length > 0;
   }
 
-  /** Returns the runs that are final by it. Call inside a transaction. */
-  post(db: Database): readonly Run[] {
+  *post(): Script<Posted> {
     const posted: Run[] = [];
-    if (this.isHeldUp) return posted;
+    if (this.isHeldUp) return { runs: posted, mayBeMore: true };
     const now = this.#deps.now();
     const context = { ports: this.#deps.ports, now };
-    for (const run of dueEvents(db, EVENTS_MAX)) {
-      const after = postEvent(db, run, context);
+    const due = yield* dueEvents(EVENTS_MAX);
+    for (const run of due) {
+      const after = yield* postEvent(run, context);
       if (isFinal(after.state)) {
         posted.push(after);
         continue;
       }
       if (now - run.createdAt <= MAX_AGE_MS) {
         this.#fullUntil = now + FULL_MS;
-        break;
+        return { runs: posted, mayBeMore: true };
       }
       const reason = "the main session had no room for its event";
-      posted.push(giveUp(db, run, { outcome: "dead", reason }, context));
+      posted.push(yield* giveUp(run, { outcome: "dead", reason }, context));
     }
-    return posted;
+    return { runs: posted, mayBeMore: due.length === EVENTS_MAX };
   }
 }

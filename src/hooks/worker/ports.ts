@@ -1,10 +1,10 @@
 /**
- * What the worker needs of the agent and the channels. Functions that take a database are called inside the worker's
- * transaction, so that a turn's answer, its transcript, its event and its messages are stored together or not at all.
+ * What the worker needs of the agent and the channels. Scripts are parts of the worker's transaction, so that a turn's
+ * answer, its transcript, its event and its messages are stored together or not at all.
  */
 import type { NewEvent } from "../../agent/events.ts";
 import type { StoreTurn, TurnRequest, TurnResult } from "../../agent/turn.ts";
-import type { Database } from "../../base/database.ts";
+import type { Script } from "../../base/store.ts";
 import type { Target } from "../../channels/channel.ts";
 
 /** An event of the main session. */
@@ -29,21 +29,21 @@ export interface WorkerPorts {
   /** Makes no durable change itself. */
   readonly runTurn: (request: TurnRequest) => Promise<TurnResult>;
   /** Puts a turn that ended well into its session's transcript. */
-  readonly storeTurn: (db: Database, turn: StoreTurn) => void;
+  readonly storeTurn: (turn: StoreTurn) => Script<void>;
   /** Throws `busy` where no more events may wait. */
-  readonly enqueueEvent: (db: Database, event: MainEvent) => void;
+  readonly enqueueEvent: (event: MainEvent) => Script<unknown>;
   /** Asks for a heartbeat of the main session, at once. */
   readonly requestHeartbeat: (reason: string) => void;
   /** Where a reply goes. */
-  readonly resolveTarget: (
-    db: Database,
-    asked: { readonly channel: string; readonly to?: string },
-  ) => Target | { readonly reason: string };
+  readonly resolveTarget: (asked: {
+    readonly channel: string;
+    readonly to?: string;
+  }) => Script<Target | { readonly reason: string }>;
   /** Where a reply goes that its channel refuses, in order. @param names undefined: as the configuration says */
-  readonly fallbackTargets: (db: Database, names: readonly string[] | undefined) => readonly Target[];
-  readonly addReply: (db: Database, reply: Reply) => void;
+  readonly fallbackTargets: (names: readonly string[] | undefined) => Script<readonly Target[]>;
+  readonly addReply: (reply: Reply) => Script<void>;
   /** How a reply ended; undefined while it is under way. */
-  readonly replyOutcome: (db: Database, groupId: string) => ReplyOutcome | undefined;
+  readonly replyOutcome: (groupId: string) => Script<ReplyOutcome | undefined>;
   /** Calls whenever a reply ended, after that was committed; returns what stops that. */
   readonly onReplySettled: (listener: (groupId: string) => void) => () => void;
   /** Asks the channels to look for new messages. */

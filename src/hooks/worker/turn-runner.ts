@@ -2,11 +2,11 @@
  * The turns that run now: begins those that are due within the limits, keeps their leases, stores how they end, and
  * stops them when told. What it stores, it stores only while the lease is its own.
  */
-import type { Database, Writer } from "../../base/database.ts";
 import { renderPassage } from "../../agent/boundary/index.ts";
 import { failedTurn, type TurnRequest, type TurnResult } from "../../agent/turn.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
+import type { Script, Store } from "../../base/store.ts";
 import { claimTurns, hasDueTurn, renewLeases } from "../deliveries/claims.ts";
 import { asTurn, findRun, moveRun, type Run, type TurnRun } from "../deliveries/runs.ts";
 import type { Outcome } from "../deliveries/state.ts";
@@ -29,8 +29,7 @@ export interface TurnLimits {
 }
 
 export interface TurnRunnerDeps {
-  readonly db: Database;
-  readonly writer: Writer;
+  readonly store: Store;
   readonly ports: WorkerPorts;
   readonly settings: () => TurnLimits;
   readonly log: Logger;
@@ -79,11 +78,11 @@ export class TurnRunner {
 
   /** Begins turns that are due; resolves once they have begun. */
   async begin(): Promise<void> {
-    const { db, writer, now, settings, owner } = this.#deps;
+    const { store, now, settings, owner } = this.#deps;
     const limits = settings();
-    if (this.#running.size >= limits.maxConcurrent || !hasDueTurn(db, now())) return;
-    const claimed = await writer.write((at) =>
-      claimTurns(at, {
+    if (this.#running.size >= limits.maxConcurrent || !(await store.read(() => hasDueTurn(now())))) return;
+    const claimed = await store.write(() =>
+      claimTurns({
         owner,
         now: now(),
         leaseUntil: now() + LEASE_MS,
@@ -138,14 +137,10 @@ export class TurnRunner {
 
   /** Stores how a turn ended, however long the disk refuses; undefined where it could not, or the run is another's. */
   async #stored(run: Run, running: Running, result: TurnResult): Promise<Run | undefined> {
-    const { writer, owner, log } = this.#deps;
+    const { store, log } = this.#deps;
     for (;;) {
       try {
-        return await writer.write((db) => {
-          const current = findRun(db, run.id);
-          if (current?.state !== "running" || current.leaseOwner !== owner) return undefined;
-          return this.#store(db, asTurn(current), running, result);
-        });
+        return await store.write(() => this.#storeOwn(run.id, running, result));
       } catch (error) {
         log.error("hooks: the end of a turn cannot be stored", { runId: run.id, error: messageOf(error) });
         const isDisk = error instanceof AppError && error.code === "storage";
@@ -158,34 +153,40 @@ export class TurnRunner {
     }
   }
 
-  #store(db: Database, run: TurnRun, { why }: Running, result: TurnResult): Run {
+  *#storeOwn(runId: string, running: Running, result: TurnResult): Script<Run | undefined> {
+    const current = yield* findRun(runId);
+    if (current?.state !== "running" || current.leaseOwner !== this.#deps.owner) return undefined;
+    return yield* this.#store(asTurn(current), running, result);
+  }
+
+  *#store(run: TurnRun, { why }: Running, result: TurnResult): Script<Run> {
     const { ports, random, settings } = this.#deps;
     const now = this.#deps.now();
     if (result.status === "ok") {
       const isEphemeral = run.action.sessionKey === undefined;
       const { id: runId, sessionKey } = run;
-      ports.storeTurn(db, { runId, sessionKey, record: result.record, isEphemeral, now });
-      return concludeTurn(db, run, { outcome: "ok", result }, { ports, now });
+      yield* ports.storeTurn({ runId, sessionKey, record: result.record, isEphemeral, now });
+      return yield* concludeTurn(run, { outcome: "ok", result }, { ports, now });
     }
-    if (why === "drain") return moveRun(db, run, "release", now, { attempts: run.attempts - 1 });
-    const ending = (outcome: Outcome, reason: string): Run =>
-      concludeTurn(db, run, { outcome, reason }, { ports, now });
+    if (why === "drain") return yield* moveRun(run, "release", now, { attempts: run.attempts - 1 });
+    const ending = (outcome: Outcome, reason: string): Script<Run> =>
+      concludeTurn(run, { outcome, reason }, { ports, now });
     const error = result.error ?? "the turn failed";
-    if (why === "cancel" || result.status === "cancelled") return ending("cancelled", "cancelled while it ran");
-    if (result.status === "timeout") return ending("timeout", error);
-    if (!result.isTemporary) return ending("error", error);
+    if (why === "cancel" || result.status === "cancelled") return yield* ending("cancelled", "cancelled while it ran");
+    if (result.status === "timeout") return yield* ending("timeout", error);
+    if (!result.isTemporary) return yield* ending("error", error);
     if (run.attempts - run.crashes >= settings().maxAttempts || now - run.createdAt > MAX_AGE_MS)
-      return ending("dead", error);
-    return moveRun(db, run, "retry", now, { nextAt: now + retryDelayMs(run.attempts, random), reason: error });
+      return yield* ending("dead", error);
+    return yield* moveRun(run, "retry", now, { nextAt: now + retryDelayMs(run.attempts, random), reason: error });
   }
 
   async #renew(): Promise<void> {
     if (this.#running.size === 0) return;
-    const { writer, now, owner, log } = this.#deps;
+    const { store, now, owner, log } = this.#deps;
     const runIds = [...this.#running.keys()];
     try {
       const lease = { owner, until: now() + LEASE_MS };
-      const { unwanted, lost } = await writer.write((db) => renewLeases(db, runIds, lease));
+      const { unwanted, lost } = await store.write(() => renewLeases(runIds, lease));
       for (const runId of unwanted) this.cancel(runId);
       for (const runId of lost) this.#tell(runId, "lost");
     } catch (error) {

@@ -40,7 +40,11 @@ export class RunWatchers {
    * How a run stands now, then its news until nothing changes any more or the signal ends it. Yields nothing where
    * there is no such run.
    */
-  async *watch(runId: string, find: () => RunStatus | undefined, signal?: AbortSignal): AsyncGenerator<RunNews> {
+  async *watch(
+    runId: string,
+    find: () => Promise<RunStatus | undefined>,
+    signal?: AbortSignal,
+  ): AsyncGenerator<RunNews> {
     const watcher: Watcher = { text: "", changed: true, wake: () => {} };
     const all = this.#byRun.get(runId) ?? new Set();
     this.#byRun.set(runId, all.add(watcher));
@@ -51,8 +55,9 @@ export class RunWatchers {
         if (watcher.text !== "") yield { kind: "text", text: takeText(watcher) };
         if (watcher.changed) {
           watcher.changed = false;
-          const status = find();
+          const status = await find();
           if (!status) return;
+          if (watcher.text !== "") yield { kind: "text", text: takeText(watcher) }; // it came before the status
           yield { kind: "status", status };
           if (isOver(status)) return;
         }

@@ -3,9 +3,9 @@
  * replies, begin turns, send callbacks. Everything it decides is committed before it acts on it, so that it can be
  * killed at any moment and the next process goes on; a turn is run again only if its answer was not stored.
  */
-import type { Database, Writer } from "../../base/database.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
+import { execute, undoable, type Script, type Store } from "../../base/store.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
 import { hasDueTurn, nextTurnAt } from "../deliveries/claims.ts";
@@ -15,7 +15,7 @@ import type { CallbackOutcome } from "../callback.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
 import { giveUp, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
 import { dismissWorker, needsRecovery, recover, registerWorker, type Recovery } from "./crashes.ts";
-import { EventPoster } from "./event-poster.ts";
+import { EventPoster, type Posted } from "./event-poster.ts";
 import { makeOwner } from "./owner.ts";
 import type { ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
@@ -25,6 +25,7 @@ import { RunWatchers, type RunNews } from "./watch.ts";
 const LOOK_MS = 30_000;
 /** How long to wait after the database could not be written, or the events were full. */
 const STUCK_MS = 1000;
+const NOTHING_POSTED: Posted = { runs: [], mayBeMore: true };
 
 /** Settings as they are now. */
 export interface WorkerSettings extends TurnLimits {
@@ -32,8 +33,7 @@ export interface WorkerSettings extends TurnLimits {
 }
 
 export interface WorkerDeps {
-  readonly db: Database;
-  readonly writer: Writer;
+  readonly store: Store;
   readonly ports: WorkerPorts;
   readonly settings: () => WorkerSettings;
   readonly log: Logger;
@@ -55,6 +55,12 @@ export interface RunObserver {
   callbackTried(outcome: CallbackOutcome["kind"]): void;
 }
 
+/** A reply that ended for good. */
+interface SettledReply {
+  readonly run: Run;
+  readonly kind: ReplyOutcome["kind"];
+}
+
 /** What asking for a run's end led to. `over`: its turn had ended already. */
 export type Cancelled = "cancelled" | "stopping" | "over";
 
@@ -71,6 +77,7 @@ export class Worker {
   #round: Promise<void> | undefined;
   #again = false;
   #isRegistered = false;
+  #isPaused = false;
   #wakeAt: Timer | undefined;
   #stopListening = (): void => {};
 
@@ -102,6 +109,16 @@ export class Worker {
     this.poke();
   }
 
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** While it is paused, no turn begins; those that run go on, and what comes in waits. A restart ends it. */
+  setPaused(isPaused: boolean): void {
+    this.#isPaused = isPaused;
+    this.poke();
+  }
+
   /** Looks for work soon. Cheap, and harmless where there is none. */
   poke(): void {
     if (this.#state !== "working") return;
@@ -116,46 +133,48 @@ export class Worker {
    * Does at once what needs no model, in the transaction that accepts it, so that it costs no second one. Call what it
    * returns after the commit.
    */
-  begin(db: Database): () => void {
-    const posted = this.#state === "working" ? this.#postAlongside(db) : [];
-    const isMoreDue = dueEvents(db, 1).length > 0 || hasDueTurn(db, this.#deps.now());
+  *begin(): Script<() => void> {
+    const { runs, mayBeMore } = this.#state === "working" ? yield* this.#postAlongside() : NOTHING_POSTED;
+    const isMoreDue = (mayBeMore && (yield* dueEvents(1)).length > 0) || (yield* hasDueTurn(this.#deps.now()));
     return () => {
-      for (const run of posted) this.#announce(run);
+      for (const run of runs) this.#announce(run);
       if (isMoreDue) this.poke();
     };
   }
 
   /** Acceptance stands whatever becomes of this: what fails here is tried again, and logged, in the next round. */
-  #postAlongside(db: Database): readonly Run[] {
+  *#postAlongside(): Script<Posted> {
     try {
-      return db.transaction(() => this.#events.post(db))();
+      return yield* undoable(this.#events.post());
     } catch {
-      return [];
+      return NOTHING_POSTED;
     }
   }
 
   /** How a run stands, then its news until nothing changes any more but a callback. */
   watch(runId: string, signal?: AbortSignal): AsyncGenerator<RunNews> {
-    return this.#watchers.watch(runId, () => runStatus(this.#deps.db, runId), signal);
+    return this.#watchers.watch(runId, () => this.#deps.store.read(() => runStatus(runId)), signal);
   }
 
   /** Ends a run: at once where it waits, soon where its model works. Undefined: there is no such run. */
   async cancel(runId: string): Promise<Cancelled | undefined> {
-    const result = await this.#deps.writer.write((db): Cancelled | Run | undefined => {
-      const run = findRun(db, runId);
-      if (!run) return undefined;
-      if (isFinal(run.state) || (run.step === "event" && run.action.kind === "agent")) return "over";
-      if (run.state === "running") {
-        db.query("UPDATE runs SET cancel_at = ? WHERE id = ?").run(this.#deps.now(), runId);
-        return "stopping";
-      }
-      return giveUp(db, run, { outcome: "cancelled", reason: "cancelled before it ran" }, this.#context());
-    });
+    const result = await this.#deps.store.write(() => this.#cancel(runId));
     if (result === "stopping") this.#turns.cancel(runId);
     if (typeof result !== "object") return result;
     this.#observe(result);
     this.#changed(runId);
     return "cancelled";
+  }
+
+  *#cancel(runId: string): Script<Cancelled | Run | undefined> {
+    const run = yield* findRun(runId);
+    if (!run) return undefined;
+    if (isFinal(run.state) || (run.step === "event" && run.action.kind === "agent")) return "over";
+    if (run.state === "running") {
+      yield* execute("UPDATE runs SET cancel_at = $1 WHERE id = $2", this.#deps.now(), runId);
+      return "stopping";
+    }
+    return yield* giveUp(run, { outcome: "cancelled", reason: "cancelled before it ran" }, this.#context());
   }
 
   /**
@@ -174,9 +193,9 @@ export class Worker {
 
   /** Where that cannot be stored, the next start counts a crash in which nothing ran. */
   async #dismiss(): Promise<void> {
-    const { writer, log } = this.#deps;
-    await writer
-      .write((db) => dismissWorker(db, this.#owner))
+    const { store, log } = this.#deps;
+    await store
+      .write(() => dismissWorker(this.#owner))
       .catch((error: unknown) => log.warn("hooks: the end cannot be stored", { error: messageOf(error) }));
   }
 
@@ -203,10 +222,10 @@ export class Worker {
   }
 
   #observe(run: Run): void {
-    const { observer, db } = this.#deps;
+    const { observer } = this.#deps;
     if (!observer) return;
     observer.runEnded({ ...run, kind: run.action.kind }, run.lane);
-    if (run.reply === "failed" || run.reply === "skipped") observer.replyEnded(run.reply, replyChannelOf(db, run));
+    if (run.reply === "failed" || run.reply === "skipped") observer.replyEnded(run.reply, replyChannelOf(run));
   }
 
   async #rounds(): Promise<void> {
@@ -222,13 +241,14 @@ export class Worker {
   }
 
   async #oneRound(): Promise<void> {
-    const { db, now } = this.#deps;
+    const { store, now } = this.#deps;
     await this.#recover();
     await this.#postEvents();
     const areRepliesStuck = await this.#settleReplies();
-    if (this.#state === "working") await this.#turns.begin();
-    this.#callbacks.send();
-    const at = Math.min(nextTurnAt(db, now()) ?? Infinity, this.#callbacks.nextAt ?? Infinity);
+    if (this.#state === "working" && !this.#isPaused) await this.#turns.begin();
+    await this.#callbacks.send();
+    const turnAt = this.#isPaused ? undefined : await store.read(() => nextTurnAt(now()));
+    const at = Math.min(turnAt ?? Infinity, (await this.#callbacks.nextAt()) ?? Infinity);
     const longestMs = this.#events.isHeldUp || areRepliesStuck ? STUCK_MS : LOOK_MS;
     this.#lookIn(Math.max(1, Math.min(at - now(), longestMs)));
   }
@@ -240,12 +260,10 @@ export class Worker {
 
   /** Takes up what former processes left; says, the first time, that this one is there. */
   async #recover(): Promise<void> {
-    const { db, writer, log, now } = this.#deps;
-    if (this.#isRegistered && !needsRecovery(db, this.#recovery())) return; // the usual case writes nothing
-    const taken = await writer.write((at) => {
-      registerWorker(at, this.#owner, now());
-      return recover(at, this.#recovery());
-    });
+    const { store, log } = this.#deps;
+    const isNeeded = !this.#isRegistered || (await store.read(() => needsRecovery(this.#recovery())));
+    if (!isNeeded) return; // the usual case writes nothing
+    const taken = await store.write(() => this.#takeUp());
     this.#isRegistered = true;
     if (taken.length === 0) return;
     log.warn("hooks: runs that nobody had any more are taken up again", { runs: taken.length });
@@ -255,35 +273,36 @@ export class Worker {
     }
   }
 
+  *#takeUp(): Script<Run[]> {
+    yield* registerWorker(this.#owner, this.#deps.now());
+    return yield* recover(this.#recovery());
+  }
+
   #recovery(): Recovery {
     const { maxAttempts } = this.#deps.settings();
     return { owner: this.#owner, turns: this.#turns, maxAttempts, context: this.#context() };
   }
 
   async #postEvents(): Promise<void> {
-    const { db, writer } = this.#deps;
-    while (this.#events.isDue(db)) {
-      for (const run of await writer.write((at) => this.#events.post(at))) this.#announce(run);
+    const { store } = this.#deps;
+    while (await store.read(() => this.#events.isDue())) {
+      for (const run of (await store.write(() => this.#events.post())).runs) this.#announce(run);
     }
   }
 
   /** Returns whether some wait for room among the events. */
   async #settleReplies(): Promise<boolean> {
-    const { db, writer, ports } = this.#deps;
-    const waiting = this.#replies ? [...this.#replies] : pendingReplies(db);
+    const { store, ports } = this.#deps;
+    const known = this.#replies;
     this.#replies = new Set(); // what ends from here on
     try {
-      const ended = waiting.filter((runId) => ports.replyOutcome(db, runId) !== undefined);
+      const ended = await store.read(() => this.#endedReplies(known));
       if (ended.length === 0) return false;
-      const stuck = await writer.write((at) => ended.filter((runId) => !this.#settle(at, runId)));
+      const { stuck, settled } = await store.write(() => this.#settleAll(ended));
       ports.sendReplies(); // some go elsewhere now
       for (const runId of ended) this.#watchers.changed(runId);
       for (const runId of stuck) this.#replies.add(runId);
-      for (const runId of ended.filter((id) => !stuck.includes(id))) {
-        const outcome = ports.replyOutcome(db, runId);
-        const run = findRun(db, runId);
-        if (outcome && run) this.#deps.observer?.replyEnded(outcome.kind, replyChannelOf(db, run));
-      }
+      for (const { run, kind } of settled) this.#deps.observer?.replyEnded(kind, replyChannelOf(run));
       return stuck.length > 0;
     } catch (error) {
       this.#replies = undefined; // the next round looks at all
@@ -291,9 +310,27 @@ export class Worker {
     }
   }
 
-  #settle(db: Database, runId: string): boolean {
-    const run = findRun(db, runId);
-    const outcome = this.#deps.ports.replyOutcome(db, runId);
-    return run?.reply !== "pending" || !outcome || settleReply(db, run, outcome, this.#context());
+  /** @param among undefined: all that wait for theirs */
+  *#endedReplies(among: ReadonlySet<string> | undefined): Script<string[]> {
+    const ended: string[] = [];
+    for (const runId of among ?? (yield* pendingReplies())) {
+      if ((yield* this.#deps.ports.replyOutcome(runId)) !== undefined) ended.push(runId);
+    }
+    return ended;
+  }
+
+  /** `stuck`: there is no room for the event of theirs. */
+  *#settleAll(runIds: readonly string[]): Script<{ stuck: string[]; settled: SettledReply[] }> {
+    const { ports } = this.#deps;
+    const stuck: string[] = [];
+    const settled: SettledReply[] = [];
+    for (const runId of runIds) {
+      const run = yield* findRun(runId);
+      const outcome = yield* ports.replyOutcome(runId);
+      if (run?.reply !== "pending" || !outcome) continue;
+      if (!(yield* settleReply(run, outcome, this.#context()))) stuck.push(runId);
+      else if ((yield* ports.replyOutcome(runId)) !== undefined) settled.push({ run, kind: outcome.kind });
+    }
+    return { stuck, settled };
   }
 }

@@ -1,6 +1,7 @@
 /**
  * What a tool-call format is: a way of writing calls inside a model's text, recognised by the template that teaches it.
  */
+import type { ThinkingTags } from "../../template/thinking.ts";
 import type { Tool } from "../runtime.ts";
 
 type TextEvent = { readonly kind: "text"; readonly text: string };
@@ -33,12 +34,11 @@ export interface ForcedCall {
 
 /** Texts around the parts of an answer, for a format that marks them all. */
 interface AnswerMarks {
-  /** Around thinking. */
-  readonly open: string;
-  readonly close: string;
-  /** In front of whatever follows thinking. */
+  /** Around thinking; absent: its models do not think. */
+  readonly thinking?: ThinkingTags;
+  /** In front of whatever follows thinking, or another part. */
   readonly next: string;
-  /** In front of text. */
+  /** In front of the answer. */
   readonly answer: string;
 }
 

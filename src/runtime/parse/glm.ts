@@ -25,12 +25,12 @@ export const glm: ToolFormat = {
       opens: OPENS,
       closes: CLOSES,
       makeScan: () => scanToTag({ opens: OPENS, closes: CLOSES }),
-      callsIn: (body) => callsIn(body, tools),
+      callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsInPairs(body, tools)),
     }),
 };
 
-function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
-  if (body.trimStart().startsWith("{")) return callsInJson(body);
+/** The call in a text without its outer tags; none where it is no call. */
+export function callsInPairs(body: string, tools: readonly Tool[]): CallEvent[] {
   const [head = "", ...pairs] = body.split("<arg_key>");
   const name = head.trim();
   const args = pairs.map((pair) => argumentIn(pair, name, tools));

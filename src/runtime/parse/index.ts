@@ -5,20 +5,47 @@
 import type { ToolFormat } from "./format.ts";
 import { deepseek } from "./deepseek.ts";
 import { functionTags } from "./function-tags.ts";
+import { functionary } from "./functionary.ts";
 import { functionGemma, gemma4 } from "./gemma.ts";
+import { glimmer } from "./glimmer.ts";
 import { glm } from "./glm.ts";
 import { harmony } from "./harmony.ts";
-import { glimmer, minimax } from "./invoke.ts";
-import { cohere, commandR, firefunction, granite, hermes, jamba, nemotron, phi4 } from "./json-between-tags.ts";
+import { hunyuan } from "./hunyuan.ts";
+import { dsml, minimax } from "./invoke.ts";
+import {
+  apertus,
+  cohere,
+  commandR,
+  firefunction,
+  gigachat,
+  granite,
+  hermes,
+  jamba,
+  nemotron,
+  phi4,
+} from "./json-between-tags.ts";
+import { kimi } from "./kimi.ts";
 import { llama3 } from "./llama3.ts";
+import { minicpm } from "./minicpm.ts";
+import { minimaxM3 } from "./minimax-m3.ts";
 import { mistral } from "./mistral.ts";
 import { plain } from "./plain.ts";
 import { lfm2, olmo3 } from "./python-between-tags.ts";
+import { solar } from "./solar.ts";
 
 export const toolFormats = {
   harmony,
+  minimaxM3,
   minimax,
+  dsml,
   glimmer,
+  hunyuan,
+  solar,
+  kimi,
+  functionary,
+  apertus,
+  gigachat,
+  minicpm,
   glm,
   functionTags,
   hermes,

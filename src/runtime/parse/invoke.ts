@@ -1,5 +1,5 @@
 /**
- * Calls as MiniMax M2 and others write them: XML with attributes, under a name of the model's own.
+ * Calls as MiniMax M2 and DeepSeek V3.2 write them: XML with attributes, under a name of the model's own.
  *
  *     <minimax:tool_call>
  *     <invoke name="get_weather">
@@ -9,33 +9,35 @@
  */
 import type { Tool } from "../runtime.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
-import { callsInJson, makeCall } from "./json-calls.ts";
+import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
 import { scanToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
 
-function invokeBetween(tag: string, prefix = ""): ToolFormat {
-  const opens = [`<${tag}>`];
-  const closes = [`</${tag}>`];
+function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
+  const sign = prefix || tags[0]!; // at least one
+  const opens = tags.map((tag) => `<${prefix}${tag}>`);
+  const closes = tags.map((tag) => `</${prefix}${tag}>`);
   return {
-    isIn: (source) => source.includes(opens[0]!), // its only one
+    isIn: (source) => source.includes(sign),
     markup: [...opens, ...closes],
-    forced: { ...plainForced, open: `<${tag}>\n` },
+    forced: { ...plainForced, open: `${opens[0]}\n` },
     makeParser: (tools) =>
       makeTaggedParser({
         opens,
         closes,
         makeScan: () => scanToTag({ opens, closes }),
-        callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsIn(body, { prefix, tools })),
+        callsIn: (body) =>
+          body.trimStart().startsWith("{") ? callsInJson(body) : callsInInvokes(body, { prefix, tools }),
       }),
   };
 }
 
 /** MiniMax M2. */
-export const minimax = invokeBetween("minimax:tool_call");
+export const minimax = invokeBetween(["minimax:tool_call"]);
 
-/** Glimmer. */
-export const glimmer = invokeBetween("atem:function_calls", "atem:");
+/** DeepSeek V4 and V3.2. Each argument says whether it is a text: `string="true"`. */
+export const dsml = invokeBetween(["tool_calls", "function_calls"], "｜DSML｜");
 
 interface Dialect {
   /** Namespace of the inner tags, with its colon. */
@@ -43,7 +45,8 @@ interface Dialect {
   readonly tools: readonly Tool[];
 }
 
-function callsIn(body: string, dialect: Dialect): CallEvent[] {
+/** None where one of them is no call. */
+export function callsInInvokes(body: string, dialect: Dialect): CallEvent[] {
   const [before = "", ...parts] = body.split(`<${dialect.prefix}invoke `);
   const calls = parts.map((part) => callIn(part, dialect));
   return before.trim() === "" && calls.every((call) => call !== undefined) ? calls : [];
@@ -55,11 +58,14 @@ function callIn(text: string, { prefix, tools }: Dialect): CallEvent | undefined
   const [between = "", ...parts] = text.slice(name[0].length).split(`<${prefix}parameter `);
   if (between.replace(`</${prefix}invoke>`, "").trim() !== "") return undefined;
   const args = parts.map((part): [string, unknown] | undefined => {
-    const key = /^name="([^"]+)"[^>]*>/.exec(part);
+    const key = /^name="([^"]+)"([^>]*)>/.exec(part);
     const end = part.lastIndexOf(`</${prefix}parameter>`);
     if (!key || end < 0) return undefined;
-    const at = { name: name[1]!, argument: key[1]! }; // both groups always match
-    return [at.argument, typedValue(tools, at, part.slice(key[0].length, end))];
+    const at = { name: name[1]!, argument: key[1]! }; // the groups always match
+    const text = part.slice(key[0].length, end);
+    const says = /\bstring="(true|false)"/.exec(key[2]!)?.[1]; // the group matches nothing at least
+    if (says === "true") return [at.argument, text];
+    return [at.argument, (says === "false" ? parseJson(text) : undefined) ?? typedValue(tools, at, text)];
   });
   return args.every((arg) => arg !== undefined) ? makeCall(name[1], Object.fromEntries(args)) : undefined;
 }

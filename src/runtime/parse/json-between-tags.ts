@@ -1,19 +1,23 @@
 /** Formats that write calls as JSON behind an opening tag, and mostly in front of a closing one. */
-import { plainForced, type ForcedCall, type ToolFormat } from "./format.ts";
-import { callsInJson } from "./json-calls.ts";
+import { plainForced, type CallEvent, type ForcedCall, type ToolFormat } from "./format.ts";
+import { callsByName, callsInJson } from "./json-calls.ts";
 import { scanBalanced, scanToTagOutsideStrings } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
 interface JsonBetweenTags {
   readonly isIn: (source: string) => boolean;
   readonly open: string;
+  /** Other spellings of it. */
+  readonly also?: readonly string[];
   /** Absent: a call ends with its JSON. */
   readonly close?: string;
   readonly forced?: Partial<ForcedCall>;
+  /** The calls in a body; absent: each has its name under a key of its own. */
+  readonly callsIn?: (body: string) => readonly CallEvent[];
 }
 
-function jsonBetweenTags({ isIn, open, close, forced }: JsonBetweenTags): ToolFormat {
-  const opens = [open];
+function jsonBetweenTags({ isIn, open, also = [], close, forced, callsIn }: JsonBetweenTags): ToolFormat {
+  const opens = [open, ...also];
   const closes = close === undefined ? [] : [close];
   return {
     isIn,
@@ -24,7 +28,7 @@ function jsonBetweenTags({ isIn, open, close, forced }: JsonBetweenTags): ToolFo
         opens,
         closes,
         makeScan: () => (closes.length > 0 ? scanToTagOutsideStrings({ opens, closes }) : scanBalanced({ opens })),
-        callsIn: callsInJson,
+        callsIn: callsIn ?? callsInJson,
       }),
   };
 }
@@ -32,7 +36,9 @@ function jsonBetweenTags({ isIn, open, close, forced }: JsonBetweenTags): ToolFo
 /** Hermes and Qwen models, Granite 4, and the embedded model. */
 export const hermes = jsonBetweenTags({
   isIn: (source) =>
-    source.includes("<tool_call>") && /arguments\\?"/.test(source) && !/<function=|<arg_key>/.test(source),
+    source.includes("<tool_call>") &&
+    /arguments\\?"/.test(source) &&
+    !/<function=|<arg_key>|<tool_calls>\[/.test(source),
   open: "<tool_call>",
   close: "</tool_call>",
   forced: { open: "<tool_call>\n" },
@@ -61,7 +67,7 @@ export const nemotron = jsonBetweenTags({
   forced: { open: "<TOOLCALL>[" },
 });
 
-/** Jamba. */
+/** Jamba, Apriel, MiniMax M1. */
 export const jamba = jsonBetweenTags({
   isIn: (source) => source.includes("<tool_calls>"),
   open: "<tool_calls>",
@@ -79,8 +85,9 @@ export const cohere = jsonBetweenTags({
 
 /** Command R and R+: a fenced block. */
 export const commandR = jsonBetweenTags({
-  isIn: (source) => source.includes("Action: ```json"),
+  isIn: (source) => /Action:(?: |\\n|\n)```json/.test(source),
   open: "Action: ```json",
+  also: ["Action:\n```json"],
   close: "```",
   forced: { open: "Action: ```json\n[\n    ", name: "tool_name", arguments: "parameters" },
 });
@@ -90,4 +97,23 @@ export const firefunction = jsonBetweenTags({
   isIn: (source) => source.includes("functools["),
   open: "functools",
   forced: { open: "functools[" },
+});
+
+/** GigaChat 3.1, and 3 in a message of its own. */
+export const gigachat = jsonBetweenTags({
+  isIn: (source) => source.includes("<|role_sep|>") && /<\|function_call\|>|function call/.test(source),
+  open: "<|function_call|>",
+  also: ["<|message_sep|>\n\nfunction call<|role_sep|>\n"],
+});
+
+/** Apertus: a list of objects, each under the name of its tool. */
+export const apertus = jsonBetweenTags({
+  isIn: (source) => source.includes("<|tools_prefix|>"),
+  open: "<|tools_prefix|>",
+  close: "<|tools_suffix|>",
+  forced: { open: "<|tools_prefix|>[" },
+  callsIn: (body) => {
+    const calls = callsByName(body);
+    return calls.length > 0 ? calls : callsInJson(body);
+  },
 });

@@ -1,10 +1,20 @@
 /** Calls written in JSON: `{"name": …, "arguments": {…}}`, one or a list, under the keys that formats use. */
 import type { CallEvent } from "./format.ts";
 
-/** The calls in a text, one or a list; none where any part of it is no call. */
+/** The calls in a text: one, a list, or one to a line; none where any part of it is no call. */
 export function callsInJson(text: string): CallEvent[] {
-  const parsed = parseJson(text);
+  const parsed = parseJson(text) ?? text.trim().split("\n").map(parseJson);
   const calls = (Array.isArray(parsed) ? parsed : [parsed]).map(callOf);
+  return calls.every((call) => call !== undefined) ? calls : [];
+}
+
+/** The calls in a list whose objects have the tool's name as their only key; none where any of them has not. */
+export function callsByName(text: string): CallEvent[] {
+  const parsed = parseJson(text);
+  const calls = (Array.isArray(parsed) ? parsed : [parsed]).map((value) => {
+    const [[name, args] = [], ...more] = isObject(value) ? Object.entries(value) : [];
+    return more.length === 0 ? makeCall(name, args) : undefined;
+  });
   return calls.every((call) => call !== undefined) ? calls : [];
 }
 

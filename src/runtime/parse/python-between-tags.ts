@@ -5,11 +5,12 @@ import { callsInPython } from "./python-calls.ts";
 import { scanToTagOutsideStrings } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
-function pythonBetweenTags(open: string, close: string): ToolFormat {
+/** @param signs what else in a template shows the format */
+function pythonBetweenTags(open: string, close: string, signs: readonly string[] = []): ToolFormat {
   const opens = [open];
   const closes = [close];
   return {
-    isIn: (source) => source.includes(open),
+    isIn: (source) => [open, ...signs].some((sign) => source.includes(sign)),
     markup: [open, close],
     forced: { ...plainForced, open: `${open}[` },
     makeParser: () =>
@@ -25,8 +26,11 @@ function pythonBetweenTags(open: string, close: string): ToolFormat {
   };
 }
 
-/** LFM2: `<|tool_call_start|>[get_weather(city="Oslo")]<|tool_call_end|>`. */
-export const lfm2 = pythonBetweenTags("<|tool_call_start|>", "<|tool_call_end|>");
+/** LFM2: `<|tool_call_start|>[get_weather(city="Oslo")]<|tool_call_end|>`. Some templates show only the tools. */
+export const lfm2 = pythonBetweenTags("<|tool_call_start|>", "<|tool_call_end|>", [
+  "<|tool_list_start|>",
+  '"List of tools: ["',
+]);
 
 /** OLMo 3: a call per line. */
 export const olmo3 = pythonBetweenTags("<function_calls>", "</function_calls>");

@@ -57,7 +57,7 @@ export function makeTaggedParser(format: Tagged): TextParser {
   /** Ends the call at a cut; one that is none, at the first tag in it: a quote before that tag began no string. */
   const closeCall = (events: ParsedEvent[], cut: Cut, { open }: { open: string }): void => {
     const calls = format.callsIn(pending.slice(0, cut.at), open);
-    const end = calls.length > 0 ? cut : (firstTag(pending, format) ?? cut);
+    const end = calls.length > 0 ? cut : (firstTag(pending.slice(0, cut.at + cut.length), format) ?? cut);
     isAfterCall = calls.length > 0;
     isStart = isAfterCall && format.openAtStart !== undefined;
     if (isAfterCall) events.push(...calls);

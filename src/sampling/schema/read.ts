@@ -1,5 +1,5 @@
 /**
- * Reading a JSON schema that somebody sent: size, depth, kinds of keywords, and where `$ref` points. Errors are
+ * Reading a client's JSON schema: size, depth, kinds of keywords, and where `$ref` points. Errors are
  * `bad_request` and name the place as a JSON path.
  */
 import { AppError } from "../../base/errors.ts";

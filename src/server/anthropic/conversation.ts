@@ -6,6 +6,7 @@
  */
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
+import { joinParts, type ContentPart } from "../content-parts.ts";
 import { decodeBase64 } from "../http/base64.ts";
 import {
   optional,
@@ -59,9 +60,8 @@ class Draft {
   readonly #role: string;
   readonly #callNames: Map<string, string>;
   readonly #finished: Message[] = [];
-  #content = "";
+  #parts: ContentPart[] = [];
   #thinking = "";
-  #images: Uint8Array[] = [];
   #calls: ToolCall[] = [];
   #begun = false;
 
@@ -84,11 +84,8 @@ class Draft {
       case "thinking":
         this.#thinking += readText(block["thinking"], `${path}.thinking`);
         break;
-      default: {
-        const { text, images } = readContentBlock(block, path);
-        this.#content += text;
-        this.#images.push(...images);
-      }
+      default:
+        this.#parts.push(...readContentBlock(block, path));
     }
     this.#begun = true;
   }
@@ -107,71 +104,63 @@ class Draft {
     this.#begun = true;
   }
 
-  #addResult({ id, content, images }: ToolResult): void {
+  #addResult({ id, parts }: ToolResult): void {
     if (this.#role === "assistant" && this.#begun) this.#flush();
     const name = this.#callNames.get(id);
     this.#finished.push({
       role: "tool",
-      content,
+      ...joinParts(parts, ""),
       tool_call_id: id,
       ...(name === undefined ? {} : { tool_name: name }),
-      ...(images.length > 0 ? { images } : {}),
     });
   }
 
   #flush(): void {
     this.#finished.push({
       role: this.#role,
-      content: this.#content,
+      ...joinParts(this.#parts, ""),
       ...(this.#thinking ? { thinking: this.#thinking } : {}),
-      ...(this.#images.length > 0 ? { images: this.#images } : {}),
       ...(this.#calls.length > 0 ? { tool_calls: this.#calls } : {}),
     });
-    [this.#content, this.#thinking, this.#images, this.#calls, this.#begun] = ["", "", [], [], false];
+    [this.#parts, this.#thinking, this.#calls, this.#begun] = [[], "", [], false];
   }
 }
 
 interface ToolResult {
   readonly id: string;
-  readonly content: string;
-  readonly images: readonly Uint8Array[];
+  readonly parts: readonly ContentPart[];
 }
 
 function readResult(block: Fields, path: string): ToolResult {
   const id = readRequired(block, { path, key: "tool_use_id" });
   const isError = optional(readBoolean)(block["is_error"], `${path}.is_error`) ?? false;
-  const { text, images } = readContent(block["content"] ?? "", `${path}.content`);
-  return { id, content: isError && !/^\s*error\b/i.test(text) ? `Error: ${text}` : text, images };
-}
-
-interface Content {
-  readonly text: string;
-  readonly images: readonly Uint8Array[];
+  const parts = readContent(block["content"] ?? "", `${path}.content`);
+  return { id, parts: isError && !/^\s*error\b/i.test(textOf(parts)) ? ["Error: ", ...parts] : parts };
 }
 
 /** A text, or blocks of content. */
-function readContent(value: unknown, path: string): Content {
-  if (typeof value === "string") return { text: value.toWellFormed(), images: [] };
-  const parts = readList((block, at) => readContentBlock(readFields(block, at), at))(value, path);
-  return { text: parts.map(({ text }) => text).join(""), images: parts.flatMap(({ images }) => images) };
+function readContent(value: unknown, path: string): readonly ContentPart[] {
+  if (typeof value === "string") return [value.toWellFormed()];
+  return readList((block, at) => readContentBlock(readFields(block, at), at))(value, path).flat();
 }
 
-function readContentBlock(block: Fields, path: string): Content {
-  const text = (content: string): Content => ({ text: content, images: [] });
+const textOf = (parts: readonly ContentPart[]): string => parts.filter((part) => typeof part === "string").join("");
+
+function readContentBlock(block: Fields, path: string): readonly ContentPart[] {
   switch (block["type"]) {
     case "text":
-      return text(readText(block["text"], `${path}.text`));
+      return [readText(block["text"], `${path}.text`)];
     case "image":
-      return { text: "", images: [readImage(block["source"], `${path}.source`)] };
+      return [readImage(block["source"], `${path}.source`)];
     case "document":
       return readDocument(block, path);
     case "search_result": {
-      const { text: found } = readContent(block["content"], `${path}.content`);
+      const found = textOf(readContent(block["content"], `${path}.content`));
       const [title, source] = [readText(block["title"], `${path}.title`), readText(block["source"], `${path}.source`)];
-      return text(`${title} (${source})\n${found}\n`);
+      return [`${title} (${source})\n${found}\n`];
     }
     case "web_search_result": // its content is encrypted
-      return text(`${readText(block["title"], `${path}.title`)} (${readText(block["url"], `${path}.url`)})\n`);
+      return [`${readText(block["title"], `${path}.title`)} (${readText(block["url"], `${path}.url`)})\n`];
     default:
       throw unexpected(`${path}.type`, "a block of text, image, tool_use, tool_result or thinking", block["type"]);
   }
@@ -185,16 +174,15 @@ function readImage(value: unknown, path: string): Uint8Array {
 }
 
 /** Documents that are text. */
-function readDocument(block: Fields, path: string): Content {
+function readDocument(block: Fields, path: string): readonly ContentPart[] {
   const source = readFields(block["source"], `${path}.source`);
   const title = optional(readText)(block["title"], `${path}.title`);
   const heading = title ? `${title}\n` : "";
   if (source["type"] === "text") {
-    return { text: `${heading}${readText(source["data"], `${path}.source.data`)}\n`, images: [] };
+    return [`${heading}${readText(source["data"], `${path}.source.data`)}\n`];
   }
   if (source["type"] === "content") {
-    const { text, images } = readContent(source["content"], `${path}.source.content`);
-    return { text: `${heading}${text}\n`, images };
+    return [heading, ...readContent(source["content"], `${path}.source.content`), "\n"];
   }
   throw unexpected(
     `${path}.source.type`,

@@ -145,7 +145,7 @@ class Blocks {
     yield { type: "content_block_stop", index: this.#index };
   }
 
-  /** Clients send thinking back only with a signature: this one is a digest of the text, and nobody checks it. */
+  /** Clients send thinking back only with a signature: this one is a digest of the text and is never checked. */
   *#close(): Generator<StreamEvent> {
     if (!this.#open) return;
     if (this.#open.type === "thinking") {

@@ -38,9 +38,6 @@ function decodeStruct(schema: TSchema, value: Record<string, unknown>, place: Pl
 
 function decodeValue(schema: TSchema, value: unknown, place: Place): unknown {
   switch (schema["type"]) {
-    case "string":
-      if (typeof value !== "string") break;
-      return schema["contentEncoding"] === "base64" ? decodeBase64(value) : value.toWellFormed();
     case "boolean":
       if (typeof value === "boolean") return value;
       break;
@@ -57,6 +54,9 @@ function decodeValue(schema: TSchema, value: unknown, place: Place): unknown {
       if (!isObject(value)) break;
       if (!schema["properties"]) return value; // an open map
       return decodeStruct(schema, value, { ...place, struct: schema["goStruct"] ?? place.struct });
+    case "string":
+      if (typeof value !== "string") break;
+      return schema["contentEncoding"] === "base64" ? decodeBase64(value) : value.toWellFormed();
     default:
       assert(!schema["anyOf"], `${place.struct}.${place.path}: a schema that decode does not know`);
       return value; // any JSON

@@ -26,7 +26,9 @@ const STATUS = {
 /** The status of anything thrown: a refusal of the hooks has its own, what is not an `AppError` is a bug of ours. */
 export function statusOf(error: unknown): number {
   if (error instanceof Refusal) return error.status;
-  return error instanceof AppError ? STATUS[error.code] : 500;
+  if (!(error instanceof AppError)) return 500;
+  // a database that is away comes back; a disk that is full does not by itself
+  return error.code === "storage" && error.retryAfterMs !== undefined ? 503 : STATUS[error.code];
 }
 
 /** The body of an error reply to the request of that id. */
@@ -66,7 +68,7 @@ export function anthropicErrorBody(error: unknown, requestId: string) {
   return { type: "error", error: { type, message: messageOf(error) }, request_id: requestId };
 }
 
-/** The shape that whoever sent a request can read. */
+/** The error in the shape of the dialect that was called. */
 export function errorBodyFor(request: Request): ErrorBody {
   if (!isV1(request)) return errorBody;
   return isAnthropic(request) ? anthropicErrorBody : openaiErrorBody;

@@ -85,7 +85,7 @@ export function makeAnswer(parts: { log: Logger; record: Recorder; hidePaths: Hi
 
 const isCancelled = (error: unknown): boolean => error instanceof AppError && error.code === "cancelled";
 
-/** When to come again where nobody knows: an answer or a load takes a few seconds. */
+/** `Retry-After` without better knowledge: an answer or a load takes a few seconds. */
 const RETRY_AFTER_MS = 5000;
 
 /** A failure in the words of the API that was called. */

@@ -80,7 +80,7 @@ async function openSocket(
   }
 }
 
-/** A killed server leaves its socket behind. One that somebody listens on stays, and so does any other file. */
+/** Removes the socket that a killed server left behind; not one in use, nor any other file. */
 async function removeStale(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found) return;
@@ -88,7 +88,7 @@ async function removeStale(path: string): Promise<void> {
   if (await isStale(path)) rmSync(path, { force: true });
 }
 
-/** Only a refused connection says that nobody listens. */
+/** Only a refused connection proves that the socket is stale. */
 function isStale(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);

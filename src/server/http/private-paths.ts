@@ -1,5 +1,5 @@
 /**
- * Errors as clients are told them: a file of ours by its place in the store or the home, not on the machine. The log
+ * Paths in errors for clients: relative to the store or the home, never absolute. The log
  * has the whole path.
  */
 import { AppError, messageOf } from "../../base/errors.ts";

@@ -1,4 +1,4 @@
-/** Work that is told step by step: as a stream, or without one by its last step. */
+/** Work with progress: every step as a stream, or only the last one. */
 import { assert } from "../../base/errors.ts";
 import type { Progress } from "../../store/creation.ts";
 import type { Reply } from "./exchange.ts";

@@ -9,7 +9,7 @@ export function makeRequestId(): string {
   return `req_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
 }
 
-/** The header that tells the id to whoever sent a request. */
+/** The response header that carries the request's id. */
 export function idHeaders(request: Request, id: string): Record<string, string> {
   if (!isV1(request)) return {};
   return isAnthropic(request) ? { "request-id": id } : { "x-request-id": id };

@@ -74,7 +74,7 @@ function listen(options: Place & Handlers): Server<undefined> {
     return Bun.serve({
       ...options,
       error: (error) => jsonResponse(errorBody(error), statusOf(error)),
-      development: false, // else an error that nobody caught is answered with a page that shows our source
+      development: false, // else an uncaught error is answered with a page that shows our source
       idleTimeout: 0, // a model may take minutes to load, and a token seconds to come
       maxRequestBodySize: BODY_BYTES_MAX,
       reusePort: false, // else a second server would share the port without a word

@@ -1,11 +1,14 @@
 /** What a monitoring system reads of the gateway: requests by what became of them, the queue, runs and replies. */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Gateway } from "../../gateway/gateway.ts";
+import type { GatewayStatus } from "../../gateway/status.ts";
 import { watchMail } from "./mail-metrics.ts";
 
 const RUN_SECONDS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
-export type WatchedGateway = Pick<Gateway, "observe" | "status" | "isDraining">;
+export interface WatchedGateway extends Pick<Gateway, "observe" | "status" | "isDraining"> {
+  readonly mail: Pick<Gateway["mail"], "status">;
+}
 
 /** Counts one request. @param route what it was for, of a bounded set; @param notes of its reply */
 export type CountHook = (route: string, notes: Readonly<Record<string, unknown>>) => void;
@@ -85,13 +88,13 @@ function watchSends(gateway: WatchedGateway, registers: Registry[]): void {
 }
 
 function watchQueue(gateway: WatchedGateway, registers: Registry[]): void {
-  const gauge = (name: string, help: string, read: (status: ReturnType<Gateway["status"]>) => number): void =>
+  const gauge = (name: string, help: string, read: (status: GatewayStatus) => number): void =>
     void new Gauge({
       name,
       help,
       registers,
-      collect() {
-        if (!gateway.isDraining()) this.set(read(gateway.status())); // its database may be closed
+      async collect() {
+        if (!gateway.isDraining()) this.set(read(await gateway.status())); // its database may be closed
       },
     });
   gauge("hearth_hook_runs_queued", "Accepted runs that wait", ({ queued }) => queued);

@@ -1,4 +1,4 @@
-/** Values of a label in the metrics: whoever can make names up must not fill the memory with them. */
+/** Values of a metric label, bounded: callers choose some of these names and must not fill memory with them. */
 
 /** The first so many names as they are, later ones as `other`. */
 export function capped(max: number): (name: string) => string {

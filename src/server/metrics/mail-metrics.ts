@@ -2,8 +2,12 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { Gateway } from "../../gateway/gateway.ts";
 
-export function watchMail(gateway: Pick<Gateway, "status" | "isDraining">, registers: Registry[]): void {
-  const mail = () => (gateway.isDraining() ? undefined : gateway.status().mail);
+interface WatchedMail extends Pick<Gateway, "isDraining"> {
+  readonly mail: Pick<Gateway["mail"], "status">;
+}
+
+export function watchMail(gateway: WatchedMail, registers: Registry[]): void {
+  const mail = () => (gateway.isDraining() ? undefined : gateway.mail.status);
   void new Gauge({
     name: "hearth_mail_connected",
     help: "Whether the mailbox is listened to: 1, or 0",

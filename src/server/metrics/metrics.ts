@@ -75,6 +75,7 @@ export function makeMetrics(runtime: Watched, gateway?: WatchedGateway): Metrics
     registers,
   });
   watchActivity(runtime, registers);
+  watchImages(runtime, registers);
   watchMemory(runtime, registers);
   return {
     contentType: registry.contentType,
@@ -122,6 +123,22 @@ function watchActivity(runtime: Watched, registers: Registers): void {
       for (const [event, count] of Object.entries(events)) this.inc({ event }, count);
     },
   });
+}
+
+/** Images of prompts: whether a model had to make rows of them. */
+function watchImages(runtime: Watched, registers: Registers): void {
+  const counter = (how: "encoded" | "reused", help: string): void =>
+    void new Counter({
+      name: `hearth_images_${how}_total`,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(runtime.activity().images[how]);
+      },
+    });
+  counter("encoded", "Images of prompts that an encoder made rows of");
+  counter("reused", "Images of prompts whose rows were there already");
 }
 
 /** Bytes of the server and of each loaded model. */

@@ -1,8 +1,10 @@
 /** Which of a model's templates is in force: the Go one of its TEMPLATE layer, or the Jinja one of its GGUF file. */
 import { AppError } from "../../base/errors.ts";
 import type { Metadata } from "../../gguf/gguf.ts";
-import { hasOwnTemplate, type ModelEntry } from "../../store/store.ts";
+import { hasOwnTemplate } from "../../store/own-template.ts";
+import type { ModelEntry } from "../../store/store.ts";
 import { capabilitiesWith } from "../../template/facts.ts";
+import { rendererOf } from "../../template/named.ts";
 import { choosePrompt, type Capabilities } from "../../template/prompt.ts";
 
 export interface EffectiveTemplate {
@@ -20,7 +22,8 @@ export function effectiveTemplate(entry: ModelEntry, metadata: Metadata): Effect
   const jinja = typeof stored === "string" ? stored : undefined;
   const go = entry.template;
   try {
-    const { renderer, parser } = entry.config;
+    const { renderer: named, parser, model_type: size } = entry.config;
+    const renderer = rendererOf(named, { name: entry.displayName, size });
     const prompt = choosePrompt({ jinja, go, prefersGo: hasOwnTemplate(entry), renderer });
     const capabilities = capabilitiesWith(prompt, parser);
     return { text: prompt.source, native: prompt.kind === "jinja", capabilities };

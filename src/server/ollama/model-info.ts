@@ -14,7 +14,7 @@ const VOCABULARY: ReadonlySet<string> = new Set([
   "tokenizer.ggml.token_type",
   "tokenizer.ggml.tokens",
 ]);
-/** Longer arrays are emptied, so that nobody has to read them. */
+/** Longer arrays are emptied, as Ollama does. */
 export const ARRAY_ITEMS_MAX = 5;
 
 export function modelInfo(

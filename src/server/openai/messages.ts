@@ -1,10 +1,8 @@
-/**
- * Messages of the OpenAI API as our own. The parts of a message stay one message: their texts are lines, and an image
- * among them leaves `[img]` where it stood, which is what templates put images in place of.
- */
+/** Messages of the OpenAI API as our own. The parts of a message stay one message, and their texts are lines. */
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
+import { joinParts, type ContentPart } from "../content-parts.ts";
 import { decodeBase64 } from "../http/base64.ts";
 import { parseFirstJson } from "../http/json.ts";
 
@@ -85,27 +83,19 @@ function tryParse(text: string): unknown {
   }
 }
 
-type Content = Pick<Message, "content" | "images">;
-
-function contentOf({ content, tool_calls }: MessageBody, place: string): Content {
+function contentOf({ content, tool_calls }: MessageBody, place: string): ReturnType<typeof joinParts> {
   if (typeof content === "string") return { content: content.toWellFormed() };
-  if (Array.isArray(content)) return joinParts(content.map((part, i) => readPart(part, `${place}.content[${i}]`)));
+  if (Array.isArray(content))
+    return joinParts(
+      content.map((part, i) => readPart(part, `${place}.content[${i}]`)),
+      "\n",
+    );
   if (content === undefined && tool_calls && tool_calls.length > 0) return { content: "" };
   const found = content === undefined ? "null" : typeof content;
   throw new AppError("bad_request", `invalid message content type: ${place}: expected text or parts, got ${found}`);
 }
 
-/** Images before all text need no marker: that is where they go by themselves. */
-function joinParts(parts: readonly (string | Uint8Array)[]): Content {
-  const images = parts.filter((part) => typeof part !== "string");
-  const firstText = parts.findIndex((part) => typeof part === "string");
-  const isMarked = parts.some((part, i) => typeof part !== "string" && firstText >= 0 && i > firstText);
-  const lines = parts.flatMap((part) => (typeof part === "string" ? [part] : isMarked ? ["[img]"] : []));
-  return { content: lines.join("\n"), ...(images.length > 0 ? { images } : {}) };
-}
-
-/** A text, or the bytes of an image. */
-function readPart(part: unknown, place: string): string | Uint8Array {
+function readPart(part: unknown, place: string): ContentPart {
   if (typeof part === "string") return part.toWellFormed();
   const fields = isObject(part) ? part : {};
   switch (fields["type"]) {
@@ -133,9 +123,9 @@ export function readImage(value: unknown, place: string): Uint8Array {
   if (typeof url === "string" && /^https?:/i.test(url)) {
     throw new AppError("bad_request", "image URLs are not currently supported, please use base64 encoded data instead");
   }
-  const head = typeof url === "string" ? /^data:(image\/(jpeg|jpg|png|webp))?;base64,/.exec(url)?.[0] : undefined;
+  const head = typeof url === "string" ? /^data:(image\/(jpeg|jpg|png|webp|gif))?;base64,/.exec(url)?.[0] : undefined;
   if (typeof url === "string" && head !== undefined) return decodeBase64(url.slice(head.length));
-  const expected = "expected data:image/TYPE;base64, with a TYPE of jpeg, jpg, png or webp";
+  const expected = "expected data:image/TYPE;base64, with a TYPE of jpeg, jpg, png, webp or gif";
   throw new AppError("bad_request", `invalid image input: ${place}: ${expected}`);
 }
 

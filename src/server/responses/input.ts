@@ -6,6 +6,7 @@
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
 import { optional, readFields, readList, readText, unexpected, type Fields, type Read } from "../fields.ts";
+import { joinParts, type ContentPart } from "../content-parts.ts";
 import { readImage } from "../openai/messages.ts";
 import { joinedName } from "./tools.ts";
 
@@ -70,12 +71,12 @@ class Conversation {
 
   #addMessage(item: Fields, path: string): void {
     const role = readText(item["role"], `${path}.role`);
-    const { content, images } = readContent(item["content"], `${path}.content`);
+    const said = readContent(item["content"], `${path}.content`);
     const ours = role === "developer" ? "system" : role;
     if (!["system", "user", "assistant"].includes(ours)) {
       throw unexpected(`${path}.role`, '"user", "assistant", "system" or "developer"', role);
     }
-    this.say({ role: ours, content, ...(images.length > 0 ? { images } : {}) });
+    this.say({ role: ours, ...said });
   }
 
   #addCall(item: Fields, path: string): void {
@@ -89,15 +90,14 @@ class Conversation {
 
   #addResult(item: Fields, path: string): void {
     const id = readText(item["call_id"], `${path}.call_id`);
-    const { content, images } = readContent(item["output"], `${path}.output`);
+    const result = readContent(item["output"], `${path}.output`);
     const name = this.#callNames.get(id);
     this.finish();
     this.#messages.push({
       role: "tool",
-      content,
+      ...result,
       tool_call_id: id,
       ...(name === undefined ? {} : { tool_name: name }),
-      ...(images.length > 0 ? { images } : {}),
     });
   }
 
@@ -121,22 +121,14 @@ class Conversation {
   }
 }
 
-interface Content {
-  readonly content: string;
-  readonly images: readonly Uint8Array[];
-}
-
 /** A text, or parts, whose texts become lines. */
-function readContent(value: unknown, path: string): Content {
-  if (typeof value === "string") return { content: value.toWellFormed(), images: [] };
-  const parts = readList(readPart)(value, path);
-  return {
-    content: parts.filter((part) => typeof part === "string").join("\n"),
-    images: parts.filter((part) => typeof part !== "string"),
-  };
+function readContent(value: unknown, path: string): ReturnType<typeof joinParts> {
+  return typeof value === "string"
+    ? { content: value.toWellFormed() }
+    : joinParts(readList(readPart)(value, path), "\n");
 }
 
-const readPart: Read<string | Uint8Array> = (value, path) => {
+const readPart: Read<ContentPart> = (value, path) => {
   const part = readFields(value, path);
   switch (part["type"]) {
     case "input_text":

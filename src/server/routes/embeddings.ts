@@ -4,7 +4,8 @@ import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { findEmbedder, requireModel } from "../find-model.ts";
-import { earlySettings, lateSettings } from "../request-settings.ts";
+import { earlySettings } from "../early-settings.ts";
+import { lateSettings } from "../request-settings.ts";
 import { describe } from "../schema/describe.ts";
 import { EmbeddingsBody } from "../schema/embed.ts";
 

@@ -1,4 +1,4 @@
-/** `GET /health`: whether this server can do its work, for whoever restarts it or sends it requests. */
+/** `GET /health`: whether this server can do its work, for supervisors and load balancers. */
 import { access, constants, statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
 import type { GatewayStatus } from "../../gateway/status.ts";
@@ -46,7 +46,7 @@ async function examine({ store, runtime, version, gateway }: RouteDeps): Promise
     version,
     problems,
     disk: { free },
-    ...(gateway && !gateway.isDraining() ? { gateway: gateway.status() } : {}),
+    ...(gateway && !gateway.isDraining() ? { gateway: await gateway.status() } : {}),
     models: { loaded: runtime.loaded().length, running, waiting },
   };
 }

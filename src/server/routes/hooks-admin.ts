@@ -6,7 +6,10 @@ import {
   detailsSchema,
   dryRunSchema,
   filterFields,
+  findingsSchema,
+  mappingsSchema,
   pageSchema,
+  pausedSchema,
   replayedSchema,
 } from "../../hooks/admin/answers.ts";
 import type { Admin } from "../../hooks/admin/admin.ts";
@@ -47,6 +50,7 @@ export function hooksAdminRoutes(deps: RouteDeps) {
       return { kind: "json", body: await work(admin, exchange) };
     });
   return new Elysia()
+    .use(gatewayRoutes(answer))
     .get(
       "/hooks-admin/deliveries",
       (at) => answer(at, (admin, { request }) => admin.list(new URL(request.url).searchParams)),
@@ -82,6 +86,31 @@ export function hooksAdminRoutes(deps: RouteDeps) {
         }),
       },
     );
+}
+
+/** How the gateway is set up, and whether it works. */
+const gatewayRoutes = (answer: (at: Peer, work: Work) => Promise<Response>) =>
+  new Elysia()
+    .get("/hooks-admin/mappings", (at) => answer(at, (admin) => ({ mappings: admin.mappings() })), {
+      detail: operation("List mappings, in the order in which they are tried", mappingsSchema),
+    })
+    .get("/hooks-admin/findings", (at) => answer(at, async (admin) => ({ findings: await admin.findings() })), {
+      detail: operation("What an audit of the configuration finds, worst first", findingsSchema),
+    })
+    .post("/hooks-admin/pause", (at) => answer(at, (admin) => paused(admin, true)), {
+      parse: "none",
+      detail: operation("Begin no turn until `resume` or a restart; webhooks are taken in", pausedSchema, {
+        body: NoBody,
+      }),
+    })
+    .post("/hooks-admin/resume", (at) => answer(at, (admin) => paused(admin, false)), {
+      parse: "none",
+      detail: operation("Begin turns again", pausedSchema, { body: NoBody }),
+    });
+
+function paused(admin: Admin, isPaused: boolean): { readonly paused: boolean } {
+  admin.setPaused(isPaused);
+  return { paused: admin.isPaused() };
 }
 
 async function test(admin: Admin, id: string, { request }: Exchange): Promise<object> {

@@ -10,7 +10,7 @@ import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
-import { warnUnknown } from "../request-settings.ts";
+import { warnUnknown } from "../unknown-options.ts";
 import { ChatCompletionBody, toChat } from "../openai/chat.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
 import { makeHead } from "../openai/reply.ts";

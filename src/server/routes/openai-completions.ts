@@ -8,7 +8,7 @@ import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
-import { warnUnknown } from "../request-settings.ts";
+import { warnUnknown } from "../unknown-options.ts";
 import { CompletionBody, toGenerate } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
 import { makeHead } from "../openai/reply.ts";

@@ -5,7 +5,7 @@ import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel, requireModel } from "../find-model.ts";
-import { warnUnknown } from "../request-settings.ts";
+import { warnUnknown } from "../unknown-options.ts";
 import { EmbeddingBody, embeddingList, toEncode, toInputs } from "../openai/embedding.ts";
 import { limitsOf, toOptions } from "../openai/settings.ts";
 import { describe } from "../schema/describe.ts";

@@ -2,9 +2,11 @@
  * `GET /openapi.json` and `GET /docs`: the description of every endpoint, made of what stands beside the routes, and a
  * page to read and try it. The page's parts come from this server and nowhere else.
  */
+import { join } from "node:path";
 import { toOpenAPISchema } from "@elysiajs/openapi";
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
+import { packageFolder } from "../../base/program-files.ts";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";
 
@@ -52,7 +54,7 @@ export const openapiRoutes = ({ answer, version, gateway }: RouteDeps, app: () =
         answer(request, async () => {
           const contentType = Object.hasOwn(ASSETS, params.file) ? ASSETS[params.file] : undefined;
           if (!contentType) throw new AppError("not_found", "no such file");
-          const path = Bun.resolveSync(`swagger-ui-dist/${params.file}`, import.meta.dir);
+          const path = join(packageFolder("swagger-ui-dist", import.meta.dir), params.file);
           return { kind: "text", body: await Bun.file(path).text(), contentType };
         }),
       { detail: { hide: true } },

@@ -7,7 +7,8 @@ import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { findModel, requireModel } from "../find-model.ts";
-import { readOptions, warnUnknown } from "../request-settings.ts";
+import { readOptions } from "../request-settings.ts";
+import { warnUnknown } from "../unknown-options.ts";
 import { describe } from "../schema/describe.ts";
 import { RerankBody } from "../schema/rerank.ts";
 
@@ -27,7 +28,7 @@ export const rerankRoutes = (deps: RouteDeps) =>
       detail: describe({ api: "OpenAI", summary: SUMMARY, body: RerankBody, reply: "json" }),
     });
 
-/** What is told of an answer beside its results. */
+/** What an answer has beside its results. */
 type MoreFields = (result: RankResult) => object;
 
 const nativeFields: MoreFields = ({ totalNs, loadNs, promptEvalCount }) => ({

@@ -1,17 +1,25 @@
-/** `GET /` and `GET /api/version`: what clients probe to find out that, and what, this is. */
+/**
+ * `GET /` and `GET /api/version`: what clients probe to find out that, and what, this is. Browsers get the page.
+ */
 import { Elysia } from "elysia";
 import { API_VERSION } from "../../version.ts";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";
+import { pageReply, wantsPage } from "./ui.ts";
 
 /** The text that existing clients look for. */
 const PROBE_TEXT = "Ollama is running";
 
-export const rootRoutes = ({ answer, version }: RouteDeps) =>
+export const rootRoutes = ({ answer, version, findAsset }: RouteDeps) =>
   new Elysia()
-    .get("/", ({ request }) => answer(request, () => ({ kind: "text", body: PROBE_TEXT })), {
-      detail: describe({ api: "native", summary: "That this server runs", reply: "text" }),
-    })
+    .get(
+      "/",
+      ({ request }) =>
+        answer(request, () =>
+          wantsPage(request) ? pageReply(findAsset, request) : { kind: "text", body: PROBE_TEXT },
+        ),
+      { detail: describe({ api: "native", summary: "That this server runs", reply: "text" }) },
+    )
     .get(
       "/api/version",
       ({ request }) => answer(request, () => ({ kind: "json", body: { version: API_VERSION, hearth: version } })),

@@ -10,7 +10,7 @@ import { findModel, requireModel } from "../find-model.ts";
 import { DetokenizeBody, TokenizeBody } from "../schema/tokenize.ts";
 import { describe } from "../schema/describe.ts";
 
-/** Most characters and most ids of one request: a runner that encodes serves nobody else meanwhile. */
+/** Most characters and most ids of one request: a runner serves no other request while it encodes. */
 const CONTENT_CHARS_MAX = 2 ** 21;
 
 export const tokenizeRoutes = (deps: RouteDeps) =>

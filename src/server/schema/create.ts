@@ -22,7 +22,7 @@ export const CreateBody = t.Object(
     path: t.Optional(t.String()),
 
     from: t.Optional(t.String()),
-    /** Of a base that has to be pulled: http, and certificates that nobody vouches for. */
+    /** When the base has to be pulled: allow http and unverified certificates. */
     insecure: t.Optional(t.Boolean()),
     files: t.Optional(Texts),
     adapters: t.Optional(Texts),

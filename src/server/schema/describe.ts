@@ -82,7 +82,7 @@ const ERRORS: Readonly<Record<Api, object>> = {
   Anthropic: object({ type: text, error: object({ type: text, message: text }), request_id: text }),
 };
 
-/** Our schemas carry names for error messages, which are nobody else's business. */
+/** Drops the names that our schemas carry for error messages. */
 function withoutGoNames(schema: TSchema): object {
   return JSON.parse(
     JSON.stringify(schema, (key, value) => (key === "goType" || key === "goStruct" ? undefined : value)),

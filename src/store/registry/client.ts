@@ -33,7 +33,7 @@ interface RegistryRequest {
 export interface RegistryClient {
   readonly address: Address;
   readonly limits: Limits;
-  /** Aborted when nobody wants the result any more. */
+  /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
   /** One exchange, answered by any status but 401. Throws `Transient`, `registry` and `cancelled`. */
   send(request: RegistryRequest, watch: StallWatch): Promise<Response>;

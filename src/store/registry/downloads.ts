@@ -18,7 +18,7 @@ export interface Ticket {
 }
 
 export interface Downloads {
-  /** Takes part in the download of a blob, starting it where nobody has; undefined where the blob is there already. */
+  /** Joins the download of a blob, or starts it; undefined if the blob is here already. */
   join(source: BlobSource): Promise<Ticket | undefined>;
 }
 

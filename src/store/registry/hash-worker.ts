@@ -1,4 +1,4 @@
-/** The thread behind `PrefixHash`: hashes a file as far as it is told that it may be read. */
+/** The thread behind `PrefixHash`: hashes a file up to the offset that it is given. */
 import { open, type FileHandle } from "node:fs/promises";
 import { messageOf } from "../../base/errors.ts";
 

@@ -16,7 +16,7 @@ export class PrefixHash implements Disposable {
 
   constructor(path: string) {
     const { resolve, reject } = this.#result;
-    this.#result.promise.catch(() => {}); // whoever calls finish hears of it
+    this.#result.promise.catch(() => {}); // `finish` rejects with it
     this.#worker.onmessage = ({ data }: { data: HashReply }) => {
       if ("hex" in data) resolve(parseDigest(`sha256:${data.hex}`));
       else reject(new AppError("storage", `${path}: ${data.problem}`));

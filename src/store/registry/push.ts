@@ -18,7 +18,7 @@ import { checkWanted, pause } from "./retry.ts";
 import { uploadBlob } from "./upload.ts";
 
 const PROGRESS_MS = 60;
-/** Whoever pushes waits for this many tries before hearing that nobody is there. */
+/** Tries before an unreachable registry is an error. */
 const CONTACT_TRIES = 3;
 const ANSWER_BYTES_MAX = 64 * 1024;
 

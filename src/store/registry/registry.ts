@@ -1,4 +1,4 @@
-/** Pulling and pushing models, for whoever serves them: what the parts in this folder are for. */
+/** Pulling and pushing models: the entry to this folder. */
 import { arch, platform } from "node:os";
 import { shuttingDown } from "../../base/errors.ts";
 import type { Progress } from "../creation.ts";
@@ -15,7 +15,7 @@ import { LIMITS, type Limits } from "./retry.ts";
 
 export interface Transfer {
   readonly address: Address;
-  /** Aborted when nobody wants the result any more. */
+  /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
 }
 

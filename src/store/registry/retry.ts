@@ -65,7 +65,7 @@ export async function retry<T>(work: () => Promise<T>, options: RetryOptions): P
   }
 }
 
-/** Throws `cancelled` once nobody wants the result any more. */
+/** Throws `cancelled` once `signal` is aborted. */
 export function checkWanted(signal: AbortSignal): void {
   if (signal.aborted) throw new AppError("cancelled", "request canceled");
 }

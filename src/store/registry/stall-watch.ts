@@ -1,4 +1,4 @@
-/** Watches one exchange with a registry: gives it up when nothing moves, or when nobody wants its result any more. */
+/** Watches one exchange with a registry: gives it up when nothing moves, or when its last caller has left. */
 import { AppError } from "../../base/errors.ts";
 import { Transient } from "./retry.ts";
 

@@ -39,7 +39,7 @@ interface Session {
   /** Where the next chunk goes. */
   readonly location: URL;
   readonly offset: number;
-  /** MD5 of every chunk so far: a place that takes chunks separately is told them at the end. */
+  /** MD5 of every chunk so far: object stores that take chunks want the digest at the end. */
   readonly chunks: readonly Uint8Array[];
 }
 

@@ -1,6 +1,7 @@
 /**
  * Methods of strings, dicts and lists, as Python has them. Those that change a list or dict are missing, for chat
- * templates run in a sandbox; `append` works on lists that the template made itself, which templates in use rely on.
+ * templates run in a sandbox; `append` and `pop` work on lists that the template made itself, which templates in use
+ * rely on.
  */
 import { formatBraces } from "./format.ts";
 import {
@@ -164,6 +165,7 @@ const SEQUENCE: Readonly<Record<string, Method<Sequence>>> = {
     self.items.filter((item) => isEqual(item, argument(args, 0, "value") ?? null, budget)).length,
   copy: (self) => self,
   append: (self, args, budget) => append(self, argument(args, 0, "object") ?? null, budget),
+  pop: (self, args, budget) => pop(self, argument(args, 0, "index") ?? -1, budget),
 };
 
 /** Only a list of the template's own grows: what a caller gave is never changed. */
@@ -173,6 +175,15 @@ function append(self: Sequence, value: Value, budget: Budget): Value {
   budget.check(self.items.length + 1);
   self.own.push(value);
   return null;
+}
+
+function pop(self: Sequence, index: Value, { mayShrink }: Budget): Value {
+  if (!mayShrink) throw fail("'list object' has no attribute 'pop'");
+  if (!self.own) throw fail("pop: only a list that the template made itself can shrink");
+  if (typeof index !== "number" || !Number.isInteger(index)) throw fail("pop: expected a whole number");
+  const at = index < 0 ? index + self.own.length : index;
+  if (at < 0 || at >= self.own.length) throw fail(`pop: expected one of ${self.own.length} items, got ${index}`);
+  return self.own.splice(at, 1)[0]!; // just looked
 }
 
 /** Whether a value is a list or has it as a part. */

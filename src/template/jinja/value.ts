@@ -61,6 +61,8 @@ export interface Budget {
   check(length: number): void;
   /** Checks it and pays for it. */
   make(length: number): void;
+  /** Lists of the template's own may lose items, as llama.cpp has it; jinja2's sandbox forbids it. */
+  readonly mayShrink?: boolean;
 }
 
 export const fail = (message: string): AppError => new AppError("bad_request", `chat template: ${message}`);

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import type { Program, Rows } from "../../../src/backend/backend.ts";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
 import { rotateHead, rotateHeadBySections, ropeTable } from "../../../src/backend/rope.ts";
-import type { Step } from "../../../src/backend/step.ts";
+import type { Buf, Step } from "../../../src/backend/step.ts";
 import { attention, bidirectionalAttention, makeCase, plainRope } from "../../conformance/draft.ts";
 
 const DIM = 32;
@@ -97,4 +97,53 @@ test("sections say which position turns which pair, in runs or in turn", () => {
     const expected = places.map((place) => turned([7, 3, 5][place]!));
     expect([...out]).toEqual(Array.from({ length: 12 }, (_, i) => expected[i % 6]![i]!));
   }
+});
+
+test("vectors may be wider than an embedding: later steps add their other parts, to rows without an id only", async () => {
+  const [embed] = attended.program.steps;
+  const [x, out] = ["x", "logits"].map((name) => ({ name, dim: DIM })) as [Buf, Buf]; // two names
+  const steps: Step[] = [
+    embed!,
+    { op: "addGiven", x, at: 2 * DIM },
+    { op: "scale", x, by: 2 },
+    { op: "addGiven", x, at: DIM },
+    { op: "takeRows", out, x },
+  ];
+  const program = { ...attended.program, steps, logits: out, states: out };
+  const vectors = Float32Array.from({ length: 2 * 3 * DIM }, (_, i) => i);
+  const got = await run(program, { tokens: Int32Array.of(5, -1, 8, -1, 6), vectors });
+  const embedded = await embeddingsOf([...IDS]);
+  const expected = Float32Array.from(got, (_, i) => {
+    const [row, at] = [Math.floor(i / DIM), i % DIM];
+    const given = (row - 1) / 2; // rows 1 and 3
+    if (!Number.isInteger(given)) return 2 * embedded[i]!;
+    const from = given * 3 * DIM + at;
+    return 2 * (vectors[from]! + vectors[from + 2 * DIM]!) + vectors[from + DIM]!;
+  });
+  expect(got).toEqual(expected);
+});
+
+test("a step that is one-way sees no span both ways", async () => {
+  const steps = attended.program.steps.map((step) => (step.op === "attention" ? { ...step, oneWay: true } : step));
+  const spans = [{ first: 1, end: 4 }];
+  const usual = await run(attended.program, {});
+  expect(await run({ ...attended.program, steps }, { spans })).toEqual(usual);
+  expect(await run(attended.program, { spans })).not.toEqual(usual);
+});
+
+test("attention within spans: each is as a sequence of its own", async () => {
+  const { program } = makeCase("spans of an encoder", { dim: DIM }, (draft) =>
+    bidirectionalAttention(draft, { nHeads: 4, headDim: 16, inSpans: true }),
+  );
+  const whole = await run(program, {
+    spans: [
+      { first: 0, end: 2 },
+      { first: 3, end: 5 },
+    ],
+  });
+  const parts = [];
+  for (const tokens of [IDS.subarray(0, 2), IDS.subarray(2, 3), IDS.subarray(3)]) {
+    parts.push(...(await run(program, { tokens, spans: [{ first: 0, end: tokens.length }] })));
+  }
+  expect(whole).toEqual(Float32Array.from(parts));
 });

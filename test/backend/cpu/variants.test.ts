@@ -195,7 +195,7 @@ test("multiply, join, slice, clamp, activate and the norms without weights follo
     steps.push(
       { op: "multiply", out: product, a, b, act: "sigmoid" },
       { op: "join", out, a: product, b: a, heads: 2 },
-      { op: "clamp", x: out, limit: 0.6 },
+      { op: "clamp", x: out, min: -0.6, max: 0.6 },
       { op: "activate", x: out, act: "tanh" },
     );
     return { steps, out };

@@ -4,7 +4,7 @@
  */
 import { dlopen, FFIType, ptr, toArrayBuffer, type Pointer } from "bun:ffi";
 import { missingOps } from "../../../src/backend/missing.ts";
-import { makeSimdBackend } from "../../../src/backend/simd/index.ts";
+import { makeSimdBackend } from "../../../src/backend/host/simd.ts";
 import { ops, variants } from "../../../src/backend/simd/lower.ts";
 import type { WeightSource } from "../../../src/backend/backend.ts";
 import { conformanceCases, runCase } from "../../conformance/cases.ts";

@@ -1,12 +1,11 @@
 /**
- * The SIMD backend on processors that this machine is not: WebAssembly in this process, and arm64 under qemu, which
- * shares the memory with this process by a file. One thread each.
+ * The SIMD backend on a processor that this machine is not: arm64 under qemu, which shares the memory with this
+ * process by a file. One thread.
  */
-import { closeSync, ftruncateSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Backend } from "../../../src/backend/backend.ts";
-import { LIBRARY_FOLDER } from "../../../src/backend/simd/library.ts";
 import type { Block, Memory, Placed } from "../../../src/backend/simd/memory.ts";
 import { makeSession } from "../../../src/backend/simd/session.ts";
 
@@ -49,26 +48,9 @@ const backendOf = (level: string, memory: () => Memory, run: (header: number) =>
   unavailable: () => undefined,
   load: async (program, options) => {
     const start = (header: number) => ({ run: () => run(header), dismiss: (gone: () => void) => gone() });
-    return makeSession(program, options, { level, threads: 1, memory: memory(), start });
+    return makeSession(program, options, { backend: "simd", level, build: "", threads: 1, memory: memory(), start });
   },
 });
-
-/** What the linker puts at the beginning: constants and the stack. */
-const WASM_FROM = 2 ** 20;
-
-export async function startWasm(megabytes = 512): Promise<Backend> {
-  const pages = megabytes * 16;
-  const memory = new WebAssembly.Memory({ initial: pages, maximum: 65_536, shared: true });
-  const module = await WebAssembly.compile(readFileSync(join(LIBRARY_FOLDER, "simd.wasm")));
-  const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
-  const run = exports["hearth_run"] as (header: number, index: number) => void; // it exports just this
-  const bytes = new Uint8Array(memory.buffer);
-  return backendOf(
-    "WebAssembly",
-    () => makeBumpMemory(bytes, { base: 0, from: WASM_FROM }),
-    (header) => run(header, 0),
-  );
-}
 
 /** As in arm64.c. */
 const ARM_BASE = 0x10_0000_0000;

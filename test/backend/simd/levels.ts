@@ -1,8 +1,12 @@
 /** The SIMD backend at each level that this machine can run. */
 import type { Backend } from "../../../src/backend/backend.ts";
-import { makeSimdBackend } from "../../../src/backend/simd/index.ts";
-import { levelsHere } from "../../../src/backend/simd/library.ts";
+import { wasmBackend } from "../../../src/backend/host/wasm.ts";
+import { makeSimdBackend } from "../../../src/backend/host/simd.ts";
+import { levelsHere } from "../../../src/backend/host/simd-library.ts";
 
 export const simdLevels: readonly { readonly level: string; readonly backend: Backend }[] = levelsHere().map(
   ({ level }) => ({ level, backend: makeSimdBackend({ level }) }),
 );
+
+/** These, and the same kernels as WebAssembly. */
+export const everyLevel = [...simdLevels, { level: "wasm", backend: wasmBackend }];

@@ -4,10 +4,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { layoutHeader } from "../../../kernels/simd/layout.ts";
-import { findLevel, LIBRARY_FOLDER, levelsHere } from "../../../src/backend/simd/library.ts";
+import { findLevel, levelsHere, libraryFolder } from "../../../src/backend/host/simd-library.ts";
 
 const KERNELS = resolve(import.meta.dir, "../../../kernels/simd");
-const BYTES_MAX = 2 ** 20;
+const BYTES_MAX = 1e6;
 const folder = mkdtempSync(join(tmpdir(), "hearth-simd-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -18,12 +18,12 @@ test("layout.h is what layout.ts gives", () => {
 });
 
 test("every library is listed with its checksum, and all of them are small", () => {
-  const sums = readFileSync(join(LIBRARY_FOLDER, "SHA256SUMS"), "utf8").trim().split("\n");
-  expect(sums.map((line) => line.split(/ +/)[1]!).toSorted()).toEqual(libraries(LIBRARY_FOLDER).toSorted());
+  const sums = readFileSync(join(libraryFolder(), "SHA256SUMS"), "utf8").trim().split("\n");
+  expect(sums.map((line) => line.split(/ +/)[1]!).toSorted()).toEqual(libraries(libraryFolder()).toSorted());
   let bytes = 0;
   for (const line of sums) {
     const [sum, name] = line.split(/ +/) as [string, string]; // as sha256sum writes them
-    const library = readFileSync(join(LIBRARY_FOLDER, name));
+    const library = readFileSync(join(libraryFolder(), name));
     expect(new Bun.CryptoHasher("sha256").update(library).digest("hex"), name).toBe(sum);
     bytes += library.length;
   }
@@ -41,9 +41,9 @@ test.skipIf(!hasCompiler)(
   () => {
     const built = Bun.spawnSync([join(KERNELS, "build.sh"), folder], { stdio: ["ignore", "ignore", "pipe"] });
     expect(built.stderr.toString()).toBe("");
-    expect(libraries(folder).toSorted()).toEqual(libraries(LIBRARY_FOLDER).toSorted());
+    expect(libraries(folder).toSorted()).toEqual(libraries(libraryFolder()).toSorted());
     for (const name of libraries(folder)) {
-      const same = readFileSync(join(folder, name)).equals(readFileSync(join(LIBRARY_FOLDER, name)));
+      const same = readFileSync(join(folder, name)).equals(readFileSync(join(libraryFolder(), name)));
       expect(same, `${name} is not what the source makes: run kernels/simd/build.sh`).toBe(true);
     }
   },
@@ -63,7 +63,7 @@ test("a library that is missing or damaged is refused by name", () => {
   const name = best.file.split("/").at(-1)!;
   expect(findLevel({ folder: join(folder, "nowhere") })).toEqual({ reason: expect.stringMatching(/cannot be read/) });
   const damaged = mkdtempSync(join(folder, "damaged-"));
-  writeFileSync(join(damaged, "SHA256SUMS"), readFileSync(join(LIBRARY_FOLDER, "SHA256SUMS")));
+  writeFileSync(join(damaged, "SHA256SUMS"), readFileSync(join(libraryFolder(), "SHA256SUMS")));
   const bytes = readFileSync(best.file);
   bytes[1000]! ^= 1;
   writeFileSync(join(damaged, name), bytes);

@@ -65,26 +65,26 @@ test("a channel that is down for many tries is two lines in the log, and every t
   try {
     await box.outbox.start();
     const put = (groupId: string, to: string) =>
-      box.writer.write((db) =>
-        box.outbox.add(db, { groupId, target: { channel: "scripted", to }, text: "hello", now }),
-      );
+      box.store.write(() => box.outbox.add({ groupId, target: { channel: "scripted", to }, text: "hello", now }));
     await put("g1", "ann");
     await put("g2", "ben");
-    const state = (groupId: string) => textMessages(box.db, groupId)[0]!;
-    const until = async (check: () => boolean) => {
+    const state = async (groupId: string) => (await box.store.read(() => textMessages(groupId)))[0]!;
+    const until = async (check: () => boolean | Promise<boolean>) => {
       const deadline = Date.now() + 30_000;
-      while (!check()) {
-        if (Date.now() > deadline) throw new Error(`still ${JSON.stringify(state("g1"))}`);
+      while (!(await check())) {
+        if (Date.now() > deadline) throw new Error(`still ${JSON.stringify(await state("g1"))}`);
         box.outbox.poke();
         await Bun.sleep(2);
       }
     };
     for (let tries = 1; tries <= 5; tries++) {
-      await until(() => [state("g1"), state("g2")].every((row) => row.attempts === tries && row.state === "queued"));
+      await until(async () =>
+        [await state("g1"), await state("g2")].every((row) => row.attempts === tries && row.state === "queued"),
+      );
       now += 400_000;
     }
     isUp = true;
-    await until(() => state("g1").state === "sent" && state("g2").state === "sent");
+    await until(async () => (await state("g1")).state === "sent" && (await state("g2")).state === "sent");
     await until(() => lines.length >= 2);
     expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
       ["warn", "a channel does not take messages; they are tried again"],
@@ -95,6 +95,6 @@ test("a channel that is down for many tries is two lines in the log, and every t
     expect(outcomes.filter((each) => each === "scripted sent")).toHaveLength(2);
   } finally {
     await box.outbox.stop({ graceMs: 0 });
-    box.remove();
+    await box.remove();
   }
 });

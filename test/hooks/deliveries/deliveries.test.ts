@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Accepted } from "../../../src/hooks/deliveries/accept.ts";
 import { agent, makeBench, request, START, wake, type Bench } from "./fixtures.ts";
+import { execute } from "../../../src/base/store.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -9,8 +10,8 @@ const accepted = (result: Accepted): { deliveryId: string; runIds: readonly stri
   return result;
 };
 const finish = (bench: Bench, runId: string, state: string): Promise<unknown> =>
-  bench.writer.write((db) =>
-    db.query("UPDATE runs SET state = ?, finished_at = ? WHERE id = ?").run(state, bench.clock.now, runId),
+  bench.store.write(() =>
+    execute("UPDATE runs SET state = $1, finished_at = $2 WHERE id = $3", state, bench.clock.now, runId),
   );
 
 test("list: newest first, by page and by filter, with the states of runs and nothing of the bodies", async () => {
@@ -24,16 +25,17 @@ test("list: newest first, by page and by filter, with the states of runs and not
       ).deliveryId,
     );
   }
-  const listed = (filter: object): string[] => bench.deliveries.list(filter).map((delivery) => delivery.id);
-  expect(listed({})).toEqual(ids.toReversed());
-  expect(listed({ limit: 2 })).toEqual([ids[4]!, ids[3]!]);
-  expect(listed({ limit: 2, before: ids[3] })).toEqual([ids[2]!, ids[1]!]);
-  expect(listed({ mappingId: "github" })).toEqual([ids[3]!, ids[1]!]);
-  expect(listed({ path: "wake" })).toEqual([ids[4]!, ids[2]!, ids[0]!]);
-  const [newest] = bench.deliveries.list({ limit: 1 });
+  const listed = async (filter: object): Promise<string[]> =>
+    (await bench.deliveries.list(filter)).map((delivery) => delivery.id);
+  expect(await listed({})).toEqual(ids.toReversed());
+  expect(await listed({ limit: 2 })).toEqual([ids[4]!, ids[3]!]);
+  expect(await listed({ limit: 2, before: ids[3] })).toEqual([ids[2]!, ids[1]!]);
+  expect(await listed({ mappingId: "github" })).toEqual([ids[3]!, ids[1]!]);
+  expect(await listed({ path: "wake" })).toEqual([ids[4]!, ids[2]!, ids[0]!]);
+  const [newest] = await bench.deliveries.list({ limit: 1 });
   await finish(bench, newest!.runs[0]!.id, "dead");
-  expect(listed({ state: "dead" })).toEqual([ids[4]!]);
-  expect(JSON.stringify(bench.deliveries.list({}))).not.toContain("private");
+  expect(await listed({ state: "dead" })).toEqual([ids[4]!]);
+  expect(JSON.stringify(await bench.deliveries.list({}))).not.toContain("private");
 });
 
 test("find: all that was kept of one delivery", async () => {
@@ -48,7 +50,7 @@ test("find: all that was kept of one delivery", async () => {
     actions: [action],
   });
   const { deliveryId, runIds } = accepted(await bench.deliveries.accept(given));
-  expect(bench.deliveries.find(deliveryId)).toMatchObject({
+  expect(await bench.deliveries.find(deliveryId)).toMatchObject({
     id: deliveryId,
     requestId: "request-1",
     receivedAt: START,
@@ -63,8 +65,8 @@ test("find: all that was kept of one delivery", async () => {
     response: { status: 200, body: { ok: true, runIds } },
     runs: [{ id: runIds[0]!, kind: "agent", state: "queued", action, sessionKey: "hook:order", callback: null }],
   });
-  expect(bench.deliveries.find("nobody")).toBe(undefined);
-  expect(bench.deliveries.run("nobody")).toBe(undefined);
+  expect(await bench.deliveries.find("nobody")).toBe(undefined);
+  expect(await bench.deliveries.run("nobody")).toBe(undefined);
 });
 
 test("replay: a new delivery with new runs, linked to the old one, once that is over", async () => {
@@ -75,7 +77,7 @@ test("replay: a new delivery with new runs, linked to the old one, once that is 
   await expect(bench.deliveries.replay(deliveryId)).rejects.toThrow(`run '${runIds[1]}' is queued`);
   await finish(bench, runIds[1]!, "dead");
   const again = await bench.deliveries.replay(deliveryId);
-  const found = bench.deliveries.find(again.deliveryId)!;
+  const found = (await bench.deliveries.find(again.deliveryId))!;
   expect(found).toMatchObject({ replayOf: deliveryId, idempotencyKey: null, bodySha256: given.bodySha256 });
   expect(found.runs.map((run) => [run.state, run.replayOf, run.action])).toEqual([
     ["queued", runIds[0]!, given.actions[0]!],
@@ -104,15 +106,15 @@ test("prune: what is over is forgotten after its time; what is open, or holds a 
   bench.settings.keysMs = 60 * DAY_MS;
   const keyed = accepted(await bench.deliveries.accept(request({ idempotencyKey: "k" })));
   for (const { runIds } of [old, replying, keyed]) await finish(bench, runIds[0]!, "succeeded");
-  await bench.writer.write((db) => db.query("UPDATE runs SET reply = 'pending' WHERE id = ?").run(replying.runIds[0]!));
+  await bench.store.write(() => execute("UPDATE runs SET reply = 'pending' WHERE id = $1", replying.runIds[0]!));
   bench.clock.now += 14 * DAY_MS;
   expect(await bench.deliveries.prune()).toBe(0);
   bench.clock.now += 1;
   expect(await bench.deliveries.prune()).toBe(1);
-  const left = bench.deliveries.list({}).map((delivery) => delivery.id);
+  const left = (await bench.deliveries.list({})).map((delivery) => delivery.id);
   expect(left).toEqual([keyed.deliveryId, replying.deliveryId, open.deliveryId]);
-  expect(bench.deliveries.run(old.runIds[0]!)).toBe(undefined);
-  expect(bench.deliveries.stats().byState).toEqual({ queued: 1 });
+  expect(await bench.deliveries.run(old.runIds[0]!)).toBe(undefined);
+  expect((await bench.deliveries.stats()).byState).toEqual({ queued: 1 });
 });
 
 test("prune: thousands go in pieces", async () => {
@@ -124,8 +126,13 @@ test("prune: thousands go in pieces", async () => {
 
 test("stats: how many runs there are by state, and how long the oldest has waited", async () => {
   await using bench = makeBench();
-  expect(bench.deliveries.stats()).toEqual({ byState: {}, oldestQueuedMs: 0, pendingReplies: 0, pendingCallbacks: 0 });
+  expect(await bench.deliveries.stats()).toEqual({
+    byState: {},
+    oldestQueuedMs: 0,
+    pendingReplies: 0,
+    pendingCallbacks: 0,
+  });
   await bench.deliveries.accept(request({ actions: [wake("a"), agent("b")] }));
   bench.clock.now += 1234;
-  expect(bench.deliveries.stats()).toMatchObject({ byState: { queued: 2 }, oldestQueuedMs: 1234 });
+  expect(await bench.deliveries.stats()).toMatchObject({ byState: { queued: 2 }, oldestQueuedMs: 1234 });
 });

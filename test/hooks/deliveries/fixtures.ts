@@ -2,32 +2,36 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openDatabase, Writer, type Database } from "../../../src/base/database.ts";
+import type { Migration } from "../../../src/base/database.ts";
 import { external } from "../../../src/base/passage.ts";
+import type { Script, Store } from "../../../src/base/store.ts";
 import type { AgentAction, WakeAction } from "../../../src/hooks/action.ts";
 import type { AcceptRequest } from "../../../src/hooks/deliveries/accept.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
+import { answering, openStore } from "../../stores.ts";
 
 export const START = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
 
 export interface Bench extends AsyncDisposable {
   readonly path: string;
-  readonly db: Database;
-  readonly writer: Writer;
+  readonly store: Store;
   readonly deliveries: Deliveries;
   readonly clock: { now: number };
   readonly settings: { -readonly [Key in keyof DeliverySettings]: DeliverySettings[Key] };
   queued: number;
-  onQueued: (db: Database) => () => void;
+  onQueued: () => Script<() => void>;
 }
 
-/** @param path of a database that exists already; absent: a new one, which goes with the bench */
-export function makeBench({ path }: { path?: string } = {}): Bench {
+/**
+ * @param path of a database that exists already; absent: a new one, which goes with the bench
+ * @param more tables of the test's own
+ */
+export function makeBench({ path, more = [] }: { path?: string; more?: readonly Migration[] } = {}): Bench {
   const folder = path === undefined ? mkdtempSync(join(tmpdir(), "hearth-deliveries-")) : undefined;
   const file = path ?? join(folder!, "gateway.db");
-  const db = openDatabase(file, deliveryMigrations);
+  const store = openStore([...deliveryMigrations, ...more], file);
   const clock = { now: START };
   const settings = {
     maxQueued: 10_000,
@@ -35,22 +39,19 @@ export function makeBench({ path }: { path?: string } = {}): Bench {
     keysMs: 24 * HOUR_MS,
     retentionMs: 14 * 24 * HOUR_MS,
   };
-  const writer = new Writer(db);
   const bench: Bench = {
     path: file,
-    db,
-    writer,
+    store,
     clock,
     settings,
     queued: 0,
-    onQueued: () => () => {},
+    onQueued: () => answering(() => {}),
     deliveries: makeDeliveries({
-      db,
-      writer,
+      store,
       settings: () => settings,
       sessionKeyOf: ({ requested, runId }) => (requested ?? `hook:${runId}`).toLowerCase(),
-      onQueued: (at) => {
-        const after = bench.onQueued(at);
+      *onQueued() {
+        const after = yield* bench.onQueued();
         return () => {
           bench.queued++;
           after();
@@ -59,8 +60,7 @@ export function makeBench({ path }: { path?: string } = {}): Bench {
       now: () => clock.now,
     }),
     async [Symbol.asyncDispose]() {
-      await writer.write(() => undefined); // what is under way
-      db.close();
+      await store.close();
       if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Database } from "../../../src/base/database.ts";
+import { queryAll, type Script } from "../../../src/base/store.ts";
 import { acceptDelivery, openRuns } from "../../../src/hooks/deliveries/accept.ts";
 import { claimTurns, leasedRuns } from "../../../src/hooks/deliveries/claims.ts";
 import { dueEvents, findRun, moveRun, type Run } from "../../../src/hooks/deliveries/runs.ts";
@@ -23,9 +23,10 @@ test("final states lead nowhere, and every way of ending leads to one of them", 
 test("moveRun: what cannot happen is a bug of ours, and changes nothing", async () => {
   await using bench = makeBench();
   const result = await bench.deliveries.accept(request({ actions: [agent("x")] }));
-  const run = findRun(bench.db, "runIds" in result ? result.runIds[0]! : "")!;
-  await expect(bench.writer.write((db) => moveRun(db, run, "release", START))).rejects.toThrow("cannot release");
-  expect(findRun(bench.db, run.id)).toEqual(run);
+  const find = () => bench.store.read(() => findRun("runIds" in result ? result.runIds[0]! : ""));
+  const run = (await find())!;
+  await expect(bench.store.write(() => moveRun(run, "release", START))).rejects.toThrow("cannot release");
+  expect(await find()).toEqual(run);
 });
 
 type Op =
@@ -56,18 +57,16 @@ const op: fc.Arbitrary<Op> = fc.oneof(
 class World {
   now = START;
   readonly began: { sessionKey: string; seq: number }[] = [];
-  readonly #db: Database;
 
-  constructor(db: Database) {
-    this.#db = db;
+  *all(where = "1 = 1"): Script<Run[]> {
+    const runs: Run[] = [];
+    for (const { id } of yield* queryAll<{ id: string }>(`SELECT id FROM runs WHERE ${where} ORDER BY seq`)) {
+      runs.push((yield* findRun(id))!);
+    }
+    return runs;
   }
 
-  all(where = "1"): Run[] {
-    const rows = this.#db.query<{ id: string }, []>(`SELECT id FROM runs WHERE ${where} ORDER BY seq`).all();
-    return rows.map((row) => findRun(this.#db, row.id)!);
-  }
-
-  step(each: Op): void {
+  *step(each: Op): Script<void> {
     const { now } = this;
     switch (each.op) {
       case "accept": {
@@ -79,45 +78,47 @@ class World {
           sessionKeyOf: ({ requested }: { requested?: string | undefined }) => requested!,
           msUntil: () => 1,
         };
-        const room = 12 - openRuns(this.#db);
-        const { kind } = acceptDelivery(this.#db, request({ actions: [action], now }), options);
+        const room = 12 - (yield* openRuns());
+        const { kind } = yield* acceptDelivery(request({ actions: [action], now }), options);
         expect(kind).toBe(room > 0 ? "accepted" : "full");
         return;
       }
       case "claim": {
         const { owner } = each;
-        const claimed = claimTurns(this.#db, { owner, now, leaseUntil: now + LEASE_MS, free: 2, limitOf: () => 2 });
+        const claimed = yield* claimTurns({ owner, now, leaseUntil: now + LEASE_MS, free: 2, limitOf: () => 2 });
         expect(claimed.length).toBeLessThanOrEqual(2);
         this.began.push(...claimed);
         return;
       }
       case "end": {
-        const running = this.all("state = 'running'");
+        const running = yield* this.all("state = 'running'");
         const run = running[each.nth % Math.max(1, running.length)];
         if (!run) return;
         const changes =
           each.how === "retry" ? { nextAt: now + 1000 } : each.how === "store" ? { step: "event" as const } : {};
-        moveRun(this.#db, run, each.how, now, changes);
+        yield* moveRun(run, each.how, now, changes);
         return;
       }
       case "post":
-        for (const run of dueEvents(this.#db, 3)) moveRun(this.#db, run, "succeed", now);
+        for (const run of yield* dueEvents(3)) yield* moveRun(run, "succeed", now);
         return;
       case "pass":
         this.now += each.ms;
         return;
       case "adopt":
-        for (const run of leasedRuns(this.#db)) if (run.leaseUntil! <= now) moveRun(this.#db, run, "release", now);
+        for (const run of yield* leasedRuns()) {
+          if (run.leaseUntil! <= now) yield* moveRun(run, "release", now);
+        }
         return;
       default:
         each satisfies never;
     }
   }
 
-  check(): void {
-    const runs = this.all();
+  *check(): Script<void> {
+    const runs = yield* this.all();
     const open = runs.filter((run) => !isFinal(run.state));
-    expect(openRuns(this.#db)).toBe(open.length);
+    expect(yield* openRuns()).toBe(open.length);
     for (const run of runs) {
       // a lease is what a running run has, and nobody else
       expect([run.state === "running", run.leaseOwner !== null, run.leaseUntil !== null]).toEqual(
@@ -139,11 +140,11 @@ test("whatever happens in whatever order: one turn per session, in order, and a 
   await fc.assert(
     fc.asyncProperty(fc.array(op, { minLength: 1, maxLength: 60 }), async (ops) => {
       const undo = new Error("undo");
-      const tried = bench.writer.write((db) => {
-        const world = new World(db);
+      const tried = bench.store.write(function* () {
+        const world = new World();
         for (const each of ops) {
-          world.step(each);
-          world.check();
+          yield* world.step(each);
+          yield* world.check();
         }
         for (const [, begun] of Map.groupBy(world.began, (run) => run.sessionKey)) {
           const order = begun.map((run) => run.seq);

@@ -3,8 +3,8 @@
  */
 import { agentsSchema, sessionSchema } from "../../../src/agent/config.ts";
 import { hookSession } from "../../../src/agent/session-key.ts";
-import { type Database, openDatabase, Writer } from "../../../src/base/database.ts";
 import type { Logger } from "../../../src/base/log.ts";
+import { queryAll, type Store } from "../../../src/base/store.ts";
 import type { HookAction } from "../../../src/hooks/action.ts";
 import { hooksSchema } from "../../../src/hooks/config.ts";
 import { makeDeliveries } from "../../../src/hooks/deliveries/deliveries.ts";
@@ -15,6 +15,7 @@ import { makeIngress, type Ingress } from "../../../src/hooks/ingress/ingress.ts
 import { makeMappingsOf } from "../../../src/hooks/mappings/live.ts";
 import { RunWatchers } from "../../../src/hooks/worker/watch.ts";
 import type { IngressDeps, IngressSettings } from "../../../src/hooks/ingress/ports.ts";
+import { answering, openStore } from "../../stores.ts";
 
 export const TOKEN = "test-token-of-24-characters";
 
@@ -22,9 +23,9 @@ export const CHANNELS = ["whatsapp", "telegram", "discord", "slack", "signal", "
 
 export interface World {
   readonly ingress: Ingress;
-  readonly db: Database;
+  readonly store: Store;
   /** Everything that was accepted, oldest first. */
-  actions(): HookAction[];
+  actions(): Promise<HookAction[]>;
   settings: IngressSettings;
   nowMs: number;
   /** What transforms return, in place of a module. */
@@ -43,11 +44,10 @@ export interface WorldOptions {
 export const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 export function makeWorld({ hooks, trustedProxies, maxQueued, maxPerMapping, log, deps }: WorldOptions = {}): World {
-  const db = openDatabase(":memory:", deliveryMigrations);
+  const store = openStore(deliveryMigrations);
   const clock = { nowMs: Date.now() };
   const deliveries = makeDeliveries({
-    db,
-    writer: new Writer(db),
+    store,
     settings: () => ({
       maxQueued: maxQueued ?? 10_000,
       maxQueuedOf: () => maxPerMapping ?? Infinity,
@@ -55,12 +55,12 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, maxPerMapping, log
       retentionMs: 3_600_000,
     }),
     sessionKeyOf: (question) => hookSession({ ...question, session: sessionSchema.parse({}) }).key,
-    onQueued: () => () => {},
+    onQueued: () => answering(() => {}),
     now: () => clock.nowMs,
   });
   const watchers = new RunWatchers();
   const world: World = {
-    db,
+    store,
     settings: {
       hooks: hooksSchema.parse({ enabled: true, token: TOKEN, ...hooks }),
       gateway: { trustedProxies: trustedProxies ?? [] },
@@ -73,16 +73,15 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, maxPerMapping, log
       clock.nowMs = ms;
     },
     transform: () => undefined,
-    actions: () =>
-      db
-        .query<{ action: string }, []>("SELECT action FROM runs ORDER BY seq")
-        .all()
-        .map(({ action }) => JSON.parse(action) as HookAction), // insertRuns wrote it
+    async actions() {
+      const rows = await store.read(() => queryAll<{ action: string }>("SELECT action FROM runs ORDER BY seq"));
+      return rows.map(({ action }) => JSON.parse(action) as HookAction); // insertRuns wrote it
+    },
     ingress: makeIngress({
       settings: () => world.settings,
       accept: deliveries.accept,
       runs: {
-        origin: (id) => runOrigin(db, id),
+        origin: (id) => store.read(() => runOrigin(id)),
         status: deliveries.run,
         watch: (id, signal) => watchers.watch(id, () => deliveries.run(id), signal),
       },

@@ -36,8 +36,8 @@ function listen(...statuses: number[]) {
 /** Until a run's callback is as it should be; lets time pass meanwhile, so that it is tried again. */
 async function callback(at: WorkerBench, runId: string, state: string): Promise<void> {
   const deadline = Date.now() + 30_000;
-  while (at.deliveries.run(runId)?.callback !== state) {
-    if (Date.now() > deadline) throw new Error(`the callback is ${at.deliveries.run(runId)?.callback}`);
+  while ((await at.deliveries.run(runId))?.callback !== state) {
+    if (Date.now() > deadline) throw new Error(`the callback is ${(await at.deliveries.run(runId))?.callback}`);
     at.bench.clock.now += 10_000;
     at.worker.poke();
     await Bun.sleep(5);
@@ -51,8 +51,8 @@ test("callbackUrl: hears how the run ended, signed, once its reply has ended too
   at.bench.clock.now = Date.now(); // the signature's age is checked
   const runId = await send(at, agent("x", { deliver: true, callbackUrl: server.url }));
   await at.until(runId, (status) => status.reply === "pending");
-  expect(at.deliveries.run(runId)?.callback).toBe(null);
-  at.parts.settle(runId, { kind: "sent" });
+  expect((await at.deliveries.run(runId))?.callback).toBe(null);
+  await at.parts.settle(runId, { kind: "sent" });
   await server.firstHeard;
   const [{ headers, body }] = server.heard as [Heard];
   const said = new Webhook(SECRET).verify(body, headers);
@@ -141,7 +141,7 @@ test("callbackUrl: hears of failed runs too, and what is pending goes out after 
   const runId = await send(at, agent("x", { callbackUrl: server.url }));
   await server.firstHeard;
   await at.worker.stop(0);
-  expect(at.deliveries.run(runId)?.callback).toBe("pending");
+  expect((await at.deliveries.run(runId))?.callback).toBe("pending");
   at.bench.clock.now += HOUR_MS;
   at.worker = at.anotherWorker();
   at.worker.start();

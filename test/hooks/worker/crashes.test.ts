@@ -1,12 +1,12 @@
 /** Servers that are killed, or that a turn takes down, one after the other, on a clock that the test moves. */
 import { expect, test } from "bun:test";
-import type { Database } from "../../../src/base/database.ts";
+import { execute, type Script } from "../../../src/base/store.ts";
 import { claimTurns, nextTurnAt } from "../../../src/hooks/deliveries/claims.ts";
 import { findRun, moveRun } from "../../../src/hooks/deliveries/runs.ts";
 import { dismissWorker, LEASE_MS, recover, registerWorker } from "../../../src/hooks/worker/crashes.ts";
 import { testRng } from "../../seed.ts";
 import { agent, makeBench, request, type Bench } from "../deliveries/fixtures.ts";
-import { makeParts } from "./parts.ts";
+import { makeParts, partMigrations } from "./parts.ts";
 
 const STEP_MS = 100;
 const MAX_ATTEMPTS = 5;
@@ -28,7 +28,7 @@ class Servers {
 
   constructor(bench: Bench) {
     this.#bench = bench;
-    this.#ports = makeParts(bench.db).ports;
+    this.#ports = makeParts(bench.store).ports;
   }
 
   async add(job: Job): Promise<string> {
@@ -39,32 +39,39 @@ class Servers {
     return runId;
   }
 
-  state(runId: string): string {
-    return this.#bench.deliveries.run(runId)!.state;
+  async state(runId: string): Promise<string> {
+    return (await this.#bench.deliveries.run(runId))!.state;
   }
 
-  get isIdle(): boolean {
-    return [...this.#jobs.keys()].every((runId) => !["queued", "running"].includes(this.state(runId)));
+  states(runIds: Iterable<string>): Promise<string[]> {
+    return Promise.all([...runIds].map((runId) => this.state(runId)));
+  }
+
+  async #isIdle(): Promise<boolean> {
+    const states = await this.states(this.#jobs.keys());
+    return !states.includes("queued") && !states.includes("running");
   }
 
   /** One server for so long, or until a turn takes it down, which is false; then it is killed. */
   live(ms: number): Promise<boolean> {
-    const { clock, writer } = this.#bench;
-    return writer.write((db) => {
-      const owner = this.#start(db);
-      const end = clock.now + Math.ceil(ms);
-      while (clock.now < end) {
-        if (!this.#step(db, owner)) return false;
-        const next = this.#begun.size > 0 ? clock.now + STEP_MS : (nextTurnAt(db, clock.now) ?? end);
-        clock.now = Math.min(end, next);
-      }
-      return true;
-    });
+    return this.#bench.store.write(() => this.#live(ms));
+  }
+
+  *#live(ms: number): Script<boolean> {
+    const { clock } = this.#bench;
+    const owner = yield* this.#start();
+    const end = clock.now + Math.ceil(ms);
+    while (clock.now < end) {
+      if (!(yield* this.#step(owner))) return false;
+      const next = this.#begun.size > 0 ? clock.now + STEP_MS : ((yield* nextTurnAt(clock.now)) ?? end);
+      clock.now = Math.min(end, next);
+    }
+    return true;
   }
 
   /** Servers that nobody kills, until every run is over; throws where that takes more than so many. */
   async finish(livesMax: number): Promise<void> {
-    for (let life = 0; !this.isIdle; life++) {
+    for (let life = 0; !(await this.#isIdle()); life++) {
       if (life === livesMax) throw new Error(`after ${livesMax} servers something still waits`);
       if (await this.live(HOUR_MS)) await this.stop();
     }
@@ -72,90 +79,93 @@ class Servers {
 
   /** Ends the last server in order, its turns given back. */
   async stop(): Promise<void> {
-    const { clock, writer } = this.#bench;
-    await writer.write((db) => {
-      for (const runId of this.#begun.keys()) moveRun(db, findRun(db, runId)!, "release", clock.now);
-      dismissWorker(db, this.#owner);
-    });
+    await this.#bench.store.write(() => this.#stop());
+  }
+
+  *#stop(): Script<void> {
+    for (const runId of this.#begun.keys()) {
+      yield* moveRun((yield* findRun(runId))!, "release", this.#bench.clock.now);
+    }
+    yield* dismissWorker(this.#owner);
   }
 
   get #owner(): string {
     return `life/${this.#lives}/1/x`;
   }
 
-  #start(db: Database): string {
+  *#start(): Script<string> {
     this.#lives++;
     this.#begun = new Map();
-    recover(db, {
+    yield* recover({
       owner: this.#owner,
       turns: { holds: () => true, hasBegun: () => true },
       maxAttempts: MAX_ATTEMPTS,
       context: { ports: this.#ports, now: this.#bench.clock.now },
     });
-    registerWorker(db, this.#owner, this.#lives);
+    yield* registerWorker(this.#owner, this.#lives);
     return this.#owner;
   }
 
   /** False: a turn took the server down. */
-  #step(db: Database, owner: string): boolean {
+  *#step(owner: string): Script<boolean> {
     const { now } = this.#bench.clock;
     for (const [runId, at] of this.#begun) {
       const { needsMs, killsAfterMs = Infinity } = this.#jobs.get(runId)!;
       if (now - at >= killsAfterMs) return false;
-      db.query("UPDATE runs SET lease_until = ? WHERE id = ?").run(now + LEASE_MS, runId);
+      yield* execute("UPDATE runs SET lease_until = $1 WHERE id = $2", now + LEASE_MS, runId);
       if (now - at < needsMs) continue;
       this.#begun.delete(runId);
-      moveRun(db, findRun(db, runId)!, "succeed", now);
+      yield* moveRun((yield* findRun(runId))!, "succeed", now);
     }
     const lease = { owner, now, leaseUntil: now + LEASE_MS };
-    const claimed = claimTurns(db, { ...lease, free: AT_ONCE - this.#begun.size, limitOf: () => undefined });
+    const claimed = yield* claimTurns({ ...lease, free: AT_ONCE - this.#begun.size, limitOf: () => undefined });
     for (const { id } of claimed) this.#begun.set(id, now);
     return true;
   }
 }
 
 test("a run that was alone under way at the first of ten kills in quick succession runs once they are over", async () => {
-  await using bench = makeBench();
+  await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 20_000 });
   for (let kill = 0; kill < 10; kill++) await servers.live(700);
-  expect(servers.state(runId)).toBe("queued");
+  expect(await servers.state(runId)).toBe("queued");
   await servers.finish(1);
-  expect(servers.state(runId)).toBe("succeeded");
+  expect(await servers.state(runId)).toBe("succeeded");
 });
 
 test("a long run that kills cut off again and again is not dead: they come while it waits, too", async () => {
-  await using bench = makeBench();
+  await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 100_000 });
   for (let kill = 0; kill < 80; kill++) await servers.live(20_000);
-  expect(findRun(bench.db, runId)!.crashes).toBeGreaterThan(2 * MAX_ATTEMPTS);
+  expect((await bench.store.read(() => findRun(runId)))!.crashes).toBeGreaterThan(2 * MAX_ATTEMPTS);
   await servers.finish(1);
-  expect(servers.state(runId)).toBe("succeeded");
+  expect(await servers.state(runId)).toBe("succeeded");
 }, 60_000);
 
 test("runs that are always under way together when the server is killed all run in the end", async () => {
-  await using bench = makeBench();
+  await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runIds = [];
   for (let i = 0; i < 3; i++) runIds.push(await servers.add({ needsMs: 2000 }));
   for (let kill = 0; kill < 40; kill++) await servers.live(1000);
   await servers.finish(1);
-  expect(runIds.map((runId) => servers.state(runId))).toEqual(["succeeded", "succeeded", "succeeded"]);
+  expect(await servers.states(runIds)).toEqual(["succeeded", "succeeded", "succeeded"]);
 });
 
 test("a run that takes its server down each time is dead after as many attempts as a run may have", async () => {
-  await using bench = makeBench();
+  await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 20_000, killsAfterMs: 300 });
   await servers.finish(MAX_ATTEMPTS + 1);
-  const { state, attempts, reason } = bench.deliveries.run(runId)!;
+  const { state, attempts, reason } = (await bench.deliveries.run(runId))!;
   expect({ state, attempts }).toEqual({ state: "dead", attempts: MAX_ATTEMPTS });
   expect(reason).toBe("the server ended 5 times while it ran alone, and at no other time: it is taken for the cause");
 });
 
 test("among others it is found, and the others run", async () => {
-  await using bench = makeBench();
+  await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const others = [];
   for (let i = 0; i < 3; i++) others.push(await servers.add({ needsMs: 5000 }));
@@ -163,23 +173,23 @@ test("among others it is found, and the others run", async () => {
   for (let i = 0; i < 6; i++) others.push(await servers.add({ needsMs: 5000 }));
   await servers.finish(MAX_ATTEMPTS + 3);
   // the first two crashes were anybody's
-  expect(bench.deliveries.run(cause)).toMatchObject({ state: "dead", attempts: MAX_ATTEMPTS + 2 });
-  expect([...new Set(others.map((runId) => servers.state(runId)))]).toEqual(["succeeded"]);
+  expect(await bench.deliveries.run(cause)).toMatchObject({ state: "dead", attempts: MAX_ATTEMPTS + 2 });
+  expect([...new Set(await servers.states(others))]).toEqual(["succeeded"]);
 });
 
 test("several such runs do not clear each other", async () => {
-  await using bench = makeBench();
+  await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const causes = [];
   for (const killsAfterMs of [300, 2000, 15_000]) causes.push(await servers.add({ needsMs: 20_000, killsAfterMs }));
   const other = await servers.add({ needsMs: 5000 });
   await servers.finish(3 * MAX_ATTEMPTS + 3);
-  expect(causes.map((runId) => servers.state(runId))).toEqual(["dead", "dead", "dead"]);
-  expect(servers.state(other)).toBe("succeeded");
+  expect(await servers.states(causes)).toEqual(["dead", "dead", "dead"]);
+  expect(await servers.state(other)).toBe("succeeded");
 });
 
 test("one crash costs a long run a second, the next ones four times as long as it had run", async () => {
-  await using bench = makeBench();
+  await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 600_000 });
   const pauseMs = async (): Promise<number> => {
@@ -187,7 +197,7 @@ test("one crash costs a long run a second, the next ones four times as long as i
     const crashedAt = bench.clock.now;
     await servers.live(1); // which notices
     await servers.stop();
-    return findRun(bench.db, runId)!.nextAt - crashedAt;
+    return (await bench.store.read(() => findRun(runId)))!.nextAt - crashedAt;
   };
   expect(await pauseMs()).toBe(1000);
   bench.clock.now += 1000;
@@ -195,19 +205,19 @@ test("one crash costs a long run a second, the next ones four times as long as i
 }, 30_000);
 
 test("a server that is stopped in order charges nobody", async () => {
-  await using bench = makeBench();
+  await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 20_000 });
   for (let stop = 0; stop < 10; stop++) {
     await servers.live(700);
     await servers.stop();
   }
-  const { crashes, suspected } = findRun(bench.db, runId)!;
+  const { crashes, suspected } = (await bench.store.read(() => findRun(runId)))!;
   expect({ crashes, suspected }).toEqual({ crashes: 0, suspected: 0 });
 });
 
 test("kills at random moments: no run pays for them", async () => {
-  await using bench = makeBench();
+  await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const rng = testRng("kills at random moments");
   const runIds = [];
@@ -216,5 +226,5 @@ test("kills at random moments: no run pays for them", async () => {
     await servers.live(-Math.log(1 - rng.float()) * 8000);
   }
   await servers.finish(1);
-  expect(Map.groupBy(runIds, (runId) => servers.state(runId)).get("dead") ?? []).toEqual([]);
+  expect(await servers.states(runIds)).not.toContain("dead");
 }, 60_000);

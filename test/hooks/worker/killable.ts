@@ -6,11 +6,12 @@
  *   bun killable.ts DATABASE LOG LIFE
  */
 import { appendFileSync } from "node:fs";
-import { openDatabase, Writer } from "../../../src/base/database.ts";
+import { execute, queryAll, queryOne } from "../../../src/base/store.ts";
 import { makeDeliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
 import { Worker } from "../../../src/hooks/worker/worker.ts";
 import { testRng } from "../../seed.ts";
+import { openStore } from "../../stores.ts";
 import { agent, request, wake } from "../deliveries/fixtures.ts";
 import { makeParts, ok, partMigrations } from "./parts.ts";
 
@@ -19,14 +20,10 @@ const random = testRng(`life ${life}`).float;
 const log = (line: object): void => appendFileSync(logPath, `${JSON.stringify(line)}\n`);
 const say = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 
-const db = openDatabase(path, [
-  ...deliveryMigrations,
-  ...partMigrations,
-  { name: "sending", sql: "ALTER TABLE test_replies ADD COLUMN sending INTEGER" },
-]);
-const writer = new Writer(db);
-const parts = makeParts(db);
-const stored = db.query<{ id: string }, []>("SELECT id FROM runs WHERE answer IS NOT NULL").all();
+const SENDING = { name: "sending", sql: "ALTER TABLE test_replies ADD COLUMN sending INTEGER" };
+const store = openStore([...deliveryMigrations, ...partMigrations, SENDING], path);
+const parts = makeParts(store);
+const stored = await store.read(() => queryAll<{ id: string }>("SELECT id FROM runs WHERE answer IS NOT NULL"));
 log({ boot: stored.map((row) => row.id) });
 parts.answer = async ({ runId }) => {
   log({ turn: runId });
@@ -35,23 +32,25 @@ parts.answer = async ({ runId }) => {
 };
 
 // what was being sent when the last process died may have arrived
-db.run(`UPDATE test_replies SET outcome = '{"kind":"unknown"}' WHERE sending = 1 AND outcome IS NULL`);
+await store.write(() =>
+  execute(`UPDATE test_replies SET outcome = '{"kind":"unknown"}' WHERE sending = 1 AND outcome IS NULL`),
+);
 parts.ports.onReplySettled(() => {});
-const next = db.query<{ group_id: string }, []>("SELECT group_id FROM test_replies WHERE outcome IS NULL LIMIT 1");
+const next = () =>
+  store.read(() => queryOne<{ group_id: string }>("SELECT group_id FROM test_replies WHERE outcome IS NULL LIMIT 1"));
 const deliver = async (): Promise<void> => {
-  for (let reply = next.get(); reply; reply = next.get()) {
+  for (let reply = await next(); reply; reply = await next()) {
     const id = reply.group_id;
-    await writer.write((at) => at.query("UPDATE test_replies SET sending = 1 WHERE group_id = ?").run(id));
+    await store.write(() => execute("UPDATE test_replies SET sending = 1 WHERE group_id = $1", id));
     log({ send: id });
     await Bun.sleep(random() * 5);
-    parts.settle(id, { kind: "sent" });
+    await parts.settle(id, { kind: "sent" });
   }
 };
 let delivering: Promise<void> | undefined;
 const sendReplies = (): void => void (delivering ??= deliver().finally(() => (delivering = undefined)));
 const worker = new Worker({
-  db,
-  writer,
+  store,
   ports: { ...parts.ports, sendReplies },
   settings: () => ({
     maxConcurrent: 4,
@@ -64,11 +63,10 @@ const worker = new Worker({
   random,
 });
 const deliveries = makeDeliveries({
-  db,
-  writer,
+  store,
   settings: () => ({ maxQueued: 10_000, maxQueuedOf: () => 10_000, keysMs: 3_600_000, retentionMs: 3_600_000 }),
   sessionKeyOf: ({ requested, runId }) => requested ?? runId,
-  onQueued: (at) => worker.begin(at),
+  onQueued: () => worker.begin(),
   now: Date.now,
 });
 worker.start();
@@ -87,7 +85,7 @@ for await (const line of console) {
   if (key !== undefined) void accept(key);
   else {
     sendReplies();
-    const { pendingReplies, byState } = deliveries.stats();
+    const { pendingReplies, byState } = await deliveries.stats();
     say({ open: (byState["queued"] ?? 0) + (byState["running"] ?? 0) + pendingReplies });
   }
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { agent, START, wake } from "../deliveries/fixtures.ts";
 import { gate, makeWorkerBench, ok, send, type WorkerBench } from "./parts.ts";
+import { execute, queryAll } from "../../../src/base/store.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -12,11 +13,11 @@ test("cancel: a run that waits is over at once, and never runs", async () => {
   const second = await send(at, agent("b", same));
   await model.begins(first);
   expect(await at.worker.cancel(second)).toBe("cancelled");
-  expect(at.deliveries.run(second)).toMatchObject({ state: "cancelled", reason: "cancelled before it ran" });
+  expect(await at.deliveries.run(second)).toMatchObject({ state: "cancelled", reason: "cancelled before it ran" });
   model.open(first);
   await at.settled(first);
   expect(model.begun()).toEqual([first]);
-  expect(at.parts.events()).toEqual(["Hook (cancelled): cancelled before it ran", "Hook: done"]);
+  expect(await at.parts.events()).toEqual(["Hook (cancelled): cancelled before it ran", "Hook: done"]);
 });
 
 test("cancel: a model that runs is stopped", async () => {
@@ -41,8 +42,8 @@ test("stop lets turns finish within the grace, and begins none", async () => {
   const stopped = at.worker.stop(60_000);
   model.open(first);
   await stopped;
-  expect(at.deliveries.run(first)?.state).toBe("succeeded");
-  expect(at.deliveries.run(second)?.state).toBe("queued");
+  expect((await at.deliveries.run(first))?.state).toBe("succeeded");
+  expect((await at.deliveries.run(second))?.state).toBe("queued");
   expect(model.begun()).toEqual([first]);
 });
 
@@ -52,12 +53,12 @@ test("stop gives back what does not finish in time, and the next worker runs it"
   const runId = await send(at, agent("a"));
   await model.begins(runId);
   await at.worker.stop(0);
-  expect(at.deliveries.run(runId)).toMatchObject({ state: "queued", attempts: 0 });
+  expect(await at.deliveries.run(runId)).toMatchObject({ state: "queued", attempts: 0 });
   at.parts.answer = async () => ok("done");
   at.worker = at.anotherWorker();
   at.worker.start();
   expect((await at.settled(runId)).state).toBe("succeeded");
-  expect(at.parts.events()).toEqual(["Hook: done"]);
+  expect(await at.parts.events()).toEqual(["Hook: done"]);
 });
 
 /** No worker of this process is called so. */
@@ -67,13 +68,19 @@ const DEAD_OWNER = "elsewhere/1/1.5/x";
 async function orphan(at: WorkerBench, changes = ""): Promise<string> {
   await at.worker.stop(0);
   const runId = await send(at, agent("a"));
-  at.bench.db.run("INSERT INTO workers (owner, started_at) VALUES (?, ?)", [DEAD_OWNER, START]);
-  at.bench.db
-    .query(
-      `UPDATE runs SET state = 'running', attempts = 1, started_at = ?, lease_until = ?, lease_owner = ? ${changes}
-       WHERE id = ?`,
-    )
-    .run(START, START + MINUTE_MS / 2, DEAD_OWNER, runId);
+  await at.bench.store.write(() =>
+    execute("INSERT INTO workers (owner, started_at) VALUES ($1, $2)", DEAD_OWNER, START),
+  );
+  await at.bench.store.write(() =>
+    execute(
+      `UPDATE runs SET state = 'running', attempts = 1, started_at = $1, lease_until = $2, lease_owner = $3 ${changes}
+       WHERE id = $4`,
+      START,
+      START + MINUTE_MS / 2,
+      DEAD_OWNER,
+      runId,
+    ),
+  );
   at.worker = at.anotherWorker();
   at.worker.start();
   return runId;
@@ -83,7 +90,7 @@ test("what a process was at when it was killed is run again, a moment later", as
   await using at = makeWorkerBench();
   const runId = await orphan(at);
   await at.until(runId, (status) => status.state === "queued");
-  expect(at.deliveries.run(runId)?.reason).toBe("the server ended while it ran");
+  expect((await at.deliveries.run(runId))?.reason).toBe("the server ended while it ran");
   at.bench.clock.now += 1000;
   at.worker.poke();
   expect(await at.settled(runId)).toMatchObject({ state: "succeeded", attempts: 2, reason: null });
@@ -94,23 +101,24 @@ test("a claim that this worker does not know of is given back at once", async ()
   const model = gate(at);
   const first = await send(at, agent("a"));
   await model.begins(first);
-  const [owner] = at.bench.db.query<{ owner: string }, []>("SELECT owner FROM workers").all();
-  const second = await at.bench.writer
-    .write(() => undefined)
-    .then(() => send(at, agent("b", { sessionKey: "hook:b" })));
+  const [owner] = await at.bench.store.read(() => queryAll<{ owner: string }>("SELECT owner FROM workers"));
+  const second = await send(at, agent("b", { sessionKey: "hook:b" }));
   await model.begins(second);
   model.open(second);
   await at.settled(second);
   // as a commit leaves it that was made, and whose sync failed
-  at.bench.db
-    .query(
+  await at.bench.store.write(() =>
+    execute(
       `UPDATE runs SET state = 'running', finished_at = NULL, step = 'turn', outcome = NULL, attempts = 1,
-         lease_owner = ?, lease_until = ? WHERE id = ?`,
-    )
-    .run(owner!.owner, START + MINUTE_MS / 2, second);
+         lease_owner = $1, lease_until = $2 WHERE id = $3`,
+      owner!.owner,
+      START + MINUTE_MS / 2,
+      second,
+    ),
+  );
   at.worker.poke();
   await model.begins(second);
-  expect(at.deliveries.run(second)?.attempts).toBe(1);
+  expect((await at.deliveries.run(second))?.attempts).toBe(1);
 });
 
 test("a turn whose run another worker has is told to stop, and its answer is not stored", async () => {
@@ -118,10 +126,12 @@ test("a turn whose run another worker has is told to stop, and its answer is not
   const model = gate(at);
   const runId = await send(at, agent("a"));
   await model.begins(runId);
-  at.bench.db.query("UPDATE runs SET lease_owner = 'other', lease_until = 1e15 WHERE id = ?").run(runId);
+  await at.bench.store.write(() =>
+    execute("UPDATE runs SET lease_owner = 'other', lease_until = 1000000000000000 WHERE id = $1", runId),
+  );
   model.open(runId);
   await at.settled(await send(at, wake("a round went by")));
-  expect(at.deliveries.run(runId)?.answer).toBe(null);
+  expect((await at.deliveries.run(runId))?.answer).toBe(null);
 });
 
 test("a run that somebody wanted ended does not come back", async () => {
@@ -148,16 +158,16 @@ test("a turn that cannot be stored whole is not stored at all", async () => {
   await using at = makeWorkerBench();
   const { enqueueEvent } = at.parts.ports;
   Object.assign(at.parts.ports, {
-    enqueueEvent: () => {
+    enqueueEvent() {
       throw new TypeError("a bug");
     },
   });
   const runId = await send(at, agent("x", { deliver: true }));
   await at.until(runId, (status) => status.state === "running");
   await at.worker.stop(60_000);
-  expect(at.deliveries.run(runId)).toMatchObject({ state: "running", answer: null });
-  expect(at.parts.replies()).toEqual([]);
-  expect(at.bench.db.query("SELECT * FROM test_turns").all()).toEqual([]);
+  expect(await at.deliveries.run(runId)).toMatchObject({ state: "running", answer: null });
+  expect(await at.parts.replies()).toEqual([]);
+  expect(await at.bench.store.read(() => queryAll("SELECT * FROM test_turns"))).toEqual([]);
   Object.assign(at.parts.ports, { enqueueEvent });
   at.bench.clock.now += MINUTE_MS;
   at.worker = at.anotherWorker();

@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
+import { postgresUrl } from "../../stores.ts";
 import { agent, wake } from "../deliveries/fixtures.ts";
 import { ended, gate, makeWorkerBench, send } from "./parts.ts";
+import { execute } from "../../../src/base/store.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -68,36 +70,36 @@ test("events that find no room wait in order, and are posted when there is some"
   const second = await send(at, wake("two"));
   const summary = await send(at, agent("x", { name: "CI", deliver: true }));
   await at.until(summary, (status) => status.answer !== null);
-  expect(at.deliveries.run(second)?.state).toBe("queued");
-  expect(at.deliveries.run(summary)).toMatchObject({ state: "queued", reply: "pending" }); // the user need not wait
+  expect((await at.deliveries.run(second))?.state).toBe("queued");
+  expect(await at.deliveries.run(summary)).toMatchObject({ state: "queued", reply: "pending" }); // the user need not wait
   at.parts.eventsMax = 10;
   at.bench.clock.now += 1000; // full for a moment: it is not asked again at every request
   at.worker.poke();
-  at.parts.settle(summary, { kind: "sent" });
+  await at.parts.settle(summary, { kind: "sent" });
   await at.settled(summary);
-  expect(at.parts.events()).toEqual(["one", "two", expect.stringContaining("Hook CI: answer")]);
+  expect(await at.parts.events()).toEqual(["one", "two", expect.stringContaining("Hook CI: answer")]);
   expect(at.parts.turns).toHaveLength(1);
 });
 
 test("a wake's event is posted in the transaction that accepts it", async () => {
   await using at = makeWorkerBench();
   const runId = await send(at, wake("one"));
-  expect(at.deliveries.run(runId)?.state).toBe("succeeded");
-  expect(at.parts.events()).toEqual(["one"]);
+  expect((await at.deliveries.run(runId))?.state).toBe("succeeded");
+  expect(await at.parts.events()).toEqual(["one"]);
   const { runIds } = await at.deliveries.replay(runId);
-  expect(at.deliveries.run(runIds[0]!)?.state).toBe("succeeded");
+  expect((await at.deliveries.run(runIds[0]!))?.state).toBe("succeeded");
   expect(at.parts.heartbeats).toHaveLength(2);
 });
 
 test("a wake whose event cannot be stored is accepted, and posted once it can", async () => {
   await using at = makeWorkerBench();
-  at.bench.db.run("ALTER TABLE test_events RENAME TO hidden_events");
+  await at.bench.store.write(() => execute("ALTER TABLE test_events RENAME TO hidden_events"));
   const runId = await send(at, wake("one"));
-  expect(at.deliveries.run(runId)?.state).toBe("queued");
-  at.bench.db.run("ALTER TABLE hidden_events RENAME TO test_events");
+  expect((await at.deliveries.run(runId))?.state).toBe("queued");
+  await at.bench.store.write(() => execute("ALTER TABLE hidden_events RENAME TO test_events"));
   at.worker.poke();
   expect((await at.settled(runId)).state).toBe("succeeded");
-  expect(at.parts.events()).toEqual(["one"]);
+  expect(await at.parts.events()).toEqual(["one"]);
 });
 
 test("an event that finds no room for a day is dead, and nothing is lost with it", async () => {
@@ -115,10 +117,10 @@ test("an event that finds no room for a day is dead, and nothing is lost with it
   expect((await at.settled(runIds[0]!)).state).toBe("succeeded");
 });
 
-test("a thousand wakes at once: every event is posted, in order", async () => {
+test("many wakes at once: every event is posted, in order", async () => {
   await using at = makeWorkerBench();
-  const texts = Array.from({ length: 1000 }, (_, i) => `event ${i}`);
+  const texts = Array.from({ length: postgresUrl === undefined ? 1000 : 200 }, (_, i) => `event ${i}`);
   const runIds = await Promise.all(texts.map((text) => send(at, wake(text))));
   await at.settled(runIds.at(-1)!);
-  expect(at.parts.events()).toEqual(texts);
+  expect(await at.parts.events()).toEqual(texts);
 });

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
 import { agent, START, wake } from "../deliveries/fixtures.ts";
 import { ended, makeWorkerBench, ok, send } from "./parts.ts";
+import { queryAll } from "../../../src/base/store.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -11,7 +12,7 @@ test("a wake: its event is posted, and a heartbeat asked for when its mode is no
   const later = await send(at, wake("for later", { mode: "next-heartbeat" }));
   expect((await at.settled(now)).state).toBe("succeeded");
   expect((await at.settled(later)).state).toBe("succeeded");
-  expect(at.parts.events()).toEqual(["disk full", "for later"]);
+  expect(await at.parts.events()).toEqual(["disk full", "for later"]);
   expect(at.parts.heartbeats).toEqual([`hook:${now}`]);
   expect(at.parts.turns).toEqual([]);
 });
@@ -35,13 +36,13 @@ test("an agent call: a turn in its session, a summary in the main session, then 
     startedAt: START,
     finishedAt: START,
   });
-  expect(at.parts.events()).toEqual(["Hook Email: done"]);
+  expect(await at.parts.events()).toEqual(["Hook Email: done"]);
   expect(beatsDuringTurn).toBe(0);
   expect(at.parts.heartbeats).toEqual([`hook:${runId}`]);
   const [turn] = at.parts.turns;
   expect(turn).toMatchObject({ runId, sessionKey: "hook:mail", model: "fast", thinking: "low", tools: [] });
   expect(turn!.prompt).toContain("EXTERNAL_UNTRUSTED_CONTENT");
-  expect(at.bench.db.query("SELECT run_id, session_key, ephemeral FROM test_turns").all()).toEqual([
+  expect(await at.bench.store.read(() => queryAll("SELECT run_id, session_key, ephemeral FROM test_turns"))).toEqual([
     { run_id: runId, session_key: "hook:mail", ephemeral: 0 },
   ]);
 });
@@ -49,7 +50,7 @@ test("an agent call: a turn in its session, a summary in the main session, then 
 test("wakeMode next-heartbeat: no heartbeat is asked for", async () => {
   await using at = makeWorkerBench();
   await at.settled(await send(at, agent("x", { wakeMode: "next-heartbeat" })));
-  expect(at.parts.events()).toHaveLength(1);
+  expect(await at.parts.events()).toHaveLength(1);
   expect(at.parts.heartbeats).toEqual([]);
 });
 
@@ -63,11 +64,11 @@ test("deliver: the answer goes out with the transaction that stores it, and its 
   await using at = makeWorkerBench();
   const runId = await send(at, agent("x", { deliver: true }));
   expect(await at.until(runId, (status) => status.reply === "pending")).toMatchObject({ state: "succeeded" });
-  expect(at.parts.replies()).toEqual([{ group_id: runId, text: expect.stringContaining("answer to") }]);
-  at.parts.settle(runId, { kind: "sent" });
+  expect(await at.parts.replies()).toEqual([{ group_id: runId, text: expect.stringContaining("answer to") }]);
+  await at.parts.settle(runId, { kind: "sent" });
   expect(await at.settled(runId)).toMatchObject({ state: "succeeded", reply: "sent", replyReason: null });
-  expect(at.parts.events()).toHaveLength(1);
-  expect(at.bench.db.query("SELECT delivered FROM test_events").all()).toEqual([{ delivered: 1 }]);
+  expect(await at.parts.events()).toHaveLength(1);
+  expect(await at.bench.store.read(() => queryAll("SELECT delivered FROM test_events"))).toEqual([{ delivered: 1 }]);
 });
 
 test.each([
@@ -96,8 +97,8 @@ test.each([
     await send(at, agent("x", changes)),
     (status) => status.state === "succeeded" && status.reply === reply,
   );
-  expect(at.parts.replies().map((row) => row.text)).toEqual([...sent]);
-  expect(at.parts.events()).toEqual([`Hook: ${summary}`]);
+  expect((await at.parts.replies()).map((row) => row.text)).toEqual([...sent]);
+  expect(await at.parts.events()).toEqual([`Hook: ${summary}`]);
 });
 
 test("a reply without a recipient fails with the reason, which the main session hears", async () => {
@@ -105,7 +106,7 @@ test("a reply without a recipient fails with the reason, which the main session 
   at.parts.target = { reason: "no channel is configured" };
   const status = await at.settled(await send(at, agent("x", { deliver: true, name: "CI" })));
   expect(status).toMatchObject({ state: "succeeded", reply: "failed", replyReason: "no channel is configured" });
-  expect(at.parts.events()).toEqual([
+  expect(await at.parts.events()).toEqual([
     expect.stringContaining("Hook CI: answer"),
     "Hook CI: the reply could not be delivered: no channel is configured",
   ]);
@@ -118,9 +119,9 @@ test.each([
   await using at = makeWorkerBench();
   const runId = await send(at, agent("x", { deliver: true, name: "CI" }));
   await at.until(runId, (status) => status.reply === "pending");
-  at.parts.settle(runId, { kind, reason: "blocked by the user" });
+  await at.parts.settle(runId, { kind, reason: "blocked by the user" });
   expect(await at.settled(runId)).toMatchObject({ reply: kind, replyReason: "blocked by the user" });
-  expect(at.parts.events().at(-1)).toBe(text);
+  expect((await at.parts.events()).at(-1)).toBe(text);
 });
 
 test("a reply that ended while nobody listened is noted by the next worker", async () => {
@@ -128,7 +129,7 @@ test("a reply that ended while nobody listened is noted by the next worker", asy
   const runId = await send(at, agent("x", { deliver: true }));
   await at.until(runId, (status) => status.reply === "pending");
   await at.worker.stop(0);
-  at.parts.settle(runId, { kind: "sent" });
+  await at.parts.settle(runId, { kind: "sent" });
   at.worker = at.anotherWorker();
   at.worker.start();
   expect((await at.settled(runId)).reply).toBe("sent");
@@ -153,7 +154,7 @@ test("a turn that fails for now is tried again, later each time, and is dead aft
     at.worker.poke();
   }
   expect(await at.settled(runId)).toMatchObject({ state: "dead", attempts: 3, reason: "the model crashed" });
-  expect(at.parts.events().at(-1)).toBe("Hook CI (error): the model crashed");
+  expect((await at.parts.events()).at(-1)).toBe("Hook CI (error): the model crashed");
 });
 
 test.each([
@@ -178,5 +179,5 @@ test("timeoutSeconds is the agent's to keep, and the summary says that it was ov
   const runId = await send(at, agent("x", { timeoutSeconds: 0.05 }));
   expect(await at.settled(runId)).toMatchObject({ state: "failed", reason: "the turn took longer than 0.05 s" });
   expect(at.parts.turns[0]?.timeoutMs).toBe(50);
-  expect(at.parts.events()).toEqual(["Hook (timeout): the turn took longer than 0.05 s"]);
+  expect(await at.parts.events()).toEqual(["Hook (timeout): the turn took longer than 0.05 s"]);
 });

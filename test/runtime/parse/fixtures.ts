@@ -63,7 +63,13 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
   granite: jsonBetween("<|tool_call|>", ""),
   phi4: jsonBetween("<|tool_call|>", "<|/tool_call|>"),
   nemotron: jsonBetween("<TOOLCALL>", "</TOOLCALL>"),
-  jamba: jsonBetween("<tool_calls>", "</tool_calls>"),
+  jamba: [
+    ...jsonBetween("<tool_calls>", "</tool_calls>"),
+    {
+      answer: `<tool_calls>\n{"name": "weather", "arguments": ${JSON_ARGS}}\n{"name": "now", "arguments": {}}\n</tool_calls>`,
+      events: BOTH.slice(1),
+    },
+  ],
   cohere: jsonBetween("<|START_ACTION|>", "<|END_ACTION|>", { name: "tool_name", args: "parameters" }),
   commandR: jsonBetween("Action: ```json", "```", { name: "tool_name", args: "parameters" }),
   firefunction: jsonBetween("functools", ""),
@@ -146,10 +152,128 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
   glimmer: [
     {
       answer:
-        '<atem:function_calls>\n<atem:invoke name="weather">\n<atem:parameter name="city">Oslo</atem:parameter>\n' +
-        '</atem:invoke>\n<atem:invoke name="now">\n</atem:invoke>\n</atem:function_calls>',
-      events: [call("weather", { city: "Oslo" }), call("now")],
+        " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>Let me see.<|eom|><|start|>assistant to=weather<|message|>" +
+        '<atem:function_calls>\n<atem:invoke name="weather">\n<atem:parameter name="city">São "P} </x></atem:parameter>\n' +
+        '<atem:parameter name="days">2</atem:parameter>\n<atem:parameter name="near">["a b", "c"]</atem:parameter>\n' +
+        '<atem:parameter name="exact">true</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eom|>' +
+        '<|start|>assistant to=now<|message|><atem:function_calls>\n<atem:invoke name="now">\n</atem:invoke>\n</atem:function_calls><|eot|>',
+      events: [thinking("Hm."), ...BOTH],
     },
+    { answer: " to=user<|message|>Hi <b>.<|eot|>", events: [text("Hi <b>.")] },
+    { answer: " to=now<|message|>nothing", events: [text("nothing")] },
+    { answer: "No header at all", events: [text("No header at all")] },
+  ],
+  dsml: [
+    {
+      answer:
+        'Let me see.\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="weather">\n' +
+        '<｜DSML｜parameter name="city" string="true">São "P} </x></｜DSML｜parameter>\n' +
+        '<｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>\n' +
+        '<｜DSML｜parameter name="near" string="false">["a b", "c"]</｜DSML｜parameter>\n' +
+        '<｜DSML｜parameter name="exact" string="false">true</｜DSML｜parameter>\n</｜DSML｜invoke>\n' +
+        '<｜DSML｜invoke name="now">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+      events: BOTH,
+    },
+    {
+      answer:
+        '<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="true">1</｜DSML｜parameter></｜DSML｜invoke>',
+      events: [call("f", { a: "1" })],
+    },
+    { answer: "<｜DSML｜tool_calls>nothing</｜DSML｜tool_calls>", events: [text("nothing")] },
+  ],
+  minimaxM3: [
+    {
+      answer:
+        'Let me see.]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="weather">]<]minimax[>[<city>São "P} </x>]<]minimax[>[</city>' +
+        "]<]minimax[>[<days>2]<]minimax[>[</days>]<]minimax[>[<near>]<]minimax[>[<item>a b]<]minimax[>[</item>" +
+        "]<]minimax[>[<item>c]<]minimax[>[</item>]<]minimax[>[</near>]<]minimax[>[<exact>true]<]minimax[>[</exact>" +
+        ']<]minimax[>[</invoke>\n]<]minimax[>[<invoke name="now">]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>',
+      events: BOTH,
+    },
+    {
+      answer:
+        ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="f">]<]minimax[>[<a>]<]minimax[>[<b>1]<]minimax[>[</b>]<]minimax[>[</a>]<]minimax[>[</invoke>',
+      events: [call("f", { a: { b: 1 } })],
+    },
+    { answer: "]<]minimax[>[<tool_call>nothing]<]minimax[>[</tool_call>", events: [text("nothing")] },
+  ],
+  hunyuan: [
+    {
+      answer:
+        "Let me see.<tool_calls:opensource>\n<tool_call:opensource>weather<tool_sep:opensource>\n" +
+        '<arg_key:opensource>city</arg_key:opensource>\n<arg_value:opensource>São "P} </x></arg_value:opensource>\n' +
+        "<arg_key:opensource>days</arg_key:opensource>\n<arg_value:opensource>2</arg_value:opensource>\n" +
+        '<arg_key:opensource>near</arg_key:opensource>\n<arg_value:opensource>["a b", "c"]</arg_value:opensource>\n' +
+        "<arg_key:opensource>exact</arg_key:opensource>\n<arg_value:opensource>true</arg_value:opensource>\n" +
+        "</tool_call:opensource>\n<tool_call:opensource>now<tool_sep:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>",
+      events: BOTH,
+    },
+    { answer: "<tool_calls:opensource>nothing</tool_calls:opensource>", events: [text("nothing")] },
+  ],
+  solar: [
+    {
+      answer:
+        "<|think|>Hm.<|end|><|begin|>assistant<|content|>Let me see.<|end|><|begin|>assistant<|tool_calls|>" +
+        `<|tool_call:begin|>a1b2c3d4e5<|tool_call:name|>weather<|tool_call:args|>${JSON_ARGS}<|tool_call:end|>` +
+        "<|tool_call:begin|>a1b2c3d4e6<|tool_call:name|>now<|tool_call:args|>{}<|tool_call:end|><|calls|>",
+      events: [thinking("Hm."), ...BOTH],
+    },
+    { answer: "<|content|>Hi <b>.<|end|>", events: [text("Hi <b>.")] },
+    { answer: "<|tool_calls|>nothing<|calls|>", events: [text("nothing")] },
+  ],
+  kimi: [
+    {
+      answer:
+        "Let me see.<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>" +
+        `${JSON_ARGS}<|tool_call_end|><|tool_call_begin|>functions.now:1<|tool_call_argument_begin|>{}<|tool_call_end|>` +
+        "<|tool_calls_section_end|>",
+      events: BOTH,
+    },
+    {
+      answer: "<|tool_calls_section_begin|><|tool_call_begin|>now<|tool_call_argument_begin|>{}",
+      events: [call("now")],
+    },
+    { answer: "<|tool_calls_section_begin|>nothing<|tool_calls_section_end|>", events: [text("nothing")] },
+  ],
+  functionary: [
+    { answer: `all\nLet me see.>>>weather\n${JSON_ARGS}>>>now\n{}`, events: BOTH },
+    { answer: "now\n{}", events: [call("now")] },
+    {
+      answer: "all\nIn Python:\n>>> print(1)\n1\n>>>all\nDone.",
+      events: [text("In Python:\n>>> print(1)\n1\nDone.")],
+    },
+    { answer: "now\nnothing", events: [text("nothing")] },
+  ],
+  apertus: [
+    {
+      answer: `Let me see.<|tools_prefix|>[{"weather": ${JSON_ARGS}}, {"now": {}}]<|tools_suffix|>`,
+      events: BOTH,
+    },
+    {
+      answer: '<|tools_prefix|>[{"name": "now", "arguments": {}}]<|tools_suffix|>',
+      events: [call("now")],
+    },
+    { answer: "<|tools_prefix|>nothing<|tools_suffix|>", events: [text("nothing")] },
+  ],
+  gigachat: [
+    ...jsonBetween("<|function_call|>", ""),
+    {
+      answer: 'Let me see.<|message_sep|>\n\nfunction call<|role_sep|>\n{"name": "now", "arguments": {}}',
+      events: [text("Let me see."), call("now")],
+    },
+  ],
+  minicpm: [
+    {
+      answer:
+        'Let me see.\n<function name="weather"><param name="city"><![CDATA[São "P} </x>]]></param><param name="days">2</param>' +
+        '<param name="near">["a b", "c"]</param><param name="exact">True</param></function>\n<function name="now"></function>',
+      events: BOTH,
+    },
+    {
+      answer: '<function name="f"><param name="a"><![CDATA[</function> </param>]]></param></function>',
+      events: [call("f", { a: "</function> </param>" })],
+    },
+    { answer: '<function name="f">nothing</function>', events: [text('f">nothing')] },
   ],
   gemma4: [
     {

@@ -38,6 +38,16 @@ describe.each(names)("%s:", (name) => {
     );
   });
 
+  test("an answer cut in two at any place, and cut at every place, gives the same", () => {
+    for (const { answer, events } of FIXTURES[name]) {
+      for (let at = 1; at < answer.length; at++) {
+        const pieces = [answer.slice(0, at), answer.slice(at)];
+        expect([pieces, parseWith(parser(), pieces)]).toEqual([pieces, [...events]]);
+      }
+      expect(parseWith(parser(), answer.split(""))).toEqual([...events]);
+    }
+  });
+
   test("pieces of markup in any order give the same however they are cut", () => {
     const piece = fc.constantFrom(
       ...toolFormats[name].markup,
@@ -111,6 +121,19 @@ describe("the format of a template", () => {
     ["<|tool_call_start|>[", "lfm2"],
     ["<function_calls>", "olmo3"],
     ["functools[", "firefunction"],
+    ["<|tool_calls_section_begin|><|tool_call_begin|>", "kimi"],
+    ["{%- set dsml_token = '｜DSML｜' %}", "dsml"],
+    ["]<]minimax[>[<tool_call>", "minimaxM3"],
+    ["<|function_call|>{{ call }}<|message_sep|>assistant<|role_sep|>", "gigachat"],
+    [">>>all\n", "functionary"],
+    ["{%- set tool_calls_token = '<|tools_prefix|>' %}", "apertus"],
+    ["{%- set HYTK = ':opensource' %}", "hunyuan"],
+    ["<|tool_call:begin|>id<|tool_call:name|>", "solar"],
+    ['<function name="f"><param name="p">', "minicpm"],
+    ['"List of tools: ["', "lfm2"],
+    ["List of tools: <|tool_list_start|>[", "lfm2"],
+    ['within <tool_call></tool_call> {"name": 1, "arguments": 2} <tool_calls>[', "jamba"],
+    ["Action:\n```json", "commandR"],
   ])("%s is %s", (source, name) => {
     expect(detectToolFormat(source)).toBe(name as ToolFormatName);
   });

@@ -16,7 +16,7 @@ test("system is a text, or blocks joined as they are", () => {
 test("blocks of one turn become one message", () => {
   const source = { type: "base64", media_type: "image/png", data: btoa("px") };
   expect(readConversation({ messages: [user(text("a"), { type: "image", source }, text("b"))] })).toEqual([
-    { role: "user", content: "ab", images: [new Uint8Array(Buffer.from("px"))] },
+    { role: "user", content: "ab", images: [new Uint8Array(Buffer.from("px"))], imagesAt: [1] },
   ]);
 });
 

@@ -25,14 +25,16 @@ describe("content", () => {
     expect(one({ content: [image([1]), text("what?")] })).toMatchObject({ content: "what?", images: [a] });
     expect(one({ content: [image([1]), image([2])] })).toMatchObject({ content: "", images: [a, b] });
     expect(one({ content: [text("x"), image([1]), text("y"), image([2])] })).toMatchObject({
-      content: "x\n[img]\ny\n[img]",
+      content: "xy",
       images: [a, b],
+      imagesAt: [1, 2],
     });
-    expect(one({ content: [image([1]), text("x"), image([2])] })).toMatchObject({ content: "[img]\nx\n[img]" });
+    expect(one({ content: [image([1]), text("x"), image([2])] })).toMatchObject({ content: "x", imagesAt: [0, 1] });
+    expect(one({ content: [text("x"), text("y"), image([1])] })).toMatchObject({ content: "x\ny", imagesAt: [3] });
   });
 
-  test("takes images as data URIs of four types, bare or under url", () => {
-    for (const head of ["image/png", "image/jpeg", "image/jpg", "image/webp", ""]) {
+  test("takes images as data URIs of five types, bare or under url", () => {
+    for (const head of ["image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif", ""]) {
       const url = `data:${head};base64,AQ==`;
       for (const image_url of [url, { url, detail: "low" }]) {
         expect(one({ content: [{ type: "image_url", image_url }] })?.images).toEqual([new Uint8Array([1])]);
@@ -53,7 +55,7 @@ describe("content", () => {
     ],
     [
       [text("a"), { type: "image_url", image_url: "data:text/plain;base64,AA==" }],
-      "invalid image input: messages[0].content[1]: expected data:image/TYPE;base64, with a TYPE of jpeg, jpg, png or webp",
+      "invalid image input: messages[0].content[1]: expected data:image/TYPE;base64, with a TYPE of jpeg, jpg, png, webp or gif",
     ],
     [[{ type: "image_url", image_url: "data:image/png;base64,!" }], "illegal base64 data at input byte 0"],
   ])("%j is refused: %s", (content, message) => {

@@ -1,0 +1,34 @@
+/**
+ * The share of what people pull from the public library that loads here as text, and that also sees where the model
+ * does: models/pulls.ts against the registries.
+ *
+ *   bun bench/library-share.ts
+ */
+import { archs } from "../src/arch/index.ts";
+import { namedTemplate } from "../src/template/named-templates.ts";
+import { PULLED, type Pulled } from "./models/pulls.ts";
+import { projectorKinds } from "./models/table.ts";
+
+const kinds = projectorKinds();
+
+const lacksForText = ({ archs: needed, renderers = [] }: Pulled): string[] => [
+  ...needed.filter((arch) => !Object.hasOwn(archs, arch)).map((arch) => `architecture ${arch}`),
+  ...renderers.filter((name) => namedTemplate(name) === undefined).map((name) => `renderer ${name}`),
+];
+const lacksForImages = ({ sees = [] }: Pulled): string[] =>
+  sees.filter((kind) => !kinds.has(kind)).map((kind) => `projector ${kind}`);
+
+const sum = (rows: readonly Pulled[]): number => rows.reduce((total, { share }) => total + share, 0);
+const percent = (share: number): string => `${share.toFixed(1)} %`;
+
+for (const row of PULLED) {
+  const lacks = [...lacksForText(row), ...lacksForImages(row)];
+  if (lacks.length > 0) console.log(`${percent(row.share).padStart(7)}  ${row.models}: ${lacks.join(", ")}`);
+}
+const listed = sum(PULLED);
+const text = PULLED.filter((row) => lacksForText(row).length === 0);
+const whole = text.filter((row) => lacksForImages(row).length === 0);
+const share = (rows: readonly Pulled[]): string => percent((100 * sum(rows)) / listed);
+console.log(`listed: ${percent(listed)} of all pulls; of those`);
+console.log(`loads as text:                     ${share(text)} (wanted: 98)`);
+console.log(`and sees where the model does:     ${share(whole)} (wanted: 95)`);

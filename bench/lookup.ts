@@ -1,0 +1,114 @@
+/**
+ * Guesses from earlier text: tokens per second with them and without, of an answer that repeats its prompt with a word
+ * changed here and there, as an answer to "edit this text" does.
+ *
+ *   bun bench/lookup.ts FILE.gguf [--tokens 400] [--every 25] [--prompt 600] [--rounds 3]
+ *
+ * The passes are those of the model; what it answers is told to it, since a file of random weights edits nothing: the
+ * largest of the logits of each row is made that of the next token of the edited text. With --own the model answers.
+ */
+import { parseArgs } from "node:util";
+import { loadEngine, type LoadedEngine } from "../src/engine/load.ts";
+import type { SequenceEvent } from "../src/engine/sequence.ts";
+import type { Backend, Rows, Session } from "../src/backend/backend.ts";
+import { simdBackend } from "../src/backend/host/simd.ts";
+import { systemLoop } from "../src/base/event-loop.ts";
+import { mapFile } from "../src/files/map.ts";
+import { SAMPLING_DEFAULTS } from "../src/sampling/options.ts";
+import { median } from "./streamed.ts";
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    tokens: { type: "string", default: "400" },
+    every: { type: "string", default: "25" },
+    prompt: { type: "string", default: "600" },
+    rounds: { type: "string", default: "3" },
+    own: { type: "boolean", default: false },
+  },
+});
+const [file] = positionals;
+if (!file) throw new Error("usage: bun bench/lookup.ts FILE.gguf [--tokens N] [--every N] [--prompt N] [--own]");
+const [tokens, every, length] = [Number(flags.tokens), Number(flags.every), Number(flags.prompt)];
+
+const prompt = Int32Array.from({ length }, (_, i) => 300 + (((i * 7919 + (i >> 3) * 131) % 20_011) % 700));
+const edited = prompt.map((id, i) => (i % every === every - 1 ? 1000 + (i % 97) : id));
+
+/** The model, which is told what follows each row. */
+function scripted(session: Session, vocabSize: number): Session {
+  return {
+    ...session,
+    async run(batch: readonly Rows[]) {
+      const logits = await session.run(batch);
+      let row = 0;
+      for (const { start, tokens: ids, logits: wanted } of batch) {
+        const first = wanted === "all" ? 0 : ids.length - 1;
+        for (let i = first; wanted !== "none" && i < ids.length; i++, row++) {
+          logits[row * vocabSize + edited[(start + i + 1 - length) % length]!] = 1e4;
+        }
+      }
+      return logits;
+    },
+  };
+}
+
+const backendOf = (guesses: boolean): Backend => ({
+  ...simdBackend,
+  async load(program, options) {
+    const session = { ...(await simdBackend.load(program, options)) };
+    const told = flags.own ? session : scripted(session, program.shape.vocabSize);
+    return guesses ? told : { ...told, verifies: false };
+  },
+});
+
+async function answer({ engine }: LoadedEngine, listen: (event: (events: readonly SequenceEvent[]) => void) => void) {
+  const { promise, resolve, reject } = Promise.withResolvers<{ rate: number; ids: Int32Array }>();
+  let firstMs = 0;
+  listen((events) => {
+    for (const event of events) {
+      if (event.kind === "prompt") firstMs = performance.now();
+      if (event.kind === "error") reject(new Error(event.message));
+      if (event.kind !== "done") continue;
+      const seconds = (performance.now() - firstMs) / 1000;
+      resolve({ rate: (event.statistics.evalCount - 1) / seconds, ids: event.tokens });
+    }
+  });
+  const options = { ...SAMPLING_DEFAULTS, temperature: 0, repeat_penalty: 1, num_predict: tokens };
+  await engine.submit({ id: 1, prompt: [{ kind: "ids", ids: prompt }], options, shift: true });
+  return promise;
+}
+
+const rates = { with: [] as number[], without: [] as number[] };
+let answers: Int32Array[] = [];
+for (let round = 0; round < Number(flags.rounds); round++) {
+  answers = [];
+  for (const side of ["without", "with"] as const) {
+    let hear: (events: readonly SequenceEvent[]) => void = () => {};
+    const loaded = await loadEngine(file, {
+      backend: backendOf(side === "with"),
+      loop: systemLoop(),
+      open: mapFile,
+      ctxLen: length + tokens + 64,
+      slots: 1,
+      chunk: 512,
+      threads: 0,
+      precise: false,
+      cacheDir: undefined,
+      emit: (events) => hear(events),
+      onEmbed: () => {},
+    });
+    const { rate, ids } = await answer(loaded, (listener) => (hear = listener));
+    rates[side].push(rate);
+    answers.push(ids);
+    await loaded.engine.close();
+  }
+  const same = answers[0]!.join() === answers[1]!.join();
+  const [without, guessed] = [rates.without.at(-1)!, rates.with.at(-1)!];
+  console.log(
+    `round ${round + 1}: ${without.toFixed(1)} tok/s without, ${guessed.toFixed(1)} with guesses: ` +
+      `${(guessed / without).toFixed(2)} times; ${same ? "the same tokens" : "OTHER TOKENS"}`,
+  );
+}
+const ratio = median(rates.with.map((rate, i) => rate / rates.without[i]!));
+console.log(`median: ${ratio.toFixed(2)} times (at least 1.5 is wanted)`);
+process.exit(0);

@@ -1,0 +1,85 @@
+/**
+ * Writes docs/models.md.
+ *
+ *   bun bench/models-table.ts                   from the registries and bench/models/checked.json
+ *   bun bench/models-table.ts --check [FOLDER]  runs all reference models first, and those of a folder like
+ *                                               golden/archs, and writes down in checked.json what it found; what that
+ *                                               says of models that are not here stays
+ */
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { archs } from "../src/arch/index.ts";
+import { simdBackend } from "../src/backend/host/simd.ts";
+import { onnxBackend } from "../src/backend/onnx/index.ts";
+import { webGpuBackend } from "../src/backend/host/webgpu.ts";
+import { nmse } from "../test/backend/compare.ts";
+import { answerOf, isRanker, openReference, referencesWith } from "../test/arch/references.ts";
+import { BACKENDS, makeTable, type CheckedModels } from "./models/table.ts";
+
+const { values, positionals } = parseArgs({ options: { check: { type: "boolean" } }, allowPositionals: true });
+const recordPath = join(import.meta.dir, "models/checked.json");
+const tablePath = resolve(import.meta.dir, "../docs/models.md");
+const backends = { simd: simdBackend, webgpu: webGpuBackend, onnx: onnxBackend };
+const QUANTIZED = 1e-5; // a larger bound is that of files which llama.cpp itself rounds
+
+if (values.check) await Bun.write(recordPath, `${JSON.stringify(await check(positionals[0]), null, 2)}\n`);
+await Bun.write(tablePath, makeTable((await Bun.file(recordPath).json()) as CheckedModels));
+Bun.spawnSync([process.execPath, "fmt", tablePath, recordPath]);
+
+interface Found {
+  readonly references: Set<string>;
+  nmse: number;
+  readonly missing: Map<string, Set<string>>;
+}
+
+async function check(more: string | undefined): Promise<CheckedModels> {
+  const references = referencesWith(more);
+  const found = await before(new Set(references.map(({ name }) => name)));
+  for (const reference of references) {
+    const opened = openReference(reference);
+    const { model, arch } = opened;
+    try {
+      if (isRanker(model, arch) || !Object.hasOwn(archs, arch)) continue;
+      const { program, got, expected } = await answerOf(reference, opened);
+      const error = nmse(got, expected);
+      if (!(error < reference.nmseMax)) throw new Error(`NMSE ${error}`);
+      const entry = found.get(arch) ?? { references: new Set(), nmse: 0, missing: new Map() };
+      found.set(arch, entry);
+      entry.references.add(reference.name);
+      if (reference.nmseMax <= QUANTIZED) entry.nmse = Math.max(entry.nmse, error);
+      for (const name of BACKENDS) {
+        const lacks = entry.missing.get(name) ?? new Set();
+        entry.missing.set(name, lacks);
+        for (const each of backends[name].missing?.(program) ?? []) lacks.add(each);
+      }
+    } catch (error) {
+      console.log(`${reference.name}: ${(error as Error).message}`);
+    } finally {
+      model.close();
+    }
+  }
+  const sorted = [...found].toSorted(([a], [b]) => a.localeCompare(b, "en"));
+  return Object.fromEntries(sorted.map(([arch, entry]) => [arch, plain(entry)]));
+}
+
+/** What was found the last time of models that are not here now. */
+async function before(here: ReadonlySet<string>): Promise<Map<string, Found>> {
+  const last = (await Bun.file(recordPath).json()) as CheckedModels;
+  const kept = new Map<string, Found>();
+  for (const [arch, { references, nmse, missing }] of Object.entries(last)) {
+    const absent = references.filter((name) => !here.has(name));
+    if (absent.length === 0 || !Object.hasOwn(archs, arch)) continue;
+    const isAllAbsent = absent.length === references.length;
+    const lacks = isAllAbsent ? Object.entries(missing).map(([name, ops]) => [name, new Set(ops)] as const) : [];
+    kept.set(arch, { references: new Set(absent), nmse, missing: new Map(lacks) });
+  }
+  return kept;
+}
+
+function plain({ references, nmse, missing }: Found): CheckedModels[string] {
+  return {
+    references: [...references].toSorted(),
+    nmse: Number(nmse.toExponential(1)),
+    missing: Object.fromEntries([...missing].filter(([, ops]) => ops.size > 0).map(([name, ops]) => [name, [...ops]])),
+  };
+}

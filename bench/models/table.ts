@@ -1,0 +1,81 @@
+/** The table of models: the registries, what is known of families, and what the last check of references found. */
+import { archs } from "../../src/arch/index.ts";
+import { AppError } from "../../src/base/errors.ts";
+import type { ClipModel } from "../../src/vision/clip.ts";
+import { projectorOf } from "../../src/vision/projectors/index.ts";
+import { FAMILIES } from "./families.ts";
+
+/** What a check of an architecture's reference models found. */
+export interface Checked {
+  /** Reference models within their bound, by name. */
+  readonly references: readonly string[];
+  /** The largest normalised mean square error of those of float weights. */
+  readonly nmse: number;
+  /** What backends lack for any of them, by backend. */
+  readonly missing: Readonly<Record<string, readonly string[]>>;
+}
+
+/** By architecture. */
+export type CheckedModels = Readonly<Record<string, Checked>>;
+
+export const BACKENDS = ["simd", "webgpu", "onnx"] as const;
+
+/** Image encoders that there are, by `clip.projector_type`. */
+export function projectorKinds(): ReadonlySet<string> {
+  try {
+    projectorOf({ path: "", kind: "" } as ClipModel); // refused by its kind, before anything else is asked of it
+  } catch (error) {
+    const list = error instanceof AppError ? /expected one of (.*), got none$/.exec(error.message)?.[1] : undefined;
+    if (list !== undefined) return new Set(list.split(", "));
+  }
+  throw new Error("a projector without a kind was expected to be refused with the list of those that there are");
+}
+
+export function makeTable(checked: CheckedModels): string {
+  const kinds = projectorKinds();
+  const rows = Object.keys(archs)
+    .toSorted((a, b) => a.localeCompare(b, "en"))
+    .map((arch) => rowOf(arch, checked[arch], kinds));
+  const head = ["family", "architecture", "text", "tools", "thinks", "images", "embeds", "backends", "checked"];
+  return `${INTRODUCTION}\n${[head, head.map(() => "-"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n`;
+}
+
+const INTRODUCTION = `# Models
+
+Made by \`bun bench/models-table.ts\` from the registries; not edited by hand. An architecture is what a GGUF says of itself
+in \`general.architecture\`.
+
+- **tools**: the format of calls that the family's chat models write; a blank: as the model's template shows, or none.
+- **images**: the image encoders (\`clip.projector_type\`) of the family that run here; those in parentheses do not yet.
+- **embeds**: made for vectors. Every other model makes them too, by pooling.
+- **backends**: those that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is the reference and runs everything.
+- **checked**: reference models whose logits or vectors were compared with llama.cpp's, and the largest normalised mean square
+  error among them; \`+ twins\`: files in the layout of other converters too.
+`;
+
+function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<string>): string[] {
+  const family = FAMILIES[arch] ?? { name: arch };
+  const also = family.also ? ` (${family.also.join(", ")})` : "";
+  return [
+    family.name,
+    `\`${arch}\`${also}`,
+    family.embeds === "only" ? "" : "yes",
+    family.calls ?? "",
+    family.thinks ? "yes" : "",
+    (family.sees ?? []).map((kind) => (kinds.has(kind) ? kind : `(${kind})`)).join(", "),
+    family.embeds ? "yes" : "",
+    checked ? backendsOf(checked) : "cpu",
+    checked ? checkOf(checked) : "",
+  ];
+}
+
+const backendsOf = ({ missing }: Checked): string =>
+  [...BACKENDS.filter((name) => (missing[name] ?? []).length === 0), "cpu"].join(", ");
+
+function checkOf({ references, nmse }: Checked): string {
+  const twins = references.filter((name) => name.startsWith("twins/")).length;
+  const counts = [count(references.length - twins, "model"), count(twins, "twin")].filter((text) => text !== "");
+  return `${counts.join(" + ")}, ${nmse === 0 ? "0" : `10^${Math.ceil(Math.log10(nmse))}`}`;
+}
+
+const count = (n: number, what: string): string => (n === 0 ? "" : `${n} ${what}${n === 1 ? "" : "s"}`);

@@ -1,0 +1,72 @@
+/**
+ * Time to the first token of the turns of several chats at once, more than there are slots, and of the next turn after
+ * the server was started again: what is evaluated again, and what is not.
+ *
+ *   bun bench/prefixes.ts [--model FILE.gguf] [--chats 8] [--turns 10] [--words 60] [--tokens 32]
+ *
+ * The goals: turn 10 at most 1.3 times turn 1, which has as much new text; after a restart at most 1.5 times.
+ */
+import { parseArgs } from "node:util";
+import type { Hearth } from "../test/e2e/hearth.ts";
+import { ask, median, withServer, words } from "./streamed.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    model: { type: "string" },
+    chats: { type: "string", default: "8" },
+    turns: { type: "string", default: "10" },
+    words: { type: "string", default: "60" },
+    tokens: { type: "string", default: "32" },
+  },
+});
+const [chats, turns, count, num_predict] = [flags.chats, flags.turns, flags.words, flags.tokens].map(Number) as [
+  number,
+  number,
+  number,
+  number,
+];
+
+await withServer(flags.model, async ({ start, model }) => {
+  let hearth = await start();
+  const history: { role: string; content: string }[][] = Array.from({ length: chats }, () => []);
+  const turn = async (chat: number, number: number): Promise<number> => {
+    const messages = history[chat]!;
+    messages.push({ role: "user", content: `${chat} ${number}: ${words(chat * 100 + number, count)}` });
+    const options = { temperature: 0, num_predict };
+    const { firstMs, text } = await ask(hearth, "/api/chat", { model, messages, options });
+    messages.push({ role: "assistant", content: text });
+    return firstMs;
+  };
+  const load = async (): Promise<void> => {
+    await ask(hearth, "/api/generate", { model, prompt: "warm", raw: true, options: { num_predict: 4 } });
+  };
+  await load();
+  const firsts: number[] = [];
+  console.log(
+    `${chats} chats of ${turns} turns, ${count} words and ${num_predict} tokens each; first token, ms, median`,
+  );
+  for (let number = 1; number <= turns; number++) {
+    const all: number[] = [];
+    for (let chat = 0; chat < chats; chat++) all.push(await turn(chat, number));
+    firsts.push(median(all));
+    console.log(`  turn ${String(number).padStart(2)}   ${median(all).toFixed(1).padStart(8)}`);
+  }
+  await Bun.sleep(2000); // what was kept is written
+  await quit(hearth);
+  hearth = await start();
+  await load();
+  const after: number[] = [];
+  for (let chat = 0; chat < chats; chat++) after.push(await turn(chat, turns + 1));
+  console.log(`  restarted ${median(after).toFixed(1).padStart(8)}`);
+  const first = firsts[0]!;
+  console.log(
+    `turn ${turns}: ${(firsts.at(-1)! / first).toFixed(2)} times turn 1 (at most 1.3 is wanted); ` +
+      `after a restart: ${(median(after) / first).toFixed(2)} times (at most 1.5)`,
+  );
+});
+
+/** As a person would end it. */
+async function quit(hearth: Hearth): Promise<void> {
+  hearth.process.kill("SIGTERM");
+  await hearth.process.exited;
+}

@@ -1,0 +1,63 @@
+/**
+ * Short generations over three models, a fifth of them aborted at random moments, and what the server and its runners
+ * hold before and after: memory, processes, threads, files, slots.
+ *
+ *   bun bench/soak.ts [--requests 10000] [--clients 16] [--model FILE.gguf]
+ *
+ * The goal: memory within 10 % of the start, nothing else more than before.
+ */
+import { resolve } from "node:path";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { startHearth } from "../test/e2e/hearth.ts";
+import { heldBy, installCopies, slotsAreFree, soak, type Held } from "../test/hostile/soak.ts";
+
+/** Caches are full after so many. */
+const WARM_UP = 600;
+const SLOTS = 4;
+
+const { values: flags } = parseArgs({
+  options: {
+    requests: { type: "string", default: "10000" },
+    clients: { type: "string", default: "16" },
+    model: { type: "string", default: resolve(import.meta.dir, "../models/hearth/hearth.gguf") },
+  },
+});
+const [requests, clients] = [Number(flags.requests), Number(flags.clients)];
+
+const hearth = await startHearth({ env: { HEARTH_NUM_PARALLEL: String(SLOTS) } });
+try {
+  const models = await installCopies(join(hearth.home, ".hearth", "models"), flags.model, 3);
+  const run = (count: number, seed: number) => soak(hearth, { models, requests: count, clients, seed });
+  await run(WARM_UP, 1);
+  const before = await heldBy(hearth);
+  show("start", before);
+  const startMs = performance.now();
+  const parts = 5;
+  const sum = { ended: 0, aborted: 0, failed: 0 };
+  for (let part = 1; part <= parts; part++) {
+    const { ended, aborted, failed, failure } = await run(Math.ceil(requests / parts), part + 1);
+    sum.ended += ended;
+    sum.aborted += aborted;
+    sum.failed += failed;
+    if (failure) console.log(`failed: ${failure}`);
+    show(`${Math.round((requests * part) / parts)}`, await heldBy(hearth));
+  }
+  const seconds = (performance.now() - startMs) / 1000;
+  const free = await slotsAreFree(hearth, models, SLOTS);
+  const after = await heldBy(hearth);
+  show("end", after);
+  const { ended, aborted, failed } = sum;
+  console.log(`${ended} ended, ${aborted} aborted, ${failed} failed, in ${seconds.toFixed(0)} s`);
+  console.log(
+    `memory ${(after.bytes / before.bytes).toFixed(3)} of the start (within 0.9 … 1.1 is wanted), ` +
+      `processes ${before.processes} → ${after.processes}, slots ${free ? "all free" : "LEAKED"}`,
+  );
+} finally {
+  await hearth.stop();
+}
+
+function show(when: string, { bytes, processes, threads, files }: Held): void {
+  const memory = `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+  console.log(`${when.padStart(6)}: ${memory.padStart(9)}, ${processes} processes, ${threads} threads, ${files} files`);
+}

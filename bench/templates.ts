@@ -1,0 +1,100 @@
+/**
+ * Chat templates by our renderer against Python's jinja2, to the byte: every template that is found, times the
+ * thirteen conversations of the tests.
+ *
+ *   bun bench/templates.ts [FOLDER…]
+ *
+ * Folders are searched for `.jinja`, `.jinja2` and `.gguf` files (their `tokenizer.chat_template`); our own templates
+ * and models are always among them. Texts that are equal count once. Needs python3 with jinja2.
+ */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { openGguf } from "../src/files/gguf.ts";
+import { parseJinja } from "../src/template/jinja.ts";
+import { namedTemplate } from "../src/template/named-templates.ts";
+import { RENDERERS } from "../src/template/named.ts";
+import { CONVERSATIONS } from "../test/template/conversations.ts";
+
+const NOW = new Date(2026, 10, 21, 9, 5, 7); // make.py's too
+const OWN = join(import.meta.dir, "../models/templates");
+const SHOWN = 40; // characters around a difference
+
+interface Rendered {
+  readonly text: string;
+  readonly error?: string;
+}
+
+const templates = new Map<string, string>(); // name by source
+for (const name of RENDERERS) add(namedTemplate(name), `renderer ${name}`);
+for (const folder of [join(import.meta.dir, "../models"), ...process.argv.slice(2)]) {
+  for (const path of filesIn(folder)) add(await templateIn(path), path.slice(folder.length + 1));
+}
+const contexts = CONVERSATIONS.map(({ context }) => context);
+const reference = await renderByJinja2([...templates.keys()], contexts);
+
+let equal = 0;
+let refused = 0;
+let i = 0;
+for (const [source, name] of templates) {
+  for (const [at, theirs] of reference[i++]!.entries()) {
+    const ours = renderByUs(source, contexts[at]!);
+    if (ours.error !== undefined && theirs.error !== undefined) refused++;
+    else if (ours.error === theirs.error && ours.text === theirs.text) equal++;
+    else console.log(`${name} · ${CONVERSATIONS[at]!.name}: ${difference(ours, theirs)}`);
+  }
+}
+const total = templates.size * contexts.length;
+console.log(
+  `${templates.size} templates × ${contexts.length} conversations = ${total}: ${equal} equal, ${refused} refused ` +
+    `by both, ${total - equal - refused} different`,
+);
+
+function add(source: string | undefined, name: string): void {
+  if (source !== undefined && !templates.has(source)) templates.set(source, name);
+}
+
+/** Every template file under a folder; ours are named above. */
+function filesIn(folder: string): string[] {
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`${folder}: expected a folder`);
+  const found = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return found
+    .filter((entry) => entry.isFile() && /\.(jinja2?|gguf)$/.test(entry.name))
+    .filter((entry) => entry.parentPath !== OWN && !entry.parentPath.startsWith(`${OWN}/`))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+async function templateIn(path: string): Promise<string | undefined> {
+  if (!path.endsWith(".gguf")) return await Bun.file(path).text();
+  const gguf = await openGguf(path);
+  const source = gguf.metadata.get("tokenizer.chat_template");
+  return typeof source === "string" ? source : undefined;
+}
+
+async function renderByJinja2(sources: readonly string[], contexts: readonly object[]): Promise<Rendered[][]> {
+  const python = Bun.spawn(["python3", join(import.meta.dir, "templates.py")], {
+    stdin: new Blob([JSON.stringify({ templates: sources, contexts })]),
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const text = await python.stdout.text();
+  if ((await python.exited) !== 0) throw new Error("templates.py failed: is there a python3 with jinja2?");
+  return JSON.parse(text) as Rendered[][];
+}
+
+function renderByUs(source: string, context: Record<string, unknown>): Rendered {
+  try {
+    return { text: parseJinja(source).render(context, NOW) };
+  } catch (error) {
+    return { text: "", error: (error as Error).message };
+  }
+}
+
+function difference(ours: Rendered, theirs: Rendered): string {
+  if (ours.error !== undefined) return `only we refuse: ${ours.error}`;
+  if (theirs.error !== undefined) return `only jinja2 refuses: ${theirs.error}`;
+  let at = 0;
+  while (ours.text[at] === theirs.text[at]) at++;
+  const around = (text: string): string => JSON.stringify(text.slice(Math.max(0, at - SHOWN), at + SHOWN));
+  return `at ${at}: ours ${around(ours.text)}, jinja2's ${around(theirs.text)}`;
+}

@@ -1,0 +1,161 @@
+#!/usr/bin/env bun
+/**
+ * Compiles Hearth into one program that needs neither Bun nor Node:
+ *
+ *   bun packaging/compile.ts [--target linux-x64|linux-arm64|darwin-arm64|darwin-x64|windows-x64] [--out FILE]
+ *
+ * Everything that the sources look for beside themselves goes inside: Workers as further entries, libraries, the embedded
+ * model and the page's parts as files, which the program unpacks when it first wants them: `src/base/program-files.ts`.
+ */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, relative } from "node:path";
+import { parseArgs } from "node:util";
+import type { BunPlugin } from "bun";
+import type { ShippedFile } from "../src/base/shipped.ts";
+import { bakePage } from "../src/ui/bake.ts";
+
+const ROOT = join(import.meta.dir, "..");
+const SOURCES = join(ROOT, "src");
+/** Larger files are compressed inside of the program. */
+const COMPRESS_FROM_BYTES = 1024 * 1024;
+const TRANSFORM_CHILD = "src/hooks/transforms/child.ts";
+
+interface Target {
+  readonly bun: Bun.Build.CompileTarget;
+  /** As `onnxruntime-node` names its folders. */
+  readonly onnx: string;
+  /** As `webgpu` names its folders. */
+  readonly dawn: string;
+  /** How the names of our libraries begin. */
+  readonly simd: string;
+}
+
+const TARGETS: Readonly<Record<string, Target>> = {
+  "linux-x64": { bun: "bun-linux-x64", onnx: "linux/x64", dawn: "linux-x64", simd: "linux-x64" },
+  "linux-arm64": { bun: "bun-linux-arm64", onnx: "linux/arm64", dawn: "linux-arm64", simd: "linux-arm64" },
+  "darwin-arm64": { bun: "bun-darwin-arm64", onnx: "darwin/arm64", dawn: "darwin-universal", simd: "macos-arm64" },
+  "darwin-x64": { bun: "bun-darwin-x64", onnx: "darwin/x64", dawn: "darwin-universal", simd: "macos-x64" },
+  "windows-x64": { bun: "bun-windows-x64", onnx: "win32/x64", dawn: "win32-x64", simd: "windows-x64" },
+};
+
+/** Files of the source tree that the program looks for on a disk. */
+async function shippedPaths({ onnx, dawn, simd }: Target): Promise<string[]> {
+  const patterns = [
+    "models/hearth/{Modelfile,hearth.gguf}",
+    `kernels/simd/lib/{SHA256SUMS,simd.wasm,${simd}*}`,
+    `node_modules/onnxruntime-node/bin/napi-v6/${onnx}/{libonnxruntime.so.1,libonnxruntime.1.dylib,*.dll}`,
+    "node_modules/webgpu/{package.json,index.js}",
+    `node_modules/webgpu/dist/${dawn}/*`,
+    "node_modules/swagger-ui-dist/{swagger-ui-bundle.js,swagger-ui.css}",
+  ];
+  const found = patterns.map((pattern) => Array.fromAsync(new Bun.Glob(pattern).scan({ cwd: ROOT, dot: true })));
+  return (await Promise.all(found)).flat().toSorted();
+}
+
+/** Source files that run as Workers, relative to `src/`. */
+async function workerEntries(): Promise<string[]> {
+  const sources = await Array.fromAsync(new Bun.Glob("**/*.ts").scan({ cwd: SOURCES }));
+  const entries = sources
+    .filter((path) => !path.startsWith("browser/") && !path.startsWith("ui/"))
+    .flatMap((path) =>
+      [...readFileSync(join(SOURCES, path), "utf8").matchAll(WORKER)].map(([, name]) => join(dirname(path), name!)),
+    );
+  return [...new Set(entries)].toSorted();
+}
+
+const WORKER = /new Worker\(new URL\("(\.[^"]+)\.ts", import\.meta\.url\)/g;
+
+/** In a compiled program an entry lies by its path below `src/`, beside the main one. */
+const workersInside: BunPlugin = {
+  name: "workers",
+  setup(build) {
+    build.onLoad({ filter: /[\\/]src[\\/](?!browser|ui).*\.ts$/ }, async ({ path }) => {
+      const text = await Bun.file(path).text();
+      const folder = relative(SOURCES, dirname(path));
+      const contents = text.replace(
+        WORKER,
+        (_, name: string) =>
+          `new Worker(Bun.main.replace(/[^\\/\\\\]*$/, "") + ${JSON.stringify(`${join(folder, name)}.js`)}`,
+      );
+      return { contents, loader: "ts" };
+    });
+  },
+};
+
+/** Puts the files in, and tells the program where they are. */
+function filesInside(files: ReadonlyMap<string, { source: string; isCompressed: boolean }>, id: string): BunPlugin {
+  return {
+    name: "files",
+    setup(build) {
+      build.onLoad({ filter: /[\\/]src[\\/]base[\\/]shipped\.ts$/ }, () => {
+        const entries = [...files].map(([path, file], i) => ({ path, ...file, name: `file${i}` }));
+        const imports = entries.map(
+          ({ source, name }) => `import ${name} from ${JSON.stringify(source)} with { type: "file" };`,
+        );
+        const rows = entries.map(({ path, name, isCompressed }) => {
+          const row: Record<keyof ShippedFile, string> = { inside: name, isCompressed: `${isCompressed}` };
+          return `${JSON.stringify(path)}: { inside: ${row.inside}, isCompressed: ${row.isCompressed} }`;
+        });
+        const contents = `${imports.join("\n")}\nexport const shipped = { id: "${id}", files: {\n${rows.join(",\n")}\n} };`;
+        return { contents, loader: "js" };
+      });
+      // Dawn's binding is found by its path: the package runs from where it was unpacked
+      build.onResolve({ filter: /^webgpu$/ }, () => ({ path: "webgpu", namespace: "unpacked" }));
+      build.onLoad({ filter: /^webgpu$/, namespace: "unpacked" }, () => ({
+        contents: `import { packageFolder } from ${JSON.stringify(join(SOURCES, "base/program-files.ts"))};
+          export const { create, globals } = await import(packageFolder("webgpu") + "/index.js");`,
+        loader: "js",
+      }));
+    },
+  };
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { target: { type: "string" }, out: { type: "string" } } });
+  const here = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
+  const name = values.target ?? here;
+  const target = TARGETS[name];
+  if (!target) throw new Error(`--target: expected one of ${Object.keys(TARGETS).join(", ")}, got '${name}'`);
+  const outfile = values.out ?? join(ROOT, "dist", `hearth-${name}${name.startsWith("windows") ? ".exe" : ""}`);
+  mkdirSync(dirname(outfile), { recursive: true });
+  const scratch = mkdtempSync(join(tmpdir(), "hearth-compile-"));
+  try {
+    await compile(target, { outfile, scratch });
+  } finally {
+    rmSync(scratch, { recursive: true });
+  }
+  console.log(`${outfile}: ${(statSync(outfile).size / 1e6).toFixed(0)} MB`);
+}
+
+async function compile(target: Target, { outfile, scratch }: { outfile: string; scratch: string }): Promise<void> {
+  const hash = new Bun.CryptoHasher("sha256");
+  const files = new Map<string, { source: string; isCompressed: boolean }>();
+  const put = (path: string, bytes: Uint8Array): void => {
+    const isCompressed = bytes.length >= COMPRESS_FROM_BYTES;
+    const source = join(scratch, `${files.size}-${basename(path)}${isCompressed ? ".zst" : ".bin"}`);
+    hash.update(path).update(bytes);
+    writeFileSync(source, isCompressed ? Bun.zstdCompressSync(bytes, { level: 12 }) : bytes);
+    files.set(path, { source, isCompressed });
+  };
+  for (const path of await shippedPaths(target)) put(path, readFileSync(join(ROOT, path)));
+  put(TRANSFORM_CHILD, await bundledScript(TRANSFORM_CHILD));
+  const entries = ["main", ...(await workerEntries())].map((entry) => join(SOURCES, `${entry}.ts`));
+  const built = await Bun.build({
+    entrypoints: entries,
+    root: SOURCES,
+    external: ["onnxruntime-node", "@sparticuz/chromium"], // the slow binding, and a package for development
+    plugins: [filesInside(files, hash.digest("hex").slice(0, 16)), workersInside, await bakePage()],
+    compile: { target: target.bun, outfile, autoloadDotenv: false, autoloadBunfig: false },
+  });
+  if (!built.success) throw new Error(built.logs.join("\n"));
+}
+
+/** One script with all that it imports. */
+async function bundledScript(path: string): Promise<Uint8Array> {
+  const built = await Bun.build({ entrypoints: [join(ROOT, path)], target: "bun" });
+  if (!built.success) throw new Error(built.logs.join("\n"));
+  return new Uint8Array(await built.outputs[0]!.arrayBuffer());
+}
+
+await main();

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Installs the compiled program: sh packaging/install.sh dist/hearth-linux-x64 [PREFIX]
+# As root on a system with systemd it also makes the user `hearth` and starts the service; PREFIX is /usr/local.
+set -eu
+
+program=${1:?usage: install.sh PROGRAM [PREFIX]}
+prefix=${2:-/usr/local}
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+
+[ -f "$program" ] || { echo "install.sh: '$program': no such file" >&2; exit 1; }
+"$program" --version >/dev/null || { echo "install.sh: '$program' does not run on this machine" >&2; exit 1; }
+
+mkdir -p "$prefix/bin"
+# beside the old one first, so that one that runs is replaced whole
+cp "$program" "$prefix/bin/.hearth.new"
+chmod 755 "$prefix/bin/.hearth.new"
+mv "$prefix/bin/.hearth.new" "$prefix/bin/hearth"
+echo "installed $("$prefix/bin/hearth" --version) as $prefix/bin/hearth"
+
+if [ "$prefix" != /usr/local ] || [ "$(id -u)" -ne 0 ] || ! [ -d /run/systemd/system ]; then
+  echo "start it with: $prefix/bin/hearth serve"
+  exit 0
+fi
+id hearth >/dev/null 2>&1 || useradd --system --home-dir /var/lib/hearth --shell /usr/sbin/nologin hearth
+# GPUs are opened through these groups, where a system has them
+for group in video render; do
+  if getent group "$group" >/dev/null; then usermod -a -G "$group" hearth; fi
+done
+mkdir -p /etc/hearth
+cp "$here/hearth.service" /etc/systemd/system/hearth.service
+systemctl daemon-reload
+systemctl enable --now hearth
+systemctl restart hearth
+echo "the service runs: systemctl status hearth; its settings: /etc/hearth/environment"

@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// What npm puts on the path as `hearth`: runs the program with Bun, the one that is installed or the one that npm fetches.
+import { spawn, spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const BUN = "1.4.5";
+const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+
+const found = spawnSync("bun", ["--version"], { encoding: "utf8" });
+const [major = 0, minor = 0] = (found.stdout ?? "").trim().split(".").map(Number);
+const [wantedMajor, wantedMinor] = BUN.split(".").map(Number);
+const isNewEnough = major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+const [command, ...before] = isNewEnough ? ["bun"] : ["npx", "--yes", `bun@${BUN}`];
+
+const child = spawn(command, [...before, main, ...process.argv.slice(2)], {
+  stdio: "inherit",
+  shell: process.platform === "win32" && command === "npx",
+});
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+child.on("error", (error) => {
+  console.error(`hearth: cannot run ${command}: ${error.message}`);
+  process.exit(1);
+});
+child.on("exit", (code, signal) => process.exit(signal ? 1 : (code ?? 1)));

@@ -1,0 +1,95 @@
+/** Which of our libraries runs on this machine: its platform's, at the best level that the processor has. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "../../base/errors.ts";
+import { programFile } from "../../base/program-files.ts";
+
+/** In the source tree. */
+const LIBRARIES = "kernels/simd/lib";
+
+export const libraryFolder = (): string => programFile(LIBRARIES);
+
+export interface Level {
+  /** As it is asked for by. */
+  readonly level: string;
+  /** For people. */
+  readonly title: string;
+  readonly file: string;
+}
+
+interface Candidate extends Omit<Level, "file"> {
+  /** Features of the processor, as Linux names them. */
+  readonly needs: readonly string[];
+}
+
+const AVX2 = ["avx2", "fma", "f16c", "bmi1", "bmi2", "movbe"];
+const VNNI = [...AVX2, "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512cd", "avx512_vnni"];
+/** Best first. */
+const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
+  x64: [
+    { level: "vnni", title: "AVX-512 VNNI", needs: VNNI },
+    { level: "avx2", title: "AVX2", needs: AVX2 },
+  ],
+  arm64: [{ level: "neon", title: "NEON", needs: ["asimddp", "fphp", "asimdhp"] }],
+};
+/** Linux only: other systems have no file that lists the processor's features, and the libraries never ran there. */
+const PLATFORMS: Readonly<Record<string, { name: string; ending: string }>> = {
+  linux: { name: "linux", ending: "so" },
+};
+
+export interface LevelOptions {
+  /** Undefined: the best. */
+  readonly level?: string | undefined;
+  readonly folder?: string | undefined;
+}
+
+/** The levels that this machine can run, best first. */
+export function levelsHere(folder: string = libraryFolder()): Level[] {
+  const platform = PLATFORMS[process.platform];
+  const candidates = LEVELS[process.arch];
+  if (!platform || !candidates) return [];
+  const features = processorFeatures();
+  return candidates
+    .filter(({ needs }) => needs.every((feature) => features.has(feature)))
+    .map(({ level, title }) => {
+      const parts = [platform.name, process.arch, ...(level === "neon" ? [] : [level])];
+      return { level, title, file: join(folder, `${parts.join("-")}.${platform.ending}`) };
+    });
+}
+
+/** The level to run, its library checked, or why there is none. */
+export function findLevel({ level, folder = libraryFolder() }: LevelOptions = {}): Level | { reason: string } {
+  const here = levelsHere(folder);
+  const found = level === undefined ? here[0] : here.find((each) => each.level === level);
+  if (!found) {
+    const has = here.map((each) => each.level).join(", ") || "none";
+    const which = level === undefined ? "" : ` of level '${level}'`;
+    return { reason: `no kernels${which} here: this machine has ${has} (${process.platform}, ${process.arch})` };
+  }
+  const reason = damageOf(found.file, folder);
+  return reason === undefined ? found : { reason };
+}
+
+/** What is wrong with a library, as its checksum tells. */
+function damageOf(file: string, folder: string): string | undefined {
+  try {
+    const name = file.slice(folder.length + 1);
+    const sums = readFileSync(join(folder, "SHA256SUMS"), "utf8").trim().split("\n");
+    const expected = sums.map((line) => line.split(/ +/)).find((parts) => parts[1] === name)?.[0];
+    const got = new Bun.CryptoHasher("sha256").update(readFileSync(file)).digest("hex");
+    return got === expected
+      ? undefined
+      : `${file}: damaged: expected SHA-256 ${expected ?? "in SHA256SUMS"}, got ${got}`;
+  } catch (error) {
+    return `kernels cannot be read: ${messageOf(error)}`;
+  }
+}
+
+function processorFeatures(): ReadonlySet<string> {
+  try {
+    const line = /^(?:flags|Features)\s*:(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"));
+    return new Set(line?.[1]?.trim().split(" "));
+  } catch {
+    return new Set();
+  }
+}

@@ -1,0 +1,44 @@
+/** The SIMD backend: steps lowered to records that C kernels of our own run, which read GGUF blocks where they lie. */
+import { readFileSync } from "node:fs";
+import { AppError } from "../../base/errors.ts";
+import type { Backend } from "../backend.ts";
+import { physicalCores } from "../onnx/threads.ts";
+import { checkOps, missingOps } from "../missing.ts";
+import { findLevel, type LevelOptions } from "./simd-library.ts";
+import { ops, variants } from "../simd/lower.ts";
+import { makeNativeMemory } from "./simd-memory.ts";
+import { slotBytes } from "../simd/kv.ts";
+import { makeSession } from "../simd/session.ts";
+import { startCrew } from "./simd-workers.ts";
+
+export const simdBackend = makeSimdBackend();
+
+/** The backend at a level: the best of this machine unless told. */
+export function makeSimdBackend(options: LevelOptions = {}): Backend {
+  return {
+    name: "simd",
+    unavailable() {
+      const found = findLevel(options);
+      return "reason" in found ? found.reason : undefined;
+    },
+    missing: (program) => missingOps(program, { ops, variants }),
+    slotBytes,
+    async load(program, loadOptions) {
+      checkOps(program, { name: "simd", ops, variants });
+      const { simdLevel: level = options.level } = loadOptions;
+      const found = findLevel({ ...options, level });
+      if ("reason" in found) throw new AppError("unsupported", found.reason);
+      const threads = loadOptions.threads > 0 ? loadOptions.threads : physicalCores();
+      return makeSession(program, loadOptions, {
+        backend: "simd",
+        level: found.title,
+        build: buildOf(found.file),
+        threads,
+        memory: makeNativeMemory(),
+        start: (header) => startCrew(found.file, header, threads),
+      });
+    },
+  };
+}
+
+const buildOf = (file: string): string => Bun.hash.xxHash3(readFileSync(file)).toString(36);

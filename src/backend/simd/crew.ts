@@ -1,0 +1,56 @@
+/**
+ * Threads that run passes together: one calls, the others are Workers that make one call per pass and sleep between
+ * passes. A late one finds everything done. None is terminated while it is inside of a call.
+ */
+
+export interface Crew {
+  /** Runs the pass that the header holds. */
+  run(): void;
+  /** Lets the Workers go; `whenGone` is called when none of them can touch memory any more. */
+  dismiss(whenGone: () => void): void;
+}
+
+/** [0]: number of the pass, −1 to leave. Only one that is shared can be sent to a Worker. */
+export const makeSignal = (isShared: boolean): Int32Array =>
+  new Int32Array(isShared ? new SharedArrayBuffer(4) : new ArrayBuffer(4));
+
+/** @param run this thread's part of a pass */
+export function makeCrew(workers: readonly Worker[], signal: Int32Array, run: () => void): Crew {
+  const wake = (pass: number): void => {
+    if (workers.length === 0) return;
+    Atomics.store(signal, 0, pass);
+    Atomics.notify(signal, 0);
+  };
+  return {
+    run() {
+      wake((signal[0]! + 1) & 0x3fffffff);
+      run();
+    },
+    dismiss(whenGone) {
+      let left = workers.length;
+      const gone = (worker: Worker): void => {
+        worker.terminate();
+        if (--left === 0) whenGone();
+      };
+      for (const worker of workers) {
+        worker.onmessage = () => gone(worker); // it says that it has left its loop
+        worker.onerror = () => gone(worker);
+      }
+      wake(-1);
+      if (left === 0) whenGone();
+    },
+  };
+}
+
+/** A Worker's life: its part of each pass, until it is dismissed; then it must send any message. */
+export function takePart(signal: Int32Array, run: () => void): void {
+  let seen = 0;
+  for (;;) {
+    Atomics.wait(signal, 0, seen);
+    const now = Atomics.load(signal, 0);
+    if (now < 0) return;
+    if (now === seen) continue;
+    seen = now;
+    run();
+  }
+}

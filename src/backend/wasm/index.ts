@@ -1,0 +1,52 @@
+/**
+ * The SIMD kernels as WebAssembly: for pages, and for hosts where no library of ours runs. The lowering, the session
+ * and the KV cache are those of the SIMD backend; weights are copied into the module's memory.
+ */
+import type { Backend } from "../backend.ts";
+import { checkOps, missingOps } from "../missing.ts";
+import { ops, variants } from "../simd/lower.ts";
+import { slotBytes } from "../simd/kv.ts";
+import { makeSession } from "../simd/session.ts";
+import { makeWasmMemory } from "./memory.ts";
+import { startWasmCrew, type StartThread } from "./threads.ts";
+
+export interface WasmHost {
+  /** The kernels' module (`kernels/simd/lib/simd.wasm`), and what tells it from other builds. */
+  readonly kernels: () => Promise<{ bytes: Uint8Array<ArrayBuffer>; build: string }>;
+  /** Undefined where memory cannot be shared: one thread then. */
+  readonly startThread: StartThread | undefined;
+  /** Threads where nobody says how many. */
+  readonly cores: () => number;
+}
+
+export function makeWasmBackend({ kernels, startThread, cores }: WasmHost): Backend {
+  return {
+    name: "wasm",
+    unavailable: () => unavailable(),
+    missing: (program) => missingOps(program, { ops, variants }),
+    slotBytes,
+    async load(program, options) {
+      checkOps(program, { name: "wasm", ops, variants });
+      const { bytes, build } = await kernels();
+      const module = await WebAssembly.compile(bytes);
+      const threads = startThread ? options.threads || cores() : 1;
+      const memory = makeWasmMemory();
+      return makeSession(program, options, {
+        backend: "wasm",
+        level: "WebAssembly",
+        build,
+        threads,
+        memory,
+        start: (header) => startWasmCrew(header, { module, memory, threads, startThread }),
+      });
+    },
+  };
+}
+
+/** A module with a function that returns `i8x16.relaxed_swizzle(splat(1), splat(2))`: not every engine has that. */
+const RELAXED_SIMD = Uint8Array.fromHex("0061736d010000000105016000017b030201000a0f010d004101fd0f4102fd0ffd80020b");
+
+function unavailable(): string | undefined {
+  if (typeof WebAssembly === "undefined") return "no WebAssembly here";
+  return WebAssembly.validate(RELAXED_SIMD) ? undefined : "this WebAssembly engine has no relaxed SIMD";
+}

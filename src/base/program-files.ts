@@ -1,0 +1,92 @@
+/**
+ * Files that come with the program: in its source tree, or, where it was compiled into one file, unpacked from there
+ * when they are first wanted. Libraries can be opened, and weights mapped, only where they lie on a disk.
+ */
+import { lstatSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { AppError, messageOf } from "./errors.ts";
+import { shipped, type Shipped, type ShippedFile } from "./shipped.ts";
+
+const SOURCE_TREE = join(import.meta.dir, "../..");
+
+/** The command line that starts this program again, without arguments. */
+export function selfCommand(): string[] {
+  return shipped ? [process.execPath] : [process.execPath, Bun.main];
+}
+
+/** What a child needs in its environment to run scripts with `process.execPath`, as Bun itself would. */
+export function scriptEnv(): Record<string, string> {
+  return shipped ? { BUN_BE_BUN: "1" } : {};
+}
+
+/**
+ * The path of a file or folder on this machine's disk. Throws `storage` where it cannot be unpacked.
+ * @param path in the source tree, with slashes
+ */
+export function programFile(path: string): string {
+  return shipped ? unpack(shipped, path) : join(SOURCE_TREE, path);
+}
+
+/** The folder of a package that we depend on. Throws where it is not installed. */
+export function packageFolder(name: string, from: string = import.meta.dir): string {
+  const path = `node_modules/${name}`;
+  if (!shipped) return dirname(Bun.resolveSync(`${name}/package.json`, from));
+  if (filesOf(shipped, path).length > 0) return unpack(shipped, path);
+  throw new AppError("unsupported", `this program was compiled without the package '${name}'`);
+}
+
+const filesOf = ({ files }: Shipped, path: string): [string, ShippedFile][] =>
+  Object.entries(files).filter(([name]) => name === path || name.startsWith(`${path}/`));
+
+function unpack(program: Shipped, path: string): string {
+  const folder = unpackFolder(program.id);
+  for (const [name, { inside, isCompressed }] of filesOf(program, path)) {
+    const target = join(folder, name);
+    if (lstatSync(target, { throwIfNoEntry: false })?.isFile()) continue;
+    const bytes = readFileSync(inside);
+    writeWhole(target, isCompressed ? Bun.zstdDecompressSync(bytes) : bytes);
+  }
+  return join(folder, path);
+}
+
+/** Below the user's cache, or in a folder of this user's own for temporary files where there is no home. */
+function unpackFolder(id: string): string {
+  const places = [join(homedir(), ".cache/hearth"), join(tmpdir(), `hearth-${process.getuid?.() ?? 0}`)];
+  const problems: string[] = [];
+  for (const place of places) {
+    const folder = join(place, `program-${id}`);
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      checkOwn(folder);
+      return folder;
+    } catch (error) {
+      problems.push(messageOf(error));
+    }
+  }
+  throw new AppError("storage", `no folder to unpack this program's files into: ${problems.join("; ")}`);
+}
+
+/** Code is loaded from it: nobody else may have put it there. */
+function checkOwn(folder: string): void {
+  const { uid, mode } = lstatSync(folder);
+  const othersWrite = 0o022;
+  const isOwn = process.getuid === undefined || uid === process.getuid();
+  if (isOwn && (mode & othersWrite) === 0) return;
+  throw new AppError("unsupported", `'${folder}': expected a folder that only this user can change`);
+}
+
+/** The file appears whole: several processes may want it at once. */
+function writeWhole(target: string, bytes: Uint8Array): void {
+  mkdirSync(dirname(target), { recursive: true });
+  const own = mkdtempSync(`${target}-`);
+  try {
+    const partial = join(own, "file");
+    writeFileSync(partial, bytes, { mode: 0o755 });
+    renameSync(partial, target);
+  } catch (error) {
+    throw new AppError("storage", `'${target}': cannot be unpacked: ${messageOf(error)}`, { cause: error });
+  } finally {
+    rmSync(own, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,121 @@
+/** The nodes of the tree of prefixes, and which of them are in memory. */
+import type { KvBlocks } from "../backend/backend.ts";
+import type { SnapshotStore } from "../base/snapshots.ts";
+import { attachSnapshots, nodesBelow, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
+
+export interface PoolOptions {
+  readonly blocks: KvBlocks;
+  /** Most bytes that are kept in memory. */
+  readonly bytesMax: number;
+  readonly snapshots: SnapshotStore | undefined;
+}
+
+export interface Pool {
+  readonly roots: Node[];
+  readonly bytes: number;
+  readonly ready: Promise<void>;
+  /** The bytes of a block, from wherever it is; undefined where it is nowhere any more. */
+  bytesOf(node: Node): Uint8Array | undefined;
+  add(node: Node): void;
+  /** Gives a node other checkpoints. */
+  change(node: Node, checkpoints: readonly KeptCheckpoint[]): void;
+  /** Forgets a node and all behind it. */
+  drop(node: Node): void;
+  touch(last: Node): void;
+  shrink(): void;
+}
+
+export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
+  const roots: Node[] = [];
+  // Those in memory by use, the latest last. A parent is used after its children, so that the first has none here.
+  const used = new Set<Node>();
+  let bytes = 0;
+  const unuse = (node: Node): void => {
+    if (used.delete(node)) bytes -= sizeOf(node);
+  };
+  const drop = (node: Node): void => {
+    const siblings = node.parent?.children ?? roots;
+    siblings.splice(siblings.indexOf(node), 1);
+    for (const each of nodesBelow(node)) {
+      unuse(each);
+      if (each.name !== undefined) snapshots?.remove(each.name);
+    }
+  };
+  const store = (node: Node): void => storeNode(node, blocks, snapshots);
+  const attach = async (): Promise<void> => {
+    if (!snapshots) return;
+    for (const name of attachSnapshots(roots, await snapshots.list(), blocks.length)) snapshots.remove(name);
+  };
+  return {
+    roots,
+    get bytes() {
+      return bytes;
+    },
+    ready: attach(),
+    bytesOf(node) {
+      if (node.bytes) return node.bytes;
+      if (!bringBack(node, blocks, node.name === undefined ? undefined : snapshots?.read(node.name))) {
+        drop(node);
+        return undefined;
+      }
+      used.add(node);
+      bytes += sizeOf(node);
+      return node.bytes;
+    },
+    add(node) {
+      (node.parent?.children ?? roots).push(node);
+      used.add(node);
+      bytes += sizeOf(node);
+      store(node);
+    },
+    change(node, checkpoints) {
+      if (!node.bytes) return;
+      unuse(node);
+      node.checkpoints = checkpoints;
+      used.add(node);
+      bytes += sizeOf(node);
+      store(node);
+    },
+    drop,
+    touch(last) {
+      const path: Node[] = [];
+      for (let node: Node | undefined = last; node; node = node.parent) path.unshift(node);
+      for (const node of path.toReversed()) if (used.delete(node)) used.add(node);
+      snapshots?.touch(path.flatMap(({ name }) => name ?? []));
+    },
+    shrink() {
+      for (const node of used) {
+        if (bytes <= bytesMax) return;
+        unuse(node);
+        if (node.name === undefined) drop(node);
+        node.bytes = undefined;
+        for (const checkpoint of node.checkpoints) checkpoint.value = undefined;
+      }
+    },
+  };
+}
+
+/** Keeps a node beyond the process, where its parent is. */
+function storeNode(node: Node, { checkpoints: kept }: KvBlocks, snapshots: SnapshotStore | undefined): void {
+  const { tokens, parent, checkpoints } = node;
+  if (!snapshots || !node.bytes || tokens.some((token) => token < 0)) return; // keys of media are this process's
+  if (parent && parent.name === undefined) return;
+  node.name ??= crypto.randomUUID();
+  const info = { name: node.name, parent: parent?.name ?? "", tokens };
+  const packed = checkpoints.flatMap(({ value }) => (value && kept ? kept.pack(value) : []));
+  const sizes = checkpoints.map(({ length }, i) => ({ length, bytes: packed[i]?.length ?? 0 }));
+  snapshots.write({ ...info, checkpoints: sizes }, [node.bytes, ...packed]);
+}
+
+/** Gives a node its bytes again; false where what was stored is not them. */
+function bringBack(node: Node, blocks: KvBlocks, stored: Uint8Array | undefined): boolean {
+  let at = blocks.bytesOf(node.tokens.length);
+  const whole = node.checkpoints.reduce((sum, each) => sum + each.bytes, at);
+  if (stored?.length !== whole) return false;
+  const unpack = (length: number, bytes: Uint8Array) => blocks.checkpoints?.unpack(length, bytes);
+  const values = node.checkpoints.map(({ length, bytes }) => unpack(length, stored.subarray(at, (at += bytes))));
+  if (!values.every(Boolean)) return false;
+  for (const [i, checkpoint] of node.checkpoints.entries()) checkpoint.value = values[i];
+  node.bytes = stored.subarray(0, blocks.bytesOf(node.tokens.length));
+  return true;
+}

@@ -1,0 +1,48 @@
+/**
+ * Reads a mapped file into memory in its order, which is that of the layers: what a first pass would wait for page by
+ * page comes as fast as the disk gives it. Nothing is done where it is there already, or does not fit.
+ */
+import { freemem } from "node:os";
+import { AppError } from "../base/errors.ts";
+
+/** Bytes that are asked for at once; a multiple of every system's pages. */
+const PIECE_BYTES = 16 * 2 ** 20;
+/** Pieces on their way. */
+const AHEAD = 4;
+/** A file as good as in memory. */
+const ENOUGH = 0.98;
+const MEMORY_SHARE = 0.8;
+const POLL_MS = 5;
+/** Looks at a piece that does not come; then the next is asked for. */
+const LOOKS_MAX = 2000;
+
+interface Options {
+  readonly byteLength: number;
+  readonly resident?: (offset: number, length: number) => number;
+  readonly advise?: (offset: number, length: number) => void;
+  readonly isOpen: () => boolean;
+  readonly onProgress: (fraction: number) => void;
+  readonly signal: AbortSignal | undefined;
+  readonly freeBytes?: () => number;
+}
+
+/** Throws `cancelled` where the signal is aborted. */
+export async function readAhead(options: Options): Promise<void> {
+  const { byteLength, resident, advise, isOpen, onProgress, signal, freeBytes = freemem } = options;
+  if (!resident || !advise || byteLength === 0) return;
+  const missing = byteLength - resident(0, byteLength);
+  if (missing <= (1 - ENOUGH) * byteLength || missing > MEMORY_SHARE * freeBytes()) return;
+  const lengthAt = (offset: number): number => Math.min(PIECE_BYTES, byteLength - offset);
+  let asked = 0;
+  for (let offset = 0; offset < byteLength; offset += PIECE_BYTES) {
+    for (; asked < Math.min(byteLength, offset + AHEAD * PIECE_BYTES); asked += PIECE_BYTES) {
+      advise(asked, lengthAt(asked));
+    }
+    for (let look = 0; look < LOOKS_MAX && resident(offset, lengthAt(offset)) < ENOUGH * lengthAt(offset); look++) {
+      if (signal?.aborted) throw new AppError("cancelled", "request canceled");
+      await Bun.sleep(POLL_MS);
+      if (!isOpen()) return;
+    }
+    onProgress(Math.min(1, (offset + lengthAt(offset)) / byteLength));
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Functionary 3.2: an answer is a row of messages, each with the name of who it is for on a line of its own. `all` is
+ * text.
+ *
+ *     all
+ *     Let me see.>>>get_weather
+ *     {"city": "Oslo"}
+ */
+import { plainForced, type ToolFormat } from "./format.ts";
+import { makeCall } from "./json-calls.ts";
+import { makeMessagesParser } from "./messages.ts";
+
+const NEXT = ">>>";
+
+export const functionary: ToolFormat = {
+  isIn: (source) => source.includes(`${NEXT}all`),
+  markup: [NEXT],
+  forced: { ...plainForced, open: "all\n" },
+  makeParser: () =>
+    makeMessagesParser({
+      starts: [],
+      firsts: [""],
+      bodies: ["\n"],
+      ends: [NEXT],
+      kindOf: (header) => {
+        const name = header.trimEnd();
+        if (name === "all") return "text";
+        return /^[\w.-]+$/.test(name) ? { call: name } : undefined;
+      },
+      callsIn: (body, name) => {
+        const call = makeCall(name, body.trim());
+        return call ? [call] : [];
+      },
+    }),
+  marks: { next: NEXT, answer: "all\n" },
+};

@@ -1,0 +1,46 @@
+/**
+ * Calls as Hunyuan 3 writes them: GLM's pairs of tags, all of whose names end alike, in one block.
+ *
+ *     <tool_calls:opensource>
+ *     <tool_call:opensource>get_weather<tool_sep:opensource>
+ *     <arg_key:opensource>city</arg_key:opensource>
+ *     <arg_value:opensource>Oslo</arg_value:opensource>
+ *     </tool_call:opensource>
+ *     </tool_calls:opensource>
+ */
+import type { Tool } from "../runtime.ts";
+import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
+import { callsInPairs } from "./glm.ts";
+import { callsInJson } from "./json-calls.ts";
+import { scanToTag } from "./scan.ts";
+import { makeTaggedParser } from "./tagged.ts";
+
+const END = ":opensource>";
+const OPENS = [`<tool_calls${END}`];
+const CLOSES = [`</tool_calls${END}`];
+const CALL = `<tool_call${END}`;
+
+export const hunyuan: ToolFormat = {
+  isIn: (source) => source.includes(":opensource"), // templates put it behind the names
+  markup: [...OPENS, ...CLOSES, CALL, `</tool_call${END}`, `<tool_sep${END}`],
+  forced: { ...plainForced, open: `${OPENS[0]}\n` },
+  makeParser: (tools) =>
+    makeTaggedParser({
+      opens: OPENS,
+      closes: CLOSES,
+      makeScan: () => scanToTag({ opens: OPENS, closes: CLOSES }),
+      callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsIn(body, tools)),
+    }),
+};
+
+/** None where one of them is no call. */
+function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
+  const [before = "", ...parts] = body.replaceAll(/<tool_sep:opensource>/g, "").split(CALL);
+  const calls = parts.map((part) =>
+    callsInPairs(
+      part.replace(/<\/tool_call:opensource>\s*$/, "").replaceAll(/(<\/?arg_\w+):opensource>/g, "$1>"),
+      tools,
+    ),
+  );
+  return before.trim() === "" && calls.every((each) => each.length === 1) ? calls.flat() : [];
+}

@@ -1,0 +1,54 @@
+/**
+ * Solar Open: an answer is a row of messages, each with a tag that says what it is.
+ *
+ *     <|think|>The user wants …<|end|>
+ *     <|begin|>assistant<|tool_calls|><|tool_call:begin|>a1b2c3d4e5<|tool_call:name|>weather<|tool_call:args|>{"city":
+ *     "Oslo"}<|tool_call:end|><|calls|>
+ *     <|begin|>assistant<|content|>It is cold.<|end|>
+ */
+import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
+import { makeCall } from "./json-calls.ts";
+import { makeMessagesParser } from "./messages.ts";
+
+const THINK = "<|think|>";
+const CONTENT = "<|content|>";
+const CALLS = "<|tool_calls|>";
+const START = "<|begin|>";
+const ENDS = ["<|end|>", "<|calls|>"];
+const CALL = "<|tool_call:begin|>";
+
+export const solar: ToolFormat = {
+  isIn: (source) => source.includes(CALL),
+  markup: [
+    ...ENDS,
+    START,
+    THINK,
+    CONTENT,
+    CALLS,
+    CALL,
+    "<|tool_call:name|>",
+    "<|tool_call:args|>",
+    "<|tool_call:end|>",
+  ],
+  forced: { ...plainForced, open: CONTENT },
+  makeParser: () =>
+    makeMessagesParser({
+      starts: [START],
+      firsts: [],
+      bodies: [THINK, CONTENT, CALLS],
+      ends: ENDS,
+      kindOf: (_, tag) => (tag === CALLS ? { call: "" } : tag === THINK ? "thinking" : "text"),
+      callsIn,
+    }),
+  marks: { thinking: { open: THINK, close: "<|end|>" }, next: `${START}assistant`, answer: CONTENT },
+};
+
+/** None where one of them is no call. */
+function callsIn(body: string): CallEvent[] {
+  const [before = "", ...parts] = body.split(CALL);
+  const calls = parts.map((part) => {
+    const found = /^[^]*?<\|tool_call:name\|>([^]*?)<\|tool_call:args\|>([^]*?)(?:<\|tool_call:end\|>\s*)?$/.exec(part);
+    return found ? makeCall(found[1]!.trim(), found[2]) : undefined; // the groups always match
+  });
+  return before.trim() === "" && calls.every((call) => call !== undefined) ? calls : [];
+}

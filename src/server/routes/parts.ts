@@ -1,0 +1,47 @@
+/** `POST /api/parts`: what a model is made of, by digest, for whoever runs it elsewhere, as the page does. */
+import { basename } from "node:path";
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import type { ModelParts } from "../../browser/runtime.ts";
+import type { ModelRef } from "../../store/store.ts";
+import type { RouteDeps } from "../deps.ts";
+import { findModel, requireModel } from "../find-model.ts";
+import { readRequest } from "../http/body.ts";
+import { PartsBody } from "../schema/parts.ts";
+import { describe } from "../schema/describe.ts";
+
+export const partsRoutes = ({ answer, store }: RouteDeps) =>
+  new Elysia().post(
+    "/api/parts",
+    ({ request }) =>
+      answer(request, async () => {
+        const { model } = await readRequest(request, PartsBody);
+        return { kind: "json", body: partsOf(await findModel(store, requireModel(model))) };
+      }),
+    {
+      parse: "none",
+      detail: describe({ api: "native", summary: "What a model is made of", body: PartsBody, reply: "json" }),
+    },
+  );
+
+function partsOf(model: ModelRef): ModelParts {
+  const fileOf = (path: string): ModelParts["weights"] => {
+    const digest = basename(path).replace("-", ":");
+    const layer = model.layers.find((each) => each.digest === digest);
+    if (!layer) throw new AppError("unsupported", `${model.displayName}: its files are no blobs that can be fetched`);
+    return { digest, size: layer.size };
+  };
+  const { name, displayName, digest, paths, config, parameters, messages, template, system } = model;
+  return {
+    name,
+    displayName,
+    digest,
+    weights: fileOf(paths.model),
+    adapters: paths.adapters.map(fileOf),
+    config,
+    parameters,
+    messages,
+    ...(template === undefined ? {} : { template }),
+    ...(system === undefined ? {} : { system }),
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * `GET /ui`: the page, and `GET /ui/:file`, what it loads. Nothing of it comes from elsewhere, no script but its own
+ * runs in it, and it is isolated, so that WebAssembly may have threads.
+ */
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import type { FindAsset, ServedAsset } from "../../ui/assets.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Reply } from "../http/exchange.ts";
+import { describe } from "../schema/describe.ts";
+
+/** What the page may do: run its own scripts, talk to this server, and show pictures that it was given. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'", // the kernels and grammars of a model in the page
+  "worker-src 'self'",
+  "connect-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data: blob:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+];
+
+/** No text of the page becomes markup or a script's address. Workers, which have no document, start threads. */
+const TRUSTED_TYPES = ["require-trusted-types-for 'script'", "trusted-types hearth"];
+
+const HEADERS = {
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-embedder-policy": "require-corp",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "permissions-policy": "camera=(), microphone=(), geolocation=()",
+};
+
+export const uiRoutes = ({ answer, findAsset }: RouteDeps) =>
+  new Elysia()
+    .get("/ui", ({ request }) => answer(request, () => pageReply(findAsset, request)), {
+      detail: describe({ api: "server", summary: "The page: chats, models, the gateway", reply: "text" }),
+    })
+    .get(
+      "/ui/:file",
+      ({ request, params }) =>
+        answer(request, async () => {
+          const asset = params.file === "" ? undefined : await findAsset(params.file);
+          if (!asset) throw new AppError("not_found", "no such file");
+          return replyOf(asset, request);
+        }),
+      { detail: { hide: true } },
+    );
+
+/** Whether a browser asks, for somebody to look at. */
+export const wantsPage = (request: Request): boolean =>
+  (request.headers.get("accept") ?? "").split(",").some((type) => type.trim().split(";")[0] === "text/html");
+
+export async function pageReply(findAsset: FindAsset, request: Request): Promise<Reply> {
+  const page = await findAsset("");
+  if (!page) throw new AppError("not_found", "no such file");
+  return replyOf(page, request);
+}
+
+function replyOf(asset: ServedAsset, request: Request): Reply {
+  const { contentType, etag, isImmutable } = asset;
+  const headers = new Headers({
+    ...HEADERS,
+    "content-security-policy": [...POLICY, ...(contentType.startsWith("text/html") ? TRUSTED_TYPES : [])].join("; "),
+    etag,
+    "content-type": contentType,
+    "cache-control": isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
+    vary: "accept, accept-encoding",
+  });
+  if (request.headers.get("if-none-match")?.includes(etag)) return { kind: "file", status: 304, headers };
+  const isPacked = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+  if (isPacked) headers.set("content-encoding", "gzip");
+  return { kind: "file", status: 200, headers, body: new Blob([isPacked ? asset.gzipped() : asset.text]) };
+}

@@ -1,0 +1,4 @@
+/** The body of `POST /api/parts`. */
+import { t } from "elysia";
+
+export const PartsBody = t.Object({ model: t.Optional(t.String()) }, { title: "PartsRequest" });

@@ -1,0 +1,32 @@
+/** A button that copies a text, and says that it did. */
+import { useSignal } from "@preact/signals";
+import { Icon } from "./icons.tsx";
+
+const SAID_MS = 1500;
+
+export function CopyButton({ text, label }: { text: () => string; label: string }) {
+  const isDone = useSignal(false);
+  const copy = (): void => {
+    void copyText(text()).then(() => {
+      isDone.value = true;
+      setTimeout(() => (isDone.value = false), SAID_MS);
+    });
+  };
+  return (
+    <button type="button" class="icon-button" aria-label={isDone.value ? "Copied" : label} title={label} onClick={copy}>
+      <Icon name={isDone.value ? "check" : "copy"} size={16} />
+    </button>
+  );
+}
+
+/** Pages that were not served over HTTPS have no clipboard of their own: a selection stands in. */
+async function copyText(text: string): Promise<void> {
+  if ("clipboard" in navigator && window.isSecureContext) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "off-screen";
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}

@@ -1,0 +1,43 @@
+/** A dialog over the page: the browser's own, which keeps the focus inside and closes with Escape. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { Icon } from "./icons.tsx";
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+  /** `sheet`: at the side of the page. */
+  readonly kind?: "middle" | "sheet" | "palette";
+}
+
+export function Dialog({ title, onClose, children, kind = "middle" }: DialogProps) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    ref.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      class={`dialog ${kind}`}
+      aria-labelledby={id}
+      onClose={onClose}
+      onClick={(event) => event.target === ref.current && ref.current?.close()}
+    >
+      <div class="dialog-inside">
+        <header class={kind === "palette" ? "off-screen" : "dialog-head"}>
+          <h2 id={id}>{title}</h2>
+          <button type="button" class="icon-button" aria-label="Close" onClick={() => ref.current?.close()}>
+            <Icon name="close" />
+          </button>
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,20 @@
+/** Something that is unfolded by whoever wants to see it. */
+import type { ComponentChildren } from "preact";
+import { Icon, type IconName } from "./icons.tsx";
+
+interface FoldedProps {
+  readonly icon: IconName;
+  readonly title: string;
+  readonly children: ComponentChildren;
+}
+
+export const Folded = ({ icon, title, children }: FoldedProps) => (
+  <details class="folded">
+    <summary>
+      <Icon name={icon} size={16} />
+      {title}
+      <Icon name="down" size={14} />
+    </summary>
+    {children}
+  </details>
+);

@@ -1,0 +1,32 @@
+/** What somebody chose for this browser: colours, and what new chats begin with. */
+import { effect, signal, type Signal } from "@preact/signals";
+import type { Place } from "../chat/tree.ts";
+
+export const THEMES = ["auto", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+export interface Prefs {
+  readonly theme: Signal<Theme>;
+  /** The model of the last new chat. */
+  readonly model: Signal<string>;
+  readonly place: Signal<Place>;
+  /** What the page's own engine runs on: `auto`, `webgpu`, … */
+  readonly backend: Signal<string>;
+}
+
+export function makePrefs(storage: Storage, root: HTMLElement): Prefs {
+  const kept = <T extends string>(name: string, first: T, allowed?: readonly T[]): Signal<T> => {
+    const found = storage.getItem(`hearth-${name}`) as T | null;
+    const value = signal<T>(found !== null && (allowed?.includes(found) ?? true) ? found : first);
+    effect(() => storage.setItem(`hearth-${name}`, value.value));
+    return value;
+  };
+  const theme = kept<Theme>("theme", "auto", THEMES);
+  effect(() => void (root.dataset["theme"] = theme.value));
+  return {
+    theme,
+    model: kept<string>("model", ""),
+    place: kept<Place>("place", "server", ["server", "page"]),
+    backend: kept<string>("backend", "auto"),
+  };
+}

@@ -1,0 +1,23 @@
+/** The head of a view: the button for the list of chats on a narrow page, a title, and what can be done. */
+import type { ComponentChildren } from "preact";
+import { useApp } from "../context.ts";
+import { Icon } from "./icons.tsx";
+
+export function ViewHead({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
+  const { isMenuOpen } = useApp();
+  return (
+    <header class="view-head">
+      <button
+        type="button"
+        class="icon-button menu-button"
+        aria-label="Chats and views"
+        aria-expanded={isMenuOpen.value}
+        onClick={() => (isMenuOpen.value = true)}
+      >
+        <Icon name="menu" />
+      </button>
+      <h1>{title}</h1>
+      <div class="view-actions">{children}</div>
+    </header>
+  );
+}

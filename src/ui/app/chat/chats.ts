@@ -1,0 +1,389 @@
+/**
+ * The chats of this browser: the list, the one that is open, and the answers that are being made. Every change is saved
+ * and told to other tabs; of one chat, only one tab makes answers.
+ */
+import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import { makeId } from "../base/ids.ts";
+import { ServerGone } from "../base/api.ts";
+import type { AnswerEvent, Answerer } from "./answers.ts";
+import type { ChatDatabase } from "./database.ts";
+import { makeLive, nextFrame, type Live } from "./live.ts";
+import {
+  leafUnder,
+  pathTo,
+  titleOf,
+  wireMessages,
+  withDescendants,
+  type Chat,
+  type Message,
+  type Messages,
+  type Picture,
+  type Place,
+  type TextFile,
+} from "./tree.ts";
+
+const SAVE_MS = 1000;
+
+/** What somebody wrote. */
+export interface Draft {
+  readonly content: string;
+  readonly pictures: readonly Picture[];
+  readonly files: readonly TextFile[];
+}
+
+/** A chat that is looked at, or that is answered. */
+export interface OpenChat {
+  readonly chat: Signal<Chat>;
+  readonly messages: Signal<Messages>;
+}
+
+interface Running {
+  readonly message: string;
+  readonly live: Live;
+  stop(): void;
+}
+
+export interface ChatParts {
+  readonly db: ChatDatabase;
+  readonly answerers: Readonly<Record<Place, Answerer>>;
+  /** Begins to tell what the server is at before it answers; returns what ends that. */
+  readonly watchLoad: (take: (event: AnswerEvent) => void) => () => void;
+  readonly notify: (text: string) => void;
+  /** Undefined where the browser has none: then nothing keeps two tabs apart. */
+  readonly locks: LockManager | undefined;
+  readonly channel: BroadcastChannel | undefined;
+}
+
+type News = { readonly kind: "chat" | "gone"; readonly id: string } | { readonly kind: "list" };
+
+export interface Answering {
+  /** What is answered; a message to go on with is its own answer. */
+  readonly parent: string | null;
+  readonly goOnWith?: Message;
+  readonly model?: string;
+  readonly place?: Place;
+}
+
+const ELSEWHERE = "This chat is being answered in another tab. Wait for it there, or stop it there.";
+
+const lockName = (chat: string): string => `hearth-chat-${chat}`;
+
+export class Chats {
+  readonly #parts: ChatParts;
+  readonly #list = signal<readonly Chat[]>([]);
+  readonly #open = signal<OpenChat | undefined>(undefined);
+  readonly #running = signal<ReadonlyMap<string, Running>>(new Map());
+  /** Those that are looked at, or answered. */
+  readonly #held = new Map<string, OpenChat>();
+
+  constructor(parts: ChatParts) {
+    this.#parts = parts;
+    parts.channel?.addEventListener("message", ({ data }: MessageEvent<News>) => void this.#hear(data));
+  }
+
+  /** Newest first. */
+  get list(): ReadonlySignal<readonly Chat[]> {
+    return this.#list;
+  }
+
+  get open(): ReadonlySignal<OpenChat | undefined> {
+    return this.#open;
+  }
+
+  /** By chat. */
+  get running(): ReadonlySignal<ReadonlyMap<string, Running>> {
+    return this.#running;
+  }
+
+  async loadList(): Promise<void> {
+    const chats = await this.#parts.db.chats();
+    this.#list.value = chats.toSorted((a, b) => b.updated - a.updated);
+  }
+
+  /** Shows a chat, or with `undefined` none. */
+  async show(id: string | undefined): Promise<void> {
+    const found = id === undefined ? undefined : await this.#load(id);
+    const before = this.#open.peek()?.chat.peek().id;
+    if (before !== undefined && before !== id && !this.#running.peek().has(before)) this.#held.delete(before);
+    this.#open.value = found;
+  }
+
+  /** A chat that begins with a question. Returns its id. */
+  async begin(about: Pick<Chat, "model" | "place" | "system" | "options" | "tools" | "think">, draft: Draft) {
+    const at = Date.now();
+    const chat: Chat = { id: makeId(at), title: titleOf(draft), at, updated: at, leaf: null, ...about };
+    this.#held.set(chat.id, { chat: signal(chat), messages: signal<Messages>(new Map()) });
+    await this.show(chat.id);
+    void this.ask(chat.id, draft);
+    return chat.id;
+  }
+
+  /**
+   * Asks the next question of a chat, at its leaf or beside another message. Returns false where nothing was asked,
+   * because the chat is being answered.
+   */
+  async ask(id: string, draft: Draft, parent?: string | null): Promise<boolean> {
+    const open = await this.#load(id);
+    if (!open || this.#isBusy(id)) return false;
+    if (await this.#isAnsweredElsewhere(id)) {
+      this.#parts.notify(ELSEWHERE);
+      return false;
+    }
+    const { content, pictures, files } = draft;
+    const question: Message = {
+      id: makeId(),
+      chat: id,
+      parent: parent === undefined ? open.chat.peek().leaf : parent,
+      role: "user",
+      content,
+      at: Date.now(),
+      ...(pictures.length > 0 ? { pictures } : {}),
+      ...(files.length > 0 ? { files } : {}),
+    };
+    await this.#put(open, [question], { leaf: question.id });
+    void this.answer(id, { parent: question.id });
+    return true;
+  }
+
+  /** What a tool gave back; once every call of a message has something, the model goes on. */
+  async giveResults(id: string, parent: string, results: readonly { name: string; id?: string; content: string }[]) {
+    const open = await this.#load(id);
+    if (!open || this.#isBusy(id)) return;
+    let last = parent;
+    const messages = results.map(({ name, id: call, content }): Message => {
+      const message: Message = {
+        id: makeId(),
+        chat: id,
+        parent: last,
+        role: "tool",
+        content,
+        toolName: name,
+        at: Date.now(),
+        ...(call === undefined ? {} : { toolCallId: call }),
+      };
+      last = message.id;
+      return message;
+    });
+    await this.#put(open, messages, { leaf: last });
+    await this.answer(id, { parent: last });
+  }
+
+  /** Has a model answer, until it is done, stopped, or fails: the message says which. */
+  async answer(id: string, answering: Answering): Promise<void> {
+    const open = await this.#load(id);
+    if (!open || this.#isBusy(id)) return;
+    const { locks, notify } = this.#parts;
+    if (!locks) return this.#answer(open, answering);
+    await locks.request(lockName(id), { ifAvailable: true }, async (lock) => {
+      if (lock) return this.#answer(open, answering);
+      notify(ELSEWHERE);
+      return undefined;
+    });
+  }
+
+  stop(id: string): void {
+    this.#running.peek().get(id)?.stop();
+  }
+
+  /** Another text for a message, in its place: what follows it stays. */
+  async rewrite(id: string, message: Message, content: string): Promise<void> {
+    const open = await this.#load(id);
+    if (open) await this.#put(open, [{ ...message, content }], {});
+  }
+
+  /** Shows the newest path through a message. */
+  async choose(id: string, message: string): Promise<void> {
+    const open = await this.#load(id);
+    if (open) await this.#put(open, [], { leaf: leafUnder(open.messages.peek(), message) });
+  }
+
+  async change(id: string, fields: Partial<Omit<Chat, "id">>): Promise<void> {
+    const open = await this.#load(id);
+    if (open) await this.#put(open, [], fields);
+  }
+
+  /** A message and what follows it. */
+  async removeMessage(id: string, message: Message): Promise<void> {
+    const open = await this.#load(id);
+    if (!open || this.#isBusy(id)) return;
+    const gone = withDescendants(open.messages.peek(), message.id);
+    await this.#parts.db.removeMessages(gone);
+    open.messages.value = new Map([...open.messages.peek()].filter(([each]) => !gone.has(each)));
+    const rest = [...open.messages.peek().values()].filter(({ parent }) => parent === message.parent);
+    const beside = rest.at(-1);
+    await this.#put(open, [], { leaf: beside ? leafUnder(open.messages.peek(), beside.id) : message.parent });
+  }
+
+  async remove(id: string): Promise<void> {
+    this.stop(id);
+    await this.#parts.db.removeChat(id);
+    this.#held.delete(id);
+    if (this.#open.peek()?.chat.peek().id === id) this.#open.value = undefined;
+    this.#list.value = this.#list.peek().filter((chat) => chat.id !== id);
+    this.#tell({ kind: "gone", id });
+  }
+
+  /** Chats from a file, beside those that are there. */
+  async add(chats: readonly Chat[], messages: readonly Message[]): Promise<void> {
+    await this.#parts.db.save({ chats, messages });
+    await this.loadList();
+    this.#tell({ kind: "list" });
+  }
+
+  async everything(): Promise<{ chats: Chat[]; messages: Message[] }> {
+    const messages: Message[] = [];
+    await this.#parts.db.scan((message) => {
+      messages.push(message);
+      return false;
+    });
+    return { chats: await this.#parts.db.chats(), messages };
+  }
+
+  #isBusy(id: string): boolean {
+    return this.#running.peek().has(id);
+  }
+
+  async #load(id: string): Promise<OpenChat | undefined> {
+    const held = this.#held.get(id);
+    if (held) return held;
+    const chat =
+      this.#list.peek().find((each) => each.id === id) ?? (await this.#parts.db.chats()).find((each) => each.id === id);
+    if (!chat) return undefined;
+    const [messages, busy] = await Promise.all([this.#parts.db.messages(id), this.#isAnsweredElsewhere(id)]);
+    const settled = busy ? messages : messages.map(asInterrupted);
+    const byId = new Map(settled.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map((each) => [each.id, each]));
+    const open = this.#held.get(id) ?? { chat: signal(chat), messages: signal<Messages>(byId) };
+    this.#held.set(id, open);
+    return open;
+  }
+
+  async #isAnsweredElsewhere(id: string): Promise<boolean> {
+    const { held = [] } = (await this.#parts.locks?.query()) ?? {};
+    return held.some(({ name }) => name === lockName(id));
+  }
+
+  async #answer(open: OpenChat, { parent, goOnWith, model, place }: Answering): Promise<void> {
+    const chat = open.chat.peek();
+    const by = { model: model ?? chat.model, place: place ?? chat.place };
+    const start: Message = goOnWith
+      ? { ...withoutEnd(goOnWith), ...by, state: "running" }
+      : {
+          id: makeId(),
+          chat: chat.id,
+          parent,
+          role: "assistant",
+          content: "",
+          at: Date.now(),
+          ...by,
+          state: "running",
+        };
+    const stopping = new AbortController();
+    const live = makeLive(start, nextFrame);
+    const stop = (): void => stopping.abort();
+    this.#running.value = new Map(this.#running.peek()).set(chat.id, { message: start.id, live, stop });
+    await this.#put(open, [start], { leaf: start.id });
+    const saving = setInterval(() => void this.#save([live.message()], chat.id), SAVE_MS);
+    const endWatch = by.place === "server" ? this.#parts.watchLoad(live.wait) : () => {};
+    let end: Partial<Message> = {};
+    try {
+      const path = pathTo(open.messages.peek(), goOnWith ? start.id : parent);
+      const question = { model: by.model, messages: wireMessages(chat.system, path), options: chat.options };
+      const more = { ...(chat.think === undefined ? {} : { think: chat.think }), tools: toolsOf(chat.tools) };
+      for await (const event of this.#parts.answerers[by.place]({ ...question, ...more }, stopping.signal))
+        live.take(event);
+      end = endOf(live);
+    } catch (error) {
+      end = stopping.signal.aborted ? { state: "stopped" } : { state: "failed", error: explain(error) };
+    } finally {
+      clearInterval(saving);
+      endWatch();
+      await this.#put(open, [{ ...withoutEnd(live.message()), ...end }], {});
+      const rest = new Map(this.#running.peek());
+      rest.delete(chat.id);
+      this.#running.value = rest;
+      if (this.#open.peek() !== open) this.#held.delete(chat.id);
+    }
+  }
+
+  /** Changes a chat and some of its messages, here and in the database. */
+  async #put(open: OpenChat, messages: readonly Message[], fields: Partial<Chat>): Promise<void> {
+    if (messages.length > 0) {
+      const all = new Map(open.messages.peek());
+      for (const message of messages) all.set(message.id, message);
+      open.messages.value = all;
+    }
+    const chat: Chat = {
+      ...open.chat.peek(),
+      ...fields,
+      updated: messages.length > 0 ? Date.now() : open.chat.peek().updated,
+    };
+    open.chat.value = chat;
+    this.#list.value = [chat, ...this.#list.peek().filter(({ id }) => id !== chat.id)].toSorted(
+      (a, b) => b.updated - a.updated,
+    );
+    await this.#save(messages, chat.id, chat);
+  }
+
+  async #save(messages: readonly Message[], id: string, chat?: Chat): Promise<void> {
+    try {
+      await this.#parts.db.save({ messages, ...(chat ? { chats: [chat] } : {}) });
+      this.#tell({ kind: "chat", id });
+    } catch (error) {
+      this.#parts.notify(`This chat could not be saved: ${notSaved(error)}`);
+    }
+  }
+
+  #tell(news: News): void {
+    this.#parts.channel?.postMessage(news);
+  }
+
+  /** What another tab did. */
+  async #hear(news: News): Promise<void> {
+    if (news.kind === "list") return this.loadList();
+    if (news.kind === "gone") {
+      this.#held.delete(news.id);
+      if (this.#open.peek()?.chat.peek().id === news.id) this.#open.value = undefined;
+      return this.loadList();
+    }
+    await this.loadList();
+    const held = this.#held.get(news.id);
+    const chat = this.#list.peek().find(({ id }) => id === news.id);
+    if (!held || !chat || this.#isBusy(news.id)) return;
+    held.chat.value = chat;
+    held.messages.value = new Map((await this.#parts.db.messages(news.id)).map((each) => [each.id, each]));
+  }
+}
+
+function endOf({ reason, stats }: Live): Partial<Message> {
+  if (reason === undefined) return { state: "failed", error: "The answer ended without saying why." };
+  return { ...(stats ? { stats } : {}), ...(reason === "length" ? { state: "length" as const } : {}) };
+}
+
+function withoutEnd(message: Message): Message {
+  const { state: _, error: __, stats: ___, ...rest } = message;
+  return rest;
+}
+
+/** An answer that nobody makes any more. */
+const asInterrupted = (message: Message): Message =>
+  message.state === "running"
+    ? { ...message, state: "failed", error: "The page was closed before this answer was over." }
+    : message;
+
+function explain(error: unknown): string {
+  if (error instanceof ServerGone) return `${error.message}. What came before that is kept; go on once it is back.`;
+  return error instanceof Error ? error.message : String(error);
+}
+
+const notSaved = (error: unknown): string =>
+  error instanceof DOMException && error.name === "QuotaExceededError"
+    ? "the browser gives this page no more room. Delete chats, or export them first."
+    : String(error);
+
+/** Throws where the text is no list of tools. */
+export function toolsOf(text: string): object[] {
+  if (text.trim() === "") return [];
+  const tools: unknown = JSON.parse(text);
+  if (!Array.isArray(tools)) throw new Error('tools: expected a list, as in [{"type": "function", …}]');
+  return tools as object[];
+}

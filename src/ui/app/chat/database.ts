@@ -1,0 +1,74 @@
+/** Chats in the browser's own database (IndexedDB). A message is a record of its own: saving one writes one. */
+import type { Chat, Message } from "./tree.ts";
+
+const NAME = "hearth";
+const VERSION = 1;
+
+export interface ChatDatabase {
+  chats(): Promise<Chat[]>;
+  messages(chat: string): Promise<Message[]>;
+  /** Looks at every message of every chat until `visit` says that it is enough. */
+  scan(visit: (message: Message) => boolean): Promise<void>;
+  save(change: { readonly chats?: readonly Chat[]; readonly messages?: readonly Message[] }): Promise<void>;
+  removeChat(id: string): Promise<void>;
+  removeMessages(ids: Iterable<string>): Promise<void>;
+}
+
+/** Throws where this browser keeps nothing, as in some private windows. */
+export async function openDatabase(factory: IDBFactory): Promise<ChatDatabase> {
+  const request = factory.open(NAME, VERSION);
+  request.onupgradeneeded = () => {
+    const db = request.result;
+    db.createObjectStore("chats", { keyPath: "id" });
+    db.createObjectStore("messages", { keyPath: "id" }).createIndex("chat", "chat");
+  };
+  const db = await settled(request);
+  db.onversionchange = () => db.close(); // a newer page in another tab changes the layout
+
+  const change = async (write: (chats: IDBObjectStore, messages: IDBObjectStore) => void): Promise<void> => {
+    const transaction = db.transaction(["chats", "messages"], "readwrite");
+    write(transaction.objectStore("chats"), transaction.objectStore("messages"));
+    await new Promise<void>((resolve, reject) => {
+      transaction.oncomplete = () => resolve();
+      transaction.onerror = transaction.onabort = () => reject(transaction.error ?? new Error("not saved"));
+    });
+  };
+
+  return {
+    chats: async () => (await settled(db.transaction("chats").objectStore("chats").getAll())) as Chat[],
+    messages: async (chat) =>
+      (await settled(db.transaction("messages").objectStore("messages").index("chat").getAll(chat))) as Message[],
+    scan: (visit) =>
+      new Promise((resolve, reject) => {
+        const cursor = db.transaction("messages").objectStore("messages").openCursor(null, "prev");
+        cursor.onerror = () => reject(cursor.error);
+        cursor.onsuccess = () => {
+          const at = cursor.result;
+          if (at && !visit(at.value as Message)) at.continue();
+          else resolve();
+        };
+      }),
+    save: ({ chats = [], messages = [] }) =>
+      change((chatStore, messageStore) => {
+        for (const chat of chats) chatStore.put(chat);
+        for (const message of messages) messageStore.put(message);
+      }),
+    removeChat: async (id) => {
+      const keys = await settled(db.transaction("messages").objectStore("messages").index("chat").getAllKeys(id));
+      await change((chats, messages) => {
+        chats.delete(id);
+        for (const key of keys) messages.delete(key);
+      });
+    },
+    removeMessages: (ids) =>
+      change((_, messages) => {
+        for (const id of ids) messages.delete(id);
+      }),
+  };
+}
+
+const settled = <T>(request: IDBRequest<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error ?? new Error("the browser's database failed"));
+  });

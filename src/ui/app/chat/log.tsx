@@ -1,0 +1,136 @@
+/** The messages of a chat. It stays at the end while an answer grows, unless somebody scrolled away. */
+import { useComputed, useSignal } from "@preact/signals";
+import { Component } from "preact";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Icon } from "../base/icons.tsx";
+import { useApp } from "../context.ts";
+import type { OpenChat } from "./chats.ts";
+import { MessageItem, type MessageRow } from "./message.tsx";
+import { makeWatch, WatchContext, type Watch } from "./near.ts";
+import { branchCounts, branchKey, pathTo } from "./tree.ts";
+
+/** Messages at the end that are drawn at once. */
+const FIRST_DRAWN = 8;
+/** Messages that are compared together. */
+const CHUNK = 40;
+/** Pixels from the end that count as the end. */
+const END_PX = 60;
+
+export function ChatLog({
+  open,
+  editing,
+  onEdit,
+}: {
+  open: OpenChat;
+  editing: string | undefined;
+  onEdit: (id: string | undefined) => void;
+}) {
+  const { chats } = useApp();
+  const root = useRef<HTMLDivElement>(null);
+  const [watch, setWatch] = useState<Watch | undefined>(undefined);
+  const isAtEnd = useSignal(true);
+  const path = useComputed(() => pathTo(open.messages.value, open.chat.value.leaf));
+  const counts = useComputed(() => branchCounts(open.messages.value));
+  const { id } = open.chat.value;
+  const running = chats.running.value.get(id);
+
+  useEffect(() => {
+    const made = makeWatch(root.current!);
+    setWatch(() => made.watch);
+    return made.end;
+  }, []);
+  const toEnd = useCallback(() => {
+    const log = root.current;
+    if (log && isAtEnd.peek()) log.scrollTop = log.scrollHeight;
+  }, []);
+  useLayoutEffect(toEnd, [path.value]);
+  const onScroll = (): void => {
+    const { scrollTop, scrollHeight, clientHeight } = root.current!;
+    isAtEnd.value = scrollHeight - scrollTop - clientHeight < END_PX;
+  };
+  const last = path.value.length - 1;
+  const rows = path.value.map((message, i): MessageRow => ({
+    message,
+    live: running?.message === message.id ? running.live : undefined,
+    isLast: i === last,
+    isDrawn: i > last - FIRST_DRAWN,
+    branches: counts.value.get(branchKey(message)) ?? 1,
+    isEditing: editing === message.id,
+  }));
+  return (
+    <div class="log-frame">
+      <div class="log" ref={root} onScroll={onScroll} role="log" aria-live="off" aria-label="Messages" tabIndex={0}>
+        <WatchContext.Provider value={watch}>
+          {chunksOf(rows).map((chunk, i) => (
+            <Chunk key={i} rows={chunk} onEdit={onEdit} onGrow={toEnd} />
+          ))}
+        </WatchContext.Provider>
+      </div>
+      {!isAtEnd.value && (
+        <button
+          type="button"
+          class="to-end"
+          onClick={() => {
+            isAtEnd.value = true;
+            toEnd();
+          }}
+        >
+          <Icon name="down" size={16} />
+          To the end
+        </button>
+      )}
+      <Spoken open={open} />
+    </div>
+  );
+}
+
+interface ChunkProps {
+  readonly rows: readonly MessageRow[];
+  readonly onEdit: (id: string | undefined) => void;
+  readonly onGrow: () => void;
+}
+
+/** Some messages, which are looked at again only where one of them changed: most of a long chat never does. */
+class Chunk extends Component<ChunkProps> {
+  override shouldComponentUpdate({ rows }: ChunkProps): boolean {
+    const mine = this.props.rows;
+    return rows.length !== mine.length || rows.some((row, i) => !isSame(row, mine[i]!));
+  }
+
+  override render() {
+    const { rows, onEdit, onGrow } = this.props;
+    return rows.map((row) => <MessageItem key={row.message.id} {...row} onEdit={onEdit} onGrow={onGrow} />);
+  }
+}
+
+const isSame = (a: MessageRow, b: MessageRow): boolean =>
+  a.message === b.message &&
+  a.live === b.live &&
+  a.isLast === b.isLast &&
+  a.isDrawn === b.isDrawn &&
+  a.branches === b.branches &&
+  a.isEditing === b.isEditing;
+
+const chunksOf = (rows: readonly MessageRow[]): (readonly MessageRow[])[] =>
+  Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, i) => rows.slice(i * CHUNK, (i + 1) * CHUNK));
+
+/** What a screen reader hears: an answer once it is over, not piece by piece. */
+function Spoken({ open }: { open: OpenChat }) {
+  const { chats } = useApp();
+  const { id, leaf } = open.chat.value;
+  const wasRunning = useRef(false);
+  const said = useSignal("");
+  const isRunning = chats.running.value.has(id);
+  useEffect(() => {
+    if (wasRunning.current && !isRunning) {
+      const last = leaf === null ? undefined : open.messages.peek().get(leaf);
+      said.value = last?.role === "assistant" ? `${last.error ?? ""} ${last.content}`.slice(0, 4000) : "";
+    } else if (isRunning) said.value = "The model answers";
+    wasRunning.current = isRunning;
+  }, [isRunning]);
+  return (
+    <div class="off-screen" role="status" aria-live="polite">
+      {said.value}
+    </div>
+  );
+}

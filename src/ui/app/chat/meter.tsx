@@ -1,0 +1,26 @@
+/** How much of a model's context a chat takes. */
+import { useApp } from "../context.ts";
+import { countText } from "../base/format.ts";
+import { pathTo, type Chat } from "./tree.ts";
+
+export function ContextMeter({ chat }: { chat: Chat }) {
+  const { chats, models, engine } = useApp();
+  const open = chats.open.value;
+  const running = chats.running.value.get(chat.id);
+  if (!open) return null;
+  const path = pathTo(open.messages.value, chat.leaf);
+  const last = path.findLast(({ stats }) => stats !== undefined)?.stats;
+  const said = running ? running.live.shown.value.pieces + 1 : 0;
+  const used = (last ? last.promptTokens + last.tokens : 0) + said;
+  const size = chat.place === "page" ? engine.model.value?.contextLength : models.contextOf(chat.model);
+  if (used === 0) return null;
+  const text = size === undefined ? countText(used) : `${countText(used)} / ${countText(size)}`;
+  return (
+    <span class="meter-text" title={`About ${text} tokens of the context are used`}>
+      {size !== undefined && (
+        <meter aria-label="Context used" min={0} max={size} high={size * 0.9} value={Math.min(used, size)} />
+      )}
+      <span>{text}</span>
+    </span>
+  );
+}

@@ -1,0 +1,41 @@
+/** Tells elements when they come near to what is seen of a list, so that long lists are drawn as they are scrolled. */
+import { createContext } from "preact";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
+
+const MARGIN = "1200px 0px";
+
+export type Watch = (element: Element, onNear: () => void) => () => void;
+
+/** Watches inside a list that scrolls. */
+export function makeWatch(root: Element): { watch: Watch; end: () => void } {
+  const waiting = new Map<Element, () => void>();
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) if (isIntersecting) waiting.get(target)?.();
+    },
+    { root, rootMargin: MARGIN },
+  );
+  const watch: Watch = (element, onNear) => {
+    waiting.set(element, onNear);
+    observer.observe(element);
+    return () => {
+      waiting.delete(element);
+      observer.unobserve(element);
+    };
+  };
+  return { watch, end: () => observer.disconnect() };
+}
+
+export const WatchContext = createContext<Watch | undefined>(undefined);
+
+/** Whether an element was ever near. @param isAtOnce it is drawn without being asked */
+export function useNear<E extends Element>(isAtOnce: boolean): { ref: { current: E | null }; isNear: boolean } {
+  const ref = useRef<E>(null);
+  const watch = useContext(WatchContext);
+  const [isNear, setNear] = useState(isAtOnce);
+  useEffect(() => {
+    if (isNear || !ref.current || !watch) return undefined;
+    return watch(ref.current, () => setNear(true));
+  }, [isNear, watch]);
+  return { ref, isNear };
+}

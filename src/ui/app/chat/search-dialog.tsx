@@ -1,0 +1,90 @@
+/** Search in all chats, as somebody types. */
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { useApp } from "../context.ts";
+import { Dialog } from "../base/dialog.tsx";
+import { agoText } from "../base/format.ts";
+import { Icon } from "../base/icons.tsx";
+import { findChats, type Found } from "./search.ts";
+
+export function SearchDialog() {
+  const { over, db, chats, go } = useApp();
+  const words = useSignal("");
+  const found = useSignal<readonly Found[]>([]);
+  const chosen = useSignal(0);
+  const asked = useRef(0);
+  useSignalEffect(() => {
+    const [text, list] = [words.value, chats.list.value];
+    const number = ++asked.current;
+    void findChats({ db, chats: list }, text).then((results) => {
+      if (number !== asked.current) return; // more was typed meanwhile
+      found.value = text.trim() === "" ? list.slice(0, 8).map(asFound) : results;
+      chosen.value = 0;
+    });
+  });
+  const close = (): void => void (over.value = undefined);
+  const open = ({ chat, message }: Found): void => {
+    close();
+    if (message !== undefined) void chats.choose(chat.id, message);
+    go({ view: "chat", id: chat.id });
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const at = found.value[chosen.value];
+    if (step !== undefined) chosen.value = Math.max(0, Math.min(found.value.length - 1, chosen.value + step));
+    else if (event.key === "Enter" && at) open(at);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <Dialog title="Search in chats" kind="palette" onClose={close}>
+      <div class="palette-field">
+        <Icon name="search" />
+        <input
+          role="combobox"
+          list={undefined}
+          aria-label="Search in chats"
+          aria-expanded="true"
+          aria-controls="search-results"
+          aria-activedescendant={found.value.length > 0 ? `found-${chosen.value}` : undefined}
+          placeholder="Search in chats"
+          value={words.value}
+          onInput={(event) => (words.value = event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+      </div>
+      <div class="palette-list" role="listbox" id="search-results" aria-label="Chats that were found">
+        {found.value.map((each, i) => (
+          <div
+            role="option"
+            id={`found-${i}`}
+            aria-selected={i === chosen.value}
+            onClick={() => open(each)}
+            onPointerMove={() => (chosen.value = i)}
+          >
+            <strong>{each.message === undefined ? <Marked found={each} /> : each.chat.title}</strong>
+            <time>{agoText(each.chat.updated)}</time>
+            {each.message !== undefined && (
+              <span>
+                <Marked found={each} />
+              </span>
+            )}
+          </div>
+        ))}
+      </div>
+      {found.value.length === 0 && <p class="quiet palette-none">Nothing was found.</p>}
+    </Dialog>
+  );
+}
+
+const asFound = (chat: Found["chat"]): Found => ({ chat, around: chat.title, from: 0, to: 0 });
+
+function Marked({ found: { around, from, to } }: { found: Found }) {
+  return (
+    <>
+      {around.slice(0, from)}
+      {to > from && <mark>{around.slice(from, to)}</mark>}
+      {around.slice(to)}
+    </>
+  );
+}

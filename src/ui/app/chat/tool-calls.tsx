@@ -1,0 +1,51 @@
+/** Calls of tools that a model made, and fields for what they gave back: somebody makes the calls by hand here. */
+import { useSignal } from "@preact/signals";
+import { useApp } from "../context.ts";
+import { Folded } from "../base/folded.tsx";
+import type { Message, ToolCall } from "./tree.ts";
+
+export function CallsOf({ calls }: { calls: readonly ToolCall[] }) {
+  return (
+    <>
+      {calls.map(({ name, arguments: args }) => (
+        <Folded icon="tool" title={`Calls ${name}`}>
+          <pre tabIndex={0}>{JSON.stringify(args, null, 2)}</pre>
+        </Folded>
+      ))}
+    </>
+  );
+}
+
+export function ResultFields({ message }: { message: Message }) {
+  const { chats } = useApp();
+  const calls = message.calls ?? [];
+  const results = useSignal<readonly string[]>(calls.map(() => ""));
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const given = calls.map(({ name, id }, i) => ({
+      name,
+      content: results.value[i] ?? "",
+      ...(id === undefined ? {} : { id }),
+    }));
+    void chats.giveResults(message.chat, message.id, given);
+  };
+  return (
+    <form class="results" onSubmit={submit}>
+      {calls.map(({ name }, i) => (
+        <label class="field">
+          <span>What {name} gives back</span>
+          <textarea
+            rows={2}
+            value={results.value[i]}
+            onInput={(event) => (results.value = results.value.with(i, event.currentTarget.value))}
+          />
+        </label>
+      ))}
+      <div class="row end">
+        <button type="submit" class="button primary">
+          Give back
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,140 @@
+/** Chats as files: out of this browser, and back in, whoever wrote the file. */
+import { makeId } from "../base/ids.ts";
+import type { Chat, Message } from "./tree.ts";
+
+const FORMAT = "hearth-chats";
+const FILE_CHARS_MAX = 512 * 1024 * 1024;
+const MESSAGES_MAX = 200_000;
+
+export interface ChatFile {
+  readonly format: typeof FORMAT;
+  readonly version: 1;
+  readonly chats: readonly Chat[];
+  readonly messages: readonly Message[];
+}
+
+export const fileOf = (chats: readonly Chat[], messages: readonly Message[]): ChatFile => ({
+  format: FORMAT,
+  version: 1,
+  chats,
+  messages,
+});
+
+/** The chats of a file under names of their own, so that none takes another's place. Throws what is wrong with it. */
+export function readChatFile(text: string): { chats: Chat[]; messages: Message[] } {
+  if (text.length > FILE_CHARS_MAX) throw new Error("the file is too large");
+  const { format, version, chats, messages } = record(JSON.parse(text), "the file");
+  if (format !== FORMAT) throw new Error(`format: expected "${FORMAT}", got ${JSON.stringify(format) ?? "nothing"}`);
+  if (version !== 1) throw new Error(`version: expected 1, got ${JSON.stringify(version)}`);
+  if (list(messages, "messages").length > MESSAGES_MAX) throw new Error(`messages: expected at most ${MESSAGES_MAX}`);
+  const names = new Map<string, string>();
+  const renamed = (id: string): string => {
+    const name = names.get(id) ?? makeId();
+    names.set(id, name);
+    return name;
+  };
+  const read = list(chats, "chats").map((each, i) => chatOf(record(each, `chats[${i}]`), renamed));
+  const known = new Set(read.map(({ id }) => id));
+  const said = list(messages, "messages")
+    .map((each, i) => messageOf(record(each, `messages[${i}]`), renamed))
+    .filter(({ chat }) => known.has(chat));
+  return { chats: read, messages: said };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function chatOf(fields: Fields, renamed: (id: string) => string): Chat {
+  const { id, title, at, updated, model, system, leaf, options, think, tools } = fields;
+  return {
+    id: renamed(text(id, "id")),
+    title: text(title, "title").slice(0, 200),
+    at: number(at, "at"),
+    updated: number(updated, "updated"),
+    model: text(model ?? "", "model"),
+    place: fields["place"] === "page" ? "page" : "server",
+    system: text(system ?? "", "system"),
+    options: numbers(options ?? {}),
+    tools: text(tools ?? "", "tools"),
+    leaf: leaf === null || leaf === undefined ? null : renamed(text(leaf, "leaf")),
+    ...(typeof think === "boolean" ? { think } : {}),
+  };
+}
+
+const ROLES: ReadonlySet<unknown> = new Set(["user", "assistant", "tool"]);
+const STATES: ReadonlySet<unknown> = new Set(["stopped", "failed", "length"]);
+/** Fields that are a text, and may be missing. */
+const TEXTS = ["thinking", "toolName", "toolCallId", "model", "error"] as const;
+
+function messageOf(fields: Fields, renamed: (id: string) => string): Message {
+  const { id, chat, parent, role, content, at, state, pictures, files, calls, stats, place } = fields;
+  if (!ROLES.has(role)) throw new Error(`role: expected user, assistant or tool, got ${JSON.stringify(role)}`);
+  return {
+    id: renamed(text(id, "id")),
+    chat: renamed(text(chat, "chat")),
+    parent: parent === null || parent === undefined ? null : renamed(text(parent, "parent")),
+    role: role as Message["role"], // just checked
+    content: text(content, "content"),
+    at: number(at, "at"),
+    ...Object.fromEntries(TEXTS.flatMap((name) => (typeof fields[name] === "string" ? [[name, fields[name]]] : []))),
+    ...(STATES.has(state) ? { state: state as NonNullable<Message["state"]> } : {}),
+    ...(place === "page" || place === "server" ? { place } : {}),
+    ...(pictures === undefined ? {} : { pictures: list(pictures, "pictures").map(pictureOf) }),
+    ...(files === undefined ? {} : { files: list(files, "files").map(fileIn) }),
+    ...(calls === undefined ? {} : { calls: list(calls, "calls").map(callOf) }),
+    ...(stats === undefined ? {} : { stats: statsOf(record(stats, "stats")) }),
+  };
+}
+
+function pictureOf(value: unknown): NonNullable<Message["pictures"]>[number] {
+  const { type, base64 } = record(value, "pictures");
+  const known = text(type, "pictures.type");
+  if (!/^image\/(png|jpeg|webp|gif|bmp|avif)$/.test(known)) throw new Error(`pictures.type: '${known}' is no picture`);
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text(base64, "pictures.base64"))) throw new Error("pictures.base64: not base64");
+  return { type: known, base64: text(base64, "pictures.base64") };
+}
+
+function fileIn(value: unknown): NonNullable<Message["files"]>[number] {
+  const { name, text: content } = record(value, "files");
+  return { name: text(name, "files.name").slice(0, 200), text: text(content, "files.text") };
+}
+
+function callOf(value: unknown): NonNullable<Message["calls"]>[number] {
+  const { id, name, arguments: args } = record(value, "calls");
+  return { name: text(name, "calls.name"), arguments: args ?? {}, ...(typeof id === "string" ? { id } : {}) };
+}
+
+const statsOf = (fields: Fields): NonNullable<Message["stats"]> => ({
+  promptTokens: number(fields["promptTokens"] ?? 0, "stats.promptTokens"),
+  promptMs: number(fields["promptMs"] ?? 0, "stats.promptMs"),
+  tokens: number(fields["tokens"] ?? 0, "stats.tokens"),
+  ms: number(fields["ms"] ?? 0, "stats.ms"),
+  loadMs: number(fields["loadMs"] ?? 0, "stats.loadMs"),
+  wasCut: fields["wasCut"] === true,
+});
+
+function record(value: unknown, what: string): Fields {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
+  throw new Error(`${what}: expected an object`);
+}
+
+function list(value: unknown, what: string): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw new Error(`${what}: expected a list`);
+}
+
+function text(value: unknown, what: string): string {
+  if (typeof value === "string") return value;
+  throw new Error(`${what}: expected a text`);
+}
+
+function number(value: unknown, what: string): number {
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw new Error(`${what}: expected a number`);
+}
+
+const numbers = (value: unknown): Record<string, number> =>
+  Object.fromEntries(
+    Object.entries(record(value, "options")).flatMap(([name, each]) =>
+      typeof each === "number" ? [[name, each]] : [],
+    ),
+  );

@@ -1,0 +1,183 @@
+/**
+ * A chat as a tree: an edit or another answer is a new branch beside the old one. A chat shows one path through it,
+ * from the first message to the leaf that it stands at.
+ */
+
+export interface Picture {
+  /** As in `image/png`. */
+  readonly type: string;
+  readonly base64: string;
+}
+
+export interface TextFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+export interface ToolCall {
+  readonly id?: string;
+  readonly name: string;
+  readonly arguments: unknown;
+}
+
+/** What an answer took. */
+export interface AnswerStats {
+  readonly promptTokens: number;
+  readonly promptMs: number;
+  readonly tokens: number;
+  readonly ms: number;
+  readonly loadMs: number;
+  /** Part of the chat was left out to fit the context. */
+  readonly wasCut: boolean;
+}
+
+/** Where a model runs: on the server, or in this page. */
+export type Place = "server" | "page";
+
+export interface Message {
+  readonly id: string;
+  readonly chat: string;
+  readonly parent: string | null;
+  readonly role: "user" | "assistant" | "tool";
+  readonly content: string;
+  readonly at: number;
+  readonly thinking?: string;
+  readonly calls?: readonly ToolCall[];
+  /** Of a tool's answer. */
+  readonly toolName?: string;
+  readonly toolCallId?: string;
+  readonly pictures?: readonly Picture[];
+  readonly files?: readonly TextFile[];
+  /** Who answered. */
+  readonly model?: string;
+  readonly place?: Place;
+  readonly stats?: AnswerStats;
+  /** Absent: it is whole. `length`: it may go on; `stopped`, `failed`, `running`: it ended early, or is not over. */
+  readonly state?: "running" | "stopped" | "failed" | "length";
+  /** What went wrong. */
+  readonly error?: string;
+}
+
+export interface Chat {
+  readonly id: string;
+  readonly title: string;
+  readonly at: number;
+  readonly updated: number;
+  readonly model: string;
+  readonly place: Place;
+  readonly system: string;
+  /** As the API has them; what is not here is the model's own. */
+  readonly options: Readonly<Record<string, number>>;
+  /** Undefined: as the model does by itself. */
+  readonly think?: boolean;
+  /** A list of tools as JSON; blank: none. */
+  readonly tools: string;
+  /** The message at the end of the path that is shown. */
+  readonly leaf: string | null;
+}
+
+export type Messages = ReadonlyMap<string, Message>;
+
+/** From the first message to `leaf`. */
+export function pathTo(messages: Messages, leaf: string | null): Message[] {
+  const path: Message[] = [];
+  const seen = new Set<string>(); // an imported chat may go in circles
+  for (let at = leaf; at !== null && !seen.has(at);) {
+    const message = messages.get(at);
+    if (!message) break;
+    seen.add(at);
+    path.push(message);
+    at = message.parent;
+  }
+  return path.reverse();
+}
+
+/** The branches beside a message, itself included, oldest first. */
+export function siblingsOf(messages: Messages, { parent, role }: Message): Message[] {
+  const found = [...messages.values()].filter((each) => each.parent === parent && each.role === role);
+  return found.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** How many branches there are at each parent: for all messages at once. */
+export function branchCounts(messages: Messages): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { parent, role } of messages.values()) {
+    const key = `${parent ?? ""} ${role}`;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return counts;
+}
+
+export const branchKey = ({ parent, role }: Message): string => `${parent ?? ""} ${role}`;
+
+/** The end of the newest path through a message. */
+export function leafUnder(messages: Messages, id: string): string {
+  const children = new Map<string, string>(); // the newest child of each
+  for (const { id: child, parent } of messages.values()) {
+    if (parent !== null && (children.get(parent) ?? "") < child) children.set(parent, child);
+  }
+  let leaf = id;
+  const seen = new Set([leaf]);
+  for (let next = children.get(leaf); next !== undefined && !seen.has(next); next = children.get(leaf)) {
+    seen.add(next);
+    leaf = next;
+  }
+  return leaf;
+}
+
+/** A message and all that follows it, on every branch. */
+export function withDescendants(messages: Messages, id: string): Set<string> {
+  const found = new Set([id]);
+  for (const at of found) for (const each of messages.values()) if (each.parent === at) found.add(each.id);
+  return found;
+}
+
+/** A name for a chat that has none: how its first question begins. */
+export function titleOf({ content, files, pictures }: Pick<Message, "content" | "files" | "pictures">): string {
+  const line = content.trim().split("\n")[0]?.trim() ?? "";
+  if (line === "") return files?.[0]?.name ?? (pictures?.length ? "Picture" : "New chat");
+  return line.length <= 60 ? line : `${line.slice(0, 57).replace(/\s+\S*$/, "")}…`;
+}
+
+/** A message as the API takes it. */
+export interface WireMessage {
+  readonly role: string;
+  readonly content: string;
+  readonly thinking?: string;
+  readonly images?: readonly string[];
+  readonly tool_calls?: readonly object[];
+  readonly tool_name?: string;
+  readonly tool_call_id?: string;
+}
+
+/** What the model is given: the system text, then the path. Text files stand before what was asked about them. */
+export function wireMessages(system: string, path: readonly Message[]): WireMessage[] {
+  const first = system.trim() === "" ? [] : [{ role: "system", content: system }];
+  return [...first, ...path.map(wireOf)];
+}
+
+function wireOf(message: Message): WireMessage {
+  const { role, content, thinking, calls, files = [], pictures = [], toolName, toolCallId } = message;
+  const texts = files.map(({ name, text }) => `${name}:\n\n${fenced(text)}\n\n`).join("");
+  return {
+    role,
+    content: texts + content,
+    ...(thinking ? { thinking } : {}),
+    ...(pictures.length > 0 ? { images: pictures.map(({ base64 }) => base64) } : {}),
+    ...(calls && calls.length > 0 ? { tool_calls: calls.map(wireCall) } : {}),
+    ...(toolName === undefined ? {} : { tool_name: toolName }),
+    ...(toolCallId === undefined ? {} : { tool_call_id: toolCallId }),
+  };
+}
+
+const wireCall = ({ id, name, arguments: args }: ToolCall): object => ({
+  ...(id === undefined ? {} : { id }),
+  function: { name, arguments: args },
+});
+
+/** Between fences that are longer than any in the text. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/^`{3,}/gm)].map(([fence]) => fence.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}

@@ -1,0 +1,42 @@
+/** What every part of the page may use. `main.tsx` builds the parts. */
+import type { ReadonlySignal, Signal } from "@preact/signals";
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import type { Api } from "./base/api.ts";
+import type { Notices } from "./base/notices.ts";
+import type { Prefs } from "./base/prefs.ts";
+import type { Route } from "./base/route.ts";
+import type { Chats } from "./chat/chats.ts";
+import type { ChatDatabase } from "./chat/database.ts";
+import type { Engine } from "./engine/engine.ts";
+import type { Admin } from "./gateway/admin.ts";
+import type { Highlight } from "./markdown/highlight.ts";
+import type { Jobs } from "./models/jobs.ts";
+import type { Models } from "./models/models.ts";
+
+export interface App {
+  readonly api: Api;
+  readonly chats: Chats;
+  readonly db: ChatDatabase;
+  readonly models: Models;
+  readonly engine: Engine;
+  readonly admin: Admin;
+  readonly jobs: Jobs;
+  readonly notices: Notices;
+  readonly prefs: Prefs;
+  readonly route: ReadonlySignal<Route>;
+  readonly go: (route: Route) => void;
+  /** What stands over the page. */
+  readonly over: Signal<"search" | "keys" | undefined>;
+  /** Whether the list of chats covers a narrow page. */
+  readonly isMenuOpen: Signal<boolean>;
+  readonly loadHighlight: () => Promise<Highlight>;
+}
+
+export const AppContext = createContext<App | undefined>(undefined);
+
+export function useApp(): App {
+  const app = useContext(AppContext);
+  if (!app) throw new Error("a part of the page outside of it");
+  return app;
+}

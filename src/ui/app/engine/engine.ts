@@ -1,0 +1,155 @@
+/**
+ * Hearth's engine in this page: which model is in memory, what is kept in the page's storage, and how both are asked.
+ * Nothing of it is fetched before somebody wants it.
+ */
+import { signal, type ReadonlySignal } from "@preact/signals";
+import type { PageRuntime, PageRuntimeOptions, PageWait } from "../../../browser/runtime.ts";
+import type { PageWorker } from "../../../browser/client.ts";
+import type { Api } from "../base/api.ts";
+import { bytesText } from "../base/format.ts";
+import type { Answerer, AnswerEvent, Question } from "../chat/answers.ts";
+
+export interface PageModel {
+  readonly name: string;
+  readonly backend: string;
+  readonly device: string;
+  readonly contextLength: number;
+  readonly bytes: number;
+}
+
+export interface EngineParts {
+  readonly api: Api;
+  /** `auto`, or the name of a backend. */
+  readonly backend: () => string;
+  readonly notify: (text: string) => void;
+}
+
+/** What is fetched once an engine is wanted. */
+const loadEngine = () => import("./load.ts");
+
+export class Engine {
+  readonly #parts: EngineParts;
+  readonly #model = signal<PageModel | undefined>(undefined);
+  readonly #kept = signal<readonly string[] | undefined>(undefined);
+  #runtime: Promise<PageRuntime> | undefined;
+  #onWait: (wait: PageWait) => void = () => {};
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+  }
+
+  /** In memory. */
+  get model(): ReadonlySignal<PageModel | undefined> {
+    return this.#model;
+  }
+
+  /** Names of files in the page's storage; undefined: nobody looked. */
+  get kept(): ReadonlySignal<readonly string[] | undefined> {
+    return this.#kept;
+  }
+
+  async unload(): Promise<void> {
+    (await this.#runtime)?.unload();
+  }
+
+  async lookAtKept(): Promise<void> {
+    this.#kept.value = await withWorker(async (worker, { listStored }) => listStored(worker));
+  }
+
+  async removeKept(name: string): Promise<void> {
+    await withWorker((worker, { removeStored }) => removeStored(worker, name));
+    await this.lookAtKept();
+  }
+
+  /** Chats on it. */
+  readonly answer: Answerer = (question, signal) => this.#answer(question, signal);
+
+  async *#answer(question: Question, signal: AbortSignal): AsyncGenerator<AnswerEvent, void, void> {
+    if (!window.isSecureContext) {
+      throw new Error(
+        "Models run in this page only over HTTPS, or on localhost: the browser keeps its storage from other pages. Run it on the server instead.",
+      );
+    }
+    yield { kind: "wait", text: "Starting the engine in this page" };
+    const { eventsOf } = await loadEngine();
+    const runtime = await (this.#runtime ??= this.#start());
+    yield* eventsOf(runtime, {
+      question,
+      signal,
+      listen: (take) => (this.#onWait = (wait) => take(this.#tell(wait))),
+    });
+  }
+
+  async #start(): Promise<PageRuntime> {
+    const { api, backend } = this.#parts;
+    const { makeRuntime } = await loadEngine();
+    return makeRuntime({
+      startWorker,
+      backend,
+      headers: () => api.headers(),
+      find: (model) => api.json("/api/parts", { body: { model } }),
+      onWait: (wait) => this.#onWait(wait),
+      onModel: (model) => this.#changed(model),
+    });
+  }
+
+  #changed(model: Parameters<PageRuntimeOptions["onModel"]>[0]): void {
+    if (!model) return void (this.#model.value = undefined);
+    const { name, info } = model;
+    const bytes = info.bytes.weights + info.bytes.kv + info.bytes.scratch;
+    this.#model.value = { name, backend: info.backend, device: info.device, contextLength: info.ctxLen, bytes };
+    if (!("gpu" in navigator)) {
+      this.#parts.notify("This browser has no WebGPU: the model runs on the processor. It is faster on the server.");
+    }
+  }
+
+  #tell(wait: PageWait): Extract<AnswerEvent, { kind: "wait" }> {
+    if (wait.kind === "loading") return { kind: "wait", text: "Loading the model", fraction: wait.fraction };
+    if (wait.kind === "storing") {
+      const { done, total } = wait;
+      const text = `Bringing the model into this page: ${bytesText(done)} of ${bytesText(total)}`;
+      return { kind: "wait", text, fraction: total > 0 ? done / total : 0 };
+    }
+    this.#parts.notify(`The model is not kept in this page (${wait.reason}). It is read from the server each time.`);
+    return { kind: "wait", text: "Reading the model from the server" };
+  }
+}
+
+/** The only script address that this page ever makes: of its own Worker. */
+function startWorker(): PageWorker {
+  const address = document.querySelector<HTMLMetaElement>("meta[name=hearth-worker]")?.content ?? "";
+  if (!/^\/ui\/worker-main-[0-9a-z]+\.js$/.test(address)) throw new Error("the page does not say where its Worker is");
+  return new Worker(trusted(address) as string, { type: "module" }) as unknown as PageWorker;
+}
+
+interface TrustedTypes {
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(url: string): string },
+  ): { createScriptURL(url: string): unknown };
+}
+
+/** Browsers with Trusted Types take no plain text for a script's address. */
+function trusted(address: string): unknown {
+  const { trustedTypes, hearthPolicy } = globalThis as typeof globalThis & {
+    trustedTypes?: TrustedTypes;
+    hearthPolicy?: ReturnType<TrustedTypes["createPolicy"]>;
+  };
+  if (!trustedTypes) return address;
+  const policy = hearthPolicy ?? trustedTypes.createPolicy("hearth", { createScriptURL: (url) => url });
+  Object.assign(globalThis, { hearthPolicy: policy }); // it can be made once
+  return policy.createScriptURL(address);
+}
+
+type Client = Awaited<ReturnType<typeof loadEngine>>;
+
+/** Asks a Worker of its own, which is ended then. */
+async function withWorker<T>(work: (worker: PageWorker, client: Client) => Promise<T>): Promise<T> {
+  const client = await loadEngine();
+  const worker = startWorker();
+  try {
+    return await work(worker, client);
+  } finally {
+    worker.terminate();
+  }
+}

@@ -1,0 +1,106 @@
+/** What the page fetches once a model is to run in it: the runtime, and how a chat asks it. */
+import { makePageRuntime, type PageRuntime, type PageRuntimeOptions } from "../../../browser/runtime.ts";
+import type { InferenceEvent, Message } from "../../../runtime/runtime.ts";
+import { parseOptions } from "../../../sampling/options.ts";
+import type { AnswerEvent, Question } from "../chat/answers.ts";
+import type { WireMessage } from "../chat/tree.ts";
+
+export { listStored, removeStored } from "../../../browser/client.ts";
+
+interface RuntimeSettings extends Omit<PageRuntimeOptions, "locate" | "threads"> {
+  readonly headers: () => Readonly<Record<string, string>>;
+}
+
+export const makeRuntime = ({ headers, ...rest }: RuntimeSettings): PageRuntime =>
+  makePageRuntime({
+    ...rest,
+    threads: 0,
+    locate: (digest) => ({ url: `/api/blobs/${digest}`, headers: headers() }),
+  });
+
+interface Asking {
+  readonly question: Question;
+  readonly signal: AbortSignal;
+  /** Is given what takes news of what is waited for. */
+  readonly listen: (take: (event: AnswerEvent) => void) => void;
+}
+
+/** What comes of a chat, with what it waits for in between. */
+export async function* eventsOf(runtime: PageRuntime, asking: Asking): AsyncGenerator<AnswerEvent, void, void> {
+  const { question, signal, listen } = asking;
+  const events: AnswerEvent[] = [];
+  let wake = (): void => {};
+  let end: { readonly error?: unknown } | undefined;
+  const push = (event: AnswerEvent): void => {
+    events.push(event);
+    wake();
+  };
+  listen(push);
+  const run = async (): Promise<void> => {
+    for await (const event of runtime.chat(requestOf(question, signal))) for (const each of told(event)) push(each);
+  };
+  run()
+    .then(
+      () => (end = {}),
+      (error: unknown) => (end = { error }),
+    )
+    .finally(() => wake());
+  for (;;) {
+    const next = events.shift();
+    if (next) yield next;
+    else if (end) break;
+    else await new Promise<void>((resolve) => (wake = resolve));
+  }
+  if ("error" in end) throw end.error;
+}
+
+function requestOf({ model, messages, options, think, tools }: Question, signal: AbortSignal) {
+  return {
+    model,
+    messages: messages.map(messageOf),
+    options: parseOptions(options).options,
+    signal,
+    ...(think === undefined ? {} : { think }),
+    ...(tools && tools.length > 0 ? { tools: tools as [] } : {}), // as the server's route would get them
+  };
+}
+
+/** As the server reads a message of a request. */
+function messageOf({ images, tool_calls, ...message }: WireMessage): Message {
+  return {
+    ...message,
+    ...(images ? { images: images.map((base64) => Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))) } : {}),
+    ...(tool_calls ? { tool_calls: tool_calls as NonNullable<Message["tool_calls"]> } : {}), // made by `wireMessages`
+  };
+}
+
+function told(event: InferenceEvent): AnswerEvent[] {
+  switch (event.kind) {
+    case "prompt":
+      return [];
+    case "text":
+    case "thinking":
+      return event.text === "" ? [] : [{ kind: event.kind, text: event.text }];
+    case "toolCall": {
+      const { name, arguments: args } = event.call.function;
+      return [{ kind: "call", call: { name, arguments: args } }];
+    }
+    case "done":
+      return [doneOf(event)];
+    default:
+      return event satisfies never;
+  }
+}
+
+function doneOf({ reason, statistics, truncated }: Extract<InferenceEvent, { kind: "done" }>): AnswerEvent {
+  if (!statistics) return { kind: "done", reason };
+  const stats = {
+    promptTokens: statistics.promptEvalCount,
+    promptMs: statistics.promptEvalNs / 1e6,
+    tokens: statistics.evalCount,
+    ms: statistics.evalNs / 1e6,
+    loadMs: statistics.loadNs / 1e6,
+    wasCut: truncated === true,
+  };
+  return { kind: "done", reason, stats };
+}

@@ -1,0 +1,100 @@
+/** The gateway as its operator asks it, with the gateway token, which is kept for this tab. */
+import { signal, type ReadonlySignal } from "@preact/signals";
+import { Refused, type Api, type Ask } from "../base/api.ts";
+
+const TOKEN = "hearth-gateway-token";
+
+/** Whether somebody can look: `closed` where the server has no gateway, or no administration of it. */
+export type Access = "unknown" | "open" | "asks" | "refused" | "closed";
+
+export class Admin {
+  readonly #api: Api;
+  readonly #storage: Storage;
+  readonly #access = signal<Access>("unknown");
+  readonly #reason = signal("");
+
+  constructor(api: Api, storage: Storage) {
+    this.#api = api;
+    this.#storage = storage;
+  }
+
+  get access(): ReadonlySignal<Access> {
+    return this.#access;
+  }
+
+  /** Why it is closed. */
+  get reason(): ReadonlySignal<string> {
+    return this.#reason;
+  }
+
+  useToken(token: string): void {
+    this.#storage.setItem(TOKEN, token);
+    this.#access.value = "unknown";
+  }
+
+  forgetToken(): void {
+    this.#storage.removeItem(TOKEN);
+    this.#access.value = "asks";
+  }
+
+  /** Throws as the API; who is not let in is told by `access`. */
+  async ask<T>(path: string, ask: Ask = {}): Promise<T> {
+    const token = this.#storage.getItem(TOKEN);
+    try {
+      const headers = token === null ? {} : { authorization: `Bearer ${token}` };
+      const found = await this.#api.json<T>(`/hooks-admin/${path}`, { ...ask, headers });
+      this.#access.value = "open";
+      return found;
+    } catch (error) {
+      if (error instanceof Refused && error.status === 401) this.#access.value = token === null ? "asks" : "refused";
+      // only of this question: other answers of 404 are of one delivery
+      if (error instanceof Refused && error.status === 404 && /^(mappings|deliveries\?.*)$/.test(path)) {
+        this.#access.value = "closed";
+        this.#reason.value = error.message;
+      }
+      throw error;
+    }
+  }
+}
+
+export interface Run {
+  readonly id: string;
+  readonly state: string;
+  readonly reply: string;
+}
+
+export interface Delivery {
+  readonly id: string;
+  readonly receivedAt: number;
+  readonly path: string;
+  readonly mappingId: string | null;
+  readonly authKind: string;
+  readonly authId: string;
+  readonly bodyBytes: number;
+  readonly replayOf: string | null;
+  readonly runs: readonly Run[];
+}
+
+export interface Mapping {
+  readonly id: string;
+  readonly preset: string | null;
+  readonly path: string | null;
+  readonly action: string;
+  readonly channel: string | null;
+  readonly problem: string | null;
+}
+
+export interface Finding {
+  readonly id: string;
+  readonly severity: "error" | "warn" | "info";
+  readonly key: string;
+  readonly where: string;
+  readonly message: string;
+}
+
+/** How a state looks: over and well, over and bad, or on its way. */
+export function tagOf(state: string): string {
+  if (/^(succeeded|delivered|sent|done)$/.test(state)) return "tag good";
+  if (/^(failed|dead|timed_out|error|unknown|refused)$/.test(state)) return "tag bad";
+  return /^(running|queued|sending|pending)$/.test(state) ? "tag" : "tag plain-tag";
+}

@@ -1,0 +1,102 @@
+/** What came in, newest first, by state and path. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { useApp } from "../context.ts";
+import { agoText, bytesText } from "../base/format.ts";
+import { tagOf, type Delivery } from "./admin.ts";
+import { DeliveryDialog } from "./delivery.tsx";
+
+const LOOK_MS = 4000;
+const STATES = ["", "queued", "running", "succeeded", "failed", "cancelled", "dead"] as const;
+
+interface Page {
+  readonly deliveries: readonly Delivery[];
+  readonly next: string | null;
+}
+
+export function DeliveryList() {
+  const { admin, route, go } = useApp();
+  const state = useSignal("");
+  const path = useSignal("");
+  const page = useSignal<Page | undefined>(undefined);
+  const problem = useSignal("");
+  const ask = async (before?: string): Promise<void> => {
+    const query = new URLSearchParams({ limit: "50" });
+    if (state.value !== "") query.set("state", state.value);
+    if (path.value.trim() !== "") query.set("path", path.value.trim());
+    if (before !== undefined) query.set("before", before);
+    try {
+      const found = await admin.ask<Page>(`deliveries?${query}`);
+      const earlier = before === undefined ? [] : (page.value?.deliveries ?? []);
+      page.value = { deliveries: [...earlier, ...found.deliveries], next: found.next };
+      problem.value = "";
+    } catch (error) {
+      problem.value = error instanceof Error ? error.message : String(error);
+    }
+  };
+  useEffect(() => {
+    void ask();
+    const timer = setInterval(() => void ((page.value?.deliveries.length ?? 0) <= 50 && ask()), LOOK_MS);
+    return () => clearInterval(timer);
+  }, [state.value, path.value]);
+  const { id } = route.value;
+  const { deliveries = [], next = null } = page.value ?? {};
+  return (
+    <section class="section" aria-label="Deliveries">
+      <div class="filters">
+        <label class="field inline">
+          <span>State</span>
+          <select value={state.value} onChange={(event) => (state.value = event.currentTarget.value)}>
+            {STATES.map((each) => (
+              <option value={each}>{each === "" ? "Any" : each}</option>
+            ))}
+          </select>
+        </label>
+        <label class="field inline">
+          <span>Path</span>
+          <input value={path.value} placeholder="any" onChange={(event) => (path.value = event.currentTarget.value)} />
+        </label>
+      </div>
+      {problem.value !== "" && <p class="problem">{problem.value}</p>}
+      {page.value && deliveries.length === 0 && <p class="quiet">Nothing came in that fits.</p>}
+      <ul class="rows">
+        {deliveries.map((delivery) => (
+          <DeliveryRow key={delivery.id} delivery={delivery} onOpen={() => go({ view: "gateway", id: delivery.id })} />
+        ))}
+      </ul>
+      {next !== null && (
+        <button type="button" class="button" onClick={() => void ask(next)}>
+          Earlier ones
+        </button>
+      )}
+      {id !== undefined && (
+        <DeliveryDialog id={id} onClose={() => go({ view: "gateway" })} onChange={() => void ask()} />
+      )}
+    </section>
+  );
+}
+
+function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => void }) {
+  const { path, mappingId, receivedAt, bodyBytes, authId, runs, replayOf } = delivery;
+  return (
+    <li>
+      <button type="button" class="row-button" onClick={onOpen}>
+        <span class="row-main">
+          <strong>/{path}</strong>
+          <span class="quiet">
+            {[mappingId, authId, bytesText(bodyBytes), agoText(receivedAt), replayOf === null ? "" : "a replay"]
+              .filter(Boolean)
+              .join(" · ")}
+          </span>
+        </span>
+        <span class="tags">
+          {runs.map(({ id, state }) => (
+            <span key={id} class={tagOf(state)}>
+              {state}
+            </span>
+          ))}
+        </span>
+      </button>
+    </li>
+  );
+}

@@ -1,0 +1,139 @@
+/** One delivery: its runs, what they answered, its body; replay and cancel. What came in is text, never markup. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { useApp } from "../context.ts";
+import { Dialog } from "../base/dialog.tsx";
+import { Folded } from "../base/folded.tsx";
+import { bytesText } from "../base/format.ts";
+import { tagOf, type Delivery, type Run } from "./admin.ts";
+
+interface RunDetails extends Run {
+  readonly answer?: string | null;
+  readonly error?: string | null;
+  readonly reason?: string | null;
+  readonly sessionKey: string;
+  readonly action: { readonly kind: string };
+}
+
+interface Details extends Omit<Delivery, "runs"> {
+  readonly runs: readonly RunDetails[];
+  readonly body: { readonly encoding: string; readonly data: string } | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly requestId: string;
+}
+
+const LOOK_MS = 2000;
+const isOpen = ({ state }: Run): boolean => state === "queued" || state === "running";
+
+export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose: () => void; onChange: () => void }) {
+  const { admin, notices, go, route } = useApp();
+  const found = useSignal<Details | undefined>(undefined);
+  const problem = useSignal("");
+  const look = (): Promise<void> =>
+    admin.ask<Details>(`deliveries/${encodeURIComponent(id)}`).then(
+      (details) => void (found.value = details),
+      (error: Error) => void (problem.value = error.message),
+    );
+  useEffect(() => {
+    void look();
+    const timer = setInterval(() => void (found.value?.runs.some(isOpen) && look()), LOOK_MS);
+    return () => clearInterval(timer);
+  }, [id]);
+  const act = async (what: "replay" | "cancel", target: string): Promise<void> => {
+    try {
+      const said = await admin.ask<{ deliveryId?: string }>(`deliveries/${encodeURIComponent(target)}/${what}`, {
+        method: "POST",
+      });
+      if (said.deliveryId !== undefined && route.peek().id === id) go({ view: "gateway", id: said.deliveryId });
+      await look();
+      onChange();
+    } catch (error) {
+      notices.say(error instanceof Error ? error.message : String(error));
+    }
+  };
+  const details = found.value;
+  return (
+    <Dialog title={details ? `/${details.path}` : "Delivery"} kind="sheet" onClose={onClose}>
+      {problem.value !== "" && <p class="problem">{problem.value}</p>}
+      {details && (
+        <div class="stack">
+          <div class="row">
+            <button type="button" class="button" onClick={() => void act("replay", id)}>
+              Replay
+            </button>
+            {details.runs.some(isOpen) && (
+              <button type="button" class="button dangerous" onClick={() => void act("cancel", id)}>
+                Cancel
+              </button>
+            )}
+          </div>
+          <Facts details={details} />
+          {details.runs.map((run) => (
+            <RunCard key={run.id} run={run} />
+          ))}
+          <Folded icon="file" title="Headers">
+            <pre tabIndex={0}>
+              {Object.entries(details.headers)
+                .map(([name, value]) => `${name}: ${value}`)
+                .join("\n")}
+            </pre>
+          </Folded>
+          {details.body ? (
+            <Folded icon="file" title={`Body${details.body.encoding === "base64" ? ", as base64" : ""}`}>
+              <pre tabIndex={0}>{indented(details.body.data)}</pre>
+            </Folded>
+          ) : (
+            <p class="quiet">Its body is not kept: hooks.queue.keepBodies is off.</p>
+          )}
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+function Facts({ details }: { details: Details }) {
+  const { receivedAt, mappingId, authKind, authId, bodyBytes, requestId, id } = details;
+  const rows = {
+    Received: new Date(receivedAt).toLocaleString(),
+    Mapping: mappingId ?? "none",
+    Sender: [authKind, authId].filter(Boolean).join(" · "),
+    Body: bytesText(bodyBytes),
+    Delivery: id,
+    Request: requestId,
+  };
+  return (
+    <dl class="facts">
+      {Object.entries(rows).map(([name, value]) => (
+        <div>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function RunCard({ run: { id, state, reply, answer, error, reason, sessionKey, action } }: { run: RunDetails }) {
+  return (
+    <div class="card">
+      <div class="card-line">
+        <strong>{action.kind === "wake" ? "Wake" : "Turn of the agent"}</strong>
+        <span class="grow" />
+        <span class={tagOf(state)}>{state}</span>
+      </div>
+      <p class="quiet">
+        {sessionKey} · reply: {reply} · {id}
+      </p>
+      {(error || reason) && <p class="problem">{error || reason}</p>}
+      {answer && <p class="plain">{answer}</p>}
+    </div>
+  );
+}
+
+function indented(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

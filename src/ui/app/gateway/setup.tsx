@@ -1,0 +1,131 @@
+/** How the gateway is set up: its mappings, with a field to try them, and what an audit finds. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { useApp } from "../context.ts";
+import { Dialog } from "../base/dialog.tsx";
+import type { Finding, Mapping } from "./admin.ts";
+
+/** Asks once; says what went wrong. */
+function useFound<T>(path: string): { found: T | undefined; problem: string } {
+  const { admin } = useApp();
+  const found = useSignal<T | undefined>(undefined);
+  const problem = useSignal("");
+  useEffect(() => {
+    admin.ask<T>(path).then(
+      (value) => (found.value = value),
+      (error: Error) => (problem.value = error.message),
+    );
+  }, [path]);
+  return { found: found.value, problem: problem.value };
+}
+
+export function MappingList() {
+  const { found, problem } = useFound<{ mappings: readonly Mapping[] }>("mappings");
+  const tried = useSignal<string | undefined>(undefined);
+  return (
+    <section class="section" aria-label="Mappings">
+      {problem !== "" && <p class="problem">{problem}</p>}
+      {found?.mappings.length === 0 && <p class="quiet">There is none: only /wake and /agent take webhooks.</p>}
+      <ul class="cards">
+        {found?.mappings.map(({ id, preset, path, action, channel, problem: trouble }) => (
+          <li class="card" key={id}>
+            <div class="card-line">
+              <strong>{id}</strong>
+              <span class="grow" />
+              <button type="button" class="button small" onClick={() => (tried.value = id)}>
+                Try it
+              </button>
+            </div>
+            <p class="quiet">
+              {[
+                path === null ? "every path" : `/${path}`,
+                action,
+                channel && `replies to ${channel}`,
+                preset && `preset ${preset}`,
+              ]
+                .filter(Boolean)
+                .join(" · ")}
+            </p>
+            {trouble && <p class="problem">{trouble}</p>}
+          </li>
+        ))}
+      </ul>
+      {tried.value !== undefined && <TryDialog id={tried.value} onClose={() => (tried.value = undefined)} />}
+    </section>
+  );
+}
+
+function TryDialog({ id, onClose }: { id: string; onClose: () => void }) {
+  const { admin } = useApp();
+  const payload = useSignal("{}");
+  const outcome = useSignal("");
+  const problem = useSignal("");
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    problem.value = "";
+    try {
+      const body = { payload: JSON.parse(payload.value) as unknown };
+      const said = await admin.ask<object>(`mappings/${encodeURIComponent(id)}/test`, { body });
+      outcome.value = JSON.stringify(said, null, 2);
+    } catch (error) {
+      problem.value = error instanceof Error ? error.message : String(error);
+    }
+  };
+  return (
+    <Dialog title={`Try ${id}`} kind="sheet" onClose={onClose}>
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <p class="quiet">What the mapping would make of a payload. Nothing is accepted, and nothing is sent.</p>
+        <label class="field">
+          <span>Payload, as JSON</span>
+          <textarea
+            rows={8}
+            class="mono"
+            spellcheck={false}
+            value={payload.value}
+            onInput={(event) => (payload.value = event.currentTarget.value)}
+          />
+        </label>
+        <div class="row end">
+          <button type="submit" class="button primary">
+            Try
+          </button>
+        </div>
+        <div role="status">
+          {problem.value !== "" && <p class="problem">{problem.value}</p>}
+          {outcome.value !== "" && (
+            <pre class="outcome" tabIndex={0}>
+              {outcome.value}
+            </pre>
+          )}
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+const SEVERITY: Readonly<Record<Finding["severity"], string>> = {
+  error: "tag bad",
+  warn: "tag",
+  info: "tag plain-tag",
+};
+
+export function FindingList() {
+  const { found, problem } = useFound<{ findings: readonly Finding[] }>("findings");
+  return (
+    <section class="section" aria-label="Findings">
+      {problem !== "" && <p class="problem">{problem}</p>}
+      {found?.findings.length === 0 && <p class="quiet">The audit found nothing.</p>}
+      <ul class="rows">
+        {found?.findings.map(({ id, severity, key, where, message }) => (
+          <li class="row-plain" key={`${id} ${key}`}>
+            <span class={SEVERITY[severity]}>{severity}</span>
+            <span class="row-main">
+              <span>{message}</span>
+              <span class="quiet">{[id, key, where].filter(Boolean).join(" · ")}</span>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,83 @@
+/** Builds the parts of the page, and shows it. */
+import { signal } from "@preact/signals";
+import { render } from "preact";
+import { makeApi } from "./base/api.ts";
+import { makeNotices } from "./base/notices.ts";
+import { makePrefs } from "./base/prefs.ts";
+import { makeRoute } from "./base/route.ts";
+import { serverAnswerer, watchLoad } from "./chat/answers.ts";
+import { Chats } from "./chat/chats.ts";
+import { openDatabase, type ChatDatabase } from "./chat/database.ts";
+import { AppContext, type App } from "./context.ts";
+import { memoryDatabase } from "./chat/memory-database.ts";
+import { Jobs } from "./models/jobs.ts";
+import { Engine } from "./engine/engine.ts";
+import { Admin } from "./gateway/admin.ts";
+import { Models } from "./models/models.ts";
+import { Shell } from "./shell.tsx";
+
+async function start(): Promise<void> {
+  const notices = makeNotices();
+  const db = await openDatabase(indexedDB).catch((error: unknown): ChatDatabase => {
+    notices.say(
+      `Chats will be lost when this tab closes: this browser keeps nothing for this page (${String(error)}).`,
+    );
+    return memoryDatabase();
+  });
+  const api = makeApi({ storage: sessionStorage });
+  const models = new Models(api);
+  const prefs = makePrefs(localStorage, document.documentElement);
+  const engine = new Engine({ api, backend: () => prefs.backend.value, notify: notices.say });
+  const answerers = { server: serverAnswerer(api), page: engine.answer };
+  const chats = new Chats({
+    db,
+    answerers,
+    notify: notices.say,
+    watchLoad: (take) => watchLoad(api, take),
+    locks: "locks" in navigator ? navigator.locks : undefined,
+    channel: "BroadcastChannel" in globalThis ? new BroadcastChannel("hearth-chats") : undefined,
+  });
+  const { route, go } = makeRoute();
+  const app: App = {
+    api,
+    chats,
+    db,
+    models,
+    jobs: new Jobs({ api, storage: localStorage, onDone: () => void models.refresh() }),
+    notices,
+    prefs,
+    engine,
+    admin: new Admin(api, sessionStorage),
+    route,
+    go,
+    over: signal(undefined),
+    isMenuOpen: signal(false),
+    loadHighlight: once(async () => (await import("./markdown/highlight.ts")).makeHighlight()),
+  };
+  chats.running.subscribe(
+    (running) => void (running.size === 0 && models.list.peek() && models.refreshLoaded().catch(() => {})),
+  );
+  await chats.loadList();
+  void models.refresh();
+  api.isReachable.subscribe((isReachable) => void (isReachable && models.refresh()));
+  render(
+    <AppContext.Provider value={app}>
+      <Shell />
+    </AppContext.Provider>,
+    document.querySelector("#app")!,
+  );
+}
+
+/** Begins at the first call, and again where that failed. */
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let begun: Promise<T> | undefined;
+  return () => {
+    begun ??= work().catch((error: unknown) => {
+      begun = undefined;
+      throw error;
+    });
+    return begun;
+  };
+}
+
+void start();

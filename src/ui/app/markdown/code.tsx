@@ -1,0 +1,36 @@
+/** A block of code: its language, a button that copies it, and colours once it is over. */
+import { useEffect, useState } from "preact/hooks";
+import { useApp } from "../context.ts";
+import type { CodeNode, Highlight } from "./highlight.ts";
+import { CopyButton } from "../base/copy.tsx";
+
+/** @param isOver whether no more of it comes */
+export function CodeBlock({ code, language, isOver }: { code: string; language: string; isOver: boolean }) {
+  const { loadHighlight } = useApp();
+  const [highlight, setHighlight] = useState<{ readonly by: Highlight } | undefined>(undefined);
+  const wantsColours = isOver && language !== "";
+  useEffect(() => {
+    if (!wantsColours) return undefined;
+    let isHere = true;
+    loadHighlight().then(
+      (by) => isHere && setHighlight({ by }),
+      () => {}, // plain text is fine
+    );
+    return () => void (isHere = false);
+  }, [wantsColours]);
+  const nodes = wantsColours ? highlight?.by(language, code) : undefined;
+  return (
+    <figure class="code">
+      <figcaption>
+        <span>{language || "text"}</span>
+        <CopyButton text={() => code} label="Copy code" />
+      </figcaption>
+      <pre tabIndex={0} aria-label={`Code${language ? ` in ${language}` : ""}`}>
+        <code>{nodes ? nodes.map(nodeOf) : code}</code>
+      </pre>
+    </figure>
+  );
+}
+
+const nodeOf = (node: CodeNode) =>
+  typeof node === "string" ? node : <span class={node.classes}>{node.children.map(nodeOf)}</span>;

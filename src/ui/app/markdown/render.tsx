@@ -1,0 +1,184 @@
+/**
+ * Blocks of Markdown as elements. Nothing of a text becomes markup: HTML is shown as it was written, pictures are shown
+ * as their source, and only addresses of the web and of mail become links.
+ */
+import type { Token, Tokens } from "marked";
+import { Component, type ComponentChildren } from "preact";
+import { CodeBlock } from "./code.tsx";
+
+/** Deeper nesting is shown as it was written. */
+const DEPTH_MAX = 24;
+
+/** One block; a block that is over is drawn once. */
+export class Block extends Component<{ token: Token; isOver: boolean }> {
+  override shouldComponentUpdate(next: { token: Token; isOver: boolean }): boolean {
+    return next.token !== this.props.token || next.isOver !== this.props.isOver;
+  }
+
+  override render() {
+    return blockOf(this.props.token, { depth: 0, isOver: this.props.isOver });
+  }
+}
+
+interface At {
+  readonly depth: number;
+  readonly isOver: boolean;
+}
+
+function blockOf(token: Token, at: At): ComponentChildren {
+  if (at.depth > DEPTH_MAX) return token.raw;
+  const inside = { ...at, depth: at.depth + 1 };
+  switch (token.type) {
+    case "space":
+    case "def":
+      return null;
+    case "heading":
+      return headingOf(token as Tokens.Heading, inside);
+    case "paragraph":
+      return <p>{inlineOf((token as Tokens.Paragraph).tokens, inside)}</p>;
+    case "text": {
+      const { tokens, text } = token as Tokens.Text;
+      return tokens ? inlineOf(tokens, inside) : decode(text);
+    }
+    case "code": {
+      const { text, lang } = token as Tokens.Code;
+      return <CodeBlock code={text} language={languageOf(lang)} isOver={at.isOver} />;
+    }
+    case "blockquote":
+      return <blockquote>{blocksOf((token as Tokens.Blockquote).tokens, inside)}</blockquote>;
+    case "list":
+      return listOf(token as Tokens.List, inside);
+    case "table":
+      return tableOf(token as Tokens.Table, inside);
+    case "hr":
+      return <hr />;
+    case "html":
+      return <p class="raw">{token.raw.trimEnd()}</p>;
+    default:
+      return <p class="raw">{token.raw}</p>;
+  }
+}
+
+const blocksOf = (tokens: readonly Token[], at: At): ComponentChildren => tokens.map((token) => blockOf(token, at));
+
+const languageOf = (lang: string | undefined): string => /^[\w+#.-]{1,30}/.exec(lang ?? "")?.[0].toLowerCase() ?? "";
+
+/** Below the headings of the page itself. */
+function headingOf({ depth, tokens }: Tokens.Heading, at: At) {
+  const children = inlineOf(tokens, at);
+  if (depth === 1) return <h3 class="h1">{children}</h3>;
+  if (depth === 2) return <h4 class="h2">{children}</h4>;
+  return depth === 3 ? <h5 class="h3">{children}</h5> : <h6>{children}</h6>;
+}
+
+function listOf({ ordered, start, items }: Tokens.List, at: At) {
+  const children = items.map((item) => (
+    <li class={item.task ? "task" : undefined}>{blocksOf(withoutBoxes(item), at)}</li>
+  ));
+  return ordered ? <ol start={start === "" ? 1 : start}>{children}</ol> : <ul>{children}</ul>;
+}
+
+/** A box that can be ticked stands in the text as a sign: nothing here can be ticked. */
+function withoutBoxes({ task, checked, tokens }: Tokens.ListItem): Token[] {
+  if (!task) return tokens;
+  const sign = checked ? "☑ " : "☐ ";
+  return [{ type: "escape", raw: sign, text: sign } as Token, ...tokens];
+}
+
+function tableOf({ header, rows, align }: Tokens.Table, at: At) {
+  const cell = ({ tokens }: Tokens.TableCell, column: number) => ({
+    class: align[column] ? `align-${align[column]}` : undefined,
+    children: inlineOf(tokens, at),
+  });
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <thead>
+          <tr>
+            {header.map((each, column) => (
+              <th scope="col" {...cell(each, column)} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr>
+              {row.map((each, column) => (
+                <td {...cell(each, column)} />
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const inlineOf = (tokens: readonly Token[] | undefined, at: At): ComponentChildren =>
+  tokens?.map((token) => inline(token, at));
+
+function inline(token: Token, at: At): ComponentChildren {
+  if (at.depth > DEPTH_MAX) return token.raw;
+  const inside = { ...at, depth: at.depth + 1 };
+  switch (token.type) {
+    case "strong":
+      return <strong>{inlineOf(token.tokens, inside)}</strong>;
+    case "em":
+      return <em>{inlineOf(token.tokens, inside)}</em>;
+    case "del":
+      return <del>{inlineOf(token.tokens, inside)}</del>;
+    case "codespan":
+      return <code>{decode((token as Tokens.Codespan).text)}</code>;
+    case "br":
+      return <br />;
+    case "link":
+      return linkOf(token as Tokens.Link, inside);
+    case "text":
+      return token.tokens ? inlineOf(token.tokens, inside) : decode((token as Tokens.Text).text);
+    case "escape":
+      return (token as Tokens.Escape).text;
+    case "checkbox": // stands in the text already
+      return null;
+    default:
+      return isBlock(token) ? blockOf(token, inside) : token.raw; // html and image too: as they were written
+  }
+}
+
+const BLOCKS: ReadonlySet<string> = new Set(["paragraph", "list", "code", "blockquote", "heading", "table", "space"]);
+
+const isBlock = ({ type }: Token): boolean => BLOCKS.has(type);
+
+function linkOf({ href, tokens, raw }: Tokens.Link, at: At): ComponentChildren {
+  const address = safeAddress(href);
+  if (address === undefined) return raw;
+  return (
+    <a href={address} target="_blank" rel="noopener noreferrer nofollow" title={address}>
+      {inlineOf(tokens, at)}
+    </a>
+  );
+}
+
+/** An address that a link may have; undefined for every other scheme, and for what has none. */
+export function safeAddress(href: string): string | undefined {
+  try {
+    const { protocol, href: whole } = new URL(href);
+    return ["http:", "https:", "mailto:"].includes(protocol) ? whole : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: "\u00a0" };
+
+/** The few character references that models write, as the characters that they stand for. */
+const decode = (text: string): string =>
+  text.replace(
+    /&(?:(amp|lt|gt|quot|nbsp)|#(\d{1,7}));/g,
+    (whole, name: string | undefined, code: string | undefined) => {
+      if (name !== undefined) return ENTITIES[name] ?? whole;
+      const point = Number(code);
+      return point > 0 && point <= 0x10_ff_ff && !(point >= 0xd8_00 && point <= 0xdf_ff)
+        ? String.fromCodePoint(point)
+        : whole;
+    },
+  );

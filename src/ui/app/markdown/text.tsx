@@ -1,0 +1,31 @@
+/** A text of Markdown that is whole, and one that grows. */
+import { useMemo, useRef } from "preact/hooks";
+import { blocksOf, NO_BLOCKS, normalLines, readBlocks, type Blocks } from "./blocks.ts";
+import { Block } from "./render.tsx";
+
+export function MarkdownText({ text }: { text: string }) {
+  const blocks = useMemo(() => blocksOf(normalLines(text)), [text]);
+  return (
+    <div class="markdown">
+      {blocks.map((token, i) => (
+        <Block key={i} token={token} isOver />
+      ))}
+    </div>
+  );
+}
+
+/** What was read of it stays; only the last block is read again. */
+export function GrowingText({ text }: { text: string }) {
+  const read = useRef<Blocks>(NO_BLOCKS);
+  const { done, tail } = (read.current = readBlocks(read.current, normalLines(text)));
+  return (
+    <div class="markdown">
+      {done.map((token, i) => (
+        <Block key={i} token={token} isOver />
+      ))}
+      {tail.map((token, i) => (
+        <Block key={done.length + i} token={token} isOver={false} />
+      ))}
+    </div>
+  );
+}

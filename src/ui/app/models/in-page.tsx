@@ -1,0 +1,98 @@
+/** What of the models is in this page: in its memory, and in its storage. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { useApp } from "../context.ts";
+import { bytesText, countText } from "../base/format.ts";
+
+const BACKENDS: readonly (readonly [name: string, label: string])[] = [
+  ["auto", "The fastest there is"],
+  ["webgpu", "The graphics card (WebGPU)"],
+  ["wasm", "The processor (WebAssembly)"],
+  ["cpu", "The reference (slow)"],
+];
+
+export function InPage() {
+  const { engine, prefs, notices } = useApp();
+  const isLooking = useSignal(false);
+  const room = useSignal("");
+  const report = (error: unknown): void => notices.say(error instanceof Error ? error.message : String(error));
+  const look = async (): Promise<void> => {
+    isLooking.value = true;
+    try {
+      await engine.lookAtKept();
+      const { usage = 0, quota = 0 } = await navigator.storage.estimate();
+      room.value = `${bytesText(usage)} of ${bytesText(quota)} used`;
+    } catch (error) {
+      report(error);
+    } finally {
+      isLooking.value = false;
+    }
+  };
+  useEffect(() => void (engine.kept.value && look()), []);
+  return (
+    <section class="section" aria-label="In this page">
+      <h2>In this page</h2>
+      {!window.isSecureContext && <p class="problem">Models run in this page only over HTTPS, or on localhost.</p>}
+      <p class="quiet">
+        A chat can run its model here instead of on the server, with Hearth's own engine. The model's file is fetched
+        once and kept in this browser.
+      </p>
+      <label class="field inline">
+        <span>It runs on</span>
+        <select value={prefs.backend.value} onChange={(event) => (prefs.backend.value = event.currentTarget.value)}>
+          {BACKENDS.map(([name, label]) => (
+            <option value={name}>{label}</option>
+          ))}
+        </select>
+      </label>
+      <ul class="cards">
+        <HereInMemory />
+        {engine.kept.value?.map((name) => (
+          <li class="card" key={name}>
+            <div class="card-line">
+              <strong>A model's weights</strong>
+              <span class="grow" />
+              <button
+                type="button"
+                class="button small"
+                onClick={() => void engine.removeKept(name).then(look, report)}
+              >
+                Remove
+              </button>
+            </div>
+            <p class="quiet mono">{name.slice(0, 19)}…</p>
+          </li>
+        ))}
+      </ul>
+      <div class="row">
+        <button type="button" class="button small" disabled={isLooking.value} onClick={() => void look()}>
+          Look at what is kept
+        </button>
+        <span class="quiet" role="status">
+          {engine.kept.value?.length === 0 ? "Nothing is kept." : room.value}
+        </span>
+      </div>
+    </section>
+  );
+}
+
+function HereInMemory() {
+  const { engine } = useApp();
+  const model = engine.model.value;
+  if (!model) return null;
+  return (
+    <li class="card">
+      <div class="card-line">
+        <span class="dot still" />
+        <strong>{model.name.replace(/:latest$/, "")}</strong>
+        <span class="grow" />
+        <button type="button" class="button small" onClick={() => void engine.unload()}>
+          Unload
+        </button>
+      </div>
+      <p class="quiet">
+        {bytesText(model.bytes)} on {model.backend} · context of {countText(model.contextLength)}
+      </p>
+    </li>
+  );
+}

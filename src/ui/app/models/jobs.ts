@@ -1,0 +1,143 @@
+/** Models that are being brought, or made: how far each is, and those that a closed tab left unfinished. */
+import { signal, type ReadonlySignal } from "@preact/signals";
+import type { Api } from "../base/api.ts";
+
+export interface Job {
+  readonly name: string;
+  readonly kind: "pull" | "create";
+  readonly state: "running" | "failed" | "paused" | "done";
+  /** What the server says it is at. */
+  readonly status: string;
+  readonly done: number;
+  readonly total: number;
+  /** Bytes a second, over the last seconds. */
+  readonly rate: number;
+  readonly error?: string;
+}
+
+interface Step {
+  readonly status: string;
+  readonly digest?: string;
+  readonly total?: number;
+  readonly completed?: number;
+}
+
+const UNFINISHED = "hearth-pulls";
+const RATE_OVER_MS = 4000;
+const SHOWN_EVERY_MS = 100;
+
+export interface JobParts {
+  readonly api: Api;
+  readonly storage: Storage;
+  /** Called when a model is there. */
+  readonly onDone: () => void;
+}
+
+export class Jobs {
+  readonly #parts: JobParts;
+  readonly #list = signal<readonly Job[]>([]);
+  readonly #stops = new Map<string, AbortController>();
+
+  constructor(parts: JobParts) {
+    this.#parts = parts;
+    this.#list.value = unfinished(parts.storage).map((name): Job => ({ ...NEW, name, kind: "pull", state: "paused" }));
+  }
+
+  get list(): ReadonlySignal<readonly Job[]> {
+    return this.#list;
+  }
+
+  /** Brings a model, or goes on with that: what the server has of it is not fetched again. */
+  async pull(name: string): Promise<void> {
+    await this.#run({ name, kind: "pull", path: "/api/pull", body: { model: name } });
+  }
+
+  async create(name: string, modelfile: string, quantize: string): Promise<void> {
+    const body = { model: name, modelfile, ...(quantize === "" ? {} : { quantize }) };
+    await this.#run({ name, kind: "create", path: "/api/create", body });
+  }
+
+  pause(name: string): void {
+    this.#stops.get(name)?.abort();
+  }
+
+  forget(name: string): void {
+    this.pause(name);
+    this.#list.value = this.#list.peek().filter((job) => job.name !== name);
+    this.#keep();
+  }
+
+  async #run({ name, kind, path, body }: Pick<Job, "name" | "kind"> & { path: string; body: object }): Promise<void> {
+    if (this.#stops.has(name)) return;
+    const stopping = new AbortController();
+    this.#stops.set(name, stopping);
+    this.#set({ ...NEW, name, kind, state: "running" });
+    this.#keep();
+    const progress = makeProgress();
+    try {
+      for await (const step of this.#parts.api.lines<Step>(path, { body, signal: stopping.signal })) {
+        const shown = progress(step);
+        if (shown) this.#set({ name, kind, state: "running", ...shown });
+      }
+      this.#set({ ...this.#of(name), state: "done", status: kind === "pull" ? "It is here." : "It is made." });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const end = stopping.signal.aborted ? { state: "paused" as const } : { state: "failed" as const, error: why };
+      this.#set({ ...this.#of(name), ...end });
+    } finally {
+      this.#stops.delete(name);
+      this.#keep();
+      this.#parts.onDone();
+    }
+  }
+
+  #of(name: string): Job {
+    return this.#list.peek().find((job) => job.name === name) ?? { ...NEW, name, kind: "pull", state: "paused" };
+  }
+
+  #set(job: Job): void {
+    const others = this.#list.peek().filter(({ name }) => name !== job.name);
+    this.#list.value = [...others, job].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** Pulls that are not over, for the next tab. */
+  #keep(): void {
+    const names = this.#list
+      .peek()
+      .flatMap(({ name, kind, state }) => (kind === "pull" && state !== "done" ? [name] : []));
+    this.#parts.storage.setItem(UNFINISHED, JSON.stringify(names));
+  }
+}
+
+const NEW = { status: "Waiting", done: 0, total: 0, rate: 0 } as const;
+
+function unfinished(storage: Storage): string[] {
+  try {
+    const names: unknown = JSON.parse(storage.getItem(UNFINISHED) ?? "[]");
+    return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Adds the blobs of a model up. Undefined: nothing that has to be shown already. */
+function makeProgress(): (step: Step) => Pick<Job, "status" | "done" | "total" | "rate"> | undefined {
+  const blobs = new Map<string, { done: number; total: number }>();
+  const recent: { atMs: number; done: number }[] = [];
+  let shownAtMs = 0;
+  return ({ status, digest, total = 0, completed = 0 }) => {
+    if (digest !== undefined) blobs.set(digest, { done: completed, total });
+    const sums = [...blobs.values()].reduce((a, b) => ({ done: a.done + b.done, total: a.total + b.total }), {
+      done: 0,
+      total: 0,
+    });
+    const atMs = performance.now();
+    if (digest !== undefined && atMs - shownAtMs < SHOWN_EVERY_MS && completed < total) return undefined;
+    shownAtMs = atMs;
+    recent.push({ atMs, done: sums.done });
+    while (recent.length > 2 && atMs - recent[0]!.atMs > RATE_OVER_MS) recent.shift();
+    const first = recent[0]!;
+    const rate = atMs - first.atMs > 200 ? ((sums.done - first.done) * 1000) / (atMs - first.atMs) : 0;
+    return { status: digest === undefined ? status : "Downloading", ...sums, rate };
+  };
+}

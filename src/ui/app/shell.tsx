@@ -1,0 +1,130 @@
+/** The frame of the page: chats and views at the side, one view in the middle, messages at the edge. */
+import { useEffect } from "preact/hooks";
+import { ChatList } from "./chat/list.tsx";
+import { ChatView } from "./chat/view.tsx";
+import { SearchDialog } from "./chat/search-dialog.tsx";
+import { useApp } from "./context.ts";
+import { Icon, Mark, type IconName } from "./base/icons.tsx";
+import { KeyDialog } from "./base/key-dialog.tsx";
+import { KeysDialog, onPageKey } from "./base/keys.tsx";
+import { NoticeList } from "./base/notice-list.tsx";
+import { THEMES, type Theme } from "./base/prefs.ts";
+import { routeText, type View } from "./base/route.ts";
+import { GatewayView } from "./gateway/view.tsx";
+import { SystemView } from "./system/view.tsx";
+import { ModelsView } from "./models/view.tsx";
+
+const LINKS: readonly { readonly view: View; readonly label: string; readonly icon: IconName }[] = [
+  { view: "models", label: "Models", icon: "box" },
+  { view: "gateway", label: "Gateway", icon: "hook" },
+  { view: "system", label: "System", icon: "gauge" },
+];
+
+export function Shell() {
+  const app = useApp();
+  const { route, over, isMenuOpen } = app;
+  const { view } = route.value;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => onPageKey(app, event);
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  useEffect(() => void (isMenuOpen.value = false), [route.value]);
+  return (
+    <div class="app" data-menu={isMenuOpen.value ? "open" : "closed"}>
+      <a class="skip" href="#main" onClick={focusMain}>
+        Skip to the content
+      </a>
+      <Sidebar />
+      {isMenuOpen.value && <div class="shade" onClick={() => (isMenuOpen.value = false)} />}
+      <main id="main" tabIndex={-1} inert={isMenuOpen.value}>
+        <ServerBanner />
+        {view === "chat" && <ChatView />}
+        {view === "models" && <ModelsView />}
+        {view === "gateway" && <GatewayView />}
+        {view === "system" && <SystemView />}
+      </main>
+      <NoticeList />
+      <KeyDialog />
+      {over.value === "search" && <SearchDialog />}
+      {over.value === "keys" && <KeysDialog />}
+    </div>
+  );
+}
+
+function focusMain(event: Event): void {
+  event.preventDefault();
+  document.querySelector<HTMLElement>("#main")?.focus();
+}
+
+function Sidebar() {
+  const { over, go, route } = useApp();
+  return (
+    <nav class="sidebar" aria-label="Chats and views">
+      <div class="brand">
+        <Mark />
+        <span>Hearth</span>
+        <ThemeButton />
+      </div>
+      <div class="side-actions">
+        <button type="button" class="side-button strong" onClick={() => go({ view: "chat" })}>
+          <Icon name="plus" />
+          New chat
+        </button>
+        <button type="button" class="side-button" onClick={() => (over.value = "search")}>
+          <Icon name="search" />
+          Search
+          <kbd>{isApple() ? "⌘K" : "Ctrl K"}</kbd>
+        </button>
+      </div>
+      <ChatList />
+      <div class="side-links">
+        {LINKS.map(({ view, label, icon }) => (
+          <a
+            class="side-button"
+            href={routeText({ view })}
+            aria-current={route.value.view === view ? "page" : undefined}
+          >
+            <Icon name={icon} />
+            {label}
+          </a>
+        ))}
+      </div>
+    </nav>
+  );
+}
+
+const isApple = (): boolean => /Mac|iPhone|iPad/.test(navigator.userAgent);
+
+const THEME_ICONS: Readonly<Record<Theme, IconName>> = { auto: "auto", light: "sun", dark: "moon" };
+
+function ThemeButton() {
+  const { theme } = useApp().prefs;
+  const next = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length]!;
+  return (
+    <button
+      type="button"
+      class="icon-button"
+      aria-label={`Colours: ${theme.value}. Change to ${next}`}
+      title={`Colours: ${theme.value}`}
+      onClick={() => (theme.value = next)}
+    >
+      <Icon name={THEME_ICONS[theme.value]} />
+    </button>
+  );
+}
+
+function ServerBanner() {
+  const { api } = useApp();
+  return (
+    <div role="status" aria-live="polite">
+      {!api.isReachable.value && (
+        <p class="banner">
+          <Icon name="warn" />
+          The server cannot be reached. This page looks for it and goes on once it is back; chats are kept in this
+          browser.
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,121 @@
+/**
+ * What the page is made of, built from its sources when somebody first asks for it; a compiled program has it inside
+ * (`prebuilt.ts`). Files have the hash of their content in their names, so that a browser keeps them for good.
+ */
+import { join } from "node:path";
+import { gzipSync } from "bun";
+import { buildForBrowser, type BuiltScript } from "../browser/build.ts";
+import { prebuilt, type Asset, type PageFiles } from "./prebuilt.ts";
+
+export interface ServedAsset extends Asset {
+  readonly etag: string;
+  /** Whether its name changes with its content. */
+  readonly isImmutable: boolean;
+  /** Compressed once, when it is first wanted. */
+  readonly gzipped: () => Uint8Array<ArrayBuffer>;
+}
+
+const APP = join(import.meta.dir, "app");
+/** In the order of the cascade. */
+const STYLES = ["base", "shell", "controls", "chat", "markdown", "views"] as const;
+const JAVASCRIPT = "text/javascript; charset=utf-8";
+
+/** The files of the page, one of which is asked for by name. Undefined: there is no such file. */
+export type FindAsset = (name: string) => Promise<ServedAsset | undefined>;
+
+/** Builds once, at the first question; again where that failed. */
+export function makeFindAsset(build: () => Promise<PageFiles> = pageFiles): FindAsset {
+  let built: Promise<ReadonlyMap<string, ServedAsset>> | undefined;
+  return async (name) => {
+    built ??= build().then(served);
+    const files = await built.catch((error: unknown) => {
+      built = undefined;
+      throw error;
+    });
+    return files.get(name);
+  };
+}
+
+/** The files of the page: those of a compiled program, or built from the sources beside this file. */
+export async function pageFiles(): Promise<PageFiles> {
+  return prebuilt ?? buildPage();
+}
+
+async function buildPage(): Promise<PageFiles> {
+  const [page, worker, style, icon] = await Promise.all([
+    buildForBrowser(join(APP, "main.tsx")),
+    buildForBrowser(),
+    styleText(),
+    Bun.file(join(APP, "icon.svg")).text(),
+  ]);
+  const names = {
+    script: named(page.scripts[0]!),
+    worker: named(worker.scripts[0]!),
+    style: `style-${hash(style)}.css`,
+  };
+  const scripts = [...page.scripts, ...worker.scripts].map((script): [string, Asset] => [
+    named(script),
+    { contentType: JAVASCRIPT, text: script.text },
+  ]);
+  return {
+    ...Object.fromEntries(scripts),
+    [names.style]: { contentType: "text/css; charset=utf-8", text: style },
+    "icon.svg": { contentType: "image/svg+xml", text: icon },
+    "": { contentType: "text/html; charset=utf-8", text: htmlOf(names) },
+  };
+}
+
+/** Parts that a script imports have their hash already; entries get one. */
+const named = ({ name, text, isEntry }: BuiltScript): string =>
+  isEntry ? name.replace(/\.js$/, `-${hash(text)}.js`) : name;
+
+const hash = (text: string): string => Bun.hash(text).toString(36);
+
+async function styleText(): Promise<string> {
+  const texts = await Promise.all(STYLES.map((name) => Bun.file(join(APP, "style", `${name}.css`)).text()));
+  return texts
+    .join("\n")
+    .replace(/\/\*[\s\S]*?\*\//g, "")
+    .replace(/\n\s*/g, "\n");
+}
+
+function served(files: PageFiles): ReadonlyMap<string, ServedAsset> {
+  return new Map(
+    Object.entries(files).map(([name, asset]) => {
+      let gzipped: Uint8Array<ArrayBuffer> | undefined;
+      const more = {
+        etag: `"${hash(asset.text)}"`,
+        isImmutable: /-[0-9a-z]{8,}\.(js|css)$/.test(name),
+        gzipped: () => (gzipped ??= gzipSync(new TextEncoder().encode(asset.text))),
+      };
+      return [name, { ...asset, ...more }];
+    }),
+  );
+}
+
+const htmlOf = ({
+  script,
+  worker,
+  style,
+}: {
+  script: string;
+  worker: string;
+  style: string;
+}): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover, interactive-widget=resizes-content">
+<meta name="color-scheme" content="light dark">
+<meta name="hearth-worker" content="/ui/${worker}">
+<title>Hearth</title>
+<link rel="icon" type="image/svg+xml" href="/ui/icon.svg">
+<link rel="stylesheet" href="/ui/${style}">
+<script type="module" src="/ui/${script}"></script>
+</head>
+<body>
+<div id="app"></div>
+<noscript>Hearth's page needs JavaScript. The API is described at /docs.</noscript>
+</body>
+</html>
+`;

@@ -1,0 +1,81 @@
+/** The thread that decodes one image file, with libraries of WebAssembly and JavaScript. */
+import { decode as decodePng, init as initPng } from "@jsquash/png/decode.js";
+// @ts-expect-error The package declares what the module exports, and not that a bundler gives its place.
+import pngWasm from "@jsquash/png/codec/pkg/squoosh_png_bg.wasm" with { type: "file" };
+import decodeWebp, { init as initWebp } from "@jsquash/webp/decode.js";
+import webpWasm from "@jsquash/webp/codec/dec/webp_dec.wasm" with { type: "file" };
+import { GifReader } from "omggif";
+import { messageOf } from "../base/errors.ts";
+import { sizeText, type Size } from "./image.ts";
+import type { ImageHeader } from "./image-header.ts";
+import { decodeJpeg } from "./jpeg.ts";
+
+declare const self: Worker;
+
+export interface DecodeJob extends ImageHeader {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** The pixels, (height, width, 3), or why there are none. */
+export type DecodeReply = { readonly data: Uint8Array } | { readonly problem: string };
+
+/** Three or four bytes for each pixel. */
+interface Decoded extends Size {
+  readonly data: Uint8Array | Uint8ClampedArray;
+}
+
+const decoders: Readonly<Record<ImageHeader["format"], (job: DecodeJob) => Promise<Decoded>>> = {
+  PNG: async ({ bytes }) => {
+    await initPng(await moduleOf(pngWasm));
+    return decodePng(bytes.buffer).catch(unreadable);
+  },
+  JPEG: async ({ bytes }) => decodeJpeg(bytes),
+  WebP: async ({ bytes }) => {
+    await initWebp(await moduleOf(webpWasm));
+    return decodeWebp(bytes.buffer).catch(unreadable);
+  },
+  GIF: async ({ bytes, width, height }) => {
+    const data = new Uint8Array(width * height * 4);
+    const reader = new GifReader(bytes);
+    const frame = reader.frameInfo(0);
+    const inside = frame.x + frame.width <= width && frame.y + frame.height <= height;
+    if (!inside) throw new Error(`a first frame of ${sizeText(frame)} at ${frame.x}, ${frame.y}`);
+    reader.decodeAndBlitFrameRGBA(0, data);
+    return { width, height, data };
+  },
+};
+
+/** In place of what the libraries say. */
+const unreadable = (): never => {
+  throw new Error("its data cannot be read");
+};
+
+/** @param path of a file beside this one, or from this page on */
+async function moduleOf(path: string): Promise<WebAssembly.Module> {
+  const response = await fetch(new URL(path, import.meta.url));
+  return WebAssembly.compile(await response.arrayBuffer());
+}
+
+/** Without alpha. */
+function rgbOf({ data }: Decoded, { width, height }: Size): Uint8Array {
+  if (data.length === width * height * 3) return new Uint8Array(data);
+  const out = new Uint8Array(width * height * 3);
+  for (let pixel = 0; pixel < width * height; pixel++) {
+    for (let channel = 0; channel < 3; channel++) out[3 * pixel + channel] = data[4 * pixel + channel]!;
+  }
+  return out;
+}
+
+async function decode(job: DecodeJob): Promise<DecodeReply> {
+  const decoded = await decoders[job.format](job);
+  if (decoded.width !== job.width || decoded.height !== job.height) {
+    return { problem: `expected ${sizeText(job)}, got ${sizeText(decoded)}` };
+  }
+  return { data: rgbOf(decoded, job) };
+}
+
+self.onmessage = async ({ data }: MessageEvent<DecodeJob>) => {
+  console.log = () => {}; // a library's warnings
+  const reply = await decode(data).catch((error: unknown): DecodeReply => ({ problem: messageOf(error) }));
+  self.postMessage(reply, "data" in reply ? [reply.data.buffer as ArrayBuffer] : []);
+};

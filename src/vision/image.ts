@@ -1,0 +1,17 @@
+/** A decoded picture, and its sizes. */
+
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** 8 bits of red, green and blue for each pixel: (height, width, 3). */
+export interface RgbImage extends Size {
+  readonly data: Uint8Array;
+}
+
+export type Rgb = readonly [number, number, number];
+
+export const sizeText = ({ width, height }: Size): string => `${width}×${height}`;
+
+export type ImageFormat = "PNG" | "JPEG" | "WebP" | "GIF";

@@ -1,0 +1,106 @@
+/**
+ * Resizing as Pillow does it on bytes (Resample.c): the horizontal pass first, its result rounded to bytes, then the
+ * vertical one; weights are fixed-point numbers of 22 bits.
+ */
+import type { RgbImage, Size } from "./image.ts";
+
+interface Filter {
+  /** How far from its middle it reaches, in pixels of the smaller picture. */
+  readonly support: number;
+  weight(x: number): number;
+}
+
+/** Of the bicubic one. */
+const A = -0.5;
+const sinc = (x: number): number => (x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x));
+
+const filters = {
+  bilinear: { support: 1, weight: (x) => Math.max(0, 1 - Math.abs(x)) },
+  bicubic: {
+    support: 2,
+    weight(x) {
+      const d = Math.abs(x);
+      if (d < 1) return ((A + 2) * d - (A + 3)) * d * d + 1;
+      return d < 2 ? (((d - 5) * d + 8) * d - 4) * A : 0;
+    },
+  },
+  lanczos: { support: 3, weight: (x) => (Math.abs(x) < 3 ? sinc(x) * sinc(x / 3) : 0) },
+} as const satisfies Record<string, Filter>;
+
+export type FilterName = keyof typeof filters;
+
+/** Fraction bits of a weight. */
+const BITS = 22;
+
+/** Which pixels one pixel of the result is made of. */
+interface Taps {
+  readonly first: number;
+  readonly weights: Int32Array;
+}
+
+/** The taps of each of `to` pixels of a line that has `from`. */
+function tapsOf(from: number, to: number, { support, weight }: Filter): Taps[] {
+  const scale = from / to;
+  const stretch = Math.max(scale, 1);
+  const reach = support * stretch;
+  return Array.from({ length: to }, (_, i) => {
+    const middle = (i + 0.5) * scale;
+    const first = Math.max(0, Math.trunc(middle - reach + 0.5));
+    const end = Math.min(from, Math.trunc(middle + reach + 0.5));
+    const exact = Array.from({ length: end - first }, (_, j) => weight((first + j - middle + 0.5) / stretch));
+    const sum = exact.reduce((total, each) => total + each, 0);
+    const fixed = exact.map((each) => {
+      const share = (sum === 0 ? each : each / sum) * 2 ** BITS;
+      return Math.trunc(share < 0 ? share - 0.5 : share + 0.5);
+    });
+    return { first, weights: Int32Array.from(fixed) };
+  });
+}
+
+/** One pass: `lines` lines whose pixels lie `step` bytes apart, each at `lineStep` bytes behind the one before. */
+interface Pass {
+  readonly taps: readonly Taps[];
+  readonly lines: number;
+  readonly from: { readonly step: number; readonly lineStep: number };
+  readonly to: { readonly step: number; readonly lineStep: number };
+}
+
+function runPass(data: Uint8Array, out: Uint8Array, { taps, lines, from, to }: Pass): void {
+  for (let line = 0; line < lines; line++) {
+    for (const [i, { first, weights }] of taps.entries()) {
+      const start = line * from.lineStep + first * from.step;
+      const target = line * to.lineStep + i * to.step;
+      for (let channel = 0; channel < 3; channel++) {
+        let sum = 2 ** (BITS - 1);
+        for (let j = 0; j < weights.length; j++) sum += weights[j]! * data[start + j * from.step + channel]!;
+        out[target + channel] = Math.max(0, Math.min(255, sum >> BITS));
+      }
+    }
+  }
+}
+
+/** The picture stretched to a size; a pass that would change nothing is left out. */
+export function resize(image: RgbImage, { width, height }: Size, filter: FilterName): RgbImage {
+  let { data } = image;
+  if (width !== image.width) {
+    const out = new Uint8Array(width * image.height * 3);
+    runPass(data, out, {
+      taps: tapsOf(image.width, width, filters[filter]),
+      lines: image.height,
+      from: { step: 3, lineStep: image.width * 3 },
+      to: { step: 3, lineStep: width * 3 },
+    });
+    data = out;
+  }
+  if (height !== image.height) {
+    const out = new Uint8Array(width * height * 3);
+    runPass(data, out, {
+      taps: tapsOf(image.height, height, filters[filter]),
+      lines: width,
+      from: { step: width * 3, lineStep: 3 },
+      to: { step: width * 3, lineStep: 3 },
+    });
+    data = out;
+  }
+  return { width, height, data };
+}

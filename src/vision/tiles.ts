@@ -1,0 +1,71 @@
+/** Cutting a picture into tiles of one size. */
+import { sizeText, type RgbImage, type Size } from "./image.ts";
+import { fitInto } from "./prepare.ts";
+import type { Tiling } from "./projector.ts";
+import { resize } from "./resize.ts";
+
+const BLACK = [0, 0, 0] as const;
+
+/** The tiles of a picture of whole tiles, line by line. */
+export function tilesOf({ width, height, data }: RgbImage, tile: number): RgbImage[] {
+  const tiles: RgbImage[] = [];
+  for (let top = 0; top + tile <= height; top += tile) {
+    for (let left = 0; left + tile <= width; left += tile) {
+      const out = new Uint8Array(tile * tile * 3);
+      for (let y = 0; y < tile; y++) {
+        const from = ((top + y) * width + left) * 3;
+        out.set(data.subarray(from, from + tile * 3), y * tile * 3);
+      }
+      tiles.push({ width: tile, height: tile, data: out });
+    }
+  }
+  return tiles;
+}
+
+/**
+ * A picture larger than a tile is also seen in the one of some sizes of whole tiles that shows most of it, black around
+ * it; the whole of it, stretched to a tile, comes first, as the models were trained: llama.cpp has it last.
+ * (`mtmd_image_preprocessor_llava_uhd` of llama.cpp, with pinpoints; `process_anyres_image` of LLaVA)
+ */
+export function bestOfSizes(sizes: readonly Size[], tile: number): Tiling {
+  const sizeOf = (size: Size): Size | undefined =>
+    size.width > tile || size.height > tile ? bestSize(size, sizes) : undefined;
+  return {
+    partsOf(size) {
+      const { width, height } = sizeOf(size) ?? { width: 0, height: 0 };
+      return Array.from({ length: 1 + (width / tile) * (height / tile) }, () => "picture");
+    },
+    picturesOf(image) {
+      const whole = resize(image, { width: tile, height: tile }, "bicubic");
+      const best = sizeOf(image);
+      return best ? [whole, ...tilesOf(fitInto(image, best, { filter: "bicubic", pad: BLACK }), tile)] : [whole];
+    },
+  };
+}
+
+/** The size in which a picture keeps most of its pixels; of several, the one with the least beside it. */
+function bestSize(image: Size, sizes: readonly Size[]): Size {
+  const f32 = Math.fround;
+  const shown = (size: Size): number => {
+    const scale = Math.min(f32(size.width / image.width), f32(size.height / image.height));
+    const [width, height] = [Math.trunc(f32(image.width * scale)), Math.trunc(f32(image.height * scale))];
+    return Math.min(width * height, image.width * image.height);
+  };
+  return sizes.reduce((best, size) => {
+    const [now, before] = [shown(size), shown(best)];
+    const isLess = now === before && size.width * size.height < best.width * best.height;
+    return now > before || isLess ? size : best;
+  });
+}
+
+/** Sizes from a list of widths and heights; undefined where one is not of whole tiles, or too large. */
+export function readSizes(list: readonly number[], { tile, most }: { tile: number; most: number }): Size[] | string {
+  const sizes = Array.from({ length: Math.floor(list.length / 2) }, (_, i) => {
+    return { width: list[2 * i]!, height: list[2 * i + 1]! };
+  });
+  const isWhole = (side: number): boolean => Number.isInteger(side / tile) && side > 0;
+  const bad = sizes.find(
+    ({ width, height }) => !isWhole(width) || !isWhole(height) || width * height > most * tile ** 2,
+  );
+  return bad ? sizeText(bad) : sizes;
+}

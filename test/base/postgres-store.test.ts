@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { openPostgres, type PostgresOptions } from "../../src/base/postgres/postgres-store.ts";
+import { execute, queryAll, queryOne, type Script } from "../../src/base/store.ts";
+import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
+
+const TABLE = { name: "words", sql: "CREATE TABLE words (word TEXT PRIMARY KEY, n BIGINT)" };
+const put = (word: string, n = 0): Script<number> => execute("INSERT INTO words VALUES ($1, $2)", word, n);
+const words = (): Script<{ word: string; n: number }[]> => queryAll("SELECT word, n FROM words ORDER BY word");
+
+describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
+  let server: PostgresServer;
+  let schemas = 0;
+  beforeAll(async () => void (server = await startPostgres()), 120_000);
+  afterAll(() => server?.remove(), 60_000);
+
+  const open = (changes: Partial<PostgresOptions> = {}) =>
+    openPostgres(
+      { url: server.url, schema: `test_${++schemas}`, connections: 4, name: "test", isAlone: true, ...changes },
+      [TABLE],
+    );
+
+  test("scripts of one moment share a commit; one that throws, or whose text cannot be held, fails alone", async () => {
+    const store = await open();
+    const ends = await Promise.allSettled([
+      store.write(() => put("one", 2 ** 52)),
+      store.write(() => put("one")),
+      store.write(() => put("nul \0 nul")),
+      store.write(function* () {
+        yield* put("half");
+        throw new TypeError("mine");
+      }),
+      store.write(() => put("two")),
+    ]);
+    const said = ends.map((end) => (end.status === "fulfilled" ? end.value : (end.reason as Error).message));
+    expect(said).toEqual([
+      1,
+      expect.stringContaining("unique"),
+      "a text with the character U+0000 cannot be stored",
+      "mine",
+      1,
+    ]);
+    expect(await store.read(words)).toEqual([
+      { word: "one", n: 2 ** 52 },
+      { word: "two", n: 0 },
+    ]);
+    await store.close();
+  });
+
+  test("what was written is there for the next process, whose migrations do not run twice", async () => {
+    const first = await open({ schema: "kept" });
+    await first.write(() => put("kept"));
+    await first.close();
+    const second = await open({ schema: "kept" });
+    expect(await second.read(words)).toEqual([{ word: "kept", n: 0 }]);
+    await second.close();
+  });
+
+  test("a schema has one gateway; another is told so, and takes over once it is gone", async () => {
+    const first = await open({ schema: "one" });
+    await expect(open({ schema: "one" })).rejects.toMatchObject({
+      code: "conflict",
+      message: "the gateway in schema 'one' is another process's: stop that one first",
+    });
+    const waiting = open({ schema: "one" });
+    await first.close();
+    await (await waiting).close();
+  });
+
+  test("a gateway whose place was taken while its connection was broken writes nothing any more", async () => {
+    const first = await open({ schema: "lost" });
+    await first.write(() => put("mine"));
+    const pids = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'";
+    await server.run(pids);
+    const second = await open({ schema: "lost" });
+    await expect(first.write(() => put("late"))).rejects.toMatchObject({ code: "conflict" });
+    expect(await second.read(words)).toEqual([{ word: "mine", n: 0 }]);
+    await second.close();
+    expect(await first.write(() => put("back"))).toBe(1);
+    await first.close();
+  });
+
+  test("a connection that breaks costs nothing: the transaction is tried again on another", async () => {
+    const store = await open({ isAlone: false });
+    await store.write(() => put("before"));
+    await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test'");
+    expect(await store.write(() => put("after"))).toBe(1);
+    expect(await store.read(words)).toHaveLength(2);
+    await store.close();
+  });
+
+  test.each([
+    ["default_transaction_read_only = on", "expected a database that can be written, got one that is read-only"],
+    ["synchronous_commit = off", "expected synchronous_commit to be on, got off: what is accepted could be lost"],
+  ])("ALTER DATABASE … SET %s: refused at the start with one line", async (setting, message) => {
+    const name = setting.split(" ")[0]!;
+    await server.run(`ALTER DATABASE postgres SET ${setting}`);
+    try {
+      await expect(open()).rejects.toMatchObject({ code: "storage", message: `the database does not fit: ${message}` });
+    } finally {
+      await server.run(`ALTER DATABASE postgres RESET ${name}`);
+    }
+  });
+
+  test.each([
+    ["mysql://root@localhost/x", "bad_request", /^database\.url: expected postgres:/],
+    ["postgres://hearth@127.0.0.1:1/postgres", "storage", /^the database cannot be reached: /],
+    ["", "storage", /^the database lets nobody in: database "nowhere" does not exist$/],
+  ])("an address that leads nowhere is one line: %s", async (url, code, message) => {
+    const opening = open({ url: url || server.url.replace("/postgres?", "/nowhere?") });
+    await expect(opening).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
+  });
+
+  test("a statement that takes too long fails as the database's; the next write works", async () => {
+    const store = await open();
+    const slow = store.write(function* () {
+      yield* execute("SET LOCAL statement_timeout = 50");
+      yield* queryOne("SELECT pg_sleep(5)");
+    });
+    await expect(slow).rejects.toMatchObject({
+      code: "storage",
+      retryAfterMs: 5000,
+      message: expect.stringMatching(/^the database is too slow: /),
+    });
+    expect(store.failure?.code).toBe("storage");
+    expect(await store.write(() => put("next"))).toBe(1);
+    expect(store.failure).toBeUndefined();
+    await store.close();
+  }, 60_000);
+
+  test("while the server is away writes and reads fail; what was promised before a crash is there after it", async () => {
+    const store = await open();
+    await Promise.all(Array.from({ length: 50 }, (_, n) => store.write(() => put(`${n}`))));
+    await server.stop("immediate");
+    const away = { code: "storage", message: expect.stringMatching(/^the database /) };
+    await expect(store.write(() => put("lost"))).rejects.toMatchObject(away);
+    await expect(store.read(words)).rejects.toMatchObject(away);
+    await server.start();
+    expect(await store.write(() => put("again"))).toBe(1);
+    expect(await store.read(words)).toHaveLength(51);
+    await store.close();
+  }, 60_000);
+});

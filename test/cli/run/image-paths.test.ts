@@ -1,0 +1,65 @@
+/** Paths of images in prompts: which are found, and what is left of the text. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "bun:test";
+import { beginsWithImage, readImages, readImageWords } from "../../../src/cli/run/image-paths.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "hearth-images-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const put = (name: string): string => {
+  writeFileSync(join(folder, name), name);
+  return join(folder, name);
+};
+const plain = put("photo.jpg");
+const spaced = put("my photo (1).PNG");
+const quoted = put("it.webp");
+mkdirSync(join(folder, "folder.png"));
+
+const notes: string[] = [];
+const terminal = { note: (line: string) => void notes.push(line) };
+const see = async (text: string) => {
+  const { text: left, images } = await readImages(text, terminal);
+  return [left, ...images.map(atob)];
+};
+
+describe("a path in a prompt", () => {
+  test("that names a file becomes an image and leaves the text", async () => {
+    expect(await see(`what is this ${plain}`)).toEqual(["what is this", "photo.jpg"]);
+    expect(await see(`${plain} or ${quoted}?`)).toEqual(["or ?", "photo.jpg", "it.webp"]);
+    expect(await see(`one\ntwo ${plain}\nthree`)).toEqual(["one\ntwo \nthree", "photo.jpg"]);
+    expect(notes).toContain(`Added image '${plain}'`);
+  });
+
+  test("may be quoted, or escaped as terminals do", async () => {
+    const escaped = spaced.replace(/[ ()]/g, "\\$&");
+    for (const path of [`'${spaced}'`, `"${spaced}"`, escaped]) {
+      expect(await see(`compare ${path} please`)).toEqual(["compare please", "my photo (1).PNG"]);
+    }
+  });
+
+  test("that names none, no image or a folder stays text", async () => {
+    const missing = `look at ${join(folder, "none.png")}  and ${folder}/folder.png, /etc/hosts, "x.png" and http://a/b.png`;
+    expect(await see(missing)).toEqual([missing]);
+    expect(await see("a sentence about .png, 1/2.png")).toEqual(["a sentence about .png, 1/2.png"]);
+  });
+
+  test("at the beginning of a line is no command", () => {
+    expect(["/tmp/x.png what", "'/tmp/x y.png'", "/bye", "/show x.png"].map(beginsWithImage)).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+  });
+});
+
+test("a word of a command line is a path as a whole, blanks and all", async () => {
+  const { text, images } = await readImageWords(["what is", "this", spaced, `or ${plain}`, "x.png"], terminal);
+  expect([text, images.map(atob)]).toEqual(["what is this or x.png", ["my photo (1).PNG", "photo.jpg"]]);
+});
+
+test("a long text that is nearly a path is read in time", async () => {
+  const text = `/${"\\ a/".repeat(50_000)} ./${".jpg".repeat(50_000)}x`;
+  expect(await see(text)).toEqual([text]);
+});

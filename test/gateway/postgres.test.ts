@@ -1,0 +1,93 @@
+/** A whole gateway whose database is PostgreSQL: what is accepted is kept, and what cannot be kept is not accepted. */
+import { Glob } from "bun";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eventually } from "../e2e/hearth.ts";
+import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
+import { quiet, startChat, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
+
+const WAIT_MS = 60_000;
+
+test("without database.url nothing of PostgreSQL is loaded", async () => {
+  const src = join(import.meta.dir, "../../src");
+  const files = (await Array.fromAsync(new Glob("**/*.ts").scan(src))).filter((file) => !file.includes("postgres"));
+  const importing = await Promise.all(
+    files.map(async (file) => /^(?:import|export) [^;]*?postgres[^;]*;/m.test(await Bun.file(join(src, file)).text())),
+  );
+  expect(files.length).toBeGreaterThan(300);
+  expect(files.filter((_, i) => importing[i])).toEqual([]);
+});
+
+describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
+  let server: PostgresServer;
+  let schemas = 0;
+  beforeAll(async () => void (server = await startPostgres()), 120_000);
+  afterAll(() => server?.remove(), 60_000);
+
+  const settings = (schema = `gateway_${++schemas}`, chatUrl = "http://127.0.0.1:1") => ({
+    database: { url: server.url, schema, connections: 4 },
+    hooks: { enabled: true, token: TOKEN },
+    channels: { telegram: { botToken: "123:abc", baseUrl: chatUrl, defaultTo: "42" } },
+    agents: quiet,
+  });
+  const ask = async (bench: GatewayBench, message: string): Promise<string> => {
+    const response = await bench.post("agent", { message, sessionKey: "hook:talk", wakeMode: "next-heartbeat" });
+    expect(response.status).toBe(202);
+    return ((await response.json()) as { runId: string }).runId;
+  };
+  const isDone = async (bench: GatewayBench, runId: string): Promise<boolean> => {
+    const run = await bench.gateway.deliveries.run(runId);
+    return run?.finishedAt != null && run.reply !== "pending";
+  };
+
+  test("wakes and turns are stored and answered; the next process continues the conversation", async () => {
+    const chat = startChat();
+    const first = await startGateway(settings("talk", chat.url), { script: () => ({ text: "one" }) });
+    expect((await first.post("wake", { text: "disk full", mode: "next-heartbeat" })).status).toBe(200);
+    const runId = await ask(first, "hello");
+    expect(await eventually(() => isDone(first, runId), WAIT_MS)).toBe(true);
+    expect(chat.sent).toEqual(["42: one"]);
+    expect((await first.events()).join()).toContain("disk full");
+    await first.stop();
+    const second = await startGateway(settings("talk", chat.url), { script: () => ({ text: "two" }) });
+    expect(await second.gateway.deliveries.run(runId)).toMatchObject({
+      state: "succeeded",
+      reply: "sent",
+      answer: "one",
+    });
+    const next = await ask(second, "again");
+    expect(await eventually(() => isDone(second, next), WAIT_MS)).toBe(true);
+    expect(JSON.stringify(second.runtime.requests.at(-1)?.messages)).toContain("hello");
+    expect(chat.sent).toEqual(["42: one", "42: two"]);
+    expect(await second.gateway.status()).toMatchObject({ queued: 0, running: 0, replies: 0, messages: 0 });
+  }, 120_000);
+
+  test("a second gateway of the same schema does not start", async () => {
+    const config = settings();
+    await startGateway(config);
+    await expect(startGateway(config)).rejects.toMatchObject({ code: "conflict" });
+  }, 60_000);
+
+  test("while the server is away webhooks get 503 with Retry-After; all that was accepted is run after it is back", async () => {
+    const gate = Promise.withResolvers<void>();
+    const chat = startChat();
+    const answer = { text: "done", until: gate.promise };
+    const bench = await startGateway(settings(undefined, chat.url), { script: () => answer });
+    const runId = await ask(bench, "before");
+    expect(await eventually(() => bench.prompts().length === 1, WAIT_MS)).toBe(true);
+    await server.stop("immediate");
+    const refused = await bench.post("wake", { text: "lost" });
+    expect([refused.status, Number(refused.headers.get("retry-after")) > 0]).toEqual([503, true]);
+    expect(await refused.json()).toMatchObject({ ok: false, code: "unavailable" });
+    await expect(bench.gateway.check()).rejects.toMatchObject({ code: "storage" });
+    gate.resolve(); // the turn ends while its answer cannot be stored
+    await server.start();
+    expect(await eventually(() => isDone(bench, runId).catch(() => false), WAIT_MS)).toBe(true);
+    expect(await bench.gateway.deliveries.run(runId)).toMatchObject({ state: "succeeded", answer: "done" });
+    expect(chat.sent).toEqual(["42: done"]);
+    expect((await bench.post("wake", { text: "back", mode: "next-heartbeat" })).status).toBe(200);
+    await bench.gateway.check();
+    const told = (await bench.events()).join();
+    expect([told.includes("back"), told.includes("lost")]).toEqual([true, false]);
+  }, 120_000);
+});

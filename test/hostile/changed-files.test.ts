@@ -1,0 +1,65 @@
+/** Files of loaded models that others cut or write to: one clear error, a fresh runner, and nobody else is harmed. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFile, truncate, utimes, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { eventually, isAlive, startHearth, type Hearth } from "../e2e/hearth.ts";
+import { parseName } from "../../src/store/name.ts";
+import { manifestPath } from "../../src/store/store.ts";
+import { installCopies } from "./soak.ts";
+
+const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
+let hearth: Hearth;
+let root = "";
+let names: string[] = [];
+beforeAll(async () => {
+  hearth = await startHearth({ env: { HEARTH_NUM_PARALLEL: "2" } });
+  root = join(hearth.home, ".hearth", "models");
+  names = await installCopies(root, EMBEDDED, 3);
+}, 30_000);
+afterAll(() => hearth.stop());
+
+async function blobOf(name: string): Promise<string> {
+  const manifest = JSON.parse(await readFile(manifestPath(root, parseName(name)), "utf8"));
+  return join(root, "blobs", manifest.layers[0].digest.replace(":", "-"));
+}
+
+async function ask(model: string, num_predict = 4): Promise<{ status: number; body: Record<string, any> }> {
+  const body = { model, prompt: "Once", raw: true, stream: false, options: { num_predict, temperature: 0 } };
+  const reply = await hearth.post("/api/generate", body);
+  return { status: reply.status, body: (await reply.json()) as Record<string, any> };
+}
+
+test.each(["cut", "written to"])(
+  "a file that was %s: the next request says so, the one after it is answered",
+  async (how) => {
+    const name = names[how === "cut" ? 0 : 1]!;
+    expect((await ask(name)).status).toBe(200);
+    const pids = await hearth.runnerPids();
+    const blob = await blobOf(name);
+    const whole = await readFile(blob);
+    if (how === "cut") await truncate(blob, 100_000);
+    else await utimes(blob, new Date(), new Date(Date.now() + 5000));
+    const { status, body } = await ask(name);
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(body["error"]).toMatch(/sha256-[0-9a-f]+.*: changed while the model was loaded: expected \d+ bytes of/);
+    expect(await eventually(async () => !(await isAlive(pids.at(-1)!)))).toBe(true);
+    await writeFile(blob, whole);
+    expect((await ask(name)).status).toBe(200);
+  },
+);
+
+test("a file that is cut while an answer is made ends that answer with one error, and no other model's", async () => {
+  const [, other, name] = names as [string, string, string];
+  await ask(other);
+  const options = { num_predict: 100_000, temperature: 1, seed: 1 };
+  const body = { model: name, prompt: "Once", raw: true, stream: true, options };
+  const reply = await hearth.post("/api/generate", body);
+  const reader = reply.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = (await reader.read()).value ?? "";
+  await truncate(await blobOf(name), 4096);
+  for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value;
+  const last = JSON.parse(text.trim().split("\n").at(-1)!);
+  expect(last.error).toContain("expected the file as it was when the model was loaded");
+  expect(last.error).not.toContain("panic");
+  expect((await ask(other)).status).toBe(200);
+});

@@ -1,0 +1,70 @@
+/**
+ * PostgreSQL as a process of the test's own: a cluster in a temporary folder, on a socket there and nowhere else, that
+ * syncs as in production. `postgresql` in Debian. As root it runs as somebody else, which PostgreSQL insists on.
+ */
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { Glob } from "bun";
+
+/** Debian's, of the newest version, or what is on the PATH. */
+const INITDB =
+  [...new Glob("usr/lib/postgresql/*/bin/initdb").scanSync({ cwd: "/", absolute: true })].toSorted().at(-1) ??
+  Bun.which("initdb");
+const BIN = INITDB === null ? undefined : dirname(INITDB);
+const isRoot = process.getuid?.() === 0;
+const setpriv = Bun.which("setpriv");
+export const hasPostgres = BIN !== undefined && (!isRoot || setpriv !== null);
+
+export interface PostgresServer {
+  /** For `database.url`. */
+  readonly url: string;
+  start(): Promise<void>;
+  /** @param how `immediate`: as a crash would */
+  stop(how?: "fast" | "immediate"): Promise<void>;
+  /** Runs statements by themselves, as its administrator. */
+  run(text: string): Promise<void>;
+  /** Stops it and removes all of it. */
+  remove(): Promise<void>;
+}
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), "hearth-pg-"));
+  const user = isRoot ? unprivileged() : undefined;
+  if (user) chownSync(folder, user.uid, user.gid);
+  chmodSync(folder, 0o755);
+  const data = join(folder, "data");
+  const program = async (name: string, ...args: string[]): Promise<void> => {
+    const as = user ? [setpriv!, `--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups"] : [];
+    const child = Bun.spawn([...as, join(BIN!, name), ...args], {
+      cwd: folder,
+      env: { PATH: process.env["PATH"], LC_ALL: "C", PGOPTIONS: "-c default_transaction_read_only=off" },
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    const said = await new Response(child.stderr).text();
+    if ((await child.exited) !== 0) throw new Error(`${name} ${args.join(" ")}: ${said}`);
+  };
+  const options = `-c listen_addresses= -c unix_socket_directories=${folder} -c fsync=on -c max_connections=400`;
+  const server: PostgresServer = {
+    url: `postgres://hearth@localhost/postgres?host=${folder}`,
+    start: () => program("pg_ctl", "-D", data, "-o", options, "-l", join(folder, "log"), "-w", "start"),
+    stop: (how = "fast") => program("pg_ctl", "-D", data, "-m", how, "-w", "stop"),
+    run: (text) =>
+      program("psql", "-h", folder, "-U", "hearth", "-d", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "-c", text),
+    async remove() {
+      await server.stop("immediate").catch(() => {}); // it may be stopped
+      rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+  await program("initdb", "-D", data, "-A", "trust", "-U", "hearth", "-E", "UTF8", "--locale=C", "--no-instructions");
+  await server.start();
+  return server;
+}
+
+/** Whom it runs as. */
+function unprivileged(): { uid: number; gid: number } {
+  const users = readFileSync("/etc/passwd", "utf8");
+  const [, , uid, gid] = (/^postgres:.*$/m.exec(users) ?? /^nobody:.*$/m.exec(users))![0].split(":");
+  return { uid: Number(uid), gid: Number(gid) };
+}

@@ -1,0 +1,106 @@
+/** Chats: answers that stream, branches, edits, search, settings. */
+import { expect, test } from "bun:test";
+import { ask, keepShot, NARROW, openPage, type World } from "./page.ts";
+
+function branches(world: () => World): void {
+  test("an answer streams in, is kept, branches, and is found again", async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/`);
+    await keepShot(page, "welcome-1280");
+    await ask(page, "Who are you?");
+    const answer = page.locator(".message.assistant .body");
+    const first = await answer.innerText();
+    expect(first.length).toBeGreaterThan(3);
+    expect(await page.locator(".about").innerText()).toMatch(/^hearth.* tokens$/);
+    expect(await page.locator(".meter-text").innerText()).toMatch(/^\d+ \/ 2,048$/);
+
+    await page.getByRole("button", { name: "Answer again" }).click(); // a branch beside the first
+    await page.locator(".branches", { hasText: "2 / 2" }).waitFor();
+    await page.getByRole("button", { name: "Version before" }).click();
+    await page.locator(".branches", { hasText: "1 / 2" }).waitFor();
+    expect(await answer.innerText()).toBe(first);
+
+    await page.locator("#composer").press("ArrowUp"); // edits the last question, as a branch
+    await page.getByRole("textbox", { name: "Your message" }).fill("What is two plus two?");
+    await page.keyboard.press("Enter");
+    await page.locator(".message.user .branches", { hasText: "2 / 2" }).waitFor();
+    await page.locator(".message.assistant .about").waitFor();
+    expect(await page.locator(".message.user .body").innerText()).toBe("What is two plus two?");
+
+    await page.locator(".message.assistant").getByRole("button", { name: "Edit" }).click(); // in its place
+    await page.getByRole("textbox", { name: "The answer" }).fill("It is **four**.");
+    await page.getByRole("button", { name: "Save in place" }).click();
+    expect(await page.locator(".message.assistant strong").innerText()).toBe("four");
+
+    await page.reload();
+    await page.locator(".message.assistant strong").waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Search in chats" }).fill("four");
+    await page.locator("mark", { hasText: "four" }).waitFor();
+    await keepShot(page, "search-1280");
+    await page.keyboard.press("Enter");
+    await page.locator("dialog").waitFor({ state: "detached" });
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+function goingOn(world: () => World): void {
+  test("an answer that reached its limit is gone on with; settings of the chat count", async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
+    await page.getByRole("button", { name: "Settings of this chat" }).click();
+    await page.getByRole("spinbutton", { name: "Longest answer, tokens" }).fill("4");
+    await page.getByRole("textbox", { name: "System text" }).fill("Answer as a pirate.");
+    await keepShot(page, "chat-settings-390");
+    await page.keyboard.press("Escape");
+    await ask(page, "Once upon a time, tell me a long story.");
+    await page.getByText("The answer reached its limit.").waitFor();
+    const begun = await page.locator(".message.assistant .markdown").innerText();
+    await page.getByRole("button", { name: "Go on", exact: true }).click();
+    await page.waitForFunction(
+      (length) => document.querySelector(".message.assistant .markdown")!.textContent!.length > length,
+      begun.length,
+    );
+    await page.locator(".message.assistant .about").waitFor();
+    expect((await page.locator(".message.assistant .markdown").innerText()).startsWith(begun)).toBe(true);
+    await keepShot(page, "chat-390");
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(NARROW.width);
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+/** One red pixel. */
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+
+function attachments(world: () => World): void {
+  test("pictures and text files are shown and sent; what is neither is refused by name", async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const sent: { messages: { content: string; images?: string[] }[] }[] = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/api/chat")) sent.push(request.postDataJSON());
+    });
+    await page.getByLabel("Files", { exact: true }).setInputFiles([
+      { name: "notes.md", mimeType: "text/markdown", buffer: Buffer.from("# Notes") },
+      { name: "data.bin", mimeType: "", buffer: Buffer.from([0, 255, 0]) },
+    ]);
+    await page.getByText("data.bin: this is neither a picture nor a text file").waitFor();
+    await page.locator("#composer").evaluate((area, png) => {
+      const clipboardData = new DataTransfer();
+      const bytes = Uint8Array.from(atob(png), (char) => char.charCodeAt(0));
+      clipboardData.items.add(new File([bytes], "red.png", { type: "image/png" }));
+      area.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+    }, PNG);
+    await page.locator(".attachments .picture").waitFor();
+    await keepShot(page, "attached-1280");
+    await page.locator("#composer").fill("What is it?");
+    await page.keyboard.press("Enter");
+    await page.getByRole("article").getByText("does not support images").waitFor(); // the embedded model sees nothing
+    expect(sent[0]!.messages).toEqual([
+      { role: "user", content: "notes.md:\n\n```\n# Notes\n```\n\nWhat is it?", images: [PNG] },
+    ] as never);
+    await page.locator(".message.user .picture").waitFor();
+    await page.locator(".message.user").getByText("notes.md").waitFor();
+    await page.getByRole("button", { name: "Try again" }).waitFor();
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+export const chatCases = [branches, goingOn, attachments] as const;

@@ -1,0 +1,27 @@
+/** Texts that a model, or whoever writes to it, may send to break out of being text. */
+
+export const HOSTILE: readonly string[] = [
+  "<script>globalThis.broken = 1</script>",
+  '<img src=x onerror="globalThis.broken = 1">',
+  '<svg onload="globalThis.broken = 1"></svg>',
+  '<iframe srcdoc="<script>parent.broken = 1</script>"></iframe>',
+  "[click](javascript:globalThis.broken=1)",
+  "[click](JaVaScRiPt&#58;globalThis.broken=1)",
+  "[click](data:text/html,<script>1</script>)",
+  "![picture](https://tracker.invalid/pixel.png)",
+  "![picture](javascript:globalThis.broken=1)",
+  '<https://example.com/"onmouseover="globalThis.broken=1>',
+  '<a href="vbscript:x" onclick="globalThis.broken = 1">x</a>',
+  "<style>*{display:none}</style>",
+  '<form action="https://evil.invalid"><button>Send</button></form>',
+  '<base href="https://evil.invalid/">',
+  '<meta http-equiv="refresh" content="0;url=https://evil.invalid">',
+  "```html\n<script>globalThis.broken = 1</script>\n```",
+  '```"><img src=x onerror=globalThis.broken=1>\ncode\n```',
+  "| <img src=x onerror=globalThis.broken=1> | b |\n|---|---|\n| <script>1</script> | [x](javascript:1) |",
+  '<details open ontoggle="globalThis.broken = 1"><summary>x</summary></details>',
+  "<math><mtext><img src=x onerror=globalThis.broken=1></mtext></math>",
+  `${"> ".repeat(3000)}deep`,
+  "&lt;script&gt;globalThis.broken = 1&lt;/script&gt; {{constructor.constructor('globalThis.broken=1')()}}",
+  "\u202Eevil\u202C \u0000 \uFFFE <\u0000script>",
+];

@@ -1,0 +1,27 @@
+/** The page, in one headless browser, with the embedded model on a real server. Cases stand in files of their own. */
+import { afterAll, afterEach, beforeAll, describe } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { browserRefusal } from "../browser/chromium.ts";
+import { chatCases } from "./chat-cases.ts";
+import { inPageCases } from "./in-page-cases.ts";
+import { startWorld, type World } from "./page.ts";
+import { troubleCases } from "./trouble-cases.ts";
+import { viewCases } from "./view-cases.ts";
+
+const refusal = await browserRefusal();
+describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal ? ` (${refusal})` : ""}`, () => {
+  let world: World;
+  const home = mkdtempSync(join(tmpdir(), "hearth-ui-"));
+  beforeAll(async () => void (world = await startWorld(home)), 60_000);
+  afterAll(async () => {
+    await world.browser.close();
+    await world.hearth.stop();
+    rmSync(home, { recursive: true, force: true });
+  });
+
+  afterEach(() => world.closePages());
+
+  for (const register of [...chatCases, ...inPageCases, ...viewCases, ...troubleCases]) register(() => world);
+});

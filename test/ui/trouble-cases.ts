@@ -1,0 +1,189 @@
+/** What bad input gets: hostile texts, a server that goes away, keys, two tabs, long chats, no room. */
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { fileOf } from "../../src/ui/app/chat/transfer.ts";
+import type { Chat, Message } from "../../src/ui/app/chat/tree.ts";
+import { startHearth } from "../e2e/hearth.ts";
+import { HOSTILE } from "./hostile-texts.ts";
+import { ask, keepShot, openPage, watched, type World } from "./page.ts";
+
+/** With every token as likely as any other, the end is as far as it gets. */
+const LONG = 4000;
+
+/** Brings a chat of these messages in, by a file, and opens it. */
+async function importChat(page: Page, title: string, texts: readonly string[]): Promise<void> {
+  const options = { temperature: 100, top_k: 0, top_p: 1, num_predict: LONG, seed: 6 };
+  const about = { model: "hearth:latest", place: "server", system: "", tools: "", options } as const;
+  const chat: Chat = { id: "x", title, at: 1, updated: 1, ...about, leaf: `m${texts.length - 1}` };
+  const messages = texts.map((content, i): Message => {
+    const parent = i === 0 ? null : `m${i - 1}`;
+    return { id: `m${i}`, chat: "x", parent, at: i, content, role: i % 2 === 0 ? "user" : "assistant" };
+  });
+  const buffer = Buffer.from(JSON.stringify(fileOf([chat], messages)));
+  await page.getByLabel("Files with chats").setInputFiles({ name: "chats.json", mimeType: "application/json", buffer });
+  await page.getByRole("link", { name: title }).click();
+  await page.locator(".message").last().waitFor();
+}
+
+/** Asks for an answer that takes long, and waits until some of it is there. */
+async function beginLong(page: Page): Promise<void> {
+  await page.locator("#composer").fill("Go on for ever.");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Stop" }).waitFor();
+  await page.locator(".message.assistant").last().locator(".markdown").waitFor();
+}
+
+function hostileTexts(world: () => World): void {
+  test(`hostile texts (${HOSTILE.length}) are text: as messages, thoughts, names and files`, async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    await page.evaluate(() => addEventListener("beforeunload", () => console.error("Content-Security-Policy: left")));
+    await importChat(
+      page,
+      HOSTILE[1]!,
+      HOSTILE.flatMap((text) => [text, text]),
+    );
+    for (let i = 0; i < HOSTILE.length * 2; i += 4) await page.locator(".message").nth(i).scrollIntoViewIfNeeded();
+    await page.locator(".message").last().scrollIntoViewIfNeeded();
+    const found = await page.evaluate(() => {
+      const inside = [...document.querySelectorAll(".message .body *, .sidebar .chat-list li *")];
+      const names = inside.filter((each) => !each.closest("svg.icon")).map(({ localName }) => localName);
+      const links = [...document.querySelectorAll<HTMLAnchorElement>(".message .body a")].map(
+        ({ protocol }) => protocol,
+      );
+      const on = inside.filter((each) => each.getAttributeNames().some((name) => name.startsWith("on"))).length;
+      return { names: [...new Set(names)], links: [...new Set(links)], on, broken: "broken" in globalThis };
+    });
+    const strange = "script img svg iframe style form base meta math object embed input link".split(" ");
+    expect(found.names.filter((name) => strange.includes(name))).toEqual([]);
+    expect([found.on, found.broken]).toEqual([0, false]);
+    expect(found.links.filter((protocol) => !/^(https?|mailto):$/.test(protocol))).toEqual([]);
+    const text = await page.locator(".log").evaluate((log) => log.textContent);
+    for (const [i, each] of HOSTILE.slice(0, 15).entries()) expect([i, text.includes(each)]).toEqual([i, true]);
+    await keepShot(page, "hostile-1280");
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+function longChat(world: () => World): void {
+  test("a chat of 1,000 messages: few are drawn, a new answer draws only itself, Escape stops it", async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const long = (i: number): string => `# Part ${i}\n\n${"Some *words* of `code`. ".repeat(12)}\n\n- one\n- two\n`;
+    await importChat(
+      page,
+      "Long",
+      Array.from({ length: 1000 }, (_, i) => long(i)),
+    );
+    expect(await page.locator(".message").count()).toBe(1000);
+    const drawn = await page.locator(".message .markdown").count();
+    expect(drawn).toBeLessThan(60);
+    await page.evaluate(() => {
+      const longest = { ms: 0 };
+      new PerformanceObserver((list) => {
+        for (const { duration } of list.getEntries()) longest.ms = Math.max(longest.ms, duration);
+      }).observe({ type: "longtask" });
+      Object.assign(globalThis, { longest, firstItem: document.querySelector(".message") });
+    });
+    await beginLong(page);
+    await page.waitForFunction(
+      () => document.querySelector(".message:last-child .markdown")!.textContent!.length > 300,
+    );
+    await page.keyboard.press("Escape");
+    await page.getByText("Stopped.").waitFor();
+    const { ms, isSame } = await page.evaluate(() => {
+      const { longest, firstItem } = globalThis as unknown as { longest: { ms: number }; firstItem: Element };
+      return { ms: longest.ms, isSame: document.querySelector(".message") === firstItem };
+    });
+    console.log(`the longest task while a chat of 1,000 messages grew: ${ms === 0 ? "below 50" : Math.round(ms)} ms`);
+    expect(isSame).toBe(true);
+    expect(await page.locator(".message .markdown").count()).toBeLessThan(drawn + 20);
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+function twoTabs(world: () => World): void {
+  test("two tabs: one answers, the other follows, and says why it does not; a closed tab's answer can go on", async () => {
+    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    await importChat(page, "Two tabs", ["Hello.", "Hello, too."]);
+    await beginLong(page);
+    const other = await watched(context, troubles);
+    await other.goto(page.url());
+    await other.getByText("Another tab makes this answer.").waitFor();
+    await other.locator("#composer").fill("And me?");
+    await other.keyboard.press("Enter");
+    await other.getByText("This chat is being answered in another tab.").waitFor();
+    expect(await other.locator("#composer").inputValue()).toBe("And me?"); // it was not sent
+    await other.locator(".message.assistant").last().locator(".markdown > *").first().waitFor(); // what was kept of it
+    await page.close();
+    await other.reload();
+    await other.getByText("The page was closed before this answer was over.").waitFor();
+    await keepShot(other, "closed-1280");
+    await other.getByRole("button", { name: "Go on", exact: true }).click();
+    await other.getByRole("button", { name: "Stop" }).click();
+    await other.getByText("Stopped.").waitFor();
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+function goneServer(world: () => World): void {
+  test("a server with keys asks for one; one that goes away in the middle is waited for, and the answer goes on", async () => {
+    const home = mkdtempSync(join(tmpdir(), "hearth-ui-gone-"));
+    const env = { HEARTH_API_KEYS: "a-key-of-somebody" };
+    let hearth = await startHearth({ home, env });
+    try {
+      const { page, troubles } = await openPage(world().browser, `${hearth.url}/ui`);
+      const key = page.getByLabel("API key");
+      await key.fill("another");
+      await page.keyboard.press("Enter");
+      await page.getByText("The key was refused.").waitFor();
+      await keepShot(page, "key-1280");
+      await key.fill("a-key-of-somebody");
+      await page.keyboard.press("Enter");
+      await page.locator("dialog").waitFor({ state: "detached" });
+      await importChat(page, "Gone", ["Hello.", "Hello, too."]);
+      await beginLong(page);
+      await hearth.stop();
+      await page.getByText("The server cannot be reached.").waitFor();
+      await page
+        .getByRole("article")
+        .getByText(/What came before that is kept/)
+        .waitFor();
+      await keepShot(page, "gone-1280");
+      hearth = await startHearth({ home, env: { ...env, HEARTH_HOST: new URL(hearth.url).host } });
+      await page.getByText("The server cannot be reached.").waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Go on", exact: true }).click();
+      await page.getByRole("button", { name: "Stop" }).click();
+      await page.getByText("Stopped.").waitFor();
+      expect(troubles).toEqual([]);
+    } finally {
+      await hearth.stop();
+      rmSync(home, { recursive: true, force: true });
+    }
+  }, 60_000);
+}
+
+function noRoom(world: () => World): void {
+  test("a page without room, or WebGPU, says so, and the model answers all the same", async () => {
+    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    await page.addInitScript(() => {
+      Object.defineProperty(Navigator.prototype, "gpu", { value: undefined });
+      delete (Navigator.prototype as { gpu?: unknown }).gpu;
+    });
+    const session = await context.newCDPSession(page);
+    await session.send("Storage.overrideQuotaForOrigin", { origin: world().hearth.url, quotaSize: 3_000_000 });
+    await page.evaluate(() => localStorage.setItem("hearth-backend", "wasm"));
+    await page.reload();
+    await page.getByRole("combobox", { name: "Where it runs" }).selectOption("page");
+    const answered = ask(page, "Who are you?");
+    await page.getByText(/The model is not kept in this page \(this page's storage is full/).waitFor();
+    await page.getByText("This browser has no WebGPU").waitFor();
+    await answered;
+    expect((await page.locator(".message.assistant .body").innerText()).length).toBeGreaterThan(3);
+    await keepShot(page, "no-room-1280");
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+export const troubleCases = [hostileTexts, longChat, twoTabs, goneServer, noRoom] as const;

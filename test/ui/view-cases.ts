@@ -1,0 +1,158 @@
+/** Every view at both widths, in both colours: used, kept as a picture, and looked at by axe. */
+import { expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { eventually } from "../e2e/hearth.ts";
+import { seriousOf } from "./axe.ts";
+import { ask, GATEWAY_TOKEN, HOOK_TOKEN, keepShot, NARROW, openPage, WIDE, type Watched, type World } from "./page.ts";
+
+const SIZES = [
+  { viewport: WIDE, colorScheme: "light" },
+  { viewport: NARROW, colorScheme: "dark" },
+] as const;
+
+type Size = (typeof SIZES)[number];
+
+const nameOf = ({ viewport, colorScheme }: Size): string => `${viewport.width}-${colorScheme}`;
+
+async function openView(world: World, size: Size, view: string): Promise<Watched> {
+  const opened = await openPage(world.browser, `${world.hearth.url}/ui#/${view}`, size.viewport);
+  await opened.page.emulateMedia({ colorScheme: size.colorScheme });
+  return opened;
+}
+
+/** Nothing serious, and nothing wider than the page. */
+async function lookAt(page: Page, size: Size, view: string): Promise<void> {
+  await keepShot(page, `${view}-${nameOf(size)}`);
+  expect([view, await seriousOf(page)]).toEqual([view, []]);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(size.viewport.width);
+}
+
+function chats(world: () => World, size: Size): void {
+  test(`chats at ${nameOf(size)}: an answer, its settings, the list of chats, the keys`, async () => {
+    const { page, troubles } = await openView(world(), size, "chat");
+    await lookAt(page, size, "chat-new");
+    await ask(page, "Write **two** lines of code.");
+    await lookAt(page, size, "chat");
+    await page.keyboard.press("Control+,");
+    await page.getByRole("textbox", { name: "System text" }).waitFor();
+    await lookAt(page, size, "chat-settings");
+    await page.keyboard.press("Escape");
+    await page.locator("dialog").waitFor({ state: "detached" });
+    if (size.viewport === NARROW) await page.getByRole("button", { name: "Chats and views" }).click();
+    await page.getByRole("button", { name: /^More about Write/ }).click();
+    await lookAt(page, size, "chat-list");
+    await page.getByRole("menuitem", { name: "Rename" }).click();
+    await page.getByRole("textbox", { name: "Name of the chat" }).fill("Two lines");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: "Two lines" }).waitFor();
+    if (size.viewport === NARROW) await page.keyboard.press("Escape");
+    await page.locator(".message.assistant").click();
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+    await lookAt(page, size, "keys");
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+function models(world: () => World, size: Size): void {
+  test(`models at ${nameOf(size)}: loaded, shown, copied, created, deleted, and a pull that fails`, async () => {
+    const { page, troubles } = await openView(world(), size, "models");
+    const more = async (model: string, item: string): Promise<void> => {
+      await page.getByRole("button", { name: `More about ${model}` }).click();
+      await page.getByRole("menuitem", { name: item }).click();
+    };
+    await more("hearth:latest", "Load now");
+    await page.getByRole("region", { name: "In memory" }).getByText("context of 2,048").waitFor();
+    page.once("dialog", (dialog) => void dialog.accept(`copied-${size.viewport.width}`));
+    await more("hearth:latest", "Copy");
+    await page.getByText(`copied-${size.viewport.width}`).waitFor();
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("textbox", { name: "Name", exact: true }).fill(`brief-${size.viewport.width}`);
+    await lookAt(page, size, "models-create");
+    await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+    await page.getByText("It is made.").waitFor();
+    await page.getByRole("textbox", { name: "Name of a model to bring" }).fill("127.0.0.1:1/none/none");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("Paused.").waitFor();
+    await lookAt(page, size, "models");
+    await page.reload(); // what was unfinished is offered again
+    await page.getByRole("button", { name: "Resume" }).waitFor();
+    await page.getByRole("button", { name: "Forget" }).click();
+    await more(`brief-${size.viewport.width}:latest`, "Show");
+    await page.getByText("Architecture").waitFor();
+    await lookAt(page, size, "models-show");
+    await page.keyboard.press("Escape");
+    await page.locator("dialog").waitFor({ state: "detached" });
+    page.on("dialog", (dialog) => void dialog.accept());
+    for (const model of [`brief-${size.viewport.width}`, `copied-${size.viewport.width}`]) {
+      await more(`${model}:latest`, "Delete");
+      await page.getByText(model).waitFor({ state: "detached" });
+    }
+    const unloaded = page.waitForResponse((response) => response.url().endsWith("/api/generate"));
+    await page.getByRole("button", { name: "Unload" }).first().click();
+    expect(await (await unloaded).json()).toMatchObject({ done_reason: "unload" });
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+function gateway(world: () => World, size: Size): void {
+  test(`gateway at ${nameOf(size)}: behind its token; deliveries, replay, pause, mappings, findings`, async () => {
+    const { url } = world().hearth;
+    const headers = { authorization: `Bearer ${HOOK_TOKEN}`, prefer: "wait=30" };
+    await fetch(`${url}/hooks/ci`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ n: "<img src=x onerror=alert(1)>" }),
+    });
+    const { page, troubles } = await openView(world(), size, "gateway");
+    const token = page.getByRole("textbox", { name: "Gateway token" });
+    await token.fill("wrong");
+    await page.keyboard.press("Enter");
+    await page.getByText("That was not the gateway token.").waitFor();
+    await lookAt(page, size, "gateway-token");
+    await token.fill(GATEWAY_TOKEN);
+    await page.keyboard.press("Enter");
+    await page.locator(".row-button").first().waitFor();
+    await lookAt(page, size, "gateway");
+    const before = await page.locator(".row-button").count();
+    await page.locator(".row-button").first().click();
+    await page.getByText("Body").last().click();
+    await page.getByText("<img src=x onerror=alert(1)>").first().waitFor();
+    await lookAt(page, size, "gateway-delivery");
+    const first = page.url();
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
+    await page.waitForURL((url) => url.href !== first);
+    await page.keyboard.press("Escape");
+    expect(await eventually(async () => (await page.locator(".row-button").count()) > before)).toBe(true);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+    await page.getByRole("tab", { name: "Mappings" }).click();
+    await page.getByRole("button", { name: "Try it" }).click();
+    await page.getByRole("textbox", { name: "Payload, as JSON" }).fill('{"n": 7}');
+    await page.getByRole("button", { name: "Try", exact: true }).click();
+    await page.locator(".outcome", { hasText: '"outcome": "actions"' }).waitFor();
+    await lookAt(page, size, "gateway-try");
+    await page.keyboard.press("Escape");
+    await page.getByRole("tab", { name: "Findings" }).click();
+    await page.locator(".row-plain").first().waitFor();
+    await lookAt(page, size, "gateway-findings");
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+function system(world: () => World, size: Size): void {
+  test(`system at ${nameOf(size)}: the machine, its settings, the last requests`, async () => {
+    const { page, troubles } = await openView(world(), size, "system");
+    await world().hearth.post("/api/chat", { model: "hearth", stream: false, messages: [] });
+    await page.getByText("Backend").first().waitFor();
+    await page.getByRole("cell", { name: "POST /api/chat" }).first().waitFor();
+    await lookAt(page, size, "system");
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+export const viewCases = SIZES.flatMap((size) =>
+  [chats, models, gateway, system].map((view) => (world: () => World) => view(world, size)),
+);
