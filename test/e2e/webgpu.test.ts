@@ -116,6 +116,7 @@ const splitLines = (hearth: Hearth): Record<string, any>[] =>
     .map((line) => JSON.parse(line));
 
 test("options.num_gpu: a part of the layers stays until another number is asked for, and the log tells of it", async () => {
+  await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 0 }); // whatever an earlier test left loaded
   const known = splitLines(gpu!).length;
   await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 2 });
   const pids = await gpu!.runnerPids();
