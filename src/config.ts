@@ -159,6 +159,12 @@ const SETTINGS = {
     parse: (value) => parseMs(value, (ms) => (ms >= 0 && ms <= HOUR_MS ? Math.round(ms) : undefined)),
     initial: () => 10_000,
   }),
+  drainDelay: setting<number>({
+    env: ["HEARTH_DRAIN_DELAY"],
+    expected: "a duration such as '5s', or seconds, from 0 to an hour",
+    parse: (value) => parseMs(value, (ms) => (ms >= 0 && ms <= HOUR_MS ? Math.round(ms) : undefined)),
+    initial: () => 0,
+  }),
   origins: setting<readonly string[]>({
     env: ["HEARTH_ORIGINS", "OLLAMA_ORIGINS"],
     expected:
@@ -229,6 +235,8 @@ export interface Config {
   readonly loadTimeoutMs: number;
   /** How long answers and turns may take to finish once the server was told to stop. */
   readonly shutdownGraceMs: number;
+  /** How long it goes on taking requests once SIGTERM told it to stop, so that balancers can leave it first. */
+  readonly drainDelayMs: number;
   /** Patterns of browser origins, added to the built-in ones. */
   readonly origins: readonly string[];
   /** Empty: no authentication. */
@@ -292,6 +300,7 @@ export function readConfig(sources: ConfigSources): Config {
     contextLength: value("contextLength", SETTINGS.contextLength),
     loadTimeoutMs: value("loadTimeout", SETTINGS.loadTimeout),
     shutdownGraceMs: value("shutdownGrace", SETTINGS.shutdownGrace),
+    drainDelayMs: value("drainDelay", SETTINGS.drainDelay),
     origins: value("origins", SETTINGS.origins),
     apiKeys: value("apiKeys", SETTINGS.apiKeys),
     importDirs: value("importDirs", SETTINGS.importDirs),

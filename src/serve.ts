@@ -21,6 +21,7 @@ import { RunnerProcess } from "./runtime/runner-process.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import { makeHandlers } from "./server/app.ts";
 import type { Machine } from "./server/deps.ts";
+import type { Life } from "./server/life.ts";
 import { startHookListener } from "./server/http/hook-listener.ts";
 import { startServer, type RunningServer } from "./server/http/serve.ts";
 import { installEmbedded } from "./store/install.ts";
@@ -62,26 +63,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
   );
   const loading: Loading = new Map();
-  const runtime = makeRuntime({
-    store,
-    pool: {
-      backend: config.backend,
-      gpuKernels: config.gpuKernels,
-      simdLevel: config.simd === "auto" ? undefined : config.simd,
-      kvType: config.kvCacheType,
-      ctxLen: config.contextLength,
-      numParallel: config.numParallel,
-      maxLoaded: config.maxLoadedModels === "auto" ? undefined : config.maxLoadedModels,
-      maxQueue: config.maxQueue,
-      keepAliveMs: config.keepAliveMs,
-      cacheDir: join(config.home, "cache"),
-      snapshotBytes: config.snapshots,
-      freeBytes: availableBytes,
-      gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
-      start: (load, signal) => startRunner(load, { signal, log, spawn: spawnOptions(options, config), loading }),
-    },
-    now: () => new Date(),
-  });
+  const runtime = ownRuntime(options, config, { store, log, loading });
   const library = makeLibrary({
     root: own.root,
     others: others.map(({ root }) => root),
@@ -103,7 +85,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const device = outlook.then(({ gpu }) => gpu ?? cpuDevice(config, log));
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
-  const { app, hooks } = makeHandlers({ ...parts, gateway, machine });
+  const life: Life = { phase: "starting" };
+  const { app, hooks } = makeHandlers({ ...parts, gateway, machine, life });
   const server = startServer(app, config);
   const hookListener = await startHookListener({
     hooks,
@@ -112,7 +95,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     log,
   });
   await gateway?.start();
-  stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway, config });
+  stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway, config, life });
+  life.phase = "serving";
   const { backend } = await outlook;
   const hooksUrl = hookListener.url();
   const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
@@ -120,6 +104,34 @@ export async function serve(options: ServeOptions): Promise<void> {
   console.log(
     `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${await device} · models ${stores}`,
   );
+}
+
+/** The models of this machine, a runner process each. */
+function ownRuntime(
+  options: ServeOptions,
+  config: Config,
+  { store, log, loading }: { store: Store; log: Logger; loading: Loading },
+): Runtime {
+  return makeRuntime({
+    store,
+    pool: {
+      backend: config.backend,
+      gpuKernels: config.gpuKernels,
+      simdLevel: config.simd === "auto" ? undefined : config.simd,
+      kvType: config.kvCacheType,
+      ctxLen: config.contextLength,
+      numParallel: config.numParallel,
+      maxLoaded: config.maxLoadedModels === "auto" ? undefined : config.maxLoadedModels,
+      maxQueue: config.maxQueue,
+      keepAliveMs: config.keepAliveMs,
+      cacheDir: join(config.home, "cache"),
+      snapshotBytes: config.snapshots,
+      freeBytes: availableBytes,
+      gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
+      start: (load, signal) => startRunner(load, { signal, log, spawn: spawnOptions(options, config), loading }),
+    },
+    now: () => new Date(),
+  });
 }
 
 async function startRunner(
@@ -229,16 +241,19 @@ interface Stoppable {
   readonly library: Library;
   readonly registry: Registry;
   readonly gateway: Gateway | undefined;
-  readonly config: Pick<Config, "shutdownGraceMs">;
+  readonly config: Pick<Config, "shutdownGraceMs" | "drainDelayMs">;
+  readonly life: Life;
 }
 
 /** The first signal stops gracefully, the second at once. Answers may finish; what takes longer can be asked again. */
-function stopOnSignal({ servers, runtime, library, registry, gateway, config }: Stoppable): void {
-  const { shutdownGraceMs: graceMs } = config;
+function stopOnSignal({ servers, runtime, library, registry, gateway, config, life }: Stoppable): void {
+  const { shutdownGraceMs: graceMs, drainDelayMs } = config;
   let stopping = false;
-  const stop = async (): Promise<void> => {
+  const stop = async (delayMs: number): Promise<void> => {
     if (stopping) process.exit(1);
     stopping = true;
+    life.phase = "draining";
+    if (delayMs > 0) await Bun.sleep(delayMs);
     const began = Date.now();
     registry.close();
     const created = library.close();
@@ -250,8 +265,8 @@ function stopOnSignal({ servers, runtime, library, registry, gateway, config }: 
     await created;
     process.exit(0);
   };
-  process.on("SIGTERM", stop);
-  process.on("SIGINT", stop);
+  process.on("SIGTERM", () => stop(drainDelayMs));
+  process.on("SIGINT", () => stop(0)); // a person waits
 }
 
 /** Memory that a new process could use, file cache included; a container's limit counts. */

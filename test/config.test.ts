@@ -37,6 +37,7 @@ test("nothing set gives the documented defaults", () => {
     contextLength: "auto",
     loadTimeoutMs: 300_000,
     shutdownGraceMs: 10_000,
+    drainDelayMs: 0,
     origins: [],
     apiKeys: [],
     importDirs: [],

@@ -36,6 +36,7 @@ import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
 import { openapiRoutes } from "./routes/openapi.ts";
 import { openaiModelRoutes } from "./routes/openai-models.ts";
 import { partsRoutes } from "./routes/parts.ts";
+import { probeRoutes } from "./routes/probes.ts";
 import { psRoutes } from "./routes/ps.ts";
 import { pullRoutes } from "./routes/pull.ts";
 import { pushRoutes } from "./routes/push.ts";
@@ -51,7 +52,7 @@ import { makeFindAsset } from "../ui/assets.ts";
 
 const NOT_FOUND = "404 page not found";
 /** What is answered while the server stops. */
-const PROBES = /^\/(health|metrics)$/;
+const PROBES = /^\/(health|livez|readyz|startupz|metrics)$/;
 
 export const makeApp = (parts: AppDeps) => makeHandlers(parts).app;
 
@@ -141,6 +142,7 @@ const serverRoutes = (deps: RouteDeps) =>
     .use(rootRoutes(deps))
     .use(accountRoutes(deps))
     .use(healthRoutes(deps))
+    .use(probeRoutes(deps))
     .use(metricsRoutes(deps))
     .use(systemRoutes(deps))
     .use(uiRoutes(deps));

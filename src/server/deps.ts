@@ -9,6 +9,7 @@ import type { Store } from "../store/store.ts";
 import type { FindAsset } from "../ui/assets.ts";
 import type { Answer } from "./http/exchange.ts";
 import type { Inspect } from "./inspect.ts";
+import type { Life } from "./life.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import type { RecentRequests } from "./metrics/recent.ts";
 
@@ -46,6 +47,8 @@ export interface AppDeps {
   readonly now: () => Date;
   /** What it runs on; absent: nobody says. */
   readonly machine?: () => Promise<Machine>;
+  /** Where it is between its start and its end; absent: it serves. */
+  readonly life?: Readonly<Life>;
   /** Takes webhooks, where it is configured. */
   readonly gateway?: ServedGateway | undefined;
 }

@@ -219,7 +219,7 @@ describe("start and stop", () => {
   });
 
   test("SIGTERM lets a running answer finish, refuses new ones and leaves no runner", async () => {
-    const own = await startHearth();
+    const own = await startHearth({ env: { HEARTH_DRAIN_DELAY: "100ms" } });
     try {
       const body = { ...ENDLESS, options: { num_predict: 400 } };
       const reply = await own.post("/api/generate", body);
@@ -234,6 +234,22 @@ describe("start and stop", () => {
       expect(own.process.exitCode).toBe(0);
       expect(fetch(own.url)).rejects.toThrow();
       for (const pid of runners) expect(await isAlive(pid)).toBe(false);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  test("SIGTERM: while balancers are given time to leave, requests are taken, and only readiness says no", async () => {
+    const own = await startHearth({ env: { HEARTH_DRAIN_DELAY: "10m" } });
+    const status = async (path: string): Promise<number> => (await fetch(own.url + path)).status;
+    try {
+      expect(await status("/readyz")).toBe(200);
+      own.process.kill("SIGTERM");
+      expect(await eventually(async () => (await status("/readyz")) === 503)).toBe(true);
+      const others = ["/livez", "/startupz", "/api/tags"].map(status);
+      expect(await Promise.all(others)).toEqual([200, 200, 200]);
+      own.process.kill("SIGTERM");
+      expect(await own.process.exited).toBe(1);
     } finally {
       await own.stop();
     }

@@ -76,6 +76,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     const runId = await ask(bench, "before");
     expect(await eventually(() => bench.prompts().length === 1, WAIT_MS)).toBe(true);
     await server.stop("immediate");
+    await expect(bench.gateway.check()).rejects.toMatchObject({ code: "storage" }); // nothing was to be written yet
     const refused = await bench.post("wake", { text: "lost" });
     expect([refused.status, Number(refused.headers.get("retry-after")) > 0]).toEqual([503, true]);
     expect(await refused.json()).toMatchObject({ ok: false, code: "unavailable" });

@@ -7,6 +7,7 @@ import type { Ingress } from "../../src/hooks/ingress/ingress.ts";
 import { makeApp } from "../../src/server/app.ts";
 import type { Config } from "../../src/config.ts";
 import type { AppDeps, ServedGateway } from "../../src/server/deps.ts";
+import type { Life } from "../../src/server/life.ts";
 import { startServer } from "../../src/server/http/serve.ts";
 import { makeLibrary } from "../../src/store/library.ts";
 import { makeRegistry, type Registry, type Transfer } from "../../src/store/registry/registry.ts";
@@ -35,7 +36,7 @@ export interface Harness {
 /** The store has one model, `m:latest`. */
 export async function makeHarness(
   config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune">> = {},
-  { hooks, gateway }: { hooks?: (log: Logger) => Ingress; gateway?: ServedGateway } = {},
+  { hooks, gateway, life }: { hooks?: (log: Logger) => Ingress; gateway?: ServedGateway; life?: Life } = {},
 ): Promise<Harness> {
   const folder = await tempFolder();
   const root = join(folder, "models");
@@ -54,6 +55,7 @@ export async function makeHarness(
     log,
     version: "1.2.3",
     now: () => NOW,
+    ...(life ? { life } : {}),
     gateway: hooks ? bareGateway(hooks(log)) : gateway,
   });
   const stops: ((graceMs: number) => Promise<void>)[] = [];
@@ -95,7 +97,7 @@ function onThisMachine(registry: Registry): Registry {
 }
 
 /** A gateway of which only the ingress is there. */
-function bareGateway(ingress: Ingress): ServedGateway {
+export function bareGateway(ingress: Ingress): ServedGateway {
   const status = { queued: 0, running: 0, oldestMs: 0, replies: 0, callbacks: 0, messages: 0 };
   const none = (): never => {
     throw new Error("no administration here");

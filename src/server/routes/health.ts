@@ -1,8 +1,9 @@
 /** `GET /health`: whether this server can do its work, for supervisors and load balancers. */
-import { access, constants, statfs } from "node:fs/promises";
+import { statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
 import type { GatewayStatus } from "../../gateway/status.ts";
 import type { RouteDeps } from "../deps.ts";
+import { problemsOf } from "../readiness.ts";
 import { describe } from "../schema/describe.ts";
 
 /** Less than this and uploads, downloads and caches fail. */
@@ -30,16 +31,12 @@ interface Health {
   readonly models: { readonly loaded: number; readonly running: number; readonly waiting: number };
 }
 
-async function examine({ store, runtime, version, gateway }: RouteDeps): Promise<Health> {
-  const problems: string[] = [];
-  await access(store.root, constants.R_OK).catch((error: NodeJS.ErrnoException) =>
-    problems.push(`the model store cannot be read (${error.code})`),
-  );
+async function examine(deps: RouteDeps): Promise<Health> {
+  const { store, runtime, version, gateway } = deps;
+  const problems = await problemsOf(deps);
   const disk = await statfs(store.root).catch(() => undefined);
   const free = disk ? disk.bavail * disk.bsize : null;
   if (free !== null && free < FREE_BYTES_MIN) problems.push(`the disk of the model store has ${free} bytes left`);
-  if (gateway?.isDraining()) problems.push("the server is shutting down");
-  else await gateway?.check().catch(() => problems.push("the gateway's database cannot be written"));
   const { running, waiting } = runtime.activity();
   return {
     status: problems.length === 0 ? "ok" : "failing",

@@ -1,0 +1,34 @@
+/**
+ * `GET /livez`, `/readyz` and `/startupz`: three questions of a supervisor of many servers. Alive: this process
+ * answers, whatever is wrong around it, where a restart would help nobody. Ready: requests are welcome. Started: it has
+ * taken up what an earlier process left. None of them writes.
+ */
+import { Elysia } from "elysia";
+import type { RouteDeps } from "../deps.ts";
+import type { Reply } from "../http/exchange.ts";
+import { problemsOf, STARTING } from "../readiness.ts";
+import { describe } from "../schema/describe.ts";
+
+export const probeRoutes = (deps: RouteDeps) =>
+  new Elysia()
+    .get("/livez", ({ request }) => deps.answer(request, () => verdict([])), {
+      detail: describe({ api: "server", summary: "Whether this process answers", reply: "json" }),
+    })
+    .get("/readyz", ({ request }) => deps.answer(request, async () => verdict(await problemsOf(deps))), {
+      detail: describe({
+        api: "server",
+        summary: "Whether requests are welcome: not while it starts or drains, or its database or store is away",
+        reply: "json",
+      }),
+    })
+    .get("/startupz", ({ request }) => deps.answer(request, () => verdict(untilStarted(deps))), {
+      detail: describe({ api: "server", summary: "Whether it has taken up its work", reply: "json" }),
+    });
+
+const untilStarted = ({ life }: RouteDeps): string[] => (life?.phase === "starting" ? [STARTING] : []);
+
+const verdict = (problems: readonly string[]): Reply => ({
+  kind: "json",
+  body: { status: problems.length === 0 ? "ok" : "failing", problems },
+  ...(problems.length === 0 ? {} : { status: 503 }),
+});

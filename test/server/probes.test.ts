@@ -1,0 +1,57 @@
+import { rm } from "node:fs/promises";
+import { afterEach, expect, test } from "bun:test";
+import { AppError } from "../../src/base/errors.ts";
+import type { Ingress } from "../../src/hooks/ingress/ingress.ts";
+import type { Life } from "../../src/server/life.ts";
+import { bareGateway, makeHarness, type Harness } from "./harness.ts";
+
+const noHooks: Ingress = {
+  owns: () => false,
+  receive: () => Promise.reject(new Error("no hooks here")),
+  describe: () => undefined,
+  drain() {},
+};
+
+let harness: Harness | undefined;
+afterEach(() => harness?.close());
+
+/** Statuses of alive, ready and started, and what is said not to be ready. */
+async function probe(): Promise<{ statuses: number[]; problems: unknown }> {
+  const paths = ["/livez", "/readyz", "/startupz"];
+  const responses = await Promise.all(paths.map((path) => harness!.call("GET", path)));
+  const { problems } = (await responses[1]!.json()) as { problems: unknown };
+  return { statuses: responses.map(({ status }) => status), problems };
+}
+
+test("alive from the first moment; started and ready once work was taken up; not ready while it drains", async () => {
+  const life: Life = { phase: "starting" };
+  harness = await makeHarness({}, { life });
+  expect(await probe()).toEqual({ statuses: [200, 503, 503], problems: ["the server is starting"] });
+  life.phase = "serving";
+  expect(await probe()).toEqual({ statuses: [200, 200, 200], problems: [] });
+  life.phase = "draining";
+  expect(await probe()).toEqual({ statuses: [200, 503, 200], problems: ["the server is shutting down"] });
+});
+
+test("without its store a server is alive and not ready", async () => {
+  harness = await makeHarness();
+  await rm(harness.root, { recursive: true });
+  expect(await probe()).toEqual({ statuses: [200, 503, 200], problems: ["the model store cannot be read (ENOENT)"] });
+});
+
+test("without its database a server is alive and not ready, and ready again once it is back", async () => {
+  let isAway = true;
+  const check = async (): Promise<void> => {
+    if (isAway) throw new AppError("storage", "away");
+  };
+  harness = await makeHarness({}, { gateway: { ...bareGateway(noHooks), check } });
+  const problems = ["the gateway's database cannot be written"];
+  expect(await probe()).toEqual({ statuses: [200, 503, 200], problems });
+  isAway = false;
+  expect(await probe()).toEqual({ statuses: [200, 200, 200], problems: [] });
+});
+
+test("probes need no key", async () => {
+  harness = await makeHarness({ apiKeys: ["k"] });
+  expect((await probe()).statuses).toEqual([200, 200, 200]);
+});
