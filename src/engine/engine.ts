@@ -68,6 +68,8 @@ export class Engine {
   /** A piece of a prompt, some parts of which have run. */
   #partial: { readonly work: Work; readonly run: SlicedRun; ns: number } | undefined;
   #order = 0;
+  /** Prompt tokens of all sequences so far. */
+  #evaluated = 0;
   /** Whether a text to embed takes the next free slot before a waiting sequence does. */
   #embedsNext = false;
   #closed = false;
@@ -236,6 +238,7 @@ export class Engine {
       this.#cache(sequence, tokens.length);
       if (work.kind === "prefill") {
         sequence.promptEvalNs += tookNs;
+        this.#evaluated += tokens.length;
         this.#checkpoint(sequence);
       }
       for (const outcome of outcomes[i]!) await this.#decodeOne(sequence, outcome, events);
@@ -377,6 +380,7 @@ export class Engine {
         const { session } = this.#parts;
         try {
           admit(sequence, { slots: this.#slots, session, prefixes: this.#prefixes, order: ++this.#order });
+          sequence.due = this.#evaluated + sequence.tokens.length - sequence.cached;
           this.#running.push(sequence);
         } catch (error) {
           sequence.grammar?.dispose();

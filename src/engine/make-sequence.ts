@@ -54,6 +54,7 @@ export function makeSequence(
     slot: undefined,
     cached: 0,
     reused: 0,
+    due: 0,
     cancelled: false,
     truncated: tokens.length < prompt.length || request.wasCut === true,
     stopSequence: undefined,

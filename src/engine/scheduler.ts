@@ -1,6 +1,7 @@
 /**
  * What the engine runs next. Decode steps take every sequence that is ready, so that all of them share one read of the
- * weights; between two of them at most one bounded chunk of one prompt is prefilled, oldest first.
+ * weights; between two of them at most one bounded chunk of one prompt is prefilled. Of several prompts a short one
+ * passes longer ones that came before it, but none is passed by more tokens than it has itself: see `Sequence.due`.
  */
 import type { Rows } from "../backend/backend.ts";
 import { assert } from "../base/errors.ts";
@@ -41,7 +42,8 @@ export function schedule(
   if (prefilling.length > 0 && (decoding.length === 0 || options.last !== "prefill")) {
     const { chunkAlone, chunkShared } = options.limits;
     const chunk = decoding.length === 0 ? chunkAlone : chunkShared;
-    return prefillOf(prefilling[0]!, { chunk, tail: options.tail ?? 0 });
+    const next = prefilling.reduce((a, b) => (b.due < a.due ? b : a));
+    return prefillOf(next, { chunk, tail: options.tail ?? 0 });
   }
   if (decoding.length === 0) return undefined;
   const ordered = decoding.toSorted((a, b) => slotOf(a) - slotOf(b));

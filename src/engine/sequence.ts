@@ -103,6 +103,8 @@ export interface Sequence {
   cached: number;
   /** How many of the prompt's tokens were there before it ran. */
   reused: number;
+  /** Prompt tokens that the engine has evaluated once this prompt is done, if it goes first from here on. */
+  due: number;
   cancelled: boolean;
   truncated: boolean;
   stopSequence: string | undefined;

@@ -10,6 +10,7 @@ import { abortable, reasonOf } from "./abortable.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
 import { startWithRoom } from "./gpu-room.ts";
 import { loadMessage, weightsKey, type PoolModel, type PoolOptions, type PoolWeights } from "./load-message.ts";
+import { freeBeside, neededBytes, promisedBytes } from "./room.ts";
 import type { RunnerClient } from "./runner-client.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { Activity, LoadedModel } from "./runtime.ts";
@@ -270,13 +271,23 @@ export class Pool {
 
   /** Half of what a model would leave free: texts of other programs, and the next model, need some too. */
   #cacheMemory(model: PoolModel): number {
-    return Math.max(0, this.#options.freeBytes() - neededBytes(model)) / 2;
+    const promised = promisedBytes(this.#residents());
+    return Math.max(0, this.#freeBytes() - promised - neededBytes(model, this.#options.backend)) / 2;
+  }
+
+  #freeBytes(): number {
+    const { freeBytes, backend } = this.#options;
+    return freeBeside(this.#residents(), freeBytes(), backend);
+  }
+
+  #residents() {
+    return [...this.#entries.values()].map(({ model, load, runner }) => ({ model, load, info: runner?.info }));
   }
 
   async #makeRoom(model: PoolModel, signal: AbortSignal): Promise<void> {
     const limit = this.#options.maxLoaded ?? MAX_LOADED_AUTO;
     while (this.#entries.size > 0 && !signal.aborted) {
-      const fits = neededBytes(model) <= MEMORY_SHARE * this.#options.freeBytes();
+      const fits = neededBytes(model, this.#options.backend) <= MEMORY_SHARE * this.#freeBytes();
       if (this.#entries.size < limit && fits) return;
       this.#events.evict++;
       await this.#retire(victimOf([...this.#entries.values()]), signal);
@@ -290,9 +301,6 @@ export class Pool {
     else await this.#wait(entry.closed.promise, signal);
   }
 }
-
-/** What a model takes once loaded: its weights, repacked, and some working memory. The KV cache grows with use. */
-const neededBytes = (model: PoolModel): number => 1.5 * model.weightBytes;
 
 /** Whether as many layers are on the GPU as are wanted there, or would be after another load. */
 function hasLayers({ load, runner }: Entry, { gpuLayers: wanted }: LoadMessage): boolean {

@@ -59,6 +59,23 @@ test("a decode step comes between two chunks of another prompt, which are smalle
   await engine.close();
 });
 
+test("short prompts pass a long one, but not with more tokens than it has; equals go in their order", async () => {
+  const { engine, ask } = makeBench({ slots: 3, ctxLen: 200, chunk: 16, prefixBytes: 0 });
+  const ended: string[] = [];
+  const submit = async (letter: string, length: number): Promise<void> => {
+    await ask(letter.repeat(length), { num_predict: 1 });
+    ended.push(letter);
+  };
+  const long = Promise.all([submit("L", 160), submit("M", 160)]);
+  while (!ended.includes("L") && ended.length < 50) await submit(String.fromCharCode(97 + (ended.length % 26)), 20);
+  await long;
+  const passed = ended.indexOf("L");
+  expect(passed).toBeGreaterThan(3);
+  expect(passed).toBeLessThan(160 / 20 + 2);
+  expect(ended.indexOf("M")).toBeGreaterThan(passed);
+  await engine.close();
+});
+
 test("the longest shared prefix is reused, up to the last two prompt tokens", async () => {
   const { engine, session, ask } = makeBench({ slots: 1 });
   await ask(LONG);

@@ -89,7 +89,7 @@ test("a context that nobody asked for is what memory and training allow; to ask 
   };
   const pool = makePool({
     ctxLen: "auto",
-    freeBytes: () => 10e6,
+    freeBytes: () => 1e9,
     start: (load, signal) => {
       loads.push(load);
       return RunnerProcess.start(load, fake, signal);
@@ -99,7 +99,9 @@ test("a context that nobody asked for is what memory and training allow; to ask 
     (await pool.acquire(first, { options, keepAliveMs: undefined, signal: new AbortController().signal })).release();
   await lease({});
   await lease({ num_ctx: 8 }); // what the fake runner says it has
-  expect(loads.map(({ ctxLen, cacheMemory }) => [ctxLen, cacheMemory])).toEqual([["auto", (10e6 - 1.5e6) / 2]]);
+  expect(loads.map(({ ctxLen, cacheMemory }) => [ctxLen, cacheMemory])).toEqual([
+    ["auto", (1e9 - 1e6 - 150 * 2 ** 20) / 2],
+  ]);
   await lease({ num_ctx: 4 });
   expect(loads.length).toBe(2);
 });
@@ -223,6 +225,31 @@ test("a model that does not fit beside others takes their place", async () => {
   (await acquire(pool, first)).release();
   (await acquire(pool, second)).release();
   expect(names(pool)).toEqual(["second:latest"]);
+});
+
+test("weights of loaded models count, though they lie in the file cache; so do the caches they may grow to", async () => {
+  const loads: LoadMessage[] = [];
+  const fake = { command: [process.execPath, resolve(import.meta.dir, "fake-runner.ts")], env: {} };
+  let free = 1.5e9;
+  const pool = makePool({
+    freeBytes: () => free,
+    start: (load, signal) => {
+      loads.push(load);
+      return RunnerProcess.start(load, { ...fake, loadTimeoutMs: 20_000 }, signal);
+    },
+  });
+  const load = async (model: PoolModel): Promise<void> =>
+    (await acquire(pool, { ...model, weightBytes: 1e9 })).release();
+  await load(first); // 1.5 times its weights would not fit into a share of that
+  free = 2e9;
+  await load(second);
+  expect(names(pool)).toEqual(["second:latest"]);
+  free = 4e9;
+  await load(third);
+  expect(names(pool).toSorted()).toEqual(["second:latest", "third:latest"]);
+  const own = 1e9 + 150 * 2 ** 20;
+  const [onGpu, kv] = [4, 2]; // as the fake runner says
+  expect(loads.map(({ cacheMemory }) => cacheMemory! * 2 + own)).toEqual([1.5e9, 2e9, 4e9 - (1e9 - onGpu) - kv]);
 });
 
 test("more waiting loads than the queue holds are refused with the text that clients know", async () => {
