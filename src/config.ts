@@ -34,6 +34,9 @@ import {
 
 export type { Address } from "./config/values.ts";
 
+/** In whose words `/metrics` is: ours, or vLLM's beside them, which routers know. */
+const METRICS_DIALECTS = ["hearth", "vllm"] as const;
+export type MetricsDialect = (typeof METRICS_DIALECTS)[number];
 const HOUR_MS = 3_600_000;
 const BACKENDS = ["auto", "webgpu", "simd", "onnx", "wasm", "cpu"] as const;
 type BackendSetting = (typeof BACKENDS)[number];
@@ -184,6 +187,12 @@ const SETTINGS = {
     parse: (value) => parseList(value, (item) => isAbsolute(item) && !item.includes("\0")),
     initial: () => [],
   }),
+  metricsDialect: setting<MetricsDialect>({
+    env: ["HEARTH_METRICS_DIALECT"],
+    expected: METRICS_DIALECTS.join(", "),
+    parse: (value) => METRICS_DIALECTS.find((dialect) => dialect === value),
+    initial: () => "hearth",
+  }),
   noPrune: setting<boolean>({
     env: ["HEARTH_NOPRUNE", "OLLAMA_NOPRUNE"],
     expected: "true or false",
@@ -245,6 +254,7 @@ export interface Config {
   readonly importDirs: readonly string[];
   /** Folders where another server's models may be, which are served beside our own and only read. */
   readonly otherStores: readonly string[];
+  readonly metricsDialect: MetricsDialect;
   /** Keep blobs that no model refers to. */
   readonly noPrune: boolean;
   readonly debug: boolean;
@@ -304,6 +314,7 @@ export function readConfig(sources: ConfigSources): Config {
     origins: value("origins", SETTINGS.origins),
     apiKeys: value("apiKeys", SETTINGS.apiKeys),
     importDirs: value("importDirs", SETTINGS.importDirs),
+    metricsDialect: value("metricsDialect", SETTINGS.metricsDialect),
     noPrune: value("noPrune", SETTINGS.noPrune),
     otherStores: value("otherStores", SETTINGS.otherStores) ? otherStores(sources) : [],
     debug: value("debug", SETTINGS.debug),

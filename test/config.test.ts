@@ -38,6 +38,7 @@ test("nothing set gives the documented defaults", () => {
     loadTimeoutMs: 300_000,
     shutdownGraceMs: 10_000,
     drainDelayMs: 0,
+    metricsDialect: "hearth",
     origins: [],
     apiKeys: [],
     importDirs: [],

@@ -13,12 +13,13 @@ import { loadMessage, weightsKey, type PoolModel, type PoolOptions, type PoolWei
 import { freeBeside, neededBytes, promisedBytes } from "./room.ts";
 import type { RunnerClient } from "./runner-client.ts";
 import type { RunnerProcess } from "./runner-process.ts";
-import type { Activity, LoadedModel } from "./runtime.ts";
+import type { Activity, LoadedModel, ModelActivity } from "./runtime.ts";
 
 /** Models kept at once on a machine without a GPU, where the configuration leaves it open. */
 const MAX_LOADED_AUTO = 3;
 /** A model is loaded beside others only where it fits in this share of the free memory. */
 const MEMORY_SHARE = 0.8;
+const NO_ROOM = { used: 0, room: 0 };
 /** setTimeout's longest delay. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** `expires_at` of a model that stays for ever: far away, and still a valid time in every client. */
@@ -64,7 +65,8 @@ export class Pool {
   /** By weights. */
   readonly #entries = new Map<string, Entry>();
   #loading: Promise<void> = Promise.resolve();
-  #queued = 0;
+  /** Of each request that waits for a load. */
+  readonly #queued: PoolModel[] = [];
   /** Aborted by `close`, for those that wait for a model. */
   readonly #closing = new AbortController();
   readonly #events = { load: 0, unload: 0, evict: 0, crash: 0 };
@@ -84,7 +86,7 @@ export class Pool {
       if (entry && !entry.expiring && compatible(entry, wanted, request.options)) {
         return this.#lease(entry, request);
       }
-      const lease = await this.#inTurn(request.signal, () => this.#load(model, wanted, request));
+      const lease = await this.#inTurn(model, request.signal, () => this.#load(model, wanted, request));
       if (lease) return lease;
     }
   }
@@ -112,13 +114,39 @@ export class Pool {
     const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
     return {
       running: sum(running),
-      waiting: this.#queued + sum(users) - sum(running),
+      waiting: this.#queued.length + sum(users) - sum(running),
       events: { ...this.#events },
       images: {
         encoded: this.#images.encoded + sum(runners.map(({ images }) => images.encoded)),
         reused: this.#images.reused + sum(runners.map(({ images }) => images.reused)),
       },
+      models: this.#modelActivity(),
+      modelsMax: this.#options.maxLoaded ?? MAX_LOADED_AUTO,
     };
+  }
+
+  /** By name: models in memory, those that are being loaded, and those that are waited for. */
+  #modelActivity(): ModelActivity[] {
+    const { numParallel: slots } = this.#options;
+    const found = new Map<string, ModelActivity>();
+    const add = (model: PoolModel, more: Omit<ModelActivity, "name" | "hasAdapters">): void => {
+      const { running = 0, waiting = 0, isLoaded = false, kv = NO_ROOM } = found.get(model.name) ?? {};
+      found.set(model.name, {
+        name: model.name,
+        hasAdapters: model.adapters.length > 0,
+        running: running + more.running,
+        waiting: waiting + more.waiting,
+        isLoaded: isLoaded || more.isLoaded,
+        kv: { used: kv.used + more.kv.used, room: kv.room + more.kv.room },
+      });
+    };
+    for (const { model, runner, users } of this.#entries.values()) {
+      const running = runner ? Math.min(users, slots) : 0;
+      const kv = runner ? { used: runner.kvTokens, room: runner.info.ctxLen * slots } : NO_ROOM;
+      add(model, { running, waiting: users - running, isLoaded: runner !== undefined, kv });
+    }
+    for (const model of this.#queued) add(model, { running: 0, waiting: 1, isLoaded: false, kv: NO_ROOM });
+    return [...found.values()];
   }
 
   /** Refuses who waits for a model, lets the others finish for `graceMs` at most, then ends every runner. */
@@ -193,9 +221,9 @@ export class Pool {
   }
 
   /** Runs `work` after all that came before; refused when too many wait. */
-  async #inTurn<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    if (this.#queued >= this.#options.maxQueue) throw tooBusy();
-    this.#queued++;
+  async #inTurn<T>(model: PoolModel, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    if (this.#queued.length >= this.#options.maxQueue) throw tooBusy();
+    this.#queued.push(model);
     const before = this.#loading;
     const turn = Promise.withResolvers<void>();
     this.#loading = turn.promise;
@@ -203,7 +231,7 @@ export class Pool {
       await this.#wait(before, signal);
       return await work();
     } finally {
-      this.#queued--;
+      this.#queued.splice(this.#queued.indexOf(model), 1);
       void before.then(turn.resolve); // a client that left the queue early must not let the next one overtake
     }
   }

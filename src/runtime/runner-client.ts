@@ -132,6 +132,8 @@ export class RunnerClient {
   /** By choice, used last at the end. */
   readonly #templates = new Map<string, { readonly number: number; readonly reply: Promise<TemplateReply> }>();
   readonly #heard: { count: number };
+  /** Tokens of each generation, prompt and answer: what its slot keeps. */
+  readonly #kept = new Map<number, number>();
   #nextId = 1;
   #nextTemplate = LOADED_TEMPLATE + 1;
   #dead: AppError | undefined;
@@ -166,6 +168,11 @@ export class RunnerClient {
     return this.#heard.count;
   }
 
+  /** Tokens that the slots of running generations keep, as far as was heard. */
+  get kvTokens(): number {
+    return this.#kept.values().reduce((sum, tokens) => sum + tokens, 0);
+  }
+
   /** An id for one request, which later messages can name. */
   newId(): number {
     return this.#nextId++;
@@ -181,7 +188,12 @@ export class RunnerClient {
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
     this.#listen(id, {
-      event: (event) => (event.kind === "error" ? queue.fail(toError(event)) : queue.push(event)),
+      event: (event) => {
+        if (event.kind === "error") return queue.fail(toError(event));
+        if (event.kind === "prompt") this.#kept.set(id, event.tokens);
+        else if (event.kind === "text") this.#kept.set(id, (this.#kept.get(id) ?? 0) + 1);
+        queue.push(event);
+      },
       fail: queue.fail,
     });
     let finished = false;
@@ -195,6 +207,7 @@ export class RunnerClient {
     } finally {
       signal.removeEventListener("abort", abort);
       this.#listeners.delete(id);
+      this.#kept.delete(id);
       if (!finished && this.alive) this.#send({ kind: "cancel", id });
     }
   }

@@ -235,6 +235,19 @@ export interface LoadedModel {
   readonly pid: number;
 }
 
+/** What a model is at that is in memory, or wanted there. */
+export interface ModelActivity {
+  readonly name: string;
+  /** Requests that it works on. */
+  readonly running: number;
+  /** Requests that wait for a slot, or for it to be loaded. */
+  readonly waiting: number;
+  readonly isLoaded: boolean;
+  readonly hasAdapters: boolean;
+  /** Tokens that slots of running requests keep, and that all slots have room for. */
+  readonly kv: { readonly used: number; readonly room: number };
+}
+
 /** What the runtime does and has done since it started. */
 export interface Activity {
   /** Requests that models work on. */
@@ -245,6 +258,9 @@ export interface Activity {
   readonly events: Readonly<Record<"load" | "unload" | "evict" | "crash", number>>;
   /** What became of the images of prompts: made rows of, or known already. */
   readonly images: Readonly<Record<"encoded" | "reused", number>>;
+  readonly models: readonly ModelActivity[];
+  /** Models that are kept in memory at once, where there is room for them. */
+  readonly modelsMax: number;
 }
 
 export interface Runtime {

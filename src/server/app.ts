@@ -59,7 +59,7 @@ export const makeApp = (parts: AppDeps) => makeHandlers(parts).app;
 /** The application, and the hooks' part of it for a listener of their own. */
 export function makeHandlers(parts: AppDeps) {
   const { log, config } = parts;
-  const metrics = makeMetrics(parts.runtime, parts.gateway);
+  const metrics = makeMetrics(parts.runtime, { gateway: parts.gateway, dialect: parts.config.metricsDialect });
   const keyNames = new WeakMap<Request, string>();
   const keyName = (request: Request): string | undefined => keyNames.get(request);
   const recent = makeRecentRequests();

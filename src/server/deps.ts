@@ -41,7 +41,7 @@ export interface AppDeps {
   readonly library: Library;
   /** Brings models from elsewhere into `library`, and takes them there. */
   readonly registry: Registry;
-  readonly config: Pick<Config, "home" | "host" | "origins" | "apiKeys">;
+  readonly config: Pick<Config, "home" | "host" | "origins" | "apiKeys" | "metricsDialect">;
   readonly log: Logger;
   readonly version: string;
   readonly now: () => Date;

@@ -344,21 +344,29 @@ test("a runner that dies while idle is forgotten, and the next request starts an
 
 test("what happens is counted: loads, unloads, evictions, crashes, and who runs and waits", async () => {
   const pool = makePool({ maxLoaded: 1, numParallel: 1 });
-  const images = { encoded: 0, reused: 0 };
+  const [FIRST, images] = ["first:latest", { encoded: 0, reused: 0 }];
   const leases = await Promise.all([acquire(pool, first), acquire(pool, first), acquire(pool, first)]);
   expect(pool.activity()).toEqual({
     running: 1,
     waiting: 2,
     events: { load: 1, unload: 0, evict: 0, crash: 0 },
     images,
+    models: [{ name: FIRST, running: 1, waiting: 2, isLoaded: true, hasAdapters: false, kv: { used: 0, room: 128 } }],
+    modelsMax: 1,
   });
+  const waiting = acquire(pool, second);
+  expect(pool.activity().models.map(({ name, waiting, isLoaded }) => [name, waiting, isLoaded])).toEqual([
+    [FIRST, 2, true],
+    ["second:latest", 1, false],
+  ]);
   for (const lease of leases) lease.release();
-  (await acquire(pool, second)).release();
-  expect(pool.activity()).toEqual({
+  (await waiting).release();
+  expect(pool.activity()).toMatchObject({
     running: 0,
     waiting: 0,
     events: { load: 2, unload: 1, evict: 1, crash: 0 },
     images,
+    models: [{ name: "second:latest", running: 0, waiting: 0, isLoaded: true }],
   });
   process.kill(started.at(-1)!, "SIGKILL");
   expect(await eventually(() => pool.activity().events.crash === 1)).toBe(true);

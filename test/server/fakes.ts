@@ -4,12 +4,14 @@
  */
 import { AppError } from "../../src/base/errors.ts";
 import type {
+  Activity,
   ChatRequest,
   EmbedRequest,
   EmbedResult,
   GenerateRequest,
   InferenceEvent,
   LoadedModel,
+  ModelActivity,
   Runtime,
   Statistics,
 } from "../../src/runtime/runtime.ts";
@@ -31,6 +33,7 @@ export interface FakeRuntime extends Runtime {
   /** Replaces what the next embedding requests get. */
   embedding: (request: EmbedRequest) => Promise<EmbedResult>;
   models: LoadedModel[];
+  activities: ModelActivity[];
   /** Paths of the weights that were to be unloaded. */
   unloaded: string[];
 }
@@ -72,6 +75,15 @@ export async function threeValues({ inputs }: EmbedRequest): Promise<EmbedResult
     promptEvalCount: inputs.reduce((sum, input) => sum + input.length, 0),
   };
 }
+
+const IDLE: Activity = {
+  running: 0,
+  waiting: 0,
+  events: { load: 1, unload: 0, evict: 0, crash: 0 },
+  images: { encoded: 2, reused: 3 },
+  models: [],
+  modelsMax: 3,
+};
 
 /** Text for ever. */
 export const endless = (pauseMs: number): Script =>
@@ -132,6 +144,7 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
     endedMs: () => endedMs,
     script,
     models: [],
+    activities: [],
     unloaded: [],
     unload: ({ paths }) => void fake.unloaded.push(paths.model),
     generate: run,
@@ -164,12 +177,7 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
       loadNs: 1,
     }),
     loaded: () => fake.models,
-    activity: () => ({
-      running,
-      waiting: 0,
-      events: { load: 1, unload: 0, evict: 0, crash: 0 },
-      images: { encoded: 2, reused: 3 },
-    }),
+    activity: () => ({ ...IDLE, running, models: fake.activities }),
     close: async () => {},
   };
   return fake;

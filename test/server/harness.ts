@@ -51,7 +51,7 @@ export async function makeHarness(
     store: await openStore(root),
     library,
     registry: onThisMachine(makeRegistry({ library, home: folder, version: "1.2.3", limits: QUICK })),
-    config: { home: folder, host: address, origins: [], apiKeys: [], ...config },
+    config: { home: folder, host: address, origins: [], apiKeys: [], metricsDialect: "hearth", ...config },
     log,
     version: "1.2.3",
     now: () => NOW,

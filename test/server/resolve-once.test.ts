@@ -30,7 +30,13 @@ async function counting() {
   const library = makeLibrary({ root, importDirs: [], noPrune: true, log });
   const runtime = makeFakeRuntime();
   const registry = makeRegistry({ library, home: root, version: "1" });
-  const config = { home: root, host: { hostname: "127.0.0.1", port: 0 }, origins: [], apiKeys: [] };
+  const config = {
+    home: root,
+    host: { hostname: "127.0.0.1", port: 0 },
+    origins: [],
+    apiKeys: [],
+    metricsDialect: "hearth" as const,
+  };
   const parts = { runtime, store: noted, library, registry, config, log, version: "1", now: () => NOW };
   return { app: makeApp(parts), asked, runtime };
 }

@@ -2,17 +2,19 @@
 import type { InferenceEvent, NamedModel, Runtime } from "../../runtime/runtime.ts";
 import type { Metrics } from "./metrics.ts";
 
+const NO_ANSWER = { promptCachedCount: 0, evalCount: 0, evalNs: 0 };
+
 /** A runtime whose embeddings and rankings are counted. */
 export const metered = (runtime: Runtime, metrics: Metrics): Runtime => ({
   ...runtime,
   async embed(request) {
     const result = await runtime.embed(request);
-    metrics.answer(nameOf(request), { promptEvalCount: result.promptEvalCount, evalCount: 0, evalNs: 0 });
+    metrics.answer(nameOf(request), { ...NO_ANSWER, promptEvalCount: result.promptEvalCount });
     return result;
   },
   async rank(request) {
     const result = await runtime.rank(request);
-    metrics.answer(nameOf(request), { promptEvalCount: result.promptEvalCount, evalCount: 0, evalNs: 0 });
+    metrics.answer(nameOf(request), { ...NO_ANSWER, promptEvalCount: result.promptEvalCount });
     return result;
   },
 });

@@ -6,6 +6,8 @@ import { readFileSync } from "node:fs";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { capped } from "./label-values.ts";
 import { makeGatewayMetrics, type CountHook, type WatchedGateway } from "./gateway-metrics.ts";
+import { makeRouterMetrics } from "./router-metrics.ts";
+import type { MetricsDialect } from "../../config.ts";
 import type { LoadedModel, Runtime, Statistics } from "../../runtime/runtime.ts";
 
 /** Different values of one label: a client that makes names up must not fill the memory. */
@@ -26,18 +28,26 @@ interface RequestFacts {
 export interface Metrics {
   request(facts: RequestFacts): void;
   firstToken(model: string, seconds: number): void;
-  answer(model: string, statistics: Pick<Statistics, "promptEvalCount" | "evalCount" | "evalNs">): void;
+  answer(model: string, statistics: Answered): void;
   /** A request to the webhook ingress. */
   hook: CountHook;
-  /** All of it, as text. */
+  /** All of it, as text; with what routers read where the dialect says so. */
   text(): Promise<string>;
+  /** What routers read, alone. */
+  routerText(): Promise<string>;
   readonly contentType: string;
 }
 
+type Answered = Pick<Statistics, "promptEvalCount" | "promptCachedCount" | "evalCount" | "evalNs">;
 type Watched = Pick<Runtime, "loaded" | "activity">;
 
-/** @param gateway counted too, where there is one */
-export function makeMetrics(runtime: Watched, gateway?: WatchedGateway): Metrics {
+interface MetricsOptions {
+  /** Counted too, where there is one. */
+  readonly gateway?: WatchedGateway | undefined;
+  readonly dialect?: MetricsDialect;
+}
+
+export function makeMetrics(runtime: Watched, { gateway, dialect = "hearth" }: MetricsOptions = {}): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const model = capped(NAMES_MAX);
@@ -77,16 +87,19 @@ export function makeMetrics(runtime: Watched, gateway?: WatchedGateway): Metrics
   watchActivity(runtime, registers);
   watchImages(runtime, registers);
   watchMemory(runtime, registers);
+  const routers = makeRouterMetrics(runtime, model);
   return {
     contentType: registry.contentType,
-    text: () => registry.metrics(),
+    text: async () => (await registry.metrics()) + (dialect === "vllm" ? await routers.text() : ""),
+    routerText: routers.text,
     hook: gateway ? makeGatewayMetrics(gateway, registers) : () => {},
     request({ method, route, status, seconds }) {
       requests.inc({ route, method: METHODS.has(method) ? method : "other", status });
       if (seconds !== undefined) requestSeconds.observe({ route }, seconds);
     },
     firstToken: (name, seconds) => firstTokenSeconds.observe({ model: model(name) }, seconds),
-    answer(name, { promptEvalCount, evalCount, evalNs }) {
+    answer(name, { promptEvalCount, promptCachedCount, evalCount, evalNs }) {
+      routers.prompt(name, { promptEvalCount, promptCachedCount });
       tokens.inc({ model: model(name), kind: "prompt" }, promptEvalCount);
       tokens.inc({ model: model(name), kind: "generated" }, evalCount);
       if (evalCount > 1) tokenSeconds.observe({ model: model(name) }, evalNs / evalCount / 1e9);

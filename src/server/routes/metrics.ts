@@ -1,12 +1,16 @@
-/** `GET /metrics`: what a monitoring system reads. */
+/** `GET /metrics`: what a monitoring system reads; `/metrics/vllm`: what routers do, in the words of vLLM. */
 import { Elysia } from "elysia";
 import type { RouteDeps } from "../deps.ts";
+import type { Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
 
-export const metricsRoutes = ({ answer, metrics }: RouteDeps) =>
-  new Elysia().get(
-    "/metrics",
-    ({ request }) =>
-      answer(request, async () => ({ kind: "text", body: await metrics.text(), contentType: metrics.contentType })),
-    { detail: describe({ api: "server", summary: "Counts and times in the Prometheus text format", reply: "text" }) },
-  );
+export const metricsRoutes = ({ answer, metrics }: RouteDeps) => {
+  const text = (body: string): Reply => ({ kind: "text", body, contentType: metrics.contentType });
+  return new Elysia()
+    .get("/metrics", ({ request }) => answer(request, async () => text(await metrics.text())), {
+      detail: describe({ api: "server", summary: "Counts and times in the Prometheus text format", reply: "text" }),
+    })
+    .get("/metrics/vllm", ({ request }) => answer(request, async () => text(await metrics.routerText())), {
+      detail: describe({ api: "server", summary: "What routers read of each model, by vLLM's names", reply: "text" }),
+    });
+};

@@ -83,7 +83,8 @@ test("what runs and what is loaded is read when it is asked for", async () => {
 
 test("names that clients make up do not fill the memory", async () => {
   const metrics = makeMetrics(makeFakeRuntime());
-  for (let i = 0; i < 1000; i++) metrics.answer(`model-${i}`, { promptEvalCount: 1, evalCount: 1, evalNs: 1 });
+  for (let i = 0; i < 1000; i++)
+    metrics.answer(`model-${i}`, { promptEvalCount: 1, promptCachedCount: 0, evalCount: 1, evalNs: 1 });
   const lines = (await metrics.text()).split("\n").filter((line) => line.startsWith("hearth_tokens_total{"));
   metrics.request({ method: "BREW", route: "other", status: 405 });
   expect(await metrics.text()).toContain('hearth_http_requests_total{route="other",method="other",status="405"} 1');
