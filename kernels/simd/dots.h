@@ -42,8 +42,8 @@ INL i32x8 products32(int is_signed, const Unit *u, const i8 *q) {
     i32x4 sums[2];
     UNROLL for (int g = 0; g < 2; g++) {
       const int at = pair * 64 + g * 32;
-      sums[g] = dot_add(is_signed, (vi){}, LOAD(vu, v + at), LOAD(vs, q + at));
-      sums[g] = dot_add(is_signed, sums[g], LOAD(vu, v + at + 16), LOAD(vs, q + at + 16));
+      sums[g] = dot_add_any(is_signed, (vi){}, LOAD(vu, v + at), LOAD(vs, q + at));
+      sums[g] = dot_add_any(is_signed, sums[g], LOAD(vu, v + at + 16), LOAD(vs, q + at + 16));
     }
     pairs[pair] = SHUFFLE(sums[0], sums[1], 0, 2, 4, 6) + SHUFFLE(sums[0], sums[1], 1, 3, 5, 7);
   }

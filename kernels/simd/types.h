@@ -93,8 +93,10 @@ NOINL void unpack_units(int type, const u8 *p, i64 count, const i8 *grid, Unit *
 NOINL void unpack_last(int type, const u8 *p, i64 left, const i8 *grid, Unit *u) {
   TypeInfo t = type_info(type);
   u8 last[UNIT_BYTES_MAX];
-  int bytes = (int)(left / t.len) * t.bytes;
-  for (int i = 0; i < UNIT_BYTES_MAX; i++) last[i] = i < bytes ? p[i] : 0;
+  const i64 bytes = left / t.len * t.bytes; // 17 at least
+  UNROLL for (int i = 0; i < UNIT_BYTES_MAX; i += 16) STORE(last + i, (u8x16){});
+  for (i64 i = 0; i + 16 <= bytes; i += 16) STORE(last + i, LOAD(u8x16, p + i));
+  STORE(last + bytes - 16, LOAD(u8x16, p + bytes - 16));
   unpack_units(type, last, 1, grid, u);
 }
 // Unit `b` of a row of n weights.

@@ -165,7 +165,19 @@ INL vi dot_add(int is_signed, vi acc, vu u, vs x) {
 #endif
 }
 
-// The same of a register of another width, for those that have few tokens.
+// The same where only the sum of all lanes is asked for.
+INL vi dot_add_any(int is_signed, vi acc, vu u, vs x) {
+#if defined(__wasm__)
+  if (is_signed) {
+    v128_t b = (v128_t)u, c = (v128_t)x;
+    return acc + (vi)wasm_i32x4_dot_i16x8(wasm_i16x8_extend_low_i8x16(b), wasm_i16x8_extend_low_i8x16(c)) +
+           (vi)wasm_i32x4_dot_i16x8(wasm_i16x8_extend_high_i8x16(b), wasm_i16x8_extend_high_i8x16(c));
+  }
+#endif
+  return dot_add(is_signed, acc, u, x);
+}
+
+// As dot_add, of a register of another width, for those that have few tokens.
 #if defined(__AVX512VNNI__)
 INL i32x8 dot_add8(int is_signed, i32x8 acc, u8x32 u, i8x32 x) {
   return (i32x8)_mm256_dpbusd_epi32((__m256i)acc, (__m256i)u, (__m256i)x);
