@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { openDatabase } from "../src/base/database.ts";
 import { SqliteStore } from "../src/base/sqlite-store.ts";
+import { alone } from "../src/base/peers.ts";
 import { makeDeliveries, type Deliveries } from "../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../src/hooks/deliveries/tables.ts";
 import { Worker } from "../src/hooks/worker/worker.ts";
@@ -51,6 +52,7 @@ async function measure(senders: number): Promise<Sample> {
   const folder = mkdtempSync(join(flags.dir, "hearth-bench-hooks-"));
   const store = new SqliteStore(openDatabase(join(folder, "gateway.db"), [...deliveryMigrations, ...partMigrations]));
   const worker = new Worker({
+    peers: alone(),
     store,
     ports: makeParts(store).ports,
     settings: () => ({

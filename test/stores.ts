@@ -21,7 +21,7 @@ export function openStore(migrations: readonly Migration[], path = ":memory:"): 
   if (postgresUrl === undefined) return new SqliteStore(openDatabase(path, migrations));
   const schema = path === ":memory:" ? `test_${crypto.randomUUID()}` : `test_${hashOf(path)}`;
   return new LaterStore(
-    openPostgres({ url: postgresUrl, schema, connections: 3, name: "test", isAlone: false }, inPostgres(migrations)),
+    openPostgres({ url: postgresUrl, schema, connections: 3, name: "test" }, inPostgres(migrations)),
   );
 }
 

@@ -1,12 +1,13 @@
 /**
- * The heartbeat: turns of the main session that no request asked for. A timer asks now and then, within active
- * hours; what asks by itself gets one at once, whatever the timer and the hours say. One runs at a time, and requests
- * of one moment share one. What waits is in the database: after a crash it asks again.
+ * The heartbeat, of one node for all: turns of the main session that no request asked for. A timer asks now and then,
+ * within active hours; what asks by itself gets one at once, whatever the timer and the hours say. One runs at a time,
+ * and requests of one moment share one. What waits is in the database: after a crash it asks again.
  */
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import type { Store } from "../base/store.ts";
+import type { Lease, Peers } from "../base/peers.ts";
+import type { Script, Store } from "../base/store.ts";
 import { isActive } from "./active-hours.ts";
 import type { Agent } from "./agent.ts";
 import { waitingEvents, wantsHeartbeat } from "./events.ts";
@@ -15,6 +16,7 @@ import {
   lastHeartbeat,
   type HeartbeatDelivery,
   type HeartbeatOutcome,
+  type Reply,
 } from "./heartbeat-outcome.ts";
 import { heartbeatPrompt } from "./heartbeat-prompt.ts";
 import { DEFAULT_AGENT, mainSessionKey } from "./session-key.ts";
@@ -23,6 +25,7 @@ import { turnSettings, type AgentSettings } from "./settings.ts";
 export interface HeartbeatParts {
   readonly agent: Agent;
   readonly store: Store;
+  readonly peers: Peers;
   readonly clock: Clock;
   readonly settings: () => AgentSettings;
   readonly delivery: HeartbeatDelivery;
@@ -48,6 +51,7 @@ type Cancel = () => void;
 
 export class Heartbeat {
   readonly #parts: HeartbeatParts;
+  readonly #lease: Lease;
   readonly #listeners = new Set<(status: HeartbeatStatus) => void>();
   readonly #stopping = new AbortController();
   #reasons = new Set<string>();
@@ -56,28 +60,51 @@ export class Heartbeat {
   /** When the timer last asked, or would have. */
   #tickedAt: number;
   #failures = 0;
+  #stopListening = (): void => {};
   #cancelTick: Cancel | undefined;
   #cancelWake: Cancel | undefined;
   #cancelRetry: Cancel | undefined;
 
   constructor(parts: HeartbeatParts) {
     this.#parts = parts;
+    this.#lease = parts.peers.lease("heartbeat");
     this.#tickedAt = parts.clock.now();
   }
 
-  /** Begins to beat, where the last run of the server left off. */
+  /** Begins to beat where it leads, where the last run of the server left off. */
   async start(): Promise<void> {
+    this.#stopListening = this.#parts.peers.onNews((topic) => {
+      if (topic === "heartbeat" || topic === "all") void this.#look("another node");
+    });
+    this.#lease.onChange((isHeld) => {
+      if (isHeld) void this.#begin().catch(() => this.request("the node leads now"));
+      else this.#pause();
+    });
+    if (this.#lease.isHeld) await this.#begin();
+  }
+
+  async #begin(): Promise<void> {
     const { store, clock } = this.#parts;
     const last = await store.read(() => lastHeartbeat(this.#sessionKey));
     // a clock that was set back since must not keep it waiting
     if (last !== undefined) this.#tickedAt = Math.min(last, clock.now());
     this.reschedule();
-    if (await this.#isWanted()) this.request("events that waited for the server");
+    await this.#look("events that waited for the server");
+  }
+
+  async #look(reason: string): Promise<void> {
+    if (this.#lease.isHeld && (await this.#isWanted())) this.request(reason);
+  }
+
+  #pause(): void {
+    for (const cancel of [this.#cancelTick, this.#cancelWake, this.#cancelRetry]) cancel?.();
+    this.#cancelTick = this.#cancelWake = this.#cancelRetry = undefined;
   }
 
   /** Asks for a heartbeat now. */
   request(reason: string): void {
     if (this.#stopping.signal.aborted) return;
+    if (!this.#lease.isHeld) return this.#parts.peers.tell("heartbeat");
     if (this.#reasons.size < REASONS_MAX) this.#reasons.add(reason);
     if (this.#cancelWake) return;
     this.#cancelWake = this.#parts.clock.after(COALESCE_MS, () => {
@@ -91,7 +118,7 @@ export class Heartbeat {
     this.#cancelTick?.();
     this.#cancelTick = undefined;
     const { every } = this.#config;
-    if (every === 0 || this.#stopping.signal.aborted) return;
+    if (every === 0 || this.#stopping.signal.aborted || !this.#lease.isHeld) return;
     const { clock } = this.#parts;
     this.#cancelTick = clock.after(Math.max(0, this.#tickedAt + every - clock.now()), () => this.#tick());
   }
@@ -110,7 +137,8 @@ export class Heartbeat {
   /** Ends the one that runs, and waits for that. What it saw still waits when the server starts again. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    for (const cancel of [this.#cancelTick, this.#cancelWake, this.#cancelRetry]) cancel?.();
+    this.#stopListening();
+    this.#pause();
     await this.#running;
   }
 
@@ -179,9 +207,14 @@ export class Heartbeat {
     const result = await agent.run(request);
     if (result.status !== "ok") return { kind: "failed", reason: result.error ?? result.status };
     const reply = { ...request, result, config, now: clock.now() };
-    const outcome = await store.write(() => concludeHeartbeat(reply, delivery));
+    const outcome = await store.write(() => this.#conclude(reply));
     if (outcome.kind === "sent") delivery.sendReplies();
     return outcome;
+  }
+
+  *#conclude(reply: Reply): Script<HeartbeatOutcome> {
+    if (yield* this.#lease.holds()) return yield* concludeHeartbeat(reply, this.#parts.delivery);
+    return { kind: "skipped", reason: "another node leads by now" };
   }
 
   /** Events that it did not get to, and requests that came while it ran, get the next one. */

@@ -5,6 +5,7 @@ import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
 import { cancelHook, listHooks, replayHook, showHook, testMapping, type ListOptions } from "./commands/hooks.ts";
 import { mailStatus, setupMail, type SetupOptions } from "./commands/hooks-mail.ts";
+import { nodes } from "./commands/nodes.ts";
 import { auditHooks, signFile, type LocalContext, type SignOptions } from "./commands/hooks-local.ts";
 import { interruptible, type CliContext } from "./context.ts";
 import { failing, type CliParts } from "./failing.ts";
@@ -90,6 +91,15 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
     .option(...JSON_FLAG)
     .action(local((context, options: { json?: boolean }) => auditHooks(context, options)));
   addMailCommands(hooks, { remote, local, wholeNumber });
+  addNodes(program, { remote });
+}
+
+function addNodes(program: Command, { remote }: Pick<MailParts, "remote">): void {
+  program
+    .command("nodes")
+    .description("list the servers that share the gateway's database, and what each leads")
+    .option(...JSON_FLAG)
+    .action(remote((context, options: { json?: boolean }) => nodes(context, options)));
 }
 
 type Doing<Context> = <Args extends unknown[]>(

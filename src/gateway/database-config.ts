@@ -1,6 +1,6 @@
 /** The section `database` of the configuration: where the gateway keeps what it must not lose. */
 import { Type } from "@sinclair/typebox";
-import { reader, refined, strictObject, type Parsed } from "../base/schema.ts";
+import { reader, refined, strictObject } from "../base/schema.ts";
 
 /** One writes, two are for the check of the server at the start, and reads share what is left. */
 const CONNECTIONS = { minimum: 3, maximum: 100, default: 8 };
@@ -19,4 +19,3 @@ const section = {
 };
 
 export const databaseSchema = reader(strictObject(section, { default: {} }));
-export type DatabaseConfig = Parsed<typeof databaseSchema>;

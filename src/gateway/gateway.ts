@@ -9,6 +9,7 @@ import { findSession } from "../agent/sessions.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { NodeStatus } from "../base/peers.ts";
 import type { Script, Store } from "../base/store.ts";
 import type { Target } from "../channels/channel.ts";
 import { textOutcome } from "../channels/outbox/messages.ts";
@@ -33,7 +34,8 @@ import { LiveMail } from "./live-mail.ts";
 import type { Finding } from "./report.ts";
 import { makeOnSettle } from "./main-messages.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
-import { openStorage } from "./storage.ts";
+import { differences } from "./nodes.ts";
+import { openStorage, type Storage } from "./storage.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -82,6 +84,8 @@ export interface Gateway {
   observe(observer: Partial<GatewayObserver>): void;
   /** What waits and runs. */
   status(): Promise<GatewayStatus>;
+  /** The servers that share the database, the oldest first; none where it is this one's alone. */
+  nodes(): Promise<readonly NodeStatus[]>;
   /** Rejects with `storage` where the database cannot be written. */
   check(): Promise<void>;
   /** Whether it has been told to stop. */
@@ -99,10 +103,10 @@ export interface Gateway {
  * `start`.
  */
 export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
-  const { source, runtime, modelNames, clock, log } = parts;
+  const { source, runtime, modelNames, log } = parts;
   const snapshot = (): GatewaySnapshot => source.snapshot();
+  const { store, peers, clock, folder, close } = await openStorage({ ...parts, snapshot });
   const now = (): number => clock.now();
-  const { store, folder, close } = await openStorage(parts.home, snapshot().database);
   const channels = new LiveChannels({ fetch: parts.fetch, now, log });
   await channels.load(snapshot());
   const transforms = new TransformPool();
@@ -110,12 +114,13 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const onSettle = makeOnSettle({ snapshot, now, log });
   const observers = new Observers();
   const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
-  const outbox = new Outbox({ store, channels: () => channels.channels, now, log, onSettle, onTried });
-  const replies = makeReplyPorts({ outbox, channels, snapshot });
+  const outbox = new Outbox({ store, peers, channels: () => channels.channels, now, log, onSettle, onTried });
+  const replies = makeReplyPorts({ outbox, peers, channels, snapshot });
   const agent = makeAgent({ runtime, store, clock, settings: snapshot, modelNames });
-  const heartbeat = new Heartbeat({ agent, store, clock, settings: snapshot, delivery: replies, log });
+  const heartbeat = new Heartbeat({ agent, store, peers, clock, settings: snapshot, delivery: replies, log });
   const worker = new Worker({
     store,
+    peers,
     ports: { ...makeAgentPorts({ agent, heartbeat, settings: snapshot }), ...replies },
     settings: () => workerSettings(snapshot(), mappings),
     log,
@@ -142,33 +147,37 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const cancel = (runId: string) => worker.cancel(runId);
   const resolveTarget: AdminDeps["resolveTarget"] = (asked) => store.read(() => replies.resolveTarget(asked));
   const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };
-  const mail = new LiveMail({ ...trial, store, accept, log, random: Math.random });
+  const mail = new LiveMail({ ...trial, store, accept, log, random: Math.random }, peers.lease("mail"));
+  const nodes = (): Promise<readonly NodeStatus[]> => store.read(() => peers.nodes());
   const admin = makeAdmin({
     ...trial,
     token: () => snapshot().gateway.token,
     deliveries,
     cancel,
     worker,
-    findings: async () => (await parts.findings?.()) ?? [],
+    findings: async () => [...((await parts.findings?.()) ?? []), ...differences(await nodes(), now())],
+    nodes,
     mail: () => mail.status,
   });
   const watching = {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
     status: () => statusOf({ store, deliveries, mail: mail.status, isPaused: worker.isPaused }),
+    nodes,
     check: () => checkWritable(store, folder),
   };
   const running = { deliveries, worker, heartbeat, outbox, channels, mail, mappings, transforms };
   const onChange: Gateway["onChange"] = (listener) => source.onChange(listener);
   const made = { ...watching, ...running, ingress, admin, store, snapshot, onChange };
-  return { ...made, ...makeLife({ ...made, source, clock, log, close }) };
+  return { ...made, ...makeLife({ ...made, source, peers, clock, log, close }) };
 }
 
 type Built = Omit<Gateway, "start" | "stop" | "isDraining" | "backInMs"> &
-  Pick<GatewayParts, "source" | "clock" | "log"> & { readonly close: () => Promise<void> };
+  Pick<GatewayParts, "source" | "log"> &
+  Pick<Storage, "peers" | "clock" | "close">;
 
 /** Start and stop, in order: the outbox starts before the worker that fills it, and stops after it. */
 function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" | "backInMs"> {
-  const { source, channels, outbox, worker, heartbeat, ingress, mail, clock, log } = parts;
+  const { source, peers, channels, outbox, worker, heartbeat, ingress, mail, clock, log } = parts;
   let endHousekeeping = (): void => {};
   let backAtMs: number | undefined; // set: draining
   let stopped: Promise<void> | undefined;
@@ -179,7 +188,7 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" |
       await outbox.start();
       worker.start();
       await heartbeat.start();
-      mail.load(source.snapshot());
+      mail.start(() => source.snapshot());
       source.onChange((changed) => {
         mail.load(changed);
         heartbeat.reschedule();
@@ -189,7 +198,7 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" |
           (error: unknown) => log.error("the channels were not reloaded", { error: messageOf(error) }),
         );
       });
-      endHousekeeping = keepHouse(parts);
+      endHousekeeping = keepHouse(parts, peers.lease("housekeeping"));
     },
     stop(graceMs) {
       if (stopped) return stopped;
@@ -216,8 +225,8 @@ type ReplyPorts = Pick<
 >;
 
 /** The channels as agent and worker need them. */
-function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">): ReplyPorts {
-  const { outbox, channels, snapshot } = parts;
+function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot"> & Pick<Storage, "peers">): ReplyPorts {
+  const { outbox, peers, channels, snapshot } = parts;
   const resolve: WorkerPorts["resolveTarget"] = function* (asked) {
     const last = (yield* findSession(mainSessionKey(snapshot().session)))?.route;
     return resolveTarget(channels.directory, { ...asked, last });
@@ -238,7 +247,10 @@ function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">
     addReply: (reply) => outbox.add(reply),
     replyOutcome: textOutcome,
     onReplySettled: (listener) => outbox.onSettled(listener),
-    sendReplies: () => outbox.poke(),
+    sendReplies() {
+      outbox.poke();
+      peers.tell("outbox");
+    },
   };
 }
 

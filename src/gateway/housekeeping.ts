@@ -1,9 +1,10 @@
-/** Once an hour, deletes deliveries, messages and unused sessions past their retention. */
+/** Once an hour, on one node, deletes deliveries, messages and unused sessions past their retention. */
 import { mainSessionKey } from "../agent/session-key.ts";
 import { pruneSessions } from "../agent/sessions.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { Lease } from "../base/peers.ts";
 import type { Store } from "../base/store.ts";
 import { pruneOutbox } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
@@ -23,11 +24,11 @@ export interface HousekeepingParts {
 }
 
 /** Returns what ends it. */
-export function keepHouse(parts: HousekeepingParts): () => void {
+export function keepHouse(parts: HousekeepingParts, lease: Lease): () => void {
   let cancel = parts.clock.after(FIRST_MS, round);
   let isOver = false;
   function round(): void {
-    void tidy(parts)
+    void (lease.isHeld ? tidy(parts) : Promise.resolve())
       .catch((error: unknown) => parts.log.error("what is old cannot be forgotten", { error: messageOf(error) }))
       .then(() => {
         if (!isOver) cancel = parts.clock.after(EVERY_MS, round);

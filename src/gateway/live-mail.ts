@@ -1,5 +1,10 @@
-/** The mail listener of the configuration as it is now: begun again when what concerns it changes. */
-import { messageOf } from "../base/errors.ts";
+/**
+ * The mail listener of the configuration as it is now, on one node: begun again when what concerns it changes. What it
+ * writes, it writes only while it leads.
+ */
+import { AppError, messageOf } from "../base/errors.ts";
+import type { Lease } from "../base/peers.ts";
+import type { Script, Store } from "../base/store.ts";
 import { mailAccount } from "../hooks/mail/config.ts";
 import { MailListener, type ListenerDeps, type ListenerSettings } from "../hooks/mail/listener.ts";
 import { noMails, type MailStatus } from "../hooks/mail/status.ts";
@@ -7,18 +12,26 @@ import type { GatewaySnapshot } from "./snapshot.ts";
 
 export class LiveMail {
   readonly #deps: ListenerDeps;
+  readonly #lease: Lease;
   #settings: ListenerSettings | undefined;
   #listener: MailListener | undefined;
   /** The changes so far: one listener ends before the next begins. */
   #changes: Promise<void> = Promise.resolve();
   #isOver = false;
 
-  constructor(deps: Omit<ListenerDeps, "mails">) {
-    this.#deps = { ...deps, mails: noMails() };
+  constructor(deps: Omit<ListenerDeps, "mails">, lease: Lease) {
+    this.#deps = { ...ledBy(lease, deps), mails: noMails() };
+    this.#lease = lease;
+  }
+
+  /** @param snapshot asked for whenever it may begin */
+  start(snapshot: () => GatewaySnapshot): void {
+    this.#lease.onChange(() => this.load(snapshot()));
+    this.load(snapshot());
   }
 
   load(snapshot: GatewaySnapshot): void {
-    const settings = settingsOf(snapshot);
+    const settings = this.#lease.isHeld ? settingsOf(snapshot) : undefined;
     if (this.#isOver) return;
     if (Bun.deepEquals(settings, this.#settings)) return this.#listener?.poke(); // what it waits for may be there
     this.#settings = settings;
@@ -54,4 +67,30 @@ function settingsOf({ hooks, folder }: GatewaySnapshot): ListenerSettings | unde
   if (!account || !hooks.mail) return undefined;
   const { pollSeconds, includeBody, maxBytes } = hooks.mail;
   return { account, mail: { pollSeconds, includeBody, maxBytes } };
+}
+
+/** Its writes and its acceptances fail where another node leads by then. */
+function ledBy(lease: Lease, deps: Omit<ListenerDeps, "mails">): Omit<ListenerDeps, "mails"> {
+  function* check<T>(script: () => Script<T>): Script<T> {
+    if (yield* lease.holds()) return yield* script();
+    throw new AppError("conflict", "another node listens to the mailbox by now");
+  }
+  const { store, accept } = deps;
+  const led: Store = {
+    write: (script) => store.write(() => check(script)),
+    read: (script) => store.read(script),
+    get failure() {
+      return store.failure;
+    },
+    close: () => store.close(),
+  };
+  return {
+    ...deps,
+    store: led,
+    accept: (request) => accept({ ...request, alongside: () => check(request.alongside ?? nothing) }),
+  };
+}
+
+function* nothing(): Script<void> {
+  yield* [];
 }

@@ -1,6 +1,7 @@
 /** All tables of a gateway in PostgreSQL. */
 import { agentMigrations } from "../agent/postgres-tables.ts";
 import type { Migration } from "../base/database.ts";
+import { clusterMigrations } from "../base/postgres/cluster-tables.ts";
 import { outboxMigrations } from "../channels/outbox/postgres-tables.ts";
 import { deliveryMigrations } from "../hooks/deliveries/postgres-tables.ts";
 import { mailMigrations } from "../hooks/mail/postgres-tables.ts";
@@ -10,4 +11,5 @@ export const postgresMigrations: readonly Migration[] = [
   ...outboxMigrations,
   ...deliveryMigrations,
   ...mailMigrations,
+  ...clusterMigrations,
 ];

@@ -1,36 +1,58 @@
-/** The gateway's database, which belongs to one process: another would take up what this one is in the middle of. */
+/**
+ * The gateway's database, and who else works on it: files belong to one process, which another would disturb; a
+ * database server is shared by as many as there are.
+ */
+import { createHash } from "node:crypto";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { agentMigrations } from "../agent/tables.ts";
+import type { Clock } from "../base/clock.ts";
 import { openDatabase } from "../base/database.ts";
+import type { Logger } from "../base/log.ts";
+import { alone, type Peers } from "../base/peers.ts";
 import { takeLock } from "../base/process-lock.ts";
 import { SqliteStore } from "../base/sqlite-store.ts";
 import type { Store } from "../base/store.ts";
 import { outboxMigrations } from "../channels/outbox/tables.ts";
 import { deliveryMigrations } from "../hooks/deliveries/tables.ts";
 import { mailMigrations } from "../hooks/mail/position.ts";
-import type { DatabaseConfig } from "./database-config.ts";
+import { VERSION } from "../version.ts";
+import type { GatewaySnapshot } from "./snapshot.ts";
 
 export interface Storage {
   readonly store: Store;
+  readonly peers: Peers;
+  /** The clock of all who share the database. */
+  readonly clock: Clock;
   /** Of a database in files: their folder. */
   readonly folder: string | undefined;
   /** Resolves once all that was to be written is. */
   close(): Promise<void>;
 }
 
-/** Throws `conflict` where another process has it, or `storage`. */
-export function openStorage(home: string, { url, ...options }: DatabaseConfig): Promise<Storage> {
-  return url === undefined ? openFiles(home) : openServer({ ...options, url });
+export interface StorageParts {
+  /** Folder of a database in files. */
+  readonly home: string;
+  readonly snapshot: () => GatewaySnapshot;
+  readonly clock: Clock;
+  readonly log: Logger;
 }
 
-async function openFiles(home: string): Promise<Storage> {
+/** Throws `storage`, or `conflict` where another process has the files. */
+export function openStorage(parts: StorageParts): Promise<Storage> {
+  const { url } = parts.snapshot().database;
+  return url === undefined ? openFiles(parts) : openServer(parts, url);
+}
+
+async function openFiles({ home, clock }: StorageParts): Promise<Storage> {
   const lock = takeLock(join(home, "gateway.lock"), `the gateway in '${home}'`);
   try {
     const migrations = [...agentMigrations, ...outboxMigrations, ...deliveryMigrations, ...mailMigrations];
     const store = new SqliteStore(openDatabase(join(home, "gateway.db"), migrations));
     return {
       store,
+      peers: alone(),
+      clock,
       folder: home,
       async close() {
         await store.close();
@@ -44,9 +66,30 @@ async function openFiles(home: string): Promise<Storage> {
 }
 
 /** Nothing of it is loaded before it is asked for. */
-async function openServer(options: Omit<DatabaseConfig, "url"> & { readonly url: string }): Promise<Storage> {
+async function openServer({ snapshot, clock, log }: StorageParts, url: string): Promise<Storage> {
   const { openPostgres } = await import("../base/postgres/postgres-store.ts");
+  const { joinCluster } = await import("../base/postgres/cluster.ts");
   const { postgresMigrations } = await import("./postgres-migrations.ts");
-  const store = await openPostgres({ ...options, name: `hearth/${hostname()}`, isAlone: true }, postgresMigrations);
-  return { store, folder: undefined, close: () => store.close() };
+  const name = hostname();
+  const { schema, connections } = snapshot().database;
+  const options = { url, schema, connections, name: `hearth/${name}` };
+  const store = await openPostgres(options, postgresMigrations);
+  try {
+    const facts = () => ({ name, version: VERSION, digest: digestOf(snapshot()) });
+    const cluster = await joinCluster(store, { ...options, log, facts });
+    const close = async (): Promise<void> => {
+      await cluster.leave();
+      await store.close();
+    };
+    return { store, peers: cluster, clock: { ...clock, now: () => cluster.now() }, folder: undefined, close };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** The same for nodes whose configurations are the same; the way to the database may be each node's own. */
+function digestOf({ hooks, agents, session, channels, gateway }: GatewaySnapshot): string {
+  const text = JSON.stringify([hooks, agents, session, channels, gateway]);
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }

@@ -16,7 +16,7 @@ import type { RecentRequests } from "./metrics/recent.ts";
 /** What routes use of the gateway. */
 export interface ServedGateway extends Pick<
   Gateway,
-  "ingress" | "admin" | "observe" | "status" | "check" | "isDraining" | "backInMs"
+  "ingress" | "admin" | "observe" | "status" | "nodes" | "check" | "isDraining" | "backInMs"
 > {
   readonly mail: Pick<Gateway["mail"], "status">;
 }

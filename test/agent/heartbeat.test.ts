@@ -13,6 +13,7 @@ import type { Target } from "../../src/channels/channel.ts";
 import { MAIN, settingsOf, testAgent, type TestAgent, type TestAgentOptions } from "./parts.ts";
 import type { Script } from "./scripted-runtime.ts";
 import { execute } from "../../src/base/store.ts";
+import { alone } from "../../src/base/peers.ts";
 import { answering } from "../stores.ts";
 
 const MINUTE = 60_000;
@@ -40,6 +41,7 @@ function testHeart(
   const sent: TestHeart["sent"] = [];
   const { target = { channel: "telegram", to: "42" } } = options;
   const heart = new Heartbeat({
+    peers: alone(),
     agent: test.agent,
     store: test.store,
     clock: test.clock,
@@ -141,6 +143,7 @@ describe("the timer", () => {
     let every = 0;
     const test = testHeart(() => ({ text: "yes" }));
     const heart = new Heartbeat({
+      peers: alone(),
       ...test.parts,
       agent: test.agent,
       settings: () => withHeartbeat({ every }),

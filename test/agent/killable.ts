@@ -10,6 +10,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import { external } from "../../src/base/passage.ts";
 import { execute, queryOne } from "../../src/base/store.ts";
+import { alone } from "../../src/base/peers.ts";
 import { answering, openStore } from "../stores.ts";
 import { MAIN, settingsOf } from "./parts.ts";
 import { scriptedRuntime } from "./scripted-runtime.ts";
@@ -28,6 +29,7 @@ const runtime = scriptedRuntime(() => ({ text: `answer ${crypto.randomUUID()}`, 
 });
 const agent = makeAgent({ runtime, store, clock, settings, modelNames: async () => ["hearth:latest"] });
 const heart = new Heartbeat({
+  peers: alone(),
   agent,
   store,
   clock,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { openPostgres, type PostgresOptions } from "../../src/base/postgres/postgres-store.ts";
+import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
+import type { ServerOptions } from "../../src/base/postgres/server.ts";
 import { execute, queryAll, queryOne, type Script } from "../../src/base/store.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 
@@ -13,11 +14,8 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
   beforeAll(async () => void (server = await startPostgres()), 120_000);
   afterAll(() => server?.remove(), 60_000);
 
-  const open = (changes: Partial<PostgresOptions> = {}) =>
-    openPostgres(
-      { url: server.url, schema: `test_${++schemas}`, connections: 4, name: "test", isAlone: true, ...changes },
-      [TABLE],
-    );
+  const open = (changes: Partial<ServerOptions> = {}) =>
+    openPostgres({ url: server.url, schema: `test_${++schemas}`, connections: 4, name: "test", ...changes }, [TABLE]);
 
   test("scripts of one moment share a commit; one that throws, or whose text cannot be held, fails alone", async () => {
     const store = await open();
@@ -55,32 +53,22 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await second.close();
   });
 
-  test("a schema has one gateway; another is told so, and takes over once it is gone", async () => {
-    const first = await open({ schema: "one" });
-    await expect(open({ schema: "one" })).rejects.toMatchObject({
-      code: "conflict",
-      message: "the gateway in schema 'one' is another process's: stop that one first",
-    });
-    const waiting = open({ schema: "one" });
-    await first.close();
-    await (await waiting).close();
-  });
-
-  test("a gateway whose place was taken while its connection was broken writes nothing any more", async () => {
-    const first = await open({ schema: "lost" });
-    await first.write(() => put("mine"));
-    const pids = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'";
-    await server.run(pids);
-    const second = await open({ schema: "lost" });
-    await expect(first.write(() => put("late"))).rejects.toMatchObject({ code: "conflict" });
-    expect(await second.read(words)).toEqual([{ word: "mine", n: 0 }]);
-    await second.close();
-    expect(await first.write(() => put("back"))).toBe(1);
-    await first.close();
+  test("scripts of several processes are serial: what one read holds until it wrote", async () => {
+    const stores = await Promise.all([1, 2, 3].map(() => open({ schema: "shared" })));
+    const next = function* (): Script<number> {
+      const { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM words"))!;
+      yield* queryOne("SELECT pg_sleep(0.002)");
+      return yield* put(`${n}`, n);
+    };
+    for (let round = 0; round < 5; round++) {
+      await Promise.all(stores.flatMap((store) => [store.write(next), store.write(next)]));
+    }
+    expect((await stores[0]!.read(words)).length).toBe(30);
+    await Promise.all(stores.map((store) => store.close()));
   });
 
   test("a connection that breaks costs nothing: the transaction is tried again on another", async () => {
-    const store = await open({ isAlone: false });
+    const store = await open();
     await store.write(() => put("before"));
     await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test'");
     expect(await store.write(() => put("after"))).toBe(1);

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { alone } from "../../src/base/peers.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import type { Store } from "../../src/base/store.ts";
 import type { Channel, ChannelKind, SendOutcome, SendRequest } from "../../src/channels/channel.ts";
@@ -26,7 +27,8 @@ export function makeBox(channels: readonly Channel[], more: Partial<OutboxDeps> 
   const store = openStore(outboxMigrations, path);
   const log = makeLogger({ write: () => {}, now: Date.now, debug: false });
   const byId = new Map(channels.map((channel) => [channel.id, channel]));
-  const deps: OutboxDeps = { store, channels: () => byId, now: Date.now, log, random: () => 0, ...more };
+  const parts = { store, peers: alone(), channels: () => byId, now: Date.now, log };
+  const deps: OutboxDeps = { ...parts, random: () => 0, ...more };
   return {
     store,
     path,

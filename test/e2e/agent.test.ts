@@ -13,6 +13,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import { external } from "../../src/base/passage.ts";
 import type { Store } from "../../src/base/store.ts";
+import { alone } from "../../src/base/peers.ts";
 import { makeRuntime } from "../../src/runtime/local.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
@@ -142,6 +143,7 @@ test("a conversation outgrows the context and goes on", async () => {
 
 test("a heartbeat reads what waits", async () => {
   const heart = new Heartbeat({
+    peers: alone(),
     agent,
     store,
     clock: systemClock,

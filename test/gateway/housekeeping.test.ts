@@ -1,5 +1,6 @@
 /** What is kept, and for how long. */
 import { expect, test } from "bun:test";
+import { alone } from "../../src/base/peers.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import { keepHouse, tidy } from "../../src/gateway/housekeeping.ts";
@@ -64,7 +65,7 @@ test("a round a minute after the start, then every hour, whether or not it worke
     throw new Error("no disk");
   };
   const listening = { ...log, error: (message: string) => void told.push(message) };
-  const end = keepHouse({ ...gateway, deliveries: { prune }, clock, log: listening });
+  const end = keepHouse({ ...gateway, deliveries: { prune }, clock, log: listening }, alone().lease("house"));
   bench.defer(end);
   for (const round of [1, 2, 3]) {
     clock.advance(round === 1 ? 60_000 : HOUR_MS);

@@ -62,12 +62,6 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     expect(await second.gateway.status()).toMatchObject({ queued: 0, running: 0, replies: 0, messages: 0 });
   }, 120_000);
 
-  test("a second gateway of the same schema does not start", async () => {
-    const config = settings();
-    await startGateway(config);
-    await expect(startGateway(config)).rejects.toMatchObject({ code: "conflict" });
-  }, 60_000);
-
   test("while the server is away webhooks get 503 with Retry-After; all that was accepted is run after it is back", async () => {
     const gate = Promise.withResolvers<void>();
     const chat = startChat();

@@ -1,11 +1,13 @@
 /**
  * A store in PostgreSQL. Writes go through one connection, one after the other, as they do in SQLite: what comes in
- * while a commit is on its way shares the next, each script with a savepoint of its own. Reads have connections of
- * their own, and see what is committed.
+ * while a commit is on its way shares the next, each script with a savepoint of its own. Where several processes share
+ * the schema their transactions are serial too, by a lock that each has from its beginning to its end: every statement
+ * of a script sees what the others committed before, and nothing changes between its statements. Reads have
+ * connections of their own, and see what is committed.
  */
 import type { ReservedSQL, SQL } from "bun";
 import type { Migration } from "../database.ts";
-import { AppError } from "../errors.ts";
+import type { AppError } from "../errors.ts";
 import type { Script, Store } from "../store.ts";
 import { migrate } from "./migrate.ts";
 import { isOfServer, isRepeatable, problemOf } from "./problems.ts";
@@ -18,10 +20,8 @@ const TRIES = 5;
 /** No try begins later. */
 const TRIES_MS = 5000;
 const TRY_AGAIN_MS = 20;
-/** First of the two numbers of the lock that one gateway holds; the other is its schema's. */
-const GATEWAY_LOCK = 7_205_102;
-/** How long a gateway that is just ending may take to let go. */
-const LOCK_WAIT_MS = 2000;
+/** First of the two numbers of the lock that a transaction which writes has; the other is its schema's. */
+const WRITE_LOCK = 7_205_102;
 
 interface Pending {
   readonly script: () => Script<unknown>;
@@ -29,25 +29,15 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
-export interface PostgresOptions extends ServerOptions {
-  /** Whether nobody else may have the schema. */
-  readonly isAlone: boolean;
-}
-
 type Ended = { readonly result: unknown } | { readonly error: unknown };
 
-/**
- * Throws `storage` with one line where the server cannot be used, `bad_request` for an address that is none, `conflict`
- * where another gateway has the schema.
- */
-export async function openPostgres(options: PostgresOptions, migrations: readonly Migration[]): Promise<PostgresStore> {
+/** Throws `storage` with one line where the server cannot be used, `bad_request` for an address that is none. */
+export async function openPostgres(options: ServerOptions, migrations: readonly Migration[]): Promise<PostgresStore> {
   const sql = makePool(options);
   try {
     await checkServer(sql);
     await migrate(sql, options.schema, migrations);
-    const store = new PostgresStore(sql, options);
-    await store.begin();
-    return store;
+    return new PostgresStore(sql, options.schema);
   } catch (error) {
     await sql.close({ timeout: 0 });
     throw error;
@@ -56,30 +46,16 @@ export async function openPostgres(options: PostgresOptions, migrations: readonl
 
 class PostgresStore implements Store {
   readonly #sql: SQL;
-  readonly #options: PostgresOptions;
+  readonly #begin: string;
   #pending: Pending[] = [];
   #writing: Promise<void> | undefined;
   #connection: ReservedSQL | undefined;
   #failure: AppError | undefined;
 
-  constructor(sql: SQL, options: PostgresOptions) {
+  constructor(sql: SQL, schema: string) {
     this.#sql = sql;
-    this.#options = options;
-  }
-
-  /** Takes the schema for this gateway. Throws `conflict` where another has it. */
-  async begin(): Promise<void> {
-    const until = Date.now() + LOCK_WAIT_MS;
-    for (;;) {
-      try {
-        this.#connection = await this.#reserve();
-        return;
-      } catch (error) {
-        const isTaken = error instanceof AppError && error.code === "conflict";
-        if (!isTaken || Date.now() > until) throw problemOf(error);
-        await Bun.sleep(LOCK_WAIT_MS / 20);
-      }
-    }
+    const lock = `SELECT pg_advisory_xact_lock(${WRITE_LOCK}, ${Bun.hash.crc32(schema) | 0})`;
+    this.#begin = `BEGIN; ${lock}; SAVEPOINT piece`;
   }
 
   write<T>(script: () => Script<T>): Promise<T> {
@@ -135,8 +111,8 @@ class PostgresStore implements Store {
     for (let tries = 1; ; tries++) {
       const progress = { isCommitting: false };
       try {
-        this.#connection ??= await this.#reserve();
-        return await transact(this.#connection, batch, progress);
+        this.#connection ??= await this.#sql.reserve();
+        return await this.#transact(this.#connection, batch, progress);
       } catch (error) {
         await this.#renew();
         // of a commit whose answer did not come, nobody knows whether it was made
@@ -158,49 +134,28 @@ class PostgresStore implements Store {
     }
   }
 
-  /**
-   * The connection that writes, and holds the schema's lock: a gateway whose connection broke, and whose place another
-   * took meanwhile, writes nothing any more.
-   */
-  async #reserve(): Promise<ReservedSQL> {
-    const { isAlone, schema } = this.#options;
-    const connection = await this.#sql.reserve();
-    if (!isAlone) return connection;
-    try {
-      const [row] = await connection.unsafe("SELECT pg_try_advisory_lock($1, hashtext($2)) AS locked", [
-        GATEWAY_LOCK,
-        schema,
-      ]);
-      if ((row as { locked: boolean }).locked) return connection;
-      throw new AppError("conflict", `the gateway in schema '${schema}' is another process's: stop that one first`);
-    } catch (error) {
-      connection.release();
-      throw error;
+  /** All scripts in one transaction. A script that throws undoes itself alone. */
+  async #transact(
+    connection: ReservedSQL,
+    batch: readonly Pending[],
+    progress: { isCommitting: boolean },
+  ): Promise<readonly Ended[]> {
+    const ends: Ended[] = [];
+    await connection.unsafe(this.#begin).simple();
+    for (const { script } of batch) {
+      try {
+        ends.push({ result: await runScript(connection, script()) });
+        if (ends.length < batch.length) await connection.unsafe("RELEASE SAVEPOINT piece; SAVEPOINT piece").simple();
+      } catch (error) {
+        if (isOfServer(error) || isRepeatable(error)) throw error;
+        ends.push({ error });
+        await connection.unsafe("ROLLBACK TO SAVEPOINT piece");
+      }
     }
+    progress.isCommitting = true;
+    await connection.unsafe("COMMIT");
+    return ends;
   }
-}
-
-/** All scripts in one transaction. A script that throws undoes itself alone. */
-async function transact(
-  connection: ReservedSQL,
-  batch: readonly Pending[],
-  progress: { isCommitting: boolean },
-): Promise<readonly Ended[]> {
-  const ends: Ended[] = [];
-  await connection.unsafe("BEGIN; SAVEPOINT piece").simple();
-  for (const { script } of batch) {
-    try {
-      ends.push({ result: await runScript(connection, script()) });
-      if (ends.length < batch.length) await connection.unsafe("RELEASE SAVEPOINT piece; SAVEPOINT piece").simple();
-    } catch (error) {
-      if (isOfServer(error) || isRepeatable(error)) throw error;
-      ends.push({ error });
-      await connection.unsafe("ROLLBACK TO SAVEPOINT piece");
-    }
-  }
-  progress.isCommitting = true;
-  await connection.unsafe("COMMIT");
-  return ends;
 }
 
 export type { PostgresStore };

@@ -15,8 +15,8 @@ export interface ServerOptions {
 
 const VERSION_MIN = 140_000;
 const CONNECT_SECONDS = 5;
-/** What a statement, a lock and a script that does not go on may take. */
-const TIMEOUTS = { statement_timeout: "10s", lock_timeout: "5s", idle_in_transaction_session_timeout: "5s" };
+/** What a statement, a lock and a script that does not go on may take; a lock is waited for longer than one is kept. */
+const TIMEOUTS = { statement_timeout: "10s", lock_timeout: "5s", idle_in_transaction_session_timeout: "4s" };
 
 /** A plan that was made while a table was small, and kept, would read all of it once it is large. */
 const PLANS = { plan_cache_mode: "force_custom_plan" };

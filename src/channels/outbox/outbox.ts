@@ -1,15 +1,25 @@
 /**
- * Sends what is in the outbox: in order to each recipient, to several at once, never faster than a platform wants.
- * Everything it knows of a message is on the disk; it keeps in memory only to whom it is sending at the moment.
+ * Sends what is in the outbox: in order to each recipient, to several at once, never faster than a platform wants. Each
+ * channel is one node's. Everything it knows of a message is on the disk; it keeps in memory only to whom it is sending
+ * at the moment.
  */
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
+import type { Lease, Peers } from "../../base/peers.ts";
 import { queryOne, type Script, type Store } from "../../base/store.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type NewText, type TextOutcome } from "./messages.ts";
 import { dueHeads } from "./heads.ts";
 import { Outages } from "./outages.ts";
-import { isRepeatable, recoverSending, settle, writeSettlement, type RetryLimits, type Settlement } from "./settle.ts";
+import {
+  isRepeatable,
+  recover,
+  sendingRows,
+  settle,
+  writeSettlement,
+  type RetryLimits,
+  type Settlement,
+} from "./settle.ts";
 import type { OutboxRow } from "./tables.ts";
 
 const LIMITS: RetryLimits = { maxAttempts: 30, maxAgeMs: 24 * 3_600_000 };
@@ -26,6 +36,7 @@ export interface Settled extends TextOutcome {
 
 export interface OutboxDeps {
   readonly store: Store;
+  readonly peers: Peers;
   /** As configured now: asked for at every use. */
   readonly channels: () => ReadonlyMap<string, Channel>;
   readonly now: () => number;
@@ -48,7 +59,12 @@ export class Outbox {
   /** By channel, where the platform asked for time: not before. */
   readonly #paused = new Map<string, number>();
   readonly #outages: Outages;
+  /** By channel. */
+  readonly #leases = new Map<string, Lease>();
   readonly #stop = new AbortController();
+  #stopListening = (): void => {};
+  /** Whether messages may be marked as being sent that nobody sends. */
+  #hasStrays = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #pumping: Promise<void> | undefined;
   #isDirty = false;
@@ -83,18 +99,45 @@ export class Outbox {
 
   /** Settles what a crash left, then sends. */
   async start(): Promise<void> {
-    const settled = await this.#deps.store.write(() => this.#recover());
+    const { peers, channels } = this.#deps;
+    this.#stopListening = peers.onNews((topic) => {
+      if (topic === "outbox" || topic === "all") this.poke();
+    });
+    for (const channel of channels().keys()) this.#lease(channel);
+    await this.#recover();
     this.#isRunning = true;
-    for (const groupId of settled) this.#tell(groupId);
     this.poke();
   }
 
-  *#recover(): Script<string[]> {
+  #lease(channel: string): Lease {
+    const known = this.#leases.get(channel);
+    if (known) return known;
+    const lease = this.#deps.peers.lease(`channel:${channel}`);
+    this.#leases.set(channel, lease);
+    lease.onChange((isHeld) => {
+      this.#hasStrays ||= isHeld; // of the node that had it before
+      this.poke();
+    });
+    return lease;
+  }
+
+  /** Looks after messages that were being sent by a node that cannot do that any more. */
+  async #recover(): Promise<void> {
+    this.#hasStrays = false;
+    const settled = await this.#deps.store.write(() => this.#recoverAll());
+    for (const groupId of settled) this.#tell(groupId);
+  }
+
+  *#recoverAll(): Script<string[]> {
     const { channels, now } = this.#deps;
     const settled: string[] = [];
-    for (const groupId of yield* recoverSending(channels(), now())) {
-      if (yield* this.#settled(groupId)) settled.push(groupId);
+    const touched = new Set<string>();
+    for (const row of yield* sendingRows()) {
+      if (this.#busy.has(row.lane) || !(yield* this.#lease(row.channel).holds())) continue;
+      yield* recover(row, channels().get(row.channel)?.dedupeMs ?? 0, now());
+      touched.add(row.group_id);
     }
+    for (const groupId of touched) if (yield* this.#settled(groupId)) settled.push(groupId);
     return settled;
   }
 
@@ -104,6 +147,7 @@ export class Outbox {
    */
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     this.#isRunning = false;
+    this.#stopListening();
     clearTimeout(this.#timer);
     const grace = setTimeout(() => this.#stop.abort(), graceMs);
     await this.#pumping;
@@ -126,6 +170,7 @@ export class Outbox {
     while (this.#isDirty && this.#isRunning) {
       this.#isDirty = false;
       try {
+        if (this.#hasStrays) await this.#recover();
         await this.#claim();
       } catch (error) {
         this.#deps.log.error("the outbox cannot be read or written", { error: messageOf(error) });
@@ -145,7 +190,7 @@ export class Outbox {
     let wakeAt = Infinity;
     if (this.#outages.any) this.#outages.keep(new Set(heads.map(({ lane }) => lane)));
     for (const row of heads) {
-      if (this.#busy.has(row.lane)) continue;
+      if (this.#busy.has(row.lane) || !this.#lease(row.channel).isHeld) continue;
       const at = Math.max(row.next_at, this.#spaced.get(row.lane) ?? 0, this.#paused.get(row.channel) ?? 0);
       const running = load.get(row.channel) ?? 0;
       if (at > now()) wakeAt = Math.min(wakeAt, at);
@@ -156,7 +201,7 @@ export class Outbox {
     }
     if (wakeAt < Infinity) this.#wake(wakeAt - now());
     if (due.length === 0) return;
-    const claimed = await store.write(() => claimRows(due, now()));
+    const claimed = await store.write(() => this.#claimRows(due));
     for (const row of claimed) {
       const done = this.#send(row, channels().get(row.channel)).finally(() => {
         this.#busy.delete(row.lane);
@@ -221,8 +266,8 @@ export class Outbox {
   }
 
   *#settle(row: OutboxRow, settlement: Settlement): Script<boolean> {
-    yield* writeSettlement(row, settlement, this.#deps.now());
-    return yield* this.#settled(row.group_id);
+    const isOwn = yield* writeSettlement(row, settlement, this.#deps.now());
+    return isOwn && (yield* this.#settled(row.group_id));
   }
 
   /** Whether a text has ended, in the transaction that ended it. */
@@ -251,23 +296,23 @@ export class Outbox {
   #forgetPast(now: number): void {
     for (const map of [this.#spaced, this.#paused]) for (const [key, at] of map) if (at <= now) map.delete(key);
   }
+
+  /**
+   * Without those that were cancelled, or tried, since they were read. A row that is marked but not being sent is one
+   * whose marking commit failed to reach the disk: it was never sent.
+   */
+  *#claimRows(rows: readonly OutboxRow[]): Script<OutboxRow[]> {
+    const claimed: OutboxRow[] = [];
+    for (const [channel, due] of Map.groupBy(rows, (row) => row.channel)) {
+      if (!(yield* this.#lease(channel).holds())) continue;
+      for (const { seq, attempts } of due) {
+        const row = yield* queryOne<OutboxRow>(CLAIM, this.#deps.now(), seq, attempts);
+        if (row) claimed.push(row);
+      }
+    }
+    return claimed;
+  }
 }
 
-/**
- * Without those that were cancelled, or tried, since they were read. A row that is marked but not being sent is one
- * whose marking commit failed to reach the disk: it was never sent.
- */
-function* claimRows(rows: readonly OutboxRow[], now: number): Script<OutboxRow[]> {
-  const claimed: OutboxRow[] = [];
-  for (const { seq, attempts } of rows) {
-    const row = yield* queryOne<OutboxRow>(
-      `UPDATE outbox SET state = 'sending', attempts = attempts + 1, sending_at = $1
-         WHERE seq = $2 AND attempts = $3 AND settled_at IS NULL RETURNING *`,
-      now,
-      seq,
-      attempts,
-    );
-    if (row) claimed.push(row);
-  }
-  return claimed;
-}
+const CLAIM = `UPDATE outbox SET state = 'sending', attempts = attempts + 1, sending_at = $1
+  WHERE seq = $2 AND attempts = $3 AND settled_at IS NULL RETURNING *`;

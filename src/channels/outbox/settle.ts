@@ -3,7 +3,7 @@
  * sent again only while the platform still recognises the repeat.
  */
 import { execute, queryAll, type Script } from "../../base/store.ts";
-import type { Channel, SendOutcome } from "../channel.ts";
+import type { SendOutcome } from "../channel.ts";
 import type { OutboxRow } from "./tables.ts";
 
 const BACKOFF_FIRST_MS = 1000;
@@ -59,12 +59,15 @@ export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt)
   return { ...none, state: "queued", reason, nextAt, uncertainAt };
 }
 
-/** Writes it down. Where a message failed, those behind it in its text are not sent either. */
-export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: number): Script<void> {
+/**
+ * Writes it down. Where a message failed, those behind it in its text are not sent either. Returns false, and writes
+ * nothing, where the attempt is not the message's last any more: another node took it for a dead one's.
+ */
+export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: number): Script<boolean> {
   const { state, reason, messageId, nextAt, uncertainAt } = settlement;
-  yield* execute(
+  const changed = yield* execute(
     `UPDATE outbox SET state = $1, reason = $2, message_id = $3, next_at = $4, uncertain_at = $5, settled_at = $6
-       WHERE seq = $7`,
+       WHERE seq = $7 AND state = 'sending' AND attempts = $8`,
     state,
     reason,
     messageId,
@@ -72,8 +75,10 @@ export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: nu
     uncertainAt,
     state === "queued" ? null : now,
     row.seq,
+    row.attempts,
   );
-  if (state !== "failed") return;
+  if (changed === 0) return false;
+  if (state !== "failed") return true;
   yield* execute(
     `UPDATE outbox SET state = 'failed', reason = 'an earlier part was not sent', settled_at = $1
        WHERE group_id = $2 AND lane = $3 AND state = 'queued'`,
@@ -81,28 +86,20 @@ export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: nu
     row.group_id,
     row.lane,
   );
+  return true;
 }
 
+/** Messages that are being sent, or were when their process ended. */
+export const sendingRows = (): Script<OutboxRow[]> =>
+  queryAll<OutboxRow>("SELECT * FROM outbox WHERE settled_at IS NULL AND state = 'sending'");
+
 /**
- * After a crash: rows that were being sent may have arrived. Those that the platform would recognise go out again, the
- * others are `unknown`. Returns the ids of texts that were touched.
+ * After a crash: a message that was being sent may have arrived. One that the platform would recognise goes out again,
+ * another is `unknown`.
  */
-export function* recoverSending(channels: ReadonlyMap<string, Channel>, now: number): Script<string[]> {
-  const rows = yield* queryAll<OutboxRow>("SELECT * FROM outbox WHERE settled_at IS NULL AND state = 'sending'");
-  for (const row of rows) {
-    const uncertainAt = row.uncertain_at ?? row.sending_at ?? row.created_at;
-    const canRepeat = isRepeatable(uncertainAt, channels.get(row.channel)?.dedupeMs ?? 0, now);
-    yield* writeSettlement(
-      row,
-      {
-        state: canRepeat ? "queued" : "unknown",
-        reason: "the process ended while it was being sent",
-        messageId: null,
-        nextAt: now,
-        uncertainAt,
-      },
-      now,
-    );
-  }
-  return [...new Set(rows.map((row) => row.group_id))];
+export function* recover(row: OutboxRow, dedupeMs: number, now: number): Script<void> {
+  const uncertainAt = row.uncertain_at ?? row.sending_at ?? row.created_at;
+  const state = isRepeatable(uncertainAt, dedupeMs, now) ? "queued" : "unknown";
+  const reason = "the process ended while it was being sent";
+  yield* writeSettlement(row, { state, reason, messageId: null, nextAt: now, uncertainAt }, now);
 }

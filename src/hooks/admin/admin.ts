@@ -4,6 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { AppError } from "../../base/errors.ts";
+import type { NodeStatus } from "../../base/peers.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import { reader } from "../../base/schema.ts";
 import type { Deliveries } from "../deliveries/deliveries.ts";
@@ -30,6 +31,7 @@ export interface AdminDeps extends DryRunParts {
   readonly worker: Pick<Worker, "isPaused" | "setPaused">;
   /** What an audit of the configuration finds, worst first. */
   readonly findings: () => Promise<readonly AuditFinding[]>;
+  readonly nodes: () => Promise<readonly NodeStatus[]>;
   /** Undefined: no mailbox is listened to. */
   readonly mail: () => MailStatus | undefined;
 }
@@ -78,6 +80,8 @@ export interface Admin {
   replay(id: string): Promise<Replayed>;
   /** Ends the runs of a delivery, or one of them. Throws `not_found`. */
   cancel(id: string): Promise<readonly { readonly runId: string; readonly result: Cancelled }[]>;
+  /** The servers that share the database, the oldest first; none where it is this one's alone. */
+  nodes(): Promise<readonly NodeStatus[]>;
   /** The mailbox that is listened to. Throws `not_found`. */
   mail(): MailStatus;
   /** In the order in which they are tried. */
@@ -127,6 +131,7 @@ export function makeAdmin(deps: AdminDeps): Admin {
       if (found) return found;
       throw new AppError("not_found", "no mailbox is listened to: hooks.mail names none, or is switched off");
     },
+    nodes: () => deps.nodes(),
     mappings: () => deps.mappings(deps.settings()).all.map(summaryOf),
     findings: () => deps.findings(),
     setPaused: (isPaused) => deps.worker.setPaused(isPaused),

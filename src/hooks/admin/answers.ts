@@ -70,6 +70,22 @@ export const findingsSchema = strictObject({
   ),
 });
 
+export const nodesSchema = strictObject({
+  nodes: Type.Array(
+    strictObject({
+      number: Type.Integer({ description: "Of one life of a node; never given again" }),
+      name: text("Its host"),
+      version: text(),
+      digest: text("Equal where the configuration is"),
+      digestAt: Type.Integer({ description: "Since when, epoch milliseconds" }),
+      startedAt: Type.Integer(),
+      seenAt: Type.Integer(),
+      leads: Type.Array(text(), { description: "What it does for all" }),
+    }),
+    { description: "The oldest first; none where the database is this server's alone" },
+  ),
+});
+
 export const pausedSchema = strictObject({ paused: Type.Boolean() });
 
 export const dryRunSchema = strictObject({

@@ -17,21 +17,23 @@ export interface ClaimOptions {
   readonly leaseUntil: number;
   /** Turns that may begin now. */
   readonly free: number;
-  /** Turns of a mapping that may run at once; undefined: as many as there may be. */
+  /** Turns of a mapping that may run at once, wherever they do; undefined: as many as there may be. */
   readonly limitOf: (mappingId: string) => number | undefined;
 }
 
 /**
  * Takes runs whose turn is due: of each session only the oldest, lanes in turn (those with the fewest running first),
- * the oldest of a lane first. A suspect of crashes runs alone: once one is due, nothing begins until it had its turn.
+ * the oldest of a lane first. A suspect of crashes runs alone in its process: once one is due, nothing begins there
+ * until it had its turn.
  */
 export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOptions): Script<TurnRun[]> {
   if (free <= 0) return [];
   const running = yield* runningTurns();
-  if (running.some(isSuspect)) return [];
+  const own = running.filter(({ leaseOwner }) => leaseOwner === owner);
+  if (own.some(isSuspect)) return [];
   const due = yield* queryAll<Row>(DUE, now, free);
   const suspect = due.find(isSuspect);
-  const chosen = suspect ? (running.length > 0 ? [] : [suspect]) : inTurn(due, { running, free, limitOf });
+  const chosen = suspect ? (own.length > 0 ? [] : [suspect]) : inTurn(due, { running, free, limitOf });
   const lease = { owner, until: leaseUntil };
   const claimed: TurnRun[] = [];
   for (const row of chosen) {
@@ -43,11 +45,12 @@ export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOpti
 /** Whether a run may be what its process crashes of. */
 export const isSuspect = ({ suspected }: Pick<Run, "suspected">): boolean => suspected >= SUSPECT_CRASHES;
 
-type RunningTurn = Pick<Run, "lane" | "suspected">;
+type RunningTurn = Pick<Run, "lane" | "suspected" | "leaseOwner">;
 
 const runningTurns = (): Script<RunningTurn[]> =>
   queryAll<RunningTurn>(
-    "SELECT lane, suspected FROM runs WHERE finished_at IS NULL AND step = 'turn' AND state = 'running'",
+    `SELECT lane, suspected, lease_owner AS "leaseOwner" FROM runs
+     WHERE finished_at IS NULL AND step = 'turn' AND state = 'running'`,
   );
 
 /** One of each lane, then another of each. */

@@ -64,7 +64,7 @@ export function* nextCallbackAt(): Script<number | undefined> {
 
 export type CallbackState = "pending" | "sent" | "failed";
 
-/** Notes what became of an attempt. Returns the callback's state. */
+/** Notes what became of an attempt, unless another node noted one since. Returns the callback's state. */
 export function* settleCallback(
   callback: DueCallback,
   { outcome, now, random }: { outcome: CallbackOutcome; now: number; random: () => number },
@@ -75,12 +75,14 @@ export function* settleCallback(
     outcome.kind === "retry" && !isOver ? "pending" : outcome.kind === "sent" ? "sent" : "failed";
   const waitMs = outcome.kind === "retry" ? retryDelayMs(attempts, random, outcome.afterMs) : 0;
   yield* execute(
-    "UPDATE callbacks SET state = $1, attempts = $2, next_at = $3, reason = $4 WHERE run_id = $5",
+    `UPDATE callbacks SET state = $1, attempts = $2, next_at = $3, reason = $4
+     WHERE run_id = $5 AND state = 'pending' AND attempts = $6`,
     state,
     attempts,
     now + waitMs,
     outcome.kind === "sent" ? null : outcome.reason,
     callback.runId,
+    callback.attempts,
   );
   return state;
 }

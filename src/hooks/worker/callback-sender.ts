@@ -1,6 +1,10 @@
-/** Sends callbacks that are due, a few at once. Each is repeated, with the same id, until it arrives or is given up. */
+/**
+ * Sends callbacks that are due, a few at once, from one node. Each is repeated, with the same id, until it arrives or
+ * is given up.
+ */
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
+import type { Lease } from "../../base/peers.ts";
 import type { Store } from "../../base/store.ts";
 import { sendCallback, type CallbackOutcome } from "../callback.ts";
 import {
@@ -21,6 +25,7 @@ export interface CallbackSettings {
 
 export interface CallbackSenderDeps {
   readonly store: Store;
+  readonly lease: Lease;
   readonly settings: () => CallbackSettings;
   readonly log: Logger;
   readonly now: () => number;
@@ -41,12 +46,14 @@ export class CallbackSender {
 
   /** When the next one is due that is not under way. */
   async nextAt(): Promise<number | undefined> {
+    if (!this.#deps.lease.isHeld) return undefined;
     return this.#underway.size > 0 ? undefined : this.#deps.store.read(nextCallbackAt); // who ends one looks again
   }
 
   /** Begins what is due and does not wait for it. */
   async send(): Promise<void> {
-    const { store, now } = this.#deps;
+    const { store, lease, now } = this.#deps;
+    if (!lease.isHeld) return;
     const before = new Set(this.#underway.keys()); // those that end while we read are not due any more
     const due = await store.read(() => dueCallbacks({ now: now(), limit: 2 * AT_ONCE }));
     if (this.#stopped.signal.aborted) return;

@@ -10,11 +10,11 @@
  * - A turn that alone was cut off as often as a run may be attempted, and was never cleared between, is the cause: it
  *   is dead. Crashes that come from elsewhere would have had to miss every pause.
  */
+import type { Peers } from "../../base/peers.ts";
 import { execute, queryAll, type Script } from "../../base/store.ts";
 import { isSuspect, leasedRuns } from "../deliveries/claims.ts";
 import { moveRun, type Run } from "../deliveries/runs.ts";
 import { giveUp, type Context } from "./conclude.ts";
-import { isGone } from "./owner.ts";
 
 /** How long a lease lasts. */
 export const LEASE_MS = 30_000;
@@ -25,7 +25,9 @@ const GROWING_PAUSE_MAX_MS = 300_000;
 const PAUSE_MAX_MS = 3_600_000;
 
 export interface Recovery {
-  readonly owner: string;
+  readonly peers: Pick<Peers, "me" | "gone">;
+  /** Whether this worker was there while the others crashed: a crash that comes again at every start is not theirs. */
+  readonly hasSurvived: boolean;
   /** The turns of this worker. */
   readonly turns: {
     /** Whether a run is to be left to it. */
@@ -47,13 +49,13 @@ export const dismissWorker = (owner: string): Script<number> => execute("DELETE 
 
 /** Whether there is anything for `recover`. */
 export function* needsRecovery(parts: Recovery): Script<boolean> {
-  return (yield* crashedWorkers()).length > 0 || (yield* strandedRuns(parts)).length > 0;
+  return (yield* crashedWorkers(parts)).length > 0 || (yield* strandedRuns(parts)).length > 0;
 }
 
 /** Takes up what has no worker any more. Returns the runs as they are now. */
 export function* recover(parts: Recovery): Script<Run[]> {
   const recovered: Run[] = [];
-  for (const owner of yield* crashedWorkers()) {
+  for (const owner of yield* crashedWorkers(parts)) {
     const runs = (yield* leasedRuns()).filter((run) => run.leaseOwner === owner);
     yield* dismissWorker(owner);
     recovered.push(...(yield* afterCrash(runs, parts)));
@@ -62,10 +64,10 @@ export function* recover(parts: Recovery): Script<Run[]> {
   return recovered;
 }
 
-/** Workers of former processes that did not stop in order, the oldest first. */
-function* crashedWorkers(): Script<string[]> {
+/** Workers that ended and did not stop in order, the oldest first. */
+function* crashedWorkers({ peers }: Recovery): Script<string[]> {
   const rows = yield* queryAll<{ owner: string }>("SELECT owner FROM workers ORDER BY started_at");
-  return rows.map(({ owner }) => owner).filter(isGone);
+  return yield* peers.gone(rows.map(({ owner }) => owner));
 }
 
 function* afterCrash(cutOff: readonly Run[], parts: Recovery): Script<Run[]> {
@@ -108,7 +110,7 @@ function* chargeCrash(run: Run, { isAlone, parts }: { isAlone: boolean; parts: R
     const reason = `the server ended ${suspectedAlone} times while it ran alone, and at no other time: it is taken for the cause`;
     return yield* giveUp(run, { outcome: "dead", reason }, context);
   }
-  const nextAt = context.now + pauseMs(run, suspected);
+  const nextAt = context.now + (suspected === 1 && parts.hasSurvived ? 0 : pauseMs(run, suspected));
   return yield* moveRun(run, "release", context.now, { nextAt, reason: "the server ended while it ran" });
 }
 
@@ -120,16 +122,18 @@ function pauseMs({ startedAt, leaseUntil }: Run, crashes: number): number {
 }
 
 /** Leased runs whose turn runs nowhere though nothing crashed: their claim, or their end, could not be stored. */
-function* strandedRuns({ owner, turns, context }: Recovery): Script<Run[]> {
-  return (yield* leasedRuns()).filter((run) => {
-    if (run.leaseOwner === owner) return !turns.holds(run);
-    return (run.leaseUntil ?? 0) <= context.now || isGone(run.leaseOwner ?? "");
-  });
+function* strandedRuns({ peers, turns }: Recovery): Script<Run[]> {
+  const leased = yield* leasedRuns();
+  const others = leased.flatMap(({ leaseOwner }) => (leaseOwner === peers.me ? [] : [leaseOwner ?? ""]));
+  const gone = others.length > 0 ? yield* peers.gone(others) : [];
+  return leased.filter((run) =>
+    run.leaseOwner === peers.me ? !turns.holds(run) : gone.includes(run.leaseOwner ?? ""),
+  );
 }
 
-function* giveBack(run: Run, { owner, turns, maxAttempts, context }: Recovery): Script<Run> {
+function* giveBack(run: Run, { peers, turns, maxAttempts, context }: Recovery): Script<Run> {
   if (run.cancelAt !== null) return yield* giveUp(run, { outcome: "cancelled", reason: "cancelled" }, context);
-  if (run.leaseOwner === owner && !turns.hasBegun(run.id)) {
+  if (run.leaseOwner === peers.me && !turns.hasBegun(run.id)) {
     return yield* moveRun(run, "release", context.now, { attempts: run.attempts - 1 });
   }
   const reason = "what became of its turn could not be stored";

@@ -6,6 +6,7 @@ import { renderPassage } from "../../agent/boundary/index.ts";
 import { failedTurn, type TurnRequest, type TurnResult } from "../../agent/turn.ts";
 import { AppError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
+import type { Peers } from "../../base/peers.ts";
 import type { Script, Store } from "../../base/store.ts";
 import { claimTurns, hasDueTurn, renewLeases } from "../deliveries/claims.ts";
 import { asTurn, findRun, moveRun, type Run, type TurnRun } from "../deliveries/runs.ts";
@@ -35,8 +36,7 @@ export interface TurnRunnerDeps {
   readonly log: Logger;
   readonly now: () => number;
   readonly random: () => number;
-  /** Who holds the leases. */
-  readonly owner: string;
+  readonly peers: Pick<Peers, "me">;
   readonly onText: (runId: string, text: string) => void;
   /** Called when a turn began. */
   readonly onBegun: (runId: string) => void;
@@ -44,10 +44,12 @@ export interface TurnRunnerDeps {
   readonly onEnded: (runId: string, run: Run | undefined) => void;
 }
 
-/** Why a turn was told to stop. `lost`: another worker has its run. */
+/** Why a turn was told to stop. `lost`: another worker has its run, or may take it. */
 type StopReason = "cancel" | "drain" | "lost";
 
 interface Running {
+  /** Whose lease it has. */
+  readonly owner: string | null;
   readonly controller: AbortController;
   why: StopReason | undefined;
   done: Promise<void>;
@@ -59,6 +61,7 @@ export class TurnRunner {
   /** Turns that ended and could not be stored: their runs begin again when their leases are over. */
   readonly #unstored = new Set<string>();
   readonly #renewal: Timer;
+  #isDraining = false;
 
   /** Keeps a timer until `stop`. */
   constructor(deps: TurnRunnerDeps) {
@@ -67,8 +70,9 @@ export class TurnRunner {
   }
 
   /** Whether a run's turn runs here, or ended and is left to its lease. */
-  holds({ id, leaseUntil }: Run): boolean {
-    return this.#running.has(id) || (this.#unstored.has(id) && (leaseUntil ?? 0) > this.#deps.now());
+  holds({ id, leaseOwner, leaseUntil }: Run): boolean {
+    const isRunning = this.#running.get(id)?.owner === leaseOwner;
+    return isRunning || (this.#unstored.has(id) && (leaseUntil ?? 0) > this.#deps.now());
   }
 
   /** Whether a run's turn was begun here and has not been stored. */
@@ -78,12 +82,12 @@ export class TurnRunner {
 
   /** Begins turns that are due; resolves once they have begun. */
   async begin(): Promise<void> {
-    const { store, now, settings, owner } = this.#deps;
+    const { store, now, settings, peers } = this.#deps;
     const limits = settings();
     if (this.#running.size >= limits.maxConcurrent || !(await store.read(() => hasDueTurn(now())))) return;
     const claimed = await store.write(() =>
       claimTurns({
-        owner,
+        owner: peers.me,
         now: now(),
         leaseUntil: now() + LEASE_MS,
         free: limits.maxConcurrent - this.#running.size,
@@ -98,6 +102,11 @@ export class TurnRunner {
     this.#tell(runId, "cancel");
   }
 
+  /** Stops all turns: their runs are others'. */
+  loseAll(): void {
+    for (const runId of this.#running.keys()) this.#tell(runId, "lost");
+  }
+
   /** Lets turns finish for a while, then stops them and gives their runs back. Begins none: that is the caller's. */
   async stop(graceMs: number): Promise<void> {
     const over = (): Promise<unknown> => Promise.all([...this.#running.values()].map(({ done }) => done));
@@ -105,6 +114,7 @@ export class TurnRunner {
     const timer = setTimeout(resolve, graceMs);
     await Promise.race([over(), graceOver]);
     clearTimeout(timer);
+    this.#isDraining = true;
     for (const runId of this.#running.keys()) this.#tell(runId, "drain");
     await over();
     clearInterval(this.#renewal);
@@ -118,7 +128,8 @@ export class TurnRunner {
   }
 
   #begin(run: TurnRun): void {
-    const running: Running = { controller: new AbortController(), why: undefined, done: Promise.resolve() };
+    const owner = run.leaseOwner;
+    const running: Running = { owner, controller: new AbortController(), why: undefined, done: Promise.resolve() };
     this.#running.set(run.id, running);
     this.#unstored.delete(run.id);
     this.#deps.onBegun(run.id);
@@ -131,7 +142,7 @@ export class TurnRunner {
     const request = requestOf(run, { signal: running.controller.signal, onText: (text) => onText(run.id, text) });
     const result = await Promise.try(ports.runTurn, request).catch((error: unknown) => failedTurn(error));
     const after = await this.#stored(run, running, result);
-    this.#running.delete(run.id);
+    if (this.#running.get(run.id) === running) this.#running.delete(run.id); // else it began again under another lease
     this.#deps.onEnded(run.id, after);
   }
 
@@ -144,7 +155,7 @@ export class TurnRunner {
       } catch (error) {
         log.error("hooks: the end of a turn cannot be stored", { runId: run.id, error: messageOf(error) });
         const isDisk = error instanceof AppError && error.code === "storage";
-        if (!isDisk || running.why === "drain") {
+        if (!isDisk || this.#isDraining) {
           this.#unstored.add(run.id);
           return undefined;
         }
@@ -155,7 +166,7 @@ export class TurnRunner {
 
   *#storeOwn(runId: string, running: Running, result: TurnResult): Script<Run | undefined> {
     const current = yield* findRun(runId);
-    if (current?.state !== "running" || current.leaseOwner !== this.#deps.owner) return undefined;
+    if (current?.state !== "running" || current.leaseOwner !== running.owner) return undefined;
     return yield* this.#store(asTurn(current), running, result);
   }
 
@@ -168,7 +179,7 @@ export class TurnRunner {
       yield* ports.storeTurn({ runId, sessionKey, record: result.record, isEphemeral, now });
       return yield* concludeTurn(run, { outcome: "ok", result }, { ports, now });
     }
-    if (why === "drain") return yield* moveRun(run, "release", now, { attempts: run.attempts - 1 });
+    if (why === "drain" || why === "lost") return yield* moveRun(run, "release", now, { attempts: run.attempts - 1 });
     const ending = (outcome: Outcome, reason: string): Script<Run> =>
       concludeTurn(run, { outcome, reason }, { ports, now });
     const error = result.error ?? "the turn failed";
@@ -182,10 +193,10 @@ export class TurnRunner {
 
   async #renew(): Promise<void> {
     if (this.#running.size === 0) return;
-    const { store, now, owner, log } = this.#deps;
+    const { store, now, peers, log } = this.#deps;
     const runIds = [...this.#running.keys()];
     try {
-      const lease = { owner, until: now() + LEASE_MS };
+      const lease = { owner: peers.me, until: now() + LEASE_MS };
       const { unwanted, lost } = await store.write(() => renewLeases(runIds, lease));
       for (const runId of unwanted) this.cancel(runId);
       for (const runId of lost) this.#tell(runId, "lost");

@@ -29,6 +29,11 @@ export class RunWatchers {
     }
   }
 
+  /** Tells that any row may have changed. */
+  allChanged(): void {
+    for (const runId of this.#byRun.keys()) this.changed(runId);
+  }
+
   text(runId: string, text: string): void {
     for (const watcher of this.#byRun.get(runId) ?? []) {
       watcher.text += text;

@@ -5,6 +5,7 @@
  */
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
+import type { Peers, Topic } from "../../base/peers.ts";
 import { execute, undoable, type Script, type Store } from "../../base/store.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
@@ -16,7 +17,6 @@ import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
 import { giveUp, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
 import { dismissWorker, needsRecovery, recover, registerWorker, type Recovery } from "./crashes.ts";
 import { EventPoster, type Posted } from "./event-poster.ts";
-import { makeOwner } from "./owner.ts";
 import type { ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
 import { RunWatchers, type RunNews } from "./watch.ts";
@@ -34,6 +34,7 @@ export interface WorkerSettings extends TurnLimits {
 
 export interface WorkerDeps {
   readonly store: Store;
+  readonly peers: Peers;
   readonly ports: WorkerPorts;
   readonly settings: () => WorkerSettings;
   readonly log: Logger;
@@ -66,7 +67,6 @@ export type Cancelled = "cancelled" | "stopping" | "over";
 
 export class Worker {
   readonly #deps: WorkerDeps;
-  readonly #owner = makeOwner();
   readonly #watchers = new RunWatchers();
   readonly #turns: TurnRunner;
   readonly #events: EventPoster;
@@ -76,7 +76,8 @@ export class Worker {
   #state: "new" | "working" | "stopped" = "new";
   #round: Promise<void> | undefined;
   #again = false;
-  #isRegistered = false;
+  /** As whom it said that it is there. */
+  #registeredAs: string | undefined;
   #isPaused = false;
   #wakeAt: Timer | undefined;
   #stopListening = (): void => {};
@@ -86,13 +87,13 @@ export class Worker {
     this.#events = new EventPoster(deps);
     this.#turns = new TurnRunner({
       ...deps,
-      owner: this.#owner,
       onText: (runId, text) => this.#watchers.text(runId, text),
-      onBegun: (runId) => this.#watchers.changed(runId),
+      onBegun: (runId) => this.#tell(runId),
       onEnded: (runId, run) => this.#turnEnded(runId, run),
     });
     this.#callbacks = new CallbackSender({
       ...deps,
+      lease: deps.peers.lease("callbacks"),
       settings: () => deps.settings().callbacks,
       onTried: (outcome) => deps.observer?.callbackTried(outcome),
       onSettled: () => this.poke(),
@@ -102,11 +103,33 @@ export class Worker {
   /** Takes up what an earlier process left, and goes on until `stop`. */
   start(): void {
     this.#state = "working";
-    this.#stopListening = this.#deps.ports.onReplySettled((groupId) => {
-      this.#replies?.add(groupId);
-      this.poke();
-    });
+    const { ports, peers } = this.#deps;
+    const ends = [
+      ports.onReplySettled((groupId) => {
+        this.#replies?.add(groupId);
+        this.poke();
+      }),
+      peers.onNews((topic, id) => this.#hear(topic, id)),
+      peers.onLost(() => this.#turns.loseAll()),
+    ];
+    this.#stopListening = () => ends.forEach((end) => end());
     this.poke();
+  }
+
+  #hear(topic: Topic, id: string): void {
+    switch (topic) {
+      case "run":
+        return this.#watchers.changed(id);
+      case "cancel":
+        return this.#turns.cancel(id);
+      case "all":
+        this.#replies = undefined;
+        this.#watchers.allChanged();
+        return this.poke();
+      case "turns":
+      case "callbacks":
+        return this.poke();
+    }
   }
 
   get isPaused(): boolean {
@@ -138,7 +161,9 @@ export class Worker {
     const isMoreDue = (mayBeMore && (yield* dueEvents(1)).length > 0) || (yield* hasDueTurn(this.#deps.now()));
     return () => {
       for (const run of runs) this.#announce(run);
-      if (isMoreDue) this.poke();
+      if (!isMoreDue) return;
+      this.poke();
+      this.#deps.peers.tell("turns");
     };
   }
 
@@ -159,7 +184,10 @@ export class Worker {
   /** Ends a run: at once where it waits, soon where its model works. Undefined: there is no such run. */
   async cancel(runId: string): Promise<Cancelled | undefined> {
     const result = await this.#deps.store.write(() => this.#cancel(runId));
-    if (result === "stopping") this.#turns.cancel(runId);
+    if (result === "stopping") {
+      this.#turns.cancel(runId);
+      this.#deps.peers.tell("cancel", runId);
+    }
     if (typeof result !== "object") return result;
     this.#observe(result);
     this.#changed(runId);
@@ -188,14 +216,15 @@ export class Worker {
     this.#stopListening();
     await this.#round;
     await Promise.all([this.#turns.stop(graceMs), this.#callbacks.stop()]);
-    if (this.#isRegistered) await this.#dismiss();
+    if (this.#registeredAs !== undefined) await this.#dismiss(this.#registeredAs);
+    this.#deps.peers.tell("turns");
   }
 
   /** Where that cannot be stored, the next start counts a crash in which nothing ran. */
-  async #dismiss(): Promise<void> {
+  async #dismiss(owner: string): Promise<void> {
     const { store, log } = this.#deps;
     await store
-      .write(() => dismissWorker(this.#owner))
+      .write(() => dismissWorker(owner))
       .catch((error: unknown) => log.warn("hooks: the end cannot be stored", { error: messageOf(error) }));
   }
 
@@ -204,8 +233,14 @@ export class Worker {
   }
 
   #changed(runId: string): void {
-    this.#watchers.changed(runId);
+    this.#tell(runId);
     this.poke();
+  }
+
+  /** Whoever watches a run, here or elsewhere, hears that it changed. */
+  #tell(runId: string): void {
+    this.#watchers.changed(runId);
+    this.#deps.peers.tell("run", runId);
   }
 
   #turnEnded(runId: string, run: Run | undefined): void {
@@ -217,7 +252,8 @@ export class Worker {
   /** After the commit that made a run final. */
   #announce(run: Run): void {
     this.#observe(run);
-    this.#watchers.changed(run.id);
+    this.#tell(run.id);
+    if (run.action.kind === "agent" && run.action.callbackUrl !== undefined) this.#deps.peers.tell("callbacks");
     if (wantsHeartbeat(run.action)) this.#deps.ports.requestHeartbeat(`hook:${run.id}`);
   }
 
@@ -261,26 +297,30 @@ export class Worker {
   /** Takes up what former processes left; says, the first time, that this one is there. */
   async #recover(): Promise<void> {
     const { store, log } = this.#deps;
-    const isNeeded = !this.#isRegistered || (await store.read(() => needsRecovery(this.#recovery())));
+    const { me } = this.#deps.peers;
+    const isNeeded = this.#registeredAs !== me || (await store.read(() => needsRecovery(this.#recovery())));
     if (!isNeeded) return; // the usual case writes nothing
-    const taken = await store.write(() => this.#takeUp());
-    this.#isRegistered = true;
+    const taken = await store.write(() => this.#takeUp(me));
+    this.#registeredAs = me;
     if (taken.length === 0) return;
     log.warn("hooks: runs that nobody had any more are taken up again", { runs: taken.length });
     for (const run of taken) {
       if (isFinal(run.state)) this.#announce(run);
-      else this.#watchers.changed(run.id);
+      else this.#tell(run.id);
     }
+    this.#deps.peers.tell("turns");
   }
 
-  *#takeUp(): Script<Run[]> {
-    yield* registerWorker(this.#owner, this.#deps.now());
+  *#takeUp(me: string): Script<Run[]> {
+    yield* registerWorker(me, this.#deps.now());
     return yield* recover(this.#recovery());
   }
 
   #recovery(): Recovery {
     const { maxAttempts } = this.#deps.settings();
-    return { owner: this.#owner, turns: this.#turns, maxAttempts, context: this.#context() };
+    const { peers } = this.#deps;
+    const hasSurvived = this.#registeredAs !== undefined;
+    return { peers, hasSurvived, turns: this.#turns, maxAttempts, context: this.#context() };
   }
 
   async #postEvents(): Promise<void> {
@@ -300,8 +340,9 @@ export class Worker {
       if (ended.length === 0) return false;
       const { stuck, settled } = await store.write(() => this.#settleAll(ended));
       ports.sendReplies(); // some go elsewhere now
-      for (const runId of ended) this.#watchers.changed(runId);
+      for (const runId of ended) this.#tell(runId);
       for (const runId of stuck) this.#replies.add(runId);
+      if (settled.length > 0) this.#deps.peers.tell("callbacks");
       for (const { run, kind } of settled) this.#deps.observer?.replyEnded(kind, replyChannelOf(run));
       return stuck.length > 0;
     } catch (error) {

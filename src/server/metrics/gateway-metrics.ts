@@ -1,12 +1,13 @@
 /** What a monitoring system reads of the gateway: requests by what became of them, the queue, runs and replies. */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Gateway } from "../../gateway/gateway.ts";
+import { configurations } from "../../gateway/nodes.ts";
 import type { GatewayStatus } from "../../gateway/status.ts";
 import { watchMail } from "./mail-metrics.ts";
 
 const RUN_SECONDS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
-export interface WatchedGateway extends Pick<Gateway, "observe" | "status" | "isDraining"> {
+export interface WatchedGateway extends Pick<Gateway, "observe" | "status" | "nodes" | "isDraining"> {
   readonly mail: Pick<Gateway["mail"], "status">;
 }
 
@@ -23,6 +24,7 @@ export function makeGatewayMetrics(gateway: WatchedGateway, registers: Registry[
   watchRuns(gateway, registers);
   watchSends(gateway, registers);
   watchQueue(gateway, registers);
+  watchNodes(gateway, registers);
   watchMail(gateway, registers);
   return (route, { code, replayed, delivery }) => {
     const accepted = replayed ? "replayed" : delivery === undefined ? "answered" : "accepted";
@@ -103,4 +105,18 @@ function watchQueue(gateway: WatchedGateway, registers: Registry[]): void {
   gauge("hearth_hook_replies_pending", "Replies that are not delivered yet", ({ replies }) => replies);
   gauge("hearth_hook_callbacks_pending", "Callbacks that are not delivered yet", ({ callbacks }) => callbacks);
   gauge("hearth_outbox_messages_pending", "Messages to chats that have not left yet", ({ messages }) => messages);
+}
+
+function watchNodes(gateway: WatchedGateway, registers: Registry[]): void {
+  void new Gauge({
+    name: "hearth_config_digest_nodes",
+    help: "Servers that share the gateway's database, by their configuration: more than one digest is a mistake",
+    labelNames: ["digest"],
+    registers,
+    async collect() {
+      if (gateway.isDraining()) return;
+      this.reset();
+      for (const [digest, n] of configurations(await gateway.nodes())) this.set({ digest }, n);
+    },
+  });
 }

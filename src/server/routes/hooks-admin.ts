@@ -8,6 +8,7 @@ import {
   filterFields,
   findingsSchema,
   mappingsSchema,
+  nodesSchema,
   pageSchema,
   pausedSchema,
   replayedSchema,
@@ -93,6 +94,9 @@ const gatewayRoutes = (answer: (at: Peer, work: Work) => Promise<Response>) =>
   new Elysia()
     .get("/hooks-admin/mappings", (at) => answer(at, (admin) => ({ mappings: admin.mappings() })), {
       detail: operation("List mappings, in the order in which they are tried", mappingsSchema),
+    })
+    .get("/hooks-admin/nodes", (at) => answer(at, async (admin) => ({ nodes: await admin.nodes() })), {
+      detail: operation("List the servers that share the database, and what each leads", nodesSchema),
     })
     .get("/hooks-admin/findings", (at) => answer(at, async (admin) => ({ findings: await admin.findings() })), {
       detail: operation("What an audit of the configuration finds, worst first", findingsSchema),

@@ -4,6 +4,7 @@
  */
 import { makeLogger } from "../../../src/base/log.ts";
 import { queryOne } from "../../../src/base/store.ts";
+import { alone } from "../../../src/base/peers.ts";
 import { Outbox } from "../../../src/channels/outbox/outbox.ts";
 import { outboxMigrations } from "../../../src/channels/outbox/tables.ts";
 import { openStore } from "../../stores.ts";
@@ -17,7 +18,7 @@ const channels = await channelsFrom({
 });
 const store = openStore(outboxMigrations, path);
 const log = makeLogger({ write: () => {}, now: Date.now, debug: false });
-const outbox = new Outbox({ store, channels: () => channels, now: Date.now, log });
+const outbox = new Outbox({ store, peers: alone(), channels: () => channels, now: Date.now, log });
 
 const RECIPIENTS = { telegram: ["1001", "1002", "1003"], discord: ["channel:100001", "channel:100002"] };
 await store.write(function* () {

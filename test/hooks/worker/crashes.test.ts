@@ -1,6 +1,7 @@
 /** Servers that are killed, or that a turn takes down, one after the other, on a clock that the test moves. */
 import { expect, test } from "bun:test";
 import { execute, type Script } from "../../../src/base/store.ts";
+import { alone } from "../../../src/base/peers.ts";
 import { claimTurns, nextTurnAt } from "../../../src/hooks/deliveries/claims.ts";
 import { findRun, moveRun } from "../../../src/hooks/deliveries/runs.ts";
 import { dismissWorker, LEASE_MS, recover, registerWorker } from "../../../src/hooks/worker/crashes.ts";
@@ -97,7 +98,8 @@ class Servers {
     this.#lives++;
     this.#begun = new Map();
     yield* recover({
-      owner: this.#owner,
+      peers: { ...alone(), me: this.#owner },
+      hasSurvived: false,
       turns: { holds: () => true, hasBegun: () => true },
       maxAttempts: MAX_ATTEMPTS,
       context: { ports: this.#ports, now: this.#bench.clock.now },

@@ -7,6 +7,7 @@
  */
 import { appendFileSync } from "node:fs";
 import { execute, queryAll, queryOne } from "../../../src/base/store.ts";
+import { alone } from "../../../src/base/peers.ts";
 import { makeDeliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
 import { Worker } from "../../../src/hooks/worker/worker.ts";
@@ -51,6 +52,7 @@ let delivering: Promise<void> | undefined;
 const sendReplies = (): void => void (delivering ??= deliver().finally(() => (delivering = undefined)));
 const worker = new Worker({
   store,
+  peers: alone(),
   ports: { ...parts.ports, sendReplies },
   settings: () => ({
     maxConcurrent: 4,

@@ -7,6 +7,7 @@ import type { Migration } from "../../../src/base/database.ts";
 import { AppError } from "../../../src/base/errors.ts";
 import { plain } from "../../../src/base/passage.ts";
 import { execute, queryAll, queryOne, type Store } from "../../../src/base/store.ts";
+import { alone } from "../../../src/base/peers.ts";
 import type { Target } from "../../../src/channels/channel.ts";
 import type { HookAction } from "../../../src/hooks/action.ts";
 import type { AcceptRequest } from "../../../src/hooks/deliveries/accept.ts";
@@ -161,6 +162,7 @@ export function makeWorkerBench(): WorkerBench {
   const makeWorker = (): Worker =>
     new Worker({
       store: bench.store,
+      peers: alone(),
       ports: parts.ports,
       settings: () => settings,
       log: { debug: log, info: log, warn: log, error: log },

@@ -1,0 +1,87 @@
+/**
+ * The processes that work on one database, each a node, as one of them sees the others. A process that has its database
+ * for itself holds every lease and hears of nobody; `postgres/cluster.ts` has those that share one.
+ */
+import { hostname } from "node:os";
+import type { Script } from "./store.ts";
+
+/**
+ * What nodes tell each other, after the commit that made it so. A hint: what is not heard is found by looking.
+ * - `turns`, `callbacks`, `outbox`, `heartbeat`: some may be due
+ * - `run`, `cancel`: the run of this id changed, or is to end
+ * - `all`: look at everything, because news may have been missed, or a node went
+ */
+export const TOPICS = ["turns", "callbacks", "outbox", "heartbeat", "run", "cancel", "all"] as const;
+export type Topic = (typeof TOPICS)[number];
+
+/** Something that one node at a time does for all. */
+export interface Lease {
+  /** Whether it is this node's, as far as it can tell without asking. */
+  readonly isHeld: boolean;
+  /** Whether it is this node's, in the transaction that depends on it. */
+  holds(): Script<boolean>;
+  /** Calls whenever `isHeld` changes. */
+  onChange(listener: (isHeld: boolean) => void): void;
+}
+
+/** A node as operators see it. Times are epoch milliseconds. */
+export interface NodeStatus {
+  readonly number: number;
+  readonly name: string;
+  readonly version: string;
+  /** Of its configuration: equal where that is. */
+  readonly digest: string;
+  readonly digestAt: number;
+  readonly startedAt: number;
+  readonly seenAt: number;
+  /** Names of leases. */
+  readonly leads: readonly string[];
+}
+
+export interface Peers {
+  /** What rows name that this node holds. Another one after the others gave this node up. */
+  readonly me: string;
+  /** Of owners that rows name, those that hold nothing any more. */
+  gone(owners: readonly string[]): Script<string[]>;
+  /** All nodes, the oldest first; none where the database is this process's alone. */
+  nodes(): Script<readonly NodeStatus[]>;
+  /** Takes part in leading something. The same name is the same lease. */
+  lease(name: string): Lease;
+  tell(topic: Topic, id?: string): void;
+  /** Calls with what other nodes tell; returns what stops that. */
+  onNews(listener: (topic: Topic, id: string) => void): () => void;
+  /** Calls when this node can hold nothing: it was given up, or cannot reach the database for too long. */
+  onLost(listener: () => void): () => void;
+}
+
+const HELD: Lease = { isHeld: true, holds: () => held(), onChange: () => {} };
+
+function* held(): Script<boolean> {
+  yield* [];
+  return true;
+}
+
+const thisProcess = (): string => [hostname(), process.pid, performance.timeOrigin].join("/");
+
+/**
+ * A process that has its database for itself: every other process that held something in it has ended. No process
+ * number is looked at, which in containers come again.
+ */
+export function alone(): Peers {
+  const own = `${thisProcess()}/`;
+  return {
+    me: `${own}${crypto.randomUUID()}`,
+    *gone(owners) {
+      yield* [];
+      return owners.filter((owner) => !owner.startsWith(own));
+    },
+    *nodes() {
+      yield* [];
+      return [];
+    },
+    lease: () => HELD,
+    tell: () => {},
+    onNews: () => () => {},
+    onLost: () => () => {},
+  };
+}

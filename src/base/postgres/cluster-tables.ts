@@ -1,0 +1,114 @@
+/** Who works on the database, and what each leads. Times are epoch milliseconds on the database's clock. */
+import type { Migration } from "../database.ts";
+import type { NodeStatus } from "../peers.ts";
+import { execute, queryAll, queryOne, type Script } from "../store.ts";
+
+const NODES = `
+  CREATE TABLE nodes (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- of one life of a node; never given again
+    name TEXT NOT NULL,
+    version TEXT NOT NULL,
+    digest TEXT NOT NULL,            -- of its configuration
+    digest_at BIGINT NOT NULL,       -- since when
+    started_at BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL
+  );
+  CREATE TABLE leases (
+    name TEXT PRIMARY KEY,
+    node BIGINT NOT NULL,
+    generation BIGINT NOT NULL,      -- how often it went to another node
+    since BIGINT NOT NULL,
+    until BIGINT NOT NULL
+  );
+`;
+
+export const clusterMigrations: readonly Migration[] = [{ name: "cluster", sql: NODES }];
+
+/** What a node says of itself. */
+export interface NodeFacts {
+  readonly name: string;
+  readonly version: string;
+  readonly digest: string;
+}
+
+export function* databaseNow(): Script<number> {
+  const text = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
+  return (yield* queryOne<{ now: number }>(text))!.now;
+}
+
+/** Returns the node's number. */
+export function* enterNode({ name, version, digest }: NodeFacts, now: number): Script<number> {
+  const row = yield* queryOne<{ number: number }>(
+    `INSERT INTO nodes (name, version, digest, digest_at, started_at, seen_at) VALUES ($1, $2, $3, $4, $4, $4)
+     RETURNING number`,
+    name,
+    version,
+    digest,
+    now,
+  );
+  return row!.number;
+}
+
+/** Says that a node is there; false where it has been removed. */
+export function* seeNode(number: number, digest: string, now: number): Script<boolean> {
+  const text = `UPDATE nodes SET seen_at = $1, digest = $2, digest_at = CASE WHEN digest = $2 THEN digest_at ELSE $1 END
+    WHERE number = $3`;
+  return (yield* execute(text, now, digest, number)) > 0;
+}
+
+/** Takes a node away with all that it leads. False: it was away already. */
+export function* removeNode(number: number): Script<boolean> {
+  yield* execute("DELETE FROM leases WHERE node = $1", number);
+  return (yield* execute("DELETE FROM nodes WHERE number = $1", number)) > 0;
+}
+
+/** Nodes that said nothing since. */
+export function* silentNodes(since: number): Script<number[]> {
+  const rows = yield* queryAll<{ number: number }>("SELECT number FROM nodes WHERE seen_at < $1", since);
+  return rows.map(({ number }) => number);
+}
+
+export function* nodeNumbers(): Script<Set<number>> {
+  const rows = yield* queryAll<{ number: number }>("SELECT number FROM nodes");
+  return new Set(rows.map(({ number }) => number));
+}
+
+/** Makes a node's leases last until then, and takes those that are free; returns the names that it has now. */
+export function* takeLeases(
+  names: readonly string[],
+  { node, now, until }: { node: number; now: number; until: number },
+): Script<string[]> {
+  const taken: string[] = [];
+  for (const name of names) {
+    const changed = yield* execute(
+      `INSERT INTO leases (name, node, generation, since, until) VALUES ($1, $2, 1, $3, $4)
+       ON CONFLICT (name) DO UPDATE SET node = excluded.node, until = excluded.until,
+         generation = leases.generation + CASE WHEN leases.node = excluded.node THEN 0 ELSE 1 END,
+         since = CASE WHEN leases.node = excluded.node THEN leases.since ELSE excluded.since END
+       WHERE leases.node = excluded.node OR leases.until <= excluded.since`,
+      name,
+      node,
+      now,
+      until,
+    );
+    if (changed > 0) taken.push(name);
+  }
+  return taken;
+}
+
+export function* holdsLease(name: string, node: number): Script<boolean> {
+  return (yield* queryOne("SELECT 1 FROM leases WHERE name = $1 AND node = $2", name, node)) !== undefined;
+}
+
+/** The oldest first. */
+export function* listNodes(): Script<NodeStatus[]> {
+  const nodes = yield* queryAll<Omit<NodeStatus, "leads">>(
+    `SELECT number, name, version, digest, digest_at AS "digestAt", started_at AS "startedAt", seen_at AS "seenAt"
+     FROM nodes ORDER BY number`,
+  );
+  const leases = yield* queryAll<{ name: string; node: number }>("SELECT name, node FROM leases ORDER BY name");
+  return nodes.map((node) => ({
+    ...node,
+    leads: leases.flatMap(({ name, node: number }) => (number === node.number ? [name] : [])),
+  }));
+}

@@ -1,0 +1,330 @@
+/**
+ * A node among others on one PostgreSQL database. It says every few seconds that it is there and keeps its leases, on
+ * the database's clock; a lock that its connection holds tells the others at once when it is killed. A node that is
+ * silent or whose lock is free is removed, with all that it leads, and what it held is anybody's. If it was only
+ * stopped, it finds that out with its next write, and goes on as a node of another number.
+ *
+ * All writes of all nodes are serial (see `postgres-store.ts`), so that what a script reads here is true until its end.
+ */
+import type { ReservedSQL, SQL } from "bun";
+import type { Logger } from "../log.ts";
+import { messageOf } from "../errors.ts";
+import type { Lease, Peers, Topic } from "../peers.ts";
+import type { Script, Store } from "../store.ts";
+import {
+  databaseNow,
+  enterNode,
+  holdsLease,
+  listNodes,
+  nodeNumbers,
+  removeNode,
+  seeNode,
+  silentNodes,
+  takeLeases,
+  type NodeFacts,
+} from "./cluster-tables.ts";
+import { NewsWire } from "./news.ts";
+import { makePool, type ServerOptions } from "./server.ts";
+
+const BEAT_MS = 2500;
+/** After a beat that failed. */
+const BEAT_AGAIN_MS = 250;
+/** A lease lasts so long without a beat. */
+const LEASE_MS = 10_000;
+/** Its holder counts on it for less. */
+const LEASE_SURE_MS = 8000;
+/** Without a beat for so long a node stops its turns … */
+const UNSURE_MS = 20_000;
+/** … and is removed by the others. */
+const SILENT_MS = 25_000;
+/** How often the locks of the others are looked at. */
+const LOOK_MS = 150;
+/** A lock that was free for so long is a dead node's; one that only lost its connection takes it again before. */
+const FREE_MS = 450;
+/** After the database was away for this node, the others may still be coming back. */
+const RETURN_MS = 3000;
+
+/** First of the two numbers of a node's lock, with the schema; the other is the node's. */
+const NODE_LOCK = "hearth node";
+
+export interface ClusterOptions extends ServerOptions {
+  readonly facts: () => NodeFacts;
+  readonly log: Logger;
+}
+
+/** Throws `storage` where that fails. */
+export async function joinCluster(store: Store, options: ClusterOptions): Promise<Cluster> {
+  const cluster = new Cluster(store, options);
+  try {
+    await cluster.enter();
+    return cluster;
+  } catch (error) {
+    await cluster.leave();
+    throw error;
+  }
+}
+
+export class Cluster implements Peers {
+  readonly #store: Store;
+  readonly #options: ClusterOptions;
+  /** For the lock and for news: writes and reads have the store's connections. */
+  readonly #sql: SQL;
+  readonly #wire: NewsWire;
+  readonly #leases = new Map<string, NodeLease>();
+  readonly #onLost = new Set<() => void>();
+  /** Since when the lock of another node is free, by `performance.now()`. */
+  readonly #freeSince = new Map<number, number>();
+  #connection: ReservedSQL | undefined;
+  #number = 0;
+  #lockedAs = 0;
+  #others = 0;
+  #clockOffset = 0;
+  #beatAt = 0;
+  #isLost = false;
+  #returnedAt = -Infinity;
+  #isOver = false;
+  #beating: Promise<void> = Promise.resolve();
+  #looking: Promise<void> = Promise.resolve();
+  #nextBeat: Timer | undefined;
+  #nextLook: Timer | undefined;
+  #timeCheck: Timer | undefined;
+
+  constructor(store: Store, options: ClusterOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.#sql = makePool({ ...options, connections: 2 });
+    this.#wire = new NewsWire(this.#sql, options.schema);
+  }
+
+  get me(): string {
+    return `${this.#options.facts().name}#${this.#number}`;
+  }
+
+  /** Epoch milliseconds on the database's clock. */
+  now(): number {
+    return Math.floor(performance.now() + this.#clockOffset);
+  }
+
+  async enter(): Promise<void> {
+    await this.#beat();
+    await this.#look();
+    await this.#wire.open();
+    this.#beatIn(0);
+    this.#lookIn(LOOK_MS);
+    this.#timeCheck = setInterval(() => this.#checkTime(), LOOK_MS);
+    this.#wire.tell("all");
+  }
+
+  /** Gives up all that it leads, so that others can take it at once. */
+  async leave(): Promise<void> {
+    this.#isOver = true;
+    clearTimeout(this.#nextBeat);
+    clearTimeout(this.#nextLook);
+    clearInterval(this.#timeCheck);
+    await Promise.all([this.#beating, this.#looking]);
+    if (this.#number > 0) {
+      await this.#store
+        .write(() => removeNode(this.#number))
+        .catch((error: unknown) =>
+          this.#options.log.warn("cluster: the end was not told", { error: messageOf(error) }),
+        );
+      this.#wire.tell("all");
+    }
+    await this.#wire.close();
+    this.#connection?.release();
+    await this.#sql.close({ timeout: 0 });
+  }
+
+  *gone(owners: readonly string[]): Script<string[]> {
+    if (owners.length === 0) return [];
+    const there = yield* nodeNumbers();
+    return owners.filter((owner) => !there.has(Number(/#(\d+)$/.exec(owner)?.[1])));
+  }
+
+  nodes = listNodes;
+
+  lease(name: string): Lease {
+    const known = this.#leases.get(name);
+    if (known) return known;
+    const made = new NodeLease((): Script<boolean> => holdsLease(name, this.#number));
+    this.#leases.set(name, made);
+    if (this.#number > 0) this.#beatIn(0);
+    return made;
+  }
+
+  tell(topic: Topic, id?: string): void {
+    if (this.#others > 0) this.#wire.tell(topic, id);
+  }
+
+  onNews(listener: (topic: Topic, id: string) => void): () => void {
+    return this.#wire.listen(listener);
+  }
+
+  onLost(listener: () => void): () => void {
+    this.#onLost.add(listener);
+    return () => void this.#onLost.delete(listener);
+  }
+
+  #beatIn(ms: number): void {
+    clearTimeout(this.#nextBeat);
+    if (this.#isOver) return;
+    this.#nextBeat = setTimeout(() => {
+      this.#beating = this.#beating
+        .then(() => this.#beat())
+        .then(
+          () => this.#beatIn(BEAT_MS),
+          () => this.#beatIn(BEAT_AGAIN_MS), // the store says why
+        );
+    }, ms);
+  }
+
+  /** Says that it is there, keeps and takes leases, removes who is silent. Rejects where the database is away. */
+  async #beat(): Promise<void> {
+    const begun = performance.now();
+    const { number, taken, removed, offset } = await this.#store.write(() => this.#beatScript());
+    const before = this.#number;
+    this.#number = number;
+    this.#clockOffset = offset;
+    this.#beatAt = begun;
+    this.#isLost = false;
+    if (number !== before && before > 0) {
+      this.#options.log.warn("cluster: the others gave this node up; it goes on as another", { was: before, number });
+      this.#lose();
+    }
+    const isNews = [...this.#leases].filter(([name, lease]) => {
+      const isHeld = taken.includes(name);
+      return lease.become(isHeld, isHeld ? begun + LEASE_SURE_MS : 0) && isHeld;
+    });
+    if (removed.length > 0) this.#told(removed);
+    else if (isNews.length > 0) this.#wire.say("all");
+  }
+
+  *#beatScript(): Script<{ number: number; taken: string[]; removed: number[]; offset: number }> {
+    const asked = performance.now();
+    const now = yield* databaseNow();
+    const offset = now - (asked + performance.now()) / 2;
+    const facts = this.#options.facts();
+    const isKnown = this.#number > 0 && (yield* seeNode(this.#number, facts.digest, now));
+    const number = isKnown ? this.#number : yield* enterNode(facts, now);
+    const removed = this.#isReturning ? [] : yield* silentNodes(now - SILENT_MS);
+    for (const silent of removed) yield* removeNode(silent);
+    const taken = yield* takeLeases([...this.#leases.keys()], { node: number, now, until: now + LEASE_MS });
+    return { number, taken, removed, offset };
+  }
+
+  #told(removed: readonly number[]): void {
+    this.#options.log.warn("cluster: nodes are gone; what they held is taken up", { nodes: removed.join(", ") });
+    this.#wire.tell("all");
+    this.#wire.say("all");
+    this.#beatIn(0); // what they led is free
+  }
+
+  get #isReturning(): boolean {
+    return performance.now() - this.#returnedAt < RETURN_MS;
+  }
+
+  #lookIn(ms: number): void {
+    if (this.#isOver) return;
+    this.#nextLook = setTimeout(() => {
+      this.#looking = this.#look()
+        .catch(() => {
+          this.#connection?.release();
+          this.#connection = undefined;
+          this.#lockedAs = 0;
+          this.#freeSince.clear();
+          this.#returnedAt = performance.now();
+        })
+        .then(() => this.#lookIn(LOOK_MS));
+    }, ms);
+  }
+
+  /** Keeps this node's lock, and finds nodes whose lock nobody keeps. */
+  async #look(): Promise<void> {
+    this.#connection ??= await this.#sql.reserve();
+    const space = `${NODE_LOCK} ${this.#options.schema}`;
+    if (this.#lockedAs !== this.#number) {
+      await this.#connection.unsafe("SELECT pg_advisory_unlock_all()");
+      const lock = "SELECT pg_try_advisory_lock(hashtext($1), $2::int)";
+      await this.#connection.unsafe(lock, [space, this.#number]);
+      this.#lockedAs = this.#number;
+    }
+    const rows = (await this.#connection.unsafe(FREE_LOCKS, [space])) as { number: unknown; isFree: boolean }[];
+    this.#others = rows.filter(({ number }) => Number(number) !== this.#number).length;
+    const free = new Set(rows.filter(({ isFree }) => isFree).map(({ number }) => Number(number)));
+    if (free.delete(this.#number)) this.#lockedAs = 0; // its connection broke, and another took its place
+    await this.#bury(free);
+  }
+
+  async #bury(free: ReadonlySet<number>): Promise<void> {
+    const now = performance.now();
+    for (const number of this.#freeSince.keys()) if (!free.has(number)) this.#freeSince.delete(number);
+    for (const number of free) if (!this.#freeSince.has(number)) this.#freeSince.set(number, now);
+    if (this.#isReturning) return;
+    const dead = [...this.#freeSince].filter(([, since]) => now - since >= FREE_MS).map(([number]) => number);
+    if (dead.length === 0) return;
+    const removed = await this.#store.write(() => removeAll(dead));
+    if (removed.length > 0) this.#told(removed);
+  }
+
+  /** What time alone takes away: leases, and in the end everything. */
+  #checkTime(): void {
+    const now = performance.now();
+    for (const lease of this.#leases.values()) lease.checkTime(now);
+    if (now - this.#beatAt < UNSURE_MS || this.#isLost || this.#number === 0) return;
+    this.#isLost = true;
+    this.#options.log.error("cluster: the database cannot be reached; turns that run are stopped");
+    this.#lose();
+  }
+
+  #lose(): void {
+    for (const listener of this.#onLost) listener();
+  }
+}
+
+function* removeAll(numbers: readonly number[]): Script<number[]> {
+  const removed: number[] = [];
+  for (const number of numbers) if (yield* removeNode(number)) removed.push(number);
+  return removed;
+}
+
+/** Locks of two numbers; `pg_locks` shows them as unsigned. */
+const FREE_LOCKS = `
+  WITH locks AS MATERIALIZED (
+    SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted
+      AND classid = hashtext($1)::oid
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  )
+  SELECT number, NOT EXISTS (SELECT 1 FROM locks WHERE objid = number::int::oid) AS "isFree" FROM nodes`;
+
+class NodeLease implements Lease {
+  readonly holds: () => Script<boolean>;
+  readonly #listeners: ((isHeld: boolean) => void)[] = [];
+  #isHeld = false;
+  #sureUntil = 0;
+
+  constructor(holds: () => Script<boolean>) {
+    this.holds = holds;
+  }
+
+  get isHeld(): boolean {
+    return this.#isHeld && performance.now() < this.#sureUntil;
+  }
+
+  /** Returns whether that is another. @param sureUntil by `performance.now()` */
+  become(isHeld: boolean, sureUntil: number): boolean {
+    const was = this.#isHeld;
+    this.#sureUntil = sureUntil;
+    this.#isHeld = isHeld;
+    if (was !== isHeld) for (const listener of this.#listeners) listener(isHeld);
+    return was !== isHeld;
+  }
+
+  /** @param now by `performance.now()` */
+  checkTime(now: number): void {
+    if (this.#isHeld && now >= this.#sureUntil) this.become(false, 0);
+  }
+
+  onChange(listener: (isHeld: boolean) => void): void {
+    this.#listeners.push(listener);
+  }
+}

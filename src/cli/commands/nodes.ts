@@ -1,0 +1,21 @@
+/** `hearth nodes`: the servers that share the gateway's database, and what each does for all. */
+import type { Json } from "../client.ts";
+import type { CliContext } from "../context.ts";
+import { formatTable, formatWhen } from "../format.ts";
+
+export async function nodes({ client, terminal, nowMs }: CliContext, { json }: { json?: boolean }): Promise<void> {
+  const found = await client.get("/hooks-admin/nodes");
+  if (json) return terminal.write(`${JSON.stringify(found, null, 2)}\n`);
+  const list = found["nodes"] as Json[];
+  if (list.length === 0) return terminal.note("the gateway's database is this server's alone");
+  const when = (ms: number): string => formatWhen(new Date(ms).toISOString(), nowMs());
+  const rows = list.map(({ number, name, version, digest, startedAt, seenAt, leads }) => [
+    `${name}#${number}`,
+    version,
+    digest.slice(0, 8),
+    when(startedAt),
+    when(seenAt),
+    leads.join(", "),
+  ]);
+  terminal.write(formatTable(["NODE", "VERSION", "CONFIG", "STARTED", "SEEN", "LEADS"], rows));
+}

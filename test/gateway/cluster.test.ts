@@ -1,0 +1,97 @@
+/** Gateways that share one PostgreSQL database, as several machines would: each with its own connections and model. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eventually } from "../e2e/hearth.ts";
+import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
+import { startChat, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
+
+const WAIT_MS = 60_000;
+const SESSIONS = ["one", "two", "three", "four"];
+
+describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
+  let server: PostgresServer;
+  let schemas = 0;
+  beforeAll(async () => void (server = await startPostgres()), 120_000);
+  afterAll(() => server?.remove(), 60_000);
+
+  const settings = (schema = `cluster_${++schemas}`, chatUrl = "http://127.0.0.1:1") => ({
+    database: { url: server.url, schema, connections: 4 },
+    hooks: { enabled: true, token: TOKEN },
+    channels: { telegram: { botToken: "123:abc", baseUrl: chatUrl, defaultTo: "42" } },
+    agents: { defaults: { maxConcurrent: 1, heartbeat: { every: 0, target: "none" } } },
+  });
+  const ask = async (bench: GatewayBench, message: string, sessionKey: string): Promise<string> => {
+    const response = await bench.post("agent", {
+      message,
+      sessionKey: `hook:${sessionKey}`,
+      wakeMode: "next-heartbeat",
+    });
+    expect(response.status).toBe(202);
+    return ((await response.json()) as { runId: string }).runId;
+  };
+  const stateOf = async (bench: GatewayBench, runId: string) => (await bench.gateway.deliveries.run(runId))?.state;
+  const leaders = async (bench: GatewayBench): Promise<Record<string, number>> => {
+    const nodes = await bench.gateway.admin.nodes();
+    return Object.fromEntries(nodes.flatMap(({ number, leads }) => leads.map((name) => [name, number])));
+  };
+
+  test("turns of different sessions run on all nodes at once, those of one session nowhere twice", async () => {
+    const gate = Promise.withResolvers<void>();
+    const config = settings();
+    const script = () => ({ text: "done", until: gate.promise });
+    const first = await startGateway(config, { script });
+    const second = await startGateway(config, { script });
+    const runIds: string[] = [];
+    for (const key of SESSIONS) runIds.push(await ask(first, "go", key), await ask(first, "again", key));
+    const begun = (): number[] => [first.prompts().length, second.prompts().length];
+    expect(await eventually(() => begun().join() === "1,1", WAIT_MS)).toBe(true);
+    expect(first.runtime.requests[0]?.messages.at(-1)).not.toBe(second.runtime.requests[0]?.messages.at(-1));
+    gate.resolve();
+    const areDone = async (): Promise<boolean> =>
+      (await Promise.all(runIds.map((id) => stateOf(second, id)))).every((state) => state === "succeeded");
+    expect(await eventually(areDone, WAIT_MS)).toBe(true);
+    expect(begun().reduce((sum, n) => sum + n)).toBe(2 * SESSIONS.length);
+  }, 120_000);
+
+  test("a run is watched and cancelled from a node that does not run it", async () => {
+    const config = settings();
+    const never = { text: "half of it", until: new Promise(() => {}) };
+    const first = await startGateway(config, { script: () => never });
+    const runId = await ask(first, "go", "watched");
+    expect(await eventually(async () => (await stateOf(first, runId)) === "running", WAIT_MS)).toBe(true);
+    const second = await startGateway(config);
+    const states: string[] = [];
+    const watched = (async () => {
+      for await (const news of second.gateway.worker.watch(runId)) {
+        if (news.kind === "status") states.push(news.status.state);
+      }
+    })();
+    expect(await eventually(() => states.length > 0, WAIT_MS)).toBe(true);
+    expect(await second.gateway.worker.cancel(runId)).toBe("stopping");
+    await watched;
+    expect([states[0], states.at(-1)]).toEqual(["running", "cancelled"]);
+  }, 120_000);
+
+  test("one node leads each duty, sends what the others store, and hands all of it on when it stops", async () => {
+    const chat = startChat();
+    const config = {
+      ...settings(undefined, chat.url),
+      agents: { defaults: { heartbeat: { every: 0, target: "none" } } },
+    };
+    const first = await startGateway(config, { script: () => ({ text: "by the first" }) });
+    const second = await startGateway(config, { script: () => ({ text: "by the second" }) });
+    const led = ["callbacks", "channel:telegram", "heartbeat", "housekeeping", "mail"];
+    const leadsAll = async (bench: GatewayBench): Promise<boolean> =>
+      Bun.deepEquals(Object.keys(await leaders(bench)).toSorted(), led);
+    expect(await eventually(() => leadsAll(second), WAIT_MS)).toBe(true);
+    const before = new Set(Object.values(await leaders(second)));
+    expect(before.size).toBe(1);
+    await ask(second, "hello", "told");
+    expect(await eventually(() => chat.sent.length === 1, WAIT_MS)).toBe(true);
+    await first.stop();
+    const hasMoved = async (): Promise<boolean> =>
+      (await leadsAll(second)) && Object.values(await leaders(second)).every((node) => !before.has(node));
+    expect(await eventually(hasMoved, WAIT_MS)).toBe(true);
+    await ask(second, "hello", "told");
+    expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
+  }, 120_000);
+});
