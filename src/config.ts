@@ -6,6 +6,7 @@
  */
 import { join } from "node:path";
 import { AppError, messageOf } from "./base/errors.ts";
+import { ownValue } from "./base/own-value.ts";
 import type { KernelChoice } from "./base/kernel-tuning.ts";
 import type { KvCacheType } from "./base/kv-cache-type.ts";
 import { readDocument, type Document } from "./config/document.ts";
@@ -30,6 +31,10 @@ export interface Config {
   readonly home: string;
   readonly host: Address;
   readonly models: string;
+  /** Where the turns of agents find their models; undefined: here. */
+  readonly modelsUrl: string | undefined;
+  /** What that server is told, as a bearer token. */
+  readonly modelsKey: string | undefined;
   readonly backend: BackendSetting;
   /** Bytes that models may take on the GPU together; `auto`: what there is. */
   readonly gpuMemory: number | "auto";
@@ -106,6 +111,8 @@ export function readConfig(sources: ConfigSources): Config {
     home,
     host: value("host", SETTINGS.host),
     models: value("models", SETTINGS.models),
+    modelsUrl: value("modelsUrl", SETTINGS.modelsUrl),
+    modelsKey: value("modelsKey", SETTINGS.modelsKey),
     backend: value("backend", SETTINGS.backend),
     gpuMemory: value("gpuMemory", SETTINGS.gpuMemory),
     gpuKernels: value("gpuKernels", SETTINGS.gpuKernels),
@@ -168,13 +175,30 @@ export function configPath({ env, flags, home }: ConfigSources): { path: string;
 /** A lookup among the settings of the file. Sections are for those who know them. */
 function settingsOf(file: Document | undefined): (name: string) => Found | undefined {
   if (!file) return () => undefined;
-  for (const name of Object.keys(file.root)) {
-    if (name === "home" || Object.hasOwn(SETTINGS, name) || SECTIONS.includes(name)) continue;
-    const known = ["home", ...Object.keys(SETTINGS), ...SECTIONS].join(", ");
-    throw new AppError("bad_request", `${file.where([name])}: unknown setting '${name}'; known: ${known}`);
+  const known = ["home", ...Object.keys(SETTINGS).map(keyOf)];
+  const found = new Map<string, Found>();
+  for (const path of Object.keys(file.root).flatMap((name) => pathsBelow(file.root, name))) {
+    const key = path.join(".");
+    if (SECTIONS.includes(key)) continue;
+    const place = key === "models" ? "models.folder" : key; // as a text it is the folder
+    if (!known.includes(place)) {
+      const all = [...known, ...SECTIONS].join(", ");
+      throw new AppError("bad_request", `${file.where(path)}: unknown setting '${key}'; known: ${all}`);
+    }
+    found.set(place, { value: ownValue(file.root, path), where: file.where(path) });
   }
-  const { root } = file;
-  return (name) => (Object.hasOwn(root, name) ? { value: root[name], where: file.where([name]) } : undefined);
+  return (name) => found.get(keyOf(name));
+}
+
+/** Of a setting, in the file. */
+const keyOf = (name: string): string =>
+  (SETTINGS as Readonly<Record<string, { readonly key?: string }>>)[name]?.key ?? name;
+
+/** Settings that are grouped have a key below that of their group. */
+function pathsBelow(root: Document["root"], name: string): string[][] {
+  const value = root[name];
+  if (name !== "models" || typeof value !== "object" || value === null || Array.isArray(value)) return [[name]];
+  return Object.keys(value).map((key) => [name, key]);
 }
 
 function findFlag(flags: ConfigSources["flags"], name: string): Found | undefined {

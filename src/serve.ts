@@ -18,7 +18,8 @@ import { askOutlook } from "./runtime/ask-outlook.ts";
 import { tellLoad } from "./runtime/tell-load.ts";
 import { makeRuntime } from "./runtime/local.ts";
 import { RunnerProcess } from "./runtime/runner-process.ts";
-import type { Runtime } from "./runtime/runtime.ts";
+import { makeRemoteRuntime } from "./runtime/remote.ts";
+import type { ChatRuntime, Runtime } from "./runtime/runtime.ts";
 import { makeHandlers } from "./server/app.ts";
 import type { Machine } from "./server/deps.ts";
 import type { Life } from "./server/life.ts";
@@ -77,8 +78,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const gateway = await openGateway({
     sources: options,
     config,
-    runtime,
-    modelNames: async () => (await store.list()).map((model) => model.displayName),
+    ...agentModels(config, { runtime, store }),
     log,
   });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
@@ -104,6 +104,18 @@ export async function serve(options: ServeOptions): Promise<void> {
   console.log(
     `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${await device} · models ${stores}`,
   );
+}
+
+/** The models that agents' turns run on: those of another server where the configuration names one. */
+function agentModels(
+  { modelsUrl: url, modelsKey: key, loadTimeoutMs: silenceMs }: Config,
+  { runtime, store }: { runtime: Runtime; store: Store },
+): { runtime: ChatRuntime; modelNames: () => Promise<readonly string[]> } {
+  if (url === undefined) {
+    return { runtime, modelNames: async () => (await store.list()).map((model) => model.displayName) };
+  }
+  const remote = makeRemoteRuntime({ url, key, silenceMs, fetch, now: Date.now });
+  return { runtime: remote, modelNames: remote.modelNames };
 }
 
 /** The models of this machine, a runner process each. */

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readConfig } from "../src/config.ts";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { readConfig, type Config } from "../src/config.ts";
 
 let home: string;
 beforeAll(async () => {
@@ -39,6 +40,8 @@ test("nothing set gives the documented defaults", () => {
     shutdownGraceMs: 10_000,
     drainDelayMs: 0,
     metricsDialect: "hearth",
+    modelsUrl: undefined,
+    modelsKey: undefined,
     origins: [],
     apiKeys: [],
     importDirs: [],
@@ -221,4 +224,24 @@ test("docs/settings.md names every variable that is read", async () => {
   expect(variables.size).toBeGreaterThan(20);
   const page = await read("../docs/settings.md");
   expect([...variables].filter((name) => name !== "HEARTH_X" && !page.includes(name))).toEqual([]);
+});
+
+test("settings of models have keys below `models`, which as a text is the folder", () => {
+  const home = mkdtempSync(join(tmpdir(), "hearth-config-"));
+  const read = (text: string): Config => {
+    const path = join(home, "hearth.json5");
+    writeFileSync(path, text);
+    return readConfig({ env: {}, flags: { config: path }, home });
+  };
+  try {
+    expect(read(`{ models: "/a" }`)).toMatchObject({ models: "/a", modelsUrl: undefined });
+    const grouped = read(`{ models: { folder: "/a", url: "https://router:8080/base/", key: "k" } }`);
+    expect(grouped).toMatchObject({ models: "/a", modelsUrl: "https://router:8080/base", modelsKey: "k" });
+    const wrong = ["models.ulr", "models.url"].map((key) => () => read(`{ models: { ${key.slice(7)}: "ftp://x" } }`));
+    expect(wrong[0]).toThrow("unknown setting 'models.ulr'");
+    expect(wrong[1]).toThrow("hearth.json5:1");
+    for (const name of ["modelsUrl", "folder"]) expect(() => read(`{ ${name}: "/a" }`)).toThrow("unknown setting");
+  } finally {
+    rmSync(home, { recursive: true });
+  }
 });

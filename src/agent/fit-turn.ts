@@ -4,7 +4,7 @@
  */
 import { AppError } from "../base/errors.ts";
 import { displayName, parseReference } from "../store/name.ts";
-import type { ChatRequest, Message, Runtime } from "../runtime/runtime.ts";
+import type { ChatRequest, ChatRuntime, Message } from "../runtime/runtime.ts";
 import { compactionOf, exchangesOf, summaryQuestion, withNote, type Compaction, type Exchange } from "./compaction.ts";
 import { renderEvents } from "./event-lines.ts";
 import type { WaitingEvent } from "./events.ts";
@@ -20,8 +20,6 @@ const ANSWER_TOKENS_MIN = 64;
 /** Share of the budget that is left of a history after its compaction, so that the next turn needs none. */
 const COMPACT_TO = 0.6;
 const SUMMARY_TOKENS_MAX = 256;
-
-type TurnRuntime = Pick<Runtime, "chat" | "countTokens" | "loaded">;
 
 export interface Draft {
   /** Model, tools, thinking and signal of the turn. */
@@ -58,7 +56,7 @@ interface Choice {
 const WHOLE: Choice = { dropped: 0, eventsMax: EVENTS_SHOWN_MAX, charsMax: EVENT_CHARS_MAX };
 
 /** Loads the model. Throws `too_large` where prompt and events alone do not fit. */
-export async function fitTurn(runtime: TurnRuntime, draft: Draft): Promise<FittedTurn> {
+export async function fitTurn(runtime: ChatRuntime, draft: Draft): Promise<FittedTurn> {
   const exchanges = exchangesOf(draft.history.messages);
   const build = (choice: Choice): FittedTurn => buildTurn(draft, exchanges, choice);
   const count = (turn: FittedTurn): Promise<number> =>
@@ -131,7 +129,7 @@ async function shrinkEvents(choice: Choice, { fits, budget, draft }: Limits & { 
 
 /** Undefined if the model made none. A stopped turn fails later, in its own request. */
 async function summarise(
-  runtime: TurnRuntime,
+  runtime: ChatRuntime,
   { chat, history }: Draft,
   { dropped, ctxLen }: { dropped: readonly Exchange[]; ctxLen: number },
 ): Promise<string | undefined> {
@@ -155,7 +153,7 @@ async function summarise(
 }
 
 /** The context that the model was loaded with. */
-function ctxLenOf(runtime: TurnRuntime, model: string): number | undefined {
+function ctxLenOf(runtime: ChatRuntime, model: string): number | undefined {
   const name = displayName(parseReference(model)).toLowerCase();
   return runtime.loaded().find((loaded) => loaded.name.toLowerCase() === name)?.ctxLen;
 }

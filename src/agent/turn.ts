@@ -5,7 +5,7 @@
 import type { Clock } from "../base/clock.ts";
 import { AppError, checkNotCancelled, isTemporary, messageOf } from "../base/errors.ts";
 import type { Script, Store } from "../base/store.ts";
-import type { InferenceEvent, Message, Runtime, ToolCall } from "../runtime/runtime.ts";
+import type { ChatRequest, ChatRuntime, InferenceEvent, Message, ToolCall } from "../runtime/runtime.ts";
 import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
 import { withoutCalls } from "./call-markup.ts";
 import { fitTurn, EVENTS_SHOWN_MAX } from "./fit-turn.ts";
@@ -17,7 +17,7 @@ import { parseThinking, thinkOf } from "./thinking.ts";
 import { callTool, toolsFor } from "./tools/index.ts";
 
 export interface TurnParts {
-  readonly runtime: Pick<Runtime, "chat" | "countTokens" | "loaded">;
+  readonly runtime: ChatRuntime;
   readonly store: Store;
   readonly clock: Clock;
   readonly settings: () => AgentSettings;
@@ -169,6 +169,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
     model: found.model,
     options: {},
     signal,
+    session: sessionKey,
     isOutside: true, // also what the model or a tool said: it may repeat what it read
     ...(tools.length > 0 ? { tools } : {}),
     ...(level === undefined ? {} : { think: thinkOf(level) }),
@@ -215,7 +216,7 @@ function* told(sessionKey: string) {
 
 interface Asking {
   readonly request: TurnRequest;
-  readonly chat: Omit<Parameters<Runtime["chat"]>[0], "messages">;
+  readonly chat: Omit<ChatRequest, "messages">;
   readonly messages: readonly Message[];
 }
 

@@ -3,6 +3,7 @@
  * address and nothing of how the server works.
  */
 import { messageOf } from "../base/errors.ts";
+import { linesOf } from "../base/lines.ts";
 
 /** Longest line of a stream: far above any reply of ours, far below what would hurt. */
 const LINE_LENGTH_MAX = 64 * 1024 * 1024;
@@ -52,7 +53,8 @@ export class Client {
   /** The objects of a streamed reply; one with `error` is thrown. */
   async *stream(path: string, body: object, signal?: AbortSignal): AsyncGenerator<Json, void, void> {
     const response = await this.#send("POST", path, { body: JSON.stringify({ ...body, stream: true }), signal });
-    for await (const line of linesOf(response)) {
+    const tooLong = (): Error => new ApiError(response.status, "the server sent a line without an end");
+    for await (const line of linesOf(response.body, { max: LINE_LENGTH_MAX, tooLong })) {
       const value = parseLine(line);
       if (value["error"]) throw new ApiError(response.status, String(value["error"]));
       yield value;
@@ -111,18 +113,6 @@ async function errorText(response: Response): Promise<string> {
   } catch {
     return fallback;
   }
-}
-
-async function* linesOf(response: Response): AsyncGenerator<string, void, void> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const bytes of response.body ?? []) {
-    const parts = (rest + decoder.decode(bytes, { stream: true })).split("\n");
-    rest = parts.pop() ?? "";
-    yield* parts.filter((part) => part !== "");
-    if (rest.length > LINE_LENGTH_MAX) throw new ApiError(response.status, "the server sent a line without an end");
-  }
-  if (rest !== "") yield rest;
 }
 
 function parseLine(line: string): Json {

@@ -13,6 +13,7 @@ import {
   parseList,
   parseMs,
   parsePath,
+  parseWebAddress,
   PORT_DEFAULT,
   type Address,
 } from "./values.ts";
@@ -28,6 +29,8 @@ const SIMD_LEVELS = ["auto", "vnni", "avx2", "neon"] as const;
 export type SimdSetting = (typeof SIMD_LEVELS)[number];
 
 export interface Setting<T> {
+  /** Where it is in the file; absent: at the top, by its name. */
+  readonly key?: string;
   /** Environment variables, the first that is set wins. */
   readonly env: readonly string[];
   /** What the value looks like, for the error message. */
@@ -51,10 +54,25 @@ export const SETTINGS = {
     initial: () => ({ hostname: "127.0.0.1", port: PORT_DEFAULT }),
   }),
   models: setting<string>({
+    key: "models.folder",
     env: ["HEARTH_MODELS", "OLLAMA_MODELS"],
     expected: "the path of a folder",
     parse: parsePath,
     initial: (home) => join(home, "models"),
+  }),
+  modelsUrl: setting<string | undefined>({
+    key: "models.url",
+    env: ["HEARTH_MODELS_URL"],
+    expected: "the address of a Hearth server, or of a router in front of some: http:// or https://",
+    parse: parseWebAddress,
+    initial: () => undefined,
+  }),
+  modelsKey: setting<string | undefined>({
+    key: "models.key",
+    env: ["HEARTH_MODELS_KEY"],
+    expected: "a key without blanks",
+    parse: (value) => (typeof value === "string" && /^[\x21-\x7e]+$/.test(value) ? value : undefined),
+    initial: () => undefined,
   }),
   backend: setting<BackendSetting>({
     env: ["HEARTH_BACKEND"],

@@ -83,3 +83,11 @@ export function parseBool(value: unknown): boolean | undefined {
   if (/^(1|2|t|true)$/i.test(String(value))) return true; // 2: "trace" elsewhere
   return /^(0|f|false)$/i.test(String(value)) ? false : undefined;
 }
+
+/** Of a server of the web, without a slash at its end; no query, no password. */
+export function parseWebAddress(value: unknown): string | undefined {
+  const url = typeof value === "string" ? URL.parse(value) : null;
+  if (!url || !/^https?:$/.test(url.protocol) || url.search + url.hash + url.username + url.password !== "")
+    return undefined;
+  return url.href.replace(/\/+$/, "");
+}

@@ -25,7 +25,7 @@ import { TransformPool } from "../hooks/transforms/pool.ts";
 import { makeAgentPorts } from "../hooks/worker/agent-ports.ts";
 import type { WorkerPorts } from "../hooks/worker/ports.ts";
 import { Worker, type WorkerSettings } from "../hooks/worker/worker.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { ChatRuntime } from "../runtime/runtime.ts";
 import { checkWritable, statusOf, type GatewayStatus } from "./status.ts";
 import { type GatewayObserver, Observers } from "./observers.ts";
 import { keepHouse } from "./housekeeping.ts";
@@ -55,7 +55,7 @@ export interface GatewayParts {
   readonly source: SnapshotSource;
   /** Folder of the database. */
   readonly home: string;
-  readonly runtime: Runtime;
+  readonly runtime: ChatRuntime;
   /** Display names of the models in the store. */
   readonly modelNames: () => Promise<readonly string[]>;
   readonly clock: Clock;

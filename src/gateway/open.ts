@@ -6,7 +6,7 @@ import { systemClock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { pluginProblems } from "../channels/load.ts";
 import type { Config, ConfigSources } from "../config.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { ChatRuntime } from "../runtime/runtime.ts";
 import { auditConfiguration, findingsOf } from "./findings.ts";
 import { makeGateway, type Gateway } from "./gateway.ts";
 import { readSnapshot } from "./read.ts";
@@ -19,7 +19,7 @@ const SECTIONS = ["hooks", "agents", "channels", "session"];
 export interface OpenParts {
   readonly sources: ConfigSources;
   readonly config: Pick<Config, "home" | "apiKeys" | "host">;
-  readonly runtime: Runtime;
+  readonly runtime: ChatRuntime;
   readonly modelNames: () => Promise<readonly string[]>;
   readonly log: Logger;
 }

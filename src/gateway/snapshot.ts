@@ -17,7 +17,18 @@ import { foreignKey, foreignValue } from "./foreign-keys.ts";
 
 const PROBLEMS_SHOWN = 10;
 /** First segments of paths that the server itself answers. */
-const TAKEN_PATHS = ["api", "v1", "health", "metrics", "docs", "openapi.json", "hooks-admin"];
+const TAKEN_PATHS = [
+  "api",
+  "v1",
+  "health",
+  "livez",
+  "readyz",
+  "startupz",
+  "metrics",
+  "docs",
+  "openapi.json",
+  "hooks-admin",
+];
 
 const SECTIONS = {
   hooks: hooksSchema,

@@ -96,6 +96,8 @@ export interface ChatRequest extends InferenceRequest {
   readonly tools?: readonly Tool[];
   /** Default: `auto`. */
   readonly toolChoice?: ToolChoice;
+  /** Whose conversation it is, for who chooses a server by what that has in its cache. */
+  readonly session?: string;
   /** What the messages say came from outside: texts of the model's control tokens in them are text. */
   readonly isOutside?: boolean;
 }
@@ -261,6 +263,11 @@ export interface Activity {
   readonly models: readonly ModelActivity[];
   /** Models that are kept in memory at once, where there is room for them. */
   readonly modelsMax: number;
+}
+
+/** What turns of agents need of models, wherever these are. */
+export interface ChatRuntime extends Pick<Runtime, "chat" | "countTokens"> {
+  loaded(): readonly Pick<LoadedModel, "name" | "ctxLen">[];
 }
 
 export interface Runtime {

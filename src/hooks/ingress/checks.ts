@@ -7,7 +7,7 @@ import { resolveModel } from "../../agent/models.ts";
 import { DEFAULT_AGENT, hookSession } from "../../agent/session-key.ts";
 import { turnSettings } from "../../agent/settings.ts";
 import { parseThinking } from "../../agent/thinking.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError, isTemporary } from "../../base/errors.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import type { HooksConfig } from "../config.ts";
 import { Refusal } from "./problems.ts";
@@ -69,8 +69,13 @@ export function makeChecks({ settings, modelNames, channels }: CheckParts): Chec
     async model(reference, agentId = DEFAULT_AGENT) {
       const { agents } = settings();
       const fallback = turnSettings(agents, agentId)?.model;
-      const answer = resolveModel({ agents, names: await modelNames(), reference, fallback });
-      return "error" in answer ? answer.error.code : "ok";
+      try {
+        const answer = resolveModel({ agents, names: await modelNames(), reference, fallback });
+        return "error" in answer ? answer.error.code : "ok";
+      } catch (error) {
+        if (isTemporary(error)) return "ok"; // a model server that is away: the turn asks again
+        throw error;
+      }
     },
     sessionKey(requested, agentId = DEFAULT_AGENT) {
       try {

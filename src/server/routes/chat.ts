@@ -18,17 +18,28 @@ import type { Message as MessageBody, Tool as ToolBody } from "../schema/message
 import { describe } from "../schema/describe.ts";
 
 export const chatRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/api/chat", ({ request }) => deps.answer(request, (exchange) => chat(deps, exchange)), {
-    parse: "none",
-    detail: describe({
-      api: "native",
-      summary: "The next message of a conversation",
-      body: ChatBody,
-      reply: ["ndjson", "json"],
-    }),
-  });
+  new Elysia()
+    .post("/api/chat", ({ request }) => deps.answer(request, (exchange) => chat(deps, exchange)), {
+      parse: "none",
+      detail: describe({
+        api: "native",
+        summary: "The next message of a conversation",
+        body: ChatBody,
+        reply: ["ndjson", "json"],
+      }),
+    })
+    .post("/api/count", ({ request }) => deps.answer(request, (exchange) => count(deps, exchange)), {
+      parse: "none",
+      detail: describe({
+        api: "native",
+        summary: "How many tokens the prompt of a conversation has, whole, and the context of its model",
+        body: ChatBody,
+        reply: "json",
+      }),
+    });
 
-async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+/** The request that a body stands for. */
+async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: ChatBody; request: ChatRequest }> {
   const body = await readRequest(exchange.request, ChatBody);
   const { keepAliveMs, think } = earlySettings(body);
   const model = requireModel(body.model);
@@ -45,7 +56,23 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     ...(think === undefined ? {} : { think }),
     ...(toolChoice === undefined ? {} : { toolChoice }),
     ...(body.tools && body.tools.length > 0 ? { tools: body.tools.map(toolOf) } : {}),
+    ...(body.outside ? { isOutside: true } : {}),
   };
+  return { body, request };
+}
+
+/** Loads the model. */
+async function count(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const { request } = await readChat(deps, exchange);
+  const tokens = await deps.runtime.countTokens(request);
+  const { model, ref } = request;
+  const ctxLen = deps.runtime.loaded().find(({ name }) => name === (ref?.displayName ?? model))?.ctxLen;
+  return { kind: "json", body: { model, count: tokens, ...(ctxLen === undefined ? {} : { context_length: ctxLen }) } };
+}
+
+async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const { body, request } = await readChat(deps, exchange);
+  const { model } = request;
   if (body._debug_render_only) {
     const head = { model, created_at: formatTime(deps.now().getTime()), message: { role: "", content: "" } };
     return { kind: "json", body: { ...head, done: false, ...(await debugInfo(deps.runtime, request)) } };

@@ -1,0 +1,234 @@
+/**
+ * Models of a server elsewhere, by the API that this one has itself: `models.url`, which may be a router's. Every
+ * failure names that server; what may be over by the next try is `upstream` or `busy`.
+ */
+import { createHash } from "node:crypto";
+import { AppError, messageOf, type Code } from "../base/errors.ts";
+import { linesOf } from "../base/lines.ts";
+import type { Reader } from "../base/schema.ts";
+import { answerLine, bodyOf, eventsOf, modelList, tokenCount } from "./remote-messages.ts";
+import type { ChatRequest, ChatRuntime, InferenceEvent } from "./runtime.ts";
+
+/** By which routers send requests of one session to where its prefix is warm. */
+const SESSION_HEADER = "x-session-id";
+/** A line of a stream, and a whole answer that is no stream: far above any of ours. */
+const LENGTH_MAX = 64 * 1024 * 1024;
+const ERROR_LENGTH_MAX = 4096;
+/** How long the names of its models are taken for what it has. */
+const NAMES_MS = 5000;
+const NAMES_WAIT_MS = 10_000;
+/** Of a busy server that does not say. */
+const RETRY_MS = 5000;
+const DIGEST_SHOWN = 32;
+
+export interface RemoteOptions {
+  /** Where `/api` is below. */
+  readonly url: string;
+  /** Sent as a bearer token. */
+  readonly key: string | undefined;
+  /** The server has failed where nothing came from it for so long; Infinity: never. */
+  readonly silenceMs: number;
+  readonly fetch: typeof fetch;
+  readonly now: () => number;
+}
+
+export interface RemoteRuntime extends ChatRuntime {
+  /** Display names of its models, as of some seconds ago; throws where it was never heard of. */
+  modelNames(): Promise<readonly string[]>;
+}
+
+interface Asked {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly body?: object;
+  readonly session?: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** What can be asked of the server; ends when it is silent for too long, or its caller is done. */
+interface Exchange {
+  readonly response: Response;
+  /** The body, each piece of which is a sign of life. */
+  readonly body: AsyncIterable<Uint8Array>;
+  [Symbol.dispose](): void;
+}
+
+export function makeRemoteRuntime(options: RemoteOptions): RemoteRuntime {
+  const server = `the model server at ${options.url}`;
+  const contexts = new Map<string, number>();
+  let known: { readonly names: readonly string[]; readonly atMs: number } | undefined;
+  const read = async <T>(asked: Asked, schema: Reader<T>): Promise<T> => {
+    using exchange = await open(options, server, asked);
+    const text = await textOf(exchange, server, LENGTH_MAX);
+    return parsed(text, schema, server);
+  };
+  return {
+    async *chat(request) {
+      yield* answer(options, server, request);
+    },
+    async countTokens(request) {
+      const { signal, session } = request;
+      const asked = { method: "POST", path: "/api/count", body: bodyOf(request), signal, session } as const;
+      const { count, context_length: ctxLen } = await read(asked, tokenCount);
+      if (ctxLen !== undefined) contexts.set(request.model, ctxLen);
+      return count;
+    },
+    loaded: () => [...contexts].map(([name, ctxLen]) => ({ name, ctxLen })),
+    async modelNames() {
+      if (known && options.now() - known.atMs < NAMES_MS) return known.names;
+      try {
+        const signal = AbortSignal.timeout(NAMES_WAIT_MS);
+        const { models } = await read({ method: "GET", path: "/api/tags", signal }, modelList);
+        known = { names: models.map(({ name }) => name), atMs: options.now() };
+      } catch (error) {
+        if (!known) throw error;
+      }
+      return known.names;
+    },
+  };
+}
+
+async function* answer(
+  options: RemoteOptions,
+  server: string,
+  request: ChatRequest,
+): AsyncGenerator<InferenceEvent, void, void> {
+  const { signal, session } = request;
+  const body = { ...bodyOf(request), stream: true };
+  using exchange = await open(options, server, { method: "POST", path: "/api/chat", body, signal, session });
+  const tooLong = (): Error => new AppError("upstream", `${server} sent a line without an end`);
+  for await (const text of linesOf(exchange.body, { max: LENGTH_MAX, tooLong })) {
+    const line = parsed(text, answerLine, server);
+    if (line.error !== undefined) throw new AppError("upstream", `${server}: ${line.error}`);
+    yield* eventsOf(line);
+    if (line.done) return;
+  }
+  throw new AppError("upstream", `${server} ended its answer in the middle`);
+}
+
+/** Throws `cancelled` where the signal was aborted, and what the server says where it refuses. */
+async function open(options: RemoteOptions, server: string, asked: Asked): Promise<Exchange> {
+  const { url, key, silenceMs, fetch: ask } = options;
+  const ending = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const heard = (): void => {
+    clearTimeout(timer);
+    if (silenceMs !== Infinity) timer = setTimeout(() => ending.abort(), silenceMs);
+  };
+  const explained = (error: unknown): AppError => {
+    if (asked.signal.aborted) return new AppError("cancelled", "request canceled", { cause: error });
+    const why = ending.signal.aborted
+      ? `said nothing for ${silenceMs / 1000} s`
+      : `cannot be reached: ${causeOf(error)}`;
+    return error instanceof AppError ? error : new AppError("upstream", `${server} ${why}`, { cause: error });
+  };
+  const close = (): void => {
+    clearTimeout(timer);
+    ending.abort(); // the server hears that nobody reads on
+  };
+  heard();
+  try {
+    const response = await ask(url + asked.path, {
+      method: asked.method,
+      ...(asked.body ? { body: JSON.stringify(asked.body) } : {}),
+      headers: {
+        ...(asked.body ? { "content-type": "application/json" } : {}),
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        ...(asked.session === undefined ? {} : { [SESSION_HEADER]: digestOf(asked.session) }),
+      },
+      redirect: "error", // the key is for this server alone
+      signal: AbortSignal.any([asked.signal, ending.signal]),
+      timeout: false, // a model may take minutes to load
+    } as RequestInit);
+    const body = alive(response, { heard, explained });
+    const exchange = { response, body, [Symbol.dispose]: close };
+    if (!response.ok) throw await refusal(exchange, server, asked.path);
+    return exchange;
+  } catch (error) {
+    const failure = explained(error);
+    close();
+    throw failure;
+  }
+}
+
+async function* alive(
+  response: Response,
+  { heard, explained }: { heard: () => void; explained: (error: unknown) => AppError },
+): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    for await (const bytes of response.body ?? []) {
+      heard();
+      yield bytes;
+    }
+  } catch (error) {
+    throw explained(error);
+  }
+}
+
+async function textOf({ body }: Exchange, server: string, max: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const bytes of body) {
+    text += decoder.decode(bytes, { stream: true });
+    if (text.length > max) throw new AppError("upstream", `${server} sent an answer of more than ${max} characters`);
+  }
+  return text + decoder.decode();
+}
+
+function parsed<T>(text: string, schema: Reader<T>, server: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new AppError("upstream", `${server} sent what is no JSON: ${text.slice(0, 120)}`);
+  }
+  const read = schema.safeParse(value);
+  if (read.success) return read.data;
+  const [problem] = read.problems;
+  throw new AppError("upstream", `${server} sent ${problem?.path.join(".") ?? ""}: ${problem?.message ?? "nothing"}`);
+}
+
+/** What its refusals are here; others are its failure. */
+const CODES: Readonly<Record<number, Code>> = {
+  400: "bad_request",
+  401: "forbidden", // not our caller's key: ours
+  403: "forbidden",
+  404: "not_found",
+  413: "too_large",
+  429: "busy",
+  503: "busy",
+};
+
+async function refusal(exchange: Exchange, server: string, path: string): Promise<AppError> {
+  const { status, headers } = exchange.response;
+  const text = await textOf(exchange, server, ERROR_LENGTH_MAX).catch(() => "");
+  const said = errorIn(text);
+  if (status === 404 && said === undefined) {
+    return new AppError(
+      "bad_request",
+      `${server} has no ${path}: expected a Hearth server, or a router in front of some`,
+    );
+  }
+  const code = CODES[status] ?? "upstream";
+  const retryAfterMs = code === "busy" ? Number(headers.get("retry-after")) * 1000 || RETRY_MS : undefined;
+  const why = code === "forbidden" ? `refuses the key (${status})` : `answered ${status}`;
+  const message = `${server} ${why}${said === undefined ? "" : `: ${said}`}`;
+  return new AppError(code, message, retryAfterMs === undefined ? {} : { retryAfterMs });
+}
+
+function errorIn(text: string): string | undefined {
+  try {
+    const { error } = JSON.parse(text);
+    return typeof error === "string" ? error : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a session is called outside: equal for equal keys, and nothing to be read in it. */
+const digestOf = (session: string): string => createHash("sha256").update(session).digest("hex").slice(0, DIGEST_SHOWN);
+
+const causeOf = (error: unknown): string => {
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" ? code : messageOf(error);
+};

@@ -1,0 +1,86 @@
+/** Several servers: a gateway whose turns run on model servers elsewhere, behind a router that keeps prefixes warm. */
+import { afterEach, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually, startHearth, type Hearth } from "./hearth.ts";
+
+const TOKEN = "a-hook-token-of-32-characters-xx";
+const WAIT_MS = 120_000;
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+async function start(options: Parameters<typeof startHearth>[0]): Promise<Hearth> {
+  const hearth = await startHearth(options);
+  cleanups.push(() => hearth.stop());
+  return hearth;
+}
+
+/** Sends requests of a session to one server, and new sessions to the servers in turn. */
+function sessionRouter(servers: readonly string[]): { url: string; sessions: Map<string, string> } {
+  const sessions = new Map<string, string>();
+  const router = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    fetch(request) {
+      const session = request.headers.get("x-session-id");
+      const chosen = (session && sessions.get(session)) ?? servers[sessions.size % servers.length]!;
+      if (session) sessions.set(session, chosen);
+      const { pathname } = new URL(request.url);
+      return fetch(chosen + pathname, { method: request.method, headers: request.headers, body: request.body });
+    },
+  });
+  cleanups.push(() => router.stop(true));
+  return { url: `http://127.0.0.1:${router.port}`, sessions };
+}
+
+/** Tokens of prompts that a server was asked for, and those of them that it had in its cache. */
+async function cacheFigures({ url }: Hearth): Promise<{ queries: number; hits: number }> {
+  const text = await (await fetch(`${url}/metrics/vllm`)).text();
+  const read = (name: string): number =>
+    Number(new RegExp(`^vllm:prefix_cache_${name}_total\\{.*\\} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+  return { queries: read("queries"), hits: read("hits") };
+}
+
+test("turns run on servers elsewhere; by the session's header each session finds its prefix there again", async () => {
+  const servers = await Promise.all([start({}), start({})]);
+  const router = sessionRouter(servers.map(({ url }) => url));
+  const home = mkdtempSync(join(tmpdir(), "hearth-fleet-"));
+  cleanups.push(() => rmSync(home, { recursive: true, force: true }));
+  mkdirSync(join(home, ".hearth"));
+  const settings = {
+    models: { url: router.url },
+    hooks: { enabled: true, token: TOKEN },
+    agents: { defaults: { heartbeat: { every: 0, target: "none" } } },
+  };
+  writeFileSync(join(home, ".hearth", "hearth.json5"), JSON.stringify(settings), { mode: 0o600 });
+  const gateway = await start({ home });
+  const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+  const turn = async (session: string, message: string): Promise<void> => {
+    const body = JSON.stringify({ message, sessionKey: `hook:${session}`, deliver: false, wakeMode: "next-heartbeat" });
+    const accepted = await fetch(`${gateway.url}/hooks/agent`, { method: "POST", headers, body });
+    const { runId } = (await accepted.json()) as { runId: string };
+    const isDone = async (): Promise<boolean> => {
+      const { run } = (await (await fetch(`${gateway.url}/hooks/runs/${runId}`, { headers })).json()) as any;
+      return run.state === "succeeded";
+    };
+    expect(await eventually(isDone, WAIT_MS)).toBe(true);
+  };
+  await turn("fox", "Tell me about a fox.");
+  await turn("owl", "Tell me about an owl.");
+  const first = await Promise.all(servers.map(cacheFigures));
+  await turn("fox", "And then?");
+  const second = await Promise.all(servers.map(cacheFigures));
+  expect(router.sessions.size).toBe(2);
+  expect(new Set(router.sessions.values()).size).toBe(2);
+  expect(first.map(({ queries }) => queries > 0)).toEqual([true, true]);
+  expect(second[1]).toEqual(first[1]!); // the other session's server was not asked
+  const fresh = second[0]!.queries - first[0]!.queries - (second[0]!.hits - first[0]!.hits);
+  expect(second[0]!.hits).toBeGreaterThan(first[0]!.hits + first[0]!.queries / 2); // the conversation so far
+  expect(fresh).toBeLessThan(second[0]!.queries - first[0]!.queries);
+  expect(await gateway.runnerPids()).toEqual([]); // no model is in memory here
+}, 300_000);
