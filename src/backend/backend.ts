@@ -70,6 +70,14 @@ export interface LoadOptions {
   readonly onProgress?: (fraction: number) => void;
 }
 
+/** Tokens `first` … `end − 1` see each other both ways, as the parts of an image do, or see those `seen` instead. */
+export interface Span {
+  readonly first: number;
+  readonly end: number;
+  /** For steps in which rows see their span only. */
+  readonly seen?: { readonly first: number; readonly end: number };
+}
+
 /** Some tokens of one sequence, to be appended to its KV cache. */
 export interface Rows {
   /** KV slot, 0 … slots − 1. Each appears once in a batch. */
@@ -84,8 +92,8 @@ export interface Rows {
   readonly vectors?: Float32Array;
   /** Of each token one position, or three (time, height, width): (tokens, 1 or 3). Left out: start, start + 1 … */
   readonly positions?: Int32Array;
-  /** Tokens `first` … `end − 1` see each other both ways, as the parts of an image do; counted from 0. */
-  readonly spans?: readonly { readonly first: number; readonly end: number }[];
+  /** Counted from 0. */
+  readonly spans?: readonly Span[];
   /** Which rows' logits are wanted. */
   readonly logits: "none" | "last" | "all";
   /** Goes with `all`: each row gets the bits that it would have as the only one of its sequence in a run. */

@@ -71,7 +71,7 @@ function checkOwn({ slot, tokens, vectors, positions, spans = [] }: StateRows, l
     const bad = positions.find((position) => position < 0 || position >= ctxLen);
     assert(bad === undefined, `slot ${slot}: position ${bad} in a context of ${ctxLen}`);
   }
-  for (const { first, end } of spans)
+  for (const { first, end } of spans.flatMap((span) => (span.seen ? [span, span.seen] : [span])))
     assert(first >= 0 && first < end && end <= length, `slot ${slot}: a span ${first} … ${end} of ${length} rows`);
 }
 

@@ -145,8 +145,8 @@ export type Step =
   /**
    * Attention of each row over all rows of its own sequence in this run, before and behind it: scores = scale · q·k,
    * softmax, weighted sum of v. Nothing is kept for later runs. `window` > 0: a row sees those at most
-   * floor(window / 2) away. `inSpans`: a row sees those of its own span only (`Rows.spans`), or itself where it is in
-   * none. `nKvHeads` as for `attention`; left out: `nHeads`. `alibi` as there.
+   * floor(window / 2) away. `inSpans`: a row sees what its span says (`Rows.spans`), those of the span unless told, or
+   * itself where it is in none. `nKvHeads` as for `attention`; left out: `nHeads`. `alibi` as there.
    */
   | {
       readonly op: "bidirectionalAttention";

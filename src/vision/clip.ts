@@ -49,8 +49,8 @@ export interface ClipModel extends Tensors {
   floats(weight: Weight, rows?: { first: number; count: number }): Float32Array;
 }
 
-/** Audio encoders that share a file; scales, and what ends lines of LLaVA 1.6, which llama.cpp leaves out too. */
-const IGNORED = /^(a|mm\.a)\.|\.scale$|^model\.image_newline$/;
+/** Audio encoders that share a file; scales, what ends lines of LLaVA 1.6, and a table that llama.cpp computes too. */
+const IGNORED = /^(a|mm\.a)\.|\.scale$|^model\.image_newline$|^resampler\.pos_embed_k$/;
 
 /** The kind of projector that a file says it is; empty where it has no encoder of images. */
 export function projectorKind(metadata: Metadata): string {

@@ -204,7 +204,9 @@ async function encode(
   const grid: Grid = { width: pixels.width / patch, height: pixels.height / patch };
   const states = await runRows(tower, towerRows(pixels, projector, grid), check);
   await check();
-  const merged = { input: projector.merge(states, grid), dim: inputDim(projector.projection ?? projector.tower) };
+  const spans = projector.spansOf?.(grid);
+  const dim = inputDim(projector.projection ?? projector.tower);
+  const merged = { input: projector.merge(states, grid), dim, ...(spans && { spans }) };
   const rows = projection ? await runRows(projection, merged, check) : merged.input;
   return projector.finish ? projector.finish(rows, grid) : rows.slice(); // a session's array is used again
 }

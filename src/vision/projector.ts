@@ -3,7 +3,7 @@
  * a prompt. An encoder is two programs, the tower over patches and the projection to the text model's width, since rows
  * are merged between them.
  */
-import type { Rows } from "../backend/backend.ts";
+import type { Rows, Span } from "../backend/backend.ts";
 import type { Buf, Step } from "../backend/step.ts";
 import type { Rgb, RgbImage, Size } from "./image.ts";
 import type { SizeRule } from "./prepare.ts";
@@ -62,6 +62,8 @@ export interface Projector {
   /** From the tower's rows to those of the projection. */
   merge(states: Float32Array, grid: Grid): Float32Array;
   readonly projection?: Part;
+  /** Of the projection's rows, where it has attention. */
+  spansOf?(grid: Grid): readonly Span[];
   /** From the projection's rows to those of the prompt. */
   finish?(rows: Float32Array, grid: Grid): Float32Array;
   /** Rows of the prompt across and down. */

@@ -7,16 +7,17 @@ import { resize } from "./resize.ts";
 const BLACK = [0, 0, 0] as const;
 
 /** The tiles of a picture of whole tiles, line by line. */
-export function tilesOf({ width, height, data }: RgbImage, tile: number): RgbImage[] {
+export function tilesOf({ width, height, data }: RgbImage, tile: Size): RgbImage[] {
   const tiles: RgbImage[] = [];
-  for (let top = 0; top + tile <= height; top += tile) {
-    for (let left = 0; left + tile <= width; left += tile) {
-      const out = new Uint8Array(tile * tile * 3);
-      for (let y = 0; y < tile; y++) {
+  const line = tile.width * 3;
+  for (let top = 0; top + tile.height <= height; top += tile.height) {
+    for (let left = 0; left + tile.width <= width; left += tile.width) {
+      const out = new Uint8Array(tile.height * line);
+      for (let y = 0; y < tile.height; y++) {
         const from = ((top + y) * width + left) * 3;
-        out.set(data.subarray(from, from + tile * 3), y * tile * 3);
+        out.set(data.subarray(from, from + line), y * line);
       }
-      tiles.push({ width: tile, height: tile, data: out });
+      tiles.push({ ...tile, data: out });
     }
   }
   return tiles;
@@ -36,9 +37,10 @@ export function bestOfSizes(sizes: readonly Size[], tile: number): Tiling {
       return Array.from({ length: 1 + (width / tile) * (height / tile) }, () => "picture");
     },
     picturesOf(image) {
-      const whole = resize(image, { width: tile, height: tile }, "bicubic");
+      const square = { width: tile, height: tile };
+      const whole = resize(image, square, "bicubic");
       const best = sizeOf(image);
-      return best ? [whole, ...tilesOf(fitInto(image, best, { filter: "bicubic", pad: BLACK }), tile)] : [whole];
+      return best ? [whole, ...tilesOf(fitInto(image, best, { filter: "bicubic", pad: BLACK }), square)] : [whole];
     },
   };
 }

@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { loadProgram } from "../../src/arch/index.ts";
-import type { Program } from "../../src/backend/backend.ts";
+import type { Backend, Program } from "../../src/backend/backend.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { addStates, poolingOf, type Pooling } from "../../src/engine/pooling.ts";
 import { openGguf } from "../../src/files/gguf.ts";
@@ -85,11 +85,19 @@ export function openReference({ gguf }: Reference): { readonly model: Gguf; read
 export const isRanker = ({ metadata }: Gguf, arch: string): boolean =>
   /bert/.test(arch) && Number(metadata.get(`${arch}.pooling_type`)) === RANK;
 
-/** The program of a reference model, what ours answers, and what llama.cpp does. */
-export async function answerOf({ logits, tokens }: Reference, { model, arch }: ReturnType<typeof openReference>) {
-  const options = { ctxLen: 64, slots: 1, precise: true, threads: 1, cacheDir: undefined };
+/** The program of a reference model, what the reference backend answers, and what llama.cpp does. */
+export const answerOf = (reference: Reference, opened: ReturnType<typeof openReference>) =>
+  answerOn({ backend: cpuBackend, precise: true }, reference, opened);
+
+/** The same of another backend. */
+export async function answerOn(
+  { backend, precise }: { readonly backend: Backend; readonly precise: boolean },
+  { logits, tokens }: Reference,
+  { model, arch }: ReturnType<typeof openReference>,
+) {
+  const options = { ctxLen: 64, slots: 1, precise, threads: 1, cacheDir: undefined };
   const program: Program = loadProgram(model);
-  const session = await cpuBackend.load(program, options);
+  const session = await backend.load(program, options);
   const expected = new Float32Array(await Bun.file(logits).arrayBuffer());
   const rows = { slot: 0, start: 0, tokens };
   const { dim } = program.states;

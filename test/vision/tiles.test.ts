@@ -41,7 +41,7 @@ test("a picture is cut into the tiles of the size that shows most of it, and see
 });
 
 test("tiles are squares of the picture, line by line", () => {
-  const tiles = tilesOf(picture(6, 4), 2);
+  const tiles = tilesOf(picture(6, 4), { width: 2, height: 2 });
   expect(tiles.map(({ data }) => [data[0], data[1]])).toEqual([
     [0, 0],
     [2, 0],

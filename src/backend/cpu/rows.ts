@@ -39,14 +39,14 @@ export function makeRows(batch: readonly StateRows[]): PassRows {
   };
 }
 
-/** The span that a row is in, or itself; to be asked in the order of rows. */
+/** What the span that a row is in sees, or the row itself; to be asked in the order of rows. */
 function makeSpanOf(spans: NonNullable<StateRows["spans"]>): (i: number) => { first: number; end: number } {
   const inOrder = spans.toSorted((a, b) => a.first - b.first);
   let next = 0;
   return (i) => {
     while (next < inOrder.length && inOrder[next]!.end <= i) next++;
     const span = inOrder[next];
-    return span && span.first <= i ? span : { first: i, end: i + 1 };
+    return span && span.first <= i ? (span.seen ?? span) : { first: i, end: i + 1 };
   };
 }
 

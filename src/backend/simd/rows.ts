@@ -174,9 +174,11 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
   };
 }
 
-/** The span that a row is in, or itself. */
-const spanOf = ({ spans = [] }: StateRows, at: number): { first: number; end: number } =>
-  spans.find(({ first, end }) => first <= at && at < end) ?? { first: at, end: at + 1 };
+/** What the span that a row is in sees, or the row itself. */
+function spanOf({ spans = [] }: StateRows, at: number): { first: number; end: number } {
+  const span = spans.find(({ first, end }) => first <= at && at < end);
+  return span?.seen ?? span ?? { first: at, end: at + 1 };
+}
 
 /** Time, height and width of each of the rows. */
 function positionsOf({ start, tokens, positions }: StateRows, from: number, count: number): Int32Array {

@@ -89,7 +89,8 @@ function tilingOf(tiles: Tiles): Tiling {
     picturesOf(image) {
       const { scaled, whole } = sizesOf(image, tiles);
       const picture = resize(resize(image, scaled, "lanczos"), whole, "lanczos");
-      return [...tilesOf(picture, tile), resize(picture, { width: tile, height: tile }, "lanczos")];
+      const square = { width: tile, height: tile };
+      return [...tilesOf(picture, square), resize(picture, square, "lanczos")];
     },
   };
 }

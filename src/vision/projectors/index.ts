@@ -9,6 +9,7 @@ import { idefics3 } from "./idefics3.ts";
 import { mlp } from "./mlp.ts";
 import { pixtral } from "./pixtral.ts";
 import { qwen25vl, qwen2vl, qwen3vl } from "./qwen.ts";
+import { resampler } from "./resampler.ts";
 
 const projectors: Readonly<Record<string, (model: ClipModel) => Projector>> = {
   gemma3,
@@ -21,6 +22,7 @@ const projectors: Readonly<Record<string, (model: ClipModel) => Projector>> = {
   "qwen2.5vl_merger": qwen25vl,
   qwen2vl_merger: qwen2vl,
   qwen3vl_merger: qwen3vl,
+  resampler,
 };
 
 /** Whether there is a projector of that kind. */

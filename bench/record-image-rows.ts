@@ -1,0 +1,40 @@
+/**
+ * Records the rows that llama.cpp gives for the pictures of test/vision/resampler-model.ts, for test/vision/rows/.
+ *
+ *   bun bench/record-image-rows.ts LLAMA_CPP    a source folder, built in its folder `build` with the target `mtmd`
+ *
+ * Needs g++.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { writeGguf } from "../src/files/write.ts";
+import { makeResampler, pictureOf, RESAMPLED } from "../test/vision/resampler-model.ts";
+
+const [source] = process.argv.slice(2);
+if (source === undefined) throw new Error("expected a folder with the source of llama.cpp");
+const libraries = join(source, "build/bin");
+const folder = await mkdtemp(join(tmpdir(), "hearth-rows-"));
+try {
+  const program = join(folder, "image-rows");
+  const includes = ["include", "ggml/include", "tools/mtmd", "vendor"].map((each) => `-I${join(source, each)}`);
+  const links = [`-L${libraries}`, "-lmtmd", "-lllama", "-lggml", "-lggml-base"];
+  await run(["g++", "-std=c++17", ...includes, join(import.meta.dir, "image-rows.cpp"), ...links, "-o", program]);
+  const projector = join(folder, "resampler.gguf");
+  await writeGguf(projector, makeResampler(3));
+  const pictures: string[] = [];
+  for (const [name, size] of Object.entries(RESAMPLED)) {
+    const path = join(folder, `${name}.rgb`);
+    await Bun.write(path, pictureOf(size).data);
+    pictures.push(`${size.width}x${size.height}=${path}`);
+  }
+  const out = resolve(import.meta.dir, "../test/vision/rows/resampler.bin");
+  await run([program, projector, out, ...pictures], { LD_LIBRARY_PATH: libraries });
+} finally {
+  await rm(folder, { recursive: true });
+}
+
+async function run(command: string[], env: Record<string, string> = {}): Promise<void> {
+  const child = Bun.spawn(command, { env: { ...process.env, ...env }, stdio: ["ignore", "inherit", "inherit"] });
+  if ((await child.exited) !== 0) throw new Error(`${command[0]} failed with ${child.exitCode}`);
+}
