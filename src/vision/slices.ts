@@ -1,5 +1,5 @@
 /**
- * Cutting a picture as MiniCPM-V does: all of it in about the area of one slice, then a grid of slices of the same area,
+ * Cutting a picture as MiniCPM-V does: all of it in about the area of one slice, then a grid of slices of that area,
  * whose proportions are near the picture's own. Meaning: `mtmd_image_preprocessor_llava_uhd` of llama.cpp, without
  * pinpoints.
  */
