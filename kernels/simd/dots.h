@@ -9,6 +9,12 @@
 
 #define DOTS_TOKENS 8 // at once
 
+// Asks for what lies a page behind the next `bytes` of a stream of weights: a processor does so by itself only within a page.
+#define AHEAD 4096
+INL void fetch_ahead(const u8 *p, int bytes) {
+  UNROLL for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + AHEAD + i);
+}
+
 // --- one token ---
 
 #define EVEN8(a, b) SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
@@ -127,6 +133,7 @@ INL f32 total_1(Sums_1 sums) { return sum16(sums); }
     Unit u; \
     i64 b = 0; \
     for (; b < n / UNIT; b++) { \
+      fetch_ahead(w + b * (UNIT / len) * bytes, (UNIT / len) * bytes); \
       unpack_##name(w + b * (UNIT / len) * bytes, grid, &u); \
       sums = add_unit_##by16(sgn, &u, x, b, sums); \
     } \
