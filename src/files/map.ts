@@ -19,6 +19,8 @@ const MAX_VIEW_BYTES = 2 ** 32;
 const PROT_READ = 1;
 const MAP_SHARED = 1; // both values are the same on Linux and macOS
 const MADV_WILLNEED = 3; // and this one
+const MADV_HUGEPAGE = 14; // these two are Linux's
+const MADV_POPULATE_READ = 22;
 const PAGE_BYTES = 4096;
 
 /**
@@ -88,7 +90,7 @@ interface Mapping {
   readonly address: number;
   /** How many of the bytes are in memory; undefined: this system does not tell. */
   resident?(offset: number, length: number): number;
-  /** Says that a range will be read soon. */
+  /** Reads a range into memory, in pages of 2 MB where the file system has them; older systems only begin to. */
   advise?(offset: number, length: number): void;
   unmap(): void;
 }
@@ -115,7 +117,10 @@ function mapWhole(fd: number, byteLength: number): Mapping | undefined {
         if (mincore(at(offset), length, ptr(pages)) !== 0) return length;
         return Math.min(length, PAGE_BYTES * pages.reduce((sum, page) => sum + (page & 1), 0));
       },
-      advise: (offset, length) => void madvise(at(offset), length, MADV_WILLNEED),
+      advise(offset, length) {
+        madvise(at(offset), length, MADV_HUGEPAGE);
+        if (madvise(at(offset), length, MADV_POPULATE_READ) !== 0) madvise(at(offset), length, MADV_WILLNEED);
+      },
     }),
     unmap() {
       libc.symbols.munmap(result, byteLength);

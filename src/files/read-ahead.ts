@@ -38,9 +38,10 @@ export async function readAhead(options: Options): Promise<void> {
     for (; asked < Math.min(byteLength, offset + AHEAD * PIECE_BYTES); asked += PIECE_BYTES) {
       advise(asked, lengthAt(asked));
     }
-    for (let look = 0; look < LOOKS_MAX && resident(offset, lengthAt(offset)) < ENOUGH * lengthAt(offset); look++) {
+    const isThere = (): boolean => resident(offset, lengthAt(offset)) >= ENOUGH * lengthAt(offset);
+    for (let look = 0; look === 0 || (look < LOOKS_MAX && !isThere()); look++) {
       if (signal?.aborted) throw new AppError("cancelled", "request canceled");
-      await Bun.sleep(POLL_MS);
+      await Bun.sleep(look === 0 ? 1 : POLL_MS); // a piece may be there at once, an abort must be heard all the same
       if (!isOpen()) return;
     }
     onProgress(Math.min(1, (offset + lengthAt(offset)) / byteLength));

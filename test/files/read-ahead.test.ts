@@ -68,3 +68,12 @@ test("an aborted load stops waiting, and so does one whose file was closed", asy
   await readAhead({ ...closed.options, isOpen: () => false });
   expect(closed.progress).toEqual([]);
 });
+
+test("an abort is heard between pieces that come as soon as they are asked for", async () => {
+  const { asked, options } = makeDisk(200 * MIB, { looks: 0 });
+  const abort = new AbortController();
+  const onProgress = (): void => void setTimeout(() => abort.abort(), 0);
+  const reading = readAhead({ ...options, onProgress, signal: abort.signal });
+  expect(await reading.catch((error: unknown) => error)).toMatchObject({ code: "cancelled" });
+  expect(asked.length).toBeLessThan(13);
+});
