@@ -8,6 +8,10 @@ export interface Rng {
   uint32(): number;
   /** The next number in [0, 1), a multiple of 2⁻⁵³. Takes two draws of `uint32`. */
   float(): number;
+  /** Goes on as another one will. */
+  follow(other: Rng): void;
+  /** Four words. */
+  readonly state: Uint32Array;
 }
 
 const TWO_32 = 2 ** 32;
@@ -41,7 +45,7 @@ export function makeXoshiro128(s: Uint32Array): Rng {
     const low = uint32() >>> 6; // 26 bits
     return (high * 2 ** 26 + low) / 2 ** 53;
   };
-  return { uint32, float };
+  return { uint32, float, follow: (other) => s.set(other.state), state: s };
 }
 
 /** A seed from the system's source of randomness, 0 … 2³² − 1. */

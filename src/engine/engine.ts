@@ -3,7 +3,7 @@
  * every active sequence in each decode step, interleaves bounded prefill chunks, and reuses the KV of shared prefixes.
  * It knows nothing of processes, HTTP or prompts as text.
  */
-import type { Session, SlicedRun } from "../backend/backend.ts";
+import type { Session } from "../backend/backend.ts";
 import type { EventLoop } from "../base/event-loop.ts";
 import { assert } from "../base/errors.ts";
 import type { SnapshotStore } from "../base/snapshots.ts";
@@ -12,6 +12,7 @@ import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { admit } from "./admit.ts";
 import { describeToken } from "./answer-text.ts";
 import { discardedTokens } from "./context.ts";
+import type { DraftModel } from "./draft.ts";
 import { dropMiddle } from "./drop-middle.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
 import type { Embedder } from "./embedder.ts";
@@ -22,8 +23,16 @@ import { makePace, type Pace } from "./pace.ts";
 import { makePrefixCache, type PrefixCache } from "./prefix-cache.ts";
 import { makeLayouts } from "./prompt.ts";
 import { CHECKPOINT_TAIL, schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
-import { inPrefill, type FinishReason, type Sequence, type SequenceEvent, type SequenceRequest } from "./sequence.ts";
+import {
+  inPrefill,
+  startOver,
+  type FinishReason,
+  type Sequence,
+  type SequenceEvent,
+  type SequenceRequest,
+} from "./sequence.ts";
 import { makeSpeculation, withoutGuesses, type Speculation } from "./speculation.ts";
+import { makeSlicedPrefill, type SlicedPrefill } from "./sliced-prefill.ts";
 import { forget, keepCheckpoint, makeSlots, type Slot } from "./slots.ts";
 
 /** Tokens of a text to embed that run between two steps of others. */
@@ -45,6 +54,8 @@ interface EngineParts {
   /** Where they outlive the process; told what their bytes depend on beside the weights. */
   readonly snapshots?: ((layout: string) => SnapshotStore) | undefined;
   readonly embedder: Embedder;
+  /** Guesses for a session that verifies. */
+  readonly draft?: DraftModel | undefined;
   /** Receives all events of one step at once. */
   readonly emit: (events: readonly SequenceEvent[]) => void;
 }
@@ -55,6 +66,7 @@ export class Engine {
   readonly #slots: Slot[];
   readonly #layOut = makeLayouts();
   readonly #pace: Pace;
+  readonly #sliced: SlicedPrefill;
   /** Undefined: steps of guessed tokens would have other bits. */
   readonly #speculation: Speculation | undefined;
   /** Undefined: prefixes stay where they are, in slots. */
@@ -65,8 +77,6 @@ export class Engine {
   readonly #preparing = new Map<number, boolean>();
   #wake: (() => void) | undefined;
   #last: Work["kind"] | undefined;
-  /** A piece of a prompt, some parts of which have run. */
-  #partial: { readonly work: Work; readonly run: SlicedRun; ns: number } | undefined;
   #order = 0;
   /** Prompt tokens of all sequences so far. */
   #evaluated = 0;
@@ -81,6 +91,7 @@ export class Engine {
     const { chunkAlone, chunkShared } = parts.limits;
     const rowsMax = parts.session.slices?.rowsMax ?? Infinity;
     this.#pace = makePace({ chunkAlone, chunkShared: Math.min(chunkShared, rowsMax) });
+    this.#sliced = makeSlicedPrefill({ ...parts, pace: this.#pace });
     const { session, prefixBytes } = parts;
     const { blocks } = session;
     if (blocks && prefixBytes > 0) {
@@ -137,6 +148,7 @@ export class Engine {
     await this.#loop;
     for (const sequence of [...this.#waiting, ...this.#running]) sequence.grammar?.dispose();
     await this.#prefixes?.close();
+    this.#speculation?.close();
     this.#parts.session.close();
   }
 
@@ -163,8 +175,8 @@ export class Engine {
   async #step(work: Work): Promise<void> {
     this.#last = work.kind;
     const events: SequenceEvent[] = [];
-    if (this.#inParts(work)) await this.#runPart(work, events);
-    else await this.#runWork(this.#speculation?.extend(work) ?? work, events);
+    if (this.#sliced.takes(work, this.#isShared)) await this.#runPart(work, events);
+    else await this.#runWork((await this.#speculation?.extend(work)) ?? work, events);
     if (events.length > 0) this.#parts.emit(events);
   }
 
@@ -195,32 +207,14 @@ export class Engine {
     return this.#running.some((sequence) => !inPrefill(sequence));
   }
 
-  /** Whether a piece of a prompt runs in parts, so that others step between them: it does so to its end. */
-  #inParts({ kind, rows: [rows] }: Work): boolean {
-    const { slices } = this.#parts.session;
-    if (kind !== "prefill" || !rows || !slices) return false;
-    if (this.#partial) return true;
-    return this.#isShared && rows.tokens.length > 1 && rows.tokens.length <= slices.rowsMax && !rows.spans;
-  }
-
   async #runPart(next: Work, events: SequenceEvent[]): Promise<void> {
-    const { loop, session } = this.#parts;
-    const startedNs = loop.nowNs();
-    const { work } = this.#partial ?? { work: next };
-    let logits: Float32Array | undefined;
+    const work = this.#sliced.work ?? next;
     try {
-      this.#partial ??= { work, run: session.slices!.start(work.rows[0]!), ns: 0 }; // asked by `#inParts`
-      logits = this.#partial.run.next(this.#pace.budgetNs(this.#isShared));
+      const done = this.#sliced.run(next, this.#isShared);
+      if (done) await this.#goOn(done.work, done, events);
     } catch (error) {
-      this.#partial = undefined;
-      return this.#fail(work.sequences[0]!, error, events);
+      this.#fail(work.sequences[0]!, error, events);
     }
-    const { run } = this.#partial;
-    const tookNs = (this.#partial.ns += loop.nowNs() - startedNs);
-    if (!logits) return;
-    this.#partial = undefined;
-    this.#pace.took(work, run.longestNs, true);
-    await this.#goOn(work, { outcomes: [logits.length > 0 ? [logits] : []], tookNs }, events);
   }
 
   /** What follows from a run. */
@@ -337,10 +331,7 @@ export class Engine {
 
   #release(sequence: Sequence): void {
     const { slot } = sequence;
-    if (this.#partial?.work.sequences[0] === sequence) {
-      this.#partial = undefined;
-      if (slot && this.#parts.session.checkpoints) forget(slot); // its states are on their way
-    }
+    if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // states on their way
     this.#checkpoint(sequence);
     if (slot) this.#keepPrefix(slot);
     if (slot) slot.busy = false;
@@ -391,10 +382,4 @@ export class Engine {
       } else return;
     }
   }
-}
-
-/** Its tokens, prompt and answer so far, are evaluated again from the start. */
-function startOver(sequence: Sequence): void {
-  if (sequence.slot) forget(sequence.slot);
-  sequence.cached = 0;
 }

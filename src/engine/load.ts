@@ -16,6 +16,7 @@ import type { GrammarCompiler } from "../sampling/grammar.ts";
 import { loadTokenizer, vocabularyForGrammar } from "../tokenizer/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { defaultCtxLen } from "./context-length.ts";
+import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
 import { makeOpenedFiles } from "./opened-files.ts";
@@ -40,6 +41,8 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly open: OpenSource;
   /** Adapter files, laid over the model in this order. */
   readonly adapters?: readonly string[];
+  /** File of a smaller model with the same vocabulary, which guesses what the model says next. */
+  readonly draft?: string | undefined;
   /** Wished context length, or `auto`: as `cacheMemory` allows. The model's trained length is the limit. */
   readonly ctxLen: number | "auto";
   /** Whether images can be decoded here, and the file that makes rows of them, where it is not the model's own. */
@@ -81,6 +84,8 @@ export interface EngineInfo {
   readonly media: readonly MediaKind[];
   /** Why it takes no images, though it has an encoder of them. */
   readonly blind?: string;
+  /** Why its draft model is not used. */
+  readonly draftUnused?: string;
 }
 
 type MediaKind = "image";
@@ -117,31 +122,27 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
     const projector = openProjector(file, options);
     for (const adapter of options.adapters ?? []) adapters.push(openGgufFrom(options.open, adapter));
     const program = loadProgram(gguf, adapters);
+    const opened = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path);
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
     const encoder = program.logits === undefined;
     const wished = Math.max(wishedCtxLen(program, options), projector ? SEEING_CTX_LEN : 0);
     const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
-    const source = chatTemplateOf(gguf);
+    const chatTemplate = chatTemplateOf(gguf, tokenizer);
     const pooling = poolingOf(gguf, { arch, encoder });
     const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
     await files.readAhead(options);
     const session = await options.backend.load(program, { ...options, ctxLen });
     void session.lost?.then(options.onLost);
-    const text = (id: number | undefined): string =>
-      id === undefined ? "" : tokenizer.detokenize([id], { special: true });
+    const draft = opened && (await loadDraft(opened, { ...options, ctxLen, verifies: session.verifies ?? false }));
     const info: EngineInfo = {
       arch,
-      backend: session.backend,
-      device: session.device,
+      ...factsOf(session, draft),
       ctxLen,
       ctxLenTrained,
       dim: program.states.dim,
       embedsOnly: encoder || gguf.metadata.has(`${arch}.pooling_type`),
-      bytes: session.bytes,
-      vramBytes: session.vramBytes ?? 0,
-      gpuLayers: session.gpuLayers,
       canFill: tokenizer.fill !== undefined,
       ranks: rank?.kind,
       media: [], // whoever opens an encoder of images adds it
@@ -157,10 +158,10 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
       prefixBytes: Math.min(session.bytes.kv, (options.cacheMemory ?? 0) * PREFIX_SHARE),
       snapshots: options.snapshots,
       limits: { chunkAlone: options.chunk, chunkShared: options.chunk },
+      draft: draft?.model,
       embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
-    const chatTemplate = { source, bos: text(tokenizer.bos), eos: text(tokenizer.eos) };
     const { changed } = files;
     return {
       engine,
@@ -176,6 +177,22 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
     for (const file of [gguf, ...adapters]) file.close();
     throw error;
   }
+}
+
+/** What is known of a model, and of the one that drafts for it, once they are on a backend. */
+function factsOf(
+  { backend, device, bytes, vramBytes = 0, gpuLayers }: Session,
+  draft: LoadedDraft | undefined,
+): Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused"> {
+  const { weights, kv, scratch } = draft?.model?.session.bytes ?? { weights: 0, kv: 0, scratch: 0 };
+  return {
+    backend,
+    device,
+    bytes: { weights: bytes.weights + weights, kv: bytes.kv + kv, scratch: bytes.scratch + scratch },
+    vramBytes,
+    gpuLayers,
+    ...(draft?.unused === undefined ? {} : { draftUnused: draft.unused }),
+  };
 }
 
 /** The projector of a model; none where what its own file has for one is damaged, for its text may be sound. */
@@ -210,10 +227,14 @@ function rankPromptOf({ metadata }: Gguf, encoder: boolean): string | undefined 
   return encoder ? undefined : RANK_PROMPT;
 }
 
-function chatTemplateOf({ metadata, path }: Gguf): string | undefined {
+function chatTemplateOf({ metadata, path }: Gguf, tokenizer: Tokenizer): LoadedEngine["chatTemplate"] {
   const template = metadata.get("tokenizer.chat_template") ?? "";
-  if (typeof template === "string") return template || undefined;
-  throw new AppError("bad_file", `${path}: 'tokenizer.chat_template': expected text, got ${typeof template}`);
+  if (typeof template !== "string") {
+    throw new AppError("bad_file", `${path}: 'tokenizer.chat_template': expected text, got ${typeof template}`);
+  }
+  const text = (id: number | undefined): string =>
+    id === undefined ? "" : tokenizer.detokenize([id], { special: true });
+  return { source: template || undefined, bos: text(tokenizer.bos), eos: text(tokenizer.eos) };
 }
 
 function grammarsOf(tokenizer: ReturnType<typeof loadTokenizer>, vocabSize: number): () => Promise<GrammarCompiler> {

@@ -8,7 +8,7 @@ import type { SamplingOptions } from "../sampling/options.ts";
 import type { Sampler } from "../sampling/sampler.ts";
 import type { AnswerText, ChosenToken } from "./answer-text.ts";
 import type { PlacedMedia, PromptSegment } from "./prompt.ts";
-import type { Slot } from "./slots.ts";
+import { forget, type Slot } from "./slots.ts";
 
 export type FinishReason = "stop" | "length";
 
@@ -116,6 +116,12 @@ export interface Sequence {
 /** Whether a sequence has prompt tokens (or tokens it lost) left to evaluate before it can decode. */
 export const inPrefill = (sequence: Sequence): boolean =>
   sequence.tokens.length - sequence.cached > 1 || sequence.generated.length === 0;
+
+/** Its tokens, prompt and answer so far, are evaluated again from the start. */
+export function startOver(sequence: Sequence): void {
+  if (sequence.slot) forget(sequence.slot);
+  sequence.cached = 0;
+}
 
 /** What a finished sequence took. */
 export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatistics {

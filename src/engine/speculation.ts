@@ -3,9 +3,12 @@
  * (arXiv:2211.17192). A guess is right only where the very token was chosen from the model's own logits, by the same
  * sampler in the same order as without guesses, so that answers are the same to the last token, whatever they are drawn
  * with. Steps hold as many guesses as measured times and the guesses' record make worth while; none, where none are.
+ * Guesses come from earlier text, or from a draft model where there is one that is likelier right.
  */
+import type { EventLoop } from "../base/event-loop.ts";
 import { makeDecodeCosts, type DecodeCosts } from "./decode-costs.ts";
-import { makeLookup, MATCH_MAX, type Guess, type Lookup } from "./lookup.ts";
+import { makeDrafter, type Drafter, type DraftModel } from "./draft.ts";
+import { DRAFTED, kindOf, makeGuessRecords } from "./guess-records.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
@@ -15,122 +18,152 @@ const GUESSED_MAX = 15;
 const FILLED = [2, 4, 8, 12, 16, 24, 32];
 /** What a step must promise over one without guesses. */
 const WORTH = 1.05;
-/** Guesses by how much stood before them, and how often such are right before anything is known. */
-const KINDS = [
-  { match: MATCH_MAX, right: 0.9 },
-  { match: 12, right: 0.8 },
-  { match: 6, right: 0.65 },
-  { match: 0, right: 0.4 },
-] as const;
-/** As many guesses does the opinion before anything is known weigh. */
-const OPINION = 4;
-const CHANCE_MAX = 0.98;
-/** How much of a record stays with each new one. */
-const MEMORY = 0.9;
-
+/** What a token of a draft model is thought to cost before it was measured, as a share of a step of the model. */
+const DRAFT_SHARE = 0.2;
 export interface Speculation {
   /** The step with guesses behind the tokens of some sequences. */
-  extend(work: Work): Work;
+  extend(work: Work): Promise<Work>;
   /** What a step took, without that of choosing tokens. */
   took(work: Work, ns: number): void;
   /** How many of its guesses in the last step were right. */
   judge(sequence: Sequence, right: number): void;
-}
-
-/** What is known of one sequence's guesses. */
-interface History {
-  readonly lookup: Lookup;
-  /** By kind. */
-  readonly records: { right: number; tried: number }[];
-  /** In the step that runs. */
-  guessed: { kind: number; count: number } | undefined;
+  close(): void;
 }
 
 interface Candidate {
+  readonly sequence: Sequence;
+  /** In the step. */
   readonly index: number;
-  readonly guess: Guess;
+  /** Undefined: a draft model has to say them. */
+  readonly tokens: Int32Array | undefined;
+  /** How many there are, or may be. */
+  readonly most: number;
   readonly kind: number;
   /** How likely each of its tokens is right where those before it are. */
   readonly chance: number;
 }
 
-export function makeSpeculation({ ctxLen }: { ctxLen: number }): Speculation {
+interface Parts {
+  readonly ctxLen: number;
+  readonly slots: number;
+  readonly vocabSize: number;
+  readonly loop: EventLoop;
+  readonly draft?: DraftModel | undefined;
+}
+
+export function makeSpeculation(parts: Parts): Speculation {
   const costs = makeDecodeCosts();
-  const histories = new WeakMap<Sequence, History>();
-  const historyOf = (sequence: Sequence): History => {
-    const known = histories.get(sequence);
-    if (known) return known;
-    const records = KINDS.map(({ right }) => ({ right: right * OPINION, tried: OPINION }));
-    const made: History = { lookup: makeLookup(), records, guessed: undefined };
-    histories.set(sequence, made);
-    return made;
+  const drafter = parts.draft && makeDrafter(parts.draft, parts);
+  const records = makeGuessRecords();
+  const roomOf = ({ cached, predictMax, generated, media }: Sequence): number =>
+    media.length > 0 ? 0 : Math.min(GUESSED_MAX, parts.ctxLen - cached - 1, predictMax - generated.length - 1);
+  const draftRoomOf = (sequence: Sequence): number => {
+    const { draft_num_predict: wanted } = sequence.request.options;
+    return Math.min(roomOf(sequence), wanted < 0 ? GUESSED_MAX : wanted);
   };
 
   const candidateOf = (sequence: Sequence, index: number): Candidate | undefined => {
-    const { tokens, cached, predictMax, generated, media } = sequence;
-    const room = Math.min(GUESSED_MAX, ctxLen - cached - 1, predictMax - generated.length - 1);
-    if (room < 1 || media.length > 0) return undefined;
-    const { lookup, records } = historyOf(sequence);
-    const guess = lookup.guess(tokens, room);
-    if (!guess) return undefined;
-    const kind = KINDS.findIndex(({ match }) => guess.match >= match);
-    const { right, tried } = records[kind]!;
-    return { index, guess, kind, chance: Math.min(CHANCE_MAX, right / tried) };
+    const room = roomOf(sequence);
+    if (room < 1) return undefined;
+    const guess = records.lookupOf(sequence).guess(sequence.tokens, room);
+    const kind = guess ? kindOf(guess.match) : DRAFTED;
+    const chance = records.chance(sequence, kind);
+    const most = Math.min(draftRoomOf(sequence), drafter?.room(sequence) ?? 0);
+    const drafted = records.chance(sequence, DRAFTED);
+    if (most > 0 && drafted >= chance)
+      return { sequence, index, tokens: undefined, most, kind: DRAFTED, chance: drafted };
+    return guess && { sequence, index, tokens: guess.tokens, most: guess.tokens.length, kind, chance };
+  };
+
+  /** Runs the draft model over what it lacks of one sequence, for as long as a step takes, where that promises much. */
+  const catchUp = async ({ sequences }: Work): Promise<void> => {
+    const budgetNs = costs.of(sequences.length);
+    if (!drafter || budgetNs === undefined) return;
+    const late = sequences.find((sequence) => {
+      const most = draftRoomOf(sequence);
+      if (most < 1 || drafter.room(sequence) > 0) return false;
+      const chance = records.chance(sequence, DRAFTED);
+      const candidate = { sequence, index: 0, tokens: undefined, most, kind: DRAFTED, chance };
+      return counts([candidate], { sequences: 1, costs, drafter }).size > 0;
+    });
+    if (late) await drafter.catchUp(late, budgetNs);
   };
 
   return {
-    extend(work) {
+    async extend(work) {
       if (work.kind !== "decode") return work;
       const candidates = work.sequences.flatMap((sequence, index) => candidateOf(sequence, index) ?? []);
-      const chosen = counts(candidates, { sequences: work.sequences.length, costs });
-      if (chosen.size === 0) return work;
-      const rows = [...work.rows];
-      for (const [{ index, guess, kind }, count] of chosen) {
-        historyOf(work.sequences[index]!).guessed = { kind, count };
-        const tokens = Int32Array.of(...rows[index]!.tokens, ...guess.tokens.subarray(0, count));
-        rows[index] = { ...rows[index]!, tokens, logits: "all", drafted: true };
-      }
+      const chosen = counts(candidates, { sequences: work.sequences.length, costs, drafter });
+      const guesses = await guessesOf(chosen, drafter);
+      await catchUp(work);
+      if (drafter) for (const sequence of work.sequences) if (!guesses.has(sequence)) records.fade(sequence);
+      if (guesses.size === 0) return work;
+      const rows = work.rows.map((row, index) => {
+        const guess = guesses.get(work.sequences[index]!);
+        if (!guess) return row;
+        records.guessed(work.sequences[index]!, { kind: guess.kind, count: guess.tokens.length });
+        const tokens = Int32Array.of(...row.tokens, ...guess.tokens);
+        return { ...row, tokens, logits: "all", drafted: true } as const;
+      });
       return { ...work, rows };
     },
     took({ kind, rows }, ns) {
       const count = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
       if (kind === "decode") costs.note(count, ns);
     },
-    judge(sequence, right) {
-      const history = historyOf(sequence);
-      const { guessed } = history;
-      if (!guessed) return;
-      const record = history.records[guessed.kind]!;
-      record.right = record.right * MEMORY + right;
-      record.tried = record.tried * MEMORY + Math.min(right + 1, guessed.count);
-      history.guessed = undefined;
-    },
+    judge: records.judge,
+    close: () => drafter?.close(),
   };
+}
+
+/** The tokens of what was chosen, by sequence. */
+async function guessesOf(
+  chosen: ReadonlyMap<Candidate, number>,
+  drafter: Drafter | undefined,
+): Promise<Map<Sequence, { readonly tokens: Int32Array; readonly kind: number }>> {
+  const guesses = new Map<Sequence, { tokens: Int32Array; kind: number }>();
+  const asked = [...chosen].filter(([{ tokens }]) => !tokens);
+  const said =
+    asked.length > 0 ? await drafter?.guess(asked.map(([{ sequence }, count]) => ({ sequence, count }))) : [];
+  for (const [{ sequence, kind, tokens }, count] of chosen) {
+    const own = tokens?.subarray(0, count) ?? said?.[asked.findIndex(([each]) => each.sequence === sequence)];
+    if (own && own.length > 0) guesses.set(sequence, { tokens: own, kind });
+  }
+  return guesses;
 }
 
 /** Of each sequence, how many of its guesses make the step give the most tokens for its time. */
 function counts(
   candidates: readonly Candidate[],
-  { sequences, costs }: { sequences: number; costs: DecodeCosts },
+  { sequences, costs, drafter }: { sequences: number; costs: DecodeCosts; drafter: Drafter | undefined },
 ): Map<Candidate, number> {
   const chosen = new Map<Candidate, number>();
-  let [rows, tokens] = [sequences, sequences];
-  let rate = tokens / (costs.of(rows) ?? Infinity); // 0, and no guesses, before anything is measured
-  if (rate === 0) return chosen;
+  let [rows, tokens, drafts, rounds] = [sequences, sequences, 0, 0];
+  const plainNs = costs.of(rows);
+  if (plainNs === undefined) return chosen; // before anything is measured
+  const one = costs.of(1) ?? plainNs;
+  const draftNs = (count: number, steps: number): number =>
+    count === 0 ? 0 : (drafter?.cost(count, steps) ?? DRAFT_SHARE * one * steps);
+  let rate = tokens / plainNs;
   for (const each of candidates.toSorted((a, b) => b.chance - a.chance)) {
-    const { chance, guess } = each;
-    const most = guess.tokens.length;
+    const { chance, most, tokens: known } = each;
+    const all = known
+      ? [...FILLED.map((filled) => filled - rows), most]
+      : Array.from({ length: most }, (_, i) => i + 1);
+    const drafting = known ? drafts : drafts + 1;
     let best = { count: 0, rate: rate * WORTH, tokens };
-    for (const count of new Set([...FILLED.map((filled) => filled - rows), most])) {
+    for (const count of new Set(all)) {
       if (count < 1 || count > most) continue;
       const more = tokens + (chance * (1 - chance ** count)) / (1 - chance);
-      const expected = more / costs.of(rows + count)!; // fewer rows were measured
-      if (expected > best.rate) best = { count, rate: expected, tokens: more };
+      const draftedNs = draftNs(drafting, known ? rounds : Math.max(rounds, count));
+      const ns = costs.of(rows + count)! + draftedNs; // fewer rows were measured
+      if (more / ns > best.rate) best = { count, rate: more / ns, tokens: more };
     }
     if (best.count === 0) continue;
     chosen.set(each, best.count);
     ({ rate, tokens } = best);
     rows += best.count;
+    if (!known) [drafts, rounds] = [drafting, Math.max(rounds, best.count)];
   }
   return chosen;
 }

@@ -17,6 +17,8 @@ export interface LoadMessage {
   readonly path: string;
   /** GGUF file that makes rows of images; undefined: the model's own, where it does that too. */
   readonly projector?: string | undefined;
+  /** GGUF file of the model that drafts for it. */
+  readonly draft?: string | undefined;
   /** Adapter files, laid over the model in this order. */
   readonly adapters: readonly string[];
   /** The template of the model that is loaded first; others come by `template` messages. */

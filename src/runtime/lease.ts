@@ -91,6 +91,7 @@ export const weightsOf = ({ paths }: Pick<ModelRef, "paths">): PoolWeights => ({
   path: paths.model,
   adapters: paths.adapters,
   projector: paths.projectors[0],
+  draft: paths.drafts[0],
 });
 
 /** The model's Go template, and whether it wins over the one in its file. */

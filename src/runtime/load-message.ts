@@ -15,6 +15,8 @@ export interface PoolWeights {
   readonly adapters: readonly string[];
   /** Makes rows of images; undefined: the model's own file does, where anything does. */
   readonly projector?: string | undefined;
+  /** Drafts for it; undefined: nothing does. */
+  readonly draft?: string | undefined;
 }
 
 /** What the pool must know of a model in the store. */
@@ -56,14 +58,15 @@ export interface PoolOptions {
 }
 
 /** Equal where the files are. */
-export const weightsKey = ({ path, projector = "", adapters }: PoolWeights): string =>
-  JSON.stringify([path, projector, ...adapters]);
+export const weightsKey = ({ path, projector = "", draft = "", adapters }: PoolWeights): string =>
+  JSON.stringify([path, projector, draft, ...adapters]);
 
 export function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOptions): LoadMessage {
   return {
     kind: "load",
     path: model.path,
     projector: model.projector,
+    draft: model.draft,
     adapters: model.adapters,
     template: model.template,
     backend: pool.backend,

@@ -6,17 +6,20 @@ import type { LoadMessage } from "../runner/messages.ts";
 /** Weights that take more memory than the file times this are logged. */
 const WIDENED_MIN = 2;
 
-type Told = Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers">;
+type Told = Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused">;
 
 /** @param load of which files */
 export function tellLoad(
   log: Pick<Logger, "info" | "warn">,
   info: Told,
-  { path: file, projector }: Pick<LoadMessage, "path" | "projector">,
+  { path: file, projector, draft }: Pick<LoadMessage, "path" | "projector" | "draft">,
 ): void {
   const { backend, device, bytes, vramBytes, gpuLayers } = info;
   if (gpuLayers && gpuLayers.count < gpuLayers.all) {
     log.info("some layers of a model are on the GPU, the others on the CPU", { file, device, vramBytes }); // so it is slower
+  }
+  if (info.draftUnused !== undefined) {
+    log.warn("a model answers without its draft model", { file, draft, reason: info.draftUnused });
   }
   const size = Bun.file(file).size + (projector === undefined ? 0 : Bun.file(projector).size);
   if (bytes.weights <= WIDENED_MIN * size) return;

@@ -37,6 +37,8 @@ export interface SamplingOptions {
   readonly mirostat_tau: number;
   readonly mirostat_eta: number;
   readonly stop: readonly string[];
+  /** Most tokens that a draft model guesses at once; 0: none, negative: as many as pay. Answers stay the same. */
+  readonly draft_num_predict: number;
 }
 
 export const SAMPLING_DEFAULTS: SamplingOptions = {
@@ -58,6 +60,7 @@ export const SAMPLING_DEFAULTS: SamplingOptions = {
   mirostat_tau: 5,
   mirostat_eta: 0.1,
   stop: [],
+  draft_num_predict: -1,
 };
 
 /** Options that take effect when a model is loaded. `undefined`: the server's choice. */
@@ -77,7 +80,7 @@ export type Options = Partial<SamplingOptions> & LoadingOptions;
 type Kind = "integer" | "float32" | "boolean" | "array";
 
 /** Options that other servers once took; accepted, checked and without effect here. */
-type Retired = "numa" | "low_vram" | "f16_kv" | "logits_all" | "vocab_only" | "use_mlock" | "draft_num_predict";
+type Retired = "numa" | "low_vram" | "f16_kv" | "logits_all" | "vocab_only" | "use_mlock";
 
 const KINDS: Readonly<Record<keyof Required<Options> | Retired, Kind>> = {
   seed: "integer",
@@ -120,7 +123,6 @@ const RETIRED: ReadonlySet<string> = new Set<Retired>([
   "logits_all",
   "vocab_only",
   "use_mlock",
-  "draft_num_predict",
 ]);
 
 const INT32_MAX = 2 ** 31 - 1;

@@ -5,7 +5,7 @@
 import type { Offer } from "./offer.ts";
 import type { SamplingOptions } from "./options.ts";
 
-interface Penalties {
+export interface Penalties {
   /** Notes a token of the prompt or the answer. */
   accept(id: number): void;
   /** The ids whose logits are lowered, each once. The array is reused by the next call. */
@@ -14,6 +14,10 @@ interface Penalties {
   apply(logits: Float32Array): void;
   /** As `apply`, for tokens that hold all of `held`. */
   applyTo(offer: Offer): void;
+  /** Notes what others with the same options have noted, and nothing else. */
+  follow(other: Penalties): void;
+  /** The last ids as a ring, how many there were, and how often each id is in the ring. */
+  readonly seen: { readonly recent: Int32Array; readonly counts: Int32Array; readonly total: number };
 }
 
 const FLOAT32_MAX = 3.4028234663852886e38;
@@ -73,5 +77,19 @@ export function makePenalties(
       if (counts[id]! > 0 && id !== spared) logits[i] = lowered(id, logits[i]!);
     }
   };
-  return { accept, held, apply, applyTo };
+  const follow = (other: Penalties): void => {
+    recent.set(other.seen.recent);
+    counts.set(other.seen.counts);
+    seen = other.seen.total;
+  };
+  return {
+    accept,
+    held,
+    apply,
+    applyTo,
+    follow,
+    get seen() {
+      return { recent, counts, total: seen };
+    },
+  };
 }

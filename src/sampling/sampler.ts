@@ -4,7 +4,7 @@
  * belongs to one sequence and shares nothing: its draws depend on its seed and on how many came before, whatever else
  * runs.
  */
-import { makeRng, randomSeed } from "../base/rng.ts";
+import { makeRng, randomSeed, type Rng } from "../base/rng.ts";
 import {
   argmax,
   checkVocabulary,
@@ -23,7 +23,7 @@ import {
 import { drawMirostat, type Mirostat } from "./mirostat.ts";
 import type { Offer, OfferLimits, OfferWish } from "./offer.ts";
 import type { SamplingOptions } from "./options.ts";
-import { makePenalties } from "./penalties.ts";
+import { makePenalties, type Penalties } from "./penalties.ts";
 import { minP, tailFree, topP, typical } from "./truncation.ts";
 
 const NO_IDS = new Int32Array(0);
@@ -42,18 +42,49 @@ export interface Sampler {
   choose(offer: Offer): number;
   /** Notes a token of the prompt or the answer for the penalties. */
   accept(id: number): void;
+  /** What chooses as this one will, from logits of another model; it changes nothing here. */
+  ahead(): Ahead;
 }
 
-export function makeSampler(
-  options: SamplingOptions,
-  parts: { vocabSize: number; ctxLen: number; newlineId?: number },
-): Sampler {
+/** The choices that a sampler is about to make. */
+export interface Ahead {
+  /** Goes back to where the sampler is. */
+  begin(): void;
+  /** The id after the one before, which is noted. @param logits changed in place */
+  next(logits: Float32Array): number;
+}
+
+interface SamplerParts {
+  readonly vocabSize: number;
+  readonly ctxLen: number;
+  readonly newlineId?: number;
+}
+
+/** What choosing changes. */
+interface State {
+  readonly penalties: Penalties | undefined;
+  readonly rng: Rng;
+  readonly mirostat: Mirostat | undefined;
+}
+
+export function makeSampler(options: SamplingOptions, parts: SamplerParts): Sampler {
   checkVocabulary(parts.vocabSize);
-  const penalties = makePenalties(options, parts);
-  const rng = makeRng(options.seed < 0 ? randomSeed() : options.seed);
+  return makeChain(makeState(options, parts), { options, parts });
+}
+
+const makeState = (options: SamplingOptions, parts: SamplerParts): State => ({
+  penalties: makePenalties(options, parts),
+  rng: makeRng(options.seed < 0 ? randomSeed() : options.seed),
+  mirostat: makeMirostat(options),
+});
+
+function makeChain(
+  state: State,
+  { options, parts }: { readonly options: SamplingOptions; readonly parts: SamplerParts },
+): Sampler {
+  const { penalties, rng, mirostat } = state;
   const candidates = makeCandidates();
   const scratch = makeScratch();
-  const mirostat = makeMirostat(options);
 
   const drawCut = (): number => {
     cut(candidates, options);
@@ -83,7 +114,28 @@ export function makeSampler(
     selectOffered(candidates, offer, { k, scratch });
     return options.temperature <= 0 ? candidates.ids[0]! : drawCut();
   };
-  return { sample, wish, choose, accept: (id) => penalties?.accept(id) };
+  const accept = (id: number): void => penalties?.accept(id);
+  return { sample, wish, choose, accept, ahead: () => makeAhead(state, { options, parts }) };
+}
+
+function makeAhead(
+  state: State,
+  { options, parts }: { readonly options: SamplingOptions; readonly parts: SamplerParts },
+): Ahead {
+  const own = makeState(options, parts);
+  const chain = makeChain(own, { options, parts });
+  return {
+    begin() {
+      if (state.penalties) own.penalties?.follow(state.penalties);
+      own.rng.follow(state.rng);
+      if (state.mirostat && own.mirostat) own.mirostat.mu = state.mirostat.mu;
+    },
+    next(logits) {
+      const id = chain.sample(logits);
+      chain.accept(id);
+      return id;
+    },
+  };
 }
 
 /** How many of the likeliest tokens decide; Infinity: all of them. */

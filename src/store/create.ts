@@ -12,6 +12,7 @@ import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import { convertFolder } from "./convert-folder.ts";
 import { readBase, type Base } from "./create-base.ts";
 import { inspectAdapters } from "./create-adapter.ts";
+import { inspectDraft } from "./create-draft.ts";
 import type { CreateParts, CreateRequest, Progress } from "./creation.ts";
 import type { GgufDetails } from "./details.ts";
 import { digestOf, type Digest } from "./digest.ts";
@@ -86,6 +87,10 @@ async function* makeModel(
   if (request.adapter || inspected.some(({ kind }) => kind === "adapter")) {
     const model = await findWeights(root, { base, inspected });
     inspected.push(...(yield* inspectAdapters(parts, { request, model, inspected, converted: made })));
+  }
+  if (request.draft) {
+    const model = await findWeights(root, { base, inspected });
+    inspected.push(await inspectDraft(parts, { draft: request.draft, model, borrowed: made }));
   }
   yield* storeModel(parts, { base, inspected, request });
 }
@@ -260,12 +265,13 @@ function draftLayers({ base, files, request }: Ingredients): Draft[] {
   return drafts;
 }
 
-function replacedBy({ template, system, parameters, messages }: CreateRequest): LayerKind[] {
+function replacedBy({ template, system, parameters, messages, draft }: CreateRequest): LayerKind[] {
   const kinds: LayerKind[] = [];
   if (template) kinds.push("template");
   if (system) kinds.push("system");
   if (Object.keys(parameters).length > 0) kinds.push("params");
   if (messages.length > 0) kinds.push("messages");
+  if (draft) kinds.push("draft");
   return kinds;
 }
 

@@ -29,6 +29,8 @@ export interface CreateRequest {
   readonly folder?: ModelFolder;
   /** A GGUF, or safetensors to be converted to one, that is laid over the model. */
   readonly adapter?: Source | ModelFolder;
+  /** A GGUF that drafts for the model, or the name of a model whose weights do. */
+  readonly draft?: Source | string;
   /** Texts that are empty change nothing. */
   readonly template?: string;
   readonly system?: string;

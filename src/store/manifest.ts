@@ -11,7 +11,8 @@ export const MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+js
 export const CONFIG_TYPE = "application/vnd.docker.container.image.v1+json";
 
 /** What a layer holds; the media type is `application/vnd.ollama.image.<kind>`. */
-export type LayerKind = "model" | "projector" | "adapter" | "template" | "system" | "params" | "messages" | "license";
+export type LayerKind =
+  "model" | "projector" | "adapter" | "draft" | "template" | "system" | "params" | "messages" | "license";
 const TYPE_PREFIX = "application/vnd.ollama.image.";
 
 export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024; // one layer per tensor, in the largest we know of, is under 1 MB

@@ -1,5 +1,5 @@
 /**
- * A Modelfile as a request to create a model: every FROM and ADAPTER becomes a model to build upon, a blob, or a
+ * A Modelfile as a request to create a model: every FROM, ADAPTER and DRAFT becomes a model to build upon, a blob, or a
  * file that the server may read. Only folders of the configuration are read, symbolic links followed first.
  */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
@@ -43,7 +43,6 @@ export async function requestOfModelfile(
   { name, ...place }: ModelfilePlace & { name: ModelName },
 ): Promise<CreateRequest> {
   const file = parseModelfile(text);
-  if (file.drafts.length > 0) throw new AppError("unsupported", "DRAFT: draft models are not supported yet");
   const bases: string[] = [];
   const sources: Source[] = [];
   const folders: ModelFolder[] = [];
@@ -65,6 +64,7 @@ export async function requestOfModelfile(
     );
   }
   const [adapter] = file.adapters;
+  const draft = await resolveDraft(file, place);
   return {
     shape: "modelfile",
     name,
@@ -72,6 +72,7 @@ export async function requestOfModelfile(
     sources,
     ...(folder ? { folder } : {}),
     ...(adapter === undefined ? {} : { adapter: await resolveAdapter(adapter, { ...place, command: "ADAPTER" }) }),
+    ...(draft === undefined ? {} : { draft }),
     ...textsOf(file),
     licenses: file.licenses,
     parameters: file.parameters,
@@ -92,7 +93,7 @@ function textsOf({ template, system }: Modelfile): Pick<CreateRequest, "template
 
 /** A place, and the command whose value is looked up there. */
 interface CommandPlace extends ModelfilePlace {
-  readonly command: "FROM" | "ADAPTER";
+  readonly command: "FROM" | "ADAPTER" | "DRAFT";
 }
 
 async function resolveAdapter(value: string, place: CommandPlace): Promise<Source | ModelFolder> {
@@ -103,6 +104,19 @@ async function resolveAdapter(value: string, place: CommandPlace): Promise<Sourc
   const [source, ...more] = Array.isArray(found) ? found : [found];
   if (!source || more.length > 0) throw new AppError("bad_request", "only one adapter is currently supported");
   return source;
+}
+
+/** A GGUF file, or the name of a model. */
+async function resolveDraft({ drafts, from }: Modelfile, place: ModelfilePlace): Promise<Source | string | undefined> {
+  const [value, ...more] = drafts;
+  if (value === undefined) return undefined;
+  if (more.length > 0) throw new AppError("bad_request", "only one draft model is currently supported");
+  if (from.includes(value)) throw new AppError("bad_request", `DRAFT ${value}: expected another model than FROM names`);
+  const found = await resolveFrom(value, { ...place, command: "DRAFT" });
+  if (typeof found === "string") return found;
+  const [source, ...others] = Array.isArray(found) ? found : [];
+  if (source && others.length === 0) return source;
+  throw new AppError("bad_request", `DRAFT ${value}: expected one GGUF file or the name of a model`);
 }
 
 /** A model name, GGUF files, or a folder of safetensors. */
@@ -160,7 +174,7 @@ async function findPath(from: string, { folder, command }: CommandPlace): Promis
   if (isPath) {
     throw new AppError(
       "bad_request",
-      `${command} ${from}: expected ${command === "FROM" ? "a model, " : ""}an absolute path or a blob, got a relative path`,
+      `${command} ${from}: expected ${command === "ADAPTER" ? "" : "a model, "}an absolute path or a blob, got a relative path`,
     );
   }
   return undefined;

@@ -27,7 +27,7 @@ export interface Source {
 }
 
 /** What a GGUF holds. */
-type SourceKind = "model" | "projector" | "adapter";
+type SourceKind = "model" | "projector" | "adapter" | "draft";
 
 export interface InspectedSource extends Source {
   readonly kind: SourceKind;

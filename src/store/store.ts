@@ -77,8 +77,9 @@ export interface ModelRef extends StoredModel {
     readonly model: string;
     readonly adapters: readonly string[];
     readonly projectors: readonly string[];
+    readonly drafts: readonly string[];
   };
-  /** Bytes of the model, its adapters and its projector. */
+  /** Bytes of the model, its adapters, its projector and its draft model. */
   readonly weightBytes: number;
   readonly template?: string;
   readonly system?: string;
@@ -278,7 +279,7 @@ async function loadRef(root: string, model: StoredModel): Promise<ModelRef> {
   const [system] = await textsOf(root, model, "system");
   const [params] = await textsOf(root, model, "params");
   const [messages] = await textsOf(root, model, "messages");
-  const first = (["model", "projector"] as const).flatMap((kind) => layersOf(model.layers, kind).slice(0, 1));
+  const first = (["model", "projector", "draft"] as const).flatMap((kind) => layersOf(model.layers, kind).slice(0, 1));
   const weights = [...first, ...layersOf(model.layers, "adapter")];
   return {
     ...model,
@@ -302,7 +303,8 @@ async function checkedPaths(root: string, model: StoredModel): Promise<ModelRef[
   const [weights] = await paths("model");
   if (isSafetensors(model)) throw new AppError("unsupported", safetensorsText(what, model.name));
   if (weights === undefined) throw new AppError("bad_file", `${what}: expected a layer with a GGUF model, found none`);
-  return { model: weights, adapters: await paths("adapter"), projectors: await paths("projector") };
+  const [adapters, projectors] = [await paths("adapter"), await paths("projector")];
+  return { model: weights, adapters, projectors, drafts: await paths("draft") };
 }
 
 async function textsOf(root: string, model: StoredModel, kind: LayerKind): Promise<string[]> {

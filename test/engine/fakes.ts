@@ -84,6 +84,8 @@ interface FakeOptions {
   readonly partsOf?: (budgetNs: number) => number;
   /** Called at each run with the number of its rows. */
   readonly onRun?: (rows: number) => void;
+  /** The logits behind a sequence, (VOCAB); left out: 10 for the next token, 0 for all others. */
+  readonly logits?: (tokens: readonly number[]) => ArrayLike<number>;
 }
 
 interface FakeCheckpoint extends Checkpoint {
@@ -172,15 +174,18 @@ function makeFakeSlices(
 function logitsOf(
   batch: readonly Rows[],
   held: readonly number[][],
-  { next, verifies = false }: FakeOptions,
+  { next, verifies = false, logits: spread }: FakeOptions,
 ): Float32Array {
-  const said: number[] = [];
+  const ends: (readonly number[])[] = [];
   for (const rows of batch) {
     assert(!rows.drafted || (rows.logits === "all" && verifies), `slot ${rows.slot}: rows were guessed`);
-    for (const end of wantedEnds(rows)) said.push(next(held[rows.slot]!.slice(0, end)));
+    for (const end of wantedEnds(rows)) ends.push(held[rows.slot]!.slice(0, end));
   }
-  const logits = new Float32Array(said.length * VOCAB);
-  for (const [i, token] of said.entries()) logits[i * VOCAB + token] = 10;
+  const logits = new Float32Array(ends.length * VOCAB);
+  for (const [i, tokens] of ends.entries()) {
+    if (spread) logits.set(spread(tokens), i * VOCAB);
+    else logits[i * VOCAB + next(tokens)] = 10;
+  }
   return logits;
 }
 
@@ -262,6 +267,8 @@ export const stateOf = (tokens: readonly number[]): number[] => {
 export interface Bench {
   readonly engine: Engine;
   readonly session: FakeSession;
+  /** That of the draft model. */
+  readonly draft: FakeSession | undefined;
   /** What was said of texts to embed. */
   readonly embedded: readonly EmbedEvent[];
   /** Submits and resolves with everything that was said. */
@@ -285,6 +292,8 @@ export function makeBench(
     loop?: EventLoop;
     prefixBytes?: number;
     snapshots?: SnapshotStore;
+    /** What a draft model has otherwise than the model. */
+    draft?: Partial<FakeOptions>;
   } = {},
 ): Bench {
   const {
@@ -298,10 +307,12 @@ export function makeBench(
     verifies = false,
     blocks = false,
     onRun = () => {},
+    logits,
   } = options;
   const { loop = systemLoop(), prefixBytes = 1e6, partsOf } = options;
-  const rest = { offers, recurrent, verifies, blocks, onRun, ...(partsOf && { partsOf }) };
+  const rest = { offers, recurrent, verifies, blocks, onRun, ...(partsOf && { partsOf }), ...(logits && { logits }) };
   const session = makeFakeSession({ slots, ctxLen, next, delayMs, ...rest });
+  const draft = options.draft && makeFakeSession({ slots, ctxLen, next, ...(logits && { logits }), ...options.draft });
   const listeners = new Map<number, (event: SequenceEvent) => void>();
   let lastId = 0;
   const embedded: EmbedEvent[] = [];
@@ -315,6 +326,7 @@ export function makeBench(
     vocabSize: VOCAB,
     ctxLen,
     slots,
+    draft: draft && { session: draft, vocabSize: VOCAB, ctxLen: options.draft?.ctxLen ?? ctxLen },
     prefixBytes,
     snapshots: options.snapshots && (() => options.snapshots!),
     limits: { chunkAlone: chunk, chunkShared: options.chunkShared ?? 4 },
@@ -337,7 +349,7 @@ export function makeBench(
     void engine.submit({ id, prompt: [{ kind: "ids", ids }], options: wanted, shift: true, ...more });
     return promise;
   };
-  return { engine, session, embedded, ask };
+  return { engine, session, draft, embedded, ask };
 }
 
 /** What a model without any cache would answer. */

@@ -199,7 +199,17 @@ describe("refused, with nothing made", () => {
       400,
       "'adapters' cannot be combined with 'modelfile'",
     ],
-    [{ model: "new", from: "m", draft_files: { x: "y" } }, 400, "'draft_files': draft models are not supported yet"],
+    [{ model: "new", from: "m", draft_files: { x: "y" } }, 400, "invalid digest format"],
+    [
+      { model: "new", from: "m", draft: "n", draft_files: { "x.gguf": digestOfNothing } },
+      400,
+      "only one draft model is currently supported",
+    ],
+    [
+      { model: "new", from: "m", draft_files: { "x.gguf": digestOfNothing }, draft_quantize: "q8_0" },
+      400,
+      "'draft_quantize': quantizing draft models is not supported yet",
+    ],
     [
       { model: "new", from: "m", remote_host: "h" },
       400,

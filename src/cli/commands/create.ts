@@ -53,12 +53,15 @@ interface Upload {
 async function requestOf(file: Modelfile, upload: Upload): Promise<object> {
   const { from, files } = await uploadAll(file.from, upload);
   const adapters = (await uploadAll(file.adapters, upload, { mustExist: true })).files;
+  const drafts = await uploadAll(file.drafts, upload);
   const { template, system, renderer, parser, requires, parameters, messages, licenses } = file;
   const texts = { template, system, renderer, parser, requires };
   return {
     ...(from === undefined ? {} : { from }),
     ...(Object.keys(files).length > 0 ? { files } : {}),
     ...(Object.keys(adapters).length > 0 ? { adapters } : {}),
+    ...(drafts.from === undefined ? {} : { draft: drafts.from }),
+    ...(Object.keys(drafts.files).length > 0 ? { draft_files: drafts.files } : {}),
     ...Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined)),
     ...(Object.keys(parameters).length > 0 ? { parameters } : {}),
     ...(messages.length > 0 ? { messages } : {}),

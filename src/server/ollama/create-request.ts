@@ -21,6 +21,8 @@ const FIELDS = [
   "from",
   "files",
   "adapters",
+  "draft",
+  "draft_files",
   "template",
   "license",
   "system",
@@ -39,10 +41,12 @@ export async function createRequest(body: CreateBody, library: Place): Promise<C
   const sources = fileSources(body, { field: "files", root: library.root });
   const adapters = fileSources(body, { field: "adapters", root: library.root });
   checkSupported(body);
+  const drafts = fileSources(body, { field: "draft_files", root: library.root });
   const name = parseReference(body.model || body.name || "");
   const type = body.quantize || body.quantization;
   const quantize = type ? { quantize: parseFileType(type) } : {};
-  if (!body.modelfile && !body.path) return { ...requestOfFields(body, { name, sources, adapters }), ...quantize };
+  if (!body.modelfile && !body.path)
+    return { ...requestOfFields(body, { name, sources, adapters, drafts }), ...quantize };
   const extra = FIELDS.find((field) => isGiven(body[field]));
   if (extra)
     throw new AppError("bad_request", `'${extra}' cannot be combined with '${body.modelfile ? "modelfile" : "path"}'`);
@@ -67,7 +71,7 @@ function checkSupported(body: CreateBody): void {
   const refuse = (field: keyof CreateBody, what: string): void => {
     if (isGiven(body[field])) throw new AppError("unsupported", `'${field}': ${what} not supported yet`);
   };
-  refuse("draft_files", "draft models are");
+  refuse("draft_quantize", "quantizing draft models is");
   refuse("remote_host", "models on other servers are");
 }
 
@@ -91,6 +95,14 @@ interface FieldParts {
   readonly name: ModelName;
   readonly sources: readonly Source[];
   readonly adapters: readonly Source[];
+  readonly drafts: readonly Source[];
+}
+
+/** The one that was sent, or the name of a model. */
+function draftOf({ draft }: CreateBody, given: readonly Source[]): Pick<CreateRequest, "draft"> {
+  const [own, ...more] = [...given, ...(draft ? [draft] : [])];
+  if (more.length > 0) throw new AppError("bad_request", "only one draft model is currently supported");
+  return own === undefined ? {} : { draft: own };
 }
 
 function requestOfFields(body: CreateBody, parts: FieldParts): CreateRequest {
@@ -105,6 +117,7 @@ function requestOfFields(body: CreateBody, parts: FieldParts): CreateRequest {
     name: parts.name,
     ...splitSources(parts.sources, parts.name.model),
     ...adapterOf(parts.adapters, parts.name.model),
+    ...draftOf(body, parts.drafts),
     ...(from ? { base: from } : {}),
     ...(template ? { template } : {}),
     ...(system ? { system } : {}),
@@ -117,7 +130,10 @@ function requestOfFields(body: CreateBody, parts: FieldParts): CreateRequest {
 }
 
 /** Keys are paths on the client's side: we never use one, but refuse those that try to leave their folder. */
-function fileSources(body: CreateBody, { field, root }: { field: "files" | "adapters"; root: string }): Source[] {
+function fileSources(
+  body: CreateBody,
+  { field, root }: { field: "files" | "adapters" | "draft_files"; root: string },
+): Source[] {
   return Object.entries(body[field] ?? {}).map(([path, digest]) => {
     if (typeof digest !== "string") {
       throw new AppError(

@@ -28,7 +28,7 @@ export function modelfileText(entry: ModelEntry, template: string | undefined): 
   const commands = printModelfile({
     from: [entry.paths.model, ...entry.paths.projectors],
     adapters: entry.paths.adapters,
-    drafts: [],
+    drafts: entry.paths.drafts,
     ...(template === undefined ? {} : { template }),
     ...(entry.system === undefined ? {} : { system: entry.system }),
     ...textsIn(entry.config),

@@ -26,6 +26,8 @@ export const CreateBody = t.Object(
     insecure: t.Optional(t.Boolean()),
     files: t.Optional(Texts),
     adapters: t.Optional(Texts),
+    /** The name of a model whose weights draft. */
+    draft: t.Optional(t.String()),
     draft_files: t.Optional(Texts),
     draft_quantize: t.Optional(t.String()),
     remote_host: t.Optional(t.String()),
