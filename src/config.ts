@@ -35,6 +35,10 @@ export interface Config {
   readonly modelsUrl: string | undefined;
   /** What that server is told, as a bearer token. */
   readonly modelsKey: string | undefined;
+  /** The registry of names without a host, from which models come at their first use; undefined: nothing does. */
+  readonly modelsSource: URL | undefined;
+  /** Bytes of disk that these models may take. */
+  readonly modelsCacheBytes: number;
   readonly backend: BackendSetting;
   /** Bytes that models may take on the GPU together; `auto`: what there is. */
   readonly gpuMemory: number | "auto";
@@ -113,6 +117,8 @@ export function readConfig(sources: ConfigSources): Config {
     models: value("models", SETTINGS.models),
     modelsUrl: value("modelsUrl", SETTINGS.modelsUrl),
     modelsKey: value("modelsKey", SETTINGS.modelsKey),
+    modelsSource: value("modelsSource", SETTINGS.modelsSource),
+    modelsCacheBytes: value("modelsCacheBytes", SETTINGS.modelsCacheBytes),
     backend: value("backend", SETTINGS.backend),
     gpuMemory: value("gpuMemory", SETTINGS.gpuMemory),
     gpuKernels: value("gpuKernels", SETTINGS.gpuKernels),

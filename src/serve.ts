@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { archs } from "./arch/index.ts";
 import { checkBackend, slowOnCpu } from "./backend/index.ts";
-import { messageOf } from "./base/errors.ts";
+import { AppError, messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
 import { programFile } from "./base/program-files.ts";
 import { openGateway } from "./gateway/open.ts";
@@ -32,6 +32,7 @@ import { pruneStore } from "./store/prune.ts";
 import { openOthers, withOthers } from "./store/others.ts";
 import { ensureKey } from "./store/registry/key.ts";
 import { makeRegistry, type Registry } from "./store/registry/registry.ts";
+import { withSource, type SourceParts } from "./store/source.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
@@ -59,22 +60,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
   for (const warning of config.warnings) log.warn(warning);
   const outlook = outlookOf(options, config, log);
-  const { store, own, others, lock } = await openStores(config, log);
+  const { store: stored, own, others, lock } = await openStores(config, log);
   await ensureKey(config.home).catch((error: unknown) =>
     log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
   );
   const loading: Loading = new Map();
-  const runtime = ownRuntime(options, config, { store, log, loading });
-  const library = makeLibrary({
-    root: own.root,
-    others: others.map(({ root }) => root),
-    runs,
-    importDirs: config.importDirs,
-    noPrune: config.noPrune,
-    log,
-    lock,
-  });
-  const registry = makeRegistry({ library, home: config.home, version: VERSION, runs });
+  const { library, registry } = makeTransfers(config, { own, others, lock, log });
+  const store = sourced(config, { stored, library, registry, log, inUse: () => namesInUse(runtime) });
+  const runtime: Runtime = ownRuntime(options, config, { store, log, loading });
   const gateway = await openGateway({
     sources: options,
     config,
@@ -105,6 +98,41 @@ export async function serve(options: ServeOptions): Promise<void> {
     `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${await device} · models ${stores}`,
   );
 }
+
+/** What changes the models that are stored, and moves them between here and registries. */
+function makeTransfers(
+  config: Config,
+  { own, others, lock, log }: Omit<Stores, "store"> & { log: Logger },
+): { library: Library; registry: Registry } {
+  const library = makeLibrary({
+    root: own.root,
+    others: others.map(({ root }) => root),
+    runs,
+    importDirs: config.importDirs,
+    noPrune: config.noPrune,
+    log,
+    lock,
+  });
+  const { home, modelsSource: source } = config;
+  const registry = makeRegistry({ library, home, version: VERSION, runs, source });
+  return { library, registry };
+}
+
+interface SourcedParts extends Pick<SourceParts, "library" | "registry" | "log" | "inUse"> {
+  readonly stored: Store;
+}
+
+/** A store that pulls what it has not, where the configuration names a source. Throws `bad_request`. */
+function sourced({ modelsSource, modelsCacheBytes: bytesMax, noPrune }: Config, parts: SourcedParts): Store {
+  const { stored: store, ...others } = parts;
+  if (modelsSource === undefined) return store;
+  if (noPrune && bytesMax !== Infinity) {
+    throw new AppError("bad_request", "models.cacheBytes cannot be kept where noPrune keeps every blob: unset one");
+  }
+  return withSource({ ...others, store, bytesMax, now: Date.now });
+}
+
+const namesInUse = (runtime: Runtime): string[] => runtime.activity().models.map(({ name }) => name);
 
 /** The models that agents' turns run on: those of another server where the configuration names one. */
 function agentModels(

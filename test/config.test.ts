@@ -42,6 +42,8 @@ test("nothing set gives the documented defaults", () => {
     metricsDialect: "hearth",
     modelsUrl: undefined,
     modelsKey: undefined,
+    modelsSource: undefined,
+    modelsCacheBytes: Infinity,
     origins: [],
     apiKeys: [],
     importDirs: [],

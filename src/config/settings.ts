@@ -74,6 +74,24 @@ export const SETTINGS = {
     parse: (value) => (typeof value === "string" && /^[\x21-\x7e]+$/.test(value) ? value : undefined),
     initial: () => undefined,
   }),
+  modelsSource: setting<URL | undefined>({
+    key: "models.source",
+    env: ["HEARTH_MODELS_SOURCE"],
+    expected: "the address of a registry: http:// or https://, a host and no path",
+    parse: (value) => {
+      const address = parseWebAddress(value);
+      const url = address === undefined ? undefined : new URL(address);
+      return url?.pathname === "/" ? url : undefined;
+    },
+    initial: () => undefined,
+  }),
+  modelsCacheBytes: setting<number>({
+    key: "models.cacheBytes",
+    env: ["HEARTH_MODELS_CACHE"],
+    expected: "bytes such as '200GiB'",
+    parse: parseBytes,
+    initial: () => Infinity,
+  }),
   backend: setting<BackendSetting>({
     env: ["HEARTH_BACKEND"],
     expected: BACKENDS.join(", "),

@@ -66,6 +66,9 @@ export function displayName({ host, namespace, model, tag }: ModelName): string 
   return namespace === DEFAULTS.namespace ? `${model}:${tag}` : `${namespace}/${model}:${tag}`;
 }
 
+/** Whether a name says no host, or the one that is meant then. */
+export const isHostless = ({ host }: ModelName): boolean => host === DEFAULTS.host;
+
 /** All four parts: `registry.ollama.ai/library/llama3:latest`. */
 export function fullName({ host, namespace, model, tag }: ModelName): string {
   return `${host}/${namespace}/${model}:${tag}`;

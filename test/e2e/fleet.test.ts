@@ -3,7 +3,8 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eventually, startHearth, type Hearth } from "./hearth.ts";
+import { DOCKER_REGISTRY, startDockerRegistry } from "../store/registry/docker-registry.ts";
+import { eventually, ndjson, startHearth, type Hearth } from "./hearth.ts";
 
 const TOKEN = "a-hook-token-of-32-characters-xx";
 const WAIT_MS = 120_000;
@@ -84,3 +85,29 @@ test("turns run on servers elsewhere; by the session's header each session finds
   expect(fresh).toBeLessThan(second[0]!.queries - first[0]!.queries);
   expect(await gateway.runnerPids()).toEqual([]); // no model is in memory here
 }, 300_000);
+
+test.skipIf(!DOCKER_REGISTRY)(
+  "docker-registry: what one server created and pushed, another runs at once",
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "hearth-fleet-"));
+    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+    const registry = await startDockerRegistry(folder);
+    cleanups.push(registry.stop);
+    const env = { HEARTH_MODELS_SOURCE: `http://${registry.host}`, HEARTH_MODELS_CACHE: "1GiB" };
+    const [maker, user] = await Promise.all([start({ env }), start({ env })]);
+    for (const [path, body] of [
+      ["/api/create", { model: "fleet-poet", from: "hearth", system: "You rhyme." }],
+      ["/api/push", { model: "fleet-poet" }],
+    ] as const) {
+      const steps = await Array.fromAsync(ndjson(await maker.post(path, body)));
+      expect([path, steps.at(-1)]).toEqual([path, { status: "success" }]);
+    }
+    const ask = (model: string): Promise<Response> =>
+      user.post("/api/generate", { model, prompt: "Hello", stream: false, options: { num_predict: 4 } });
+    const answer = await ask("fleet-poet");
+    expect([answer.status, ((await answer.json()) as { eval_count: number }).eval_count > 0]).toEqual([200, true]);
+    const missing = await ask("fleet-nobody");
+    expect([missing.status, await missing.json()]).toEqual([404, { error: "model 'fleet-nobody' not found" }]);
+  },
+  300_000,
+);

@@ -37,7 +37,11 @@ async function itemOf({ store, inspect }: RouteDeps, loaded: LoadedModel): Promi
 /** The name that a model was loaded by, or, where that was deleted since, another of the same weights. */
 async function storedAs(store: Store, { name, paths }: LoadedModel): Promise<StoredModel | undefined> {
   const isLoaded = async (other: string): Promise<boolean> => {
-    const found = await store.resolve(other).catch(() => undefined); // a model that is broken is no answer
+    // one that is not here is not wanted, and one that is broken is no answer
+    const found = await store.find(other).then(
+      (there) => there && store.resolve(other),
+      () => undefined,
+    );
     return found?.paths.model === paths.model && found.paths.adapters.join() === paths.adapters.join();
   };
   if (await isLoaded(name)) return store.find(name);

@@ -91,7 +91,7 @@ export function makeClient(parts: ClientParts): RegistryClient {
             ? await follow(request, watch)
             : { response: await send(request, watch), url: request.url };
         const message = messages[response.status];
-        if (message !== undefined) throw new AppError("registry", message);
+        if (message !== undefined) throw new AppError("registry", message, { cause: response.status });
         if (!response.ok) throw await failureOf(response, { what, watch });
         const body = await readBody(response, { bytesMax, watch, host: url.host });
         return { status: response.status, headers: response.headers, body };

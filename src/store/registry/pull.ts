@@ -25,6 +25,8 @@ interface PullParts {
   /** Whether an architecture can be run here; absent: whatever it is. */
   readonly runs?: Runs | undefined;
   readonly downloads: Downloads;
+  /** Called with the bytes that are to come, before they do. */
+  readonly makeRoom?: ((bytes: number) => Promise<void>) | undefined;
 }
 
 /**
@@ -32,7 +34,7 @@ interface PullParts {
  * changes the store, and `cancelled` once the client's signal is aborted.
  */
 export async function* pullModel(
-  { library, downloads, runs }: PullParts,
+  { library, downloads, runs, makeRoom }: PullParts,
   client: RegistryClient,
 ): AsyncGenerator<Progress, void, void> {
   library.claim();
@@ -44,6 +46,7 @@ export async function* pullModel(
   try {
     const missing = await missingBlobs(library.root, manifest);
     await checkRunnable(client, { manifest, missing, runs });
+    await makeRoom?.(missing.reduce((sum, { size }) => sum + size, 0));
     for (const blob of blobsOf(manifest)) {
       const ticket = await downloads.join(makeBlobSource(client, blob));
       if (ticket) tickets.push(ticket);

@@ -3,6 +3,7 @@ import { arch, platform } from "node:os";
 import { shuttingDown } from "../../base/errors.ts";
 import type { Progress } from "../creation.ts";
 import type { Library } from "../library.ts";
+import { isHostless } from "../name.ts";
 import { untilClosed } from "../until-closed.ts";
 import type { Address } from "./address.ts";
 import { makeClient, type RegistryClient } from "./client.ts";
@@ -17,6 +18,8 @@ export interface Transfer {
   readonly address: Address;
   /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
+  /** Of a pull: called with the bytes that are to come, before they do. */
+  readonly makeRoom?: (bytes: number) => Promise<void>;
 }
 
 export interface Registry {
@@ -36,9 +39,11 @@ interface RegistryParts {
   /** Whether an architecture can be run here; absent: whatever it is. */
   readonly runs?: Runs;
   readonly limits?: Limits;
+  /** The registry of names without a host; absent: the public one. */
+  readonly source?: URL | undefined;
 }
 
-export function makeRegistry({ library, home, version, runs, limits = LIMITS }: RegistryParts): Registry {
+export function makeRegistry({ library, home, version, runs, limits = LIMITS, source }: RegistryParts): Registry {
   const downloads = makeDownloads({ root: library.root, limits });
   const closing = new AbortController();
   const userAgent = `hearth/${version} (${arch()} ${platform()})`;
@@ -55,10 +60,13 @@ export function makeRegistry({ library, home, version, runs, limits = LIMITS }: 
       left.abort();
     }
   };
-  const open = (transfer: Transfer, steps: Parameters<typeof run>[1]): ReturnType<typeof run> =>
-    untilClosed(closing.signal, transfer.signal, (signal) => run({ ...transfer, signal }, steps));
+  const meant = (address: Address): Address =>
+    source && isHostless(address.name) ? { ...address, base: source, insecure: source.protocol === "http:" } : address;
+  const open = ({ address, signal }: Transfer, steps: Parameters<typeof run>[1]): ReturnType<typeof run> =>
+    untilClosed(closing.signal, signal, (ends) => run({ address: meant(address), signal: ends }, steps));
   return {
-    pull: (transfer) => open(transfer, (client) => pullModel({ library, downloads, runs }, client)),
+    pull: (transfer) =>
+      open(transfer, (client) => pullModel({ library, downloads, runs, makeRoom: transfer.makeRoom }, client)),
     push: (transfer) => open(transfer, (client) => pushModel({ library }, client)),
     close: () => closing.abort(shuttingDown()),
   };

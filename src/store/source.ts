@@ -1,0 +1,204 @@
+/**
+ * A registry as the source of models: one that is not here is pulled at its first use, and what was pulled so goes
+ * again, used longest ago first, where `bytesMax` is reached. Models that were made or pulled by somebody stay. A file
+ * below `cached/` for each model that came this way says so, and when it was used last.
+ */
+import { mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { AppError, messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import type { Digest } from "./digest.ts";
+import type { Library } from "./library.ts";
+import { readManifest } from "./manifest.ts";
+import {
+  displayName,
+  fullName,
+  isHostless,
+  makeName,
+  manifestSegments,
+  parseReference,
+  type ModelName,
+} from "./name.ts";
+import type { Registry } from "./registry/registry.ts";
+import { blobsOf } from "./registry/pull.ts";
+import { manifestPath, type Store } from "./store.ts";
+
+/** Uses of a model are written down at most so often. */
+const TOUCH_MS = 60_000;
+/** How long a model that the source has not is taken for missing. */
+const MISSING_MS = 10_000;
+const MISSING_MAX = 1000;
+const FOLDER = "cached";
+
+export interface SourceParts {
+  readonly store: Store;
+  readonly registry: Pick<Registry, "pull">;
+  readonly library: Pick<Library, "root" | "remove">;
+  /** Of all models that came from there; Infinity: all the disk there is. */
+  readonly bytesMax: number;
+  /** Display names of models that are in memory, or about to be: they stay. */
+  readonly inUse: () => readonly string[];
+  readonly now: () => number;
+  readonly log: Logger;
+}
+
+/** A store whose `resolve` pulls names without a host that are not here. Throws `registry` and `storage` too. */
+export function withSource(parts: SourceParts): Store {
+  const { store, now } = parts;
+  const cache = new ModelCache(parts);
+  const missing = new Map<string, number>();
+  const pulling = new Map<string, Promise<boolean>>();
+  const pull = (name: ModelName): Promise<boolean> => {
+    const key = fullName(name);
+    const missedAt = missing.get(key);
+    if (missedAt !== undefined && now() - missedAt < MISSING_MS) return Promise.resolve(false);
+    const running = pulling.get(key);
+    if (running) return running;
+    const begun = cache.pull(name).finally(() => pulling.delete(key));
+    pulling.set(key, begun);
+    return begun.then((isThere) => {
+      missing.delete(key);
+      if (!isThere) missing.set(key, now());
+      if (missing.size > MISSING_MAX) missing.delete(missing.keys().next().value!); // not empty
+      return isThere;
+    });
+  };
+  return {
+    ...store,
+    async resolve(text) {
+      const found = await store.resolve(text);
+      if (found) {
+        if (found.root === store.root) await cache.use(found.name);
+        return found;
+      }
+      const name = lowered(parseReference(text));
+      return isHostless(name) && (await pull(name)) ? store.resolve(text) : undefined;
+    },
+  };
+}
+
+/** As registries have names: in lower case, but for tags. */
+const lowered = ({ host, namespace, model, tag }: ModelName): ModelName =>
+  makeName({ host, namespace: namespace.toLowerCase(), model: model.toLowerCase(), tag });
+
+/** A model that came from the source. */
+interface Cached {
+  readonly name: ModelName;
+  readonly usedAtMs: number;
+  readonly blobs: ReadonlyMap<Digest, number>;
+}
+
+/** Which models came from the source, and how much of the disk they may take. */
+class ModelCache {
+  readonly #parts: SourceParts;
+  /** By full name: when it was used, which its file may not know yet. */
+  readonly #used = new Map<string, { atMs: number; writtenMs: number }>();
+  /** Bytes of downloads that are going on. */
+  #coming = 0;
+  #making: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: SourceParts) {
+    this.#parts = parts;
+  }
+
+  async use(name: ModelName): Promise<void> {
+    const nowMs = this.#parts.now();
+    const known = this.#used.get(fullName(name));
+    const writtenMs = known?.writtenMs ?? -Infinity;
+    const isDue = nowMs - writtenMs > TOUCH_MS;
+    this.#used.set(fullName(name), { atMs: nowMs, writtenMs: isDue ? nowMs : writtenMs });
+    const at = new Date(nowMs);
+    if (isDue) await utimes(this.#marker(name), at, at).catch(() => {}); // one that did not come from the source
+  }
+
+  /** False where the source has none of that name. */
+  async pull(name: ModelName): Promise<boolean> {
+    const { registry, log, library } = this.#parts;
+    let reserved = 0;
+    const makeRoom = async (bytes: number): Promise<void> => {
+      await this.#inTurn(() => this.#makeRoom(name, bytes));
+      reserved = bytes;
+      // before the model is there: whatever ends this process, what came from the source is known to have
+      await mkdir(dirname(this.#marker(name)), { recursive: true });
+      await writeFile(this.#marker(name), "");
+    };
+    const model = displayName(name);
+    log.info("a model is pulled from the source", { model });
+    try {
+      const address = { name, base: new URL("https://source/"), insecure: false }; // where that is, the registry knows
+      const { signal } = new AbortController(); // who asked first may leave: others wait too
+      for await (const _ of registry.pull({ address, signal, makeRoom }));
+      await this.use(name);
+      return true;
+    } catch (error) {
+      if (!(await isFile(manifestPath(library.root, name)))) await rm(this.#marker(name), { force: true });
+      if (error instanceof AppError && error.cause === 404) return false;
+      if (!(error instanceof AppError) || error.code !== "registry") throw error;
+      throw new AppError("registry", `model '${model}' is not here, and its source fails: ${messageOf(error)}`);
+    } finally {
+      this.#coming -= reserved;
+    }
+  }
+
+  /** Removes what was used longest ago until there is room. Throws `storage` where what is in use leaves none. */
+  async #makeRoom(wanted: ModelName, bytes: number): Promise<void> {
+    const { bytesMax, library, log, inUse } = this.#parts;
+    const model = displayName(wanted);
+    const limit = `models.cacheBytes allows ${bytesMax}`;
+    if (bytes > bytesMax) throw new AppError("storage", `model '${model}' takes ${bytes} bytes, and ${limit}`);
+    let cached = bytesMax === Infinity ? [] : await this.#list();
+    const busy = new Set(inUse());
+    while (bytesOf(cached) + this.#coming + bytes > bytesMax) {
+      const [oldest] = cached.filter(({ name }) => !busy.has(displayName(name)));
+      if (!oldest) {
+        const held = bytesOf(cached) + this.#coming;
+        const why = `${held} bytes are of models in memory or on their way, and ${limit}`;
+        throw new AppError("storage", `no room for model '${model}' of ${bytes} bytes: ${why}`, { retryAfterMs: 5000 });
+      }
+      log.info("a model goes to make room for another", { model: displayName(oldest.name), for: model });
+      await library.remove(oldest.name);
+      await rm(this.#marker(oldest.name), { force: true });
+      this.#used.delete(fullName(oldest.name));
+      cached = cached.filter((each) => each !== oldest);
+    }
+    this.#coming += bytes;
+  }
+
+  /** Used longest ago first. Files whose models are gone go too. */
+  async #list(): Promise<Cached[]> {
+    const { library } = this.#parts;
+    const found: Cached[] = [];
+    const files = await readdir(join(library.root, FOLDER), { recursive: true }).catch(() => []);
+    for (const file of files) {
+      const [host = "", namespace = "", model = "", tag = "", more] = file.split("/");
+      if (tag === "" || more !== undefined) continue;
+      const name = makeName({ host, namespace, model, tag });
+      const manifest = await readManifest(manifestPath(library.root, name)).catch(() => undefined);
+      if (!manifest) continue; // on its way, or deleted
+      const blobs = new Map(blobsOf(manifest).map(({ digest, size }) => [digest, size]));
+      const known = this.#used.get(fullName(name))?.atMs;
+      found.push({ name, blobs, usedAtMs: known ?? (await stat(this.#marker(name))).mtimeMs });
+    }
+    return found.toSorted((a, b) => a.usedAtMs - b.usedAtMs);
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const run = this.#making.then(work);
+    this.#making = run.catch(() => {});
+    return run;
+  }
+
+  #marker(name: ModelName): string {
+    return join(this.#parts.library.root, FOLDER, ...manifestSegments(name));
+  }
+}
+
+/** Blobs that several have count once. */
+const bytesOf = (cached: readonly Cached[]): number =>
+  new Map(cached.flatMap(({ blobs }) => [...blobs])).values().reduce((sum, size) => sum + size, 0);
+
+const isFile = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );

@@ -1,0 +1,176 @@
+/** Models from a registry at their first use: Debian's docker-registry, and stores of several servers around it. */
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { makeLibrary } from "../../src/store/library.ts";
+import { parseAddress } from "../../src/store/registry/address.ts";
+import { ensureKey } from "../../src/store/registry/key.ts";
+import { makeRegistry } from "../../src/store/registry/registry.ts";
+import { LIMITS } from "../../src/store/registry/retry.ts";
+import { withSource } from "../../src/store/source.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { silent } from "./creating.ts";
+import { putModel, tempFolder } from "./fixture.ts";
+import { DOCKER_REGISTRY, startDockerRegistry, type RunningRegistry } from "./registry/docker-registry.ts";
+
+/** Of a model's text, so that sizes of models are about that. */
+const TEXT_BYTES = 50_000;
+
+describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-registry)", () => {
+  let folder: string;
+  let registry: RunningRegistry;
+  const cleanups: (() => unknown)[] = [];
+  beforeAll(async () => {
+    folder = await tempFolder();
+    registry = await startDockerRegistry(join(folder, "registry"));
+    const maker = await node();
+    for (const name of ["m", "n", "o", "p"]) {
+      await putModel(maker.root, name, { texts: [["system", name.repeat(TEXT_BYTES)]] });
+      await maker.push(name);
+    }
+  }, 60_000);
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0)) await cleanup();
+  });
+  afterAll(async () => {
+    await registry?.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  interface NodeOptions {
+    readonly bytesMax?: number;
+    readonly inUse?: () => readonly string[];
+    readonly now?: () => number;
+    readonly root?: string;
+    readonly source?: string;
+  }
+
+  /** A server's store. */
+  async function node({ bytesMax = Infinity, inUse = () => [], now = Date.now, ...places }: NodeOptions = {}) {
+    const { source = `http://${registry.host}`, root = join(folder, crypto.randomUUID(), "models") } = places;
+    const library = makeLibrary({ root, importDirs: [], noPrune: false, log: silent });
+    cleanups.push(library.close);
+    const home = join(root, "..");
+    await ensureKey(home);
+    const limits = { ...LIMITS, backoffMs: 1 };
+    const moving = makeRegistry({ library, home, version: "1", limits, source: new URL(source) });
+    const pulls: string[] = [];
+    const watched = {
+      pull: (transfer: Parameters<typeof moving.pull>[0]) => (
+        pulls.push(transfer.address.name.model),
+        moving.pull(transfer)
+      ),
+    };
+    const store: Store = withSource({
+      store: await openStore(root),
+      registry: watched,
+      library,
+      bytesMax,
+      inUse,
+      now,
+      log: silent,
+    });
+    const { signal } = new AbortController();
+    const push = async (name: string): Promise<void> => {
+      for await (const _ of moving.push({ address: parseAddress(name, { insecure: false }), signal }));
+    };
+    const names = async (): Promise<string[]> => (await store.list()).map((each) => each.displayName).toSorted();
+    return { root, store, pulls, push, names };
+  }
+  const systemOf = async (at: { store: Store }, name: string): Promise<string | undefined> =>
+    (await at.store.resolve(name))?.system?.slice(0, 3);
+  const sizeOf = async (name: string): Promise<number> => {
+    const at = await node();
+    return (await at.store.resolve(name))!.sizeBytes;
+  };
+
+  test("what one server made and pushed, another has at its first use; asked for at once, it is pulled once", async () => {
+    const at = await node();
+    expect(await Promise.all(["m", "M:latest", "m:latest"].map((name) => systemOf(at, name)))).toEqual([
+      "mmm",
+      "mmm",
+      "mmm",
+    ]);
+    expect(await systemOf(at, "m")).toBe("mmm");
+    expect(at.pulls).toEqual(["m"]);
+    expect(await at.names()).toEqual(["m:latest"]);
+  });
+
+  test("what the source has not is no model, and is asked for again only after a while", async () => {
+    let nowMs = 0;
+    const at = await node({ now: () => nowMs });
+    for (const atMs of [0, 9000, 11_000]) {
+      nowMs = atMs;
+      expect(await at.store.resolve("nobody")).toBeUndefined();
+    }
+    expect(at.pulls).toEqual(["nobody", "nobody"]);
+    expect(await readdir(join(at.root, "cached")).catch(() => [])).toEqual([]);
+  });
+
+  test("names with a host of their own, and names that are none, are not asked for there", async () => {
+    const at = await node();
+    expect(await at.store.resolve(`${registry.host}/library/m`)).toBeUndefined();
+    expect(at.store.resolve("../m")).rejects.toThrow("invalid model name");
+    expect(at.pulls).toEqual([]);
+  });
+
+  test("a source that is away is an error that says so; models that are here go on", async () => {
+    const root = join(folder, "away", "models");
+    await systemOf(await node({ root }), "m");
+    for (const cleanup of cleanups.splice(0)) await cleanup();
+    const away = await node({ root, source: "http://127.0.0.1:1" });
+    expect(await systemOf(away, "m")).toBe("mmm");
+    const failing = away.store.resolve("n");
+    await expect(failing).rejects.toMatchObject({
+      code: "registry",
+      message: expect.stringContaining("'n:latest' is not here"),
+    });
+  });
+
+  test("what was used longest ago makes room; what is in memory stays, and so does what somebody put here", async () => {
+    const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
+    let inUse: string[] = [];
+    let nowMs = 0;
+    const at = await node({ bytesMax, inUse: () => inUse, now: () => nowMs });
+    await putModel(at.root, "own", { texts: [["system", "own".repeat(TEXT_BYTES)]] });
+    const use = async (name: string): Promise<string[]> => {
+      nowMs += 1000;
+      await at.store.resolve(name);
+      return at.names();
+    };
+    await use("m");
+    await use("n");
+    await use("m");
+    expect(await use("o")).toEqual(["m:latest", "o:latest", "own:latest"]); // n was used before m was again
+    inUse = ["m:latest"];
+    expect(await use("p")).toEqual(["m:latest", "own:latest", "p:latest"]);
+    inUse = ["m:latest", "p:latest"];
+    await expect(use("n")).rejects.toMatchObject({
+      code: "storage",
+      message: expect.stringContaining("no room for model 'n:latest'"),
+    });
+    expect(await at.names()).toEqual(["m:latest", "own:latest", "p:latest"]);
+    const blobs = await readdir(join(at.root, "blobs"));
+    const named = (await at.store.list()).flatMap(({ layers }) => layers.map(({ digest }) => digest.replace(":", "-")));
+    expect(blobs.filter((name) => !named.includes(name)).length).toBe(1); // the configuration, which all have
+  });
+
+  test("the order of use outlives the server; a model that never fits is refused before it comes", async () => {
+    const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
+    const root = join(folder, "again", "models");
+    const first = await node({ root, bytesMax, now: () => 1_000_000 });
+    await systemOf(first, "m");
+    for (const cleanup of cleanups.splice(0)) await cleanup();
+    const second = await node({ root, bytesMax, now: () => 2_000_000 });
+    await systemOf(second, "n");
+    for (const cleanup of cleanups.splice(0)) await cleanup();
+    const third = await node({ root, bytesMax, now: () => 3_000_000 });
+    await systemOf(third, "o");
+    expect(await third.names()).toEqual(["n:latest", "o:latest"]);
+    const small = await node({ bytesMax: 1000 });
+    await expect(small.store.resolve("m")).rejects.toThrow(
+      /'m:latest' takes \d+ bytes, and models.cacheBytes allows 1000/,
+    );
+    expect(await small.names()).toEqual([]);
+  });
+});
