@@ -2,7 +2,12 @@
  * How the real server takes webhooks in over HTTP: wakes per second and their latency, each on the disk before it is
  * answered, with and without a model that generates meanwhile.
  *
- *   bun bench/gateway.ts [--seconds 5] [--senders 1,16,64] [--rates 1000] [--rounds 3]
+ *   bun bench/gateway.ts [--seconds 5] [--senders 1,16,64] [--rates 1000] [--rounds 3] [--idle]
+ *                        [--stores sqlite,postgres] [--before FOLDER]
+ *
+ * Several stores take turns in each round, PostgreSQL as a cluster of the bench's own, on the disk of the temporary
+ * folder; each line says how much that is of the first. `--before` is another source tree, which comes first.
+ * `--idle`: no model generates.
  *
  * Senders are closed loops: each sends again when it was answered. A rate is an open loop: requests leave at even
  * times, whether those before were answered or not, and their latency counts from the time they should have left at.
@@ -12,6 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startHearth, type Hearth } from "../test/e2e/hearth.ts";
+import { startPostgres } from "../test/postgres-server.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -19,6 +25,9 @@ const { values: flags } = parseArgs({
     senders: { type: "string", default: "1,16,64" },
     rates: { type: "string", default: "1000" },
     rounds: { type: "string", default: "3" },
+    stores: { type: "string", default: "sqlite" },
+    before: { type: "string" },
+    idle: { type: "boolean", default: false },
   },
 });
 const TOKEN = "a-hook-token-of-32-characters-xx";
@@ -37,40 +46,71 @@ interface Sample {
 
 type Load = (server: Hearth) => Promise<Sample>;
 
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 const numbers = (list: string): number[] => list.split(",").filter(Boolean).map(Number);
 for (const senders of numbers(flags.senders))
   await measure(`${senders} senders`, (server) => closedLoop(server, senders));
 for (const rate of numbers(flags.rates)) await measure(`${rate} a second`, (server) => openLoop(server, rate));
 
+interface Subject {
+  readonly name: string;
+  /** Absent: this tree's. */
+  readonly main?: string;
+  readonly store: string;
+}
+
+function subjects(): Subject[] {
+  const stores = flags.stores.split(",");
+  const main = flags.before === undefined ? undefined : join(flags.before, "src/main.ts");
+  const before = main === undefined ? [] : stores.map((store) => ({ name: `${store} before`, main, store }));
+  return [...before, ...stores.map((store) => ({ name: store, store }))];
+}
+
 async function measure(name: string, load: Load): Promise<void> {
-  const home = mkdtempSync(join(tmpdir(), "hearth-bench-gateway-"));
-  mkdirSync(join(home, ".hearth"));
-  writeFileSync(join(home, ".hearth", "hearth.json5"), JSON.stringify(SETTINGS), { mode: 0o600 });
-  const hearth = await startHearth({ home });
-  const idle: Sample[] = [];
-  const busy: Sample[] = [];
-  try {
-    for (let round = 0; round < Number(flags.rounds); round++) {
+  await using stack = new AsyncDisposableStack();
+  const servers: { subject: Subject; hearth: Hearth; idle: Sample[]; busy: Sample[] }[] = [];
+  for (const subject of subjects()) servers.push({ subject, hearth: await start(subject, stack), idle: [], busy: [] });
+  for (let round = 0; round < Number(flags.rounds); round++) {
+    for (const { hearth, idle, busy } of servers) {
       idle.push(await load(hearth));
+      if (flags.idle) continue;
       const stop = new AbortController();
       const generating = generate(hearth, stop.signal);
       busy.push(await load(hearth));
       stop.abort();
       await generating;
     }
-  } finally {
-    await hearth.stop();
-    rmSync(home, { recursive: true, force: true });
   }
-  print(name, idle);
-  print(`${name} while a model generates`, busy);
+  const [first] = servers;
+  for (const { subject, idle, busy } of servers) {
+    print(`${subject.name}: ${name}`, idle, first!.idle);
+    if (!flags.idle) print(`${subject.name}: ${name} while a model generates`, busy, first!.busy);
+  }
 }
 
-function print(name: string, samples: readonly Sample[]): void {
-  const median = (key: keyof Sample): number =>
-    samples.map((each) => each[key]).toSorted((a, b) => a - b)[samples.length >> 1]!;
-  const [rate, p50, p99] = [median("perSecond").toFixed(0), median("p50").toFixed(1), median("p99").toFixed(1)];
-  console.log(`${name}: ${rate} accepted/s, p50 ${p50} ms, p99 ${p99} ms, ${median("refused")} refused`);
+/** @param stack of what goes when the measurement is over */
+async function start({ store, main }: Subject, stack: AsyncDisposableStack): Promise<Hearth> {
+  const home = mkdtempSync(join(tmpdir(), "hearth-bench-gateway-"));
+  stack.defer(() => rmSync(home, { recursive: true, force: true }));
+  const postgres = store === "postgres" ? await startPostgres() : undefined;
+  if (postgres) stack.defer(() => postgres.remove());
+  const settings = postgres ? { ...SETTINGS, database: { url: postgres.url } } : SETTINGS;
+  mkdirSync(join(home, ".hearth"));
+  writeFileSync(join(home, ".hearth", "hearth.json5"), JSON.stringify(settings), { mode: 0o600 });
+  const hearth = await startHearth({ home, ...(main === undefined ? {} : { main }) });
+  stack.defer(() => hearth.stop());
+  return hearth;
+}
+
+function print(name: string, samples: readonly Sample[], first: readonly Sample[]): void {
+  const of = (all: readonly Sample[], key: keyof Sample): number => median(all.map((each) => each[key]));
+  const [rate, p50, p99] = (["perSecond", "p50", "p99"] as const).map((key) => of(samples, key));
+  const ratio = median(samples.map(({ perSecond }, round) => perSecond / first[round]!.perSecond)).toFixed(2);
+  const rounds = samples.map(({ perSecond }) => perSecond.toFixed(0)).join(" ");
+  console.log(
+    `${name}: ${rate!.toFixed(0)} accepted/s (${rounds}), p50 ${p50!.toFixed(1)} ms, p99 ${p99!.toFixed(1)} ms, ` +
+      `${of(samples, "refused")} refused; ${ratio} of the first`,
+  );
 }
 
 /** One stream after the other. */

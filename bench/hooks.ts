@@ -69,7 +69,7 @@ async function measure(senders: number): Promise<Sample> {
     store,
     settings: () => ({ maxQueued: 10_000, maxQueuedOf: () => 10_000, keysMs: 86_400_000, retentionMs: 86_400_000 }),
     sessionKeyOf: ({ runId }) => runId,
-    onQueued: () => worker.begin(),
+    posting: () => worker.posting(),
     now: Date.now,
   });
   worker.start();

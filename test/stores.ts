@@ -54,6 +54,9 @@ class LaterStore implements Store {
 
   write = async <T>(script: () => Script<T>): Promise<T> => (await this.#opened).write(script);
 
+  writeEach = async <I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> =>
+    (await this.#opened).writeEach(script, input);
+
   read = async <T>(script: () => Script<T>): Promise<T> => (await this.#opened).read(script);
 
   get failure(): Store["failure"] {

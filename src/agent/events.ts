@@ -4,7 +4,7 @@
  */
 import { AppError } from "../base/errors.ts";
 import { plain, type Passage } from "../base/passage.ts";
-import { execute, queryAll, queryOne, type Script } from "../base/store.ts";
+import { execute, insertAll, queryAll, queryOne, together, type Script } from "../base/store.ts";
 
 export interface NewEvent {
   readonly sessionKey: string;
@@ -46,17 +46,91 @@ export type Enqueued = "queued" | "merged" | "ignored";
  * @param eventsMax events that may wait in one session
  */
 export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: number }): Script<Enqueued> {
-  if (plain(event.text).trim() === "") return "ignored";
-  const twin = yield* findTwin(event);
-  if (twin !== undefined) {
-    yield* join({ seq: twin, event });
-    return "merged";
+  const events = yield* openEvents(event.sessionKey, { eventsMax, dedupeKey: event.dedupeKey });
+  const enqueued = events.add(event);
+  yield* events.store();
+  return enqueued;
+}
+
+/** Events of one session: decided on one after the other, stored together. */
+export interface EventBatch {
+  /** Throws `busy` where too many wait. */
+  add(event: Omit<NewEvent, "sessionKey">): Enqueued;
+  store(): Script<void>;
+}
+
+/** @param dedupeKey of the one event to be added; where there are several they have none */
+export function* openEvents(
+  sessionKey: string,
+  { eventsMax, dedupeKey }: { eventsMax: number; dedupeKey?: string | undefined },
+): Script<EventBatch> {
+  const [twin, waiting] = yield* together(findTwin(sessionKey, dedupeKey), countEvents(sessionKey));
+  return new Events(sessionKey, { eventsMax, twin, waiting });
+}
+
+/** One of its key; where it has none, the newest event. */
+const findTwin = (sessionKey: string, dedupeKey: string | undefined): Script<EventRow | undefined> =>
+  dedupeKey === undefined
+    ? queryOne<EventRow>("SELECT * FROM session_events WHERE session_key = $1 ORDER BY seq DESC LIMIT 1", sessionKey)
+    : queryOne<EventRow>(
+        "SELECT * FROM session_events WHERE session_key = $1 AND dedupe_key = $2",
+        sessionKey,
+        dedupeKey,
+      );
+
+/** A row as it is to be. */
+type Row = Omit<{ -readonly [Key in keyof EventRow]: EventRow[Key] }, "seq"> & {
+  /** Undefined: it is new. */
+  readonly seq: number | undefined;
+  /** How many events it stands for that are not stored. */
+  added: number;
+};
+
+class Events implements EventBatch {
+  readonly #sessionKey: string;
+  readonly #eventsMax: number;
+  readonly #rows: Row[] = [];
+  #waiting: number;
+
+  constructor(
+    sessionKey: string,
+    { eventsMax, twin, waiting }: { eventsMax: number; twin: EventRow | undefined; waiting: number },
+  ) {
+    this.#sessionKey = sessionKey;
+    this.#eventsMax = eventsMax;
+    this.#waiting = waiting;
+    if (twin) this.#rows.push({ ...twin, added: 0 });
   }
-  if ((yield* countEvents(event.sessionKey)) >= eventsMax) {
-    throw new AppError("busy", `${eventsMax} events wait for session '${event.sessionKey}': no more are taken`);
+
+  add(event: Omit<NewEvent, "sessionKey">): Enqueued {
+    if (plain(event.text).trim() === "") return "ignored";
+    const row = rowOf(event);
+    const last = this.#rows.at(-1);
+    if (last && isTwin(last, row)) {
+      join(last, row);
+      return "merged";
+    }
+    if (this.#waiting >= this.#eventsMax) {
+      const message = `${this.#eventsMax} events wait for session '${this.#sessionKey}': no more are taken`;
+      throw new AppError("busy", message);
+    }
+    this.#waiting++;
+    this.#rows.push(row);
+    return "queued";
   }
-  yield* insert(event);
-  return "queued";
+
+  /** All at once, but for a twin that a turn took since it was read. */
+  *store(): Script<void> {
+    const twin = this.#rows.find(({ seq, added }) => seq !== undefined && added > 0);
+    const rows = this.#rows.filter(({ seq }) => seq === undefined);
+    const [changes] = yield* together(twin ? update(twin) : nothing(), this.#insert(rows));
+    if (twin && changes === 0) yield* this.#insert([twin]);
+  }
+
+  #insert(rows: readonly Row[]): Script<void> {
+    const values = rows.map((row) => [this.#sessionKey, row.added, ...KEPT.map((column) => row[column])]);
+    return insertAll({ table: "session_events", columns: COLUMNS, rows: values });
+  }
 }
 
 interface EventRow {
@@ -72,50 +146,66 @@ interface EventRow {
   readonly last_at: number;
 }
 
-/** One of its key; where it has none, the newest event if that says the same. */
-function* findTwin(event: NewEvent): Script<number | undefined> {
-  if (event.dedupeKey !== undefined) {
-    const text = "SELECT seq FROM session_events WHERE session_key = $1 AND dedupe_key = $2";
-    return (yield* queryOne<{ seq: number }>(text, event.sessionKey, event.dedupeKey))?.seq;
-  }
-  const newest = yield* queryOne<EventRow>(
-    "SELECT * FROM session_events WHERE session_key = $1 ORDER BY seq DESC LIMIT 1",
-    event.sessionKey,
-  );
-  const isSame =
-    newest?.dedupe_key === null &&
-    newest.text === JSON.stringify(event.text) &&
-    newest.source === event.source &&
-    newest.is_wrapped === Number(event.isWrapped) &&
-    newest.is_delivered === Number(event.isDelivered ?? false);
-  return isSame ? newest.seq : undefined;
+const KEPT = [
+  "text",
+  "is_wrapped",
+  "source",
+  "dedupe_key",
+  "wants_heartbeat",
+  "is_delivered",
+  "created_at",
+  "last_at",
+] as const;
+const COLUMNS = ["session_key", "count", ...KEPT];
+
+const rowOf = ({ text, now, ...event }: Omit<NewEvent, "sessionKey">): Row => ({
+  seq: undefined,
+  text: JSON.stringify(text),
+  is_wrapped: Number(event.isWrapped),
+  source: event.source,
+  dedupe_key: event.dedupeKey ?? null,
+  wants_heartbeat: Number(event.wantsHeartbeat ?? false),
+  is_delivered: Number(event.isDelivered ?? false),
+  count: 1,
+  created_at: now,
+  last_at: now,
+  added: 1,
+});
+
+/** Waiting events of one key are one; of those without, neighbours that say the same. */
+const isTwin = (waiting: Row, row: Row): boolean =>
+  row.dedupe_key === null
+    ? waiting.dedupe_key === null &&
+      waiting.text === row.text &&
+      waiting.source === row.source &&
+      waiting.is_wrapped === row.is_wrapped &&
+      waiting.is_delivered === row.is_delivered
+    : waiting.dedupe_key === row.dedupe_key;
+
+function join(waiting: Row, { text, is_wrapped, source, wants_heartbeat, is_delivered, last_at }: Row): void {
+  Object.assign(waiting, { text, is_wrapped, source, last_at });
+  waiting.added++;
+  waiting.wants_heartbeat |= wants_heartbeat;
+  waiting.is_delivered &= is_delivered;
 }
 
-const join = ({ seq, event }: { seq: number; event: NewEvent }): Script<number> =>
-  execute(
-    `UPDATE session_events SET count = count + 1, last_at = $1, text = $2, is_wrapped = $3, source = $4,
-       wants_heartbeat = wants_heartbeat | $5, is_delivered = is_delivered & $6 WHERE seq = $7`,
-    event.now,
-    JSON.stringify(event.text),
-    Number(event.isWrapped),
-    event.source,
-    Number(event.wantsHeartbeat ?? false),
-    Number(event.isDelivered ?? false),
-    seq,
-  );
+function* nothing(): Script<number> {
+  yield* [];
+  return 0;
+}
 
-const insert = (event: NewEvent): Script<number> =>
+const update = (row: Row): Script<number> =>
   execute(
-    `INSERT INTO session_events (session_key, text, is_wrapped, source, dedupe_key, wants_heartbeat,
-       is_delivered, count, created_at, last_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8)`,
-    event.sessionKey,
-    JSON.stringify(event.text),
-    Number(event.isWrapped),
-    event.source,
-    event.dedupeKey ?? null,
-    Number(event.wantsHeartbeat ?? false),
-    Number(event.isDelivered ?? false),
-    event.now,
+    `UPDATE session_events SET count = count + $1, last_at = $2, text = $3, is_wrapped = $4, source = $5,
+       wants_heartbeat = wants_heartbeat | $6, is_delivered = is_delivered & $7 WHERE seq = $8`,
+    row.added,
+    row.last_at,
+    row.text,
+    row.is_wrapped,
+    row.source,
+    row.wants_heartbeat,
+    row.is_delivered,
+    row.seq!,
   );
 
 /** Events that wait, those that joined one not counted. */

@@ -13,15 +13,29 @@ export type Value = string | number | null | Uint8Array;
 /** One text for all databases, or one for each. */
 export type SqlText = string | { readonly sqlite: string; readonly postgres: string };
 
-/** What a script asks of its database; made by `queryOne`, `queryAll` and `execute`. */
-export interface Statement {
-  readonly text: SqlText;
-  readonly values: readonly Value[];
-  readonly wants: "one" | "all" | "changes";
+/** What a script asks of its database. */
+export type Statement =
+  /** Made by `queryOne`, `queryAll` and `execute`. */
+  | { readonly text: SqlText; readonly values: readonly Value[]; readonly wants: "one" | "all" | "changes" }
+  /** Made by `queryEach`: the first row for each of the rows of values. */
+  | { readonly text: string; readonly rows: readonly (readonly Value[])[]; readonly wants: "one of each" }
+  /** Made by `insertAll`. */
+  | { readonly insert: Insert; readonly wants: "inserted" };
+
+export interface Insert {
+  readonly table: string;
+  readonly columns: readonly string[];
+  /** A value for each column. */
+  readonly rows: readonly (readonly Value[])[];
+  /** What follows, as `ON CONFLICT …`; absent: nothing. */
+  readonly ending?: string;
 }
 
-/** A transaction, or a part of one. Whoever runs it answers each statement as it asks to be. */
-export type Script<T> = Generator<Statement, T, unknown>;
+/** A statement, or several that do not depend on one another's answers. */
+export type Ask = Statement | readonly Ask[];
+
+/** A transaction, or a part of one. Whoever runs it answers each statement as it asks to be, and a list with a list. */
+export type Script<T> = Generator<Ask, T, unknown>;
 
 /** The first row; undefined where there is none. */
 export function* queryOne<Row>(text: SqlText, ...values: readonly Value[]): Script<Row | undefined> {
@@ -37,6 +51,34 @@ export function* execute(text: SqlText, ...values: readonly Value[]): Script<num
   return (yield { text, values, wants: "changes" }) as number;
 }
 
+/**
+ * The first row for each row of values, in order: one statement where a statement is a journey.
+ * @param text parameters are texts; what is compared with a number is cast
+ */
+export function* queryEach<Row>(text: string, rows: readonly (readonly Value[])[]): Script<(Row | undefined)[]> {
+  return rows.length === 0 ? [] : ((yield { text, rows, wants: "one of each" }) as (Row | undefined)[]);
+}
+
+/** Inserts rows in order. */
+export function* insertAll(insert: Insert): Script<void> {
+  if (insert.rows.length > 0) yield { insert, wants: "inserted" };
+}
+
+/** Runs parts that do not depend on one another beside each other. Where one of them throws, so does this. */
+export function* together<const Parts extends readonly Script<unknown>[]>(...parts: Parts): Script<Results<Parts>> {
+  const steps = parts.map((part) => part.next());
+  for (;;) {
+    const open = steps.flatMap((step, i) => (step.done ? [] : [{ i, ask: step.value }]));
+    if (open.length === 0) return steps.map(({ value }) => value as unknown) as Results<Parts>;
+    const answers = (yield open.map(({ ask }) => ask)) as unknown[];
+    for (const [k, { i }] of open.entries()) steps[i] = parts[i]!.next(answers[k]);
+  }
+}
+
+type Results<Parts extends readonly Script<unknown>[]> = {
+  -readonly [I in keyof Parts]: Parts[I] extends Script<infer T> ? T : never;
+};
+
 /** A part of a script that undoes itself alone where it throws. */
 export function* undoable<T>(part: Script<T>): Script<T> {
   yield* execute("SAVEPOINT part");
@@ -44,6 +86,16 @@ export function* undoable<T>(part: Script<T>): Script<T> {
     const result = yield* part;
     yield* execute("RELEASE SAVEPOINT part");
     return result;
+  } catch (error) {
+    yield* undo(error);
+    throw error;
+  }
+}
+
+/** As `undoable`, for a part that asks all its statements at once, before its first answer. */
+export function* undoableAtOnce(part: Script<void>): Script<void> {
+  try {
+    yield* together(execute("SAVEPOINT part"), part, execute("RELEASE SAVEPOINT part"));
   } catch (error) {
     yield* undo(error);
     throw error;
@@ -71,6 +123,11 @@ export interface Store {
    * nothing but its database.
    */
   write<T>(script: () => Script<T>): Promise<T>;
+  /**
+   * As `write`, for what many ask at the same moment: the script may be given several inputs that wait, and returns as
+   * many results, in order. Where it throws for several, it is run for each alone.
+   */
+  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O>;
   /** Runs a script that changes nothing. What it sees may not be durable yet. */
   read<T>(script: () => Script<T>): Promise<T>;
   /** Why the last commit failed; undefined where it did not. */

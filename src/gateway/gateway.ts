@@ -132,7 +132,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     store,
     settings: () => deliverySettings(snapshot(), mappings),
     sessionKeyOf: (question) => hookSession({ ...question, session: snapshot().session }).key,
-    onQueued: () => worker.begin(),
+    posting: () => worker.posting(),
     now,
   });
   observers.add({ runEnded: (_, lane) => deliveries.ended(lane) });

@@ -4,7 +4,7 @@
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Lease } from "../base/peers.ts";
-import type { Script, Store } from "../base/store.ts";
+import type { Script } from "../base/store.ts";
 import { mailAccount } from "../hooks/mail/config.ts";
 import { MailListener, type ListenerDeps, type ListenerSettings } from "../hooks/mail/listener.ts";
 import { noMails, type MailStatus } from "../hooks/mail/status.ts";
@@ -76,13 +76,9 @@ function ledBy(lease: Lease, deps: Omit<ListenerDeps, "mails">): Omit<ListenerDe
     throw new AppError("conflict", "another node listens to the mailbox by now");
   }
   const { store, accept } = deps;
-  const led: Store = {
+  const led: ListenerDeps["store"] = {
     write: (script) => store.write(() => check(script)),
     read: (script) => store.read(script),
-    get failure() {
-      return store.failure;
-    },
-    close: () => store.close(),
   };
   return {
     ...deps,

@@ -66,11 +66,17 @@ export async function checkServer(sql: SQL): Promise<void> {
     const { version, called, readonly, durable } = row as Record<string, string> & { version: number };
     if (version < VERSION_MIN) throw unfit(`PostgreSQL 14 or later, got ${called}`);
     if (readonly === "on") throw unfit("a database that can be written, got one that is read-only");
-    if (durable === "off") throw unfit("synchronous_commit to be on, got off: what is accepted could be lost");
+    checkDurable(durable!);
     await checkSessions(sql);
   } catch (error) {
     throw problemOf(error);
   }
+}
+
+/** Throws `storage` where a commit is answered before it is on the disk. */
+export function checkDurable(synchronousCommit: string): void {
+  if (synchronousCommit !== "off") return;
+  throw unfit("synchronous_commit to be on, got off: what is accepted could be lost");
 }
 
 const unfit = (expected: string): AppError =>

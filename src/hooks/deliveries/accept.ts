@@ -1,41 +1,16 @@
 /**
- * Takes a request in: one transaction that either finds the answer an equal request already got, or stores the request
- * with a run for each of its actions. The sender is answered after the commit.
+ * Takes requests in: one transaction that for each either finds the answer an equal request already got, or stores the
+ * request with a run for each of its actions. Senders are answered after the commit. What has to be known of all of
+ * them is asked at once, then each is decided on as if it came alone, in order, and what is new is stored at once.
  */
-import { execute, queryOne, type Script } from "../../base/store.ts";
-import type { HookAction } from "../action.ts";
+import { insertAll, together, type Script, type Value } from "../../base/store.ts";
 import type { HookResponse } from "./answer.ts";
+import { findEarlier, type EarlierAnswers, type Found } from "./earlier.ts";
+import { findItems, type KnownItems } from "./items.ts";
 import { laneOf } from "./lane.ts";
-import { rememberItems, runsOfItems } from "./items.ts";
-import { insertRuns, type SessionKeyOf } from "./runs.ts";
-
-/** A request that is authentic and valid. */
-export interface AcceptRequest {
-  readonly requestId: string;
-  /** Relative to the ingress, normalized. */
-  readonly path: string;
-  /** Absent: a fixed endpoint. */
-  readonly mappingId?: string | undefined;
-  /** Which credential it came with; never the credential. */
-  readonly auth: { readonly kind: string; readonly id: string };
-  readonly idempotencyKey?: string | undefined;
-  /** The sender's own id of this delivery, from a verified request. */
-  readonly providerDeliveryId?: string | undefined;
-  /** Hex. */
-  readonly bodySha256: string;
-  readonly bodyBytes: number;
-  /** Absent: not kept. */
-  readonly rawBody?: Uint8Array | undefined;
-  /** Only what may be kept: no credentials. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly actions: readonly HookAction[];
-  /** Epoch milliseconds. */
-  readonly now: number;
-  /** @param runIds one for each action, in order; of an item that was sent before, its first */
-  readonly respond: (runIds: readonly string[]) => HookResponse;
-  /** What is to be written together with the acceptance, or not at all. */
-  readonly alongside?: () => Script<void>;
-}
+import { openRuns, openRunsOf } from "./open-runs.ts";
+import type { AcceptRequest } from "./request.ts";
+import { insertRuns, newRuns, type NewRun, type SessionKeyOf } from "./runs.ts";
 
 export type Accepted =
   | {
@@ -63,148 +38,162 @@ export interface AcceptOptions {
   readonly sessionKeyOf: SessionKeyOf;
   /** Until so many runs will have ended, of a lane or of all. */
   readonly msUntil: (count: number, lane?: string) => number;
+  readonly posting: () => Script<Posting>;
 }
 
-export function* acceptDelivery(request: AcceptRequest, options: AcceptOptions): Script<Accepted> {
-  yield* forgetKeys(request);
-  const earlier = yield* findEarlier(request);
-  if (earlier) return earlier.bodySha256 === request.bodySha256 || earlier.byProvider ? replayed(earlier) : CONFLICT;
-  const lane = laneOf(request);
-  const runs = yield* runsOfItems(request.actions, { lane, now: request.now });
-  const fresh = runs.filter(({ isNew }) => isNew);
-  const full = yield* findFull({ count: fresh.length, lane, mappingId: request.mappingId }, options);
-  if (full) return full;
-  const deliveryId = Bun.randomUUIDv7();
-  const keysUntil = request.now + options.keysMs;
-  yield* rememberItems(runs, { lane, until: keysUntil });
-  const response = request.respond(runs.map(({ id }) => id));
-  yield* insertDelivery(request, { deliveryId, lane, response, keysUntil });
-  yield* insertRuns({
-    deliveryId,
-    lane,
-    mappingId: request.mappingId ?? null,
-    runs: fresh,
-    sessionKeyOf: options.sessionKeyOf,
-    now: request.now,
-  });
-  if (request.alongside) yield* request.alongside();
-  return { kind: "accepted", deliveryId, runIds: namedIn(response), response };
+/** What can be done in the transaction that accepts runs, so that it costs no second one. */
+export interface Posting {
+  /** Whether all that a run asks for is done with `store`: it is stored as ended then. */
+  take(run: NewRun): boolean;
+  /** Returns false where that failed, and nothing of it was stored. */
+  store(): Script<boolean>;
+  /** Call after the commit, with the runs of a request. @param isOver whether it was taken and stored */
+  after(runs: readonly NewRun[], isOver: (run: NewRun) => boolean): void;
 }
+
+/** What became of a request. */
+export interface Acceptance {
+  readonly accepted: Accepted;
+  /** To be called after the commit. */
+  readonly after: () => void;
+}
+
+/** @param requests in the order in which they came */
+export function* acceptDeliveries(
+  requests: readonly AcceptRequest[],
+  options: AcceptOptions,
+): Script<readonly Acceptance[]> {
+  const mapped = requests.filter(({ mappingId }) => mappingId !== undefined).map(laneOf);
+  const [earlier, items, open, openLanes, posting] = yield* together(
+    findEarlier(requests),
+    findItems(requests),
+    openRuns(),
+    openRunsOf([...new Set(mapped)]),
+    options.posting(),
+  );
+  const group = new Group({ earlier, items, open, openLanes, posting }, options);
+  const accepted = requests.map((request) => group.decide(request));
+  yield* group.store();
+  return accepted.map((each) => ({ accepted: each, after: () => group.after(each) }));
+}
+
+interface Known {
+  readonly earlier: EarlierAnswers;
+  readonly items: KnownItems;
+  open: number;
+  readonly openLanes: Map<string, number>;
+  readonly posting: Posting;
+}
+
+interface NewDelivery {
+  readonly request: AcceptRequest;
+  readonly id: string;
+  readonly lane: string;
+  /** JSON. */
+  readonly response: string;
+  readonly keysUntil: number;
+}
+
+/** Requests of one transaction: what is known when one of them is decided on has those before it in it. */
+class Group {
+  readonly #known: Known;
+  readonly #options: AcceptOptions;
+  readonly #deliveries: NewDelivery[] = [];
+  readonly #runs: NewRun[] = [];
+  readonly #runsOf = new Map<Accepted, readonly NewRun[]>();
+  readonly #taken = new Set<NewRun>();
+
+  constructor(known: Known, options: AcceptOptions) {
+    this.#known = known;
+    this.#options = options;
+  }
+
+  decide(request: AcceptRequest): Accepted {
+    const { earlier, items } = this.#known;
+    const found = earlier.find(request);
+    if (found) return found.bodySha256 === request.bodySha256 || found.byProvider ? replayed(found) : CONFLICT;
+    const lane = laneOf(request);
+    const runs = items.runsOf(request);
+    const fresh = runs.filter(({ isNew }) => isNew);
+    const full = this.#full(fresh.length, lane, request.mappingId);
+    if (full) return full;
+    const { sessionKeyOf, keysMs } = this.#options;
+    const [deliveryId, keysUntil] = [Bun.randomUUIDv7(), request.now + keysMs];
+    const response = request.respond(runs.map(({ id }) => id));
+    const mappingId = request.mappingId ?? null;
+    const added = newRuns({ deliveryId, lane, mappingId, runs: fresh, sessionKeyOf, now: request.now });
+    const delivery = { request, id: deliveryId, lane, response: JSON.stringify(response), keysUntil };
+    earlier.add(request, { ...delivery, bodySha256: request.bodySha256 });
+    items.remember(runs, { lane, until: keysUntil });
+    this.#deliveries.push(delivery);
+    for (const run of added) this.#add(run);
+    const accepted: Accepted = { kind: "accepted", deliveryId, runIds: namedIn(response), response };
+    this.#runsOf.set(accepted, added);
+    return accepted;
+  }
+
+  *store(): Script<void> {
+    const { earlier, items, posting } = this.#known;
+    if (this.#deliveries.length === 0) return;
+    if (this.#taken.size > 0 && !(yield* posting.store())) this.#taken.clear();
+    yield* earlier.forget();
+    yield* together(
+      items.store(),
+      insertAll({ table: "deliveries", columns: COLUMNS, rows: this.#deliveries.map((each) => this.#rowOf(each)) }),
+      insertRuns(this.#runs, this.#isOver),
+    );
+    for (const { request } of this.#deliveries) if (request.alongside) yield* request.alongside();
+  }
+
+  after(accepted: Accepted): void {
+    const runs = this.#runsOf.get(accepted);
+    if (runs) this.#known.posting.after(runs, this.#isOver);
+  }
+
+  readonly #isOver = (run: NewRun): boolean => this.#taken.has(run);
+
+  /** @param count of new runs: items that were sent before need no room */
+  #full(count: number, lane: string, mappingId: string | undefined): Accepted | undefined {
+    const { maxQueued, maxQueuedOf, msUntil } = this.#options;
+    const share = mappingId === undefined ? maxQueued : Math.min(maxQueuedOf(mappingId), maxQueued);
+    if (count > share) return { kind: "too_many", limit: share };
+    const over = this.#known.open + count - maxQueued;
+    if (over > 0) return { kind: "full", retryAfterMs: msUntil(over) };
+    if (mappingId === undefined) return undefined;
+    const ownOver = (this.#known.openLanes.get(lane) ?? 0) + count - share;
+    return ownOver > 0 ? { kind: "full", retryAfterMs: msUntil(ownOver, lane), mappingId } : undefined;
+  }
+
+  #add(run: NewRun): void {
+    this.#runs.push(run);
+    if (this.#known.posting.take(run)) {
+      this.#taken.add(run);
+      return;
+    }
+    const { openLanes } = this.#known;
+    this.#known.open++;
+    openLanes.set(run.lane, (openLanes.get(run.lane) ?? 0) + 1);
+  }
+
+  #rowOf({ request, id, lane, response, keysUntil }: NewDelivery): Value[] {
+    const { earlier } = this.#known;
+    const { requestId, now, path, mappingId = null, auth, bodySha256, bodyBytes, rawBody = null, headers } = request;
+    const providerId = earlier.hasForgotten("provider_delivery_id", id) ? null : (request.providerDeliveryId ?? null);
+    const key = earlier.hasForgotten("idempotency_key", id) ? null : (request.idempotencyKey ?? null);
+    const who = [lane, mappingId, auth.kind, auth.id, providerId, key, keysUntil];
+    return [id, requestId, now, path, ...who, bodySha256, bodyBytes, rawBody, JSON.stringify(headers), response];
+  }
+}
+
+const COLUMNS = `id request_id received_at path lane mapping_id auth_kind auth_id provider_delivery_id idempotency_key
+  keys_until body_sha256 body_bytes body headers response`.split(/\s+/);
 
 const CONFLICT: Accepted = { kind: "conflict" };
 
-/** Runs that are not final: waiting or running. */
-export function* openRuns(): Script<number> {
-  return (yield* queryOne<{ n: number }>("SELECT n FROM open_runs"))?.n ?? 0;
-}
-
-/** Runs of a lane that are not final. */
-function* openRunsOf(lane: string): Script<number> {
-  return (yield* queryOne<{ n: number }>("SELECT n FROM open_lanes WHERE lane = $1", lane))?.n ?? 0;
-}
-
-/** @param count of new runs: items that were sent before need no room */
-function* findFull(
-  { count, lane, mappingId }: { count: number; lane: string; mappingId: string | undefined },
-  { maxQueued, maxQueuedOf, msUntil }: AcceptOptions,
-): Script<Accepted | undefined> {
-  const share = mappingId === undefined ? maxQueued : Math.min(maxQueuedOf(mappingId), maxQueued);
-  if (count > share) return { kind: "too_many", limit: share };
-  const over = (yield* openRuns()) + count - maxQueued;
-  if (over > 0) return { kind: "full", retryAfterMs: msUntil(over) };
-  if (mappingId === undefined) return undefined;
-  const ownOver = (yield* openRunsOf(lane)) + count - share;
-  return ownOver > 0 ? { kind: "full", retryAfterMs: msUntil(ownOver, lane), mappingId } : undefined;
-}
-
-/** What was accepted under these keys too long ago no longer answers for them. */
-function* forgetKeys(request: AcceptRequest): Script<void> {
-  const { auth, path, idempotencyKey, providerDeliveryId, now } = request;
-  if (idempotencyKey !== undefined) {
-    yield* execute(
-      `UPDATE deliveries SET idempotency_key = NULL
-       WHERE auth_kind = $1 AND auth_id = $2 AND path = $3 AND idempotency_key = $4 AND keys_until <= $5`,
-      auth.kind,
-      auth.id,
-      path,
-      idempotencyKey,
-      now,
-    );
-  }
-  if (providerDeliveryId !== undefined) {
-    yield* execute(
-      `UPDATE deliveries SET provider_delivery_id = NULL
-       WHERE lane = $1 AND provider_delivery_id = $2 AND keys_until <= $3`,
-      laneOf(request),
-      providerDeliveryId,
-      now,
-    );
-  }
-}
-
-interface Earlier {
-  readonly id: string;
-  readonly bodySha256: string;
-  readonly response: string;
-  readonly byProvider: boolean;
-}
-
-function* findEarlier(request: AcceptRequest): Script<Earlier | undefined> {
-  const { auth, path, idempotencyKey, providerDeliveryId } = request;
-  const columns = 'SELECT id, body_sha256 AS "bodySha256", response FROM deliveries';
-  type Row = Omit<Earlier, "byProvider">;
-  if (idempotencyKey !== undefined) {
-    const found = yield* queryOne<Row>(
-      `${columns} WHERE auth_kind = $1 AND auth_id = $2 AND path = $3 AND idempotency_key = $4`,
-      auth.kind,
-      auth.id,
-      path,
-      idempotencyKey,
-    );
-    if (found) return { ...found, byProvider: false };
-  }
-  if (providerDeliveryId !== undefined) {
-    const text = `${columns} WHERE lane = $1 AND provider_delivery_id = $2`;
-    const found = yield* queryOne<Row>(text, laneOf(request), providerDeliveryId);
-    if (found) return { ...found, byProvider: true };
-  }
-  return undefined;
-}
-
-function replayed({ id, response }: Earlier): Accepted {
-  const earlier = JSON.parse(response) as HookResponse; // written below
+function replayed({ id, response }: Found): Accepted {
+  const earlier = JSON.parse(response) as HookResponse; // written above
   return { kind: "replayed", deliveryId: id, runIds: namedIn(earlier), response: earlier };
 }
 
 /** Of items that were sent before, the runs of earlier requests. */
 const namedIn = ({ body: { runId, runIds = [runId] } }: HookResponse): readonly string[] => runIds;
-
-interface Stored {
-  readonly deliveryId: string;
-  readonly lane: string;
-  readonly response: HookResponse;
-  readonly keysUntil: number;
-}
-
-const insertDelivery = (request: AcceptRequest, stored: Stored): Script<number> =>
-  execute(
-    `INSERT INTO deliveries (id, request_id, received_at, path, lane, mapping_id, auth_kind, auth_id,
-       provider_delivery_id, idempotency_key, keys_until, body_sha256, body_bytes, body, headers, response)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-    stored.deliveryId,
-    request.requestId,
-    request.now,
-    request.path,
-    stored.lane,
-    request.mappingId ?? null,
-    request.auth.kind,
-    request.auth.id,
-    request.providerDeliveryId ?? null,
-    request.idempotencyKey ?? null,
-    stored.keysUntil,
-    request.bodySha256,
-    request.bodyBytes,
-    request.rawBody ?? null,
-    JSON.stringify(request.headers),
-    JSON.stringify(stored.response),
-  );

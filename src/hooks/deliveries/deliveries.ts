@@ -3,7 +3,8 @@
  * forgetting them when they are old. Every promise resolves after its commit is durable.
  */
 import type { Script, Store } from "../../base/store.ts";
-import { acceptDelivery, type Accepted, type AcceptRequest } from "./accept.ts";
+import { acceptDeliveries, type Accepted, type Posting } from "./accept.ts";
+import type { AcceptRequest } from "./request.ts";
 import { Pace } from "./pace.ts";
 import { pruneDeliveries } from "./prune.ts";
 import { findDelivery, listDeliveries, runStatus, stats } from "./queries.ts";
@@ -28,8 +29,8 @@ export interface DeliveriesDeps {
   readonly store: Store;
   readonly settings: () => DeliverySettings;
   readonly sessionKeyOf: SessionKeyOf;
-  /** Runs in a transaction that left something to do; what it returns is called after the commit. */
-  readonly onQueued: () => Script<() => void>;
+  /** For each transaction that makes runs. */
+  readonly posting: () => Script<Posting>;
   readonly now: () => number;
 }
 
@@ -53,29 +54,23 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
   const { store, settings, sessionKeyOf, now } = deps;
   const pace = new Pace(now);
   const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
-  /** @param hasQueued whether what it came to left something to do */
-  const queue = async <T>(work: () => Script<T>, hasQueued: (result: T) => boolean): Promise<T> => {
-    const { result, after } = await store.write(function* () {
-      const result = yield* work();
-      return { result, after: hasQueued(result) ? yield* deps.onQueued() : undefined };
-    });
-    after?.();
-    return result;
-  };
+  const acceptAll = (requests: readonly AcceptRequest[]) =>
+    acceptDeliveries(requests, { ...settings(), sessionKeyOf, msUntil, posting: deps.posting });
   return {
-    accept: (request) =>
-      queue(
-        () => acceptDelivery(request, { ...settings(), sessionKeyOf, msUntil }),
-        ({ kind }) => kind === "accepted",
-      ),
+    async accept(request) {
+      const { accepted, after } = await store.writeEach(acceptAll, request);
+      after();
+      return accepted;
+    },
     list: (filter) => store.read(() => listDeliveries(filter)),
     find: (id) => store.read(() => findDelivery(id)),
     run: (id) => store.read(() => runStatus(id)),
-    replay: (id) =>
-      queue(
-        () => replayDelivery(id, { now: now(), maxQueued: settings().maxQueued, sessionKeyOf, msUntil }),
-        () => true,
-      ),
+    async replay(id) {
+      const options = { maxQueued: settings().maxQueued, sessionKeyOf, msUntil, posting: deps.posting };
+      const { replayed, after } = await store.write(() => replayDelivery(id, { now: now(), ...options }));
+      after();
+      return replayed;
+    },
     ended: (lane) => pace.ended(lane),
     stats: () => store.read(() => stats(now())),
     prune: () => pruneDeliveries(store, { now: now(), retentionMs: settings().retentionMs }),

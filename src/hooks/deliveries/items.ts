@@ -2,8 +2,10 @@
  * Items of lists that were acted on: a sender whose requests overlap, as watchers of mailboxes do, gets the run that an
  * item already has.
  */
-import { execute, queryOne, type Script } from "../../base/store.ts";
+import { execute, insertAll, queryEach, type Script } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
+import type { AcceptRequest } from "./request.ts";
+import { laneOf } from "./lane.ts";
 
 export const ITEMS = `
   CREATE TABLE items (
@@ -23,49 +25,71 @@ export interface ItemRun {
   readonly isNew: boolean;
 }
 
-/** A run for each action: that of an equal item where there was one, else a new one. */
-export function* runsOfItems(
-  actions: readonly HookAction[],
-  { lane, now }: { lane: string; now: number },
-): Script<ItemRun[]> {
-  const fresh = new Map<string, string>(); // by item of this request
-  const runs: ItemRun[] = [];
-  for (const action of actions) {
-    const { itemId } = action;
-    const earlier =
-      itemId === undefined ? undefined : (fresh.get(itemId) ?? (yield* findItem(itemId, { lane, now }))?.id);
-    const id = earlier ?? Bun.randomUUIDv7();
-    if (itemId !== undefined) fresh.set(itemId, id);
-    runs.push({ id, action, isNew: earlier === undefined });
-  }
-  return runs;
+type Asked = Pick<AcceptRequest, "actions" | "now" | "path" | "mappingId">;
+
+interface KnownItem {
+  readonly lane: string;
+  readonly itemId: string;
+  readonly runId: string;
+  readonly until: number;
 }
 
-const findItem = (itemId: string, { lane, now }: { lane: string; now: number }): Script<{ id: string } | undefined> =>
-  queryOne<{ id: string }>(
-    "SELECT run_id AS id FROM items WHERE lane = $1 AND item_id = $2 AND until > $3",
-    lane,
-    itemId,
-    now,
+/** What is known of the items that these requests have. */
+export function* findItems(requests: readonly Asked[]): Script<KnownItems> {
+  const asked = requests.flatMap((request) =>
+    request.actions.flatMap(({ itemId }) => (itemId === undefined ? [] : [[laneOf(request), itemId] as const])),
   );
+  const rows = yield* queryEach<KnownItem>(
+    'SELECT lane, item_id AS "itemId", run_id AS "runId", until FROM items WHERE lane = $1 AND item_id = $2',
+    asked,
+  );
+  return new KnownItems(rows.filter((row) => row !== undefined));
+}
 
-/** From now on equal items get these runs. */
-export function* rememberItems(
-  runs: readonly ItemRun[],
-  { lane, until }: { lane: string; until: number },
-): Script<void> {
-  for (const { id, action, isNew } of runs) {
-    if (!isNew || action.itemId === undefined) continue;
-    yield* execute(
-      `INSERT INTO items (lane, item_id, run_id, until) VALUES ($1, $2, $3, $4)
-       ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until`,
-      lane,
-      action.itemId,
-      id,
-      until,
-    );
+export class KnownItems {
+  readonly #known = new Map<string, KnownItem>();
+  readonly #added = new Map<string, KnownItem>();
+
+  constructor(known: readonly KnownItem[]) {
+    for (const item of known) this.#known.set(nameOf(item), item);
+  }
+
+  /** A run for each action: that of an equal item where there was one, else a new one. */
+  runsOf(request: Asked): ItemRun[] {
+    const lane = laneOf(request);
+    const fresh = new Map<string, string>(); // by item of this request
+    return request.actions.map((action) => {
+      const { itemId } = action;
+      if (itemId === undefined) return { id: Bun.randomUUIDv7(), action, isNew: true };
+      const known = this.#known.get(nameOf({ lane, itemId }));
+      const earlier = fresh.get(itemId) ?? (known && known.until > request.now ? known.runId : undefined);
+      const id = earlier ?? Bun.randomUUIDv7();
+      fresh.set(itemId, id);
+      return { id, action, isNew: earlier === undefined };
+    });
+  }
+
+  /** From now on equal items get these runs. */
+  remember(runs: readonly ItemRun[], { lane, until }: { lane: string; until: number }): void {
+    for (const { id: runId, action, isNew } of runs) {
+      if (!isNew || action.itemId === undefined) continue;
+      const item = { lane, itemId: action.itemId, runId, until };
+      this.#known.set(nameOf(item), item);
+      this.#added.set(nameOf(item), item);
+    }
+  }
+
+  store(): Script<void> {
+    return insertAll({
+      table: "items",
+      columns: ["lane", "item_id", "run_id", "until"],
+      rows: [...this.#added.values()].map(({ lane, itemId, runId, until }) => [lane, itemId, runId, until]),
+      ending: "ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until",
+    });
   }
 }
+
+const nameOf = ({ lane, itemId }: Pick<KnownItem, "lane" | "itemId">): string => JSON.stringify([lane, itemId]);
 
 /** Returns how many went. */
 export const forgetItems = ({ now, most }: { now: number; most: number }): Script<number> =>

@@ -4,8 +4,19 @@
  */
 import { AppError } from "../../base/errors.ts";
 import { execute, queryAll, type Script } from "../../base/store.ts";
-import { openRuns } from "./accept.ts";
-import { COLUMNS, findRun, fromRow, insertRuns, type Row, type Run, type SessionKeyOf } from "./runs.ts";
+import type { Posting } from "./accept.ts";
+import { openRuns } from "./open-runs.ts";
+import {
+  COLUMNS,
+  findRun,
+  fromRow,
+  insertRuns,
+  newRuns,
+  type NewRun,
+  type Row,
+  type Run,
+  type SessionKeyOf,
+} from "./runs.ts";
 import { isFinal } from "./state.ts";
 
 export interface Replayed {
@@ -19,6 +30,7 @@ export interface ReplayOptions {
   readonly sessionKeyOf: SessionKeyOf;
   /** Until so many runs will have ended. */
   readonly msUntil: (count: number) => number;
+  readonly posting: () => Script<Posting>;
 }
 
 /**
@@ -27,8 +39,8 @@ export interface ReplayOptions {
  */
 export function* replayDelivery(
   id: string,
-  { now, maxQueued, sessionKeyOf, msUntil }: ReplayOptions,
-): Script<Replayed> {
+  { now, maxQueued, sessionKeyOf, msUntil, posting: openPosting }: ReplayOptions,
+): Script<{ replayed: Replayed; after: () => void }> {
   const old = yield* runsOf(id);
   const [first] = old;
   if (!first) throw new AppError("not_found", `no delivery or run '${id}' with something to run again`);
@@ -46,10 +58,15 @@ export function* replayDelivery(
     now,
     first.deliveryId,
   );
-  const runs = old.map((run) => ({ id: Bun.randomUUIDv7(), action: run.action, replayOf: run.id }));
+  const again = old.map((run) => ({ id: Bun.randomUUIDv7(), action: run.action, replayOf: run.id }));
   const { lane, mappingId } = first;
-  yield* insertRuns({ deliveryId, lane, mappingId, runs, sessionKeyOf, now });
-  return { deliveryId, runIds: runs.map((run) => run.id) };
+  const runs = newRuns({ deliveryId, lane, mappingId, runs: again, sessionKeyOf, now });
+  const posting = yield* openPosting();
+  const taken = new Set(runs.filter((run) => posting.take(run)));
+  if (taken.size > 0 && !(yield* posting.store())) taken.clear();
+  const isOver = (run: NewRun): boolean => taken.has(run);
+  yield* insertRuns(runs, isOver);
+  return { replayed: { deliveryId, runIds: runs.map((run) => run.id) }, after: () => posting.after(runs, isOver) };
 }
 
 function* runsOf(id: string): Script<Run[]> {

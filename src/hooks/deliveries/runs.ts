@@ -1,6 +1,6 @@
 /** Rows of runs: made, found, and moved from state to state. */
 import { assert } from "../../base/errors.ts";
-import { execute, queryAll, queryOne, type Script } from "../../base/store.ts";
+import { insertAll, queryAll, queryOne, type Script } from "../../base/store.ts";
 import type { Target } from "../../channels/channel.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import { isFinal, nextState, type Outcome, type ReplyState, type RunEvent, type RunState } from "./state.ts";
@@ -72,6 +72,19 @@ export type SessionKeyOf = (question: {
   readonly agentId?: string;
 }) => string;
 
+export interface NewRun {
+  readonly id: string;
+  readonly deliveryId: string;
+  /** Its place among the delivery's new runs. */
+  readonly item: number;
+  readonly lane: string;
+  readonly mappingId: string | null;
+  readonly sessionKey: string;
+  readonly action: HookAction;
+  readonly createdAt: number;
+  readonly replayOf?: string;
+}
+
 export interface NewRuns {
   readonly deliveryId: string;
   readonly lane: string;
@@ -81,28 +94,34 @@ export interface NewRuns {
   readonly now: number;
 }
 
-export function* insertRuns({ deliveryId, lane, mappingId, runs, sessionKeyOf, now }: NewRuns): Script<void> {
-  for (const [item, { id, action, replayOf }] of runs.entries()) {
-    const isAgent = action.kind === "agent";
-    const sessionKey = isAgent ? sessionKeyOf(keyQuestion(action, id)) : "main";
-    const step: Step = isAgent ? "turn" : "event";
-    yield* execute(
-      `INSERT INTO runs (id, delivery_id, item, lane, mapping_id, session_key, kind, action, state, step, next_at,
-         created_at, replay_of) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $10, $11)`,
-      id,
-      deliveryId,
-      item,
-      lane,
-      mappingId,
-      sessionKey,
-      action.kind,
-      JSON.stringify(action),
-      step,
-      now,
-      replayOf ?? null,
-    );
-  }
-}
+/** Throws what `sessionKeyOf` throws. */
+export const newRuns = ({ runs, sessionKeyOf, now, ...shared }: NewRuns): NewRun[] =>
+  runs.map(({ id, action, replayOf }, item) => ({
+    ...shared,
+    id,
+    item,
+    sessionKey: action.kind === "agent" ? sessionKeyOf(keyQuestion(action, id)) : "main",
+    action,
+    createdAt: now,
+    ...(replayOf === undefined ? {} : { replayOf }),
+  }));
+
+/** @param isOver whether a run has nothing left to do */
+export const insertRuns = (runs: readonly NewRun[], isOver: (run: NewRun) => boolean): Script<void> =>
+  insertAll({
+    table: "runs",
+    columns: NEW_COLUMNS,
+    rows: runs.map((run) => {
+      const { id, deliveryId, item, lane, mappingId, sessionKey, action, createdAt, replayOf = null } = run;
+      const [state, outcome, finishedAt] = isOver(run) ? ["succeeded", "ok", createdAt] : ["queued", null, null];
+      const step: Step = action.kind === "agent" ? "turn" : "event";
+      const what = [sessionKey, action.kind, JSON.stringify(action), state, step];
+      return [id, deliveryId, item, lane, mappingId, ...what, createdAt, createdAt, finishedAt, outcome, replayOf];
+    }),
+  });
+
+const NEW_COLUMNS = `id delivery_id item lane mapping_id session_key kind action state step next_at created_at
+  finished_at outcome replay_of`.split(/\s+/);
 
 const keyQuestion = ({ sessionKey, agentId }: AgentAction, runId: string): Parameters<SessionKeyOf>[0] => ({
   requested: sessionKey,
@@ -116,7 +135,7 @@ export function* findRun(id: string): Script<Run | undefined> {
 }
 
 /** Where a run's reply went, or was to go: the id of a channel, or `last` where none was found. */
-export function replyChannelOf({ replyTarget, action }: Run): string {
+export function replyChannelOf({ replyTarget, action }: Pick<Run, "replyTarget" | "action">): string {
   const target = JSON.parse(replyTarget ?? "{}") as Partial<Target>; // the worker wrote it
   return target.channel ?? (action.kind === "agent" ? action.channel : "last");
 }

@@ -1,7 +1,8 @@
 /** What the ingress needs of the rest of the gateway, and its answers to the HTTP layer. */
 import type { Logger } from "../../base/log.ts";
 import type { GatewayConfig } from "../config.ts";
-import type { Accepted, AcceptRequest } from "../deliveries/accept.ts";
+import type { Accepted } from "../deliveries/accept.ts";
+import type { AcceptRequest } from "../deliveries/request.ts";
 import type { RunOrigin } from "../deliveries/queries.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
 import type { RunParts } from "../mappings/index.ts";

@@ -7,7 +7,7 @@ import { AppError, messageOf } from "../../base/errors.ts";
 import { operator, type Passage, plain } from "../../base/passage.ts";
 import type { Script, Store } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
-import type { AcceptRequest } from "../deliveries/accept.ts";
+import type { AcceptRequest } from "../deliveries/request.ts";
 import { checkAction } from "../ingress/checks.ts";
 import type { IngressDeps } from "../ingress/ports.ts";
 import { Refusal } from "../ingress/problems.ts";
@@ -27,7 +27,7 @@ export interface HandOverDeps extends Pick<
   IngressDeps,
   "settings" | "mappings" | "transforms" | "checks" | "accept" | "now"
 > {
-  readonly store: Store;
+  readonly store: Pick<Store, "read" | "write">;
 }
 
 export interface HandOver {

@@ -1,6 +1,6 @@
 /** The agent as the worker needs it: its sessions, its events and its heartbeat. */
 import type { Agent } from "../../agent/agent.ts";
-import { enqueueEvent } from "../../agent/events.ts";
+import { enqueueEvent, openEvents } from "../../agent/events.ts";
 import { mainSessionKey } from "../../agent/session-key.ts";
 import type { AgentSettings } from "../../agent/settings.ts";
 import { storeTurn } from "../../agent/turn.ts";
@@ -12,7 +12,10 @@ export interface AgentPortParts {
   readonly settings: () => AgentSettings;
 }
 
-export type AgentPorts = Pick<WorkerPorts, "runTurn" | "storeTurn" | "enqueueEvent" | "requestHeartbeat">;
+export type AgentPorts = Pick<
+  WorkerPorts,
+  "runTurn" | "storeTurn" | "enqueueEvent" | "openEvents" | "requestHeartbeat"
+>;
 
 export function makeAgentPorts({ agent, heartbeat, settings }: AgentPortParts): AgentPorts {
   return {
@@ -22,6 +25,10 @@ export function makeAgentPorts({ agent, heartbeat, settings }: AgentPortParts): 
     enqueueEvent(event) {
       const { session } = settings();
       return enqueueEvent({ ...event, sessionKey: mainSessionKey(session) }, { eventsMax: session.maxEvents });
+    },
+    openEvents() {
+      const { session } = settings();
+      return openEvents(mainSessionKey(session), { eventsMax: session.maxEvents });
     },
     requestHeartbeat: (reason) => heartbeat.request(reason),
   };

@@ -4,7 +4,7 @@
  */
 import { AppError, messageOf } from "../../base/errors.ts";
 import { execute, undoable, type Script } from "../../base/store.ts";
-import type { AgentAction, HookAction } from "../action.ts";
+import type { AgentAction, HookAction, WakeAction } from "../action.ts";
 import { asTurn, findRun, moveRun, type Run } from "../deliveries/runs.ts";
 import { FINAL, isFinal, type Outcome, type ReplyState } from "../deliveries/state.ts";
 import type { Target } from "../../channels/channel.ts";
@@ -126,11 +126,19 @@ function* enqueueEvents(
 
 function eventOf(run: Run, now: number): MainEvent {
   const { action } = run;
-  const shared = { ...mainEvent(run, now), wantsHeartbeat: wantsHeartbeat(action) };
-  if (action.kind === "wake") return { ...shared, text: action.text, isDelivered: false };
+  if (action.kind === "wake") return wakeEvent(action, run, now);
   const text = summaryOf(action, { ...run, outcome: run.outcome ?? "ok" });
+  const shared = { ...mainEvent(run, now), wantsHeartbeat: wantsHeartbeat(action) };
   return { ...shared, text, dedupeKey: run.id, isDelivered: run.reply === "pending" };
 }
+
+/** @param run the wake's */
+export const wakeEvent = (action: WakeAction, run: Pick<Run, "action" | "mappingId">, now: number): MainEvent => ({
+  ...mainEvent(run, now),
+  text: action.text,
+  wantsHeartbeat: wantsHeartbeat(action),
+  isDelivered: false,
+});
 
 export const wantsHeartbeat = (action: HookAction): boolean =>
   (action.kind === "wake" ? action.mode : action.wakeMode) === "now";
@@ -140,14 +148,14 @@ function problemEvent(run: Run, problem: ReplyProblem, now: number): MainEvent {
   return { ...mainEvent(run, now), text, dedupeKey: `${run.id}:reply`, wantsHeartbeat: false, isDelivered: false };
 }
 
-const mainEvent = (run: Run, now: number) => ({
+const mainEvent = (run: Pick<Run, "action" | "mappingId">, now: number) => ({
   isWrapped: run.action.isWrapped,
   source: sourceOf(run),
   now,
 });
 
 /** The source of a run's text, as prompts name it. */
-export const sourceOf = ({ mappingId }: Run): string => `Webhook ${mappingId ?? ""}`.trimEnd();
+export const sourceOf = ({ mappingId }: Pick<Run, "mappingId">): string => `Webhook ${mappingId ?? ""}`.trimEnd();
 
 /** Ends a run whose turn never began, or cannot be repeated. */
 export function* giveUp(run: Run, ending: { outcome: Outcome; reason: string }, context: Context): Script<Run> {

@@ -2,11 +2,13 @@
  * Posts the events of runs to the main session, in the order of their runs. The first that finds no room holds up those
  * behind it for a while, or until it is too old.
  */
-import type { Script } from "../../base/store.ts";
+import { AppError } from "../../base/errors.ts";
+import { together, undoableAtOnce, type Script } from "../../base/store.ts";
+import type { Posting } from "../deliveries/accept.ts";
 import { dueEvents, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { MAX_AGE_MS } from "./backoff.ts";
-import { giveUp, postEvent } from "./conclude.ts";
+import { giveUp, postEvent, wakeEvent } from "./conclude.ts";
 import type { WorkerPorts } from "./ports.ts";
 
 /** How long to wait for room. */
@@ -14,12 +16,16 @@ const FULL_MS = 1000;
 /** Events posted in one transaction: a longer one would delay other writes. */
 const EVENTS_MAX = 50;
 
-export interface Posted {
-  /** Those that are final by it. */
-  readonly runs: readonly Run[];
-  /** False: no event waits any more. */
-  readonly mayBeMore: boolean;
-}
+/** Events of runs that are just made. */
+export type NewEvents = Pick<Posting, "take" | "store">;
+
+export const NOTHING_POSTED: NewEvents = {
+  take: () => false,
+  *store() {
+    yield* [];
+    return false;
+  },
+};
 
 export interface EventPosterDeps {
   readonly ports: WorkerPorts;
@@ -45,9 +51,46 @@ export class EventPoster {
     return !this.isHeldUp && (yield* dueEvents(1)).length > 0;
   }
 
-  *post(): Script<Posted> {
+  /** For runs that are made in this transaction: theirs come after all that wait. */
+  *ofNew(): Script<NewEvents> {
+    if (this.isHeldUp) return NOTHING_POSTED;
+    const { ports, now } = this.#deps;
+    const [waiting, events] = yield* together(dueEvents(1), ports.openEvents());
+    let isOpen = waiting.length === 0;
+    return {
+      take: (run) => {
+        const { action } = run;
+        if (!isOpen || action.kind !== "wake") return false;
+        isOpen = this.#fits(() => events.add(wakeEvent(action, run, now())));
+        return isOpen;
+      },
+      *store() {
+        try {
+          yield* undoableAtOnce(events.store());
+          return true;
+        } catch (error) {
+          if (error instanceof AppError) throw error;
+          return false; // the next round tries again, and logs what is wrong
+        }
+      },
+    };
+  }
+
+  /** Whether there was room for an event. */
+  #fits(add: () => unknown): boolean {
+    try {
+      add();
+      return true;
+    } catch (error) {
+      if (error instanceof AppError && error.code === "busy") this.#fullUntil = this.#deps.now() + FULL_MS;
+      return false;
+    }
+  }
+
+  /** Returns the runs that are final by it. */
+  *post(): Script<readonly Run[]> {
     const posted: Run[] = [];
-    if (this.isHeldUp) return { runs: posted, mayBeMore: true };
+    if (this.isHeldUp) return posted;
     const now = this.#deps.now();
     const context = { ports: this.#deps.ports, now };
     const due = yield* dueEvents(EVENTS_MAX);
@@ -59,11 +102,11 @@ export class EventPoster {
       }
       if (now - run.createdAt <= MAX_AGE_MS) {
         this.#fullUntil = now + FULL_MS;
-        return { runs: posted, mayBeMore: true };
+        return posted;
       }
       const reason = "the main session had no room for its event";
       posted.push(yield* giveUp(run, { outcome: "dead", reason }, context));
     }
-    return { runs: posted, mayBeMore: due.length === EVENTS_MAX };
+    return posted;
   }
 }

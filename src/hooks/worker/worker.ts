@@ -6,17 +6,18 @@
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Peers, Topic } from "../../base/peers.ts";
-import { execute, undoable, type Script, type Store } from "../../base/store.ts";
+import { execute, type Script, type Store } from "../../base/store.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
-import { hasDueTurn, nextTurnAt } from "../deliveries/claims.ts";
-import { dueEvents, findRun, pendingReplies, replyChannelOf, type Run } from "../deliveries/runs.ts";
+import type { Posting } from "../deliveries/accept.ts";
+import { nextTurnAt } from "../deliveries/claims.ts";
+import { findRun, pendingReplies, replyChannelOf, type NewRun, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import type { CallbackOutcome } from "../callback.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
 import { giveUp, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
 import { dismissWorker, needsRecovery, recover, registerWorker, type Recovery } from "./crashes.ts";
-import { EventPoster, type Posted } from "./event-poster.ts";
+import { EventPoster, NOTHING_POSTED } from "./event-poster.ts";
 import type { ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
 import { RunWatchers, type RunNews } from "./watch.ts";
@@ -25,7 +26,6 @@ import { RunWatchers, type RunNews } from "./watch.ts";
 const LOOK_MS = 30_000;
 /** How long to wait after the database could not be written, or the events were full. */
 const STUCK_MS = 1000;
-const NOTHING_POSTED: Posted = { runs: [], mayBeMore: true };
 
 /** Settings as they are now. */
 export interface WorkerSettings extends TurnLimits {
@@ -55,6 +55,21 @@ export interface RunObserver {
   replyEnded(outcome: ReplyOutcome["kind"] | "skipped", channel: string): void;
   callbackTried(outcome: CallbackOutcome["kind"]): void;
 }
+
+type FinalRun = Pick<
+  Run,
+  "id" | "lane" | "action" | "state" | "createdAt" | "startedAt" | "finishedAt" | "reply" | "replyTarget"
+>;
+
+/** A run that ended with the transaction that made it. */
+const posted = (run: NewRun): FinalRun => ({
+  ...run,
+  state: "succeeded",
+  startedAt: null,
+  finishedAt: run.createdAt,
+  reply: "none",
+  replyTarget: null,
+});
 
 /** A reply that ended for good. */
 interface SettledReply {
@@ -152,28 +167,18 @@ export class Worker {
     });
   }
 
-  /**
-   * Does at once what needs no model, in the transaction that accepts it, so that it costs no second one. Call what it
-   * returns after the commit.
-   */
-  *begin(): Script<() => void> {
-    const { runs, mayBeMore } = this.#state === "working" ? yield* this.#postAlongside() : NOTHING_POSTED;
-    const isMoreDue = (mayBeMore && (yield* dueEvents(1)).length > 0) || (yield* hasDueTurn(this.#deps.now()));
-    return () => {
-      for (const run of runs) this.#announce(run);
-      if (!isMoreDue) return;
-      this.poke();
-      this.#deps.peers.tell("turns");
+  /** Posts events of new runs in the transaction that makes these. */
+  *posting(): Script<Posting> {
+    const events = this.#state === "working" ? yield* this.#events.ofNew() : NOTHING_POSTED;
+    return {
+      ...events,
+      after: (runs, isOver) => {
+        for (const run of runs.filter(isOver)) this.#announce(posted(run));
+        if (runs.every(isOver)) return;
+        this.poke();
+        this.#deps.peers.tell("turns");
+      },
     };
-  }
-
-  /** Acceptance stands whatever becomes of this: what fails here is tried again, and logged, in the next round. */
-  *#postAlongside(): Script<Posted> {
-    try {
-      return yield* undoable(this.#events.post());
-    } catch {
-      return NOTHING_POSTED;
-    }
   }
 
   /** How a run stands, then its news until nothing changes any more but a callback. */
@@ -250,14 +255,14 @@ export class Worker {
   }
 
   /** After the commit that made a run final. */
-  #announce(run: Run): void {
+  #announce(run: FinalRun): void {
     this.#observe(run);
     this.#tell(run.id);
     if (run.action.kind === "agent" && run.action.callbackUrl !== undefined) this.#deps.peers.tell("callbacks");
     if (wantsHeartbeat(run.action)) this.#deps.ports.requestHeartbeat(`hook:${run.id}`);
   }
 
-  #observe(run: Run): void {
+  #observe(run: FinalRun): void {
     const { observer } = this.#deps;
     if (!observer) return;
     observer.runEnded({ ...run, kind: run.action.kind }, run.lane);
@@ -326,7 +331,7 @@ export class Worker {
   async #postEvents(): Promise<void> {
     const { store } = this.#deps;
     while (await store.read(() => this.#events.isDue())) {
-      for (const run of (await store.write(() => this.#events.post())).runs) this.#announce(run);
+      for (const run of await store.write(() => this.#events.post())) this.#announce(run);
     }
   }
 

@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { acceptDelivery, type Accepted } from "../../../src/hooks/deliveries/accept.ts";
-import { postgresUrl } from "../../stores.ts";
+import { acceptDeliveries, type Accepted } from "../../../src/hooks/deliveries/accept.ts";
+import { answering, postgresUrl } from "../../stores.ts";
 import type { AgentAction } from "../../../src/hooks/action.ts";
-import { agent, makeBench, request, START, wake, type Bench } from "./fixtures.ts";
+import { agent, makeBench, postsNothing, request, START, wake, type Bench } from "./fixtures.ts";
 import { execute, queryAll, queryOne } from "../../../src/base/store.ts";
 
 const HOUR_MS = 3_600_000;
@@ -215,7 +215,7 @@ test("many requests at once are all accepted, in order within their session", as
   expect(rows).toHaveLength(numbers.length);
 });
 
-test("acceptDelivery looks nothing up outside its transaction: a rollback leaves no trace", async () => {
+test("acceptDeliveries looks nothing up outside its transaction: a rollback leaves no trace", async () => {
   await using bench = makeBench();
   const options = {
     maxQueued: 10,
@@ -223,9 +223,10 @@ test("acceptDelivery looks nothing up outside its transaction: a rollback leaves
     keysMs: HOUR_MS,
     sessionKeyOf: () => "hook:x",
     msUntil: () => 1,
+    posting: () => answering(postsNothing),
   };
   const failing = bench.store.write(function* () {
-    yield* acceptDelivery(request({ idempotencyKey: "k" }), options);
+    yield* acceptDeliveries([request({ idempotencyKey: "k" })], options);
     throw new Error("later in the same transaction");
   });
   await expect(failing).rejects.toThrow("later");

@@ -6,7 +6,8 @@ import type { Migration } from "../../../src/base/database.ts";
 import { external } from "../../../src/base/passage.ts";
 import type { Script, Store } from "../../../src/base/store.ts";
 import type { AgentAction, WakeAction } from "../../../src/hooks/action.ts";
-import type { AcceptRequest } from "../../../src/hooks/deliveries/accept.ts";
+import type { Posting } from "../../../src/hooks/deliveries/accept.ts";
+import type { AcceptRequest } from "../../../src/hooks/deliveries/request.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
 import { answering, openStore } from "../../stores.ts";
@@ -21,8 +22,11 @@ export interface Bench extends AsyncDisposable {
   readonly clock: { now: number };
   readonly settings: { -readonly [Key in keyof DeliverySettings]: DeliverySettings[Key] };
   queued: number;
-  onQueued: () => Script<() => void>;
+  posting: () => Script<Posting>;
 }
+
+/** Where no worker is. */
+export const postsNothing: Posting = { take: () => false, store: () => answering(false), after: () => {} };
 
 /**
  * @param path of a database that exists already; absent: a new one, which goes with the bench
@@ -45,16 +49,19 @@ export function makeBench({ path, more = [] }: { path?: string; more?: readonly 
     clock,
     settings,
     queued: 0,
-    onQueued: () => answering(() => {}),
+    posting: () => answering(postsNothing),
     deliveries: makeDeliveries({
       store,
       settings: () => settings,
       sessionKeyOf: ({ requested, runId }) => (requested ?? `hook:${runId}`).toLowerCase(),
-      *onQueued() {
-        const after = yield* bench.onQueued();
-        return () => {
-          bench.queued++;
-          after();
+      *posting() {
+        const posting = yield* bench.posting();
+        return {
+          ...posting,
+          after(...runs) {
+            bench.queued++;
+            posting.after(...runs);
+          },
         };
       },
       now: () => clock.now,

@@ -1,11 +1,13 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { queryAll, type Script } from "../../../src/base/store.ts";
-import { acceptDelivery, openRuns } from "../../../src/hooks/deliveries/accept.ts";
+import { acceptDeliveries } from "../../../src/hooks/deliveries/accept.ts";
+import { openRuns } from "../../../src/hooks/deliveries/open-runs.ts";
 import { claimTurns, leasedRuns } from "../../../src/hooks/deliveries/claims.ts";
 import { dueEvents, findRun, moveRun, type Run } from "../../../src/hooks/deliveries/runs.ts";
 import { FINAL, isFinal, nextState, type Outcome, type RunEvent } from "../../../src/hooks/deliveries/state.ts";
-import { agent, makeBench, request, START, wake } from "./fixtures.ts";
+import { answering } from "../../stores.ts";
+import { agent, makeBench, postsNothing, request, START, wake } from "./fixtures.ts";
 
 const EVENTS: readonly RunEvent[] = ["claim", "release", "retry", "store", "succeed", "fail", "exhaust", "cancel"];
 const LEASE_MS = 30_000;
@@ -77,10 +79,11 @@ class World {
           keysMs: 1,
           sessionKeyOf: ({ requested }: { requested?: string | undefined }) => requested!,
           msUntil: () => 1,
+          posting: () => answering(postsNothing),
         };
         const room = 12 - (yield* openRuns());
-        const { kind } = yield* acceptDelivery(request({ actions: [action], now }), options);
-        expect(kind).toBe(room > 0 ? "accepted" : "full");
+        const [end] = yield* acceptDeliveries([request({ actions: [action], now })], options);
+        expect(end!.accepted.kind).toBe(room > 0 ? "accepted" : "full");
         return;
       }
       case "claim": {

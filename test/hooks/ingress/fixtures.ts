@@ -16,6 +16,7 @@ import { makeMappingsOf } from "../../../src/hooks/mappings/live.ts";
 import { RunWatchers } from "../../../src/hooks/worker/watch.ts";
 import type { IngressDeps, IngressSettings } from "../../../src/hooks/ingress/ports.ts";
 import { answering, openStore } from "../../stores.ts";
+import { postsNothing } from "../deliveries/fixtures.ts";
 
 export const TOKEN = "test-token-of-24-characters";
 
@@ -55,7 +56,7 @@ export function makeWorld({ hooks, trustedProxies, maxQueued, maxPerMapping, log
       retentionMs: 3_600_000,
     }),
     sessionKeyOf: (question) => hookSession({ ...question, session: sessionSchema.parse({}) }).key,
-    onQueued: () => answering(() => {}),
+    posting: () => answering(postsNothing),
     now: () => clock.nowMs,
   });
   const watchers = new RunWatchers();

@@ -68,7 +68,7 @@ const deliveries = makeDeliveries({
   store,
   settings: () => ({ maxQueued: 10_000, maxQueuedOf: () => 10_000, keysMs: 3_600_000, retentionMs: 3_600_000 }),
   sessionKeyOf: ({ requested, runId }) => requested ?? runId,
-  onQueued: () => worker.begin(),
+  posting: () => worker.posting(),
   now: Date.now,
 });
 worker.start();

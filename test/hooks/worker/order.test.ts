@@ -93,10 +93,10 @@ test("a wake's event is posted in the transaction that accepts it", async () => 
 
 test("a wake whose event cannot be stored is accepted, and posted once it can", async () => {
   await using at = makeWorkerBench();
-  await at.bench.store.write(() => execute("ALTER TABLE test_events RENAME TO hidden_events"));
+  await at.bench.store.write(() => execute("ALTER TABLE test_events RENAME COLUMN text TO hidden"));
   const runId = await send(at, wake("one"));
   expect((await at.deliveries.run(runId))?.state).toBe("queued");
-  await at.bench.store.write(() => execute("ALTER TABLE hidden_events RENAME TO test_events"));
+  await at.bench.store.write(() => execute("ALTER TABLE test_events RENAME COLUMN hidden TO text"));
   at.worker.poke();
   expect((await at.settled(runId)).state).toBe("succeeded");
   expect(await at.parts.events()).toEqual(["one"]);

@@ -2,15 +2,24 @@
  * The worker's neighbours, small and real: an agent that answers by a script, events, transcripts and replies in tables
  * of the same database, so that what a transaction undoes is undone here too.
  */
+import type { EventBatch } from "../../../src/agent/events.ts";
 import type { TurnRequest, TurnResult } from "../../../src/agent/turn.ts";
 import type { Migration } from "../../../src/base/database.ts";
 import { AppError } from "../../../src/base/errors.ts";
 import { plain } from "../../../src/base/passage.ts";
-import { execute, queryAll, queryOne, type Store } from "../../../src/base/store.ts";
+import {
+  execute,
+  insertAll,
+  queryAll,
+  queryOne,
+  type Script,
+  type Store,
+  type Value,
+} from "../../../src/base/store.ts";
 import { alone } from "../../../src/base/peers.ts";
 import type { Target } from "../../../src/channels/channel.ts";
 import type { HookAction } from "../../../src/hooks/action.ts";
-import type { AcceptRequest } from "../../../src/hooks/deliveries/accept.ts";
+import type { AcceptRequest } from "../../../src/hooks/deliveries/request.ts";
 import type { Deliveries } from "../../../src/hooks/deliveries/deliveries.ts";
 import type { RunStatus } from "../../../src/hooks/deliveries/run-status.ts";
 import type { ReplyOutcome, WorkerPorts } from "../../../src/hooks/worker/ports.ts";
@@ -63,6 +72,19 @@ export const ok = (text: string): TurnResult =>
     record: { entries: [{ kind: "message", message: { role: "assistant", content: text } }], seen: [] },
   });
 
+function* openEvents(parts: Pick<Parts, "eventsMax">): Script<EventBatch> {
+  let { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM test_events"))!;
+  const rows: Value[][] = [];
+  return {
+    add(event) {
+      if (n++ >= parts.eventsMax) throw new AppError("busy", "too many events wait");
+      rows.push([plain(event.text), event.source, Number(event.isWrapped), Number(event.isDelivered ?? false)]);
+      return "queued";
+    },
+    store: () => insertAll({ table: "test_events", columns: ["text", "source", "wrapped", "delivered"], rows }),
+  };
+}
+
 /** @param store with `partMigrations` */
 export function makeParts(store: Store): Parts {
   const listeners = new Set<(groupId: string) => void>();
@@ -107,6 +129,7 @@ export function makeParts(store: Store): Parts {
           Number(event.isDelivered ?? false),
         );
       },
+      openEvents: () => openEvents(parts),
       requestHeartbeat: (reason) => parts.heartbeats.push(reason),
       resolveTarget: () => answering(parts.target),
       fallbackTargets: () => answering([]),
@@ -192,7 +215,7 @@ export function makeWorkerBench(): WorkerBench {
       await bench[Symbol.asyncDispose]();
     },
   };
-  bench.onQueued = () => self.worker.begin();
+  bench.posting = () => self.worker.posting();
   self.worker.start();
   return self;
 }
