@@ -2,9 +2,10 @@
  * y = W · x + b for weights of any block type: `MatMulNBits` on packed integers, plus a product of the input's block
  * sums with the minima where the type has them; or float32 `FusedMatMul`.
  *
- * Default: float weights are rounded to 8 bits (`weights.ts`), and activations to 8 bits per block inside the operator
- * (`accuracy_level` 4). An encoder's float weights are not: its vectors are compared with others' to the fourth digit,
- * and many texts at once are as fast. Precise: integer weights stay as they are, everything else is float32.
+ * Default: float weights of 16 bits are rounded to 8 (`weights.ts`), and activations to 8 bits per block inside the
+ * operator (`accuracy_level` 4). An encoder's float weights are not: its vectors are compared with others' to the
+ * fourth digit, and many texts at once are as fast. Precise: integer weights stay as they are, everything else is
+ * float32.
  */
 import { rowBytesOf } from "../../src/quant/blocks.ts";
 import type { Weight } from "../../src/backend/step.ts";
@@ -98,7 +99,8 @@ export function vectorOf({ source }: Lowering, w: Weight): Float32Array {
 function formOf({ precise, encoder }: Lowering, w: Weight): Form {
   const packing = (!precise && ROUNDED[w.quant.name]) || PACKINGS[w.quant.name];
   if (packing) return { kind: "blocks", bits: packing.bits, block: packing.block, mins: packing.mins };
-  return precise || encoder ? { kind: "float" } : { kind: "blocks", ...FLOAT_PACKING };
+  // Who made the file left few matrices in 32 bits: those of which a small error picks another expert, say.
+  return precise || encoder || w.quant.name === "f32" ? { kind: "float" } : { kind: "blocks", ...FLOAT_PACKING };
 }
 
 interface BlockMatMul {

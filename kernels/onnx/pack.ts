@@ -66,6 +66,7 @@ export function writeFloats(lowering: Lowering, matrix: Matrix, offset: number):
   const { w } = matrix;
   for (const { row, rows } of chunksOf(lowering, matrix)) {
     const out = readRows(source, matrix, { first: row, count: rows });
+    if (!lowering.precise) checkFinite(lowering, w, out);
     graph.file.write(offset + row * w.inDim * 4, bytesOf(out));
     lowering.packed(out.length);
   }

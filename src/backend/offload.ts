@@ -53,7 +53,12 @@ export function offloading(sides: Sides, offload: Offload): Backend {
 async function loadWhatFits(program: Program, options: LoadOptions, sides: Sides, memory: number): Promise<Session> {
   const { gpu } = sides;
   const all = layerCount(program);
-  const needs = (count: number): Promise<number> => neededBytes(program, options, { gpu, count });
+  const needs = (count: number): Promise<number> =>
+    neededBytes(program, options, { gpu, count }).catch((error: unknown) => {
+      // A place where it cannot be cut: no room is enough, and fewer layers may do.
+      if (count < all && error instanceof AppError && error.code === "unsupported") return Infinity;
+      throw error;
+    });
   const least = Math.min(LAYERS_MIN, all);
   let count = await mostThatFit({ most: all, needs, room: memory });
   if (count < least) checkRoom(await needs(least), { program, count: least, memory });

@@ -30,6 +30,10 @@ export function cutProgram(program: Program, count: number): Cut {
   const layers = attentionsOf(steps);
   const layer = layerCount(program) - count; // the first behind the cut, or the output
   const at = layer === layers.length ? statesEnd(program) : startOf(program, layers, layer);
+  if (steps.slice(at).some(({ op }) => op === "addGiven")) {
+    const which = `'${shape.arch}' adds parts of images in layer ${layer} and behind`;
+    throw new AppError("unsupported", `${weights.path}: ${which}: it cannot be cut there`);
+  }
   const [given, ...others] = aliveBefore(steps, at);
   assert(given && others.length === 0, `the cut before layer ${layer} has one activation that crosses`);
   const taken = steps.slice(0, at).some(({ op }) => op === "takeRows");
@@ -110,8 +114,8 @@ interface SplitParts {
   readonly count: number;
 }
 
-/** What of an entry of a batch goes on behind the cut. */
-interface Crossed {
+/** What of an entry of a batch goes on behind the cut: rows are given as what crosses, vectors among them. */
+interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "spans"> {
   /** Its index in the batch. */
   readonly at: number;
   readonly tokens: Int32Array;
@@ -155,7 +159,7 @@ class SplitSession implements Session {
 
   async states(batch: readonly StateRows[]): Promise<Float32Array> {
     const crossed = await this.#cross(batch);
-    return this.#parts.last.states(crossed.map(({ at, ...rows }) => ({ ...batch[at]!, ...rows })));
+    return this.#parts.last.states(crossed.map(({ at: _at, ...rows }) => rows));
   }
 
   shift(...args: Parameters<Session["shift"]>): void {
@@ -176,28 +180,33 @@ class SplitSession implements Session {
 
   async #crossForLogits<T extends Rows>(batch: readonly T[]): Promise<T[]> {
     const crossed = await this.#cross(batch.map((rows) => ({ ...rows, states: rows.logits })));
-    return crossed.map(({ at, states: logits, ...rows }) => ({ ...batch[at]!, ...rows, logits }));
+    return crossed.map(({ at, states: logits, ...rows }) => {
+      const { vectors: _vectors, positions: _positions, spans: _spans, ...more } = batch[at]!;
+      return { ...(more as T), ...rows, logits };
+    });
   }
 
   /** Runs the first part; what the last one then runs. Where rows are taken in front, only wanted ones go on. */
   async #cross(batch: readonly StateRows[]): Promise<Crossed[]> {
     const { first, cut } = this.#parts;
     const { taken } = cut;
-    const rows = batch.map(({ slot, start, tokens, states }): StateRows => {
-      return { slot, start, tokens, states: taken ? states : "all" };
+    const rows = batch.map(({ slot, start, tokens, vectors, positions, spans, states }): StateRows => {
+      const own = { ...(vectors && { vectors }), ...(positions && { positions }), ...(spans && { spans }) };
+      return { slot, start, tokens, ...own, states: taken ? states : "all" };
     });
     const values = await first.states(rows).catch((error: unknown) => {
       throw this.#located(error);
     });
     const { dim } = cut.front.states;
     let done = 0;
-    return rows.flatMap(({ tokens, states }, at): Crossed[] => {
+    return rows.flatMap(({ slot, start, tokens, positions, spans, states }, at): Crossed[] => {
       const count = states === "all" ? tokens.length : states === "none" ? 0 : 1;
       const input = values.subarray(done * dim, (done + count) * dim);
       done += count;
-      if (!taken) return [{ at, tokens, input, states: batch[at]!.states }];
+      const own = { ...(positions && { positions }), ...(spans && { spans }) };
+      if (!taken) return [{ at, slot, start, tokens, input, ...own, states: batch[at]!.states }];
       const wanted = states === "all" ? "all" : "last"; // the first one crosses alone
-      return count === 0 ? [] : [{ at, tokens: tokens.subarray(0, count), input, states: wanted }];
+      return count === 0 ? [] : [{ at, slot, start, tokens: tokens.subarray(0, count), input, states: wanted }];
     });
   }
 

@@ -39,7 +39,7 @@ export async function openImages(parts: Parts): Promise<Sight | undefined> {
   const { gguf, isOwn } = model.projector;
   const closeFile = (): void => (isOwn ? gguf.close() : undefined);
   const { backend: runsOn } = model.info;
-  if (TOKENS_ONLY.has(runsOn)) {
+  if (runsOn.split("+").some((name) => TOKENS_ONLY.has(name))) {
     closeFile();
     return {
       images: undefined,

@@ -8,6 +8,7 @@ import type { Backend, Program } from "../../src/backend/backend.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { offloading, type Offload } from "../../src/backend/offload.ts";
 import { layerCount } from "../../src/backend/split.ts";
+import type { Step } from "../../src/backend/step.ts";
 import { AppError } from "../../src/base/errors.ts";
 import type { Gguf } from "../../src/gguf/gguf.ts";
 import { openGguf } from "../../src/files/gguf.ts";
@@ -38,23 +39,27 @@ interface Machine {
 }
 
 /** Loads the model; tells what the GPU was asked to load, in layers, and where the model is then. */
-async function load({ room = Infinity, failing, automatic = false }: Machine, offload: Offload) {
+async function load(
+  { room = Infinity, failing, automatic = false }: Machine,
+  offload: Offload,
+  program: Program = loadProgram(gguf),
+) {
   const attempts: number[] = [];
   const gpu: Backend = {
     ...cpuBackend,
     name: "gpu",
-    neededBytes: async (program) => LAYER_BYTES * layerCount(program),
-    async load(program: Program) {
-      const count = layerCount(program);
+    neededBytes: async (part) => LAYER_BYTES * layerCount(part),
+    async load(part: Program) {
+      const count = layerCount(part);
       attempts.push(count);
       if (failing) throw failing;
       if (LAYER_BYTES * count > room) throw new AppError("too_large", `no room for ${count} layers`);
-      const session = await cpuBackend.load(program, options);
+      const session = await cpuBackend.load(part, options);
       return Object.assign(session, { backend: "gpu", gpuLayers: { count, all: count } });
     },
   };
   const backend = offloading({ gpu, cpu: cpuBackend, automatic }, offload);
-  const session = await backend.load(loadProgram(gguf), options);
+  const session = await backend.load(program, options);
   const { backend: name, gpuLayers } = session;
   session.close();
   return { attempts, name, gpuLayers };
@@ -81,6 +86,14 @@ describe("without a wish", () => {
     const { attempts, gpuLayers } = await load({ room: 350 }, {});
     expect(attempts).toEqual([8, 6, 4, 3]);
     expect(gpuLayers).toEqual({ count: 3, all: 8 });
+  });
+
+  test("fewer where a model cannot be cut so far in front", async () => {
+    const program = loadProgram(gguf);
+    const isFifth = (step: Step): boolean => step.op === "attention" && step.layer === 4;
+    const given: Step = { op: "addGiven", x: { name: "x", dim: program.shape.dim }, at: 0 };
+    const steps = program.steps.flatMap((step) => (isFifth(step) ? [given, step] : [step]));
+    expect((await load({}, { memory: 700 }, { ...program, steps })).attempts).toEqual([3]);
   });
 
   test("none where not even the output and a layer fit: refused by name, on the CPU otherwise", async () => {

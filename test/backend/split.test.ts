@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { loadProgram } from "../../src/arch/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../../src/backend/backend.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
+import { vectorDimOf } from "../../src/backend/check-batch.ts";
 import { cutProgram, layerCount, loadSplit } from "../../src/backend/split.ts";
 import type { Gguf } from "../../src/gguf/gguf.ts";
 import { openGguf } from "../../src/files/gguf.ts";
@@ -58,6 +59,32 @@ describe("cut anywhere, a model computes the same", () => {
     const adapter = await file("adapter", makeAdapter(makeModel("llama"), recordedAdapters["llama"]!));
     await expectSame(loadProgram(base, [adapter]));
   }, 60_000);
+});
+
+describe("rows of an image", () => {
+  /** Ids, three rows of vectors that see each other, at positions of their own, and ids again. */
+  async function withImage(session: Session, program: Program): Promise<Float32Array> {
+    const tokens = Int32Array.of(5, 9, -1, -1, -1, 7, 3);
+    const vectors = Float32Array.from({ length: 3 * vectorDimOf(program.steps) }, (_, i) => Math.sin(i));
+    const positions = Int32Array.of(0, 1, 2, 2, 2, 4, 5);
+    const media = { vectors, positions, spans: [{ first: 2, end: 5 }] };
+    const got = (await session.run([{ slot: 0, start: 0, tokens, ...media, logits: "all" }])).slice();
+    const states = await session.states([{ slot: 1, start: 0, tokens, ...media, states: "last" }]);
+    return Float32Array.from([...got, ...states]);
+  }
+
+  test("cross a cut with their positions and spans", async () => {
+    const program = await programOf("gemma3");
+    await expectSame(program, (session) => withImage(session, program));
+  });
+
+  test("cannot be cut before a layer that adds parts of them", async () => {
+    const program = await programOf("llama");
+    const added = { op: "addGiven", x: program.states, at: program.states.dim } as const;
+    const deep = { ...program, steps: [...program.steps.slice(0, -2), added, ...program.steps.slice(-2)] };
+    expect(() => cutProgram(deep, 1)).not.toThrow();
+    expect(() => cutProgram(deep, 2)).toThrow("'llama' adds parts of images in layer 1 and behind");
+  });
 });
 
 test("the last layers, with the output as one of them, are those behind the cut", async () => {

@@ -27,7 +27,7 @@ export const MODEL_NAME = "model.onnx";
 export const WEIGHTS_NAME = "weights.bin";
 const MANIFEST_NAME = "entry.json";
 /** Raised when lowerings or packings change what they write. */
-const FORMAT = 4;
+const FORMAT = 5;
 /** Entries beyond this are removed, the longest unused first. */
 const CACHE_BYTES_MAX = 32 * 2 ** 30;
 /** A folder that was not finished in this time belongs to a process that died. */
