@@ -27,6 +27,7 @@ import { startHookListener } from "./server/http/hook-listener.ts";
 import { startServer, type RunningServer } from "./server/http/serve.ts";
 import { installEmbedded } from "./store/install.ts";
 import { makeLibrary, type Library } from "./store/library.ts";
+import { isFileFormat } from "./store/model-files.ts";
 import { makeStoreLock, type StoreLock } from "./store/lock.ts";
 import { pruneStore } from "./store/prune.ts";
 import { openOthers, withOthers } from "./store/others.ts";
@@ -51,7 +52,7 @@ interface ServeOptions extends ConfigSources {
 }
 
 /** Whether models of an architecture can be run here. */
-const runs = (architecture: string): boolean => Object.hasOwn(archs, architecture);
+const runs = (architecture: string): boolean => Object.hasOwn(archs, architecture) || isFileFormat(architecture);
 
 /** Returns once the server listens; throws what is wrong with its configuration, store or address. */
 export async function serve(options: ServeOptions): Promise<void> {

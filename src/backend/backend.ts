@@ -2,6 +2,7 @@
  * What a backend is: something that can load a list of steps with their weights, and run rows of tokens through it. It
  * knows nothing of text, sampling, scheduling or HTTP.
  */
+import type { Gguf } from "../gguf/gguf.ts";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { KvCacheType } from "../base/kv-cache-type.ts";
 import type { Offer, OfferLimits, OfferWish } from "../sampling/offer.ts";
@@ -247,6 +248,8 @@ export interface Backend {
    * asked for it by name.
    */
   refuses?(options: { automatic: boolean }): Promise<string | undefined>;
+  /** What it runs of a file, where that is no list of steps: left out, `arch/` says. */
+  program?(gguf: Gguf): Program;
   /** The ops of a program, and variants of ops, that it has no kernels for; left out: none. A load refuses them. */
   missing?(program: Program): readonly string[];
   /** What a slot takes; left out: all as float32. */

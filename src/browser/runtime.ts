@@ -90,7 +90,13 @@ export function makePageRuntime(options: PageRuntimeOptions): PageRuntime {
 /** Paths are digests here. */
 function refOf({ name, weights, adapters, ...rest }: ModelParts): ModelRef {
   const sizeBytes = [weights, ...adapters].reduce((sum, { size }) => sum + size, 0);
-  const paths = { model: weights.digest, adapters: adapters.map(({ digest }) => digest), projectors: [], drafts: [] };
+  const paths = {
+    model: weights.digest,
+    adapters: adapters.map(({ digest }) => digest),
+    projectors: [],
+    drafts: [],
+    files: [],
+  };
   const known = { root: "", modifiedAt: new Date(0), layers: [], sizeBytes, weightBytes: sizeBytes };
   return { ...known, ...rest, name: makeName(name), paths };
 }

@@ -17,9 +17,11 @@ const WEIGHTS = [
   ["model*.safetensors", "*/model*.safetensors"],
   ["consolidated*.safetensors"],
   ["adapter*.safetensors"],
+  ["onnx/*.onnx*", "*.onnx*"],
+  ["mlc-chat-config.json", "params_shard_*.bin", "*.wasm"],
   ["*.gguf"],
 ];
-const BESIDE = ["*.json", "*/*.json", "chat_template.jinja", "tokenizer.model"];
+const BESIDE = ["*.json", "*/*.json", "chat_template.jinja", "tokenizer.model", "merges.txt"];
 
 /** Throws where the folder holds no weights, or a link leads out of it. */
 export async function modelFiles(folder: string): Promise<readonly ModelFile[]> {
@@ -28,7 +30,7 @@ export async function modelFiles(folder: string): Promise<readonly ModelFile[]> 
     if (weights.length === 0) continue;
     const isGguf = patterns[0] === "*.gguf";
     const names = [...weights, ...(isGguf ? [] : await matching(folder, BESIDE))];
-    return Promise.all(names.map((name) => insideOf(folder, name)));
+    return Promise.all([...new Set(names)].map((name) => insideOf(folder, name)));
   }
   throw new Error(`no Modelfile or safetensors files found in '${folder}'`);
 }

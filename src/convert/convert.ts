@@ -1,8 +1,11 @@
 /**
- * A model folder of safetensors as one GGUF. Matrices become F16, or stay BF16 where they are stored so; vectors become
- * F32. (convert_hf_to_gguf.py of llama.cpp chooses the same by default.) Weights are streamed.
+ * A model folder as one GGUF: its weights where they are safetensors, else only what the folder says of itself, with
+ * the vocabulary, beside which the other files stay as they are. Matrices become F16, or stay BF16 where they are
+ * stored so; vectors become F32. (convert_hf_to_gguf.py of llama.cpp chooses the same by default.) Weights are
+ * streamed.
  */
 import { basename } from "node:path";
+import type { NamedFile } from "../base/named-file.ts";
 import { bf16 } from "../quant/bf16.ts";
 import { f16 } from "../quant/f16.ts";
 import { f32 } from "../quant/f32.ts";
@@ -10,22 +13,14 @@ import { writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from
 import { u32, type Architecture, type Computed } from "./architecture.ts";
 import { findArchitecture } from "./archs/index.ts";
 import { configOf, type Config } from "./config.ts";
-import {
-  describe,
-  findJson,
-  findText,
-  getJson,
-  isObject,
-  parseObject,
-  rootedAt,
-  type JsonObject,
-  type ModelFolder,
-} from "./folder.ts";
+import { describeMlc } from "./describe-mlc.ts";
+import { describeOnnx } from "./describe-onnx.ts";
+import { findJson, folderKind, getJson, rootedAt, textConfig, type JsonObject, type ModelFolder } from "./folder.ts";
 import { planTensors, type Plan } from "./plan.ts";
 import { readWeights } from "./safetensors.ts";
+import { poolingType } from "./sentence-transformers.ts";
 import { tensorData } from "./tensor-data.ts";
 import { convertTokenizer } from "./tokenizer.ts";
-import { AppError } from "../base/errors.ts";
 
 /** GGML_QNT_VERSION, ggml.h */
 const QUANTIZATION_VERSION = 2;
@@ -52,6 +47,8 @@ export interface ConvertOptions {
 export interface Converted {
   /** What the folder has and the GGUF has not, a sentence each. */
   readonly notes: readonly string[];
+  /** Files of the folder that are the model beside the GGUF, which then has no weights. */
+  readonly files?: readonly NamedFile[];
 }
 
 /**
@@ -60,6 +57,12 @@ export interface Converted {
  * cannot express; the message names the file and the key or tensor.
  */
 export async function convertModel({ folder, to, onProgress }: ConvertOptions): Promise<Converted> {
+  const kind = folderKind(folder);
+  if (kind !== "safetensors") {
+    const { metadata, files } = await (kind === "onnx" ? describeOnnx(folder) : describeMlc(folder));
+    await writeNewGguf(to, { metadata, tensors: [] });
+    return { notes: [], files };
+  }
   const { model, notes } = await loadFolder(rootedAt("config.json", folder));
   await writeNewGguf(to, onProgress ? watched(model, onProgress) : model);
   return { notes };
@@ -90,20 +93,12 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
       ...generalMetadata({ json, architecture, label, plan }),
       ...Object.fromEntries(hyperparameters),
       [`${architecture.arch}.vocab_size`]: u32(rows),
-      ...(architecture.arch === "bert" ? await embeddingMetadata(folder, config) : {}),
+      ...(architecture.arch === "bert" ? await bertMetadata(folder, config) : {}),
       ...metadata,
     },
     tensors: [...computedTensors(architecture.computed?.(config) ?? {}), ...plan.tensors.map(tensorOf(label))],
   };
   return { model, notes: notesOf(plan, leftOut.length) };
-}
-
-/** Models that also see or hear keep their text model's configuration apart. */
-function textConfig(json: JsonObject): JsonObject {
-  const text = json["text_config"];
-  if (!isObject(text)) return json;
-  const { architectures: _, ...rest } = text;
-  return rest;
 }
 
 interface General {
@@ -153,38 +148,13 @@ const tensorOf =
     data: { [Symbol.asyncIterator]: () => tensorData(source, quant, label) },
   });
 
-/** What the vectors of a text's tokens become one by: the number of llama.cpp's `llama_pooling_type`. */
-const POOLING = { pooling_mode_mean_tokens: 1, pooling_mode_cls_token: 2, pooling_mode_lasttoken: 3 } as const;
-
-/** The kinds of input that an embedding model knows, and its pooling, as sentence-transformers describes it. */
-async function embeddingMetadata(folder: ModelFolder, config: Config): Promise<Record<string, WriteValue>> {
-  await checkModules(folder);
-  const kinds = { "tokenizer.ggml.token_type_count": u32(config.count("type_vocab_size", { fallback: 1 })) };
-  const pooling = await findJson(folder, "1_Pooling/config.json");
-  if (!pooling) return kinds;
-  const modes = Object.entries(pooling).filter(([key, value]) => key.startsWith("pooling_mode_") && value === true);
-  const [type] = Object.entries(POOLING).filter(([key]) => modes.some(([mode]) => mode === key));
-  if (modes.length !== 1 || !type) {
-    const found = modes.map(([mode]) => mode).join(", ") || "none";
-    const expected = `one of ${Object.keys(POOLING).join(", ")}`;
-    throw new AppError("unsupported", `${folder.label}: '1_Pooling/config.json': expected ${expected}, got ${found}`);
-  }
-  return { ...kinds, "bert.pooling_type": u32(type[1]) };
-}
-
-/** What sentence-transformers runs after the model: beside pooling and normalization, a GGUF of BERT has none of it. */
-async function checkModules(folder: ModelFolder): Promise<void> {
-  const { label } = folder;
-  const text = await findText(folder, "modules.json");
-  if (text === undefined) return;
-  const { modules } = parseObject(`{"modules":${text}}`, `${label}: 'modules.json'`); // the file holds a list
-  const types = [modules].flat().map((module) => (isObject(module) ? module["type"] : module));
-  const other = types.find((type) => !/\.(Transformer|Pooling|Normalize)$/.test(String(type)));
-  if (other === undefined) return;
-  throw new AppError(
-    "unsupported",
-    `${label}: 'modules.json': expected Transformer, Pooling and Normalize, got ${describe(other)}`,
-  );
+/** The kinds of input that a BERT knows, and its pooling. */
+async function bertMetadata(folder: ModelFolder, config: Config): Promise<Record<string, WriteValue>> {
+  const pooling = await poolingType(folder);
+  return {
+    "tokenizer.ggml.token_type_count": u32(config.count("type_vocab_size", { fallback: 1 })),
+    ...(pooling === undefined ? {} : { "bert.pooling_type": u32(pooling) }),
+  };
 }
 
 function notesOf({ encoderCount }: Plan, tokensLeftOut: number): string[] {

@@ -5,6 +5,7 @@
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
+import type { NamedFile } from "../base/named-file.ts";
 
 /** The largest `tokenizer.json` in use has 35 MB. */
 const JSON_BYTES_MAX = 128 * 2 ** 20;
@@ -27,7 +28,9 @@ export async function listFolder(path: string): Promise<string[]> {
     if (isModelFile(entry)) names.push(entry);
     const nested = join(path, entry);
     if (entry.startsWith(".") || !(await isFolder(nested))) continue;
-    for (const inner of await entriesOf(nested)) if (inner.endsWith(".json")) names.push(`${entry}/${inner}`);
+    for (const inner of await entriesOf(nested)) {
+      if (/\.json$|\.onnx/.test(inner) && isModelFile(inner)) names.push(`${entry}/${inner}`);
+    }
   }
   if (names.length > FILES_MAX) {
     throw new AppError("bad_request", `${path}: expected at most ${FILES_MAX} files of a model, got ${names.length}`);
@@ -37,7 +40,50 @@ export async function listFolder(path: string): Promise<string[]> {
 
 /** What conversion may read: weights, configuration, vocabulary, template. */
 export function isModelFile(name: string): boolean {
-  return /\.(safetensors|json|jinja)$|(^|\/)tokenizer\.model$/i.test(name);
+  const isWeights = /\.(safetensors|onnx|wasm)$|\.onnx[._]data(_\d+)?$|(^|\/)params_shard_\d+\.bin$/i.test(name);
+  return isWeights || /\.(json|jinja)$|(^|\/)(tokenizer\.model|merges\.txt)$/i.test(name);
+}
+
+/** The file that a folder of the MLC project has, and no other. */
+export const MLC_CONFIG = "mlc-chat-config.json";
+
+/** What the weights of a folder are. */
+export type FolderKind = "safetensors" | "onnx" | "mlc";
+
+/** Where a folder has weights of several kinds, those that we run ourselves; undefined: it has none. */
+export function kindOfFiles(names: Iterable<string>): FolderKind | undefined {
+  const all = [...names];
+  if (all.some((name) => /\.safetensors$/i.test(name))) return "safetensors";
+  if (all.some((name) => name === MLC_CONFIG || name.endsWith(`/${MLC_CONFIG}`))) return "mlc";
+  return all.some((name) => /\.onnx$/i.test(name)) ? "onnx" : undefined;
+}
+
+/** As `kindOfFiles`; a folder without weights is asked for them as for safetensors. */
+export const folderKind = ({ files }: ModelFolder): FolderKind => kindOfFiles(files.keys()) ?? "safetensors";
+
+/** Models that also see or hear keep their text model's configuration apart. */
+export function textConfig(json: JsonObject): JsonObject {
+  const text = json["text_config"];
+  if (!isObject(text)) return json;
+  const { architectures: _, ...rest } = text;
+  return rest;
+}
+
+/**
+ * The path of a file that another file of the folder names. Throws `bad_file` where the name leads out of the folder,
+ * or to nothing.
+ * @param by the file that names it; names are relative to the folder that it is in
+ */
+export function pathBeside({ label, files }: ModelFolder, by: string, name: string): NamedFile {
+  const place = by.includes("/") ? by.slice(0, by.lastIndexOf("/") + 1) : "";
+  const isInside =
+    !/^[\\/]|^[A-Za-z]:|[\0\\]/.test(name) && name.split("/").every((part) => !["", ".", ".."].includes(part));
+  if (!isInside) {
+    throw new AppError("bad_file", `${label}: '${by}': expected names of files beside it, got ${describe(name)}`);
+  }
+  const path = files.get(place + name);
+  if (path === undefined) throw new AppError("bad_file", `${label}: expected a file '${place}${name}', got none`);
+  return { name: place + name, path };
 }
 
 async function entriesOf(path: string): Promise<string[]> {

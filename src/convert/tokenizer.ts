@@ -15,7 +15,7 @@ interface TokenizerSources {
   readonly folder: ModelFolder;
   /** `config.json` */
   readonly config: JsonObject;
-  readonly architecture: Architecture;
+  readonly architecture: Pick<Architecture, "addSpacePrefix">;
   /** Of the embedding. */
   readonly rows: number;
 }

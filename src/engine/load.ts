@@ -121,7 +121,7 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
   try {
     const projector = openProjector(file, options);
     for (const adapter of options.adapters ?? []) adapters.push(openGgufFrom(options.open, adapter));
-    const program = loadProgram(gguf, adapters);
+    const program = options.backend.program?.(gguf) ?? loadProgram(gguf, adapters);
     const opened = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path);
     const arch = program.shape.arch;

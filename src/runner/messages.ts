@@ -5,6 +5,7 @@
 import type { Code } from "../base/errors.ts";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { KvCacheType } from "../base/kv-cache-type.ts";
+import type { NamedFile } from "../base/named-file.ts";
 import type { EmbedEvent } from "../engine/embedder.ts";
 import type { EngineInfo } from "../engine/load.ts";
 import type { AnswerSettings, SequenceEvent } from "../engine/sequence.ts";
@@ -21,6 +22,8 @@ export interface LoadMessage {
   readonly draft?: string | undefined;
   /** Adapter files, laid over the model in this order. */
   readonly adapters: readonly string[];
+  /** What the model is, where the GGUF only describes it. */
+  readonly files?: readonly NamedFile[];
   /** The template of the model that is loaded first; others come by `template` messages. */
   readonly template: TemplateChoice;
   /** `auto`, or the name of a backend. */

@@ -8,6 +8,7 @@ import { chooseBackend } from "../backend/index.ts";
 import { systemLoop } from "../base/event-loop.ts";
 import { dieWithParent } from "../base/parent-death.ts";
 import { mapFile } from "../files/map.ts";
+import { openTransformers } from "../backend/host/transformers/index.ts";
 import { snapshotsOf } from "../files/snapshots.ts";
 import type { Channel } from "./channel.ts";
 import { decodeImage } from "../vision/decode.ts";
@@ -21,6 +22,13 @@ const NICEST = 19;
 export function startRunnerProcess(channel: Channel): void {
   dieWithParent();
   setPriority(Math.min(getPriority() + NICER, NICEST)); // threads that are made from here on are below the server
-  const host = { loop: systemLoop(), open: mapFile, chooseBackend, decodeImage, tuningsIn: tuningFile, snapshotsOf };
-  startRunner(channel, host);
+  startRunner(channel, {
+    loop: systemLoop(),
+    open: mapFile,
+    chooseBackend,
+    openFiles: openTransformers,
+    decodeImage,
+    tuningsIn: tuningFile,
+    snapshotsOf,
+  });
 }

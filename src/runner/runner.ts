@@ -6,6 +6,7 @@ import type { Backend, TuningStore } from "../backend/backend.ts";
 import type { Offload } from "../backend/offload.ts";
 import type { EventLoop } from "../base/event-loop.ts";
 import { AppError, assert, messageOf } from "../base/errors.ts";
+import type { NamedFile } from "../base/named-file.ts";
 import type { SnapshotStore } from "../base/snapshots.ts";
 import { tooLong } from "../engine/context.ts";
 import { loadEngine, type LoadedEngine } from "../engine/load.ts";
@@ -34,6 +35,8 @@ export interface RunnerHost {
   readonly open: OpenSource;
   /** The backend of that name; throws `unsupported`. */
   chooseBackend(name: string, offload: Offload): Promise<Backend>;
+  /** The backend of a model in files of another format; undefined: there is none. Throws as its load. */
+  openFiles?(files: readonly NamedFile[], options: Pick<LoadMessage, "threads">): Promise<Backend>;
   /** Makes pixels of image files; undefined: models here take no images. */
   readonly decodeImage?: DecodeImage;
   /** What remembers the fastest kernels of a GPU in a folder for such files; undefined: there are no folders. */
@@ -123,8 +126,7 @@ async function load(
   { channel, host, signal }: { channel: Channel; host: RunnerHost; signal: AbortSignal },
 ): Promise<Loaded | undefined> {
   try {
-    const { gpuLayers: layers, gpuMemory: memory } = message;
-    const backend = await host.chooseBackend(message.backend, { layers, memory });
+    const backend = await backendOf(message, host);
     const { decodeImage: decode } = host;
     const model = await loadEngine(message.path, {
       ...message,
@@ -162,6 +164,16 @@ async function load(
     await leave(channel);
     return undefined;
   }
+}
+
+/** The best of this machine, or what runs files of another format than ours. */
+async function backendOf(message: LoadMessage, host: RunnerHost): Promise<Backend> {
+  const { files = [], adapters, draft, gpuLayers: layers, gpuMemory: memory } = message;
+  if (files.length === 0) return host.chooseBackend(message.backend, { layers, memory });
+  const more = adapters.length > 0 ? "adapters" : draft === undefined ? undefined : "a draft model";
+  if (more) throw new AppError("unsupported", `${more}: only models that are GGUF files can have such`);
+  if (host.openFiles) return host.openFiles(files, message);
+  throw new AppError("unsupported", "the model is no GGUF: it runs on the server only");
 }
 
 function snapshotsOf(

@@ -5,6 +5,7 @@ import { AppError } from "../base/errors.ts";
 import type { AnswerSettings } from "../engine/sequence.ts";
 import type { TemplateChoice } from "../runner/messages.ts";
 import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
+import { checkRunsHere } from "../store/model-files.ts";
 import { hasOwnTemplate } from "../store/own-template.ts";
 import type { ModelRef, Store } from "../store/store.ts";
 import type { TemplateFacts } from "../template/facts.ts";
@@ -47,6 +48,7 @@ export async function modelOf({ store }: RuntimeParts, { model, ref }: NamedMode
 
 /** Loads the model if need be; the caller releases the lease. */
 export async function lease(parts: RuntimeParts, model: ModelRef, request: LeaseRequest): Promise<Loaded> {
+  checkRunsHere(model);
   const startedNs = nowNs();
   const leased = await parts.pool.acquire(
     {
@@ -92,6 +94,7 @@ export const weightsOf = ({ paths }: Pick<ModelRef, "paths">): PoolWeights => ({
   adapters: paths.adapters,
   projector: paths.projectors[0],
   draft: paths.drafts[0],
+  files: paths.files,
 });
 
 /** The model's Go template, and whether it wins over the one in its file. */

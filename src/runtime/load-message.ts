@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { KvCacheType } from "../base/kv-cache-type.ts";
+import type { NamedFile } from "../base/named-file.ts";
 import type { LoadMessage, TemplateChoice } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
 import type { RunnerProcess } from "./runner-process.ts";
@@ -17,6 +18,8 @@ export interface PoolWeights {
   readonly projector?: string | undefined;
   /** Drafts for it; undefined: nothing does. */
   readonly draft?: string | undefined;
+  /** What the model is, where the file at `path` only describes it. */
+  readonly files?: readonly NamedFile[];
 }
 
 /** What the pool must know of a model in the store. */
@@ -58,8 +61,8 @@ export interface PoolOptions {
 }
 
 /** Equal where the files are. */
-export const weightsKey = ({ path, projector = "", draft = "", adapters }: PoolWeights): string =>
-  JSON.stringify([path, projector, draft, ...adapters]);
+export const weightsKey = ({ path, projector = "", draft = "", files = [], adapters }: PoolWeights): string =>
+  JSON.stringify([path, projector, draft, files, ...adapters]);
 
 export function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOptions): LoadMessage {
   return {
@@ -68,6 +71,7 @@ export function loadMessage(model: PoolModel, options: LoadingOptions, pool: Poo
     projector: model.projector,
     draft: model.draft,
     adapters: model.adapters,
+    files: model.files ?? [],
     template: model.template,
     backend: pool.backend,
     gpuLayers: gpuLayersOf(options, pool),

@@ -360,7 +360,7 @@ function describe(entry: Entry): LoadedModel {
   return {
     name: model.name,
     digest: model.digest,
-    paths: { model: model.path, adapters: model.adapters },
+    paths: { model: model.path, adapters: model.adapters, files: model.files ?? [] },
     sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
     vramBytes,
     ctxLen,

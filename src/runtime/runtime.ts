@@ -227,7 +227,7 @@ export interface LoadedModel {
   /** Hex digest of its manifest. */
   readonly digest: string;
   /** What it was loaded from: names that share these files share it. */
-  readonly paths: { readonly model: string; readonly adapters: readonly string[] };
+  readonly paths: Pick<ModelRef["paths"], "model" | "adapters" | "files">;
   /** Bytes of weights, KV cache and scratch together. */
   readonly sizeBytes: number;
   readonly vramBytes: number;

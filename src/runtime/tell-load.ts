@@ -12,7 +12,7 @@ type Told = Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpu
 export function tellLoad(
   log: Pick<Logger, "info" | "warn">,
   info: Told,
-  { path: file, projector, draft }: Pick<LoadMessage, "path" | "projector" | "draft">,
+  { path: file, projector, draft, files = [] }: Pick<LoadMessage, "path" | "projector" | "draft" | "files">,
 ): void {
   const { backend, device, bytes, vramBytes, gpuLayers } = info;
   if (gpuLayers && gpuLayers.count < gpuLayers.all) {
@@ -21,7 +21,8 @@ export function tellLoad(
   if (info.draftUnused !== undefined) {
     log.warn("a model answers without its draft model", { file, draft, reason: info.draftUnused });
   }
-  const size = Bun.file(file).size + (projector === undefined ? 0 : Bun.file(projector).size);
+  const paths = [file, ...(projector === undefined ? [] : [projector]), ...files.map(({ path }) => path)];
+  const size = paths.reduce((sum, path) => sum + Bun.file(path).size, 0);
   if (bytes.weights <= WIDENED_MIN * size) return;
   const times = Math.round((10 * bytes.weights) / size) / 10;
   const what = "the weights of a model take more memory than their file: the backend widens their block type";

@@ -1,7 +1,7 @@
 /**
  * Converting on the way into the store: a folder of safetensors, a model or an adapter, becomes a blob, from where it
- * goes on like any GGUF. The result is a file without a name until it is whole, and nothing of it stays where the work
- * fails or ends.
+ * goes on like any GGUF; of one in another format, a GGUF that describes it, and its files beside that. The result is a
+ * file without a name until it is whole, and nothing of it stays where the work fails or ends.
  */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,6 +16,7 @@ import { blobPath, findBlob } from "./blobs.ts";
 import { digestOfFile, type Digest } from "./digest.ts";
 import { writeDurably } from "../base/durable.ts";
 import type { InTurn } from "./quantize-weights.ts";
+import { storeFiles, type StoredFile } from "./model-files.ts";
 import { labelled, type Source } from "./sources.ts";
 
 /** Progress for the client; a note of what is left out has no numbers. */
@@ -26,7 +27,12 @@ interface ConvertStep {
   readonly completed?: number;
 }
 
-type ConvertedSource = Required<Pick<Source, "digest" | "isNew">> & Source;
+interface ConvertedSource extends Source {
+  readonly digest: Digest;
+  readonly isNew: boolean;
+  /** Files that are the model beside it. */
+  readonly files: readonly StoredFile[];
+}
 
 interface FolderToConvert {
   readonly folder: ModelFolder;
@@ -47,7 +53,11 @@ export async function* convertFolder(
   const status = base ? "converting adapter" : "converting model";
   yield { status };
   await checkThere(folder);
-  const { blob, notes } = yield* reports<ConvertStep, Result>(
+  const {
+    blob,
+    notes,
+    files = [],
+  } = yield* reports<ConvertStep, Result>(
     (report, ended) => {
       const onProgress: ThreadOptions["onProgress"] = (progress) => report({ status, ...progress });
       return inTurn(() => writeConverted(root, { folder, base, onProgress, signal: ended }));
@@ -55,7 +65,9 @@ export async function* convertFolder(
     { signal },
   );
   for (const note of notes) yield { status: `${status}: ${note}` };
-  return { label: folder.label, path: blobPath(root, blob.digest), ...blob };
+  if (files.length > 0) yield { status: "storing the files of the model" };
+  const stored = await storeFiles(root, files, folder.label);
+  return { label: folder.label, path: blobPath(root, blob.digest), ...blob, files: stored };
 }
 
 /** Blobs that were never uploaded are missed before an hour's work, not after it. */
@@ -79,13 +91,17 @@ async function writeConverted(
 ): Promise<Result> {
   let result: Result | undefined;
   await writeDurably(join(root, "blobs", "converted"), async (temporary) => {
-    const files = { folder, to: temporary };
-    const job: ConvertJob = base ? { kind: "adapter", base, ...files } : { kind: "model", ...files };
-    const { notes } = await convertInThread(job, options).catch((error: unknown) => {
+    const paths = { folder, to: temporary };
+    const job: ConvertJob = base ? { kind: "adapter", base, ...paths } : { kind: "model", ...paths };
+    const { notes, files } = await convertInThread(job, options).catch((error: unknown) => {
       throw labelled(error, { path: temporary, label: folder.label });
     });
     const digest = await digestOfFile(temporary, options.signal);
-    result = { notes, blob: { digest, isNew: (await findBlob(root, digest)) === undefined } };
+    result = {
+      notes,
+      ...(files ? { files } : {}),
+      blob: { digest, isNew: (await findBlob(root, digest)) === undefined },
+    };
     return blobPath(root, digest);
   });
   return result!; // set above, or that has thrown

@@ -42,12 +42,7 @@ export async function readBase(
   const [params] = layersOf(manifest.layers, "params");
   return {
     name: display,
-    layers: manifest.layers.map(({ mediaType: type, digest, size }) => ({
-      mediaType: type,
-      digest,
-      size,
-      from: display,
-    })),
+    layers: manifest.layers.map((layer) => ({ ...layer, from: display })),
     parameters: params ? await json(params, TEXT_BYTES_MAX) : {},
     config: await json(manifest.config, CONFIG_BYTES_MAX),
   };

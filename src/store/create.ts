@@ -19,6 +19,7 @@ import { digestOf, type Digest } from "./digest.ts";
 import { imageConfig, type ConfigExtras } from "./image.ts";
 import { CONFIG_TYPE, layersOf, mediaType, type Layer, type LayerKind } from "./manifest.ts";
 import { readArchitecture, unsupportedText } from "./architecture.ts";
+import { layerOfFile, type StoredFile } from "./model-files.ts";
 import { checkWeights, quantizeWeights, type Weights } from "./quantize-weights.ts";
 import {
   describeBlob,
@@ -73,6 +74,7 @@ async function* makeModel(
   const { sources, folder } = request;
   if (request.shape === "modelfile" && !request.quantize) yield { status: "reading model metadata" };
   const inspected: InspectedSource[] = [];
+  const files: StoredFile[] = [];
   for (const source of sources) {
     if (request.shape === "fields") yield { status: "parsing GGUF" };
     inspected.push(await inspectSource(source));
@@ -82,6 +84,8 @@ async function* makeModel(
   if (folder) {
     const source = yield* convertFolder(root, { folder, inTurn, signal });
     if (source.isNew) made.push(source.digest);
+    files.push(...source.files);
+    made.push(...source.files.filter(({ isNew }) => isNew).map(({ blob }) => blob.digest));
     inspected.push(await inspectSource(source));
   }
   if (request.adapter || inspected.some(({ kind }) => kind === "adapter")) {
@@ -92,7 +96,7 @@ async function* makeModel(
     const model = await findWeights(root, { base, inspected });
     inspected.push(await inspectDraft(parts, { draft: request.draft, model, borrowed: made }));
   }
-  yield* storeModel(parts, { base, inspected, request });
+  yield* storeModel(parts, { base, inspected, files, request });
 }
 
 interface Inspected {
@@ -101,9 +105,14 @@ interface Inspected {
   readonly request: CreateRequest;
 }
 
+interface WithFiles extends Inspected {
+  /** What the model is beside a GGUF that describes it. */
+  readonly files: readonly StoredFile[];
+}
+
 async function* storeModel(
   parts: CreateParts,
-  { base, inspected, request: asked }: Inspected,
+  { base, inspected, files, request: asked }: WithFiles,
 ): AsyncGenerator<Progress, void, void> {
   const { root } = parts;
   const request = base ? asked : withNames(asked, inspected);
@@ -111,7 +120,8 @@ async function* storeModel(
   const weights = yield* storeWeights(parts, { base, inspected, request });
   if (shape === "modelfile") yield { status: "creating system layer" }; // always, in the sequence that clients know
   const format = detectFormat(request, { base, inspected });
-  const layers = draftLayers({ ...weights, request: format ? withStop(request, format) : request });
+  const described = files.map((file): Draft => ({ ...layerOfFile(file), isNew: file.isNew }));
+  const layers = [...draftLayers({ ...weights, request: format ? withStop(request, format) : request }), ...described];
   const config = await draftConfig({ root, ...weights, layers, request });
   for (const draft of shape === "modelfile" ? [...layers, config] : layers) {
     const isParams = isKind(draft, "params");
@@ -312,8 +322,9 @@ function draftOf(type: string, text: string): Draft {
 }
 
 /** What of a draft stands in the manifest. */
-function layerOf({ mediaType: type, digest, size, from }: Draft): Layer {
-  return { mediaType: type, digest, size, ...(from === undefined ? {} : { from }) };
+function layerOf({ mediaType: type, digest, size, from, name }: Draft): Layer {
+  const named = { ...(from === undefined ? {} : { from }), ...(name === undefined ? {} : { name }) };
+  return { mediaType: type, digest, size, ...named };
 }
 
 /** True where the blob was not there before the request. */

@@ -25,7 +25,7 @@ export interface CreateRequest {
   /** The model to build upon, as the client wrote it. */
   readonly base?: string;
   readonly sources: readonly Source[];
-  /** Safetensors, to be converted to one more source. */
+  /** Safetensors, to be converted to one more source, or files of another format, to be described by one. */
   readonly folder?: ModelFolder;
   /** A GGUF, or safetensors to be converted to one, that is laid over the model. */
   readonly adapter?: Source | ModelFolder;

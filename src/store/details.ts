@@ -3,8 +3,11 @@
  * Labels: `general.file_type` is llama.cpp's `llama_ftype`.
  */
 import type { Gguf } from "../gguf/gguf.ts";
+import { isFileFormat } from "./model-files.ts";
 
 export interface GgufDetails {
+  /** `gguf`, or what the files are that the GGUF only describes. */
+  readonly format: string;
   readonly family: string;
   readonly parameterCount: number;
   /** `1.2B`, `5.8M`, `412K`. */
@@ -30,16 +33,22 @@ export function describeGguf(gguf: Pick<Gguf, "metadata" | "tensors">): GgufDeta
     const value = metadata.get(key);
     return typeof value === "number" ? value : undefined;
   };
-  const architecture = metadata.get("general.architecture");
-  const family = typeof architecture === "string" ? architecture : "unknown";
+  const text = (key: string): string | undefined => {
+    const value = metadata.get(key);
+    return typeof value === "string" ? value : undefined;
+  };
+  const architecture = text("general.architecture") ?? "unknown";
+  const isOther = isFileFormat(architecture);
   const parameterCount = number("general.parameter_count") ?? countWeights(gguf);
+  const fileType = isOther ? text(`${architecture}.weights`) : FILE_TYPES[number("general.file_type") ?? -1];
   return {
-    family,
+    format: isOther ? architecture : "gguf",
+    family: (isOther ? text(`${architecture}.model_type`) : undefined) ?? architecture,
     parameterCount,
     parameterSize: sizeLabel(parameterCount),
-    fileType: FILE_TYPES[number("general.file_type") ?? -1] ?? commonType(gguf),
-    ctxLen: number(`${family}.context_length`),
-    embeddingLen: number(`${family}.embedding_length`),
+    fileType: fileType ?? commonType(gguf),
+    ctxLen: number(`${architecture}.context_length`),
+    embeddingLen: number(`${architecture}.embedding_length`),
   };
 }
 

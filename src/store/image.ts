@@ -21,7 +21,7 @@ interface ImageParts {
 
 export function imageConfig({ details, otherFamilies = [], layers, extras }: ImageParts): object {
   const config: ModelConfig = {
-    model_format: "gguf",
+    model_format: details.format,
     model_family: details.family,
     model_families: [...new Set([details.family, ...otherFamilies])],
     model_type: details.parameterSize,

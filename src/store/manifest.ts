@@ -25,6 +25,8 @@ export interface Layer {
   readonly size: number;
   /** The model or path that the layer was made from. */
   readonly from?: string;
+  /** Of a file among several that are one model: its name in their folder, with slashes. */
+  readonly name?: string;
 }
 
 export interface Manifest {
@@ -113,13 +115,18 @@ function checkSize(bytes: number, path: string): void {
 
 function parseLayer(value: unknown, at: { path: string; field: string }): Layer {
   if (typeof value !== "object" || value === null) throw bad(at.path, at.field, "an object", value);
-  const { mediaType, digest, size, from } = value as Record<string, unknown>; // every field is checked below
+  const { mediaType, digest, size, from, name } = value as Record<string, unknown>; // every field is checked below
   if (typeof mediaType !== "string") throw bad(at.path, `${at.field}.mediaType`, "a string", mediaType);
   if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
     throw bad(at.path, `${at.field}.size`, "a number of bytes", size);
   }
-  const layer = { mediaType, digest: parseLayerDigest(digest, at), size };
-  return typeof from === "string" ? { ...layer, from } : layer;
+  return {
+    mediaType,
+    digest: parseLayerDigest(digest, at),
+    size,
+    ...(typeof from === "string" ? { from } : {}),
+    ...(typeof name === "string" ? { name } : {}),
+  };
 }
 
 function parseLayerDigest(value: unknown, at: { path: string; field: string }): Digest {

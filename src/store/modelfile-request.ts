@@ -5,7 +5,7 @@
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
-import { listFolder, type ModelFolder } from "../convert/folder.ts";
+import { kindOfFiles, listFolder, type ModelFolder } from "../convert/folder.ts";
 import { readPart } from "../files/header.ts";
 import { shardPaths } from "../gguf/shards.ts";
 import { blobPath } from "./blobs.ts";
@@ -55,7 +55,7 @@ export async function requestOfModelfile(
   const [folder, otherFolder] = folders;
   if (folder && otherFolder) {
     const found = `'${folder.label}' and '${otherFolder.label}'`;
-    throw new AppError("bad_request", `expected one folder of safetensors, got ${found}`);
+    throw new AppError("bad_request", `expected one folder of a model, got ${found}`);
   }
   if (bases.length > 1) {
     throw new AppError(
@@ -119,7 +119,7 @@ async function resolveDraft({ drafts, from }: Modelfile, place: ModelfilePlace):
   throw new AppError("bad_request", `DRAFT ${value}: expected one GGUF file or the name of a model`);
 }
 
-/** A model name, GGUF files, or a folder of safetensors. */
+/** A model name, GGUF files, or a folder of other files. */
 async function resolveFrom(from: string, place: CommandPlace): Promise<string | Source[] | ModelFolder> {
   const digest = findDigest(from, place.root);
   if (digest) return [blobSource(place.root, { label: from, digest })];
@@ -132,7 +132,7 @@ async function resolveFrom(from: string, place: CommandPlace): Promise<string | 
   return (await isFolder(allowed)) ? folderAt(allowed, place) : filesAt(allowed, { label: from, place });
 }
 
-/** The safetensors of a folder with all that belongs to them, else its GGUF files. */
+/** The weights of a folder with all that belongs to them, else its GGUF files. */
 async function folderAt(path: string, place: CommandPlace): Promise<ModelFolder | Source[]> {
   const resolved = async (names: readonly string[]): Promise<[string, string][]> => {
     const paths: [string, string][] = [];
@@ -142,12 +142,12 @@ async function folderAt(path: string, place: CommandPlace): Promise<ModelFolder 
     return paths;
   };
   const names = await listFolder(path);
-  if (names.some((name) => /\.safetensors$/i.test(name))) return { label: path, files: new Map(await resolved(names)) };
+  if (kindOfFiles(names)) return { label: path, files: new Map(await resolved(names)) };
   const ggufs = (await readdir(path)).filter((name) => /\.gguf$/i.test(name)).sort();
   if (ggufs.length === 0) {
     throw new AppError(
       "bad_request",
-      `${place.command} ${path}: expected safetensors or GGUF files in the folder, got none`,
+      `${place.command} ${path}: expected safetensors, ONNX, MLC or GGUF files in the folder, got none`,
     );
   }
   return (await resolved(ggufs)).map(([, file]) => ({ label: file, path: file }));

@@ -4,7 +4,7 @@
  */
 import { open, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { checkNotCancelled } from "../base/errors.ts";
+import { AppError, checkNotCancelled } from "../base/errors.ts";
 import { reports } from "../base/reports.ts";
 import { readPart } from "../files/header.ts";
 import { mergeShards } from "../files/merge.ts";
@@ -43,10 +43,12 @@ export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 type StoredBlob = Pick<StoredSource, "blob" | "isNew">;
 
-/** Throws `bad_request` where a tensor is quantized already. */
-export async function checkWeights({ paths }: Weights): Promise<void> {
+/** Throws `bad_request` where a tensor is quantized already, or there is none. */
+export async function checkWeights({ label, paths }: Weights): Promise<void> {
   for (const [shard, path] of paths.entries()) {
-    checkUnquantized((await readPart(path, { shard, arrayItemsMax: 0 })).header.tensors);
+    const { tensors } = (await readPart(path, { shard, arrayItemsMax: 0 })).header;
+    if (tensors.size === 0) throw new AppError("bad_request", `${label}: has no tensors to quantize: not a GGUF's`);
+    checkUnquantized(tensors);
   }
 }
 

@@ -5,6 +5,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
+import type { NamedFile } from "../base/named-file.ts";
 import { parseOptions, type Options } from "../sampling/options.ts";
 import { blobPath, findBlob } from "./blobs.ts";
 import {
@@ -16,6 +17,7 @@ import {
   type Layer,
   type LayerKind,
 } from "./manifest.ts";
+import { fileLayers, fileName } from "./model-files.ts";
 import { isSafetensors, safetensorsText } from "./safetensors.ts";
 import { makeResolved } from "./resolved.ts";
 import { displayName, makeName, manifestSegments, parseReference, type ModelName } from "./name.ts";
@@ -78,8 +80,10 @@ export interface ModelRef extends StoredModel {
     readonly adapters: readonly string[];
     readonly projectors: readonly string[];
     readonly drafts: readonly string[];
+    /** What the model is, where its GGUF only describes it. */
+    readonly files: readonly NamedFile[];
   };
-  /** Bytes of the model, its adapters, its projector and its draft model. */
+  /** Bytes of the model with its files, its adapters, its projector and its draft model. */
   readonly weightBytes: number;
   readonly template?: string;
   readonly system?: string;
@@ -280,7 +284,7 @@ async function loadRef(root: string, model: StoredModel): Promise<ModelRef> {
   const [params] = await textsOf(root, model, "params");
   const [messages] = await textsOf(root, model, "messages");
   const first = (["model", "projector", "draft"] as const).flatMap((kind) => layersOf(model.layers, kind).slice(0, 1));
-  const weights = [...first, ...layersOf(model.layers, "adapter")];
+  const weights = [...first, ...layersOf(model.layers, "adapter"), ...fileLayers(model.layers)];
   return {
     ...model,
     paths,
@@ -303,8 +307,13 @@ async function checkedPaths(root: string, model: StoredModel): Promise<ModelRef[
   const [weights] = await paths("model");
   if (isSafetensors(model)) throw new AppError("unsupported", safetensorsText(what, model.name));
   if (weights === undefined) throw new AppError("bad_file", `${what}: expected a layer with a GGUF model, found none`);
+  const files: NamedFile[] = [];
+  for (const layer of fileLayers(model.layers)) {
+    const name = fileName(layer, what);
+    files.push({ name, path: await checkedPath(root, { layer, what: `${what}: ${name}` }) });
+  }
   const [adapters, projectors] = [await paths("adapter"), await paths("projector")];
-  return { model: weights, adapters, projectors, drafts: await paths("draft") };
+  return { model: weights, adapters, projectors, drafts: await paths("draft"), files };
 }
 
 async function textsOf(root: string, model: StoredModel, kind: LayerKind): Promise<string[]> {

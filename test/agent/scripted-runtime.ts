@@ -42,7 +42,7 @@ export function scriptedRuntime(script: Script, { ctxLen = 4096 }: { ctxLen?: nu
       {
         name: model,
         digest: "",
-        paths: { model: "", adapters: [] },
+        paths: { model: "", adapters: [], files: [] },
         sizeBytes: 0,
         vramBytes: 0,
         ctxLen,

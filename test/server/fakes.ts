@@ -112,7 +112,7 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** What a request leaves in memory, until its time has come. */
 function loadedModel({ model, keepAliveMs = 300_000 }: GenerateRequest | ChatRequest): LoadedModel {
   const expiresAt = new Date(Date.now() + Math.min(keepAliveMs, 1e12));
-  const paths = { model: `/${model}`, adapters: [] };
+  const paths = { model: `/${model}`, adapters: [], files: [] };
   return { name: model, digest: "d", paths, sizeBytes: 1, vramBytes: 0, ctxLen: 512, expiresAt, pid: 1 };
 }
 

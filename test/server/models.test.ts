@@ -241,7 +241,7 @@ describe("the list of models in memory", () => {
   test("has all fields", async () => {
     const { paths } = await (await openStore(harness.root)).load("m");
     const loaded = { name: "m:latest", digest: "d1", paths, sizeBytes: 10, vramBytes: 4, ctxLen: 2048, pid: 1 };
-    const elsewhere = { ...loaded, paths: { model: "/gone", adapters: [] } };
+    const elsewhere = { ...loaded, paths: { model: "/gone", adapters: [], files: [] } };
     harness.runtime.models = [
       { ...loaded, expiresAt: new Date("2026-05-06T07:08:09Z") },
       { ...elsewhere, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z") },

@@ -213,6 +213,8 @@ describe("nothing stays", () => {
       message: expect.stringMatching(/config.json: outside/),
     });
     const none = requestOfModelfile(`FROM ${allowed}`, place);
-    expect(await failure(none)).toMatchObject({ message: expect.stringMatching(/expected safetensors or GGUF files/) });
+    expect(await failure(none)).toMatchObject({
+      message: expect.stringMatching(/expected safetensors, ONNX, MLC or GGUF files/),
+    });
   });
 });

@@ -3,7 +3,7 @@
  * without touching a model is said here, before the answer begins.
  */
 import { AppError } from "../../base/errors.ts";
-import { isModelFile } from "../../convert/folder.ts";
+import { isModelFile, kindOfFiles } from "../../convert/folder.ts";
 import type { CreateRequest } from "../../store/creation.ts";
 import { parseDigest } from "../../store/digest.ts";
 import type { ConfigExtras } from "../../store/image.ts";
@@ -75,9 +75,9 @@ function checkSupported(body: CreateBody): void {
   refuse("remote_host", "models on other servers are");
 }
 
-/** Where there are safetensors, they and what stands beside them are converted together. */
+/** Where there are weights of another format than GGUF, they and what stands beside them become a model together. */
 function splitSources(sources: readonly Source[], label: string): Pick<CreateRequest, "sources" | "folder"> {
-  if (!sources.some((source) => /\.safetensors$/i.test(source.label))) return { sources };
+  if (!kindOfFiles(sources.map((source) => source.label))) return { sources };
   const parts = sources.filter((source) => isModelFile(source.label));
   const folder = { label, files: new Map(parts.map((part) => [part.label, part.path])) };
   return { sources: sources.filter((source) => !parts.includes(source)), folder };

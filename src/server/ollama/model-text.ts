@@ -26,7 +26,8 @@ const textsIn = ({ renderer, parser, requires }: ModelConfig): Partial<Modelfile
  */
 export function modelfileText(entry: ModelEntry, template: string | undefined): string {
   const commands = printModelfile({
-    from: [entry.paths.model, ...entry.paths.projectors],
+    // files have names in the manifest alone
+    from: entry.paths.files.length > 0 ? [entry.displayName] : [entry.paths.model, ...entry.paths.projectors],
     adapters: entry.paths.adapters,
     drafts: entry.paths.drafts,
     ...(template === undefined ? {} : { template }),

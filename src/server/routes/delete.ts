@@ -6,6 +6,7 @@ import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { quoteGo } from "../../base/quote.ts";
 import { parseReference, type ModelName } from "../../store/name.ts";
+import { fileLayers } from "../../store/model-files.ts";
 import { layersOf } from "../../store/manifest.ts";
 import type { StoredModel } from "../../store/store.ts";
 import { readRequest } from "../http/body.ts";
@@ -36,7 +37,9 @@ async function remove(deps: RouteDeps, { request, note }: Exchange): Promise<{ k
 /** Whether two models are the same files to a runner. */
 function sharesWeights(a: StoredModel, b: StoredModel): boolean {
   const digests = ({ layers }: StoredModel): string =>
-    [...layersOf(layers, "model"), ...layersOf(layers, "adapter")].map(({ digest }) => digest).join();
+    [...layersOf(layers, "model"), ...layersOf(layers, "adapter"), ...fileLayers(layers)]
+      .map(({ digest }) => digest)
+      .join();
   return digests(a) === digests(b);
 }
 

@@ -42,12 +42,14 @@ async function storedAs(store: Store, { name, paths }: LoadedModel): Promise<Sto
       (there) => there && store.resolve(other),
       () => undefined,
     );
-    return found?.paths.model === paths.model && found.paths.adapters.join() === paths.adapters.join();
+    return found !== undefined && keyOf(found.paths) === keyOf(paths);
   };
   if (await isLoaded(name)) return store.find(name);
   for (const model of await store.list()) if (await isLoaded(model.displayName)) return model;
   return undefined;
 }
+
+const keyOf = ({ model, adapters, files }: LoadedModel["paths"]): string => JSON.stringify([model, adapters, files]);
 
 const UNKNOWN_DETAILS = {
   parent_model: "",

@@ -1,0 +1,79 @@
+/**
+ * Models that are several files with names, as layers: each file a blob, its name in the manifest. Beside them the
+ * model layer is a GGUF without tensors that says what they are (`convert/describe-onnx.ts`, `describe-mlc.ts`).
+ */
+import { readdir } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { AppError } from "../base/errors.ts";
+import type { NamedFile } from "../base/named-file.ts";
+import { blobPath, findBlob, importBlob, touchBlob, type Blob } from "./blobs.ts";
+import { blobName, parseDigest } from "./digest.ts";
+import type { Layer } from "./manifest.ts";
+
+/** Not among the media types of other servers: none of them could run it. */
+const FILE_TYPE = "application/vnd.hearth.model.file";
+
+/** What the files may be, by `general.architecture` of the GGUF and `model_format` of the configuration. */
+const FORMATS: readonly string[] = ["onnx", "mlc"];
+
+export const isFileFormat = (architecture: string): boolean => FORMATS.includes(architecture);
+
+/** Two names, at most one of them a folder's, without anything that leads elsewhere. */
+const NAME = /^(?!\.)[\w.+@-]{1,128}(\/(?!\.)[\w.+@-]{1,128})?$/;
+
+export interface StoredFile {
+  readonly name: string;
+  readonly blob: Blob;
+  readonly isNew: boolean;
+}
+
+export const fileLayers = (layers: readonly Layer[]): readonly Layer[] =>
+  layers.filter(({ mediaType }) => mediaType === FILE_TYPE);
+
+export const layerOfFile = ({ name, blob }: StoredFile): Layer => ({ mediaType: FILE_TYPE, ...blob, name });
+
+interface NamedConfig {
+  readonly displayName: string;
+  readonly config: { readonly model_format?: string };
+}
+
+/** Throws `unsupported` for a model that only a page can run. */
+export function checkRunsHere({ displayName, config }: NamedConfig): void {
+  if (config.model_format !== "mlc") return;
+  const where = "it runs in a browser with WebGPU: open /ui on this server and choose 'In this page, with WebLLM'";
+  throw new AppError(
+    "unsupported",
+    `model '${displayName}' was compiled by MLC for pages and cannot run on the server: ${where}`,
+  );
+}
+
+/** The name of a file in its folder. Throws `bad_file`: a manifest may come from anywhere. */
+export function fileName({ name = "" }: Layer, what: string): string {
+  if (NAME.test(name)) return name;
+  throw new AppError(
+    "bad_file",
+    `${what}: expected the name of a file in a folder, got ${JSON.stringify(name.slice(0, 80))}`,
+  );
+}
+
+/** Puts files into the store; those that were uploaded are there already. Throws `bad_request` for other names. */
+export async function storeFiles(root: string, files: readonly NamedFile[], label: string): Promise<StoredFile[]> {
+  const before = new Set(await readdir(join(root, "blobs")).catch(() => []));
+  const stored: StoredFile[] = [];
+  for (const { name, path } of files) {
+    if (!NAME.test(name)) throw new AppError("bad_request", `${label}: a file cannot be kept under the name '${name}'`);
+    const blob = (await uploadedBlob(root, path)) ?? (await importBlob(root, path));
+    stored.push({ name, blob, isNew: !before.has(blobName(blob.digest)) });
+  }
+  return stored;
+}
+
+/** The blob at a path, where that is one of the store's own. */
+async function uploadedBlob(root: string, path: string): Promise<Blob | undefined> {
+  if (!/^sha256-[0-9a-f]{64}$/.test(basename(path))) return undefined;
+  const digest = parseDigest(basename(path));
+  if (path !== blobPath(root, digest)) return undefined;
+  await touchBlob(root, digest);
+  const size = await findBlob(root, digest);
+  return size === undefined ? undefined : { digest, size };
+}

@@ -1,0 +1,32 @@
+/** What `@huggingface/transformers` makes of folders of ONNX by itself, in a process of its own. */
+import { join } from "node:path";
+
+export interface LibraryQuestions {
+  /** Folders. */
+  readonly llama: string;
+  readonly encoder: string;
+  readonly prompt: string;
+  readonly messages: readonly object[];
+  readonly inputs: readonly string[];
+  readonly tokens: number;
+}
+
+export interface LibraryAnswers {
+  readonly text: string;
+  readonly promptTokens: number;
+  readonly chatText: string;
+  readonly chatTokens: number;
+  /** One for each input, pooled by the mean, of unit length. */
+  readonly embeddings: readonly (readonly number[])[];
+}
+
+/** Native code reports usage unless its real environment says otherwise: hence the process. */
+export async function byLibrary(questions: LibraryQuestions): Promise<LibraryAnswers> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "library-answers-child.ts")], {
+    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1" },
+    stdin: new Blob([JSON.stringify(questions)]),
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  return JSON.parse(await child.stdout.text()) as LibraryAnswers;
+}
