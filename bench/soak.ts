@@ -13,7 +13,9 @@ import { startHearth } from "../test/e2e/hearth.ts";
 import { heldBy, installCopies, slotsAreFree, soak, type Held } from "../test/hostile/soak.ts";
 
 /** Caches are full after so many. */
-const WARM_UP = 600;
+const WARM_UP = 1500;
+/** After which processes without work have given back what they can. */
+const REST_MS = 5000;
 const SLOTS = 4;
 
 const { values: flags } = parseArgs({
@@ -30,7 +32,11 @@ try {
   const models = await installCopies(join(hearth.home, ".hearth", "models"), flags.model, 3);
   const run = (count: number, seed: number) => soak(hearth, { models, requests: count, clients, seed });
   await run(WARM_UP, 1);
-  const before = await heldBy(hearth);
+  const atRest = async (): Promise<Held> => {
+    await Bun.sleep(REST_MS);
+    return heldBy(hearth);
+  };
+  const before = await atRest();
   show("start", before);
   const startMs = performance.now();
   const parts = 5;
@@ -41,11 +47,11 @@ try {
     sum.aborted += aborted;
     sum.failed += failed;
     if (failure) console.log(`failed: ${failure}`);
-    show(`${Math.round((requests * part) / parts)}`, await heldBy(hearth));
+    show(`${Math.round((requests * part) / parts)}`, await atRest());
   }
   const seconds = (performance.now() - startMs) / 1000;
   const free = await slotsAreFree(hearth, models, SLOTS);
-  const after = await heldBy(hearth);
+  const after = await atRest();
   show("end", after);
   const { ended, aborted, failed } = sum;
   console.log(`${ended} ended, ${aborted} aborted, ${failed} failed, in ${seconds.toFixed(0)} s`);

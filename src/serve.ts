@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { archs } from "./arch/index.ts";
 import { checkBackend, slowOnCpu } from "./backend/index.ts";
+import { collectWhenIdle } from "./base/collect-idle.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
 import { programFile } from "./base/program-files.ts";
@@ -89,6 +90,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log,
   });
   await gateway?.start();
+  collectWhenIdle();
   stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway, config, life });
   life.phase = "serving";
   const { backend } = await outlook;

@@ -5,6 +5,7 @@
 import { getPriority, setPriority } from "node:os";
 import { tuningFile } from "../backend/host/tuning-file.ts";
 import { chooseBackend } from "../backend/index.ts";
+import { collectWhenIdle } from "../base/collect-idle.ts";
 import { systemLoop } from "../base/event-loop.ts";
 import { dieWithParent } from "../base/parent-death.ts";
 import { mapFile } from "../files/map.ts";
@@ -21,6 +22,7 @@ const NICEST = 19;
 /** Serves the process that started this one, over the spawn channel. */
 export function startRunnerProcess(channel: Channel): void {
   dieWithParent();
+  collectWhenIdle();
   setPriority(Math.min(getPriority() + NICER, NICEST)); // threads that are made from here on are below the server
   startRunner(channel, {
     loop: systemLoop(),
