@@ -28,7 +28,7 @@ import { startHookListener } from "./server/http/hook-listener.ts";
 import { startServer, type RunningServer } from "./server/http/serve.ts";
 import { installEmbedded } from "./store/install.ts";
 import { makeLibrary, type Library } from "./store/library.ts";
-import { isFileFormat } from "./store/model-files.ts";
+import { isFileFormat } from "./store/formats.ts";
 import { makeStoreLock, type StoreLock } from "./store/lock.ts";
 import { pruneStore } from "./store/prune.ts";
 import { openOthers, withOthers } from "./store/others.ts";

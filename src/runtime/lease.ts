@@ -5,7 +5,7 @@ import { AppError } from "../base/errors.ts";
 import type { AnswerSettings } from "../engine/sequence.ts";
 import type { TemplateChoice } from "../runner/messages.ts";
 import { SAMPLING_DEFAULTS, type Options, type SamplingOptions } from "../sampling/options.ts";
-import { checkRunsHere } from "../store/model-files.ts";
+import { checkRunsHere } from "../store/formats.ts";
 import { hasOwnTemplate } from "../store/own-template.ts";
 import type { ModelRef, Store } from "../store/store.ts";
 import type { TemplateFacts } from "../template/facts.ts";

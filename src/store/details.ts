@@ -3,7 +3,7 @@
  * Labels: `general.file_type` is llama.cpp's `llama_ftype`.
  */
 import type { Gguf } from "../gguf/gguf.ts";
-import { isFileFormat } from "./model-files.ts";
+import { isFileFormat } from "./formats.ts";
 
 export interface GgufDetails {
   /** `gguf`, or what the files are that the GGUF only describes. */

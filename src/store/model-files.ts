@@ -13,11 +13,6 @@ import type { Layer } from "./manifest.ts";
 /** Not among the media types of other servers: none of them could run it. */
 const FILE_TYPE = "application/vnd.hearth.model.file";
 
-/** What the files may be, by `general.architecture` of the GGUF and `model_format` of the configuration. */
-const FORMATS: readonly string[] = ["onnx", "mlc"];
-
-export const isFileFormat = (architecture: string): boolean => FORMATS.includes(architecture);
-
 /** Two names, at most one of them a folder's, without anything that leads elsewhere. */
 const NAME = /^(?!\.)[\w.+@-]{1,128}(\/(?!\.)[\w.+@-]{1,128})?$/;
 
@@ -31,21 +26,6 @@ export const fileLayers = (layers: readonly Layer[]): readonly Layer[] =>
   layers.filter(({ mediaType }) => mediaType === FILE_TYPE);
 
 export const layerOfFile = ({ name, blob }: StoredFile): Layer => ({ mediaType: FILE_TYPE, ...blob, name });
-
-interface NamedConfig {
-  readonly displayName: string;
-  readonly config: { readonly model_format?: string };
-}
-
-/** Throws `unsupported` for a model that only a page can run. */
-export function checkRunsHere({ displayName, config }: NamedConfig): void {
-  if (config.model_format !== "mlc") return;
-  const where = "it runs in a browser with WebGPU: open /ui on this server and choose 'In this page, with WebLLM'";
-  throw new AppError(
-    "unsupported",
-    `model '${displayName}' was compiled by MLC for pages and cannot run on the server: ${where}`,
-  );
-}
 
 /** The name of a file in its folder. Throws `bad_file`: a manifest may come from anywhere. */
 export function fileName({ name = "" }: Layer, what: string): string {
