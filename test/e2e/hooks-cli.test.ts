@@ -151,3 +151,10 @@ test("audit: findings with their place, without a server; exit code 1 for errors
   });
   expect([invalid.code, invalid.stdout]).toEqual([1, expect.stringContaining("hooks.enabeld: unknown key")]);
 });
+
+test("nodes: who has its database alone says so", async () => {
+  const nodes = (...args: string[]) =>
+    runHearth(["nodes", ...args], { home, env: { HEARTH_HOST: new URL(hearth.url).host } });
+  expect(await nodes()).toMatchObject({ code: 0, stderr: "the gateway's database is this server's alone\n" });
+  expect(JSON.parse((await nodes("--json")).stdout)).toEqual({ nodes: [] });
+});

@@ -38,9 +38,9 @@ const UNSURE_MS = 20_000;
 /** … and is removed by the others. */
 const SILENT_MS = 25_000;
 /** How often the locks of the others are looked at. */
-const LOOK_MS = 150;
+const LOOK_MS = 100;
 /** A lock that was free for so long is a dead node's; one that only lost its connection takes it again before. */
-const FREE_MS = 450;
+const FREE_MS = 300;
 /** After the database was away for this node, the others may still be coming back. */
 const RETURN_MS = 3000;
 
@@ -187,8 +187,12 @@ export class Cluster implements Peers {
     this.#clockOffset = offset;
     this.#beatAt = begun;
     this.#isLost = false;
-    if (number !== before && before > 0) {
-      this.#options.log.warn("cluster: the others gave this node up; it goes on as another", { was: before, number });
+    if (before === 0) this.#options.log.info("cluster: this node is here", { node: number });
+    else if (number !== before) {
+      this.#options.log.warn("cluster: the others gave this node up; it goes on as another", {
+        was: before,
+        node: number,
+      });
       this.#lose();
     }
     const isNews = [...this.#leases].filter(([name, lease]) => {

@@ -1,0 +1,70 @@
+/**
+ * A node of a cluster as a process, which may be killed or stopped at any moment: a whole gateway on a socket of its
+ * own, with a model that answers by a script. What happens outside of the database, turns that begin and end, goes to a
+ * log.
+ *
+ *   bun cluster-node.ts SETTINGS LOG
+ */
+import { appendFileSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { makeLogger } from "../../src/base/log.ts";
+import { makeGateway } from "../../src/gateway/gateway.ts";
+import { makeSnapshot } from "../../src/gateway/snapshot.ts";
+import type { Runtime } from "../../src/runtime/runtime.ts";
+import { scriptedRuntime } from "../agent/scripted-runtime.ts";
+import { makeHarness } from "../server/harness.ts";
+
+const [settings, logPath] = process.argv.slice(2) as [string, string];
+const home = mkdtempSync(join(tmpdir(), "hearth-node-"));
+const note = (line: object): void =>
+  appendFileSync(
+    logPath,
+    `${JSON.stringify({ at: performance.timeOrigin + performance.now(), pid: process.pid, ...line })}\n`,
+  );
+
+const scripted = scriptedRuntime(({ messages }) => ({ text: `answer to ${keyIn(messages.at(-1)?.content)}` }));
+/** A request says by which key it is known, and how long its turn takes. */
+const keyIn = (text = ""): string => /key=([\w-]+)/.exec(text)?.[1] ?? "nothing";
+const runtime: typeof scripted = {
+  ...scripted,
+  async *chat(request) {
+    const asked = request.messages.at(-1)?.content;
+    const key = keyIn(asked);
+    note({ begins: key });
+    try {
+      await Bun.sleep(Number(/takes=(\d+)/.exec(asked ?? "")?.[1] ?? 0));
+      yield* scripted.chat(request);
+    } finally {
+      note({ ends: key });
+    }
+  },
+};
+const root = JSON.parse(settings) as Record<string, unknown>;
+const snapshot = makeSnapshot({ root, files: [], where: () => "", hasVariable: () => false } as never, {
+  folder: home,
+  apiKeys: [],
+});
+let number = 0; // in the cluster
+const write = (line: string): void => {
+  const said = JSON.parse(line) as { msg: string; node?: number };
+  note({ log: said });
+  number ||= said.node ?? 0;
+};
+const log = makeLogger({ write, now: Date.now, debug: false });
+const gateway = await makeGateway({
+  source: { snapshot: () => snapshot, onChange: () => {} },
+  home,
+  runtime: runtime as unknown as Runtime, // as much of one as turns use
+  modelNames: async () => ["m:latest"],
+  clock: systemClock,
+  log,
+  fetch,
+});
+const harness = await makeHarness({}, { gateway });
+const { url } = harness.listen();
+await gateway.start();
+process.stdout.write(`${JSON.stringify({ url, number })}\n`);
+process.stdin.on("end", () => process.exit()); // who started it is gone
+process.stdin.resume();
