@@ -3,6 +3,7 @@ import { InvalidArgumentError, type Command } from "commander";
 import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
 import { create } from "./commands/create.ts";
+import { addGatewayCommands } from "./commands/gateway.ts";
 import { list } from "./commands/list.ts";
 import { copy, remove, stop } from "./commands/manage.ts";
 import { ps } from "./commands/ps.ts";
@@ -66,6 +67,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   program.command("rm").description("delete models").argument("<models...>").action(does(remove));
   addElsewhere(program, parts);
   addHooksCommands(program, parts, wholeNumber);
+  addGatewayCommands(program, parts);
 }
 
 const INSECURE = ["--insecure", "allow http and certificates that nobody vouches for"] as const;

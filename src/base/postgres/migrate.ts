@@ -1,9 +1,12 @@
 /** Brings the tables of a PostgreSQL schema up to date, one process at a time. */
 import type { SQL } from "bun";
 import type { Migration } from "../database.ts";
+import { AppError } from "../errors.ts";
 import { problemOf } from "./problems.ts";
 import { quoted } from "./server.ts";
 
+/** SQLSTATE insufficient_privilege. */
+const MAY_NOT = "42501";
 /** For `pg_advisory_xact_lock`: any number that nobody else takes. */
 const MIGRATION_LOCK = 7_205_101;
 
@@ -14,7 +17,11 @@ export async function migrate(sql: SQL, schema: string, migrations: readonly Mig
       await transaction.unsafe("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
       const [found] = await transaction.unsafe("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]);
       if (!found) await transaction.unsafe(`CREATE SCHEMA ${quoted(schema)}`);
-      await transaction.unsafe("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)");
+      // asked first: a role that may make no tables may not say IF NOT EXISTS either
+      const [table] = await transaction.unsafe("SELECT to_regclass('migrations') AS found");
+      if (!(table as { found: unknown }).found) {
+        await transaction.unsafe("CREATE TABLE migrations (name TEXT PRIMARY KEY)");
+      }
       const seen = new Set<unknown>();
       for (const row of await transaction.unsafe("SELECT name FROM migrations"))
         seen.add((row as { name: string }).name);
@@ -24,6 +31,9 @@ export async function migrate(sql: SQL, schema: string, migrations: readonly Mig
       }
     });
   } catch (error) {
-    throw problemOf(error);
+    const problem = problemOf(error);
+    if ((error as { errno?: unknown }).errno !== MAY_NOT) throw problem;
+    const advice = "run 'hearth migrate' as a role that may make tables";
+    throw new AppError("storage", `${problem.message}: ${advice}`, { cause: error });
   }
 }

@@ -1,0 +1,49 @@
+/** `hearth gateway export` and `import`, and `hearth migrate`: the gateway's database, without a server. */
+import type { Command } from "commander";
+import { failing, type CliParts } from "../failing.ts";
+import type { Terminal } from "../terminal.ts";
+
+export function addGatewayCommands(program: Command, parts: CliParts): void {
+  const config = ["--config <file>", "configuration file (JSON5)"] as const;
+  const sources = (flags: { config?: string }) => ({ ...parts, flags: { ...parts.flags, ...flags } });
+  const gateway = program.command("gateway").description("move the gateway's state from one database to another");
+  gateway
+    .command("export")
+    .description("write all of it to a file; the gateway has to be stopped")
+    .argument("<file>")
+    .option(...config)
+    .action(
+      failing(parts, async (terminal, file: string, flags: { config?: string }) => {
+        const { exportGateway } = await transfer();
+        tell(terminal, `exported to ${file}`, await exportGateway(sources(flags), file));
+      }),
+    );
+  gateway
+    .command("import")
+    .description("fill an empty database with an export: all of it, or nothing")
+    .argument("<file>")
+    .option(...config)
+    .action(
+      failing(parts, async (terminal, file: string, flags: { config?: string }) => {
+        const { importGateway } = await transfer();
+        tell(terminal, `imported from ${file}`, await importGateway(sources(flags), file));
+      }),
+    );
+  program
+    .command("migrate")
+    .description("bring the tables of the gateway's database up to date, as its next start would")
+    .option(...config)
+    .action(
+      failing(parts, async (terminal, flags: { config?: string }) => {
+        const { migrateGateway } = await transfer();
+        terminal.write(`the gateway's tables in ${await migrateGateway(sources(flags))} are up to date\n`);
+      }),
+    );
+}
+
+const transfer = () => import("../../gateway/transfer/index.ts");
+
+function tell(terminal: Terminal, what: string, counts: Readonly<Record<string, number>>): void {
+  const rows = Object.entries(counts).map(([table, n]) => `${n} ${table}`);
+  terminal.write(`${what}: ${rows.length === 0 ? "no rows" : rows.join(", ")}\n`);
+}

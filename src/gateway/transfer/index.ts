@@ -1,0 +1,63 @@
+/** What `hearth gateway export` and `import` and `hearth migrate` do: to the configured database, without a server. */
+import { dirname } from "node:path";
+import { systemClock } from "../../base/clock.ts";
+import { AppError } from "../../base/errors.ts";
+import { makeLogger } from "../../base/log.ts";
+import { configPath, readConfig, type ConfigSources } from "../../config.ts";
+import { VERSION } from "../../version.ts";
+import { readSnapshot } from "../read.ts";
+import { makeSnapshot, type GatewaySnapshot } from "../snapshot.ts";
+import { openStorage, type Storage } from "../storage.ts";
+import { exportStore } from "./export.ts";
+import { importStore } from "./import.ts";
+import type { Counts } from "./tables.ts";
+
+/** Throws `conflict` while a gateway runs on the database. */
+export const exportGateway = (sources: ConfigSources, path: string): Promise<Counts> =>
+  withStorage(sources, async (storage) => {
+    await checkAlone(storage);
+    const counts = await exportStore(storage.store, path, { version: VERSION });
+    await checkAlone(storage); // nor has one come meanwhile
+    return counts;
+  });
+
+/** As `exportGateway`; throws `conflict` too where something is in the database, and `bad_file`. */
+export const importGateway = (sources: ConfigSources, path: string): Promise<Counts> =>
+  withStorage(sources, async (storage) => {
+    await checkAlone(storage);
+    return importStore(storage.store, path);
+  });
+
+async function checkAlone({ store, peers }: Storage): Promise<void> {
+  const others = (await store.read(() => peers.nodes())).filter(({ name, number }) => `${name}#${number}` !== peers.me);
+  if (others.length === 0) return;
+  const names = others.map(({ name, number }) => `${name}#${number}`).join(", ");
+  throw new AppError("conflict", `the database is in use by ${names}: stop them first`);
+}
+
+/** Brings the tables up to date, also while gateways run. Returns where they are. */
+export async function migrateGateway(sources: ConfigSources): Promise<string> {
+  const { url, schema } = settingsOf(sources).snapshot.database;
+  if (url === undefined) return withStorage(sources, async ({ folder }) => `'${folder}'`);
+  const { openPostgres } = await import("../../base/postgres/postgres-store.ts");
+  const { postgresMigrations } = await import("../postgres-migrations.ts");
+  await (await openPostgres({ url, schema, connections: 3, name: "hearth migrate" }, postgresMigrations)).close();
+  return `schema '${schema}' of PostgreSQL`;
+}
+
+function settingsOf(sources: ConfigSources): { home: string; snapshot: GatewaySnapshot } {
+  const config = readConfig(sources);
+  const none = () => makeSnapshot(undefined, { folder: dirname(configPath(sources).path), apiKeys: config.apiKeys });
+  return { home: config.home, snapshot: readSnapshot(sources, config)?.snapshot ?? none() };
+}
+
+async function withStorage<T>(sources: ConfigSources, work: (storage: Storage) => Promise<T>): Promise<T> {
+  const { home, snapshot } = settingsOf(sources);
+  const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: false });
+  const storage = await openStorage({ home, snapshot: () => snapshot, clock: systemClock, log });
+  try {
+    return await work(storage);
+  } finally {
+    await storage.close();
+  }
+}
