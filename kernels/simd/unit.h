@@ -112,19 +112,27 @@ INL void finish_signed(Unit *u) {
 #define SIGNED_UNITS 1
 #endif
 
-// --- activations of one token: q[n] int8, each unit in its order, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16; n filled up to units ---
+// --- activations of one token: q[n] int8, each unit in its order, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16, and in
+// WebAssembly q[n] once more, as int16 in order; n filled up to units ---
+
+#if defined(__wasm__)
+#define WIDE 1
+#else
+#define WIDE 0
+#endif
 
 #define FILLED(n) (((i64)(n) + UNIT - 1) / UNIT * UNIT)
-#define PACKED_BYTES(n) (FILLED(n) + FILLED(n) / 32 * 4 * 4)
+#define PACKED_BYTES(n) (FILLED(n) + FILLED(n) / 32 * 4 * 4 + WIDE * 2 * FILLED(n))
 typedef struct {
   const i8 *q;
   const f32 *d, *sum32, *sum16;
+  const i16 *wide;
 } Packed;
 
 INL Packed packed_row(const u8 *base, int n) {
   i64 filled = FILLED(n);
   const f32 *d = (const f32 *)(base + filled);
-  return (Packed){(const i8 *)base, d, d + filled / 32, d + filled / 16};
+  return (Packed){(const i8 *)base, d, d + filled / 32, d + filled / 16, (const i16 *)(d + filled / 8)};
 }
 
 // A value that is no number, or infinite, makes the whole block so.
@@ -155,6 +163,8 @@ NOINL void pack_row(u8 *base, const f32 *x, int n) {
         vi r = CONVERT(__builtin_elementwise_roundeven(LOAD(vf, p + i) * inverse), vi);
         typedef i8 narrow VEC(W);
         STORE(values + i, CONVERT(r, narrow));
+        typedef i16 words VEC(2 * W);
+        if (WIDE) STORE((i16 *)to.wide + b * 32 + i, CONVERT(r, words));
         all += r;
       }
       sums[half] = sum_int(all);

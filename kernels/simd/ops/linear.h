@@ -5,6 +5,7 @@
 #pragma once
 #include "../dots.h"
 #include "../floats.h"
+#include "../interleaved.h"
 #include "../panel.h"
 #include "../pass.h"
 
@@ -134,6 +135,24 @@ NOINL void linear_floats(const Thread *t, const Linear *op, const Matrix *m, Mem
   }
 }
 
+// Tokens of decode and of prompts alike.
+NOINL void linear_interleaved(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
+#if defined(__wasm__)
+  const int all = members.decode + members.prompt;
+  for (const int end = part.row + part.rows; part.row < end; part.row += part.rows, part.w += PANEL_ROWS * m->rowBytes) {
+    part.rows = MIN(PANEL_ROWS, end - part.row);
+    for (int first = 0; first < all; first += INTERLEAVED_TOKENS) {
+      const int count = MIN(INTERLEAVED_TOKENS, all - first);
+      Packed x[INTERLEAVED_TOKENS];
+      f32 out[INTERLEAVED_TOKENS * PANEL_ROWS];
+      for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
+      multiply_interleaved(count, part.w, op->n, x, out, PANEL_ROWS);
+      for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
+    }
+  }
+#endif
+}
+
 INL int units_of(const Matrix *m) { return (m->rows + PANEL_ROWS - 1) / PANEL_ROWS; }
 INL int units_in(const Linear *op) {
   int units = 0;
@@ -161,6 +180,7 @@ NOINL void linear_chunks(const Thread *t, const Linear *op, int chunk, int count
     Part part = {AT(u8, m->data) + expert * m->expertBytes + row * m->rowBytes, AT(i8, m->grid),
                  m->bias ? AT(f32, m->bias) + (i64)expert * m->rows : 0, m->scales ? AT(f32, m->scales)[expert] : 1, row, MIN(run * PANEL_ROWS, m->rows - row)};
     if (floats) linear_floats(t, op, m, members, part);
+    else if (WIDE && m->type & INTERLEAVED) linear_interleaved(t, op, m, members, part);
     else {
       if (members.decode) linear_dots(t, op, m, members, part);
       if (members.prompt) linear_panel(t, op, m, members, part);

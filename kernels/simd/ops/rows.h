@@ -1,6 +1,7 @@
 // rows: ops that treat every row by itself. Several that follow each other are done by whoever has claimed the row.
 #pragma once
 #include "../functions.h"
+#include "../interleaved.h"
 #include "../pass.h"
 #include "../types.h"
 
@@ -31,7 +32,16 @@ INL void embed_row(Thread *t, const Embed *op, i64 row) {
   }
   if (token == -1) token = op->vectorToken;
   const i32 known = token < 0 || token >= op->vocab ? 0 : token;
-  unpack_floats(op->table.type, AT(u8, op->table.data) + known * op->table.rowBytes, op->dim, AT(i8, op->table.grid), y);
+  const u8 *from = AT(u8, op->table.data) + known * op->table.rowBytes;
+  int type = op->table.type;
+#if defined(__wasm__)
+  if (type & INTERLEAVED) {
+    interleaved_row(AT(u8, op->table.data), known, op->table.rowBytes, t->scratch);
+    from = t->scratch;
+    type -= INTERLEAVED;
+  }
+#endif
+  unpack_floats(type, from, op->dim, AT(i8, op->table.grid), y);
   const f32 factor = op->scale * (op->table.scales ? *AT(f32, op->table.scales) : 1);
   for (int i = 0; i < op->dim; i++) y[i] *= factor;
 }

@@ -44,7 +44,7 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
 
 /** Lowers the steps, whose last one writes `result` or what it becomes. */
 export function lower(steps: readonly Step[], result: Buf, shared: Shared): Lowered {
-  const list = makeRecordList(shared.buffers, { maxRows: shared.maxRows, result });
+  const list = makeRecordList(shared, { maxRows: shared.maxRows, result });
   const lowering: Lowering = { ...shared, list };
   for (const step of takeRowsEarly(steps)) {
     // TypeScript cannot see that ops[step.op] takes the very step it was indexed by.
@@ -52,7 +52,7 @@ export function lower(steps: readonly Step[], result: Buf, shared: Shared): Lowe
   }
   shared.scratchFloats = Math.max(shared.scratchFloats, lowering.scratchFloats);
   assert(list.get(result).address === RESULT, `the result '${result.name}' is no row that is wanted`);
-  return list.finish(shared.memory);
+  return list.finish();
 }
 
 export const ops: Ops<void, Lowering> = {
@@ -64,7 +64,8 @@ export const ops: Ops<void, Lowering> = {
     const { list, weights, vectorDim } = lowering;
     const y = list.make(out, { rowSet: ROWS.all });
     const rest = { dim: out.dim, vocab: table.outDim, scale, vectorToken, vectorDim };
-    list.add("embed", y, { table: weights.matrix(table), out: y.address, ...rest });
+    lowering.scratchFloats = Math.max(lowering.scratchFloats, out.dim); // for a row of the table
+    list.add("embed", y, { table: weights.factor(table), out: y.address, ...rest });
     for (const { a, b } of table.lowRank ?? []) {
       const inner = list.make({ name: "lowRank.inner", dim: b.inDim }, y);
       const place = weights.matrix(b);

@@ -91,11 +91,11 @@ export function linear(
   const from = list.get(x);
   const y = list.make(out, from);
   const bias = b ? weights.vector(b) : 0;
-  product(from, [{ matrix: { ...weights.matrix(w), bias }, out: y }], lowering);
+  product(from, [{ matrix: { ...weights.factor(w), bias }, out: y }], lowering);
   for (const each of w.lowRank ?? []) {
     const inner = list.make({ name: "lowRank.inner", dim: each.a.outDim }, from);
-    product(from, [{ matrix: weights.matrix(each.a), out: inner }], lowering);
-    product(inner, [{ matrix: weights.matrix(each.b), out: y }], lowering, { accumulate: 1 });
+    product(from, [{ matrix: weights.factor(each.a), out: inner }], lowering);
+    product(inner, [{ matrix: weights.factor(each.b), out: y }], lowering, { accumulate: 1 });
   }
   return y;
 }
@@ -110,7 +110,7 @@ export function expertProducts(
   const { list, weights } = lowering;
   const run = (x: Activation, each: typeof wanted, accumulate = 0): void => {
     const biased = each.map(({ w, b, out }) => {
-      return { matrix: { ...weights.matrix(w), bias: b ? weights.vector(b) : 0 }, out };
+      return { matrix: { ...weights.factor(w), bias: b ? weights.vector(b) : 0 }, out };
     });
     product(x, biased, lowering, { groups, accumulate });
   };

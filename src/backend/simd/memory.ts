@@ -5,6 +5,11 @@ export interface Memory {
   allocate(bytes: number, what: string): Block;
   /** Where a view lies: as it is, not a copy. It must not go away as long as the memory is used. */
   place(view: Placed): number;
+  /**
+   * Copies rows of 16-bit words, the rows of each eight word by word beside one another, with rows of zeros behind the
+   * last. Left out where views are not copied.
+   */
+  interleave?(view: Uint8Array, rowBytes: number): number;
   /** Says that placed views may have new contents; left out where they are seen as they are. */
   refresh?(views: readonly Placed[]): void;
   /** Bytes allocated so far. */

@@ -15,8 +15,8 @@ import { assert } from "../../base/errors.ts";
 import type { Buf } from "../step.ts";
 import type { Block, Memory } from "./memory.ts";
 
-/** Activations in 8 bits, of one row: `PACKED_BYTES` of unit.h. */
-const packedBytes = (n: number): number => Math.ceil(n / 256) * 256 * 1.5;
+/** Activations in 8 bits, of one row, and in 16 for interleaved weights: `PACKED_BYTES` of unit.h. */
+const packedBytes = (n: number, memory: Memory): number => Math.ceil(n / 256) * 256 * (memory.interleave ? 3.5 : 1.5);
 
 /** Ops that are split in other ways. All others treat every row by itself: a thread runs several on one row. */
 const CHUNK_KINDS: readonly OpKind[] = [
@@ -81,11 +81,13 @@ export interface RecordList {
   packed(x: Activation): number;
   /** Says that an activation was written: its packed form is no longer right. */
   wrote(x: Activation): void;
-  finish(memory: Memory): Lowered;
+  finish(): Lowered;
 }
 
-export function makeRecordList(buffers: Buffers, options: { maxRows: number; result: Buf | undefined }): RecordList {
-  const { maxRows, result } = options;
+export function makeRecordList(
+  { buffers, memory }: { buffers: Buffers; memory: Memory },
+  { maxRows, result }: { maxRows: number; result: Buf | undefined },
+): RecordList {
   const drafts: Draft[] = [];
   const made = new Map<string, Activation>();
   const packed = new Map<string, number>();
@@ -114,7 +116,7 @@ export function makeRecordList(buffers: Buffers, options: { maxRows: number; res
     packed(x) {
       const known = packed.get(x.name);
       if (known !== undefined) return known;
-      const bytes = maxRows * x.perRow * packedBytes(x.dim);
+      const bytes = maxRows * x.perRow * packedBytes(x.dim, memory);
       const address = buffers.of(`packed ${x.name} ${x.dim}`, bytes);
       packed.set(x.name, address);
       for (const kind of ["rmsNorm", "layerNorm", "gate"] as const) {
@@ -127,7 +129,7 @@ export function makeRecordList(buffers: Buffers, options: { maxRows: number; res
       return address;
     },
     wrote: (x) => void packed.delete(x.name),
-    finish(memory) {
+    finish() {
       const block = memory.allocate(Math.max(1, drafts.length) * RECORD_BYTES, "records");
       const view = new DataView(block.view.buffer, block.view.byteOffset, block.view.byteLength);
       for (const [index, { kind, rowSet, perRow, values }] of drafts.entries()) {

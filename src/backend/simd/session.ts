@@ -146,7 +146,7 @@ function makeParts(program: Program, options: LoadOptions, memory: Memory): Part
   const shared: Shared = {
     memory,
     source,
-    weights: makeWeightPlaces(source, memory),
+    weights: makeWeightPlaces(source, memory, precise),
     buffers: makeBuffers(memory),
     kv: { slots, ctxLen: fillContext(ctxLen), type: kvTypeOf(options, encodes) },
     places,

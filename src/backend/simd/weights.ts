@@ -5,27 +5,29 @@ import { AppError } from "../../base/errors.ts";
 import type { WeightSource } from "../backend.ts";
 import type { Weight } from "../step.ts";
 import { unpackRows } from "../unpack.ts";
+import { INTERLEAVED, makeInterleaved, type Tensor } from "./interleaved.ts";
 import type { Memory } from "./memory.ts";
 
 export interface WeightPlaces {
   /** A matrix or a stack of them. Throws `runner` where the file has fewer bytes than its shape says. */
   matrix(w: Weight): MatrixValues;
+  /**
+   * A matrix of products, which may lie in an order that only they and `embed` know: `q8_0` where weights are copied
+   * anyway.
+   */
+  factor(w: Weight): MatrixValues;
   /** A vector, its factor applied: (outDim · inDim), of each stacked one after another. */
   vector(w: Weight): number;
   /** Numbers of ours. */
   constant(values: Float32Array | Int32Array): number;
 }
 
-/** Where it lies; its view is the memory's to keep. */
-interface Tensor {
-  readonly byteLength: number;
-  readonly address: number;
-}
-
-export function makeWeightPlaces(source: WeightSource, memory: Memory): WeightPlaces {
+export function makeWeightPlaces(source: WeightSource, memory: Memory, precise: boolean): WeightPlaces {
   const vectors = new Map<Weight, number>();
   const tensors = new Map<string, Tensor>();
   const grids = new Map<string, number>();
+
+  const interleaved = precise ? undefined : makeInterleaved(source, memory);
 
   const tensor = (name: string): Tensor => {
     const known = tensors.get(name);
@@ -35,6 +37,26 @@ export function makeWeightPlaces(source: WeightSource, memory: Memory): WeightPl
     tensors.set(name, found);
     return found;
   };
+  const matrix = (w: Weight, { byteLength, address }: Tensor): MatrixValues => {
+    const rowBytes = rowBytesOf(w);
+    const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;
+    if (needed > byteLength || !Number.isInteger(rowBytes)) {
+      const shape = `${w.experts} × ${w.tensorRows} rows of ${w.inDim}`;
+      throw new AppError("runner", `'${w.name}': expected ${needed} bytes for ${shape}, got ${byteLength}`);
+    }
+    const { grid } = w.quant;
+    if (grid && !grids.has(w.quant.name)) grids.set(w.quant.name, memory.place(grid));
+    return {
+      data: address + w.rowStart * rowBytes,
+      rowBytes,
+      expertBytes: w.tensorRows * rowBytes,
+      rows: w.outDim,
+      outDim: w.outDim,
+      type: w.quant.ggmlType,
+      grid: grids.get(w.quant.name) ?? 0,
+      scales: w.scale ? constant(w.scale) : 0,
+    };
+  };
   const constant = (values: Float32Array | Int32Array): number => {
     const block = memory.allocate(values.byteLength, "a vector");
     block.view.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
@@ -42,26 +64,10 @@ export function makeWeightPlaces(source: WeightSource, memory: Memory): WeightPl
   };
   return {
     constant,
-    matrix(w) {
-      const { byteLength, address } = tensor(w.name);
-      const rowBytes = rowBytesOf(w);
-      const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;
-      if (needed > byteLength || !Number.isInteger(rowBytes)) {
-        const shape = `${w.experts} × ${w.tensorRows} rows of ${w.inDim}`;
-        throw new AppError("runner", `'${w.name}': expected ${needed} bytes for ${shape}, got ${byteLength}`);
-      }
-      const { grid } = w.quant;
-      if (grid && !grids.has(w.quant.name)) grids.set(w.quant.name, memory.place(grid));
-      return {
-        data: address + w.rowStart * rowBytes,
-        rowBytes,
-        expertBytes: w.tensorRows * rowBytes,
-        rows: w.outDim,
-        outDim: w.outDim,
-        type: w.quant.ggmlType,
-        grid: grids.get(w.quant.name) ?? 0,
-        scales: w.scale ? constant(w.scale) : 0,
-      };
+    matrix: (w) => matrix(w, tensor(w.name)),
+    factor(w) {
+      const found = interleaved?.(w);
+      return found ? { ...matrix(w, found), type: w.quant.ggmlType + INTERLEAVED } : matrix(w, tensor(w.name));
     },
     vector(w) {
       const known = vectors.get(w);
