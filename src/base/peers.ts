@@ -38,6 +38,16 @@ export interface NodeStatus {
   readonly leads: readonly string[];
 }
 
+/** What a node took from a limit that all nodes share: a bucket of tokens, which fills by itself. */
+export interface Spent {
+  /** Of the limit. */
+  readonly id: string;
+  readonly taken: number;
+  /** Tokens at most. */
+  readonly burst: number;
+  readonly perMs: number;
+}
+
 export interface Peers {
   /** What rows name that this node holds. Another one after the others gave this node up. */
   readonly me: string;
@@ -47,6 +57,8 @@ export interface Peers {
   nodes(): Script<readonly NodeStatus[]>;
   /** Takes part in leading something. The same name is the same lease. */
   lease(name: string): Lease;
+  /** Notes what was taken; returns the tokens that each has left, less than none where nodes took too many. */
+  readonly spend?: (spent: readonly Spent[]) => Promise<readonly number[]>;
   tell(topic: Topic, id?: string): void;
   /** Calls with what other nodes tell; returns what stops that. */
   onNews(listener: (topic: Topic, id: string) => void): () => void;

@@ -143,7 +143,8 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     status: deliveries.run,
     watch: (id: string, signal: AbortSignal) => worker.watch(id, signal),
   };
-  const ingress = makeIngress({ settings: snapshot, accept, runs, mappings, transforms, checks, log, now });
+  const asked = { settings: snapshot, accept, runs, mappings, transforms, checks };
+  const ingress = makeIngress({ ...asked, spend: peers.spend, log, now });
   const cancel = (runId: string) => worker.cancel(runId);
   const resolveTarget: AdminDeps["resolveTarget"] = (asked) => store.read(() => replies.resolveTarget(asked));
   const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };

@@ -71,6 +71,25 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect([states[0], states.at(-1)]).toEqual(["running", "cancelled"]);
   }, 120_000);
 
+  test("a limit on how often requests come holds for all nodes together", async () => {
+    const config = settings();
+    const limited = { ...config, hooks: { ...config.hooks, rateLimit: { perMinute: 20 } } };
+    const first = await startGateway(limited);
+    const second = await startGateway(limited);
+    const statusOf = async (bench: GatewayBench): Promise<number> =>
+      (await bench.post("wake", { text: "x", mode: "next-heartbeat" })).status;
+    for (let i = 0; i < 20; i++) expect(await statusOf(first)).toBe(200);
+    let passed = 0;
+    const isRefused = async (): Promise<boolean> => {
+      const status = await statusOf(second);
+      if (status === 200) passed++;
+      await Bun.sleep(200); // as a sender that is not in a hurry
+      return status === 429;
+    };
+    expect(await eventually(isRefused, WAIT_MS)).toBe(true);
+    expect(passed).toBeLessThan(10);
+  }, 120_000);
+
   test("one node leads each duty, sends what the others store, and hands all of it on when it stops", async () => {
     const chat = startChat();
     const config = {

@@ -1,6 +1,6 @@
 /** Who works on the database, and what each leads. Times are epoch milliseconds on the database's clock. */
 import type { Migration } from "../database.ts";
-import type { NodeStatus } from "../peers.ts";
+import type { NodeStatus, Spent } from "../peers.ts";
 import { execute, queryAll, queryOne, type Script } from "../store.ts";
 
 const NODES = `
@@ -22,7 +22,18 @@ const NODES = `
   );
 `;
 
-export const clusterMigrations: readonly Migration[] = [{ name: "cluster", sql: NODES }];
+const RATES = `
+  CREATE TABLE rate_buckets (
+    id TEXT PRIMARY KEY,
+    tokens DOUBLE PRECISION NOT NULL,  -- less than none: nodes took too many
+    at BIGINT NOT NULL
+  );
+`;
+
+export const clusterMigrations: readonly Migration[] = [
+  { name: "cluster", sql: NODES },
+  { name: "cluster: rates", sql: RATES },
+];
 
 /** What a node says of itself. */
 export interface NodeFacts {
@@ -111,4 +122,27 @@ export function* listNodes(): Script<NodeStatus[]> {
     ...node,
     leads: leases.flatMap(({ name, node: number }) => (number === node.number ? [name] : [])),
   }));
+}
+
+/** Buckets that nobody used for so long are full, or of a former configuration. */
+const BUCKET_MS = 24 * 3_600_000;
+
+/** Returns the tokens that are left in each. */
+export function* spendTokens(spent: readonly Spent[], now: number): Script<number[]> {
+  const left: number[] = [];
+  for (const { id, taken, burst, perMs } of spent) {
+    const row = yield* queryOne<{ tokens: number }>(
+      `INSERT INTO rate_buckets AS bucket (id, tokens, at) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE
+       SET tokens = least($4, bucket.tokens + greatest($3 - bucket.at, 0) * $5) - $6, at = $3 RETURNING tokens`,
+      id,
+      burst - taken,
+      now,
+      burst,
+      perMs,
+      taken,
+    );
+    left.push(row!.tokens);
+  }
+  yield* execute("DELETE FROM rate_buckets WHERE at < $1", now - BUCKET_MS);
+  return left;
 }

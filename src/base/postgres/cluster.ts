@@ -9,7 +9,7 @@
 import type { ReservedSQL, SQL } from "bun";
 import type { Logger } from "../log.ts";
 import { messageOf } from "../errors.ts";
-import type { Lease, Peers, Topic } from "../peers.ts";
+import type { Lease, Peers, Spent, Topic } from "../peers.ts";
 import type { Script, Store } from "../store.ts";
 import {
   databaseNow,
@@ -20,6 +20,7 @@ import {
   removeNode,
   seeNode,
   silentNodes,
+  spendTokens,
   takeLeases,
   type NodeFacts,
 } from "./cluster-tables.ts";
@@ -151,6 +152,9 @@ export class Cluster implements Peers {
     if (this.#number > 0) this.#beatIn(0);
     return made;
   }
+
+  spend = (spent: readonly Spent[]): Promise<readonly number[]> =>
+    this.#store.write(() => spendTokens(spent, this.now()));
 
   tell(topic: Topic, id?: string): void {
     if (this.#others > 0) this.#wire.tell(topic, id);

@@ -19,7 +19,7 @@ export async function answerFixed(
   const { hooks } = settings;
   const pass = deps.door.admit(hooks, visitor);
   note({ auth: pass.auth.id });
-  tell(deps.limits.take([hooks.rateLimit]));
+  tell(deps.limits.take([["hooks", hooks.rateLimit]]));
   const timeoutMs = deps.readMs?.proved ?? READ_MS;
   const rawBody = await readBody(request, { limitBytes: hooks.maxBodyBytes, timeoutMs });
   note({ bytes: rawBody.length });

@@ -52,8 +52,8 @@ export function makeIngress(deps: IngressDeps): Ingress {
   const parts: MappedDeps & RunDeps = {
     ...deps,
     door: new Door(deps),
-    limits: new RateLimits(deps.now),
-    questions: new RateLimits(deps.now),
+    limits: new RateLimits("requests", deps),
+    questions: new RateLimits("questions", deps),
     unprovedReads: new Slots({ max: UNPROVED_READS_MAX, share: UNPROVED_SHARE }),
     lockedReads: new Slots({ max: LOCKED_READS_MAX, share: LOCKED_READS_MAX / 2 }),
     waits: new Waits(),

@@ -59,7 +59,8 @@ export async function answerMapped(
   const pass = proofs.get(mapping) ?? { reason: "no mapping of this path" };
   if ("reason" in pass) throw deps.door.refusal(visitor, pass.reason);
   note({ auth: pass.auth.id });
-  tell(deps.limits.take([mapping.config.rateLimit, hooks.rateLimit]));
+  const own = [`mapping ${mapping.id}`, mapping.config.rateLimit] as const;
+  tell(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
   const reply = await answerProved(deps, visit, { mapping, asked, pass, rawBody });
   return { ...reply, headers: { ...reply.headers, ...pass.headers } };

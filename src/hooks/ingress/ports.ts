@@ -1,5 +1,6 @@
 /** What the ingress needs of the rest of the gateway, and its answers to the HTTP layer. */
 import type { Logger } from "../../base/log.ts";
+import type { Peers } from "../../base/peers.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Accepted } from "../deliveries/accept.ts";
 import type { AcceptRequest } from "../deliveries/request.ts";
@@ -32,6 +33,8 @@ export interface IngressDeps {
   readonly transforms: RunParts["transforms"];
   readonly checks: Checks;
   readonly log: Logger;
+  /** For limits that several processes share. */
+  readonly spend?: Peers["spend"] | undefined;
   /** Epoch milliseconds. */
   readonly now: () => number;
   /** How long bodies may take; shorter in tests. */

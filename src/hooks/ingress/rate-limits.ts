@@ -2,10 +2,21 @@
  * Limits on how often requests come: of all senders together, and of each mapping. Only requests whose credential is
  * good count, so that strangers can neither use a limit up nor fill memory: there are as many buckets as limits in the
  * configuration, and a new configuration starts with full ones.
+ *
+ * Nodes that share a database share the buckets: each lets in what it believes is left, tells a few times a second what
+ * it took, and goes on from what is left after all. What they let in too much between, they let in less afterwards.
  */
+import { messageOf } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import type { Peers, Spent } from "../../base/peers.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import type { RateLimit } from "../config.ts";
 import { Refusal } from "./problems.ts";
+
+const TELL_MS = 250;
+
+/** A limit by the name of what it limits; undefined: that is not limited. */
+export type NamedLimit = readonly [name: string, limit: RateLimit | undefined];
 
 /** Tokens, and when that many were there. */
 interface Bucket {
@@ -13,24 +24,39 @@ interface Bucket {
   readonly atMs: number;
 }
 
+export interface RateLimitParts {
+  readonly now: () => number;
+  readonly log: Logger;
+  /** Of one process alone there is none. */
+  readonly spend?: Peers["spend"] | undefined;
+}
+
 /** For the answer. */
 export type RateHeaders = Readonly<Record<string, string>>;
 
 export class RateLimits {
-  readonly #now: () => number;
+  readonly #parts: RateLimitParts;
+  /** Sets these limits apart from others of the same names. */
+  readonly #kind: string;
   readonly #buckets = new WeakMap<RateLimit, Bucket>();
+  /** Taken, and not told yet. */
+  #untold = new Map<RateLimit, Spent>();
+  #isTelling = false;
 
-  constructor(now: () => number) {
-    this.#now = now;
+  constructor(kind: string, parts: RateLimitParts) {
+    this.#kind = kind;
+    this.#parts = parts;
   }
 
   /**
    * Takes one request from every limit, or from none. Returns headers of the one that is nearest to its end.
    * Throws a `Refusal` where one is there.
    */
-  take(limits: readonly (RateLimit | undefined)[]): RateHeaders {
-    const now = this.#now();
-    const states = limits.flatMap((limit) => (limit ? [stateOf(limit, this.#buckets.get(limit), now)] : []));
+  take(limits: readonly NamedLimit[]): RateHeaders {
+    const now = this.#parts.now();
+    const states = limits.flatMap(([name, limit]) =>
+      limit ? [{ name, ...stateOf(limit, this.#buckets.get(limit), now) }] : [],
+    );
     const [nearest] = states.toSorted((a, b) => a.tokens / a.burst - b.tokens / b.burst);
     if (!nearest) return {};
     const waitMs = Math.max(...states.map(({ tokens, perMs }) => (1 - tokens) / perMs));
@@ -38,8 +64,44 @@ export class RateLimits {
       const headers = { ...headersOf(nearest), ...retryAfter(waitMs) };
       throw new Refusal("rate_limited", { headers });
     }
-    for (const { limit, tokens } of states) this.#buckets.set(limit, { tokens: tokens - 1, atMs: now });
+    for (const state of states) {
+      this.#buckets.set(state.limit, { tokens: state.tokens - 1, atMs: now });
+      if (this.#parts.spend) this.#note(state);
+    }
     return headersOf({ ...nearest, tokens: nearest.tokens - 1 });
+  }
+
+  #note({ name, limit, burst, perMs }: State & { readonly name: string }): void {
+    const id = JSON.stringify([this.#kind, name, burst, perMs]); // changed, it is another
+    const taken = (this.#untold.get(limit)?.taken ?? 0) + 1;
+    this.#untold.set(limit, { id, taken, burst, perMs });
+    if (!this.#isTelling) this.#tellSoon();
+  }
+
+  #tellSoon(): void {
+    this.#isTelling = true;
+    setTimeout(() => void this.#tell(), TELL_MS).unref();
+  }
+
+  /** What cannot be told now is told the next time. */
+  async #tell(): Promise<void> {
+    const told = this.#untold;
+    this.#untold = new Map();
+    try {
+      const left = await this.#parts.spend!([...told.values()]);
+      for (const [i, limit] of [...told.keys()].entries()) {
+        const since = this.#untold.get(limit)?.taken ?? 0;
+        this.#buckets.set(limit, { tokens: left[i]! - since, atMs: this.#parts.now() });
+      }
+    } catch (error) {
+      this.#parts.log.debug("rate limits cannot be shared now", { error: messageOf(error) });
+      for (const [limit, spent] of told) {
+        const since = this.#untold.get(limit)?.taken ?? 0;
+        this.#untold.set(limit, { ...spent, taken: spent.taken + since });
+      }
+    }
+    this.#isTelling = false;
+    if (this.#untold.size > 0) this.#tellSoon();
   }
 }
 

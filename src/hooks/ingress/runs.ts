@@ -44,7 +44,7 @@ export async function answerRun(
   const origin = await runs.origin(id);
   const pass = door.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);
   note({ auth: pass.auth.id });
-  tell(questions.take([settings.hooks.rateLimit]));
+  tell(questions.take([["hooks", settings.hooks.rateLimit]]));
   const status = origin && mayRead(pass.auth, origin) ? await runs.status(id) : undefined;
   if (!status) throw new Refusal("not_found", { reason: "no such run, or another token's" });
   const headers = pass.headers ?? {};

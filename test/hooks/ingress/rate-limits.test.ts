@@ -1,16 +1,21 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import type { Spent } from "../../../src/base/peers.ts";
 import { hooksSchema, type RateLimit } from "../../../src/hooks/config.ts";
 import { Refusal } from "../../../src/hooks/ingress/problems.ts";
-import { RateLimits } from "../../../src/hooks/ingress/rate-limits.ts";
+import { RateLimits, type NamedLimit } from "../../../src/hooks/ingress/rate-limits.ts";
+import { eventually } from "../../e2e/hearth.ts";
+import { silent } from "./fixtures.ts";
+
+const named = (limits: readonly (RateLimit | undefined)[]): NamedLimit[] => limits.map((limit, i) => [`${i}`, limit]);
 
 function start() {
   const clock = { now: 1_000_000 };
-  const limits = new RateLimits(() => clock.now);
+  const limits = new RateLimits("test", { now: () => clock.now, log: silent });
   /** Seconds to wait, or 0 where the request was let in. */
   const ask = (...asked: (RateLimit | undefined)[]): number => {
     try {
-      limits.take(asked);
+      limits.take(named(asked));
       return 0;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -45,9 +50,9 @@ test("of several limits the tightest decides, and a refused request takes from n
   const { clock, limits, ask } = start();
   const all = { perSecond: 10, burst: 10 };
   const own = { perSecond: 1, burst: 1 };
-  expect(limits.take([own, all])["ratelimit-limit"]).toBe("1");
+  expect(limits.take(named([own, all]))["ratelimit-limit"]).toBe("1");
   for (let i = 0; i < 20; i++) expect(ask(own, all)).toBe(1);
-  expect(limits.take([all, undefined])).toEqual({
+  expect(limits.take(named([all, undefined]))).toEqual({
     "ratelimit-policy": "10;w=1;burst=10",
     "ratelimit-limit": "10",
     "ratelimit-remaining": "8",
@@ -55,6 +60,36 @@ test("of several limits the tightest decides, and a refused request takes from n
   });
   clock.now -= 60_000; // a clock that is set back gives nothing and takes nothing
   expect(ask(own)).toBe(1);
+});
+
+test("nodes share what is left: too much that they let in at first, they let in less afterwards", async () => {
+  const clock = { now: 1_000_000 };
+  const shared = { tokens: 10, refused: 0, reports: 0, isAway: true };
+  const spend = async (spent: readonly Spent[]): Promise<number[]> => {
+    if (shared.isAway) throw new Error(`no database for the ${++shared.refused}th time`);
+    shared.reports++;
+    return spent.map(({ taken }) => (shared.tokens -= taken));
+  };
+  const nodes = [1, 2, 3].map(() => new RateLimits("test", { now: () => clock.now, log: silent, spend }));
+  const limit: NamedLimit = ["all", { perSecond: 10 }];
+  const passed = (): number => nodes.reduce((sum, node) => sum + passedBy(node), 0);
+  const passedBy = (node: RateLimits): number => {
+    for (let n = 0; ; n++) {
+      try {
+        node.take([limit]);
+      } catch {
+        return n;
+      }
+    }
+  };
+  expect(passed()).toBe(30); // nobody knew of the others
+  expect(await eventually(() => shared.refused >= 3, 30_000)).toBe(true);
+  shared.isAway = false; // what could not be told is told now
+  expect(await eventually(() => shared.reports === 3, 30_000)).toBe(true);
+  expect(shared.tokens).toBe(-20);
+  clock.now += 1000;
+  shared.tokens += 10;
+  expect(passed()).toBe(10); // the first was told of none left, the others of less than none
 });
 
 test("whatever the times are, no more pass than burst and pace allow", () => {
