@@ -115,7 +115,9 @@ function mapWhole(fd: number, byteLength: number): Mapping | undefined {
       resident(offset, length) {
         const pages = new Uint8Array(Math.ceil(length / PAGE_BYTES));
         if (mincore(at(offset), length, ptr(pages)) !== 0) return length;
-        return Math.min(length, PAGE_BYTES * pages.reduce((sum, page) => sum + (page & 1), 0));
+        let count = 0;
+        for (let i = 0; i < pages.length; i++) count += pages[i]! & 1;
+        return Math.min(length, PAGE_BYTES * count);
       },
       advise(offset, length) {
         madvise(at(offset), length, MADV_HUGEPAGE);

@@ -41,7 +41,8 @@ export interface Partition {
 /** Throws `bad_file` where special tokens are longer than any model needs. */
 export function makePartition({ pieces, attributes }: Vocabulary, strip: StripRules): Partition {
   const mask = CONTROL | UNKNOWN | USER_DEFINED;
-  const all = Array.from(pieces.keys()).filter((id) => (attributes[id]! & mask) !== 0);
+  const all: number[] = [];
+  for (let id = 0; id < pieces.length; id++) if ((attributes[id]! & mask) !== 0) all.push(id);
   const units = all.reduce((sum, id) => sum + pieces[id]!.length, 0);
   if (units > MAX_SPECIAL_UNITS) {
     throw new AppError(

@@ -97,8 +97,10 @@ function readPieces(metadata: Metadata): readonly string[] {
 /** Flags from the file's token types: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte (gguf.md). */
 function readAttributes(metadata: Metadata, count: number): Uint8Array {
   const types = readPerPiece(metadata, "tokenizer.ggml.token_type", count);
-  if (types === undefined) return new Uint8Array(count).fill(NORMAL);
-  return Uint8Array.from(types, (type) => (type >= 1 && type <= 6 ? 1 << (type - 1) : 0));
+  const attributes = new Uint8Array(count).fill(NORMAL);
+  for (let id = 0; types && id < count; id++)
+    attributes[id] = types[id]! >= 1 && types[id]! <= 6 ? 1 << (types[id]! - 1) : 0;
+  return attributes; // `from` with a function takes as long as the whole index
 }
 
 /** One number per piece, or nothing. */
