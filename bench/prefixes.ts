@@ -28,13 +28,13 @@ const [chats, turns, count, num_predict] = [flags.chats, flags.turns, flags.word
 
 await withServer(flags.model, async ({ start, model }) => {
   let hearth = await start();
-  const history: { role: string; content: string }[][] = Array.from({ length: chats }, () => []);
+  // Ids: what a model of random weights says would be read as several times as many tokens, which were never cached.
+  const history: number[][] = Array.from({ length: chats }, () => []);
   const turn = async (chat: number, number: number): Promise<number> => {
-    const messages = history[chat]!;
-    messages.push({ role: "user", content: `${chat} ${number}: ${words(chat * 100 + number, count)}` });
+    const prompt = `${chat} ${String(number).padStart(2)}: ${words(chat * 100 + 10 + (number % 9), count)}`;
     const options = { temperature: 0, num_predict };
-    const { firstMs, text } = await ask(hearth, "/api/chat", { model, messages, options });
-    messages.push({ role: "assistant", content: text });
+    const { firstMs, end } = await ask(hearth, "/api/generate", { model, prompt, context: history[chat], options });
+    history[chat] = end["context"] as number[];
     return firstMs;
   };
   const load = async (): Promise<void> => {

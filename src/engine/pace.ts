@@ -12,6 +12,8 @@ const ALONE_NS = 1e9;
 const FIRST = { alone: 128, shared: 32 } as const;
 /** Fewer tokens cost as much as so many. */
 const FEWEST = 8;
+/** Nor fewer while nobody waits: weights are unpacked for each run, which costs as much as forty tokens. */
+const FEWEST_ALONE = 32;
 /** How fast a size follows what was measured. */
 const GROWTH = { least: 0.5, most: 4 } as const;
 /** How much a new measurement of a decode step counts. */
@@ -27,12 +29,14 @@ export interface Pace {
 
 /** @param most what a run may take however fast it is */
 export function makePace(most: ScheduleLimits): Pace {
-  const fit = (size: number, limit: number): number => {
+  const fit = (size: number, { limit, fewest }: { limit: number; fewest: number }): number => {
     const even = size > FEWEST ? Math.floor(size / FEWEST) * FEWEST : size;
-    return Math.max(1, Math.min(limit, Math.max(FEWEST, even)));
+    return Math.max(1, Math.min(limit, Math.max(fewest, even)));
   };
-  let alone = fit(FIRST.alone, most.chunkAlone);
-  let shared = fit(FIRST.shared, most.chunkShared);
+  const fitAlone = (size: number): number => fit(size, { limit: most.chunkAlone, fewest: FEWEST_ALONE });
+  const fitShared = (size: number): number => fit(size, { limit: most.chunkShared, fewest: FEWEST });
+  let alone = fitAlone(FIRST.alone);
+  let shared = fitShared(FIRST.shared);
   let decodeNs: number | undefined;
   const budgetNs = (isShared: boolean): number =>
     isShared && decodeNs !== undefined ? SHARED_SHARE * decodeNs : ALONE_NS;
@@ -53,8 +57,8 @@ export function makePace(most: ScheduleLimits): Pace {
         const growth = Math.max(GROWTH.least, Math.min(GROWTH.most, budget / Math.max(1, ns)));
         return count >= size - 1 || ns > budget ? Math.floor(count * growth) : size;
       };
-      if (isShared) shared = fit(next(shared), most.chunkShared);
-      else alone = fit(next(alone), most.chunkAlone);
+      if (isShared) shared = fitShared(next(shared));
+      else alone = fitAlone(next(alone));
     },
   };
 }

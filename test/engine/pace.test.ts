@@ -50,6 +50,8 @@ describe("pieces of prompts", () => {
 
   test("are never so few that a run is not worth while", () => {
     expect(pieces({ run: 1e9, token: 1e9, decode: 1e6 }, true).at(-1)).toBe(8);
+    expect(pieces({ run: 1e9, token: 1e9, decode: 1e6 }, false).at(-1)).toBe(32);
+    expect(pieces({ run: 1e9, token: 1e9, decode: 1e6 }, false, { chunkAlone: 16, chunkShared: 4 }).at(-1)).toBe(16);
     expect(pieces({ run: 1e9, token: 1e9, decode: 1e6 }, true, { chunkAlone: 16, chunkShared: 4 }).at(-1)).toBe(4);
   });
 
