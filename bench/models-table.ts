@@ -29,6 +29,8 @@ Bun.spawnSync([process.execPath, "fmt", tablePath, recordPath]);
 interface Found {
   readonly references: Set<string>;
   nmse: number;
+  /** Of references with a larger bound: used where there are no others. */
+  looseNmse: number;
   readonly missing: Map<string, Set<string>>;
 }
 
@@ -43,10 +45,11 @@ async function check(more: string | undefined): Promise<CheckedModels> {
       const { program, got, expected } = await answerOf(reference, opened);
       const error = nmse(got, expected);
       if (!(error < reference.nmseMax)) throw new Error(`NMSE ${error}`);
-      const entry = found.get(arch) ?? { references: new Set(), nmse: 0, missing: new Map() };
+      const entry = found.get(arch) ?? { references: new Set(), nmse: 0, looseNmse: 0, missing: new Map() };
       found.set(arch, entry);
       entry.references.add(reference.name);
       if (reference.nmseMax <= QUANTIZED) entry.nmse = Math.max(entry.nmse, error);
+      else entry.looseNmse = Math.max(entry.looseNmse, error);
       for (const name of BACKENDS) {
         const lacks = entry.missing.get(name) ?? new Set();
         entry.missing.set(name, lacks);
@@ -71,15 +74,15 @@ async function before(here: ReadonlySet<string>): Promise<Map<string, Found>> {
     if (absent.length === 0 || !Object.hasOwn(archs, arch)) continue;
     const isAllAbsent = absent.length === references.length;
     const lacks = isAllAbsent ? Object.entries(missing).map(([name, ops]) => [name, new Set(ops)] as const) : [];
-    kept.set(arch, { references: new Set(absent), nmse, missing: new Map(lacks) });
+    kept.set(arch, { references: new Set(absent), nmse, looseNmse: 0, missing: new Map(lacks) });
   }
   return kept;
 }
 
-function plain({ references, nmse, missing }: Found): CheckedModels[string] {
+function plain({ references, nmse, looseNmse, missing }: Found): CheckedModels[string] {
   return {
     references: [...references].toSorted(),
-    nmse: Number(nmse.toExponential(1)),
+    nmse: Number((nmse || looseNmse).toExponential(1)),
     missing: Object.fromEntries([...missing].filter(([, ops]) => ops.size > 0).map(([name, ops]) => [name, [...ops]])),
   };
 }
