@@ -8,11 +8,14 @@ import type { Script } from "./store.ts";
 /**
  * What nodes tell each other, after the commit that made it so. A hint: what is not heard is found by looking.
  * - `turns`, `callbacks`, `outbox`, `heartbeat`: some may be due
- * - `run`, `cancel`: the run of this id changed, or is to end
+ * - `run`, `cancel`, `watch`: the run of this id changed, is to end, or has somebody who reads its text as it comes
+ * - `text`: a piece of a run's text
  * - `all`: look at everything, because news may have been missed, or a node went
  */
-export const TOPICS = ["turns", "callbacks", "outbox", "heartbeat", "run", "cancel", "all"] as const;
+export const TOPICS = ["turns", "callbacks", "outbox", "heartbeat", "run", "cancel", "watch", "text", "all"] as const;
 export type Topic = (typeof TOPICS)[number];
+
+export type NewsListener = (topic: Topic, id: string, text: string) => void;
 
 /** Something that one node at a time does for all. */
 export interface Lease {
@@ -59,9 +62,10 @@ export interface Peers {
   lease(name: string): Lease;
   /** Notes what was taken; returns the tokens that each has left, less than none where nodes took too many. */
   readonly spend?: (spent: readonly Spent[]) => Promise<readonly number[]>;
-  tell(topic: Topic, id?: string): void;
+  /** @param text of `text`; pieces of one moment are told as one */
+  tell(topic: Topic, id?: string, text?: string): void;
   /** Calls with what other nodes tell; returns what stops that. */
-  onNews(listener: (topic: Topic, id: string) => void): () => void;
+  onNews(listener: NewsListener): () => void;
   /** Calls when this node can hold nothing: it was given up, or cannot reach the database for too long. */
   onLost(listener: () => void): () => void;
 }

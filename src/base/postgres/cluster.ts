@@ -9,7 +9,7 @@
 import type { ReservedSQL, SQL } from "bun";
 import type { Logger } from "../log.ts";
 import { messageOf } from "../errors.ts";
-import type { Lease, Peers, Spent, Topic } from "../peers.ts";
+import type { Lease, NewsListener, Peers, Spent, Topic } from "../peers.ts";
 import type { Script, Store } from "../store.ts";
 import {
   databaseNow,
@@ -156,11 +156,11 @@ export class Cluster implements Peers {
   spend = (spent: readonly Spent[]): Promise<readonly number[]> =>
     this.#store.write(() => spendTokens(spent, this.now()));
 
-  tell(topic: Topic, id?: string): void {
-    if (this.#others > 0) this.#wire.tell(topic, id);
+  tell(topic: Topic, id?: string, text?: string): void {
+    if (this.#others > 0) this.#wire.tell(topic, id, text);
   }
 
-  onNews(listener: (topic: Topic, id: string) => void): () => void {
+  onNews(listener: NewsListener): () => void {
     return this.#wire.listen(listener);
   }
 

@@ -4,23 +4,28 @@
  */
 import { createHash } from "node:crypto";
 import type { SQL } from "bun";
-import { TOPICS, type Topic } from "../peers.ts";
+import { TOPICS, type NewsListener, type Topic } from "../peers.ts";
 
-/** News of this time share a notification. */
+/** News of this time share a notification … */
 const GATHER_MS = 5;
-/** A notification holds fewer than 8,000 bytes; a piece of news is a topic and at most 64 characters of an id. */
-const PER_NOTIFICATION = 80;
-
-type Listener = (topic: Topic, id: string) => void;
+/** … and pieces of text of this one. */
+const GATHER_TEXT_MS = 50;
+/** A notification holds fewer than 8,000 bytes. */
+const BYTES_MAX = 7500;
+/** Of a piece of text: a character is six bytes at most. */
+const TEXT_CHARS_MAX = 1000;
 
 export class NewsWire {
   readonly #sql: SQL;
   readonly #channel: string;
-  readonly #listeners = new Set<Listener>();
+  readonly #listeners = new Set<NewsListener>();
   /** Says whose notifications are our own. */
   readonly #me = crypto.randomUUID().slice(0, 8);
   #waiting = new Set<string>();
+  #texts = new Map<string, string>();
   #timer: Timer | undefined;
+  #textTimer: Timer | undefined;
+  #sending: Promise<void> = Promise.resolve();
   #subscription: { unlisten(): Promise<void> } | undefined;
 
   constructor(sql: SQL, schema: string) {
@@ -34,34 +39,43 @@ export class NewsWire {
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#timer);
-    await this.#send();
+    this.#send();
+    await this.#sending;
     await this.#subscription?.unlisten().catch(() => {}); // its connection may be away
   }
 
-  listen(listener: Listener): () => void {
+  listen(listener: NewsListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
   /** To this node's own listeners. */
-  say(topic: Topic, id = ""): void {
-    for (const listener of this.#listeners) listener(topic, id);
+  say(topic: Topic, id = "", text = ""): void {
+    for (const listener of this.#listeners) listener(topic, id, text);
   }
 
   /** To the other nodes. */
-  tell(topic: Topic, id = ""): void {
-    this.#waiting.add(`${topic} ${id}`);
-    this.#timer ??= setTimeout(() => void this.#send(), GATHER_MS);
+  tell(topic: Topic, id = "", text = ""): void {
+    if (topic === "text") {
+      this.#texts.set(id, (this.#texts.get(id) ?? "") + text);
+      this.#textTimer ??= setTimeout(() => this.#send(), GATHER_TEXT_MS);
+    } else {
+      this.#waiting.add(`${topic} ${id}`);
+      this.#timer ??= setTimeout(() => this.#send(), GATHER_MS);
+    }
   }
 
-  async #send(): Promise<void> {
-    this.#timer = undefined;
-    const news = [...this.#waiting];
+  /** Texts first: they came before the ends of their runs. */
+  #send(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#textTimer);
+    this.#timer = this.#textTimer = undefined;
+    const lines = [...[...this.#texts].flatMap(textLines), ...this.#waiting];
     this.#waiting = new Set();
-    for (let i = 0; i < news.length; i += PER_NOTIFICATION) {
-      const payload = [this.#me, ...news.slice(i, i + PER_NOTIFICATION)].join("\n");
-      await this.#sql.notify(this.#channel, payload).catch(() => {}); // a hint: the others look now and then
+    this.#texts = new Map();
+    for (const payload of payloads(this.#me, lines)) {
+      const send = (): Promise<void> => this.#sql.notify(this.#channel, payload);
+      this.#sending = this.#sending.then(send).catch(() => {}); // a hint: the others look now and then
     }
   }
 
@@ -69,9 +83,27 @@ export class NewsWire {
     const [from, ...news] = payload.split("\n");
     if (from === this.#me) return;
     for (const each of news) {
-      const [topic, id = ""] = each.split(" ");
+      const [, topic, id, text] = /^(\w+) ([^ ]*)(?: (".*"))?$/s.exec(each) ?? [];
       const known = TOPICS.find((name) => name === topic); // others may be of a later version
-      if (known) this.say(known, id);
+      if (known) this.say(known, id, text === undefined ? "" : (JSON.parse(text) as string)); // see `textLines`
     }
   }
+}
+
+function textLines([id, text]: readonly [string, string]): string[] {
+  const pieces = Array.from({ length: Math.ceil(text.length / TEXT_CHARS_MAX) }, (_, i) =>
+    text.slice(i * TEXT_CHARS_MAX, (i + 1) * TEXT_CHARS_MAX),
+  );
+  return pieces.map((piece) => `text ${id} ${JSON.stringify(piece)}`);
+}
+
+/** As few as hold the lines. */
+function payloads(me: string, lines: readonly string[]): string[] {
+  const found: string[] = [];
+  for (const line of lines) {
+    const longer = `${found.at(-1) ?? me}\n${line}`;
+    if (found.length > 0 && Buffer.byteLength(longer) <= BYTES_MAX) found[found.length - 1] = longer;
+    else found.push(`${me}\n${line}`);
+  }
+  return found;
 }

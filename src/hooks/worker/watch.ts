@@ -29,6 +29,11 @@ export class RunWatchers {
     }
   }
 
+  /** Whether somebody watches a run here. */
+  has(runId: string): boolean {
+    return this.#byRun.has(runId);
+  }
+
   /** Tells that any row may have changed. */
   allChanged(): void {
     for (const runId of this.#byRun.keys()) this.changed(runId);

@@ -27,6 +27,9 @@ const LOOK_MS = 30_000;
 /** How long to wait after the database could not be written, or the events were full. */
 const STUCK_MS = 1000;
 
+/** How long a node is told a run's text after it asked for that. */
+const WATCHED_MS = 30_000;
+
 /** Settings as they are now. */
 export interface WorkerSettings extends TurnLimits {
   readonly callbacks: CallbackSettings;
@@ -91,6 +94,8 @@ export class Worker {
   #state: "new" | "working" | "stopped" = "new";
   #round: Promise<void> | undefined;
   #again = false;
+  /** Runs whose text other nodes read along, and until when, by `performance.now()`. */
+  readonly #watchedUntil = new Map<string, number>();
   /** As whom it said that it is there. */
   #registeredAs: string | undefined;
   #isPaused = false;
@@ -102,7 +107,7 @@ export class Worker {
     this.#events = new EventPoster(deps);
     this.#turns = new TurnRunner({
       ...deps,
-      onText: (runId, text) => this.#watchers.text(runId, text),
+      onText: (runId, text) => this.#text(runId, text),
       onBegun: (runId) => this.#tell(runId),
       onEnded: (runId, run) => this.#turnEnded(runId, run),
     });
@@ -124,17 +129,23 @@ export class Worker {
         this.#replies?.add(groupId);
         this.poke();
       }),
-      peers.onNews((topic, id) => this.#hear(topic, id)),
+      peers.onNews((...news) => this.#hear(...news)),
       peers.onLost(() => this.#turns.loseAll()),
     ];
     this.#stopListening = () => ends.forEach((end) => end());
     this.poke();
   }
 
-  #hear(topic: Topic, id: string): void {
+  #hear(topic: Topic, id: string, text: string): void {
     switch (topic) {
       case "run":
+        if (this.#watchers.has(id)) this.#deps.peers.tell("watch", id); // it may have begun there
         return this.#watchers.changed(id);
+      case "text":
+        return this.#watchers.text(id, text);
+      case "watch":
+        if (this.#turns.hasBegun(id)) this.#watchedUntil.set(id, performance.now() + WATCHED_MS);
+        return;
       case "cancel":
         return this.#turns.cancel(id);
       case "all":
@@ -182,8 +193,23 @@ export class Worker {
   }
 
   /** How a run stands, then its news until nothing changes any more but a callback. */
-  watch(runId: string, signal?: AbortSignal): AsyncGenerator<RunNews> {
-    return this.#watchers.watch(runId, () => this.#deps.store.read(() => runStatus(runId)), signal);
+  async *watch(runId: string, signal?: AbortSignal): AsyncGenerator<RunNews> {
+    const { store, peers } = this.#deps;
+    const ask = (): void => peers.tell("watch", runId);
+    const asking = setInterval(ask, WATCHED_MS / 3);
+    ask();
+    try {
+      yield* this.#watchers.watch(runId, () => store.read(() => runStatus(runId)), signal);
+    } finally {
+      clearInterval(asking);
+    }
+  }
+
+  /** Whoever reads along, here or elsewhere, gets a piece of a run's text. */
+  #text(runId: string, text: string): void {
+    this.#watchers.text(runId, text);
+    const until = this.#watchedUntil.get(runId);
+    if (until !== undefined && performance.now() < until) this.#deps.peers.tell("text", runId, text);
   }
 
   /** Ends a run: at once where it waits, soon where its model works. Undefined: there is no such run. */
@@ -249,6 +275,7 @@ export class Worker {
   }
 
   #turnEnded(runId: string, run: Run | undefined): void {
+    this.#watchedUntil.delete(runId);
     if (run && isFinal(run.state)) this.#announce(run);
     if (run?.reply === "pending") this.#deps.ports.sendReplies();
     this.#changed(runId);

@@ -16,7 +16,7 @@ import {
   type Store,
   type Value,
 } from "../../../src/base/store.ts";
-import { alone } from "../../../src/base/peers.ts";
+import { alone, type Peers } from "../../../src/base/peers.ts";
 import type { Target } from "../../../src/channels/channel.ts";
 import type { HookAction } from "../../../src/hooks/action.ts";
 import type { AcceptRequest } from "../../../src/hooks/deliveries/request.ts";
@@ -164,14 +164,14 @@ export interface WorkerBench extends AsyncDisposable {
   readonly logged: string[];
   worker: Worker;
   /** A worker as another process would have it: with an owner of its own. */
-  anotherWorker(): Worker;
+  anotherWorker(peers?: Peers): Worker;
   /** Until nothing changes any more. */
   settled(runId: string): Promise<RunStatus>;
   /** Until a run is as it should be, by the worker's own news. */
   until(runId: string, holds: (status: RunStatus) => boolean): Promise<RunStatus>;
 }
 
-export function makeWorkerBench(): WorkerBench {
+export function makeWorkerBench(peers: Peers = alone()): WorkerBench {
   const bench = makeBench({ more: partMigrations });
   const parts = makeParts(bench.store);
   const logged: string[] = [];
@@ -182,10 +182,10 @@ export function makeWorkerBench(): WorkerBench {
     maxAttempts: 3,
     callbacks: { secret: undefined, allowPrivate: true },
   };
-  const makeWorker = (): Worker =>
+  const makeWorker = (own: Peers = alone()): Worker =>
     new Worker({
       store: bench.store,
-      peers: alone(),
+      peers: own,
       ports: parts.ports,
       settings: () => settings,
       log: { debug: log, info: log, warn: log, error: log },
@@ -206,7 +206,7 @@ export function makeWorkerBench(): WorkerBench {
     parts,
     settings,
     logged,
-    worker: makeWorker(),
+    worker: makeWorker(peers),
     anotherWorker: makeWorker,
     until,
     settled: (runId) => until(runId, isOver),

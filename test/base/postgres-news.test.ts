@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { SQL } from "bun";
+import { NewsWire } from "../../src/base/postgres/news.ts";
+import { makePool } from "../../src/base/postgres/server.ts";
+import { eventually } from "../e2e/hearth.ts";
+import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
+
+const WAIT_MS = 60_000;
+
+describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => {
+  let server: PostgresServer;
+  let pools: SQL[];
+  beforeAll(async () => {
+    server = await startPostgres();
+    const options = { url: server.url, schema: "public", connections: 2, name: "test" };
+    pools = [1, 2].map(() => makePool(options));
+  }, 120_000);
+  afterAll(async () => {
+    await Promise.all(pools.map((pool) => pool.close({ timeout: 0 })));
+    await server.remove();
+  }, 60_000);
+
+  test("each hears the other and not itself; texts of any length and kind come whole, before what was told after them", async () => {
+    const [first, second] = [new NewsWire(pools[0]!, "a schema"), new NewsWire(pools[1]!, "a schema")];
+    const heard: string[] = [];
+    const own: string[] = [];
+    let text = "";
+    let textAtEnd: string | undefined;
+    first.listen((topic, id) => own.push(`${topic} ${id}`));
+    second.listen((topic, id, piece) => {
+      if (topic === "text") text += piece;
+      else heard.push(`${topic} ${id}`);
+      if (topic === "run" && id === "end") textAtEnd = text;
+    });
+    await Promise.all([first.open(), second.open()]);
+    expect([...own, ...heard]).toEqual(["all ", "all "]); // both have just begun to listen
+    const said = `a "quote",\nline two \u2028 \u{1f600}${"\u0001".repeat(2500)}${"é".repeat(9000)}`;
+    for (let i = 0; i < said.length; i += 700) first.tell("text", "one", said.slice(i, i + 700));
+    for (let i = 0; i < 300; i++) first.tell("run", `${i}`);
+    first.tell("turns");
+    first.tell("turns");
+    first.tell("run", "end");
+    expect(await eventually(() => textAtEnd !== undefined, WAIT_MS)).toBe(true);
+    expect(textAtEnd === said).toBe(true);
+    expect(heard.filter((news) => news === "turns ")).toHaveLength(1);
+    expect(heard).toHaveLength(1 + 300 + 2);
+    expect(own).toEqual(["all "]);
+    await Promise.all([first.close(), second.close()]);
+  });
+});
