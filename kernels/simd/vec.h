@@ -29,6 +29,8 @@ typedef float f32;
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
+#define AHEAD 4096 // bytes between what is read and what is fetched: a page
+
 // W lanes in a register, PANEL_REGS registers of weight rows in a panel, TILE tokens multiplied by it at once.
 #if defined(__AVX512VNNI__)
 #define W 16

@@ -146,7 +146,9 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
       enum { REGS = POSITIONS / W };
       vf acc[QUERIES][REGS];
       UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = (vf){};
+      const u8 *next = keys + (at + POSITIONS) / 16 * 16 * kv_bytes(type, dim); // keys and values are fetched ahead, as weights are
       for (int d = 0; d < dim; d++) {
+        __builtin_prefetch(next + (i64)d * POSITIONS * unit_bytes(type));
         vf k[REGS];
         UNROLL for (int r = 0; r < REGS; r++)
           k[r] = load_keys(type, keys, dim, at + r * W, d);
@@ -198,6 +200,7 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
       if (regs == VALUE_REGS) {
         for (int at = begin; at < end; at++) {
           vf v[VALUE_REGS];
+          __builtin_prefetch(values + at * kv_bytes(type, filled) + d * unit_bytes(type) + AHEAD);
           UNROLL for (int r = 0; r < VALUE_REGS; r++) v[r] = load_values(type, values, filled, at, d + r * W);
           UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < VALUE_REGS; r++)
             acc[i][r] = FMA(v[r], splat(scores[i][at - block]), acc[i][r]);
