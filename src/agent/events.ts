@@ -56,6 +56,7 @@ export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: numbe
 export interface EventBatch {
   /** Throws `busy` where too many wait. */
   add(event: Omit<NewEvent, "sessionKey">): Enqueued;
+  /** At once. */
   store(): Script<void>;
 }
 
@@ -119,17 +120,11 @@ class Events implements EventBatch {
     return "queued";
   }
 
-  /** All at once, but for a twin that a turn took since it was read. */
   *store(): Script<void> {
-    const twin = this.#rows.find(({ seq, added }) => seq !== undefined && added > 0);
+    const joined = this.#rows.filter(({ seq, added }) => seq !== undefined && added > 0);
     const rows = this.#rows.filter(({ seq }) => seq === undefined);
-    const [changes] = yield* together(twin ? update(twin) : nothing(), this.#insert(rows));
-    if (twin && changes === 0) yield* this.#insert([twin]);
-  }
-
-  #insert(rows: readonly Row[]): Script<void> {
     const values = rows.map((row) => [this.#sessionKey, row.added, ...KEPT.map((column) => row[column])]);
-    return insertAll({ table: "session_events", columns: COLUMNS, rows: values });
+    yield* together(...joined.map(update), insertAll({ table: "session_events", columns: COLUMNS, rows: values }));
   }
 }
 
@@ -187,11 +182,6 @@ function join(waiting: Row, { text, is_wrapped, source, wants_heartbeat, is_deli
   waiting.added++;
   waiting.wants_heartbeat |= wants_heartbeat;
   waiting.is_delivered &= is_delivered;
-}
-
-function* nothing(): Script<number> {
-  yield* [];
-  return 0;
 }
 
 const update = (row: Row): Script<number> =>

@@ -96,6 +96,7 @@ export class SqliteStore implements Store {
 
   #answer(ask: Ask): unknown {
     if (isList(ask)) return ask.map((each) => this.#answer(each));
+    if (ask.wants === "whole") return this.#whole(ask.part);
     if (ask.wants === "inserted") return this.#insert(ask.insert);
     if (ask.wants === "one of each") {
       const prepared = this.#prepare(ask.text);
@@ -113,6 +114,19 @@ export class SqliteStore implements Store {
         return prepared.run(...bound).changes;
       default:
         return wants satisfies never;
+    }
+  }
+
+  #whole(part: Ask): void {
+    this.#prepare("SAVEPOINT whole").run();
+    try {
+      this.#answer(part);
+      this.#prepare("RELEASE whole").run();
+    } catch (error) {
+      if (!this.#db.inTransaction) throw error; // a full disk undoes all
+      this.#prepare("ROLLBACK TO whole").run();
+      this.#prepare("RELEASE whole").run();
+      throw error;
     }
   }
 

@@ -31,8 +31,15 @@ export interface Insert {
   readonly ending?: string;
 }
 
-/** A statement, or several that do not depend on one another's answers. */
-export type Ask = Statement | readonly Ask[];
+/** A statement, several that do not depend on one another's answers, or what is done wholly or not at all. */
+export type Ask = Statement | readonly Ask[] | Whole;
+
+/** Made by `whole`. */
+export interface Whole {
+  readonly part: Ask;
+  readonly isLast: boolean;
+  readonly wants: "whole";
+}
 
 /** A transaction, or a part of one. Whoever runs it answers each statement as it asks to be, and a list with a list. */
 export type Script<T> = Generator<Ask, T, unknown>;
@@ -64,7 +71,10 @@ export function* insertAll(insert: Insert): Script<void> {
   if (insert.rows.length > 0) yield { insert, wants: "inserted" };
 }
 
-/** Runs parts that do not depend on one another beside each other. Where one of them throws, so does this. */
+/**
+ * Runs parts that do not depend on one another beside each other. Where one of them throws, so does this. What they
+ * read are texts, numbers and booleans: it may come as JSON.
+ */
 export function* together<const Parts extends readonly Script<unknown>[]>(...parts: Parts): Script<Results<Parts>> {
   const steps = parts.map((part) => part.next());
   for (;;) {
@@ -92,14 +102,14 @@ export function* undoable<T>(part: Script<T>): Script<T> {
   }
 }
 
-/** As `undoable`, for a part that asks all its statements at once, before its first answer. */
-export function* undoableAtOnce(part: Script<void>): Script<void> {
-  try {
-    yield* together(execute("SAVEPOINT part"), part, execute("RELEASE SAVEPOINT part"));
-  } catch (error) {
-    yield* undo(error);
-    throw error;
-  }
+/**
+ * What a part asks at once, which is all that it asks: undone together where some of it fails; then the script may ask
+ * something else in its place. The answers are not heard.
+ * @param isLast whether the script asks nothing after them, so that they can be committed with it
+ */
+export function* whole(part: Script<void>, { isLast }: { isLast: boolean }): Script<void> {
+  const step = part.next();
+  if (!step.done) yield { part: step.value, isLast, wants: "whole" };
 }
 
 /** Where the whole transaction is undone already, what did that is thrown. */

@@ -36,7 +36,7 @@ class PostgresStore implements Store {
 
   constructor(sql: SQL, schema: string) {
     this.#sql = sql;
-    const lock = `SELECT pg_advisory_xact_lock(${WRITE_LOCK}, ${Bun.hash.crc32(schema) | 0})`;
+    const lock = `pg_advisory_xact_lock(${WRITE_LOCK}, ${Bun.hash.crc32(schema) | 0})`;
     this.#writer = new PostgresWriter(sql, lock);
   }
 

@@ -1,18 +1,32 @@
 /** Scripts over a connection to PostgreSQL: what one asks at once is sent at once; numbers as JavaScript has them. */
 import type { ReservedSQL, SQL } from "bun";
 import { AppError } from "../errors.ts";
-import type { Ask, Insert, Script, Statement, Value } from "../store.ts";
+import type { Ask, Insert, Script, SqlText, Statement, Value, Whole } from "../store.ts";
 
 type Connection = SQL | ReservedSQL;
 type Row = Record<string, unknown>;
 
-/** Runs a script to its end. What a statement throws is thrown into the script. */
-export async function runScript<T>(connection: Connection, script: Script<T>): Promise<T> {
+/**
+ * Runs a script to its end. What a statement throws is thrown into the script.
+ * @param commit asks what a script asks last, and commits; what it throws ends the script. Absent: others go on with
+ *   the transaction
+ */
+export async function runScript<T>(
+  connection: Connection,
+  script: Script<T>,
+  commit?: (last: Ask) => Promise<void>,
+): Promise<T> {
   let step = script.next();
   while (!step.done) {
+    const ask = step.value;
+    if (commit && isWhole(ask) && ask.isLast) {
+      await commit(ask.part);
+      step = script.next();
+      continue;
+    }
     let answer: unknown;
     try {
-      answer = await answerOf(connection, step.value);
+      answer = await answerOf(connection, ask);
     } catch (error) {
       step = script.throw(error);
       continue;
@@ -30,41 +44,117 @@ export function send(connection: Connection, text: string): Promise<unknown> {
 }
 
 const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);
+const isWhole = (ask: Ask): ask is Whole => !isList(ask) && ask.wants === "whole";
 
-/** The connection answers in the order in which statements are sent: in that of the list, however deep. */
-async function answerOf(connection: Connection, ask: Ask): Promise<unknown> {
+/** Sends before it returns. The connection answers in the order in which statements are sent. */
+export async function answerOf(connection: Connection, ask: Ask): Promise<unknown> {
+  if (isWhole(ask)) return answerWhole(connection, ask);
   if (!isList(ask)) return answerOne(connection, ask);
-  const ends = await Promise.allSettled(statementsOf(ask).map((statement) => answerOne(connection, statement)));
-  const failed = ends.find((end) => end.status === "rejected");
-  if (failed) throw failed.reason;
-  return inShapeOf(
-    ask,
-    ends.map((end) => (end as PromiseFulfilledResult<unknown>).value),
+  const ends = await Promise.allSettled(
+    messagesOf(statementsOf(ask)).map((message) => answerMessage(connection, message)),
   );
+  return inShapeOf(ask, fulfilled(ends).flat());
 }
 
-const statementsOf = (ask: Ask): Statement[] => (isList(ask) ? ask.flatMap(statementsOf) : [ask]);
+async function answerWhole(connection: Connection, { part }: Whole): Promise<void> {
+  const sent = [
+    send(connection, "SAVEPOINT whole"),
+    answerOf(connection, part),
+    send(connection, "RELEASE SAVEPOINT whole"),
+  ];
+  const ends = await Promise.allSettled(sent);
+  if (ends.every(({ status }) => status === "fulfilled")) return;
+  await connection.unsafe("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error says more
+  fulfilled(ends);
+}
+
+/** Throws the first error. */
+function fulfilled<T>(ends: readonly PromiseSettledResult<T>[]): T[] {
+  return ends.map((end) => {
+    if (end.status === "rejected") throw end.reason;
+    return end.value;
+  });
+}
+
+const statementsOf = (ask: Ask): Statement[] => {
+  if (isList(ask)) return ask.flatMap(statementsOf);
+  return isWhole(ask) ? statementsOf(ask.part) : [ask];
+};
 
 /** @param answers of all statements, in order; those that are used are taken away */
 function inShapeOf(ask: readonly Ask[], answers: unknown[]): unknown[] {
   return ask.map((each) => (isList(each) ? inShapeOf(each, answers) : answers.shift()));
 }
 
+/** Neighbours of one kind, which are sent as one statement: those that only read, or insert. */
+function messagesOf(statements: readonly Statement[]): Statement[][] {
+  const messages: Statement[][] = [];
+  for (const statement of statements) {
+    const last = messages.at(-1);
+    const kind = kindOf(statement);
+    if (last && kind !== "other" && kind === kindOf(last[0]!)) last.push(statement);
+    else messages.push([statement]);
+  }
+  return messages;
+}
+
+function kindOf(statement: Statement): "read" | "insert" | "other" {
+  if (statement.wants === "inserted") return statement.insert.rows.some(hasBytes) ? "other" : "insert";
+  if (statement.wants === "one of each") return "read";
+  return /^\s*SELECT\b/.test(textOf(statement.text)) && statement.wants !== "changes" ? "read" : "other";
+}
+
+const textOf = (text: SqlText): string => (typeof text === "string" ? text : text.postgres);
+
+async function answerMessage(connection: Connection, message: readonly Statement[]): Promise<unknown[]> {
+  if (message.length === 1) return [await answerOne(connection, message[0]!)];
+  if (kindOf(message[0]!) === "read") return readAll(connection, message);
+  const inserts = message.flatMap((each) => (each.wants === "inserted" ? [insertion(each.insert)] : []));
+  const parts = inserts.map(({ text }, i) => `insert_${i} AS (${shifted(text, i)})`);
+  await query(
+    connection,
+    `WITH ${parts.join(", ")} SELECT 1`,
+    inserts.map(({ value }) => value),
+  );
+  return inserts.map(() => undefined);
+}
+
+/** A statement whose first parameter is after others. */
+const shifted = (text: string, by: number): string => text.replaceAll(/\$(\d+)/g, (_, n) => `$${Number(n) + by}`);
+
+/** Rows of all, as JSON. */
+async function readAll(connection: Connection, message: readonly Statement[]): Promise<unknown[]> {
+  const values: Value[] = [];
+  const columns = message.map((statement, i) => {
+    const { text, values: own } = plain(statement);
+    const rows = `SELECT * FROM (${shifted(text, values.length)}) AS rows ${statement.wants === "one" ? "LIMIT 1" : ""}`;
+    values.push(...own);
+    return `(SELECT json_agg(part) FROM (${rows}) AS part) AS answer_${i}`;
+  });
+  const [row] = await query(connection, `SELECT ${columns.join(", ")}`, values);
+  return message.map((statement, i) => {
+    const rows = ((row![`answer_${i}`] as readonly Row[] | null) ?? []).map(withNumbers);
+    if (statement.wants === "one of each") return inPlaces(rows, statement.rows.length);
+    return statement.wants === "one" ? rows[0] : rows;
+  });
+}
+
+/** A statement that reads, and its parameters. */
+function plain(statement: Statement): { text: string; values: readonly Value[] } {
+  if (statement.wants === "inserted") throw new TypeError("an insertion reads nothing");
+  if (statement.wants !== "one of each") return { text: textOf(statement.text), values: statement.values };
+  return { text: firstOfEach(statement.text), values: [jsonOf(statement.rows)] };
+}
+
 /** Sends before it returns. */
 async function answerOne(connection: Connection, statement: Statement): Promise<unknown> {
-  switch (statement.wants) {
-    case "inserted":
-      return insert(connection, statement.insert);
-    case "one of each":
-      return firstOfEach(connection, statement);
-    default: {
-      const { text, values, wants } = statement;
-      const found = await query(connection, typeof text === "string" ? text : text.postgres, values);
-      if (wants === "changes") return found.count;
-      if (wants === "all") return Array.from(found, withNumbers);
-      return found.length === 0 ? undefined : withNumbers(found[0]!);
-    }
-  }
+  if (statement.wants === "inserted") return insert(connection, statement.insert);
+  const { text, values } = plain(statement);
+  const found = await query(connection, text, values);
+  if (statement.wants === "changes") return found.count;
+  const rows = Array.from(found, withNumbers);
+  if (statement.wants === "one of each") return inPlaces(rows, statement.rows.length);
+  return statement.wants === "one" ? rows[0] : rows;
 }
 
 type Found = readonly Row[] & { readonly count: number };
@@ -75,46 +165,39 @@ function query(connection: Connection, text: string, values: readonly Value[]): 
 }
 
 /** One statement for all rows: their values are texts in a JSON array, in place of parameters. */
-async function firstOfEach(
-  connection: Connection,
-  { text, rows }: { text: string; rows: readonly (readonly Value[])[] },
-): Promise<(Row | undefined)[]> {
+function firstOfEach(text: string): string {
   const each = text.replaceAll(/\$(\d+)/g, (_, n) => `(asked.row ->> ${Number(n) - 1})`);
-  const all = `SELECT asked.place, first.* FROM json_array_elements($1::text::json) WITH ORDINALITY AS asked (row, place)
+  return `SELECT asked.place, first.* FROM json_array_elements($1::text::json) WITH ORDINALITY AS asked (row, place)
     CROSS JOIN LATERAL (${each} LIMIT 1) AS first`;
-  const found = await query(connection, all, [jsonOf(rows)]);
-  const answers = Array.from<Row | undefined>({ length: rows.length });
-  for (const { place, ...row } of found) answers[Number(place) - 1] = withNumbers(row);
-  return answers;
 }
 
-/** One statement for all rows but those with bytes, which JSON cannot hold. */
-async function insert(connection: Connection, { table, columns, rows, ending = "" }: Insert): Promise<void> {
-  const names = columns.join(", ");
-  const places = columns.map((_, i) => `$${i + 1}`).join(", ");
-  const alone = `INSERT INTO ${table} (${names}) VALUES (${places}) ${ending}`;
-  const all = `INSERT INTO ${table} (${names})
-    SELECT ${names} FROM json_populate_recordset(NULL::${table}, $1::text::json) ${ending}`;
-  const objects = (part: typeof rows) =>
-    part.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])));
-  const sent = parts(rows).map((part) =>
-    hasBytes(part[0]!) ? query(connection, alone, part[0]!) : query(connection, all, [jsonOf(objects(part))]),
-  );
-  const failed = (await Promise.allSettled(sent)).find((end) => end.status === "rejected");
-  if (failed) throw failed.reason;
+/** @param rows with their places, from 1 */
+function inPlaces(rows: readonly Row[], length: number): (Row | undefined)[] {
+  const answers = Array.from<Row | undefined>({ length });
+  for (const { place, ...row } of rows) answers[(place as number) - 1] = row;
+  return answers;
 }
 
 const hasBytes = (row: readonly Value[]): boolean => row.some((value) => value instanceof Uint8Array);
 
-/** Rows in order: each with bytes alone, those between together. */
-function parts(rows: Insert["rows"]): Insert["rows"][] {
-  const parts: (readonly Value[])[][] = [];
-  for (const row of rows) {
-    const last = parts.at(-1);
-    if (last && !hasBytes(row) && !hasBytes(last[0]!)) last.push(row);
-    else parts.push([row]);
+/** All rows in one statement; bytes are none of JSON's. */
+function insertion({ table, columns, rows, ending = "" }: Insert): { text: string; value: string } {
+  const names = columns.join(", ");
+  const text = `INSERT INTO ${table} (${names})
+    SELECT ${names} FROM json_populate_recordset(NULL::${table}, $1::text::json) ${ending}`;
+  return { text, value: jsonOf(rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])))) };
+}
+
+/** Sends before it returns: one statement for all rows, or where they have bytes, one for each. */
+async function insert(connection: Connection, all: Insert): Promise<void> {
+  if (!all.rows.some(hasBytes)) {
+    const { text, value } = insertion(all);
+    await query(connection, text, [value]);
+    return;
   }
-  return parts;
+  const places = all.columns.map((_, i) => `$${i + 1}`).join(", ");
+  const text = `INSERT INTO ${all.table} (${all.columns.join(", ")}) VALUES (${places}) ${all.ending ?? ""}`;
+  fulfilled(await Promise.allSettled(all.rows.map((row) => query(connection, text, row))));
 }
 
 /** Half characters would fail the statement; as parameters of their own they become U+FFFD too. */
@@ -132,13 +215,15 @@ function checkText(value: Value): void {
   }
 }
 
-/** The driver gives `bigint` columns, counts among them, as bigints. */
+/** The driver gives `bigint` columns, counts among them, as bigints; those in JSON are numbers. */
 function withNumbers(row: Row): Row {
-  for (const [name, value] of Object.entries(row)) if (typeof value === "bigint") row[name] = numberOf(name, value);
+  for (const [name, value] of Object.entries(row)) {
+    if (typeof value === "bigint" || Number.isInteger(value)) row[name] = numberOf(name, value as bigint | number);
+  }
   return row;
 }
 
-function numberOf(name: string, value: bigint): number {
+function numberOf(name: string, value: bigint | number): number {
   const number = Number(value);
   if (Number.isSafeInteger(number)) return number;
   throw new AppError("storage", `column '${name}' holds ${value}, which is beyond 2^53`);

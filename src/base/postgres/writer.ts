@@ -4,10 +4,10 @@
  */
 import type { ReservedSQL, SQL } from "bun";
 import { AppError } from "../errors.ts";
-import type { Script } from "../store.ts";
+import type { Ask, Script } from "../store.ts";
 import { isOfServer, isRepeatable, problemOf } from "./problems.ts";
 import { checkDurable } from "./server.ts";
-import { runScript, send } from "./statements.ts";
+import { answerOf, runScript, send } from "./statements.ts";
 
 /** Scripts that share a commit: a longer transaction would delay the answers of those at its beginning. */
 const BATCH_MAX = 64;
@@ -35,15 +35,16 @@ interface Piece {
 }
 
 interface Transaction {
-  readonly begin: string;
-  /** As the server counts them; undefined until it said so. */
-  id: string | undefined;
-  isCommitting: boolean;
+  readonly connection: ReservedSQL;
+  /** What it began with; the last answer has its number. */
+  readonly begun: Promise<unknown>;
+  readonly until: number;
   readonly ends: Map<Pending, Ended>;
+  isOver: boolean;
 }
 
-/** A script failed that was given several inputs: which of them it was, nobody knows. */
-class GroupFailed extends Error {}
+/** Scripts failed together: each is run alone, and finds out for itself. */
+class FailedTogether extends Error {}
 
 export class PostgresWriter {
   readonly #sql: SQL;
@@ -53,11 +54,10 @@ export class PostgresWriter {
   #connection: ReservedSQL | undefined;
   #failure: AppError | undefined;
 
-  /** @param lock a statement that each transaction begins with */
+  /** @param lock an expression that each transaction begins with */
   constructor(sql: SQL, lock: string) {
     this.#sql = sql;
-    this.#begin = `BEGIN; ${lock};
-      SELECT pg_current_xact_id()::text AS id, current_setting('synchronous_commit') AS durable`;
+    this.#begin = `BEGIN; SELECT ${lock}, pg_current_xact_id()::text AS id, current_setting('synchronous_commit') AS durable`;
   }
 
   add(pending: Pending): void {
@@ -101,31 +101,82 @@ export class PostgresWriter {
   async #commit(batch: readonly Pending[]): Promise<ReadonlyMap<Pending, Ended>> {
     const until = Date.now() + TRIES_MS;
     let pieces = piecesOf(batch);
+    let isTogether = pieces.length === 1;
     for (let tries = 1; ; tries++) {
-      const transaction: Transaction = { begin: this.#begin, id: undefined, isCommitting: false, ends: new Map() };
       try {
         this.#connection ??= await this.#sql.reserve();
-        await transact(this.#connection, pieces, transaction);
-        return transaction.ends;
+        return await this.#transact(this.#connection, { pieces, isTogether, until });
       } catch (error) {
         await this.#renew();
-        if (error instanceof GroupFailed) {
-          pieces = batch.map(({ script, ...rest }) => ({ script, members: [{ script, ...rest }] }));
-          continue;
-        }
-        if (transaction.isCommitting && (await this.#isCommitted(transaction, until))) return transaction.ends;
-        const isWorthIt = isRepeatable(error) || isOfServer(error);
+        const isWorthIt = isRepeatable(error) || isOfServer(error) || error instanceof FailedTogether;
         if (!isWorthIt || tries === TRIES || Date.now() > until) throw error;
-        await Bun.sleep(TRY_AGAIN_MS * 2 ** tries * (0.5 + Math.random()));
+        if (error instanceof FailedTogether) {
+          pieces = batch.map((pending) => ({ script: pending.script, members: [pending] }));
+          isTogether = false;
+        } else await Bun.sleep(TRY_AGAIN_MS * 2 ** tries * (0.5 + Math.random()));
       }
     }
   }
 
+  /**
+   * All scripts in one transaction. One that throws undoes itself alone.
+   * @param isTogether there is one script only, whose last statements go with the commit. Throws `FailedTogether` where
+   *   these fail, or a script with several inputs
+   */
+  async #transact(
+    connection: ReservedSQL,
+    { pieces, isTogether, until }: { pieces: readonly Piece[]; isTogether: boolean; until: number },
+  ): Promise<ReadonlyMap<Pending, Ended>> {
+    const begun = send(connection, this.#begin);
+    const transaction: Transaction = { connection, begun, until, ends: new Map(), isOver: false };
+    const marks = [begun];
+    const commit = isTogether ? (last: Ask) => this.#finish(transaction, last) : undefined;
+    for (const { script, members } of pieces) {
+      if (!isTogether) marks.push(send(connection, "SAVEPOINT piece"));
+      try {
+        const results = await runScript(connection, script(members.map(({ input }) => input)), commit);
+        for (const [i, member] of members.entries()) transaction.ends.set(member, { result: results[i] });
+        if (!isTogether) marks.push(send(connection, "RELEASE SAVEPOINT piece"));
+      } catch (error) {
+        await Promise.all(marks); // which may say what came first
+        if (isOfServer(error) || isRepeatable(error) || error instanceof FailedTogether) throw error;
+        if (members.length > 1) throw new FailedTogether();
+        transaction.ends.set(members[0]!, { error });
+        await connection.unsafe(isTogether ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT piece");
+        transaction.isOver = isTogether;
+      }
+    }
+    await Promise.all(marks);
+    if (!transaction.isOver) await this.#finish(transaction);
+    return transaction.ends;
+  }
+
+  /** Commits. Throws where that was not done, or nobody says whether it was. @param last goes with it */
+  async #finish(transaction: Transaction, last?: Ask): Promise<void> {
+    const { connection, begun, until } = transaction;
+    const [{ id, durable }] = ((await begun) as readonly [{ id: string; durable: string }][]).at(-1)!;
+    checkDurable(durable);
+    const asked = last && answerOf(connection, last);
+    asked?.catch(() => {}); // the commit says so too
+    transaction.isOver = true;
+    try {
+      const { command } = (await connection.unsafe("COMMIT")) as unknown as { command: string };
+      if (command === "COMMIT") return;
+    } catch (error) {
+      if (await this.#isCommitted(id, until)) return;
+      throw error;
+    }
+    await asked?.catch((error: unknown) => {
+      throw isOfServer(error) || isRepeatable(error) ? error : new FailedTogether();
+    });
+    throw new AppError("storage", "the database undid what was to be committed");
+  }
+
   /** What became of a commit whose answer did not come. Throws `storage` where nobody says until then. */
-  async #isCommitted({ id }: Transaction, until: number): Promise<boolean> {
+  async #isCommitted(id: string, until: number): Promise<boolean> {
     for (;;) {
       const [row] = await this.#sql
-        .unsafe("SELECT pg_xact_status($1::text::xid8) AS status", [id!])
+        .unsafe("SELECT pg_xact_status($1::text::xid8) AS status", [id])
         .catch(() => [undefined]); // it is asked again
       const { status } = (row ?? {}) as { status?: string };
       if (status === "committed" || status === "aborted") return status === "committed";
@@ -155,32 +206,4 @@ function piecesOf(batch: readonly Pending[]): readonly Piece[] {
     pieces.set(pending.script, piece);
   }
   return [...pieces.values()];
-}
-
-/** All scripts in one transaction. One that throws undoes itself alone; for one of several it throws `GroupFailed`. */
-async function transact(connection: ReservedSQL, pieces: readonly Piece[], transaction: Transaction): Promise<void> {
-  const begun = send(connection, transaction.begin) as Promise<readonly (readonly unknown[])[]>;
-  const marks: Promise<unknown>[] = [begun];
-  for (const { script, members } of pieces) {
-    if (pieces.length > 1) marks.push(send(connection, "SAVEPOINT piece"));
-    try {
-      const results = await runScript(connection, script(members.map(({ input }) => input)));
-      for (const [i, member] of members.entries()) transaction.ends.set(member, { result: results[i] });
-      if (pieces.length > 1) marks.push(send(connection, "RELEASE SAVEPOINT piece"));
-    } catch (error) {
-      await Promise.all(marks); // which may say what came first
-      if (isOfServer(error) || isRepeatable(error)) throw error;
-      if (members.length > 1) throw new GroupFailed();
-      transaction.ends.set(members[0]!, { error });
-      if (pieces.length === 1) return void (await connection.unsafe("ROLLBACK"));
-      await connection.unsafe("ROLLBACK TO SAVEPOINT piece");
-    }
-  }
-  const [answers] = await Promise.all([begun, ...marks]);
-  const { id, durable } = answers.at(-1)![0] as { id: string; durable: string };
-  checkDurable(durable);
-  transaction.id = id;
-  transaction.isCommitting = true;
-  const { command } = (await connection.unsafe("COMMIT")) as unknown as { command: string };
-  if (command !== "COMMIT") throw new AppError("storage", "the database undid what was to be committed");
 }

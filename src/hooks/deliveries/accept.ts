@@ -10,7 +10,8 @@ import { findItems, type KnownItems } from "./items.ts";
 import { laneOf } from "./lane.ts";
 import { openRuns, openRunsOf } from "./open-runs.ts";
 import type { AcceptRequest } from "./request.ts";
-import { insertRuns, newRuns, type NewRun, type SessionKeyOf } from "./runs.ts";
+import { storeRuns, type Posting } from "./posting.ts";
+import { newRuns, type NewRun, type SessionKeyOf } from "./runs.ts";
 
 export type Accepted =
   | {
@@ -39,16 +40,6 @@ export interface AcceptOptions {
   /** Until so many runs will have ended, of a lane or of all. */
   readonly msUntil: (count: number, lane?: string) => number;
   readonly posting: () => Script<Posting>;
-}
-
-/** What can be done in the transaction that accepts runs, so that it costs no second one. */
-export interface Posting {
-  /** Whether all that a run asks for is done with `store`: it is stored as ended then. */
-  take(run: NewRun): boolean;
-  /** Returns false where that failed, and nothing of it was stored. */
-  store(): Script<boolean>;
-  /** Call after the commit, with the runs of a request. @param isOver whether it was taken and stored */
-  after(runs: readonly NewRun[], isOver: (run: NewRun) => boolean): void;
 }
 
 /** What became of a request. */
@@ -135,13 +126,14 @@ class Group {
   *store(): Script<void> {
     const { earlier, items, posting } = this.#known;
     if (this.#deliveries.length === 0) return;
-    if (this.#taken.size > 0 && !(yield* posting.store())) this.#taken.clear();
     yield* earlier.forget();
-    yield* together(
-      items.store(),
-      insertAll({ table: "deliveries", columns: COLUMNS, rows: this.#deliveries.map((each) => this.#rowOf(each)) }),
-      insertRuns(this.#runs, this.#isOver),
-    );
+    const deliveries = {
+      table: "deliveries",
+      columns: COLUMNS,
+      rows: this.#deliveries.map((each) => this.#rowOf(each)),
+    };
+    const isLast = this.#deliveries.every(({ request }) => request.alongside === undefined);
+    yield* storeRuns(this.#runs, this.#taken, { posting, also: () => [items.store(), insertAll(deliveries)], isLast });
     for (const { request } of this.#deliveries) if (request.alongside) yield* request.alongside();
   }
 

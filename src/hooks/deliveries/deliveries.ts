@@ -3,7 +3,8 @@
  * forgetting them when they are old. Every promise resolves after its commit is durable.
  */
 import type { Script, Store } from "../../base/store.ts";
-import { acceptDeliveries, type Accepted, type Posting } from "./accept.ts";
+import { acceptDeliveries, type Accepted } from "./accept.ts";
+import type { Posting } from "./posting.ts";
 import type { AcceptRequest } from "./request.ts";
 import { Pace } from "./pace.ts";
 import { pruneDeliveries } from "./prune.ts";

@@ -4,19 +4,9 @@
  */
 import { AppError } from "../../base/errors.ts";
 import { execute, queryAll, type Script } from "../../base/store.ts";
-import type { Posting } from "./accept.ts";
+import { storeRuns, type Posting } from "./posting.ts";
 import { openRuns } from "./open-runs.ts";
-import {
-  COLUMNS,
-  findRun,
-  fromRow,
-  insertRuns,
-  newRuns,
-  type NewRun,
-  type Row,
-  type Run,
-  type SessionKeyOf,
-} from "./runs.ts";
+import { COLUMNS, findRun, fromRow, newRuns, type NewRun, type Row, type Run, type SessionKeyOf } from "./runs.ts";
 import { isFinal } from "./state.ts";
 
 export interface Replayed {
@@ -63,9 +53,8 @@ export function* replayDelivery(
   const runs = newRuns({ deliveryId, lane, mappingId, runs: again, sessionKeyOf, now });
   const posting = yield* openPosting();
   const taken = new Set(runs.filter((run) => posting.take(run)));
-  if (taken.size > 0 && !(yield* posting.store())) taken.clear();
+  yield* storeRuns(runs, taken, { posting, also: () => [], isLast: true });
   const isOver = (run: NewRun): boolean => taken.has(run);
-  yield* insertRuns(runs, isOver);
   return { replayed: { deliveryId, runIds: runs.map((run) => run.id) }, after: () => posting.after(runs, isOver) };
 }
 

@@ -3,8 +3,8 @@
  * behind it for a while, or until it is too old.
  */
 import { AppError } from "../../base/errors.ts";
-import { together, undoableAtOnce, type Script } from "../../base/store.ts";
-import type { Posting } from "../deliveries/accept.ts";
+import { together, type Script } from "../../base/store.ts";
+import type { Posting } from "../deliveries/posting.ts";
 import { dueEvents, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { MAX_AGE_MS } from "./backoff.ts";
@@ -23,7 +23,6 @@ export const NOTHING_POSTED: NewEvents = {
   take: () => false,
   *store() {
     yield* [];
-    return false;
   },
 };
 
@@ -64,15 +63,7 @@ export class EventPoster {
         isOpen = this.#fits(() => events.add(wakeEvent(action, run, now())));
         return isOpen;
       },
-      *store() {
-        try {
-          yield* undoableAtOnce(events.store());
-          return true;
-        } catch (error) {
-          if (error instanceof AppError) throw error;
-          return false; // the next round tries again, and logs what is wrong
-        }
-      },
+      store: () => events.store(),
     };
   }
 

@@ -9,7 +9,7 @@ import type { Peers, Topic } from "../../base/peers.ts";
 import { execute, type Script, type Store } from "../../base/store.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
-import type { Posting } from "../deliveries/accept.ts";
+import type { Posting } from "../deliveries/posting.ts";
 import { nextTurnAt } from "../deliveries/claims.ts";
 import { findRun, pendingReplies, replyChannelOf, type NewRun, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";

@@ -6,7 +6,7 @@ import type { Migration } from "../../../src/base/database.ts";
 import { external } from "../../../src/base/passage.ts";
 import type { Script, Store } from "../../../src/base/store.ts";
 import type { AgentAction, WakeAction } from "../../../src/hooks/action.ts";
-import type { Posting } from "../../../src/hooks/deliveries/accept.ts";
+import type { Posting } from "../../../src/hooks/deliveries/posting.ts";
 import type { AcceptRequest } from "../../../src/hooks/deliveries/request.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
@@ -26,7 +26,7 @@ export interface Bench extends AsyncDisposable {
 }
 
 /** Where no worker is. */
-export const postsNothing: Posting = { take: () => false, store: () => answering(false), after: () => {} };
+export const postsNothing: Posting = { take: () => false, store: () => answering(undefined), after: () => {} };
 
 /**
  * @param path of a database that exists already; absent: a new one, which goes with the bench
