@@ -85,7 +85,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   llama: {
     name: "Llama 2, 3; Mistral, Mixtral, Nemo, Yi, SmolLM and relatives",
     calls: "llama3",
-    sees: ["mlp", "idefics3"],
+    sees: ["mlp", "idefics3", "resampler"],
   },
   llama4: { name: "Llama 4", calls: "llama3", sees: ["llama4"] },
   maincoder: { name: "Maincoder" },
@@ -140,7 +140,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   qwen2: { name: "Qwen 1.5, 2, 2.5; QwQ; DeepSeek R1 distilled", calls: "hermes", thinks: true, sees: ["resampler"] },
   qwen2moe: { name: "Qwen 1.5 and 2, experts" },
   qwen2vl: { name: "Qwen 2 VL, 2.5 VL", sees: ["qwen2vl_merger", "qwen2.5vl_merger"], also: ["qwen25vl"] },
-  qwen3: { name: "Qwen 3; embeddings, rerankers", calls: "hermes", thinks: true, embeds: "too" },
+  qwen3: { name: "Qwen 3; embeddings, rerankers", calls: "hermes", thinks: true, embeds: "too", sees: ["resampler"] },
   qwen35: { name: "Qwen 3.5, 3.6, 3.8; Ornith", calls: "functionTags", thinks: true, sees: ["qwen3vl_merger"] },
   qwen35moe: { name: "Qwen 3.5, 3.6, 3.8, experts", calls: "functionTags", thinks: true, sees: ["qwen3vl_merger"] },
   qwen3moe: { name: "Qwen 3, experts; Qwen3-Coder", calls: "functionTags", thinks: true },
