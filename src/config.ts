@@ -18,6 +18,7 @@ import {
   type Setting,
   type SimdSetting,
 } from "./config/settings.ts";
+import { readTracing, type TracingConfig } from "./config/tracing.ts";
 import { parsePath, type Address } from "./config/values.ts";
 
 export type { MetricsDialect } from "./config/settings.ts";
@@ -76,6 +77,8 @@ export interface Config {
   /** Keep blobs that no model refers to. */
   readonly noPrune: boolean;
   readonly debug: boolean;
+  /** Undefined: no traces. */
+  readonly tracing: TracingConfig | undefined;
   /** Warnings about the environment, a line each. */
   readonly warnings: readonly string[];
 }
@@ -140,6 +143,7 @@ export function readConfig(sources: ConfigSources): Config {
     noPrune: value("noPrune", SETTINGS.noPrune),
     otherStores: value("otherStores", SETTINGS.otherStores) ? otherStores(sources) : [],
     debug: value("debug", SETTINGS.debug),
+    tracing: readTracing(sources.env),
     warnings,
   };
 }

@@ -10,6 +10,7 @@ import { checkBackend, slowOnCpu } from "./backend/index.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
+import { Tracer } from "./base/tracer.ts";
 import { programFile } from "./base/program-files.ts";
 import { openGateway } from "./gateway/open.ts";
 import type { Gateway } from "./gateway/gateway.ts";
@@ -66,6 +67,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   await ensureKey(config.home).catch((error: unknown) =>
     log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
   );
+  const tracer = config.tracing && new Tracer({ ...config.tracing, version: VERSION, log, now: Date.now });
   const loading: Loading = new Map();
   const { library, registry } = makeTransfers(config, { own, others, lock, log });
   const store = sourced(config, { stored, library, registry, log, inUse: () => namesInUse(runtime) });
@@ -75,13 +77,14 @@ export async function serve(options: ServeOptions): Promise<void> {
     config,
     ...agentModels(config, { runtime, store }),
     log,
+    tracer,
   });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
   const device = outlook.then(({ gpu }) => gpu ?? cpuDevice(config, log));
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
   const life: Life = { phase: "starting" };
-  const { app, hooks } = makeHandlers({ ...parts, gateway, machine, life });
+  const { app, hooks } = makeHandlers({ ...parts, gateway, machine, life, tracer });
   const server = startServer(app, config);
   const hookListener = await startHookListener({
     hooks,
@@ -91,7 +94,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   await gateway?.start();
   collectWhenIdle();
-  stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway, config, life });
+  stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway, config, life, tracer });
   life.phase = "serving";
   const { backend } = await outlook;
   const hooksUrl = hookListener.url();
@@ -286,10 +289,11 @@ interface Stoppable {
   readonly gateway: Gateway | undefined;
   readonly config: Pick<Config, "shutdownGraceMs" | "drainDelayMs">;
   readonly life: Life;
+  readonly tracer: Tracer | undefined;
 }
 
 /** The first signal stops gracefully, the second at once. Answers may finish; what takes longer can be asked again. */
-function stopOnSignal({ servers, runtime, library, registry, gateway, config, life }: Stoppable): void {
+function stopOnSignal({ servers, runtime, library, registry, gateway, config, life, tracer }: Stoppable): void {
   const { shutdownGraceMs: graceMs, drainDelayMs } = config;
   let stopping = false;
   const stop = async (delayMs: number): Promise<void> => {
@@ -305,7 +309,7 @@ function stopOnSignal({ servers, runtime, library, registry, gateway, config, li
     const leftMs = Math.max(0, graceMs - (Date.now() - began));
     const stopped = servers.map((server) => server.stop(leftMs + LAST_WORDS_MS));
     await Promise.all([...stopped, runtime.close(leftMs)]);
-    await created;
+    await Promise.all([created, tracer?.close()]);
     process.exit(0);
   };
   process.on("SIGTERM", () => stop(drainDelayMs));

@@ -50,6 +50,7 @@ test("nothing set gives the documented defaults", () => {
     noPrune: false,
     otherStores: ["/nowhere/.ollama/models", "/usr/share/ollama/.ollama/models"],
     debug: false,
+    tracing: undefined,
     warnings: [],
   });
 });

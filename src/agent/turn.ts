@@ -5,6 +5,7 @@
 import type { Clock } from "../base/clock.ts";
 import { AppError, checkNotCancelled, isTemporary, messageOf } from "../base/errors.ts";
 import type { Script, Store } from "../base/store.ts";
+import type { Trace } from "../base/traceparent.ts";
 import type { ChatRequest, ChatRuntime, InferenceEvent, Message, ToolCall } from "../runtime/runtime.ts";
 import { consumeEvents, countEvents, waitingEvents, type SeenEvent } from "./events.ts";
 import { withoutCalls } from "./call-markup.ts";
@@ -42,6 +43,8 @@ export interface TurnRequest {
   /** Aborted: the model stops. */
   readonly signal: AbortSignal;
   readonly onText?: (text: string) => void;
+  /** Where its requests to models belong. */
+  readonly trace?: Trace;
 }
 
 export interface TurnUsage {
@@ -170,6 +173,7 @@ async function converse(parts: TurnParts, request: TurnRequest, progress: Progre
     options: {},
     signal,
     session: sessionKey,
+    ...(request.trace ? { trace: request.trace } : {}),
     isOutside: true, // also what the model or a tool said: it may repeat what it read
     ...(tools.length > 0 ? { tools } : {}),
     ...(level === undefined ? {} : { think: thinkOf(level) }),

@@ -2,7 +2,6 @@
  * The gateway as one thing: database, ingress, deliveries and their worker, agent, heartbeat and channels, built from
  * each other and started and stopped in order.
  */
-import { makeAgent } from "../agent/agent.ts";
 import { Heartbeat } from "../agent/heartbeat.ts";
 import { hookSession, mainSessionKey } from "../agent/session-key.ts";
 import { findSession } from "../agent/sessions.ts";
@@ -11,6 +10,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { NodeStatus } from "../base/peers.ts";
 import type { Script, Store } from "../base/store.ts";
+import type { Tracer } from "../base/tracer.ts";
 import type { Target } from "../channels/channel.ts";
 import { textOutcome } from "../channels/outbox/messages.ts";
 import { Outbox, type OutboxDeps } from "../channels/outbox/outbox.ts";
@@ -35,6 +35,7 @@ import type { Finding } from "./report.ts";
 import { makeOnSettle } from "./main-messages.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 import { differences } from "./nodes.ts";
+import { makeTracedAgent } from "./traced.ts";
 import { openStorage, type Storage } from "./storage.ts";
 
 const HOUR_MS = 3_600_000;
@@ -61,6 +62,8 @@ export interface GatewayParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly fetch: typeof fetch;
+  /** Absent: nothing is traced. */
+  readonly tracer?: Tracer | undefined;
   /** What an audit of the configuration finds; absent: there is none to audit. */
   readonly findings?: () => Promise<readonly Finding[] | undefined>;
 }
@@ -103,7 +106,7 @@ export interface Gateway {
  * `start`.
  */
 export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
-  const { source, runtime, modelNames, log } = parts;
+  const { source, runtime, modelNames, log, tracer } = parts;
   const snapshot = (): GatewaySnapshot => source.snapshot();
   const { store, peers, clock, folder, close } = await openStorage({ ...parts, snapshot });
   const now = (): number => clock.now();
@@ -116,7 +119,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
   const outbox = new Outbox({ store, peers, channels: () => channels.channels, now, log, onSettle, onTried });
   const replies = makeReplyPorts({ outbox, peers, channels, snapshot });
-  const agent = makeAgent({ runtime, store, clock, settings: snapshot, modelNames });
+  const agent = makeTracedAgent({ runtime, store, clock, settings: snapshot, modelNames }, tracer);
   const heartbeat = new Heartbeat({ agent, store, peers, clock, settings: snapshot, delivery: replies, log });
   const worker = new Worker({
     store,

@@ -4,6 +4,7 @@
  */
 import { systemClock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
+import type { Tracer } from "../base/tracer.ts";
 import { pluginProblems } from "../channels/load.ts";
 import type { Config, ConfigSources } from "../config.ts";
 import type { ChatRuntime } from "../runtime/runtime.ts";
@@ -22,6 +23,7 @@ export interface OpenParts {
   readonly runtime: ChatRuntime;
   readonly modelNames: () => Promise<readonly string[]>;
   readonly log: Logger;
+  readonly tracer?: Tracer | undefined;
 }
 
 /** Throws `bad_request` naming file, line and key, or `storage`. */
@@ -37,9 +39,9 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
     read: () => readSnapshot(sources, config),
     log,
   });
-  const { runtime, modelNames } = parts;
+  const { runtime, modelNames, tracer } = parts;
   const findings = (): ReturnType<typeof auditConfiguration> => auditConfiguration(sources);
-  const given = { source, home: config.home, runtime, modelNames, clock: systemClock, log, fetch, findings };
+  const given = { source, home: config.home, runtime, modelNames, clock: systemClock, log, fetch, findings, tracer };
   const gateway = await makeGateway(given);
   const { directory } = gateway.channels;
   const about = { directory, hostname: config.host.hostname, hasApiKeys: config.apiKeys.length > 0 };

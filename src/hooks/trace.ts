@@ -2,27 +2,7 @@
  * W3C Trace Context (https://www.w3.org/TR/trace-context/): by `traceparent` a sender finds its request in the logs of
  * others, `tracestate` goes with it for tools that look after traces. What is no such header is as good as none.
  */
-import { randomBytes } from "node:crypto";
-
-export interface Trace {
-  /** 32 hex digits, the same all along. */
-  readonly traceId: string;
-  /** The sender's span: 16 hex digits. */
-  readonly parentId: string;
-  /** Two hex digits: whether the sender records. */
-  readonly flags: string;
-}
-
-/** Later versions of the standard may be longer. */
-const LENGTH_MAX = 256;
-
-export function parseTraceparent(text: string | null | undefined): Trace | undefined {
-  if (!text || text.length > LENGTH_MAX) return undefined;
-  const [, version, traceId = "", parentId = "", flags = "", more] =
-    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(text.trim()) ?? [];
-  if (version === undefined || version === "ff" || (version === "00" && more !== undefined)) return undefined;
-  return /^0+$/.test(traceId) || /^0+$/.test(parentId) ? undefined : { traceId, parentId, flags };
-}
+import { formatTraceparent, newSpanId, parseTraceparent } from "../base/traceparent.ts";
 
 /** Members that a list may have. */
 const MEMBERS_MAX = 32;
@@ -70,8 +50,5 @@ export function keptTrace({ traceparent, tracestate }: TraceHeaders): Record<str
 /** For a request that this one leads to: a span of its own in the same trace. */
 export function childTrace(headers: TraceHeaders): Record<string, string> {
   const trace = parseTraceparent(headers.traceparent);
-  return trace ? { ...keptTrace(headers), traceparent: childTraceparent(trace) } : {};
+  return trace ? { ...keptTrace(headers), traceparent: formatTraceparent({ ...trace, parentId: newSpanId() }) } : {};
 }
-
-const childTraceparent = ({ traceId, flags }: Trace): string =>
-  `00-${traceId}-${randomBytes(8).toString("hex")}-${flags === "01" ? "01" : "00"}`;

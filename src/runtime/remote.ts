@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { AppError, messageOf, type Code } from "../base/errors.ts";
 import { linesOf } from "../base/lines.ts";
 import type { Reader } from "../base/schema.ts";
+import { formatTraceparent, type Trace } from "../base/traceparent.ts";
 import { answerLine, bodyOf, eventsOf, modelList, tokenCount } from "./remote-messages.ts";
 import type { ChatRequest, ChatRuntime, InferenceEvent } from "./runtime.ts";
 
@@ -42,6 +43,7 @@ interface Asked {
   readonly path: string;
   readonly body?: object;
   readonly session?: string | undefined;
+  readonly trace?: Trace | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -67,8 +69,8 @@ export function makeRemoteRuntime(options: RemoteOptions): RemoteRuntime {
       yield* answer(options, server, request);
     },
     async countTokens(request) {
-      const { signal, session } = request;
-      const asked = { method: "POST", path: "/api/count", body: bodyOf(request), signal, session } as const;
+      const { signal, session, trace } = request;
+      const asked = { method: "POST", path: "/api/count", body: bodyOf(request), signal, session, trace } as const;
       const { count, context_length: ctxLen } = await read(asked, tokenCount);
       if (ctxLen !== undefined) contexts.set(request.model, ctxLen);
       return count;
@@ -93,9 +95,9 @@ async function* answer(
   server: string,
   request: ChatRequest,
 ): AsyncGenerator<InferenceEvent, void, void> {
-  const { signal, session } = request;
+  const { signal, session, trace } = request;
   const body = { ...bodyOf(request), stream: true };
-  using exchange = await open(options, server, { method: "POST", path: "/api/chat", body, signal, session });
+  using exchange = await open(options, server, { method: "POST", path: "/api/chat", body, signal, session, trace });
   const tooLong = (): Error => new AppError("upstream", `${server} sent a line without an end`);
   for await (const text of linesOf(exchange.body, { max: LENGTH_MAX, tooLong })) {
     const line = parsed(text, answerLine, server);
@@ -134,6 +136,7 @@ async function open(options: RemoteOptions, server: string, asked: Asked): Promi
       headers: {
         ...(asked.body ? { "content-type": "application/json" } : {}),
         ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        ...(asked.trace ? { traceparent: formatTraceparent(asked.trace) } : {}),
         ...(asked.session === undefined ? {} : { [SESSION_HEADER]: digestOf(asked.session) }),
       },
       redirect: "error", // the key is for this server alone

@@ -3,6 +3,7 @@
  * they get here; every answer is an async generator of events, and ending the generator (or its signal) stops the
  * model.
  */
+import type { Trace } from "../base/traceparent.ts";
 import type { Options } from "../sampling/options.ts";
 import type { ModelRef } from "../store/store.ts";
 
@@ -98,6 +99,8 @@ export interface ChatRequest extends InferenceRequest {
   readonly toolChoice?: ToolChoice;
   /** Whose conversation it is, for who chooses a server by what that has in its cache. */
   readonly session?: string;
+  /** Where it belongs, for servers elsewhere. */
+  readonly trace?: Trace;
   /** What the messages say came from outside: texts of the model's control tokens in them are text. */
   readonly isOutside?: boolean;
 }

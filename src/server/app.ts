@@ -11,6 +11,7 @@ import { errorResponse, makeAnswer, textResponse } from "./http/exchange.ts";
 import { makeInspect } from "./inspect.ts";
 import { metered } from "./metrics/metered.ts";
 import { makeMetrics } from "./metrics/metrics.ts";
+import { makeRequestSpans } from "./http/request-spans.ts";
 import { matches } from "./http/paths.ts";
 import { makeHidePaths, type HidePaths } from "./http/private-paths.ts";
 import { isSeen } from "./http/raw-target.ts";
@@ -61,9 +62,9 @@ export function makeHandlers(parts: AppDeps) {
   const { log, config } = parts;
   const metrics = makeMetrics(parts.runtime, { gateway: parts.gateway, dialect: parts.config.metricsDialect });
   const keyNames = new WeakMap<Request, string>();
-  const keyName = (request: Request): string | undefined => keyNames.get(request);
   const recent = makeRecentRequests();
-  const record = makeRecorder({ log, metrics, recent, now: parts.now, routes: () => app.routes, keyName });
+  const spans = parts.tracer && makeRequestSpans(parts.tracer, () => parts.now().getTime());
+  const record = makeRecorder({ log, metrics, recent, now: parts.now, routes: () => app.routes, spans, keyNames });
   const deps: RouteDeps = {
     ...parts,
     runtime: metered(parts.runtime, metrics),
@@ -75,7 +76,7 @@ export function makeHandlers(parts: AppDeps) {
   };
   const guard = makeGuard({ origins: config.origins, hostname: config.host.hostname });
   const admit = makeAuth(config.apiKeys);
-  const hooks = makeHookAnswers({ hooks: parts.gateway?.ingress, record, count: metrics.hook });
+  const hooks = makeHookAnswers({ hooks: parts.gateway?.ingress, record, count: metrics.hook, spans });
   // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the
   // checks.
   const app = new Elysia({ handler: { standardHostname: false } })

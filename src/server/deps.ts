@@ -1,6 +1,7 @@
 /** What every route may use. `main.ts` builds the parts; `app.ts` adds `answer`. */
 import type { Config } from "../config.ts";
 import type { Logger } from "../base/log.ts";
+import type { Tracer } from "../base/tracer.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Library } from "../store/library.ts";
@@ -49,6 +50,8 @@ export interface AppDeps {
   readonly machine?: () => Promise<Machine>;
   /** Where it is between its start and its end; absent: it serves. */
   readonly life?: Readonly<Life>;
+  /** Absent: nothing is traced. */
+  readonly tracer?: Tracer | undefined;
   /** Takes webhooks, where it is configured. */
   readonly gateway?: ServedGateway | undefined;
 }

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startCollector, type Collector } from "../otlp-collector.ts";
 import { DOCKER_REGISTRY, startDockerRegistry } from "../store/registry/docker-registry.ts";
 import { eventually, ndjson, startHearth, type Hearth } from "./hearth.ts";
 
@@ -47,8 +48,26 @@ async function cacheFigures({ url }: Hearth): Promise<{ queries: number; hits: n
   return { queries: read("queries"), hits: read("hits") };
 }
 
+/** Spans of these names, each the child of the next. */
+function chainsOf({ spans }: Collector, names: readonly string[]): any[][] {
+  return spans
+    .filter(({ name }) => name === names[0])
+    .map((first) => {
+      const chain = [first];
+      for (const name of names.slice(1)) {
+        const parent = spans.find(({ spanId }) => spanId === chain.at(-1)?.parentSpanId);
+        if (parent?.name === name) chain.push(parent);
+      }
+      return chain;
+    })
+    .filter(({ length }) => length === names.length);
+}
+
 test("turns run on servers elsewhere; by the session's header each session finds its prefix there again", async () => {
-  const servers = await Promise.all([start({}), start({})]);
+  const collector = startCollector();
+  cleanups.push(collector.stop);
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "20" };
+  const servers = await Promise.all([start({ env }), start({ env })]);
   const router = sessionRouter(servers.map(({ url }) => url));
   const home = mkdtempSync(join(tmpdir(), "hearth-fleet-"));
   cleanups.push(() => rmSync(home, { recursive: true, force: true }));
@@ -59,8 +78,9 @@ test("turns run on servers elsewhere; by the session's header each session finds
     agents: { defaults: { heartbeat: { every: 0, target: "none" } } },
   };
   writeFileSync(join(home, ".hearth", "hearth.json5"), JSON.stringify(settings), { mode: 0o600 });
-  const gateway = await start({ home });
-  const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+  const gateway = await start({ home, env });
+  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", traceparent };
   const turn = async (session: string, message: string): Promise<void> => {
     const body = JSON.stringify({ message, sessionKey: `hook:${session}`, deliver: false, wakeMode: "next-heartbeat" });
     const accepted = await fetch(`${gateway.url}/hooks/agent`, { method: "POST", headers, body });
@@ -84,6 +104,12 @@ test("turns run on servers elsewhere; by the session's header each session finds
   expect(second[0]!.hits).toBeGreaterThan(first[0]!.hits + first[0]!.queries / 2); // the conversation so far
   expect(fresh).toBeLessThan(second[0]!.queries - first[0]!.queries);
   expect(await gateway.runnerPids()).toEqual([]); // no model is in memory here
+  const chain = ["POST /api/chat", "chat hearth:latest", "agent turn", "POST hooks/agent"];
+  expect(await eventually(() => chainsOf(collector, chain).length === 3)).toBe(true);
+  for (const spans of chainsOf(collector, chain)) {
+    expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set(["0af7651916cd43dd8448eb211c80319c"]));
+    expect(spans.at(-1).parentSpanId).toBe("b7ad6b7169203331");
+  }
 }, 300_000);
 
 test.skipIf(!DOCKER_REGISTRY)(

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { childTrace, keptTrace, parseTraceparent, parseTracestate } from "../../src/hooks/trace.ts";
+import { parseTraceparent } from "../../src/base/traceparent.ts";
+import { childTrace, keptTrace, parseTracestate } from "../../src/hooks/trace.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const SPAN = "b7ad6b7169203331";

@@ -112,6 +112,13 @@ export interface RunOrigin {
   readonly authId: string;
 }
 
+/** The header `traceparent` that came with the request of a run. */
+export function* traceOfRun(id: string): Script<string | undefined> {
+  const text = "SELECT headers FROM runs JOIN deliveries ON deliveries.id = delivery_id WHERE runs.id = $1";
+  const row = yield* queryOne<{ headers: string }>(text, id);
+  return row && (JSON.parse(row.headers) as Partial<Record<string, string>>)["traceparent"];
+}
+
 export const runOrigin = (id: string): Script<RunOrigin | undefined> =>
   queryOne<RunOrigin>(
     `SELECT path, auth_kind AS "authKind", auth_id AS "authId"

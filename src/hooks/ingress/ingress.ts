@@ -3,12 +3,12 @@
  * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
  */
 import { messageOf } from "../../base/errors.ts";
+import { parseTraceparent } from "../../base/traceparent.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import type { GatewayConfig, HooksConfig } from "../config.ts";
 import { hearsGet } from "../handshake.ts";
 import { trimSlashes } from "../mappings/request.ts";
 import { describeIngress, type IngressDescription } from "../openapi/describe.ts";
-import { parseTraceparent } from "../trace.ts";
 import { clientAddress, parseNetworks, type Networks } from "./address.ts";
 import { dismiss } from "./body.ts";
 import { Door } from "./door.ts";

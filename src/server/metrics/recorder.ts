@@ -2,6 +2,7 @@
 import type { Logger } from "../../base/log.ts";
 import type { Metrics } from "./metrics.ts";
 import { recentOf, type RecentRequests } from "./recent.ts";
+import type { RequestSpans } from "../http/request-spans.ts";
 import { matches } from "../http/paths.ts";
 
 interface RequestEnd {
@@ -20,17 +21,19 @@ interface RecorderParts {
   readonly metrics: Metrics;
   readonly recent: RecentRequests;
   readonly now: () => Date;
+  /** Undefined: nothing is traced. */
+  readonly spans: RequestSpans | undefined;
   /** Patterns of all routes; asked for once, when the first request ends. */
   readonly routes: () => readonly { readonly path: string }[];
-  /** The name of the key that a request came with. */
-  readonly keyName: (request: Request) => string | undefined;
+  /** Names of the keys that requests came with. */
+  readonly keyNames: Pick<WeakMap<Request, string>, "get">;
 }
 
-export function makeRecorder({ log, metrics, recent, now, routes, keyName }: RecorderParts): Recorder {
+export function makeRecorder({ log, metrics, recent, now, routes, spans, keyNames }: RecorderParts): Recorder {
   let patterns: readonly string[] | undefined;
   return (request, { status, ms, notes, route: named }) => {
     const path = new URL(request.url).pathname;
-    const key = keyName(request);
+    const key = keyNames.get(request);
     log.info("request", {
       method: request.method,
       path,
@@ -42,6 +45,7 @@ export function makeRecorder({ log, metrics, recent, now, routes, keyName }: Rec
     recent.add(recentOf({ at: now().getTime(), method: request.method, path, status, ms, key }, notes));
     patterns ??= [...new Set(routes().map((route) => route.path))];
     const route = named ?? patterns.find((pattern) => matches(pattern, path)) ?? "other";
+    spans?.ended(request, { route, status, ms, notes: notes ?? {} });
     metrics.request({ method: request.method, route, status, ...(ms === undefined ? {} : { seconds: ms / 1000 }) });
   };
 }

@@ -12,6 +12,7 @@ import type { CountHook } from "../metrics/gateway-metrics.ts";
 import { capped } from "../metrics/label-values.ts";
 import { decodedPath } from "../http/raw-target.ts";
 import type { Recorder } from "../metrics/recorder.ts";
+import type { RequestSpans } from "../http/request-spans.ts";
 import { makeRequestId } from "../http/request-id.ts";
 import { sse, type Frame } from "../http/sse.ts";
 import { streamed } from "../http/stream.ts";
@@ -34,6 +35,8 @@ const ROUTES_MAX = 2000;
 interface HookParts {
   readonly record: Recorder;
   readonly count: CountHook;
+  /** Undefined: nothing is traced. */
+  readonly spans?: RequestSpans | undefined;
 }
 
 export function makeHookAnswers({ hooks, ...parts }: HookParts & { hooks: Ingress | undefined }): HookAnswers {
@@ -57,10 +60,11 @@ export function makeHookAnswers({ hooks, ...parts }: HookParts & { hooks: Ingres
 
 async function answer(
   { request, url, peer }: { request: Request; url: URL; peer: string | undefined },
-  { hooks, label, record, count }: HookParts & { hooks: Ingress; label: (route: string) => string },
+  { hooks, label, record, count, spans }: HookParts & { hooks: Ingress; label: (route: string) => string },
 ): Promise<Response> {
   const startedMs = performance.now();
-  const { method, headers, body, signal } = request;
+  const { method, body, signal } = request;
+  const headers = spans?.headersOf(request) ?? request.headers; // what is stored leads back to the span of this request
   const reply = await hooks.receive({ id: makeRequestId(), method, url, headers, body, signal, peer });
   const ms = Math.round((performance.now() - startedMs) * 10) / 10;
   const route = label(`hooks/${reply.route}`);

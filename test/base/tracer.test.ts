@@ -1,0 +1,120 @@
+/** Spans as a collector gets them: a small receiver of OTLP on loopback. */
+import { afterEach, expect, test } from "bun:test";
+import { makeLogger } from "../../src/base/log.ts";
+import { Tracer, type TracerOptions } from "../../src/base/tracer.ts";
+import { parseTraceparent } from "../../src/base/traceparent.ts";
+import { eventually } from "../e2e/hearth.ts";
+import { startCollector, type Collector } from "../otlp-collector.ts";
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+function collector(): Collector {
+  const started = startCollector();
+  cleanups.push(started.stop);
+  return started;
+}
+
+const PARENT = parseTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")!;
+const UNSAMPLED = { ...PARENT, flags: "00" };
+const ONE = { name: "one", kind: "server", attributes: { n: 1, half: 0.5, list: ["a"], none: undefined } } as const;
+
+function tracerTo(url: string, more: Partial<TracerOptions> = {}): { tracer: Tracer; logs: string[] } {
+  const logs: string[] = [];
+  const log = makeLogger({ write: (line) => void logs.push(line), now: Date.now, debug: false });
+  const tracer = new Tracer({
+    url: `${url}/v1/traces`,
+    headers: { "x-key": "k" },
+    resource: { "service.name": "test" },
+    sampling: { share: 1, isParentBased: true },
+    timeoutMs: 5000,
+    delayMs: 1,
+    queueMax: 4,
+    batchMax: 2,
+    version: "1.2.3",
+    log,
+    now: () => 1_700_000_000_000.25,
+    ...more,
+  });
+  cleanups.push(() => tracer.close());
+  return { tracer, logs };
+}
+
+test("a span continues its trace, with its attributes, its times and why it failed", async () => {
+  const { url, spans, requests } = collector();
+  const { tracer } = tracerTo(url);
+  tracer.end(tracer.begin(PARENT, 1_700_000_000_000), { ...ONE, error: "no" });
+  expect(await eventually(() => spans.length === 1)).toBe(true);
+  expect(spans[0]).toEqual({
+    traceId: PARENT.traceId,
+    spanId: expect.stringMatching(/^[0-9a-f]{16}$/),
+    parentSpanId: PARENT.parentId,
+    name: "one",
+    kind: 2,
+    startTimeUnixNano: "1700000000000000000",
+    endTimeUnixNano: "1700000000000250000",
+    attributes: [
+      { key: "n", value: { intValue: "1" } },
+      { key: "half", value: { doubleValue: 0.5 } },
+      { key: "list", value: { arrayValue: { values: [{ stringValue: "a" }] } } },
+    ],
+    status: { code: 2, message: "no" },
+  });
+  expect(requests[0]!.path).toBe("/v1/traces");
+  expect(requests[0]!.headers.get("x-key")).toBe("k");
+  const [{ resource, scopeSpans }] = requests[0]!.body.resourceSpans;
+  expect(resource.attributes).toContainEqual({ key: "service.name", value: { stringValue: "test" } });
+  expect(scopeSpans[0].scope).toEqual({ name: "hearth", version: "1.2.3" });
+});
+
+test("whether a trace is recorded is its sender's decision, or follows from the share", async () => {
+  const { url, spans } = collector();
+  const count = async (sampling: TracerOptions["sampling"], parent: typeof PARENT | undefined): Promise<number> => {
+    const before = spans.length;
+    const { tracer } = tracerTo(url, { sampling, queueMax: 1000, batchMax: 1000 });
+    for (let i = 0; i < 100; i++) tracer.end(tracer.begin(parent), ONE);
+    await tracer.close();
+    return spans.length - before;
+  };
+  expect(await count({ share: 0, isParentBased: true }, PARENT)).toBe(100);
+  expect(await count({ share: 1, isParentBased: true }, UNSAMPLED)).toBe(0);
+  expect(await count({ share: 1, isParentBased: false }, UNSAMPLED)).toBe(100);
+  expect(await count({ share: 0, isParentBased: true }, undefined)).toBe(0);
+  const half = await count({ share: 0.5, isParentBased: true }, undefined);
+  expect(half).toBeWithin(10, 91); // drawn: 2^-60 to be outside
+});
+
+test("what a collector cannot take now is sent again; what does not fit meanwhile is left out", async () => {
+  const receiver = collector();
+  receiver.status = 503;
+  const { tracer, logs } = tracerTo(receiver.url);
+  for (let i = 0; i < 10; i++) tracer.end(tracer.begin(undefined), { ...ONE, name: `${i}` });
+  expect(await eventually(() => receiver.requests.length > 2)).toBe(true);
+  expect(receiver.spans).toEqual([]);
+  receiver.status = 200;
+  expect(await eventually(() => receiver.spans.length === 4)).toBe(true);
+  expect(new Set(receiver.spans.map(({ name }) => name)).size).toBe(4);
+  expect(logs).toHaveLength(1); // not one for each try
+  expect(logs[0]).toContain("answered 503");
+});
+
+test("what a collector refuses for good is not sent again", async () => {
+  const receiver = collector();
+  receiver.status = 400;
+  const { tracer } = tracerTo(receiver.url);
+  tracer.end(tracer.begin(undefined), ONE);
+  await tracer.close();
+  receiver.status = 200;
+  tracer.end(tracer.begin(undefined), { ...ONE, name: "two" });
+  await tracer.close();
+  expect(receiver.spans.map(({ name }) => name)).toEqual(["two"]);
+});
+
+test("a collector that is away costs nothing but its spans", async () => {
+  const { tracer, logs } = tracerTo("http://127.0.0.1:1", { delayMs: 60_000 });
+  tracer.end(tracer.begin(undefined), ONE);
+  await tracer.close();
+  expect(logs).toHaveLength(1);
+});

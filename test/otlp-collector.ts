@@ -1,0 +1,35 @@
+/** As much of an OpenTelemetry collector as takes spans: OTLP over HTTP, in JSON, on loopback. */
+
+export interface Collector {
+  readonly url: string;
+  /** Of requests that were taken, in the order in which they came. */
+  readonly spans: any[];
+  readonly requests: { readonly path: string; readonly headers: Headers; readonly body: any }[];
+  /** Of the next answers. */
+  status: number;
+  stop(): Promise<void>;
+}
+
+export function startCollector(): Collector {
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const body: any = await request.json();
+      collector.requests.push({ path: new URL(request.url).pathname, headers: request.headers, body });
+      const { status } = collector;
+      if (status === 200) {
+        for (const { scopeSpans } of body.resourceSpans) collector.spans.push(...scopeSpans[0].spans);
+      }
+      return Response.json({}, { status });
+    },
+  });
+  const collector: Collector = {
+    url: `http://127.0.0.1:${server.port}`,
+    spans: [],
+    requests: [],
+    status: 200,
+    stop: () => server.stop(true),
+  };
+  return collector;
+}
