@@ -54,7 +54,11 @@ export interface ChatParts {
   readonly channel: BroadcastChannel | undefined;
 }
 
-type News = { readonly kind: "chat" | "gone"; readonly id: string } | { readonly kind: "list" };
+type News =
+  | { readonly kind: "gone"; readonly id: string }
+  | { readonly kind: "list" }
+  /** `messages`: those that changed; left out: some are gone. */
+  | { readonly kind: "chat"; readonly id: string; readonly messages?: readonly string[] };
 
 export interface Answering {
   /** What is answered; a message to go on with is its own answer. */
@@ -212,6 +216,7 @@ export class Chats {
     const rest = [...open.messages.peek().values()].filter(({ parent }) => parent === message.parent);
     const beside = rest.at(-1);
     await this.#put(open, [], { leaf: beside ? leafUnder(open.messages.peek(), beside.id) : message.parent });
+    this.#tell({ kind: "chat", id });
   }
 
   async remove(id: string): Promise<void> {
@@ -327,7 +332,7 @@ export class Chats {
   async #save(messages: readonly Message[], id: string, chat?: Chat): Promise<void> {
     try {
       await this.#parts.db.save({ messages, ...(chat ? { chats: [chat] } : {}) });
-      this.#tell({ kind: "chat", id });
+      this.#tell({ kind: "chat", id, messages: messages.map((each) => each.id) });
     } catch (error) {
       this.#parts.notify(`This chat could not be saved: ${notSaved(error)}`);
     }
@@ -350,7 +355,10 @@ export class Chats {
     const chat = this.#list.peek().find(({ id }) => id === news.id);
     if (!held || !chat || this.#isBusy(news.id)) return;
     held.chat.value = chat;
-    held.messages.value = new Map((await this.#parts.db.messages(news.id)).map((each) => [each.id, each]));
+    const { db } = this.#parts;
+    const changed = news.messages ? await db.some(news.messages) : await db.messages(news.id);
+    const kept = news.messages ? held.messages.peek() : [];
+    held.messages.value = new Map([...kept, ...changed.map((each) => [each.id, each] as const)]);
   }
 }
 

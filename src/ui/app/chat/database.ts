@@ -7,6 +7,8 @@ const VERSION = 1;
 export interface ChatDatabase {
   chats(): Promise<Chat[]>;
   messages(chat: string): Promise<Message[]>;
+  /** Those of them that are there. */
+  some(ids: readonly string[]): Promise<Message[]>;
   /** Looks at every message of every chat until `visit` says that it is enough. */
   scan(visit: (message: Message) => boolean): Promise<void>;
   save(change: { readonly chats?: readonly Chat[]; readonly messages?: readonly Message[] }): Promise<void>;
@@ -38,6 +40,11 @@ export async function openDatabase(factory: IDBFactory): Promise<ChatDatabase> {
     chats: async () => (await settled(db.transaction("chats").objectStore("chats").getAll())) as Chat[],
     messages: async (chat) =>
       (await settled(db.transaction("messages").objectStore("messages").index("chat").getAll(chat))) as Message[],
+    some: async (ids) => {
+      const store = db.transaction("messages").objectStore("messages");
+      const found = await Promise.all(ids.map((id) => settled<Message | undefined>(store.get(id))));
+      return found.filter((each) => each !== undefined);
+    },
     scan: (visit) =>
       new Promise((resolve, reject) => {
         const cursor = db.transaction("messages").objectStore("messages").openCursor(null, "prev");

@@ -5,6 +5,7 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preac
 import { Icon } from "../base/icons.tsx";
 import { useApp } from "../context.ts";
 import type { OpenChat } from "./chats.ts";
+import { nextFrame } from "./live.ts";
 import { MessageItem, type MessageRow } from "./message.tsx";
 import { makeWatch, WatchContext, type Watch } from "./near.ts";
 import { branchCounts, branchKey, pathTo } from "./tree.ts";
@@ -13,6 +14,8 @@ import { branchCounts, branchKey, pathTo } from "./tree.ts";
 const FIRST_DRAWN = 8;
 /** Messages that are compared together. */
 const CHUNK = 40;
+/** Chunks that a frame adds while a chat is opened, from its end: each takes a few milliseconds. */
+const CHUNKS_A_FRAME = 2;
 /** Pixels from the end that count as the end. */
 const END_PX = 60;
 
@@ -49,6 +52,8 @@ export function ChatLog({
     isAtEnd.value = scrollHeight - scrollTop - clientHeight < END_PX;
   };
   const last = path.value.length - 1;
+  const added = useGrowing(Math.ceil(path.value.length / CHUNK));
+  useLayoutEffect(toEnd, [added]);
   const rows = path.value.map((message, i): MessageRow => ({
     message,
     live: running?.message === message.id ? running.live : undefined,
@@ -61,9 +66,9 @@ export function ChatLog({
     <div class="log-frame">
       <div class="log" ref={root} onScroll={onScroll} role="log" aria-live="off" aria-label="Messages" tabIndex={0}>
         <WatchContext.Provider value={watch}>
-          {chunksOf(rows).map((chunk, i) => (
-            <Chunk key={i} rows={chunk} onEdit={onEdit} onGrow={toEnd} />
-          ))}
+          {chunksOf(rows).map((chunk, i, all) =>
+            i < all.length - added ? null : <Chunk key={i} rows={chunk} onEdit={onEdit} onGrow={toEnd} />,
+          )}
         </WatchContext.Provider>
       </div>
       {!isAtEnd.value && (
@@ -82,6 +87,15 @@ export function ChatLog({
       <Spoken open={open} />
     </div>
   );
+}
+
+/** A count that comes to `all` over some frames, and stays infinite from there on. */
+function useGrowing(all: number): number {
+  const [count, setCount] = useState(CHUNKS_A_FRAME);
+  useEffect(() => {
+    if (count < Infinity) nextFrame(() => setCount(count < all ? count + CHUNKS_A_FRAME : Infinity));
+  }, [count]);
+  return count;
 }
 
 interface ChunkProps {

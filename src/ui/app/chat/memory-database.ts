@@ -8,6 +8,7 @@ export function memoryDatabase(): ChatDatabase {
   return {
     chats: async () => [...chats.values()],
     messages: async (chat) => [...messages.values()].filter((each) => each.chat === chat),
+    some: async (ids) => ids.flatMap((id) => messages.get(id) ?? []),
     scan: async (visit) => void [...messages.values()].reverse().some(visit),
     save: async (change) => {
       for (const chat of change.chats ?? []) chats.set(chat.id, chat);

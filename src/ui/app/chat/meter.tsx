@@ -1,15 +1,17 @@
 /** How much of a model's context a chat takes. */
+import { useComputed } from "@preact/signals";
 import { useApp } from "../context.ts";
 import { countText } from "../base/format.ts";
 import { pathTo, type Chat } from "./tree.ts";
 
 export function ContextMeter({ chat }: { chat: Chat }) {
   const { chats, models, engine } = useApp();
-  const open = chats.open.value;
   const running = chats.running.value.get(chat.id);
-  if (!open) return null;
-  const path = pathTo(open.messages.value, chat.leaf);
-  const last = path.findLast(({ stats }) => stats !== undefined)?.stats;
+  const stats = useComputed(() => {
+    const open = chats.open.value;
+    return open && pathTo(open.messages.value, open.chat.value.leaf).findLast((each) => each.stats)?.stats;
+  });
+  const last = stats.value;
   const said = running ? running.live.shown.value.pieces + 1 : 0;
   const used = (last ? last.promptTokens + last.tokens : 0) + said;
   const size = chat.place === "page" ? engine.model.value?.contextLength : models.contextOf(chat.model);
