@@ -1,6 +1,6 @@
 /**
  * The page with a chat of 1,000 messages: the longest tasks of its main thread while the chat is opened and while an
- * answer grows, in processor time and as the clock saw them. What the driver of the browser asks of the page counts, too.
+ * answer grows, in processor time and by the clock. What the driver of the browser asks of the page counts, too.
  *
  *   bun bench/page.ts [--messages 1000]
  */
