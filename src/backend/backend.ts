@@ -163,6 +163,14 @@ export interface KvBlocks {
   write(slot: number, block: { readonly first: number; readonly count: number; readonly bytes: Uint8Array }): void;
 }
 
+/** What slots take grows with what they hold. */
+export interface Growth {
+  /** Bytes of a token. */
+  readonly tokenBytes: number;
+  /** Gives the memory of a slot back, and with it what it held. */
+  release(slot: number): void;
+}
+
 /** A run in parts, between which other slots may be run. */
 export interface SlicedRun {
   /**
@@ -228,6 +236,8 @@ export interface Session {
   readonly slices?: SlicedRuns;
   /** Undefined: keys and values stay in their slots. */
   readonly blocks?: KvBlocks;
+  /** Undefined: slots have their memory from the start, or keep it to the end. */
+  readonly growth?: Growth;
   /** Copies the first `length` tokens' KV from one slot to another; of what else it holds, see `checkpoints`. */
   copy(options: { from: number; to: number; length: number }): void;
   close(): void;

@@ -36,7 +36,7 @@ export function admit(sequence: Sequence, { slots, session, prefixes, order }: P
   });
   sequence.slot = slot;
   sequence.cached = reused;
-  sequence.reused = reused;
+  if (sequence.generated.length === 0) sequence.reused = reused; // else it goes on
 }
 
 /** Takes the states of a slot to where its prompt goes on. A run from 0 begins them anew. */

@@ -3,26 +3,21 @@
  * every active sequence in each decode step, interleaves bounded prefill chunks, and reuses the KV of shared prefixes.
  * It knows nothing of processes, HTTP or prompts as text.
  */
-import type { Session } from "../backend/backend.ts";
-import type { EventLoop } from "../base/event-loop.ts";
 import { assert } from "../base/errors.ts";
-import type { SnapshotStore } from "../base/snapshots.ts";
-import type { GrammarCompiler } from "../sampling/grammar.ts";
-import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { admit } from "./admit.ts";
 import { describeToken } from "./answer-text.ts";
 import { discardedTokens } from "./context.ts";
-import type { DraftModel } from "./draft.ts";
 import { dropMiddle } from "./drop-middle.ts";
+import type { EngineParts } from "./engine-parts.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
-import type { Embedder } from "./embedder.ts";
 import { doneEvent, failureOf, promptEvent, say } from "./events.ts";
+import { makeKvRoom, type KvRoom } from "./kv-room.ts";
 import { makeSequence } from "./make-sequence.ts";
 import { runWork, sampleFrom, type Outcome } from "./outcome.ts";
 import { makePace, type Pace } from "./pace.ts";
 import { makePrefixCache, type PrefixCache } from "./prefix-cache.ts";
 import { makeLayouts } from "./prompt.ts";
-import { CHECKPOINT_TAIL, schedule, type ScheduleLimits, type Work } from "./scheduler.ts";
+import { CHECKPOINT_TAIL, schedule, type Work } from "./scheduler.ts";
 import {
   inPrefill,
   startOver,
@@ -38,28 +33,6 @@ import { forget, keepCheckpoint, makeSlots, type Slot } from "./slots.ts";
 /** Tokens of a text to embed that run between two steps of others. */
 const EMBED_SHARED = 64;
 
-interface EngineParts {
-  readonly session: Session;
-  readonly loop: EventLoop;
-  readonly tokenizer: Tokenizer;
-  /** Made when the first request with a format arrives. */
-  readonly grammars: () => Promise<GrammarCompiler>;
-  readonly vocabSize: number;
-  readonly ctxLen: number;
-  readonly slots: number;
-  /** The most that runs take, however fast they are. */
-  readonly limits: ScheduleLimits;
-  /** Most bytes of prefixes that are kept beside slots. */
-  readonly prefixBytes: number;
-  /** Where they outlive the process; told what their bytes depend on beside the weights. */
-  readonly snapshots?: ((layout: string) => SnapshotStore) | undefined;
-  readonly embedder: Embedder;
-  /** Guesses for a session that verifies. */
-  readonly draft?: DraftModel | undefined;
-  /** Receives all events of one step at once. */
-  readonly emit: (events: readonly SequenceEvent[]) => void;
-}
-
 /** Owns the session; `close` releases it. */
 export class Engine {
   readonly #parts: EngineParts;
@@ -69,6 +42,8 @@ export class Engine {
   readonly #sliced: SlicedPrefill;
   /** Undefined: steps of guessed tokens would have other bits. */
   readonly #speculation: Speculation | undefined;
+  /** Undefined: all slots have room for all that they may hold. */
+  readonly #room: KvRoom | undefined;
   /** Undefined: prefixes stay where they are, in slots. */
   readonly #prefixes: PrefixCache | undefined;
   #waiting: Sequence[] = [];
@@ -97,6 +72,7 @@ export class Engine {
     if (blocks && prefixBytes > 0) {
       this.#prefixes = makePrefixCache({ blocks, bytesMax: prefixBytes, snapshots: parts.snapshots?.(blocks.layout) });
     }
+    if (session.growth) this.#room = makeKvRoom(session.growth, this.#slots, parts.kvBytes ?? Infinity);
     if (session.verifies) this.#speculation = makeSpeculation(parts);
     this.#loop = this.#run();
   }
@@ -160,7 +136,8 @@ export class Engine {
       const { embedder, session } = this.#parts;
       const { limits } = this.#pace;
       const tail = session.checkpoints ? CHECKPOINT_TAIL : 0;
-      const work = schedule(this.#running, { last: this.#last, limits, tail });
+      const isExact = session.verifies ?? false;
+      const work = schedule(this.#running, { last: this.#last, limits, tail, isExact });
       if (!work && !embedder.ready) {
         await new Promise<void>((resolve) => (this.#wake = resolve));
         this.#wake = undefined;
@@ -173,6 +150,12 @@ export class Engine {
   }
 
   async #step(work: Work): Promise<void> {
+    const victim = this.#room?.victim(work, this.#running);
+    if (victim) {
+      this.#vacate(victim);
+      this.#waiting.unshift(victim);
+      return;
+    }
     this.#last = work.kind;
     const events: SequenceEvent[] = [];
     if (this.#sliced.takes(work, this.#isShared)) await this.#runPart(work, events);
@@ -187,7 +170,7 @@ export class Engine {
       outcomes = await runWork(work, this.#parts);
     } catch (error) {
       const { kind, rows, sequences } = work;
-      if (rows.some(({ drafted }) => drafted)) return this.#runWork(withoutGuesses(work), events);
+      if (kind === "decode" && rows.some(({ drafted }) => drafted)) return this.#runWork(withoutGuesses(work), events);
       if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
       // one broken sequence must not end the others: each once more, alone
       if (this.#parts.session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
@@ -225,7 +208,7 @@ export class Engine {
   ): Promise<void> {
     for (const [i, sequence] of work.sequences.entries()) {
       const { tokens, drafted } = work.rows[i]!;
-      if (drafted) {
+      if (drafted && work.kind === "decode") {
         await this.#verify(sequence, { tokens, outcomes: outcomes[i]! }, events);
         continue;
       }
@@ -235,7 +218,8 @@ export class Engine {
         this.#evaluated += tokens.length;
         this.#checkpoint(sequence);
       }
-      for (const outcome of outcomes[i]!) await this.#decodeOne(sequence, outcome, events);
+      const [last] = outcomes[i]!.slice(-1);
+      if (last && sequence.cached === sequence.tokens.length) await this.#decodeOne(sequence, last, events);
     }
   }
 
@@ -330,13 +314,19 @@ export class Engine {
   }
 
   #release(sequence: Sequence): void {
+    this.#vacate(sequence);
+    sequence.grammar?.dispose();
+  }
+
+  /** Takes a sequence from its slot; what it had there is kept while there is memory for it. */
+  #vacate(sequence: Sequence): void {
     const { slot } = sequence;
     if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // states on their way
     this.#checkpoint(sequence);
     if (slot) this.#keepPrefix(slot);
     if (slot) slot.busy = false;
     sequence.slot = undefined;
-    sequence.grammar?.dispose();
+    sequence.cached = 0;
     this.#running = this.#running.filter((other) => other !== sequence);
   }
 
@@ -361,12 +351,13 @@ export class Engine {
       const free = this.#slots.filter((slot) => !slot.busy);
       const [sequence] = this.#waiting;
       if (free.length === 0) return;
-      if (embedder.wantsSlot && (this.#embedsNext || !sequence)) {
+      const waits = sequence && !(this.#room?.admits(sequence, this.#running) ?? true);
+      if (embedder.wantsSlot && (this.#embedsNext || !sequence || waits)) {
         const oldest = free.reduce((a, b) => (b.usedAt < a.usedAt ? b : a));
         oldest.usedAt = ++this.#order;
         embedder.start(oldest);
         this.#embedsNext = false;
-      } else if (sequence) {
+      } else if (sequence && !waits) {
         this.#waiting.shift();
         const { session } = this.#parts;
         try {

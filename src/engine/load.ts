@@ -31,6 +31,9 @@ const SEEING_CTX_LEN = 2048;
 /** An encoder keeps nothing, so that a longer context costs nothing until a text fills it; requests limit their own. */
 const ENCODER_CTX_LEN = 2048;
 
+/** Tokens that each slot has room for on any machine. */
+const SHORT_TEXT = 1024;
+
 /** Of the memory that the KV cache may take, so much holds prefixes beside slots; no more than the slots have. */
 const PREFIX_SHARE = 1 / 4;
 
@@ -155,6 +158,7 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
       vocabSize: program.shape.vocabSize,
       ctxLen,
       slots: options.slots,
+      kvBytes: kvBytesOf(session, { ...options, ctxLen }),
       prefixBytes: Math.min(session.bytes.kv, (options.cacheMemory ?? 0) * PREFIX_SHARE),
       snapshots: options.snapshots,
       limits: { chunkAlone: options.chunk, chunkShared: options.chunk },
@@ -177,6 +181,15 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
     for (const file of [gguf, ...adapters]) file.close();
     throw error;
   }
+}
+
+/** What slots may take together: a short text in each at least, however little memory there is. */
+function kvBytesOf(
+  { growth }: Session,
+  { cacheMemory = Infinity, slots, ctxLen }: { cacheMemory?: number | undefined; slots: number; ctxLen: number },
+): number {
+  const least = slots * Math.min(SHORT_TEXT, ctxLen / 4) * (growth?.tokenBytes ?? 0);
+  return Math.max(cacheMemory, least);
 }
 
 /** What is known of a model, and of the one that drafts for it, once they are on a backend. */

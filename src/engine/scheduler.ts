@@ -31,11 +31,12 @@ export const CHECKPOINT_TAIL = 16;
 /**
  * The next run, or undefined where there is nothing to do.
  * @param last kind of the run before, so that prefill and decode alternate
+ * @param isExact whether tokens of an answer that are evaluated again get the bits that they had
  * @param tail tokens before the end of a prompt where a run ends; 0: none
  */
 export function schedule(
   running: readonly Sequence[],
-  options: { last: Work["kind"] | undefined; limits: ScheduleLimits; tail?: number },
+  options: { last: Work["kind"] | undefined; limits: ScheduleLimits; tail?: number; isExact?: boolean },
 ): Work | undefined {
   const prefilling = running.filter(inPrefill);
   const decoding = running.filter((sequence) => !inPrefill(sequence));
@@ -43,7 +44,7 @@ export function schedule(
     const { chunkAlone, chunkShared } = options.limits;
     const chunk = decoding.length === 0 ? chunkAlone : chunkShared;
     const next = prefilling.reduce((a, b) => (b.due < a.due ? b : a));
-    return prefillOf(next, { chunk, tail: options.tail ?? 0 });
+    return (options.isExact && againOf(next)) || prefillOf(next, { chunk, tail: options.tail ?? 0 });
   }
   if (decoding.length === 0) return undefined;
   const ordered = decoding.toSorted((a, b) => slotOf(a) - slotOf(b));
@@ -54,9 +55,21 @@ export function schedule(
   };
 }
 
+/** Rows of a step that evaluates an answer again. */
+const AGAIN_ROWS = 16;
+
+/** Tokens of an answer whose slot was lost; undefined while some of its prompt are to come. */
+function againOf(sequence: Sequence): Work | undefined {
+  const { tokens, generated, cached } = sequence;
+  if (generated.length === 0 || cached < tokens.length - generated.length) return undefined;
+  const rows = rowsOf(sequence, Math.min(tokens.length, cached + AGAIN_ROWS));
+  return { kind: "prefill", rows: [{ ...rows, logits: "all", drafted: true }], sequences: [sequence] };
+}
+
 /** The next chunk of a prompt. No last chunk of one token: see `EVALUATED_MIN_TOKENS` in slots.ts. */
 function prefillOf(sequence: Sequence, { chunk, tail }: { chunk: number; tail: number }): Work {
-  const whole = sequence.tokens.length - sequence.cached;
+  const answered = sequence.tokens.length - sequence.generated.length;
+  const whole = (sequence.cached < answered ? answered : sequence.tokens.length) - sequence.cached;
   const left = tail > 0 && whole - tail > 1 ? whole - tail : whole;
   const count = left === chunk + 1 && chunk > 2 ? chunk - 1 : Math.min(left, chunk);
   const end = wholeEnd(sequence.media, sequence.cached + count);

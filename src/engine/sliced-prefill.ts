@@ -40,7 +40,7 @@ export function makeSlicedPrefill({
       return begun?.work;
     },
     takes({ kind, rows: [rows] }, isShared) {
-      if (kind !== "prefill" || !rows || !slices) return false;
+      if (kind !== "prefill" || !rows || !slices || rows.drafted) return false;
       if (begun) return true;
       return isShared && rows.tokens.length > 1 && rows.tokens.length <= slices.rowsMax && !rows.spans;
     },

@@ -4,6 +4,7 @@
  */
 import type {
   Checkpoint,
+  Growth,
   KvBlocks,
   OfferRows,
   OfferRuns,
@@ -52,6 +53,8 @@ export interface FakeSession extends Session {
   /** The same, as they were given. */
   readonly inputs: Rows[];
   readonly copies: number[];
+  /** Slots that gave their memory back. */
+  readonly released: number[];
   /** Of every run with candidates: how many of each row, 0 where all its logits were wanted. */
   readonly offered: number[][];
   closed: boolean;
@@ -82,6 +85,8 @@ interface FakeOptions {
   readonly blocks?: boolean;
   /** How many parts of a run fit into a budget; left out: runs are not divided. They have as many parts as rows. */
   readonly partsOf?: (budgetNs: number) => number;
+  /** Whether a slot's memory can be given back; a token takes a byte. */
+  readonly growth?: boolean;
   /** Called at each run with the number of its rows. */
   readonly onRun?: (rows: number) => void;
   /** The logits behind a sequence, (VOCAB); left out: 10 for the next token, 0 for all others. */
@@ -144,6 +149,17 @@ function makeFakeBlocks(held: number[][], recurrent: boolean): KvBlocks {
     write(slot, { first, count, bytes }) {
       assert(first <= held[slot]!.length && bytes.length === 4 * count, `slot ${slot}: a block behind a gap`);
       held[slot]!.splice(first, count, ...new Int32Array(bytes.slice().buffer));
+    },
+  };
+}
+
+function makeFakeGrowth(held: number[][], of: { states: number[][]; session: () => FakeSession }): Growth {
+  return {
+    tokenBytes: 1,
+    release(slot) {
+      of.session().released.push(slot);
+      held[slot] = [];
+      of.states[slot] = [];
     },
   };
 }
@@ -229,6 +245,7 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
     bytes: { weights: 0, kv: 0, scratch: 0 },
     runs: [],
     copies: [],
+    released: [],
     inputs: [],
     offered: [],
     closed: false,
@@ -244,6 +261,7 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
     ...(options.recurrent && { checkpoints: { save, restore } }),
     ...(options.verifies && { verifies: true }),
     ...(options.partsOf && { slices: makeFakeSlices(options.partsOf, { runNow, states, session: () => session }) }),
+    ...(options.growth && { growth: makeFakeGrowth(held, { states, session: () => session }) }),
     ...(options.blocks && { blocks: makeFakeBlocks(held, options.recurrent ?? false) }),
     shift: (slot, { keep, discard }) => {
       held[slot]!.splice(keep, discard);
@@ -291,6 +309,7 @@ export function makeBench(
     chunkShared?: number;
     loop?: EventLoop;
     prefixBytes?: number;
+    kvBytes?: number;
     snapshots?: SnapshotStore;
     /** What a draft model has otherwise than the model. */
     draft?: Partial<FakeOptions>;
@@ -306,11 +325,21 @@ export function makeBench(
     recurrent = false,
     verifies = false,
     blocks = false,
+    growth = false,
     onRun = () => {},
     logits,
   } = options;
   const { loop = systemLoop(), prefixBytes = 1e6, partsOf } = options;
-  const rest = { offers, recurrent, verifies, blocks, onRun, ...(partsOf && { partsOf }), ...(logits && { logits }) };
+  const rest = {
+    offers,
+    recurrent,
+    verifies,
+    blocks,
+    growth,
+    onRun,
+    ...(partsOf && { partsOf }),
+    ...(logits && { logits }),
+  };
   const session = makeFakeSession({ slots, ctxLen, next, delayMs, ...rest });
   const draft = options.draft && makeFakeSession({ slots, ctxLen, next, ...(logits && { logits }), ...options.draft });
   const listeners = new Map<number, (event: SequenceEvent) => void>();
@@ -328,6 +357,7 @@ export function makeBench(
     slots,
     draft: draft && { session: draft, vocabSize: VOCAB, ctxLen: options.draft?.ctxLen ?? ctxLen },
     prefixBytes,
+    kvBytes: options.kvBytes,
     snapshots: options.snapshots && (() => options.snapshots!),
     limits: { chunkAlone: chunk, chunkShared: options.chunkShared ?? 4 },
     emit: (events) => events.forEach((event) => listeners.get(event.id)?.(event)),

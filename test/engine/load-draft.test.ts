@@ -2,75 +2,18 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { Backend } from "../../src/backend/backend.ts";
-import { systemLoop } from "../../src/base/event-loop.ts";
-import { loadEngine, type LoadedEngine } from "../../src/engine/load.ts";
-import type { SequenceEvent, SequenceRequest } from "../../src/engine/sequence.ts";
-import { mapFile } from "../../src/files/map.ts";
 import { writeGguf } from "../../src/files/write.ts";
-import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../src/sampling/options.ts";
 import { makeModel } from "../arch/models.ts";
+import { EMBEDDED, open } from "./embedded-engine.ts";
 import { simdLevels } from "../backend/simd/levels.ts";
 
 setDefaultTimeout(60_000);
 
-const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-draft-"))));
 afterAll(() => rm(folder, { recursive: true }));
-
-interface Opened extends LoadedEngine {
-  /** Runs of the model, and of its draft model. */
-  readonly runs: readonly number[];
-  ask(text: string, options: Partial<SamplingOptions>, more?: Partial<SequenceRequest>): Promise<string>;
-}
-
-/** @param costs of a run of the model, and of its draft model, on the engine's clock */
-async function open(backend: Backend, draft: string | undefined, costs: readonly number[]): Promise<Opened> {
-  let now = 0;
-  const runs: number[] = [];
-  const load: Backend["load"] = async (program, options) => {
-    const session = await backend.load(program, options);
-    const which = runs.push(0) - 1;
-    const run: typeof session.run = (batch) => {
-      runs[which]!++;
-      now += costs[which]!;
-      return session.run(batch);
-    };
-    return { ...session, run };
-  };
-  const listeners = new Map<number, (event: SequenceEvent) => void>();
-  const loaded = await loadEngine(EMBEDDED, {
-    backend: { ...backend, load },
-    loop: { ...systemLoop(), nowNs: () => now },
-    open: mapFile,
-    draft,
-    ctxLen: 256,
-    slots: 2,
-    chunk: 64,
-    threads: 1,
-    precise: false,
-    cacheDir: undefined,
-    emit: (events) => events.forEach((event) => listeners.get(event.id)?.(event)),
-    onEmbed: () => {},
-  });
-  let last = 0;
-  const ask: Opened["ask"] = (text, options, more = {}) => {
-    const { promise, resolve: done } = Promise.withResolvers<string>();
-    const id = ++last;
-    let said = "";
-    listeners.set(id, (event) => {
-      if (event.kind === "text") said += event.text;
-      else if (event.kind !== "prompt") done(event.kind === "error" ? event.message : said);
-    });
-    const ids = loaded.tokenizer.encode(text, { addSpecial: true, parseSpecial: true });
-    const wanted = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 40, ...options };
-    void loaded.engine.submit({ id, prompt: [{ kind: "ids", ids }], options: wanted, shift: true, ...more });
-    return promise;
-  };
-  return { ...loaded, runs, ask };
-}
 
 const [level] = simdLevels;
 

@@ -1,7 +1,7 @@
 /** The KV cache of a session: what the layers keep, and where. ops/attend.h has the layout of positions. */
 import { assert } from "../../base/errors.ts";
 import type { KV_TYPES } from "../../../kernels/simd/layout.ts";
-import type { KvBlocks, LoadOptions, Program, SlotBytes } from "../backend.ts";
+import type { Growth, KvBlocks, LoadOptions, Program, SlotBytes } from "../backend.ts";
 import { keepingSteps, valuesOf } from "../sequence-state.ts";
 import type { KvState, RopeScaling, Step } from "../step.ts";
 import type { Block, Memory } from "./memory.ts";
@@ -107,6 +107,21 @@ function copyLayer(
       block.view.copyWithin(target, source, source + filled * bytes);
     }
   }
+}
+
+/** Undefined where memory cannot be given back. */
+export function makeGrowth(layers: readonly KvLayer[], { ctxLen, type }: KvShape, memory: Memory): Growth | undefined {
+  if (!memory.discard) return undefined;
+  const sides = layers.flatMap(({ keys, values, kvHeads, headDim, valueDim }) => [
+    { block: keys, bytes: kvHeads * kvBytes(type, headDim) },
+    { block: values, bytes: kvHeads * kvBytes(type, fillHead(valueDim)) },
+  ]);
+  return {
+    tokenBytes: sides.reduce((sum, { bytes }) => sum + bytes, 0),
+    release(slot) {
+      for (const { block, bytes } of sides) memory.discard?.(block, slot * ctxLen * bytes, ctxLen * bytes);
+    },
+  };
 }
 
 /** Positions of a block: enough for copies of some KB at once, few enough for prompts to share some. */

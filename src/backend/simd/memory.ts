@@ -10,6 +10,8 @@ export interface Memory {
    * last. Left out where views are not copied.
    */
   interleave?(view: Uint8Array, rowBytes: number): number;
+  /** Gives the pages of a range back, which then holds zeros, but for a page at each end; left out: cannot be done. */
+  discard?(block: Block, offset: number, bytes: number): void;
   /** Says that placed views may have new contents; left out where they are seen as they are. */
   refresh?(views: readonly Placed[]): void;
   /** Bytes allocated so far. */

@@ -5,7 +5,7 @@ import { batchLimits } from "../check-batch.ts";
 import { statesEnd } from "../states.ts";
 import { keepingSteps, valuesOf } from "../sequence-state.ts";
 import { makeSlotStates } from "./checkpoints.ts";
-import { allocateLayer, copyLayers, fillContext, kvTypeOf, makeKvBlocks, valueDimOf } from "./kv.ts";
+import { allocateLayer, copyLayers, fillContext, kvTypeOf, makeGrowth, makeKvBlocks, valueDimOf } from "./kv.ts";
 import { lower } from "./lower.ts";
 import { keptLayers, type Shared } from "./lowering.ts";
 import type { Memory } from "./memory.ts";
@@ -43,11 +43,13 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   options.onProgress?.(1);
   const layers = keptLayers(shared);
   const kv = bytesHeld(shared);
+  const growth = program.logits && layers.length > 0 ? makeGrowth(layers, shared.kv, memory) : undefined;
   return {
     backend: engine.backend,
     device: `CPU (${engine.threads} thread${engine.threads === 1 ? "" : "s"}, ${engine.level})`,
     bytes: { weights: 0, kv, scratch: memory.bytes - kv },
     ...(slotStates && { checkpoints: slotStates }),
+    ...(growth && { growth }),
     verifies: !slotStates && !!program.logits,
     ...(program.logits && { blocks: makeKvBlocks(layers, shared.kv, { engine, checkpoints: slotStates }) }),
     ...(program.logits && { slices: slicesOf(program, parts, { passes, slotStates, prepare }) }),
