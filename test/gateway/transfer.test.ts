@@ -12,7 +12,16 @@ import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-ser
 import { quiet, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
 
 /** Tables that stay: what migrations ran, what triggers count, and which processes are there. */
-const LEFT_TABLES = ["migrations", "session_event_counts", "open_runs", "open_lanes", "workers", "nodes", "leases"];
+const LEFT_TABLES = [
+  "migrations",
+  "session_event_counts",
+  "open_runs",
+  "open_lanes",
+  "workers",
+  "nodes",
+  "leases",
+  "rate_buckets",
+];
 const WAIT_MS = 60_000;
 const cleanups: (() => unknown)[] = [];
 afterEach(() => {

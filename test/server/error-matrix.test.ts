@@ -52,6 +52,7 @@ const MODEL_ROUTES: Readonly<Record<string, Row>> = {
   "POST /api/tokenize": { rest: { content: "x" }, struct: "TokenizeRequest", ...USUAL },
   "POST /api/detokenize": { rest: { tokens: [1] }, struct: "DetokenizeRequest", ...USUAL },
   "POST /api/show": { rest: {}, struct: "ShowRequest", ...USUAL, absent: [404, "model 'nope:latest' not found"] },
+  "POST /api/count": { rest: { messages }, struct: "ChatRequest", ...USUAL },
   "POST /api/parts": { rest: {}, struct: "PartsRequest", ...USUAL },
   "DELETE /api/delete": { rest: {}, struct: "DeleteRequest", ...USUAL, invalid: [400, 'name "a b" is invalid'] },
   "POST /api/create": {
