@@ -3,11 +3,11 @@
  * answered, with and without a model that generates meanwhile.
  *
  *   bun bench/gateway.ts [--seconds 5] [--senders 1,16,64] [--rates 1000] [--rounds 3] [--idle]
- *                        [--stores sqlite,postgres] [--before FOLDER]
+ *                        [--stores sqlite,postgres,postgres-2] [--before FOLDER]
  *
  * Several stores take turns in each round, PostgreSQL as a cluster of the bench's own, on the disk of the temporary
  * folder; each line says how much that is of the first. `--before` is another source tree, which comes first.
- * `--idle`: no model generates.
+ * `postgres-2` is two servers on one database, which requests go to in turn. `--idle`: no model generates.
  *
  * Senders are closed loops: each sends again when it was answered. A rate is an open loop: requests leave at even
  * times, whether those before were answered or not, and their latency counts from the time they should have left at.
@@ -90,11 +90,27 @@ async function measure(name: string, load: Load): Promise<void> {
 
 /** @param stack of what goes when the measurement is over */
 async function start({ store, main }: Subject, stack: AsyncDisposableStack): Promise<Hearth> {
-  const home = mkdtempSync(join(tmpdir(), "hearth-bench-gateway-"));
-  stack.defer(() => rmSync(home, { recursive: true, force: true }));
-  const postgres = store === "postgres" ? await startPostgres() : undefined;
+  const [kind, nodes = "1"] = store.split("-");
+  const postgres = kind === "postgres" ? await startPostgres() : undefined;
   if (postgres) stack.defer(() => postgres.remove());
   const settings = postgres ? { ...SETTINGS, database: { url: postgres.url } } : SETTINGS;
+  const servers: Hearth[] = [];
+  for (let i = 0; i < Number(nodes); i++) servers.push(await startServer({ settings, main }, stack));
+  let next = 0;
+  return {
+    ...servers[0]!,
+    get url() {
+      return servers[next++ % servers.length]!.url;
+    },
+  };
+}
+
+async function startServer(
+  { settings, main }: { settings: object; main: string | undefined },
+  stack: AsyncDisposableStack,
+): Promise<Hearth> {
+  const home = mkdtempSync(join(tmpdir(), "hearth-bench-gateway-"));
+  stack.defer(() => rmSync(home, { recursive: true, force: true }));
   mkdirSync(join(home, ".hearth"));
   writeFileSync(join(home, ".hearth", "hearth.json5"), JSON.stringify(settings), { mode: 0o600 });
   const hearth = await startHearth({ home, ...(main === undefined ? {} : { main }) });

@@ -11,7 +11,7 @@ const WAIT_MS = 120_000;
 test.skipIf(!hasPostgres)(
   "killed nodes and a crash of the database: nothing lost, twice, out of order, or at once in a session",
   async () => {
-    const plan = { nodes: 3, kills: 3, restarts: 1, everyMs: 800, pauseMs: 30 };
+    const plan = { nodes: 3, kills: 3, stops: 0, restarts: 1, everyMs: 800, pauseMs: 30 };
     const { accepted, lost, twice, disordered, overlaps, outcomes } = await killCluster(plan);
     expect(accepted).toBeGreaterThan(plan.kills);
     expect({ lost, twice, disordered, overlaps }).toEqual({ lost: [], twice: [], disordered: [], overlaps: [] });

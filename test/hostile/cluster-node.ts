@@ -46,13 +46,7 @@ const snapshot = makeSnapshot({ root, files: [], where: () => "", hasVariable: (
   folder: home,
   apiKeys: [],
 });
-let number = 0; // in the cluster
-const write = (line: string): void => {
-  const said = JSON.parse(line) as { msg: string; node?: number };
-  note({ log: said });
-  number ||= said.node ?? 0;
-};
-const log = makeLogger({ write, now: Date.now, debug: false });
+const log = makeLogger({ write: (line) => note({ log: JSON.parse(line) }), now: Date.now, debug: false });
 const gateway = await makeGateway({
   source: { snapshot: () => snapshot, onChange: () => {} },
   home,
@@ -65,6 +59,6 @@ const gateway = await makeGateway({
 const harness = await makeHarness({}, { gateway });
 const { url } = harness.listen();
 await gateway.start();
-process.stdout.write(`${JSON.stringify({ url, number })}\n`);
+process.stdout.write(`${JSON.stringify({ url })}\n`);
 process.stdin.on("end", () => process.exit()); // who started it is gone
 process.stdin.resume();

@@ -11,9 +11,7 @@ import { startPostgres, type PostgresServer } from "../postgres-server.ts";
 export const TOKEN = "a-hook-token-of-32-characters-xx";
 export const SCHEMA = "stress";
 
-/** A process; its number is that of its first life in the cluster. */
 export interface Node {
-  readonly number: number;
   readonly url: string;
   readonly pid: number;
   kill(): Promise<void>;
@@ -37,7 +35,7 @@ export interface Note {
   readonly pid: number;
   readonly begins?: string;
   readonly ends?: string;
-  readonly log?: { readonly level: string; readonly msg: string };
+  readonly log?: { readonly level: string; readonly msg: string; readonly node?: number };
 }
 
 export async function makeCluster(): Promise<Cluster> {
@@ -100,7 +98,7 @@ async function whenReady(child: Bun.Subprocess<"pipe", "pipe", "ignore">): Promi
   }
   if (said === "") throw new Error(`a node ended with ${await child.exited}`);
   return {
-    ...(JSON.parse(said) as { url: string; number: number }),
+    ...(JSON.parse(said) as { url: string }),
     pid: child.pid,
     signal: (name) => child.kill(name),
     async kill() {

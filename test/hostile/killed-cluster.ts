@@ -1,6 +1,6 @@
 /**
- * A cluster under load whose nodes are killed at random moments and started again, while the database crashes now and
- * then, with senders that repeat a request until it is accepted.
+ * A cluster under load whose nodes are killed at random moments and started again, or stopped until others have what
+ * they held, while the database crashes now and then, with senders that repeat a request until it is accepted.
  */
 import { eventually } from "../e2e/hearth.ts";
 import { testRng } from "../seed.ts";
@@ -20,6 +20,8 @@ const TAKEOVER_WAIT_MS = 60_000;
 export interface ClusterPlan {
   readonly nodes: number;
   readonly kills: number;
+  /** Nodes that are stopped, and go on once they have lost everything. */
+  readonly stops: number;
   /** Crashes of the database. */
   readonly restarts: number;
   /** Milliseconds between two of these, at most. */
@@ -40,8 +42,22 @@ export interface ClusterReport {
   readonly repeated: number;
   /** Final states and replies, each with its number. */
   readonly outcomes: Readonly<Record<string, number>>;
-  /** From a kill until nothing is the killed node's any more, milliseconds; not while the database was away. */
-  readonly takeoverMs: readonly number[];
+  readonly kills: readonly Takeover[];
+  readonly stops: readonly Takeover[];
+}
+
+/** How long a node kept what it held after it was killed or stopped, milliseconds; undefined: it held none. */
+export interface Takeover {
+  /** Until the others gave it up. */
+  readonly nodeMs: number | undefined;
+  readonly runsMs: number | undefined;
+  readonly leasesMs: number | undefined;
+}
+
+/** When a process did nothing any more, for good or for a while. */
+interface Silence {
+  readonly pid: number;
+  readonly at: number;
 }
 
 /** What a request was answered with, by its key. */
@@ -57,13 +73,13 @@ export async function killCluster(plan: ClusterPlan): Promise<ClusterReport> {
       (_, id) => new Sender(id, { nodes, ledger, pauseMs: plan.pauseMs }),
     );
     const work = senders.map((sender) => sender.run());
-    const ends = new Map<number, number>(); // by process, when it was killed
-    const takeoverMs = await disturb(cluster, nodes, { plan, ends });
+    const silences: Silence[] = [];
+    const takeovers = await disturb(cluster, nodes, { plan, silences });
     for (const sender of senders) sender.stop();
     await Promise.all(work);
     await settle(cluster);
     const refused = senders.reduce((sum, sender) => sum + sender.refused, 0);
-    return { accepted: ledger.size, refused, ...(await examine(cluster, ledger, ends)), takeoverMs };
+    return { accepted: ledger.size, refused, ...(await examine(cluster, ledger, silences)), ...takeovers };
   } finally {
     await cluster.close();
   }
@@ -72,21 +88,31 @@ export async function killCluster(plan: ClusterPlan): Promise<ClusterReport> {
 async function disturb(
   cluster: Cluster,
   nodes: Node[],
-  { plan, ends }: { plan: ClusterPlan; ends: Map<number, number> },
-): Promise<number[]> {
+  { plan, silences }: { plan: ClusterPlan; silences: Silence[] },
+): Promise<Pick<ClusterReport, "kills" | "stops">> {
   const rng = testRng("killed-cluster");
-  const takeovers: Promise<number | undefined>[] = [];
+  const taken = { kills: [] as Takeover[], stops: [] as Takeover[] };
   let crashes = 0;
-  const kill = async (): Promise<void> => {
-    const i = Math.floor(rng.float() * nodes.length);
-    const node = nodes[i]!;
-    await node.kill();
-    ends.set(node.pid, now());
+  /** What becomes of a node's possessions; not while the database was away. */
+  const watch = async (list: Takeover[], node: Node): Promise<void> => {
     const before = crashes;
-    const taken = takeoverOf(cluster, node.number);
-    takeovers.push(taken.then((ms) => (before === crashes ? ms : undefined)));
+    silences.push({ pid: node.pid, at: now() });
+    const takeover = await takeoverOf(cluster, numberOf(cluster, node));
+    if (before === crashes) list.push(takeover);
+  };
+  const pick = (): number => Math.floor(rng.float() * nodes.length);
+  const kill = async (): Promise<void> => {
+    const i = pick();
+    await nodes[i]!.kill();
+    const watched = watch(taken.kills, nodes[i]!);
     nodes[i] = await restarted(cluster);
-    await taken;
+    await watched;
+  };
+  const stop = async (): Promise<void> => {
+    const node = nodes[pick()]!;
+    node.signal("SIGSTOP");
+    await watch(taken.stops, node);
+    node.signal("SIGCONT");
   };
   const crash = async (): Promise<void> => {
     crashes++;
@@ -94,21 +120,22 @@ async function disturb(
     await cluster.server.start();
     crashes++;
   };
-  const acts = [
-    ...Array.from({ length: plan.kills }, () => kill),
-    ...Array.from({ length: plan.restarts }, () => crash),
-  ]
-    .map((act) => ({ act, at: rng.float() }))
-    .toSorted((a, b) => a.at - b.at);
+  const times = (n: number, act: () => Promise<void>) => Array.from({ length: n }, () => ({ act, at: rng.float() }));
+  const acts = [...times(plan.kills, kill), ...times(plan.stops, stop), ...times(plan.restarts, crash)];
   let crashing = Promise.resolve();
-  for (const { act } of acts) {
+  for (const { act } of acts.toSorted((a, b) => a.at - b.at)) {
     await Bun.sleep(rng.float() * plan.everyMs);
-    if (act === kill) await kill();
-    else crashing = crashing.then(crash); // kills go on meanwhile
+    if (act === crash)
+      crashing = crashing.then(crash); // the others go on meanwhile
+    else await act();
   }
   await crashing;
-  return (await Promise.all(takeovers)).filter((ms) => ms !== undefined);
+  return taken;
 }
+
+/** Of a process: another one after it was given up. */
+const numberOf = ({ notes }: Cluster, { pid }: Node): number =>
+  notes().findLast((note) => note.pid === pid && note.log?.node !== undefined)?.log?.node ?? 0;
 
 /** As a supervisor does: a node does not start while the database is away. */
 async function restarted(cluster: Cluster): Promise<Node> {
@@ -124,24 +151,25 @@ async function restarted(cluster: Cluster): Promise<Node> {
 
 const now = (): number => performance.timeOrigin + performance.now();
 
-/** Until nothing is a node's any more; undefined where it held nothing. */
-async function takeoverOf({ sql }: Cluster, number: number): Promise<number | undefined> {
+async function takeoverOf({ sql }: Cluster, number: number): Promise<Takeover> {
   const begun = performance.now();
-  const held = async (): Promise<number> => {
-    const [row] = await sql.unsafe(
-      `SELECT (SELECT count(*) FROM ${SCHEMA}.runs WHERE lease_owner LIKE '%#' || $1) +
-         (SELECT count(*) FROM ${SCHEMA}.leases WHERE node::text = $1) AS n`,
-      [String(number)],
-    );
-    return Number((row as { n: unknown }).n);
+  const isThere = (text: string) => sql.unsafe(text, [String(number)]).then(({ length }) => length > 0);
+  const until = async (text: string): Promise<number | undefined> => {
+    let had = false;
+    for (let ms = 0; ms < TAKEOVER_WAIT_MS; ms = performance.now() - begun) {
+      const has = await isThere(text).catch(() => undefined); // the database may be away
+      if (has === false) return had ? Math.round(ms) : undefined;
+      had ||= has === true;
+      await Bun.sleep(5);
+    }
+    return TAKEOVER_WAIT_MS;
   };
-  let had = false;
-  for (; performance.now() - begun < TAKEOVER_WAIT_MS; await Bun.sleep(5)) {
-    const n = await held().catch(() => -1); // the database may be away
-    if (n === 0) return had ? Math.round(performance.now() - begun) : undefined;
-    had ||= n > 0;
-  }
-  return TAKEOVER_WAIT_MS;
+  const [nodeMs, runsMs, leasesMs] = await Promise.all([
+    until(`SELECT 1 FROM ${SCHEMA}.nodes WHERE number::text = $1`),
+    until(`SELECT 1 FROM ${SCHEMA}.runs WHERE lease_owner LIKE '%#' || $1 LIMIT 1`),
+    until(`SELECT 1 FROM ${SCHEMA}.leases WHERE node::text = $1 LIMIT 1`),
+  ]);
+  return { nodeMs, runsMs, leasesMs };
 }
 
 interface SenderParts {
@@ -224,8 +252,8 @@ interface RunRow {
 async function examine(
   { sql, told, notes }: Cluster,
   ledger: Ledger,
-  ends: ReadonlyMap<number, number>,
-): Promise<Omit<ClusterReport, "accepted" | "refused" | "takeoverMs">> {
+  silences: readonly Silence[],
+): Promise<Omit<ClusterReport, "accepted" | "refused" | "kills" | "stops">> {
   const runs = (await sql.unsafe(
     `SELECT idempotency_key AS key, runs.id, state, reply, session_key AS session FROM ${SCHEMA}.runs
      JOIN ${SCHEMA}.deliveries ON deliveries.id = delivery_id ORDER BY runs.seq`,
@@ -243,7 +271,7 @@ async function examine(
     rows.flatMap((row) => (row.session === session ? [row.id] : [])).join();
   const turns = stored.map(({ run, session }) => ({ id: run, session }));
   const sessions = [...new Set(runs.map(({ session }) => session))];
-  const { overlaps, repeated } = overlapsIn(notes(), { ends, sessionOf: (key) => byKey.get(key)?.[0]?.session });
+  const { overlaps, repeated } = overlapsIn(notes(), { silences, sessionOf: (key) => byKey.get(key)?.[0]?.session });
   return {
     lost: [...lost.map(([key]) => key), ...unsent.map(({ key }) => `reply of ${key}`)],
     twice: [
@@ -264,21 +292,22 @@ interface Turn {
   ended: number;
 }
 
-/** A turn that was cut off ended with its process. */
+/** A turn that was cut off ended with its process, one that was stopped then: from there on it writes nothing. */
 function overlapsIn(
   notes: readonly Note[],
-  { ends, sessionOf }: { ends: ReadonlyMap<number, number>; sessionOf: (key: string) => string | undefined },
+  { silences, sessionOf }: { silences: readonly Silence[]; sessionOf: (key: string) => string | undefined },
 ): Pick<ClusterReport, "overlaps" | "repeated"> {
   const open = new Map<string, Turn>();
   const turns: Turn[] = [];
   for (const { at, pid, begins, ends: done } of notes) {
     if (begins !== undefined) {
-      const turn = { key: begins, begun: at, ended: ends.get(pid) ?? Infinity };
+      const cut = silences.find((silence) => silence.pid === pid && silence.at > at);
+      const turn = { key: begins, begun: at, ended: cut?.at ?? Infinity };
       turns.push(turn);
       open.set(`${pid} ${begins}`, turn);
     }
     const turn = done === undefined ? undefined : open.get(`${pid} ${done}`);
-    if (turn) turn.ended = at;
+    if (turn) turn.ended = Math.min(turn.ended, at);
   }
   const bySession = Map.groupBy(turns, ({ key }) => sessionOf(key) ?? "");
   const overlaps = [...bySession.values()].flatMap((own) =>

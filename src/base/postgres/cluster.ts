@@ -42,6 +42,8 @@ const SILENT_MS = 25_000;
 const LOOK_MS = 100;
 /** A lock that was free for so long is a dead node's; one that only lost its connection takes it again before. */
 const FREE_MS = 300;
+/** How long what is under way may take at the end: a connection that leads nowhere does not say so. */
+const LEAVE_MS = 5000;
 /** After the database was away for this node, the others may still be coming back. */
 const RETURN_MS = 3000;
 
@@ -122,7 +124,7 @@ export class Cluster implements Peers {
     clearTimeout(this.#nextBeat);
     clearTimeout(this.#nextLook);
     clearInterval(this.#timeCheck);
-    await Promise.all([this.#beating, this.#looking]);
+    await Promise.race([Promise.all([this.#beating, this.#looking]), Bun.sleep(LEAVE_MS)]);
     if (this.#number > 0) {
       await this.#store
         .write(() => removeNode(this.#number))

@@ -124,8 +124,13 @@ export class Outbox {
   /** Looks after messages that were being sent by a node that cannot do that any more. */
   async #recover(): Promise<void> {
     this.#hasStrays = false;
-    const settled = await this.#deps.store.write(() => this.#recoverAll());
-    for (const groupId of settled) this.#tell(groupId);
+    try {
+      const settled = await this.#deps.store.write(() => this.#recoverAll());
+      for (const groupId of settled) this.#tell(groupId);
+    } catch (error) {
+      this.#hasStrays = true;
+      throw error;
+    }
   }
 
   *#recoverAll(): Script<string[]> {
