@@ -21,6 +21,10 @@ interface ModelFile {
   readonly size: number;
 }
 
+interface NamedDigest extends ModelFile {
+  readonly name: string;
+}
+
 /** A model as a server tells it: what it is made of, for whoever runs it elsewhere. */
 export interface ModelParts {
   readonly name: Pick<ModelName, "host" | "namespace" | "model" | "tag">;
@@ -33,6 +37,8 @@ export interface ModelParts {
   readonly messages: ModelRef["messages"];
   readonly template?: string;
   readonly system?: string;
+  /** What the model is, where its weights only describe it. */
+  readonly files?: readonly NamedDigest[];
 }
 
 /** What a page waits for before an answer begins. */
@@ -88,7 +94,12 @@ export function makePageRuntime(options: PageRuntimeOptions): PageRuntime {
 }
 
 /** Paths are digests here. */
-function refOf({ name, weights, adapters, ...rest }: ModelParts): ModelRef {
+function refOf({ name, weights, adapters, files, ...rest }: ModelParts): ModelRef {
+  if (files)
+    throw new AppError(
+      "unsupported",
+      `'${rest.displayName}' is no GGUF, and Hearth's engine in this page runs no other`,
+    );
   const sizeBytes = [weights, ...adapters].reduce((sum, { size }) => sum + size, 0);
   const paths = {
     model: weights.digest,

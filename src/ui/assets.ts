@@ -4,6 +4,8 @@
  */
 import { join } from "node:path";
 import { gzipSync } from "bun";
+import { AppError } from "../base/errors.ts";
+import { packageFolder } from "../base/program-files.ts";
 import { buildForBrowser, type BuiltScript } from "../browser/build.ts";
 import { prebuilt, type Asset, type PageFiles } from "./prebuilt.ts";
 
@@ -18,27 +20,53 @@ export interface ServedAsset extends Asset {
 const APP = join(import.meta.dir, "app");
 /** In the order of the cascade. */
 const STYLES = ["base", "shell", "controls", "chat", "markdown", "views"] as const;
+/** WebLLM's Worker, and what it is made of. */
+const WEBLLM = "webllm.js";
+const WEBLLM_PACKAGE = "@mlc-ai/web-llm";
 const JAVASCRIPT = "text/javascript; charset=utf-8";
 
 /** The files of the page, one of which is asked for by name. Undefined: there is no such file. */
 export type FindAsset = (name: string) => Promise<ServedAsset | undefined>;
 
-/** Builds once, at the first question; again where that failed. */
-export function makeFindAsset(build: () => Promise<PageFiles> = pageFiles): FindAsset {
+/** Builds once, at the first question; again where that failed. WebLLM's part only for who asks for it. */
+export function makeFindAsset(build = pageFiles, buildWebLlm = webLlmFiles): FindAsset {
+  const [page, webLlm] = [servedOnce(build), servedOnce(buildWebLlm)];
+  return async (name) => (await (name === WEBLLM ? webLlm : page)()).get(name);
+}
+
+function servedOnce(build: () => Promise<PageFiles>): () => Promise<ReadonlyMap<string, ServedAsset>> {
   let built: Promise<ReadonlyMap<string, ServedAsset>> | undefined;
-  return async (name) => {
+  return () => {
     built ??= build().then(served);
-    const files = await built.catch((error: unknown) => {
+    return built.catch((error: unknown) => {
       built = undefined;
       throw error;
     });
-    return files.get(name);
   };
 }
 
 /** The files of the page: those of a compiled program, or built from the sources beside this file. */
 export async function pageFiles(): Promise<PageFiles> {
   return prebuilt ?? buildPage();
+}
+
+/** WebLLM's Worker. Throws `unsupported` where its optional package is not installed. */
+export async function webLlmFiles(): Promise<PageFiles> {
+  if (prebuilt) return prebuilt;
+  checkInstalled(WEBLLM_PACKAGE);
+  const { scripts } = await buildForBrowser(join(import.meta.dir, "../browser/webllm/worker-main.ts"));
+  return { [WEBLLM]: { contentType: JAVASCRIPT, text: scripts[0]!.text } };
+}
+
+function checkInstalled(name: string): void {
+  try {
+    packageFolder(name);
+  } catch (error) {
+    const how = `install it beside Hearth (npm install ${name})`;
+    throw new AppError("unsupported", `models that MLC compiled need the optional package '${name}': ${how}`, {
+      cause: error,
+    });
+  }
 }
 
 async function buildPage(): Promise<PageFiles> {
@@ -108,6 +136,7 @@ const htmlOf = ({
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover, interactive-widget=resizes-content">
 <meta name="color-scheme" content="light dark">
 <meta name="hearth-worker" content="/ui/${worker}">
+<meta name="hearth-webllm" content="/ui/${WEBLLM}">
 <title>Hearth</title>
 <link rel="icon" type="image/svg+xml" href="/ui/icon.svg">
 <link rel="stylesheet" href="/ui/${style}">

@@ -5,11 +5,11 @@ import { readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openGguf } from "../../src/files/gguf.ts";
-import { digestOf } from "../../src/store/digest.ts";
-import { bytesOf, encoderFolder, llamaFolder, writeFiles, type FolderFiles } from "../convert/onnx-folder.ts";
+import { encoderFolder, llamaFolder, writeFiles, type FolderFiles } from "../convert/onnx-folder.ts";
 import { startFront } from "../store/registry/front.ts";
 import { byLibrary, type LibraryAnswers } from "../convert/library-answers.ts";
 import { eventually, ndjson, startHearth, type Hearth } from "./hearth.ts";
+import { uploadedFiles } from "./upload.ts";
 
 setDefaultTimeout(60_000);
 
@@ -44,16 +44,7 @@ afterAll(async () => {
   await rm(home, { recursive: true });
 });
 
-async function uploaded(files: FolderFiles): Promise<Record<string, string>> {
-  const digests: Record<string, string> = {};
-  for (const [name, content] of Object.entries(files)) {
-    const body = bytesOf(content) as Uint8Array<ArrayBuffer>;
-    const digest = digestOf(body);
-    await fetch(`${hearth.url}/api/blobs/${digest}`, { method: "POST", body });
-    digests[`encoder/${name}`] = digest;
-  }
-  return digests;
-}
+const uploaded = (files: FolderFiles) => uploadedFiles(hearth, files, "encoder/");
 
 async function steps(path: string, body: object): Promise<string[]> {
   const all = await Array.fromAsync(ndjson(await hearth.post(path, body)));

@@ -9,6 +9,7 @@ import { inPageCases } from "./in-page-cases.ts";
 import { startWorld, type World } from "./page.ts";
 import { troubleCases } from "./trouble-cases.ts";
 import { viewCases } from "./view-cases.ts";
+import { webLlmCases } from "./webllm-cases.ts";
 
 const refusal = await browserRefusal();
 describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal ? ` (${refusal})` : ""}`, () => {
@@ -23,5 +24,6 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
 
   afterEach(() => world.closePages());
 
-  for (const register of [...chatCases, ...inPageCases, ...viewCases, ...troubleCases]) register(() => world);
+  for (const register of [...chatCases, ...inPageCases, ...webLlmCases, ...viewCases, ...troubleCases])
+    register(() => world);
 });

@@ -43,5 +43,6 @@ function partsOf(model: ModelRef): ModelParts {
     messages,
     ...(template === undefined ? {} : { template }),
     ...(system === undefined ? {} : { system }),
+    ...(paths.files.length === 0 ? {} : { files: paths.files.map(({ name, path }) => ({ name, ...fileOf(path) })) }),
   };
 }

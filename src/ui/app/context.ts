@@ -9,6 +9,7 @@ import type { Route } from "./base/route.ts";
 import type { Chats } from "./chat/chats.ts";
 import type { ChatDatabase } from "./chat/database.ts";
 import type { Engine } from "./engine/engine.ts";
+import type { WebLlm } from "./engine/webllm.ts";
 import type { Admin } from "./gateway/admin.ts";
 import type { Highlight } from "./markdown/highlight.ts";
 import type { Jobs } from "./models/jobs.ts";
@@ -20,6 +21,7 @@ export interface App {
   readonly db: ChatDatabase;
   readonly models: Models;
   readonly engine: Engine;
+  readonly webllm: WebLlm;
   readonly admin: Admin;
   readonly jobs: Jobs;
   readonly notices: Notices;

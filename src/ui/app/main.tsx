@@ -12,6 +12,7 @@ import { AppContext, type App } from "./context.ts";
 import { memoryDatabase } from "./chat/memory-database.ts";
 import { Jobs } from "./models/jobs.ts";
 import { Engine } from "./engine/engine.ts";
+import { WebLlm } from "./engine/webllm.ts";
 import { Admin } from "./gateway/admin.ts";
 import { Models } from "./models/models.ts";
 import { Shell } from "./shell.tsx";
@@ -28,7 +29,8 @@ async function start(): Promise<void> {
   const models = new Models(api);
   const prefs = makePrefs(localStorage, document.documentElement);
   const engine = new Engine({ api, backend: () => prefs.backend.value, notify: notices.say });
-  const answerers = { server: serverAnswerer(api), page: engine.answer };
+  const webllm = new WebLlm(api);
+  const answerers = { server: serverAnswerer(api), page: engine.answer, webllm: webllm.answer };
   const chats = new Chats({
     db,
     answerers,
@@ -47,6 +49,7 @@ async function start(): Promise<void> {
     notices,
     prefs,
     engine,
+    webllm,
     admin: new Admin(api, sessionStorage),
     route,
     go,

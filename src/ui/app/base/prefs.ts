@@ -1,6 +1,6 @@
 /** What somebody chose for this browser: colours, and what new chats begin with. */
 import { effect, signal, type Signal } from "@preact/signals";
-import type { Place } from "../chat/tree.ts";
+import { PLACES, type Place } from "../chat/tree.ts";
 
 export const THEMES = ["auto", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
@@ -26,7 +26,7 @@ export function makePrefs(storage: Storage, root: HTMLElement): Prefs {
   return {
     theme,
     model: kept<string>("model", ""),
-    place: kept<Place>("place", "server", ["server", "page"]),
+    place: kept<Place>("place", "server", PLACES),
     backend: kept<string>("backend", "auto"),
   };
 }

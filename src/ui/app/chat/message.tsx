@@ -157,6 +157,7 @@ function Foot(props: MessageProps & { who: string }) {
           <span class="about">
             {who}
             {message.place === "page" && " · in this page"}
+            {message.place === "webllm" && " · in this page, with WebLLM"}
             {stats && statsText(stats)}
           </span>
         )}

@@ -5,7 +5,7 @@ import { countText } from "../base/format.ts";
 import { pathTo, type Chat } from "./tree.ts";
 
 export function ContextMeter({ chat }: { chat: Chat }) {
-  const { chats, models, engine } = useApp();
+  const { chats, models, engine, webllm } = useApp();
   const running = chats.running.value.get(chat.id);
   const stats = useComputed(() => {
     const open = chats.open.value;
@@ -14,7 +14,11 @@ export function ContextMeter({ chat }: { chat: Chat }) {
   const last = stats.value;
   const said = running ? running.live.shown.value.pieces + 1 : 0;
   const used = (last ? last.promptTokens + last.tokens : 0) + said;
-  const size = chat.place === "page" ? engine.model.value?.contextLength : models.contextOf(chat.model);
+  const size = {
+    server: models.contextOf(chat.model),
+    page: engine.model.value?.contextLength,
+    webllm: webllm.model.value?.contextLength,
+  }[chat.place];
   if (used === 0) return null;
   const text = size === undefined ? countText(used) : `${countText(used)} / ${countText(size)}`;
   return (

@@ -1,12 +1,13 @@
 /** Which model answers, and where it runs. */
 import { useApp } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
-import type { Place } from "./tree.ts";
+import { PLACES, type Place } from "./tree.ts";
 
-const PLACES: readonly { readonly place: Place; readonly label: string }[] = [
-  { place: "server", label: "On the server" },
-  { place: "page", label: "In this page" },
-];
+const LABELS: Readonly<Record<Place, string>> = {
+  server: "On the server",
+  page: "In this page",
+  webllm: "In this page, with WebLLM",
+};
 
 interface ModelChoiceProps {
   readonly model: string;
@@ -22,7 +23,10 @@ export function ModelChoice({ model, place, onChoose }: ModelChoiceProps) {
     <div class="model-choice">
       <label class="select" title="Model">
         <span class="off-screen">Model</span>
-        <select value={model} onChange={(event) => onChoose(event.currentTarget.value, place)}>
+        <select
+          value={model}
+          onChange={({ currentTarget: { value } }) => onChoose(value, models.placeOf(value, place))}
+        >
           {model === "" && <option value="">No model</option>}
           {isUnlisted && (
             <option value={model}>
@@ -37,11 +41,13 @@ export function ModelChoice({ model, place, onChoose }: ModelChoiceProps) {
         <Icon name="down" size={14} />
       </label>
       <label class="select place" title="Where the model runs">
-        <Icon name={place === "page" ? "page" : "server"} size={15} />
+        <Icon name={place === "server" ? "server" : "page"} size={15} />
         <span class="off-screen">Where it runs</span>
         <select value={place} onChange={(event) => onChoose(model, event.currentTarget.value as Place)}>
           {PLACES.map((each) => (
-            <option value={each.place}>{each.label}</option>
+            <option value={each} disabled={each !== place && !models.placesOf(model).includes(each)}>
+              {LABELS[each]}
+            </option>
           ))}
         </select>
         <Icon name="down" size={14} />

@@ -1,6 +1,6 @@
 /** Chats as files: out of this browser, and back in, whoever wrote the file. */
 import { makeId } from "../base/ids.ts";
-import type { Chat, Message } from "./tree.ts";
+import { isPlace, type Chat, type Message } from "./tree.ts";
 
 const FORMAT = "hearth-chats";
 const FILE_CHARS_MAX = 512 * 1024 * 1024;
@@ -51,7 +51,7 @@ function chatOf(fields: Fields, renamed: (id: string) => string): Chat {
     at: number(at, "at"),
     updated: number(updated, "updated"),
     model: text(model ?? "", "model"),
-    place: fields["place"] === "page" ? "page" : "server",
+    place: isPlace(fields["place"]) ? fields["place"] : "server",
     system: text(system ?? "", "system"),
     options: numbers(options ?? {}),
     tools: text(tools ?? "", "tools"),
@@ -77,7 +77,7 @@ function messageOf(fields: Fields, renamed: (id: string) => string): Message {
     at: number(at, "at"),
     ...Object.fromEntries(TEXTS.flatMap((name) => (typeof fields[name] === "string" ? [[name, fields[name]]] : []))),
     ...(STATES.has(state) ? { state: state as NonNullable<Message["state"]> } : {}),
-    ...(place === "page" || place === "server" ? { place } : {}),
+    ...(isPlace(place) ? { place } : {}),
     ...(pictures === undefined ? {} : { pictures: list(pictures, "pictures").map(pictureOf) }),
     ...(files === undefined ? {} : { files: list(files, "files").map(fileIn) }),
     ...(calls === undefined ? {} : { calls: list(calls, "calls").map(callOf) }),

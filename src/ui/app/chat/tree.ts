@@ -31,8 +31,11 @@ export interface AnswerStats {
   readonly wasCut: boolean;
 }
 
-/** Where a model runs: on the server, or in this page. */
-export type Place = "server" | "page";
+/** Where a model runs: on the server, in this page with Hearth's engine, or there with WebLLM. */
+export const PLACES = ["server", "page", "webllm"] as const;
+export type Place = (typeof PLACES)[number];
+
+export const isPlace = (value: unknown): value is Place => PLACES.some((place) => place === value);
 
 export interface Message {
   readonly id: string;

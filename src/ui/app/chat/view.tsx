@@ -36,7 +36,7 @@ export function ChatView() {
   }, [id]);
   useOptionsKey(() => (isOptionsOpen.value = true));
   const model = chat?.model ?? fallback.value;
-  const place = chat?.place ?? prefs.place.value;
+  const place = chat?.place ?? models.placeOf(model, prefs.place.value);
   const settings = chat ?? next.value;
   const send = async (draft: Draft): Promise<boolean> => {
     if (chat) return chats.ask(chat.id, draft);

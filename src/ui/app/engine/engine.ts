@@ -8,6 +8,7 @@ import type { PageWorker } from "../../../browser/client.ts";
 import type { Api } from "../base/api.ts";
 import { bytesText } from "../base/format.ts";
 import type { Answerer, AnswerEvent, Question } from "../chat/answers.ts";
+import { startWorker } from "./script.ts";
 
 export interface PageModel {
   readonly name: string;
@@ -84,7 +85,7 @@ export class Engine {
     const { api, backend } = this.#parts;
     const { makeRuntime } = await loadEngine();
     return makeRuntime({
-      startWorker,
+      startWorker: () => startWorker("hearth-worker"),
       backend,
       headers: () => api.headers(),
       find: (model) => api.json("/api/parts", { body: { model } }),
@@ -115,38 +116,12 @@ export class Engine {
   }
 }
 
-/** The only script address that this page ever makes: of its own Worker. */
-function startWorker(): PageWorker {
-  const address = document.querySelector<HTMLMetaElement>("meta[name=hearth-worker]")?.content ?? "";
-  if (!/^\/ui\/worker-main-[0-9a-z]+\.js$/.test(address)) throw new Error("the page does not say where its Worker is");
-  return new Worker(trusted(address) as string, { type: "module" }) as unknown as PageWorker;
-}
-
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(url: string): string },
-  ): { createScriptURL(url: string): unknown };
-}
-
-/** Browsers with Trusted Types take no plain text for a script's address. */
-function trusted(address: string): unknown {
-  const { trustedTypes, hearthPolicy } = globalThis as typeof globalThis & {
-    trustedTypes?: TrustedTypes;
-    hearthPolicy?: ReturnType<TrustedTypes["createPolicy"]>;
-  };
-  if (!trustedTypes) return address;
-  const policy = hearthPolicy ?? trustedTypes.createPolicy("hearth", { createScriptURL: (url) => url });
-  Object.assign(globalThis, { hearthPolicy: policy }); // it can be made once
-  return policy.createScriptURL(address);
-}
-
 type Client = Awaited<ReturnType<typeof loadEngine>>;
 
 /** Asks a Worker of its own, which is ended then. */
 async function withWorker<T>(work: (worker: PageWorker, client: Client) => Promise<T>): Promise<T> {
   const client = await loadEngine();
-  const worker = startWorker();
+  const worker = startWorker("hearth-worker");
   try {
     return await work(worker, client);
   } finally {

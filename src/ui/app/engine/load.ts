@@ -4,6 +4,7 @@ import type { InferenceEvent, Message } from "../../../runtime/runtime.ts";
 import { parseOptions } from "../../../sampling/options.ts";
 import type { AnswerEvent, Question } from "../chat/answers.ts";
 import type { WireMessage } from "../chat/tree.ts";
+import { pushed } from "./queue.ts";
 
 export { listStored, removeStored } from "../../../browser/client.ts";
 
@@ -26,32 +27,12 @@ interface Asking {
 }
 
 /** What comes of a chat, with what it waits for in between. */
-export async function* eventsOf(runtime: PageRuntime, asking: Asking): AsyncGenerator<AnswerEvent, void, void> {
+export function eventsOf(runtime: PageRuntime, asking: Asking): AsyncGenerator<AnswerEvent, void, void> {
   const { question, signal, listen } = asking;
-  const events: AnswerEvent[] = [];
-  let wake = (): void => {};
-  let end: { readonly error?: unknown } | undefined;
-  const push = (event: AnswerEvent): void => {
-    events.push(event);
-    wake();
-  };
-  listen(push);
-  const run = async (): Promise<void> => {
+  return pushed(async (push) => {
+    listen(push);
     for await (const event of runtime.chat(requestOf(question, signal))) for (const each of told(event)) push(each);
-  };
-  run()
-    .then(
-      () => (end = {}),
-      (error: unknown) => (end = { error }),
-    )
-    .finally(() => wake());
-  for (;;) {
-    const next = events.shift();
-    if (next) yield next;
-    else if (end) break;
-    else await new Promise<void>((resolve) => (wake = resolve));
-  }
-  if ("error" in end) throw end.error;
+  });
 }
 
 function requestOf({ model, messages, options, think, tools }: Question, signal: AbortSignal) {

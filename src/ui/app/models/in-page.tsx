@@ -35,7 +35,7 @@ export function InPage() {
       {!window.isSecureContext && <p class="problem">Models run in this page only over HTTPS, or on localhost.</p>}
       <p class="quiet">
         A chat can run its model here instead of on the server, with Hearth's own engine. The model's file is fetched
-        once and kept in this browser.
+        once and kept in this browser. Models that MLC compiled run here only, with WebLLM, which needs WebGPU.
       </p>
       <label class="field inline">
         <span>It runs on</span>
@@ -47,6 +47,7 @@ export function InPage() {
       </label>
       <ul class="cards">
         <HereInMemory />
+        <WithWebLlm />
         {engine.kept.value?.map((name) => (
           <li class="card" key={name}>
             <div class="card-line">
@@ -73,6 +74,25 @@ export function InPage() {
         </span>
       </div>
     </section>
+  );
+}
+
+function WithWebLlm() {
+  const { webllm } = useApp();
+  const model = webllm.model.value;
+  if (!model) return null;
+  return (
+    <li class="card">
+      <div class="card-line">
+        <span class="dot still" />
+        <strong>{model.name.replace(/:latest$/, "")}</strong>
+        <span class="grow" />
+        <button type="button" class="button small" onClick={() => webllm.unload()}>
+          Unload
+        </button>
+      </div>
+      <p class="quiet">on WebLLM</p>
+    </li>
   );
 }
 

@@ -1,6 +1,7 @@
 /** The models of the server: which there are, which are in memory, and what is being brought. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
+import type { Place } from "../chat/tree.ts";
 
 export interface StoredModel {
   readonly name: string;
@@ -22,6 +23,9 @@ export interface LoadedModel {
   readonly expires_at: string;
   readonly context_length: number;
 }
+
+/** Where models of another format than GGUF run. */
+const PLACES_OF: Readonly<Record<string, readonly Place[]>> = { onnx: ["server"], mlc: ["webllm"] };
 
 export class Models {
   readonly #api: Api;
@@ -63,6 +67,18 @@ export class Models {
   async refreshLoaded(): Promise<void> {
     const { models } = await this.#api.json<{ models: LoadedModel[] }>("/api/ps");
     this.#loaded.value = models;
+  }
+
+  /** Where a model can run, the best first. */
+  placesOf(name: string): readonly Place[] {
+    const found = this.#list.value?.find((each) => each.name === name || each.name === `${name}:latest`);
+    return PLACES_OF[found?.details.format ?? ""] ?? ["server", "page"];
+  }
+
+  /** The wished place, or where the model runs else. */
+  placeOf(name: string, wished: Place): Place {
+    const places = this.placesOf(name);
+    return places.includes(wished) ? wished : places[0]!;
   }
 
   /** How many tokens a model's context has, where it is in memory. */

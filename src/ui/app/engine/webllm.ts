@@ -1,0 +1,36 @@
+/** WebLLM in this page: which of the models that MLC compiled is in memory. What runs it comes once it is wanted. */
+import { signal, type ReadonlySignal } from "@preact/signals";
+import type { Api } from "../base/api.ts";
+import type { Answerer } from "../chat/answers.ts";
+import type { Present, WebLlmModel } from "./webllm-chat.ts";
+
+export class WebLlm {
+  readonly #api: Api;
+  readonly #model = signal<WebLlmModel | undefined>(undefined);
+  #present: Present | undefined;
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  /** In memory. */
+  get model(): ReadonlySignal<WebLlmModel | undefined> {
+    return this.#model;
+  }
+
+  unload(): void {
+    this.#present?.end();
+    this.#hold(undefined);
+  }
+
+  /** Chats on it. */
+  readonly answer: Answerer = async function* (this: WebLlm, ...asked: Parameters<Answerer>) {
+    const { answer } = await import("./webllm-chat.ts");
+    yield* answer({ api: this.#api, present: () => this.#present, hold: (next) => this.#hold(next) }, ...asked);
+  }.bind(this);
+
+  #hold(present: Present | undefined): void {
+    this.#present = present;
+    this.#model.value = present?.model;
+  }
+}

@@ -1,0 +1,59 @@
+/** WebLLM in the page: chosen where a model can run nowhere else, and fed with files that the page has checked. */
+import { expect, test } from "bun:test";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { mlcFolder } from "../convert/mlc-folder.ts";
+import { uploadedFiles } from "../e2e/upload.ts";
+import { keepShot, openPage, type World } from "./page.ts";
+
+/** The reason why an answer failed. */
+async function failureOf(page: Page, question: string): Promise<string> {
+  const failed = page.locator(".message.assistant .trouble p");
+  const before = await failed.count();
+  await page.locator("#composer").fill(question);
+  await page.keyboard.press("Enter");
+  await failed.nth(before).waitFor();
+  return failed.nth(before).innerText();
+}
+
+function webLlm(world: () => World): void {
+  test("a model that MLC compiled runs there alone, and no byte of it that is not its own", async () => {
+    const { hearth, browser } = world();
+    const files = await uploadedFiles(hearth, mlcFolder());
+    await (await hearth.post("/api/create", { model: "compiled", files })).text();
+    const { page, context, troubles } = await openPage(browser, `${hearth.url}/ui`);
+    const fetched: string[] = [];
+    context.on("request", (request) => fetched.push(request.url().replace(hearth.url, "")));
+    const where = page.getByRole("combobox", { name: "Where it runs" });
+    await page.getByRole("combobox", { name: "Model", exact: true }).selectOption("hearth:latest");
+    expect(await where.locator("option:disabled").allInnerTexts()).toEqual(["In this page, with WebLLM"]);
+    expect(fetched.filter((url) => url.includes("webllm"))).toEqual([]);
+    await page.getByRole("combobox", { name: "Model", exact: true }).selectOption("compiled:latest");
+    expect(await where.inputValue()).toBe("webllm");
+    expect(await where.locator("option:disabled").allInnerTexts()).toEqual(["On the server", "In this page"]);
+
+    const library = files["made-up-q4f32_1-webgpu.wasm"]!;
+    const path = join(hearth.home, ".hearth/models/blobs", library.replace(":", "-"));
+    const bytes = await readFile(path);
+    await writeFile(path, Buffer.from(bytes).fill(2, 4, 5)); // as many, and others
+    const changed = await failureOf(page, "Hello");
+    expect(changed).toContain(`expected 8 bytes with the digest ${library}, got 8 with sha256:`);
+    await keepShot(page, "webllm-1280");
+    await writeFile(path, bytes);
+
+    const made = await failureOf(page, "Again");
+    expect(made).toStartWith("WebLLM cannot load the model: "); // its library is made up
+    expect(made).not.toContain("expected");
+    const blobs = new Set(fetched.filter((url) => url.startsWith("/api/blobs/")));
+    expect([...blobs]).toEqual(
+      ["mlc-chat-config.json", "made-up-q4f32_1-webgpu.wasm"].map((name) => `/api/blobs/${files[name]}`),
+    );
+    expect(fetched.filter((url) => /^https?:/.test(url))).toEqual([]); // nothing but this server
+    expect(fetched).toContain("/ui/webllm.js");
+    expect(troubles).toEqual([]);
+    await fetch(`${hearth.url}/api/delete`, { method: "DELETE", body: JSON.stringify({ model: "compiled" }) });
+  }, 60_000);
+}
+
+export const webLlmCases = [webLlm] as const;
