@@ -7,7 +7,7 @@ import { tuningFile } from "../backend/host/tuning-file.ts";
 import { chooseBackend } from "../backend/index.ts";
 import { collectWhenIdle } from "../base/collect-idle.ts";
 import { systemLoop } from "../base/event-loop.ts";
-import { dieWithParent } from "../base/parent-death.ts";
+import { dieBeforeParent, dieWithParent } from "../base/parent-death.ts";
 import { mapFile } from "../files/map.ts";
 import { openTransformers } from "../backend/host/transformers/index.ts";
 import { snapshotsOf } from "../files/snapshots.ts";
@@ -24,6 +24,7 @@ export function startRunnerProcess(channel: Channel): void {
   dieWithParent();
   collectWhenIdle();
   setPriority(Math.min(getPriority() + NICER, NICEST)); // threads that are made from here on are below the server
+  dieBeforeParent();
   startRunner(channel, {
     loop: systemLoop(),
     open: mapFile,

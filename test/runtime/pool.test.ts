@@ -1,5 +1,5 @@
 /** The pool with real runner processes of the embedded model. */
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { getPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
@@ -263,6 +263,8 @@ test("more waiting loads than the queue holds are refused with the text that cli
 test("a runner gives way to the server", async () => {
   const lease = await acquire(makePool(), first);
   expect(getPriority(lease.runner.pid)).toBe(Math.min(getPriority() + 5, 19));
+  const scoreOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/oom_score_adj`, "utf8"));
+  if (process.platform === "linux") expect(scoreOf(lease.runner.pid)).toBe(Math.max(500, scoreOf(process.pid)));
   lease.release();
 });
 
