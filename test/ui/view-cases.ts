@@ -148,6 +148,13 @@ function system(world: () => World, size: Size): void {
     await world().hearth.post("/api/chat", { model: "hearth", stream: false, messages: [] });
     await page.getByText("Backend").first().waitFor();
     await page.getByRole("cell", { name: "POST /api/chat" }).first().waitFor();
+    await world().hearth.post(`/api/blobs/sha256:${"0".repeat(64)}`, {}); // a long path is cut
+    await page
+      .getByRole("cell", { name: /\/api\/blobs\/sha256/ })
+      .first()
+      .waitFor();
+    const isWhole = await page.locator(".table.panel").evaluate((each) => each.scrollWidth <= each.clientWidth);
+    expect(isWhole).toBe(size.viewport.width > 1000);
     await lookAt(page, size, "system");
     expect(troubles).toEqual([]);
   }, 60_000);

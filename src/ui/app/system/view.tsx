@@ -180,7 +180,7 @@ function RequestRow({ asked: { at, method, path, status, ms, model, promptTokens
   return (
     <tr>
       <td>{new Date(at).toLocaleTimeString()}</td>
-      <td class="path">
+      <td class="path" title={path}>
         {method} {path}
       </td>
       <td>
