@@ -28,14 +28,16 @@ beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "hearth-onnx-test-"));
   const imports = join(home, "imports");
   const gguf = openGguf(join(import.meta.dir, "../../models/hearth/hearth.gguf"));
-  const llama = await writeFiles(join(imports, "llama"), llamaFolder(gguf.metadata, { isExternal: true }));
-  await writeFiles(join(imports, "other"), llamaFolder(gguf.metadata, { seed: 2 }));
+  const llama = await writeFiles(join(imports, "llama/model"), llamaFolder(gguf.metadata, { isExternal: true }));
+  await writeFiles(join(imports, "other/model"), llamaFolder(gguf.metadata, { seed: 2 }));
   gguf.close();
   const encoder = await writeFiles(join(imports, "encoder"), encoderFolder());
   library = await byLibrary({ llama, encoder, prompt: PROMPT, messages: MESSAGES, inputs: INPUTS, tokens: 40 });
   hearth = await startHearth({ home, env: { HEARTH_IMPORT_DIRS: imports } });
   for (const model of ["llama", "other"]) {
-    expect(await steps("/api/create", { model, modelfile: `FROM ${join(imports, model)}` })).toContain("success");
+    expect(await steps("/api/create", { model, modelfile: `FROM ${join(imports, model, "model")}` })).toContain(
+      "success",
+    );
   }
   expect(await steps("/api/create", { model: "encoder", files: await uploaded(encoderFolder()) })).toContain("success");
 });
