@@ -198,17 +198,18 @@ class Sender {
   /** One request after the other, each until it is accepted. */
   async run(): Promise<void> {
     for (let next = 0; !this.#isOver; next++) {
-      while (!(await this.#send(next))) await Bun.sleep(20);
+      const takes = Math.floor(this.#random() * TURN_MS);
+      while (!(await this.#send(next, takes))) await Bun.sleep(20);
       await Bun.sleep(this.#parts.pauseMs);
     }
   }
 
-  async #send(next: number): Promise<boolean> {
+  async #send(next: number, takes: number): Promise<boolean> {
     const { nodes, ledger } = this.#parts;
     const key = `${this.#id}-${next}`;
     const isTold = next % TOLD_EVERY === 0;
     const body = {
-      message: `key=${key} takes=${Math.floor(this.#random() * TURN_MS)}`,
+      message: `key=${key} takes=${takes}`,
       sessionKey: `hook:s${this.#id}-${next % SESSIONS}`,
       wakeMode: "next-heartbeat",
       ...(isTold ? { deliver: true, channel: "telegram", to: `${this.#id}${next % SESSIONS}` } : { deliver: false }),
