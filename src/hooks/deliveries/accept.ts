@@ -40,6 +40,8 @@ export interface AcceptOptions {
   /** Until so many runs will have ended, of a lane or of all. */
   readonly msUntil: (count: number, lane?: string) => number;
   readonly posting: () => Script<Posting>;
+  /** Whether the transaction is the acceptance alone: what it stores is committed with the same message then. */
+  readonly isAlone: boolean;
 }
 
 /** What became of a request. */
@@ -132,7 +134,7 @@ class Group {
       columns: COLUMNS,
       rows: this.#deliveries.map((each) => this.#rowOf(each)),
     };
-    const isLast = this.#deliveries.every(({ request }) => request.alongside === undefined);
+    const isLast = this.#options.isAlone && this.#deliveries.every(({ request }) => request.alongside === undefined);
     yield* storeRuns(this.#runs, this.#taken, { posting, also: () => [items.store(), insertAll(deliveries)], isLast });
     for (const { request } of this.#deliveries) if (request.alongside) yield* request.alongside();
   }

@@ -56,7 +56,7 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
   const pace = new Pace(now);
   const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
   const acceptAll = (requests: readonly AcceptRequest[]) =>
-    acceptDeliveries(requests, { ...settings(), sessionKeyOf, msUntil, posting: deps.posting });
+    acceptDeliveries(requests, { ...settings(), sessionKeyOf, msUntil, posting: deps.posting, isAlone: true });
   return {
     async accept(request) {
       const { accepted, after } = await store.writeEach(acceptAll, request);
