@@ -52,16 +52,20 @@ const EVENTS = `
   CREATE TABLE session_event_counts (session_key TEXT COLLATE "C" PRIMARY KEY, n BIGINT NOT NULL);
   CREATE FUNCTION session_events_count() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF TG_OP = 'INSERT' THEN
-      INSERT INTO session_event_counts AS counts VALUES (NEW.session_key, 1)
-        ON CONFLICT (session_key) DO UPDATE SET n = counts.n + 1;
+      INSERT INTO session_event_counts AS counts SELECT session_key, count(*) FROM changed GROUP BY session_key
+        ON CONFLICT (session_key) DO UPDATE SET n = counts.n + excluded.n;
     ELSE
-      UPDATE session_event_counts SET n = n - 1 WHERE session_key = OLD.session_key;
-      DELETE FROM session_event_counts WHERE session_key = OLD.session_key AND n = 0;
+      UPDATE session_event_counts AS counts SET n = counts.n - gone.n
+        FROM (SELECT session_key, count(*) AS n FROM changed GROUP BY session_key) AS gone
+        WHERE counts.session_key = gone.session_key;
+      DELETE FROM session_event_counts WHERE n = 0 AND session_key IN (SELECT session_key FROM changed);
     END IF;
     RETURN NULL;
   END $$;
-  CREATE TRIGGER session_events_counted AFTER INSERT OR DELETE ON session_events
-    FOR EACH ROW EXECUTE FUNCTION session_events_count();
+  CREATE TRIGGER session_events_added AFTER INSERT ON session_events REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION session_events_count();
+  CREATE TRIGGER session_events_gone AFTER DELETE ON session_events REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION session_events_count();
 `;
 
 export const agentMigrations: readonly Migration[] = [

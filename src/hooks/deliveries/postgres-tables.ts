@@ -117,17 +117,20 @@ const OPEN_RUNS = `
   INSERT INTO open_runs VALUES (1, 0);
   CREATE TABLE open_lanes (lane TEXT COLLATE "C" PRIMARY KEY, n BIGINT NOT NULL) WITH (fillfactor = 50);
   CREATE FUNCTION runs_count() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    IF TG_OP = 'INSERT' THEN
-      UPDATE open_runs SET n = n + 1;
-      INSERT INTO open_lanes AS lanes VALUES (NEW.lane, 1) ON CONFLICT (lane) DO UPDATE SET n = lanes.n + 1;
-    ELSE
-      UPDATE open_runs SET n = n - 1;
-      UPDATE open_lanes SET n = n - 1 WHERE lane = OLD.lane;
+    UPDATE open_runs SET n = n - 1;
+    UPDATE open_lanes SET n = n - 1 WHERE lane = OLD.lane;
+    RETURN NULL;
+  END $$;
+  CREATE FUNCTION runs_count_new() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO open_lanes AS lanes SELECT lane, count(*) FROM added WHERE finished_at IS NULL GROUP BY lane
+      ON CONFLICT (lane) DO UPDATE SET n = lanes.n + excluded.n;
+    IF FOUND THEN
+      UPDATE open_runs SET n = n + (SELECT count(*) FROM added WHERE finished_at IS NULL);
     END IF;
     RETURN NULL;
   END $$;
-  CREATE TRIGGER runs_opened AFTER INSERT ON runs FOR EACH ROW WHEN (NEW.finished_at IS NULL)
-    EXECUTE FUNCTION runs_count();
+  CREATE TRIGGER runs_opened AFTER INSERT ON runs REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION runs_count_new();
   CREATE TRIGGER runs_closed AFTER UPDATE OF finished_at ON runs
     FOR EACH ROW WHEN (OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL) EXECUTE FUNCTION runs_count();
   CREATE TRIGGER runs_gone AFTER DELETE ON runs FOR EACH ROW WHEN (OLD.finished_at IS NULL)
