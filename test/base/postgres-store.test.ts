@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
 import type { ServerOptions } from "../../src/base/postgres/server.ts";
-import { execute, queryAll, queryOne, type Script } from "../../src/base/store.ts";
+import { execute, insertAll, queryAll, queryEach, queryOne, whole, type Script } from "../../src/base/store.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 
 const TABLE = { name: "words", sql: "CREATE TABLE words (word TEXT PRIMARY KEY, n BIGINT)" };
@@ -41,6 +41,32 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
       { word: "one", n: 2 ** 52 },
       { word: "two", n: 0 },
     ]);
+    await store.close();
+  });
+
+  test("inputs of one moment are one script's; one that cannot be held is refused alone, half a character is none", async () => {
+    const store = await open();
+    const given: number[] = [];
+    function* add(inputs: readonly string[]): Script<readonly string[]> {
+      given.push(inputs.length);
+      const found = yield* queryEach<{ n: number }>(
+        "SELECT n FROM words WHERE word = $1",
+        inputs.map((word) => [word]),
+      );
+      const rows = inputs.map((word) => [word, 1]);
+      yield* whole(insertAll({ table: "words", columns: ["word", "n"], rows }), { isLast: true });
+      return found.map((row, i) => `${inputs[i]} ${row?.n ?? "new"}`);
+    }
+    expect(await Promise.all(["a", "b", "half \ud83d"].map((word) => store.writeEach(add, word)))).toEqual([
+      "a new",
+      "b new",
+      "half \ud83d new",
+    ]);
+    expect(given).toEqual([3]);
+    const ends = await Promise.allSettled(["c", "nul \0 nul", "a", "d"].map((word) => store.writeEach(add, word)));
+    expect(ends.map((end) => end.status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
+    expect(given.slice(1)).toEqual([4, 1, 1, 1, 1]);
+    expect((await store.read(words)).map(({ word }) => word)).toEqual(["a", "b", "c", "d", "half \ufffd"]);
     await store.close();
   });
 
