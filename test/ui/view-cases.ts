@@ -148,6 +148,11 @@ function system(world: () => World, size: Size): void {
     await world().hearth.post("/api/chat", { model: "hearth", stream: false, messages: [] });
     await page.getByText("Backend").first().waitFor();
     await page.getByRole("cell", { name: "POST /api/chat" }).first().waitFor();
+    await world().hearth.post("/api/show", { model: "somebody/a-model-with-a-name-that-is-long:8b-instruct-q4_K_M" });
+    await page
+      .getByRole("cell", { name: /a-model-with-a-name/ })
+      .first()
+      .waitFor();
     await world().hearth.post(`/api/blobs/sha256:${"0".repeat(64)}`, {}); // a long path is cut
     await page
       .getByRole("cell", { name: /\/api\/blobs\/sha256/ })

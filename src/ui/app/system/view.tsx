@@ -187,7 +187,9 @@ function RequestRow({ asked: { at, method, path, status, ms, model, promptTokens
         <span class={status < 400 ? "tag good" : "tag bad"}>{status}</span>
       </td>
       <td>{ms === undefined ? "" : durationText(ms)}</td>
-      <td>{model ?? ""}</td>
+      <td class="model" title={model}>
+        {model ?? ""}
+      </td>
       <td>{tokens === undefined ? "" : `${countText(promptTokens ?? 0)} → ${countText(tokens)}`}</td>
       <td>{key ?? ""}</td>
     </tr>
