@@ -8,12 +8,15 @@ const FILES = [
   "test/hooks/deliveries/claims.test.ts",
   "test/hooks/deliveries/deliveries.test.ts",
   "test/hooks/deliveries/items.test.ts",
+  "test/hooks/worker/agent-ports.test.ts",
   "test/hooks/worker/callbacks.test.ts",
+  "test/hooks/worker/crashes.test.ts",
   "test/hooks/worker/lifecycle.test.ts",
   "test/hooks/worker/order.test.ts",
   "test/hooks/worker/worker.test.ts",
   "test/agent/events.test.ts",
   "test/agent/sessions.test.ts",
+  "test/agent/turn.test.ts",
   "test/channels/outbox/outbox.test.ts",
 ];
 
