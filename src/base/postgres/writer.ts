@@ -16,6 +16,15 @@ const TRIES = 5;
 const TRIES_MS = 5000;
 const TRY_AGAIN_MS = 20;
 
+/** A server that was started again is another one. */
+const STARTED = "pg_postmaster_start_time()::text AS started";
+
+/** What a server says of a transaction at its beginning. */
+interface Begun {
+  readonly id: string;
+  readonly started: string;
+}
+
 type GroupScript = (inputs: readonly unknown[]) => Script<readonly unknown[]>;
 
 /** What is to be written: a script for one input; of equal scripts there may be one for all of their inputs. */
@@ -57,7 +66,8 @@ export class PostgresWriter {
   /** @param lock an expression that each transaction begins with */
   constructor(sql: SQL, lock: string) {
     this.#sql = sql;
-    this.#begin = `BEGIN; SELECT ${lock}, pg_current_xact_id()::text AS id, current_setting('synchronous_commit') AS durable`;
+    this.#begin = `BEGIN; SELECT ${lock}, pg_current_xact_id()::text AS id, ${STARTED},
+      current_setting('synchronous_commit') AS durable`;
   }
 
   add(pending: Pending): void {
@@ -154,8 +164,8 @@ export class PostgresWriter {
   /** Commits. Throws where that was not done, or nobody says whether it was. @param last goes with it */
   async #finish(transaction: Transaction, last?: Ask): Promise<void> {
     const { connection, begun, until } = transaction;
-    const [{ id, durable }] = ((await begun) as readonly [{ id: string; durable: string }][]).at(-1)!;
-    checkDurable(durable);
+    const [begin] = ((await begun) as readonly [Begun & { durable: string }][]).at(-1)!;
+    checkDurable(begin.durable);
     const asked = last && answerOf(connection, last);
     asked?.catch(() => {}); // the commit says so too
     transaction.isOver = true;
@@ -163,7 +173,7 @@ export class PostgresWriter {
       const { command } = (await connection.unsafe("COMMIT")) as unknown as { command: string };
       if (command === "COMMIT") return;
     } catch (error) {
-      if (await this.#isCommitted(id, until)) return;
+      if (await this.#isCommitted(begin, until)) return;
       throw error;
     }
     await asked?.catch((error: unknown) => {
@@ -172,15 +182,20 @@ export class PostgresWriter {
     throw new AppError("storage", "the database undid what was to be committed");
   }
 
-  /** What became of a commit whose answer did not come. Throws `storage` where nobody says until then. */
-  async #isCommitted(id: string, until: number): Promise<boolean> {
+  /**
+   * What became of a commit whose answer did not come. Throws `storage` where nobody says until then, or nobody can: a
+   * server that crashed since gives the number of a transaction that it forgot to another one.
+   */
+  async #isCommitted({ id, started }: Begun, until: number): Promise<boolean> {
     for (;;) {
       const [row] = await this.#sql
-        .unsafe("SELECT pg_xact_status($1::text::xid8) AS status", [id])
+        .unsafe(`SELECT pg_xact_status($1::text::xid8) AS status, ${STARTED}`, [id])
         .catch(() => [undefined]); // it is asked again
-      const { status } = (row ?? {}) as { status?: string };
-      if (status === "committed" || status === "aborted") return status === "committed";
-      if (Date.now() > until) throw new AppError("storage", "the database does not say whether a commit was made");
+      const found = (row ?? {}) as Partial<Begun> & { status?: string };
+      const isSame = found.started === started;
+      if (found.status === "aborted" || (found.status === "committed" && isSame)) return found.status === "committed";
+      if (Date.now() > until || (row && !isSame))
+        throw new AppError("storage", "the database does not say whether a commit was made");
       await Bun.sleep(TRY_AGAIN_MS);
     }
   }
