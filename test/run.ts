@@ -102,8 +102,7 @@ const { values, positionals } = parseArgs({
 });
 const unknown = positionals.find((name) => !TIERS.includes(name as Tier));
 if (unknown !== undefined) throw new Error(`tier: expected one of ${TIERS.join(", ")}, got '${unknown}'`);
-// one more than there are processors: some of them wait
-const jobs = Number(values.jobs ?? availableParallelism() + 1);
+const jobs = Number(values.jobs ?? Math.max(2, availableParallelism()));
 if (!Number.isInteger(jobs) || jobs < 1) throw new Error(`--jobs: expected a positive integer, got '${values.jobs}'`);
 
 const all = await tiersOf(await testFiles());

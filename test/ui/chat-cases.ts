@@ -17,7 +17,7 @@ function branches(world: () => World): void {
     await page.locator(".branches", { hasText: "2 / 2" }).waitFor();
     await page.getByRole("button", { name: "Version before" }).click();
     await page.locator(".branches", { hasText: "1 / 2" }).waitFor();
-    expect(await answer.innerText()).toBe(first);
+    await answer.filter({ hasText: first }).waitFor(); // it is read from the browser's database
 
     await page.locator("#composer").press("ArrowUp"); // edits the last question, as a branch
     await page.getByRole("textbox", { name: "Your message" }).fill("What is two plus two?");
@@ -51,6 +51,7 @@ function goingOn(world: () => World): void {
     await page.getByRole("textbox", { name: "System text" }).fill("Answer as a pirate.");
     await keepShot(page, "chat-settings-390");
     await page.keyboard.press("Escape");
+    await page.locator("dialog").waitFor({ state: "detached" });
     await ask(page, "Once upon a time, tell me a long story.");
     await page.getByText("The answer reached its limit.").waitFor();
     const begun = await page.locator(".message.assistant .markdown").innerText();

@@ -27,6 +27,7 @@ function inPage(world: () => World): void {
       await page.getByRole("spinbutton", { name: "Temperature" }).fill("0");
       await page.getByRole("spinbutton", { name: "Longest answer, tokens" }).fill(`${COUNT}`);
       await page.keyboard.press("Escape");
+      await page.locator("dialog").waitFor({ state: "detached" });
       await ask(page, QUESTION);
     };
     await begin();

@@ -92,6 +92,6 @@ export async function keepShot(page: Page, name: string): Promise<void> {
 export async function ask(page: Page, text: string): Promise<void> {
   const before = await page.locator(".message.assistant .about").count();
   await page.locator("#composer").fill(text);
-  await page.keyboard.press("Enter");
+  await page.locator("#composer").press("Enter"); // a dialog that closes takes the focus with it
   await page.locator(".message.assistant .about").nth(before).waitFor();
 }

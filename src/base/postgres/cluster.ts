@@ -97,6 +97,7 @@ export class Cluster implements Peers {
     this.#options = options;
     this.#sql = makePool({ ...options, connections: 2 });
     this.#wire = new NewsWire(this.#sql, options.schema);
+    this.#wire.listen(() => (this.#others ||= 1)); // who speaks is there, before its lock is looked at
   }
 
   get me(): string {

@@ -47,8 +47,8 @@ export class RunWatchers {
   }
 
   /**
-   * How a run stands now, then its news until nothing changes any more or the signal ends it. Yields nothing where
-   * there is no such run.
+   * How a run stands now, then its news until nothing changes any more or the signal ends it: no status twice in a row.
+   * Yields nothing where there is no such run.
    */
   async *watch(
     runId: string,
@@ -60,6 +60,7 @@ export class RunWatchers {
     this.#byRun.set(runId, all.add(watcher));
     const wake = (): void => watcher.wake();
     signal?.addEventListener("abort", wake);
+    let told = "";
     try {
       while (!signal?.aborted) {
         if (watcher.text !== "") yield { kind: "text", text: takeText(watcher) };
@@ -68,7 +69,9 @@ export class RunWatchers {
           const status = await find();
           if (!status) return;
           if (watcher.text !== "") yield { kind: "text", text: takeText(watcher) }; // it came before the status
-          yield { kind: "status", status };
+          const standing = JSON.stringify(status);
+          if (standing !== told) yield { kind: "status", status };
+          told = standing;
           if (isOver(status)) return;
         }
         await news(watcher, signal);

@@ -196,7 +196,10 @@ export class Worker {
   async *watch(runId: string, signal?: AbortSignal): AsyncGenerator<RunNews> {
     const { store, peers } = this.#deps;
     const ask = (): void => peers.tell("watch", runId);
-    const asking = setInterval(ask, WATCHED_MS / 3);
+    const asking = setInterval(() => {
+      ask();
+      this.#watchers.changed(runId); // another node's news may have been missed
+    }, WATCHED_MS / 3);
     ask();
     try {
       yield* this.#watchers.watch(runId, () => store.read(() => runStatus(runId)), signal);
