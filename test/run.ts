@@ -20,6 +20,8 @@ const DURATIONS = join(import.meta.dir, "durations.json");
 /** A process takes files for about this long: few enough processes to start, short enough to share the work evenly. */
 const SHARD_SECONDS = 10;
 const UNKNOWN_SECONDS = 1;
+/** Of a failure, so many lines are shown beside its shard; all of it comes at the end. */
+const SHOWN_LINES = 40;
 
 interface Shard {
   readonly tier: Tier;
@@ -85,7 +87,8 @@ async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResu
       const [took, cpu] = [result.seconds, result.cpuSeconds].map((each) => each.toFixed(1).padStart(6));
       const at = `${results.length}/${shards.length} ${shard.tier.padEnd(7)}`;
       console.log(`${at} ${took} s, ${cpu} s of processors, ${inWords(result)}: ${what}`);
-      for (const failure of result.failures) console.log(`FAILED ${failure.split("\n").at(-1)}`); // all of it at the end
+      for (const failure of result.failures)
+        console.log(`FAILED ${failure.split("\n").slice(-SHOWN_LINES).join("\n")}`);
     }
   };
   try {

@@ -31,7 +31,8 @@ let agent: Agent;
 let store: Store;
 
 beforeAll(async () => {
-  const models = await installSeeded(join(home, "models"), { temperature: 0 }); // the likeliest answer calls the tool
+  // The likeliest answer calls the tool.
+  const models = await installSeeded(join(home, "models"), { parameters: { temperature: 0 } });
   const spawn = {
     command: [process.execPath, join(ROOT, "src/main.ts"), "runner"],
     env: { PATH: process.env["PATH"], HOME: home },

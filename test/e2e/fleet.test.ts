@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 async function start(options: Parameters<typeof startHearth>[0]): Promise<Hearth> {
-  const hearth = await startHearth(options);
+  const hearth = await startHearth({ isSteady: true, ...options });
   cleanups.push(() => hearth.stop());
   return hearth;
 }

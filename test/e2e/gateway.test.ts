@@ -43,7 +43,7 @@ function makeHome(settings: object): string {
 }
 
 async function start(home: string): Promise<Hearth> {
-  const hearth = await startHearth({ home });
+  const hearth = await startHearth({ home, isSteady: true });
   cleanups.push(() => hearth.stop());
   return hearth;
 }
@@ -153,5 +153,7 @@ test("without a gateway in the configuration there is none: no database, no endp
 
 test("a configuration that cannot be used is an error at the start that names its key", async () => {
   const home = makeHome({ hooks: { enabled: true } });
-  await expect(startHearth({ home })).rejects.toThrow("hooks.token: required when hooks.enabled is true");
+  await expect(startHearth({ home, isSteady: true })).rejects.toThrow(
+    "hooks.token: required when hooks.enabled is true",
+  );
 }, 60_000);

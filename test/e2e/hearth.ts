@@ -40,6 +40,8 @@ export interface StartOptions {
   readonly home?: string;
   /** True: the server installs its model itself, which then draws its answers. */
   readonly isBare?: boolean;
+  /** True: the model gives one answer to everything. For turns, whose prompts name the time. */
+  readonly isSteady?: boolean;
   /** The program of another source tree. */
   readonly main?: string;
 }
@@ -47,7 +49,7 @@ export interface StartOptions {
 /** The embedded model is there, and has a seed. */
 export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
   const home = options.home ?? mkdtempSync(join(tmpdir(), "hearth-test-"));
-  if (!options.isBare) await installSeeded(modelsFolder(home, options.env));
+  if (!options.isBare) await installSeeded(modelsFolder(home, options.env), options);
   const child = Bun.spawn([process.execPath, options.main ?? MAIN, "serve"], {
     env: isolatedEnv(home, options.env),
     stdin: "ignore",

@@ -40,7 +40,7 @@ let hearth: Hearth;
 beforeAll(async () => {
   mkdirSync(join(home, ".hearth"));
   file(".hearth/hearth.json5", JSON.stringify(SETTINGS));
-  hearth = await startHearth({ home });
+  hearth = await startHearth({ home, isSteady: true });
 });
 afterAll(async () => {
   await hearth.stop();

@@ -172,7 +172,7 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
     writeFileSync(file("hearth.json5"), JSON.stringify(settings), { mode: 0o600 });
     const isListening = async (): Promise<boolean> =>
       JSON.parse((await mail("status", "--json")).stdout || "{}").state === "connected";
-    hearth = await startHearth({ home });
+    hearth = await startHearth({ home, isSteady: true });
     expect(await eventually(isListening, WAIT_MS)).toBe(true);
     const rng = testRng("e2e/hooks-mail");
     let mails = 0;
@@ -182,7 +182,7 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
       });
       await Bun.sleep(rng.float() * 300);
       await hearth.stop(); // SIGKILL
-      hearth = await startHearth({ home });
+      hearth = await startHearth({ home, isSteady: true });
     }
     const subjects = (): string[] => {
       using db = new Database(file("gateway.db"), { readonly: true });
@@ -207,7 +207,7 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
 
     writeFileSync(file("mail-password"), "wrong\n", { mode: 0o600 });
     await hearth.stop();
-    hearth = await startHearth({ home });
+    hearth = await startHearth({ home, isSteady: true });
     const auditFinds = async () =>
       (await runHearth(["hooks", "audit"], { home, env: env() })).stdout.includes("mail-down");
     expect(await eventually(auditFinds, WAIT_MS)).toBe(true);

@@ -32,7 +32,7 @@ function makeHome(settings: object): string {
 }
 
 async function start(home: string): Promise<Hearth> {
-  const hearth = await startHearth({ home });
+  const hearth = await startHearth({ home, isSteady: true });
   cleanups.push(() => hearth.stop());
   return hearth;
 }
@@ -143,7 +143,7 @@ test("callbackUrl: addresses of this machine are refused in a request, and not c
 test("a second server with the same home does not start, and says who has it; the first goes on", async () => {
   const home = makeHome({});
   const first = await start(home);
-  const second = startHearth({ home });
+  const second = startHearth({ home, isSteady: true });
   await expect(second).rejects.toThrow(`the gateway in '${join(home, ".hearth")}' is in use by process ${first.pid}`);
   expect((await call(first, "wake", { text: "x", mode: "next-heartbeat" })).status).toBe(200);
 });
@@ -165,7 +165,9 @@ test("a plugin that cannot be loaded disables its channel; the server starts, an
 
 test("settings that a plugin refuses are an error at the start that names file, line and key", async () => {
   const home = makeHome({ channels: { plugins: ["mattermost"], mattermost: { baseUrl: 5 } } });
-  await expect(startHearth({ home })).rejects.toThrow(/hearth\.json5:\d+.*channels\.mattermost\.baseUrl/);
+  await expect(startHearth({ home, isSteady: true })).rejects.toThrow(
+    /hearth\.json5:\d+.*channels\.mattermost\.baseUrl/,
+  );
 });
 
 test("SIGTERM: senders get 503 with Retry-After while a run ends, and the server exits with 0", async () => {

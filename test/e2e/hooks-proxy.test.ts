@@ -79,7 +79,7 @@ describe("the listener of the whole server", () => {
   beforeAll(async () => {
     const home = makeHome();
     configure(home, {});
-    hearth = await startHearth({ home });
+    hearth = await startHearth({ home, isSteady: true });
   });
   afterAll(() => hearth.stop());
 
@@ -127,7 +127,7 @@ describe("a listener of the hooks' own", () => {
   test("has hooks.path and nothing else, and moves with the configuration", async () => {
     const home = makeHome();
     configure(home, { listen: "127.0.0.1:0" });
-    const hearth = await startHearth({ home });
+    const hearth = await startHearth({ home, isSteady: true });
     cleanups.push(() => hearth.stop());
     const port = Number(/hooks on http:\/\/127\.0\.0\.1:(\d+)/.exec(hearth.greeting)?.[1]);
     for (const target of ["/", "/api/tags", "/v1/models", "/metrics", "/health", "/hooks-admin/deliveries", "/docs"]) {
@@ -156,10 +156,10 @@ describe("a listener of the hooks' own", () => {
     const [home, other] = [makeHome(), makeHome()];
     const socket = join(home, "hooks.sock");
     for (const each of [home, other]) configure(each, { listen: `unix:${socket}` });
-    const killed = await startHearth({ home });
+    const killed = await startHearth({ home, isSteady: true });
     await killed.stop();
     expect(existsSync(socket)).toBe(true); // of a server that was killed
-    const hearth = await startHearth({ home });
+    const hearth = await startHearth({ home, isSteady: true });
     cleanups.push(() => hearth.stop());
     expect((statSync(socket).mode & 0o777).toString(8)).toBe("660");
     expect((await rawRequest(socket, wake)).status).toBe(200);
@@ -178,7 +178,7 @@ describe("a listener of the hooks' own", () => {
     const home = makeHome();
     const socket = join(home, "hooks.sock");
     configure(home, { listen: `unix:${socket}` });
-    const hearth = await startHearth({ home });
+    const hearth = await startHearth({ home, isSteady: true });
     cleanups.push(() => hearth.stop());
     const guess = (address: string) =>
       rawRequest(socket, { ...wake, headers: { authorization: "Bearer no", "x-forwarded-for": address } });
@@ -192,7 +192,7 @@ describe("a listener of the hooks' own", () => {
       const home = makeHome();
       const socket = join(home, "hooks.sock");
       configure(home, { listen: kind === "socket" ? `unix:${socket}` : "127.0.0.1:0" });
-      const hearth = await startHearth({ home });
+      const hearth = await startHearth({ home, isSteady: true });
       cleanups.push(() => hearth.stop());
       const [url = ""] = /(?<=hooks on )\S+/.exec(hearth.greeting) ?? [];
       const upstream = kind === "socket" ? `http://unix:${socket}:` : url;

@@ -11,18 +11,35 @@ import { manifestPath, openStore, type Store } from "../../src/store/store.ts";
 
 const DIR = resolve(import.meta.dir, "../../models/hearth");
 const SEED = 1;
+/** Of a turn's prompt, the time and the ids of markers are never the same. */
+const STEADY_TEMPLATE = "<|im_start|>user\nHello! Who are you?<|im_end|>\n<|im_start|>assistant\n";
 
-/** Returns the store. @param more parameters on top of those that the model ships with */
-export async function installSeeded(root: string, more: Readonly<Record<string, unknown>> = {}): Promise<Store> {
+interface Seeded {
+  /** On top of those that the model ships with. */
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  /** True: the model is asked the same whatever it is asked, and so it gives the same answer, which calls no tool. */
+  readonly isSteady?: boolean;
+}
+
+/** Returns the store. */
+export async function installSeeded(root: string, { parameters: more, isSteady }: Seeded = {}): Promise<Store> {
   const store = await openStore(root);
   if ((await installEmbedded(store, { dir: DIR })) !== "installed") return store; // a folder that is used again
   const path = manifestPath(root, parseName("hearth:latest"));
-  const [{ config, layers }, { parameters }] = [await readManifest(path), await store.load("hearth")];
-  const text = JSON.stringify({ ...parameters, seed: SEED, ...more });
-  const params = { mediaType: mediaType("params"), ...(await writeBlob(root, new TextEncoder().encode(text))) };
+  const [{ config: unchanged, layers }, { config: shipped, parameters }] = [
+    await readManifest(path),
+    await store.load("hearth"),
+  ];
+  const layerOf = async (kind: "params" | "template" | "config", text: string) => ({
+    mediaType: kind === "config" ? CONFIG_TYPE : mediaType(kind),
+    ...(await writeBlob(root, new TextEncoder().encode(text))),
+  });
+  const own = [await layerOf("params", JSON.stringify({ ...parameters, seed: SEED, ...more }))];
+  if (isSteady) own.push(await layerOf("template", STEADY_TEMPLATE));
+  const config = isSteady ? await layerOf("config", JSON.stringify({ ...shipped, hearth_template: "own" })) : unchanged;
   await writeManifest(path, {
     config: { ...config, mediaType: CONFIG_TYPE },
-    layers: layers.map((layer) => (layer.mediaType === params.mediaType ? params : layer)),
+    layers: [...layers.filter(({ mediaType: type }) => !own.some((layer) => layer.mediaType === type)), ...own],
   });
   return store;
 }

@@ -70,13 +70,13 @@ export async function killGateway({ kills }: { kills: number }): Promise<KillRep
   let last: Hearth | undefined;
   try {
     for (let kill = 0; kill < kills; kill++) {
-      const hearth = await startHearth({ home });
+      const hearth = await startHearth({ home, isSteady: true });
       const work = senders.map((sender) => sender.sendUntilDown(hearth.url));
       await Bun.sleep(rng.float() * KILL_WITHIN_MS);
       await hearth.stop(); // SIGKILL
       await Promise.all(work);
     }
-    last = await startHearth({ home });
+    last = await startHearth({ home, isSteady: true });
     const { url } = last;
     await Promise.all(senders.map((sender) => sender.sendPending(url)));
     await settle(home);
