@@ -7,10 +7,11 @@ import fc from "fast-check";
 import { AppError } from "../../src/base/errors.ts";
 import { parseGguf } from "../../src/gguf/parse.ts";
 import { encodeGguf, smallModel } from "./fixture.ts";
+import { cpuMs } from "../cpu-time.ts";
 
 const RUNS = Number(process.env["GGUF_FUZZ_RUNS"] ?? 20_000);
 const SEED = 20_261_121;
-const MAX_MS = 1000;
+const MAX_MS = 5000;
 
 const whole = encodeGguf({
   ...smallModel,
@@ -84,7 +85,7 @@ function change(bytes: Buffer, run: () => unknown): Buffer {
 
 /** Parses; true for a value, false for an AppError. Anything else is thrown on. */
 function survives(bytes: Uint8Array): boolean {
-  const start = performance.now();
+  const start = cpuMs();
   try {
     parseGguf(bytes, "m.gguf");
     return true;
@@ -93,7 +94,7 @@ function survives(bytes: Uint8Array): boolean {
     expect(error.message).toStartWith("m.gguf: ");
     return false;
   } finally {
-    expect(performance.now() - start).toBeLessThan(MAX_MS);
+    expect(cpuMs() - start).toBeLessThan(MAX_MS);
   }
 }
 

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { indented, neutralize, oneLine, renderPassage, suspicions } from "../../../src/agent/boundary/index.ts";
 import { fold } from "../../../src/agent/boundary/fold.ts";
 import { external, operator } from "../../../src/base/passage.ts";
+import { cpuMs } from "../../cpu-time.ts";
 
 const START = /<<<EXTERNAL_UNTRUSTED_CONTENT id="([0-9a-f]{16})">>>/g;
 const END = /<<<END_EXTERNAL_UNTRUSTED_CONTENT id="([0-9a-f]{16})">>>/g;
@@ -159,10 +160,10 @@ describe("suspicions", () => {
   });
 
   test("hostile text takes no time", () => {
-    const startedMs = performance.now();
+    const startedMs = cpuMs();
     suspicions("ignore all ".repeat(100_000));
     neutralize("<<<END_".repeat(40_000));
     neutralize("external untrusted ".repeat(20_000));
-    expect(performance.now() - startedMs).toBeLessThan(20_000);
+    expect(cpuMs() - startedMs).toBeLessThan(20_000);
   });
 });
