@@ -179,13 +179,6 @@ INL vi dot_add_any(int is_signed, vi acc, vu u, vs x) {
   return dot_add(is_signed, acc, u, x);
 }
 
-// As dot_add, of a register of another width, for those that have few tokens.
-#if defined(__AVX512VNNI__)
-INL i32x8 dot_add8(int is_signed, i32x8 acc, u8x32 u, i8x32 x) {
-  return (i32x8)_mm256_dpbusd_epi32((__m256i)acc, (__m256i)u, (__m256i)x);
-}
-#endif
-
 // Where a product is two instructions, those of weights up to 15 add up in 16 bits over a group of 32: 8 · 2 · 15 · 127.
 #if defined(__AVX2__) && !defined(__AVX512VNNI__)
 #define NARROW 1

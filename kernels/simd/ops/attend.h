@@ -224,7 +224,6 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
   NOINL void attend_##count##_##name(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) { \
     attend_queries(count, type, op, keys, values, queries, there); \
   }
-DEFINE(1, f32, KV_F32)
 DEFINE(4, f32, KV_F32)
 DEFINE(1, f16, KV_F16)
 DEFINE(4, f16, KV_F16)
@@ -237,10 +236,7 @@ DEFINE(8, f16, KV_F16)
 
 INL void attend_some(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
   if (op->type == KV_F32) {
-    for (int i = 0; i < there; i += 4) {
-      if (there - i == 1) attend_1_f32(op, keys, values, queries + i, 1);
-      else attend_4_f32(op, keys, values, queries + i, MIN(4, there - i));
-    }
+    for (int i = 0; i < there; i += 4) attend_4_f32(op, keys, values, queries + i, MIN(4, there - i));
   } else if (op->type == KV_Q8_0) {
     for (int i = 0; i < there; i += 4) {
       if (there - i == 1) attend_1_q8_0(op, keys, values, queries + i, 1);

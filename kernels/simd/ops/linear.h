@@ -58,24 +58,31 @@ NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members
 // Some tokens beside each other: each row is unpacked once.
 NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
-  const int lanes = beside_lanes(count), each = lanes / 2, n = op->n;
-  const i64 stride = FILLED(n) / UNIT, bytes = stride * BESIDE_BYTES(lanes, type.by16);
   f32 out[DOTS_TOKENS * PANEL_ROWS];
-  u8 *beside = t->scratch;
-  Packed x[DOTS_TOKENS];
+  Packed x[DOTS_TOKENS + 1];
   for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
-  for (int i = 0; i < count; i += each)
-    lay_beside(lanes, type.by16, x + i, MIN(each, count - i), stride, beside + i / each * bytes);
-  Unit *units = (Unit *)(beside + (count + each - 1) / each * bytes);
+  x[count] = x[count - 1];
+#if W < 16
+  const i64 stride = FILLED(op->n) / UNIT, bytes = stride * BESIDE_BYTES(type.by16);
+  u8 *beside = t->scratch;
+  for (int i = 0; i < count; i += BESIDE_TOKENS)
+    lay_beside(type.by16, x + i, MIN(BESIDE_TOKENS, count - i), stride, beside + i / BESIDE_TOKENS * bytes);
+  Unit *units = (Unit *)(beside + (count + BESIDE_TOKENS - 1) / BESIDE_TOKENS * bytes);
+#endif
   for (const int end = part.row + part.rows; part.row < end; part.row += part.rows) {
     part.rows = MIN(PANEL_ROWS, end - part.row);
-    for (int r = 0; r < part.rows; r += BESIDE_ROWS) {
-      const int some = MIN(BESIDE_ROWS, part.rows - r);
-      for (int i = 0; i < some; i++, part.w += m->rowBytes) unpack_row(m->type, part.w, n, part.grid, units + i * stride);
-      for (i64 i = 0; i < BESIDE_ROWS * m->rowBytes; i += 64) __builtin_prefetch(part.w + i);
-      for (int i = 0; i < count; i += each)
-        multiply_beside(type, lanes, units, some == 1 ? 0 : stride, stride, beside + i / each * bytes, MIN(each, count - i),
-                        out + i * PANEL_ROWS + r);
+    for (int r = 0; r < part.rows; r += DOTS_ROWS, part.w += DOTS_ROWS * m->rowBytes) {
+      const int some = MIN(DOTS_ROWS, part.rows - r); // where it is less than DOTS_ROWS, the row is there twice
+#if W == 16
+      dots(type, m->type, part.w, some == 1 ? 0 : m->rowBytes, part.grid, x, count, op->n, out + r);
+#else
+      for (int i = 0; i < some; i++)
+        unpack_row(m->type, part.w + i * m->rowBytes, op->n, part.grid, units + i * stride);
+      for (i64 i = 0; i < DOTS_ROWS * m->rowBytes; i += 64) __builtin_prefetch(part.w + DOTS_ROWS * m->rowBytes + i);
+      for (int i = 0; i < count; i += BESIDE_TOKENS)
+        multiply_beside(type, units, some == 1 ? 0 : stride, stride, beside + i / BESIDE_TOKENS * bytes,
+                        MIN(BESIDE_TOKENS, count - i), out + i * PANEL_ROWS + r);
+#endif
     }
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
   }
@@ -87,7 +94,7 @@ NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Membe
     part.rows = MIN(members.decode > DOTS_TOKENS ? RUN_ROWS : part.rows, end - part.row);
     for (int first = 0; first < members.decode; first += DOTS_TOKENS) {
       const int count = MIN(DOTS_TOKENS, members.decode - first);
-      (count > BESIDE_FEW ? dots_beside : dots_each)(t, op, m, members, part, first, count);
+      (count > DOTS_FEW ? dots_beside : dots_each)(t, op, m, members, part, first, count);
     }
   }
 }
