@@ -5,7 +5,7 @@
  *   bun test/run.ts [unit|process|gpu|soak …] [--jobs N] [--record]
  *
  * Files share a process until they fill it by the durations of the last recorded run; the longest go first. Each
- * process has a home and caches of its own. `--record` writes the durations of this run.
+ * process has a home and caches of its own; what Bun transpiled is shared. `--record` writes the durations of this run.
  */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";

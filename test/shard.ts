@@ -35,7 +35,7 @@ export interface ShardOptions {
   readonly onEnd?: (pid: number) => void;
 }
 
-/** Runs the files in a process with a home and caches of its own. Whatever it leaves running is killed. */
+/** Runs the files in a process with a home of its own. Whatever it leaves running is killed. */
 export async function runShard(files: readonly string[], options: ShardOptions): Promise<ShardResult> {
   const { root, temporary, seed } = options;
   const home = mkdtempSync(join(temporary, "home-"));
@@ -48,6 +48,7 @@ export async function runShard(files: readonly string[], options: ShardOptions):
       ...process.env,
       HOME: home,
       XDG_CACHE_HOME: join(home, ".cache"),
+      BUN_RUNTIME_TRANSPILER_CACHE_PATH: join(temporary, "transpiled"), // of all, by content
       TMPDIR: temporary,
       HEARTH_TEST_SEED: `${seed}`,
     },

@@ -38,7 +38,7 @@ const FOR_TESTS: Readonly<Record<string, string>> = {
 /** Folders of src/, lowest first: each may import from those before it. Files that stand in src/ itself are named. */
 const LAYERS = (
   "version.ts base config config.ts quant gguf files tokenizer template sampling convert backend store arch vision engine runner runtime " +
-  "browser channels agent hooks gateway ui server cli diagnostics.ts image-diagnostics.ts serve.ts main.ts"
+  "browser channels agent hooks gateway ui server cli diagnostics.ts image-diagnostics.ts serve.ts command-line.ts main.ts"
 ).split(" ");
 /** What kernels/ may use of src at run time; types it may take from anywhere up to the backends. */
 const KERNEL_VALUES = /^src\/(base|quant)\/|^src\/backend\/step\.ts$/;

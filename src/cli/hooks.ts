@@ -4,9 +4,8 @@ import { readConfigFile, type ConfigSources } from "../config.ts";
 import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
 import { cancelHook, listHooks, replayHook, showHook, testMapping, type ListOptions } from "./commands/hooks.ts";
-import { mailStatus, setupMail, type SetupOptions } from "./commands/hooks-mail.ts";
 import { nodes } from "./commands/nodes.ts";
-import { auditHooks, signFile, type LocalContext, type SignOptions } from "./commands/hooks-local.ts";
+import type { LocalContext, SignOptions } from "./commands/hooks-local.ts";
 import { interruptible, type CliContext } from "./context.ts";
 import { failing, type CliParts } from "./failing.ts";
 
@@ -32,10 +31,10 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
     .option("--config <file>", "configuration file (JSON5)")
     .addHelpText("after", STATES);
   const sources = (): ConfigSources => ({ ...parts, flags: { ...parts.flags, ...hooks.opts() } });
-  const remote = <Args extends unknown[]>(work: (context: CliContext, ...args: Args) => Promise<void>) =>
-    failing(parts, (terminal, ...args: Args) => work(adminContext(sources(), terminal), ...args));
-  const local = <Args extends unknown[]>(work: (context: LocalContext, ...args: Args) => Promise<void>) =>
-    failing(parts, (terminal, ...args: Args) => work({ terminal, sources: sources() }, ...args));
+  const remote: Remote = (work) =>
+    failing(parts, (terminal, ...args) => work(adminContext(sources(), terminal), ...args));
+  const local: Local = (load) =>
+    failing(parts, async (terminal, ...args) => (await load())({ terminal, sources: sources() }, ...args));
 
   hooks
     .command("list")
@@ -81,15 +80,17 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
     .option("--url <url>", "for schemes that sign it")
     .option("--method <method>", "for schemes that sign it", "POST")
     .action(
-      local((context, scheme: string, file: string, options: Omit<SignOptions, "now">) =>
-        signFile(context, { scheme, file }, { ...options, now: Date.now() }),
-      ),
+      local(async () => {
+        const { signFile } = await import("./commands/hooks-local.ts");
+        return (context, scheme: string, file: string, options: Omit<SignOptions, "now">) =>
+          signFile(context, { scheme, file }, { ...options, now: Date.now() });
+      }),
     );
   hooks
     .command("audit")
     .description("check the configuration; exit code 1 where something cannot work")
     .option(...JSON_FLAG)
-    .action(local((context, options: { json?: boolean }) => auditHooks(context, options)));
+    .action(local(async () => (await import("./commands/hooks-local.ts")).auditHooks));
   addMailCommands(hooks, { remote, local, wholeNumber });
   addNodes(program, { remote });
 }
@@ -102,13 +103,17 @@ function addNodes(program: Command, { remote }: Pick<MailParts, "remote">): void
     .action(remote((context, options: { json?: boolean }) => nodes(context, options)));
 }
 
-type Doing<Context> = <Args extends unknown[]>(
-  work: (context: Context, ...args: Args) => Promise<void>,
+type Work<Context, Args extends unknown[]> = (context: Context, ...args: Args) => Promise<void>;
+type Remote = <Args extends unknown[]>(work: Work<CliContext, Args>) => (...args: Args) => Promise<void>;
+
+/** Its code, which knows the gateway's configuration, is imported when somebody wants it. */
+type Local = <Args extends unknown[]>(
+  load: () => Promise<Work<LocalContext, Args>>,
 ) => (...args: Args) => Promise<void>;
 
 interface MailParts {
-  readonly remote: Doing<CliContext>;
-  readonly local: Doing<LocalContext>;
+  readonly remote: Remote;
+  readonly local: Local;
   readonly wholeNumber: (text: string) => number;
 }
 
@@ -124,12 +129,16 @@ function addMailCommands(hooks: Command, { remote, local, wholeNumber }: MailPar
     .option("--mailbox <name>", "default INBOX")
     .option("--ca-file <file>", "certificate (PEM) of who vouches for the server")
     .option("--password-file <file>", "file that holds the password; - for standard input")
-    .action(local((context, options: SetupOptions) => setupMail(context, options)));
+    .action(local(async () => (await import("./commands/hooks-mail.ts")).setupMail));
   mail
     .command("status")
     .description("show how the server's listener is doing")
     .option(...JSON_FLAG)
-    .action(remote((context, options: { json?: boolean }) => mailStatus(context, options)));
+    .action(
+      remote(async (context, options: { json?: boolean }) =>
+        (await import("./commands/hooks-mail.ts")).mailStatus(context, options),
+      ),
+    );
 }
 
 /** The server, with the token of its administration: `HEARTH_GATEWAY_TOKEN`, else the configuration's. */

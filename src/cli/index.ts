@@ -2,14 +2,7 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
-import { create } from "./commands/create.ts";
 import { addGatewayCommands } from "./commands/gateway.ts";
-import { list } from "./commands/list.ts";
-import { copy, remove, stop } from "./commands/manage.ts";
-import { ps } from "./commands/ps.ts";
-import { run } from "./commands/run.ts";
-import { show } from "./commands/show.ts";
-import { pull, push } from "./commands/transfer.ts";
 import { interruptible, type CliContext } from "./context.ts";
 import { failing, type CliParts } from "./failing.ts";
 import { addHooksCommands } from "./hooks.ts";
@@ -17,7 +10,7 @@ import { THINK_VALUES } from "./think.ts";
 
 /** @param wholeNumber parses a flag's number */
 export function addCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
-  const does: Does = (work) => withContext(parts, work);
+  const does: Does = (load) => withContext(parts, load);
 
   addRun(program, { does, wholeNumber, env: parts.env });
   program
@@ -27,7 +20,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
     .option("-f, --file <file>", "Modelfile (default: Modelfile)")
     .option("-q, --quantize <type>", "quantize to this type, such as q4_K_M")
     .option(...INSECURE)
-    .action(does(create));
+    .action(does(async () => (await import("./commands/create.ts")).create));
   program
     .command("show")
     .description("show what is known of a model")
@@ -38,33 +31,46 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
     .option("--system", "show its system message")
     .option("--template", "show its prompt template")
     .option("-v, --verbose", "show metadata and tensors too")
-    .action(does(show));
+    .action(does(async () => (await import("./commands/show.ts")).show));
   program
     .command("pull")
     .description("download a model")
     .argument("<model>")
     .option(...INSECURE)
-    .action(does(pull));
+    .action(does(async () => (await import("./commands/transfer.ts")).pull));
   program
     .command("push")
     .description("upload a model")
     .argument("<model>")
     .option(...INSECURE)
-    .action(does(push));
+    .action(does(async () => (await import("./commands/transfer.ts")).push));
   program
     .command("list")
     .alias("ls")
     .description("list the models")
     .argument("[prefix]", "only names that begin so")
-    .action(does(list));
+    .action(does(async () => (await import("./commands/list.ts")).list));
   program
     .command("ps")
     .description("list the models in memory")
     .argument("[prefix]", "only names that begin so")
-    .action(does(ps));
-  program.command("stop").description("take a model out of memory").argument("<model>").action(does(stop));
-  program.command("cp").description("copy a model").argument("<source>").argument("<destination>").action(does(copy));
-  program.command("rm").description("delete models").argument("<models...>").action(does(remove));
+    .action(does(async () => (await import("./commands/ps.ts")).ps));
+  program
+    .command("stop")
+    .description("take a model out of memory")
+    .argument("<model>")
+    .action(does(async () => (await import("./commands/manage.ts")).stop));
+  program
+    .command("cp")
+    .description("copy a model")
+    .argument("<source>")
+    .argument("<destination>")
+    .action(does(async () => (await import("./commands/manage.ts")).copy));
+  program
+    .command("rm")
+    .description("delete models")
+    .argument("<models...>")
+    .action(does(async () => (await import("./commands/manage.ts")).remove));
   addElsewhere(program, parts);
   addHooksCommands(program, parts, wholeNumber);
   addGatewayCommands(program, parts);
@@ -72,9 +78,10 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
 
 const INSECURE = ["--insecure", "allow http and certificates that nobody vouches for"] as const;
 
-type Does = <Args extends unknown[]>(
-  work: (context: CliContext, ...args: Args) => Promise<void>,
-) => (...args: Args) => Promise<void>;
+type Work<Args extends unknown[]> = (context: CliContext, ...args: Args) => Promise<void>;
+
+/** An action whose code is imported when somebody wants it. */
+type Does = <Args extends unknown[]>(load: () => Promise<Work<Args>>) => (...args: Args) => Promise<void>;
 
 interface RunParts {
   readonly does: Does;
@@ -99,13 +106,15 @@ function addRun(program: Command, { does, wholeNumber, env }: RunParts): void {
     .option("--truncate [yes]", "embedding models: cut what is too long (default) or refuse it", parseYes)
     .option("--dimensions <n>", "embedding models: how many numbers", wholeNumber)
     .action(
-      does((context, model: string, words: string[], flags: Record<string, any>) =>
-        run(context, model, words, {
-          ...flags,
-          wordwrap: !flags["nowordwrap"],
-          history: !flags["nohistory"] && !isSet(env["OLLAMA_NOHISTORY"]),
-        }),
-      ),
+      does(async () => {
+        const { run } = await import("./commands/run.ts");
+        return (context, model: string, words: string[], flags: Record<string, any>) =>
+          run(context, model, words, {
+            ...flags,
+            wordwrap: !flags["nowordwrap"],
+            history: !flags["nohistory"] && !isSet(env["OLLAMA_NOHISTORY"]),
+          });
+      }),
     );
 }
 
@@ -140,10 +149,11 @@ const parseYes = (text: string): boolean => !/^(false|f|0|no)$/i.test(text);
 /** An action that gets its context. */
 function withContext<Args extends unknown[]>(
   parts: CliParts,
-  work: (context: CliContext, ...args: Args) => Promise<void>,
+  load: () => Promise<Work<Args>>,
 ): (...args: Args) => Promise<void> {
   return failing(parts, async (terminal, ...args: Args) => {
     const { server, home } = clientSettings(parts);
+    const work = await load();
     await work({ client: new Client(server), terminal, home, nowMs: Date.now, interruptible }, ...args);
   });
 }

@@ -4,7 +4,7 @@
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { installSeeded, modelsFolder } from "./seeded-model.ts";
 
@@ -27,10 +27,19 @@ export interface Hearth {
   stop(): Promise<void>;
 }
 
+/** Where Bun keeps what it transpiled: a third of a server's start where it is not there. */
+const TRANSPILED = process.env["BUN_RUNTIME_TRANSPILER_CACHE_PATH"] ?? join(homedir(), ".bun/install/cache/@t@");
+
 /** Environment that keeps a test's Hearth apart from the person's own. */
 export function isolatedEnv(home: string, more: Record<string, string> = {}): Record<string, string> {
-  const path = process.env["PATH"] ?? "";
-  return { PATH: path, HOME: home, HEARTH_HOST: "127.0.0.1:0", HEARTH_HOME: join(home, ".hearth"), ...more };
+  return {
+    PATH: process.env["PATH"] ?? "",
+    HOME: home,
+    HEARTH_HOST: "127.0.0.1:0",
+    HEARTH_HOME: join(home, ".hearth"),
+    BUN_RUNTIME_TRANSPILER_CACHE_PATH: TRANSPILED,
+    ...more,
+  };
 }
 
 export interface StartOptions {

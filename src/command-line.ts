@@ -1,0 +1,215 @@
+/**
+ * The command line. Each command imports what it runs when it runs: `hearth serve` needs no terminal, and `hearth list`
+ * no kernels, which is most of the time that a process takes to start.
+ */
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { Command, InvalidArgumentError } from "commander";
+import { AppError, messageOf } from "./base/errors.ts";
+import { selfCommand } from "./base/program-files.ts";
+import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
+import { addCommands } from "./cli/index.ts";
+import { withThinkValue } from "./cli/think.ts";
+import { readConfig } from "./config.ts";
+import type { ModelRun } from "./diagnostics.ts";
+import { API_VERSION, VERSION } from "./version.ts";
+
+type Env = NodeJS.ProcessEnv;
+
+/** Does what the words after the program's name say. Ends the process with code 1 where that fails. */
+export async function runCommandLine(env: Env): Promise<void> {
+  const program = new Command("hearth")
+    .description("Runs language models on this machine and serves them over HTTP")
+    .version(`hearth ${VERSION} (speaks the API of Ollama ${API_VERSION})`, "-v, --version")
+    .enablePositionalOptions() // a command has a -v of its own
+    .addHelpText("after", "\nWithout a command, hearth serves, as 'hearth serve' does.");
+  addServe(program, env);
+  addCommands(program, { env, flags: {}, home: homedir(), process }, wholeNumber);
+  addLogits(program, env);
+  addImage(program, env);
+  addGenerate(program, env);
+  addTokenize(program);
+  addDevices(program, env);
+  addQuantize(program);
+  refuseUnknown(program, process.argv[2]);
+  try {
+    await program.parseAsync(withThinkValue(process.argv));
+  } catch (error) {
+    console.error(`hearth: ${messageOf(error)}`);
+    process.exit(1);
+  }
+}
+
+function addServe(program: Command, env: Env): void {
+  program
+    .command("serve", { isDefault: true })
+    .alias("start")
+    .description("serve the models of the store over HTTP; what hearth does without a command")
+    .option("--config <file>", "configuration file (JSON5)")
+    .option("--host <address>", "address to listen on, host:port")
+    .option("--models <folder>", "model store")
+    .option("--backend <name>", "auto, webgpu, onnx or cpu")
+    .action((flags: Record<string, string>) =>
+      import("./serve.ts").then(({ serve }) => serve({ env, flags, home: homedir(), command: selfCommand() })),
+    );
+}
+
+function addLogits(program: Command, env: Env): void {
+  program
+    .command("logits")
+    .description("write the logits of every position as little-endian float32")
+    .requiredOption("--model <file>", "GGUF file")
+    .option("--adapter <file...>", "LoRA adapters, GGUF", [])
+    .option("--tokens <ids>", "token ids separated by commas")
+    .option("--text <text>", "with --image: a text with <__media__> where the image is; writes the last position only")
+    .option("--projector <file>", "with --image: GGUF file of the image encoder")
+    .option("--image <file>", "PNG, JPEG, WebP or GIF")
+    .requiredOption("--out <file>", "where to write them")
+    .option("--backend <name>", "auto, webgpu, onnx or cpu; left out: as the server's")
+    .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
+    .option("--precise", "float32 activations", false)
+    .option("--threads <n>", "0: one per core", wholeNumber, 0)
+    .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels)
+    .action((options) =>
+      withoutTelemetry(env, async () => {
+        const { image, projector, text, tokens } = options;
+        if (image === undefined && tokens !== undefined) {
+          return (await diagnostics()).writeLogits({ ...serverSettings(env), ...options });
+        }
+        if (image === undefined || projector === undefined || text === undefined) {
+          throw new AppError("bad_request", "expected --tokens, or --image, --projector and --text");
+        }
+        const { writeImageLogits } = await import("./image-diagnostics.ts");
+        console.log(JSON.stringify(await writeImageLogits({ ...serverSettings(env), ...options })));
+      }),
+    );
+}
+
+function addImage(program: Command, env: Env): void {
+  program
+    .command("image")
+    .description("write what an image encoder reads and what it makes of an image, as little-endian float32")
+    .requiredOption("--projector <file>", "GGUF file of the image encoder")
+    .requiredOption("--image <file>", "PNG, JPEG, WebP or GIF")
+    .option("--pixels <file>", "where to write what the encoder reads")
+    .option("--embeddings <file>", "where to write the rows for the text model")
+    .option("--backend <name>", "auto, simd, onnx or cpu; left out: as the server's")
+    .option("--threads <n>", "0: one per core", wholeNumber, 0)
+    .action((options) =>
+      withoutTelemetry(env, async () => {
+        const { writeImage } = await import("./image-diagnostics.ts");
+        console.log(JSON.stringify(await writeImage({ ...serverSettings(env), ...options })));
+      }),
+    );
+}
+
+function addGenerate(program: Command, env: Env): void {
+  program
+    .command("generate")
+    .description("continue token ids greedily")
+    .requiredOption("--model <file>", "GGUF file")
+    .option("--adapter <file...>", "LoRA adapters, GGUF", [])
+    .requiredOption("--tokens <ids>", "token ids separated by commas")
+    .requiredOption("--greedy <n>", "tokens to generate", wholeNumber)
+    .option("--backend <name>", "auto, webgpu, onnx or cpu; left out: as the server's")
+    .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
+    .option("--precise", "float32 activations", false)
+    .option("--threads <n>", "0: one per core", wholeNumber, 0)
+    .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels)
+    .action((options) =>
+      withoutTelemetry(env, async () => {
+        const tokens = await (
+          await diagnostics()
+        ).greedyTokens({ ...serverSettings(env), ...options, count: options.greedy });
+        console.log(tokens.join(","));
+      }),
+    );
+}
+
+function addTokenize(program: Command): void {
+  program
+    .command("tokenize")
+    .description("token ids of the text on standard input")
+    .requiredOption("--model <file>", "GGUF file")
+    .option("--no-special", "treat the text of special tokens as plain text")
+    .action(async (options: { model: string; special: boolean }) => {
+      const text = await Bun.stdin.text();
+      const { tokenIds } = await diagnostics();
+      console.log(tokenIds({ model: options.model, text, parseSpecial: options.special }).join(","));
+    });
+}
+
+function addDevices(program: Command, env: Env): void {
+  program
+    .command("devices")
+    .description("list the GPUs that models can run on")
+    .option("--json", "with all limits, as JSON", false)
+    .option("--tune", "the fastest kernels of the default GPU instead, searched where they are not known", false)
+    .option("--backend <name>", "what models run on with auto, webgpu, onnx or cpu instead, as JSON")
+    .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
+      const { showDevices, showKernels, showOutlook } = await diagnostics();
+      if (backend !== undefined) return showOutlook(backend);
+      if (!tune) return showDevices({ json });
+      const { home } = readConfig({ env, flags: {}, home: homedir() });
+      await showKernels({ json, cacheDir: join(home, "cache") });
+      process.exit(); // an open device waits for work
+    });
+}
+
+function addQuantize(program: Command): void {
+  program
+    .command("quantize")
+    .description("write a model of float weights in another type, such as q4_K_M")
+    .argument("<in>", "GGUF file of F32, F16 or BF16 weights")
+    .argument("<out>", "GGUF file to write")
+    .argument(
+      "<type>",
+      "q2_K, q3_K_S, q3_K_M, q3_K_L, q4_0, q4_1, q4_K_S, q4_K_M, q5_0, q5_1, q5_K_S, q5_K_M, q6_K or q8_0",
+    )
+    .option("--threads <n>", "0: one per core", wholeNumber, 0)
+    .action(async (from: string, to: string, type: string, { threads }: { threads: number }) =>
+      (await diagnostics()).quantize({ from, to, type, ...(threads > 0 ? { threads } : {}) }),
+    );
+}
+
+/** Without this, a word that is no command is an argument too many of the default one. */
+function refuseUnknown(program: Command, word: string | undefined): void {
+  if (word === undefined || word.startsWith("-") || word === "help") return;
+  const isKnown = program.commands.some((command) => command.name() === word || command.aliases().includes(word));
+  if (!isKnown) program.error(`error: unknown command '${word}': see hearth --help`);
+}
+
+/** What prints numbers, for people and other programs to compare. */
+function diagnostics() {
+  return import("./diagnostics.ts");
+}
+
+/**
+ * Runs `work` in a process whose real environment turns off the usage reports of ONNX Runtime: the variable must be
+ * there before the process starts, so this one starts itself again where it is not.
+ */
+async function withoutTelemetry(env: Env, work: () => Promise<void>): Promise<void> {
+  if (env["ORT_DISABLE_TELEMETRY"] === "1") return work();
+  const child = Bun.spawnSync([...selfCommand(), ...process.argv.slice(2)], {
+    env: { ...env, ORT_DISABLE_TELEMETRY: "1" },
+    stdio: ["inherit", "inherit", "inherit"],
+  });
+  process.exit(child.exitCode);
+}
+
+/** Where the server would run a model, for what flags leave open. */
+function serverSettings(env: Env): Pick<ModelRun, "backend" | "kernels" | "gpuMemory"> {
+  const { backend, gpuKernels, gpuMemory } = readConfig({ env, flags: {}, home: homedir() });
+  return { backend, kernels: gpuKernels, gpuMemory: gpuMemory === "auto" ? undefined : gpuMemory };
+}
+
+function kernels(text: string): KernelChoice {
+  const choice = parseKernels(text);
+  if (choice) return choice;
+  throw new InvalidArgumentError(`expected ${KERNELS_EXPECTED}`);
+}
+
+function wholeNumber(text: string): number {
+  if (/^\d+$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("expected a whole number");
+}
