@@ -130,7 +130,7 @@ interface ProductsParts {
 async function productsOf(mix: Mix, size: Size, { work, left, noted }: ProductsParts): Promise<Products | undefined> {
   if (flags.file) return undefined;
   if (mix === "f16") return noted("onnx", { reason: "its graph would hold 8-bit weights, not float16" });
-  const file = await ensureModel(mix, flags.out, size, Math.min(PRODUCT_LAYERS, SHAPES[size].nLayers));
+  const file = await ensureModel(mix, flags.out, size, { layers: Math.min(PRODUCT_LAYERS, SHAPES[size].nLayers) });
   return noted("onnx", await ask("products", { ...work, file }, left()));
 }
 

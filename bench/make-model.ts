@@ -3,13 +3,17 @@
  * embedding), for measuring speed: random blocks with sane scales, written straight in each type, in the mix that
  * llama.cpp's quantizer chooses (llama_tensor_get_type, llama-quant.cpp). They cannot speak.
  *
- *   bun bench/make-model.ts [q4_0 q8_0 q4_k_m f16 …] [--size 1.2b] [--out FOLDER]
+ *   bun bench/make-model.ts [q4_0 q8_0 q4_k_m f16 …] [--size 1.2b] [--out FOLDER] [--vocabulary FILE.gguf]
+ *
+ * --vocabulary takes the tokenizer from a file, as many tokens as there are rows of the embedding.
  */
 import { existsSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
 import { floatToHalf } from "../src/base/half.ts";
 import { makeRng, type Rng } from "../src/base/rng.ts";
+import { openGguf } from "../src/files/gguf.ts";
+import type { MetadataValue } from "../src/gguf/gguf.ts";
 import { writeGguf, type WriteTensor, type WriteValue } from "../src/files/write.ts";
 import { quants } from "../src/quant/index.ts";
 import type { Quant } from "../src/quant/quant.ts";
@@ -59,13 +63,30 @@ function usesMoreBits(layer: number, nLayers: number): boolean {
   return layer < eighth || layer >= Math.floor((7 * nLayers) / 8) || (layer - eighth) % 3 === 2;
 }
 
-/** Path of the file of a mix, made if it is not there yet. @param layers its first so many only */
-export async function ensureModel(mix: Mix, folder: string, size: Size = "1.2b", layers?: number): Promise<string> {
-  const path = join(folder, `random-${size}-${mix}${layers === undefined ? "" : `-${layers}-layers`}.gguf`);
+interface Variant {
+  /** Its first so many only. */
+  readonly layers?: number | undefined;
+  /** File whose tokenizer it has. */
+  readonly vocabulary?: string | undefined;
+}
+
+/** Path of the file of a mix, made if it is not there yet. */
+export async function ensureModel(
+  mix: Mix,
+  folder: string,
+  size: Size = "1.2b",
+  { layers, vocabulary }: Variant = {},
+): Promise<string> {
+  const marks = [
+    layers === undefined ? "" : `-${layers}-layers`,
+    vocabulary ? `-${basename(vocabulary, ".gguf")}` : "",
+  ];
+  const path = join(folder, `random-${size}-${mix}${marks.join("")}.gguf`);
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true });
   const shape = { ...SHAPES[size], ...(layers !== undefined && { nLayers: layers }) };
-  const metadata = metadataOf(shape, `random ${size}`);
+  const own = metadataOf(shape, `random ${size}`);
+  const metadata = vocabulary === undefined ? own : { ...own, ...tokenizerOf(vocabulary, shape.vocabSize) };
   await writeGguf(path, { metadata, tensors: [...tensorsOf(mix, shape, makeRng(1))] });
   return path;
 }
@@ -109,6 +130,16 @@ function metadataOf(shape: Shape, name: string): Record<string, WriteValue> {
     "tokenizer.ggml.eos_token_id": { u32: vocabSize - 1 },
     "tokenizer.ggml.add_bos_token": false,
   };
+}
+
+function tokenizerOf(path: string, vocabSize: number): Record<string, WriteValue> {
+  const { metadata } = openGguf(path);
+  const keys = [...metadata].filter(([key]) => key.startsWith("tokenizer."));
+  const pieces = metadata.get("tokenizer.ggml.tokens");
+  if (!Array.isArray(pieces) || pieces.length !== vocabSize) throw new Error(`${path}: expected ${vocabSize} tokens`);
+  const write = (value: MetadataValue): WriteValue =>
+    typeof value === "number" || typeof value === "bigint" ? { u32: value } : value;
+  return Object.fromEntries(keys.map(([key, value]) => [key, write(value)]));
 }
 
 /** One token per byte, as byte-level BPE writes them, then names that no text contains. */
@@ -208,7 +239,11 @@ function fillHalves(bytes: Uint8Array, count: number): void {
 }
 
 if (import.meta.main) {
-  const options = { out: { type: "string" }, size: { type: "string", default: "1.2b" } } as const;
+  const options = {
+    out: { type: "string" },
+    size: { type: "string", default: "1.2b" },
+    vocabulary: { type: "string" },
+  } as const;
   const { values, positionals } = parseArgs({ options, allowPositionals: true });
   if (!Object.hasOwn(SHAPES, values.size))
     throw new Error(`size '${values.size}': expected one of ${Object.keys(SHAPES)}`);
@@ -216,6 +251,7 @@ if (import.meta.main) {
   const wanted = positionals.length > 0 ? positionals : ["q4_0", "q8_0", "q4_k_m"];
   for (const mix of wanted) {
     if (!Object.hasOwn(MIXES, mix)) throw new Error(`'${mix}': expected one of ${Object.keys(MIXES).join(", ")}`);
-    console.log(await ensureModel(mix as Mix, folder, values.size as Size)); // both looked up above
+    const { vocabulary } = values;
+    console.log(await ensureModel(mix as Mix, folder, values.size as Size, { vocabulary })); // both looked up above
   }
 }

@@ -13,7 +13,7 @@ import { projectorGguf, repairGguf } from "../gguf/repair/index.ts";
 import { floatBytes } from "../backend/sequence-state.ts";
 import { getNumber } from "../gguf/keys.ts";
 import type { GrammarCompiler } from "../sampling/grammar.ts";
-import { loadTokenizer, vocabularyForGrammar } from "../tokenizer/load.ts";
+import { loadTokenizer, TEXT_KEYS, vocabularyForGrammar } from "../tokenizer/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { defaultCtxLen } from "./context-length.ts";
 import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
@@ -118,7 +118,7 @@ export interface LoadedEngine {
 export async function loadEngine(path: string, given: EngineOptions): Promise<LoadedEngine> {
   const files = makeOpenedFiles(given.open);
   const options = { ...given, open: files.open };
-  const file = openGgufFrom(options.open, path);
+  const file = openGgufFrom(options.open, path, { asTexts: TEXT_KEYS });
   const gguf = repairGguf(file);
   const adapters: Gguf[] = [];
   try {
@@ -126,7 +126,7 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
     for (const adapter of options.adapters ?? []) adapters.push(openGgufFrom(options.open, adapter));
     const program = options.backend.program?.(gguf) ?? loadProgram(gguf, adapters);
     const opened = openDraft(options.draft, { model: gguf, open: files.open });
-    const tokenizer = loadTokenizer(gguf.metadata, path);
+    const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
     const encoder = program.logits === undefined;

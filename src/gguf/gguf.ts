@@ -3,6 +3,7 @@
  * Format: gguf.md in ggml's docs. The reader is `read.ts`, split files `shards.ts`; the writer is in `src/files`.
  */
 import type { Quant } from "../quant/quant.ts";
+import type { Texts } from "./texts.ts";
 
 /** A metadata value. 64-bit integers that fit in 2^53 are numbers, others bigint. */
 export type MetadataValue = number | bigint | boolean | string | MetadataArray;
@@ -45,6 +46,8 @@ export interface Gguf {
   readonly path: string;
   readonly version: 2 | 3;
   readonly metadata: Metadata;
+  /** Lists of strings that stay bytes, by key; they are empty in the metadata. */
+  readonly texts?: ReadonlyMap<string, Texts>;
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   /** Bytes of all shards together. */
   readonly fileBytes: number;

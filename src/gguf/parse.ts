@@ -12,6 +12,7 @@ import { AppError } from "../base/errors.ts";
 import { badFile, isShort, makeCursor, readCount, readString, readText, readU32, take, type Cursor } from "./cursor.ts";
 import type { Metadata, MetadataArray, MetadataValue, TensorInfo } from "./gguf.ts";
 import { placeTensors, type TensorDraft } from "./place-tensors.ts";
+import { makeTexts, type Texts, type TextsMaker } from "./texts.ts";
 import { ARRAY, BOOL, numberTypeOf, STRING, type NumberType } from "./value-types.ts";
 
 const MAGIC = 0x46554747; // "GGUF", little-endian
@@ -53,6 +54,8 @@ const MAX_TENSOR_BYTES = 8 + MAX_TENSOR_NAME_BYTES + 4 + 8 * MAX_DIMS + 4 + 8;
 export interface Header {
   readonly version: 2 | 3;
   readonly metadata: Metadata;
+  /** Of the keys that were to stay bytes. */
+  readonly texts: ReadonlyMap<string, Texts>;
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   /** Where tensor data begins, in bytes. */
   readonly dataOffset: number;
@@ -65,6 +68,8 @@ export interface ParseOptions {
   readonly shard?: number;
   /** Arrays of more items are stepped over, and are empty in the metadata; a function: by key. */
   readonly arrayItemsMax?: ArrayItemsMax;
+  /** Keys whose strings stay bytes, and are empty in the metadata. */
+  readonly asTexts?: readonly string[];
 }
 
 export type ArrayItemsMax = number | ((key: string) => number);
@@ -91,12 +96,12 @@ export function parseGguf(bytes: Uint8Array, path: string, options: ParseOptions
 
 /** Reads a header from a cursor whose window moves. Throws as `parseGguf` does. */
 export function* headerSteps(cursor: Cursor, options: ParseOptions & { fileBytes: number }): Steps<Header> {
-  const { fileBytes, shard = 0, arrayItemsMax = Infinity } = options;
+  const { fileBytes, shard = 0, arrayItemsMax = Infinity, asTexts = [] } = options;
   if (isShort(cursor, FIXED_BYTES)) yield FIXED_BYTES;
   const version = readVersion(cursor);
   const tensorCount = readCount(cursor, "tensor count", MAX_TENSORS);
   const keyCount = readCount(cursor, "metadata count", MAX_KEYS);
-  const metadata = yield* readMetadata(cursor, { count: keyCount, arrayItemsMax });
+  const { metadata, texts } = yield* readMetadata(cursor, { count: keyCount, arrayItemsMax, asTexts });
   const alignment = alignmentOf(metadata, cursor.path);
   const drafts: TensorDraft[] = [];
   for (let i = 0; i < tensorCount; i++) {
@@ -105,7 +110,7 @@ export function* headerSteps(cursor: Cursor, options: ParseOptions & { fileBytes
   }
   const dataOffset = alignUp(cursor.at, alignment);
   const tensors = placeTensors(drafts, { cursor, alignment, dataOffset, fileBytes, shard });
-  return { version, metadata, tensors, dataOffset };
+  return { version, metadata, texts, tensors, dataOffset };
 }
 
 function readVersion(cursor: Cursor): 2 | 3 {
@@ -129,10 +134,13 @@ function readVersion(cursor: Cursor): 2 | 3 {
 interface MetadataPlan {
   readonly count: number;
   readonly arrayItemsMax: ArrayItemsMax;
+  readonly asTexts: readonly string[];
 }
 
-function* readMetadata(cursor: Cursor, { count, arrayItemsMax }: MetadataPlan): Steps<Map<string, MetadataValue>> {
+function* readMetadata(cursor: Cursor, plan: MetadataPlan): Steps<Pick<Header, "metadata" | "texts">> {
+  const { count, arrayItemsMax, asTexts } = plan;
   const metadata = new Map<string, MetadataValue>();
+  const texts = new Map<string, Texts>();
   for (let i = 0; i < count; i++) {
     const at = cursor.at;
     const key = yield* readLongString(cursor, `metadata key ${i}`, MAX_KEY_BYTES);
@@ -146,10 +154,11 @@ function* readMetadata(cursor: Cursor, { count, arrayItemsMax }: MetadataPlan): 
     if (type === STRING) metadata.set(key, yield* readLongString(cursor, field, MAX_STRING_BYTES));
     else if (type === ARRAY) {
       const most = typeof arrayItemsMax === "number" ? arrayItemsMax : arrayItemsMax(key);
-      metadata.set(key, yield* readArray(cursor, field, { depth: 1, arrayItemsMax: most }));
+      const keepTexts = asTexts.includes(key) ? (list: Texts): void => void texts.set(key, list) : undefined;
+      metadata.set(key, yield* readArray(cursor, field, { depth: 1, arrayItemsMax: most, keepTexts }));
     } else metadata.set(key, readScalar(cursor, field, type));
   }
-  return metadata;
+  return { metadata, texts };
 }
 
 function* readLongString(cursor: Cursor, field: string, maxBytes: number): Steps<string> {
@@ -202,9 +211,12 @@ interface ArrayPlan {
   /** 1 for an array that is in no other. */
   readonly depth: number;
   readonly arrayItemsMax: number;
+  /** Takes strings as bytes. */
+  readonly keepTexts?: ((list: Texts) => void) | undefined;
 }
 
-function* readArray(cursor: Cursor, field: string, { depth, arrayItemsMax }: ArrayPlan): Steps<MetadataArray> {
+function* readArray(cursor: Cursor, field: string, plan: ArrayPlan): Steps<MetadataArray> {
+  const { depth, arrayItemsMax, keepTexts } = plan;
   if (depth > MAX_ARRAY_DEPTH) {
     const expected = `arrays at most ${MAX_ARRAY_DEPTH} deep`;
     throw badFile(cursor, { field, at: cursor.at, expected, found: "another level" });
@@ -218,6 +230,10 @@ function* readArray(cursor: Cursor, field: string, { depth, arrayItemsMax }: Arr
     if (keep) return yield* readNumbers(cursor, field, { type: numbers, count });
     take(cursor, count * numbers.array.BYTES_PER_ELEMENT, field);
     return new numbers.array(0);
+  }
+  if (type === STRING && keep && keepTexts) {
+    keepTexts(yield* readTexts(cursor, field, count));
+    return [];
   }
   if (type === STRING) return yield* readStrings(cursor, field, { count, keep });
   if (type === BOOL) return yield* readBools(cursor, field, { count, keep });
@@ -296,6 +312,43 @@ function readWhole(cursor: Cursor, max: number, strings: string[] | undefined): 
     const isLong = bytes[at + 3]! | bytes[at + 4]! | bytes[at + 5]! | bytes[at + 6]! | bytes[at + 7]!;
     if (isLong !== 0 || end > bytes.length) break;
     strings?.push(decoder.decode(bytes.subarray(at + 8, end)));
+    at = end;
+  }
+  cursor.at = start + at;
+  return count;
+}
+
+/** As `readStrings`, but copies the bytes. */
+function* readTexts(cursor: Cursor, field: string, count: number): Steps<Texts> {
+  const texts = makeTexts(count);
+  for (let i = 0; i < count; i++) {
+    i += copyWhole(cursor, count - i, texts);
+    if (i === count) break;
+    if (isShort(cursor, 8)) yield 8;
+    const item = `${field}, item ${i}`;
+    const length = readCount(cursor, `length of ${item}`, MAX_STRING_BYTES);
+    if (isShort(cursor, length)) yield length;
+    const from = take(cursor, length, item);
+    const start = texts.append(cursor.bytes.subarray(from, from + length));
+    texts.add(start, start + length);
+  }
+  return texts.finish();
+}
+
+/** As `readWhole`, and as hot: copies the rest of the window, lengths and all. */
+function copyWhole(cursor: Cursor, max: number, texts: TextsMaker): number {
+  const { bytes, start } = cursor;
+  const from = cursor.at - start;
+  const moved = texts.append(bytes.subarray(from)) - from;
+  const last = bytes.length - 8;
+  let at = from;
+  let count = 0;
+  for (; count < max && at <= last; count++) {
+    const length = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16);
+    const end = at + 8 + length;
+    const isLong = bytes[at + 3]! | bytes[at + 4]! | bytes[at + 5]! | bytes[at + 6]! | bytes[at + 7]!;
+    if (isLong !== 0 || end > bytes.length) break;
+    texts.add(moved + at + 8, moved + end);
     at = end;
   }
   cursor.at = start + at;

@@ -5,7 +5,7 @@
 import { AppError, assert } from "../base/errors.ts";
 import type { Gguf, TensorInfo } from "./gguf.ts";
 import { makeCursor, moveWindow } from "./cursor.ts";
-import { headerSteps, MAX_HEADER_BYTES, type Header } from "./parse.ts";
+import { headerSteps, MAX_HEADER_BYTES, type Header, type ParseOptions } from "./parse.ts";
 import { joinTensors, missingPart, shardPaths } from "./shards.ts";
 import type { ByteSource, OpenSource } from "./source.ts";
 
@@ -18,14 +18,16 @@ interface Shard {
   readonly header: Header;
 }
 
+type OpenOptions = Pick<ParseOptions, "asTexts">;
+
 /**
  * Opens a model; of a split one, by its first part.
  * Throws `not_found`, `bad_file`, or `unsupported` for block types that we cannot read; nothing stays open then.
  */
-export function openGgufFrom(open: OpenSource, path: string): Gguf {
+export function openGgufFrom(open: OpenSource, path: string, options: OpenOptions = {}): Gguf {
   const shards: Shard[] = [];
   try {
-    const first = openShard(open, path, 0);
+    const first = openShard(open, path, { ...options, shard: 0 });
     shards.push(first);
     const paths = shardPaths(path, first.header.metadata);
     for (const [i, part] of paths.entries())
@@ -37,21 +39,21 @@ export function openGgufFrom(open: OpenSource, path: string): Gguf {
   }
 }
 
-function openShard(open: OpenSource, path: string, shard: number): Shard {
+function openShard(open: OpenSource, path: string, options: OpenOptions & { shard: number }): Shard {
   const file = open(path);
   try {
-    return { file, header: readHeader(file, path, shard) };
+    return { file, header: readHeader(file, path, options) };
   } catch (error) {
     file.close();
     throw error;
   }
 }
 
-function readHeader(file: ByteSource, path: string, shard: number): Header {
+function readHeader(file: ByteSource, path: string, options: OpenOptions & { shard: number }): Header {
   const fileBytes = file.byteLength;
   const end = Math.min(fileBytes, MAX_HEADER_BYTES);
   const cursor = makeCursor(new Uint8Array(0), path, end);
-  const steps = headerSteps(cursor, { fileBytes, shard });
+  const steps = headerSteps(cursor, { ...options, fileBytes });
   for (;;) {
     const step = steps.next();
     if (step.done) return step.value;
@@ -62,7 +64,7 @@ function readHeader(file: ByteSource, path: string, shard: number): Header {
 
 function openPart(open: OpenSource, path: string, { shard, count }: { shard: number; count: number }): Shard {
   try {
-    return openShard(open, path, shard);
+    return openShard(open, path, { shard });
   } catch (error) {
     throw missingPart(error, { path, shard, count });
   }
@@ -70,7 +72,7 @@ function openPart(open: OpenSource, path: string, { shard, count }: { shard: num
 
 function joinShards(paths: readonly string[], shards: readonly Shard[]): Gguf {
   const path = paths[0]!; // a model has at least one file
-  const { version, metadata } = shards[0]!.header;
+  const { version, metadata, texts } = shards[0]!.header;
   const headers = shards.map(({ header }) => header);
   const tensors = joinTensors(paths, headers);
   const views = new Map<string, Uint8Array>();
@@ -83,6 +85,7 @@ function joinShards(paths: readonly string[], shards: readonly Shard[]): Gguf {
     path,
     version,
     metadata,
+    texts,
     tensors,
     fileBytes: shards.reduce((sum, { file }) => sum + file.byteLength, 0),
     read(tensorName) {

@@ -3,10 +3,20 @@
  * first. Ported from `llm_tokenizer_bpe_session` in llama-vocab.cpp.
  */
 import { AppError } from "../base/errors.ts";
+import { makeTextReader, type Texts } from "../gguf/texts.ts";
 import { byteCharacters } from "./byte-alphabet.ts";
 import { pushId, pushIds } from "./id-list.ts";
 import { makeMergeScratch, MAX_SYMBOLS, mergeSymbols, type Merges } from "./merge.ts";
-import { findJoined, findPiece, findRange, hashRange, MAX_PROBES, slotCount, type PieceIndex } from "./piece-index.ts";
+import {
+  extendHash,
+  findJoined,
+  findPiece,
+  hashRange,
+  MAX_PROBES,
+  scatter,
+  slotCount,
+  type PieceIndex,
+} from "./piece-index.ts";
 import { makeSplit, type PreTokenizer } from "./pretokenize.ts";
 import { makeWordsEncoder, type Encode } from "./word-cache.ts";
 
@@ -17,61 +27,105 @@ export const MERGES_KEY = "tokenizer.ggml.merges";
 /**
  * Reads the list of merges, each "left right". Throws `bad_file` naming an entry of another form. Merges of pieces that
  * the vocabulary lacks are passed over, as files in use have some. Where a pair is there twice, the first counts.
+ *
+ * At first only the hashes of both pieces are taken; which pieces they are is looked up when a pair with these hashes
+ * is asked for.
  */
-export function makePairMerges(index: PieceIndex, merges: readonly string[]): Merges {
-  if (merges.length > MAX_MERGES) {
-    throw new AppError(
-      "bad_file",
-      `metadata '${MERGES_KEY}': expected at most ${MAX_MERGES} merges, got ${merges.length}`,
-    );
-  }
-  const slots = new Int32Array(4 * slotCount(merges.length)).fill(-1); // (slots, 4): left, right, merge, unused
-  const mask = slots.length - 4;
-  const rank = new Int32Array(merges.length);
-  const result = new Int32Array(merges.length);
-  const slotOf = (left: number, right: number): number => {
-    let at = scatterPair(left, right) & mask;
-    for (let probes = 0; slots[at] !== -1 && (slots[at] !== left || slots[at + 1] !== right); at = (at + 4) & mask) {
-      if (++probes > MAX_PROBES) throw badMerges(`more than ${MAX_PROBES} merges share a hash`);
-    }
-    return at;
+export function makePairMerges(index: PieceIndex, merges: Texts): Merges {
+  const { length } = merges;
+  if (length > MAX_MERGES) throw badMerges(`expected at most ${MAX_MERGES} merges, got ${length}`);
+  const { pieces, hashes } = index;
+  const textOf = makeTextReader(merges);
+  const slots = indexMerges(merges, textOf);
+  const mask = slots.length - 2;
+  const lefts = new Int32Array(length).fill(-1); // nobody has asked for that merge yet
+  const rights = new Int32Array(length);
+  const result = new Int32Array(length);
+  const rank = new Int32Array(length);
+  for (let merge = 0; merge < length; merge++) rank[merge] = merge;
+  const isPair = (merge: number, left: number, right: number): boolean => {
+    if (lefts[merge]! >= 0) return lefts[merge] === left && rights[merge] === right;
+    if (textOf(merge) !== `${pieces[left]} ${pieces[right]}`) return false;
+    lefts[merge] = left;
+    rights[merge] = right;
+    result[merge] = findJoined(index, left, right);
+    return true;
   };
-  for (let merge = 0; merge < merges.length; merge++) {
-    const text = merges[merge]!;
-    const space = text.indexOf(" ", 1);
-    const left = space < 0 ? -1 : findRange(index, text, 0, space, hashRange(text, 0, space));
-    const right =
-      space < 0 ? -1 : findRange(index, text, space + 1, text.length, hashRange(text, space + 1, text.length));
-    const joined = left < 0 || right < 0 ? -1 : findJoined(index, left, right);
-    if (space < 0) throw badMerges(`expected two pieces with a space between them, got '${text}' at ${merge}`);
-    if (joined < 0) continue; // pieces that are not in the vocabulary never meet
-    rank[merge] = merge;
-    result[merge] = joined;
-    const at = slotOf(left, right);
-    if (slots[at] !== -1) continue;
-    slots[at] = left;
-    slots[at + 1] = right;
-    slots[at + 2] = merge;
-  }
   const find = (left: number, right: number): number => {
     if (left < 0 || right < 0) return -1;
-    let at = scatterPair(left, right) & mask;
-    while (slots[at] !== -1) {
-      if (slots[at] === left && slots[at + 1] === right) return slots[at + 2]!;
-      at = (at + 4) & mask;
+    const hash = hashPair(hashes[left]!, hashes[right]!);
+    for (let at = scatter(hash) & mask; slots[at + 1]! >= 0; at = (at + 2) & mask) {
+      const merge = slots[at + 1]!;
+      if (slots[at] === hash && isPair(merge, left, right)) return result[merge]! < 0 ? -1 : merge;
     }
     return -1;
   };
   return { find, rank, result };
 }
 
+/** (slots, 2): hash of a pair, then the first merge of that pair, or -1. */
+function indexMerges(merges: Texts, textOf: (merge: number) => string): Int32Array {
+  const { bytes, starts, ends } = merges;
+  const slots = new Int32Array(2 * slotCount(merges.length)).fill(-1);
+  const mask = slots.length - 2;
+  for (let merge = 0; merge < merges.length; merge++) {
+    const hash = hashOf(bytes, starts[merge]!, ends[merge]!) ?? hashOfText(textOf(merge), merge);
+    let at = scatter(hash) & mask;
+    for (let probes = 0; slots[at + 1]! >= 0; at = (at + 2) & mask) {
+      if (slots[at] === hash && textOf(slots[at + 1]!) === textOf(merge)) break;
+      if (++probes > MAX_PROBES) throw badMerges(`more than ${MAX_PROBES} merges share a hash`);
+    }
+    if (slots[at + 1]! >= 0) continue;
+    slots[at] = hash;
+    slots[at + 1] = merge;
+  }
+  return slots;
+}
+
+/**
+ * Of the pieces of a merge, as `hashRange` has them; undefined where it is no plain UTF-8 of up to three bytes. This
+ * runs for every merge before it is compiled: nothing is destructured or allocated.
+ */
+function hashOf(bytes: Uint8Array, start: number, end: number): number | undefined {
+  let left = 0;
+  let hash = 0;
+  let space = -1;
+  for (let at = start; at < end; at++) {
+    let unit = bytes[at]!;
+    if (unit === 32 && space < 0 && at > start) {
+      space = at;
+      left = hash;
+      hash = 0;
+      continue;
+    }
+    if (unit >= 0x80) {
+      const second = at + 1 < end ? bytes[at + 1]! : 0;
+      if ((second & 0xc0) !== 0x80) return undefined;
+      if (unit >= 0xc2 && unit < 0xe0) {
+        unit = ((unit & 0x1f) << 6) | (second & 0x3f);
+        at++;
+      } else {
+        const third = at + 2 < end ? bytes[at + 2]! : 0;
+        if (unit < 0xe1 || unit > 0xec || (third & 0xc0) !== 0x80) return undefined; // the others are seldom, or none
+        unit = ((unit & 0xf) << 12) | ((second & 0x3f) << 6) | (third & 0x3f);
+        at += 2;
+      }
+    }
+    hash = extendHash(hash, unit);
+  }
+  return space < 0 ? undefined : hashPair(left, hash);
+}
+
+/** The same of any text. */
+function hashOfText(text: string, merge: number): number {
+  const space = text.indexOf(" ", 1);
+  if (space < 0) throw badMerges(`expected two pieces with a space between them, got '${text}' at ${merge}`);
+  return hashPair(hashRange(text, 0, space), hashRange(text, space + 1, text.length));
+}
+
 const badMerges = (problem: string): AppError => new AppError("bad_file", `metadata '${MERGES_KEY}': ${problem}`);
 
-/** Spreads a pair of ids over slots of four numbers. */
-function scatterPair(left: number, right: number): number {
-  const mixed = Math.imul(Math.imul(left, 0x9e3779b1) ^ right, 0x85ebca6b);
-  return (mixed ^ (mixed >>> 15)) << 2;
-}
+const hashPair = (left: number, right: number): number => Math.imul(Math.imul(left, 0x9e3779b1) ^ right, 0x85ebca6b);
 
 /** Makes the encoder. A byte that no piece stands for is left out, as llama.cpp does. */
 export function makeByteBpe(index: PieceIndex, merges: Merges, rule: PreTokenizer): Encode {

@@ -6,6 +6,7 @@
 import { AppError } from "../base/errors.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { getBool, getNumber, getString, getStrings } from "../gguf/keys.ts";
+import { textsOf, type Texts } from "../gguf/texts.ts";
 import { readCharsmap } from "./charsmap.ts";
 import { makeByteBpe, makePairMerges, MERGES_KEY } from "./bpe.ts";
 import { makeBytesOf, makeDetokenize } from "./detokenize.ts";
@@ -35,9 +36,9 @@ interface Family {
   readonly encode: Encode;
 }
 
-const FAMILIES: Readonly<Record<string, (metadata: Metadata) => Family>> = {
-  gpt2: (metadata) => loadBpe(metadata, getString(metadata, "tokenizer.ggml.pre", "default")),
-  gemma4: (metadata) => loadBpe(metadata, "gemma4"),
+const FAMILIES: Readonly<Record<string, (metadata: Metadata, texts: ListsOfTexts) => Family>> = {
+  gpt2: (metadata, texts) => loadBpe(metadata, texts, getString(metadata, "tokenizer.ggml.pre", "default")),
+  gemma4: (metadata, texts) => loadBpe(metadata, texts, "gemma4"),
   llama: loadSentencePiece,
   bert: loadWordPiece,
   t5: loadUnigram,
@@ -46,8 +47,16 @@ const SCORES_KEY = "tokenizer.ggml.scores";
 /** Models that are fed ids: llama.cpp's names for "no tokenizer", and that of its test models. */
 const WITHOUT = ["none", "no_vocab", "test"];
 
-/** Throws `bad_file` or `unsupported`; the message names the file, the key, what was expected and what was there. */
-export function loadTokenizer(metadata: Metadata, path: string): LoadedTokenizer {
+type ListsOfTexts = ReadonlyMap<string, Texts>;
+
+/** Lists of a header that may stay bytes for `loadTokenizer`. */
+export const TEXT_KEYS = [MERGES_KEY];
+
+/**
+ * Throws `bad_file` or `unsupported`; the message names the file, the key, what was expected and what was there.
+ * @param texts lists that are empty in the metadata
+ */
+export function loadTokenizer(metadata: Metadata, path: string, texts: ListsOfTexts = new Map()): LoadedTokenizer {
   try {
     const model = getString(metadata, "tokenizer.ggml.model");
     if (WITHOUT.includes(model)) return makeWithout(metadata, path);
@@ -56,7 +65,7 @@ export function loadTokenizer(metadata: Metadata, path: string): LoadedTokenizer
       const known = [...Object.keys(FAMILIES), ...WITHOUT].join(", ");
       throw new AppError("unsupported", `metadata 'tokenizer.ggml.model': expected one of ${known}; got '${model}'`);
     }
-    const family = load(metadata);
+    const family = load(metadata, texts);
     return makeTokenizer(family, stripRules(metadata, family.vocabulary));
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -64,7 +73,7 @@ export function loadTokenizer(metadata: Metadata, path: string): LoadedTokenizer
   }
 }
 
-function loadBpe(metadata: Metadata, pre: string): Family {
+function loadBpe(metadata: Metadata, texts: ListsOfTexts, pre: string): Family {
   const rule = findPreTokenizer(pre);
   const forceBos = rule.names.includes("gemma4"); // its files say false, and its models need it
   const vocabulary = readVocabulary(metadata, {
@@ -75,8 +84,9 @@ function loadBpe(metadata: Metadata, pre: string): Family {
     forceBos,
   });
   const optional = pre === "kimi-k2"; // some of its files have no merges
-  const stored = optional ? getStrings(metadata, MERGES_KEY, []) : getStrings(metadata, MERGES_KEY);
-  const merges = makePairMerges(vocabulary.index, stored);
+  const stored = (): readonly string[] =>
+    optional ? getStrings(metadata, MERGES_KEY, []) : getStrings(metadata, MERGES_KEY);
+  const merges = makePairMerges(vocabulary.index, texts.get(MERGES_KEY) ?? textsOf(stored()));
   const encode = rule.escapesSpaces
     ? makeTextBpe(vocabulary, merges, rule)
     : makeByteBpe(vocabulary.index, merges, rule);

@@ -78,7 +78,7 @@ export function extendHash(hash: number, unit: number): number {
 }
 
 /** Spreads a hash over slots of two numbers. */
-function scatter(hash: number): number {
+export function scatter(hash: number): number {
   const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
   return (mixed ^ (mixed >>> 13)) << 1;
 }
