@@ -228,6 +228,7 @@ function findEnv(env: ConfigSources["env"], names: readonly string[]): Found | u
 
 function checked<T>(value: T | undefined, at: { name: string; found: Found; expected: string }): T {
   if (value !== undefined) return value;
-  const shown = at.name === "apiKeys" ? "(not shown)" : `'${String(at.found.value)}'`;
-  throw new AppError("bad_request", `${at.found.where}: setting '${at.name}': expected ${at.expected}, got ${shown}`);
+  const shown = ["apiKeys", "modelsKey"].includes(at.name) ? "(not shown)" : `'${String(at.found.value)}'`;
+  const setting = `${at.found.where}: setting '${keyOf(at.name)}'`;
+  throw new AppError("bad_request", `${setting}: expected ${at.expected}, got ${shown}`);
 }

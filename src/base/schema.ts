@@ -211,7 +211,7 @@ function problemsOf(errors: readonly ValueError[], root: unknown): readonly Sche
 function problemsAt(error: ValueError, root: unknown): readonly SchemaProblem[] {
   const path = pathOf(error.path, root);
   const { type, schema, value } = error;
-  if (value === undefined && "default" in schema) return []; // put in once the rest is right
+  if (isPutIn(error)) return [];
   if (type === ValueErrorType.ObjectAdditionalProperties) {
     const message = unknownKeyMessage(
       String(path.at(-1)),
@@ -228,9 +228,12 @@ function problemsAt(error: ValueError, root: unknown): readonly SchemaProblem[] 
   return [{ path, message: `expected ${expectedOf(schema)}, got ${gotOf(value)}` }];
 }
 
+/** Whether a default is put in there once the rest is right. */
+const isPutIn = ({ value, schema }: ValueError): boolean => value === undefined && "default" in schema;
+
 /** Of an alternative that was meant: an object's that has its tag, else the one whose problems lie deepest. */
 function nearestVariant({ errors, path }: ValueError): readonly ValueError[] | undefined {
-  const variants = errors.map((each) => [...each]).filter((each) => each.length > 0);
+  const variants = errors.map((each) => [...each].filter((error) => !isPutIn(error))).filter((each) => each.length > 0);
   const inner = variants.filter((each) => each.every((error) => error.path.length > path.length));
   const tagged = inner.filter(
     (each) => !each.some(({ type }) => type === ValueErrorType.Literal || type === ValueErrorType.Union),

@@ -38,7 +38,7 @@ function auditChannel({ channel, to }: { channel: string; to?: string | undefine
   if (channel === "last") return;
   const found = parts.channels.get(channel);
   const known = [...parts.channels.keys()].join(", ");
-  if (!found) report("error", "unknown-channel", { path, message: `no such channel; known: last, ${known}` });
+  if (!found) report("error", "unknown-channel", { path, message: `no channel '${channel}'; known: last, ${known}` });
   else if (!found.isConfigured) {
     report("error", "channel-not-configured", { path, message: `channels.${channel} is missing or disabled` });
   } else if (!to && !found.hasDefault) {

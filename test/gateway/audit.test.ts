@@ -228,6 +228,7 @@ describe("findings name key, line and what to do", () => {
       "info token-literal",
       "info query-token",
     ]);
+    expect(list?.[0]?.message).toStartWith("no channel 'pigeon'; known: last, ");
     expect(JSON.stringify(list)).not.toContain("sesame");
   });
 });

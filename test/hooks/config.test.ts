@@ -33,6 +33,13 @@ describe("what is refused", () => {
   });
 });
 
+test("a signature that lacks something is told what, by its own scheme", () => {
+  const read = hooksSchema.safeParse({ mappings: [{ auth: { scheme: "hmac", secrets: "x" } }] });
+  expect(read.success ? [] : read.problems).toEqual([
+    { path: ["mappings", 0, "auth", "header"], message: "required: expected a text that is not empty" },
+  ]);
+});
+
 test("conditions nest", () => {
   const when = { all: [{ at: "headers.x", equals: "a" }, { not: { any: [{ at: "payload.b", exists: true }] } }] };
   expect(mappingSchema.parse({ match: { when } }).match.when).toEqual(when);
