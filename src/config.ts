@@ -76,6 +76,8 @@ export interface Config {
   readonly metricsDialect: MetricsDialect;
   /** Keep blobs that no model refers to. */
   readonly noPrune: boolean;
+  /** Start the process of the next model ahead. */
+  readonly spareRunner: boolean;
   readonly debug: boolean;
   /** Undefined: no traces. */
   readonly tracing: TracingConfig | undefined;
@@ -142,6 +144,7 @@ export function readConfig(sources: ConfigSources): Config {
     metricsDialect: value("metricsDialect", SETTINGS.metricsDialect),
     noPrune: value("noPrune", SETTINGS.noPrune),
     otherStores: value("otherStores", SETTINGS.otherStores) ? otherStores(sources) : [],
+    spareRunner: value("spareRunner", SETTINGS.spareRunner),
     debug: value("debug", SETTINGS.debug),
     tracing: readTracing(sources.env),
     warnings,

@@ -19,7 +19,8 @@ import type { LoadMessage } from "./runner/messages.ts";
 import { askOutlook } from "./runtime/ask-outlook.ts";
 import { tellLoad } from "./runtime/tell-load.ts";
 import { makeRuntime } from "./runtime/local.ts";
-import { RunnerProcess } from "./runtime/runner-process.ts";
+import { RunnerProcess, spawnRunner } from "./runtime/runner-process.ts";
+import { SpareRunner } from "./runtime/spare-runner.ts";
 import { makeRemoteRuntime } from "./runtime/remote.ts";
 import type { ChatRuntime, Runtime } from "./runtime/runtime.ts";
 import { makeHandlers } from "./server/app.ts";
@@ -44,6 +45,10 @@ const LAST_WORDS_MS = 1000;
 
 /** Of the grace, what the gateway keeps for messages on their way and its last words to the disk. */
 const GATEWAY_LAST_MS = 3000;
+
+/** A runner is started ahead where nothing ran for so long, and ten times the memory that it takes is free. */
+const SPARE_AFTER_MS = 2000;
+const SPARE_ROOM = 512 * 2 ** 20;
 
 /** The folder of the model that ships with Hearth. */
 const EMBEDDED_MODEL = "models/hearth";
@@ -71,7 +76,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const loading: Loading = new Map();
   const { library, registry } = makeTransfers(config, { own, others, lock, log });
   const store = sourced(config, { stored, library, registry, log, inUse: () => namesInUse(runtime) });
-  const runtime: Runtime = ownRuntime(options, config, { store, log, loading });
+  const spare = spareOf(options, config, () => loading.size === 0 && runtime.activity().running === 0);
+  const runtime: Runtime = ownRuntime(options, config, { store, log, loading, spare });
   const gateway = await openGateway({
     sources: options,
     config,
@@ -94,8 +100,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   await gateway?.start();
   collectWhenIdle();
-  stopOnSignal({ servers: [server, hookListener], runtime, library, registry, gateway, config, life, tracer });
+  stopOnSignal({ servers: [server, hookListener], runtime, spare, library, registry, gateway, config, life, tracer });
   life.phase = "serving";
+  spare?.prepare();
   const { backend } = await outlook;
   const hooksUrl = hookListener.url();
   const also = hooksUrl === undefined ? "" : ` · hooks on ${hooksUrl}`;
@@ -156,8 +163,9 @@ function agentModels(
 function ownRuntime(
   options: ServeOptions,
   config: Config,
-  { store, log, loading }: { store: Store; log: Logger; loading: Loading },
+  { store, log, loading, spare }: { store: Store; log: Logger; loading: Loading; spare: SpareRunner | undefined },
 ): Runtime {
+  const spawn = { ...spawnOptions(options, config), ...(spare && { take: () => spare.take() }) };
   return makeRuntime({
     store,
     pool: {
@@ -174,7 +182,7 @@ function ownRuntime(
       snapshotBytes: config.snapshots,
       freeBytes: availableBytes,
       gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
-      start: (load, signal) => startRunner(load, { signal, log, spawn: spawnOptions(options, config), loading }),
+      start: (load, signal) => startRunner(load, { signal, log, spawn, loading }).finally(() => spare?.prepare()),
     },
     now: () => new Date(),
   });
@@ -187,7 +195,7 @@ async function startRunner(
     log,
     spawn,
     loading,
-  }: { signal: AbortSignal; log: Logger; spawn: ReturnType<typeof spawnOptions>; loading: Loading },
+  }: { signal: AbortSignal; log: Logger; spawn: Parameters<typeof RunnerProcess.start>[1]; loading: Loading },
 ): Promise<RunnerProcess> {
   const onProgress = (fraction: number): void => void loading.set(load, fraction);
   onProgress(0);
@@ -281,9 +289,20 @@ function spawnOptions({ command, env }: ServeOptions, config: Config) {
   return { command: [...command, "runner"], env, loadTimeoutMs: config.loadTimeoutMs };
 }
 
+/** Starts the next model's process ahead; undefined where the configuration wants none. */
+function spareOf(options: ServeOptions, config: Config, isIdle: () => boolean): SpareRunner | undefined {
+  if (!config.spareRunner) return undefined;
+  return new SpareRunner({
+    spawn: () => spawnRunner(spawnOptions(options, config)),
+    isIdle: () => isIdle() && availableBytes() > SPARE_ROOM,
+    delayMs: SPARE_AFTER_MS,
+  });
+}
+
 interface Stoppable {
   readonly servers: readonly Pick<RunningServer, "stop">[];
   readonly runtime: Runtime;
+  readonly spare: SpareRunner | undefined;
   readonly library: Library;
   readonly registry: Registry;
   readonly gateway: Gateway | undefined;
@@ -293,7 +312,8 @@ interface Stoppable {
 }
 
 /** The first signal stops gracefully, the second at once. Answers may finish; what takes longer can be asked again. */
-function stopOnSignal({ servers, runtime, library, registry, gateway, config, life, tracer }: Stoppable): void {
+function stopOnSignal(parts: Stoppable): void {
+  const { servers, runtime, spare, library, registry, gateway, config, life, tracer } = parts;
   const { shutdownGraceMs: graceMs, drainDelayMs } = config;
   let stopping = false;
   const stop = async (delayMs: number): Promise<void> => {
@@ -302,6 +322,7 @@ function stopOnSignal({ servers, runtime, library, registry, gateway, config, li
     life.phase = "draining";
     if (delayMs > 0) await Bun.sleep(delayMs);
     const began = Date.now();
+    spare?.close();
     registry.close();
     const created = library.close();
     // before the models, which its turns need

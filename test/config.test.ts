@@ -49,6 +49,7 @@ test("nothing set gives the documented defaults", () => {
     importDirs: [],
     noPrune: false,
     otherStores: ["/nowhere/.ollama/models", "/usr/share/ollama/.ollama/models"],
+    spareRunner: true,
     debug: false,
     tracing: undefined,
     warnings: [],

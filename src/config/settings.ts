@@ -223,6 +223,12 @@ export const SETTINGS = {
     parse: parseBool,
     initial: () => true,
   }),
+  spareRunner: setting<boolean>({
+    env: ["HEARTH_SPARE_RUNNER"],
+    expected: "true or false",
+    parse: parseBool,
+    initial: () => true,
+  }),
   debug: setting<boolean>({
     env: ["HEARTH_DEBUG", "OLLAMA_DEBUG"],
     expected: "true or false",

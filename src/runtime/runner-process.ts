@@ -1,15 +1,21 @@
 /** A runner in a child process: starts it, and tells what its last words were. */
 import { AppError } from "../base/errors.ts";
 import type { FromRunner, LoadMessage } from "../runner/messages.ts";
+import type { StartedRunner } from "./spare-runner.ts";
 import { connect, RunnerClient, type Connected, type ConnectOptions } from "./runner-client.ts";
 
 /** Bytes of a dead runner's last words that an error quotes. */
 const STDERR_TAIL_BYTES = 2048;
 
-interface SpawnOptions extends ConnectOptions {
+interface RunnerCommand {
   /** Command line of a runner: this program with its `runner` subcommand. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+interface SpawnOptions extends ConnectOptions, RunnerCommand {
+  /** Gives a process of this command; undefined: a new one is started. */
+  readonly take?: () => StartedRunner;
 }
 
 /** Owns the child process; `close` or `kill` ends it. */
@@ -28,7 +34,8 @@ export class RunnerProcess extends RunnerClient {
     const connected = await connect(
       load,
       (receive) => {
-        const child = spawnRunner(options, receive);
+        const { child, listen } = options.take?.() ?? spawnRunner(options);
+        listen(receive);
         ({ pid } = child);
         return {
           send: (message) => child.send(message),
@@ -42,17 +49,20 @@ export class RunnerProcess extends RunnerClient {
   }
 }
 
-function spawnRunner(options: SpawnOptions, receive: (message: FromRunner) => void): Bun.Subprocess {
-  return Bun.spawn([...options.command], {
+/** Starts a process that waits for its model. */
+export function spawnRunner({ command, env }: RunnerCommand): StartedRunner {
+  let hear: (message: FromRunner) => void = () => {};
+  const child = Bun.spawn([...command], {
     // In the real environment, because native code reads it there: no usage reports; freed weights go back to the
     // system.
-    env: { ...options.env, ORT_DISABLE_TELEMETRY: "1", MALLOC_MMAP_THRESHOLD_: "65536" },
+    env: { ...env, ORT_DISABLE_TELEMETRY: "1", MALLOC_MMAP_THRESHOLD_: "65536" },
     stdin: "ignore",
     stdout: "ignore",
     stderr: "pipe",
     serialization: "advanced",
-    ipc: (message) => receive(message as FromRunner), // the child is this same program
+    ipc: (message) => hear(message as FromRunner), // the child is this same program
   });
+  return { child, listen: (receive) => void (hear = receive) };
 }
 
 /** Resolves with the error that requests on a dead runner get; quotes the end of what it said. */

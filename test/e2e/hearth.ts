@@ -38,6 +38,7 @@ export function isolatedEnv(home: string, more: Record<string, string> = {}): Re
     HEARTH_HOST: "127.0.0.1:0",
     HEARTH_HOME: join(home, ".hearth"),
     BUN_RUNTIME_TRANSPILER_CACHE_PATH: TRANSPILED,
+    HEARTH_SPARE_RUNNER: "false", // it would be one child more
     ...more,
   };
 }

@@ -30,6 +30,24 @@ beforeAll(async () => {
 });
 afterAll(() => hearth.stop());
 
+test("a runner waits for the first model, is none itself, and ends with the server", async () => {
+  const own = await startHearth({ env: { HEARTH_SPARE_RUNNER: "true" } });
+  const waits = async (): Promise<boolean> => (await own.runnerPids()).length === 1;
+  expect(await eventually(waits, 20_000)).toBe(true);
+  const [pid] = await own.runnerPids();
+  const loaded = async () => ((await (await fetch(`${own.url}/api/ps`)).json()) as { models: unknown[] }).models.length;
+  expect(await loaded()).toBe(0);
+  await (
+    await own.post("/api/generate", { model: MODEL, prompt: "Hi", stream: false, options: { num_predict: 1 } })
+  ).json();
+  expect(await loaded()).toBe(1);
+  expect(await own.runnerPids()).toContain(pid!);
+  own.process.kill("SIGTERM");
+  await own.process.exited;
+  expect(await eventually(async () => !(await isAlive(pid!)))).toBe(true);
+  await own.stop();
+});
+
 async function generate(options: object = {}, more: object = {}): Promise<any> {
   const reply = await hearth.post("/api/generate", { model: MODEL, prompt: PROMPT, stream: false, options, ...more });
   expect(reply.status).toBe(200);
