@@ -22,6 +22,7 @@ export async function runCommandLine(env: Env): Promise<void> {
     .description("Runs language models on this machine and serves them over HTTP")
     .version(`hearth ${VERSION} (speaks the API of Ollama ${API_VERSION})`, "-v, --version")
     .enablePositionalOptions() // a command has a -v of its own
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "Error: ")) })
     .addHelpText("after", "\nWithout a command, hearth serves, as 'hearth serve' does.");
   addServe(program, env);
   addCommands(program, { env, flags: {}, home: homedir(), process }, wholeNumber);

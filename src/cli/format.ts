@@ -2,7 +2,7 @@
 
 const UNITS = ["B", "KB", "MB", "GB", "TB", "PB"];
 
-/** Decimal units, at most two digits where the number is below ten: `6.3 MB`, `815 MB`. */
+/** Decimal units; below ten rounded to a tenth, above cut to a whole number: `6.3 MB`, `815 MB`. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -10,7 +10,7 @@ export function formatBytes(bytes: number): string {
     value /= 1000;
     unit++;
   }
-  const text = unit === 0 || value >= 10 ? String(Math.trunc(value)) : (Math.trunc(value * 10) / 10).toFixed(1);
+  const text = value >= 10 || Number.isInteger(value) ? String(Math.trunc(value)) : value.toFixed(1);
   return `${text} ${UNITS[unit]}`;
 }
 

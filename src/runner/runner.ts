@@ -26,7 +26,7 @@ import type { Images } from "./images.ts";
 import { openImages, type DecodeImage } from "./open-images.ts";
 import { endOf, imagesOf, promptOf, textOf, type HeldPrompts, type Prompt } from "./prompt.ts";
 import { makeTemplates, type Templates } from "./templates.ts";
-import { detokenize, tokenize } from "./tokens.ts";
+import { detokenize, textOfIds, tokenize } from "./tokens.ts";
 
 /** What a runner has of the machine that it is on. */
 export interface RunnerHost {
@@ -102,11 +102,10 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
       case "render":
         return void reply(channel, loaded, message.id, async (model) => {
           await readImages(model, message.asked);
-          return {
-            kind: "text",
-            id: message.id,
-            text: textOf(promptOf(model, message.asked, message.settings)),
-          };
+          const context = "context" in message.asked ? (message.asked.context ?? []) : [];
+          const before = textOfIds(model.model.tokenizer, context, "context");
+          const text = before + textOf(promptOf(model, message.asked, message.settings));
+          return { kind: "text", id: message.id, text };
         });
       case "tokenize":
         return void reply(channel, loaded, message.id, ({ model }) => tokenize(model.tokenizer, message));

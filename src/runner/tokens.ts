@@ -14,10 +14,15 @@ export function tokenize(tokenizer: Tokenizer, message: Asked<"tokenize">): From
 
 /** Throws `bad_request` where an id is not one of the vocabulary. */
 export function detokenize(tokenizer: Tokenizer, { id, tokens }: Asked<"detokenize">): FromRunner {
-  const at = tokens.findIndex((token) => !(Number.isInteger(token) && token >= 0 && token < tokenizer.vocabSize));
+  return { kind: "text", id, text: textOfIds(tokenizer, tokens, "tokens") };
+}
+
+/** The text of ids that `field` of a request has. Throws `bad_request` where one is not of the vocabulary. */
+export function textOfIds(tokenizer: Tokenizer, ids: readonly number[], field: string): string {
+  const at = ids.findIndex((id) => !(Number.isInteger(id) && id >= 0 && id < tokenizer.vocabSize));
   if (at >= 0) {
     const expected = `expected an id from 0 to ${tokenizer.vocabSize - 1}`;
-    throw new AppError("bad_request", `tokens[${at}]: ${expected}, got ${tokens[at]}`);
+    throw new AppError("bad_request", `${field}[${at}]: ${expected}, got ${ids[at]}`);
   }
-  return { kind: "text", id, text: tokenizer.detokenize(tokens, { special: true }) };
+  return tokenizer.detokenize(ids, { special: true });
 }

@@ -103,7 +103,8 @@ test("bad input is one line on stderr and exit code 1", async () => {
     [generate(""), "--tokens"],
     [["generate", "--model", MODEL, "--tokens", "1", "--greedy", "some"], "--greedy"],
     [["tokenize"], "--model"],
-    [["juggle"], "unknown command 'juggle'"],
+    [["juggle"], "Error: unknown command 'juggle'"],
+    [["list", "--sideways"], "Error: unknown option '--sideways'"],
     [["logits", "--model", MODEL, "--tokens", "1", "--backend", "abacus", "--out", join(home, "x")], "abacus"],
     [["logits", "--model", MODEL, "--tokens", "1", "--out", "/nowhere/at/all"], "/nowhere/at/all"],
   ];

@@ -49,6 +49,13 @@ test("generate: with its system text, raw, and a template of the request", async
   expect((await rendered("/api/generate", { prompt: "Hi" }))["response"]).toBe("");
 });
 
+test("generate: the text of the context that it goes on from stands first", async () => {
+  const response = await hearth.post("/api/tokenize", { model: "other", content: "Said before." });
+  const { tokens } = (await response.json()) as { tokens: number[] };
+  const shown = await rendered("/api/generate", { prompt: "And?", context: tokens });
+  expect(shown["_debug_info"].rendered_template).toBe("Said before.<user>And?<assistant>");
+});
+
 test("/v1/chat/completions has it beside an empty choice", async () => {
   const { _debug_info: info, choices } = await rendered("/v1/chat/completions", { messages: messages.slice(1, 2) });
   expect(info).toEqual({ rendered_template: "<user>Hi<assistant>" });

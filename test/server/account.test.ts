@@ -28,13 +28,25 @@ test("there is no cloud, nobody is signed in, and nothing is fetched", async () 
     ["POST", "/api/me", 401],
     ["POST", "/api/signout", 401],
     ["DELETE", "/api/user/keys/abc", 401],
-    ["POST", "/api/experimental/web_search", 403],
-    ["POST", "/api/experimental/web_fetch", 403],
   ] as const) {
     const response = await harness.call(method, path);
     expect([path, response.status]).toEqual([path, status]);
     expect(await response.json()).toEqual({ error: expect.any(String) });
   }
+});
+
+test.each([
+  ["web_search", "web search"],
+  ["web_fetch", "web fetch"],
+])("%s is refused, once there is a request", async (route, what) => {
+  const path = `/api/experimental/${route}`;
+  const empty = await harness.call("POST", path);
+  expect([empty.status, await json(empty)]).toEqual([400, { error: "missing request body" }]);
+  const refused = await harness.call("POST", path, { query: "x" });
+  expect([refused.status, await json(refused)]).toEqual([
+    403,
+    { error: `ollama cloud is disabled: ${what} is unavailable` },
+  ]);
 });
 
 test("Copilot, which takes the base name for the model's, is told the name that it asked for", async () => {

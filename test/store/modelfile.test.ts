@@ -78,6 +78,7 @@ describe("errors carry the line", () => {
     ["FROM m\nPARAMETER num_ctx 1.5", "invalid int value [1.5]"],
     ["FROM m\nPARAMETER top_p x", "invalid float value [x]"],
     ["FROM m\nPARAMETER use_mmap yes", "invalid bool value [yes]"],
+    ["FROM m\nREQUIRES banana", "requires must be a valid semver (e.g. 0.14.0), got 'banana'"],
     ["FROM m\nSYSTEM", "(line 2): unexpected EOF"],
     ['FROM m\nSYSTEM """a\nb', '(line 2): unexpected EOF: the quote """ is never closed'],
   ])("%p", (text, message) => expect(() => parseModelfile(text)).toThrow(message));

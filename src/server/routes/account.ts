@@ -2,10 +2,11 @@
  * What clients ask of accounts and of a cloud, of which this server has neither: answers that they understand, without
  * a word to anyone else.
  */
-import { Elysia } from "elysia";
+import { Elysia, t } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { Reply } from "../http/exchange.ts";
+import { readRequest } from "../http/body.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { describe } from "../schema/describe.ts";
 
 const NO_CLOUD = { cloud: { disabled: true, source: "env" } };
@@ -14,9 +15,13 @@ const notSignedIn = (): Reply => {
   throw new AppError("unauthorized", "you are not currently signed in: this server has no accounts");
 };
 
-const noCloud = (): Reply => {
-  throw new AppError("forbidden", "ollama cloud is disabled: this server fetches nothing from the web");
-};
+/** A request that a cloud would answer: read, then refused. */
+const noCloud =
+  (what: string) =>
+  async ({ request }: Exchange): Promise<Reply> => {
+    await readRequest(request, t.Object({}));
+    throw new AppError("forbidden", `ollama cloud is disabled: ${what} is unavailable`);
+  };
 
 export const accountRoutes = ({ answer }: RouteDeps) =>
   new Elysia()
@@ -40,11 +45,11 @@ export const accountRoutes = ({ answer }: RouteDeps) =>
       ({ request }) => answer(request, () => ({ kind: "json", body: { recommendations: [] } })),
       { detail: describe({ api: "native", summary: "Models that somebody recommends: none", reply: "json" }) },
     )
-    .post("/api/experimental/web_search", ({ request }) => answer(request, noCloud), {
+    .post("/api/experimental/web_search", ({ request }) => answer(request, noCloud("web search")), {
       parse: "none",
       detail: describe({ api: "native", summary: "Search the web: refused", reply: "json" }),
     })
-    .post("/api/experimental/web_fetch", ({ request }) => answer(request, noCloud), {
+    .post("/api/experimental/web_fetch", ({ request }) => answer(request, noCloud("web fetch")), {
       parse: "none",
       detail: describe({ api: "native", summary: "Read a page: refused", reply: "json" }),
     });
