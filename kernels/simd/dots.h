@@ -248,16 +248,20 @@ INL void add_units(int by16, const Unit *u, const Packed *x, int pairs, i64 b, P
       y[t * PANEL_ROWS + r] = by16 ? sum16(LOAD(f32x16, at + (2 * r + t % 2) * 16)) : sum8(LOAD(f32x8, at + (2 * r + t % 2) * 8)); \
     } \
   }
-#define DEFINE(name, number, len, bytes, sgn, by16) DOTS(name, by16, UNIT / len * bytes, unpack_##name(p, grid, u + r))
-COMMON(DEFINE)
+// Of COMMON those that are worth their size here.
+#define RESIDENT(X) \
+  X(q4_0, 32, 18, 0) X(q8_0, 32, 34, 0) X(q4_k, 256, 144, 0) X(q5_k, 256, 176, 0) X(q6_k, 256, 210, 1) X(iq4_xs, 256, 136, 0) \
+  X(mxfp4, 32, 17, 0)
+#define DEFINE(name, len, bytes, by16) DOTS(name, by16, UNIT / len * bytes, unpack_##name(p, grid, u + r))
+RESIDENT(DEFINE)
 #undef DEFINE
 DOTS(by32, 0, UNIT / type_info(type).len * type_info(type).bytes, unpack_unit(type, w + r * stride, b, n, grid, u + r))
 DOTS(by16, 1, UNIT / type_info(type).len * type_info(type).bytes, unpack_unit(type, w + r * stride, b, n, grid, u + r))
 INL void dots(TypeInfo t, int type, const u8 *w, i64 stride, const i8 *grid, const Packed *x, int count, int n, f32 *y) {
   if (n % UNIT == 0) switch (type) {
-#define CASE(name, number, len, bytes, sgn, by16) \
-  case number: dots_##name(type, w, stride, grid, x, count, n, y); return;
-    COMMON(CASE)
+#define CASE(name, len, bytes, by16) \
+  case TYPE_##name: dots_##name(type, w, stride, grid, x, count, n, y); return;
+    RESIDENT(CASE)
 #undef CASE
   }
   (t.by16 ? dots_by16 : dots_by32)(type, w, stride, grid, x, count, n, y);

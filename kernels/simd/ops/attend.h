@@ -13,11 +13,13 @@
 #if W == 16
 #define QUERIES 8
 #define POSITIONS 32 // of scores at once
+#define FEW_QUERIES 4
 #else
 #define QUERIES 4
 #define POSITIONS 16
+#define FEW_QUERIES 1
 #endif
-#define VALUE_REGS 2
+#define VALUE_REGS_MAX 4
 #define FILLED_HEAD(headDim) (((headDim) + 15) / 16 * 16)
 #define HALF_MAX 65504.0f
 
@@ -168,7 +170,7 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
         vf s = LOAD(vf, &scores[i][at - block]) * op->scale;
         if (op->softCap > 0) s = vtanh(s / op->softCap) * op->softCap;
         if (queries[i].slope) s = less_distance(s, at - queries[i].at, queries[i].slope);
-        s = mask_scores(s, at, queries[i].from, queries[i].to);
+        if (at < queries[i].from || at + W > queries[i].to) s = mask_scores(s, at, queries[i].from, queries[i].to);
         STORE(&scores[i][at - block], s);
         m = vmax(m, s);
       }
@@ -191,18 +193,19 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
       if (keep != 1) for (int d = 0; d < filled; d += W) STORE(&sums[i][d], LOAD(vf, &sums[i][d]) * keep);
     }
     for (int i = there; i < count; i++) for (int at = first; at < last; at += W) STORE(&scores[i][at - block], (vf){});
-    const int begin = MAX(block, from);
-    for (int d = 0; d < filled; d += VALUE_REGS * W) {
-      const int regs = MIN(VALUE_REGS, (filled - d) / W);
-      vf acc[QUERIES][VALUE_REGS];
-      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < VALUE_REGS; r++)
+    const int begin = MAX(block, from), regs_at_once = type == KV_F16 && count <= FEW_QUERIES ? VALUE_REGS_MAX : 2;
+    for (int d = 0, regs; d < filled; d += regs * W) {
+      regs = filled - d < regs_at_once * W ? 1 : regs_at_once;
+      vf acc[QUERIES][VALUE_REGS_MAX];
+      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
         acc[i][r] = r < regs ? LOAD(vf, &sums[i][d + r * W]) : (vf){};
-      if (regs == VALUE_REGS) {
+      if (regs > 1) {
         for (int at = begin; at < end; at++) {
-          vf v[VALUE_REGS];
-          __builtin_prefetch(values + at * kv_bytes(type, filled) + d * unit_bytes(type) + AHEAD);
-          UNROLL for (int r = 0; r < VALUE_REGS; r++) v[r] = load_values(type, values, filled, at, d + r * W);
-          UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < VALUE_REGS; r++)
+          vf v[VALUE_REGS_MAX];
+          const u8 *ahead = values + at * kv_bytes(type, filled) + AHEAD;
+          if (d == 0) for (i64 i = 0; i < kv_bytes(type, filled); i += 64) __builtin_prefetch(ahead + i);
+          UNROLL for (int r = 0; r < regs_at_once; r++) v[r] = load_values(type, values, filled, at, d + r * W);
+          UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
             acc[i][r] = FMA(v[r], splat(scores[i][at - block]), acc[i][r]);
         }
       } else {
@@ -211,7 +214,7 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
           UNROLL for (int i = 0; i < count; i++) acc[i][0] = FMA(v, splat(scores[i][at - block]), acc[i][0]);
         }
       }
-      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < VALUE_REGS; r++)
+      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
         if (r < regs) STORE(&sums[i][d + r * W], acc[i][r]);
     }
   }
