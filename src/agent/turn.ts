@@ -242,8 +242,9 @@ async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Prog
       }),
       { progress, onText: request.onText },
     );
-    if (round.calls.length === 0) {
-      progress.text = answerOf(progress.text, chat);
+    // a model server elsewhere may give calls that were not asked for
+    if (round.calls.length === 0 || isLast || !chat.tools) {
+      progress.text = answerOf(progress.text, chat, round.calls.length > 0);
       said.push({ role: "assistant", content: progress.text });
       return said;
     }
@@ -254,13 +255,15 @@ async function askUntilAnswered(parts: TurnParts, asking: Asking, progress: Prog
 }
 
 /**
- * An answer without the calls that a model writes though it has no tools.
+ * An answer without the calls that a model writes though it has no tools, or has had its rounds.
  * Throws `bad_request` where nothing else is in it: another model has to be chosen.
+ * @param hasCalls whether the model made calls beside the text
  */
-function answerOf(text: string, { model, tools }: Asking["chat"]): string {
+function answerOf(text: string, { model, tools }: Asking["chat"], hasCalls: boolean): string {
   const answer = tools ? text : withoutCalls(text);
-  if (answer !== "" || text.trim() === "") return answer;
-  throw new AppError("bad_request", `model '${model}' called a tool instead of answering, and this turn has none`);
+  if (answer.trim() !== "" || (text.trim() === "" && !hasCalls)) return answer;
+  const why = tools ? `after ${ROUNDS_MAX} rounds` : "and this turn has none";
+  throw new AppError("bad_request", `model '${model}' called a tool instead of answering, ${why}`);
 }
 
 async function resultOf(

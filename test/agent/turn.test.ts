@@ -216,6 +216,21 @@ describe("tools", () => {
     expect(runtime.requests.length).toBe(8);
   });
 
+  test("that a model server gives though they were not asked for end the turn, with the text beside them if any", async () => {
+    const { turn, runtime } = testAgent((_, i) => ({ text: i === 9 ? "well" : "", calls: [call("current_time")] }));
+    const failed = { status: "error", isTemporary: false };
+    expect(await turn({ tools: ["current_time"] })).toMatchObject({
+      ...failed,
+      error: expect.stringContaining("called a tool instead of answering, after 8 rounds"),
+    });
+    expect(await turn({})).toMatchObject({
+      ...failed,
+      error: expect.stringContaining("called a tool instead of answering, and this turn has none"),
+    });
+    expect(await turn({})).toMatchObject({ status: "ok", text: "well" });
+    expect(runtime.requests.length).toBe(10);
+  });
+
   test("are told when they are too many at once", async () => {
     const many = Array.from({ length: 10 }, () => call("current_time"));
     const { turn, runtime } = testAgent((_, i) => (i === 0 ? { calls: many } : { text: "ok" }));
