@@ -19,9 +19,15 @@ export const hasPostgres = BIN !== undefined && (!isRoot || setpriv !== null);
 export interface PostgresServer {
   /** For `database.url`. */
   readonly url: string;
+  /** As numbers: 150018 is 15.18. */
+  readonly version: number;
+  /** Where it listens. */
+  readonly socket: string;
   start(): Promise<void>;
   /** @param how `immediate`: as a crash would */
   stop(how?: "fast" | "immediate"): Promise<void>;
+  /** Kills one of its processes: the others end with it, and it recovers by itself. Resolves once it has. */
+  crashProcess(): Promise<void>;
   /** Runs statements by themselves, as its administrator. */
   run(text: string): Promise<void>;
   /** Stops it and removes all of it. */
@@ -30,13 +36,12 @@ export interface PostgresServer {
 
 export async function startPostgres(): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-pg-"));
-  const user = isRoot ? unprivileged() : undefined;
+  const user = isRoot ? ownerOf() : undefined;
   if (user) chownSync(folder, user.uid, user.gid);
   chmodSync(folder, 0o755);
   const data = join(folder, "data");
   const program = async (name: string, ...args: string[]): Promise<void> => {
-    const as = user ? [setpriv!, `--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups"] : [];
-    const child = Bun.spawn([...as, join(BIN!, name), ...args], {
+    const child = Bun.spawn(asOwner([join(BIN!, name), ...args]), {
       cwd: folder,
       env: { PATH: process.env["PATH"], LC_ALL: "C", PGOPTIONS: "-c default_transaction_read_only=off" },
       stdout: "ignore",
@@ -48,10 +53,25 @@ export async function startPostgres(): Promise<PostgresServer> {
   const options = `-c listen_addresses= -c unix_socket_directories=${folder} -c fsync=on -c max_connections=400`;
   const server: PostgresServer = {
     url: `postgres://hearth@localhost/postgres?host=${folder}`,
+    socket: join(folder, ".s.PGSQL.5432"),
+    version: versionOf(),
     start: () => program("pg_ctl", "-D", data, "-o", options, "-l", join(folder, "log"), "-w", "start"),
     stop: (how = "fast") => program("pg_ctl", "-D", data, "-m", how, "-w", "stop"),
     run: (text) =>
       program("psql", "-h", folder, "-U", "hearth", "-d", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "-c", text),
+    async crashProcess() {
+      const copy = "COPY (SELECT pg_backend_pid()) TO PROGRAM 'kill -9 $(cat)'"; // its own
+      await server.run(copy).catch(() => {});
+      for (let tries = 0; tries < 100; tries++) {
+        const isBack = await server.run("SELECT 1").then(
+          () => true,
+          () => false,
+        );
+        if (isBack) return;
+        await Bun.sleep(20);
+      }
+      throw new Error("the server did not recover");
+    },
     async remove() {
       await server.stop("immediate").catch(() => {}); // it may be stopped
       rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
@@ -62,8 +82,21 @@ export async function startPostgres(): Promise<PostgresServer> {
   return server;
 }
 
-/** Whom it runs as. */
-function unprivileged(): { uid: number; gid: number } {
+/** A command, run by whom PostgreSQL runs as. */
+export function asOwner(command: readonly string[]): string[] {
+  if (!isRoot) return [...command];
+  const { uid, gid } = ownerOf();
+  return [setpriv!, `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups", ...command];
+}
+
+function versionOf(): number {
+  const said = Bun.spawnSync([join(BIN!, "postgres"), "--version"]).stdout.toString();
+  const [, major, minor] = /(\d+)\.(\d+)/.exec(said)!;
+  return Number(major) * 10_000 + Number(minor);
+}
+
+/** Whom it runs as where this process is root. */
+export function ownerOf(): { uid: number; gid: number } {
   const users = readFileSync("/etc/passwd", "utf8");
   const [, , uid, gid] = (/^postgres:.*$/m.exec(users) ?? /^nobody:.*$/m.exec(users))![0].split(":");
   return { uid: Number(uid), gid: Number(gid) };

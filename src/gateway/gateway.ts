@@ -108,7 +108,8 @@ export interface Gateway {
 export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const { source, runtime, modelNames, log, tracer } = parts;
   const snapshot = (): GatewaySnapshot => source.snapshot();
-  const { store, peers, clock, folder, close } = await openStorage({ ...parts, snapshot });
+  const storage = await openStorage({ ...parts, snapshot });
+  const { store, peers, clock, close } = storage;
   const now = (): number => clock.now();
   const channels = new LiveChannels({ fetch: parts.fetch, now, log });
   await channels.load(snapshot());
@@ -167,7 +168,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
     status: () => statusOf({ store, deliveries, mail: mail.status, isPaused: worker.isPaused }),
     nodes,
-    check: () => checkWritable(store, folder),
+    check: () => checkWritable(store, storage),
   };
   const running = { deliveries, worker, heartbeat, outbox, channels, mail, mappings, transforms };
   const onChange: Gateway["onChange"] = (listener) => source.onChange(listener);

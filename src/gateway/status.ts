@@ -1,10 +1,11 @@
 /** What a gateway is at: numbers for probes, monitoring and pages. */
 import { statfs } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";
-import { execute, queryOne, type Store } from "../base/store.ts";
+import { execute, type Store } from "../base/store.ts";
 import { outboxStats } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/deliveries/deliveries.ts";
 import { briefOf, type MailBrief, type MailStatus } from "../hooks/mail/status.ts";
+import type { Storage } from "./storage.ts";
 
 export interface GatewayStatus {
   /** Runs. */
@@ -49,13 +50,16 @@ export async function statusOf({
 const FREE_BYTES_MIN = 1024 * 1024;
 
 /**
- * Rejects with `storage` where the database cannot be written: as its last commit says, or the disk. Writes only after
- * a commit that failed, to see whether the next would. A server is asked whether it is there.
- * @param folder of a database in files
+ * Rejects with `storage` where the database cannot be written: as its last commit says, the disk, or the server. Writes
+ * only after a commit that failed, to see whether the next would.
  */
-export async function checkWritable(store: Store, folder: string | undefined): Promise<void> {
+export async function checkWritable(
+  store: Store,
+  { folder, checkServer }: Pick<Storage, "folder" | "checkServer">,
+): Promise<void> {
   if (store.failure) await store.write(() => execute("UPDATE open_runs SET n = n"));
-  if (folder === undefined) return void (await store.read(() => queryOne("SELECT 1")));
+  await checkServer?.();
+  if (folder === undefined) return;
   const { bavail, bsize } = await statfs(folder);
   if (bavail * bsize < FREE_BYTES_MIN) throw new AppError("storage", `the disk of '${folder}' is full`);
 }

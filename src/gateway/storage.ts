@@ -26,6 +26,8 @@ export interface Storage {
   readonly clock: Clock;
   /** Of a database in files: their folder. */
   readonly folder: string | undefined;
+  /** Rejects with `storage` where the server is away, or cannot keep what is promised; absent: there is none. */
+  readonly checkServer?: () => Promise<void>;
   /** Resolves once all that was to be written is. */
   close(): Promise<void>;
 }
@@ -81,7 +83,8 @@ async function openServer({ snapshot, clock, log }: StorageParts, url: string): 
       await cluster.leave();
       await store.close();
     };
-    return { store, peers: cluster, clock: { ...clock, now: () => cluster.now() }, folder: undefined, close };
+    const shared = { ...clock, now: () => cluster.now() };
+    return { store, peers: cluster, clock: shared, folder: undefined, checkServer: () => store.check(), close };
   } catch (error) {
     await store.close();
     throw error;

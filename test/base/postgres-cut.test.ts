@@ -5,8 +5,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
 import { insertAll, queryAll, queryOne, whole, type Script } from "../../src/base/store.ts";
+import { startProxy, type Cut, type PostgresProxy } from "../postgres-proxy.ts";
+import { eventually } from "../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 
+const WAIT_MS = 60_000;
 const TABLE = { name: "notes", sql: "CREATE TABLE notes (word TEXT)" };
 const words = (): Script<{ word: string; n: number }[]> =>
   queryAll("SELECT word, count(*) AS n FROM notes GROUP BY word ORDER BY word");
@@ -19,79 +22,18 @@ function* note(inputs: readonly string[]): Script<readonly string[]> {
   return inputs.map((word) => `${word} stored`);
 }
 
-/** `request`: a commit does not reach the server; `answer`: its answer does not come back. */
-type Cut = "request" | "answer";
-
-interface Proxy {
-  readonly port: number;
-  /** What happens to the next commits; undefined: they pass. */
-  readonly cuts: (Cut | undefined)[];
-  stop(): void;
-}
-
-interface Line {
-  server?: Bun.Socket<unknown>;
-  readonly waiting: Uint8Array[];
-}
-
-function startProxy(socketPath: string): Proxy {
-  const cuts: (Cut | undefined)[] = [];
-  let underway: Cut | undefined;
-  const listener = Bun.listen<Line>({
-    hostname: "127.0.0.1",
-    port: 0,
-    socket: {
-      open(client) {
-        client.data = { waiting: [] };
-        const server = Bun.connect({
-          unix: socketPath,
-          socket: {
-            open(socket) {
-              client.data.server = socket;
-              for (const data of client.data.waiting) socket.write(data);
-            },
-            data(socket, data) {
-              if (underway === "answer" && data.includes("COMMIT\0")) {
-                underway = undefined;
-                socket.end();
-                client.end();
-              } else client.write(data);
-            },
-            close: () => void client.end(),
-            error: () => void client.end(),
-          },
-        });
-        server.catch(() => client.end());
-      },
-      data(client, data) {
-        if (data.includes("COMMIT\0")) underway = cuts.shift();
-        if (underway === "request") {
-          underway = undefined;
-          client.data.server?.end();
-          client.end();
-        } else if (client.data.server) client.data.server.write(data);
-        else client.data.waiting.push(data);
-      },
-      close: (client) => void client.data.server?.end(),
-      error: () => {},
-    },
-  });
-  return { port: listener.port, cuts, stop: () => listener.stop(true) };
-}
-
 describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgresql)", () => {
   let server: PostgresServer;
-  let proxy: Proxy | undefined;
+  let proxy: PostgresProxy | undefined;
   let schemas = 0;
   beforeAll(async () => void (server = await startPostgres()), 120_000);
   afterEach(() => proxy?.stop());
   afterAll(() => server?.remove(), 60_000);
 
   async function openThroughProxy() {
-    proxy = startProxy(`${/host=(.*)$/.exec(server.url)![1]}/.s.PGSQL.5432`);
-    const url = `postgres://hearth@127.0.0.1:${proxy.port}/postgres`;
-    const store = await openPostgres({ url, schema: `cut_${++schemas}`, connections: 4, name: "cut" }, [TABLE]);
-    return { store, cuts: proxy.cuts };
+    proxy = startProxy(server);
+    const options = { url: proxy.url, schema: `cut_${++schemas}`, connections: 4, name: "cut" };
+    return { store: await openPostgres(options, [TABLE]), schema: options.schema, proxy, cuts: proxy.cuts };
   }
 
   test.each<Cut>(["request", "answer"])(
@@ -124,6 +66,41 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     });
     await Promise.all(senders);
     expect(await store.read(words)).toEqual(all.map((word) => ({ word, n: 1 })));
+    await store.close();
+  }, 60_000);
+
+  test("a server whose process crashed has given the number away: what was lost is not taken for stored", async () => {
+    const { store, proxy: cutting, schema } = await openThroughProxy();
+    await store.writeEach(note, "before");
+    cutting.cuts.push("request");
+    cutting.afterCut = async () => {
+      await server.crashProcess(); // the transaction had written nothing yet, so that its number is free
+      for (let n = 0; n < 20; n++) await server.run(`INSERT INTO ${schema}.notes VALUES ('of another')`);
+    };
+    await expect(store.writeEach(note, "lost")).rejects.toMatchObject({
+      code: "storage",
+      message: "the database does not say whether a commit was made",
+      retryAfterMs: 5000,
+    });
+    expect(await store.writeEach(note, "after")).toBe("after stored");
+    expect((await store.read(words)).map(({ word }) => word)).toEqual(["after", "before", "of another"]);
+    await store.close();
+  }, 60_000);
+
+  test("a commit that waits for its copy is not answered before, however long that takes", async () => {
+    const { store } = await openThroughProxy();
+    await store.writeEach(note, "alone");
+    await server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    await server.run("SELECT pg_reload_conf()");
+    const standbys = () => queryOne<{ names: string }>("SELECT current_setting('synchronous_standby_names') AS names");
+    expect(await eventually(async () => (await store.write(standbys))?.names === "nobody", WAIT_MS)).toBe(true);
+    try {
+      await expect(store.writeEach(note, "no copy")).rejects.toMatchObject({ code: "storage", retryAfterMs: 5000 });
+    } finally {
+      await server.run("ALTER SYSTEM RESET synchronous_standby_names");
+      await server.run("SELECT pg_reload_conf()");
+    }
+    expect(await store.writeEach(note, "again")).toBe("again stored");
     await store.close();
   }, 60_000);
 });

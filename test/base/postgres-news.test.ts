@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { SQL } from "bun";
 import { NewsWire } from "../../src/base/postgres/news.ts";
-import { makePool } from "../../src/base/postgres/server.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 
@@ -9,19 +7,12 @@ const WAIT_MS = 60_000;
 
 describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => {
   let server: PostgresServer;
-  let pools: SQL[];
-  beforeAll(async () => {
-    server = await startPostgres();
-    const options = { url: server.url, schema: "public", connections: 2, name: "test" };
-    pools = [1, 2].map(() => makePool(options));
-  }, 120_000);
-  afterAll(async () => {
-    await Promise.all(pools.map((pool) => pool.close({ timeout: 0 })));
-    await server.remove();
-  }, 60_000);
+  beforeAll(async () => void (server = await startPostgres()), 120_000);
+  afterAll(() => server?.remove(), 60_000);
+  const makeWire = () => new NewsWire({ url: server.url, schema: "a schema", connections: 1, name: "test" });
 
   test("each hears the other and not itself; texts of any length and kind come whole, before what was told after them", async () => {
-    const [first, second] = [new NewsWire(pools[0]!, "a schema"), new NewsWire(pools[1]!, "a schema")];
+    const [first, second] = [makeWire(), makeWire()];
     const heard: string[] = [];
     const own: string[] = [];
     let text = "";

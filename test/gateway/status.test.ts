@@ -17,17 +17,17 @@ test("a probe writes nothing; after a commit that failed it tells so until one s
     const change = () => store.write(() => execute("DELETE FROM runs"));
     await store.write(() => execute("INSERT INTO items VALUES ('a', 'b', 'c', 1)"));
     const size = statSync(`${path}-wal`).size;
-    for (let probe = 0; probe < 50; probe++) await checkWritable(store, home);
+    for (let probe = 0; probe < 50; probe++) await checkWritable(store, { folder: home });
     expect(statSync(`${path}-wal`).size).toBe(size);
 
     const other = openDatabase(path, []);
     await store.read(() => queryOne("PRAGMA busy_timeout = 1"));
     other.run("BEGIN IMMEDIATE"); // nobody else can commit
     await expect(change()).rejects.toMatchObject({ code: "storage" });
-    await expect(checkWritable(store, home)).rejects.toMatchObject({ code: "storage" });
+    await expect(checkWritable(store, { folder: home })).rejects.toMatchObject({ code: "storage" });
     other.run("ROLLBACK");
     other.close();
-    await checkWritable(store, home);
+    await checkWritable(store, { folder: home });
   } finally {
     await store.close();
     rmSync(home, { recursive: true, force: true });

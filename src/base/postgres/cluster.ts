@@ -6,7 +6,7 @@
  *
  * All writes of all nodes are serial (see `postgres-store.ts`), so that what a script reads here is true until its end.
  */
-import type { ReservedSQL, SQL } from "bun";
+import type { SQL } from "bun";
 import type { Logger } from "../log.ts";
 import { messageOf } from "../errors.ts";
 import type { Lease, NewsListener, Peers, Spent, Topic } from "../peers.ts";
@@ -24,6 +24,7 @@ import {
   takeLeases,
   type NodeFacts,
 } from "./cluster-tables.ts";
+import { Line } from "./line.ts";
 import { NewsWire } from "./news.ts";
 import { makePool, type ServerOptions } from "./server.ts";
 
@@ -40,6 +41,8 @@ const UNSURE_MS = 20_000;
 const SILENT_MS = 25_000;
 /** How often the locks of the others are looked at. */
 const LOOK_MS = 100;
+/** A look waits for nobody. */
+const LOOK_SILENT_MS = 5000;
 /** A lock that was free for so long is a dead node's; one that only lost its connection takes it again before. */
 const FREE_MS = 300;
 /** How long what is under way may take at the end: a connection that leads nowhere does not say so. */
@@ -70,14 +73,14 @@ export async function joinCluster(store: Store, options: ClusterOptions): Promis
 export class Cluster implements Peers {
   readonly #store: Store;
   readonly #options: ClusterOptions;
-  /** For the lock and for news: writes and reads have the store's connections. */
+  /** For the lock: writes and reads have the store's connections. */
   readonly #sql: SQL;
   readonly #wire: NewsWire;
   readonly #leases = new Map<string, NodeLease>();
   readonly #onLost = new Set<() => void>();
   /** Since when the lock of another node is free, by `performance.now()`. */
   readonly #freeSince = new Map<number, number>();
-  #connection: ReservedSQL | undefined;
+  #line: Line | undefined;
   #number = 0;
   #lockedAs = 0;
   #others = 0;
@@ -95,8 +98,8 @@ export class Cluster implements Peers {
   constructor(store: Store, options: ClusterOptions) {
     this.#store = store;
     this.#options = options;
-    this.#sql = makePool({ ...options, connections: 2 });
-    this.#wire = new NewsWire(this.#sql, options.schema);
+    this.#sql = makePool({ ...options, connections: 1 });
+    this.#wire = new NewsWire(options);
     this.#wire.listen(() => (this.#others ||= 1)); // who speaks is there, before its lock is looked at
   }
 
@@ -135,7 +138,7 @@ export class Cluster implements Peers {
       this.#wire.tell("all");
     }
     await this.#wire.close();
-    this.#connection?.release();
+    this.#line?.close();
     await this.#sql.close({ timeout: 0 });
   }
 
@@ -239,8 +242,8 @@ export class Cluster implements Peers {
     this.#nextLook = setTimeout(() => {
       this.#looking = this.#look()
         .catch(() => {
-          this.#connection?.release();
-          this.#connection = undefined;
+          this.#line?.close();
+          this.#line = undefined;
           this.#lockedAs = 0;
           this.#freeSince.clear();
           this.#returnedAt = performance.now();
@@ -251,15 +254,15 @@ export class Cluster implements Peers {
 
   /** Keeps this node's lock, and finds nodes whose lock nobody keeps. */
   async #look(): Promise<void> {
-    this.#connection ??= await this.#sql.reserve();
+    this.#line ??= await Line.open(this.#sql, LOOK_SILENT_MS);
     const space = `${NODE_LOCK} ${this.#options.schema}`;
     if (this.#lockedAs !== this.#number) {
-      await this.#connection.unsafe("SELECT pg_advisory_unlock_all()");
+      await this.#line.query("SELECT pg_advisory_unlock_all()");
       const lock = "SELECT pg_try_advisory_lock(hashtext($1), $2::int)";
-      await this.#connection.unsafe(lock, [space, this.#number]);
+      await this.#line.query(lock, [space, this.#number]);
       this.#lockedAs = this.#number;
     }
-    const rows = (await this.#connection.unsafe(FREE_LOCKS, [space])) as { number: unknown; isFree: boolean }[];
+    const rows = (await this.#line.query(FREE_LOCKS, [space])) as unknown as { number: unknown; isFree: boolean }[];
     this.#others = rows.filter(({ number }) => Number(number) !== this.#number).length;
     const free = new Set(rows.filter(({ isFree }) => isFree).map(({ number }) => Number(number)));
     if (free.delete(this.#number)) this.#lockedAs = 0; // its connection broke, and another took its place

@@ -14,7 +14,9 @@ const MIGRATION_LOCK = 7_205_101;
 export async function migrate(sql: SQL, schema: string, migrations: readonly Migration[]): Promise<void> {
   try {
     await sql.begin(async (transaction) => {
-      await transaction.unsafe("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
+      await transaction.unsafe("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").simple();
+      await transaction.unsafe("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]); // as long as another one takes
+      await transaction.unsafe("SET LOCAL lock_timeout = '5s'"); // whoever waits for a table holds up those who use it
       const [found] = await transaction.unsafe("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]);
       if (!found) await transaction.unsafe(`CREATE SCHEMA ${quoted(schema)}`);
       // asked first: a role that may make no tables may not say IF NOT EXISTS either

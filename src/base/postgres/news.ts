@@ -1,22 +1,30 @@
 /**
  * What nodes tell each other, by NOTIFY: hints, each batch of them a statement of its own after the commits that it
- * speaks of. What is told while a listener's connection is away is lost, so it looks at everything when it is back.
+ * speaks of. What is told while a listener's connection is away is lost, so it looks at everything when it is back. A
+ * listener hears itself too: where that fails, its connection leads nowhere, and it makes another.
  */
 import { createHash } from "node:crypto";
 import type { SQL } from "bun";
 import { TOPICS, type NewsListener, type Topic } from "../peers.ts";
+import { makePool, type ServerOptions } from "./server.ts";
 
 /** News of this time share a notification … */
 const GATHER_MS = 5;
 /** … and pieces of text of this one. */
 const GATHER_TEXT_MS = 50;
+/** How often a node speaks to itself … */
+const CHECK_MS = 5000;
+/** … and how long it may hear nothing. */
+const SILENT_MS = 12_000;
+/** After a connection that broke. */
+const AGAIN_MS = 250;
 /** A notification holds fewer than 8,000 bytes. */
 const BYTES_MAX = 7500;
 /** Of a piece of text: a character is six bytes at most. */
 const TEXT_CHARS_MAX = 1000;
 
 export class NewsWire {
-  readonly #sql: SQL;
+  readonly #options: ServerOptions;
   readonly #channel: string;
   readonly #listeners = new Set<NewsListener>();
   /** Says whose notifications are our own. */
@@ -26,22 +34,66 @@ export class NewsWire {
   #timer: Timer | undefined;
   #textTimer: Timer | undefined;
   #sending: Promise<void> = Promise.resolve();
-  #subscription: { unlisten(): Promise<void> } | undefined;
+  /** One connection that listens and one that speaks; undefined: they broke. */
+  #sql: SQL | undefined;
+  #heardAt = 0;
+  #check: Timer | undefined;
+  #again: Timer | undefined;
+  #isOver = false;
 
-  constructor(sql: SQL, schema: string) {
-    this.#sql = sql;
-    this.#channel = `hearth_${createHash("sha256").update(schema).digest("hex").slice(0, 32)}`; // names have 63 bytes
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    this.#channel = `hearth_${createHash("sha256").update(options.schema).digest("hex").slice(0, 32)}`; // 63 bytes at most
   }
 
+  /** Rejects where the server cannot be reached; later that is tried again. */
   async open(): Promise<void> {
-    const onHeard = (payload: string): void => this.#hear(payload);
-    this.#subscription = await this.#sql.listen(this.#channel, onHeard, () => this.say("all"));
+    await this.#connect();
+    this.#check = setInterval(() => this.#checkLine(), CHECK_MS);
   }
 
   async close(): Promise<void> {
+    this.#isOver = true;
+    clearInterval(this.#check);
+    clearTimeout(this.#again);
     this.#send();
-    await this.#sending;
-    await this.#subscription?.unlisten().catch(() => {}); // its connection may be away
+    await Promise.race([this.#sending, Bun.sleep(AGAIN_MS)]);
+    await this.#sql?.close({ timeout: 0 });
+  }
+
+  async #connect(): Promise<void> {
+    const sql = makePool({ ...this.#options, connections: 1 }, { onClose: () => this.#broken(sql) });
+    this.#sql = sql;
+    try {
+      await sql.listen(this.#channel, (payload) => this.#hear(payload));
+    } catch (error) {
+      this.#sql = undefined;
+      void sql.close({ timeout: 0 });
+      throw error;
+    }
+    this.#heardAt = performance.now();
+    this.say("all");
+  }
+
+  /** The driver would make its connection again by itself, and tell the terminal of each try. */
+  #broken(sql: SQL): void {
+    if (this.#isOver || this.#sql !== sql) return;
+    this.#sql = undefined;
+    void sql.close({ timeout: 0 });
+    this.#connectSoon();
+  }
+
+  #connectSoon(): void {
+    this.#again = setTimeout(() => {
+      if (!this.#isOver) this.#connect().catch(() => this.#connectSoon()); // the store says why
+    }, AGAIN_MS);
+  }
+
+  #checkLine(): void {
+    const sql = this.#sql;
+    if (!sql) return;
+    if (performance.now() - this.#heardAt > SILENT_MS) return this.#broken(sql);
+    this.#notify(this.#me);
   }
 
   listen(listener: NewsListener): () => void {
@@ -73,13 +125,16 @@ export class NewsWire {
     const lines = [...[...this.#texts].flatMap(textLines), ...this.#waiting];
     this.#waiting = new Set();
     this.#texts = new Map();
-    for (const payload of payloads(this.#me, lines)) {
-      const send = (): Promise<void> => this.#sql.notify(this.#channel, payload);
-      this.#sending = this.#sending.then(send).catch(() => {}); // a hint: the others look now and then
-    }
+    for (const payload of payloads(this.#me, lines)) this.#notify(payload);
+  }
+
+  #notify(payload: string): void {
+    const send = (): Promise<void> | undefined => this.#sql?.notify(this.#channel, payload);
+    this.#sending = this.#sending.then(send).catch(() => {}); // a hint: the others look now and then
   }
 
   #hear(payload: string): void {
+    this.#heardAt = performance.now();
     const [from, ...news] = payload.split("\n");
     if (from === this.#me) return;
     for (const each of news) {

@@ -9,10 +9,11 @@ import type { Migration } from "../database.ts";
 import type { AppError } from "../errors.ts";
 import type { Script, Store } from "../store.ts";
 import { migrate } from "./migrate.ts";
+import { Line } from "./line.ts";
 import { isOfServer, problemOf } from "./problems.ts";
-import { checkServer, makePool, type ServerOptions } from "./server.ts";
+import { checkServer, checkWritable, makePool, type ServerOptions } from "./server.ts";
 import { runScript } from "./statements.ts";
-import { PostgresWriter, type Pending } from "./writer.ts";
+import { NAME_LIFE, PostgresWriter, writerMigrations, type Pending } from "./writer.ts";
 
 /** First of the two numbers of the lock that a transaction which writes has; the other is its schema's. */
 const WRITE_LOCK = 7_205_102;
@@ -21,8 +22,9 @@ const WRITE_LOCK = 7_205_102;
 export async function openPostgres(options: ServerOptions, migrations: readonly Migration[]): Promise<PostgresStore> {
   const sql = makePool(options);
   try {
-    await checkServer(sql);
-    await migrate(sql, options.schema, migrations);
+    await checkServer(sql, options.schema);
+    await migrate(sql, options.schema, [...writerMigrations, ...migrations]);
+    await sql.unsafe(NAME_LIFE);
     return new PostgresStore(sql, options.schema);
   } catch (error) {
     await sql.close({ timeout: 0 });
@@ -54,10 +56,22 @@ class PostgresStore implements Store {
 
   async read<T>(script: () => Script<T>): Promise<T> {
     try {
-      return await runScript(this.#sql, script());
+      const line = await Line.open(this.#sql);
+      try {
+        return await runScript(line, script());
+      } finally {
+        line.release();
+      }
     } catch (error) {
       throw isOfServer(error) ? problemOf(error) : error;
     }
+  }
+
+  /** Rejects with `storage` where the server is away, read-only, or not durable. */
+  async check(): Promise<void> {
+    await checkWritable(this.#sql).catch((error: unknown) => {
+      throw problemOf(error);
+    });
   }
 
   get failure(): AppError | undefined {

@@ -6,7 +6,7 @@ const REPEATABLE = /^(40001|40P01|55P03)$/;
 /** The server or the connection, not the statement: connections, resources, interventions, system errors, internals. */
 const OF_THE_SERVER = /^(08|53|57|58|25006|XX)/;
 /** How soon another try makes sense. */
-const RETRY_MS = 5000;
+export const RETRY_MS = 5000;
 
 /** SQLSTATE; undefined where the error is not the server's. */
 function stateOf(error: unknown): string | undefined {
@@ -39,7 +39,7 @@ function reasonOf(error: unknown): string {
   const message = messageOf(error).split("\n")[0] ?? "";
   if (state === undefined) return isConnection(error) ? `cannot be reached: ${message}` : `failed: ${message}`;
   if (state === "25006") return "is read-only";
-  if (state === "57014") return `is too slow: ${message}`;
+  if (state === "57014" || state === "55P03") return `is too slow: ${message}`;
   if (state.startsWith("53")) return `has no room: ${message}`;
   if (state.startsWith("57")) return `is going away: ${message}`;
   if (/^(28|3D)/.test(state)) return `lets nobody in: ${message}`;

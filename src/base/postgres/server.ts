@@ -1,7 +1,8 @@
 /** A PostgreSQL server as the gateway needs it: reachable, writable, durable, and a session for each connection. */
-import { SQL, type ReservedSQL } from "bun";
+import { SQL } from "bun";
 import { AppError } from "../errors.ts";
-import { problemOf } from "./problems.ts";
+import { Line, STATEMENT_SECONDS } from "./line.ts";
+import { problemOf, RETRY_MS } from "./problems.ts";
 
 export interface ServerOptions {
   /** `postgres://user:password@host:port/database`; a socket's folder as `?host=/run/postgresql`. */
@@ -16,13 +17,33 @@ export interface ServerOptions {
 const VERSION_MIN = 140_000;
 const CONNECT_SECONDS = 5;
 /** What a statement, a lock and a script that does not go on may take; a lock is waited for longer than one is kept. */
-const TIMEOUTS = { statement_timeout: "10s", lock_timeout: "5s", idle_in_transaction_session_timeout: "4s" };
+const TIMEOUTS = {
+  statement_timeout: `${STATEMENT_SECONDS}s`,
+  lock_timeout: "5s",
+  idle_in_transaction_session_timeout: "4s",
+};
+/**
+ * When the server gives up a session whose client says nothing, with the locks that it holds: not before the client has
+ * given up itself (see `cluster.ts`). By itself it would wait for hours.
+ */
+const SILENCE = {
+  tcp_keepalives_idle: "10",
+  tcp_keepalives_interval: "5",
+  tcp_keepalives_count: "3",
+  tcp_user_timeout: "25000",
+};
 
 /** A plan that was made while a table was small, and kept, would read all of it once it is large. */
 const PLANS = { plan_cache_mode: "force_custom_plan" };
 
-/** A pool that connects when it is first used. Throws `bad_request` for an address that is none. */
-export function makePool({ url, schema, connections, name }: ServerOptions): SQL {
+/**
+ * A pool that connects when it is first used. Throws `bad_request` for an address that is none.
+ * @param onClose is called whenever a connection is gone, or could not be made
+ */
+export function makePool(
+  { url, schema, connections, name }: ServerOptions,
+  { onClose }: { onClose?: () => void } = {},
+): SQL {
   return new SQL({
     ...addressOf(url),
     adapter: "postgres",
@@ -30,7 +51,8 @@ export function makePool({ url, schema, connections, name }: ServerOptions): SQL
     bigint: true,
     connectionTimeout: CONNECT_SECONDS,
     idleTimeout: 0,
-    connection: { ...TIMEOUTS, ...PLANS, search_path: quoted(schema), application_name: name },
+    ...(onClose && { onclose: onClose }),
+    connection: { ...TIMEOUTS, ...SILENCE, ...PLANS, search_path: quoted(schema), application_name: name },
   });
 }
 
@@ -57,19 +79,41 @@ function addressOf(
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** Throws `storage` with one line for a server that cannot keep what the gateway promises. */
-export async function checkServer(sql: SQL): Promise<void> {
+export async function checkServer(sql: SQL, schema: string): Promise<void> {
   try {
     const [row] = await sql.unsafe(
       `SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS called,
-         current_setting('transaction_read_only') AS readonly, current_setting('synchronous_commit') AS durable`,
+         current_setting('search_path') AS path, current_setting('lock_timeout') AS "lockTimeout"`,
     );
-    const { version, called, readonly, durable } = row as Record<string, string> & { version: number };
+    const { version, called, path, lockTimeout } = row as Record<string, string> & { version: number };
     if (version < VERSION_MIN) throw unfit(`PostgreSQL 14 or later, got ${called}`);
-    if (readonly === "on") throw unfit("a database that can be written, got one that is read-only");
-    checkDurable(durable!);
     await checkSessions(sql);
+    if (path !== quoted(schema) && path !== schema)
+      throw unfit(`search_path to be ${quoted(schema)}, got ${path}: ${KEPT}`);
+    if (lockTimeout !== TIMEOUTS.lock_timeout) {
+      throw unfit(`lock_timeout to be ${TIMEOUTS.lock_timeout}, got ${lockTimeout}: ${KEPT}`);
+    }
+    await checkWritable(sql);
   } catch (error) {
     throw problemOf(error);
+  }
+}
+
+/** What a pooler does that ignores them. */
+const KEPT = "what a connection asks for at its beginning has to reach the server";
+
+/** Throws `storage` where the server does not answer, or what is written now is refused or not durable. */
+export async function checkWritable(sql: SQL): Promise<void> {
+  const line = await Line.open(sql);
+  try {
+    const [row] = await line.query(
+      "SELECT current_setting('transaction_read_only') AS readonly, current_setting('synchronous_commit') AS durable",
+    );
+    const { readonly, durable } = row as Record<string, string>;
+    if (readonly === "on") throw unfit("a database that can be written, got one that is read-only");
+    checkDurable(durable!);
+  } finally {
+    line.release();
   }
 }
 
@@ -80,17 +124,17 @@ export function checkDurable(synchronousCommit: string): void {
 }
 
 const unfit = (expected: string): AppError =>
-  new AppError("storage", `the database does not fit: expected ${expected}`);
+  new AppError("storage", `the database does not fit: expected ${expected}`, { retryAfterMs: RETRY_MS });
 
 /** Behind a pooler that lends a server's session for one transaction, two connections can be the same session. */
 async function checkSessions(sql: SQL): Promise<void> {
-  const [first, second] = [await sql.reserve(), await sql.reserve()];
+  const [first, second] = [await Line.open(sql), await Line.open(sql)];
   try {
     const before = await sessionOf(first);
-    await second.unsafe("BEGIN");
+    await second.query("BEGIN");
     const other = await sessionOf(second);
     const after = await sessionOf(first);
-    await second.unsafe("ROLLBACK");
+    await second.query("ROLLBACK");
     if (before === other || before !== after) {
       throw unfit("a session for each connection, got a pooler in transaction mode: use session mode");
     }
@@ -100,7 +144,7 @@ async function checkSessions(sql: SQL): Promise<void> {
   }
 }
 
-async function sessionOf(connection: ReservedSQL): Promise<number> {
-  const [row] = await connection.unsafe("SELECT pg_backend_pid() AS pid");
-  return Number((row as { pid: unknown }).pid);
+async function sessionOf(line: Line): Promise<number> {
+  const [row] = await line.query("SELECT pg_backend_pid() AS pid");
+  return Number(row!["pid"]);
 }

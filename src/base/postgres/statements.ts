@@ -1,9 +1,8 @@
-/** Scripts over a connection to PostgreSQL: what one asks at once is sent at once; numbers as JavaScript has them. */
-import type { ReservedSQL, SQL } from "bun";
+/** Scripts over a line to PostgreSQL: what one asks at once is sent at once; numbers as JavaScript has them. */
 import { AppError } from "../errors.ts";
 import type { Ask, Insert, Script, SqlText, Statement, Value, Whole } from "../store.ts";
+import type { Found, Line } from "./line.ts";
 
-type Connection = SQL | ReservedSQL;
 type Row = Record<string, unknown>;
 
 /**
@@ -11,11 +10,7 @@ type Row = Record<string, unknown>;
  * @param commit asks what a script asks last, and commits; what it throws ends the script. Absent: others go on with
  *   the transaction
  */
-export async function runScript<T>(
-  connection: Connection,
-  script: Script<T>,
-  commit?: (last: Ask) => Promise<void>,
-): Promise<T> {
+export async function runScript<T>(line: Line, script: Script<T>, commit?: (last: Ask) => Promise<void>): Promise<T> {
   let step = script.next();
   while (!step.done) {
     const ask = step.value;
@@ -26,7 +21,7 @@ export async function runScript<T>(
     }
     let answer: unknown;
     try {
-      answer = await answerOf(connection, ask);
+      answer = await answerOf(line, ask);
     } catch (error) {
       step = script.throw(error);
       continue;
@@ -37,8 +32,8 @@ export async function runScript<T>(
 }
 
 /** Sends a statement that nobody waits for now; what becomes of it, its promise says. */
-export function send(connection: Connection, text: string): Promise<unknown> {
-  const sent = connection.unsafe(text).simple().execute();
+export function send(line: Line, text: string): Promise<unknown> {
+  const sent = line.simple(text);
   sent.catch(() => {}); // whoever waits for it is told
   return sent;
 }
@@ -47,24 +42,18 @@ const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);
 const isWhole = (ask: Ask): ask is Whole => !isList(ask) && ask.wants === "whole";
 
 /** Sends before it returns. The connection answers in the order in which statements are sent. */
-export async function answerOf(connection: Connection, ask: Ask): Promise<unknown> {
-  if (isWhole(ask)) return answerWhole(connection, ask);
-  if (!isList(ask)) return answerOne(connection, ask);
-  const ends = await Promise.allSettled(
-    messagesOf(statementsOf(ask)).map((message) => answerMessage(connection, message)),
-  );
+export async function answerOf(line: Line, ask: Ask): Promise<unknown> {
+  if (isWhole(ask)) return answerWhole(line, ask);
+  if (!isList(ask)) return answerOne(line, ask);
+  const ends = await Promise.allSettled(messagesOf(statementsOf(ask)).map((message) => answerMessage(line, message)));
   return inShapeOf(ask, fulfilled(ends).flat());
 }
 
-async function answerWhole(connection: Connection, { part }: Whole): Promise<void> {
-  const sent = [
-    send(connection, "SAVEPOINT whole"),
-    answerOf(connection, part),
-    send(connection, "RELEASE SAVEPOINT whole"),
-  ];
+async function answerWhole(line: Line, { part }: Whole): Promise<void> {
+  const sent = [send(line, "SAVEPOINT whole"), answerOf(line, part), send(line, "RELEASE SAVEPOINT whole")];
   const ends = await Promise.allSettled(sent);
   if (ends.every(({ status }) => status === "fulfilled")) return;
-  await connection.unsafe("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error says more
+  await line.query("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error says more
   fulfilled(ends);
 }
 
@@ -106,13 +95,13 @@ function kindOf(statement: Statement): "read" | "insert" | "other" {
 
 const textOf = (text: SqlText): string => (typeof text === "string" ? text : text.postgres);
 
-async function answerMessage(connection: Connection, message: readonly Statement[]): Promise<unknown[]> {
-  if (message.length === 1) return [await answerOne(connection, message[0]!)];
-  if (kindOf(message[0]!) === "read") return readAll(connection, message);
+async function answerMessage(line: Line, message: readonly Statement[]): Promise<unknown[]> {
+  if (message.length === 1) return [await answerOne(line, message[0]!)];
+  if (kindOf(message[0]!) === "read") return readAll(line, message);
   const inserts = message.flatMap((each) => (each.wants === "inserted" ? [insertion(each.insert)] : []));
   const parts = inserts.map(({ text }, i) => `insert_${i} AS (${shifted(text, i)})`);
   await query(
-    connection,
+    line,
     `WITH ${parts.join(", ")} SELECT 1`,
     inserts.map(({ value }) => value),
   );
@@ -123,7 +112,7 @@ async function answerMessage(connection: Connection, message: readonly Statement
 const shifted = (text: string, by: number): string => text.replaceAll(/\$(\d+)/g, (_, n) => `$${Number(n) + by}`);
 
 /** Rows of all, as JSON. */
-async function readAll(connection: Connection, message: readonly Statement[]): Promise<unknown[]> {
+async function readAll(line: Line, message: readonly Statement[]): Promise<unknown[]> {
   const values: Value[] = [];
   const columns = message.map((statement, i) => {
     const { text, values: own } = plain(statement);
@@ -131,7 +120,7 @@ async function readAll(connection: Connection, message: readonly Statement[]): P
     values.push(...own);
     return `(SELECT json_agg(part) FROM (${rows}) AS part) AS answer_${i}`;
   });
-  const [row] = await query(connection, `SELECT ${columns.join(", ")}`, values);
+  const [row] = await query(line, `SELECT ${columns.join(", ")}`, values);
   return message.map((statement, i) => {
     const rows = ((row![`answer_${i}`] as readonly Row[] | null) ?? []).map(withNumbers);
     if (statement.wants === "one of each") return inPlaces(rows, statement.rows.length);
@@ -147,21 +136,19 @@ function plain(statement: Statement): { text: string; values: readonly Value[] }
 }
 
 /** Sends before it returns. */
-async function answerOne(connection: Connection, statement: Statement): Promise<unknown> {
-  if (statement.wants === "inserted") return insert(connection, statement.insert);
+async function answerOne(line: Line, statement: Statement): Promise<unknown> {
+  if (statement.wants === "inserted") return insert(line, statement.insert);
   const { text, values } = plain(statement);
-  const found = await query(connection, text, values);
+  const found = await query(line, text, values);
   if (statement.wants === "changes") return found.count;
   const rows = Array.from(found, withNumbers);
   if (statement.wants === "one of each") return inPlaces(rows, statement.rows.length);
   return statement.wants === "one" ? rows[0] : rows;
 }
 
-type Found = readonly Row[] & { readonly count: number };
-
-function query(connection: Connection, text: string, values: readonly Value[]): Promise<Found> {
+function query(line: Line, text: string, values: readonly Value[]): Promise<Found> {
   for (const value of values) checkText(value);
-  return connection.unsafe(text, values as Value[]).execute() as unknown as Promise<Found>;
+  return line.query(text, values);
 }
 
 /** One statement for all rows: their values are texts in a JSON array, in place of parameters. */
@@ -189,15 +176,15 @@ function insertion({ table, columns, rows, ending = "" }: Insert): { text: strin
 }
 
 /** Sends before it returns: one statement for all rows, or where they have bytes, one for each. */
-async function insert(connection: Connection, all: Insert): Promise<void> {
+async function insert(line: Line, all: Insert): Promise<void> {
   if (!all.rows.some(hasBytes)) {
     const { text, value } = insertion(all);
-    await query(connection, text, [value]);
+    await query(line, text, [value]);
     return;
   }
   const places = all.columns.map((_, i) => `$${i + 1}`).join(", ");
   const text = `INSERT INTO ${all.table} (${all.columns.join(", ")}) VALUES (${places}) ${all.ending ?? ""}`;
-  fulfilled(await Promise.allSettled(all.rows.map((row) => query(connection, text, row))));
+  fulfilled(await Promise.allSettled(all.rows.map((row) => query(line, text, row))));
 }
 
 /** Half characters would fail the statement; as parameters of their own they become U+FFFD too. */

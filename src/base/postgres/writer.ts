@@ -2,10 +2,12 @@
  * Writes of one connection, one transaction after the other, as in SQLite: what comes in while a commit is on its way
  * shares the next. Where the connection breaks before the answer to a commit, the server is asked what became of it.
  */
-import type { ReservedSQL, SQL } from "bun";
+import type { SQL } from "bun";
 import { AppError } from "../errors.ts";
+import type { Migration } from "../database.ts";
 import type { Ask, Script } from "../store.ts";
-import { isOfServer, isRepeatable, problemOf } from "./problems.ts";
+import { Line } from "./line.ts";
+import { isOfServer, isRepeatable, problemOf, RETRY_MS } from "./problems.ts";
 import { checkDurable } from "./server.ts";
 import { answerOf, runScript, send } from "./statements.ts";
 
@@ -16,13 +18,34 @@ const TRIES = 5;
 const TRIES_MS = 5000;
 const TRY_AGAIN_MS = 20;
 
-/** A server that was started again is another one. */
-const STARTED = "pg_postmaster_start_time()::text AS started";
+/** How long a server is waited for that is to say what became of a commit. */
+const STATUS_MS = 3000;
+
+/**
+ * A server that crashed forgets commits whose answers it had not sent, and gives their numbers again. It empties tables
+ * that it does not log, and so does one that takes another's place: what is in this one is of one life of the server.
+ */
+export const writerMigrations: readonly Migration[] = [
+  {
+    name: "store: lives",
+    sql: `CREATE UNLOGGED TABLE server_lives (
+      is_one BOOLEAN PRIMARY KEY DEFAULT true CHECK (is_one),
+      life UUID NOT NULL DEFAULT gen_random_uuid()
+    )`,
+  },
+];
+const LIFE = "(SELECT life::text FROM server_lives) AS life";
+/** Whoever comes to a server, and who finds that it crashed. */
+export const NAME_LIFE = "INSERT INTO server_lives DEFAULT VALUES ON CONFLICT DO NOTHING";
 
 /** What a server says of a transaction at its beginning. */
 interface Begun {
   readonly id: string;
-  readonly started: string;
+  /** Null: nobody has named it yet. */
+  readonly life: string | null;
+  readonly durable: string;
+  /** Servers that a commit waits for; none: empty. */
+  readonly standbys: string;
 }
 
 type GroupScript = (inputs: readonly unknown[]) => Script<readonly unknown[]>;
@@ -44,9 +67,8 @@ interface Piece {
 }
 
 interface Transaction {
-  readonly connection: ReservedSQL;
-  /** What it began with; the last answer has its number. */
-  readonly begun: Promise<unknown>;
+  readonly line: Line;
+  readonly begun: Promise<Begun>;
   readonly until: number;
   readonly ends: Map<Pending, Ended>;
   isOver: boolean;
@@ -60,14 +82,14 @@ export class PostgresWriter {
   readonly #begin: string;
   #pending: Pending[] = [];
   #writing: Promise<void> | undefined;
-  #connection: ReservedSQL | undefined;
+  #line: Line | undefined;
   #failure: AppError | undefined;
 
   /** @param lock an expression that each transaction begins with */
   constructor(sql: SQL, lock: string) {
     this.#sql = sql;
-    this.#begin = `BEGIN; SELECT ${lock}, pg_current_xact_id()::text AS id, ${STARTED},
-      current_setting('synchronous_commit') AS durable`;
+    this.#begin = `BEGIN; SELECT ${lock}, pg_current_xact_id()::text AS id, ${LIFE},
+      current_setting('synchronous_commit') AS durable, current_setting('synchronous_standby_names') AS standbys`;
   }
 
   add(pending: Pending): void {
@@ -83,7 +105,7 @@ export class PostgresWriter {
   /** Resolves once all that was to be written is. */
   async close(): Promise<void> {
     await this.#writing;
-    this.#connection?.release();
+    this.#line?.release();
   }
 
   async #writeAll(): Promise<void> {
@@ -103,7 +125,9 @@ export class PostgresWriter {
       }
     } catch (error) {
       this.#failure = problemOf(error);
-      for (const { reject } of batch) reject(this.#failure);
+      // what came in meanwhile has waited as long
+      const waiting = isOfServer(error) ? this.#pending.splice(0) : [];
+      for (const { reject } of [...batch, ...waiting]) reject(this.#failure);
     }
   }
 
@@ -114,8 +138,8 @@ export class PostgresWriter {
     let isTogether = pieces.length === 1;
     for (let tries = 1; ; tries++) {
       try {
-        this.#connection ??= await this.#sql.reserve();
-        return await this.#transact(this.#connection, { pieces, isTogether, until });
+        this.#line ??= await Line.open(this.#sql);
+        return await this.#transact(this.#line, { pieces, isTogether, until });
       } catch (error) {
         await this.#renew();
         const isWorthIt = isRepeatable(error) || isOfServer(error) || error instanceof FailedTogether;
@@ -134,25 +158,27 @@ export class PostgresWriter {
    *   these fail, or a script with several inputs
    */
   async #transact(
-    connection: ReservedSQL,
+    line: Line,
     { pieces, isTogether, until }: { pieces: readonly Piece[]; isTogether: boolean; until: number },
   ): Promise<ReadonlyMap<Pending, Ended>> {
-    const begun = send(connection, this.#begin);
-    const transaction: Transaction = { connection, begun, until, ends: new Map(), isOver: false };
-    const marks = [begun];
+    const begun = line.simple(this.#begin).then(([row]) => row as unknown as Begun);
+    begun.catch(() => {}); // whoever waits for it is told
+    const transaction: Transaction = { line, begun, until, ends: new Map(), isOver: false };
+    const marks: Promise<unknown>[] = [begun];
     const commit = isTogether ? (last: Ask) => this.#finish(transaction, last) : undefined;
     for (const { script, members } of pieces) {
-      if (!isTogether) marks.push(send(connection, "SAVEPOINT piece"));
+      if (!isTogether) marks.push(send(line, "SAVEPOINT piece"));
       try {
-        const results = await runScript(connection, script(members.map(({ input }) => input)), commit);
+        const results = await runScript(line, script(members.map(({ input }) => input)), commit);
         for (const [i, member] of members.entries()) transaction.ends.set(member, { result: results[i] });
-        if (!isTogether) marks.push(send(connection, "RELEASE SAVEPOINT piece"));
+        if (!isTogether) marks.push(send(line, "RELEASE SAVEPOINT piece"));
       } catch (error) {
         await Promise.all(marks); // which may say what came first
-        if (isOfServer(error) || isRepeatable(error) || error instanceof FailedTogether) throw error;
+        const isWhole = transaction.isOver || error instanceof FailedTogether; // not this script's alone
+        if (isWhole || isOfServer(error) || isRepeatable(error)) throw error;
         if (members.length > 1) throw new FailedTogether();
         transaction.ends.set(members[0]!, { error });
-        await connection.unsafe(isTogether ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT piece");
+        await line.query(isTogether ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT piece");
         transaction.isOver = isTogether;
       }
     }
@@ -163,17 +189,20 @@ export class PostgresWriter {
 
   /** Commits. Throws where that was not done, or nobody says whether it was. @param last goes with it */
   async #finish(transaction: Transaction, last?: Ask): Promise<void> {
-    const { connection, begun, until } = transaction;
-    const [begin] = ((await begun) as readonly [Begun & { durable: string }][]).at(-1)!;
-    checkDurable(begin.durable);
-    const asked = last && answerOf(connection, last);
+    const { line, until } = transaction;
+    const begun = await transaction.begun;
+    checkDurable(begun.durable);
+    if (begun.life === null) send(line, NAME_LIFE);
+    const asked = last && answerOf(line, last);
     asked?.catch(() => {}); // the commit says so too
+    // a commit that waits for its copy cannot be undone any more: out of time it would be answered without one
+    if (begun.standbys !== "") send(line, "SET LOCAL statement_timeout = 0");
     transaction.isOver = true;
     try {
-      const { command } = (await connection.unsafe("COMMIT")) as unknown as { command: string };
+      const { command } = await line.query("COMMIT");
       if (command === "COMMIT") return;
     } catch (error) {
-      if (await this.#isCommitted(begin, until)) return;
+      if (await this.#isCommitted(begun, until)) return;
       throw error;
     }
     await asked?.catch((error: unknown) => {
@@ -186,28 +215,37 @@ export class PostgresWriter {
    * What became of a commit whose answer did not come. Throws `storage` where nobody says until then, or nobody can: a
    * server that crashed since gives the number of a transaction that it forgot to another one.
    */
-  async #isCommitted({ id, started }: Begun, until: number): Promise<boolean> {
+  async #isCommitted({ id, life }: Begun, until: number): Promise<boolean> {
     for (;;) {
-      const [row] = await this.#sql
-        .unsafe(`SELECT pg_xact_status($1::text::xid8) AS status, ${STARTED}`, [id])
-        .catch(() => [undefined]); // it is asked again
-      const found = (row ?? {}) as Partial<Begun> & { status?: string };
-      const isSame = found.started === started;
-      if (found.status === "aborted" || (found.status === "committed" && isSame)) return found.status === "committed";
-      if (Date.now() > until || (row && !isSame))
-        throw new AppError("storage", "the database does not say whether a commit was made");
+      const found = await this.#statusOf(id).catch(() => undefined); // it is asked again
+      const isSame = found?.life === life && life !== null;
+      if (found?.status === "aborted" || (found?.status === "committed" && isSame)) return found.status === "committed";
+      if (Date.now() > until || (found && !isSame)) {
+        const reason = "the database does not say whether a commit was made";
+        throw new AppError("storage", reason, { retryAfterMs: RETRY_MS });
+      }
       await Bun.sleep(TRY_AGAIN_MS);
+    }
+  }
+
+  async #statusOf(id: string): Promise<{ status: string | null; life: string | null }> {
+    const line = await Line.open(this.#sql, STATUS_MS);
+    try {
+      const [row] = await line.query(`SELECT pg_xact_status($1::text::xid8) AS status, ${LIFE}`, [id]);
+      return row as { status: string | null; life: string | null };
+    } finally {
+      line.release();
     }
   }
 
   /** Ends the transaction that failed; where that fails too, the next one gets another connection. */
   async #renew(): Promise<void> {
-    const connection = this.#connection;
+    const line = this.#line;
     try {
-      await connection?.unsafe("ROLLBACK");
+      await line?.query("ROLLBACK");
     } catch {
-      this.#connection = undefined;
-      connection?.release();
+      this.#line = undefined;
+      line?.close();
     }
   }
 }

@@ -1,0 +1,77 @@
+/**
+ * A connection of one's own to the server. A server that says nothing for too long is given up: a line that leads
+ * nowhere does not say so by itself, and the limits that a server keeps are no help where its answers do not come.
+ */
+import type { ReservedSQL, SQL } from "bun";
+import { AppError } from "../errors.ts";
+import { RETRY_MS } from "./problems.ts";
+
+/** What the server gives a statement. */
+export const STATEMENT_SECONDS = 10;
+/** Longer than the server gives a statement: who is slow says so himself. */
+const SILENT_MS = (STATEMENT_SECONDS + 2) * 1000;
+
+type Row = Record<string, unknown>;
+export type Found = readonly Row[] & { readonly count: number; readonly command: string };
+
+export class Line {
+  readonly #connection: ReservedSQL;
+  readonly #silentMs: number;
+  #asked = 0;
+  #deadline: Timer | undefined;
+  #isSilent = false;
+  #isClosed = false;
+
+  private constructor(connection: ReservedSQL, silentMs: number) {
+    this.#connection = connection;
+    this.#silentMs = silentMs;
+  }
+
+  static async open(pool: SQL, silentMs = SILENT_MS): Promise<Line> {
+    return new Line(await pool.reserve(), silentMs);
+  }
+
+  /** Sends before it returns. The server answers in the order in which statements are sent. */
+  query(text: string, values: readonly unknown[] = []): Promise<Found> {
+    return this.#heard(this.#connection.unsafe(text, values as unknown[]).execute());
+  }
+
+  /** As `query`, for statements without parameters: any number of them, of which the last one's answer is returned. */
+  async simple(text: string): Promise<Found> {
+    const answers = await this.#heard<Found | readonly Found[]>(this.#connection.unsafe(text).simple().execute());
+    return "command" in answers ? answers : answers.at(-1)!;
+  }
+
+  /** To the pool, for the next one. */
+  release(): void {
+    if (!this.#isClosed) this.#connection.release();
+  }
+
+  /** For good: what is on its way fails. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    void this.#connection.close({ timeout: 0 });
+  }
+
+  async #heard<T>(answer: Promise<unknown>): Promise<T> {
+    this.#asked++;
+    this.#deadline ??= this.#waits();
+    try {
+      return (await answer) as T;
+    } catch (error) {
+      if (!this.#isSilent) throw error;
+      throw new AppError("storage", "the database does not answer", { cause: error, retryAfterMs: RETRY_MS });
+    } finally {
+      clearTimeout(this.#deadline);
+      this.#deadline = --this.#asked > 0 ? this.#waits() : undefined;
+    }
+  }
+
+  #waits(): Timer {
+    return setTimeout(() => {
+      this.#isSilent = true;
+      this.close();
+    }, this.#silentMs);
+  }
+}

@@ -1,0 +1,90 @@
+/** A line to a PostgreSQL server that a test cuts, silences, or changes what is said on it. */
+import type { PostgresServer } from "./postgres-server.ts";
+
+/** `request`: a commit does not reach the server; `answer`: its answer does not come back. */
+export type Cut = "request" | "answer";
+
+export interface PostgresProxy {
+  /** For `database.url`. */
+  readonly url: string;
+  /** What happens to the next commits; undefined: they pass. */
+  readonly cuts: (Cut | undefined)[];
+  /** Nothing passes any more, either way, and nobody is told; what was sent meanwhile is lost. */
+  isSilent: boolean;
+  /** Begins after a cut, which ends all connections; nobody gets a new one before it is over. */
+  afterCut: (() => Promise<void>) | undefined;
+  stop(): void;
+}
+
+interface Line {
+  server?: Bun.Socket<unknown>;
+  readonly waiting: Uint8Array[];
+}
+
+/** @param change what the server says, before it is passed on */
+export function startProxy(
+  server: PostgresServer,
+  change: (data: Buffer) => Uint8Array = (data) => data,
+): PostgresProxy {
+  let underway: Cut | undefined;
+  let held: Promise<void> | undefined;
+  const clients = new Set<Bun.Socket<Line>>();
+  const cut = (client: Bun.Socket<Line>): void => {
+    underway = undefined;
+    held = proxy.afterCut?.();
+    for (const each of proxy.afterCut ? clients : [client]) {
+      each.data.server?.end();
+      each.end();
+    }
+  };
+  const listener = Bun.listen<Line>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open(client) {
+        client.data = { waiting: [] };
+        clients.add(client);
+        if (proxy.isSilent) return;
+        const connect = (): Promise<unknown> =>
+          Bun.connect({
+            unix: server.socket,
+            socket: {
+              open(socket) {
+                client.data.server = socket;
+                for (const data of client.data.waiting) socket.write(data);
+              },
+              data(_, data) {
+                if (underway === "answer" && data.includes("COMMIT\0")) cut(client);
+                else if (!proxy.isSilent) client.write(change(data));
+              },
+              close() {
+                if (!proxy.isSilent) client.end();
+              },
+              error: () => void client.end(),
+            },
+          });
+        (held ?? Promise.resolve()).then(connect).catch(() => client.end());
+      },
+      data(client, data) {
+        if (proxy.isSilent) return;
+        if (data.includes("COMMIT\0")) underway = proxy.cuts.shift();
+        if (underway === "request") cut(client);
+        else if (client.data.server) client.data.server.write(data);
+        else client.data.waiting.push(data);
+      },
+      close(client) {
+        clients.delete(client);
+        client.data.server?.end();
+      },
+      error: () => {},
+    },
+  });
+  const proxy: PostgresProxy = {
+    url: `postgres://hearth@127.0.0.1:${listener.port}/postgres`,
+    cuts: [],
+    isSilent: false,
+    afterCut: undefined,
+    stop: () => listener.stop(true),
+  };
+  return proxy;
+}
