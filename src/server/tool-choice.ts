@@ -38,7 +38,7 @@ interface PlacedName {
 
 /** Where an API writes what. */
 export interface ChoiceShape {
-  /** The name in `{"type": "function", …}`, and where it stands. Throws `bad_request`. */
+  /** The name in `{"type": "function", …}` or `{"type": "custom", …}`, and where it stands. Throws `bad_request`. */
   readonly nameIn: (item: Fields, path: string) => PlacedName;
   /** Key under which `{"type": "allowed_tools", …}` keeps its mode and tools; absent: in itself. */
   readonly allowedKey?: string;
@@ -57,8 +57,8 @@ export function chooseTools(
   const readName: Read<string> = (item, path) => knownName(tools, nameIn(readFields(item, path), path));
   const choice = readFields(value, "tool_choice");
   const { type = "function" } = choice;
-  if (type === "function") return { tools, toolChoice: { name: readName(choice, "tool_choice") } };
-  if (type !== "allowed_tools") throw unexpected("tool_choice.type", '"function" or "allowed_tools"', type);
+  if (type === "function" || type === "custom") return { tools, toolChoice: { name: readName(choice, "tool_choice") } };
+  if (type !== "allowed_tools") throw unexpected("tool_choice.type", '"function", "custom" or "allowed_tools"', type);
   const path = allowedKey === undefined ? "tool_choice" : `tool_choice.${allowedKey}`;
   const { mode = "auto", tools: items } = allowedKey === undefined ? choice : readFields(choice[allowedKey], path);
   if (mode !== "auto" && mode !== "required") throw unexpected(`${path}.mode`, '"auto" or "required"', mode);

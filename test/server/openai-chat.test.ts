@@ -324,12 +324,12 @@ describe("errors", () => {
       { tool_choice: { type: "function", function: { name: "x" } } },
       'tool_choice.function.name: expected the name of one of the tools, got "x"',
     ],
-    [{ tool_choice: { type: "any" } }, 'tool_choice.type: expected "function" or "allowed_tools", got "any"'],
+    [{ tool_choice: { type: "any" } }, 'tool_choice.type: expected "function", "custom" or "allowed_tools", got "any"'],
     [
       { tool_choice: { type: "allowed_tools", allowed_tools: { mode: "none", tools: [] } } },
       'tool_choice.allowed_tools.mode: expected "auto" or "required", got "none"',
     ],
-    [{ tools: [{ type: "magic" }] }, "tools[0].type: expected function, got 'magic'"],
+    [{ tools: [{ type: "magic" }] }, "tools[0].type: expected function or custom, got 'magic'"],
     [{ tools: [{ type: "function" }] }, "tools[0].function.name: expected a name, got none"],
     [
       { reasoning_effort: "some" },

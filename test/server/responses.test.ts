@@ -336,7 +336,7 @@ describe("requests that cannot be answered", () => {
     [
       { tools: [{ type: "code_interpreter" }] },
       400,
-      'tools.0.type: expected "function": a tool that the client runs, got "code_interpreter"',
+      'tools.0.type: expected "function" or "custom": a tool that the client runs, got "code_interpreter"',
     ],
     [{ tool_choice: "perhaps" }, 400, 'tool_choice: expected "auto", "none", "required" or an object, got "perhaps"'],
     [{ tool_choice: "required" }, 400, 'tool_choice: expected tools with "required", got none'],

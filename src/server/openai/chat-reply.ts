@@ -1,6 +1,7 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
 import type { ChosenLogprob, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
 import { collect, type AnswerEvent, type DoneEvent } from "../answer.ts";
+import { customInput } from "../custom-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { usageOf, type Head } from "./reply.ts";
 
@@ -9,6 +10,8 @@ export interface ChatReplyOptions {
   /** Whether a last chunk tells what it took. */
   readonly includeUsage: boolean;
   readonly wantsLogprobs: boolean;
+  /** Names of the tools whose calls are texts. */
+  readonly customTools: ReadonlySet<string>;
 }
 
 /** All events in one object. */
@@ -18,7 +21,7 @@ export async function completion(events: AsyncIterable<AnswerEvent>, options: Ch
     role: "assistant",
     content: calls.length > 0 ? text.trim() : text, // blanks around a call are no answer
     ...(thinking === "" ? {} : { reasoning: thinking }),
-    ...(calls.length > 0 ? { tool_calls: calls.map(callOf) } : {}),
+    ...(calls.length > 0 ? { tool_calls: calls.map((call) => callOf(call, options)) } : {}),
   };
   const choice = {
     index: 0,
@@ -32,8 +35,9 @@ export async function completion(events: AsyncIterable<AnswerEvent>, options: Ch
 /** A frame per event, one that tells why it ended, one with the counts where they are wanted, and the end mark. */
 export async function* chunks(
   events: AsyncIterable<AnswerEvent>,
-  { head, includeUsage, wantsLogprobs }: ChatReplyOptions,
+  options: ChatReplyOptions,
 ): AsyncGenerator<Frame, void, void> {
+  const { head, includeUsage, wantsLogprobs } = options;
   const chunk = (rest: object): Frame => ({ data: { object: "chat.completion.chunk", ...head, ...rest } });
   let role: object = { role: "assistant" }; // stands in the first delta only
   let called = false;
@@ -43,7 +47,7 @@ export async function* chunks(
       if (includeUsage) yield chunk({ choices: [], usage: usageOf(event) });
     } else {
       called ||= event.kind === "toolCall";
-      const delta = { ...role, ...deltaOf(event) };
+      const delta = { ...role, ...deltaOf(event, options) };
       const logprobs = wantsLogprobs ? { logprobs: logprobsOf(event.kind === "toolCall" ? [] : event.logprobs) } : {};
       role = {};
       yield chunk({ choices: [{ index: 0, delta, finish_reason: null, ...logprobs }] });
@@ -53,21 +57,25 @@ export async function* chunks(
 }
 
 /** `content` is always there: there are clients that add it up unseen. */
-function deltaOf(event: Exclude<AnswerEvent, DoneEvent>): object {
+function deltaOf(event: Exclude<AnswerEvent, DoneEvent>, options: Calls): object {
   switch (event.kind) {
     case "text":
       return { content: event.text };
     case "thinking":
       return { content: "", reasoning: event.text };
     case "toolCall":
-      return { content: "", tool_calls: [callOf(event.call)] };
+      return { content: "", tool_calls: [callOf(event.call, options)] };
     default:
       return event satisfies never;
   }
 }
 
-function callOf({ id, function: { index, name, arguments: args } }: ToolCall): object {
-  return { id, index, type: "function", function: { name, arguments: JSON.stringify(args) } };
+type Calls = Pick<ChatReplyOptions, "customTools">;
+
+function callOf({ id, function: { index, name, arguments: args } }: ToolCall, { customTools }: Calls): object {
+  return customTools.has(name)
+    ? { id, index, type: "custom", custom: { name, input: customInput(args) } }
+    : { id, index, type: "function", function: { name, arguments: JSON.stringify(args) } };
 }
 
 function finishReason({ reason }: DoneEvent, called: boolean): string {

@@ -2,12 +2,19 @@
 import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { ChatRequest, Format, Tool } from "../../runtime/runtime.ts";
+import { readCustomTool } from "../custom-tools.ts";
 import { readFields, readText } from "../fields.ts";
 import { checkTopLogprobs, wantedLogprobs } from "../logprobs.ts";
 import { Int, Tool as ToolBody } from "../schema/message.ts";
 import { chooseTools, toolFields, type ChoiceShape } from "../tool-choice.ts";
 import { MessageBody, toMessages } from "./messages.ts";
 import { checkCount, settingsFields } from "./settings.ts";
+
+/** A function, or a custom tool. */
+const AnyTool = t.Object(
+  { ...ToolBody.properties, custom: t.Optional(t.Unknown()) },
+  { goStruct: "Tool", goType: "api.Tool" },
+);
 
 export const ChatCompletionBody = t.Object(
   {
@@ -16,7 +23,7 @@ export const ChatCompletionBody = t.Object(
     max_completion_tokens: t.Optional(Int),
     reasoning: t.Optional(t.Object({ effort: t.Optional(t.String()) })),
     response_format: t.Optional(t.Object({ type: t.Optional(t.String()), json_schema: t.Optional(t.Unknown()) })),
-    tools: t.Optional(t.Array(ToolBody)),
+    tools: t.Optional(t.Array(AnyTool)),
     tool_choice: t.Optional(t.Unknown()),
     parallel_tool_calls: t.Optional(t.Boolean()),
     logprobs: t.Optional(t.Boolean()),
@@ -72,16 +79,28 @@ function toLogprobs(body: ChatCompletionBody): number | undefined {
   return wantedLogprobs(body);
 }
 
-function toTool({ type = "function", function: body = {} }: Static<typeof ToolBody>, i: number): Tool {
-  if (type !== "function") throw new AppError("bad_request", `tools[${i}].type: expected function, got '${type}'`);
+function toTool({ type = "function", function: body = {}, custom }: Static<typeof AnyTool>, i: number): Tool {
+  if (type === "custom") {
+    const path = `tools[${i}].custom`;
+    return { type: "function", function: readCustomTool(readFields(custom, path), path) };
+  }
+  if (type !== "function") {
+    throw new AppError("bad_request", `tools[${i}].type: expected function or custom, got '${type}'`);
+  }
   if (!body.name) throw new AppError("bad_request", `tools[${i}].function.name: expected a name, got none`);
   return { type, function: { ...body, name: body.name } };
 }
 
+/** Names of the tools whose calls are texts. */
+export function customNames({ tools = [] }: ChatCompletionBody): ReadonlySet<string> {
+  return new Set(tools.flatMap((tool, i) => (tool.type === "custom" ? [toTool(tool, i).function.name] : [])));
+}
+
 const CHOICE: ChoiceShape = {
   nameIn(item, path) {
-    const target = readFields(item["function"], `${path}.function`);
-    return { name: readText(target["name"], `${path}.function.name`), path: `${path}.function.name` };
+    const at = `${path}.${item["type"] === "custom" ? "custom" : "function"}`;
+    const target = readFields(item["type"] === "custom" ? item["custom"] : item["function"], at);
+    return { name: readText(target["name"], `${at}.name`), path: `${at}.name` };
   },
   allowedKey: "allowed_tools",
 };

@@ -3,6 +3,7 @@ import { t, type Static } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
 import { joinParts, type ContentPart } from "../content-parts.ts";
+import { customArguments } from "../custom-tools.ts";
 import { decodeBase64 } from "../http/base64.ts";
 import { parseFirstJson } from "../http/json.ts";
 
@@ -10,6 +11,7 @@ const CallBody = t.Object({
   id: t.Optional(t.String()),
   type: t.Optional(t.String()),
   function: t.Optional(t.Object({ name: t.Optional(t.String()), arguments: t.Optional(t.String()) })),
+  custom: t.Optional(t.Object({ name: t.Optional(t.String()), input: t.Optional(t.String()) })),
 });
 
 export const MessageBody = t.Object(
@@ -63,9 +65,12 @@ function toolFields(body: MessageBody, names: ReadonlyMap<string, string>): Part
   return { ...(name ? { tool_name: name } : {}), ...(id ? { tool_call_id: id } : {}) };
 }
 
-function toCall({ id, function: body = {} }: Static<typeof CallBody>, place: string): ToolCall {
+function toCall({ id, function: body = {}, custom }: Static<typeof CallBody>, place: string): ToolCall {
   const { name = "", arguments: text = "" } = body;
-  return { function: { name, arguments: parseArguments(text, place) }, ...(id ? { id } : {}) };
+  const called = custom
+    ? { name: custom.name ?? "", arguments: customArguments(custom.input ?? "") }
+    : { name, arguments: parseArguments(text, place) };
+  return { function: called, ...(id ? { id } : {}) };
 }
 
 /** No text is no arguments. */

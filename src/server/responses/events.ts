@@ -6,9 +6,10 @@
 import { messageOf } from "../../base/errors.ts";
 import type { ChosenLogprob, TokenLogprob, ToolCall } from "../../runtime/runtime.ts";
 import type { AnswerEvent } from "../answer.ts";
+import { customInput } from "../custom-tools.ts";
 import { withoutBlanks } from "../http/blanks.ts";
 import { responseOf, type Head, type Item, type OutputText, type ResponseObject } from "./response.ts";
-import { splitName } from "./tools.ts";
+import { isCustom, splitName } from "./tools.ts";
 
 interface Unnumbered {
   readonly type: string;
@@ -121,18 +122,22 @@ export class ResponseWriter {
 
   *#call({ id, function: { name, arguments: args } }: ToolCall): Generator<Unnumbered> {
     yield* this.#close("completed");
-    const item: Item = {
-      type: "function_call",
-      id: makeId("fc"),
-      status: "in_progress",
-      call_id: id ?? makeId("call"),
-      ...splitName(name, this.#head.tools),
-      arguments: "",
-    };
+    const { tools } = this.#head;
+    const called = { status: "in_progress", call_id: id ?? makeId("call"), ...splitName(name, tools) } as const;
+    const item: Item = isCustom(name, tools)
+      ? { type: "custom_tool_call", id: makeId("ctc"), ...called, input: "" }
+      : { type: "function_call", id: makeId("fc"), ...called, arguments: "" };
     yield this.#added(item);
-    item.arguments = JSON.stringify(args);
-    yield this.#of(item, { type: "response.function_call_arguments.delta", delta: item.arguments });
-    yield this.#of(item, { type: "response.function_call_arguments.done", name: item.name, arguments: item.arguments });
+    if (item.type === "custom_tool_call") {
+      item.input = customInput(args);
+      yield this.#of(item, { type: "response.custom_tool_call_input.delta", delta: item.input });
+      yield this.#of(item, { type: "response.custom_tool_call_input.done", input: item.input });
+    } else {
+      item.arguments = JSON.stringify(args);
+      const done = { name: item.name, arguments: item.arguments };
+      yield this.#of(item, { type: "response.function_call_arguments.delta", delta: item.arguments });
+      yield this.#of(item, { type: "response.function_call_arguments.done", ...done });
+    }
     item.status = "completed";
     yield this.#done(item);
   }

@@ -6,6 +6,7 @@
 import { AppError } from "../../base/errors.ts";
 import type { Message, ToolCall } from "../../runtime/runtime.ts";
 import { optional, readFields, readList, readText, unexpected, type Fields, type Read } from "../fields.ts";
+import { customArguments } from "../custom-tools.ts";
 import { joinParts, type ContentPart } from "../content-parts.ts";
 import { readImage } from "../openai/messages.ts";
 import { joinedName } from "./tools.ts";
@@ -36,8 +37,11 @@ class Conversation {
       case "message":
         return this.#addMessage(item, path);
       case "function_call":
-        return this.#addCall(item, path);
+        return this.#addCall(item, path, readArguments(item["arguments"], `${path}.arguments`));
+      case "custom_tool_call":
+        return this.#addCall(item, path, customArguments(readText(item["input"], `${path}.input`)));
       case "function_call_output":
+      case "custom_tool_call_output":
         return this.#addResult(item, path);
       case "reasoning":
         this.#endTurn();
@@ -79,11 +83,10 @@ class Conversation {
     this.say({ role: ours, ...said });
   }
 
-  #addCall(item: Fields, path: string): void {
+  #addCall(item: Fields, path: string, args: Record<string, unknown>): void {
     const id = readText(item["call_id"], `${path}.call_id`);
     const namespace = optional(readText)(item["namespace"], `${path}.namespace`);
     const name = joinedName(namespace, readText(item["name"], `${path}.name`));
-    const args = readArguments(item["arguments"], `${path}.arguments`);
     this.#callNames.set(id, name);
     this.#assistant().calls.push({ id, function: { name, arguments: args } });
   }

@@ -33,6 +33,15 @@ export type Item =
       readonly name: string;
       readonly namespace?: string;
       arguments: string;
+    }
+  | {
+      readonly type: "custom_tool_call";
+      readonly id: string;
+      status: Status;
+      readonly call_id: string;
+      readonly name: string;
+      readonly namespace?: string;
+      input: string;
     };
 
 /** What stays the same from the first event to the last. */

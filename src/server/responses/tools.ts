@@ -2,6 +2,7 @@
  * The tools of a Responses request, and which of them the model may or must call.
  */
 import type { Tool } from "../../runtime/runtime.ts";
+import { readCustomTool } from "../custom-tools.ts";
 import { optional, readFields, readList, readText, unexpected, type Fields } from "../fields.ts";
 import { isDispensable } from "../server-tools.ts";
 import { chooseTools, type ChoiceShape, type ChosenTools } from "../tool-choice.ts";
@@ -30,7 +31,13 @@ function toTools(tool: Fields, path: string, namespace?: string): Tool[] {
     const members = readList(readFields)(tool["tools"], `${path}.tools`);
     return members.flatMap((member, i) => toTools(member, `${path}.tools.${i}`, name));
   }
-  if (type !== "function") throw unexpected(`${path}.type`, '"function": a tool that the client runs', type);
+  if (type === "custom") {
+    const custom = readCustomTool(tool, path);
+    return [{ type: "function", function: { ...custom, name: joinedName(namespace, custom.name) } }];
+  }
+  if (type !== "function") {
+    throw unexpected(`${path}.type`, '"function" or "custom": a tool that the client runs', type);
+  }
   const name = readText(tool["name"], `${path}.name`);
   if (name === "") throw unexpected(`${path}.name`, "a name", name);
   const description = optional(readText)(tool["description"], `${path}.description`);
@@ -56,6 +63,14 @@ export function splitName(name: string, given: readonly Fields[]): { name: strin
   const namespaces = given.filter((tool) => tool["type"] === "namespace").map((tool) => String(tool["name"]));
   const namespace = namespaces.find((space) => name.startsWith(`${space}.`));
   return namespace === undefined ? { name } : { name: name.slice(namespace.length + 1), namespace };
+}
+
+/** Whether calls of that name, as the model knows it, are texts. */
+export function isCustom(name: string, given: readonly Fields[]): boolean {
+  const { name: own, namespace } = splitName(name, given);
+  const space = given.find((tool) => tool["type"] === "namespace" && tool["name"] === namespace);
+  const tools = space ? readList(readFields)(space["tools"], "tools") : given;
+  return tools.some((tool) => tool["type"] === "custom" && tool["name"] === own);
 }
 
 const CHOICE: ChoiceShape = {

@@ -11,7 +11,7 @@ import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents } from "../answer.ts";
 import { findThinker, requireModel } from "../find-model.ts";
 import { warnUnknown } from "../unknown-options.ts";
-import { ChatCompletionBody, toChat } from "../openai/chat.ts";
+import { ChatCompletionBody, customNames, toChat } from "../openai/chat.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
 import { makeHead } from "../openai/reply.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
@@ -39,6 +39,7 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     head: makeHead("chatcmpl", { model: request.model, now: deps.now }),
     includeUsage: body.stream_options?.include_usage ?? false,
     wantsLogprobs: body.logprobs ?? false,
+    customTools: customNames(body),
   };
   if (!body.stream) return { kind: "json", body: await completion(events, options) };
   return { kind: "events", frames: chunks(events, options), failed: (error) => [{ data: openaiErrorBody(error) }] };

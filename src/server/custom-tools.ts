@@ -1,0 +1,40 @@
+/**
+ * Custom tools of the OpenAI API: what the client gets is a text of any form, not JSON. The model is given a function
+ * whose one argument is that text, and calls of the history are shown as calls of that function.
+ */
+import type { Tool } from "../runtime/runtime.ts";
+import { optional, readFields, readText, type Fields } from "./fields.ts";
+
+const ARGUMENT = "input";
+
+/** @param tool `name`, `description` and `format`. Throws `bad_request`. */
+export function readCustomTool(tool: Fields, path: string): Tool["function"] {
+  const name = readText(tool["name"], `${path}.name`);
+  const said = optional(readText)(tool["description"], `${path}.description`);
+  const { rule, pattern } = readFormat(tool["format"], `${path}.format`);
+  const description = [said, rule].filter(Boolean).join("\n\n");
+  const input = { type: "string", ...(pattern === undefined ? {} : { pattern }) };
+  const parameters = { type: "object", properties: { [ARGUMENT]: input }, required: [ARGUMENT] };
+  return { name, ...(description ? { description } : {}), parameters };
+}
+
+/** An expression holds a call that must be made; of another grammar the model is told, and may err. */
+function readFormat(value: unknown, path: string): { rule?: string; pattern?: string } {
+  const format = optional(readFields)(value, path);
+  if (format?.["type"] !== "grammar") return {};
+  const at = format["grammar"] === undefined ? path : `${path}.grammar`;
+  const grammar = format["grammar"] === undefined ? format : readFields(format["grammar"], at);
+  const syntax = readText(grammar["syntax"], `${at}.syntax`);
+  const definition = readText(grammar["definition"], `${at}.definition`);
+  if (syntax === "regex") return { pattern: `^(?:${definition})$` };
+  return { rule: `The ${ARGUMENT} follows this grammar (${syntax}):\n${definition}` };
+}
+
+/** The arguments of a call whose text is `input`. */
+export const customArguments = (input: string): Record<string, unknown> => ({ [ARGUMENT]: input });
+
+/** The text of a call; whatever else a model says is handed on as it is. */
+export function customInput(args: Readonly<Record<string, unknown>>): string {
+  const input = args[ARGUMENT];
+  return typeof input === "string" ? input : JSON.stringify(args);
+}
