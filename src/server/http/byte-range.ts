@@ -11,7 +11,7 @@ export interface ByteRange {
  * @param size of the file, in bytes
  */
 export function byteRangeOf(header: string | null, size: number): ByteRange | "unsatisfiable" | undefined {
-  const [, first = "", last = ""] = /^bytes=(\d*)-(\d*)$/.exec(header?.replaceAll(" ", "") ?? "") ?? [];
+  const [, first = "", last = ""] = /^bytes=(\d*)-(\d*)$/i.exec(header?.replaceAll(" ", "") ?? "") ?? [];
   if (first === "" && last === "") return undefined;
   const [from, to] = [Number(first), Number(last)];
   if (first === "") return to > 0 && size > 0 ? { start: Math.max(0, size - to), end: size } : "unsatisfiable";

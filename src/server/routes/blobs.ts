@@ -16,9 +16,11 @@ import { describe } from "../schema/describe.ts";
 
 export const blobRoutes = (deps: RouteDeps) =>
   new Elysia()
-    .head("/api/blobs/:digest", ({ request, params }) => deps.answer(request, () => findOne(deps, params.digest)), {
-      detail: describe({ api: "native", summary: "Whether a file is there", reply: "empty" }),
-    })
+    .head(
+      "/api/blobs/:digest",
+      ({ request, params }) => deps.answer(request, () => download(deps, { text: params.digest, request })),
+      { detail: describe({ api: "native", summary: "Whether a file is there", reply: "empty" }) },
+    )
     .get(
       "/api/blobs/:digest",
       ({ request, params }) => deps.answer(request, () => download(deps, { text: params.digest, request })),
@@ -33,16 +35,6 @@ export const blobRoutes = (deps: RouteDeps) =>
       },
     );
 
-/** Whoever asks is about to use it. */
-async function findOne({ store }: RouteDeps, text: string): Promise<Reply> {
-  const digest = parseDigest(text);
-  const size = await findBlob(store.root, digest);
-  if (size === undefined) throw new AppError("not_found", `blob ${quoteGo(digest)} not found`);
-  await touchBlob(store.root, digest);
-  const headers = new Headers({ ...DOWNLOAD_HEADERS, etag: `"${digest}"`, "content-length": String(size) });
-  return { kind: "file", status: 200, headers };
-}
-
 /** What has a digest never changes: a client may keep it for good. */
 const DOWNLOAD_HEADERS = {
   "accept-ranges": "bytes",
@@ -52,7 +44,7 @@ const DOWNLOAD_HEADERS = {
   "access-control-expose-headers": "Accept-Ranges,Content-Length,Content-Range,ETag",
 };
 
-/** All of a file, or the range that was asked for. */
+/** All of a file, or the range that was asked for; to HEAD its size. Whoever asks is about to use it. */
 async function download(deps: RouteDeps, { text, request }: { text: string; request: Request }): Promise<Reply> {
   const digest = parseDigest(text);
   const found = await findAnywhere(deps, digest);
@@ -61,14 +53,15 @@ async function download(deps: RouteDeps, { text, request }: { text: string; requ
   const etag = `"${digest}"`;
   const headers = new Headers({ ...DOWNLOAD_HEADERS, etag });
   if (hasTag(request.headers.get("if-none-match"), etag)) return { kind: "file", status: 304, headers };
+  if (root === deps.store.root) await touchBlob(root, digest); // others' stores are read only
+  const file = Bun.file(blobPath(root, digest));
+  if (request.method === "HEAD") return { kind: "file", status: 200, headers, body: file }; // ranges are for GET alone
   const condition = request.headers.get("if-range");
   const range = condition === null || condition === etag ? byteRangeOf(request.headers.get("range"), size) : undefined;
   if (range === "unsatisfiable") {
     headers.set("content-range", `bytes */${size}`);
     return { kind: "file", status: 416, headers };
   }
-  if (root === deps.store.root) await touchBlob(root, digest); // others' stores are read only
-  const file = Bun.file(blobPath(root, digest));
   if (!range) return { kind: "file", status: 200, headers, body: file };
   headers.set("content-range", `bytes ${range.start}-${range.end - 1}/${size}`);
   return { kind: "file", status: 206, headers, body: file.slice(range.start, range.end) };
