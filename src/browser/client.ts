@@ -6,7 +6,7 @@ import { AppError } from "../base/errors.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import { connect, RunnerClient, type ConnectOptions } from "../runtime/runner-client.ts";
 import type { PageFile } from "./files.ts";
-import type { Download } from "./storage.ts";
+import type { Download, StoreHearer } from "./storage.ts";
 import type { FromWorker, ToWorker } from "./worker.ts";
 
 /** As much of a Worker as is used. */
@@ -58,10 +58,11 @@ export async function startRunner(
 export async function storeInPage(
   worker: PageWorker,
   download: Download,
-  onProgress: (bytes: { readonly done: number; readonly total: number }) => void = () => {},
+  { onProgress, onBusy }: Partial<StoreHearer> = {},
 ): Promise<void> {
   await ask(worker, { kind: "store", download }, (answer) => {
-    if (answer.kind === "storing") onProgress(answer);
+    if (answer.kind === "storing") onProgress?.(answer);
+    if (answer.kind === "busy") onBusy?.();
     return answer.kind === "stored" ? { value: undefined } : undefined;
   });
 }
@@ -99,8 +100,9 @@ async function ask<T>(
   }
 }
 
-type OfFiles = Extract<FromWorker, { kind: "mounted" | "storing" | "stored" | "models" | "removed" }>;
+const FILE_KINDS = ["mounted", "storing", "busy", "stored", "models", "removed"] as const;
+type OfFiles = Extract<FromWorker, { kind: (typeof FILE_KINDS)[number] }>;
 
-const OF_FILES: ReadonlySet<string> = new Set<OfFiles["kind"]>(["mounted", "storing", "stored", "models", "removed"]);
+const OF_FILES: ReadonlySet<string> = new Set(FILE_KINDS);
 
 const isOfFiles = (message: FromWorker): message is OfFiles => OF_FILES.has(message.kind);

@@ -14,6 +14,7 @@ import { makeName, type ModelName } from "../store/name.ts";
 import type { ModelRef } from "../store/store.ts";
 import { startRunner, storeInPage, type PageWorker } from "./client.ts";
 import type { PageFile } from "./files.ts";
+import { storedName } from "./kept.ts";
 
 /** A file of a model, by the digest of its bytes. */
 interface ModelFile {
@@ -44,6 +45,8 @@ export interface ModelParts {
 /** What a page waits for before an answer begins. */
 export type PageWait =
   | { readonly kind: "storing"; readonly done: number; readonly total: number }
+  /** Another tab stores it. */
+  | { readonly kind: "busy" }
   | { readonly kind: "loading"; readonly fraction: number }
   /** The model could not be kept, and is read from the server each time. */
   | { readonly kind: "unkept"; readonly reason: string };
@@ -69,9 +72,6 @@ export interface PageRuntime extends Pick<Runtime, "chat" | "generate"> {
 
 const CTX_LEN = 4096;
 const LOAD_TIMEOUT_MS = 180_000;
-
-/** The name of a file in the page's storage. */
-const storedName = (digest: string): string => `${digest.replace(":", "-")}.gguf`;
 
 export function makePageRuntime(options: PageRuntimeOptions): PageRuntime {
   const pool = makePagePool(options);
@@ -192,7 +192,11 @@ function begin(
 async function fileOf({ locate, onWait }: PageRuntimeOptions, worker: PageWorker, digest: string): Promise<PageFile> {
   const [name, place] = [storedName(digest), locate(digest)];
   try {
-    await storeInPage(worker, { name, ...place }, (bytes) => onWait({ kind: "storing", ...bytes }));
+    await storeInPage(
+      worker,
+      { name, ...place },
+      { onProgress: (bytes) => onWait({ kind: "storing", ...bytes }), onBusy: () => onWait({ kind: "busy" }) },
+    );
     return { kind: "stored", name };
   } catch (error) {
     if (error instanceof AppError && error.code === "upstream") throw error; // it could not be read either

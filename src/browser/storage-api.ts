@@ -2,6 +2,8 @@
 
 /** The folder of models. */
 export const MODELS_FOLDER = "hearth-models";
+/** What the name of a file ends with until it is whole. */
+export const PARTIAL = ".part";
 
 /** Of a file, in a Worker. */
 export interface AccessHandle {

@@ -3,12 +3,11 @@
  * tab began it. A file has its name once it is whole. For Workers: only they write at once.
  */
 import { AppError, messageOf } from "../base/errors.ts";
-import { MODELS_FOLDER, pageStorage, type AccessHandle, type FolderHandle } from "./storage-api.ts";
+import { MODELS_FOLDER, PARTIAL, pageStorage, type AccessHandle, type FolderHandle } from "./storage-api.ts";
 
 /** Bytes of one request. */
 const PIECE_BYTES = 4 * 2 ** 20;
 const NAME = /^[\w.-]{1,200}$/;
-const PARTIAL = ".part";
 
 export interface Download {
   /** What the file is called here. It stands for these bytes and no others: a digest is best. */
@@ -20,35 +19,50 @@ export interface Download {
 
 /** As much of the Web Locks API as is used; the library of types lacks it here. */
 interface Locks {
-  request<T>(name: string, work: () => Promise<T>): Promise<T>;
+  /** `ifAvailable`: `work` gets null where somebody else has it. */
+  request<T>(name: string, options: { readonly ifAvailable: boolean }, work: (lock: unknown) => Promise<T>): Promise<T>;
+}
+
+export interface StoreHearer {
+  onProgress(bytes: { readonly done: number; readonly total: number }): void;
+  /** Another tab does the same, and is waited for. */
+  onBusy(): void;
 }
 
 /**
  * Brings a model into the storage, unless it is there; waits where another tab does the same.
  * Throws `upstream` where the server fails, `too_large` where there is no room, `storage` where nothing can be written.
  */
-export async function storeModel(
-  { name, url, headers = {} }: Download,
-  onProgress: (bytes: { readonly done: number; readonly total: number }) => void,
-): Promise<void> {
+export async function storeModel(download: Download, hearer: StoreHearer): Promise<void> {
+  const { name } = download;
   if (!NAME.test(name)) throw new AppError("bad_request", `name of a stored model: expected ${NAME}, got '${name}'`);
   const { locks } = navigator as unknown as { locks: Locks };
-  await locks.request(`${MODELS_FOLDER}/${name}`, async () => {
-    const folder = await (await pageStorage().getDirectory()).getDirectoryHandle(MODELS_FOLDER, { create: true });
-    if (await isThere(folder, name)) return;
-    const total = await sizeOf(url, headers);
-    const file = await folder.getFileHandle(`${name}${PARTIAL}`, { create: true });
-    const handle = await file.createSyncAccessHandle();
-    try {
-      if (handle.getSize() > total) handle.truncate(0); // of another file
-      await checkRoom(name, total - handle.getSize());
-      await fill(handle, { url, headers, total, onProgress });
-      handle.flush();
-    } finally {
-      handle.close();
-    }
-    await file.move(name);
-  });
+  const lock = `${MODELS_FOLDER}/${name}`;
+  const bring = async (held: unknown): Promise<boolean> => {
+    if (!held) return false;
+    await bringModel(download, hearer);
+    return true;
+  };
+  if (await locks.request(lock, { ifAvailable: true }, bring)) return;
+  hearer.onBusy();
+  await locks.request(lock, { ifAvailable: false }, bring);
+}
+
+async function bringModel({ name, url, headers = {} }: Download, { onProgress }: StoreHearer): Promise<void> {
+  const folder = await (await pageStorage().getDirectory()).getDirectoryHandle(MODELS_FOLDER, { create: true });
+  if (await isThere(folder, name)) return;
+  const total = await sizeOf(url, headers);
+  const file = await folder.getFileHandle(`${name}${PARTIAL}`, { create: true });
+  const handle = await file.createSyncAccessHandle();
+  try {
+    if (handle.getSize() > total) handle.truncate(0); // of another file
+    await checkRoom(name, total - handle.getSize());
+    await fill(handle, { url, headers, total, onProgress });
+    handle.flush();
+  } finally {
+    handle.close();
+  }
+  await file.move(name);
 }
 
 /** Forgets a model, and what was begun of it. */

@@ -32,6 +32,8 @@ export type FromWorker =
   | { readonly kind: "mounted"; readonly path: string }
   /** Bytes. */
   | { readonly kind: "storing"; readonly name: string; readonly done: number; readonly total: number }
+  /** Another tab stores it, and is waited for. */
+  | { readonly kind: "busy"; readonly name: string }
   | { readonly kind: "stored"; readonly name: string }
   | { readonly kind: "models"; readonly names: readonly string[] }
   | { readonly kind: "removed"; readonly name: string };
@@ -88,7 +90,10 @@ export function startWorkerRunner(scope: WorkerScope): void {
       }
       case "store": {
         const { name } = message.download;
-        await storeModel(message.download, (bytes) => scope.postMessage({ kind: "storing", name, ...bytes }));
+        await storeModel(message.download, {
+          onProgress: (bytes) => scope.postMessage({ kind: "storing", name, ...bytes }),
+          onBusy: () => scope.postMessage({ kind: "busy", name }),
+        });
         return scope.postMessage({ kind: "stored", name });
       }
       case "list":

@@ -66,7 +66,8 @@ async function chat(): Promise<ChatSaid> {
   const { signal } = new AbortController();
   const worker = start();
   const progress: { done: number; total: number }[] = [];
-  await storeInPage(worker, { name: NAME, url: "/model" }, ({ done, total }) => void progress.push({ done, total }));
+  const onProgress = ({ done, total }: { done: number; total: number }): void => void progress.push({ done, total });
+  await storeInPage(worker, { name: NAME, url: "/model" }, { onProgress });
   const stored = await listStored(worker);
   const files = { [NAME]: { kind: "stored", name: NAME } } as const;
   const runner = await startRunner(worker, load, { files, loadTimeoutMs: 60_000, signal });

@@ -155,22 +155,6 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     120_000,
   );
 
-  test("WebGPU, on the browser's software adapter, begins as the reference does", async () => {
-    const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
-    const options = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 4 };
-    const answers = [];
-    for (const backend of ["webgpu", "cpu"]) {
-      const said = await sayings([memory, { ...load, backend, gpuLayers: 99 }, generate({ options })]);
-      answers.push({
-        device: said.flatMap((message) => (message.kind === "ready" ? [message.info.backend] : [])),
-        tokens: tokensOf(said),
-      });
-    }
-    const [gpu, cpu] = answers;
-    expect([gpu!.device, cpu!.device]).toEqual([["webgpu"], ["cpu"]]);
-    expect(gpu!.tokens).toEqual(cpu!.tokens);
-  }, 180_000);
-
   test("a model is read from a URL, in ranges, and a format loads the grammar library", async () => {
     const url = { kind: "mount", path: "model", file: { kind: "url", url: "/model" } } as const;
     const options = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 40 };

@@ -1,54 +1,155 @@
-/** A model that runs in the page: the server's answer token for token, and nothing over the network the second time. */
+/** Models that run in the page: answers as the server gives them, files that come once, and what gets in the way. */
 import { expect, test } from "bun:test";
-import { ask, keepShot, openPage, type World } from "./page.ts";
+import type { BrowserContext, Page } from "playwright-core";
+import { eventually } from "../e2e/hearth.ts";
+import { ask, keepShot, openPage, send, watched, type Watched, type World } from "./page.ts";
 
-const COUNT = 16;
 const QUESTION = "Tell me a story.";
+
+async function answerOfServer({ hearth }: World, count: number): Promise<string> {
+  const said = await hearth.post("/api/chat", {
+    model: "hearth",
+    stream: false,
+    options: { temperature: 0, num_predict: count },
+    messages: [{ role: "user", content: QUESTION }],
+  });
+  const { message, eval_count } = (await said.json()) as { message: { content: string }; eval_count: number };
+  expect(eval_count).toBe(count);
+  return message.content.trim();
+}
+
+/** A page whose models run on a backend of its own. */
+async function openWith({ browser, hearth }: World, backend: string): Promise<Watched> {
+  const opened = await openPage(browser, `${hearth.url}/ui`);
+  await opened.page.evaluate((name) => localStorage.setItem("hearth-backend", name), backend);
+  await opened.page.reload();
+  return opened;
+}
+
+/** The next answers of the new chat are made in the page, the likeliest token each time. */
+async function chooseHere(page: Page, count: number): Promise<void> {
+  await page.getByRole("combobox", { name: "Where it runs" }).selectOption("page");
+  await page.getByRole("button", { name: "Settings of this chat" }).click();
+  await page.getByRole("spinbutton", { name: "Temperature" }).fill("0");
+  await page.getByRole("spinbutton", { name: "Longest answer, tokens" }).fill(`${count}`);
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+}
+
+/** What is kept, as the page lists it. */
+export async function keptIn(page: Page): Promise<string> {
+  await page.getByRole("button", { name: "Look at what is kept" }).click();
+  await page.getByText(/ used$|Nothing is kept/).waitFor();
+  return page.getByRole("region", { name: "In this page" }).getByRole("list").innerText();
+}
 
 function inPage(world: () => World): void {
   test("answers as the server does at temperature 0; its file comes once", async () => {
-    const said = await world().hearth.post("/api/chat", {
-      model: "hearth",
-      stream: false,
-      options: { temperature: 0, num_predict: COUNT },
-      messages: [{ role: "user", content: QUESTION }],
-    });
-    const expected = (await said.json()) as { message: { content: string }; eval_count: number };
-    expect(expected.eval_count).toBe(COUNT);
-
-    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const count = 16;
+    const expected = await answerOfServer(world(), count);
+    const { page, context, troubles } = await openWith(world(), "wasm");
     const fetched: string[] = [];
     context.on("request", (request) => fetched.push(new URL(request.url()).pathname));
-    await page.evaluate(() => localStorage.setItem("hearth-backend", "wasm")); // before the page reads it anew
-    await page.reload();
-    const begin = async (): Promise<void> => {
-      await page.getByRole("combobox", { name: "Where it runs" }).selectOption("page");
-      await page.getByRole("button", { name: "Settings of this chat" }).click();
-      await page.getByRole("spinbutton", { name: "Temperature" }).fill("0");
-      await page.getByRole("spinbutton", { name: "Longest answer, tokens" }).fill(`${COUNT}`);
-      await page.keyboard.press("Escape");
-      await page.locator("dialog").waitFor({ state: "detached" });
-      await ask(page, QUESTION);
-    };
-    await begin();
+    await chooseHere(page, count);
+    await ask(page, QUESTION);
     expect(fetched.some((path) => path.startsWith("/api/blobs/"))).toBe(true);
     const answer = page.locator(".message.assistant .markdown");
-    expect(await answer.innerText()).toBe(expected.message.content.trim());
-    expect(await page.locator(".about").innerText()).toMatch(new RegExp(`in this page.* ${COUNT} tokens`));
+    expect(await answer.innerText()).toBe(expected);
+    expect(await page.locator(".about").innerText()).toMatch(new RegExp(`in this page.* ${count} tokens`));
     await page.getByText("The answer reached its limit.").waitFor();
     await keepShot(page, "in-page-1280");
 
     fetched.length = 0; // a second visit
     await page.goto(`${world().hearth.url}/ui#/models`);
     await page.reload();
-    await page.getByRole("button", { name: "Look at what is kept" }).click();
-    await page.getByText("A model's weights").waitFor();
+    expect(await keptIn(page)).toStartWith("A model's weights");
     await page.getByRole("button", { name: "New chat" }).click();
-    await begin();
-    expect(await answer.innerText()).toBe(expected.message.content.trim());
+    await chooseHere(page, count);
+    await ask(page, QUESTION);
+    expect(await answer.innerText()).toBe(expected);
     expect(fetched.filter((path) => path.startsWith("/api/blobs/"))).toEqual([]);
+
+    await page.goto(`${world().hearth.url}/ui#/models`);
+    await page.getByRole("button", { name: "Remove" }).click();
+    await page.getByText("unload it there, then remove it").waitFor();
+    await page.getByRole("region", { name: "In this page" }).getByRole("button", { name: "Unload" }).click();
+    await page.getByRole("button", { name: "Remove" }).click();
+    await page.getByText("Nothing is kept.").waitFor();
     expect(troubles).toEqual([]);
   }, 120_000);
 }
 
-export const inPageCases = [inPage] as const;
+/** Lets the first piece of a file through, and keeps the others waiting until it is told to go on. */
+async function holdPieces(context: BrowserContext): Promise<{ ranges: string[]; goOn(): void }> {
+  const ranges: string[] = [];
+  let isHeld = true;
+  await context.route("**/api/blobs/**", async (route) => {
+    const { range } = route.request().headers();
+    if (range) ranges.push(range);
+    if (!isHeld || ranges.length < 2) await route.continue();
+  });
+  return { ranges, goOn: () => void (isHeld = false) };
+}
+
+function closedInDownload(world: () => World): void {
+  test("a tab that is closed in the middle of a download: another waits for it, says so, and brings the rest", async () => {
+    const { page, context, troubles } = await openWith(world(), "wasm");
+    const pieces = await holdPieces(context);
+    await chooseHere(page, 4);
+    await send(page, QUESTION);
+    await page.getByText(/Bringing the model into this page: 4.2 MB of/).waitFor();
+    expect(await eventually(() => pieces.ranges.length === 2)).toBe(true);
+
+    const other = await watched(context, troubles);
+    await other.goto(`${world().hearth.url}/ui#/models`);
+    expect(await keptIn(other)).toMatch(/^Part of a model's weights\s+Remove\s+4.2 MB/);
+    await other.getByRole("button", { name: "New chat" }).click();
+    await chooseHere(other, 4);
+    await send(other, QUESTION);
+    await other.getByText("Another tab brings this model: waiting for it").waitFor();
+    pieces.goOn();
+    pieces.ranges.length = 0;
+    await page.close();
+    await other.locator(".message.assistant .about").waitFor();
+    expect(pieces.ranges).toEqual([expect.stringMatching(/^bytes=4194304-/)]); // the rest of it
+    const second = await watched(context, troubles);
+    await second.goto(`${world().hearth.url}/ui`);
+    await second.getByRole("link", { name: QUESTION }).last().click(); // the chat of the tab that was closed
+    await second.getByText("The page was closed before this answer was over.").waitFor();
+    await second.getByRole("button", { name: "Try again" }).click();
+    await second.locator(".message.assistant .about", { hasText: "4 tokens" }).waitFor();
+    expect(pieces.ranges).toHaveLength(1);
+    expect(troubles).toEqual([]);
+  }, 120_000);
+}
+
+function lostDevice(world: () => World): void {
+  test("a GPU that is lost in the middle of an answer: what was said is kept, and the answer goes on as the server's", async () => {
+    const expected = await answerOfServer(world(), 16);
+    const { page, troubles } = await openWith(world(), "webgpu");
+    await chooseHere(page, 4);
+    await send(page, QUESTION);
+    const answer = page.locator(".message.assistant .markdown");
+    await answer.waitFor({ timeout: 90_000 }); // a processor plays the GPU
+    await (await world().browser.newBrowserCDPSession()).send("Browser.crashGpuProcess");
+    const said = page.locator(".message.assistant .trouble p");
+    await said.waitFor();
+    expect(await said.innerText()).toMatch(/^GPU '.*' was lost: .* comes back when you go on or try again\./);
+    const begun = await answer.innerText();
+    expect(begun.length).toBeGreaterThan(0);
+    await keepShot(page, "lost-1280");
+    await page.getByRole("button", { name: "Go on", exact: true }).click();
+    await page.getByText("The answer reached its limit.").waitFor({ timeout: 90_000 });
+    const whole = await answer.innerText();
+    expect(whole.length).toBeGreaterThan(begun.length);
+    expect(expected).toStartWith(whole);
+    await page.goto(`${world().hearth.url}/ui#/models`);
+    await page
+      .getByRole("region", { name: "In this page" })
+      .getByText(/ on webgpu · /)
+      .waitFor();
+    expect(troubles).toEqual([]);
+  }, 240_000);
+}
+
+export const inPageCases = [inPage, closedInDownload, lostDevice] as const;

@@ -91,7 +91,13 @@ export async function keepShot(page: Page, name: string): Promise<void> {
 /** Asks in the chat that is open, and waits until the answer is over. */
 export async function ask(page: Page, text: string): Promise<void> {
   const before = await page.locator(".message.assistant .about").count();
-  await page.locator("#composer").fill(text);
-  await page.locator("#composer").press("Enter"); // a dialog that closes takes the focus with it
+  await send(page, text);
   await page.locator(".message.assistant .about").nth(before).waitFor();
+}
+
+/** Asks, once the page knows which model it would ask. */
+export async function send(page: Page, text: string): Promise<void> {
+  await page.locator("#composer").fill(text);
+  await page.locator("button[type=submit].send:enabled").waitFor();
+  await page.locator("#composer").press("Enter"); // a dialog that closes takes the focus with it
 }

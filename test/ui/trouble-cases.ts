@@ -8,19 +8,25 @@ import { fileOf } from "../../src/ui/app/chat/transfer.ts";
 import type { Chat, Message } from "../../src/ui/app/chat/tree.ts";
 import { startHearth } from "../e2e/hearth.ts";
 import { HOSTILE } from "./hostile-texts.ts";
-import { ask, keepShot, openPage, watched, type World } from "./page.ts";
+import { ask, keepShot, openPage, send, watched, type World } from "./page.ts";
 
 /** With every token as likely as any other, the end is as far as it gets. */
 const LONG = 4000;
 
 /** Brings a chat of these messages in, by a file, and opens it. */
-async function importChat(page: Page, title: string, texts: readonly string[]): Promise<void> {
+async function importChat(
+  page: Page,
+  title: string,
+  texts: readonly string[],
+  more: (content: string) => Partial<Message> = () => ({}),
+): Promise<void> {
   const options = { temperature: 100, top_k: 0, top_p: 1, num_predict: LONG, seed: 6 };
   const about = { model: "hearth:latest", place: "server", system: "", tools: "", options } as const;
   const chat: Chat = { id: "x", title, at: 1, updated: 1, ...about, leaf: `m${texts.length - 1}` };
   const messages = texts.map((content, i): Message => {
     const parent = i === 0 ? null : `m${i - 1}`;
-    return { id: `m${i}`, chat: "x", parent, at: i, content, role: i % 2 === 0 ? "user" : "assistant" };
+    const role = i % 2 === 0 ? "user" : "assistant";
+    return { id: `m${i}`, chat: "x", parent, at: i, content, role, ...more(content) };
   });
   const buffer = Buffer.from(JSON.stringify(fileOf([chat], messages)));
   await page.getByLabel("Files with chats").setInputFiles({ name: "chats.json", mimeType: "application/json", buffer });
@@ -30,41 +36,67 @@ async function importChat(page: Page, title: string, texts: readonly string[]): 
 
 /** Asks for an answer that takes long, and waits until some of it is there. */
 async function beginLong(page: Page): Promise<void> {
-  await page.locator("#composer").fill("Go on for ever.");
-  await page.keyboard.press("Enter");
+  await send(page, "Go on for ever.");
   await page.getByRole("button", { name: "Stop" }).waitFor();
   await page.locator(".message[aria-busy=true] .markdown").waitFor();
 }
 
 function hostileTexts(world: () => World): void {
-  test(`hostile texts (${HOSTILE.length}) are text: as messages, thoughts, names and files`, async () => {
+  test(`hostile texts (${HOSTILE.length}) are text: as messages, thoughts, calls, errors, names and files`, async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.evaluate(() => addEventListener("beforeunload", () => console.error("Content-Security-Policy: left")));
     await importChat(
       page,
       HOSTILE[1]!,
       HOSTILE.flatMap((text) => [text, text]),
+      (text) => ({
+        thinking: text,
+        model: text,
+        calls: [{ name: text, arguments: { [text]: text } }],
+        files: [{ name: text, text }],
+        state: "failed",
+        error: text,
+      }),
     );
     for (let i = 0; i < HOSTILE.length * 2; i += 4) await page.locator(".message").nth(i).scrollIntoViewIfNeeded();
     await page.locator(".message").last().scrollIntoViewIfNeeded();
-    const found = await page.evaluate(() => {
-      const inside = [...document.querySelectorAll(".message .body *, .sidebar .chat-list li *")];
-      const names = inside.filter((each) => !each.closest("svg.icon")).map(({ localName }) => localName);
-      const links = [...document.querySelectorAll<HTMLAnchorElement>(".message .body a")].map(
-        ({ protocol }) => protocol,
-      );
-      const on = inside.filter((each) => each.getAttributeNames().some((name) => name.startsWith("on"))).length;
-      return { names: [...new Set(names)], links: [...new Set(links)], on, broken: "broken" in globalThis };
-    });
-    const strange = "script img svg iframe style form base meta math object embed input link".split(" ");
-    expect(found.names.filter((name) => strange.includes(name))).toEqual([]);
-    expect([found.on, found.broken]).toEqual([0, false]);
-    expect(found.links.filter((protocol) => !/^(https?|mailto):$/.test(protocol))).toEqual([]);
+    await expectText(page);
     const text = await page.locator(".log").evaluate((log) => log.textContent);
     for (const [i, each] of HOSTILE.slice(0, 15).entries()) expect([i, text.includes(each)]).toEqual([i, true]);
     await keepShot(page, "hostile-1280");
     expect(troubles).toEqual([]);
   }, 60_000);
+
+  test("hostile texts are text as they come in pieces: answers, thoughts and calls", async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const pieces = HOSTILE.join("\n\n").match(/[^]{1,7}/g) ?? [];
+    const lines = pieces.flatMap((content) => [
+      { message: { content, thinking: content }, done: false },
+      { message: { tool_calls: [{ function: { name: content, arguments: { content } } }] }, done: false },
+    ]);
+    const said = [...lines, { message: {}, done: true, done_reason: "stop" }].map((line) => JSON.stringify(line));
+    await page.route("**/api/chat", (route) => route.fulfill({ body: `${said.join("\n")}\n` }));
+    await ask(page, "Go on.");
+    await expectText(page);
+    expect(await page.locator(".message.assistant .markdown").innerText()).toContain("<iframe srcdoc=");
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+/** Nothing that a message says has become an element, a handler or an address of its own. */
+async function expectText(page: Page): Promise<void> {
+  const found = await page.evaluate(() => {
+    const inside = [...document.querySelectorAll(".message *, .sidebar .chat-list li *")];
+    const ours = "svg.icon, form.results"; // the page's own: icons, and fields for what a tool gave back
+    const names = inside.filter((each) => !each.closest(ours)).map(({ localName }) => localName);
+    const links = [...document.querySelectorAll<HTMLAnchorElement>(".message a")].map(({ protocol }) => protocol);
+    const on = inside.filter((each) => each.getAttributeNames().some((name) => name.startsWith("on"))).length;
+    return { names: [...new Set(names)], links: [...new Set(links)], on, broken: "broken" in globalThis };
+  });
+  const strange = "script img svg iframe style form base meta math object embed input link".split(" ");
+  expect(found.names.filter((name) => strange.includes(name))).toEqual([]);
+  expect([found.on, found.broken]).toEqual([0, false]);
+  expect(found.links.filter((protocol) => !/^(https?|mailto):$/.test(protocol))).toEqual([]);
 }
 
 /** Counts how many messages come into the page at once, from here on. */

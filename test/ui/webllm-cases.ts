@@ -5,14 +5,14 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { mlcFolder } from "../convert/mlc-folder.ts";
 import { uploadedFiles } from "../e2e/upload.ts";
-import { keepShot, openPage, type World } from "./page.ts";
+import { keptIn } from "./in-page-cases.ts";
+import { keepShot, openPage, send, type World } from "./page.ts";
 
 /** The reason why an answer failed. */
 async function failureOf(page: Page, question: string): Promise<string> {
   const failed = page.locator(".message.assistant .trouble p");
   const before = await failed.count();
-  await page.locator("#composer").fill(question);
-  await page.keyboard.press("Enter");
+  await send(page, question);
   await failed.nth(before).waitFor();
   return failed.nth(before).innerText();
 }
@@ -51,8 +51,14 @@ function webLlm(world: () => World): void {
     );
     expect(fetched.filter((url) => /^https?:/.test(url))).toEqual([]); // nothing but this server
     expect(fetched).toContain("/ui/webllm.js");
+
+    await page.goto(`${hearth.url}/ui#/models`); // what was kept of it goes with it
+    expect(await keptIn(page)).toMatch(/^compiled\s+Remove\s+\d+ B · [0-9a-f]{12}/);
+    page.once("dialog", (dialog) => void dialog.accept());
+    await page.getByRole("button", { name: "More about compiled:latest" }).click();
+    await page.getByRole("menuitem", { name: "Delete" }).click();
+    await page.getByText("Nothing is kept.").waitFor();
     expect(troubles).toEqual([]);
-    await fetch(`${hearth.url}/api/delete`, { method: "DELETE", body: JSON.stringify({ model: "compiled" }) });
   }, 60_000);
 }
 

@@ -4,7 +4,7 @@
  */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { PageRuntime, PageRuntimeOptions, PageWait } from "../../../browser/runtime.ts";
-import type { PageWorker } from "../../../browser/client.ts";
+import type { Kept } from "../../../browser/kept.ts";
 import type { Api } from "../base/api.ts";
 import { bytesText } from "../base/format.ts";
 import type { Answerer, AnswerEvent, Question } from "../chat/answers.ts";
@@ -31,7 +31,7 @@ const loadEngine = () => import("./load.ts");
 export class Engine {
   readonly #parts: EngineParts;
   readonly #model = signal<PageModel | undefined>(undefined);
-  readonly #kept = signal<readonly string[] | undefined>(undefined);
+  readonly #kept = signal<readonly Kept[] | undefined>(undefined);
   #runtime: Promise<PageRuntime> | undefined;
   #onWait: (wait: PageWait) => void = () => {};
 
@@ -44,8 +44,8 @@ export class Engine {
     return this.#model;
   }
 
-  /** Names of files in the page's storage; undefined: nobody looked. */
-  get kept(): ReadonlySignal<readonly string[] | undefined> {
+  /** In the page's storage; undefined: nobody looked. */
+  get kept(): ReadonlySignal<readonly Kept[] | undefined> {
     return this.#kept;
   }
 
@@ -54,12 +54,27 @@ export class Engine {
   }
 
   async lookAtKept(): Promise<void> {
-    this.#kept.value = await withWorker(async (worker, { listStored }) => listStored(worker));
+    this.#kept.value = await (await import("../../../browser/kept.ts")).listKept();
   }
 
-  async removeKept(name: string): Promise<void> {
-    await withWorker((worker, { removeStored }) => removeStored(worker, name));
+  async removeKept(kept: Kept): Promise<void> {
+    await (await import("../../../browser/kept.ts")).removeKept(kept);
     await this.lookAtKept();
+  }
+
+  /** Forgets what is kept of models that the server has no more. @param digests of its models */
+  async dropGone(digests: ReadonlySet<string>): Promise<void> {
+    if (!window.isSecureContext) return;
+    await this.lookAtKept();
+    for (const kept of this.#kept.value ?? []) {
+      if (kept.digest !== "" && (await this.#isGone(kept, digests))) await this.removeKept(kept);
+    }
+  }
+
+  async #isGone({ of, digest }: Kept, digests: ReadonlySet<string>): Promise<boolean> {
+    if (of === "webllm") return !digests.has(digest);
+    const headers = { ...this.#parts.api.headers() };
+    return (await fetch(`/api/blobs/sha256:${digest}`, { method: "HEAD", headers })).status === 404;
   }
 
   /** Chats on it. */
@@ -111,20 +126,8 @@ export class Engine {
       const text = `Bringing the model into this page: ${bytesText(done)} of ${bytesText(total)}`;
       return { kind: "wait", text, fraction: total > 0 ? done / total : 0 };
     }
+    if (wait.kind === "busy") return { kind: "wait", text: "Another tab brings this model: waiting for it" };
     this.#parts.notify(`The model is not kept in this page (${wait.reason}). It is read from the server each time.`);
     return { kind: "wait", text: "Reading the model from the server" };
-  }
-}
-
-type Client = Awaited<ReturnType<typeof loadEngine>>;
-
-/** Asks a Worker of its own, which is ended then. */
-async function withWorker<T>(work: (worker: PageWorker, client: Client) => Promise<T>): Promise<T> {
-  const client = await loadEngine();
-  const worker = startWorker("hearth-worker");
-  try {
-    return await work(worker, client);
-  } finally {
-    worker.terminate();
   }
 }

@@ -1,12 +1,11 @@
 /** What the page fetches once a model is to run in it: the runtime, and how a chat asks it. */
+import { AppError, messageOf, type Code } from "../../../base/errors.ts";
 import { makePageRuntime, type PageRuntime, type PageRuntimeOptions } from "../../../browser/runtime.ts";
 import type { InferenceEvent, Message } from "../../../runtime/runtime.ts";
 import { parseOptions } from "../../../sampling/options.ts";
 import type { AnswerEvent, Question } from "../chat/answers.ts";
 import type { WireMessage } from "../chat/tree.ts";
 import { pushed } from "./queue.ts";
-
-export { listStored, removeStored } from "../../../browser/client.ts";
 
 interface RuntimeSettings extends Omit<PageRuntimeOptions, "locate" | "threads"> {
   readonly headers: () => Readonly<Record<string, string>>;
@@ -31,14 +30,33 @@ export function eventsOf(runtime: PageRuntime, asking: Asking): AsyncGenerator<A
   const { question, signal, listen } = asking;
   return pushed(async (push) => {
     listen(push);
-    for await (const event of runtime.chat(requestOf(question, signal))) for (const each of told(event)) push(each);
+    try {
+      for await (const event of runtime.chat(requestOf(question, signal))) for (const each of told(event)) push(each);
+    } catch (error) {
+      throw explained(error);
+    }
   });
+}
+
+/** What can be done about it, where the error does not say so. */
+const ADVICE: Partial<Record<Code, string>> = {
+  runner:
+    "The model is no more in this page's memory, and comes back when you go on or try again. Where it fails again, let it run on the processor (Models, In this page) or on the server.",
+  upstream: "What came of the model is kept: once the server is there, try again, and the rest comes.",
+  too_large: "Choose a smaller model or context, let it run on the processor (Models, In this page), or on the server.",
+};
+
+function explained(error: unknown): unknown {
+  const advice = error instanceof AppError ? ADVICE[error.code] : undefined;
+  return advice === undefined
+    ? error
+    : new Error(`${messageOf(error).replace(/\.$/, "")}. ${advice}`, { cause: error });
 }
 
 function requestOf({ model, messages, options, think, tools }: Question, signal: AbortSignal) {
   return {
     model,
-    messages: messages.map(messageOf),
+    messages: messages.map(readMessage),
     options: parseOptions(options).options,
     signal,
     ...(think === undefined ? {} : { think }),
@@ -47,7 +65,7 @@ function requestOf({ model, messages, options, think, tools }: Question, signal:
 }
 
 /** As the server reads a message of a request. */
-function messageOf({ images, tool_calls, ...message }: WireMessage): Message {
+function readMessage({ images, tool_calls, ...message }: WireMessage): Message {
   return {
     ...message,
     ...(images ? { images: images.map((base64) => Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))) } : {}),

@@ -1,6 +1,7 @@
 /** What of the models is in this page: in its memory, and in its storage. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import type { Kept } from "../../../browser/kept.ts";
 import { useApp } from "../context.ts";
 import { bytesText, countText } from "../base/format.ts";
 
@@ -48,21 +49,12 @@ export function InPage() {
       <ul class="cards">
         <HereInMemory />
         <WithWebLlm />
-        {engine.kept.value?.map((name) => (
-          <li class="card" key={name}>
-            <div class="card-line">
-              <strong>A model's weights</strong>
-              <span class="grow" />
-              <button
-                type="button"
-                class="button small"
-                onClick={() => void engine.removeKept(name).then(look, report)}
-              >
-                Remove
-              </button>
-            </div>
-            <p class="quiet mono">{name.slice(0, 19)}…</p>
-          </li>
+        {engine.kept.value?.map((kept) => (
+          <KeptCard
+            key={kept.of + kept.digest}
+            kept={kept}
+            onRemove={() => engine.removeKept(kept).then(look, report)}
+          />
         ))}
       </ul>
       <div class="row">
@@ -74,6 +66,33 @@ export function InPage() {
         </span>
       </div>
     </section>
+  );
+}
+
+function KeptCard({ kept, onRemove }: { kept: Kept; onRemove: () => void }) {
+  const { models } = useApp();
+  const { of, digest, bytes, isWhole } = kept;
+  const what = of === "hearth" ? "a model's weights" : "a model for WebLLM";
+  const name = models.list.value?.find((each) => each.digest === digest)?.name.replace(/:latest$/, "");
+  return (
+    <li class="card">
+      <div class="card-line">
+        <strong>{name ?? (isWhole ? what.replace("a", "A") : `Part of ${what}`)}</strong>
+        <span class="grow" />
+        <button type="button" class="button small" onClick={onRemove}>
+          Remove
+        </button>
+      </div>
+      <p class="quiet">
+        {bytesText(bytes)}
+        {digest !== "" && (
+          <>
+            {" · "}
+            <span class="mono">{digest.slice(0, 12)}…</span>
+          </>
+        )}
+      </p>
+    </li>
   );
 }
 

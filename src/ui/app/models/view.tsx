@@ -138,7 +138,7 @@ function LoadedCard({ model }: { model: LoadedModel }) {
 }
 
 function ModelCard({ model, onOver }: { model: StoredModel; onOver: (over: Over) => void }) {
-  const { api, models, notices, prefs, go, jobs } = useApp();
+  const { api, models, engine, notices, prefs, go, jobs } = useApp();
   const { name, size, modified_at: modified, details } = model;
   const report = (error: Error): void => notices.say(error.message);
   const refresh = (): void => void models.refresh();
@@ -148,7 +148,11 @@ function ModelCard({ model, onOver }: { model: StoredModel; onOver: (over: Over)
   };
   const remove = (): void => {
     if (!confirm(`Delete ${name} from the server?`)) return;
-    api.json("/api/delete", { method: "DELETE", body: { model: name } }).then(refresh, report);
+    const deleted = api.json("/api/delete", { method: "DELETE", body: { model: name } });
+    deleted
+      .then(() => models.refresh())
+      .then(() => engine.dropGone(new Set(models.list.value?.map((each) => each.digest))))
+      .catch(report);
   };
   const load = (): void => {
     api.json("/api/generate", { body: { model: name } }).then(() => void models.refreshLoaded(), report);
