@@ -129,6 +129,17 @@ export async function clearErrors(target: Target): Promise<void> {
   expect(await failure({ previous_response_id: "resp_1" })).toBeInstanceOf(OpenAI.BadRequestError);
 }
 
+/** The count of an input says what the usage of its response will. */
+export async function countTokens(target: Target): Promise<void> {
+  const client = clientOf(target);
+  const { model, instructions, input } = request(target);
+  for (const more of [{}, { tools: [WEATHER] }]) {
+    const { input_tokens } = await client.responses.inputTokens.count({ model, instructions, input, ...more });
+    const { usage } = await client.responses.create({ ...request(target), ...more });
+    expect(input_tokens).toBe(usage!.input_tokens);
+  }
+}
+
 /** All of them, for a loop over names. */
 export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   "responses, streaming and not": bothWays,
@@ -136,6 +147,7 @@ export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>>
   "structured output": structuredOutput,
   "a call that must be made": forcedCall,
   conversation,
+  "input tokens": countTokens,
   abort,
   "clear errors": clearErrors,
 };

@@ -285,6 +285,16 @@ describe("every setting reaches the runtime", () => {
   });
 });
 
+test("input_tokens counts the prompt without asking the model", async () => {
+  const body = JSON.stringify({ model: "m", instructions: "be kind", input: "now" });
+  const response = await fetch(`${url}/v1/responses/input_tokens`, { method: "POST", body });
+  expect([response.status, await response.json()]).toEqual([
+    200,
+    { object: "response.input_tokens", input_tokens: expect.any(Number) },
+  ]);
+  expect(harness.runtime.requests).toEqual([]);
+});
+
 describe("requests that cannot be answered", () => {
   const item = (value: unknown) => ({ input: [value] });
   test.each([

@@ -1,4 +1,4 @@
-/** `POST /v1/responses`: chat, in the words of the OpenAI Responses API. */
+/** `POST /v1/responses` and `POST /v1/responses/input_tokens`: chat, in the words of the OpenAI Responses API. */
 import { Elysia } from "elysia";
 import { assert } from "../../base/errors.ts";
 import type { ChatRequest } from "../../runtime/runtime.ts";
@@ -20,23 +20,28 @@ import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";
 
 export const responsesRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/v1/responses", ({ request }) => deps.answer(request, (exchange) => respond(deps, exchange)), {
-    parse: "none",
-    detail: describe({
-      api: "OpenAI",
-      summary: "A response to some input",
-      body: ResponsesBody,
-      reply: ["json", "events"],
-    }),
-  });
+  new Elysia()
+    .post("/v1/responses", ({ request }) => deps.answer(request, (exchange) => respond(deps, exchange)), {
+      parse: "none",
+      detail: describe({
+        api: "OpenAI",
+        summary: "A response to some input",
+        body: ResponsesBody,
+        reply: ["json", "events"],
+      }),
+    })
+    .post("/v1/responses/input_tokens", ({ request }) => deps.answer(request, (exchange) => count(deps, exchange)), {
+      parse: "none",
+      detail: describe({
+        api: "OpenAI",
+        summary: "How many tokens the input of a response would have",
+        body: ResponsesBody,
+        reply: "json",
+      }),
+    });
 
 async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
-  const body = await readRequest(exchange.request, ResponsesBody);
-  const model = requireModel(body.model);
-  const wanted = readResponsesRequest(body);
-  exchange.note({ model });
-  warnLeft(deps.log, { model, left: wanted.tools.left });
-  const request = await chatRequest(deps, { model, wanted, exchange });
+  const { body, model, wanted, request } = await readAsked(deps, exchange);
   const now = (): number => seconds(deps.now());
   const head = headOf(request.ref, { model, body, wanted, createdAt: now() });
   const stages = body.parallel_tool_calls === false ? [firstCallOnly()] : [];
@@ -44,6 +49,21 @@ async function respond(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const writer = new ResponseWriter(head, now);
   if (!body.stream) return { kind: "json", body: await whole(events, writer) };
   return { kind: "events", frames: frames(events, writer), failed: (error) => [frame(writer.fail(error))] };
+}
+
+async function count(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
+  const { request } = await readAsked(deps, exchange);
+  const input_tokens = await deps.runtime.countTokens(request);
+  return { kind: "json", body: { object: "response.input_tokens", input_tokens } };
+}
+
+async function readAsked(deps: RouteDeps, exchange: Exchange) {
+  const body = await readRequest(exchange.request, ResponsesBody);
+  const model = requireModel(body.model);
+  const wanted = readResponsesRequest(body);
+  exchange.note({ model });
+  warnLeft(deps.log, { model, left: wanted.tools.left });
+  return { body, model, wanted, request: await chatRequest(deps, { model, wanted, exchange }) };
 }
 
 /** Throws `not_found`, and `bad_request` where a model shall think that cannot. */
