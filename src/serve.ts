@@ -2,11 +2,11 @@
  * `hearth serve`: builds the parts, says one line, and serves until told to stop. SIGTERM and SIGINT let running
  * requests finish for a while; whatever happens, no runner outlives this process.
  */
-import { availableParallelism, freemem, totalmem } from "node:os";
-import { readFileSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { archs } from "./arch/index.ts";
 import { checkBackend, slowOnCpu } from "./backend/index.ts";
+import { availableMemory } from "./base/available-memory.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
@@ -180,7 +180,7 @@ function ownRuntime(
       keepAliveMs: config.keepAliveMs,
       cacheDir: join(config.home, "cache"),
       snapshotBytes: config.snapshots,
-      freeBytes: availableBytes,
+      freeBytes: availableMemory,
       gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
       start: (load, signal) => startRunner(load, { signal, log, spawn, loading }).finally(() => spare?.prepare()),
     },
@@ -219,7 +219,7 @@ function describeMachine(config: Config, at: { backend: string; device: string; 
     backend: at.backend,
     device: at.device,
     cores: availableParallelism(),
-    memory: { total: totalmem(), available: availableBytes() },
+    memory: { total: totalmem(), available: availableMemory() },
     settings: {
       host: `${host.hostname}:${host.port}`,
       backend: config.backend,
@@ -294,7 +294,7 @@ function spareOf(options: ServeOptions, config: Config, isIdle: () => boolean): 
   if (!config.spareRunner) return undefined;
   return new SpareRunner({
     spawn: () => spawnRunner(spawnOptions(options, config)),
-    isIdle: () => isIdle() && availableBytes() > SPARE_ROOM,
+    isIdle: () => isIdle() && availableMemory() > SPARE_ROOM,
     delayMs: SPARE_AFTER_MS,
   });
 }
@@ -335,12 +335,4 @@ function stopOnSignal(parts: Stoppable): void {
   };
   process.on("SIGTERM", () => stop(drainDelayMs));
   process.on("SIGINT", () => stop(0)); // a person waits
-}
-
-/** Memory that a new process could use, file cache included; a container's limit counts. */
-function availableBytes(): number {
-  const allowed = process.availableMemory();
-  if (process.platform !== "linux") return Math.min(freemem(), allowed);
-  const found = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync("/proc/meminfo", "utf8"));
-  return Math.min(found ? Number(found[1]) * 1024 : freemem(), allowed);
 }

@@ -15,7 +15,7 @@ export type Code =
   | "bad_file" // a file that is not what it claims to be
   | "storage" // a disk that is full or may not be written
   | "too_large" // over a named limit
-  | "busy" // a queue is full
+  | "busy" // a queue or the memory is full
   | "cancelled" // the caller went away
   | "timeout" // the caller went quiet in the middle of a request
   | "unsupported" // understood, but this build or machine cannot do it

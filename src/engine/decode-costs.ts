@@ -6,6 +6,8 @@ const ROW_SHARE = 0.1;
 const NEWEST = 0.3;
 /** A step that took so many times as long as usual was held up by something else. */
 const HELD_UP = 4;
+/** The first step of so many rows counts as at most so many times what it was thought to cost, for the same reason. */
+const FIRST_HELD_UP = 3;
 /** Steps after which half of what is known of a number of rows is forgotten, so that it is tried again. */
 const HALF_LIFE = 200;
 
@@ -34,7 +36,8 @@ export function makeDecodeCosts(): DecodeCosts {
     note(rows, ns) {
       steps++;
       const own = known.get(rows);
-      const next = own ? own.ns + NEWEST * (Math.min(ns, HELD_UP * own.ns) - own.ns) : ns;
+      const first = Math.min(ns, FIRST_HELD_UP * (of(rows) ?? Infinity));
+      const next = own ? own.ns + NEWEST * (Math.min(ns, HELD_UP * own.ns) - own.ns) : first;
       known.set(rows, { ns: next, step: steps });
     },
   };

@@ -22,6 +22,8 @@ export interface EngineParts {
   readonly limits: ScheduleLimits;
   /** Most bytes that slots take together, where their session lets them grow; undefined: as many as they have. */
   readonly kvBytes?: number | undefined;
+  /** Memory that the process could still take; undefined: nobody knows. */
+  readonly freeBytes?: (() => number) | undefined;
   /** Most bytes of prefixes that are kept beside slots. */
   readonly prefixBytes: number;
   /** Where they outlive the process; told what their bytes depend on beside the weights. */

@@ -72,7 +72,10 @@ export class Engine {
     if (blocks && prefixBytes > 0) {
       this.#prefixes = makePrefixCache({ blocks, bytesMax: prefixBytes, snapshots: parts.snapshots?.(blocks.layout) });
     }
-    if (session.growth) this.#room = makeKvRoom(session.growth, this.#slots, parts.kvBytes ?? Infinity);
+    if (session.growth) {
+      const { kvBytes: bytesMax = Infinity, freeBytes } = parts;
+      this.#room = makeKvRoom(session.growth, { slots: this.#slots, bytesMax, freeBytes });
+    }
     if (session.verifies) this.#speculation = makeSpeculation(parts);
     this.#loop = this.#run();
   }
@@ -151,14 +154,15 @@ export class Engine {
 
   async #step(work: Work): Promise<void> {
     const victim = this.#room?.victim(work, this.#running);
-    if (victim) {
-      this.#vacate(victim);
-      this.#waiting.unshift(victim);
+    if (victim && !victim.error) {
+      this.#vacate(victim.sequence);
+      this.#waiting.unshift(victim.sequence);
       return;
     }
     this.#last = work.kind;
     const events: SequenceEvent[] = [];
-    if (this.#sliced.takes(work, this.#isShared)) await this.#runPart(work, events);
+    if (victim) this.#fail(victim.sequence, victim.error, events);
+    else if (this.#sliced.takes(work, this.#isShared)) await this.#runPart(work, events);
     else await this.#runWork((await this.#speculation?.extend(work)) ?? work, events);
     if (events.length > 0) this.#parts.emit(events);
   }

@@ -1,46 +1,69 @@
 /**
  * Whether there is memory for what sequences add to their slots. A slot's cache is reserved whole and gets memory where
  * it is written: where the slots together would take more than they may, those that nobody uses give theirs back, and
- * after them the sequence that came last waits until there is room again.
+ * after them the sequence that came last waits until there is room again. Where the machine has not the memory that was
+ * granted, because others have taken it, the sequence that wants it fails: the system would end the whole process.
  */
 import type { Growth } from "../backend/backend.ts";
+import { AppError } from "../base/errors.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 import { forget, type Slot } from "./slots.ts";
 
 /** Tokens that memory is counted in. */
 const UNIT = 64;
+/** Bytes that are left to whatever else the process does. */
+const RESERVE = 64 * 2 ** 20;
 
 export interface KvRoom {
   /** Whether a sequence may begin beside those that run, whose prompts may not be evaluated yet. */
   admits(sequence: Sequence, running: readonly Sequence[]): boolean;
-  /** Makes room for a step; else says which sequence must stop until there is some. */
-  victim(work: Work, running: readonly Sequence[]): Sequence | undefined;
+  /** Makes room for a step; else says which sequence must stop until there is some, or fail. */
+  victim(work: Work, running: readonly Sequence[]): Victim | undefined;
 }
 
-/** @param slots of the session @param bytesMax of all slots; one sequence alone may take more */
-export function makeKvRoom({ tokenBytes, release }: Growth, slots: readonly Slot[], bytesMax: number): KvRoom {
+interface Victim {
+  readonly sequence: Sequence;
+  /** Why it fails; undefined: it goes on later. */
+  readonly error?: AppError;
+}
+
+interface RoomOptions {
+  readonly slots: readonly Slot[];
+  /** Of all slots; one sequence alone may take more. */
+  readonly bytesMax: number;
+  /** Memory that the process could still take; undefined: nobody knows. */
+  readonly freeBytes?: (() => number) | undefined;
+}
+
+export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, freeBytes }: RoomOptions): KvRoom {
   const most = Math.floor(bytesMax / tokenBytes);
   const taken = new Map<Slot, number>(); // tokens that memory is there for
   const unitsOf = (tokens: number): number => Math.ceil(tokens / UNIT) * UNIT;
   const sumOf = (which: readonly Slot[]): number => which.reduce((sum, slot) => sum + (taken.get(slot) ?? 0), 0);
 
-  /** False where a slot cannot hold so many tokens beside the others in use. */
-  const takes = (slot: Slot, tokens: number): boolean => {
+  /** Bytes that the machine lacks for so many more tokens; 0: none. */
+  const lacking = (tokens: number): number =>
+    tokens === 0 || !freeBytes ? 0 : Math.max(0, tokens * tokenBytes + RESERVE - freeBytes());
+
+  /** What a slot lacks for so many tokens: room beside the others in use, or memory of the machine. */
+  const lackOf = (slot: Slot, tokens: number): "room" | AppError | undefined => {
     const before = taken.get(slot) ?? 0;
     const wanted = Math.max(before, unitsOf(tokens));
     const others = slots.filter((other) => other !== slot);
     const idle = others.filter((other) => !other.busy && taken.has(other)).toSorted((a, b) => b.usedAt - a.usedAt);
-    while (idle.length > 0 && sumOf(others) + wanted > most) {
+    while (idle.length > 0 && (sumOf(others) + wanted > most || lacking(wanted - before) > 0)) {
       const oldest = idle.pop()!; // not empty
       release(oldest.index);
       forget(oldest);
       taken.delete(oldest);
     }
     const busy = sumOf(others);
-    if (wanted > before && busy > 0 && busy + wanted > most) return false;
+    if (wanted > before && busy > 0 && busy + wanted > most) return "room";
+    const lacks = lacking(wanted - before);
+    if (lacks > 0) return outOfMemory(tokens, { wants: (wanted - before) * tokenBytes + RESERVE, lacks });
     taken.set(slot, wanted);
-    return true;
+    return undefined;
   };
 
   return {
@@ -52,9 +75,19 @@ export function makeKvRoom({ tokenBytes, release }: Growth, slots: readonly Slot
     victim({ rows, sequences }, running) {
       for (const [i, sequence] of sequences.entries()) {
         const { start, tokens } = rows[i]!;
-        if (sequence.slot && !takes(sequence.slot, start + tokens.length)) return running.at(-1);
+        const lack = sequence.slot && lackOf(sequence.slot, start + tokens.length);
+        if (lack === "room") return { sequence: running.at(-1) ?? sequence };
+        if (lack) return { sequence, error: lack };
       }
       return undefined;
     },
   };
+}
+
+function outOfMemory(tokens: number, { wants, lacks }: { wants: number; lacks: number }): AppError {
+  const [expected, got] = [wants, wants - lacks].map((bytes) => `${Math.round(bytes / 2 ** 20)} MiB`);
+  return new AppError(
+    "busy",
+    `out of memory: keys and values of ${tokens} tokens: expected ${expected} free, got ${got}`,
+  );
 }

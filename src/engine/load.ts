@@ -52,6 +52,8 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly sight?: { readonly projector: string | undefined } | undefined;
   /** Bytes that the KV cache may take; undefined if unknown. */
   readonly cacheMemory?: number | undefined;
+  /** Memory that the process could still take; undefined: nobody knows. */
+  readonly freeBytes?: (() => number) | undefined;
   /** Prompt tokens of one run. */
   readonly chunk: number;
   /** Keeps prefixes that outlive the process; told what their bytes depend on beside the files. */
@@ -159,6 +161,7 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
       ctxLen,
       slots: options.slots,
       kvBytes: kvBytesOf(session, { ...options, ctxLen }),
+      freeBytes: options.freeBytes,
       prefixBytes: Math.min(session.bytes.kv, (options.cacheMemory ?? 0) * PREFIX_SHARE),
       snapshots: options.snapshots,
       limits: { chunkAlone: options.chunk, chunkShared: options.chunk },

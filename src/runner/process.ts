@@ -5,6 +5,7 @@
 import { getPriority, setPriority } from "node:os";
 import { tuningFile } from "../backend/host/tuning-file.ts";
 import { chooseBackend } from "../backend/index.ts";
+import { availableMemory } from "../base/available-memory.ts";
 import { collectWhenIdle } from "../base/collect-idle.ts";
 import { systemLoop } from "../base/event-loop.ts";
 import { dieBeforeParent, dieWithParent } from "../base/parent-death.ts";
@@ -31,6 +32,7 @@ export function startRunnerProcess(channel: Channel): void {
     chooseBackend,
     openFiles: openTransformers,
     decodeImage,
+    ...(process.platform === "linux" && { freeBytes: () => availableMemory({ swaps: true }) }),
     tuningsIn: tuningFile,
     snapshotsOf,
   });

@@ -39,6 +39,8 @@ export interface RunnerHost {
   openFiles?(files: readonly NamedFile[], options: Pick<LoadMessage, "threads">): Promise<Backend>;
   /** Makes pixels of image files; undefined: models here take no images. */
   readonly decodeImage?: DecodeImage;
+  /** Memory that this process could still take; undefined: nobody knows. */
+  readonly freeBytes?: () => number;
   /** What remembers the fastest kernels of a GPU in a folder for such files; undefined: there are no folders. */
   tuningsIn?(cacheDir: string): TuningStore;
   /** What keeps prefixes beyond this process, for a model of these files; undefined: nothing does. */
@@ -135,6 +137,7 @@ async function load(
       tunings: message.cacheDir === undefined ? undefined : host.tuningsIn?.(message.cacheDir),
       snapshots: snapshotsOf(message, host),
       backend,
+      freeBytes: host.freeBytes,
       sight: decode && { projector: message.projector },
       cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message, host.open) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),

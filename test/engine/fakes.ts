@@ -310,6 +310,7 @@ export function makeBench(
     loop?: EventLoop;
     prefixBytes?: number;
     kvBytes?: number;
+    freeBytes?: () => number;
     snapshots?: SnapshotStore;
     /** What a draft model has otherwise than the model. */
     draft?: Partial<FakeOptions>;
@@ -358,6 +359,7 @@ export function makeBench(
     draft: draft && { session: draft, vocabSize: VOCAB, ctxLen: options.draft?.ctxLen ?? ctxLen },
     prefixBytes,
     kvBytes: options.kvBytes,
+    freeBytes: options.freeBytes,
     snapshots: options.snapshots && (() => options.snapshots!),
     limits: { chunkAlone: chunk, chunkShared: options.chunkShared ?? 4 },
     emit: (events) => events.forEach((event) => listeners.get(event.id)?.(event)),

@@ -85,6 +85,37 @@ test("slots that nobody uses give their memory back first, and their prefix is n
   await engine.close();
 });
 
+test("where the machine has no memory for a request, it fails, says so, and others go on", async () => {
+  const free = { bytes: 2 ** 30 };
+  const more = { growth: true, prefixBytes: 0, freeBytes: () => free.bytes };
+  const { engine, session, ask } = makeBench({ slots: 2, ctxLen: 400, ...more });
+  const [a, b] = PROMPTS as [string, string];
+  const long = ask(a, { num_predict: 150 });
+  const short = ask(b, { num_predict: 30 }); // stays below the first 64 tokens
+  while (session.inputs.length < 6) await Bun.sleep(0);
+  free.bytes = 2 ** 20;
+  expect((await long).end).toMatchObject({
+    kind: "error",
+    code: "busy",
+    message: "out of memory: keys and values of 65 tokens: expected 64 MiB free, got 1 MiB",
+  });
+  expect(textOf(await short)).toBe(expectedText(b, 30));
+  expect([engine.active, engine.busySlots]).toEqual([0, 0]);
+  free.bytes = 2 ** 30;
+  expect(textOf(await ask(a, { num_predict: 150 }))).toBe(expectedText(a, 150));
+  await engine.close();
+});
+
+test("before a request fails for want of memory, slots that nobody uses give theirs back", async () => {
+  const freeBytes = (): number => (session.released.length > 0 || session.inputs.length === 0 ? 2 ** 30 : 0);
+  const { engine, session, ask } = makeBench({ slots: 2, ctxLen: 400, growth: true, prefixBytes: 0, freeBytes });
+  await ask("a".repeat(30), { num_predict: 1 });
+  const { text } = await ask("b".repeat(90), { num_predict: 3 });
+  expect(text).toBe(expectedText("b".repeat(90), 3));
+  expect(session.released).toEqual([0]);
+  await engine.close();
+});
+
 test("a stopped sequence can be cancelled", async () => {
   const { engine, ask, session } = makeBench({ slots: 2, ctxLen: 400, growth: true, kvBytes: 256, prefixBytes: 0 });
   const first = ask(PROMPTS[0]!, { num_predict: 190 });
