@@ -311,9 +311,9 @@ describe("requests that cannot be answered", () => {
       'messages.0.content.0.type: expected a block of text, image, tool_use, tool_result or thinking, got "hologram"',
     ],
     [
-      { tools: [TOOLS[0], { type: "bash_20250124", name: "bash" }] },
+      { tools: [TOOLS[0], { type: "code_execution_20250825", name: "code_execution" }] },
       400,
-      'tools.1.type: expected "custom": a tool with an input_schema, which the client runs, got "bash_20250124"',
+      'tools.1.type: expected "custom" or another tool that the client runs, got "code_execution_20250825"',
     ],
     [{ tools: [{ name: "f" }] }, 400, "tools.0.input_schema: expected an object, got nothing"],
     [

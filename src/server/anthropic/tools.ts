@@ -5,6 +5,7 @@ import type { Tool, ToolChoice } from "../../runtime/runtime.ts";
 import { optional, readBoolean, readFields, readText, unexpected, type Read } from "../fields.ts";
 import { isDispensable } from "../server-tools.ts";
 import { knownName, requireTools } from "../tool-choice.ts";
+import { clientTool } from "./client-tools.ts";
 
 /** Throws `bad_request`, also for tools that run on servers that are not here, unless the model may do without. */
 export function readTools(list: readonly unknown[]): { tools: readonly Tool[]; left: readonly string[] } {
@@ -16,10 +17,12 @@ export function readTools(list: readonly unknown[]): { tools: readonly Tool[]; l
 const readTool: Read<Tool> = (value, path) => {
   const tool = readFields(value, path);
   const type = optional(readText)(tool["type"], `${path}.type`) ?? "custom";
-  if (type !== "custom") {
-    throw unexpected(`${path}.type`, '"custom": a tool with an input_schema, which the client runs', type);
-  }
   const name = readText(tool["name"], `${path}.name`);
+  const known = clientTool(type);
+  if (known) return { type: "function", function: { name, ...known } };
+  if (type !== "custom") {
+    throw unexpected(`${path}.type`, '"custom" or another tool that the client runs', type);
+  }
   const description = optional(readText)(tool["description"], `${path}.description`);
   const parameters = readFields(tool["input_schema"], `${path}.input_schema`);
   return { type: "function", function: { name, ...(description ? { description } : {}), parameters } };
