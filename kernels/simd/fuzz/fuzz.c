@@ -13,12 +13,12 @@ static u32 any(void) {
 }
 static int below(int n) { return (int)(any() % (u32)n); }
 
-static void *blocks[64];
+static void *blocks[128];
 static int block_count;
 // Memory of exactly that size; freed when the round is over.
 static void *block(i64 bytes) {
   void *p = malloc(bytes ? (size_t)bytes : 1);
-  if (!p || block_count == 64) exit(2);
+  if (!p || block_count == 128) exit(2);
   return blocks[block_count++] = p;
 }
 static void *random_block(i64 bytes) {
@@ -82,7 +82,7 @@ static Matrix random_matrix(int n, int rows, int experts, f32 *out) {
   return m;
 }
 
-enum { ROWS_MAX = 20, OPS_MAX = 12 };
+enum { ROWS_MAX = 20, OPS_MAX = 32, SLOTS = 3 };
 static u8 *records;
 static int op_count;
 static void *add_op(int kind, int per_row) {
@@ -173,6 +173,130 @@ static void attention(Pass *p, int rows) {
   if (below(2)) attend->slopes = (u64)random_floats(heads);
 }
 
+static const int ACTS[] = {
+  ACT_SILU, ACT_GELU, ACT_GELU_ERF, ACT_RELU, ACT_RELU_SQR, ACT_SIGMOID, ACT_TANH, ACT_SWIGLU_OAI, ACT_SOFTPLUS,
+};
+static int any_act(void) { return ACTS[below(sizeof ACTS / sizeof *ACTS)]; }
+static u64 packed_or_none(int rows, int n) {
+  return n % 256 || below(2) ? 0 : (u64)block((i64)rows * PACKED_BYTES(n));
+}
+
+// Norms, gates and what else treats every row by itself, from one activation to the next, of any width.
+static void each_row(Pass *p, int rows) {
+  const int runs = 1 + below(3), each = below(3) ? 1 + below(90) : 256, n = runs * each;
+  f32 *x = block((i64)rows * n * 4), *y = block((i64)rows * n * 4);
+  p->input = (u64)random_floats((i64)rows * (n + 5));
+  Input *input = add_op(OP_INPUT, 1);
+  input->out = (u64)x, input->dim = n;
+  RmsNorm *rms = add_op(OP_RMS_NORM, 1);
+  rms->x = (u64)x, rms->out = (u64)(below(2) ? x : y), rms->n = each, rms->runs = runs, rms->weightRows = 1 + below(runs);
+  rms->eps = 1e-6f, rms->sum = below(2), rms->packed = packed_or_none(rows, n);
+  if (below(2)) rms->weight = (u64)random_floats((i64)rms->weightRows * each);
+  LayerNorm *layer = add_op(OP_LAYER_NORM, 1);
+  layer->x = (u64)x, layer->out = (u64)y, layer->n = each, layer->runs = runs, layer->weightRows = 1 + below(runs);
+  layer->eps = 1e-6f, layer->packed = packed_or_none(rows, n);
+  if (below(2)) layer->weight = (u64)random_floats((i64)layer->weightRows * each);
+  if (below(2)) layer->bias = (u64)random_floats((i64)layer->weightRows * each);
+  Gate *gate = add_op(OP_GATE, 1);
+  gate->gate = (u64)x, gate->up = below(4) ? (u64)y : 0, gate->out = (u64)y, gate->n = n, gate->act = any_act();
+  gate->gateMax = 7, gate->upMax = below(2) * 7, gate->packed = packed_or_none(rows, n);
+  Add *add = add_op(OP_ADD, 1);
+  add->a = (u64)x, add->b = (u64)y, add->out = (u64)x, add->n = n, add->scale = 0.5f;
+  AddVector *vector = add_op(OP_ADD_VECTOR, 1);
+  vector->x = (u64)x, vector->vector = (u64)random_floats(n), vector->n = n;
+  AddGiven *given = add_op(OP_ADD_GIVEN, 1);
+  given->x = (u64)x, given->n = n, given->at = below(6), given->vectorDim = n + 5;
+  PositionScale *place = add_op(OP_POSITION_SCALE, 1);
+  place->x = (u64)x, place->n = n, place->coef = 0.1f, place->floorScale = 1 + below(8192), place->offset = below(2);
+  SoftCap *cap = add_op(OP_SOFT_CAP, 1);
+  cap->x = (u64)x, cap->n = n, cap->cap = 30;
+  Scale *scale = add_op(OP_SCALE, 1);
+  scale->x = (u64)x, scale->n = n, scale->by = 2;
+  Multiply *multiply = add_op(OP_MULTIPLY, 1);
+  multiply->a = (u64)x, multiply->b = (u64)(below(2) ? x : y), multiply->out = (u64)y, multiply->n = n;
+  multiply->narrow = below(2) ? n : runs, multiply->act = below(3) ? any_act() : -1;
+  MultiplyVector *factors = add_op(OP_MULTIPLY_VECTOR, 1);
+  factors->x = (u64)x, factors->n = n, factors->narrow = below(2) ? n : runs;
+  factors->vector = (u64)random_floats(factors->narrow);
+  const int like_dim = 1 + below(100);
+  MatchLength *match = add_op(OP_MATCH_LENGTH, 1);
+  match->x = (u64)x, match->like = (u64)random_floats((i64)rows * like_dim), match->n = n, match->likeN = like_dim;
+  KeepLargest *largest = add_op(OP_KEEP_LARGEST, 1);
+  largest->x = (u64)x, largest->n = n, largest->factor = 0.5f;
+  Clamp *clamp = add_op(OP_CLAMP, 1);
+  clamp->x = (u64)x, clamp->n = n, clamp->min = -1, clamp->max = 1;
+  const int at = below(each), to = 1 + below(each - at);
+  f32 *part = block((i64)rows * runs * to * 4);
+  Slice *slice = add_op(OP_SLICE, 1);
+  slice->x = (u64)x, slice->out = (u64)part, slice->heads = runs, slice->from = each, slice->to = to, slice->at = at;
+  Join *join = add_op(OP_JOIN, 1);
+  join->a = (u64)x, join->b = (u64)part, join->heads = runs, join->first = each, join->second = to;
+  join->out = (u64)block((i64)rows * runs * (each + to) * 4);
+  const int used = 1 + below(4);
+  Weigh *weigh = add_op(OP_WEIGH, 1);
+  weigh->x = (u64)x, weigh->shares = (u64)random_floats((i64)rows * used), weigh->n = n, weigh->used = used;
+  weigh->out = (u64)block((i64)rows * used * n * 4);
+  Take *take = add_op(OP_TAKE, 1);
+  take->head.rowSet = ROWS_WANTED, take->x = (u64)x, take->n = n, take->out = (u64)block((i64)p->wanted * n * 4);
+}
+
+// What is kept of a sequence between passes: the last rows, or a matrix for each head.
+static void recurrent(Pass *p, int rows) {
+  const int heads = 1 + below(5), key_heads = heads % 2 ? 1 : heads / 2, dim = 1 + below(70), state_dim = 1 + below(70);
+  i32 *cells = block(rows * 4), *slots = AT(i32, p->slots);
+  for (int i = 0; i < rows; i++) cells[i] = below(3), slots[i] = below(SLOTS);
+  p->cells = (u64)cells;
+  const int n = 1 + below(200), taps = 1 + below(5);
+  CausalConv *conv = add_op(OP_CAUSAL_CONV, 1);
+  conv->x = (u64)random_floats((i64)rows * n), conv->out = (u64)block((i64)rows * n * 4), conv->n = n, conv->taps = taps;
+  conv->state = (u64)random_floats((i64)SLOTS * (taps - 1) * n), conv->weight = (u64)random_floats((i64)n * taps);
+  conv->act = below(2) ? ACT_SILU : -1;
+  if (below(2)) conv->bias = (u64)random_floats(n);
+  DeltaRule *delta = add_op(OP_DELTA_RULE, 1);
+  const int alphas = below(2) ? 1 : dim;
+  delta->q = (u64)random_floats((i64)rows * key_heads * dim), delta->k = (u64)random_floats((i64)rows * key_heads * dim);
+  delta->v = (u64)random_floats((i64)rows * heads * dim), delta->out = (u64)block((i64)rows * heads * dim * 4);
+  delta->alpha = (u64)random_floats((i64)rows * heads * alphas), delta->beta = (u64)random_floats((i64)rows * heads);
+  delta->a = (u64)random_floats(heads), delta->dt = (u64)random_floats((i64)heads * alphas);
+  delta->state = (u64)random_floats((i64)SLOTS * heads * dim * dim), delta->heads = heads, delta->keyHeads = key_heads;
+  delta->headDim = dim, delta->alphas = alphas, delta->repeat = below(2), delta->scale = 0.1f, delta->bound = -below(2);
+  SelectiveScan *scan = add_op(OP_SELECTIVE_SCAN, 1);
+  const int groups = key_heads, decays = below(2) ? 1 : state_dim;
+  scan->x = (u64)random_floats((i64)rows * heads * dim), scan->out = (u64)block((i64)rows * heads * dim * 4);
+  scan->dt = (u64)random_floats((i64)rows * heads), scan->dtBias = (u64)random_floats(heads);
+  scan->b = (u64)random_floats((i64)rows * groups * state_dim), scan->c = (u64)random_floats((i64)rows * groups * state_dim);
+  scan->a = (u64)random_floats((i64)heads * decays), scan->d = (u64)random_floats(heads), scan->decays = decays;
+  scan->state = (u64)random_floats((i64)SLOTS * heads * dim * state_dim), scan->heads = heads, scan->headDim = dim;
+  scan->stateDim = state_dim, scan->groups = groups;
+}
+
+// Each head of a row by a matrix of its own, one way and the other.
+static void by_heads(Pass *p, int rows) {
+  const int heads = 1 + below(4), n = 256 * (1 + below(2)), out_dim = 1 + below(40), transposed = below(2);
+  HeadLinear *linear = add_op(OP_HEAD_LINEAR, 1);
+  linear->head.rowSet = below(2) ? ROWS_WANTED : ROWS_ALL;
+  const int count = linear->head.rowSet == ROWS_WANTED ? p->wanted : rows;
+  linear->x = (u64)random_floats((i64)count * heads * (transposed ? out_dim : n));
+  linear->out = (u64)block((i64)count * heads * (transposed ? n : out_dim) * 4);
+  linear->n = n, linear->heads = heads, linear->transposed = transposed;
+  linear->matrix = random_matrix(n, out_dim, heads, 0);
+  if (linear->matrix.scales) linear->matrix.scales = (u64)random_floats(heads);
+}
+
+// A context that drops its middle.
+static void shift(Pass *p) {
+  const int heads = 1 + below(3), dim = 2 + below(99), value_dim = 1 + below(100), filled = FILLED_HEAD(value_dim);
+  const int ctx = 32 * (1 + below(6)), type = below(3), pairs = below(dim / 2 + 1);
+  p->slot = below(SLOTS), p->length = 1 + below(ctx), p->keep = below(p->length);
+  p->discard = below(p->length - p->keep + 1);
+  const i64 places = (i64)SLOTS * heads * ctx;
+  Shift *shift = add_op(OP_SHIFT, 1);
+  shift->keys = (u64)random_block(places * kv_bytes(type, dim)), shift->type = type, shift->heads = heads;
+  shift->values = (u64)random_block(places * kv_bytes(type, filled)), shift->headDim = dim, shift->valueDim = value_dim;
+  shift->ctxLen = ctx, shift->rotaryDim = 2 * pairs, shift->neox = below(2);
+  if (below(4)) shift->cos = (u64)random_floats(pairs), shift->sin = (u64)random_floats(pairs);
+}
+
 static void fuzz_round(u32 stamp) {
   const int rows = 1 + below(ROWS_MAX);
   op_count = 0;
@@ -185,11 +309,19 @@ static void fuzz_round(u32 stamp) {
   for (int i = 0; i < rows * 3; i++) positions[i] = hostile_index(40);
   p->tokens = (u64)tokens, p->positions = (u64)positions, p->slots = (u64)slots;
   p->stamp = stamp, p->threads = 1, p->spin = 10, p->rows = rows, p->decodeRows = below(rows + 1);
+  p->wanted = 1 + below(rows), p->wantedDecode = below(p->wanted + 1);
+  i32 *wanted = block(p->wanted * 4);
+  for (int i = 0; i < p->wanted; i++) wanted[i] = below(rows);
+  p->wantedRows = (u64)wanted;
   p->scratchBytes = 1 << 20;
   p->scratch = (u64)aligned_alloc(64, p->scratchBytes);
-  switch (below(3)) {
+  switch (below(7)) {
     case 0: dense(p, rows); break;
     case 1: experts(rows); break;
+    case 2: each_row(p, rows); break;
+    case 3: recurrent(p, rows); break;
+    case 4: by_heads(p, rows); break;
+    case 5: shift(p); break;
     default: attention(p, rows);
   }
   p->ops = (u64)records, p->opCount = op_count;
