@@ -8,7 +8,7 @@ import { describePath } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import { isCredentialHeader } from "../hooks/credentials.ts";
 import { makeMappings, type Mapping, RESERVED } from "../hooks/mappings/index.ts";
-import { trimSlashes } from "../hooks/mappings/request.ts";
+import { asRequested, trimSlashes } from "../hooks/mappings/request.ts";
 import { presets } from "../hooks/presets/index.ts";
 import { credentialHeaders } from "../hooks/signatures/index.ts";
 import { auditDelivery, auditFallback } from "./audit-delivery.ts";
@@ -145,6 +145,10 @@ function auditShadow(index: number, { all, report }: { all: readonly Mapping[]; 
   const own = bare(mapping.match.path);
   if (own !== undefined && RESERVED.includes(own)) {
     report("error", "reserved-path", { path, message: `'/${own}' is an endpoint of its own: this mapping never runs` });
+  }
+  if (own !== undefined && asRequested(own) !== own) {
+    const message = `no request has this path: written so it arrives as '${asRequested(own)}'`;
+    report("error", "path-never-asked", { path, message });
   }
   const earlier = all.slice(0, index).find(({ config: { match } }) => {
     const takesPath = match.path === undefined || bare(match.path) === own;

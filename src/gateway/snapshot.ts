@@ -11,6 +11,7 @@ import { ownValue } from "../base/own-value.ts";
 import { describePath, type Document } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
 import { gatewaySchema, hooksSchema } from "../hooks/config.ts";
+import { asRequested } from "../hooks/mappings/request.ts";
 import { secretsOf } from "../hooks/secrets.ts";
 import { databaseSchema } from "./database-config.ts";
 import { foreignKey, foreignValue } from "./foreign-keys.ts";
@@ -28,6 +29,7 @@ const TAKEN_PATHS = [
   "docs",
   "openapi.json",
   "hooks-admin",
+  "ui",
 ];
 
 const SECTIONS = {
@@ -115,6 +117,13 @@ function conflictsOf(
   const [first = ""] = hooks.path.split("/").filter((part) => part !== "");
   if (hooks.path === "/") found.push({ path: ["hooks", "path"], message: "must not be '/'" });
   if (TAKEN_PATHS.includes(first)) found.push({ path: ["hooks", "path"], message: `'/${first}' is taken` });
+  const requested = `/${asRequested(hooks.path)}`;
+  if (requested !== hooks.path) {
+    found.push({
+      path: ["hooks", "path"],
+      message: `no request has this path: written so it arrives as '${requested}'`,
+    });
+  }
   return [...found, ...repeated(hooks)];
 }
 

@@ -110,6 +110,7 @@ describe("findings name key, line and what to do", () => {
       "warn",
       "hooks.presetSettings.generic.match",
     ],
+    [mapping("{ match: { path: 'my path' } }"), "path-never-asked", "error", "hooks.mappings[0].match"],
     [mapping("{ channel: 'pigeon' }"), "unknown-channel", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'signal' }"), "channel-not-configured", "error", "hooks.mappings[0].channel"],
     [mapping("{ channel: 'telegram' }"), "no-recipient", "warn", "hooks.mappings[0].channel"],

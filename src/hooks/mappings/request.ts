@@ -43,6 +43,10 @@ export function viewOf(request: MappingRequest, auth: SignatureConfig | undefine
   };
 }
 
+/** A path below the root as requests have it: special characters encoded, dots resolved. */
+export const asRequested = (path: string): string =>
+  trimSlashes(new URL(`http://localhost/${trimSlashes(path)}`).pathname);
+
 export const trimSlashes = (path: string): string => path.replace(/^\/+|\/+$/g, "");
 
 function withoutNames(
