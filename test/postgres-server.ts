@@ -24,6 +24,8 @@ export interface PostgresServer {
   /** Where it listens. */
   readonly socket: string;
   start(): Promise<void>;
+  /** Of the process that all others of it are children of. */
+  pid(): number;
   /** @param how `immediate`: as a crash would */
   stop(how?: "fast" | "immediate"): Promise<void>;
   /** Kills one of its processes: the others end with it, and it recovers by itself. Resolves once it has. */
@@ -34,7 +36,8 @@ export interface PostgresServer {
   remove(): Promise<void>;
 }
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** @param syncs false: what a crash of the machine would take does not matter */
+export async function startPostgres({ syncs = true }: { syncs?: boolean } = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-pg-"));
   const user = isRoot ? ownerOf() : undefined;
   if (user) chownSync(folder, user.uid, user.gid);
@@ -50,12 +53,14 @@ export async function startPostgres(): Promise<PostgresServer> {
     const said = await new Response(child.stderr).text();
     if ((await child.exited) !== 0) throw new Error(`${name} ${args.join(" ")}: ${said}`);
   };
-  const options = `-c listen_addresses= -c unix_socket_directories=${folder} -c fsync=on -c max_connections=400`;
+  const fsync = syncs ? "on" : "off";
+  const options = `-c listen_addresses= -c unix_socket_directories=${folder} -c fsync=${fsync} -c max_connections=400`;
   const server: PostgresServer = {
     url: `postgres://hearth@localhost/postgres?host=${folder}`,
     socket: join(folder, ".s.PGSQL.5432"),
     version: versionOf(),
     start: () => program("pg_ctl", "-D", data, "-o", options, "-l", join(folder, "log"), "-w", "start"),
+    pid: () => Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]),
     stop: (how = "fast") => program("pg_ctl", "-D", data, "-m", how, "-w", "stop"),
     run: (text) =>
       program("psql", "-h", folder, "-U", "hearth", "-d", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "-c", text),

@@ -1,31 +1,33 @@
-/**
- * Stores for tests: in SQLite, or where HEARTH_TEST_POSTGRES names a server in PostgreSQL, each in a schema of its own.
- */
-import { createHash } from "node:crypto";
+/** Stores for tests: in SQLite, or where HEARTH_TEST_POSTGRES names a server there, each in a schema of its own. */
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { agentMigrations as agentInPostgres } from "../src/agent/postgres-tables.ts";
 import { agentMigrations } from "../src/agent/tables.ts";
 import { openDatabase, type Migration } from "../src/base/database.ts";
-import { openPostgres } from "../src/base/postgres/postgres-store.ts";
+import { openPostgres, type PostgresStore } from "../src/base/postgres/postgres-store.ts";
 import { SqliteStore } from "../src/base/sqlite-store.ts";
-import type { Script, Store } from "../src/base/store.ts";
+import { execute, queryOne, type Script, type Store } from "../src/base/store.ts";
 import { outboxMigrations as outboxInPostgres } from "../src/channels/outbox/postgres-tables.ts";
 import { outboxMigrations } from "../src/channels/outbox/tables.ts";
+import { postgresMigrations } from "../src/gateway/postgres-migrations.ts";
 import { deliveryMigrations as deliveriesInPostgres } from "../src/hooks/deliveries/postgres-tables.ts";
 import { deliveryMigrations } from "../src/hooks/deliveries/tables.ts";
 
 /** Undefined: tests run on SQLite. */
 export const postgresUrl = process.env["HEARTH_TEST_POSTGRES"];
 
-/** @param path absent: in memory */
+/** @param path the same for stores over one database; absent: in memory, of this store alone */
 export function openStore(migrations: readonly Migration[], path = ":memory:"): Store {
   if (postgresUrl === undefined) return new SqliteStore(openDatabase(path, migrations));
-  const schema = path === ":memory:" ? `test_${crypto.randomUUID()}` : `test_${hashOf(path)}`;
-  return new LaterStore(
-    openPostgres({ url: postgresUrl, schema, connections: 3, name: "test" }, inPostgres(migrations)),
-  );
+  return new LaterStore(openInPostgres(postgresUrl, { migrations: inPostgres(migrations), path }));
 }
 
-const hashOf = (path: string): string => createHash("sha256").update(path).digest("hex").slice(0, 32);
+/** For the settings of a gateway: where its database is, the same for the same folder. */
+export async function databaseOf(home: string): Promise<{ database?: object }> {
+  if (postgresUrl === undefined) return {};
+  const { schema } = await schemaOf(postgresUrl, { migrations: postgresMigrations, path: join(home, "gateway.db") });
+  return { database: { url: postgresUrl, schema, connections: 3 } };
+}
 
 const TABLES: readonly (readonly [readonly Migration[], readonly Migration[]])[] = [
   [agentMigrations, agentInPostgres],
@@ -38,6 +40,93 @@ const inPostgres = (migrations: readonly Migration[]): Migration[] => [
   ...TABLES.flatMap(([sqlite, postgres]) => (sqlite.every((step) => migrations.includes(step)) ? postgres : [])),
   ...migrations.filter((step) => !TABLES.some(([sqlite]) => sqlite.includes(step))),
 ];
+
+/** Making tables costs more than most tests: who needs the same ones gets those that another is done with, emptied. */
+interface Schema {
+  readonly schema: string;
+  /** Of the tables it has. */
+  readonly kind: string;
+  /** How many. */
+  readonly tables: number;
+  /** Stays connected. */
+  readonly store: PostgresStore;
+}
+
+interface Wanted {
+  readonly migrations: readonly Migration[];
+  readonly path: string;
+}
+
+const free: Schema[] = [];
+/** By path. */
+const used = new Map<string, Promise<Schema>>();
+
+async function openInPostgres(url: string, { migrations, path }: Wanted): Promise<Store> {
+  if (path === ":memory:") {
+    const taken = await takeSchema(url, migrations);
+    return closing(taken.store, () => giveBack(taken));
+  }
+  const isFirst = !used.has(path);
+  const { schema, store } = await schemaOf(url, { migrations, path });
+  if (isFirst) return closing(store, () => store.write(() => answering(undefined)));
+  return openPostgres({ url, schema, connections: 3, name: "test" }, migrations);
+}
+
+/** The schema of a path, as long as its folder is there. */
+async function schemaOf(url: string, { migrations, path }: Wanted): Promise<Schema> {
+  for (const [other, promise] of used) {
+    if (existsSync(dirname(other))) continue;
+    used.delete(other);
+    await giveBack(await promise);
+  }
+  const known = used.get(path) ?? takeSchema(url, migrations);
+  used.set(path, known);
+  return known;
+}
+
+async function takeSchema(url: string, migrations: readonly Migration[]): Promise<Schema> {
+  const kind = migrations.map(({ name }) => name).join();
+  const at = free.findIndex((other) => other.kind === kind);
+  if (at >= 0) return free.splice(at, 1)[0]!;
+  const schema = `test_${crypto.randomUUID()}`;
+  const store = await openPostgres({ url, schema, connections: 3, name: "test" }, migrations);
+  return { schema, kind, store, tables: await store.read(countTables) };
+}
+
+/** One that a test took tables from is nobody's. */
+async function giveBack(schema: Schema): Promise<void> {
+  await schema.store.write(() => execute(EMPTY));
+  if ((await schema.store.read(countTables)) === schema.tables) free.push(schema);
+  else await schema.store.close();
+}
+
+function* countTables(): Script<number> {
+  const text = "SELECT count(*) AS n FROM pg_tables WHERE schemaname = current_schema()";
+  return (yield* queryOne<{ n: number }>(text))!.n;
+}
+
+/** `open_runs` has its row for ever, which triggers keep. */
+const EMPTY = `DO $$ DECLARE name TEXT; BEGIN
+  FOR name IN SELECT tablename FROM pg_tables
+    WHERE schemaname = current_schema() AND tablename NOT IN ('migrations', 'open_runs')
+  LOOP EXECUTE format('DELETE FROM %I', name); END LOOP;
+  PERFORM setval(format('%I.%I', schemaname, sequencename), 1, FALSE) FROM pg_sequences
+    WHERE schemaname = current_schema();
+END $$`;
+
+/** A store that somebody else has too. */
+const closing = (store: Store, end: () => Promise<void>): Store => {
+  let closed: Promise<void> | undefined;
+  return {
+    write: (script) => store.write(script),
+    writeEach: (script, input) => store.writeEach(script, input),
+    read: (script) => store.read(script),
+    get failure() {
+      return store.failure;
+    },
+    close: () => (closed ??= end()),
+  };
+};
 
 /** A store whose server answers later, for tests that open it in passing. */
 class LaterStore implements Store {

@@ -23,7 +23,7 @@ export async function testFiles(): Promise<string[]> {
 export async function tiersOf(files: readonly string[]): Promise<Map<string, Tier>> {
   const texts = new Map<string, Promise<string>>();
   const read = (path: string): Promise<string> => {
-    const known = texts.get(path) ?? Bun.file(join(ROOT, path)).text();
+    const known = texts.get(path) ?? readTest(path);
     texts.set(path, known);
     return known;
   };
@@ -36,8 +36,10 @@ export async function tiersOf(files: readonly string[]): Promise<Map<string, Tie
   return new Map(await Promise.all(files.map(async (file) => [file, await tierOf(file)] as const)));
 }
 
+const readTest = (path: string): Promise<string> => Bun.file(join(ROOT, path)).text();
+
 /** A file and all files of test/ that it imports values of, directly or through others. */
-async function importedTests(file: string, read: (path: string) => Promise<string>): Promise<Set<string>> {
+export async function importedTests(file: string, read = readTest): Promise<Set<string>> {
   const seen = new Set([file]);
   for (const path of seen) {
     const text = await read(path);

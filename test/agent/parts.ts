@@ -6,6 +6,7 @@ import { agentMigrations } from "../../src/agent/tables.ts";
 import { storeTurn, type TurnParts, type TurnRequest, type TurnResult } from "../../src/agent/turn.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import type { Store } from "../../src/base/store.ts";
+import { afterTest } from "../cleanups.ts";
 import { openStore } from "../stores.ts";
 import { scriptedRuntime, type Script, type ScriptedRuntime } from "./scripted-runtime.ts";
 
@@ -69,6 +70,7 @@ export interface TestAgentOptions {
 export function testAgent(script: Script, options: TestAgentOptions = {}): TestAgent {
   const { settings = settingsOf(), models = ["hearth:latest"], path = ":memory:" } = options;
   const store = openStore(agentMigrations, path);
+  afterTest(() => store.close());
   const clock = manualClock();
   const runtime = scriptedRuntime(script, options);
   const parts: TurnParts = { runtime, store, clock, settings: () => settings, modelNames: async () => models };

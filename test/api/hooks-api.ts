@@ -1,8 +1,9 @@
 /** An ingress on a socket of its own, for the tests of its rows. */
-import { afterEach, expect } from "bun:test";
+import { expect } from "bun:test";
 import type { AgentAction, WakeAction } from "../../src/hooks/action.ts";
 import { makeWorld, TOKEN, type World, type WorldOptions } from "../hooks/ingress/fixtures.ts";
 import { operationOf, schemaProblems } from "./openapi.ts";
+import { afterTest } from "../cleanups.ts";
 import { makeHarness } from "../server/harness.ts";
 
 export interface Api {
@@ -14,15 +15,13 @@ export interface Api {
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
 }
 
-const closes: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closes.splice(0)) await close();
-});
-
 export async function startHooks(options: WorldOptions = {}, config = {}): Promise<Api> {
   let world!: World; // made by the harness, before it returns
   const harness = await makeHarness(config, { hooks: (log) => (world = makeWorld({ log, ...options })).ingress });
-  closes.push(harness.close);
+  afterTest(async () => {
+    await harness.close();
+    await world.store.close();
+  });
   const { url } = harness.listen();
   const send: Api["send"] = (path, body, init = {}) =>
     fetch(url + path, {

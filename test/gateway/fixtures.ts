@@ -2,7 +2,6 @@
  * A whole gateway on a socket: its configuration in a file that is watched, a model that answers by a script, and as
  * much of Telegram as a bot needs, on the loopback interface.
  */
-import { afterEach } from "bun:test";
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,15 +16,12 @@ import { makeGateway, type Gateway } from "../../src/gateway/gateway.ts";
 import { makeSnapshot } from "../../src/gateway/snapshot.ts";
 import { ConfigWatch } from "../../src/gateway/watch.ts";
 import { scriptedRuntime, type Script, type ScriptedRuntime } from "../agent/scripted-runtime.ts";
+import { databaseOf } from "../stores.ts";
+import { afterTest } from "../cleanups.ts";
 import { makeHarness } from "../server/harness.ts";
 import { makeFakeRuntime } from "../server/fakes.ts";
 
 export const TOKEN = "a-hook-token-of-32-characters-xx";
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
 
 export interface Chat {
   readonly url: string;
@@ -47,7 +43,7 @@ export function startChat(): Chat {
       return chat.answer();
     },
   });
-  cleanups.push(() => server.stop(true));
+  afterTest(() => server.stop(true));
   return Object.assign(chat, { url: `http://127.0.0.1:${server.port}` });
 }
 
@@ -80,10 +76,11 @@ export const quiet = { defaults: { heartbeat: { every: 0, target: "none" } } };
 export async function startGateway(config: object, options: GatewayBenchOptions = {}): Promise<GatewayBench> {
   const { script = () => ({ text: "done" }), clock = systemClock } = options;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "hearth-gateway-"));
-  if (options.folder === undefined) cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+  if (options.folder === undefined) afterTest(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "hearth.json5");
+  const database = await databaseOf(folder);
   const configure = (next: object | string): void => {
-    writeFileSync(`${file}.new`, typeof next === "string" ? next : JSON.stringify(next));
+    writeFileSync(`${file}.new`, typeof next === "string" ? next : JSON.stringify({ ...database, ...next }));
     renameSync(`${file}.new`, file);
   };
   configure(config);
@@ -110,7 +107,7 @@ export async function startGateway(config: object, options: GatewayBenchOptions 
     await harness.close();
     await gateway.stop(0);
   };
-  cleanups.push(stop);
+  afterTest(stop);
   const sessionKey = mainSessionKey(gateway.snapshot().session);
   return {
     gateway,

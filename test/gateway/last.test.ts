@@ -79,15 +79,11 @@ describe("a message of the main session", () => {
   test("that may not have arrived is told there, once", async () => {
     const chat = startChat();
     const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat({}) });
-    await bench.gateway.store.write(() =>
-      bench.gateway.outbox.add({
-        groupId: "beat",
-        target: { channel: "telegram", to: "42" },
-        text: "hello",
-        now: Date.now(),
-      }),
-    );
-    await bench.gateway.store.write(() => execute("UPDATE outbox SET state = 'sending', sending_at = 1, attempts = 1"));
+    await bench.gateway.store.write(function* () {
+      const target = { channel: "telegram", to: "42" };
+      yield* bench.gateway.outbox.add({ groupId: "beat", target, text: "hello", now: Date.now() });
+      yield* execute("UPDATE outbox SET state = 'sending', sending_at = 1, attempts = 1");
+    });
     await bench.stop();
     const again = await startGateway(
       { hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat({}) },

@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { afterEach, expect, spyOn, test } from "bun:test";
 import { eventually } from "../e2e/hearth.ts";
+import { postgresUrl } from "../stores.ts";
 import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
@@ -32,24 +33,30 @@ function scansOf(db: Database, sql: string): string[] {
   return plan.flatMap(({ detail }) => (large.some((name) => detail === `SCAN ${name}`) ? [`${detail}: ${sql}`] : []));
 }
 
-test("wakes, turns and replies read no history from end to end", async () => {
-  const statements = recordStatements();
-  const chat = startChat();
-  const bench = await startGateway({
-    hooks: { enabled: true, token: TOKEN },
-    channels: { telegram: { botToken: "123:abc", baseUrl: chat.url, defaultTo: "42" } },
-    agents: quiet,
-  });
-  using db = new Database(join(bench.folder, "gateway.db"), { readonly: true });
-  await bench.post("wake", { text: "disk full", mode: "now" });
-  await bench.post("agent", { message: "hi", sessionKey: "hook:a" });
-  expect(await eventually(() => chat.sent.length === 1, WAIT_MS)).toBe(true);
-  const isOver = async (): Promise<boolean> => {
-    const { byState, pendingReplies } = await bench.gateway.deliveries.stats();
-    return Object.keys(byState).length === 0 && pendingReplies === 0;
-  };
-  expect(await eventually(isOver, WAIT_MS)).toBe(true);
-  stopRecording();
-  expect(statements.size).toBeGreaterThan(30);
-  expect([...statements].flatMap((sql) => scansOf(db, sql))).toEqual([]);
-}, 120_000);
+const isSqlite = postgresUrl === undefined; // whose plans these are
+
+test.skipIf(!isSqlite)(
+  "wakes, turns and replies read no history from end to end",
+  async () => {
+    const statements = recordStatements();
+    const chat = startChat();
+    const bench = await startGateway({
+      hooks: { enabled: true, token: TOKEN },
+      channels: { telegram: { botToken: "123:abc", baseUrl: chat.url, defaultTo: "42" } },
+      agents: quiet,
+    });
+    using db = new Database(join(bench.folder, "gateway.db"), { readonly: true });
+    await bench.post("wake", { text: "disk full", mode: "now" });
+    await bench.post("agent", { message: "hi", sessionKey: "hook:a" });
+    expect(await eventually(() => chat.sent.length === 1, WAIT_MS)).toBe(true);
+    const isOver = async (): Promise<boolean> => {
+      const { byState, pendingReplies } = await bench.gateway.deliveries.stats();
+      return Object.keys(byState).length === 0 && pendingReplies === 0;
+    };
+    expect(await eventually(isOver, WAIT_MS)).toBe(true);
+    stopRecording();
+    expect(statements.size).toBeGreaterThan(30);
+    expect([...statements].flatMap((sql) => scansOf(db, sql))).toEqual([]);
+  },
+  120_000,
+);

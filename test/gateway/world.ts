@@ -1,5 +1,4 @@
 /** A whole gateway behind a socket of its own: its database, worker and channels are real, its runtime has a script. */
-import { afterEach } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +7,9 @@ import { makeGateway, type Gateway } from "../../src/gateway/gateway.ts";
 import { makeSnapshot } from "../../src/gateway/snapshot.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { scriptedRuntime, type Script, type ScriptedRuntime } from "../agent/scripted-runtime.ts";
+import { databaseOf } from "../stores.ts";
 import { silent } from "../hooks/ingress/fixtures.ts";
+import { afterTest } from "../cleanups.ts";
 import { makeHarness } from "../server/harness.ts";
 
 export const HOOK_TOKEN = "hook-token-of-24-characters";
@@ -25,11 +26,6 @@ export interface GatewayWorld {
   admin(path: string, init?: { body?: unknown; method?: string; token?: string }): Promise<Response>;
 }
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
 export interface GatewayWorldOptions {
   readonly settings?: Record<string, any>;
   readonly script?: Script;
@@ -38,10 +34,11 @@ export interface GatewayWorldOptions {
 /** Heartbeats are off, and replies have nowhere to go. */
 export async function startGateway({ settings = {}, script }: GatewayWorldOptions = {}): Promise<GatewayWorld> {
   const home = mkdtempSync(join(tmpdir(), "hearth-gateway-"));
-  cleanups.push(() => rmSync(home, { recursive: true, force: true }));
+  afterTest(() => rmSync(home, { recursive: true, force: true }));
   const root = {
     gateway: { token: GATEWAY_TOKEN },
     agents: { defaults: { model: "m", heartbeat: { every: 0, target: "none" } } },
+    ...(await databaseOf(home)),
     ...settings,
     hooks: { enabled: true, token: HOOK_TOKEN, ...settings["hooks"] },
   };
@@ -62,10 +59,10 @@ export async function startGateway({ settings = {}, script }: GatewayWorldOption
   const harness = await makeHarness({}, { gateway });
   const { url } = harness.listen();
   await gateway.start();
-  cleanups.push(
-    () => harness.close(),
-    () => gateway.stop(0),
-  );
+  afterTest(async () => {
+    await harness.close();
+    await gateway.stop(0);
+  });
   const send = (path: string, token: string, { body, method, headers }: Init): Promise<Response> =>
     fetch(url + path, {
       method: method ?? (body === undefined ? "GET" : "POST"),

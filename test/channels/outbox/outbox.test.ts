@@ -199,7 +199,7 @@ test("a part that may have arrived is repeated with its key while the platform d
 
 test("once the platform's memory is over it is not repeated", async () => {
   let sends = 0;
-  const flaky = scripted(() => (sends++, { kind: "unknown", reason: "cut off" }), { dedupeMs: 2500 });
+  const flaky = scripted(() => (sends++, { kind: "unknown", reason: "cut off" }), { dedupeMs: 2900 });
   await start([flaky]);
   expect(await put("g", "hello")).toMatchObject({ kind: "unknown" });
   expect(sends).toBe(2); // at 0 and 1 s; at 3 s it would be too late

@@ -1,0 +1,9 @@
+/** What a test leaves to be done after it, whichever file it is in: a fixture's own `afterEach` is the first file's. */
+const cleanups: (() => unknown)[] = [];
+
+/** Runs after the test, the last that was said first. */
+export const afterTest = (cleanup: () => unknown): number => cleanups.push(cleanup);
+
+export async function cleanUp(): Promise<void> {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+}
