@@ -46,9 +46,15 @@ function wrap(text: string, source: string): string {
   return `\n${start}\nSource: ${oneLine(neutralize(source))}\n---\n${safe}\n${end}\n`;
 }
 
-/** Text that cannot begin a line: control characters and line breaks become blanks. */
+/** Characters that change the direction of the text after them. */
+export const TURNS = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** Text that cannot begin a line or turn its direction: control characters and line breaks become blanks. */
 export function oneLine(text: string, lengthMax = 200): string {
-  const flat = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
+  const flat = text
+    .replace(TURNS, "")
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ")
+    .trim();
   return flat.length > lengthMax ? `${flat.slice(0, lengthMax)}…` : flat;
 }
 

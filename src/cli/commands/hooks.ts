@@ -1,6 +1,6 @@
 /** `hearth hooks list`, `show`, `replay`, `cancel` and `test`: what operators do with deliveries and mappings. */
 import { messageOf } from "../../base/errors.ts";
-import { oneLine } from "../../agent/boundary/index.ts";
+import { oneLine, TURNS } from "../../agent/boundary/index.ts";
 import { readBodyFile } from "../body-file.ts";
 import type { Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
@@ -144,7 +144,11 @@ function describeRun(run: Json, actions: readonly Json[]): string[] {
 }
 
 /** Control characters of others' texts must not reach a terminal. */
-const indented = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, "�").replace(/^/gm, "    ");
+const indented = (text: string): string =>
+  text
+    .replace(/[^\P{Cc}\n\t]/gu, "�")
+    .replace(TURNS, "�")
+    .replace(/^/gm, "    ");
 
 async function readPayload(file: string): Promise<unknown> {
   const text = new TextDecoder().decode(await readBodyFile(file));

@@ -1,0 +1,52 @@
+/** `hearth hooks`: what others wrote reaches a terminal as plain text. */
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "../../../src/cli/client.ts";
+import { showHook, testMapping } from "../../../src/cli/commands/hooks.ts";
+import type { CliContext } from "../../../src/cli/context.ts";
+
+const EVIL = "bell\u0007 \u001b[31mred \u202eback \u2067on";
+
+/** What a command prints where the server answers so. */
+async function printed(answer: object, command: (context: CliContext) => Promise<void>): Promise<string> {
+  using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(answer) });
+  let text = "";
+  const client = new Client({ url: `http://127.0.0.1:${server.port}`, apiKey: undefined });
+  const terminal = { write: (more: string) => void (text += more) };
+  await command({ client, terminal, nowMs: Date.now } as unknown as CliContext); // as much as the commands use
+  return text;
+}
+
+test("show: an answer moves no cursor and turns no line around", async () => {
+  const delivery = {
+    id: "d",
+    receivedAt: 0,
+    path: "p",
+    bodyBytes: 1,
+    bodySha256: "x",
+    headers: {},
+    response: { status: 202 },
+  };
+  const run = { id: "r", kind: "agent", state: "succeeded", attempts: 1, startedAt: 0, finishedAt: 1, answer: EVIL };
+  const text = await printed({ ...delivery, runs: [run] }, (context) => showHook(context, "d", {}));
+  expect(text).toContain("bell [31mred back on");
+  expect(text).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e\u2066-\u2069]/u);
+});
+
+test("test: nor does a prompt", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "hearth-hooks-"));
+  const file = join(folder, "body.json");
+  writeFileSync(file, "{}");
+  const actions = [{ action: { kind: "agent" }, prompt: `${EVIL}\nsecond line` }];
+  const answer = { mapping: "m", reaches: "m", outcome: "actions", actions, warnings: [] };
+  try {
+    const text = await printed(answer, (context) =>
+      testMapping(context, { mapping: "m", file }, { header: [], query: [] }),
+    );
+    expect(text).toEndWith("    bell� �[31mred �back �on\n    second line\n");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
