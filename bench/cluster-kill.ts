@@ -1,9 +1,17 @@
 /**
- * Kills and stops nodes of a cluster, and crashes its database, again and again under load, and says what became of
- * what they had accepted, and how long a node kept what it held.
+ * Kills and stops nodes of a cluster, cuts the first one's line to the database, and crashes that, again and again
+ * under load, and says what became of what they had accepted, and how long a node kept what it held.
  *
- *   bun bench/cluster-kill.ts [--nodes 3] [--kills 100] [--stops 3] [--restarts 20] [--every 1000] [--pause 20]
+ *   bun bench/cluster-kill.ts [--nodes 3] [--kills 100] [--stops 3] [--restarts 20] [--cuts 0] [--every 1000]
+ *     [--pause 20] [--turn 40]
+ *     [--clock SECONDS]… by which a node's is off, the first's, the second's …: `--clock=600 --clock=-600`
+ *     [--from COMMIT] nodes begin with that version, whose tables may be older, and are replaced while senders go on
+ *
+ * A cut takes root on Linux, with iproute2; a clock libfaketime.
  */
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { killCluster, type Takeover } from "../test/hostile/killed-cluster.ts";
 
@@ -14,17 +22,39 @@ const { values } = parseArgs({
     kills: number("100"),
     stops: number("3"),
     restarts: number("20"),
+    cuts: number("0"),
+    clock: { type: "string", multiple: true, default: [] },
+    from: { type: "string" },
     every: number("1000"),
     pause: number("20"),
+    turn: number("40"),
   },
 });
-const { kills, stops, ...report } = await killCluster({
+const root = join(import.meta.dir, "..");
+const git = (...args: string[]): void => {
+  const { success, stderr } = Bun.spawnSync(["git", "-C", root, ...args]);
+  if (!success) throw new Error(stderr.toString());
+};
+const older = values.from === undefined ? undefined : mkdtempSync(join(tmpdir(), "hearth-older-"));
+if (older !== undefined) {
+  git("worktree", "add", "--detach", older, values.from!);
+  symlinkSync(join(root, "node_modules"), join(older, "node_modules"));
+}
+const { kills, stops, cuts, ...report } = await killCluster({
   nodes: Number(values.nodes),
   kills: Number(values.kills),
   stops: Number(values.stops),
   restarts: Number(values.restarts),
   everyMs: Number(values.every),
   pauseMs: Number(values.pause),
+  turnMs: Number(values.turn),
+  cuts: Number(values.cuts),
+  clocks: values.clock.map(Number),
+  ...(older !== undefined && { older: join(older, "test/hostile/cluster-node.ts") }),
+}).finally(() => {
+  if (older === undefined) return;
+  rmSync(join(older, "node_modules"));
+  git("worktree", "remove", "--force", older);
 });
 
 /** Milliseconds: how many, the median and the most. */
@@ -40,5 +70,8 @@ const takeover = {
   stopped: inBrief(stops, "nodeMs"),
   runsOfStopped: inBrief(stops, "runsMs"),
   leasesOfStopped: inBrief(stops, "leasesMs"),
+  cutOff: inBrief(cuts, "nodeMs"),
+  runsOfCutOff: inBrief(cuts, "runsMs"),
+  leasesOfCutOff: inBrief(cuts, "leasesMs"),
 };
 console.log(JSON.stringify({ ...report, takeover }, null, 2));

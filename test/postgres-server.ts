@@ -2,7 +2,7 @@
  * PostgreSQL as a process of the test's own: a cluster in a temporary folder, on a socket there and nowhere else, that
  * syncs as in production. `postgresql` in Debian. As root it runs as somebody else, which PostgreSQL insists on.
  */
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Glob } from "bun";
@@ -36,8 +36,11 @@ export interface PostgresServer {
   remove(): Promise<void>;
 }
 
-/** @param syncs false: what a crash of the machine would take does not matter */
-export async function startPostgres({ syncs = true }: { syncs?: boolean } = {}): Promise<PostgresServer> {
+/**
+ * @param address of this machine where it listens too, for all of its network
+ * @param syncs false: what a crash of the machine would take does not matter
+ */
+export async function startPostgres({ address = "", syncs = true } = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-pg-"));
   const user = isRoot ? ownerOf() : undefined;
   if (user) chownSync(folder, user.uid, user.gid);
@@ -54,7 +57,7 @@ export async function startPostgres({ syncs = true }: { syncs?: boolean } = {}):
     if ((await child.exited) !== 0) throw new Error(`${name} ${args.join(" ")}: ${said}`);
   };
   const fsync = syncs ? "on" : "off";
-  const options = `-c listen_addresses= -c unix_socket_directories=${folder} -c fsync=${fsync} -c max_connections=400`;
+  const options = `-c listen_addresses=${address} -c unix_socket_directories=${folder} -c fsync=${fsync} -c max_connections=400`;
   const server: PostgresServer = {
     url: `postgres://hearth@localhost/postgres?host=${folder}`,
     socket: join(folder, ".s.PGSQL.5432"),
@@ -83,6 +86,7 @@ export async function startPostgres({ syncs = true }: { syncs?: boolean } = {}):
     },
   };
   await program("initdb", "-D", data, "-A", "trust", "-U", "hearth", "-E", "UTF8", "--locale=C", "--no-instructions");
+  if (address !== "") appendFileSync(join(data, "pg_hba.conf"), `host all all ${address}/24 trust\n`);
   await server.start();
   return server;
 }

@@ -10,9 +10,21 @@ import type { Script } from "./store.ts";
  * - `turns`, `callbacks`, `outbox`, `heartbeat`: some may be due
  * - `run`, `cancel`, `watch`: the run of this id changed, is to end, or has somebody who reads its text as it comes
  * - `text`: a piece of a run's text
+ * - `pause`: it began, or is over
  * - `all`: look at everything, because news may have been missed, or a node went
  */
-export const TOPICS = ["turns", "callbacks", "outbox", "heartbeat", "run", "cancel", "watch", "text", "all"] as const;
+export const TOPICS = [
+  "turns",
+  "callbacks",
+  "outbox",
+  "heartbeat",
+  "run",
+  "cancel",
+  "watch",
+  "text",
+  "pause",
+  "all",
+] as const;
 export type Topic = (typeof TOPICS)[number];
 
 export type NewsListener = (topic: Topic, id: string, text: string) => void;
@@ -58,6 +70,10 @@ export interface Peers {
   gone(owners: readonly string[]): Script<string[]>;
   /** All nodes, the oldest first; none where the database is this process's alone. */
   nodes(): Script<readonly NodeStatus[]>;
+  /** Whether no node begins turns. */
+  readonly isPaused: boolean;
+  /** Until it is said again; where the database is this process's alone, until its end. */
+  setPaused(isPaused: boolean): Promise<void>;
   /** Takes part in leading something. The same name is the same lease. */
   lease(name: string): Lease;
   /** Notes what was taken; returns the tokens that each has left, less than none where nodes took too many. */
@@ -85,7 +101,14 @@ const thisProcess = (): string => [hostname(), process.pid, performance.timeOrig
  */
 export function alone(): Peers {
   const own = `${thisProcess()}/`;
+  let isPaused = false;
   return {
+    get isPaused() {
+      return isPaused;
+    },
+    async setPaused(given) {
+      isPaused = given;
+    },
     me: `${own}${crypto.randomUUID()}`,
     *gone(owners) {
       yield* [];

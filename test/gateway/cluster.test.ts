@@ -1,5 +1,7 @@
 /** Gateways that share one PostgreSQL database, as several machines would: each with its own connections and model. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { execute } from "../../src/base/store.ts";
+import { configurations } from "../../src/gateway/nodes.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 import { startChat, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
@@ -112,5 +114,30 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(await eventually(hasMoved, WAIT_MS)).toBe(true);
     await ask(second, "hello", "told");
     expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
+  }, 120_000);
+
+  test("a pause is for all nodes, and for those that come; so is its end", async () => {
+    const config = settings();
+    const first = await startGateway(config);
+    const second = await startGateway(config);
+    await first.gateway.worker.setPaused(true);
+    expect(await eventually(() => second.gateway.worker.isPaused, WAIT_MS)).toBe(true);
+    const runId = await ask(second, "go", "paused");
+    const third = await startGateway(config);
+    expect(third.gateway.worker.isPaused).toBe(true);
+    expect(await stateOf(third, runId)).toBe("queued");
+    await second.gateway.worker.setPaused(false);
+    expect(await eventually(async () => (await stateOf(first, runId)) === "succeeded", WAIT_MS)).toBe(true);
+  }, 120_000);
+
+  test("nodes of different configurations: a metric at once, a finding after a minute", async () => {
+    const config = settings();
+    const first = await startGateway(config);
+    await startGateway({ ...config, session: { maxEvents: 7 } });
+    const digests = async (): Promise<number> => configurations(await first.gateway.nodes()).size;
+    expect(await eventually(async () => (await digests()) === 2, WAIT_MS)).toBe(true);
+    expect(await first.gateway.admin.findings()).toEqual([]);
+    await first.gateway.store.write(() => execute("UPDATE nodes SET digest_at = digest_at - 60000"));
+    expect(await first.gateway.admin.findings()).toMatchObject([{ id: "configurations-differ" }]);
   }, 120_000);
 });

@@ -3,11 +3,12 @@
  * own, with a model that answers by a script. What happens outside of the database, turns that begin and end, goes to a
  * log.
  *
- *   bun cluster-node.ts SETTINGS LOG
+ *   bun cluster-node.ts SETTINGS LOG [ADDRESS]
  */
 import { appendFileSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../src/base/clock.ts";
 import { makeLogger } from "../../src/base/log.ts";
 import { makeGateway } from "../../src/gateway/gateway.ts";
@@ -16,7 +17,7 @@ import type { Runtime } from "../../src/runtime/runtime.ts";
 import { scriptedRuntime } from "../agent/scripted-runtime.ts";
 import { makeHarness } from "../server/harness.ts";
 
-const [settings, logPath] = process.argv.slice(2) as [string, string];
+const [settings, logPath, address = "127.0.0.1"] = process.argv.slice(2) as [string, string, string?];
 const home = mkdtempSync(join(tmpdir(), "hearth-node-"));
 const note = (line: object): void =>
   appendFileSync(
@@ -34,7 +35,7 @@ const runtime: typeof scripted = {
     const key = keyIn(asked);
     note({ begins: key });
     try {
-      await Bun.sleep(Number(/takes=(\d+)/.exec(asked ?? "")?.[1] ?? 0));
+      await sleep(Number(/takes=(\d+)/.exec(asked ?? "")?.[1] ?? 0), undefined, { signal: request.signal });
       yield* scripted.chat(request);
     } finally {
       note({ ends: key });
@@ -56,9 +57,9 @@ const gateway = await makeGateway({
   log,
   fetch,
 });
-const harness = await makeHarness({}, { gateway });
+const harness = await makeHarness({ host: { hostname: address, port: 0 } }, { gateway });
 const { url } = harness.listen();
 await gateway.start();
-process.stdout.write(`${JSON.stringify({ url })}\n`);
+process.stdout.write(`${JSON.stringify({ url, now: Date.now() })}\n`);
 process.stdin.on("end", () => process.exit()); // who started it is gone
 process.stdin.resume();

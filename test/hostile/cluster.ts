@@ -5,8 +5,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SQL } from "bun";
+import { Glob, SQL } from "bun";
 import { startPostgres, type PostgresServer } from "../postgres-server.ts";
+import { makeNetwork, type Network } from "./network.ts";
 
 export const TOKEN = "a-hook-token-of-32-characters-xx";
 export const SCHEMA = "stress";
@@ -24,10 +25,22 @@ export interface Cluster {
   readonly folder: string;
   /** How often the chat got each text. */
   readonly told: ReadonlyMap<string, number>;
-  startNode(): Promise<Node>;
+  /** What has a line of its own to the database; absent: nobody. */
+  readonly network: Network | undefined;
+  startNode(how?: Start): Promise<Node>;
   /** What nodes noted, in the order of time. */
   notes(): Note[];
   close(): Promise<void>;
+}
+
+/** How a node differs from the others. */
+export interface Start {
+  /** By how many seconds its clock is off. */
+  readonly clock?: number;
+  /** It reaches the database by the network's line that can be cut. */
+  readonly isFar?: boolean;
+  /** Of another version. */
+  readonly program?: string;
 }
 
 export interface Note {
@@ -38,13 +51,16 @@ export interface Note {
   readonly log?: { readonly level: string; readonly msg: string; readonly node?: number };
 }
 
-export async function makeCluster(): Promise<Cluster> {
+/** @param hasNetwork there may be a node whose line to the database can be cut */
+export async function makeCluster({ hasNetwork = false } = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-cluster-"));
-  const server = await startPostgres();
+  const network = hasNetwork ? makeNetwork() : undefined;
+  const here = network?.front.here ?? "127.0.0.1";
+  const server = await startPostgres(network && { address: network.back.here });
   const told = new Map<string, number>();
   const chat = Bun.serve({
     port: 0,
-    hostname: "127.0.0.1",
+    hostname: here,
     async fetch(request) {
       const { text } = (await request.json()) as { text: string };
       told.set(text, (told.get(text) ?? 0) + 1);
@@ -55,42 +71,62 @@ export async function makeCluster(): Promise<Cluster> {
     database: { url: server.url, schema: SCHEMA, connections: 4 },
     hooks: { enabled: true, token: TOKEN, queue: { max: 100_000, maxAttempts: 100 } },
     session: { maxEvents: 100_000 }, // nobody reads them here
-    channels: { telegram: { botToken: "123:abc", baseUrl: `http://127.0.0.1:${chat.port}`, spacingMs: 0 } },
+    channels: { telegram: { botToken: "123:abc", baseUrl: `http://${here}:${chat.port}`, spacingMs: 0 } },
     agents: { defaults: { model: "m", heartbeat: { every: 0, target: "none" } } },
   };
   const children: Bun.Subprocess[] = [];
-  const path = new URL(server.url).searchParams.get("host")!;
-  const sql = new SQL({ adapter: "postgres", path: `${path}/.s.PGSQL.5432`, username: "hearth", database: "postgres" });
+  /** Seconds, by process. */
+  const clocks = new Map<number, number>();
+  const sql = new SQL({ adapter: "postgres", path: server.socket, username: "hearth", database: "postgres" });
   return {
     server,
     sql,
     folder,
     told,
-    startNode() {
+    network,
+    async startNode({ clock = 0, isFar, program = PROGRAM } = {}) {
       const log = join(folder, `${children.length}.log`);
-      const child = Bun.spawn([process.execPath, PROGRAM, JSON.stringify(settings), log], {
+      const far = isFar ? network! : undefined;
+      const url = far ? `postgres://hearth@${far.back.here}/postgres` : server.url;
+      const given = JSON.stringify({ ...settings, database: { ...settings.database, url } });
+      const command = [process.execPath, program, given, log, far?.front.there ?? "127.0.0.1"];
+      const child = Bun.spawn(far?.inside(command) ?? command, {
         stdin: "pipe",
         stdout: "pipe",
         stderr: "ignore",
+        env: {
+          ...process.env,
+          ...(clock !== 0 && { LD_PRELOAD: FAKETIME, FAKETIME: `${clock > 0 ? "+" : ""}${clock}s` }),
+        },
       });
       children.push(child);
-      return whenReady(child);
+      clocks.set(child.pid, clock);
+      const { now = Date.now(), ...node } = await whenReady(child);
+      const off = Math.round((now - Date.now()) / 60_000) * 60;
+      if (off !== clock) throw new Error(`a node's clock is off by ${off} s, not ${clock} s`);
+      return node;
     },
-    notes: () => notesIn(folder),
+    notes: () => notesIn(folder, clocks),
     async close() {
       for (const child of children) child.kill("SIGKILL");
       await Promise.all(children.map((child) => child.exited));
       await sql.close({ timeout: 0 });
       chat.stop(true);
       await server.remove();
+      network?.remove();
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
+/** Debian's libfaketime, the one for programs with threads. */
+export const FAKETIME = [
+  ...new Glob("usr/lib/*/faketime/libfaketimeMT.so.1").scanSync({ cwd: "/", absolute: true }),
+][0];
+
 const PROGRAM = join(import.meta.dir, "cluster-node.ts");
 
-async function whenReady(child: Bun.Subprocess<"pipe", "pipe", "ignore">): Promise<Node> {
+async function whenReady(child: Bun.Subprocess<"pipe", "pipe", "ignore">): Promise<Node & { now?: number }> {
   let said = "";
   for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
     said += chunk;
@@ -98,7 +134,7 @@ async function whenReady(child: Bun.Subprocess<"pipe", "pipe", "ignore">): Promi
   }
   if (said === "") throw new Error(`a node ended with ${await child.exited}`);
   return {
-    ...(JSON.parse(said) as { url: string }),
+    ...(JSON.parse(said) as { url: string; now?: number }),
     pid: child.pid,
     signal: (name) => child.kill(name),
     async kill() {
@@ -108,10 +144,12 @@ async function whenReady(child: Bun.Subprocess<"pipe", "pipe", "ignore">): Promi
   };
 }
 
-function notesIn(folder: string): Note[] {
+/** @param clocks by how many seconds those of processes are off */
+function notesIn(folder: string, clocks: ReadonlyMap<number, number>): Note[] {
   const files = readdirSync(folder).filter((name) => name.endsWith(".log"));
   const lines = files.flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"));
   return lines
     .flatMap((line) => (line.endsWith("}") ? [JSON.parse(line) as Note] : []))
+    .map((note) => ({ ...note, at: note.at - 1000 * (clocks.get(note.pid) ?? 0) }))
     .toSorted((a, b) => a.at - b.at);
 }

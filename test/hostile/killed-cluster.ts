@@ -4,7 +4,7 @@
  */
 import { eventually } from "../e2e/hearth.ts";
 import { testRng } from "../seed.ts";
-import { makeCluster, SCHEMA, TOKEN, type Cluster, type Node, type Note } from "./cluster.ts";
+import { makeCluster, SCHEMA, TOKEN, type Cluster, type Node, type Note, type Start } from "./cluster.ts";
 
 const SENDERS = 4;
 /** Of each sender. */
@@ -14,6 +14,8 @@ const TOLD_EVERY = 5;
 const TURN_MS = 40;
 /** How long no run may end before those that are open are taken for stuck: a pause after crashes is shorter. */
 const STALL_MS = 400_000;
+/** A line is away for so long: longer than its node keeps what it has. */
+const CUT_MS = 60_000;
 const STARTS_MAX = 50;
 const TAKEOVER_WAIT_MS = 60_000;
 
@@ -24,10 +26,18 @@ export interface ClusterPlan {
   readonly stops: number;
   /** Crashes of the database. */
   readonly restarts: number;
+  /** How often the first node's line to the database is cut, until it has lost everything and for a while after. */
+  readonly cuts?: number;
+  /** By how many seconds clocks are off, node by node. */
+  readonly clocks?: readonly number[];
+  /** The program of an older version that nodes begin with; each is replaced once, at some moment. */
+  readonly older?: string;
   /** Milliseconds between two of these, at most. */
   readonly everyMs: number;
   /** How long a sender waits after an answer. */
   readonly pauseMs: number;
+  /** What a turn takes at most. */
+  readonly turnMs?: number;
 }
 
 export interface ClusterReport {
@@ -44,6 +54,7 @@ export interface ClusterReport {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly kills: readonly Takeover[];
   readonly stops: readonly Takeover[];
+  readonly cuts: readonly Takeover[];
 }
 
 /** How long a node kept what it held after it was killed or stopped, milliseconds; undefined: it held none. */
@@ -64,13 +75,16 @@ interface Silence {
 type Ledger = Map<string, string>;
 
 export async function killCluster(plan: ClusterPlan): Promise<ClusterReport> {
-  const cluster = await makeCluster();
+  const cluster = await makeCluster({ hasNetwork: (plan.cuts ?? 0) > 0 });
   try {
-    const nodes = await Promise.all(Array.from({ length: plan.nodes }, () => cluster.startNode()));
+    const older = plan.older === undefined ? {} : { program: plan.older };
+    const nodes = await Promise.all(
+      Array.from({ length: plan.nodes }, (_, i) => cluster.startNode({ ...startOf(plan, i), ...older })),
+    );
     const ledger: Ledger = new Map();
     const senders = Array.from(
       { length: SENDERS },
-      (_, id) => new Sender(id, { nodes, ledger, pauseMs: plan.pauseMs }),
+      (_, id) => new Sender(id, { nodes, ledger, pauseMs: plan.pauseMs, turnMs: plan.turnMs ?? TURN_MS }),
     );
     const work = senders.map((sender) => sender.run());
     const silences: Silence[] = [];
@@ -85,18 +99,22 @@ export async function killCluster(plan: ClusterPlan): Promise<ClusterReport> {
   }
 }
 
+function startOf({ cuts = 0, clocks = [] }: ClusterPlan, i: number): Start {
+  return { clock: clocks[i] ?? 0, isFar: cuts > 0 && i === 0 };
+}
+
 async function disturb(
   cluster: Cluster,
   nodes: Node[],
   { plan, silences }: { plan: ClusterPlan; silences: Silence[] },
-): Promise<Pick<ClusterReport, "kills" | "stops">> {
+): Promise<Pick<ClusterReport, "kills" | "stops" | "cuts">> {
   const rng = testRng("killed-cluster");
-  const taken = { kills: [] as Takeover[], stops: [] as Takeover[] };
+  const taken = { kills: [] as Takeover[], stops: [] as Takeover[], cuts: [] as Takeover[] };
   let crashes = 0;
   /** What becomes of a node's possessions; not while the database was away. */
-  const watch = async (list: Takeover[], node: Node): Promise<void> => {
+  const watch = async (list: Takeover[], node: Node, { isSilent = true } = {}): Promise<void> => {
     const before = crashes;
-    silences.push({ pid: node.pid, at: now() });
+    if (isSilent) silences.push({ pid: node.pid, at: now() });
     const takeover = await takeoverOf(cluster, numberOf(cluster, node));
     if (before === crashes) list.push(takeover);
   };
@@ -105,8 +123,19 @@ async function disturb(
     const i = pick();
     await nodes[i]!.kill();
     const watched = watch(taken.kills, nodes[i]!);
-    nodes[i] = await restarted(cluster);
+    nodes[i] = await restarted(cluster, startOf(plan, i));
     await watched;
+  };
+  let replaced = 0;
+  const replace = async (): Promise<void> => {
+    const i = replaced++;
+    await nodes[i]!.kill();
+    nodes[i] = await restarted(cluster, startOf(plan, i));
+  };
+  const cut = async (): Promise<void> => {
+    cluster.network!.cut();
+    await Promise.all([watch(taken.cuts, nodes[0]!, { isSilent: false }), Bun.sleep(CUT_MS)]);
+    cluster.network!.mend();
   };
   const stop = async (): Promise<void> => {
     const node = nodes[pick()]!;
@@ -121,7 +150,13 @@ async function disturb(
     crashes++;
   };
   const times = (n: number, act: () => Promise<void>) => Array.from({ length: n }, () => ({ act, at: rng.float() }));
-  const acts = [...times(plan.kills, kill), ...times(plan.stops, stop), ...times(plan.restarts, crash)];
+  const acts = [
+    ...times(plan.kills, kill),
+    ...times(plan.stops, stop),
+    ...times(plan.restarts, crash),
+    ...times(plan.cuts ?? 0, cut),
+    ...times(plan.older === undefined ? 0 : plan.nodes, replace),
+  ];
   let crashing = Promise.resolve();
   for (const { act } of acts.toSorted((a, b) => a.at - b.at)) {
     await Bun.sleep(rng.float() * plan.everyMs);
@@ -138,10 +173,10 @@ const numberOf = ({ notes }: Cluster, { pid }: Node): number =>
   notes().findLast((note) => note.pid === pid && note.log?.node !== undefined)?.log?.node ?? 0;
 
 /** As a supervisor does: a node does not start while the database is away. */
-async function restarted(cluster: Cluster): Promise<Node> {
+async function restarted(cluster: Cluster, how: Start): Promise<Node> {
   for (let tries = 1; ; tries++) {
     try {
-      return await cluster.startNode();
+      return await cluster.startNode(how);
     } catch (error) {
       if (tries === STARTS_MAX) throw error;
       await Bun.sleep(200);
@@ -176,6 +211,7 @@ interface SenderParts {
   readonly nodes: readonly Node[];
   readonly ledger: Ledger;
   readonly pauseMs: number;
+  readonly turnMs: number;
 }
 
 class Sender {
@@ -198,7 +234,7 @@ class Sender {
   /** One request after the other, each until it is accepted. */
   async run(): Promise<void> {
     for (let next = 0; !this.#isOver; next++) {
-      const takes = Math.floor(this.#random() * TURN_MS);
+      const takes = Math.floor(this.#random() * this.#parts.turnMs);
       while (!(await this.#send(next, takes))) await Bun.sleep(20);
       await Bun.sleep(this.#parts.pauseMs);
     }
@@ -254,7 +290,7 @@ async function examine(
   { sql, told, notes }: Cluster,
   ledger: Ledger,
   silences: readonly Silence[],
-): Promise<Omit<ClusterReport, "accepted" | "refused" | "kills" | "stops">> {
+): Promise<Omit<ClusterReport, "accepted" | "refused" | "kills" | "stops" | "cuts">> {
   const runs = (await sql.unsafe(
     `SELECT idempotency_key AS key, runs.id, state, reply, session_key AS session FROM ${SCHEMA}.runs
      JOIN ${SCHEMA}.deliveries ON deliveries.id = delivery_id ORDER BY runs.seq`,

@@ -43,7 +43,7 @@ export async function makeHarness(
   await putModel(root, "m", { texts: [["params", '{"stop":["<|end|>"],"temperature":0.7}']] });
   const runtime = makeFakeRuntime();
   const logs: Record<string, unknown>[] = [];
-  const address = { hostname: "127.0.0.1", port: 0 };
+  const address = config.host ?? { hostname: "127.0.0.1", port: 0 };
   const log = makeLogger({ write: (line) => void logs.push(JSON.parse(line)), now: () => NOW.getTime(), debug: true });
   const library = makeLibrary({ root, importDirs: [], noPrune: false, log, ...config });
   const app = makeApp({

@@ -30,9 +30,17 @@ const RATES = `
   );
 `;
 
+const PAUSES = `
+  CREATE TABLE pauses (
+    is_one BOOLEAN PRIMARY KEY DEFAULT true CHECK (is_one),
+    since BIGINT NOT NULL
+  );
+`;
+
 export const clusterMigrations: readonly Migration[] = [
   { name: "cluster", sql: NODES },
   { name: "cluster: rates", sql: RATES },
+  { name: "cluster: pauses", sql: PAUSES },
 ];
 
 /** What a node says of itself. */
@@ -123,6 +131,15 @@ export function* listNodes(): Script<NodeStatus[]> {
     leads: leases.flatMap(({ name, node: number }) => (number === node.number ? [name] : [])),
   }));
 }
+
+export function* isPaused(): Script<boolean> {
+  return (yield* queryOne("SELECT 1 FROM pauses")) !== undefined;
+}
+
+export const beginPause = (now: number): Script<number> =>
+  execute("INSERT INTO pauses (since) VALUES ($1) ON CONFLICT DO NOTHING", now);
+
+export const endPause = (): Script<number> => execute("DELETE FROM pauses");
 
 /** Buckets that nobody used for so long are full, or of a former configuration. */
 const BUCKET_MS = 24 * 3_600_000;

@@ -12,9 +12,12 @@ import { messageOf } from "../errors.ts";
 import type { Lease, NewsListener, Peers, Spent, Topic } from "../peers.ts";
 import type { Script, Store } from "../store.ts";
 import {
+  beginPause,
   databaseNow,
+  endPause,
   enterNode,
   holdsLease,
+  isPaused,
   listNodes,
   nodeNumbers,
   removeNode,
@@ -58,6 +61,18 @@ export interface ClusterOptions extends ServerOptions {
   readonly log: Logger;
 }
 
+/** What a beat found. */
+interface Beat {
+  readonly number: number;
+  /** Leases. */
+  readonly taken: readonly string[];
+  /** Nodes that were silent. */
+  readonly removed: readonly number[];
+  /** From `performance.now()` to the database's clock. */
+  readonly offset: number;
+  readonly isPaused: boolean;
+}
+
 /** Throws `storage` where that fails. */
 export async function joinCluster(store: Store, options: ClusterOptions): Promise<Cluster> {
   const cluster = new Cluster(store, options);
@@ -87,6 +102,7 @@ export class Cluster implements Peers {
   #clockOffset = 0;
   #beatAt = 0;
   #isLost = false;
+  #isPaused = false;
   #returnedAt = -Infinity;
   #isOver = false;
   #beating: Promise<void> = Promise.resolve();
@@ -100,7 +116,10 @@ export class Cluster implements Peers {
     this.#options = options;
     this.#sql = makePool({ ...options, connections: 1 });
     this.#wire = new NewsWire(options);
-    this.#wire.listen(() => (this.#others ||= 1)); // who speaks is there, before its lock is looked at
+    this.#wire.listen((topic) => {
+      this.#others ||= 1; // who speaks is there, before its lock is looked at
+      if (topic === "pause") this.#beatIn(0);
+    });
   }
 
   get me(): string {
@@ -150,6 +169,16 @@ export class Cluster implements Peers {
 
   nodes = listNodes;
 
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  async setPaused(given: boolean): Promise<void> {
+    await this.#store.write(() => (given ? beginPause(this.now()) : endPause()));
+    this.#isPaused = given;
+    this.#wire.tell("pause");
+  }
+
   lease(name: string): Lease {
     const known = this.#leases.get(name);
     if (known) return known;
@@ -191,12 +220,15 @@ export class Cluster implements Peers {
   /** Says that it is there, keeps and takes leases, removes who is silent. Rejects where the database is away. */
   async #beat(): Promise<void> {
     const begun = performance.now();
-    const { number, taken, removed, offset } = await this.#store.write(() => this.#beatScript());
+    const { number, taken, removed, offset, isPaused: isPausedNow } = await this.#store.write(() => this.#beatScript());
     const before = this.#number;
     this.#number = number;
     this.#clockOffset = offset;
     this.#beatAt = begun;
     this.#isLost = false;
+    const isResumed = this.#isPaused && !isPausedNow;
+    this.#isPaused = isPausedNow;
+    if (isResumed) this.#wire.say("turns");
     if (before === 0) this.#options.log.info("cluster: this node is here", { node: number });
     else if (number !== before) {
       this.#options.log.warn("cluster: the others gave this node up; it goes on as another", {
@@ -213,7 +245,7 @@ export class Cluster implements Peers {
     else if (isNews.length > 0) this.#wire.say("all");
   }
 
-  *#beatScript(): Script<{ number: number; taken: string[]; removed: number[]; offset: number }> {
+  *#beatScript(): Script<Beat> {
     const asked = performance.now();
     const now = yield* databaseNow();
     const offset = now - (asked + performance.now()) / 2;
@@ -223,7 +255,7 @@ export class Cluster implements Peers {
     const removed = this.#isReturning ? [] : yield* silentNodes(now - SILENT_MS);
     for (const silent of removed) yield* removeNode(silent);
     const taken = yield* takeLeases([...this.#leases.keys()], { node: number, now, until: now + LEASE_MS });
-    return { number, taken, removed, offset };
+    return { number, taken, removed, offset, isPaused: yield* isPaused() };
   }
 
   #told(removed: readonly number[]): void {

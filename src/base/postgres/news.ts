@@ -16,6 +16,8 @@ const GATHER_TEXT_MS = 50;
 const CHECK_MS = 5000;
 /** … and how long it may hear nothing. */
 const SILENT_MS = 12_000;
+/** How often everything is looked at, for what was missed. */
+const LOOK_MS = 30_000;
 /** After a connection that broke. */
 const AGAIN_MS = 250;
 /** A notification holds fewer than 8,000 bytes. */
@@ -38,6 +40,7 @@ export class NewsWire {
   #sql: SQL | undefined;
   #heardAt = 0;
   #check: Timer | undefined;
+  #look: Timer | undefined;
   #again: Timer | undefined;
   #isOver = false;
 
@@ -50,11 +53,13 @@ export class NewsWire {
   async open(): Promise<void> {
     await this.#connect();
     this.#check = setInterval(() => this.#checkLine(), CHECK_MS);
+    this.#look = setInterval(() => this.say("all"), LOOK_MS);
   }
 
   async close(): Promise<void> {
     this.#isOver = true;
     clearInterval(this.#check);
+    clearInterval(this.#look);
     clearTimeout(this.#again);
     this.#send();
     await Promise.race([this.#sending, Bun.sleep(AGAIN_MS)]);

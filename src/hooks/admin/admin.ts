@@ -88,7 +88,7 @@ export interface Admin {
   mappings(): readonly MappingSummary[];
   findings(): Promise<readonly AuditFinding[]>;
   /** Whether no turn begins from now on. */
-  setPaused(isPaused: boolean): void;
+  setPaused(isPaused: boolean): Promise<void>;
   isPaused(): boolean;
   /** What a mapping would make of a request; nothing is accepted. Throws `not_found`. */
   test(mappingId: string, sample: Sample): Promise<DryRun>;

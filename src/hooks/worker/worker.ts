@@ -98,7 +98,6 @@ export class Worker {
   readonly #watchedUntil = new Map<string, number>();
   /** As whom it said that it is there. */
   #registeredAs: string | undefined;
-  #isPaused = false;
   #wakeAt: Timer | undefined;
   #stopListening = (): void => {};
 
@@ -159,12 +158,12 @@ export class Worker {
   }
 
   get isPaused(): boolean {
-    return this.#isPaused;
+    return this.#deps.peers.isPaused;
   }
 
-  /** While it is paused, no turn begins; those that run go on, and what comes in waits. A restart ends it. */
-  setPaused(isPaused: boolean): void {
-    this.#isPaused = isPaused;
+  /** While it is paused, no turn begins on any node; those that run go on, and what comes in waits. */
+  async setPaused(isPaused: boolean): Promise<void> {
+    await this.#deps.peers.setPaused(isPaused);
     this.poke();
   }
 
@@ -316,9 +315,9 @@ export class Worker {
     await this.#recover();
     await this.#postEvents();
     const areRepliesStuck = await this.#settleReplies();
-    if (this.#state === "working" && !this.#isPaused) await this.#turns.begin();
+    if (this.#state === "working" && !this.isPaused) await this.#turns.begin();
     await this.#callbacks.send();
-    const turnAt = this.#isPaused ? undefined : await store.read(() => nextTurnAt(now()));
+    const turnAt = this.isPaused ? undefined : await store.read(() => nextTurnAt(now()));
     const at = Math.min(turnAt ?? Infinity, (await this.#callbacks.nextAt()) ?? Infinity);
     const longestMs = this.#events.isHeldUp || areRepliesStuck ? STUCK_MS : LOOK_MS;
     this.#lookIn(Math.max(1, Math.min(at - now(), longestMs)));

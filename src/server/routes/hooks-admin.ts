@@ -103,17 +103,21 @@ const gatewayRoutes = (answer: (at: Peer, work: Work) => Promise<Response>) =>
     })
     .post("/hooks-admin/pause", (at) => answer(at, (admin) => paused(admin, true)), {
       parse: "none",
-      detail: operation("Begin no turn until `resume` or a restart; webhooks are taken in", pausedSchema, {
-        body: NoBody,
-      }),
+      detail: operation(
+        "Begin no turn, on any server of the database, until `resume`, or a restart where it is this one's alone",
+        pausedSchema,
+        {
+          body: NoBody,
+        },
+      ),
     })
     .post("/hooks-admin/resume", (at) => answer(at, (admin) => paused(admin, false)), {
       parse: "none",
       detail: operation("Begin turns again", pausedSchema, { body: NoBody }),
     });
 
-function paused(admin: Admin, isPaused: boolean): { readonly paused: boolean } {
-  admin.setPaused(isPaused);
+async function paused(admin: Admin, isPaused: boolean): Promise<{ readonly paused: boolean }> {
+  await admin.setPaused(isPaused);
   return { paused: admin.isPaused() };
 }
 
