@@ -117,7 +117,8 @@ async function main(): Promise<void> {
   const name = values.target ?? here;
   const target = TARGETS[name];
   if (!target) throw new Error(`--target: expected one of ${Object.keys(TARGETS).join(", ")}, got '${name}'`);
-  const outfile = values.out ?? join(ROOT, "dist", `hearth-${name}${name.startsWith("windows") ? ".exe" : ""}`);
+  const out = values.out ?? join(ROOT, "dist", `hearth-${name}`);
+  const outfile = name.startsWith("windows") && !out.endsWith(".exe") ? `${out}.exe` : out; // as Bun names it
   mkdirSync(dirname(outfile), { recursive: true });
   const scratch = mkdtempSync(join(tmpdir(), "hearth-compile-"));
   try {

@@ -10,15 +10,25 @@ const found = spawnSync("bun", ["--version"], { encoding: "utf8" });
 const [major = 0, minor = 0] = (found.stdout ?? "").trim().split(".").map(Number);
 const [wantedMajor, wantedMinor] = BUN.split(".").map(Number);
 const isNewEnough = major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
-const [command, ...before] = isNewEnough ? ["bun"] : ["npx", "--yes", `bun@${BUN}`];
+const command = isNewEnough ? "bun" : fetchedBun();
 
-const child = spawn(command, [...before, main, ...process.argv.slice(2)], {
-  stdio: "inherit",
-  shell: process.platform === "win32" && command === "npx",
-});
+const child = spawn(command, [main, ...process.argv.slice(2)], { stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 child.on("error", (error) => {
   console.error(`hearth: cannot run ${command}: ${error.message}`);
   process.exit(1);
 });
 child.on("exit", (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
+
+/** Where npm put the one that it fetched: run by itself, it hears signals, which npx would keep. */
+function fetchedBun() {
+  const { stdout, status, error } = spawnSync("npx", ["--yes", `bun@${BUN}`, "-p", "process.execPath"], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+    shell: process.platform === "win32",
+  });
+  const path = (stdout ?? "").trim();
+  if (status === 0 && path !== "") return path;
+  console.error(`hearth: needs Bun ${BUN}, which npm could not fetch: ${error?.message ?? `status ${status}`}`);
+  process.exit(1);
+}

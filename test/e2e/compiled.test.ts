@@ -1,6 +1,6 @@
 /** The program compiled into one file, run in an empty folder with a home as its only variable. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { levelsHere } from "../../src/backend/host/simd-library.ts";
@@ -86,6 +86,26 @@ test.skipIf(!Bun.which("node"))("the launcher of the npm package runs the progra
   expect(launched.stdout.toString()).toContain(`hearth ${VERSION}`);
 });
 
+test.skipIf(!Bun.which("node"))(
+  "where there is no Bun, the launcher has npm fetch it, and signals reach the program",
+  async () => {
+    const bin = join(folder!, "without-bun");
+    mkdirSync(bin);
+    symlinkSync(Bun.which("node")!, join(bin, "node"));
+    // stands in for npm: notes what it is asked for, and answers as Bun does
+    writeFileSync(join(bin, "npx"), `#!/bin/sh\necho "$@" > ${bin}/asked\necho ${process.execPath}\n`, { mode: 0o755 });
+    const launched = Bun.spawn([join(bin, "node"), join(ROOT, "packaging/launch.js"), "serve"], {
+      env: { PATH: bin, HOME: join(folder!, "launched"), HEARTH_HOST: "127.0.0.1:0" },
+      stdout: "pipe",
+    });
+    const { value } = await launched.stdout.getReader().read();
+    expect(new TextDecoder().decode(value)).toContain(" listens on ");
+    expect(await Bun.file(join(bin, "asked")).text()).toBe("--yes bun@1.4.5 -p process.execPath\n");
+    launched.kill("SIGTERM");
+    expect(await launched.exited).toBe(0); // as the server, which had the signal
+  },
+);
+
 test("quantize runs its threads", async () => {
   const out = join(folder!, "small.gguf");
   await run(["quantize", model!, out, "q8_0"]);
@@ -127,6 +147,9 @@ test("serve answers a chat, and has its pages and transforms inside", async () =
       ["/docs", "/docs/swagger-ui.css", "/ui"].map(async (path) => (await fetch(url + path)).status),
     );
     expect(found).toEqual([200, 200, 200]);
+    const health = /CMD (BUN_BE_BUN=1 .*)/.exec(await Bun.file(join(ROOT, "packaging/Containerfile")).text())![1]!;
+    const asked = ["sh", "-c", health.replace("http://127.0.0.1:11434", url)];
+    expect(Bun.spawnSync(asked, { cwd: empty!, env: { PATH: `${folder!}/bin:/usr/bin:/bin` } }).exitCode).toBe(0);
     expect((await post("/hooks/skip", { skip: true })).status).toBe(204);
     expect((await post("/hooks/skip", { skip: false })).status).toBeLessThan(300);
     expect(readdirSync(empty!)).toEqual([]);

@@ -8,10 +8,16 @@ import { eventually } from "./hearth.ts";
 const NGINX = "/usr/sbin/nginx";
 export const hasNginx = existsSync(NGINX);
 
-/** @param locations what stands in the `server` block. Resolves with its port. */
-export async function startNginx(locations: string): Promise<{ port: number; stop(): Promise<void> }> {
+/**
+ * Resolves with the port that it listens on.
+ * @param text what stands in the `server` block, or that block, whose port is replaced
+ */
+export async function startNginx(text: string): Promise<{ port: number; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), "hearth-nginx-"));
   const port = freePort();
+  const server = text.startsWith("server {")
+    ? text.replace(/listen \d+/, `listen 127.0.0.1:${port}`)
+    : `server { listen 127.0.0.1:${port}; ${text} }`;
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
   writeFileSync(
     join(folder, "nginx.conf"),
@@ -20,7 +26,7 @@ export async function startNginx(locations: string): Promise<{ port: number; sto
      http {
        access_log off;
        ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join(" ")}
-       server { listen 127.0.0.1:${port}; ${locations} }
+       ${server}
      }`,
   );
   const child = Bun.spawn([NGINX, "-p", folder, "-c", join(folder, "nginx.conf")], {

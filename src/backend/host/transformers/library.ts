@@ -47,7 +47,8 @@ export async function openLibrary(load = (name: string): Promise<unknown> => imp
     packageFolder(PACKAGE);
     library = (await load(PACKAGE)) as Library; // of the version in package.json, whose parts are used above
   } catch (error) {
-    const how = `install it beside Hearth (npm install ${PACKAGE})`;
+    const isCompiled = error instanceof AppError; // such a program takes no packages
+    const how = `${isCompiled ? "run Hearth from its npm package, and " : ""}install it beside Hearth (npm install ${PACKAGE})`;
     const what = `models in ONNX files need the optional package '${PACKAGE}', which cannot be loaded here`;
     throw new AppError("unsupported", `${what}: ${how}: ${messageOf(error).split("\n")[0]}`, { cause: error });
   }
