@@ -20,6 +20,7 @@ import type { Runtime } from "../../src/runtime/runtime.ts";
 import { MAIN, NEVER, settingsOf } from "../agent/parts.ts";
 import { answering, openStore } from "../stores.ts";
 import { installSeeded } from "./seeded-model.ts";
+import { TRANSPILED } from "../transpiled.ts";
 
 setDefaultTimeout(300_000);
 
@@ -35,7 +36,7 @@ beforeAll(async () => {
   const models = await installSeeded(join(home, "models"), { parameters: { temperature: 0 } });
   const spawn = {
     command: [process.execPath, join(ROOT, "src/main.ts"), "runner"],
-    env: { PATH: process.env["PATH"], HOME: home },
+    env: { PATH: process.env["PATH"], HOME: home, ...TRANSPILED },
     loadTimeoutMs: 120_000,
   };
   runtime = makeRuntime({

@@ -4,9 +4,10 @@
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { installSeeded, modelsFolder } from "./seeded-model.ts";
+import { TRANSPILED } from "../transpiled.ts";
 
 export const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const START_TIMEOUT_MS = 20_000;
@@ -27,9 +28,6 @@ export interface Hearth {
   stop(): Promise<void>;
 }
 
-/** Where Bun keeps what it transpiled: a third of a server's start where it is not there. */
-const TRANSPILED = process.env["BUN_RUNTIME_TRANSPILER_CACHE_PATH"] ?? join(homedir(), ".bun/install/cache/@t@");
-
 /** Environment that keeps a test's Hearth apart from the person's own. */
 export function isolatedEnv(home: string, more: Record<string, string> = {}): Record<string, string> {
   return {
@@ -37,7 +35,7 @@ export function isolatedEnv(home: string, more: Record<string, string> = {}): Re
     HOME: home,
     HEARTH_HOST: "127.0.0.1:0",
     HEARTH_HOME: join(home, ".hearth"),
-    BUN_RUNTIME_TRANSPILER_CACHE_PATH: TRANSPILED,
+    ...TRANSPILED,
     HEARTH_SPARE_RUNNER: "false", // it would be one child more
     ...more,
   };

@@ -12,6 +12,7 @@ import { openGguf } from "../../src/files/gguf.ts";
 import { writeGguf, type WriteTensor, type WriteValue } from "../../src/files/write.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
+import { TRANSPILED } from "../transpiled.ts";
 
 setDefaultTimeout(20_000);
 
@@ -136,7 +137,7 @@ function startRunner(backend: string): Promise<RunnerProcess> {
   } as const;
   const spawn = {
     command: [process.execPath, MAIN, "runner"],
-    env: { PATH: process.env["PATH"] },
+    env: { PATH: process.env["PATH"], ...TRANSPILED },
     loadTimeoutMs: 15_000,
   };
   return RunnerProcess.start({ ...load, cacheDir: undefined }, spawn, forever);

@@ -13,6 +13,7 @@ import { openGguf } from "../../src/files/gguf.ts";
 import { makeAdapter, shapesOf } from "../arch/adapters.ts";
 import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
 import { eventually, isAlive } from "../e2e/hearth.ts";
+import { TRANSPILED } from "../transpiled.ts";
 
 setDefaultTimeout(30_000);
 
@@ -39,7 +40,11 @@ afterEach(async () => {
 
 function makePool(options: Partial<PoolOptions> & { command?: string[]; loadTimeoutMs?: number } = {}): Pool {
   const command = options.command ?? [process.execPath, MAIN, "runner"];
-  const spawn = { command, env: { PATH: process.env["PATH"] }, loadTimeoutMs: options.loadTimeoutMs ?? 20_000 };
+  const spawn = {
+    command,
+    env: { PATH: process.env["PATH"], ...TRANSPILED },
+    loadTimeoutMs: options.loadTimeoutMs ?? 20_000,
+  };
   const pool = new Pool({
     backend: "cpu",
     ctxLen: 128,
