@@ -20,6 +20,12 @@ export interface WasmHost {
 }
 
 export function makeWasmBackend({ kernels, startThread, cores }: WasmHost): Backend {
+  /** Compiled once for all sessions, which share the machine code that the engine makes of it while it runs. */
+  let compiled: Promise<{ module: WebAssembly.Module; build: string }> | undefined;
+  const compile = async () => {
+    const { bytes, build } = await kernels();
+    return { module: await WebAssembly.compile(bytes), build };
+  };
   return {
     name: "wasm",
     unavailable: () => unavailable(),
@@ -27,8 +33,11 @@ export function makeWasmBackend({ kernels, startThread, cores }: WasmHost): Back
     slotBytes,
     async load(program, options) {
       checkOps(program, { name: "wasm", ops, variants });
-      const { bytes, build } = await kernels();
-      const module = await WebAssembly.compile(bytes);
+      compiled ??= compile().catch((error: unknown) => {
+        compiled = undefined; // kernels that could not be fetched can be there the next time
+        throw error;
+      });
+      const { module, build } = await compiled;
       const threads = startThread ? options.threads || cores() : 1;
       const memory = makeWasmMemory();
       return makeSession(program, options, {

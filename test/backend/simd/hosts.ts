@@ -87,7 +87,7 @@ export function startArm64(): Emulated {
     Atomics.store(word, 0, 1);
     const end = performance.now() + 60_000;
     while (Atomics.load(word, 0) === 1) {
-      Bun.sleepSync(0.05);
+      Bun.sleepSync(1); // less would be none, and keep a core busy
       if (performance.now() > end || child.exitCode !== null) throw new Error("the emulated processor is gone");
     }
   };
