@@ -19,6 +19,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
     .argument("<model>")
     .option("-f, --file <file>", "Modelfile (default: Modelfile)")
     .option("-q, --quantize <type>", "quantize to this type, such as q4_K_M")
+    .option("--draft-quantize <type>", "quantize the draft model to this type")
     .option(...INSECURE)
     .action(does(async () => (await import("./commands/create.ts")).create));
   program

@@ -4,10 +4,11 @@ import { readPart } from "../files/header.ts";
 import type { Metadata } from "../gguf/gguf.ts";
 import { vocabularyDifference } from "../tokenizer/same-vocabulary.ts";
 import { readBase } from "./create-base.ts";
-import type { CreateParts } from "./creation.ts";
+import type { CreateParts, Progress } from "./creation.ts";
 import type { Digest } from "./digest.ts";
 import { layersOf } from "./manifest.ts";
-import type { Weights } from "./quantize-weights.ts";
+import type { FileTypeName } from "./quantize-mix.ts";
+import { checkWeights, quantizeWeights, type Weights } from "./quantize-weights.ts";
 import { blobSource, inspectSource, type InspectedSource, type Source } from "./sources.ts";
 
 /**
@@ -29,6 +30,29 @@ export async function inspectDraft(
   const difference = vocabularyDifference(own, await metadataAt(path));
   if (difference !== undefined) throw new AppError("bad_request", `DRAFT ${label}: ${difference}`);
   return { ...inspected, kind: "draft" };
+}
+
+/**
+ * The draft as a blob of another type; itself where that is its type already, or none is asked for. Throws
+ * `bad_request` where it is quantized, `storage` where the disk is full, `cancelled`.
+ * @param made gets the blob
+ */
+export async function* quantizeDraft(
+  { root, inTurn, signal }: CreateParts,
+  { draft, type, made }: { draft: InspectedSource; type: FileTypeName | undefined; made: Digest[] },
+): AsyncGenerator<Progress, InspectedSource, void> {
+  const { label, path } = draft;
+  const { fileType } = draft.details;
+  if (type === undefined || type === fileType) return draft;
+  const weights = { label, paths: [path], fileType };
+  await checkWeights(weights).catch((error: unknown) => {
+    const text = `draft quantization requires an unquantized draft model, got ${fileType}`;
+    throw new AppError("bad_request", text, { cause: error });
+  });
+  const { blob, isNew } = yield* quantizeWeights(root, { weights, type, inTurn, signal });
+  if (isNew) made.push(blob.digest);
+  const quantized = await inspectSource(blobSource(root, { label, digest: blob.digest }));
+  return { ...quantized, isNew, kind: "draft" };
 }
 
 async function namedSource(

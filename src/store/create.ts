@@ -12,7 +12,7 @@ import { blobPath, findBlob, touchBlob, writeBlob } from "./blobs.ts";
 import { convertFolder } from "./convert-folder.ts";
 import { readBase, type Base } from "./create-base.ts";
 import { inspectAdapters } from "./create-adapter.ts";
-import { inspectDraft } from "./create-draft.ts";
+import { inspectDraft, quantizeDraft } from "./create-draft.ts";
 import type { CreateParts, CreateRequest, Progress } from "./creation.ts";
 import type { GgufDetails } from "./details.ts";
 import { digestOf, type Digest } from "./digest.ts";
@@ -94,7 +94,8 @@ async function* makeModel(
   }
   if (request.draft) {
     const model = await findWeights(root, { base, inspected });
-    inspected.push(await inspectDraft(parts, { draft: request.draft, model, borrowed: made }));
+    const draft = await inspectDraft(parts, { draft: request.draft, model, borrowed: made });
+    inspected.push(yield* quantizeDraft(parts, { draft, type: request.draftQuantize, made }));
   }
   yield* storeModel(parts, { base, inspected, files, request });
 }

@@ -31,6 +31,8 @@ export interface CreateRequest {
   readonly adapter?: Source | ModelFolder;
   /** A GGUF that drafts for the model, or the name of a model whose weights do. */
   readonly draft?: Source | string;
+  /** What the draft is quantized to; absent: it stays as it is. */
+  readonly draftQuantize?: FileTypeName;
   /** Texts that are empty change nothing. */
   readonly template?: string;
   readonly system?: string;

@@ -110,6 +110,9 @@ describe("create", () => {
       `Error: no such file: ${join(home, "nothing.gguf")}\n`,
     );
     expect((await run(["create", "bad", "-f", join(home, "none")])).stderr).toContain("no Modelfile");
+    writeFileSync(join(home, "Bad"), "FROM hearth\n");
+    const undrafted = await run(["create", "bad", "-f", join(home, "Bad"), "--draft-quantize", "q8_0"]);
+    expect(undrafted.stderr).toBe("Error: --draft-quantize requires a DRAFT model\n");
   });
 });
 

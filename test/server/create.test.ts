@@ -206,9 +206,9 @@ describe("refused, with nothing made", () => {
       "only one draft model is currently supported",
     ],
     [
-      { model: "new", from: "m", draft_files: { "x.gguf": digestOfNothing }, draft_quantize: "q8_0" },
+      { model: "new", from: "m", draft: "n", draft_quantize: "q9_9" },
       400,
-      "'draft_quantize': quantizing draft models is not supported yet",
+      expect.stringContaining("unsupported quantization type"),
     ],
     [
       { model: "new", from: "m", remote_host: "h" },

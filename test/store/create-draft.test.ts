@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { readPart } from "../../src/files/header.ts";
 import { modelfileText } from "../../src/server/ollama/model-text.ts";
 import { readBase } from "../../src/store/create-base.ts";
 import { requestOfModelfile } from "../../src/store/modelfile-request.ts";
@@ -102,4 +103,20 @@ test("in fields a draft is an uploaded file or a name", async () => {
   const source = { label: "x.gguf", path: at("smaller.gguf") };
   await statusesOf(library.create(fields({ base: "large", draft: source })));
   expect(await readFile((await draftIn("new"))!)).toEqual(await readFile(at("smaller.gguf")));
+});
+
+test("a draft is quantized apart from the model, once, and never twice over", async () => {
+  const { library, store } = place;
+  const request = fields({ base: "large", draft: "small", draftQuantize: "Q8_0" });
+  expect(await statusesOf(library.create(request))).toContain("quantizing F32 model to Q8_0");
+  const draft = (await draftIn("new"))!;
+  const { tensors } = (await readPart(draft, { shard: 0 })).header;
+  expect(tensors.get("token_embd.weight")?.quant.name).toBe("q8_0");
+  const model = await store.load("new");
+  expect(model.paths.model).toBe((await store.load("large")).paths.model);
+  await statusesOf(library.create(fields({ base: "large", draft: { label: "x", path: draft } })));
+  const again = fields({ base: "large", draft: { label: "x", path: draft }, draftQuantize: "Q4_0" });
+  await expect(statusesOf(library.create(again))).rejects.toThrow(
+    "draft quantization requires an unquantized draft model, got Q8_0",
+  );
 });

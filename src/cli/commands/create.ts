@@ -13,6 +13,7 @@ import { follow } from "./transfer.ts";
 interface CreateOptions {
   readonly file?: string;
   readonly quantize?: string;
+  readonly draftQuantize?: string;
   readonly insecure?: boolean;
 }
 
@@ -26,7 +27,10 @@ export async function create(context: CliContext, model: string, options: Create
       progress.end();
     }
   });
-  const quantize = options.quantize ? { quantize: options.quantize } : {};
+  const quantize = {
+    ...(options.quantize ? { quantize: options.quantize } : {}),
+    ...(options.draftQuantize ? { draft_quantize: options.draftQuantize } : {}),
+  };
   const insecure = options.insecure ? { insecure: true } : {};
   await follow(context, "/api/create", { model, ...body, ...quantize, ...insecure });
 }

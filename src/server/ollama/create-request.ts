@@ -38,6 +38,14 @@ type Place = Pick<Library, "root" | "importDirs">;
 
 /** Throws `bad_request`, `forbidden` for paths that may not be read, `unsupported` for what we cannot do yet. */
 export async function createRequest(body: CreateBody, library: Place): Promise<CreateRequest> {
+  const { draft_quantize: type } = body;
+  const request = await describedBy(body, library);
+  if (!type) return request;
+  if (request.draft === undefined) throw new AppError("bad_request", "--draft-quantize requires a DRAFT model");
+  return { ...request, draftQuantize: parseFileType(type) };
+}
+
+async function describedBy(body: CreateBody, library: Place): Promise<CreateRequest> {
   const sources = fileSources(body, { field: "files", root: library.root });
   const adapters = fileSources(body, { field: "adapters", root: library.root });
   checkSupported(body);
@@ -62,16 +70,12 @@ function isGiven(value: unknown): boolean {
 }
 
 function checkSupported(body: CreateBody): void {
-  if (body.draft_quantize && !isGiven(body.draft_files)) {
-    throw new AppError("bad_request", "--draft-quantize requires a DRAFT model");
-  }
   if (isGiven(body.draft_files) && body.remote_host) {
     throw new AppError("bad_request", "DRAFT cannot be used with remote models");
   }
   const refuse = (field: keyof CreateBody, what: string): void => {
     if (isGiven(body[field])) throw new AppError("unsupported", `'${field}': ${what} not supported yet`);
   };
-  refuse("draft_quantize", "quantizing draft models is");
   refuse("remote_host", "models on other servers are");
 }
 
