@@ -91,6 +91,8 @@ function parseTarget(given: string): Target {
     .replace(/^<#(\d+)>$/, "channel:$1")
     .replace(/^discord:(\d+)$/i, "user:$1");
   const to = withoutPrefix(text, ["discord"]);
-  if (!/^(channel|user):\d{5,21}$/.test(to)) throw badRecipient("discord", given, "'channel:<id>' or 'user:<id>'");
+  if (!/^(channel|user):\d{5,21}$/.test(to)) {
+    throw badRecipient("discord", given, "'channel:<id>' or 'user:<id>', with an id of 5 to 21 digits");
+  }
   return { channel: "discord", to };
 }

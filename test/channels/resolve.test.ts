@@ -96,6 +96,10 @@ describe("a channel by name", () => {
     expect(await ask({ discord: undefined }, { channel: "discord", to: "-100123" })).toMatchObject({
       reason: expect.stringContaining("channel 'discord': expected"),
     });
+    // an id that is none is told as well
+    expect(await ask({ discord: undefined }, { channel: "discord", to: "channel:1" })).toMatchObject({
+      reason: expect.stringContaining("with an id of 5 to 21 digits, got"),
+    });
   });
 
   test.each([
