@@ -34,7 +34,8 @@ function branches(world: () => World): void {
     await page.reload();
     await page.locator(".message.assistant strong").waitFor();
     await page.keyboard.press("Control+k");
-    await page.getByRole("combobox", { name: "Search in chats" }).fill("four");
+    await page.getByRole("combobox", { name: "Search in chats" }).waitFor();
+    await page.keyboard.type("four");
     await page.locator("mark", { hasText: "four" }).waitFor();
     await keepShot(page, "search-1280");
     await page.keyboard.press("Enter");

@@ -192,7 +192,8 @@ function goneServer(world: () => World): void {
     try {
       const { page, troubles } = await openPage(world().browser, `${hearth.url}/ui`);
       const key = page.getByLabel("API key");
-      await key.fill("another");
+      await key.waitFor();
+      await page.keyboard.type("another");
       await page.keyboard.press("Enter");
       await page.getByText("The key was refused.").waitFor();
       await keepShot(page, "key-1280");

@@ -7,7 +7,7 @@ interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
-  /** `sheet`: at the side of the page. */
+  /** `sheet`: at the side of the page, to look at; the others are to be written in, where they have a field. */
   readonly kind?: "middle" | "sheet" | "palette";
 }
 
@@ -16,7 +16,8 @@ export function Dialog({ title, onClose, children, kind = "middle" }: DialogProp
   const id = useId();
   useEffect(() => {
     const before = document.activeElement;
-    ref.current?.showModal();
+    ref.current?.showModal(); // the focus is on the first that takes it, which is the button that closes
+    if (kind !== "sheet") ref.current?.querySelector<HTMLElement>("input, textarea")?.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };
