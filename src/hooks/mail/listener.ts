@@ -10,7 +10,7 @@ import { retryDelayMs } from "../worker/backoff.ts";
 import type { MailAccount, MailConfig } from "./config.ts";
 import { handOver, type HandOverDeps, tellMain } from "./hand-over.ts";
 import { openMailbox, SOURCE_BYTES_MAX, type Mail, type OpenMailbox } from "./imap.ts";
-import { type MailItem, parseMail } from "./message.ts";
+import type { MailItem } from "./message.ts";
 import { readPassword } from "./password.ts";
 import { findPosition, isHandled, type MailPosition, setHandled, setPosition } from "./position.ts";
 import type { MailOutcome, MailStatus } from "./status.ts";
@@ -188,6 +188,7 @@ export class MailListener {
   async #handle(mail: Mail, position: MailPosition): Promise<void> {
     const { store, log, mails, now } = this.#deps;
     const isCut = mail.source.length >= SOURCE_BYTES_MAX;
+    const { parseMail } = await import("./message.ts"); // of servers, few have a mailbox
     const item = await parseMail(mail.source, { ...this.#settings.mail, isCut });
     const key = this.#key;
     const mark = function* (): Script<void> {
