@@ -26,15 +26,15 @@ static void *random_block(i64 bytes) {
   for (i64 i = 0; i < bytes; i++) p[i] = (u8)any();
   return p;
 }
-// Sometimes what is no number.
+// Sometimes what is no number, or so small that it has few bits.
 static f32 *random_floats(i64 count) {
   f32 *p = block(count * 4);
-  int hostile = below(8) == 0;
+  const int kind = below(8), hostile = kind == 0, tiny = kind == 1;
   for (i64 i = 0; i < count; i++) {
     if (hostile && below(16) == 0) {
       u32 bits = any() << 1;
       p[i] = LOAD(f32, &bits);
-    } else p[i] = (f32)(i32)(any() % 2001 - 1000) / 500;
+    } else p[i] = (f32)(i32)(any() % 2001 - 1000) * (tiny ? 1e-44f : 0.002f);
   }
   return p;
 }

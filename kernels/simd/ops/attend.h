@@ -45,7 +45,8 @@ INL vf load_values(int type, const u8 *base, int filled, i64 at, int d) {
   return CONVERT(LOAD(small, row + d), vf) * splat(LOAD(f32, row + filled + d / KV_GROUP * 4));
 }
 INL f32 kept_half(f32 v) { return v > HALF_MAX ? HALF_MAX : v < -HALF_MAX ? -HALF_MAX : v; }
-// What makes 8 bits of some values; of those that are no numbers the scale is none either.
+#define SCALED_MIN 1.5e-36f // below, a 127th has too few bits to divide by
+// What makes 8 bits of some values, 0 where they are too small; of those that are no numbers the scale is none either.
 INL f32 scale_of(const f32 *x, int n) {
   f32 most = 0;
   for (int i = 0; i < n; i++) {
@@ -53,7 +54,7 @@ INL f32 scale_of(const f32 *x, int n) {
     if (!(v <= most)) most = v;
     if (v != v) return v;
   }
-  return most / 127 + most * 0;
+  return most < SCALED_MIN ? 0 : most / 127 + most * 0;
 }
 INL i8 small_of(f32 x, f32 scale) {
   f32 v = scale > 0 ? x / scale : 0;
