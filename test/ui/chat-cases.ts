@@ -19,7 +19,10 @@ function branches(world: () => World): void {
     await page.locator(".branches", { hasText: "1 / 2" }).waitFor();
     await answer.filter({ hasText: first }).waitFor(); // it is read from the browser's database
 
-    await page.locator("#composer").press("ArrowUp"); // edits the last question, as a branch
+    await page.locator("#composer").press("ArrowUp");
+    await page.keyboard.type(" Really?");
+    await page.keyboard.press("Escape"); // the focus is where it was
+    await page.keyboard.press("ArrowUp"); // edits the last question, as a branch
     await page.getByRole("textbox", { name: "Your message" }).fill("What is two plus two?");
     await page.keyboard.press("Enter");
     await page.locator(".message.user .branches", { hasText: "2 / 2" }).waitFor();

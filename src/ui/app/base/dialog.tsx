@@ -1,6 +1,6 @@
 /** A dialog over the page: the browser's own, which keeps the focus inside and closes with Escape. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 
 interface DialogProps {
@@ -14,7 +14,7 @@ interface DialogProps {
 export function Dialog({ title, onClose, children, kind = "middle" }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     ref.current?.showModal(); // the focus is on the first that takes it, which is the button that closes
     if (kind !== "sheet") ref.current?.querySelector<HTMLElement>("input, textarea")?.focus();

@@ -1,7 +1,7 @@
 /** A button that opens a list of things to do. Arrow keys walk through it, Escape closes it. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useLayoutEffect, useId, useRef } from "preact/hooks";
 import { Icon, type IconName } from "./icons.tsx";
 
 export interface MenuItem {
@@ -25,8 +25,8 @@ export function Menu({ label, items, children, class: name = "icon-button" }: Me
   const entries = (): HTMLButtonElement[] => [
     ...(root.current?.querySelectorAll<HTMLButtonElement>("[role=menuitem]") ?? []),
   ];
-  useEffect(() => {
-    if (!isOpen.value) return undefined;
+  useLayoutEffect(() => {
+    if (!isOpen.value) return undefined; // the next key is the menu's already
     entries()[0]?.focus();
     const leave = (event: Event): void => {
       if (!root.current?.contains(event.target as Node)) isOpen.value = false;

@@ -10,8 +10,12 @@ export function EditField({ message, onDone }: { message: Message; onDone: () =>
   const area = useRef<HTMLTextAreaElement>(null);
   const isQuestion = message.role === "user";
   useLayoutEffect(() => {
+    const before = document.activeElement;
     area.current?.focus();
     area.current?.setSelectionRange(message.content.length, message.content.length);
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
   }, []);
   const save = (): void => {
     void chats.rewrite(message.chat, message, content.value);
