@@ -13,10 +13,11 @@
  * times, whether those before were answered or not, and their latency counts from the time they should have left at.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startHearth, type Hearth } from "../test/e2e/hearth.ts";
+import { childPids, startHearth, type Hearth } from "../test/e2e/hearth.ts";
 import { startPostgres } from "../test/postgres-server.ts";
 
 const { values: flags } = parseArgs({
@@ -31,6 +32,8 @@ const { values: flags } = parseArgs({
   },
 });
 const TOKEN = "a-hook-token-of-32-characters-xx";
+/** In `/proc`, of a second. */
+const TICKS = 100;
 const SETTINGS = {
   hooks: { enabled: true, token: TOKEN, queue: { max: 1_000_000 } },
   session: { maxEvents: 100_000 },
@@ -42,10 +45,18 @@ interface Sample {
   readonly p50: number;
   readonly p99: number;
   readonly refused: number;
+  /** Of the servers, and of what keeps their data: seconds for 10,000 webhooks. */
+  readonly processor: number;
 }
 
-type Load = (server: Hearth) => Promise<Sample>;
+interface Server extends Hearth {
+  /** Seconds that its processes, and those of its database, have had. */
+  processorSeconds(): Promise<number>;
+}
 
+type Load = (server: Server) => Promise<Sample>;
+
+const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 const numbers = (list: string): number[] => list.split(",").filter(Boolean).map(Number);
 for (const senders of numbers(flags.senders))
@@ -68,7 +79,7 @@ function subjects(): Subject[] {
 
 async function measure(name: string, load: Load): Promise<void> {
   await using stack = new AsyncDisposableStack();
-  const servers: { subject: Subject; hearth: Hearth; idle: Sample[]; busy: Sample[] }[] = [];
+  const servers: { subject: Subject; hearth: Server; idle: Sample[]; busy: Sample[] }[] = [];
   for (const subject of subjects()) servers.push({ subject, hearth: await start(subject, stack), idle: [], busy: [] });
   for (let round = 0; round < Number(flags.rounds); round++) {
     for (const { hearth, idle, busy } of servers) {
@@ -89,19 +100,24 @@ async function measure(name: string, load: Load): Promise<void> {
 }
 
 /** @param stack of what goes when the measurement is over */
-async function start({ store, main }: Subject, stack: AsyncDisposableStack): Promise<Hearth> {
+async function start({ store, main }: Subject, stack: AsyncDisposableStack): Promise<Server> {
   const [kind, nodes = "1"] = store.split("-");
   const postgres = kind === "postgres" ? await startPostgres() : undefined;
   if (postgres) stack.defer(() => postgres.remove());
   const settings = postgres ? { ...SETTINGS, database: { url: postgres.url } } : SETTINGS;
   const servers: Hearth[] = [];
   for (let i = 0; i < Number(nodes); i++) servers.push(await startServer({ settings, main }, stack));
+  const pids = async (): Promise<number[]> => [
+    ...servers.map(({ pid }) => pid),
+    ...(postgres ? [postgres.pid(), ...(await childPids(postgres.pid()))] : []),
+  ];
   let next = 0;
   return {
     ...servers[0]!,
     get url() {
       return servers[next++ % servers.length]!.url;
     },
+    processorSeconds: async () => sum(await Promise.all((await pids()).map(processorSeconds))),
   };
 }
 
@@ -125,7 +141,8 @@ function print(name: string, samples: readonly Sample[], first: readonly Sample[
   const rounds = samples.map(({ perSecond }) => perSecond.toFixed(0)).join(" ");
   console.log(
     `${name}: ${rate!.toFixed(0)} accepted/s (${rounds}), p50 ${p50!.toFixed(1)} ms, p99 ${p99!.toFixed(1)} ms, ` +
-      `${of(samples, "refused")} refused; ${ratio} of the first`,
+      `${of(samples, "refused")} refused, ${of(samples, "processor").toFixed(2)} s of processor per 10,000; ` +
+      `${ratio} of the first`,
   );
 }
 
@@ -149,18 +166,18 @@ async function wake({ url }: Hearth): Promise<boolean> {
   return response.ok;
 }
 
-async function closedLoop(server: Hearth, senders: number): Promise<Sample> {
-  const tally = new Tally();
+async function closedLoop(server: Server, senders: number): Promise<Sample> {
+  const tally = new Tally(await server.processorSeconds());
   const until = performance.now() + Number(flags.seconds) * 1000;
   const sender = async (): Promise<void> => {
     for (let at = performance.now(); at < until; at = performance.now()) tally.add(at, await wake(server));
   };
   await Promise.all(Array.from({ length: senders }, sender));
-  return tally.sample();
+  return tally.sample(await server.processorSeconds());
 }
 
-async function openLoop(server: Hearth, rate: number): Promise<Sample> {
-  const tally = new Tally();
+async function openLoop(server: Server, rate: number): Promise<Sample> {
+  const tally = new Tally(await server.processorSeconds());
   const began = performance.now();
   const sent: Promise<void>[] = [];
   const count = rate * Number(flags.seconds);
@@ -173,20 +190,35 @@ async function openLoop(server: Hearth, rate: number): Promise<Sample> {
     await Bun.sleep(1);
   }
   await Promise.all(sent);
-  return tally.sample();
+  return tally.sample(await server.processorSeconds());
+}
+
+/** What a process had of the processor, in seconds; 0 where it is gone. */
+async function processorSeconds(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  const [user = "0", system = "0"] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11);
+  return (Number(user) + Number(system)) / TICKS;
 }
 
 class Tally {
   readonly #began = performance.now();
   readonly #latencies: number[] = [];
+  readonly #processorBefore: number;
   #refused = 0;
+
+  constructor(processorBefore: number) {
+    this.#processorBefore = processorBefore;
+  }
 
   add(sentAt: number, ok: boolean): void {
     if (ok) this.#latencies.push(performance.now() - sentAt);
     else this.#refused++;
   }
 
-  sample(): Sample {
+  sample(processorAfter: number): Sample {
     const sorted = this.#latencies.toSorted((a, b) => a - b);
     const perSecond = (sorted.length / (performance.now() - this.#began)) * 1000;
     return {
@@ -194,6 +226,7 @@ class Tally {
       p50: sorted[sorted.length >> 1]!,
       p99: sorted[Math.floor(sorted.length * 0.99)]!,
       refused: this.#refused,
+      processor: ((processorAfter - this.#processorBefore) / sorted.length) * 10_000,
     };
   }
 }

@@ -188,12 +188,18 @@ async function insert(line: Line, all: Insert): Promise<void> {
 }
 
 /** Half characters would fail the statement; as parameters of their own they become U+FFFD too. */
-const jsonOf = (value: unknown): string =>
-  JSON.stringify(value, (_, inner: unknown) => {
+function jsonOf(value: unknown): string {
+  const text = JSON.stringify(value);
+  if (!MAYBE_UNFIT.test(text)) return text;
+  return JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner !== "string") return inner;
     checkText(inner);
     return inner.toWellFormed();
   });
+}
+
+/** As JSON has U+0000 and half characters; a text that only looks like that is looked at again. */
+const MAYBE_UNFIT = /\\u(?:0000|d[89a-f])/;
 
 /** Throws `bad_request` for a text that PostgreSQL cannot hold: it would fail in the middle of the transaction. */
 function checkText(value: Value): void {
