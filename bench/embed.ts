@@ -5,22 +5,15 @@
  *
  *   bun bench/embed.ts [--shape base|small|nomic] [--quant f16] [--texts 256] [--words 6] [--rounds 3] [--peer]
  */
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { makeRng } from "../src/base/rng.ts";
-import { writeGguf } from "../src/files/write.ts";
-import { makeEncoder, wordOf, type EncoderSpec } from "../test/arch/encoders.ts";
+import { wordOf } from "../test/arch/encoders.ts";
 import { startHearth, type Hearth } from "../test/e2e/hearth.ts";
+import { ensureEncoder } from "./encoder-file.ts";
 import { installFile } from "./install-file.ts";
-
-const common = { vocabSize: 30_522, ctxLen: 512, pooling: 1, quant: "f16" } as const;
-const SHAPES = {
-  base: { ...common, arch: "bert", dim: 768, nLayers: 12, nHeads: 12, ffnDim: 3072 },
-  small: { ...common, arch: "bert", dim: 384, nLayers: 6, nHeads: 12, ffnDim: 1536 },
-  nomic: { ...common, arch: "nomic-bert", dim: 768, nLayers: 12, nHeads: 12, ffnDim: 3072 },
-} as const satisfies Record<string, EncoderSpec>;
 
 const { values: flags } = parseArgs({
   options: {
@@ -33,9 +26,7 @@ const { values: flags } = parseArgs({
   },
 });
 
-if (!Object.hasOwn(SHAPES, flags.shape)) throw new Error(`--shape ${flags.shape}: expected ${Object.keys(SHAPES)}`);
-const spec = { ...SHAPES[flags.shape as keyof typeof SHAPES], quant: flags.quant as EncoderSpec["quant"] };
-const file = await ensureFile();
+const file = await ensureEncoder(flags.shape, flags.quant);
 const rng = makeRng(7);
 const texts = Array.from({ length: Number(flags.texts) }, () => sentence(Number(flags.words)));
 const home = mkdtempSync(join(tmpdir(), "hearth-embed-"));
@@ -105,14 +96,6 @@ async function embed({ post }: Hearth, input: readonly string[]): Promise<EmbedR
   const response = await post("/api/embed", { model, input });
   if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
   return (await response.json()) as EmbedReply; // our own server's
-}
-
-async function ensureFile(): Promise<string> {
-  const path = join(import.meta.dir, "out", `random-${flags.shape}-${flags.quant}.gguf`);
-  if (existsSync(path)) return path;
-  mkdirSync(join(import.meta.dir, "out"), { recursive: true });
-  await writeGguf(path, makeEncoder(spec));
-  return path;
 }
 
 /** Words of the vocabulary, between half of and one and a half times as many as asked for. */

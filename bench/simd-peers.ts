@@ -1,20 +1,34 @@
 /**
  * The SIMD kernels against llama.cpp's own programs on the same files and cores, alternated, each run in a process of
- * its own: prompts, decode, long contexts, streams, and the share of the memory's bandwidth that decode reaches.
- * Figures are medians of the rounds; a machine with other work gives none worth quoting, so the load is printed too.
+ * its own. Figures are medians of the rounds; a machine with other work gives none worth quoting: the load is printed.
+ * Each part can run alone, in less than ten minutes on two idle cores:
  *
- *   bun bench/simd-peers.ts --llama FOLDER [--rounds 3] [--threads N] [--out FOLDER] [--only files,contexts,streams]
- *     [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--level vnni] [--json FILE]
+ *   files       prompts of 512 and decode, five files; the share of the memory's bandwidth that decode reaches
+ *   streams     2 to 16 of them, and how many times the rate of one 8 have
+ *   contexts    whole prompts of 4,096 and 16,384, and decode behind them
+ *   avx2        prompts at the AVX2 level, against what llama.cpp has for this CPU
+ *   embeddings  256 texts of 128 tokens, BERT base, in one call to a server
+ *   busy        decode beside one loop for each core that does nothing else
  *
- * FOLDER holds llama-bench and llama-batched-bench, built for this CPU; their libraries are looked for there too.
+ *   bun bench/simd-peers.ts --llama FOLDER [--parts files,contexts,…] [--rounds 3] [--threads N] [--out FOLDER]
+ *     [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--level vnni] [--json FILE]
+ *
+ * --llama: the folder of llama-bench, llama-batched-bench and llama-server, built for this CPU.
  */
-import { writeFileSync } from "node:fs";
-import { cpus, loadavg } from "node:os";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { physicalCores } from "../src/backend/onnx/threads.ts";
 import { openGguf } from "../src/files/gguf.ts";
+import { wordOf } from "../test/arch/encoders.ts";
+import { startHearth } from "../test/e2e/hearth.ts";
+import { ensureEncoder } from "./encoder-file.ts";
+import { installFile } from "./install-file.ts";
+import { llamaPrograms, median, outputOf, type Rates } from "./llama-programs.ts";
 import { ensureModel, type Mix, type Size } from "./make-model.ts";
+
+const PARTS = { files, streams, contexts, avx2, embeddings, busy };
 
 const { values: flags } = parseArgs({
   options: {
@@ -22,97 +36,176 @@ const { values: flags } = parseArgs({
     rounds: { type: "string", default: "3" },
     threads: { type: "string", default: String(physicalCores()) },
     out: { type: "string", default: join(import.meta.dir, "out") },
-    only: { type: "string", default: "files,contexts,streams" },
+    parts: { type: "string", default: Object.keys(PARTS).join() },
     contexts: { type: "string", default: "4096,16384" },
     prompt: { type: "string", default: "512" },
     tokens: { type: "string", default: "32" },
+    texts: { type: "string", default: "256" },
     level: { type: "string" },
     json: { type: "string" },
   },
 });
-const { llama } = flags;
-if (!llama) throw new Error("usage: bun bench/simd-peers.ts --llama FOLDER_OF_LLAMA_BENCH");
+if (!flags.llama) throw new Error("usage: bun bench/simd-peers.ts --llama FOLDER_OF_LLAMA_BENCH");
+const threads = Number(flags.threads);
+const theirs = llamaPrograms(flags.llama, threads);
+const usual = { prompt: Number(flags.prompt), tokens: Number(flags.tokens) };
 
-const FILES: readonly (readonly [Mix, Size])[] = [
-  ["q4_0", "1.2b"],
-  ["q8_0", "1.2b"],
-  ["q4_k_m", "1.2b"],
-  ["q4_0", "moe"],
-  ["q4_k_m", "moe"],
-];
-
-interface Rates {
+interface Sizes {
   readonly prompt: number;
-  readonly decode: number;
+  readonly tokens: number;
+  readonly streams?: number;
+  readonly rounds?: number;
+  readonly level?: string | undefined;
 }
 interface Row {
   readonly what: string;
   readonly ours: Rates;
   readonly theirs: Rates;
   /** Bytes of weights that a token reads. */
-  readonly bytes: number;
+  readonly bytes?: number;
 }
 
-async function run(command: readonly string[]): Promise<string> {
-  const env = { ...process.env, LD_LIBRARY_PATH: [llama, process.env["LD_LIBRARY_PATH"]].filter(Boolean).join(":") };
-  const child = Bun.spawn([...command], { env, stdout: "pipe", stderr: "pipe" });
-  const [out, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  if (code !== 0) throw new Error(`${command.join(" ")}: ended with ${code}: ${errors.slice(-500)}`);
-  return out;
-}
+const begun = Object.entries(PARTS).filter(([name]) => flags.parts.split(",").includes(name));
+if (begun.length === 0) throw new Error(`--parts ${flags.parts}: expected some of ${Object.keys(PARTS).join()}`);
+const bandwidth = await readBandwidth(threads);
+console.log(`${cpus()[0]?.model ?? "a CPU"}, ${threads} threads, which read ${(bandwidth / 1e9).toFixed(1)} GB/s`);
+console.log("tokens per second, ours / llama.cpp: prompt, decode; share of that bandwidth, for one stream's bytes");
+const rows: Row[] = [];
+for (const [, part] of begun) await part();
+if (flags.json) writeFileSync(flags.json, JSON.stringify({ bandwidth, threads, rows }, null, 2));
+process.exit(0);
 
-interface Load {
-  readonly depth?: number;
-  readonly streams?: number;
-}
-
-async function ours(file: string, { depth = 0, streams = 1 }: Load): Promise<Rates> {
-  const numbers = {
-    prompt: streams > 1 ? "64" : flags.prompt,
-    tokens: flags.tokens,
-    threads: flags.threads,
-    depth,
-    streams,
-  };
-  const given = Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, String(value)]);
-  const level = flags.level ? ["--level", flags.level] : [];
-  const command = [process.execPath, join(import.meta.dir, "simd.ts"), file, ...given, ...level, "--json"];
-  const { promptRate, decodeRate } = JSON.parse(await run(command)) as { promptRate: number; decodeRate: number };
-  return { prompt: promptRate, decode: decodeRate };
-}
-
-async function theirs(file: string, { depth = 0, streams = 1 }: Load): Promise<Rates> {
-  const common = ["-m", file, "-t", flags.threads];
-  if (streams > 1) {
-    const sizes = ["-npp", "64", "-ntg", flags.tokens, "-npl", String(streams), "-c", String(streams * 128)];
-    const lines = await run([join(llama!, "llama-batched-bench"), ...common, ...sizes, "--output-format", "jsonl"]);
-    const line = lines.split("\n").find((each) => each.startsWith("{"));
-    const { speed_pp, speed_tg } = JSON.parse(line ?? "{}") as { speed_pp: number; speed_tg: number };
-    return { prompt: speed_pp, decode: speed_tg };
+async function files(): Promise<void> {
+  for (const [mix, size] of [
+    ["q4_0", "1.2b"],
+    ["q8_0", "1.2b"],
+    ["q4_k_m", "1.2b"],
+    ["q4_0", "moe"],
+    ["q4_k_m", "moe"],
+  ] as const) {
+    const file = await fileOf(mix, size);
+    const bytes = bytesPerToken(file);
+    await compare(`${size} ${mix}`, { ours: () => ours(file, usual), theirs: () => bench(file, usual), bytes });
   }
-  const sizes = ["-p", flags.prompt, "-n", flags.tokens, "-d", String(depth), "-r", "1", "-o", "json"];
-  const tests = JSON.parse(await run([join(llama!, "llama-bench"), ...common, ...sizes])) as {
-    n_gen: number;
-    avg_ts: number;
-  }[];
-  const rate = (isDecode: boolean): number => tests.find(({ n_gen }) => n_gen > 0 === isDecode)?.avg_ts ?? Number.NaN;
-  return { prompt: rate(false), decode: rate(true) };
 }
 
-const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;
-const medians = (rates: readonly Rates[]): Rates => {
-  return { prompt: median(rates.map(({ prompt }) => prompt)), decode: median(rates.map(({ decode }) => decode)) };
-};
+async function streams(): Promise<void> {
+  const file = await fileOf("q4_0");
+  const rates = new Map<number, number>();
+  for (const count of [1, 2, 4, 8, 16]) {
+    const sizes = { ...usual, prompt: 64, streams: count };
+    const runs = { ours: () => ours(file, sizes), theirs: () => theirs.batched(file, sizes) };
+    const { ours: rate } = await compare(`1.2b q4_0, ${count} streams`, { ...runs, bytes: bytesPerToken(file) });
+    rates.set(count, rate.decode);
+  }
+  console.log(`8 streams: ${(rates.get(8)! / rates.get(1)!).toFixed(2)} times the rate of one`);
+}
 
-async function compare(what: string, file: string, load: Load, rounds = Number(flags.rounds)): Promise<Row> {
+/** One round each: a prompt of 16,384 takes minutes. */
+async function contexts(): Promise<void> {
+  const file = await fileOf("q4_0");
+  for (const prompt of flags.contexts.split(",").map(Number)) {
+    const sizes = { ...usual, prompt, streams: 1 };
+    const runs = { ours: () => ours(file, { ...sizes, rounds: 1 }), theirs: () => theirs.batched(file, sizes) };
+    await compare(`1.2b q4_0, ${prompt} positions`, { ...runs, bytes: bytesPerToken(file) }, 1);
+  }
+}
+
+async function avx2(): Promise<void> {
+  for (const mix of ["q4_0", "q8_0", "q4_k_m"] as const) {
+    const file = await fileOf(mix);
+    const sizes = { ...usual, level: "avx2" };
+    await compare(`1.2b ${mix}, ours with AVX2`, { ours: () => ours(file, sizes), theirs: () => bench(file, usual) });
+  }
+}
+
+async function busy(): Promise<void> {
+  const file = await fileOf("q4_0");
+  const sizes = { prompt: 0, tokens: 8, rounds: 1 };
+  const loops = Array.from({ length: threads }, () =>
+    Bun.spawn([process.execPath, "-e", "for (;;);"], { stdout: "ignore", stderr: "ignore" }),
+  );
+  try {
+    const runs = { ours: () => ours(file, sizes), theirs: () => theirs.bench(file, sizes) };
+    await compare(`1.2b q4_0, ${threads} busy loops`, runs);
+  } finally {
+    for (const loop of loops) loop.kill();
+  }
+}
+
+/** Through both servers, the way people embed. */
+async function embeddings(): Promise<void> {
+  const [count, words] = [Number(flags.texts), 126]; // and the tokens that a text begins and ends with
+  const texts = Array.from({ length: count }, (_, i) =>
+    Array.from({ length: words }, (__, at) => wordOf((i * 7919 + at * 104_729) % 20_000)).join(" "),
+  );
+  for (const quant of ["f16", "q8_0"] as const) {
+    const file = await ensureEncoder("base", quant, flags.out);
+    const home = mkdtempSync(join(tmpdir(), "hearth-simd-peers-"));
+    const model = await installFile({ root: join(home, ".hearth", "models"), file, name: "bench" });
+    const hearth = await startHearth({ home });
+    const peer = await theirs.embedder(file, { tokens: words + 2 });
+    const embed = async (input: readonly string[]): Promise<number> => {
+      const response = await hearth.post("/api/embed", { model, input });
+      if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+      return ((await response.json()) as { prompt_eval_count: number }).prompt_eval_count;
+    };
+    try {
+      await Promise.all([embed(texts.slice(0, 1)), peer.embed(texts.slice(0, 1))]); // loads
+      await compare(`BERT base ${quant}, ${count} texts`, {
+        ours: () => promptRate(() => embed(texts)),
+        theirs: () => promptRate(() => peer.embed(texts)),
+      });
+    } finally {
+      peer.stop();
+      await hearth.stop();
+      rmSync(home, { recursive: true, force: true });
+    }
+  }
+}
+
+/** @param work returns how many tokens it read */
+async function promptRate(work: () => Promise<number>): Promise<Rates> {
+  const startedMs = performance.now();
+  const tokens = await work();
+  return { prompt: (tokens * 1000) / (performance.now() - startedMs), decode: Number.NaN };
+}
+
+function bench(file: string, sizes: Sizes): Promise<Rates> {
+  return theirs.bench(file, { rounds: 3, ...sizes });
+}
+function fileOf(mix: Mix, size: Size = "1.2b"): Promise<string> {
+  return ensureModel(mix, flags.out, size);
+}
+
+async function ours(file: string, { level = flags.level, ...sizes }: Sizes): Promise<Rates> {
+  const numbers = Object.entries({ ...sizes, threads }).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const given = [join(import.meta.dir, "simd.ts"), file, ...numbers, ...(level ? ["--level", level] : []), "--json"];
+  const child = Bun.spawn([process.execPath, ...given], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const figures = JSON.parse(await outputOf(child, "simd.ts")) as { promptRate: number; decodeRate: number };
+  return { prompt: figures.promptRate, decode: figures.decodeRate };
+}
+
+interface Runs {
+  readonly ours: () => Promise<Rates>;
+  readonly theirs: () => Promise<Rates>;
+  readonly bytes?: number;
+}
+
+async function compare(what: string, runs: Runs, rounds = Number(flags.rounds)): Promise<Row> {
   const [left, right]: [Rates[], Rates[]] = [[], []];
   for (let round = 0; round < rounds; round++) {
-    left.push(await ours(file, load));
-    right.push(await theirs(file, load));
+    left.push(await runs.ours());
+    right.push(await runs.theirs());
   }
-  const row = { what, ours: medians(left), theirs: medians(right), bytes: bytesPerToken(file) };
+  const row = { what, ours: medians(left), theirs: medians(right), ...(runs.bytes ? { bytes: runs.bytes } : {}) };
+  rows.push(row);
   print(row);
   return row;
+}
+
+function medians(rates: readonly Rates[]): Rates {
+  return { prompt: median(rates.map(({ prompt }) => prompt)), decode: median(rates.map(({ decode }) => decode)) };
 }
 
 /** Of a mixture only the experts that a token goes to are read. */
@@ -152,32 +245,9 @@ async function readBandwidth(threads: number): Promise<number> {
 }
 
 function print({ what, ours: a, theirs: b, bytes }: Row): void {
-  const pair = (x: number, y: number): string => `${x.toFixed(1)} / ${y.toFixed(1)} = ${(x / y).toFixed(2)}`;
-  const share = `${Math.round((100 * a.decode * bytes) / bandwidth)} %`;
+  const pair = (x: number, y: number): string =>
+    Number.isNaN(x - y) ? "" : `${x.toFixed(1)} / ${y.toFixed(1)} = ${(x / y).toFixed(2)}`;
+  const share = bytes ? `${Math.round((100 * a.decode * bytes) / bandwidth)} %` : "";
   const cells = [what.padEnd(28), pair(a.prompt, b.prompt).padEnd(26), pair(a.decode, b.decode).padEnd(26), share];
   console.log(`${cells.join(" ")}  load ${loadavg()[0]!.toFixed(1)}`);
 }
-
-const only = new Set(flags.only.split(","));
-const bandwidth = await readBandwidth(Number(flags.threads));
-console.log(
-  `${cpus()[0]?.model ?? "a CPU"}, ${flags.threads} threads, which read ${(bandwidth / 1e9).toFixed(1)} GB/s`,
-);
-console.log(
-  "tokens per second, ours / llama.cpp: prompt, decode; share of that bandwidth (streams: of one token's bytes)",
-);
-const rows: Row[] = [];
-const fileOf = (mix: Mix, size: Size): Promise<string> => ensureModel(mix, flags.out, size);
-if (only.has("files")) {
-  for (const [mix, size] of FILES) rows.push(await compare(`${size} ${mix}`, await fileOf(mix, size), {}));
-}
-const file = await fileOf("q4_0", "1.2b");
-if (only.has("streams")) {
-  for (const streams of [2, 4, 8, 16]) rows.push(await compare(`1.2b q4_0, ${streams} streams`, file, { streams }));
-}
-if (only.has("contexts")) {
-  for (const depth of flags.contexts.split(",").map(Number))
-    rows.push(await compare(`1.2b q4_0 behind ${depth}`, file, { depth }, 1));
-}
-if (flags.json) writeFileSync(flags.json, JSON.stringify({ bandwidth, threads: flags.threads, rows }, null, 2));
-process.exit(0);

@@ -1,9 +1,11 @@
 /**
  * What the SIMD kernels do with a file on this machine: time to load, to the first token, prompt and decode rates.
  *
- *   bun bench/simd.ts FILE [--level vnni] [--prompt 512] [--tokens 24] [--streams 1] [--threads 0] [--depth 0] [--json]
+ *   bun bench/simd.ts FILE [--level vnni] [--prompt 512] [--tokens 24] [--streams 1] [--threads 0] [--depth 0]
+ *     [--rounds 3] [--json]
  *
- * With --depth, behind so many tokens of context. `bench/simd-peers.ts` runs it beside llama.cpp.
+ * With --depth, behind so many tokens of context. Rates are medians of the rounds. `bench/simd-peers.ts` runs it beside
+ * llama.cpp.
  */
 import { parseArgs } from "node:util";
 import { loadProgram } from "../src/arch/index.ts";
@@ -11,7 +13,6 @@ import { makeSimdBackend } from "../src/backend/host/simd.ts";
 import { openGguf } from "../src/files/gguf.ts";
 
 const CHUNK = 512;
-const ROUNDS = 3;
 
 const { values, positionals } = parseArgs({
   args: process.argv.slice(2),
@@ -23,6 +24,7 @@ const { values, positionals } = parseArgs({
     streams: { type: "string", default: "1" },
     threads: { type: "string", default: "0" },
     depth: { type: "string", default: "0" },
+    rounds: { type: "string", default: "3" },
     json: { type: "boolean", default: false },
   },
 });
@@ -39,31 +41,31 @@ const session = await makeSimdBackend({ level: values.level }).load(program, {
   threads: Number(values.threads),
 });
 const loadMs = performance.now() - begin;
-const text = Int32Array.from({ length: prompt }, (_, i) => 300 + ((i * 7919) % 700));
+const text = Int32Array.from({ length: Math.max(1, prompt) }, (_, i) => 300 + ((i * 7919) % 700));
 await session.run([{ slot: 0, start: 0, tokens: text.subarray(0, 1), logits: "last" }]);
 const firstMs = performance.now() - begin;
 
-/** Best of several rounds, per second. */
-async function best(count: number, work: () => Promise<void>): Promise<number> {
-  let rate = 0;
-  for (let round = 0; round < ROUNDS; round++) {
+/** Per second, the median of several rounds. */
+async function rateOf(count: number, work: () => Promise<void>): Promise<number> {
+  const rates: number[] = [];
+  for (let round = 0; round < Number(values.rounds); round++) {
     const start = performance.now();
     await work();
-    rate = Math.max(rate, (count / (performance.now() - start)) * 1000);
+    rates.push((count / (performance.now() - start)) * 1000);
   }
-  return rate;
+  return rates.toSorted((a, b) => a - b)[rates.length >> 1] ?? Number.NaN;
 }
 
 for (let at = 0; at < depth; at += CHUNK) {
   const some = Int32Array.from({ length: Math.min(CHUNK, depth - at) }, (_, i) => 300 + (((at + i) * 7919) % 700));
   await session.run([{ slot: 0, start: at, tokens: some, logits: "none" }]);
 }
-const promptRate = await best(prompt, async () => {
+const promptRate = await rateOf(prompt, async () => {
   for (let at = 0; at < prompt; at += CHUNK) {
     await session.run([{ slot: 0, start: depth + at, tokens: text.subarray(at, at + CHUNK), logits: "last" }]);
   }
 });
-const decodeRate = await best(tokens * streams, async () => {
+const decodeRate = await rateOf(tokens * streams, async () => {
   for (let i = 0; i < tokens; i++) {
     const one = Int32Array.of(300 + i);
     await session.run(

@@ -1,8 +1,8 @@
 // unit: what every block type is unpacked to, and activations packed to 8 bits.
 //
-// A unit is 256 weights of a row: w = s · u − m, with u a byte (0 … 127, or any int8 of a signed type), and s and m
-// shared by groups of 32 (8 of them, in the low half) or 16. A row that does not fill its last unit is filled up with
-// blocks of zeros, activations with zeros: they add nothing.
+// A unit is 256 weights of a row: w = s · u − m, with u a byte (0 … 127, or any int8 of a signed type; with AVX-512
+// 0 … 255), and s and m shared by groups of 32 (8 of them, in the low half) or 16. A row that does not fill its last
+// unit is filled up with blocks of zeros, activations with zeros: they add nothing.
 #pragma once
 #include "vec.h"
 
