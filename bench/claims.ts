@@ -1,17 +1,36 @@
 /**
  * What it costs to take the next turns from a long queue: 22,000 runs wait, of which a part belongs to one session.
  *
- *   bun bench/claims.ts [--rounds 200]
+ *   bun bench/claims.ts [--rounds 200] [--of 20000]… [--postgres]
+ *
+ * `--postgres`: in a server of its own, from Debian's package; else in SQLite.
  */
 import { parseArgs } from "node:util";
 import { claimTurns } from "../src/hooks/deliveries/claims.ts";
 import { agent, makeBench, request, type Bench } from "../test/hooks/deliveries/fixtures.ts";
+import { startPostgres } from "../test/postgres-server.ts";
 
-const { values } = parseArgs({ options: { rounds: { type: "string", default: "200" } } });
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "200" },
+    postgres: { type: "boolean", default: false },
+    of: { type: "string", multiple: true, default: ["0", "2000", "20000", "22000"] }, // of one session
+  },
+});
+for (const of of values.postgres ? values.of : []) {
+  const server = await startPostgres();
+  const child = Bun.spawn([process.execPath, import.meta.path, "--rounds", values.rounds, "--of", of], {
+    env: { ...process.env, HEARTH_TEST_POSTGRES: server.url },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  await child.exited;
+  await server.remove();
+}
+if (values.postgres) process.exit();
 const RUNS = 22_000;
 const FREE = 8;
 
-for (const ofOneSession of [0, 2000, 20_000, RUNS]) {
+for (const ofOneSession of values.of.map(Number)) {
   await using bench = makeBench();
   Object.assign(bench.settings, { maxQueued: 10 * RUNS, maxQueuedOf: () => 10 * RUNS });
   await fill(bench, ofOneSession);

@@ -9,7 +9,7 @@ export interface PostgresProxy {
   readonly url: string;
   /** What happens to the next commits; undefined: they pass. */
   readonly cuts: (Cut | undefined)[];
-  /** Nothing passes any more, either way, and nobody is told; what was sent meanwhile is lost. */
+  /** Nothing passes any more, either way, and nobody is told; who says or is told something then stays cut off. */
   isSilent: boolean;
   /** Begins after a cut, which ends all connections; nobody gets a new one before it is over. */
   afterCut: (() => Promise<void>) | undefined;
@@ -17,6 +17,7 @@ export interface PostgresProxy {
 }
 
 interface Line {
+  isDead: boolean;
   server?: Bun.Socket<unknown>;
   readonly waiting: Uint8Array[];
 }
@@ -37,14 +38,15 @@ export function startProxy(
       each.end();
     }
   };
+  const isDead = ({ data }: Bun.Socket<Line>): boolean => (data.isDead ||= proxy.isSilent);
   const listener = Bun.listen<Line>({
     hostname: "127.0.0.1",
     port: 0,
     socket: {
       open(client) {
-        client.data = { waiting: [] };
+        client.data = { isDead: proxy.isSilent, waiting: [] };
         clients.add(client);
-        if (proxy.isSilent) return;
+        if (client.data.isDead) return;
         const connect = (): Promise<unknown> =>
           Bun.connect({
             unix: server.socket,
@@ -55,10 +57,10 @@ export function startProxy(
               },
               data(_, data) {
                 if (underway === "answer" && data.includes("COMMIT\0")) cut(client);
-                else if (!proxy.isSilent) client.write(change(data));
+                else if (!isDead(client)) client.write(change(data));
               },
               close() {
-                if (!proxy.isSilent) client.end();
+                if (!isDead(client)) client.end();
               },
               error: () => void client.end(),
             },
@@ -66,7 +68,7 @@ export function startProxy(
         (held ?? Promise.resolve()).then(connect).catch(() => client.end());
       },
       data(client, data) {
-        if (proxy.isSilent) return;
+        if (isDead(client)) return;
         if (data.includes("COMMIT\0")) underway = proxy.cuts.shift();
         if (underway === "request") cut(client);
         else if (client.data.server) client.data.server.write(data);

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { NewsWire } from "../../src/base/postgres/news.ts";
 import { eventually } from "../e2e/hearth.ts";
+import { startProxy } from "../postgres-proxy.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 
 const WAIT_MS = 60_000;
@@ -9,7 +10,7 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
   let server: PostgresServer;
   beforeAll(async () => void (server = await startPostgres()), 120_000);
   afterAll(() => server?.remove(), 60_000);
-  const makeWire = () => new NewsWire({ url: server.url, schema: "a schema", connections: 1, name: "test" });
+  const makeWire = (url = server.url) => new NewsWire({ url, schema: "a schema", connections: 1, name: "test" });
 
   test("each hears the other and not itself; texts of any length and kind come whole, before what was told after them", async () => {
     const [first, second] = [makeWire(), makeWire()];
@@ -38,4 +39,32 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     expect(own).toEqual(["all "]);
     await Promise.all([first.close(), second.close()]);
   });
+
+  test("a listener whose server crashed, or whose line fell silent, listens again, and the terminal hears nothing", async () => {
+    const warned = spyOn(console, "warn");
+    const proxy = startProxy(server);
+    const speaker = makeWire();
+    const listener = makeWire(proxy.url);
+    let heard = 0;
+    listener.listen((topic) => (heard += Number(topic === "turns")));
+    await Promise.all([speaker.open(), listener.open()]);
+    const hears = async (): Promise<boolean> => {
+      const before = heard;
+      speaker.tell("turns");
+      return eventually(() => heard > before, 500);
+    };
+    expect(await eventually(hears, WAIT_MS)).toBe(true);
+    await server.stop("immediate");
+    await Bun.sleep(300); // tries to come back fail meanwhile
+    await server.start();
+    expect(await eventually(hears, WAIT_MS)).toBe(true);
+    proxy.isSilent = true;
+    expect(await hears()).toBe(false);
+    proxy.isSilent = false; // what was connected stays dead
+    expect(await eventually(hears, WAIT_MS)).toBe(true);
+    expect(warned).not.toHaveBeenCalled();
+    await Promise.all([speaker.close(), listener.close()]);
+    proxy.stop();
+    warned.mockRestore();
+  }, 180_000);
 });
