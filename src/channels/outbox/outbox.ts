@@ -188,6 +188,10 @@ export class Outbox {
   async #claim(): Promise<void> {
     const { store, now, channels } = this.#deps;
     const heads = await store.read(dueHeads);
+    if (this.#hasStrays) {
+      this.#isDirty = true; // a channel came here meanwhile: first what its last node was sending
+      return;
+    }
     this.#forgetPast(now());
     const due: OutboxRow[] = [];
     const load = new Map<string, number>();
