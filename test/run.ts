@@ -23,8 +23,19 @@ const UNKNOWN_SECONDS = 1;
 /** Of a failure, so many lines are shown beside its shard; all of it comes at the end. */
 const SHOWN_LINES = 40;
 
+/** They mostly wait, for clocks, disks and servers: a worker of their own takes them beside those that compute. */
+const WAITING = [
+  "test/postgres-suite.test.ts",
+  "test/channels/outbox/outbox.test.ts",
+  "test/gateway/mail.test.ts",
+  "test/gateway/postgres-troubles.test.ts",
+  "test/gateway/watch.test.ts",
+  "test/server/http/idle.test.ts",
+];
+
 interface Shard {
   readonly tier: Tier;
+  readonly waits: boolean;
   readonly files: string[];
   seconds: number;
 }
@@ -33,11 +44,13 @@ interface Shard {
 function shardsOf(tiers: ReadonlyMap<string, Tier>, durations: Readonly<Record<string, number>>): Shard[] {
   const shards: Shard[] = [];
   const seconds = (file: string): number => durations[file] ?? UNKNOWN_SECONDS;
-  for (const tier of TIERS) {
-    const files = [...tiers].filter(([, other]) => other === tier).map(([file]) => file);
+  for (const [tier, waits] of TIERS.flatMap((each) => [[each, false] as const, [each, true] as const])) {
+    const ofTier = [...tiers].filter(([, other]) => other === tier).map(([file]) => file);
+    const files = ofTier.filter((file) => WAITING.includes(file) === waits);
     let open: Shard | undefined;
     for (const file of files.toSorted((a, b) => seconds(b) - seconds(a))) {
-      if (!open || open.seconds + seconds(file) > SHARD_SECONDS) shards.push((open = { tier, files: [], seconds: 0 }));
+      if (!open || open.seconds + seconds(file) > SHARD_SECONDS)
+        shards.push((open = { tier, waits, files: [], seconds: 0 }));
       open.files.push(file);
       open.seconds += seconds(file);
     }
@@ -46,12 +59,14 @@ function shardsOf(tiers: ReadonlyMap<string, Tier>, durations: Readonly<Record<s
 }
 
 /**
- * The next shard for a worker. The first one takes those that compute, the others those that mostly wait, and each what
- * is left of the other kind in the end.
+ * The next shard for a worker. The first one takes those that compute, the others those that wait now and then, and each
+ * what is left of the other kind in the end. The last one takes those that mostly wait, and the others none of them.
  */
-function take(shards: Shard[], worker: number): Shard | undefined {
-  const preferred = shards.findIndex(({ tier }) => (tier === "gpu") === (worker === 0));
-  return shards.splice(Math.max(0, preferred), 1)[0];
+function take(shards: Shard[], { worker, jobs }: { worker: number; jobs: number }): Shard | undefined {
+  const isFit = ({ waits }: Shard): boolean => waits === (worker === jobs);
+  const preferred = shards.findIndex((shard) => isFit(shard) && (shard.tier === "gpu") === (worker === 0));
+  const next = preferred < 0 ? shards.findIndex(isFit) : preferred;
+  return next < 0 ? undefined : shards.splice(next, 1)[0];
 }
 
 const plus = (a: Counts, b: Counts): Counts => ({
@@ -74,7 +89,7 @@ async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResu
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
   const [left, results]: [Shard[], ShardResult[]] = [[...shards], []];
   const work = async (worker: number): Promise<void> => {
-    for (let shard = take(left, worker); shard; shard = take(left, worker)) {
+    for (let shard = take(left, { worker, jobs }); shard; shard = take(left, { worker, jobs })) {
       const options = { root: ROOT, temporary, seed: testSeed };
       const result = await runShard(shard.files, {
         ...options,
@@ -92,7 +107,7 @@ async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResu
     }
   };
   try {
-    await Promise.all(Array.from({ length: jobs }, (_, worker) => work(worker)));
+    await Promise.all(Array.from({ length: jobs + 1 }, (_, worker) => work(worker)));
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
@@ -135,6 +150,6 @@ if (failures.length > 0)
 const total = results.reduce<Counts>(plus, { passed: 0, failed: 0, skipped: 0 });
 const cpuSeconds = results.reduce((sum, result) => sum + result.cpuSeconds, 0).toFixed(0);
 const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
-console.log(`${seconds} s, ${cpuSeconds} s of processors, ${jobs} processes at once`);
+console.log(`${seconds} s, ${cpuSeconds} s of processors, ${jobs} processes at once, and one that waits`);
 console.log(inWords(total));
 process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
