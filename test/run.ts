@@ -59,8 +59,8 @@ function shardsOf(tiers: ReadonlyMap<string, Tier>, durations: Readonly<Record<s
 }
 
 /**
- * The next shard for a worker. The first one takes those that compute, the others those that wait now and then, and each
- * what is left of the other kind in the end. The last one takes those that mostly wait, and the others none of them.
+ * The next shard for a worker. The first one takes those that compute, the others those that wait now and then, and
+ * each what is left of the other kind in the end. The last one takes those that mostly wait, and the others none.
  */
 function take(shards: Shard[], { worker, jobs }: { worker: number; jobs: number }): Shard | undefined {
   const isFit = ({ waits }: Shard): boolean => waits === (worker === jobs);

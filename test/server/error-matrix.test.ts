@@ -75,6 +75,7 @@ const MODEL_ROUTES: Readonly<Record<string, Row>> = {
   "POST /api/rerank": { rest: { query: "x", documents: ["x"] }, struct: "RerankRequest", ...USUAL },
   "POST /v1/rerank": { rest: { query: "x", documents: ["x"] }, struct: "RerankRequest", ...USUAL },
   "POST /v1/responses": { rest: { input: "x" }, struct: "ResponsesRequest", ...USUAL },
+  "POST /v1/responses/input_tokens": { rest: { input: "x" }, struct: "ResponsesRequest", ...USUAL },
   "POST /v1/messages": { rest: { messages, max_tokens: 3 }, struct: "MessagesRequest", ...USUAL },
   "POST /v1/messages/count_tokens": { rest: { messages }, struct: "MessagesRequest", ...USUAL },
 };
