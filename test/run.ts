@@ -12,7 +12,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { testSeed } from "./seed.ts";
-import { runShard, type Counts, type ShardResult } from "./shard.ts";
+import { killGroup, runShard, type Counts, type ShardResult } from "./shard.ts";
 import { testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -82,7 +82,7 @@ async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResu
   chmodSync(temporary, 0o755); // servers that give up their rights find what is theirs
   const groups = new Set<number>();
   const stop = (): never => {
-    for (const pid of groups) process.kill(-pid, "SIGKILL");
+    for (const pid of groups) killGroup(pid);
     rmSync(temporary, { recursive: true, force: true, maxRetries: 3 });
     process.exit(130);
   };

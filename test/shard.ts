@@ -76,7 +76,8 @@ export async function runShard(files: readonly string[], options: ShardOptions):
   return judge({ files, ended, output: texts.join("\n"), xml, seconds, cpuSeconds });
 }
 
-function killGroup(pid: number): void {
+/** A process and all that it started, if any of them is left. */
+export function killGroup(pid: number): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
