@@ -44,10 +44,14 @@ const DOWNLOAD_HEADERS = {
   "access-control-expose-headers": "Accept-Ranges,Content-Length,Content-Range,ETag",
 };
 
-/** All of a file, or the range that was asked for; to HEAD its size. Whoever asks is about to use it. */
+/**
+ * All of a file, or the range that was asked for; to HEAD its size. Whoever asks is about to use it: after HEAD for a
+ * model of its own, which takes files of our store alone.
+ */
 async function download(deps: RouteDeps, { text, request }: { text: string; request: Request }): Promise<Reply> {
   const digest = parseDigest(text);
-  const found = await findAnywhere(deps, digest);
+  const isHead = request.method === "HEAD";
+  const found = await findIn(isHead ? [deps.store.root] : [deps.store.root, ...deps.library.others], digest);
   if (!found) throw new AppError("not_found", `blob ${quoteGo(digest)} not found`);
   const { root, size } = found;
   const etag = `"${digest}"`;
@@ -55,7 +59,7 @@ async function download(deps: RouteDeps, { text, request }: { text: string; requ
   if (hasTag(request.headers.get("if-none-match"), etag)) return { kind: "file", status: 304, headers };
   if (root === deps.store.root) await touchBlob(root, digest); // others' stores are read only
   const file = Bun.file(blobPath(root, digest));
-  if (request.method === "HEAD") return { kind: "file", status: 200, headers, body: file }; // ranges are for GET alone
+  if (isHead) return { kind: "file", status: 200, headers, body: file }; // ranges are for GET alone
   const condition = request.headers.get("if-range");
   const range = condition === null || condition === etag ? byteRangeOf(request.headers.get("range"), size) : undefined;
   if (range === "unsatisfiable") {
@@ -67,9 +71,9 @@ async function download(deps: RouteDeps, { text, request }: { text: string; requ
   return { kind: "file", status: 206, headers, body: file.slice(range.start, range.end) };
 }
 
-/** In the store, or in one that is served beside it. */
-async function findAnywhere({ store, library }: RouteDeps, digest: Digest) {
-  for (const root of [store.root, ...library.others]) {
+/** In the first of these stores that has it. */
+async function findIn(roots: readonly string[], digest: Digest) {
+  for (const root of roots) {
     const size = await findBlob(root, digest);
     if (size !== undefined) return { root, size };
   }
