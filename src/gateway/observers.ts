@@ -1,6 +1,6 @@
 /** Those who count what happens in the gateway. They come after it was made, and stay as long as it does. */
 import type { SendOutcome } from "../channels/channel.ts";
-import type { RunObserver } from "../hooks/worker/worker.ts";
+import type { RunObserver } from "../hooks/worker/observer.ts";
 
 export interface GatewayObserver extends RunObserver {
   /** A message was handed to a channel. */

@@ -8,16 +8,15 @@ import type { Logger } from "../../base/log.ts";
 import type { Peers, Topic } from "../../base/peers.ts";
 import { execute, type Script, type Store } from "../../base/store.ts";
 import { runStatus } from "../deliveries/queries.ts";
-import type { RunStatus } from "../deliveries/run-status.ts";
 import type { Posting } from "../deliveries/posting.ts";
 import { nextTurnAt } from "../deliveries/claims.ts";
-import { findRun, pendingReplies, replyChannelOf, type NewRun, type Run } from "../deliveries/runs.ts";
+import { findRun, pendingReplies, replyChannelOf, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
-import type { CallbackOutcome } from "../callback.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
 import { giveUp, settleReply, wantsHeartbeat, type Context } from "./conclude.ts";
 import { dismissWorker, needsRecovery, recover, registerWorker, type Recovery } from "./crashes.ts";
 import { EventPoster, NOTHING_POSTED } from "./event-poster.ts";
+import { observeEnd, posted, type FinalRun, type RunObserver } from "./observer.ts";
 import type { ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
 import { RunWatchers, type RunNews } from "./watch.ts";
@@ -47,32 +46,6 @@ export interface WorkerDeps {
   /** Is called when runs, replies and callbacks end, for metrics. */
   readonly observer?: RunObserver;
 }
-
-/** A finished run as observers get it. */
-export type EndedRun = Pick<RunStatus, "kind" | "state" | "createdAt" | "startedAt" | "finishedAt">;
-
-export interface RunObserver {
-  /** @param lane what the run competed as */
-  runEnded(run: EndedRun, lane: string): void;
-  /** @param outcome `skipped`: it was only an acknowledgement */
-  replyEnded(outcome: ReplyOutcome["kind"] | "skipped", channel: string): void;
-  callbackTried(outcome: CallbackOutcome["kind"]): void;
-}
-
-type FinalRun = Pick<
-  Run,
-  "id" | "lane" | "action" | "state" | "createdAt" | "startedAt" | "finishedAt" | "reply" | "replyTarget"
->;
-
-/** A run that ended with the transaction that made it. */
-const posted = (run: NewRun): FinalRun => ({
-  ...run,
-  state: "succeeded",
-  startedAt: null,
-  finishedAt: run.createdAt,
-  reply: "none",
-  replyTarget: null,
-});
 
 /** A reply that ended for good. */
 interface SettledReply {
@@ -222,7 +195,7 @@ export class Worker {
       this.#deps.peers.tell("cancel", runId);
     }
     if (typeof result !== "object") return result;
-    this.#observe(result);
+    observeEnd(this.#deps.observer, result);
     this.#changed(runId);
     return "cancelled";
   }
@@ -285,17 +258,10 @@ export class Worker {
 
   /** After the commit that made a run final. */
   #announce(run: FinalRun): void {
-    this.#observe(run);
+    observeEnd(this.#deps.observer, run);
     this.#tell(run.id);
     if (run.action.kind === "agent" && run.action.callbackUrl !== undefined) this.#deps.peers.tell("callbacks");
     if (wantsHeartbeat(run.action)) this.#deps.ports.requestHeartbeat(`hook:${run.id}`);
-  }
-
-  #observe(run: FinalRun): void {
-    const { observer } = this.#deps;
-    if (!observer) return;
-    observer.runEnded({ ...run, kind: run.action.kind }, run.lane);
-    if (run.reply === "failed" || run.reply === "skipped") observer.replyEnded(run.reply, replyChannelOf(run));
   }
 
   async #rounds(): Promise<void> {
