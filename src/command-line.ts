@@ -16,6 +16,9 @@ import { API_VERSION, VERSION } from "./version.ts";
 
 type Env = NodeJS.ProcessEnv;
 
+/** What `--backend` takes. */
+const BACKENDS = "auto, simd, webgpu, onnx, wasm or cpu";
+
 /** Does what the words after the program's name say. Ends the process with code 1 where that fails. */
 export async function runCommandLine(env: Env): Promise<void> {
   const program = new Command("hearth")
@@ -49,41 +52,49 @@ function addServe(program: Command, env: Env): void {
     .option("--config <file>", "configuration file (JSON5)")
     .option("--host <address>", "address to listen on, host:port")
     .option("--models <folder>", "model store")
-    .option("--backend <name>", "auto, webgpu, onnx or cpu")
+    .option("--backend <name>", BACKENDS)
     .action((flags: Record<string, string>) =>
       import("./serve.ts").then(({ serve }) => serve({ env, flags, home: homedir(), command: selfCommand() })),
     );
 }
 
-function addLogits(program: Command, env: Env): void {
-  program
-    .command("logits")
-    .description("write the logits of every position as little-endian float32")
-    .requiredOption("--model <file>", "GGUF file")
-    .option("--adapter <file...>", "LoRA adapters, GGUF", [])
-    .option("--tokens <ids>", "token ids separated by commas")
-    .option("--text <text>", "with --image: a text with <__media__> where the image is; writes the last position only")
-    .option("--projector <file>", "with --image: GGUF file of the image encoder")
-    .option("--image <file>", "PNG, JPEG, WebP or GIF")
-    .requiredOption("--out <file>", "where to write them")
-    .option("--backend <name>", "auto, webgpu, onnx or cpu; left out: as the server's")
+/** How a model is run. */
+const addRunOptions = (command: Command): Command =>
+  command
+    .option("--backend <name>", `${BACKENDS}; left out: as the server's`)
     .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
     .option("--precise", "float32 activations", false)
     .option("--threads <n>", "0: one per core", wholeNumber, 0)
-    .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels)
-    .action((options) =>
-      withoutTelemetry(env, async () => {
-        const { image, projector, text, tokens } = options;
-        if (image === undefined && tokens !== undefined) {
-          return (await diagnostics()).writeLogits({ ...serverSettings(env), ...options });
-        }
-        if (image === undefined || projector === undefined || text === undefined) {
-          throw new AppError("bad_request", "expected --tokens, or --image, --projector and --text");
-        }
-        const { writeImageLogits } = await import("./image-diagnostics.ts");
-        console.log(JSON.stringify(await writeImageLogits({ ...serverSettings(env), ...options })));
-      }),
-    );
+    .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels);
+
+function addLogits(program: Command, env: Env): void {
+  addRunOptions(
+    program
+      .command("logits")
+      .description("write the logits of every position as little-endian float32")
+      .requiredOption("--model <file>", "GGUF file")
+      .option("--adapter <file...>", "LoRA adapters, GGUF", [])
+      .option("--tokens <ids>", "token ids separated by commas")
+      .option(
+        "--text <text>",
+        "with --image: a text with <__media__> where the image is; writes the last position only",
+      )
+      .option("--projector <file>", "with --image: GGUF file of the image encoder")
+      .option("--image <file>", "PNG, JPEG, WebP or GIF")
+      .requiredOption("--out <file>", "where to write them"),
+  ).action((options) =>
+    withoutTelemetry(env, async () => {
+      const { image, projector, text, tokens } = options;
+      if (image === undefined && tokens !== undefined) {
+        return (await diagnostics()).writeLogits({ ...serverSettings(env), ...options });
+      }
+      if (image === undefined || projector === undefined || text === undefined) {
+        throw new AppError("bad_request", "expected --tokens, or --image, --projector and --text");
+      }
+      const { writeImageLogits } = await import("./image-diagnostics.ts");
+      console.log(JSON.stringify(await writeImageLogits({ ...serverSettings(env), ...options })));
+    }),
+  );
 }
 
 function addImage(program: Command, env: Env): void {
@@ -105,26 +116,22 @@ function addImage(program: Command, env: Env): void {
 }
 
 function addGenerate(program: Command, env: Env): void {
-  program
-    .command("generate")
-    .description("continue token ids greedily")
-    .requiredOption("--model <file>", "GGUF file")
-    .option("--adapter <file...>", "LoRA adapters, GGUF", [])
-    .requiredOption("--tokens <ids>", "token ids separated by commas")
-    .requiredOption("--greedy <n>", "tokens to generate", wholeNumber)
-    .option("--backend <name>", "auto, webgpu, onnx or cpu; left out: as the server's")
-    .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
-    .option("--precise", "float32 activations", false)
-    .option("--threads <n>", "0: one per core", wholeNumber, 0)
-    .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels)
-    .action((options) =>
-      withoutTelemetry(env, async () => {
-        const tokens = await (
-          await diagnostics()
-        ).greedyTokens({ ...serverSettings(env), ...options, count: options.greedy });
-        console.log(tokens.join(","));
-      }),
-    );
+  addRunOptions(
+    program
+      .command("generate")
+      .description("continue token ids greedily")
+      .requiredOption("--model <file>", "GGUF file")
+      .option("--adapter <file...>", "LoRA adapters, GGUF", [])
+      .requiredOption("--tokens <ids>", "token ids separated by commas")
+      .requiredOption("--greedy <n>", "tokens to generate", wholeNumber),
+  ).action((options) =>
+    withoutTelemetry(env, async () => {
+      const tokens = await (
+        await diagnostics()
+      ).greedyTokens({ ...serverSettings(env), ...options, count: options.greedy });
+      console.log(tokens.join(","));
+    }),
+  );
 }
 
 function addTokenize(program: Command): void {
@@ -146,7 +153,7 @@ function addDevices(program: Command, env: Env): void {
     .description("list the GPUs that models can run on")
     .option("--json", "with all limits, as JSON", false)
     .option("--tune", "the fastest kernels of the default GPU instead, searched where they are not known", false)
-    .option("--backend <name>", "what models run on with auto, webgpu, onnx or cpu instead, as JSON")
+    .option("--backend <name>", `what models run on with ${BACKENDS} instead, as JSON`)
     .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
       const { showDevices, showKernels, showOutlook } = await diagnostics();
       if (backend !== undefined) return showOutlook(backend);

@@ -42,14 +42,15 @@ export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, f
   const unitsOf = (tokens: number): number => Math.ceil(tokens / UNIT) * UNIT;
   const sumOf = (which: readonly Slot[]): number => which.reduce((sum, slot) => sum + (taken.get(slot) ?? 0), 0);
 
-  /** Bytes that the machine lacks for so many more tokens; 0: none. */
+  /** Bytes that the machine lacks for so many more tokens. */
   const lacking = (tokens: number): number =>
-    tokens === 0 || !freeBytes ? 0 : Math.max(0, tokens * tokenBytes + RESERVE - freeBytes());
+    freeBytes ? Math.max(0, tokens * tokenBytes + RESERVE - freeBytes()) : 0;
 
   /** What a slot lacks for so many tokens: room beside the others in use, or memory of the machine. */
   const lackOf = (slot: Slot, tokens: number): "room" | AppError | undefined => {
     const before = taken.get(slot) ?? 0;
     const wanted = Math.max(before, unitsOf(tokens));
+    if (wanted === before) return undefined; // nearly every step
     const others = slots.filter((other) => other !== slot);
     const idle = others.filter((other) => !other.busy && taken.has(other)).toSorted((a, b) => b.usedAt - a.usedAt);
     while (idle.length > 0 && (sumOf(others) + wanted > most || lacking(wanted - before) > 0)) {
@@ -59,7 +60,7 @@ export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, f
       taken.delete(oldest);
     }
     const busy = sumOf(others);
-    if (wanted > before && busy > 0 && busy + wanted > most) return "room";
+    if (busy > 0 && busy + wanted > most) return "room";
     const lacks = lacking(wanted - before);
     if (lacks > 0) return outOfMemory(tokens, { wants: (wanted - before) * tokenBytes + RESERVE, lacks });
     taken.set(slot, wanted);
