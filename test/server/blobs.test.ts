@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { blobPath } from "../../src/store/blobs.ts";
 import { blobName, digestOf } from "../../src/store/digest.ts";
 import { testRng } from "../seed.ts";
+import { tempFolder } from "../store/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 
 let harness: Harness;
@@ -253,5 +254,23 @@ describe("GET /api/blobs/:digest", () => {
     const { status, headers } = await fetch(`${url}/api/blobs/${DIGEST}`, { method: "HEAD", headers: asked });
     const about = ["content-length", "content-range", "etag"].map((name) => headers.get(name));
     expect([status, ...about]).toEqual([200, "7", null, `"${DIGEST}"`]);
+  });
+
+  test("of a store beside ours it is read, but HEAD is 404: what a model is made of lies in our own", async () => {
+    const beside = await tempFolder();
+    const digest = digestOf(new TextEncoder().encode("beside"));
+    await Bun.write(blobPath(beside, digest), "beside");
+    const second = await makeHarness({ others: [beside] });
+    try {
+      const blob = `${second.listen().url}/api/blobs/${digest}`;
+      expect((await fetch(blob, { method: "HEAD" })).status).toBe(404);
+      const part = await fetch(blob, { headers: { range: "bytes=2-" } });
+      expect([part.status, await part.text()]).toEqual([206, "side"]);
+      expect((await fetch(blob, { method: "POST", body: "beside" })).status).toBe(201);
+      expect((await fetch(blob, { method: "HEAD" })).status).toBe(200);
+    } finally {
+      await second.close();
+      await rm(beside, { recursive: true });
+    }
   });
 });

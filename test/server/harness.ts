@@ -35,7 +35,7 @@ export interface Harness {
 
 /** The store has one model, `m:latest`. */
 export async function makeHarness(
-  config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune">> = {},
+  config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune"> & { others: readonly string[] }> = {},
   { hooks, gateway, life }: { hooks?: (log: Logger) => Ingress; gateway?: ServedGateway; life?: Life } = {},
 ): Promise<Harness> {
   const folder = await tempFolder();
