@@ -6,6 +6,7 @@
  *
  * The passes are those of the model; what it answers is told to it, since a file of random weights edits nothing: the
  * largest of the logits of each row is made that of the next token of the edited text. With --own the model answers.
+ * Other work on the machine takes time from one side or the other: the ratio of the processor time is shown too.
  */
 import { parseArgs } from "node:util";
 import { loadEngine, type LoadedEngine } from "../src/engine/load.ts";
@@ -62,15 +63,18 @@ const backendOf = (guesses: boolean): Backend => ({
 });
 
 async function answer({ engine }: LoadedEngine, listen: (event: (events: readonly SequenceEvent[]) => void) => void) {
-  const { promise, resolve, reject } = Promise.withResolvers<{ rate: number; ids: Int32Array }>();
+  const { promise, resolve, reject } = Promise.withResolvers<{ rate: number; cpuMs: number; ids: Int32Array }>();
   let firstMs = 0;
+  let used = process.cpuUsage();
   listen((events) => {
     for (const event of events) {
-      if (event.kind === "prompt") firstMs = performance.now();
+      if (event.kind === "prompt") [firstMs, used] = [performance.now(), process.cpuUsage()];
       if (event.kind === "error") reject(new Error(event.message));
       if (event.kind !== "done") continue;
       const seconds = (performance.now() - firstMs) / 1000;
-      resolve({ rate: (event.statistics.evalCount - 1) / seconds, ids: event.tokens });
+      const { user, system } = process.cpuUsage(used);
+      const tokens = event.statistics.evalCount - 1;
+      resolve({ rate: tokens / seconds, cpuMs: (user + system) / 1000 / tokens, ids: event.tokens });
     }
   });
   const options = { ...SAMPLING_DEFAULTS, temperature: 0, repeat_penalty: 1, num_predict: tokens };
@@ -79,6 +83,7 @@ async function answer({ engine }: LoadedEngine, listen: (event: (events: readonl
 }
 
 const rates = { with: [] as number[], without: [] as number[] };
+const cpuMs = { with: [] as number[], without: [] as number[] };
 let answers: Int32Array[] = [];
 for (let round = 0; round < Number(flags.rounds); round++) {
   answers = [];
@@ -97,16 +102,19 @@ for (let round = 0; round < Number(flags.rounds); round++) {
       emit: (events) => hear(events),
       onEmbed: () => {},
     });
-    const { rate, ids } = await answer(loaded, (listener) => (hear = listener));
-    rates[side].push(rate);
+    const { ids, ...took } = await answer(loaded, (listener) => (hear = listener));
+    rates[side].push(took.rate);
+    cpuMs[side].push(took.cpuMs);
     answers.push(ids);
     await loaded.engine.close();
   }
   const same = answers[0]!.join() === answers[1]!.join();
   const [without, guessed] = [rates.without.at(-1)!, rates.with.at(-1)!];
+  const shareOfCpu = cpuMs.without.at(-1)! / cpuMs.with.at(-1)!;
   console.log(
     `round ${round + 1}: ${without.toFixed(1)} tok/s without, ${guessed.toFixed(1)} with guesses: ` +
-      `${(guessed / without).toFixed(2)} times; ${same ? "the same tokens" : "OTHER TOKENS"}`,
+      `${(guessed / without).toFixed(2)} times, ${shareOfCpu.toFixed(2)} in processor time; ` +
+      (same ? "the same tokens" : "OTHER TOKENS"),
   );
 }
 const ratio = median(rates.with.map((rate, i) => rate / rates.without[i]!));

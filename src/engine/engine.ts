@@ -67,13 +67,14 @@ export class Engine {
     const rowsMax = parts.session.slices?.rowsMax ?? Infinity;
     this.#pace = makePace({ chunkAlone, chunkShared: Math.min(chunkShared, rowsMax) });
     this.#sliced = makeSlicedPrefill({ ...parts, pace: this.#pace });
-    const { session, prefixBytes } = parts;
+    const { session, prefixBytes, freeBytes } = parts;
     const { blocks } = session;
     if (blocks && prefixBytes > 0) {
-      this.#prefixes = makePrefixCache({ blocks, bytesMax: prefixBytes, snapshots: parts.snapshots?.(blocks.layout) });
+      const snapshots = parts.snapshots?.(blocks.layout);
+      this.#prefixes = makePrefixCache({ blocks, bytesMax: prefixBytes, snapshots, freeBytes });
     }
     if (session.growth) {
-      const { kvBytes: bytesMax = Infinity, freeBytes } = parts;
+      const { kvBytes: bytesMax = Infinity } = parts;
       this.#room = makeKvRoom(session.growth, { slots: this.#slots, bytesMax, freeBytes });
     }
     if (session.verifies) this.#speculation = makeSpeculation(parts);
@@ -161,8 +162,11 @@ export class Engine {
     }
     this.#last = work.kind;
     const events: SequenceEvent[] = [];
-    if (victim) this.#fail(victim.sequence, victim.error, events);
-    else if (this.#sliced.takes(work, this.#isShared)) await this.#runPart(work, events);
+    if (victim) {
+      const { slot } = victim.sequence;
+      this.#fail(victim.sequence, victim.error, events);
+      if (slot) this.#room?.release(slot);
+    } else if (this.#sliced.takes(work, this.#isShared)) await this.#runPart(work, events);
     else await this.#runWork((await this.#speculation?.extend(work)) ?? work, events);
     if (events.length > 0) this.#parts.emit(events);
   }

@@ -20,6 +20,8 @@ export interface KvRoom {
   admits(sequence: Sequence, running: readonly Sequence[]): boolean;
   /** Makes room for a step; else says which sequence must stop until there is some, or fail. */
   victim(work: Work, running: readonly Sequence[]): Victim | undefined;
+  /** Gives the memory of a slot back, which nobody uses any more. */
+  release(slot: Slot): void;
 }
 
 interface Victim {
@@ -46,6 +48,12 @@ export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, f
   const lacking = (tokens: number): number =>
     freeBytes ? Math.max(0, tokens * tokenBytes + RESERVE - freeBytes()) : 0;
 
+  const giveBack = (slot: Slot): void => {
+    release(slot.index);
+    forget(slot);
+    taken.delete(slot);
+  };
+
   /** What a slot lacks for so many tokens: room beside the others in use, or memory of the machine. */
   const lackOf = (slot: Slot, tokens: number): "room" | AppError | undefined => {
     const before = taken.get(slot) ?? 0;
@@ -54,10 +62,7 @@ export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, f
     const others = slots.filter((other) => other !== slot);
     const idle = others.filter((other) => !other.busy && taken.has(other)).toSorted((a, b) => b.usedAt - a.usedAt);
     while (idle.length > 0 && (sumOf(others) + wanted > most || lacking(wanted - before) > 0)) {
-      const oldest = idle.pop()!; // not empty
-      release(oldest.index);
-      forget(oldest);
-      taken.delete(oldest);
+      giveBack(idle.pop()!); // the oldest
     }
     const busy = sumOf(others);
     if (busy > 0 && busy + wanted > most) return "room";
@@ -68,6 +73,7 @@ export function makeKvRoom({ tokenBytes, release }: Growth, { slots, bytesMax, f
   };
 
   return {
+    release: giveBack,
     admits({ tokens }, running) {
       if (running.length === 0) return true;
       const wanted = running.map((each) => Math.max(each.slot ? sumOf([each.slot]) : 0, unitsOf(each.tokens.length)));

@@ -6,10 +6,12 @@
  */
 import type { Checkpoint, KvBlocks } from "../backend/backend.ts";
 import { makePool, type Pool, type PoolOptions } from "./prefix-pool.ts";
-import { nearest, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
+import { nearest, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
 
 /** The end of a prefix is kept where it has so many tokens more than what is there. */
 const KEPT_MIN_TOKENS = 16;
+/** Bytes of memory that copies leave free. */
+const RESERVE = 128 * 2 ** 20;
 
 /** A prefix that is there. */
 export interface PrefixMatch {
@@ -72,35 +74,48 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
     },
     load({ path, length }, slot) {
       const there: Node[] = [];
+      const checkpoints: Checkpoint[] = [];
+      const deepest = path.at(-1);
+      if (deepest) pool.touch(deepest); // others go before it
       for (const node of path) {
         const bytes = pool.bytesOf(node);
         if (!bytes) break;
         blocks.write(slot, { first: node.first, count: node.tokens.length, bytes });
         there.push(node);
+        checkpoints.push(...node.checkpoints.flatMap(({ value }) => value ?? []));
+        pool.shrink(); // it may be longer than what is kept
       }
       const last = there.at(-1);
       const held = last ? Math.min(length, last.first + last.tokens.length) : 0;
       const end = kept ? endOf(there, held) : held;
-      const checkpoints = there.flatMap((node) => node.checkpoints.flatMap(({ value }) => value ?? []));
       if (last) pool.touch(last);
-      pool.shrink();
       return { length: end, checkpoints: checkpoints.filter((each) => each.length <= end) };
     },
-    save: (slot, tokens, checkpoints) => saveSlot({ slot, tokens, checkpoints }, { pool, blocks }),
+    save(slot, tokens, checkpoints) {
+      const roomFor = (options.freeBytes?.() ?? Infinity) - RESERVE;
+      saveSlot({ slot, tokens, checkpoints }, { pool, blocks, bytesMax: options.bytesMax, roomFor });
+    },
     close: async () => options.snapshots?.flush(),
   };
 }
 
 const keptCheckpoint = (value: Checkpoint): KeptCheckpoint => ({ length: value.length, bytes: value.bytes, value });
 
-/** Adds what a slot holds and the tree does not. */
+interface Room {
+  readonly bytesMax: number;
+  /** Bytes that may be copied. */
+  readonly roomFor: number;
+}
+
+/** Adds what a slot holds and the tree does not: a prefix longer than memory may hold is stored as far as it can be. */
 function saveSlot(
   { slot, tokens, checkpoints }: { slot: number; tokens: readonly number[]; checkpoints: readonly Checkpoint[] },
-  { pool, blocks }: { pool: Pool; blocks: KvBlocks },
+  { pool, blocks, bytesMax, roomFor }: { pool: Pool; blocks: KvBlocks } & Room,
 ): void {
   const { checkpoints: kept } = blocks;
   const end = kept ? (checkpoints.at(-1)?.length ?? 0) : tokens.length;
   let parent: Node | undefined;
+  let [inPath, copied] = [0, 0];
   for (let first = 0; first < end; first += blocks.length) {
     const own = tokens.slice(first, Math.min(end, first + blocks.length));
     const [there, shared] = nearest(parent?.children ?? pool.roots, own, { first: 0, limit: own.length });
@@ -108,9 +123,12 @@ function saveSlot(
     if (there && shared === own.length) {
       if (within.length > there.checkpoints.length) pool.change(there, within.map(keptCheckpoint));
       parent = there;
+      inPath += sizeOf(there);
       continue;
     }
     if (own.length < blocks.length && !kept && own.length - shared < KEPT_MIN_TOKENS) break;
+    if (parent && copied === 0) pool.touch(parent); // others go before what is there of it
+    if ((copied += blocks.bytesOf(own.length)) > roomFor) break;
     if (there && shared === there.tokens.length) pool.drop(there); // the beginning of this one
     const node: Node = {
       tokens: own,
@@ -121,8 +139,11 @@ function saveSlot(
       checkpoints: within.map(keptCheckpoint),
       name: undefined,
     };
-    pool.add(node);
+    inPath += sizeOf(node);
+    if (inPath <= bytesMax) pool.add(node);
+    else if (!pool.putAside(node)) break;
     parent = node;
+    pool.shrink();
   }
   if (parent) pool.touch(parent);
   pool.shrink();

@@ -8,6 +8,8 @@ export interface PoolOptions {
   /** Most bytes that are kept in memory. */
   readonly bytesMax: number;
   readonly snapshots: SnapshotStore | undefined;
+  /** Memory that the process could still take; undefined: nobody knows. */
+  readonly freeBytes?: (() => number) | undefined;
 }
 
 export interface Pool {
@@ -17,6 +19,8 @@ export interface Pool {
   /** The bytes of a block, from wherever it is; undefined where it is nowhere any more. */
   bytesOf(node: Node): Uint8Array | undefined;
   add(node: Node): void;
+  /** Keeps a node where snapshots are kept and not in memory; false where it cannot be. */
+  putAside(node: Node): boolean;
   /** Gives a node other checkpoints. */
   change(node: Node, checkpoints: readonly KeptCheckpoint[]): void;
   /** Forgets a node and all behind it. */
@@ -30,6 +34,10 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
   // Those in memory by use, the latest last. A parent is used after its children, so that the first has none here.
   const used = new Set<Node>();
   let bytes = 0;
+  const use = (node: Node): void => {
+    used.add(node);
+    bytes += sizeOf(node);
+  };
   const unuse = (node: Node): void => {
     if (used.delete(node)) bytes -= sizeOf(node);
   };
@@ -42,44 +50,43 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
     }
   };
   const store = (node: Node): void => storeNode(node, blocks, snapshots);
-  const attach = async (): Promise<void> => {
-    if (!snapshots) return;
-    for (const name of attachSnapshots(roots, await snapshots.list(), blocks.length)) snapshots.remove(name);
-  };
   return {
     roots,
     get bytes() {
       return bytes;
     },
-    ready: attach(),
+    ready: attach(roots, blocks, snapshots),
     bytesOf(node) {
       if (node.bytes) return node.bytes;
       if (!bringBack(node, blocks, node.name === undefined ? undefined : snapshots?.read(node.name))) {
         drop(node);
         return undefined;
       }
-      used.add(node);
-      bytes += sizeOf(node);
+      use(node);
       return node.bytes;
     },
     add(node) {
       (node.parent?.children ?? roots).push(node);
-      used.add(node);
-      bytes += sizeOf(node);
+      use(node);
       store(node);
+    },
+    putAside(node) {
+      store(node);
+      if (node.name === undefined) return false;
+      (node.parent?.children ?? roots).push(node);
+      letGo(node);
+      return true;
     },
     change(node, checkpoints) {
       if (!node.bytes) return;
       unuse(node);
       node.checkpoints = checkpoints;
-      used.add(node);
-      bytes += sizeOf(node);
+      use(node);
       store(node);
     },
     drop,
     touch(last) {
-      const path: Node[] = [];
-      for (let node: Node | undefined = last; node; node = node.parent) path.unshift(node);
+      const path = pathTo(last);
       for (const node of path.toReversed()) if (used.delete(node)) used.add(node);
       snapshots?.touch(path.flatMap(({ name }) => name ?? []));
     },
@@ -88,11 +95,26 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
         if (bytes <= bytesMax) return;
         unuse(node);
         if (node.name === undefined) drop(node);
-        node.bytes = undefined;
-        for (const checkpoint of node.checkpoints) checkpoint.value = undefined;
+        letGo(node);
       }
     },
   };
+}
+
+async function attach(roots: Node[], { length }: KvBlocks, snapshots: SnapshotStore | undefined): Promise<void> {
+  if (!snapshots) return;
+  for (const name of attachSnapshots(roots, await snapshots.list(), length)) snapshots.remove(name);
+}
+
+function pathTo(last: Node): Node[] {
+  const path: Node[] = [];
+  for (let node: Node | undefined = last; node; node = node.parent) path.unshift(node);
+  return path;
+}
+
+function letGo(node: Node): void {
+  node.bytes = undefined;
+  for (const checkpoint of node.checkpoints) checkpoint.value = undefined;
 }
 
 /** Keeps a node beyond the process, where its parent is. */

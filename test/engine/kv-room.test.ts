@@ -101,6 +101,7 @@ test("where the machine has no memory for a request, it fails, says so, and othe
   });
   expect(textOf(await short)).toBe(expectedText(b, 30));
   expect([engine.active, engine.busySlots]).toEqual([0, 0]);
+  expect(session.released.at(-1)).toBe(0); // what it had
   free.bytes = 2 ** 30;
   expect(textOf(await ask(a, { num_predict: 150 }))).toBe(expectedText(a, 150));
   await engine.close();

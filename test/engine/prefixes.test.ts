@@ -248,3 +248,40 @@ test("with checkpoints a prefix ends at one of them", () => {
   expect(cache.match([...tokens.slice(0, 20), 99], 21)).toMatchObject({ length: 10 });
   expect(cache.match(tokens.slice(0, 9), 9)).toMatchObject({ length: 0, path: [] });
 });
+
+test("what is copied of a slot stays within what may be kept, and leaves memory free", () => {
+  const { blocks, slots } = makeBlocks(32);
+  const tokens = Array.from({ length: 320 }, (_, i) => i);
+  const most = { bytes: 0, blocks: 0 };
+  const free = { bytes: 2 ** 40 };
+  const make = (bytesMax: number, snapshots?: SnapshotStore): PrefixCache => {
+    const read: KvBlocks["read"] = (...what) => {
+      most.bytes = Math.max(most.bytes, cache.bytes);
+      most.blocks++;
+      return blocks.read(...what);
+    };
+    const cache = makePrefixCache({ blocks: { ...blocks, read }, bytesMax, snapshots, freeBytes: () => free.bytes });
+    return cache;
+  };
+  const bounded = make(3500);
+  save(bounded, slots, tokens);
+  expect(bounded.match(tokens, 320).length).toBe(96); // its beginning
+  expect(most.blocks).toBe(4); // the last is one too many
+  const stored: number[] = [];
+  const snapshots: SnapshotStore = {
+    list: async () => [],
+    read: () => undefined,
+    write: (_, [bytes]) => void stored.push(bytes!.length),
+    remove: () => {},
+    touch: () => {},
+    flush: async () => {},
+  };
+  const storing = make(3500, snapshots);
+  save(storing, slots, tokens);
+  expect(stored).toHaveLength(10); // all of it
+  expect(most.bytes).toBeLessThanOrEqual(3500);
+  free.bytes = 128 * 2 ** 20 + 70;
+  const short = make(1e6);
+  save(short, slots, tokens);
+  expect(short.match(tokens, 320).length).toBe(64); // two blocks of 32 bytes
+});
