@@ -1,8 +1,9 @@
 // floats: rows of weights times tokens in float32, for float weights and for precise runs.
 //
-// A sum runs along a row in two chains of registers, whatever the tile: one token gives the same bits as many.
+// Rows of decode: a sum runs along a row in two chains of registers, whatever the tile: one token gives the same bits as
+// many. Rows of prompts: a sum runs along a column of a panel, value by value, whatever the tile.
 #pragma once
-#include "types.h"
+#include "panel.h"
 
 #if W == 16
 #define FLOAT_ROWS 4
@@ -83,3 +84,62 @@ INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, con
   for (int t = 0; t < tokens; t++)
     for (int r = 0; r < rows; r++) y[t * stride + r] = out[t * FLOAT_ROWS + r];
 }
+
+// --- prompts: PANEL_ROWS rows of weights as floats, side by side, times many tokens ---
+
+#if W == 16
+#define FLOAT_TILE 12
+#elif W == 8
+#define FLOAT_TILE 6
+#elif defined(__wasm__)
+#define FLOAT_TILE 4
+#else
+#define FLOAT_TILE 8
+#endif
+
+// to: (n filled up to 8, PANEL_ROWS). Rows behind the last are that one again.
+NOINL void fill_floats(f32 *to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid) {
+  const TypeInfo t = type_info(type);
+  for (int r = 0; r < PANEL_ROWS; r += 8) {
+    for (int first = 0; first < n; first += UNIT) {
+      f32 values[8][UNIT];
+      const int count = MIN(UNIT, n - first);
+      for (int i = 0; i < 8; i++) {
+        for (int k = count / 8 * 8; k < UNIT; k++) values[i][k] = 0;
+        unpack_floats(type, w + MIN(r + i, rows - 1) * row_bytes + first / t.len * t.bytes, count, grid, values[i]);
+      }
+      for (int k = 0; k < count; k += 8) {
+        i32x8 v[8];
+        UNROLL for (int i = 0; i < 8; i++) v[i] = LOAD(i32x8, values[i] + k);
+        transpose8(v);
+        UNROLL for (int i = 0; i < 8; i++) STORE(to + (i64)(first + k + i) * PANEL_ROWS + r, v[i]);
+      }
+    }
+  }
+}
+
+// `count` tokens times the panel: out[token][row]
+INL void panel_tile(int count, const f32 *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
+  vf acc[FLOAT_TILE][PANEL_REGS];
+  const f32 *from[FLOAT_TILE];
+  UNROLL for (int t = 0; t < count; t++) {
+    from[t] = x[t];
+    UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
+  }
+  _Pragma("clang loop unroll(disable)") for (i64 k = 0; k < n; k++, panel += PANEL_ROWS) {
+    vf w[PANEL_REGS];
+    UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vf, panel + p * W);
+    UNROLL for (int t = 0; t < count; t++) {
+      const vf v = splat(from[t][k]);
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA(w[p], v, acc[t][p]);
+    }
+  }
+  UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) out[t][p] = acc[t][p];
+}
+#define DEFINE(name, count) \
+  NOINL void panel_tile_##name(const f32 *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) { \
+    panel_tile(count, panel, n, x, out); \
+  }
+DEFINE(whole, FLOAT_TILE)
+DEFINE(half, FLOAT_TILE / 2)
+#undef DEFINE

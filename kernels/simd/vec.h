@@ -249,9 +249,36 @@ INL u16 to_half(f32 x) {
   return o.u;
 }
 #endif
+INL void to_halves(u16 *p, vf v) {
+#if defined(__wasm__)
+  UNROLL for (int i = 0; i < W; i++) p[i] = to_half(v[i]);
+#else
+  STORE(p, CONVERT(v, vhalf));
+#endif
+}
 
 // --- floats ---
 
+// W values from p, or as many as there are and zeros.
+#if W == 16
+#define FIRST(there) ((__mmask16)((1u << (there)) - 1))
+INL vf load_part(const f32 *p, int there) { return (vf)_mm512_maskz_loadu_ps(FIRST(there), p); }
+INL void store_part(f32 *p, vf v, int there) { _mm512_mask_storeu_ps(p, FIRST(there), (__m512)v); }
+#else
+NOINL vf load_part(const f32 *p, int there) {
+  vf v = {};
+  for (int i = 0; i < there; i++) v[i] = p[i];
+  return v;
+}
+NOINL void store_part(f32 *p, vf v, int there) {
+  for (int i = 0; i < there; i++) p[i] = v[i];
+}
+#endif
+INL vf load_some(const f32 *p, int there) { return there >= W ? LOAD(vf, p) : load_part(p, there); }
+INL void store_some(f32 *p, vf v, int there) {
+  if (there >= W) STORE(p, v);
+  else store_part(p, v, there);
+}
 INL vf splat(f32 x) { return x - (vf){}; } // which is x even for −0, so that no sum is made
 INL f32 sum4(f32x4 a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 INL f32 sum8(f32x8 a) { return sum4(SHUFFLE(a, a, 0, 1, 2, 3) + SHUFFLE(a, a, 4, 5, 6, 7)); }

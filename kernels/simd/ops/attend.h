@@ -44,7 +44,7 @@ INL vf load_values(int type, const u8 *base, int filled, i64 at, int d) {
   if (type == KV_F16) return halves((const u16 *)row + d);
   return CONVERT(LOAD(small, row + d), vf) * splat(LOAD(f32, row + filled + d / KV_GROUP * 4));
 }
-INL f32 kept_half(f32 v) { return v > HALF_MAX ? HALF_MAX : v < -HALF_MAX ? -HALF_MAX : v; }
+INL vf kept_half(vf v) { return vmax(splat(-HALF_MAX), vmin(splat(HALF_MAX), v)); } // the second where it is no number
 #define SCALED_MIN 1.5e-36f // below, a 127th has too few bits to divide by
 // What makes 8 bits of some values, 0 where they are too small; of those that are no numbers the scale is none either.
 INL f32 scale_of(const f32 *x, int n) {
@@ -66,10 +66,14 @@ INL void write_kv(int type, u8 *to, u8 *scales, i64 step, const f32 *x, int n) {
     const int end = MIN(first + KV_GROUP, n);
     const f32 scale = type == KV_Q8_0 ? scale_of(x + first, end - first) : 0;
     if (type == KV_Q8_0) STORE(scales + first / KV_GROUP * step * 4, scale);
-    for (int i = first; i < end; i++) {
-      if (type == KV_F32) STORE(to + i * step * 4, x[i]);
-      else if (type == KV_F16) STORE(to + i * step * 2, to_half(kept_half(x[i])));
-      else to[i * step] = (u8)small_of(x[i], scale);
+    for (int i = first; i < end; i += W) {
+      u16 halves[W];
+      if (type == KV_F16) to_halves(halves, kept_half(load_some(x + i, end - i)));
+      for (int k = i; k < MIN(i + W, end); k++) {
+        if (type == KV_F32) STORE(to + k * step * 4, x[k]);
+        else if (type == KV_F16) STORE(to + k * step * 2, halves[k - i]);
+        else to[k * step] = (u8)small_of(x[k], scale);
+      }
     }
   }
 }
@@ -128,11 +132,110 @@ INL vf less_distance(vf s, int from, f32 slope) {
   return FMA(vabs(away), splat(-slope), s);
 }
 
-// `count` queries of one KV head; those that are not there are the first again.
-INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
+// Positions first … end of the block of BLOCK that begins at `block`; scores of those in front of `last` are made.
+typedef struct {
+  int block, first, end, last;
+} Span;
+typedef f32 Scores[QUERIES][BLOCK];
+typedef f32 ValueSums[QUERIES][HEAD_MAX];
+
+// Keys times `count` queries. Keys and values are fetched ahead, as weights are.
+INL void make_scores(int count, int type, const u8 *keys, int dim, const Query *queries, Span span, Scores scores) {
+  enum { REGS = POSITIONS / W };
+  for (int at = span.first; at < span.end; at += POSITIONS) {
+    vf acc[QUERIES][REGS];
+    UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = (vf){};
+    const u8 *next = keys + (at + POSITIONS) / 16 * 16 * kv_bytes(type, dim);
+    for (int d = 0; d < dim; d++) {
+      __builtin_prefetch(next + (i64)d * POSITIONS * unit_bytes(type));
+      vf k[REGS];
+      UNROLL for (int r = 0; r < REGS; r++) k[r] = load_keys(type, keys, dim, at + r * W, d);
+      UNROLL for (int i = 0; i < count; i++) {
+        vf q = splat(queries[i].q[d]);
+        UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = FMA(k[r], q, acc[i][r]);
+      }
+    }
+    UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < REGS; r++)
+      STORE(&scores[i][at - span.block + r * W], acc[i][r]);
+  }
+}
+
+// Scores of one query to shares of its values; their largest so far and their sum go along.
+NOINL void soften(const Attend *op, const Query *q, Span span, f32 *scores, f32 *most, f32 *total, f32 *sums, int filled) {
+  vf m = splat(-__builtin_inff());
+  for (int at = span.first; at < span.last; at += W) {
+    vf s = LOAD(vf, scores + at - span.block) * op->scale;
+    if (op->softCap > 0) s = vtanh(s / op->softCap) * op->softCap;
+    if (q->slope) s = less_distance(s, at - q->at, q->slope);
+    if (at < q->from || at + W > q->to) s = mask_scores(s, at, q->from, q->to);
+    STORE(scores + at - span.block, s);
+    m = vmax(m, s);
+  }
+  f32 now = largest(m);
+  if (now == -__builtin_inff()) { // sees nothing of this block
+    for (int at = span.first; at < span.last; at += W) STORE(scores + at - span.block, (vf){});
+    return;
+  }
+  now = now > *most ? now : *most;
+  f32 keep = *most == -__builtin_inff() ? 0 : vexp(splat(*most - now))[0];
+  vf all = {};
+  for (int at = span.first; at < span.last; at += W) {
+    vf x = LOAD(vf, scores + at - span.block) - now;
+    vf e = (vf)((vi)vexp(x) & ~(x <= -87.0f));
+    all += e;
+    STORE(scores + at - span.block, e);
+  }
+  *total = *total * keep + sum(all);
+  *most = now;
+  if (keep != 1) for (int d = 0; d < filled; d += W) STORE(sums + d, LOAD(vf, sums + d) * keep);
+}
+
+INL void add_values(int count, int type, const u8 *values, int filled, Span span, const Scores scores, ValueSums sums) {
+  const int regs_at_once = type == KV_F16 && count <= FEW_QUERIES ? VALUE_REGS_MAX : 2;
+  for (int d = 0, regs; d < filled; d += regs * W) {
+    regs = filled - d < regs_at_once * W ? 1 : regs_at_once;
+    vf acc[QUERIES][VALUE_REGS_MAX];
+    UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
+      acc[i][r] = r < regs ? LOAD(vf, &sums[i][d + r * W]) : (vf){};
+    if (regs > 1) {
+      for (int at = span.first; at < span.end; at++) {
+        vf v[VALUE_REGS_MAX];
+        const u8 *ahead = values + at * kv_bytes(type, filled) + AHEAD;
+        if (d == 0) for (i64 i = 0; i < kv_bytes(type, filled); i += 64) __builtin_prefetch(ahead + i);
+        UNROLL for (int r = 0; r < regs_at_once; r++) v[r] = load_values(type, values, filled, at, d + r * W);
+        UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
+          acc[i][r] = FMA(v[r], splat(scores[i][at - span.block]), acc[i][r]);
+      }
+    } else {
+      for (int at = span.first; at < span.end; at++) {
+        vf v = load_values(type, values, filled, at, d);
+        UNROLL for (int i = 0; i < count; i++) acc[i][0] = FMA(v, splat(scores[i][at - span.block]), acc[i][0]);
+      }
+    }
+    UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
+      if (r < regs) STORE(&sums[i][d + r * W], acc[i][r]);
+  }
+}
+#if QUERIES == 8
+#define ATTENDS(X) X(4, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(8, f16, KV_F16) X(1, q8_0, KV_Q8_0) X(4, q8_0, KV_Q8_0)
+#else
+#define ATTENDS(X) X(4, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(1, q8_0, KV_Q8_0) X(4, q8_0, KV_Q8_0)
+#endif
+#define DEFINE(count, name, type) \
+  NOINL void scores_##count##_##name(const u8 *keys, int dim, const Query *queries, Span span, Scores scores) { \
+    make_scores(count, type, keys, dim, queries, span, scores); \
+  } \
+  NOINL void values_##count##_##name(const u8 *values, int filled, Span span, const Scores scores, ValueSums sums) { \
+    add_values(count, type, values, filled, span, scores, sums); \
+  }
+ATTENDS(DEFINE)
+#undef DEFINE
+
+// `there` queries of one KV head as `count`: those that are not there are the first again.
+NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
-  f32 scores[QUERIES][BLOCK] __attribute__((aligned(64)));
-  f32 sums[QUERIES][HEAD_MAX] __attribute__((aligned(64)));
+  Scores scores __attribute__((aligned(64)));
+  ValueSums sums __attribute__((aligned(64)));
   f32 most[QUERIES], total[QUERIES];
   int from = queries[0].from, to = queries[0].to;
   for (int i = 0; i < count; i++) {
@@ -144,113 +247,35 @@ INL void attend_queries(int count, int type, const Attend *op, const u8 *keys, c
     for (int d = 0; d < filled; d += W) STORE(&sums[i][d], (vf){});
   }
   for (int block = from / BLOCK * BLOCK; block < to; block += BLOCK) {
-    const int first = MAX(block, from / POSITIONS * POSITIONS), end = MIN(block + BLOCK, to);
-    for (int at = first; at < end; at += POSITIONS) {
-      enum { REGS = POSITIONS / W };
-      vf acc[QUERIES][REGS];
-      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = (vf){};
-      const u8 *next = keys + (at + POSITIONS) / 16 * 16 * kv_bytes(type, dim); // keys and values are fetched ahead, as weights are
-      for (int d = 0; d < dim; d++) {
-        __builtin_prefetch(next + (i64)d * POSITIONS * unit_bytes(type));
-        vf k[REGS];
-        UNROLL for (int r = 0; r < REGS; r++)
-          k[r] = load_keys(type, keys, dim, at + r * W, d);
-        UNROLL for (int i = 0; i < count; i++) {
-          vf q = splat(queries[i].q[d]);
-          UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = FMA(k[r], q, acc[i][r]);
-        }
-      }
-      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < REGS; r++) {
-        STORE(&scores[i][at - block + r * W], acc[i][r]);
-      }
-    }
-    const int last = (end + POSITIONS - 1) / POSITIONS * POSITIONS;
-    for (int i = 0; i < there; i++) {
-      vf m = splat(-__builtin_inff());
-      for (int at = first; at < last; at += W) {
-        vf s = LOAD(vf, &scores[i][at - block]) * op->scale;
-        if (op->softCap > 0) s = vtanh(s / op->softCap) * op->softCap;
-        if (queries[i].slope) s = less_distance(s, at - queries[i].at, queries[i].slope);
-        if (at < queries[i].from || at + W > queries[i].to) s = mask_scores(s, at, queries[i].from, queries[i].to);
-        STORE(&scores[i][at - block], s);
-        m = vmax(m, s);
-      }
-      f32 now = largest(m);
-      if (now == -__builtin_inff()) { // sees nothing of this block
-        for (int at = first; at < last; at += W) STORE(&scores[i][at - block], (vf){});
-        continue;
-      }
-      now = now > most[i] ? now : most[i];
-      f32 keep = most[i] == -__builtin_inff() ? 0 : vexp(splat(most[i] - now))[0];
-      vf all = {};
-      for (int at = first; at < last; at += W) {
-        vf x = LOAD(vf, &scores[i][at - block]) - now;
-        vf e = (vf)((vi)vexp(x) & ~(x <= -87.0f));
-        all += e;
-        STORE(&scores[i][at - block], e);
-      }
-      total[i] = total[i] * keep + sum(all);
-      most[i] = now;
-      if (keep != 1) for (int d = 0; d < filled; d += W) STORE(&sums[i][d], LOAD(vf, &sums[i][d]) * keep);
-    }
-    for (int i = there; i < count; i++) for (int at = first; at < last; at += W) STORE(&scores[i][at - block], (vf){});
-    const int begin = MAX(block, from), regs_at_once = type == KV_F16 && count <= FEW_QUERIES ? VALUE_REGS_MAX : 2;
-    for (int d = 0, regs; d < filled; d += regs * W) {
-      regs = filled - d < regs_at_once * W ? 1 : regs_at_once;
-      vf acc[QUERIES][VALUE_REGS_MAX];
-      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
-        acc[i][r] = r < regs ? LOAD(vf, &sums[i][d + r * W]) : (vf){};
-      if (regs > 1) {
-        for (int at = begin; at < end; at++) {
-          vf v[VALUE_REGS_MAX];
-          const u8 *ahead = values + at * kv_bytes(type, filled) + AHEAD;
-          if (d == 0) for (i64 i = 0; i < kv_bytes(type, filled); i += 64) __builtin_prefetch(ahead + i);
-          UNROLL for (int r = 0; r < regs_at_once; r++) v[r] = load_values(type, values, filled, at, d + r * W);
-          UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
-            acc[i][r] = FMA(v[r], splat(scores[i][at - block]), acc[i][r]);
-        }
-      } else {
-        for (int at = begin; at < end; at++) {
-          vf v = load_values(type, values, filled, at, d);
-          UNROLL for (int i = 0; i < count; i++) acc[i][0] = FMA(v, splat(scores[i][at - block]), acc[i][0]);
-        }
-      }
-      UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
-        if (r < regs) STORE(&sums[i][d + r * W], acc[i][r]);
-    }
+    Span span = {block, MAX(block, from / POSITIONS * POSITIONS), MIN(block + BLOCK, to)};
+    span.last = (span.end + POSITIONS - 1) / POSITIONS * POSITIONS;
+#define CASE(n, name, kind) if (count == n && op->type == kind) scores_##n##_##name(keys, dim, queries, span, scores);
+    ATTENDS(CASE)
+#undef CASE
+    for (int i = 0; i < there; i++) soften(op, &queries[i], span, scores[i], &most[i], &total[i], sums[i], filled);
+    for (int i = there; i < count; i++)
+      for (int at = span.first; at < span.last; at += W) STORE(&scores[i][at - block], (vf){});
+    span.first = MAX(block, from);
+#define CASE(n, name, kind) if (count == n && op->type == kind) values_##n##_##name(values, filled, span, scores, sums);
+    ATTENDS(CASE)
+#undef CASE
   }
   for (int i = 0; i < there; i++) {
     f32 inverse = 1 / total[i];
-    for (int d = 0; d < op->valueDim; d++) queries[i].out[d] = sums[i][d] * inverse;
+    for (int d = 0; d < op->valueDim; d += W)
+      store_some(queries[i].out + d, LOAD(vf, &sums[i][d]) * inverse, op->valueDim - d);
   }
 }
-#define DEFINE(count, name, type) \
-  NOINL void attend_##count##_##name(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) { \
-    attend_queries(count, type, op, keys, values, queries, there); \
-  }
-DEFINE(4, f32, KV_F32)
-DEFINE(1, f16, KV_F16)
-DEFINE(4, f16, KV_F16)
-DEFINE(1, q8_0, KV_Q8_0)
-DEFINE(4, q8_0, KV_Q8_0)
-#if QUERIES == 8
-DEFINE(8, f16, KV_F16)
-#endif
-#undef DEFINE
 
 INL void attend_some(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
-  if (op->type == KV_F32) {
-    for (int i = 0; i < there; i += 4) attend_4_f32(op, keys, values, queries + i, MIN(4, there - i));
-  } else if (op->type == KV_Q8_0) {
-    for (int i = 0; i < there; i += 4) {
-      if (there - i == 1) attend_1_q8_0(op, keys, values, queries + i, 1);
-      else attend_4_q8_0(op, keys, values, queries + i, MIN(4, there - i));
-    }
-  } else if (there == 1) attend_1_f16(op, keys, values, queries, there);
-#if QUERIES == 8
-  else if (there > 4) attend_8_f16(op, keys, values, queries, there);
-#endif
-  else attend_4_f16(op, keys, values, queries, there);
+  if (op->type == KV_F16 && there > 4) {
+    attend_queries(8, op, keys, values, queries, there);
+    return;
+  }
+  for (int i = 0; i < there; i += 4) {
+    const int some = MIN(4, there - i);
+    attend_queries(some == 1 && op->type != KV_F32 ? 1 : 4, op, keys, values, queries + i, some);
+  }
 }
 
 // One chunk: a KV head and a block of rows of one sequence.

@@ -96,6 +96,9 @@ INL void combine_row(Thread *t, const Combine *op, i64 row) {
   const f32 *x = AT(f32, op->x) + row * op->used * op->dim, *shares = op->shares ? AT(f32, op->shares) + row * op->used : 0;
   for (int k = 0; k < op->used; k++, x += op->dim) {
     const f32 share = shares ? shares[k] : 1;
-    for (int i = 0; i < op->dim; i++) y[i] = FMA(x[i], share, k ? y[i] : 0);
+    for (int i = 0; i < op->dim; i += W) {
+      const int some = op->dim - i;
+      store_some(y + i, FMA(load_some(x + i, some), splat(share), k ? load_some(y + i, some) : (vf){}), some);
+    }
   }
 }

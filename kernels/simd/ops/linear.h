@@ -34,10 +34,12 @@ INL Packed input_at(const Linear *op, Members m, int i) {
 // out += or = values · scale + bias
 INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part part, int pair, const f32 *values) {
   f32 *out = floats_at(t, m->out) + (i64)pair * m->outDim + part.row;
-  for (int r = 0; r < part.rows; r++) {
-    f32 v = values[r] * part.scale;
-    if (part.bias) v += part.bias[part.row + r];
-    out[r] = op->accumulate ? out[r] + v : v;
+  for (int r = 0; r < part.rows; r += W) {
+    const int some = part.rows - r;
+    vf v = load_some(values + r, some) * part.scale;
+    if (part.bias) v += load_some(part.bias + part.row + r, some);
+    if (op->accumulate) v = load_some(out + r, some) + v;
+    store_some(out + r, v, some);
   }
 }
 
@@ -114,8 +116,9 @@ NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Memb
   }
 }
 
-NOINL void linear_floats(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
-  const int all = members.decode + members.prompt, n = op->n;
+// Tokens of decode in float32.
+NOINL void float_dots(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
+  const int all = members.decode, n = op->n;
   const f32 *x = floats_at(t, op->x);
   int type = m->type;
   i64 row_bytes = m->rowBytes;
@@ -139,6 +142,20 @@ NOINL void linear_floats(const Thread *t, const Linear *op, const Matrix *m, Mem
       multiply_floats(type, some, count, out + r, PANEL_ROWS, rows, inputs, n);
     }
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
+  }
+}
+
+NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
+  f32 *panel = (f32 *)t->scratch;
+  fill_floats(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid);
+  for (int first = 0; first < members.prompt; first += FLOAT_TILE) {
+    const int count = MIN(FLOAT_TILE, members.prompt - first), from = members.decode + first;
+    const f32 *x[FLOAT_TILE];
+    vf out[FLOAT_TILE][PANEL_REGS];
+    for (int i = 0; i < FLOAT_TILE; i++)
+      x[i] = floats_at(t, op->x) + (i64)input_of(op, pair_at(members, from + MIN(i, count - 1))) * op->n;
+    (count <= FLOAT_TILE / 2 ? panel_tile_half : panel_tile_whole)(panel, op->n, x, out);
+    for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, from + i), (f32 *)out[i]);
   }
 }
 
@@ -186,8 +203,10 @@ NOINL void linear_chunks(const Thread *t, const Linear *op, int chunk, int count
     const int row = unit * PANEL_ROWS;
     Part part = {AT(u8, m->data) + expert * m->expertBytes + row * m->rowBytes, AT(i8, m->grid),
                  m->bias ? AT(f32, m->bias) + (i64)expert * m->rows : 0, m->scales ? AT(f32, m->scales)[expert] : 1, row, MIN(run * PANEL_ROWS, m->rows - row)};
-    if (floats) linear_floats(t, op, m, members, part);
-    else if (WIDE && m->type & INTERLEAVED) linear_interleaved(t, op, m, members, part);
+    if (floats) {
+      if (members.decode) float_dots(t, op, m, members, part);
+      if (members.prompt) float_panel(t, op, m, members, part);
+    } else if (WIDE && m->type & INTERLEAVED) linear_interleaved(t, op, m, members, part);
     else {
       if (members.decode) linear_dots(t, op, m, members, part);
       if (members.prompt) linear_panel(t, op, m, members, part);

@@ -6,17 +6,6 @@
 #include "../types.h"
 
 INL f32 *row_at(const Thread *t, u64 address, i64 row, int n) { return floats_at(t, address) + row * n; }
-// W values from p, or as many as there are and zeros.
-INL vf load_some(const f32 *p, int there) {
-  if (there >= W) return LOAD(vf, p);
-  vf v = {};
-  for (int i = 0; i < there; i++) v[i] = p[i];
-  return v;
-}
-INL void store_some(f32 *p, vf v, int there) {
-  if (there >= W) STORE(p, v);
-  else for (int i = 0; i < there; i++) p[i] = v[i];
-}
 
 INL void pack_to(u64 packed, i64 row, const f32 *x, int n) {
   if (packed) pack_row(AT(u8, packed) + row * PACKED_BYTES(n), x, n);
@@ -76,10 +65,12 @@ INL void rms_norm_row(Thread *t, const RmsNorm *op, i64 row) {
   for (int run = 0; run < op->runs; run++, x += op->n, y += op->n) {
     const f32 squares = squares_of(x, 0, op->n);
     const f32 inverse = inverse_root((op->sum ? squares : squares / op->n) + op->eps);
-    if (op->weight) {
-      const f32 *weight = AT(f32, op->weight) + (i64)(run % op->weightRows) * op->n;
-      for (int i = 0; i < op->n; i++) y[i] = x[i] * inverse * weight[i];
-    } else for (int i = 0; i < op->n; i++) y[i] = x[i] * inverse;
+    const f32 *weight = op->weight ? AT(f32, op->weight) + (i64)(run % op->weightRows) * op->n : 0;
+    for (int i = 0; i < op->n; i += W) {
+      vf v = load_some(x + i, op->n - i) * inverse;
+      if (weight) v *= load_some(weight + i, op->n - i);
+      store_some(y + i, v, op->n - i);
+    }
   }
   pack_to(op->packed, row, y - op->n * op->runs, op->n * op->runs);
 }
@@ -89,11 +80,13 @@ INL void layer_norm_row(Thread *t, const LayerNorm *op, i64 row) {
   for (int run = 0; run < op->runs; run++, x += op->n, y += op->n) {
     const f32 mean = sum_of(x, op->n) / op->n;
     const f32 inverse = inverse_root(squares_of(x, mean, op->n) / op->n + op->eps);
-    for (int i = 0; i < op->n; i++) y[i] = (x[i] - mean) * inverse;
-    if (!op->weight) continue;
     const i64 first = (i64)(run % op->weightRows) * op->n;
-    const f32 *weight = AT(f32, op->weight) + first, *bias = op->bias ? AT(f32, op->bias) + first : 0;
-    for (int i = 0; i < op->n; i++) y[i] = y[i] * weight[i] + (bias ? bias[i] : 0);
+    const f32 *weight = op->weight ? AT(f32, op->weight) + first : 0, *bias = op->bias ? AT(f32, op->bias) + first : 0;
+    for (int i = 0; i < op->n; i += W) {
+      vf v = (load_some(x + i, op->n - i) - mean) * inverse;
+      if (weight) v = v * load_some(weight + i, op->n - i) + (bias ? load_some(bias + i, op->n - i) : (vf){});
+      store_some(y + i, v, op->n - i);
+    }
   }
   pack_to(op->packed, row, y - op->n * op->runs, op->n * op->runs);
 }
@@ -121,10 +114,12 @@ INL void rope_row(Thread *t, const Rope *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->dim);
   for (int h = 0; h < op->heads; h++, x += op->headDim) {
     if (op->neox) {
-      for (int i = 0; i < pairs; i++) {
-        f32 a = x[i], b = x[i + pairs];
-        x[i] = a * cos[i] - b * sin[i];
-        x[i + pairs] = a * sin[i] + b * cos[i];
+      for (int i = 0; i < pairs; i += W) {
+        const int some = pairs - i;
+        const vf a = load_some(x + i, some), b = load_some(x + pairs + i, some);
+        const vf c = load_some(cos + i, some), s = load_some(sin + i, some);
+        store_some(x + i, a * c - b * s, some);
+        store_some(x + pairs + i, a * s + b * c, some);
       }
     } else {
       for (int i = 0; i < pairs; i++) {
@@ -152,7 +147,8 @@ INL void gate_row(Thread *t, const Gate *op, i64 row) {
 INL void add_row(Thread *t, const Add *op, i64 row) {
   const f32 *a = row_at(t, op->a, row, op->n), *b = row_at(t, op->b, row, op->n);
   f32 *y = row_at(t, op->out, row, op->n);
-  for (int i = 0; i < op->n; i++) y[i] = a[i] + b[i] * op->scale;
+  for (int i = 0; i < op->n; i += W)
+    store_some(y + i, load_some(a + i, op->n - i) + load_some(b + i, op->n - i) * op->scale, op->n - i);
 }
 INL void add_vector_row(Thread *t, const AddVector *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->n);
