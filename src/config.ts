@@ -18,7 +18,7 @@ import {
   type Setting,
   type SimdSetting,
 } from "./config/settings.ts";
-import { readTracing, type TracingConfig } from "./config/tracing.ts";
+import { readMetricExport, readTracing, type MetricExportConfig, type TracingConfig } from "./config/telemetry.ts";
 import { parsePath, type Address } from "./config/values.ts";
 
 export type { MetricsDialect } from "./config/settings.ts";
@@ -81,6 +81,8 @@ export interface Config {
   readonly debug: boolean;
   /** Undefined: no traces. */
   readonly tracing: TracingConfig | undefined;
+  /** Undefined: metrics are sent nowhere; `/metrics` has them. */
+  readonly metricExport: MetricExportConfig | undefined;
   /** Warnings about the environment, a line each. */
   readonly warnings: readonly string[];
 }
@@ -147,6 +149,7 @@ export function readConfig(sources: ConfigSources): Config {
     spareRunner: value("spareRunner", SETTINGS.spareRunner),
     debug: value("debug", SETTINGS.debug),
     tracing: readTracing(sources.env),
+    metricExport: readMetricExport(sources.env),
     warnings,
   };
 }

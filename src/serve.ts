@@ -2,7 +2,7 @@
  * `hearth serve`: builds the parts, says one line, and serves until told to stop. SIGTERM and SIGINT let running
  * requests finish for a while; whatever happens, no runner outlives this process.
  */
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism, hostname, totalmem } from "node:os";
 import { join } from "node:path";
 import { archs } from "./arch/index.ts";
 import { checkBackend, slowOnCpu } from "./backend/index.ts";
@@ -10,6 +10,7 @@ import { availableMemory } from "./base/available-memory.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
 import { AppError, messageOf } from "./base/errors.ts";
 import { makeLogger, type Logger } from "./base/log.ts";
+import type { OtlpOptions, OtlpTarget } from "./base/otlp.ts";
 import { Tracer } from "./base/tracer.ts";
 import { programFile } from "./base/program-files.ts";
 import { openGateway } from "./gateway/open.ts";
@@ -28,6 +29,7 @@ import type { Machine } from "./server/deps.ts";
 import type { Life } from "./server/life.ts";
 import { startHookListener } from "./server/http/hook-listener.ts";
 import { startServer, type RunningServer } from "./server/http/serve.ts";
+import { MetricExporter } from "./server/metrics/metric-exporter.ts";
 import { installEmbedded } from "./store/install.ts";
 import { makeLibrary, type Library } from "./store/library.ts";
 import { isFileFormat } from "./store/formats.ts";
@@ -42,6 +44,9 @@ import { VERSION } from "./version.ts";
 
 /** After that, for the streams that were ended to say so. */
 const LAST_WORDS_MS = 1000;
+
+/** After those, for the last spans and metrics to reach a collector. */
+const LAST_EXPORT_MS = 3000;
 
 /** Of the grace, what the gateway keeps for messages on their way and its last words to the disk. */
 const GATEWAY_LAST_MS = 3000;
@@ -72,7 +77,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   await ensureKey(config.home).catch((error: unknown) =>
     log.warn("registries that ask who we are will refuse us", { error: messageOf(error) }),
   );
-  const tracer = config.tracing && new Tracer({ ...config.tracing, version: VERSION, log, now: Date.now });
+  const identify = identified(log);
+  const tracer = config.tracing && new Tracer(identify(config.tracing));
   const loading: Loading = new Map();
   const { library, registry } = makeTransfers(config, { own, others, lock, log });
   const store = sourced(config, { stored, library, registry, log, inUse: () => namesInUse(runtime) });
@@ -90,7 +96,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
   const life: Life = { phase: "starting" };
-  const { app, hooks } = makeHandlers({ ...parts, gateway, machine, life, tracer });
+  const { app, hooks, metrics } = makeHandlers({ ...parts, gateway, machine, life, tracer });
+  const { gather } = metrics;
+  const exporter = config.metricExport && new MetricExporter({ ...identify(config.metricExport), gather });
   const server = startServer(app, config);
   const hookListener = await startHookListener({
     hooks,
@@ -100,7 +108,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   await gateway?.start();
   collectWhenIdle();
-  stopOnSignal({ servers: [server, hookListener], runtime, spare, library, registry, gateway, config, life, tracer });
+  const servers = [server, hookListener];
+  const telemetry = [tracer, exporter];
+  stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, life, telemetry });
   life.phase = "serving";
   spare?.prepare();
   const { backend } = await outlook;
@@ -110,6 +120,22 @@ export async function serve(options: ServeOptions): Promise<void> {
   console.log(
     `Hearth ${VERSION} listens on ${server.url}${also} · backend ${backend} · ${await device} · models ${stores}`,
   );
+}
+
+/** A collector's settings with what tells this server from others that send to it. */
+function identified(log: Logger): <T extends OtlpTarget>(target: T) => T & OtlpOptions & { version: string } {
+  const own = {
+    "service.version": VERSION,
+    "service.instance.id": crypto.randomUUID(),
+    "host.name": hostname(),
+  };
+  return (target) => ({
+    ...target,
+    resource: { ...own, ...target.resource },
+    version: VERSION,
+    log,
+    now: Date.now,
+  });
 }
 
 /** What changes the models that are stored, and moves them between here and registries. */
@@ -308,12 +334,12 @@ interface Stoppable {
   readonly gateway: Gateway | undefined;
   readonly config: Pick<Config, "shutdownGraceMs" | "drainDelayMs">;
   readonly life: Life;
-  readonly tracer: Tracer | undefined;
+  readonly telemetry: readonly ({ close(): Promise<void> } | undefined)[];
 }
 
 /** The first signal stops gracefully, the second at once. Answers may finish; what takes longer can be asked again. */
 function stopOnSignal(parts: Stoppable): void {
-  const { servers, runtime, spare, library, registry, gateway, config, life, tracer } = parts;
+  const { servers, runtime, spare, library, registry, gateway, config, life, telemetry } = parts;
   const { shutdownGraceMs: graceMs, drainDelayMs } = config;
   let stopping = false;
   const stop = async (delayMs: number): Promise<void> => {
@@ -330,7 +356,8 @@ function stopOnSignal(parts: Stoppable): void {
     const leftMs = Math.max(0, graceMs - (Date.now() - began));
     const stopped = servers.map((server) => server.stop(leftMs + LAST_WORDS_MS));
     await Promise.all([...stopped, runtime.close(leftMs)]);
-    await Promise.all([created, tracer?.close()]);
+    const sent = Promise.all(telemetry.map((each) => each?.close()));
+    await Promise.all([created, Promise.race([sent, Bun.sleep(LAST_EXPORT_MS)])]);
     process.exit(0);
   };
   process.on("SIGTERM", () => stop(drainDelayMs));

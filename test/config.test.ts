@@ -52,6 +52,7 @@ test("nothing set gives the documented defaults", () => {
     spareRunner: true,
     debug: false,
     tracing: undefined,
+    metricExport: undefined,
     warnings: [],
   });
 });

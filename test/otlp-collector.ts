@@ -1,9 +1,10 @@
-/** As much of an OpenTelemetry collector as takes spans: OTLP over HTTP, in JSON, on loopback. */
+/** As much of an OpenTelemetry collector as takes spans and metrics: OTLP over HTTP, in JSON, on loopback. */
 
 export interface Collector {
   readonly url: string;
   /** Of requests that were taken, in the order in which they came. */
   readonly spans: any[];
+  readonly metrics: any[];
   readonly requests: { readonly path: string; readonly headers: Headers; readonly body: any }[];
   /** Of the next answers. */
   status: number;
@@ -19,7 +20,8 @@ export function startCollector(): Collector {
       collector.requests.push({ path: new URL(request.url).pathname, headers: request.headers, body });
       const { status } = collector;
       if (status === 200) {
-        for (const { scopeSpans } of body.resourceSpans) collector.spans.push(...scopeSpans[0].spans);
+        for (const { scopeSpans } of body.resourceSpans ?? []) collector.spans.push(...scopeSpans[0].spans);
+        for (const { scopeMetrics } of body.resourceMetrics ?? []) collector.metrics.push(...scopeMetrics[0].metrics);
       }
       return Response.json({}, { status });
     },
@@ -27,6 +29,7 @@ export function startCollector(): Collector {
   const collector: Collector = {
     url: `http://127.0.0.1:${server.port}`,
     spans: [],
+    metrics: [],
     requests: [],
     status: 200,
     stop: () => server.stop(true),

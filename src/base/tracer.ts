@@ -3,19 +3,12 @@
  * tried again while there is room for it, and then left out: no request ever waits for a collector.
  */
 import { randomBytes } from "node:crypto";
-import { messageOf } from "./errors.ts";
-import type { Logger } from "./log.ts";
+import { encodeAttributes, nanoseconds, OtlpSender, type Attributes, type OtlpOptions } from "./otlp.ts";
 import { newSpanId, type Trace } from "./traceparent.ts";
-
-export type Attributes = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 const KINDS = { internal: 1, server: 2, client: 3 } as const;
 /** `STATUS_CODE_ERROR` of OTLP. */
 const FAILED = 2;
-/** Failures to send are told at most so often. */
-const WARN_MS = 60_000;
-/** Statuses that another try may not meet again; OTLP's specification, "Failures". */
-const TEMPORARY = new Set([429, 502, 503, 504]);
 
 /** A span that has begun. */
 export interface Span {
@@ -33,31 +26,26 @@ export interface SpanEnd {
   readonly error?: string | undefined;
 }
 
-export interface TracerOptions {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly resource: Readonly<Record<string, string>>;
+export interface TracerOptions extends OtlpOptions {
   readonly sampling: { readonly share: number; readonly isParentBased: boolean };
-  readonly timeoutMs: number;
   readonly delayMs: number;
   readonly queueMax: number;
   readonly batchMax: number;
   readonly version: string;
-  readonly log: Logger;
-  readonly now: () => number;
 }
 
 /** Owns a timer while spans wait; `close` sends what is left. */
 export class Tracer {
   readonly #options: TracerOptions;
+  readonly #sender: OtlpSender;
   #queue: object[] = [];
   #timer: Timer | undefined;
   #sending: Promise<void> | undefined;
-  #warnedAt = -Infinity;
   #lost = 0;
 
   constructor(options: TracerOptions) {
     this.#options = options;
+    this.#sender = new OtlpSender("traces", options);
   }
 
   /** @param parent undefined: a trace begins. @param startMs epoch milliseconds; undefined: now */
@@ -118,48 +106,12 @@ export class Tracer {
 
   /** False where another try may succeed. */
   async #post(spans: readonly object[]): Promise<boolean> {
-    const { url, headers, resource, version, timeoutMs } = this.#options;
-    const scopeSpans = [{ scope: { name: "hearth", version }, spans }];
-    const attributes = encodeAttributes({ "service.version": version, ...resource });
-    try {
-      const response = await fetch(url, {
-        method: "POST",
-        headers: { ...headers, "content-type": "application/json" },
-        body: JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] }),
-        redirect: "error", // the headers are for this server alone
-        signal: AbortSignal.timeout(timeoutMs),
-      });
-      await response.body?.cancel();
-      if (response.ok) return true;
-      this.#warn(`answered ${response.status}`);
-      if (TEMPORARY.has(response.status)) return false;
-      this.#lost += spans.length;
-      return true;
-    } catch (error) {
-      this.#warn(messageOf(error));
-      return false;
-    }
+    const scope = { name: "hearth", version: this.#options.version };
+    const posted = await this.#sender.post(
+      (resource) => ({ resourceSpans: [{ resource, scopeSpans: [{ scope, spans }] }] }),
+      () => this.#lost,
+    );
+    if (posted === "refused") this.#lost += spans.length;
+    return posted !== "later";
   }
-
-  #warn(why: string): void {
-    const nowMs = this.#options.now();
-    if (nowMs - this.#warnedAt < WARN_MS) return;
-    this.#warnedAt = nowMs;
-    this.#options.log.warn("traces cannot be sent", { url: this.#options.url, why, lost: this.#lost });
-  }
-}
-
-/** As text: JSON's numbers are too short for it. */
-const nanoseconds = (ms: number): string => `${BigInt(Math.round(ms * 1000))}000`;
-
-function encodeAttributes(attributes: Attributes): object[] {
-  return Object.entries(attributes).flatMap(([key, value]) =>
-    value === undefined ? [] : [{ key, value: encodeValue(value) }],
-  );
-}
-
-function encodeValue(value: string | number | readonly string[]): object {
-  if (typeof value === "string") return { stringValue: value };
-  if (typeof value === "object") return { arrayValue: { values: value.map(encodeValue) } };
-  return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }

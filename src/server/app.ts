@@ -57,7 +57,7 @@ const PROBES = /^\/(health|livez|readyz|startupz|metrics)$/;
 
 export const makeApp = (parts: AppDeps) => makeHandlers(parts).app;
 
-/** The application, and the hooks' part of it for a listener of their own. */
+/** The application, the hooks' part of it for a listener of their own, and what it counts. */
 export function makeHandlers(parts: AppDeps) {
   const { log, config } = parts;
   const metrics = makeMetrics(parts.runtime, { gateway: parts.gateway, dialect: parts.config.metricsDialect });
@@ -131,7 +131,7 @@ export function makeHandlers(parts: AppDeps) {
     return response;
   }
 
-  return { app, hooks };
+  return { app, hooks, metrics };
 }
 
 const hidesPaths = ({ store, library, config }: AppDeps): HidePaths =>

@@ -112,6 +112,29 @@ test("turns run on servers elsewhere; by the session's header each session finds
   }
 }, 300_000);
 
+test("what a server counted reaches a collector, at the latest as it stops", async () => {
+  const collector = startCollector();
+  cleanups.push(collector.stop);
+  const hearth = await start({
+    env: {
+      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/v1/metrics`,
+      OTEL_METRIC_EXPORT_INTERVAL: "1000000",
+      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test",
+    },
+  });
+  await fetch(`${hearth.url}/api/version`);
+  expect(collector.requests).toEqual([]);
+  hearth.process.kill("SIGTERM");
+  await hearth.process.exited;
+  expect(collector.requests).toHaveLength(1);
+  const { attributes } = collector.requests[0]!.body.resourceMetrics[0].resource;
+  const keys = ["service.version", "service.instance.id", "host.name", "deployment.environment.name", "service.name"];
+  expect(attributes.map(({ key }: { key: string }) => key)).toEqual(keys);
+  const counted = collector.metrics.find(({ name }) => name === "hearth_http_requests_total");
+  const values = counted.sum.dataPoints.map((point: any) => [point.attributes[0].value.stringValue, point.asDouble]);
+  expect(values).toContainEqual(["/api/version", 1]);
+}, 120_000);
+
 test.skipIf(!DOCKER_REGISTRY)(
   "docker-registry: what one server created and pushed, another runs at once",
   async () => {

@@ -2,7 +2,9 @@
 import { Glob } from "bun";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { makeMetrics } from "../../src/server/metrics/metrics.ts";
 import { eventually } from "../e2e/hearth.ts";
+import { makeFakeRuntime } from "../server/fakes.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 import { quiet, startChat, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
 
@@ -69,6 +71,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     const chat = startChat();
     const answer = { text: "done", until: gate.promise };
     const bench = await startGateway(settings(undefined, chat.url), { script: () => answer });
+    const metrics = makeMetrics(makeFakeRuntime(), { gateway: bench.gateway });
     const runId = await ask(bench, "before");
     expect(await eventually(() => bench.prompts().length === 1, WAIT_MS)).toBe(true);
     await server.stop("immediate");
@@ -77,6 +80,8 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     expect([refused.status, Number(refused.headers.get("retry-after")) > 0]).toEqual([503, true]);
     expect(await refused.json()).toMatchObject({ ok: false, code: "unavailable" });
     await expect(bench.gateway.check()).rejects.toMatchObject({ code: "storage" });
+    const waiting = /^hearth_hook_runs_(queued|running) \d+$/gm; // nobody knows; the rest goes on
+    expect((await metrics.text()).match(waiting)).toBeNull();
     gate.resolve(); // the turn ends while its answer cannot be stored
     await server.start();
     expect(await eventually(() => isDone(bench, runId).catch(() => false), WAIT_MS)).toBe(true);
@@ -84,6 +89,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     expect(chat.sent).toEqual(["42: done"]);
     expect((await bench.post("wake", { text: "back", mode: "next-heartbeat" })).status).toBe(200);
     await bench.gateway.check();
+    expect((await metrics.text()).match(waiting)).toHaveLength(2);
     const told = (await bench.events()).join();
     expect([told.includes("back"), told.includes("lost")]).toEqual([true, false]);
   }, 120_000);

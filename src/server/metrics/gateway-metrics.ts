@@ -5,6 +5,8 @@ import { configurations } from "../../gateway/nodes.ts";
 import type { GatewayStatus } from "../../gateway/status.ts";
 import { watchMail } from "./mail-metrics.ts";
 
+/** How long the database may take to say how much waits: Prometheus gives up after 10 s. */
+const ANSWER_MS = 3000;
 const RUN_SECONDS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
 export interface WatchedGateway extends Pick<Gateway, "observe" | "status" | "nodes" | "isDraining"> {
@@ -89,14 +91,18 @@ function watchSends(gateway: WatchedGateway, registers: Registry[]): void {
   });
 }
 
+/** Absent while the database does not say: what else there is to know goes on. */
 function watchQueue(gateway: WatchedGateway, registers: Registry[]): void {
+  const status = shared(() => whileOpen(gateway, () => gateway.status()));
   const gauge = (name: string, help: string, read: (status: GatewayStatus) => number): void =>
     void new Gauge({
       name,
       help,
       registers,
       async collect() {
-        if (!gateway.isDraining()) this.set(read(await gateway.status())); // its database may be closed
+        const found = await status();
+        if (found) this.set(read(found));
+        else this.remove();
       },
     });
   gauge("hearth_hook_runs_queued", "Accepted runs that wait", ({ queued }) => queued);
@@ -114,9 +120,24 @@ function watchNodes(gateway: WatchedGateway, registers: Registry[]): void {
     labelNames: ["digest"],
     registers,
     async collect() {
-      if (gateway.isDraining()) return;
+      const nodes = await whileOpen(gateway, () => gateway.nodes());
       this.reset();
-      for (const [digest, n] of configurations(await gateway.nodes())) this.set({ digest }, n);
+      for (const [digest, n] of configurations(nodes ?? [])) this.set({ digest }, n);
     },
   });
+}
+
+/** Undefined where the database is closed, away or too slow. */
+async function whileOpen<T>(gateway: WatchedGateway, read: () => Promise<T>): Promise<T | undefined> {
+  if (gateway.isDraining()) return undefined;
+  const answer = read().catch(() => undefined);
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(resolve, ANSWER_MS);
+  return await Promise.race([answer, late]).finally(() => clearTimeout(timer));
+}
+
+/** One reading for all who ask while it is on its way. */
+function shared<T>(read: () => Promise<T>): () => Promise<T> {
+  let underway: Promise<T> | undefined;
+  return () => (underway ??= read().finally(() => (underway = undefined)));
 }

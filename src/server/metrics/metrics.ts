@@ -3,7 +3,14 @@
  * format. Numbers that live elsewhere are asked for when somebody reads; nothing is counted per token.
  */
 import { readFileSync } from "node:fs";
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import {
+  Counter,
+  Gauge,
+  Histogram,
+  Registry,
+  type MetricObjectWithValues,
+  type MetricValueWithName,
+} from "prom-client";
 import { capped } from "./label-values.ts";
 import { makeGatewayMetrics, type CountHook, type WatchedGateway } from "./gateway-metrics.ts";
 import { makeRouterMetrics } from "./router-metrics.ts";
@@ -33,6 +40,8 @@ export interface Metrics {
   hook: CountHook;
   /** All of it, as text; with what routers read where the dialect says so. */
   text(): Promise<string>;
+  /** The same, as values. */
+  gather(): Promise<MetricObjectWithValues<MetricValueWithName<string>>[]>;
   /** What routers read, alone. */
   routerText(): Promise<string>;
   readonly contentType: string;
@@ -88,10 +97,13 @@ export function makeMetrics(runtime: Watched, { gateway, dialect = "hearth" }: M
   watchImages(runtime, registers);
   watchMemory(runtime, registers);
   const routers = makeRouterMetrics(runtime, model);
+  const registries = dialect === "vllm" ? [registry, routers.registry] : [registry];
+  const ofAll = <T>(read: (registry: Registry) => Promise<T>): Promise<T[]> => Promise.all(registries.map(read));
   return {
     contentType: registry.contentType,
-    text: async () => (await registry.metrics()) + (dialect === "vllm" ? await routers.text() : ""),
-    routerText: routers.text,
+    text: async () => (await ofAll((each) => each.metrics())).join(""),
+    gather: async () => (await ofAll((each) => each.getMetricsAsJSON())).flat(),
+    routerText: () => routers.registry.metrics(),
     hook: gateway ? makeGatewayMetrics(gateway, registers) : () => {},
     request({ method, route, status, seconds }) {
       requests.inc({ route, method: METHODS.has(method) ? method : "other", status });

@@ -21,12 +21,13 @@ const IDLE: ModelActivity = {
 export interface RouterMetrics {
   /** Counts a prompt, and what of it the model had already. */
   prompt(model: string, tokens: Pick<Statistics, "promptEvalCount" | "promptCachedCount">): void;
-  text(): Promise<string>;
+  readonly registry: Registry;
 }
 
 /** @param label the value of a label for a model's name, of a bounded set */
 export function makeRouterMetrics(runtime: Pick<Runtime, "activity">, label: (name: string) => string): RouterMetrics {
-  const registers = [new Registry()];
+  const registry = new Registry();
+  const registers = [registry];
   const models = (): readonly ModelActivity[] => {
     const found = runtime.activity().models;
     return found.length > 0 ? found : [IDLE];
@@ -45,7 +46,7 @@ export function makeRouterMetrics(runtime: Pick<Runtime, "activity">, label: (na
     "Tokens of prompts that were there",
   );
   return {
-    text: () => registers[0]!.metrics(),
+    registry,
     prompt(name, { promptEvalCount, promptCachedCount }) {
       for (const counter of queries) counter.inc({ model_name: label(name) }, promptEvalCount);
       for (const counter of hits) counter.inc({ model_name: label(name) }, promptCachedCount);

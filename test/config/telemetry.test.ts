@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readTracing } from "../../src/config/tracing.ts";
+import { readMetricExport, readTracing } from "../../src/config/telemetry.ts";
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" };
 
@@ -9,6 +9,47 @@ test("nothing is sent unless a variable names an endpoint or OTLP, and nothing w
   expect(readTracing({ ...ENDPOINT, OTEL_SDK_DISABLED: "TRUE" })).toBeUndefined();
   expect(readTracing({ ...ENDPOINT, OTEL_TRACES_EXPORTER: "none" })).toBeUndefined();
   expect(readTracing({ OTEL_TRACES_EXPORTER: "otlp" })?.url).toBe("http://localhost:4318/v1/traces");
+  expect(readMetricExport({})).toBeUndefined();
+  expect(readMetricExport({ ...ENDPOINT, OTEL_SDK_DISABLED: "true" })).toBeUndefined();
+  expect(readMetricExport({ OTEL_METRICS_EXPORTER: "otlp" })?.url).toBe("http://localhost:4318/v1/metrics");
+});
+
+test("each signal has switches of its own, and goes without the other", () => {
+  const both = { ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: "k=all", OTEL_EXPORTER_OTLP_METRICS_HEADERS: "k=own" };
+  const heard = (env: Record<string, string>) => [readTracing(env)?.url, readMetricExport(env)?.url];
+  const [traces, metrics] = ["http://collector:4318/v1/traces", "http://collector:4318/v1/metrics"];
+  expect(heard(both)).toEqual([traces, metrics]);
+  expect(heard({ ...both, OTEL_METRICS_EXPORTER: "none" })).toEqual([traces, undefined]);
+  expect(heard({ ...both, OTEL_TRACES_EXPORTER: "none" })).toEqual([undefined, metrics]);
+  expect(heard({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://t/x" })).toEqual(["http://t/x", undefined]);
+  expect(heard({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://m/x" })).toEqual([undefined, "http://m/x"]);
+  expect([readTracing(both)?.headers, readMetricExport(both)?.headers]).toEqual([{ k: "all" }, { k: "own" }]);
+});
+
+test("metrics go once a minute, unless variables say otherwise", () => {
+  expect(readMetricExport(ENDPOINT)).toEqual({
+    url: "http://collector:4318/v1/metrics",
+    headers: {},
+    resource: { "service.name": "hearth" },
+    timeoutMs: 10_000,
+    intervalMs: 60_000,
+  });
+  const all = {
+    ...ENDPOINT,
+    OTEL_METRICS_EXPORTER: "otlp",
+    OTEL_METRIC_EXPORT_INTERVAL: "5000",
+    OTEL_METRIC_EXPORT_TIMEOUT: "3000",
+    OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: "4000",
+    OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/json",
+    OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", // of others
+    OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: "Cumulative",
+    OTEL_SERVICE_NAME: "kept",
+  };
+  expect(readMetricExport(all)).toMatchObject({
+    resource: { "service.name": "kept" },
+    timeoutMs: 3000,
+    intervalMs: 5000,
+  });
 });
 
 test("variables mean what the specification says", () => {
@@ -51,9 +92,15 @@ for (const [name, value, expected] of [
   ["OTEL_TRACES_SAMPLER", "jaeger_remote", "traceidratio"],
   ["OTEL_BSP_MAX_QUEUE_SIZE", "0", "a whole number from 1"],
   ["OTEL_EXPORTER_OTLP_HEADERS", "secret", "key=value pairs"],
+  ["OTEL_METRICS_EXPORTER", "prometheus", "otlp"],
+  ["OTEL_METRIC_EXPORT_INTERVAL", "often", "a whole number from 1"],
+  ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "collector", "http:// or https://"],
+  ["OTEL_EXPORTER_OTLP_METRICS_HEADERS", "secret", "key=value pairs"],
+  ["OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta", "cumulative"],
 ] as const) {
   test(`${name}=${value} is an error that names it`, () => {
-    const read = () => readTracing({ ...ENDPOINT, [name]: value });
+    const readOne = /METRIC/.test(name) ? readMetricExport : readTracing;
+    const read = () => readOne({ ...ENDPOINT, [name]: value });
     expect(read).toThrow(name);
     expect(read).toThrow(expected);
     if (name.endsWith("HEADERS")) expect(read).not.toThrow("secret"); // it may be a key

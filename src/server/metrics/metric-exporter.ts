@@ -1,0 +1,49 @@
+/**
+ * Metrics for OpenTelemetry: sent to a collector now and then, as OTLP over HTTP in JSON. Sums are cumulative, so what
+ * could not be sent once is in the next; no request ever waits for a collector.
+ */
+import { OtlpSender, type OtlpOptions } from "../../base/otlp.ts";
+import type { Metrics } from "./metrics.ts";
+import { otlpMetrics } from "./otlp-metrics.ts";
+
+export interface MetricExporterOptions extends OtlpOptions {
+  readonly intervalMs: number;
+  readonly version: string;
+  readonly gather: Metrics["gather"];
+}
+
+/** Owns a timer; `close` sends what there is at last. */
+export class MetricExporter {
+  readonly #options: MetricExporterOptions;
+  readonly #sender: OtlpSender;
+  readonly #startMs: number;
+  readonly #timer: Timer;
+  #sending: Promise<void> | undefined;
+
+  constructor(options: MetricExporterOptions) {
+    this.#options = options;
+    this.#sender = new OtlpSender("metrics", options);
+    this.#startMs = options.now();
+    this.#timer = setInterval(() => this.#export(), options.intervalMs);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#sending;
+    await this.#export();
+  }
+
+  /** One at a time: a slow collector gets fewer. */
+  #export(): Promise<void> {
+    this.#sending ??= this.#send().finally(() => (this.#sending = undefined));
+    return this.#sending;
+  }
+
+  async #send(): Promise<void> {
+    const { gather, now, version } = this.#options;
+    const gathered = await gather();
+    const metrics = otlpMetrics(gathered, { startMs: this.#startMs, nowMs: now() });
+    const scope = { name: "hearth", version };
+    await this.#sender.post((resource) => ({ resourceMetrics: [{ resource, scopeMetrics: [{ scope, metrics }] }] }));
+  }
+}
