@@ -182,6 +182,12 @@ export function readConfigFile(sources: ConfigSources): Document | undefined {
   }
 }
 
+/** Whether the file has a section for others than this module. Throws as `readConfigFile`. */
+export function hasSections(sources: ConfigSources): boolean {
+  const root = readConfigFile(sources)?.root ?? {};
+  return SECTIONS.some((name) => Object.hasOwn(root, name));
+}
+
 /** Where the configuration file is, or would be. `askedBy`: the flag or variable that names it. */
 export function configPath({ env, flags, home }: ConfigSources): { path: string; askedBy: string | undefined } {
   const asked = findFlag(flags, "config") ?? findEnv(env, ["HEARTH_CONFIG"]);

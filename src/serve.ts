@@ -4,7 +4,6 @@
  */
 import { availableParallelism, hostname, totalmem } from "node:os";
 import { join } from "node:path";
-import { archs } from "./arch/index.ts";
 import { checkBackend, slowOnCpu } from "./backend/index.ts";
 import { availableMemory } from "./base/available-memory.ts";
 import { collectWhenIdle } from "./base/collect-idle.ts";
@@ -13,9 +12,9 @@ import { makeLogger, type Logger } from "./base/log.ts";
 import type { OtlpOptions, OtlpTarget } from "./base/otlp.ts";
 import { Tracer } from "./base/tracer.ts";
 import { programFile } from "./base/program-files.ts";
-import { openGateway } from "./gateway/open.ts";
 import type { Gateway } from "./gateway/gateway.ts";
-import { readConfig, type Config, type ConfigSources } from "./config.ts";
+import type { OpenParts } from "./gateway/open.ts";
+import { hasSections, readConfig, type Config, type ConfigSources } from "./config.ts";
 import type { LoadMessage } from "./runner/messages.ts";
 import { askOutlook } from "./runtime/ask-outlook.ts";
 import { tellLoad } from "./runtime/tell-load.ts";
@@ -64,7 +63,10 @@ interface ServeOptions extends ConfigSources {
 }
 
 /** Whether models of an architecture can be run here. */
-const runs = (architecture: string): boolean => Object.hasOwn(archs, architecture) || isFileFormat(architecture);
+async function runs(architecture: string): Promise<boolean> {
+  const { archs } = await import("./arch/index.ts");
+  return Object.hasOwn(archs, architecture) || isFileFormat(architecture);
+}
 
 /** Returns once the server listens; throws what is wrong with its configuration, store or address. */
 export async function serve(options: ServeOptions): Promise<void> {
@@ -84,13 +86,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const store = sourced(config, { stored, library, registry, log, inUse: () => namesInUse(runtime) });
   const spare = spareOf(options, config, () => loading.size === 0 && runtime.activity().running === 0);
   const runtime: Runtime = ownRuntime(options, config, { store, log, loading, spare });
-  const gateway = await openGateway({
-    sources: options,
-    config,
-    ...agentModels(config, { runtime, store }),
-    log,
-    tracer,
-  });
+  const gateway = await openGateway(options, config, { ...agentModels(config, { runtime, store }), log, tracer });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
   const device = outlook.then(({ gpu }) => gpu ?? cpuDevice(config, log));
   const machine = async (): Promise<Machine> =>
@@ -136,6 +132,17 @@ function identified(log: Logger): <T extends OtlpTarget>(target: T) => T & OtlpO
     log,
     now: Date.now,
   });
+}
+
+/** Nothing of it is loaded where the configuration has no section for it. Throws `bad_request` or `storage`. */
+async function openGateway(
+  sources: ServeOptions,
+  config: Config,
+  parts: Omit<OpenParts, "sources" | "config">,
+): Promise<Gateway | undefined> {
+  if (!hasSections(sources)) return undefined;
+  const { openGateway } = await import("./gateway/open.ts");
+  return openGateway({ ...parts, sources, config });
 }
 
 /** What changes the models that are stored, and moves them between here and registries. */

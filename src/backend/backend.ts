@@ -251,13 +251,6 @@ export interface SlotBytes {
 
 export interface Backend {
   readonly name: string;
-  /** Why this backend cannot run here; undefined where it can. */
-  unavailable(): string | undefined;
-  /**
-   * Why this machine's devices cannot run it, for backends that must open a driver to know; `automatic` where nobody
-   * asked for it by name.
-   */
-  refuses?(options: { automatic: boolean }): Promise<string | undefined>;
   /** What it runs of a file, where that is no list of steps: left out, `arch/` says. */
   program?(gguf: Gguf): Program;
   /** The ops of a program, and variants of ops, that it has no kernels for; left out: none. A load refuses them. */

@@ -22,7 +22,6 @@ const KV_BYTES_MAX = 64 * 1024 ** 3;
 
 export const cpuBackend: Backend = {
   name: "cpu",
-  unavailable: () => undefined,
   load: async (program, options) => new CpuSession(program, options),
 };
 

@@ -1,27 +1,43 @@
-/** The registry of this process's backends, best first. Pages have their own: `src/browser/backends.ts`. */
+/**
+ * The registry of this process's backends, best first; what they are made of is loaded where one is chosen. Pages have
+ * their own: `src/browser/backends.ts`.
+ */
 import type { Backend } from "./backend.ts";
-import { chooseAmong, checkAmong } from "./choose.ts";
-import { cpuBackend } from "./cpu.ts";
-import { wasmBackend } from "./host/wasm.ts";
-import { webGpuBackend } from "./host/webgpu.ts";
+import { chooseAmong, checkAmong, type Choices } from "./choose.ts";
+import { dawn } from "./host/dawn.ts";
+import { findLevel } from "./host/simd-library.ts";
 import type { Offload } from "./offload.ts";
-import { onnxBackend } from "./onnx/index.ts";
-import { simdBackend } from "./host/simd.ts";
+import { findLibrary } from "./onnx/library.ts";
+import { wasmLacks } from "./wasm/lacks.ts";
+import { adapterRefuses } from "./webgpu/adapters.ts";
 
 const backends = {
-  webgpu: webGpuBackend,
-  simd: simdBackend,
-  onnx: onnxBackend,
-  wasm: wasmBackend,
-  cpu: cpuBackend,
-} as const satisfies Record<string, Backend>;
+  webgpu: {
+    unavailable: () => undefined,
+    refuses: (options) => adapterRefuses(dawn(), options),
+    open: async () => (await import("./host/webgpu.ts")).webGpuBackend,
+  },
+  simd: { unavailable: slowOnCpu, open: async () => (await import("./host/simd.ts")).simdBackend },
+  onnx: {
+    unavailable() {
+      const found = findLibrary();
+      return "reason" in found ? found.reason : undefined;
+    },
+    open: async () => (await import("./onnx/index.ts")).onnxBackend,
+  },
+  wasm: { unavailable: wasmLacks, open: async () => (await import("./host/wasm.ts")).wasmBackend },
+  cpu: { unavailable: () => undefined, open: async () => (await import("./cpu.ts")).cpuBackend },
+} as const satisfies Choices;
 
 /** Why the fastest backend on the CPU cannot run here; undefined where it can. */
-export const slowOnCpu = (): string | undefined => simdBackend.unavailable();
+export function slowOnCpu(): string | undefined {
+  const found = findLevel();
+  return "reason" in found ? found.reason : undefined;
+}
 
 /** As `chooseAmong`. */
 export const chooseBackend = (name: string, offload?: Offload): Promise<Backend> =>
   chooseAmong(backends, name, offload);
 
-/** As `checkAmong`. */
-export const checkBackend = (name: string): Backend[] => checkAmong(backends, name);
+/** Throws as `checkAmong`. */
+export const checkBackend = (name: string): void => void checkAmong(backends, name);

@@ -30,7 +30,6 @@ export function offloading(sides: Sides, offload: Offload): Backend {
   const { gpu, automatic } = sides;
   return {
     name: gpu.name,
-    unavailable: () => undefined,
     async load(program, options) {
       const all = layerCount(program);
       const { layers, memory = Infinity } = offload;

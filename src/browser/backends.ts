@@ -1,7 +1,9 @@
 /** The registry of a page's backends, best first. */
 import type { Backend } from "../backend/backend.ts";
-import type { Backends } from "../backend/choose.ts";
+import type { Choices } from "../backend/choose.ts";
 import type { WasmHost } from "../backend/wasm/index.ts";
+import { wasmLacks } from "../backend/wasm/lacks.ts";
+import { adapterRefuses } from "../backend/webgpu/adapters.ts";
 import { pageGpu } from "../backend/webgpu/provider.ts";
 
 /** The name of a Worker that is a thread of the kernels; it runs the same script as the one that started it. */
@@ -13,14 +15,26 @@ const THREADS_MAX = 8;
 declare const self: { readonly location: { readonly href: string }; readonly crossOriginIsolated?: boolean };
 
 /** Each comes as a script of its own: a page with a GPU needs no other, a page without needs no kernels for one. */
-export function makePageBackends(): (name: string) => Promise<Backends> {
+export function makePageBackends(): Choices {
   const gpu = pageGpu();
-  const webgpu = async () => (await import("../backend/webgpu/index.ts")).makeWebGpuBackend(() => gpu);
-  const wasm = async () => (await import("../backend/wasm/index.ts")).makeWasmBackend(pageKernels());
-  return async (name) => {
-    const mayHaveGpu = "gpu" in navigator || name === "webgpu";
-    const [first, second] = await Promise.all([mayHaveGpu ? webgpu() : undefined, wasm()]);
-    return { ...(first && { webgpu: first }), wasm: second, cpu };
+  let [webgpu, wasm]: (Backend | undefined)[] = []; // one of each for all models
+  return {
+    webgpu: {
+      unavailable: () => undefined,
+      refuses: (options) => adapterRefuses(gpu, options),
+      async open() {
+        const { makeWebGpuBackend } = await import("../backend/webgpu/index.ts");
+        return (webgpu ??= makeWebGpuBackend(() => gpu));
+      },
+    },
+    wasm: {
+      unavailable: wasmLacks,
+      async open() {
+        const { makeWasmBackend } = await import("../backend/wasm/index.ts");
+        return (wasm ??= makeWasmBackend(pageKernels()));
+      },
+    },
+    cpu: { unavailable: () => undefined, open: async () => (await import("../backend/cpu.ts")).cpuBackend },
   };
 }
 
@@ -35,10 +49,3 @@ const pageKernels = (): WasmHost => ({
     : undefined,
   cores: () => Math.min(THREADS_MAX, navigator.hardwareConcurrency),
 });
-
-/** The reference, which has every op: fetched where nothing faster runs a model. */
-const cpu: Backend = {
-  name: "cpu",
-  unavailable: () => undefined,
-  load: async (program, options) => (await import("../backend/cpu.ts")).cpuBackend.load(program, options),
-};

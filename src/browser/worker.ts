@@ -67,7 +67,7 @@ export function startWorkerRunner(scope: WorkerScope): void {
         if (file) return { ...file, close() {} }; // it may be opened again
         throw new AppError("not_found", `${path}: no such file`);
       },
-      chooseBackend: async (name, offload) => chooseAmong(await backends(name), name, offload),
+      chooseBackend: (name, offload) => chooseAmong(backends, name, offload),
     },
   );
   let last = Promise.resolve();

@@ -36,4 +36,5 @@ export function startRunnerProcess(channel: Channel): void {
     tuningsIn: tuningFile,
     snapshotsOf,
   });
+  void import("../backend/host/simd.ts"); // most models run on it: a process that waits for one has read it
 }

@@ -4,6 +4,9 @@ import type { ModelHeader } from "../gguf/gguf.ts";
 import { readPart } from "../files/header.ts";
 import { repairHeader } from "../gguf/repair/index.ts";
 
+/** Whether models of an architecture can be run here. */
+export type Runs = (architecture: string) => boolean | Promise<boolean>;
+
 /** Of the arrays, those that repairs look at: one number for every layer. */
 export const HEADER_ARRAY_ITEMS_MAX = 4096;
 

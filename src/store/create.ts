@@ -192,7 +192,7 @@ async function checkRuns(
   if (base && layer) models.push({ label: base.name, path: blobPath(root, layer.digest) });
   for (const { label, path } of models) {
     const architecture = await readArchitecture(path);
-    if (!runs(architecture)) throw new AppError("unsupported", unsupportedText(label, architecture));
+    if (!(await runs(architecture))) throw new AppError("unsupported", unsupportedText(label, architecture));
   }
 }
 

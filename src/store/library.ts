@@ -6,6 +6,7 @@ import { rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { AppError, shuttingDown } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { Runs } from "./architecture.ts";
 import { findBlob, writeBlob } from "./blobs.ts";
 import { createModel } from "./create.ts";
 import { type CreateParts, type CreateRequest, type Progress, type Publish } from "./creation.ts";
@@ -54,7 +55,7 @@ interface LibraryParts {
   readonly root: string;
   readonly others?: readonly string[];
   /** Whether an architecture can be run here; absent: whatever it is. */
-  readonly runs?: (architecture: string) => boolean;
+  readonly runs?: Runs;
   readonly importDirs: readonly string[];
   /** Leave blobs that no model refers to any more. */
   readonly noPrune: boolean;

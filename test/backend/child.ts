@@ -109,7 +109,6 @@ function startChild(
     pid: child.pid,
     backend: {
       name,
-      unavailable: () => undefined,
       async load(program, { onProgress: _onProgress, ...loadOptions }) {
         const session = ++count;
         const facts = await ask(session, { op: "load", parcel: wrap(program), options: loadOptions, settings, dieAt });

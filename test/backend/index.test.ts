@@ -22,12 +22,14 @@ test("a program with an op that a backend lacks goes to the next one, and to non
   const program = { shape: { arch: "few" } } as Program;
   const lacking = (name: string, missing: readonly string[]): Backend => ({
     name,
-    unavailable: () => undefined,
     missing: () => missing,
     load: () => Promise.reject(new Error(`${name} loads it`)),
   });
   const [first, second] = [lacking("first", ["deltaRule"]), lacking("second", [])];
-  const load = (...backends: Backend[]) => firstWithOps(first, backends).load(program, {} as LoadOptions);
+  const load = (...backends: Backend[]) => {
+    const candidates = backends.map((backend) => [backend.name, { open: async () => backend }] as const);
+    return firstWithOps(candidates).load(program, {} as LoadOptions);
+  };
   await expect(load(first, second)).rejects.toThrow("second loads it");
   await expect(load(second, first)).rejects.toThrow("second loads it");
   await expect(load(first)).rejects.toThrow("first loads it");

@@ -1,6 +1,7 @@
 /** Others have their turn while an image is encoded, and what they run changes nothing of it. */
 import { afterEach, expect, spyOn, test } from "bun:test";
 import { loadProgram } from "../../src/arch/index.ts";
+import { slowOnCpu } from "../../src/backend/index.ts";
 import { simdBackend } from "../../src/backend/host/simd.ts";
 import { openGguf } from "../../src/files/gguf.ts";
 import { writeGguf } from "../../src/files/write.ts";
@@ -12,7 +13,7 @@ import { makeProjector, makeSeeingText, picture } from "./seeing-model.ts";
 const spied: { mockRestore(): void }[] = [];
 afterEach(() => spied.splice(0).forEach((each) => each.mockRestore()));
 
-test.skipIf(simdBackend.unavailable() !== undefined)("an encoder pauses between the parts of a run", () =>
+test.skipIf(slowOnCpu() !== undefined)("an encoder pauses between the parts of a run", () =>
   withFolder(async (path) => {
     await writeGguf(path("p.gguf"), makeProjector());
     await writeGguf(path("t.gguf"), makeSeeingText());

@@ -8,7 +8,6 @@ import { dlopen, FFIType } from "bun:ffi";
 import { AppError, messageOf } from "../../base/errors.ts";
 import { makePump } from "../webgpu/pace.ts";
 import type { GpuProvider } from "../webgpu/provider.ts";
-import { loadSoftwareDriver } from "./software-driver.ts";
 
 /**
  * Toggles of Dawn: NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides otherwise; and our kernels write
@@ -43,7 +42,7 @@ function makeProvider(): GpuProvider {
 async function openEntry(software: boolean): Promise<GPU> {
   const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
   if (own) return own;
-  if (!mayHaveGpu() && !(software && (await loadSoftwareDriver()))) {
+  if (!mayHaveGpu() && !(software && (await (await import("./software-driver.ts")).loadSoftwareDriver()))) {
     throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
   }
   try {

@@ -17,10 +17,6 @@ export const simdBackend = makeSimdBackend();
 export function makeSimdBackend(options: LevelOptions = {}): Backend {
   return {
     name: "simd",
-    unavailable() {
-      const found = findLevel(options);
-      return "reason" in found ? found.reason : undefined;
-    },
     missing: (program) => missingOps(program, { ops, variants }),
     slotBytes,
     async load(program, loadOptions) {

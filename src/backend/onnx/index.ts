@@ -5,15 +5,10 @@
 import { ops, variants } from "../../../kernels/onnx/lower.ts";
 import type { Backend } from "../backend.ts";
 import { missingOps } from "../missing.ts";
-import { findLibrary } from "./library.ts";
 import { loadSession } from "./load.ts";
 
 export const onnxBackend: Backend = {
   name: "onnx",
-  unavailable() {
-    const found = findLibrary();
-    return "reason" in found ? found.reason : undefined;
-  },
   missing: (program) => missingOps(program, { ops, variants }),
   load: (program, options) => loadSession(program, options),
 };

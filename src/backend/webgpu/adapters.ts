@@ -1,5 +1,5 @@
 /** The adapters of this machine: which there are, which one to take, and whether it is a GPU at all. */
-import { AppError } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
 import type { GpuProvider } from "./provider.ts";
 
 /** What `hearth devices` shows of an adapter. */
@@ -49,6 +49,20 @@ export function adapterRefusal({ info, limits }: GPUAdapter): string | undefined
   const buffers = limits.maxStorageBuffersPerShaderStage;
   if (buffers < STORAGE_BUFFERS) return `it binds ${buffers} storage buffers at once, ${STORAGE_BUFFERS} are needed`;
   return undefined;
+}
+
+/** Why no adapter of a provider is one to run models on; `automatic` where nobody asked for a GPU. */
+export async function adapterRefuses(
+  provider: GpuProvider,
+  { automatic }: { automatic: boolean },
+): Promise<string | undefined> {
+  try {
+    await provider.open({ software: !automatic });
+    const { software, name } = adapterFacts(await requestAdapter(provider));
+    return automatic && software ? `'${name}' is a software adapter` : undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 /** The best adapter. An adapter makes one device: ask again for another. Throws `unsupported`. */

@@ -2,9 +2,7 @@
  * The WebGPU backend: a step list lowered to a recorded sequence of dispatches of our own kernels (`kernels/wgsl/`),
  * which read GGUF blocks as they are. `auto` takes it on a GPU only; by name it runs on a software adapter too.
  */
-import { messageOf } from "../../base/errors.ts";
 import type { Backend } from "../backend.ts";
-import { adapterFacts, requestAdapter } from "./adapters.ts";
 import { makeChooser } from "./chooser.ts";
 import { openDevice } from "./device.ts";
 import { ops, variants } from "../../../kernels/wgsl/lower.ts";
@@ -17,17 +15,7 @@ import { WebGpuSession } from "./session.ts";
 /** On what a provider gives, which is asked for at the first use. */
 export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
   name: "webgpu",
-  unavailable: () => undefined,
   missing: (program) => missingOps(program, { ops, variants }),
-  async refuses({ automatic }) {
-    try {
-      await provider().open({ software: !automatic });
-      const { software, name } = adapterFacts(await requestAdapter(provider()));
-      return automatic && software ? `'${name}' is a software adapter` : undefined;
-    } catch (error) {
-      return messageOf(error);
-    }
-  },
   neededBytes: async (program, options) => plannedBytes(await openDevice(provider()), program, options),
   async load(program, options) {
     const device = await openDevice(provider());

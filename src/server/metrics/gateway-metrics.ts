@@ -1,5 +1,5 @@
 /** What a monitoring system reads of the gateway: requests by what became of them, the queue, runs and replies. */
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, Histogram, type Registry } from "./prom-client.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 import { configurations } from "../../gateway/nodes.ts";
 import type { GatewayStatus } from "../../gateway/status.ts";

@@ -1,5 +1,5 @@
 /** What a monitoring system reads of the mailbox that the gateway listens to; nothing where there is none. */
-import { Counter, Gauge, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "./prom-client.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 
 interface WatchedMail extends Pick<Gateway, "isDraining"> {

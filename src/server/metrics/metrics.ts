@@ -3,14 +3,8 @@
  * format. Numbers that live elsewhere are asked for when somebody reads; nothing is counted per token.
  */
 import { readFileSync } from "node:fs";
-import {
-  Counter,
-  Gauge,
-  Histogram,
-  Registry,
-  type MetricObjectWithValues,
-  type MetricValueWithName,
-} from "prom-client";
+import type { MetricObjectWithValues, MetricValueWithName } from "prom-client";
+import { Counter, Gauge, Histogram, Registry } from "./prom-client.ts";
 import { capped } from "./label-values.ts";
 import { makeGatewayMetrics, type CountHook, type WatchedGateway } from "./gateway-metrics.ts";
 import { makeRouterMetrics } from "./router-metrics.ts";

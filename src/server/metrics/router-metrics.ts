@@ -3,7 +3,7 @@
  * vLLM's router. They know vLLM's names, so those are spoken; a sample of each for every model that is in memory or
  * waited for. Where there is none, one without a name says that this server is idle, not unknown.
  */
-import { Counter, Gauge, Registry } from "prom-client";
+import { Counter, Gauge, Registry } from "./prom-client.ts";
 import type { ModelActivity, Runtime, Statistics } from "../../runtime/runtime.ts";
 
 /** Routers compare prompts in blocks of so many tokens; slots share prefixes of any length. */

@@ -3,7 +3,7 @@
  * page to read and try it. The page's parts come from this server and nowhere else.
  */
 import { join } from "node:path";
-import { toOpenAPISchema } from "@elysiajs/openapi";
+import type { toOpenAPISchema } from "@elysiajs/openapi";
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { packageFolder } from "../../base/program-files.ts";
@@ -37,10 +37,11 @@ type Described = Parameters<typeof toOpenAPISchema>[0];
 
 /** @param app gives the application once all its routes are there */
 export const openapiRoutes = ({ answer, version, gateway }: RouteDeps, app: () => Described) => {
-  let described: Description | undefined;
-  const description = (): object => withIngress((described ??= describeApi(app(), version)), gateway);
+  let described: Promise<Description> | undefined;
+  const description = async (): Promise<object> =>
+    withIngress(await (described ??= describeApi(app(), version)), gateway);
   return new Elysia()
-    .get("/openapi.json", ({ request }) => answer(request, () => ({ kind: "json", body: description() })), {
+    .get("/openapi.json", ({ request }) => answer(request, async () => ({ kind: "json", body: await description() })), {
       detail: describe({ api: "server", summary: "This description", reply: "json" }),
     })
     .get(
@@ -66,7 +67,7 @@ const SECURITY_SCHEMES = {
   gatewayToken: { type: "http", scheme: "bearer", description: "`gateway.token`" },
 };
 
-type Description = ReturnType<typeof describeApi>;
+type Description = Awaited<ReturnType<typeof describeApi>>;
 
 /** Webhooks come in beside the routes, wherever the configuration says now. */
 function withIngress(description: Description, gateway: RouteDeps["gateway"]): object {
@@ -76,7 +77,8 @@ function withIngress(description: Description, gateway: RouteDeps["gateway"]): o
   return { ...description, paths: { ...description.paths, ...ingress.paths }, components: { securitySchemes } };
 }
 
-function describeApi(app: Described, version: string) {
+async function describeApi(app: Described, version: string) {
+  const { toOpenAPISchema } = await import("@elysiajs/openapi"); // few servers are asked
   const { paths } = toOpenAPISchema(app, { staticFile: false }); // else it leaves out every path with a dot
   return {
     openapi: "3.1.0",

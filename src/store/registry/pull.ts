@@ -15,7 +15,8 @@ import { makeBlobSource } from "./blob-source.ts";
 import type { RegistryClient } from "./client.ts";
 import type { Download } from "./download.ts";
 import type { Downloads, Ticket } from "./downloads.ts";
-import { checkRunnable, type Runs } from "./runnable.ts";
+import type { Runs } from "../architecture.ts";
+import { checkRunnable } from "./runnable.ts";
 import { checkWanted, pause } from "./retry.ts";
 
 const PROGRESS_MS = 60;

@@ -9,7 +9,7 @@ import type { Address } from "./address.ts";
 import { makeClient, type RegistryClient } from "./client.ts";
 import { makeDownloads } from "./downloads.ts";
 import { readKey } from "./key.ts";
-import type { Runs } from "./runnable.ts";
+import type { Runs } from "../architecture.ts";
 import { pullModel } from "./pull.ts";
 import { pushModel } from "./push.ts";
 import { LIMITS, type Limits } from "./retry.ts";

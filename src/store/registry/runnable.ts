@@ -5,7 +5,7 @@
 import { AppError } from "../../base/errors.ts";
 import { makeCursor, moveWindow } from "../../gguf/cursor.ts";
 import { headerSteps, MAX_HEADER_BYTES } from "../../gguf/parse.ts";
-import { architectureOf, unsupportedText, HEADER_ARRAY_ITEMS_MAX } from "../architecture.ts";
+import { architectureOf, unsupportedText, HEADER_ARRAY_ITEMS_MAX, type Runs } from "../architecture.ts";
 import { layersOf, parseJsonObject, type Layer, type Manifest } from "../manifest.ts";
 import { displayName } from "../name.ts";
 import { isSafetensors, safetensorsText } from "../safetensors.ts";
@@ -21,8 +21,6 @@ const LARGE_BYTES = 4 * 1024 * 1024;
 /** Of a header, in one request: the vocabulary makes it some megabytes. */
 const PIECE_BYTES = 1024 * 1024;
 
-export type Runs = (architecture: string) => boolean;
-
 /** Throws `unsupported` where the model cannot be run here, with what to do instead where that is known. */
 export async function checkRunnable(
   client: RegistryClient,
@@ -36,9 +34,9 @@ export async function checkRunnable(
   const config = await fetchConfig(client, manifest.config);
   const { model_format: format, model_family: family } = config;
   if (format === "safetensors") throw new AppError("unsupported", safetensorsText(what, name));
-  if (!runs || (typeof family === "string" && runs(family))) return;
+  if (!runs || (typeof family === "string" && (await runs(family)))) return;
   const architecture = await remoteArchitecture(client, weights);
-  if (architecture !== undefined && !runs(architecture)) {
+  if (architecture !== undefined && !(await runs(architecture))) {
     throw new AppError("unsupported", unsupportedText(what, architecture));
   }
 }

@@ -45,7 +45,6 @@ function makeBumpMemory(bytes: Uint8Array, { base, from }: { base: number; from:
 
 const backendOf = (level: string, memory: () => Memory, run: (header: number) => void): Backend => ({
   name: "simd",
-  unavailable: () => undefined,
   load: async (program, options) => {
     const start = (header: number) => ({ run: () => run(header), dismiss: (gone: () => void) => gone() });
     return makeSession(program, options, { backend: "simd", level, build: "", threads: 1, memory: memory(), start });

@@ -48,7 +48,6 @@ export async function openTransformers(files: readonly NamedFile[], { threads }:
   const weights = await sizeOf(files);
   return {
     name: "transformers",
-    unavailable: () => undefined,
     program: (gguf) => programOf(gguf, task),
     slotBytes: () => slotBytes,
     async load(program, options) {
