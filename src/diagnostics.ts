@@ -6,6 +6,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "./arch/index.ts";
 import { chooseBackend } from "./backend/index.ts";
 import type { Program, Session } from "./backend/backend.ts";
+import { loadOptionsFor } from "./backend/small.ts";
 import { dawn } from "./backend/host/dawn.ts";
 import { tuningFile } from "./backend/host/tuning-file.ts";
 import { outlookOf } from "./backend/outlook.ts";
@@ -179,14 +180,17 @@ async function withSession<T>(
     const program = loadProgram(gguf, adapters);
     const tokens = parseTokens(options.tokens, program.shape.vocabSize);
     const backend = await chooseBackend(options.backend, { layers: options.numGpu, memory: options.gpuMemory });
-    const session = await backend.load(program, {
-      ctxLen: tokens.length + more,
-      slots: 1,
-      precise: options.precise,
-      threads: options.threads,
-      cacheDir: undefined,
-      gpuKernels: options.kernels,
-    });
+    const session = await backend.load(
+      program,
+      loadOptionsFor(program, {
+        ctxLen: tokens.length + more,
+        slots: 1,
+        precise: options.precise,
+        threads: options.threads,
+        cacheDir: undefined,
+        gpuKernels: options.kernels,
+      }),
+    );
     try {
       return await use({ session, gguf, program }, tokens);
     } finally {

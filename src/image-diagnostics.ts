@@ -5,6 +5,7 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "./arch/index.ts";
 import { chooseBackend } from "./backend/index.ts";
+import { loadOptionsFor } from "./backend/small.ts";
 import { AppError } from "./base/errors.ts";
 import { inputOf, makeLayouts, type Media, type PromptSegment } from "./engine/prompt.ts";
 import { openGguf } from "./files/gguf.ts";
@@ -96,13 +97,16 @@ export async function writeImageLogits(
     const parts = await encoder.encode(image).finally(() => encoder.close());
     const prompt = promptOf(options.text, parts, tokenizer);
     const { keys, media } = makeLayouts()(prompt);
-    const session = await backend.load(program, {
-      ctxLen: keys.length,
-      slots: 1,
-      precise: options.precise,
-      threads: options.threads,
-      cacheDir: undefined,
-    });
+    const session = await backend.load(
+      program,
+      loadOptionsFor(program, {
+        ctxLen: keys.length,
+        slots: 1,
+        precise: options.precise,
+        threads: options.threads,
+        cacheDir: undefined,
+      }),
+    );
     try {
       const input = inputOf({ tokens: keys, media }, { start: 0, end: keys.length });
       writeFloats(options.out, [await session.run([{ slot: 0, start: 0, ...input, logits: "last" }])]);

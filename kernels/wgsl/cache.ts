@@ -6,11 +6,17 @@ export type CacheType = "f32" | "f16";
 /** Bytes of a value. */
 export const CACHE_BYTES: Readonly<Record<CacheType, number>> = { f32: 4, f16: 2 };
 
-/** float16 unless numbers are to be precise, or a head's values and those that turn together do not come in fours. */
-export function cacheTypeOf(steps: readonly Step[], { precise }: { readonly precise: boolean }): CacheType {
+/**
+ * float16 unless numbers are to be precise, the model is small, or a head's values and those that turn together do not
+ * come in fours.
+ */
+export function cacheTypeOf(
+  steps: readonly Step[],
+  { precise, small = false }: { readonly precise: boolean; readonly small?: boolean | undefined },
+): CacheType {
   const inFours = steps.every((step) => {
     if (step.op === "attention") return step.headDim % 4 === 0;
     return step.op !== "rope" || step.rope.rotaryDim % 4 === 0;
   });
-  return precise || !inFours ? "f32" : "f16";
+  return precise || small || !inFours ? "f32" : "f16";
 }

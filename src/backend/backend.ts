@@ -53,6 +53,11 @@ export interface LoadOptions {
   readonly slots: number;
   /** Float32 activations everywhere: slower, closest to the reference. */
   readonly precise: boolean;
+  /**
+   * The model is small (`small.ts`): float32 activations, weights and cache, where that costs a backend little and
+   * leaves rows their bits in company.
+   */
+  readonly small?: boolean | undefined;
   /** 0: as many as there are physical cores. */
   readonly threads: number;
   /** Folder for files that make a second load faster; undefined: keep none. */
@@ -63,13 +68,19 @@ export interface LoadOptions {
   readonly gpuKernels?: KernelChoice | undefined;
   /** Level of the SIMD kernels; undefined: the best of this machine. */
   readonly simdLevel?: string | undefined;
-  /** How keys and values are kept, where a backend has the choice; undefined: `f16`. Precise runs keep float32. */
+  /**
+   * How keys and values are kept, where a backend has the choice; undefined: `f16`. Precise runs keep float32, small
+   * models too where this is not `q8_0`.
+   */
   readonly kvType?: KvCacheType | undefined;
   /** Ends the load with `cancelled`, at the next piece of weights, and frees what it took. */
   readonly signal?: AbortSignal | undefined;
   /** Called with 0…1 while loading. */
   readonly onProgress?: (fraction: number) => void;
 }
+
+/** Options that decide what a token takes in the cache. */
+export type KvOption = "precise" | "small" | "kvType";
 
 /** Tokens `first` … `end − 1` see each other both ways, as the parts of an image do, or see those `seen` instead. */
 export interface Span {
@@ -256,7 +267,7 @@ export interface Backend {
   /** The ops of a program, and variants of ops, that it has no kernels for; left out: none. A load refuses them. */
   missing?(program: Program): readonly string[];
   /** What a slot takes; left out: all as float32. */
-  slotBytes?(program: Pick<Program, "steps">, options: Pick<LoadOptions, "precise" | "kvType">): SlotBytes;
+  slotBytes?(program: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes;
   load(program: Program, options: LoadOptions): Promise<Session>;
   /**
    * Bytes of device memory that a load would take: weights, KV cache, scratch. Throws what the load would for a program

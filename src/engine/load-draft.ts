@@ -1,6 +1,7 @@
 /** Opens the model that drafts for another: on the same backend, with a cache of its own. */
 import { loadProgram } from "../arch/index.ts";
 import type { Backend, LoadOptions, Program } from "../backend/backend.ts";
+import { loadOptionsFor } from "../backend/small.ts";
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { getNumber } from "../gguf/keys.ts";
@@ -55,7 +56,7 @@ export async function loadDraft(
     const lacks = backend.missing?.(program) ?? [];
     if (lacks.length > 0) throw new AppError("unsupported", `${path}: the backend lacks ${lacks.join(", ")}`);
     const ctxLen = Math.min(options.ctxLen, ctxLenMax);
-    const session = await backend.load(program, { ...options, ctxLen, onProgress: () => {} });
+    const session = await backend.load(program, loadOptionsFor(program, { ...options, ctxLen, onProgress: () => {} }));
     if (!session.checkpoints) return { model: { session, vocabSize: program.shape.vocabSize, ctxLen } };
     session.close();
     throw new AppError("unsupported", `${path}: expected a model of keys and values, got one with recurrent states`);

@@ -3,6 +3,7 @@
  */
 import { loadProgram } from "../arch/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../backend/backend.ts";
+import { loadOptionsFor } from "../backend/small.ts";
 import type { EventLoop } from "../base/event-loop.ts";
 import { AppError } from "../base/errors.ts";
 import type { SnapshotStore } from "../base/snapshots.ts";
@@ -127,18 +128,19 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
     const projector = openProjector(file, options);
     for (const adapter of options.adapters ?? []) adapters.push(openGgufFrom(options.open, adapter));
     const program = options.backend.program?.(gguf) ?? loadProgram(gguf, adapters);
+    const loadOptions = loadOptionsFor(program, options);
     const opened = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
     const encoder = program.logits === undefined;
-    const wished = Math.max(wishedCtxLen(program, options), projector ? SEEING_CTX_LEN : 0);
+    const wished = Math.max(wishedCtxLen(program, loadOptions), projector ? SEEING_CTX_LEN : 0);
     const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
     const chatTemplate = chatTemplateOf(gguf, tokenizer);
     const pooling = poolingOf(gguf, { arch, encoder });
     const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
     await files.readAhead(options);
-    const session = await options.backend.load(program, { ...options, ctxLen });
+    const session = await options.backend.load(program, { ...loadOptions, ctxLen });
     void session.lost?.then(options.onLost);
     const draft = opened && (await loadDraft(opened, { ...options, ctxLen, verifies: session.verifies ?? false }));
     const info: EngineInfo = {

@@ -47,10 +47,10 @@ const weight = (outDim: number, more: Partial<Weight> = {}): Weight => ({
 });
 /** Blocks whose bytes tell where they are from; a scale of no number has an exponent of ones. */
 const blocksOf = (rows: number): Uint8Array => Uint8Array.from({ length: rows * ROW_BYTES }, (_, i) => (i * 7) % 113);
-function factorOf(w: Weight, bytes: Uint8Array, precise = false) {
+function factorOf(w: Weight, bytes: Uint8Array, load: { precise: boolean; small?: boolean } = { precise: false }) {
   const memory = makeWasmMemory();
   const source: WeightSource = { path: "a file", read: () => bytes };
-  return { memory, matrix: makeWeightPlaces(source, memory, precise).factor(w) };
+  return { memory, matrix: makeWeightPlaces(source, memory, load).factor(w) };
 }
 
 test("rows of q8_0 lie eight beside each other, and zeros behind the last", () => {
@@ -73,7 +73,7 @@ test("rows lie as in the file for precise runs, infinite scales, and parts that 
   infinite[34 * 5 + 1] = 0x7c;
   const plain = quants.q8_0.ggmlType;
   expect(factorOf(weight(16), blocksOf(16)).matrix.type).toBe(plain + 256);
-  expect(factorOf(weight(16), blocksOf(16), true).matrix.type).toBe(plain);
+  expect(factorOf(weight(16), blocksOf(16), { precise: true }).matrix.type).toBe(plain);
   expect(factorOf(weight(16), infinite).matrix.type).toBe(plain);
   expect(factorOf(weight(8, { rowStart: 4, tensorRows: 16 }), blocksOf(16)).matrix.type).toBe(plain);
   expect(factorOf(weight(12, { experts: 2 }), blocksOf(24)).matrix.type).toBe(plain);

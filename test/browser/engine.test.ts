@@ -6,12 +6,13 @@ import { join, resolve } from "node:path";
 import { buildForBrowser, type BrowserBuild } from "../../src/browser/build.ts";
 import type { FromWorker, ToWorker } from "../../src/browser/worker.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
-import { runHearth } from "../e2e/hearth.ts";
+import { generate, isOf, LOAD, spawnRunner } from "../runner/spawned.ts";
 import { browserRefusal, SAID, sayingsOf } from "./chromium.ts";
 import { ranged } from "./ranged.ts";
 
 const MODEL = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
-const PROMPT = "Once upon a time";
+/** With 8-bit activations, backends answer them with different tokens. */
+const PROMPTS = ["Once upon a time", "In 1999,", "One day, a cat named", "从前有一个"];
 const COUNT = 32;
 /** What lets a page share memory with its Workers. */
 const ISOLATED = {
@@ -45,18 +46,25 @@ const load = {
   cacheDir: undefined,
 } as const;
 
-/** Sends the messages to a Worker, each once the one before was answered; says everything that the Worker does. */
-const scriptOf = (messages: readonly ToWorker[]): string => `
+/** Messages for a Worker, some of them at once. */
+type Messages = readonly (ToWorker | readonly ToWorker[])[];
+
+/** Sends the messages to a Worker, each once those before were answered; says everything that the Worker does. */
+const scriptOf = (messages: Messages): string => `
   const say = (said) => fetch("${SAID}", { method: "POST", body: JSON.stringify(said) });
   const messages = ${JSON.stringify(messages)};
   const worker = new Worker("/worker-main.js", { type: "module" });
   worker.onerror = (event) => void say({ error: event.message || "the Worker did not start" });
-  let last = Promise.resolve();
+  let last = Promise.resolve(), asked = 0;
   const next = async () => {
-    const message = messages.shift();
-    if (!message) return void last.then(() => say({ done: true }));
-    if (message.file?.kind === "memory") message.file.bytes = new Uint8Array(await (await fetch("/model")).arrayBuffer());
-    worker.postMessage(message);
+    if (--asked > 0) return;
+    if (messages.length === 0) return void last.then(() => say({ done: true }));
+    const some = [messages.shift()].flat();
+    asked = some.length;
+    for (const message of some) {
+      if (message.file?.kind === "memory") message.file.bytes = new Uint8Array(await (await fetch("/model")).arrayBuffer());
+      worker.postMessage(message);
+    }
   };
   worker.onmessage = ({ data }) => {
     for (const event of data.events ?? []) if (event.kind === "done") event.tokens = [...event.tokens];
@@ -68,7 +76,7 @@ const scriptOf = (messages: readonly ToWorker[]): string => `
 
 /** What a Worker says to these messages. */
 function sayings(
-  messages: readonly ToWorker[],
+  messages: Messages,
   more: {
     profile?: string;
     port?: number;
@@ -91,34 +99,43 @@ function sayings(
   });
 }
 
-/** What a process answers to the same prompt. */
-async function serverTokens(prompt: readonly number[]): Promise<number[]> {
-  const args = ["generate", "--model", MODEL, "--tokens", prompt.join(), "--greedy", String(COUNT)];
-  const { code, stdout, stderr } = await runHearth(args, { home });
-  expect([code, stderr]).toEqual([0, ""]);
-  return stdout.trim().split(",").map(Number);
+let servers: Promise<number[][]> | undefined;
+/** What the server's own process answers to the prompts: ids of each prompt and of its answer. */
+const serverTokens = (): Promise<number[][]> => (servers ??= askServer());
+async function askServer(): Promise<number[][]> {
+  const runner = spawnRunner();
+  try {
+    runner.send(LOAD);
+    await runner.hear(isOf("ready"));
+    runner.send(...ALL);
+    const ends = await Promise.all(PROMPTS.map((_, id) => runner.end(id)));
+    return ends.map((event) => {
+      if (event.kind !== "done") throw new Error(`the server's answer ended with ${event.kind}`);
+      return [...event.tokens];
+    });
+  } finally {
+    runner.child.kill();
+  }
 }
 
-const generate = (more: object = {}): ToWorker => ({
-  kind: "generate",
-  id: 1,
-  asked: { kind: "text", text: PROMPT, context: [] },
-  options: { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: COUNT },
-  shift: false,
-  ...more,
-});
+const ALL = PROMPTS.map((text, id) => generate(id, text, { num_predict: COUNT }));
 
-/** The ids that an answer ended with: of the prompt and of the answer. */
-function tokensOf(said: readonly FromWorker[]): number[] {
+const readyOf = (said: readonly FromWorker[]) =>
+  said.flatMap((message) => (message.kind === "ready" ? [message.info] : []));
+
+/** The ids that each answer ended with: of the prompt and of the answer. */
+function tokensOf(said: readonly FromWorker[]): number[][] {
+  const answers = new Map<number, number[]>();
   for (const message of said) {
     if (message.kind === "failed") throw new Error(message.message);
     if (message.kind !== "events") continue;
     for (const event of message.events) {
-      if (event.kind === "done") return [...event.tokens];
+      if (event.kind === "done") answers.set(event.id, [...event.tokens]);
       if (event.kind === "error") throw new Error(event.message);
     }
   }
-  throw new Error("no answer");
+  if (answers.size === 0) throw new Error("no answer");
+  return [...answers].sort(([a], [b]) => a - b).map(([, tokens]) => tokens);
 }
 
 test("what a page loads before its first answer is small, and the grammar library is no part of it", () => {
@@ -131,11 +148,17 @@ test("what a page loads before its first answer is small, and the grammar librar
 
 const refusal = await browserRefusal();
 describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refusal ? ` (${refusal})` : ""}`, () => {
-  test("greedy tokens are the server's", async () => {
+  test("WebGPU gives the server's greedy tokens", async () => {
     const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
-    const said = await sayings([memory, { ...load, backend: "cpu" }, generate()]);
-    const tokens = tokensOf(said);
-    expect(tokens.slice(-COUNT)).toEqual(await serverTokens(tokens.slice(0, -COUNT)));
+    const said = await sayings([memory, { ...load, backend: "webgpu", slots: ALL.length }, ALL]);
+    expect(readyOf(said)).toMatchObject([{ backend: "webgpu" }]);
+    expect(tokensOf(said)).toEqual(await serverTokens());
+  }, 240_000); // a GPU in software; its steps take as long for four answers as for one
+
+  test("the reference gives the server's greedy tokens", async () => {
+    const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
+    const said = await sayings([memory, { ...load, backend: "cpu" }, ALL[0]!]);
+    expect(tokensOf(said)).toEqual((await serverTokens()).slice(0, 1));
   }, 120_000);
 
   test.each([
@@ -145,12 +168,10 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     "WebAssembly gives the server's greedy tokens in $page",
     async ({ threads, headers }) => {
       const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
-      const said = await sayings([memory, { ...load, backend: "auto", threads: 2 }, generate()], { headers });
-      const ready = said.flatMap((message) => (message.kind === "ready" ? [message.info] : []));
-      const device = `CPU (${threads} thread${threads > 1 ? "s" : ""}, WebAssembly)`;
-      expect(ready).toMatchObject([{ backend: "wasm", device }]);
-      const tokens = tokensOf(said);
-      expect(tokens.slice(-COUNT)).toEqual(await serverTokens(tokens.slice(0, -COUNT)));
+      const said = await sayings([memory, { ...load, backend: "auto", threads: 2 }, ...ALL], { headers });
+      const device = `CPU (${threads} thread${threads > 1 ? "s" : ""}, WebAssembly, float32)`;
+      expect(readyOf(said)).toMatchObject([{ backend: "wasm", device }]);
+      expect(tokensOf(said)).toEqual(await serverTokens());
     },
     120_000,
   );
@@ -159,7 +180,7 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     const url = { kind: "mount", path: "model", file: { kind: "url", url: "/model" } } as const;
     const options = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 40 };
     const schema = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
-    const said = await sayings([url, { ...load, backend: "wasm" }, generate({ format: schema, options })]);
+    const said = await sayings([url, { ...load, backend: "wasm" }, { ...ALL[0]!, format: schema, options }]);
     const text = said
       .flatMap((message) => (message.kind === "events" ? message.events : []))
       .flatMap((event) => (event.kind === "text" ? [event.text] : []))
@@ -205,10 +226,10 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     expect(ranges[0]).toStartWith("bytes=4194304-"); // behind the first piece
     ranges.length = 0;
     const mount = { kind: "mount", path: "model", file: { kind: "stored", name } } as const;
-    const said = await sayings([store, mount, { ...load, backend: "wasm" }, generate()], { profile, port, seen });
+    const said = await sayings([store, mount, { ...load, backend: "wasm" }, ALL[0]!], { profile, port, seen });
     expect(ranges).toEqual([]); // nothing over the network
     const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
-    const expected = await sayings([memory, { ...load, backend: "wasm" }, generate()]);
+    const expected = await sayings([memory, { ...load, backend: "wasm" }, ALL[0]!]);
     expect(tokensOf(said)).toEqual(tokensOf(expected));
     const gone = await sayings([{ kind: "remove", name }, mount], { profile, port });
     expect(gone.map(({ kind }) => kind)).toEqual(["removed", "failed"]);

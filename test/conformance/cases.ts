@@ -2,7 +2,7 @@
  * What every backend must agree on with `cpu.ts`: small programs around each step, with random weights in every block
  * type and awkward shapes, and the batches to run. A backend's own test runs them all with `runCase` and compares.
  */
-import type { Backend, LoadOptions, Rows } from "../../src/backend/backend.ts";
+import type { Backend, KvOption, LoadOptions, Rows } from "../../src/backend/backend.ts";
 import { writtenBy } from "../../src/backend/describe.ts";
 import type { Buf, Step, Weight } from "../../src/backend/step.ts";
 import { makeRng } from "../../src/base/rng.ts";
@@ -46,9 +46,9 @@ export function conformanceCases(): Case[] {
 export async function runCase(
   backend: Backend,
   { program, options, batches }: Case,
-  { precise = true, kvType }: Partial<Pick<LoadOptions, "precise" | "kvType">> = {},
+  { precise = true, ...more }: Partial<Pick<LoadOptions, KvOption>> = {},
 ): Promise<Float32Array[]> {
-  const session = await backend.load(program, { ...options, precise, kvType, threads: 1, cacheDir: undefined });
+  const session = await backend.load(program, { ...options, ...more, precise, threads: 1, cacheDir: undefined });
   try {
     const results: Float32Array[] = [];
     for (const batch of batches) results.push((await session.run(batch)).slice());

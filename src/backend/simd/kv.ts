@@ -1,7 +1,7 @@
 /** The KV cache of a session: what the layers keep, and where. ops/attend.h has the layout of positions. */
 import { assert } from "../../base/errors.ts";
 import type { KV_TYPES } from "../../../kernels/simd/layout.ts";
-import type { Growth, KvBlocks, LoadOptions, Program, SlotBytes } from "../backend.ts";
+import type { Growth, KvBlocks, KvOption, LoadOptions, Program, SlotBytes } from "../backend.ts";
 import { keepingSteps, valuesOf } from "../sequence-state.ts";
 import type { KvState, RopeScaling, Step } from "../step.ts";
 import type { Block, Memory } from "./memory.ts";
@@ -36,16 +36,11 @@ const kvBytes = (type: KvType, count: number): number =>
   type === "q8_0" ? count + 4 * Math.ceil(count / 32) : count * (type === "f32" ? 4 : 2);
 
 /** Encoders keep nothing: their keys and values are those of a pass. */
-export const kvTypeOf = (
-  { precise, kvType = "f16" }: Pick<LoadOptions, "precise" | "kvType">,
-  encodes: boolean,
-): KvType => (precise ? "f32" : encodes ? "f16" : kvType);
+export const kvTypeOf = ({ precise, small, kvType = "f16" }: Pick<LoadOptions, KvOption>, encodes: boolean): KvType =>
+  precise || (small && kvType !== "q8_0") ? "f32" : encodes ? "f16" : kvType;
 
 /** What a slot takes; the latent values of a key lie a second time as values. */
-export function slotBytes(
-  { steps }: Pick<Program, "steps">,
-  options: Pick<LoadOptions, "precise" | "kvType">,
-): SlotBytes {
+export function slotBytes({ steps }: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes {
   const type = kvTypeOf(options, false);
   let [perToken, once] = [0, 0];
   for (const { step, state } of keepingSteps(steps)) {

@@ -1,8 +1,9 @@
-/** Weights as kernels take them: matrices where they lie in the file, vectors as float32. */
+/** Weights as kernels take them: matrices where they lie in the file, vectors and small models as float32. */
 import { rowBytesOf } from "../../quant/blocks.ts";
+import { f32 } from "../../quant/f32.ts";
 import type { MatrixValues } from "../../../kernels/simd/layout.ts";
 import { AppError } from "../../base/errors.ts";
-import type { WeightSource } from "../backend.ts";
+import type { LoadOptions, WeightSource } from "../backend.ts";
 import type { Weight } from "../step.ts";
 import { unpackRows } from "../unpack.ts";
 import { INTERLEAVED, makeInterleaved, type Tensor } from "./interleaved.ts";
@@ -22,38 +23,47 @@ export interface WeightPlaces {
   constant(values: Float32Array | Int32Array): number;
 }
 
-export function makeWeightPlaces(source: WeightSource, memory: Memory, precise: boolean): WeightPlaces {
+/** Of a small model the matrices are unpacked here: in place, float32 products would unpack them for each token. */
+export function makeWeightPlaces(
+  source: WeightSource,
+  memory: Memory,
+  { precise, small = false }: Pick<LoadOptions, "precise" | "small">,
+): WeightPlaces {
   const vectors = new Map<Weight, number>();
   const tensors = new Map<string, Tensor>();
   const grids = new Map<string, number>();
 
-  const interleaved = precise ? undefined : makeInterleaved(source, memory);
+  const interleaved = precise || small ? undefined : makeInterleaved(source, memory);
 
-  const tensor = (name: string): Tensor => {
-    const known = tensors.get(name);
+  const tensor = (w: Weight): Tensor => {
+    const known = tensors.get(w.name);
     if (known) return known;
-    const view = source.read(name);
-    const found = { byteLength: view.byteLength, address: memory.place(view) };
-    tensors.set(name, found);
+    const view = source.read(w.name);
+    checkBytes(w, view.byteLength);
+    const found = { byteLength: view.byteLength, address: small ? unpack(w, view) : memory.place(view) };
+    tensors.set(w.name, found);
     return found;
   };
+  const unpack = (w: Weight, view: Uint8Array): number => {
+    const count = Math.floor(view.byteLength / rowBytesOf(w)) * w.inDim;
+    const { address, view: out } = memory.allocate(count * 4, "weights");
+    w.quant.dequantize(view, new Float32Array(out.buffer, out.byteOffset, count));
+    return address;
+  };
   const matrix = (w: Weight, { byteLength, address }: Tensor): MatrixValues => {
-    const rowBytes = rowBytesOf(w);
-    const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;
-    if (needed > byteLength || !Number.isInteger(rowBytes)) {
-      const shape = `${w.experts} × ${w.tensorRows} rows of ${w.inDim}`;
-      throw new AppError("runner", `'${w.name}': expected ${needed} bytes for ${shape}, got ${byteLength}`);
-    }
-    const { grid } = w.quant;
-    if (grid && !grids.has(w.quant.name)) grids.set(w.quant.name, memory.place(grid));
+    checkBytes(w, byteLength);
+    const quant = small ? f32 : w.quant;
+    const rowBytes = rowBytesOf({ quant, inDim: w.inDim });
+    const { grid } = quant;
+    if (grid && !grids.has(quant.name)) grids.set(quant.name, memory.place(grid));
     return {
       data: address + w.rowStart * rowBytes,
       rowBytes,
       expertBytes: w.tensorRows * rowBytes,
       rows: w.outDim,
       outDim: w.outDim,
-      type: w.quant.ggmlType,
-      grid: grids.get(w.quant.name) ?? 0,
+      type: quant.ggmlType,
+      grid: grids.get(quant.name) ?? 0,
       scales: w.scale ? constant(w.scale) : 0,
     };
   };
@@ -64,10 +74,10 @@ export function makeWeightPlaces(source: WeightSource, memory: Memory, precise: 
   };
   return {
     constant,
-    matrix: (w) => matrix(w, tensor(w.name)),
+    matrix: (w) => matrix(w, tensor(w)),
     factor(w) {
       const found = interleaved?.(w);
-      return found ? { ...matrix(w, found), type: w.quant.ggmlType + INTERLEAVED } : matrix(w, tensor(w.name));
+      return found ? { ...matrix(w, found), type: w.quant.ggmlType + INTERLEAVED } : matrix(w, tensor(w));
     },
     vector(w) {
       const known = vectors.get(w);
@@ -82,4 +92,13 @@ export function makeWeightPlaces(source: WeightSource, memory: Memory, precise: 
       return address;
     },
   };
+}
+
+/** Throws where a tensor of so many bytes has no room for what is looked for in it. */
+function checkBytes(w: Weight, byteLength: number): void {
+  const rowBytes = rowBytesOf(w);
+  const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;
+  if (needed <= byteLength && Number.isInteger(rowBytes)) return;
+  const shape = `${w.experts} × ${w.tensorRows} rows of ${w.inDim}`;
+  throw new AppError("runner", `'${w.name}': expected ${needed} bytes for ${shape}, got ${byteLength}`);
 }

@@ -20,7 +20,7 @@ const DIMS = [1024, 4096, 8192];
 export async function chooseTuning(
   device: Device,
   shape: ShapeClass | undefined,
-  { gpuKernels = "auto", precise, tunings, signal }: LoadOptions,
+  { gpuKernels = "auto", precise, small = false, tunings, signal }: LoadOptions,
 ): Promise<Tuning> {
   let tuning = PLAIN;
   if (typeof gpuKernels !== "string") tuning = checked(device, gpuKernels);
@@ -28,7 +28,7 @@ export async function chooseTuning(
     const { exact, fast } = await tuningsOf(device, shape, { store: tunings, signal });
     tuning = gpuKernels === "fast" ? fast : exact;
   }
-  return precise && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
+  return (precise || small) && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
 }
 
 /** What was found before, or is found now. A search that cannot be made is no reason not to run. */

@@ -38,13 +38,20 @@ test("a program with an op that is not lowered is refused at load, with the name
 });
 
 describe.each(simdLevels)("$level", ({ backend }) => {
-  test("every step agrees with the reference in precise mode", async () => {
-    for (const each of cases) {
-      const got = await runCase(backend, each);
-      const wanted = await reference(each);
-      for (const [i, logits] of got.entries()) expectClose(logits, wanted[i]!, each.tolerance);
-    }
-  }, 60_000);
+  test.each([
+    ["precise mode", { precise: true }],
+    ["a small model", { precise: false, small: true }],
+  ])(
+    "every step agrees with the reference in %s",
+    async (_, mode) => {
+      for (const each of cases) {
+        const got = await runCase(backend, each, mode);
+        const wanted = await reference(each);
+        for (const [i, logits] of got.entries()) expectClose(logits, wanted[i]!, each.tolerance);
+      }
+    },
+    60_000,
+  );
 
   test.each(["f16", "q8_0"] as const)(
     "every step is close to the reference in default mode, keys in %s",

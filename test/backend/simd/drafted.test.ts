@@ -36,12 +36,15 @@ async function oneByOne(session: Session, slot: number, start: number, count: nu
 }
 
 describe.each(simdLevels)("$level", ({ backend }) => {
-  test.each(["hearth", "llama", "gemma3", "qwen3moe", "granitemoe"])("%s: as one by one", async (name) => {
+  test.each([
+    ...["hearth", "llama", "gemma3", "qwen3moe", "granitemoe"].map((name) => ({ name, small: false })),
+    ...["hearth", "granitemoe"].map((name) => ({ name, small: true })),
+  ])("$name, small: $small, as one by one", async ({ name, small }) => {
     const path = name === "hearth" ? EMBEDDED : join(folder, `${name}.gguf`);
     if (name !== "hearth") await writeGguf(path, makeModel(name));
     const gguf = openGguf(path);
     const program = loadProgram(gguf);
-    const session = await backend.load(program, options);
+    const session = await backend.load(program, { ...options, small });
     const prompt = name === "hearth" ? 250 : 20; // beyond a block of attention, where the model has room for it
     for (const slot of [0, 1]) await session.run([rows(slot, 0, prompt + slot)]);
     for (const count of [2, 3, 5, 8, 9, 15]) {
