@@ -1,20 +1,22 @@
 /** Files of loaded models that others cut or write to: one clear error, a fresh runner, and nobody else is harmed. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile, truncate, utimes, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { eventually, isAlive, startHearth, type Hearth } from "../e2e/hearth.ts";
 import { parseName } from "../../src/store/name.ts";
 import { manifestPath } from "../../src/store/store.ts";
+import { twiceAsDeep, writeEdited } from "./edited.ts";
 import { installCopies } from "./soak.ts";
 
-const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 let hearth: Hearth;
 let root = "";
 let names: string[] = [];
 beforeAll(async () => {
   hearth = await startHearth({ env: { HEARTH_NUM_PARALLEL: "2" } });
   root = join(hearth.home, ".hearth", "models");
-  names = await installCopies(root, EMBEDDED, 4);
+  const file = join(hearth.home, "deep.gguf");
+  await writeEdited(file, twiceAsDeep);
+  names = await installCopies(root, file, 4);
 }, 30_000);
 afterAll(() => hearth.stop());
 
@@ -54,7 +56,8 @@ test("a file that is cut while an answer is made ends that answer with one error
   const [, , other, name] = names as [string, string, string, string];
   await ask(other);
   const options = { num_predict: 100_000, temperature: 1, seed: 1 };
-  const body = { model: name, prompt: "Once", raw: true, stream: true, options };
+  const format = { type: "array", items: { type: "integer" }, minItems: 90_000 };
+  const body = { model: name, prompt: "Once", raw: true, stream: true, options, format };
   const reply = await hearth.post("/api/generate", body);
   const reader = reply.body!.pipeThrough(new TextDecoderStream()).getReader();
   let text = (await reader.read()).value ?? "";

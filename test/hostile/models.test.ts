@@ -8,42 +8,22 @@ import { chooseBackend } from "../../src/backend/index.ts";
 import { loadEngine } from "../../src/engine/load.ts";
 import { mapFile } from "../../src/files/map.ts";
 import { systemLoop } from "../../src/base/event-loop.ts";
-import { openGguf } from "../../src/files/gguf.ts";
-import { writeGguf, type WriteTensor, type WriteValue } from "../../src/files/write.ts";
+import type { WriteValue } from "../../src/files/write.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
 import { TRANSPILED } from "../transpiled.ts";
+import { writeEdited, type Edit } from "./edited.ts";
 
 setDefaultTimeout(20_000);
 
-const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const forever = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), "hearth-hostile-"));
 const path = join(folder, "broken.gguf");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-type Metadata = Record<string, WriteValue | undefined>;
-type Edit = (metadata: Metadata, tensors: Map<string, WriteTensor & { data: Uint8Array }>) => void;
-
 /** Writes the embedded model with something else in it. */
-async function writeBroken(edit: Edit): Promise<void> {
-  const gguf = openGguf(EMBEDDED);
-  const metadata: Metadata = {};
-  for (const [key, value] of gguf.metadata) metadata[key] = typed(value);
-  const tensors = new Map(
-    [...gguf.tensors.values()].map((info) => [info.name, { ...info, data: Uint8Array.from(gguf.read(info.name)) }]),
-  );
-  edit(metadata, tensors);
-  const given = Object.entries(metadata).filter((entry): entry is [string, WriteValue] => entry[1] !== undefined);
-  await writeGguf(path, { metadata: Object.fromEntries(given), tensors: [...tensors.values()] });
-  gguf.close();
-}
-
-function typed(value: unknown): WriteValue {
-  if (typeof value !== "number") return value as WriteValue; // the file has nothing else
-  return Number.isInteger(value) ? { u32: value } : { f32: value };
-}
+const writeBroken = (edit: Edit): Promise<void> => writeEdited(path, edit);
 
 const set =
   (key: string, value: WriteValue | undefined): Edit =>
