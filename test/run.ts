@@ -4,11 +4,12 @@
  *
  *   bun test/run.ts [unit|process|gpu|soak …] [--jobs N] [--record]
  *
- * Files share a process until they fill it by the durations of the last recorded run; the longest go first. Each
- * process has a home and caches of its own; what Bun transpiled is shared. `--record` writes the durations of this run.
+ * Files share a process until they fill it by the durations of the last recorded run; the longest go first, and more
+ * at once while they leave processors idle. Each process has a home and caches of its own; what Bun transpiled is
+ * shared. `--record` writes the durations of this run.
  */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { testSeed } from "./seed.ts";
@@ -23,13 +24,24 @@ const UNKNOWN_SECONDS = 1;
 /** Of a failure, so many lines are shown beside its shard; all of it comes at the end. */
 const SHOWN_LINES = 40;
 
-/** They mostly wait, for clocks, disks and servers: a worker of their own takes them beside those that compute. */
+/** So many more than `--jobs` at once, where those that run mostly wait. */
+const MORE_MAX = 3;
+/** How often idle processors are looked for, and how many are enough to start one more. */
+const LOOK_MS = 1000;
+const IDLE_ENOUGH = 0.5;
+
+/** They mostly wait, for clocks, disks and servers: first beside those that compute. */
 const WAITING = [
   "test/postgres-suite.test.ts",
+  "test/agent/kill.test.ts",
+  "test/base/postgres-cut.test.ts",
+  "test/base/postgres-news.test.ts",
   "test/channels/outbox/outbox.test.ts",
   "test/gateway/mail.test.ts",
   "test/gateway/postgres-troubles.test.ts",
   "test/gateway/watch.test.ts",
+  "test/hostile/cluster-kill.test.ts",
+  "test/hostile/hooks.test.ts",
   "test/server/http/idle.test.ts",
 ];
 
@@ -59,14 +71,37 @@ function shardsOf(tiers: ReadonlyMap<string, Tier>, durations: Readonly<Record<s
 }
 
 /**
- * The next shard for a worker. The first one takes those that compute, the others those that wait now and then, and
- * each what is left of the other kind in the end. The last one takes those that mostly wait, and the others none.
+ * The next shard to start, if any: `jobs` that compute run at once, of them one on the GPU while there are others, and
+ * beside them one that waits. Where processors are idle, one more.
  */
-function take(shards: Shard[], { worker, jobs }: { worker: number; jobs: number }): Shard | undefined {
-  const isFit = ({ waits }: Shard): boolean => waits === (worker === jobs);
-  const preferred = shards.findIndex((shard) => isFit(shard) && (shard.tier === "gpu") === (worker === 0));
-  const next = preferred < 0 ? shards.findIndex(isFit) : preferred;
-  return next < 0 ? undefined : shards.splice(next, 1)[0];
+function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle }: { jobs: number; isIdle: boolean }) {
+  const computing = running.filter(({ waits }) => !waits);
+  const onGpu = computing.some(({ tier }) => tier === "gpu");
+  const wishes: ((shard: Shard) => boolean)[] = [];
+  if (computing.length < jobs) {
+    wishes.push(({ waits, tier }) => !waits && (tier === "gpu") !== onGpu);
+    wishes.push(({ waits }) => !waits);
+  }
+  if (isIdle || computing.length === running.length) wishes.push(({ waits }) => waits);
+  if (isIdle) wishes.push(({ tier }) => tier !== "gpu");
+  const next = wishes.map((wish) => shards.findIndex(wish)).find((index) => index >= 0);
+  return next === undefined ? undefined : shards.splice(next, 1)[0];
+}
+
+/** Tells, each second, whether processors were idle since the last time. */
+function idleWatch(): () => boolean {
+  const read = () => {
+    const times = cpus().map((each) => each.times);
+    const sum = (list: readonly number[]): number => list.reduce((total, ms) => total + ms, 0);
+    const all = sum(times.flatMap((each) => Object.values(each)));
+    return { idle: sum(times.map(({ idle }) => idle)), all, atMs: performance.now() };
+  };
+  let last = read();
+  return () => {
+    if (performance.now() - last.atMs < LOOK_MS) return false;
+    const [before, now] = [last, (last = read())];
+    return cpus().length * (now.idle - before.idle) > IDLE_ENOUGH * (now.all - before.all);
+  };
 }
 
 const plus = (a: Counts, b: Counts): Counts => ({
@@ -88,30 +123,39 @@ async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResu
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
   const [left, results]: [Shard[], ShardResult[]] = [[...shards], []];
-  const work = async (worker: number): Promise<void> => {
-    for (let shard = take(left, { worker, jobs }); shard; shard = take(left, { worker, jobs })) {
-      const options = { root: ROOT, temporary, seed: testSeed };
-      const result = await runShard(shard.files, {
-        ...options,
-        onStart: (pid) => void groups.add(pid),
-        onEnd: (pid) => void groups.delete(pid),
-      });
+  const running = new Map<Shard, Promise<void>>();
+  const start = (shard: Shard): void => {
+    const options = { root: ROOT, temporary, seed: testSeed };
+    const onStart = (pid: number): void => void groups.add(pid);
+    const onEnd = (pid: number): void => void groups.delete(pid);
+    const run = runShard(shard.files, { ...options, onStart, onEnd }).then((result) => {
+      running.delete(shard);
       results.push(result);
-      const [first, { length }] = [shard.files[0]!.replace(/^test\/|\.test\.ts$/g, ""), shard.files];
-      const what = length === 1 ? first : `${first} and ${length - 1} more`;
-      const [took, cpu] = [result.seconds, result.cpuSeconds].map((each) => each.toFixed(1).padStart(6));
-      const at = `${results.length}/${shards.length} ${shard.tier.padEnd(7)}`;
-      console.log(`${at} ${took} s, ${cpu} s of processors, ${inWords(result)}: ${what}`);
-      for (const failure of result.failures)
-        console.log(`FAILED ${failure.split("\n").slice(-SHOWN_LINES).join("\n")}`);
-    }
+      tell(result, `${results.length}/${shards.length} ${shard.tier.padEnd(7)}`);
+    });
+    running.set(shard, run);
   };
   try {
-    await Promise.all(Array.from({ length: jobs + 1 }, (_, worker) => work(worker)));
+    const watch = idleWatch();
+    while (left.length + running.size > 0) {
+      const isIdle = watch() && running.size < jobs + MORE_MAX;
+      const next = take(left, [...running.keys()], { jobs, isIdle });
+      if (next) start(next);
+      else await Promise.race([...running.values(), Bun.sleep(LOOK_MS)]);
+    }
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
   return results;
+}
+
+/** Prints what came of a shard, and how it failed. */
+function tell(result: ShardResult, at: string): void {
+  const [first, { length }] = [result.files[0]!.replace(/^test\/|\.test\.ts$/g, ""), result.files];
+  const what = length === 1 ? first : `${first} and ${length - 1} more`;
+  const [took, cpu] = [result.seconds, result.cpuSeconds].map((each) => each.toFixed(1).padStart(6));
+  console.log(`${at} ${took} s, ${cpu} s of processors, ${inWords(result)}: ${what}`);
+  for (const failure of result.failures) console.log(`FAILED ${failure.split("\n").slice(-SHOWN_LINES).join("\n")}`);
 }
 
 const { values, positionals } = parseArgs({
@@ -150,6 +194,6 @@ if (failures.length > 0)
 const total = results.reduce<Counts>(plus, { passed: 0, failed: 0, skipped: 0 });
 const cpuSeconds = results.reduce((sum, result) => sum + result.cpuSeconds, 0).toFixed(0);
 const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
-console.log(`${seconds} s, ${cpuSeconds} s of processors, ${jobs} processes at once, and one that waits`);
+console.log(`${seconds} s, ${cpuSeconds} s of processors, ${jobs} processes at once, more while they wait`);
 console.log(inWords(total));
 process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
