@@ -11,7 +11,7 @@
  *   busy        decode beside one loop for each core that does nothing else
  *
  *   bun bench/simd-peers.ts --llama FOLDER [--parts files,contexts,…] [--rounds 3] [--threads N] [--out FOLDER]
- *     [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--level vnni] [--json FILE]
+ *     [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--streams 1,8] [--level vnni] [--json FILE]
  *
  * --llama: the folder of llama-bench, llama-batched-bench and llama-server, built for this CPU.
  */
@@ -41,6 +41,7 @@ const { values: flags } = parseArgs({
     prompt: { type: "string", default: "512" },
     tokens: { type: "string", default: "32" },
     texts: { type: "string", default: "256" },
+    streams: { type: "string", default: "1,2,4,8,16" },
     level: { type: "string" },
     json: { type: "string" },
   },
@@ -92,13 +93,14 @@ async function files(): Promise<void> {
 async function streams(): Promise<void> {
   const file = await fileOf("q4_0");
   const rates = new Map<number, number>();
-  for (const count of [1, 2, 4, 8, 16]) {
+  for (const count of flags.streams.split(",").map(Number)) {
     const sizes = { ...usual, prompt: 64, streams: count };
     const runs = { ours: () => ours(file, sizes), theirs: () => theirs.batched(file, sizes) };
     const { ours: rate } = await compare(`1.2b q4_0, ${count} streams`, { ...runs, bytes: bytesPerToken(file) });
     rates.set(count, rate.decode);
   }
-  console.log(`8 streams: ${(rates.get(8)! / rates.get(1)!).toFixed(2)} times the rate of one`);
+  const [one, eight] = [rates.get(1), rates.get(8)];
+  if (one && eight) console.log(`8 streams: ${(eight / one).toFixed(2)} times the rate of one`);
 }
 
 /** One round each: a prompt of 16,384 takes minutes. */
