@@ -149,6 +149,11 @@ export interface Checkpoints {
    * be those that they were: still there, or copied.
    */
   restore(slot: number, checkpoint: Checkpoint): void;
+  /**
+   * Where a slot stands that was to hold `length` tokens; it is taken back where more were evaluated, that were
+   * guessed. Left out: where it was to.
+   */
+  standing?(slot: number, length: number): number;
 }
 
 /** Checkpoints as bytes. */
@@ -224,7 +229,7 @@ export interface Session {
   run(batch: readonly Rows[]): Promise<Float32Array>;
   /** Undefined: logits are where the sampler is anyway. */
   readonly offers?: OfferRuns;
-  /** Takes rows that were `drafted`, of slots that go on from any length. */
+  /** Takes rows that were `drafted`. Of slots that go on only from checkpoints, see engine/take-back.ts. */
   readonly verifies?: boolean;
   /**
    * As `run`, but returns the final hidden states of the wanted rows, (wantedRows, dim). An encoder reads each entry of

@@ -330,12 +330,20 @@ export class Engine {
   #vacate(sequence: Sequence): void {
     const { slot } = sequence;
     if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // states on their way
+    if (slot && !slot.shifted && slot.tokens.length === sequence.cached) this.#takeBack(sequence, slot);
     this.#checkpoint(sequence);
     if (slot) this.#keepPrefix(slot);
     if (slot) slot.busy = false;
     sequence.slot = undefined;
     sequence.cached = 0;
     this.#running = this.#running.filter((other) => other !== sequence);
+  }
+
+  /** A slot whose states went on with wrong guesses holds what it held before them. */
+  #takeBack(sequence: Sequence, slot: Slot): void {
+    const { checkpoints } = this.#parts.session;
+    sequence.cached = checkpoints?.standing?.(slot.index, sequence.cached) ?? sequence.cached;
+    slot.tokens.length = sequence.cached;
   }
 
   #keepPrefix({ index, tokens, checkpoints }: Slot): void {

@@ -24,6 +24,7 @@ import { makeOpenedFiles } from "./opened-files.ts";
 import { poolingOf } from "./pooling.ts";
 import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
 import type { SequenceEvent } from "./sequence.ts";
+import { takingBack } from "./take-back.ts";
 
 /** A context must hold a kept token, one to drop and one to make. */
 const CTX_LEN_MIN = 4;
@@ -140,7 +141,8 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
     const pooling = poolingOf(gguf, { arch, encoder });
     const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
     await files.readAhead(options);
-    const session = await options.backend.load(program, { ...loadOptions, ctxLen });
+    const made = await options.backend.load(program, { ...loadOptions, ctxLen });
+    const session = made.verifies && made.checkpoints ? takingBack(made, dimsOf(program)) : made;
     void session.lost?.then(options.onLost);
     const draft = opened && (await loadDraft(opened, { ...options, ctxLen, verifies: session.verifies ?? false }));
     const info: EngineInfo = {
@@ -187,6 +189,8 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
     throw error;
   }
 }
+
+const dimsOf = ({ states, logits }: Program) => ({ states: states.dim, logits: logits?.dim ?? 0 });
 
 /** What slots may take together: a short text in each at least, however little memory there is. */
 function kvBytesOf(

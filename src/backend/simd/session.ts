@@ -50,7 +50,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
     bytes: { weights: 0, kv, scratch: memory.bytes - kv },
     ...(slotStates && { checkpoints: slotStates }),
     ...(growth && { growth }),
-    verifies: !slotStates && !!program.logits,
+    verifies: !!program.logits,
     ...(program.logits && { blocks: makeKvBlocks(layers, shared.kv, { engine, checkpoints: slotStates }) }),
     ...(program.logits && { slices: slicesOf(program, parts, { passes, slotStates, prepare }) }),
     async run(batch) {
