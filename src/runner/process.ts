@@ -10,7 +10,6 @@ import { collectWhenIdle } from "../base/collect-idle.ts";
 import { systemLoop } from "../base/event-loop.ts";
 import { dieBeforeParent, dieWithParent } from "../base/parent-death.ts";
 import { mapFile } from "../files/map.ts";
-import { openTransformers } from "../backend/host/transformers/index.ts";
 import { snapshotsOf } from "../files/snapshots.ts";
 import type { Channel } from "./channel.ts";
 import { decodeImage } from "../vision/decode.ts";
@@ -30,7 +29,8 @@ export function startRunnerProcess(channel: Channel): void {
     loop: systemLoop(),
     open: mapFile,
     chooseBackend,
-    openFiles: openTransformers,
+    openFiles: async (files, options) =>
+      (await import("../backend/host/transformers/index.ts")).openTransformers(files, options),
     decodeImage,
     ...(process.platform === "linux" && { freeBytes: () => availableMemory({ swaps: true }) }),
     tuningsIn: tuningFile,
