@@ -25,10 +25,11 @@ export async function chooseTuning(
   let tuning = PLAIN;
   if (typeof gpuKernels !== "string") tuning = checked(device, gpuKernels);
   else if (tunings && shape && !device.facts.software) {
-    const { exact, fast } = await tuningsOf(device, shape, { store: tunings, signal });
-    tuning = gpuKernels === "fast" ? fast : exact;
+    const found = await tuningsOf(device, shape, { store: tunings, signal });
+    tuning = gpuKernels === "fast" ? found.fast : found.exact;
   }
-  return (precise || small) && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
+  const exact = precise || (small && typeof gpuKernels === "string"); // whoever names kernels gets them
+  return exact && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
 }
 
 /** What was found before, or is found now. A search that cannot be made is no reason not to run. */
