@@ -66,6 +66,8 @@ export interface Spent {
 export interface Peers {
   /** What rows name that this node holds. Another one after the others gave this node up. */
   readonly me: string;
+  /** How many nodes there are as far as this one has seen, itself among them. */
+  readonly count: number;
   /** Of owners that rows name, those that hold nothing any more. */
   gone(owners: readonly string[]): Script<string[]>;
   /** All nodes, the oldest first; none where the database is this process's alone. */
@@ -110,6 +112,7 @@ export function alone(): Peers {
       isPaused = given;
     },
     me: `${own}${crypto.randomUUID()}`,
+    count: 1,
     *gone(owners) {
       yield* [];
       return owners.filter((owner) => !owner.startsWith(own));

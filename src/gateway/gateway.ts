@@ -138,6 +138,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     sessionKeyOf: (question) => hookSession({ ...question, session: snapshot().session }).key,
     posting: () => worker.posting(),
     now,
+    nodes: () => peers.count,
   });
   observers.add({ runEnded: (_, lane) => deliveries.ended(lane) });
   const checks = makeChecks({ settings: snapshot, modelNames, channels: () => channels.names });

@@ -126,6 +126,10 @@ export class Cluster implements Peers {
     return `${this.#options.facts().name}#${this.#number}`;
   }
 
+  get count(): number {
+    return 1 + this.#others;
+  }
+
   /** Epoch milliseconds on the database's clock. */
   now(): number {
     return Math.floor(performance.now() + this.#clockOffset);

@@ -33,6 +33,8 @@ export interface DeliveriesDeps {
   /** For each transaction that makes runs. */
   readonly posting: () => Script<Posting>;
   readonly now: () => number;
+  /** How many nodes take turns from this queue; absent: one. */
+  readonly nodes?: () => number;
 }
 
 export interface Deliveries {
@@ -52,8 +54,8 @@ export interface Deliveries {
 }
 
 export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { store, settings, sessionKeyOf, now } = deps;
-  const pace = new Pace(now);
+  const { store, settings, sessionKeyOf, now, nodes } = deps;
+  const pace = new Pace(now, nodes);
   const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
   const acceptAll = (requests: readonly AcceptRequest[]) =>
     acceptDeliveries(requests, { ...settings(), sessionKeyOf, msUntil, posting: deps.posting, isAlone: true });

@@ -1,4 +1,4 @@
-/** The rate at which runs end, from which a full queue computes `Retry-After`. */
+/** The rate at which runs end, from which a full queue computes `Retry-After`: this node's, times the nodes. */
 
 /** Ends that are remembered: enough for a rate, whatever it is. */
 const ENDS_MAX = 1024;
@@ -9,11 +9,14 @@ const WAIT_MAX_MS = 300_000;
 
 export class Pace {
   readonly #now: () => number;
+  readonly #nodes: () => number;
   readonly #startedAt: number;
   #ends: { readonly at: number; readonly lane: string }[] = [];
 
-  constructor(now: () => number) {
+  /** @param nodes how many take turns from the same queue */
+  constructor(now: () => number, nodes: () => number = () => 1) {
     this.#now = now;
+    this.#nodes = nodes;
     this.#startedAt = now();
   }
 
@@ -30,6 +33,6 @@ export class Pace {
     if (ended === 0) return UNKNOWN_MS;
     const isCut = this.#ends.length >= ENDS_MAX / 2; // there were more in the window than are remembered
     const from = isCut ? recent[0]!.at : Math.max(this.#startedAt, now - WINDOW_MS);
-    return Math.min(Math.ceil((count * Math.max(now - from, 1)) / ended), WAIT_MAX_MS);
+    return Math.min(Math.ceil((count * Math.max(now - from, 1)) / (ended * this.#nodes())), WAIT_MAX_MS);
   }
 }

@@ -19,6 +19,18 @@ test("room comes as fast as runs ended in the last minute, of all or of a lane",
   expect(pace.msUntil(10)).toBeWithin(19_000, 22_000);
 });
 
+test("other nodes end as many", () => {
+  const clock = { now: 1_000_000 };
+  const pace = new Pace(
+    () => clock.now,
+    () => 3,
+  );
+  expect(pace.msUntil(10)).toBe(60_000);
+  clock.now += 30_000;
+  pace.ended("a");
+  expect(pace.msUntil(6)).toBe(60_000);
+});
+
 test("soon after the start it counts from the start", () => {
   const { clock, pace } = start();
   clock.now += 2000;
