@@ -150,7 +150,6 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   };
   const asked = { settings: snapshot, accept, runs, mappings, transforms, checks };
   const ingress = makeIngress({ ...asked, spend: peers.spend, log, now });
-  const cancel = (runId: string) => worker.cancel(runId);
   const resolveTarget: AdminDeps["resolveTarget"] = (asked) => store.read(() => replies.resolveTarget(asked));
   const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };
   const mail = new LiveMail({ ...trial, store, accept, log, random: Math.random }, peers.lease("mail"));
@@ -159,7 +158,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     ...trial,
     token: () => snapshot().gateway.token,
     deliveries,
-    cancel,
+    cancel: (runId) => worker.cancel(runId),
     worker,
     findings: async () => [...((await parts.findings?.()) ?? []), ...differences(await nodes(), now())],
     nodes,

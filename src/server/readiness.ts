@@ -1,5 +1,6 @@
 /** What keeps this server from doing its work. */
 import { access, constants } from "node:fs/promises";
+import type { GatewayStatus } from "../gateway/status.ts";
 import type { RouteDeps } from "./deps.ts";
 
 /** A folder or database that has said nothing for so long is away. */
@@ -29,6 +30,12 @@ export async function problemsOf(deps: Examined): Promise<string[]> {
 const listed = (problems: readonly (string | undefined)[]): string[] => problems.filter((each) => each !== undefined);
 
 const isEnding = ({ gateway, life }: Examined): boolean => life?.phase === "draining" || gateway?.isDraining() === true;
+
+/** What the gateway is at; undefined where it ends, or its database does not say. */
+export async function gatewayStatus({ gateway }: Examined): Promise<GatewayStatus | undefined> {
+  if (!gateway || gateway.isDraining()) return undefined;
+  return await within(ANSWER_MS, gateway.status()).catch(() => undefined);
+}
 
 /** What `work` resolves to; rejects where that takes longer. */
 async function within<T>(ms: number, work: Promise<T> | undefined): Promise<T | undefined> {

@@ -5,6 +5,8 @@ import { expect, test } from "bun:test";
 import { eventually } from "../e2e/hearth.ts";
 import { json, startGateway, type GatewayWorld } from "../gateway/world.ts";
 import { queryOne } from "../../src/base/store.ts";
+import { afterTest } from "../cleanups.ts";
+import { hasPostgres, startPostgres } from "../postgres-server.ts";
 import { postgresUrl } from "../stores.ts";
 
 const WAIT = { headers: { prefer: "wait=60" } };
@@ -138,3 +140,22 @@ test("while the gateway stops: 503 with Retry-After for webhooks and models alik
   open.resolve(); // what runs may finish
   await stopped;
 });
+
+test.skipIf(!hasPostgres)(
+  "GET /health: while PostgreSQL is away it says so, without what only that knows",
+  async () => {
+    const server = await startPostgres({ syncs: false });
+    afterTest(() => server.remove());
+    const world = await startGateway({ settings: { database: { url: server.url, schema: "health", connections: 4 } } });
+    const health = async (): Promise<Record<string, unknown>> => await json(await fetch(`${world.url}/health`));
+    expect(await health()).toMatchObject({ status: "ok", gateway: { queued: 0 } });
+    await server.stop("immediate");
+    const away = await health();
+    expect(away).toMatchObject({ status: "failing", problems: ["the gateway's database cannot be written"] });
+    expect(away).not.toHaveProperty("gateway");
+    await server.start();
+    const isBack = async (): Promise<boolean> => (await health())["gateway"] !== undefined;
+    expect(await eventually(isBack, 60_000)).toBe(true);
+  },
+  120_000,
+);

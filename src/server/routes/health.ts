@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import { Elysia } from "elysia";
 import type { GatewayStatus } from "../../gateway/status.ts";
 import type { RouteDeps } from "../deps.ts";
-import { problemsOf } from "../readiness.ts";
+import { gatewayStatus, problemsOf } from "../readiness.ts";
 import { describe } from "../schema/describe.ts";
 
 /** Less than this and uploads, downloads and caches fail. */
@@ -26,14 +26,14 @@ interface Health {
   /** What is wrong. */
   readonly problems: readonly string[];
   readonly disk: { readonly free: number | null };
-  /** Absent: none is configured. */
+  /** Absent: none is configured, or it cannot say. */
   readonly gateway?: GatewayStatus;
   readonly models: { readonly loaded: number; readonly running: number; readonly waiting: number };
 }
 
 async function examine(deps: RouteDeps): Promise<Health> {
-  const { store, runtime, version, gateway } = deps;
-  const problems = await problemsOf(deps);
+  const { store, runtime, version } = deps;
+  const [problems, gateway] = await Promise.all([problemsOf(deps), gatewayStatus(deps)]);
   const disk = await statfs(store.root).catch(() => undefined);
   const free = disk ? disk.bavail * disk.bsize : null;
   if (free !== null && free < FREE_BYTES_MIN) problems.push(`the disk of the model store has ${free} bytes left`);
@@ -43,7 +43,7 @@ async function examine(deps: RouteDeps): Promise<Health> {
     version,
     problems,
     disk: { free },
-    ...(gateway && !gateway.isDraining() ? { gateway: await gateway.status() } : {}),
+    ...(gateway && { gateway }),
     models: { loaded: runtime.loaded().length, running, waiting },
   };
 }
