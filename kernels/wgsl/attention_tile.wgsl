@@ -101,24 +101,29 @@ fn products(quad: u32, k: u32, deep: u32) -> mat4x4<f32> {
 struct Rows { start: vec4<u32>, to: vec4<u32>, most: vec4<f32>, total: vec4<f32> }
 
 /// Turns scores into shares, which the tile then holds. What was summed before is to be multiplied by the result.
-fn share_tile(scores: mat4x4<f32>, rows: ptr<function, Rows>, first_key: u32, t: u32) -> vec4<f32> {
+/// @param live whether one of the thread's rows is of the present sequence
+fn share_tile(scores: mat4x4<f32>, rows: ptr<function, Rows>, first_key: u32, t: u32, live: bool) -> vec4<f32> {
   let quad = t / 16u;
   let k = t % 16u;
   var masked = array<vec4<f32>, 4>();
-  var part = vec4<f32>(FLOOR);
-  for (var j = 0u; j < 4u; j++) {
-    let key = vec4<u32>(first_key + k + 16u * j);
-    masked[j] = select(vec4<f32>(FLOOR), capped(scores[j] * p.scale), (key >= (*rows).start) & (key < (*rows).to));
-    part = max(part, masked[j]);
+  if (live) {
+    var part = vec4<f32>(FLOOR);
+    for (var j = 0u; j < 4u; j++) {
+      let key = vec4<u32>(first_key + k + 16u * j);
+      masked[j] = select(vec4<f32>(FLOOR), capped(scores[j] * p.scale), (key >= (*rows).start) & (key < (*rows).to));
+      part = max(part, masked[j]);
+    }
+    peaks[t] = part;
   }
-  peaks[t] = part;
   workgroupBarrier();
   var peak = (*rows).most;
-  for (var i = 0u; i < 16u; i++) { peak = max(peak, peaks[quad * 16u + i]); }
-  for (var j = 0u; j < 4u; j++) {
-    // A row that has seen nothing yet has the floor for its peak.
-    let share = select(exp(masked[j] - peak), vec4<f32>(), masked[j] == vec4<f32>(FLOOR));
-    tile[(k + 16u * j) * (ROWS / 4u) + quad] = share;
+  if (live) {
+    for (var i = 0u; i < 16u; i++) { peak = max(peak, peaks[quad * 16u + i]); }
+    for (var j = 0u; j < 4u; j++) {
+      // A row that has seen nothing yet has the floor for its peak.
+      let share = select(exp(masked[j] - peak), vec4<f32>(), masked[j] == vec4<f32>(FLOOR));
+      tile[(k + 16u * j) * (ROWS / 4u) + quad] = share;
+    }
   }
   workgroupBarrier();
   let kept = exp((*rows).most - peak);
@@ -170,6 +175,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       rows.start[r] = reach.start;
       rows.to[r] = select(0u, reach.to, row >= begin && row < end);
     }
+    let live = first + quad * 4u < end && first + quad * 4u + 4u > begin;
     let base = reach_of(begin).base;
     let stop = reach_of(end - 1u).to;
     for (var key = reach_of(begin).start / KEYS * KEYS; key < stop; key += KEYS) {
@@ -179,15 +185,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       for (var depth = 0u; depth < columns; depth += DEPTH) {
         load(first, last, head, at, count, depth, t);
         workgroupBarrier();
-        scores += products(quad, column, min(DEPTH, columns - depth));
+        if (live) { scores += products(quad, column, min(DEPTH, columns - depth)); }
         workgroupBarrier();
       }
-      let kept = share_tile(scores, &rows, key, t);
+      let kept = share_tile(scores, &rows, key, t, live);
       a = keep(a, kept);
       b = keep(b, kept);
       c = keep(c, kept);
       d = keep(d, kept);
-      for (var k = 0u; k < count; k++) {
+      for (var k = 0u; k < select(0u, count, live); k++) {
         let share = tile[k * (ROWS / 4u) + quad];
         let value = at + k * kv_dim;
         rows.total += share;

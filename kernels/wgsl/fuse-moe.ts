@@ -2,10 +2,10 @@
 import type { Dispatch, Operand } from "./dispatch.ts";
 import { isRead, isSame, nameOf, renamed, replace, type Fusion, type Value } from "./fusion.ts";
 
-/** Where moe_gated has its second MLP. */
+/** Where moe_gated_shared has its second MLP. */
 const PLACES = { w: 3, y: 8 };
 
-/** What its parameters are called in moe_gated. */
+/** What its parameters are called there. */
 const SHAPE = {
   sharedCount: "count",
   first3: "first",
@@ -16,7 +16,7 @@ const SHAPE = {
 
 /**
  * gated_linear and the product with its result, then a router and moe_gated of the same rows: what gated_linear does
- * goes into moe_gated, and the product behind it.
+ * goes into moe_gated_shared, and the product behind it.
  */
 export const fuseSharedExpert: Fusion = (list, results) =>
   replace(list, ([mlp, down, router, experts, ...rest]) => {
@@ -28,7 +28,7 @@ export const fuseSharedExpert: Fusion = (list, results) =>
     // What changes place must not meet what it is made from, or what it is read by.
     const made = down.operands[4]!; // see linear.wgsl
     if ([...router.operands, ...experts.operands].some((operand) => isSame(operand, made))) return undefined;
-    if (isRead(nameOf(y), rest, results) || experts.params["sharedCount"] !== 0) return undefined;
+    if (isRead(nameOf(y), rest, results)) return undefined;
     const { hasBias, hasBiasUp, factor, factorUp, kind } = mlp.params;
     if (hasBias !== 0 || hasBiasUp !== 0 || factor !== 1 || factorUp !== 1) return undefined;
     if (kind !== experts.params["kind"]) return undefined;
@@ -38,7 +38,8 @@ export const fuseSharedExpert: Fusion = (list, results) =>
       const { operands, params, quants, grid } = experts!;
       return {
         ...experts!,
-        quants: [...quants!.slice(0, 2), ...mlp!.quants!],
+        kernel: "moe_gated_shared",
+        quants: [...quants!, ...mlp!.quants!],
         operands: operands
           .with(PLACES.w, w)
           .with(PLACES.w + 1, w2)

@@ -12,6 +12,7 @@ const NORMED: Partial<Record<KernelName, { norm: number; behind?: readonly strin
   linear_3: { norm: 8, behind: ["hasBias", "hasBias2", "hasBias3"] },
   gated_linear: { norm: 7 },
   moe_gated: { norm: 6, behind: ["hasFactors"] },
+  moe_gated_shared: { norm: 6, behind: ["hasFactors"] },
 };
 
 export const fuseNorm: Fusion = (list, results) => {

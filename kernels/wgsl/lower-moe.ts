@@ -87,7 +87,7 @@ function fused(step: Moe, { input, logits, nExperts }: Router, context: Context)
       const noMlp = { sharedCount: 0, first3: 0, rowBytes3: 0, first4: 0, rowBytes4: 0 };
       return {
         kernel: "moe_gated",
-        quants: [gate, up, gate, up].map(({ quant }) => quant.name),
+        quants: [gate, up].map(({ quant }) => quant.name),
         operands: [read(input), w, w2, w, w2, read(logits), norm, ...outputs],
         params: {
           ...expertParams(gate, piece),

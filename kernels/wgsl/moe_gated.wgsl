@@ -1,6 +1,7 @@
 // moe_gated: chooses the experts of each row, as moe_route does, and y[i] = act(f[e] · gate[e] · h) ⊙ (f_up[e] · up[e]
-// · h) with h = norm(x[r]), for each choice i of an expert e by row r; beside them the MLP that every row passes, where
-// there is one. COLUMNS columns per workgroup; each of them chooses for itself.
+// · h) with h = norm(x[r]), for each choice i of an expert e by row r. COLUMNS columns per workgroup; each of them
+// chooses for itself. moe_gated_shared is the same beside the MLP that every row passes: with `share` in place of
+// `unshared`.
 //
 //   binding 0  x       storage, read        f32 (rows, in_dim)
 //   binding 1  w       storage, read        raw blocks of gate of experts first_expert …, rows of row_bytes
@@ -63,27 +64,12 @@ const ROWS: u32 = 1u;
 //#splice product
 //#splice quant 2
 //#splice product 2
-//#splice quant 3
-//#splice product 3
-//#splice quant 4
-//#splice product 4
+//#splice unshared
 
 /// The factor of an expert's matrix, gate's or up's.
 fn factor_of(matrix: u32, expert: u32) -> f32 {
   if (p.has_factors == 0u) { return 1.0; }
   return norm_at(p.has_factors - 1u + matrix * p.all_experts + expert);
-}
-
-/// The MLP that every row passes.
-fn share(row: u32, first: u32, thread: Thread) {
-  if (first >= p.shared_count) { return; }
-  let count = p.shared_count - first;
-  let gate = product_3(row, 1u, p.first_3 + first, p.row_bytes_3, count, thread);
-  workgroupBarrier();
-  let up = product_4(row, 1u, p.first_4 + first, p.row_bytes_4, count, thread);
-  if (thread.t >= COLUMNS || thread.t >= count) { return; }
-  let inverse = inverse_of(0u, thread);
-  shared_y[row * p.shared_count + first + thread.t] = activate(p.kind, gate * inverse) * (up * inverse);
 }
 
 @compute @workgroup_size(WG)

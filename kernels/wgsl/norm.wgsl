@@ -15,8 +15,7 @@ fn is_summed(term: u32) -> bool {
 fn normed(sums: ptr<function, Sums>, r: u32, i: u32, values: vec4<f32>) -> vec4<f32> {
   if (p.has_norm == 0u) { return values; }
   (*sums)[r * TERMS + COLUMNS] += dot(values, values);
-  if (p.in_dim % 4u == 0u) { return values * norm[i / 4u]; }
-  return values * vec4<f32>(norm_at(i), norm_at(i + 1u), norm_at(i + 2u), norm_at(i + 3u));
+  return values * norm[i / 4u]; // values beyond the row are zeros
 }
 
 fn norm_at(i: u32) -> f32 {

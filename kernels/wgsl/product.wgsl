@@ -10,9 +10,9 @@ fn x_eight(row: u32, i: u32) -> Eight {
     if (i + 8u <= p.in_dim) { eight.hi = x[at / 4u + 1u]; }
     return eight;
   }
-  for (var j = 0u; j < 4u; j++) {
-    if (i + j < p.in_dim) { eight.lo[j] = x[(at + j) / 4u][(at + j) % 4u]; }
-    if (i + 4u + j < p.in_dim) { eight.hi[j] = x[(at + 4u + j) / 4u][(at + 4u + j) % 4u]; }
+  for (var j = 0u; j < 8u && i + j < p.in_dim; j++) {
+    let value = x[(at + j) / 4u][(at + j) % 4u];
+    if (j < 4u) { eight.lo[j] = value; } else { eight.hi[j - 4u] = value; }
   }
   return eight;
 }

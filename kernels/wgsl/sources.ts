@@ -46,6 +46,7 @@ import route from "./route.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
 import setApart from "./set_apart.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
+import share from "./share.wgsl" with { type: "text" };
 import splits from "./splits.wgsl" with { type: "text" };
 import storeKv from "./store_kv.wgsl" with { type: "text" };
 import sumShared from "./sum_shared.wgsl" with { type: "text" };
@@ -57,6 +58,7 @@ import topOfLogits from "./top_of_logits.wgsl" with { type: "text" };
 import turnKeys from "./turn_keys.wgsl" with { type: "text" };
 import turned from "./turned.wgsl" with { type: "text" };
 import unnormed from "./unnormed.wgsl" with { type: "text" };
+import unshared from "./unshared.wgsl" with { type: "text" };
 import bf16 from "./quant/bf16.wgsl" with { type: "text" };
 import f16 from "./quant/f16.wgsl" with { type: "text" };
 import f32 from "./quant/f32.wgsl" with { type: "text" };
@@ -101,7 +103,7 @@ import packed_q8_0 from "./packed/q8_0.wgsl" with { type: "text" };
 import packed_tq2_0 from "./packed/tq2_0.wgsl" with { type: "text" };
 import { PLAIN, type SizeName, type Tuning } from "../../src/base/kernel-tuning.ts";
 
-/** Kernels by the name of their file. */
+/** Kernels by the name of their file; one has a second form, with twice as many matrices to compile. */
 export const KERNELS = {
   activate,
   add,
@@ -119,6 +121,7 @@ export const KERNELS = {
   matmul,
   moe_down: moeDown,
   moe_gated: moeGated,
+  moe_gated_shared: moeGated.replace("//#splice unshared", share),
   moe_group: moeGroup,
   moe_linear: moeLinear,
   moe_matmul: moeMatmul,
@@ -206,6 +209,7 @@ const SHARED: Readonly<Record<string, string>> = {
   tile,
   turned,
   unnormed,
+  unshared,
 };
 
 /** `//#splice product 2` is the snippet for the second matrix of a kernel: all its names end in `_2`. */

@@ -94,11 +94,12 @@ fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column
   let column = column_in_tile(t) / 4u;
   var low = mat4x4<f32>();
   var high = mat4x4<f32>();
+  let live = first_place + 4u * row < end && first_column + 4u * column < count; // else there is nothing to store
   for (var depth = 0u; depth < p.in_dim; depth += DEPTH) {
     load_x(first_place, end, depth, t);
     load_w(w_row, count, first_column, depth, t);
     workgroupBarrier();
-    for (var k = 0u; k < DEPTH; k++) {
+    for (var k = 0u; k < select(0u, DEPTH, live); k++) {
       let values = xs[k * ROW_FOURS + row];
       let left = vec4<f32>(ws[k * COLUMN_FOURS + column]);
       let right = vec4<f32>(ws[k * COLUMN_FOURS + column + 1u]);
