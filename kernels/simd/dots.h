@@ -1,9 +1,10 @@
 // dots: rows of weights times a few tokens, in place. For decode.
 //
 // What is summed in float32 is the same for one token and for many: the whole product of a group of 32 weights, or of 16, is
-// scaled and added to the sum of its place in a unit. So the bits of a row do not depend on its company. One token has
-// those sums in the lanes of one register, with AVX-512 two tokens; elsewhere a register has two groups' sums of each of
-// several tokens. Every weight is unpacked once.
+// scaled and added to the sum of its place in a unit; with AVX-512 units of even and of odd numbers have their own sums
+// where groups are of 32. So the bits of a row do not depend on its company. One token has those sums in the lanes of one
+// register; of several tokens a register has two tokens' with AVX-512, elsewhere two groups' sums of each. Every weight is
+// unpacked once.
 #pragma once
 #include "types.h"
 
@@ -22,11 +23,17 @@ INL void fetch_ahead(const u8 *p, int bytes) {
 #define ODD8(a, b) SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
 #define TWICE(v) SHUFFLE(v, v, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7)
 
+#if W == 16
+// Products of the halves of a unit's eight groups of 32.
+INL vi halves32(const Unit *u, const i8 *q) {
+  vi first = dot_add(0, (vi){}, u->v[0], LOAD(vs, q)), second = dot_add(0, (vi){}, u->v[2], LOAD(vs, q + 128));
+  return dot_add(0, first, u->v[1], LOAD(vs, q + 64)) + dot_add(0, second, u->v[3], LOAD(vs, q + 192));
+}
+#endif
 // Products of a unit's eight groups of 32.
 INL i32x8 products32(int is_signed, const Unit *u, const i8 *q) {
 #if W == 16
-  vi first = dot_add(0, (vi){}, u->v[0], LOAD(vs, q)), second = dot_add(0, (vi){}, u->v[2], LOAD(vs, q + 128));
-  vi all = dot_add(0, first, u->v[1], LOAD(vs, q + 64)) + dot_add(0, second, u->v[3], LOAD(vs, q + 192));
+  const vi all = halves32(u, q);
   return EVEN8(all, all) + ODD8(all, all);
 #elif W == 8
   const u8 *v = (const u8 *)u->v;
@@ -59,9 +66,6 @@ INL i32x8 products32(int is_signed, const Unit *u, const i8 *q) {
   return SHUFFLE(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
 #endif
 }
-#define PAIRED16(a, b) \
-  (SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) + \
-   SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31))
 #define MIXED16(a, b) \
   (SHUFFLE(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) + \
    SHUFFLE(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
@@ -105,14 +109,30 @@ INL i32x16 products16(const Unit *u, const i8 *q) {
 #endif
 }
 
-// Adds unit b of a row times one token; its groups' sums at last.
+// Adds unit b of a row times one token. With AVX-512 two units whose groups are of 32 have a register: those with an even
+// number its low half.
+#if W == 16
+typedef f32x16 Sums_0;
+#define OF_UNIT(sums, b) ((b) & 1 ? HIGH8(sums) : LOW8(sums))
+#define WITH_UNIT(sums, b, own) ((b) & 1 ? JOIN8(LOW8(sums), own) : JOIN8(own, HIGH8(sums)))
+#else
 typedef f32x8 Sums_0;
+#define OF_UNIT(sums, b) sums
+#define WITH_UNIT(sums, b, own) own
+#endif
 INL Sums_0 add_unit_0(int is_signed, const Unit *u, Packed x, i64 b, Sums_0 sums) {
-  sums = FMA(CONVERT(products32(is_signed, u, x.q + b * UNIT), f32x8), LOW8(u->s) * LOAD(f32x8, x.d + b * 8), sums);
-  f32x8 m = LOW8(u->m), offsets = LOAD(f32x8, x.sum32 + b * 8);
-  return is_signed ? sums : FMA(-m, offsets, sums);
+  f32x8 own = OF_UNIT(sums, b), m = LOW8(u->m), offsets = LOAD(f32x8, x.sum32 + b * 8);
+  own = FMA(CONVERT(products32(is_signed, u, x.q + b * UNIT), f32x8), LOW8(u->s) * LOAD(f32x8, x.d + b * 8), own);
+  if (!is_signed) own = FMA(-m, offsets, own);
+  return WITH_UNIT(sums, b, own);
 }
-INL f32 total_0(Sums_0 sums) { return sum8(sums); }
+INL f32 total_0(Sums_0 sums) {
+#if W == 16
+  return sum16(sums);
+#else
+  return sum8(sums);
+#endif
+}
 typedef f32x16 Sums_1;
 INL Sums_1 add_unit_1(int is_signed, const Unit *u, Packed x, i64 b, Sums_1 sums) {
   f32x8 d = LOAD(f32x8, x.d + b * 8);
@@ -121,6 +141,35 @@ INL Sums_1 add_unit_1(int is_signed, const Unit *u, Packed x, i64 b, Sums_1 sums
   return FMA(-m, offsets, sums);
 }
 INL f32 total_1(Sums_1 sums) { return sum16(sums); }
+
+#if W == 16
+// Sums of two words side by side, of both registers.
+#define PAIRED16(a, b) \
+  (SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) + \
+   SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31))
+// Units b and b + 1, b even, with scales and minimums of both.
+INL Sums_0 add_pair(const Unit *u, f32x16 s, f32x16 m, Packed x, i64 b, Sums_0 sums) {
+  vi first = halves32(u, x.q + b * UNIT), second = halves32(u + 1, x.q + b * UNIT + UNIT);
+  sums = FMA(CONVERT(PAIRED16(first, second), f32x16), s * LOAD(f32x16, x.d + b * 8), sums);
+  return FMA(-m, LOAD(f32x16, x.sum32 + b * 8), sums);
+}
+#define PAIRS_1(name, each)
+#define PAIRS_0(name, each) \
+  for (; b + 1 < units; b += 2, p += 2 * (each)) { \
+    fetch_ahead(p, each); \
+    fetch_ahead(p + (each), each); \
+    Unit u[2]; \
+    unpack_##name(p, grid, u); \
+    unpack_##name(p + (each), grid, u + 1); \
+    f32x16 s = JOIN8(LOW8(u[0].s), LOW8(u[1].s)), m = JOIN8(LOW8(u[0].m), LOW8(u[1].m)); \
+    if (TYPE_##name == TYPE_q4_k) scales_q4_k(p, p + (each), &s, &m); \
+    if (TYPE_##name == TYPE_q5_k) scales_q5_k(p, p + (each), &s, &m); \
+    sums = add_pair(u, s, m, x, b, sums); \
+  }
+#else
+#define PAIRS_0(name, each)
+#define PAIRS_1(name, each)
+#endif
 
 // Of the types that most files have units stay in registers.
 #if defined(__wasm__) // where each costs five times the bytes
@@ -133,33 +182,49 @@ INL f32 total_1(Sums_1 sums) { return sum16(sums); }
   X(q6_k, 14, 256, 210, 0, 1) X(iq4_nl, 20, 32, 18, SIGNED_UNITS, 0) X(iq4_xs, 23, 256, 136, SIGNED_UNITS, 0) \
   X(mxfp4, 39, 32, 17, 0, 0)
 #endif
-#define DEFINE(name, number, len, bytes, sgn, by16) \
-  NOINL f32 dot_##name(const u8 *w, const i8 *grid, Packed x, int n) { \
-    Sums_##by16 sums = {0}; \
+// What is left of a row, not a whole unit, is added elsewhere: so none lies in memory here.
+#define LAST(by16) \
+  NOINL f32 dot_last_##by16(int type, const u8 *p, i64 left, const i8 *grid, Packed x, i64 b, Sums_##by16 sums) { \
     Unit u; \
-    i64 b = 0; \
-    for (; b < n / UNIT; b++) { \
-      fetch_ahead(w + b * (UNIT / len) * bytes, (UNIT / len) * bytes); \
-      unpack_##name(w + b * (UNIT / len) * bytes, grid, &u); \
-      sums = add_unit_##by16(sgn, &u, x, b, sums); \
-    } \
-    if (b * UNIT < n) { \
-      unpack_last(number, w + b * (UNIT / len) * bytes, n - b * UNIT, grid, &u); \
-      sums = add_unit_##by16(sgn, &u, x, b, sums); \
-    } \
+    unpack_last(type, p, left, grid, &u); \
+    if (SIGNED_UNITS && !by16 && type_info(type).is_signed) sums = add_unit_##by16(1, &u, x, b, sums); \
+    else sums = add_unit_##by16(0, &u, x, b, sums); \
     return total_##by16(sums); \
+  }
+LAST(0)
+LAST(1)
+#undef LAST
+// Rows `stride` apart times one token: y (rows).
+#define DEFINE(name, number, len, bytes, sgn, by16) \
+  NOINL void dot_##name(const u8 *w, i64 stride, int rows, const i8 *grid, Packed x, int n, f32 *y) { \
+    const i64 units = n / UNIT, left = n % UNIT; \
+    for (int r = 0; r < rows; r++, w += stride) { \
+      const u8 *p = w; \
+      Sums_##by16 sums = {0}; \
+      i64 b = 0; \
+      PAIRS_##by16(name, UNIT / len * bytes) \
+      for (; b < units; b++, p += UNIT / len * bytes) { \
+        fetch_ahead(p, UNIT / len * bytes); \
+        Unit u; \
+        unpack_##name(p, grid, &u); \
+        sums = add_unit_##by16(sgn, &u, x, b, sums); \
+      } \
+      y[r] = left ? dot_last_##by16(number, p, left, grid, x, b, sums) : total_##by16(sums); \
+    } \
   }
 COMMON(DEFINE)
 #undef DEFINE
 #define DEFINE(name, sgn, by16) \
-  NOINL f32 dot_##name(int type, const u8 *w, const i8 *grid, Packed x, int n) { \
-    Sums_##by16 sums = {0}; \
-    for (i64 b = 0; b * UNIT < n; b++) { \
-      Unit u; \
-      unpack_unit(type, w, b, n, grid, &u); \
-      sums = add_unit_##by16(sgn, &u, x, b, sums); \
+  NOINL void dot_##name(int type, const u8 *w, i64 stride, int rows, const i8 *grid, Packed x, int n, f32 *y) { \
+    for (int r = 0; r < rows; r++, w += stride) { \
+      Sums_##by16 sums = {0}; \
+      for (i64 b = 0; b * UNIT < n; b++) { \
+        Unit u; \
+        unpack_unit(type, w, b, n, grid, &u); \
+        sums = add_unit_##by16(sgn, &u, x, b, sums); \
+      } \
+      y[r] = total_##by16(sums); \
     } \
-    return total_##by16(sums); \
   }
 DEFINE(by32, 0, 0)
 DEFINE(by16, 0, 1)
@@ -168,18 +233,17 @@ DEFINE(signed, 1, 0)
 #endif
 #undef DEFINE
 
-// A row of weights times one token.
-INL f32 dot(TypeInfo t, int type, const u8 *w, const i8 *grid, Packed x, int n) {
+INL void dot(TypeInfo t, int type, const u8 *w, i64 stride, int rows, const i8 *grid, Packed x, int n, f32 *y) {
   switch (type) {
 #define CASE(name, number, len, bytes, sgn, by16) \
-  case number: return dot_##name(w, grid, x, n);
+  case number: dot_##name(w, stride, rows, grid, x, n, y); return;
     COMMON(CASE)
 #undef CASE
   }
 #if SIGNED_UNITS
-  if (t.is_signed) return dot_signed(type, w, grid, x, n);
+  if (t.is_signed) return dot_signed(type, w, stride, rows, grid, x, n, y);
 #endif
-  return t.by16 ? dot_by16(type, w, grid, x, n) : dot_by32(type, w, grid, x, n);
+  (t.by16 ? dot_by16 : dot_by32)(type, w, stride, rows, grid, x, n, y);
 }
 
 // --- several tokens ---
@@ -221,6 +285,7 @@ INL void add_units(int by16, const Unit *u, const Packed *x, int pairs, i64 b, P
       }
     } else {
       const f32x16 both = JOIN8(d, e), offsets = JOIN8(LOAD(f32x8, left.sum32 + b * 8), LOAD(f32x8, right.sum32 + b * 8));
+      to += b % 2 * DOTS_ROWS;
       UNROLL for (int r = 0; r < DOTS_ROWS; r++)
         to[r] = FMA(-m[r], offsets, FMA(CONVERT(PAIRED16(p[r][0], q[r][0]), f32x16), s[r] * both, to[r]));
     }
@@ -245,7 +310,8 @@ INL void add_units(int by16, const Unit *u, const Packed *x, int pairs, i64 b, P
     } \
     for (int t = 0; t < count; t++) UNROLL for (int r = 0; r < DOTS_ROWS; r++) { \
       const f32 *at = (const f32 *)sums[t / 2]; \
-      y[t * PANEL_ROWS + r] = by16 ? sum16(LOAD(f32x16, at + (2 * r + t % 2) * 16)) : sum8(LOAD(f32x8, at + (2 * r + t % 2) * 8)); \
+      const f32 *even = at + (2 * r + t % 2) * 8, *odd = even + DOTS_ROWS * 16; \
+      y[t * PANEL_ROWS + r] = by16 ? sum16(LOAD(f32x16, at + (2 * r + t % 2) * 16)) : sum8(LOAD(f32x8, even) + LOAD(f32x8, odd)); \
     } \
   }
 // Of COMMON those that are worth their size here.

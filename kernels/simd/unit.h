@@ -81,6 +81,23 @@ INL void scales_k4(const u8 *p, f32x8 *scales, f32x8 *mins) {
   *scales = CONVERT(LOAD(u8x8, s), f32x8);
   *mins = CONVERT(LOAD(u8x8, m), f32x8);
 }
+#if defined(__AVX512VNNI__)
+// The same of two blocks at once, times d and dmin: words 1, 2 and 3 are those bytes, d and dmin lie before them.
+INL void scales_pair_k4(const u8 *p, const u8 *next, f32x16 times, f32x16 *s, f32x16 *m) {
+  typedef _Float16 half16_t VEC(32);
+  const u8x32 head = JOIN16(LOAD(u8x16, p), LOAD(u8x16, next));
+  const u16x16 halves = (u16x16)head;
+  const u32x8 words = (u32x8)head, masks = {0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f,
+                                            0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f};
+  const u32x8 low = SHUFFLE(words, words, 1, 3, 2, 3, 5, 7, 6, 7) >> (u32x8){0, 0, 0, 4, 0, 0, 0, 4} & masks;
+  const u32x8 high = SHUFFLE(words, (u32x8){}, 8, 1, 8, 2, 8, 5, 8, 6) >> 2 & 0x30303030;
+  const u32x8 all = low | high; // of each block eight scales, then eight minimums
+  const f32x16 scales = CONVERT((u8x16)SHUFFLE(all, all, 0, 1, 4, 5), f32x16);
+  const f32x16 mins = CONVERT((u8x16)SHUFFLE(all, all, 2, 3, 6, 7), f32x16);
+  *s = scales * times * CONVERT((half16_t)SHUFFLE(halves, halves, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8), f32x16);
+  *m = mins * CONVERT((half16_t)SHUFFLE(halves, halves, 1, 1, 1, 1, 1, 1, 1, 1, 9, 9, 9, 9, 9, 9, 9, 9), f32x16);
+}
+#endif
 // Nibbles of Q4_K and Q5_K: 32 bytes hold 32 values in their low halves and 32 in their high ones.
 INL void nibbles_k4(const u8 *p, Unit *u) {
 #if defined(__AVX512VNNI__)

@@ -194,6 +194,11 @@ INL vh dot_narrow(vh acc, vu u, vs x) { return acc; }
 INL vi widen(vh a) { return (vi)a; }
 #endif
 
+#if defined(__AVX512VNNI__)
+typedef u64 u64x8 VEC(64);
+INL u64x8 rotate_left(u64x8 v, u64x8 by) { return (u64x8)_mm512_rolv_epi64((__m512i)v, (__m512i)by); }
+#endif
+
 // Each byte of v, 0 … 15, is replaced by what the table has there.
 INL u8x32 look_up(u8x16 table, u8x32 v) {
 #if defined(__AVX2__)

@@ -51,8 +51,10 @@ NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members
   for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
   for (const int end = part.row + part.rows; part.row < end; part.row += part.rows) {
     part.rows = MIN(PANEL_ROWS, end - part.row);
-    for (int r = 0; r < part.rows; r++, part.w += m->rowBytes)
-      for (int i = 0; i < count; i++) out[i * PANEL_ROWS + r] = dot(type, m->type, part.w, part.grid, x[i], op->n);
+    const int some = count == 1 ? part.rows : 1; // so that a row is in a cache for the next token
+    for (int r = 0; r < part.rows; r += some, part.w += some * m->rowBytes)
+      for (int i = 0; i < count; i++)
+        dot(type, m->type, part.w, m->rowBytes, some, part.grid, x[i], op->n, out + i * PANEL_ROWS + r);
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
   }
 }
