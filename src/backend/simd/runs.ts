@@ -78,10 +78,29 @@ export function checkFinite(
   values: Float32Array,
   { path, name, dim }: { path: string; name: string; dim: number },
 ): void {
+  if (areNumbers(values)) return;
   for (let i = 0; i < values.length; i++) {
     const x = values[i]!;
     if (x - x === 0) continue;
     const where = `row ${Math.floor(i / dim)}, ${name === "logits" ? "token" : "value"} ${i % dim}`;
     throw new AppError("runner", `${path}: ${name}: expected numbers, got ${x} at ${where}`);
   }
+}
+
+/** Four sums of zeros: each by itself would wait for its last addition. */
+function areNumbers(values: Float32Array): boolean {
+  let a = 0;
+  let b = 0;
+  let c = 0;
+  let d = 0;
+  const whole = values.length - (values.length % 4);
+  for (let i = 0; i < whole; i += 4) {
+    const [x, y, z, w] = [values[i]!, values[i + 1]!, values[i + 2]!, values[i + 3]!];
+    a += x - x; // of what is no number, or infinite, not a number
+    b += y - y;
+    c += z - z;
+    d += w - w;
+  }
+  for (let i = whole; i < values.length; i++) a += values[i]! - values[i]!;
+  return a + b + c + d === 0;
 }
