@@ -95,11 +95,10 @@ function areNumbers(values: Float32Array): boolean {
   let d = 0;
   const whole = values.length - (values.length % 4);
   for (let i = 0; i < whole; i += 4) {
-    const [x, y, z, w] = [values[i]!, values[i + 1]!, values[i + 2]!, values[i + 3]!];
-    a += x - x; // of what is no number, or infinite, not a number
-    b += y - y;
-    c += z - z;
-    d += w - w;
+    a += values[i]! - values[i]!; // of what is no number, or infinite, not a number
+    b += values[i + 1]! - values[i + 1]!;
+    c += values[i + 2]! - values[i + 2]!;
+    d += values[i + 3]! - values[i + 3]!;
   }
   for (let i = whole; i < values.length; i++) a += values[i]! - values[i]!;
   return a + b + c + d === 0;
