@@ -104,7 +104,7 @@ import { olmo2 } from "./olmo2.ts";
 import { phi3 } from "./phi3.ts";
 import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
-import { qwen35, qwen3next } from "./qwen35.ts";
+import { qwen35, qwen35Draft, qwen3next } from "./qwen35.ts";
 import { qwen3moe } from "./qwen3moe.ts";
 import { checkAllRead } from "./unread-keys.ts";
 import { talkie } from "./talkie.ts";
@@ -260,6 +260,23 @@ const UNEVEN: ReadonlySet<string> = new Set<keyof typeof archs>([
   "qwen3next",
   "spark2_5",
 ]);
+
+/** Of architectures whose files may have a layer that drafts, the steps of that. */
+const drafts: Readonly<Record<string, Architecture>> = { qwen35: qwen35Draft, qwen35moe: qwen35Draft };
+
+/** The layer of a file that drafts, as a program of its own; undefined where it has none that is known. */
+export function loadDraftLayer(gguf: Gguf): Program | undefined {
+  const arch = String(gguf.metadata.get("general.architecture"));
+  const architecture = Object.entries(drafts).find(([name]) => name === arch)?.[1];
+  const keys = keysOf(gguf, arch);
+  if (!architecture || keys.number("nextn_predict_layers", 0) !== 1) return undefined;
+  const model = openModel(gguf, keys, { uneven: UNEVEN.has(arch) });
+  if (!model.has(`blk.${model.nLayers}.nextn.eh_proj.weight`)) return undefined;
+  const { dim, vocabSize } = model;
+  const { last: states, logits } = buffersOf(model);
+  const steps = takeRowsEarly(architecture(model));
+  return { shape: { arch, dim, nLayers: 1, vocabSize }, steps, logits, states, weights: gguf };
+}
 
 /**
  * The steps of a file, its hyperparameters and the shape of every weight checked, with adapters laid over it. No weight

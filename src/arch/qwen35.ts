@@ -66,6 +66,44 @@ function hybrid(model: Model, variant: Variant): Step[] {
   ];
 }
 
+/**
+ * The layer behind the others, which says what follows the next token: of a row's final hidden state, which is given,
+ * and of the token that was chosen after it. (graph_mtp in qwen35.cpp of llama.cpp)
+ */
+export function qwen35Draft(model: Model): Step[] {
+  const { dim, nLayers, vocabSize, eps } = model;
+  const { x, h, y, last, logits } = buffersOf(model);
+  const blk = `blk.${nLayers}`;
+  const [given, said] = [
+    { name: "given", dim },
+    { name: "said", dim },
+  ];
+  const both = { name: "said.given", dim: 2 * dim };
+  const own = (name: string): string => `${blk}.nextn.${name}`;
+  const hasOwn = (name: string): boolean => model.has(`${own(name)}.weight`);
+  const shape = { inDim: dim, outDim: vocabSize };
+  const table = hasOwn("embed_tokens") ? model.matrix(own("embed_tokens"), shape) : embedding(model);
+  const head = hasOwn("shared_head_head") ? model.linear(own("shared_head_head"), shape) : output(model);
+  const norm = hasOwn("shared_head_norm") ? own("shared_head_norm") : "output_norm";
+  return [
+    { op: "input", out: given },
+    { op: "embed", out: said, table, scale: 1 },
+    { op: "rmsNorm", out: given, x: given, w: model.vector(own("hnorm"), dim), eps },
+    { op: "rmsNorm", out: said, x: said, w: model.vector(own("enorm"), dim), eps },
+    { op: "join", out: both, a: said, b: given, heads: 1 },
+    { op: "linear", out: x, x: both, ...model.linear(own("eh_proj"), { inDim: 2 * dim, outDim: dim }) },
+    { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.attn_norm`, dim), eps },
+    ...fullAttention(model)(nLayers),
+    { op: "add", out: x, a: x, b: y, scale: 1 },
+    { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.post_attention_norm`, dim), eps },
+    ...feedForward(model, nLayers),
+    { op: "add", out: x, a: x, b: y, scale: 1 },
+    { op: "takeRows", out: last, x },
+    { op: "rmsNorm", out: last, x: last, w: model.vector(norm, dim), eps },
+    { op: "linear", out: logits, x: last, ...head },
+  ];
+}
+
 /** Attention of h to y: each head of `attn_q` is a query, then a gate. */
 function fullAttention(model: Model): (layer: number) => Step[] {
   const { nHeads, nKvHeads, headDim, eps, keys } = model;

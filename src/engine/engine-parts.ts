@@ -4,6 +4,7 @@ import type { EventLoop } from "../base/event-loop.ts";
 import type { SnapshotStore } from "../base/snapshots.ts";
 import type { GrammarCompiler } from "../sampling/grammar.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import type { DraftLayer } from "./draft-layer.ts";
 import type { DraftModel } from "./draft.ts";
 import type { Embedder } from "./embedder.ts";
 import type { ScheduleLimits } from "./scheduler.ts";
@@ -31,6 +32,8 @@ export interface EngineParts {
   readonly embedder: Embedder;
   /** Guesses for a session that verifies. */
   readonly draft?: DraftModel | undefined;
+  /** Guesses for one that keeps its states. */
+  readonly draftLayer?: DraftLayer | undefined;
   /** Receives all events of one step at once. */
   readonly emit: (events: readonly SequenceEvent[]) => void;
 }

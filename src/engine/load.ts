@@ -17,7 +17,9 @@ import type { GrammarCompiler } from "../sampling/grammar.ts";
 import { loadTokenizer, TEXT_KEYS, vocabularyForGrammar } from "../tokenizer/load.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { defaultCtxLen } from "./context-length.ts";
+import type { DraftLayer } from "./draft-layer.ts";
 import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
+import { withDraftLayer } from "./load-draft-layer.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
 import { makeOpenedFiles } from "./opened-files.ts";
@@ -141,13 +143,14 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
     const pooling = poolingOf(gguf, { arch, encoder });
     const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
     await files.readAhead(options);
-    const made = await options.backend.load(program, { ...loadOptions, ctxLen });
-    const session = made.verifies && made.checkpoints ? takingBack(made, dimsOf(program)) : made;
-    void session.lost?.then(options.onLost);
-    const draft = opened && (await loadDraft(opened, { ...options, ctxLen, verifies: session.verifies ?? false }));
+    const own = await loadSession(program, { ...loadOptions, ctxLen });
+    void own.lost?.then(options.onLost);
+    const draft = opened && (await loadDraft(opened, { ...options, ctxLen, verifies: own.verifies ?? false }));
+    const parts = { ...loadOptions, ctxLen, program, session: own, isWanted: !draft?.model };
+    const { session, layer } = await withDraftLayer(gguf, parts);
     const info: EngineInfo = {
       arch,
-      ...factsOf(session, draft),
+      ...factsOf(session, draft, layer),
       ctxLen,
       ctxLenTrained,
       dim: program.states.dim,
@@ -170,27 +173,25 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
       snapshots: options.snapshots,
       limits: { chunkAlone: options.chunk, chunkShared: options.chunk },
       draft: draft?.model,
+      draftLayer: layer,
       embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
     const { changed } = files;
-    return {
-      engine,
-      tokenizer,
-      chatTemplate,
-      rankPrompt: rankPromptOf(gguf, encoder),
-      program,
-      projector,
-      info,
-      changed,
-    };
+    const rankPrompt = rankPromptOf(gguf, encoder);
+    return { engine, tokenizer, chatTemplate, rankPrompt, program, projector, info, changed };
   } catch (error) {
     for (const file of [gguf, ...adapters]) file.close();
     throw error;
   }
 }
 
-const dimsOf = ({ states, logits }: Program) => ({ states: states.dim, logits: logits?.dim ?? 0 });
+/** One that takes guesses where its slots go on only from where they stand too. */
+async function loadSession(program: Program, options: LoadOptions & { backend: Backend }): Promise<Session> {
+  const session = await options.backend.load(program, options);
+  if (!session.verifies || !session.checkpoints) return session;
+  return takingBack(session, { states: program.states.dim, logits: program.logits?.dim ?? 0 });
+}
 
 /** What slots may take together: a short text in each at least, however little memory there is. */
 function kvBytesOf(
@@ -201,16 +202,18 @@ function kvBytesOf(
   return Math.max(cacheMemory, least);
 }
 
-/** What is known of a model, and of the one that drafts for it, once they are on a backend. */
+/** What is known of a model, and of what drafts for it, once they are on a backend. */
 function factsOf(
   { backend, device, bytes, vramBytes = 0, gpuLayers }: Session,
   draft: LoadedDraft | undefined,
+  layer: DraftLayer | undefined,
 ): Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused"> {
-  const { weights, kv, scratch } = draft?.model?.session.bytes ?? { weights: 0, kv: 0, scratch: 0 };
+  const drafting = [draft?.model?.session, layer?.session, layer?.head].flatMap((each) => each?.bytes ?? []);
+  const all = (key: keyof Session["bytes"]): number => drafting.reduce((sum, each) => sum + each[key], bytes[key]);
   return {
     backend,
     device,
-    bytes: { weights: bytes.weights + weights, kv: bytes.kv + kv, scratch: bytes.scratch + scratch },
+    bytes: { weights: all("weights"), kv: all("kv"), scratch: all("scratch") },
     vramBytes,
     gpuLayers,
     ...(draft?.unused === undefined ? {} : { draftUnused: draft.unused }),

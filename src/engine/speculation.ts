@@ -3,10 +3,11 @@
  * (arXiv:2211.17192). A guess is right only where the very token was chosen from the model's own logits, by the same
  * sampler in the same order as without guesses, so that answers are the same to the last token, whatever they are drawn
  * with. Steps hold as many guesses as measured times and the guesses' record make worth while; none, where none are.
- * Guesses come from earlier text, or from a draft model where there is one that is likelier right.
+ * Guesses come from earlier text, or, where that is likelier right, from a draft model or a layer of the model's own.
  */
 import type { EventLoop } from "../base/event-loop.ts";
 import { makeDecodeCosts, type DecodeCosts } from "./decode-costs.ts";
+import { makeLayerDrafter, type DraftLayer } from "./draft-layer.ts";
 import { makeDrafter, type Drafter, type DraftModel } from "./draft.ts";
 import { DRAFTED, kindOf, makeGuessRecords } from "./guess-records.ts";
 import type { Work } from "./scheduler.ts";
@@ -49,11 +50,13 @@ interface Parts {
   readonly vocabSize: number;
   readonly loop: EventLoop;
   readonly draft?: DraftModel | undefined;
+  readonly draftLayer?: DraftLayer | undefined;
 }
 
 export function makeSpeculation(parts: Parts): Speculation {
   const costs = makeDecodeCosts();
-  const drafter = parts.draft && makeDrafter(parts.draft, parts);
+  const { draft, draftLayer } = parts;
+  const drafter = draft ? makeDrafter(draft, parts) : draftLayer && makeLayerDrafter(draftLayer, parts);
   const records = makeGuessRecords();
   const roomOf = ({ cached, predictMax, generated, media }: Sequence): number =>
     media.length > 0 ? 0 : Math.min(GUESSED_MAX, parts.ctxLen - cached - 1, predictMax - generated.length - 1);

@@ -1,0 +1,12 @@
+/** The end of a program as one of its own: from final hidden states, which are given, to logits. */
+import type { Program } from "./backend.ts";
+import { statesEnd } from "./states.ts";
+
+export function headOf(program: Program): Program {
+  const { states, steps } = program;
+  const given = { name: "given", dim: states.dim };
+  return {
+    ...program,
+    steps: [{ op: "input", out: given }, { op: "takeRows", out: states, x: given }, ...steps.slice(statesEnd(program))],
+  };
+}
