@@ -1,7 +1,7 @@
 // floats: rows of weights times tokens in float32, for float weights and for precise runs.
 //
-// Rows of decode: a sum runs along a row in two chains of registers, whatever the tile: one token gives the same bits as
-// many. Rows of prompts: a sum runs along a column of a panel, value by value, whatever the tile.
+// In rows, for decode and all precise runs: a sum runs along a row in two chains of registers, whatever the tile: one token
+// gives the same bits as many. In panels, for prompts with float weights: a sum runs value by value.
 #pragma once
 #include "panel.h"
 
@@ -85,7 +85,7 @@ INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, con
     for (int r = 0; r < rows; r++) y[t * stride + r] = out[t * FLOAT_ROWS + r];
 }
 
-// --- prompts: PANEL_ROWS rows of weights as floats, side by side, times many tokens ---
+// --- prompts with float weights: PANEL_ROWS rows as floats, side by side, times many tokens ---
 
 #if W == 16
 #define FLOAT_TILE 12

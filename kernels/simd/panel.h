@@ -9,11 +9,12 @@
 typedef struct {
   u8 *words; // (n/4, PANEL_ROWS, 4)
   f32 *s, *m; // (groups, PANEL_ROWS)
+  int shift; // of its type
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
-INL Panel panel_at(u8 *scratch, int n, int by16) {
+INL Panel panel_at(u8 *scratch, int n, TypeInfo t) {
   f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
-  return (Panel){scratch, s, s + FILLED(n) / (by16 ? 16 : 32) * PANEL_ROWS};
+  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, t.shift};
 }
 
 // (8 rows, 8 words) to (8 words, 8 rows)
@@ -79,18 +80,29 @@ INL const i8 *group_at(const i8 *q, i64 g, int by16) {
   return q + at / UNIT * UNIT + UNIT_AT(at % UNIT);
 }
 
-// `count` tokens times the panel: out[t][register]
-INL void tile(int count, int is_signed, int by16, int narrow, Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) {
+// With AVX-512 two instructions for each product: unrolled, loads that the compiler moves up push sums to memory.
+#if W == 16
+#define WORDS _Pragma("clang loop unroll(disable)")
+#else
+#define WORDS UNROLL
+#endif
+// `count` tokens times the panel: out[t][register]. Where it is `shifted`, minimums are scales times 2^shift: sums begin with them.
+INL void tile(int count, int is_signed, int by16, int narrow, int shifted, Panel panel, int n, const Packed *x,
+              vf out[TILE][PANEL_REGS]) {
   const int group = by16 ? 16 : 32;
   vf acc[TILE][PANEL_REGS];
   UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
   for (i64 g = 0; g < FILLED(n) / group; g++) {
     const u8 *words = panel.words + g * group * PANEL_ROWS;
     vi sums[TILE][PANEL_REGS];
+    UNROLL for (int t = 0; t < count; t++) {
+      const vi begin = shifted ? ((vi){} + (by16 ? x[t].less16[g] : x[t].less32[g])) << panel.shift : (vi){};
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] = begin;
+    }
     if (NARROW && narrow) {
       vh short_sums[TILE][PANEL_REGS];
       UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) short_sums[t][p] = (vh){};
-      UNROLL for (int k = 0; k < group / 4; k++) {
+      WORDS for (int k = 0; k < group / 4; k++) {
         vu w[PANEL_REGS];
         UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + (k * PANEL_ROWS + p * W) * 4);
         UNROLL for (int t = 0; t < count; t++) {
@@ -98,10 +110,9 @@ INL void tile(int count, int is_signed, int by16, int narrow, Panel panel, int n
           UNROLL for (int p = 0; p < PANEL_REGS; p++) short_sums[t][p] = dot_narrow(short_sums[t][p], w[p], q);
         }
       }
-      UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] = widen(short_sums[t][p]);
+      UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] += widen(short_sums[t][p]);
     } else {
-      UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] = (vi){};
-      UNROLL for (int k = 0; k < group / 4; k++) {
+      WORDS for (int k = 0; k < group / 4; k++) {
         vu w[PANEL_REGS];
         UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + (k * PANEL_ROWS + p * W) * 4);
         UNROLL for (int t = 0; t < count; t++) {
@@ -114,7 +125,7 @@ INL void tile(int count, int is_signed, int by16, int narrow, Panel panel, int n
       vf s = LOAD(vf, panel.s + g * PANEL_ROWS + p * W);
       UNROLL for (int t = 0; t < count; t++)
         acc[t][p] = FMA(CONVERT(sums[t][p], vf), s * x[t].d[g * group / 32], acc[t][p]);
-      if (is_signed) continue;
+      if (is_signed || shifted) continue;
       vf m = LOAD(vf, panel.m + g * PANEL_ROWS + p * W);
       UNROLL for (int t = 0; t < count; t++)
         acc[t][p] = FMA(-m, splat(by16 ? x[t].sum16[g] : x[t].sum32[g]), acc[t][p]);
@@ -122,38 +133,40 @@ INL void tile(int count, int is_signed, int by16, int narrow, Panel panel, int n
   }
   UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) out[t][p] = acc[t][p];
 }
-#define DEFINE(name, sgn, by16, narrow) \
+#define DEFINE(name, sgn, by16, narrow, shifted) \
   NOINL void tile_##name(Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) { \
-    tile(TILE, sgn, by16, narrow, panel, n, x, out); \
+    tile(TILE, sgn, by16, narrow, shifted, panel, n, x, out); \
   } \
   NOINL void tile_half_##name(Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) { \
-    tile(TILE / 2, sgn, by16, narrow, panel, n, x, out); \
+    tile(TILE / 2, sgn, by16, narrow, shifted, panel, n, x, out); \
   }
-DEFINE(by32, 0, 0, 0)
-DEFINE(by16, 0, 1, 0)
-#if SIGNED_UNITS
-DEFINE(signed, 1, 0, 0)
+DEFINE(by32, 0, 0, 0, 0)
+DEFINE(by16, 0, 1, 0, 0)
+#if SHIFTED
+DEFINE(shifted32, 0, 0, 0, 1)
+DEFINE(shifted16, 0, 1, 0, 1)
+#else
+DEFINE(signed, 1, 0, 0, 0)
 #endif
 #if NARROW
-DEFINE(narrow32, 0, 0, 1)
-DEFINE(narrow16, 0, 1, 1)
+DEFINE(narrow32, 0, 0, 1, 0)
+DEFINE(narrow16, 0, 1, 1, 0)
 #endif
 #undef DEFINE
 // `count` tokens of x (TILE, the last again where there are fewer).
 INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) {
   int few = count <= TILE / 2;
 #define RUN(name) (few ? tile_half_##name : tile_##name)(panel, n, x, out)
-#if SIGNED_UNITS
+#define BY(name) t.by16 ? RUN(name##16) : RUN(name##32)
+#if SHIFTED
+  if (t.shift >= 0) { BY(shifted); return; }
+#else
   if (t.is_signed) { RUN(signed); return; }
 #endif
 #if NARROW
-  if (t.narrow) {
-    if (t.by16) RUN(narrow16);
-    else RUN(narrow32);
-    return;
-  }
+  if (t.narrow) { BY(narrow); return; }
 #endif
-  if (t.by16) RUN(by16);
-  else RUN(by32);
+  BY(by);
+#undef BY
 #undef RUN
 }

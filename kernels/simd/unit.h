@@ -125,12 +125,14 @@ INL void finish_signed(Unit *u) {
 }
 #if defined(__AVX512VNNI__)
 #define SIGNED_UNITS 0
+#define SHIFTED 1 // sums of a panel may begin with what minimums take off
 #else
 #define SIGNED_UNITS 1
+#define SHIFTED 0
 #endif
 
-// --- activations of one token: q[n] int8, each unit in its order, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16, and in
-// WebAssembly q[n] once more, as int16 in order; n filled up to units ---
+// --- activations of one token: q[n] int8, each unit in its order, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16, with
+// AVX-512 i32 −Σq of 32 and of 16, and in WebAssembly q[n] once more, as int16 in order; n filled up to units ---
 
 #if defined(__wasm__)
 #define WIDE 1
@@ -139,17 +141,19 @@ INL void finish_signed(Unit *u) {
 #endif
 
 #define FILLED(n) (((i64)(n) + UNIT - 1) / UNIT * UNIT)
-#define PACKED_BYTES(n) (FILLED(n) + FILLED(n) / 32 * 4 * 4 + WIDE * 2 * FILLED(n))
+#define PACKED_BYTES(n) (FILLED(n) + FILLED(n) / 32 * 4 * (SHIFTED ? 7 : 4) + WIDE * 2 * FILLED(n))
 typedef struct {
   const i8 *q;
   const f32 *d, *sum32, *sum16;
-  const i16 *wide;
+  const i32 *less32, *less16; // where SHIFTED
+  const i16 *wide; // where WIDE
 } Packed;
 
 INL Packed packed_row(const u8 *base, int n) {
   i64 filled = FILLED(n);
   const f32 *d = (const f32 *)(base + filled);
-  return (Packed){(const i8 *)base, d, d + filled / 32, d + filled / 16, (const i16 *)(d + filled / 8)};
+  const i32 *less = (const i32 *)(d + filled / 8);
+  return (Packed){(const i8 *)base, d, d + filled / 32, d + filled / 16, less, less + filled / 32, (const i16 *)less};
 }
 
 // A value that is no number, or infinite, makes the whole block so.
@@ -157,6 +161,7 @@ NOINL void pack_row(u8 *base, const f32 *x, int n) {
   Packed to = packed_row(base, n);
   i8 *q = (i8 *)to.q;
   f32 *d = (f32 *)to.d, *sum32 = (f32 *)to.sum32, *sum16 = (f32 *)to.sum16;
+  i32 *less32 = (i32 *)to.less32, *less16 = (i32 *)to.less16;
   for (i64 b = 0; b < FILLED(n) / 32; b++) {
     f32 block[32] __attribute__((aligned(64))) = {0};
     const f32 *p = x + b * 32;
@@ -191,5 +196,9 @@ NOINL void pack_row(u8 *base, const f32 *x, int n) {
     sum16[2 * b] = scale * sums[0];
     sum16[2 * b + 1] = scale * sums[1];
     sum32[b] = scale * (sums[0] + sums[1]);
+    if (!SHIFTED) continue;
+    less16[2 * b] = -sums[0];
+    less16[2 * b + 1] = -sums[1];
+    less32[b] = -sums[0] - sums[1];
   }
 }

@@ -105,7 +105,7 @@ NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Membe
 
 NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   TypeInfo type = type_info(m->type);
-  Panel panel = panel_at(t->scratch, op->n, type.by16);
+  Panel panel = panel_at(t->scratch, op->n, type);
   fill_panel(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid);
   for (int first = 0; first < members.prompt; first += TILE) {
     const int count = MIN(TILE, members.prompt - first);
@@ -118,7 +118,7 @@ NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Memb
   }
 }
 
-// Tokens of decode in float32.
+// Each token by itself, in float32.
 NOINL void float_dots(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   const int all = members.decode, n = op->n;
   const f32 *x = floats_at(t, op->x);
@@ -206,6 +206,8 @@ NOINL void linear_chunks(const Thread *t, const Linear *op, int chunk, int count
     Part part = {AT(u8, m->data) + expert * m->expertBytes + row * m->rowBytes, AT(i8, m->grid),
                  m->bias ? AT(f32, m->bias) + (i64)expert * m->rows : 0, m->scales ? AT(f32, m->scales)[expert] : 1, row, MIN(run * PANEL_ROWS, m->rows - row)};
     if (floats) {
+      // A prompt's last chunk of one token is a row of decode: where activations are not rounded it has the bits of any other.
+      if (op->floats) members = (Members){members.pairs, members.decode + members.prompt, 0};
       if (members.decode) float_dots(t, op, m, members, part);
       if (members.prompt) float_panel(t, op, m, members, part);
     } else if (WIDE && m->type & INTERLEAVED) linear_interleaved(t, op, m, members, part);
