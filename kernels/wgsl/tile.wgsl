@@ -99,13 +99,15 @@ fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column
     load_x(first_place, end, depth, t);
     load_w(w_row, count, first_column, depth, t);
     workgroupBarrier();
-    for (var k = 0u; k < select(0u, DEPTH, live); k++) {
-      let values = xs[k * ROW_FOURS + row];
-      let left = vec4<f32>(ws[k * COLUMN_FOURS + column]);
-      let right = vec4<f32>(ws[k * COLUMN_FOURS + column + 1u]);
-      for (var j = 0u; j < 4u; j++) {
-        low[j] += values[j] * left;
-        high[j] += values[j] * right;
+    if (live) {
+      for (var k = 0u; k < DEPTH; k++) {
+        let values = xs[k * ROW_FOURS + row];
+        let left = vec4<f32>(ws[k * COLUMN_FOURS + column]);
+        let right = vec4<f32>(ws[k * COLUMN_FOURS + column + 1u]);
+        for (var j = 0u; j < 4u; j++) {
+          low[j] += values[j] * left;
+          high[j] += values[j] * right;
+        }
       }
     }
     workgroupBarrier();
