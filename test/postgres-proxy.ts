@@ -18,8 +18,18 @@ export interface PostgresProxy {
 
 interface Line {
   isDead: boolean;
+  /** The client's name of the statement, once it has been prepared. */
+  commit?: string | undefined;
   server?: Bun.Socket<unknown>;
   readonly waiting: Uint8Array[];
+}
+
+/** Whether data prepares a commit, or runs one. */
+function asksToCommit(line: Line, data: Buffer): boolean {
+  const text = data.toString("latin1");
+  line.commit ??= /P.{4}([^\0]+)\0COMMIT\0/s.exec(text)?.[1];
+  const isRun = line.commit !== undefined && new RegExp(`B.{4}\\0${line.commit}\\0`, "s").test(text);
+  return isRun || text.includes("COMMIT\0");
 }
 
 /** @param change what the server says, before it is passed on */
@@ -69,7 +79,7 @@ export function startProxy(
       },
       data(client, data) {
         if (isDead(client)) return;
-        if (data.includes("COMMIT\0")) underway = proxy.cuts.shift();
+        if (asksToCommit(client.data, data)) underway = proxy.cuts.shift();
         if (underway === "request") cut(client);
         else if (client.data.server) client.data.server.write(data);
         else client.data.waiting.push(data);

@@ -4,7 +4,16 @@
  */
 import { AppError } from "../base/errors.ts";
 import { plain, type Passage } from "../base/passage.ts";
-import { execute, insertAll, queryAll, queryOne, together, type Script } from "../base/store.ts";
+import {
+  execute,
+  insertAll,
+  queryAll,
+  queryOne,
+  together,
+  type Script,
+  type SqlText,
+  type Statement,
+} from "../base/store.ts";
 
 export interface NewEvent {
   readonly sessionKey: string;
@@ -52,6 +61,15 @@ export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: numbe
   return enqueued;
 }
 
+/** For events without keys: supposes that there is room, and that the first of them joins none that waits. */
+export const supposeEvents = (sessionKey: string, { eventsMax }: { eventsMax: number }): SupposedEvents =>
+  new Events(sessionKey, { eventsMax, twin: undefined, waiting: 0 });
+
+export interface SupposedEvents extends EventBatch {
+  /** They find nothing where all is as was supposed. */
+  unless(): Statement[];
+}
+
 /** Events of one session: decided on one after the other, stored together. */
 export interface EventBatch {
   /** Throws `busy` where too many wait. */
@@ -72,12 +90,23 @@ export function* openEvents(
 /** One of its key; where it has none, the newest event. */
 const findTwin = (sessionKey: string, dedupeKey: string | undefined): Script<EventRow | undefined> =>
   dedupeKey === undefined
-    ? queryOne<EventRow>("SELECT * FROM session_events WHERE session_key = $1 ORDER BY seq DESC LIMIT 1", sessionKey)
+    ? queryOne<EventRow>(NEWEST, sessionKey)
     : queryOne<EventRow>(
         "SELECT * FROM session_events WHERE session_key = $1 AND dedupe_key = $2",
         sessionKey,
         dedupeKey,
       );
+
+const NEWEST = {
+  sqlite: "SELECT * FROM session_events WHERE session_key = $1 ORDER BY seq DESC LIMIT 1",
+  // an order that only `session_events_key` has
+  postgres: `SELECT * FROM session_events WHERE session_key BETWEEN $1 AND $1
+    ORDER BY session_key DESC, seq DESC LIMIT 1`,
+} satisfies SqlText;
+
+const MORE = "SELECT 1 FROM session_event_counts WHERE session_key = $1 AND n > $2";
+const TWIN = `SELECT 1 FROM (${NEWEST.postgres}) AS newest
+  WHERE dedupe_key IS NULL AND text = $2 AND source = $3 AND is_wrapped = $4 AND is_delivered = $5`;
 
 /** A row as it is to be. */
 type Row = Omit<{ -readonly [Key in keyof EventRow]: EventRow[Key] }, "seq"> & {
@@ -87,7 +116,7 @@ type Row = Omit<{ -readonly [Key in keyof EventRow]: EventRow[Key] }, "seq"> & {
   added: number;
 };
 
-class Events implements EventBatch {
+class Events implements SupposedEvents {
   readonly #sessionKey: string;
   readonly #eventsMax: number;
   readonly #rows: Row[] = [];
@@ -118,6 +147,16 @@ class Events implements EventBatch {
     this.#waiting++;
     this.#rows.push(row);
     return "queued";
+  }
+
+  unless(): Statement[] {
+    const [first] = this.#rows;
+    if (!first) return [];
+    const { text, source, is_wrapped, is_delivered } = first;
+    return [
+      { text: MORE, values: [this.#sessionKey, this.#eventsMax - this.#rows.length], wants: "one" },
+      { text: TWIN, values: [this.#sessionKey, text, source, is_wrapped, is_delivered], wants: "one" },
+    ];
   }
 
   *store(): Script<void> {

@@ -97,6 +97,8 @@ export class SqliteStore implements Store {
   #answer(ask: Ask): unknown {
     if (isList(ask)) return ask.map((each) => this.#answer(each));
     if (ask.wants === "whole") return this.#whole(ask.part);
+    if (ask.wants === "supposing") return false; // what it would hear costs nothing
+    if (ask.wants === "supposed") throw new TypeError("nothing is supposed of a database that answers at once");
     if (ask.wants === "inserted") return this.#insert(ask.insert);
     if (ask.wants === "one of each") {
       const prepared = this.#prepare(ask.text);

@@ -32,13 +32,24 @@ export interface Insert {
 }
 
 /** A statement, several that do not depend on one another's answers, or what is done wholly or not at all. */
-export type Ask = Statement | readonly Ask[] | Whole;
+export type Ask = Statement | readonly Ask[] | Whole | Supposed | IsSupposing;
 
 /** Made by `whole`. */
 export interface Whole {
   readonly part: Ask;
   readonly isLast: boolean;
   readonly wants: "whole";
+}
+
+/** Made by `storeUnless`. */
+export interface Supposed {
+  readonly found: readonly Statement[];
+  readonly part: Ask;
+  readonly wants: "supposed";
+}
+
+interface IsSupposing {
+  readonly wants: "supposing";
 }
 
 /** A transaction, or a part of one. Whoever runs it answers each statement as it asks to be, and a list with a list. */
@@ -65,6 +76,10 @@ export function* execute(text: SqlText, ...values: readonly Value[]): Script<num
 export function* queryEach<Row>(text: string, rows: readonly (readonly Value[])[]): Script<(Row | undefined)[]> {
   return rows.length === 0 ? [] : ((yield { text, rows, wants: "one of each" }) as (Row | undefined)[]);
 }
+
+/** What `queryEach` asks; nothing for no rows. */
+export const eachOf = (text: string, rows: readonly (readonly Value[])[]): Statement[] =>
+  rows.length === 0 ? [] : [{ text, rows, wants: "one of each" }];
 
 /** Inserts rows in order. */
 export function* insertAll(insert: Insert): Script<void> {
@@ -112,6 +127,23 @@ export function* whole(part: Script<void>, { isLast }: { isLast: boolean }): Scr
   if (!step.done) yield { part: step.value, isLast, wants: "whole" };
 }
 
+/**
+ * Whether the script does better to suppose what it would hear than to ask: each answer is a journey, and what is
+ * supposed can be checked on the way.
+ */
+export function* isSupposing(): Script<boolean> {
+  return (yield { wants: "supposing" }) as boolean;
+}
+
+/**
+ * Stores what a part asks at once, which is all that it asks, and commits, where none of these statements finds a row;
+ * else the script begins anew and hears that it is not supposing. Only for one that is.
+ */
+export function* storeUnless(found: readonly Statement[], part: Script<void>): Script<void> {
+  const step = part.next();
+  if (!step.done) yield { found, part: step.value, wants: "supposed" };
+}
+
 /** Where the whole transaction is undone already, what did that is thrown. */
 function* undo(cause: unknown): Script<void> {
   try {
@@ -135,7 +167,8 @@ export interface Store {
   write<T>(script: () => Script<T>): Promise<T>;
   /**
    * As `write`, for what many ask at the same moment: the script may be given several inputs that wait, and returns as
-   * many results, in order. Where it throws for several, it is run for each alone.
+   * many results, in order. Where it throws for several, it is run for each alone. Its statements may be planned once
+   * and for all: each finds what it reads by an index, whatever is in the tables.
    */
   writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O>;
   /** Runs a script that changes nothing. What it sees may not be durable yet. */

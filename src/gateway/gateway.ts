@@ -136,7 +136,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     store,
     settings: () => deliverySettings(snapshot(), mappings),
     sessionKeyOf: (question) => hookSession({ ...question, session: snapshot().session }).key,
-    posting: () => worker.posting(),
+    ...worker.postings,
     now,
     nodes: () => peers.count,
   });

@@ -1,7 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
 import type { ServerOptions } from "../../src/base/postgres/server.ts";
-import { execute, insertAll, queryAll, queryEach, queryOne, whole, type Script } from "../../src/base/store.ts";
+import {
+  eachOf,
+  execute,
+  insertAll,
+  isSupposing,
+  queryAll,
+  queryEach,
+  queryOne,
+  storeUnless,
+  whole,
+  type Script,
+  type Value,
+} from "../../src/base/store.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 
 const TABLE = { name: "words", sql: "CREATE TABLE words (word TEXT PRIMARY KEY, n BIGINT)" };
@@ -67,6 +79,49 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(ends.map((end) => end.status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
     expect(given.slice(1)).toEqual([4, 1, 1, 1, 1]);
     expect((await store.read(words)).map(({ word }) => word)).toEqual(["a", "b", "c", "d", "half \ufffd"]);
+    await store.close();
+  });
+
+  test("what is supposed is stored where it is so; where it is not, nothing is, and the script asks", async () => {
+    const store = await open();
+    const supposing: boolean[] = [];
+    function* add(inputs: readonly string[]): Script<readonly string[]> {
+      const text = "SELECT n FROM words WHERE word = $1";
+      const rows = inputs.map((word) => [word]);
+      const insert = (among: readonly Value[][]) => {
+        const all = among.map(([word]) => [word!, 1]);
+        return insertAll({ table: "words", columns: ["word", "n"], rows: all });
+      };
+      const isSure = yield* isSupposing();
+      supposing.push(isSure);
+      if (isSure) {
+        yield* storeUnless(eachOf(text, rows), insert(rows));
+        return inputs.map(() => "new");
+      }
+      const found = yield* queryEach<{ n: number }>(text, rows);
+      yield* whole(insert(rows.filter((_, i) => !found[i])), { isLast: true });
+      return found.map((row) => (row ? "known" : "new"));
+    }
+    const addAll = (words: readonly string[]) => Promise.all(words.map((word) => store.writeEach(add, word)));
+    expect(await addAll(["a", "b"])).toEqual(["new", "new"]);
+    expect(supposing).toEqual([true]);
+    expect(await addAll(["c", "a"])).toEqual(["new", "known"]);
+    expect(await addAll(["d"])).toEqual(["new"]);
+    expect(supposing).toEqual([true, true, false, false]);
+    expect((await store.read(words)).map(({ word }) => word)).toEqual(["a", "b", "c", "d"]);
+    await store.close();
+  });
+
+  test("a text that cannot be held, and that is only inserted, is refused alone", async () => {
+    const store = await open();
+    function* add(inputs: readonly string[]): Script<readonly string[]> {
+      const rows = inputs.map((word) => [word, 1]);
+      yield* whole(insertAll({ table: "words", columns: ["word", "n"], rows }), { isLast: true });
+      return inputs;
+    }
+    const ends = await Promise.allSettled(["a", "nul \0 nul", "b"].map((word) => store.writeEach(add, word)));
+    expect(ends.map((end) => end.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect((await store.read(words)).map(({ word }) => word)).toEqual(["a", "b"]);
     await store.close();
   });
 

@@ -2,13 +2,31 @@
 import { Glob } from "bun";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { makePool } from "../../src/base/postgres/server.ts";
 import { makeMetrics } from "../../src/server/metrics/metrics.ts";
 import { eventually } from "../e2e/hearth.ts";
+import { request, wake } from "../hooks/deliveries/fixtures.ts";
 import { makeFakeRuntime } from "../server/fakes.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 import { quiet, startChat, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
+
+/** Of each table that grows: what is over, and events of another session. */
+const ROWS = 20_000;
+const FILL = `
+  INSERT INTO deliveries (id, request_id, received_at, path, lane, auth_kind, auth_id, idempotency_key, keys_until,
+      body_sha256, body_bytes, headers, response)
+    SELECT 'd' || n, 'r', 4e12, '/hooks/x', 'm', 'token', 'x', n, 4e12, '', 0, '{}', '{}' FROM generate_series(1, ${ROWS}) n;
+  INSERT INTO runs (id, delivery_id, item, lane, session_key, kind, action, state, step, next_at, created_at, finished_at)
+    SELECT 'f' || n, 'd' || n, 0, 'm', 'main', 'wake', '{}', 'succeeded', 'event', 1, 1, 1 FROM generate_series(1, ${ROWS}) n;
+  INSERT INTO session_events (session_key, text, is_wrapped, source, wants_heartbeat, is_delivered, count, created_at,
+      last_at) SELECT 'other', '""', 0, '', 0, 0, 1, 1, 1 FROM generate_series(1, ${ROWS});
+  INSERT INTO items SELECT 'm', n, 'r', 4e12 FROM generate_series(1, ${ROWS}) n;
+`;
+/** That were read of them. */
+const READ = `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS rows FROM pg_stat_user_tables
+  WHERE schemaname = $1 AND relname IN ('deliveries', 'runs', 'session_events', 'items')`;
 
 test("without database.url nothing of PostgreSQL is loaded", async () => {
   const src = join(import.meta.dir, "../../src");
@@ -93,4 +111,37 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     const told = (await bench.events()).join();
     expect([told.includes("back"), told.includes("lost")]).toEqual([true, false]);
   }, 120_000);
+
+  test.each([
+    ["supposed to be new", "full"],
+    ["that another came before", "fuller"],
+  ])(
+    "how webhooks %s are taken in is planned once, for empty tables: no more is read of full ones",
+    async (_, schema) => {
+      const bench = await startGateway(settings(schema));
+      const { deliveries } = bench.gateway;
+      const accept = async (word: string): Promise<void> => {
+        const ends = Array.from({ length: 20 }, (__, i) => {
+          const item = `${word} ${i}`;
+          const keys = { idempotencyKey: item, providerDeliveryId: item, mappingId: "m" };
+          return deliveries.accept(request({ ...keys, actions: [wake(item, { itemId: item })], now: Date.now() }));
+        });
+        expect(new Set((await Promise.all(ends)).map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
+      };
+      const sql = makePool({ url: server.url, schema, connections: 1, name: "test" });
+      const read = async (): Promise<number> => ((await sql.unsafe(READ, [schema]))[0] as { rows: number }).rows;
+      await accept("first");
+      await sql.unsafe("VACUUM ANALYZE"); // the planner knows that they are small
+      if (schema === "fuller") await deliveries.accept(request({ idempotencyKey: "first 0", now: Date.now() }));
+      await accept("before");
+      await sql.unsafe(FILL).simple();
+      await sql.unsafe("SELECT pg_stat_reset()");
+      await accept("after");
+      await bench.stop(); // the server's processes tell what they read when they end
+      expect(await eventually(async () => (await read()) > 0, WAIT_MS)).toBe(true);
+      expect(await read()).toBeLessThan(ROWS / 10);
+      await sql.close();
+    },
+    120_000,
+  );
 });

@@ -17,6 +17,8 @@ export type Found = readonly Row[] & { readonly count: number; readonly command:
 export class Line {
   readonly #connection: ReservedSQL;
   readonly #silentMs: number;
+  /** Of commands. */
+  readonly #templates = new Map<string, TemplateStringsArray>();
   #asked = 0;
   #deadline: Timer | undefined;
   #isSilent = false;
@@ -31,15 +33,25 @@ export class Line {
     return new Line(await pool.reserve(), silentMs);
   }
 
-  /** Sends before it returns. The server answers in the order in which statements are sent. */
+  /**
+   * Sends before it returns. The server answers in the order in which statements are sent. Without values it is sent by
+   * itself: what comes after it waits for its answer.
+   */
   query(text: string, values: readonly unknown[] = []): Promise<Found> {
     return this.#heard(this.#connection.unsafe(text, values as unknown[]).execute());
   }
 
-  /** As `query`, for statements without parameters: any number of them, of which the last one's answer is returned. */
-  async simple(text: string): Promise<Found> {
-    const answers = await this.#heard<Found | readonly Found[]>(this.#connection.unsafe(text).simple().execute());
-    return "command" in answers ? answers : answers.at(-1)!;
+  /**
+   * As `query`, for a statement without values that needs no plan, or always the same: it is prepared, and goes with
+   * those before and behind it. The driver does that only with a template.
+   */
+  command(text: string): Promise<Found> {
+    let template = this.#templates.get(text);
+    if (!template) {
+      template = Object.defineProperty([text], "raw", { value: [text] }) as unknown as TemplateStringsArray;
+      this.#templates.set(text, template);
+    }
+    return this.#heard(this.#connection<unknown>(template).execute());
   }
 
   /** To the pool, for the next one. */

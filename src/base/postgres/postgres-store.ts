@@ -43,14 +43,29 @@ class PostgresStore implements Store {
   }
 
   write<T>(script: () => Script<T>): Promise<T> {
-    return this.writeEach(function* () {
+    const alone = function* (): Script<readonly T[]> {
       return [yield* script()];
-    }, undefined);
+    };
+    return this.#write(alone, undefined, { keepsPlans: false });
   }
 
   writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> {
+    return this.#write(script, input, { keepsPlans: true });
+  }
+
+  #write<I, O>(
+    script: (inputs: readonly I[]) => Script<readonly O[]>,
+    input: I,
+    { keepsPlans }: Pick<Pending, "keepsPlans">,
+  ): Promise<O> {
     const { promise, resolve, reject } = Promise.withResolvers<O>();
-    this.#writer.add({ script: script as Pending["script"], input, resolve: resolve as Pending["resolve"], reject });
+    this.#writer.add({
+      script: script as Pending["script"],
+      input,
+      keepsPlans,
+      resolve: resolve as Pending["resolve"],
+      reject,
+    });
     return promise;
   }
 

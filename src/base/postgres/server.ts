@@ -37,6 +37,18 @@ const SILENCE = {
 const PLANS = { plan_cache_mode: "force_custom_plan" };
 
 /**
+ * For a transaction whose statements find all that they read by an index: they are planned once. A table that has none
+ * to offer is read as before, at a cost that no compiler is to be called for.
+ */
+export const KEPT_PLANS = [
+  ["plan_cache_mode", "force_generic_plan"],
+  ["enable_seqscan", "off"],
+  ["jit", "off"],
+]
+  .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  .join(", ");
+
+/**
  * A pool that connects when it is first used. Throws `bad_request` for an address that is none.
  * @param onClose is called whenever a connection is gone, or could not be made
  */

@@ -1,21 +1,33 @@
 /** Scripts over a line to PostgreSQL: what one asks at once is sent at once; numbers as JavaScript has them. */
-import { AppError } from "../errors.ts";
-import type { Ask, Insert, Script, SqlText, Statement, Value, Whole } from "../store.ts";
+import { AppError, messageOf } from "../errors.ts";
+import type { Ask, Insert, Script, SqlText, Statement, Supposed, Value, Whole } from "../store.ts";
 import type { Found, Line } from "./line.ts";
 
 type Row = Record<string, unknown>;
 
+/** The end of a transaction that is one script's. */
+export interface End {
+  /** Sends what the script asks last, and commits. What it throws ends the script. */
+  commit(sendLast: () => Promise<unknown>): Promise<void>;
+  /** Whether the script is to suppose what it would hear. */
+  readonly isSupposing: boolean;
+}
+
 /**
  * Runs a script to its end. What a statement throws is thrown into the script.
- * @param commit asks what a script asks last, and commits; what it throws ends the script. Absent: others go on with
- *   the transaction
+ * @param end absent: others go on with the transaction
  */
-export async function runScript<T>(line: Line, script: Script<T>, commit?: (last: Ask) => Promise<void>): Promise<T> {
+export async function runScript<T>(line: Line, script: Script<T>, end?: End): Promise<T> {
   let step = script.next();
   while (!step.done) {
     const ask = step.value;
-    if (commit && isWhole(ask) && ask.isLast) {
-      await commit(ask.part);
+    if (isSupposingAsk(ask)) {
+      step = script.next(end?.isSupposing ?? false);
+      continue;
+    }
+    if (end && ((isWhole(ask) && ask.isLast) || isSupposed(ask))) {
+      checkTexts(ask.part); // before anything is sent
+      await end.commit(() => (isSupposed(ask) ? answerSupposed(line, ask) : answerOf(line, ask.part)));
       step = script.next();
       continue;
     }
@@ -31,20 +43,22 @@ export async function runScript<T>(line: Line, script: Script<T>, commit?: (last
   return step.value;
 }
 
-/** Sends a statement that nobody waits for now; what becomes of it, its promise says. */
+/** Sends a command that nobody waits for now; what becomes of it, its promise says. */
 export function send(line: Line, text: string): Promise<unknown> {
-  const sent = line.simple(text);
+  const sent = line.command(text);
   sent.catch(() => {}); // whoever waits for it is told
   return sent;
 }
 
 const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);
 const isWhole = (ask: Ask): ask is Whole => !isList(ask) && ask.wants === "whole";
+const isSupposed = (ask: Ask): ask is Supposed => !isList(ask) && ask.wants === "supposed";
+const isSupposingAsk = (ask: Ask): boolean => !isList(ask) && ask.wants === "supposing";
 
 /** Sends before it returns. The connection answers in the order in which statements are sent. */
-export async function answerOf(line: Line, ask: Ask): Promise<unknown> {
+async function answerOf(line: Line, ask: Ask): Promise<unknown> {
   if (isWhole(ask)) return answerWhole(line, ask);
-  if (!isList(ask)) return answerOne(line, ask);
+  if (!isList(ask)) return answerOne(line, statementsOf(ask)[0]!);
   const ends = await Promise.allSettled(messagesOf(statementsOf(ask)).map((message) => answerMessage(line, message)));
   return inShapeOf(ask, fulfilled(ends).flat());
 }
@@ -53,9 +67,32 @@ async function answerWhole(line: Line, { part }: Whole): Promise<void> {
   const sent = [send(line, "SAVEPOINT whole"), answerOf(line, part), send(line, "RELEASE SAVEPOINT whole")];
   const ends = await Promise.allSettled(sent);
   if (ends.every(({ status }) => status === "fulfilled")) return;
-  await line.query("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error says more
+  await line.command("ROLLBACK TO SAVEPOINT whole").catch(() => {}); // the first error says more
   fulfilled(ends);
 }
+
+/**
+ * Sends before it returns, the check first: where that fails, so does the transaction. Throws before it sends anything
+ * for a text that PostgreSQL cannot hold.
+ */
+function answerSupposed(line: Line, { found, part }: Supposed): Promise<unknown> {
+  const values: Value[] = [];
+  const questions = found.map((statement) => {
+    const { text, values: own } = plain(statement);
+    const question = `EXISTS (${shifted(text, values.length)})`;
+    values.push(...own);
+    return question;
+  });
+  const isOther = questions.length > 0 ? questions.join(" OR ") : "FALSE";
+  for (const value of values) checkText(value);
+  const checked = line.query(`SELECT CAST(CASE WHEN ${isOther} THEN '${OTHERWISE}' ELSE '1' END AS INTEGER)`, values);
+  return Promise.allSettled([checked, answerOf(line, part)]).then(fulfilled);
+}
+
+/** No number, so that the server says it in an error. */
+const OTHERWISE = "hearth: it is not as supposed";
+
+export const isOtherwise = (error: unknown): boolean => messageOf(error).includes(OTHERWISE);
 
 /** Throws the first error. */
 function fulfilled<T>(ends: readonly PromiseSettledResult<T>[]): T[] {
@@ -67,7 +104,9 @@ function fulfilled<T>(ends: readonly PromiseSettledResult<T>[]): T[] {
 
 const statementsOf = (ask: Ask): Statement[] => {
   if (isList(ask)) return ask.flatMap(statementsOf);
-  return isWhole(ask) ? statementsOf(ask.part) : [ask];
+  if (isWhole(ask)) return statementsOf(ask.part);
+  if (ask.wants === "supposed" || ask.wants === "supposing") throw new TypeError("what is supposed is asked by itself");
+  return [ask];
 };
 
 /** @param answers of all statements, in order; those that are used are taken away */
@@ -200,6 +239,14 @@ function jsonOf(value: unknown): string {
 
 /** As JSON has U+0000 and half characters; a text that only looks like that is looked at again. */
 const MAYBE_UNFIT = /\\u(?:0000|d[89a-f])/;
+
+function checkTexts(ask: Ask): void {
+  for (const statement of statementsOf(ask)) {
+    const rows =
+      "insert" in statement ? statement.insert.rows : "rows" in statement ? statement.rows : [statement.values];
+    for (const row of rows) for (const value of row) checkText(value);
+  }
+}
 
 /** Throws `bad_request` for a text that PostgreSQL cannot hold: it would fail in the middle of the transaction. */
 function checkText(value: Value): void {

@@ -5,18 +5,20 @@
 import type { SQL } from "bun";
 import { AppError } from "../errors.ts";
 import type { Migration } from "../database.ts";
-import type { Ask, Script } from "../store.ts";
+import type { Script } from "../store.ts";
 import { Line } from "./line.ts";
 import { isOfServer, isRepeatable, problemOf, RETRY_MS } from "./problems.ts";
-import { checkDurable } from "./server.ts";
-import { answerOf, runScript, send } from "./statements.ts";
+import { checkDurable, KEPT_PLANS } from "./server.ts";
+import { isOtherwise, runScript, send, type End } from "./statements.ts";
 
 /** Scripts that share a commit: a longer transaction would delay the answers of those at its beginning. */
 const BATCH_MAX = 64;
 const TRIES = 5;
-/** No try begins later. */
+/** No other try begins later. */
 const TRIES_MS = 5000;
 const TRY_AGAIN_MS = 20;
+/** Where a script supposed what is not so, all ask for so long: another journey would cost more. */
+const ASK_MS = 10_000;
 
 /** How long a server is waited for that is to say what became of a commit. */
 const STATUS_MS = 3000;
@@ -48,12 +50,18 @@ interface Begun {
   readonly standbys: string;
 }
 
+/** A number of its own is known before its commit is sent: what became of that can be asked. */
+const BEGUN = `pg_current_xact_id()::text AS id, ${LIFE},
+  current_setting('synchronous_commit') AS durable, current_setting('synchronous_standby_names') AS standbys`;
+
 type GroupScript = (inputs: readonly unknown[]) => Script<readonly unknown[]>;
 
 /** What is to be written: a script for one input; of equal scripts there may be one for all of their inputs. */
 export interface Pending {
   readonly script: GroupScript;
   readonly input: unknown;
+  /** Whether its statements need no new plan each time. */
+  readonly keepsPlans: boolean;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -66,35 +74,61 @@ interface Piece {
   readonly members: Pending[];
 }
 
-interface Transaction {
+/** A transaction that a connection was asked to begin. */
+interface Begin {
   readonly line: Line;
   readonly begun: Promise<Begun>;
+}
+
+interface Transaction extends Begin {
   readonly until: number;
   readonly ends: Map<Pending, Ended>;
   isOver: boolean;
 }
+
+/** What a script supposed is not so: it is to ask. */
+class Otherwise extends Error {}
 
 /** Scripts failed together: each is run alone, and finds out for itself. */
 class FailedTogether extends Error {}
 
 export class PostgresWriter {
   readonly #sql: SQL;
-  readonly #begin: string;
+  /** A transaction's first statement. */
+  readonly #begun: string;
   #pending: Pending[] = [];
   #writing: Promise<void> | undefined;
   #line: Line | undefined;
+  /** Whose commit is on its way. */
+  #committing: Line | undefined;
+  /** Behind that commit. */
+  #next: Begin | undefined;
   #failure: AppError | undefined;
+  #asksUntil = 0;
 
-  /** @param lock an expression that each transaction begins with */
+  /** @param lock an expression that each transaction begins with: what it asks and stores is what came in until then */
   constructor(sql: SQL, lock: string) {
     this.#sql = sql;
-    this.#begin = `BEGIN; SELECT ${lock}, pg_current_xact_id()::text AS id, ${LIFE},
-      current_setting('synchronous_commit') AS durable, current_setting('synchronous_standby_names') AS standbys`;
+    this.#begun = `SELECT ${lock}, ${BEGUN}`;
   }
 
   add(pending: Pending): void {
     this.#pending.push(pending);
     this.#writing ??= this.#writeAll();
+    if (this.#committing) this.#beginNext(this.#committing);
+  }
+
+  /** The server begins it after the commit, without hearing from us again. */
+  #beginNext(line: Line): void {
+    this.#next ??= this.#begin(line);
+  }
+
+  /** Sends before it returns. */
+  #begin(line: Line): Begin {
+    send(line, "BEGIN");
+    const begun = line.command(this.#begun).then(([row]) => row as unknown as Begun);
+    begun.catch(() => {}); // whoever waits for it is told
+    return { line, begun };
   }
 
   /** Why the last commit failed; undefined where it did not. */
@@ -110,13 +144,24 @@ export class PostgresWriter {
 
   async #writeAll(): Promise<void> {
     await Promise.resolve(); // for what else came in with it
-    while (this.#pending.length > 0) await this.#write(this.#pending.splice(0, BATCH_MAX));
+    while (this.#pending.length > 0) {
+      const until = Date.now() + TRIES_MS;
+      await this.#enter();
+      await this.#write(this.#pending.splice(0, BATCH_MAX), until);
+    }
     this.#writing = undefined;
   }
 
-  async #write(batch: readonly Pending[]): Promise<void> {
+  /** Waits for the lock, while more comes in. */
+  async #enter(): Promise<void> {
+    if (!this.#line) return;
+    this.#beginNext(this.#line);
+    await this.#next?.begun.catch(() => {}); // the transaction says so too
+  }
+
+  async #write(batch: readonly Pending[], until: number): Promise<void> {
     try {
-      const ends = await this.#commit(batch);
+      const ends = await this.#commit(batch, until);
       this.#failure = undefined;
       for (const pending of batch) {
         const end = ends.get(pending)!;
@@ -132,8 +177,7 @@ export class PostgresWriter {
   }
 
   /** Tries again where the server says that this may help; a connection that broke gives way to a new one. */
-  async #commit(batch: readonly Pending[]): Promise<ReadonlyMap<Pending, Ended>> {
-    const until = Date.now() + TRIES_MS;
+  async #commit(batch: readonly Pending[], until: number): Promise<ReadonlyMap<Pending, Ended>> {
     let pieces = piecesOf(batch);
     let isTogether = pieces.length === 1;
     for (let tries = 1; ; tries++) {
@@ -142,6 +186,10 @@ export class PostgresWriter {
         return await this.#transact(this.#line, { pieces, isTogether, until });
       } catch (error) {
         await this.#renew();
+        if (error instanceof Otherwise) {
+          this.#asksUntil = Date.now() + ASK_MS;
+          continue;
+        }
         const isWorthIt = isRepeatable(error) || isOfServer(error) || error instanceof FailedTogether;
         if (!isWorthIt || tries === TRIES || Date.now() > until) throw error;
         if (error instanceof FailedTogether) {
@@ -161,15 +209,17 @@ export class PostgresWriter {
     line: Line,
     { pieces, isTogether, until }: { pieces: readonly Piece[]; isTogether: boolean; until: number },
   ): Promise<ReadonlyMap<Pending, Ended>> {
-    const begun = line.simple(this.#begin).then(([row]) => row as unknown as Begun);
-    begun.catch(() => {}); // whoever waits for it is told
+    const { begun } = this.#next ?? this.#begin(line);
+    this.#next = undefined;
     const transaction: Transaction = { line, begun, until, ends: new Map(), isOver: false };
+    const arePlansKept = pieces.every(({ members }) => members.every(({ keepsPlans }) => keepsPlans));
     const marks: Promise<unknown>[] = [begun];
-    const commit = isTogether ? (last: Ask) => this.#finish(transaction, last) : undefined;
+    if (arePlansKept) send(line, `SELECT ${KEPT_PLANS}`);
+    const end = isTogether ? this.#endOf(transaction) : undefined;
     for (const { script, members } of pieces) {
       if (!isTogether) marks.push(send(line, "SAVEPOINT piece"));
       try {
-        const results = await runScript(line, script(members.map(({ input }) => input)), commit);
+        const results = await runScript(line, script(members.map(({ input }) => input)), end);
         for (const [i, member] of members.entries()) transaction.ends.set(member, { result: results[i] });
         if (!isTogether) marks.push(send(line, "RELEASE SAVEPOINT piece"));
       } catch (error) {
@@ -178,7 +228,7 @@ export class PostgresWriter {
         if (isWhole || isOfServer(error) || isRepeatable(error)) throw error;
         if (members.length > 1) throw new FailedTogether();
         transaction.ends.set(members[0]!, { error });
-        await line.query(isTogether ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT piece");
+        await line.command(isTogether ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT piece");
         transaction.isOver = isTogether;
       }
     }
@@ -187,28 +237,49 @@ export class PostgresWriter {
     return transaction.ends;
   }
 
-  /** Commits. Throws where that was not done, or nobody says whether it was. @param last goes with it */
-  async #finish(transaction: Transaction, last?: Ask): Promise<void> {
+  #endOf(transaction: Transaction): End {
+    return {
+      commit: (sendLast) => this.#finish(transaction, sendLast),
+      isSupposing: Date.now() >= this.#asksUntil,
+    };
+  }
+
+  /** Commits. Throws where that was not done, or nobody says whether it was. @param sendLast what goes with it */
+  async #finish(transaction: Transaction, sendLast?: () => Promise<unknown>): Promise<void> {
     const { line, until } = transaction;
     const begun = await transaction.begun;
     checkDurable(begun.durable);
     if (begun.life === null) send(line, NAME_LIFE);
-    const asked = last && answerOf(line, last);
+    const asked = sendLast?.();
     asked?.catch(() => {}); // the commit says so too
     // a commit that waits for its copy cannot be undone any more: out of time it would be answered without one
     if (begun.standbys !== "") send(line, "SET LOCAL statement_timeout = 0");
     transaction.isOver = true;
+    let command: string;
     try {
-      const { command } = await line.query("COMMIT");
-      if (command === "COMMIT") return;
+      command = await this.#sendCommit(line);
     } catch (error) {
       if (await this.#isCommitted(begun, until)) return;
       throw error;
     }
+    if (command === "COMMIT") return void (await asked); // which may not have been sent
     await asked?.catch((error: unknown) => {
+      if (isOtherwise(error)) throw new Otherwise();
       throw isOfServer(error) || isRepeatable(error) ? error : new FailedTogether();
     });
     throw new AppError("storage", "the database undid what was to be committed");
+  }
+
+  /** Returns what became of it. What is to be written next begins behind it. */
+  async #sendCommit(line: Line): Promise<string> {
+    this.#committing = line;
+    try {
+      const committed = line.command("COMMIT");
+      if (this.#pending.length > 0) this.#beginNext(line);
+      return (await committed).command;
+    } finally {
+      this.#committing = undefined;
+    }
   }
 
   /**
@@ -241,8 +312,9 @@ export class PostgresWriter {
   /** Ends the transaction that failed; where that fails too, the next one gets another connection. */
   async #renew(): Promise<void> {
     const line = this.#line;
+    this.#next = undefined;
     try {
-      await line?.query("ROLLBACK");
+      await line?.command("ROLLBACK");
     } catch {
       this.#line = undefined;
       line?.close();

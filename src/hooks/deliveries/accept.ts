@@ -3,15 +3,23 @@
  * request with a run for each of its actions. Senders are answered after the commit. What has to be known of all of
  * them is asked at once, then each is decided on as if it came alone, in order, and what is new is stored at once.
  */
-import { insertAll, together, type Script, type Value } from "../../base/store.ts";
+import {
+  insertAll,
+  isSupposing,
+  storeUnless,
+  together,
+  type Script,
+  type Statement,
+  type Value,
+} from "../../base/store.ts";
 import type { HookResponse } from "./answer.ts";
-import { findEarlier, type EarlierAnswers, type Found } from "./earlier.ts";
-import { findItems, type KnownItems } from "./items.ts";
+import { earlierAmong, EarlierAnswers, findEarlier, type Found } from "./earlier.ts";
+import { findItems, itemsAmong, KnownItems } from "./items.ts";
 import { laneOf } from "./lane.ts";
-import { openRuns, openRunsOf } from "./open-runs.ts";
+import { moreOpenRuns, openRuns, openRunsOf } from "./open-runs.ts";
 import type { AcceptRequest } from "./request.ts";
-import { storeRuns, type Posting } from "./posting.ts";
-import { newRuns, type NewRun, type SessionKeyOf } from "./runs.ts";
+import { storeRuns, type Posting, type SupposedPosting } from "./posting.ts";
+import { insertRuns, newRuns, type NewRun, type SessionKeyOf } from "./runs.ts";
 
 export type Accepted =
   | {
@@ -40,6 +48,8 @@ export interface AcceptOptions {
   /** Until so many runs will have ended, of a lane or of all. */
   readonly msUntil: (count: number, lane?: string) => number;
   readonly posting: () => Script<Posting>;
+  /** The same without asking; undefined, or absent: it has to be asked. */
+  readonly supposedPosting?: (() => SupposedPosting | undefined) | undefined;
   /** Whether the transaction is the acceptance alone: what it stores is committed with the same message then. */
   readonly isAlone: boolean;
 }
@@ -56,6 +66,36 @@ export function* acceptDeliveries(
   requests: readonly AcceptRequest[],
   options: AcceptOptions,
 ): Script<readonly Acceptance[]> {
+  const isUsual = options.isAlone && requests.every(isSelfContained) && (yield* isSupposing());
+  return (isUsual ? yield* acceptUsual(requests, options) : undefined) ?? (yield* acceptAsking(requests, options));
+}
+
+/** Whether all of it can be stored at once. */
+const isSelfContained = ({ alongside, rawBody }: AcceptRequest): boolean =>
+  alongside === undefined && rawBody === undefined;
+
+/**
+ * Supposes that none of the requests came before, that there is room for all, and that nothing is ahead of their
+ * events. Undefined where it cannot be decided so.
+ */
+function* acceptUsual(
+  requests: readonly AcceptRequest[],
+  options: AcceptOptions,
+): Script<readonly Acceptance[] | undefined> {
+  const posting = options.supposedPosting?.();
+  if (!posting) return undefined;
+  const known = { earlier: new EarlierAnswers(new Map(), new Map()), items: new KnownItems([]), open: 0 };
+  const group = new Group({ ...known, openLanes: new Map(), posting }, options);
+  const accepted = requests.map((request) => group.decide(request));
+  const unless = posting.unless();
+  const isUsual = accepted.every(({ kind }) => kind === "accepted") && !known.earlier.isForgetful;
+  if (!isUsual || !unless) return undefined;
+  const others = [...earlierAmong(requests), ...itemsAmong(requests), ...group.unlessFull()];
+  yield* storeUnless([...others, ...unless], group.insert());
+  return accepted.map((each) => ({ accepted: each, after: () => group.after(each) }));
+}
+
+function* acceptAsking(requests: readonly AcceptRequest[], options: AcceptOptions): Script<readonly Acceptance[]> {
   const mapped = requests.filter(({ mappingId }) => mappingId !== undefined).map(laneOf);
   const [earlier, items, open, openLanes, posting] = yield* together(
     findEarlier(requests),
@@ -95,6 +135,9 @@ class Group {
   readonly #runs: NewRun[] = [];
   readonly #runsOf = new Map<Accepted, readonly NewRun[]>();
   readonly #taken = new Set<NewRun>();
+  /** Runs that were open at most for there to be room: of all, and by lane. */
+  #mostOpen = Infinity;
+  readonly #mostOpenOf = new Map<string, number>();
 
   constructor(known: Known, options: AcceptOptions) {
     this.#known = known;
@@ -129,14 +172,33 @@ class Group {
     const { earlier, items, posting } = this.#known;
     if (this.#deliveries.length === 0) return;
     yield* earlier.forget();
-    const deliveries = {
+    const isLast = this.#options.isAlone && this.#deliveries.every(({ request }) => request.alongside === undefined);
+    yield* storeRuns(this.#runs, this.#taken, {
+      posting,
+      also: () => [items.store(), this.#insertDeliveries()],
+      isLast,
+    });
+    for (const { request } of this.#deliveries) if (request.alongside) yield* request.alongside();
+  }
+
+  /** They find nothing where there was room, were nothing known to be open. */
+  unlessFull(): Statement[] {
+    return moreOpenRuns(this.#mostOpen, this.#mostOpenOf);
+  }
+
+  /** All that is new, at once. */
+  *insert(): Script<void> {
+    const { items, posting } = this.#known;
+    const runs = insertRuns(this.#runs, this.#isOver);
+    yield* together(items.store(), this.#insertDeliveries(), runs, posting.store());
+  }
+
+  #insertDeliveries(): Script<void> {
+    return insertAll({
       table: "deliveries",
       columns: COLUMNS,
       rows: this.#deliveries.map((each) => this.#rowOf(each)),
-    };
-    const isLast = this.#options.isAlone && this.#deliveries.every(({ request }) => request.alongside === undefined);
-    yield* storeRuns(this.#runs, this.#taken, { posting, also: () => [items.store(), insertAll(deliveries)], isLast });
-    for (const { request } of this.#deliveries) if (request.alongside) yield* request.alongside();
+    });
   }
 
   after(accepted: Accepted): void {
@@ -153,8 +215,10 @@ class Group {
     if (count > share) return { kind: "too_many", limit: share };
     const over = this.#known.open + count - maxQueued;
     if (over > 0) return { kind: "full", retryAfterMs: msUntil(over) };
+    this.#mostOpen = Math.min(this.#mostOpen, -over);
     if (mappingId === undefined) return undefined;
     const ownOver = (this.#known.openLanes.get(lane) ?? 0) + count - share;
+    this.#mostOpenOf.set(lane, Math.min(this.#mostOpenOf.get(lane) ?? Infinity, -ownOver));
     return ownOver > 0 ? { kind: "full", retryAfterMs: msUntil(ownOver, lane), mappingId } : undefined;
   }
 

@@ -4,7 +4,7 @@
  */
 import type { Script, Store } from "../../base/store.ts";
 import { acceptDeliveries, type Accepted } from "./accept.ts";
-import type { Posting } from "./posting.ts";
+import type { Posting, SupposedPosting } from "./posting.ts";
 import type { AcceptRequest } from "./request.ts";
 import { Pace } from "./pace.ts";
 import { pruneDeliveries } from "./prune.ts";
@@ -32,6 +32,8 @@ export interface DeliveriesDeps {
   readonly sessionKeyOf: SessionKeyOf;
   /** For each transaction that makes runs. */
   readonly posting: () => Script<Posting>;
+  /** The same without asking; undefined, or absent: it has to be asked. */
+  readonly supposedPosting?: () => SupposedPosting | undefined;
   readonly now: () => number;
   /** How many nodes take turns from this queue; absent: one. */
   readonly nodes?: () => number;
@@ -54,11 +56,11 @@ export interface Deliveries {
 }
 
 export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { store, settings, sessionKeyOf, now, nodes } = deps;
+  const { store, settings, sessionKeyOf, posting, supposedPosting, now, nodes } = deps;
   const pace = new Pace(now, nodes);
   const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
   const acceptAll = (requests: readonly AcceptRequest[]) =>
-    acceptDeliveries(requests, { ...settings(), sessionKeyOf, msUntil, posting: deps.posting, isAlone: true });
+    acceptDeliveries(requests, { ...settings(), sessionKeyOf, msUntil, posting, supposedPosting, isAlone: true });
   return {
     async accept(request) {
       const { accepted, after } = await store.writeEach(acceptAll, request);
@@ -69,7 +71,7 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
     find: (id) => store.read(() => findDelivery(id)),
     run: (id) => store.read(() => runStatus(id)),
     async replay(id) {
-      const options = { maxQueued: settings().maxQueued, sessionKeyOf, msUntil, posting: deps.posting };
+      const options = { maxQueued: settings().maxQueued, sessionKeyOf, msUntil, posting };
       const { replayed, after } = await store.write(() => replayDelivery(id, { now: now(), ...options }));
       after();
       return replayed;

@@ -2,7 +2,7 @@
  * Answers that earlier requests got, by the keys under which an equal request gets the same: its idempotency key, and
  * the sender's own id of the delivery. A key whose time is over no longer answers.
  */
-import { execute, queryEach, together, type Script } from "../../base/store.ts";
+import { eachOf, execute, queryEach, together, type Script, type Statement } from "../../base/store.ts";
 import type { AcceptRequest } from "./request.ts";
 import { laneOf } from "./lane.ts";
 
@@ -23,25 +23,32 @@ type Column = "idempotency_key" | "provider_delivery_id";
 
 const COLUMNS = 'id, body_sha256 AS "bodySha256", response, keys_until AS "keysUntil"';
 
+const BY_KEY = `SELECT ${COLUMNS} FROM deliveries
+  WHERE auth_kind = $1 AND auth_id = $2 AND path = $3 AND idempotency_key = $4`;
+const BY_ID = `SELECT ${COLUMNS} FROM deliveries WHERE lane = $1 AND provider_delivery_id = $2`;
+
 /** What is known under the keys of these requests. */
 export function* findEarlier(requests: readonly AcceptRequest[]): Script<EarlierAnswers> {
-  const keys = requests.flatMap((request) => idempotencyKeyOf(request) ?? []);
-  const ids = requests.flatMap((request) => providerIdOf(request) ?? []);
-  const [byKey, byId] = yield* together(
-    queryEach<Earlier>(
-      `SELECT ${COLUMNS} FROM deliveries
-       WHERE auth_kind = $1 AND auth_id = $2 AND path = $3 AND idempotency_key = $4`,
-      keys,
-    ),
-    queryEach<Earlier>(`SELECT ${COLUMNS} FROM deliveries WHERE lane = $1 AND provider_delivery_id = $2`, ids),
-  );
+  const { keys, ids } = keysOf(requests);
+  const [byKey, byId] = yield* together(queryEach<Earlier>(BY_KEY, keys), queryEach<Earlier>(BY_ID, ids));
   return new EarlierAnswers(
     new Map([...keys.entries()].flatMap(([i, key]) => (byKey[i] ? [[nameOf(key), byKey[i]]] : []))),
     new Map([...ids.entries()].flatMap(([i, id]) => (byId[i] ? [[nameOf(id), byId[i]]] : []))),
   );
 }
 
+/** They find nothing where none of the requests has an answer. */
+export function earlierAmong(requests: readonly AcceptRequest[]): Statement[] {
+  const { keys, ids } = keysOf(requests);
+  return [eachOf(BY_KEY, keys), eachOf(BY_ID, ids)].flat();
+}
+
 type Key = readonly string[];
+
+const keysOf = (requests: readonly AcceptRequest[]): { keys: Key[]; ids: Key[] } => ({
+  keys: requests.flatMap((request) => idempotencyKeyOf(request) ?? []),
+  ids: requests.flatMap((request) => providerIdOf(request) ?? []),
+});
 
 const idempotencyKeyOf = ({ auth, path, idempotencyKey }: AcceptRequest): [Key] | undefined =>
   idempotencyKey === undefined ? undefined : [[auth.kind, auth.id, path, idempotencyKey]];
@@ -80,6 +87,10 @@ export class EarlierAnswers {
   /** Whether a delivery of this transaction gave a key up to a later one. */
   hasForgotten(column: Column, id: string): boolean {
     return this.#forgotten.some((gone) => gone.column === column && gone.id === id);
+  }
+
+  get isForgetful(): boolean {
+    return this.#forgotten.length > 0;
   }
 
   /** Takes keys whose time is over from deliveries that are stored. */

@@ -2,7 +2,7 @@
  * Items of lists that were acted on: a sender whose requests overlap, as watchers of mailboxes do, gets the run that an
  * item already has.
  */
-import { execute, insertAll, queryEach, type Script } from "../../base/store.ts";
+import { eachOf, execute, insertAll, queryEach, type Script, type Statement } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptRequest } from "./request.ts";
 import { laneOf } from "./lane.ts";
@@ -36,15 +36,20 @@ interface KnownItem {
 
 /** What is known of the items that these requests have. */
 export function* findItems(requests: readonly Asked[]): Script<KnownItems> {
-  const asked = requests.flatMap((request) =>
-    request.actions.flatMap(({ itemId }) => (itemId === undefined ? [] : [[laneOf(request), itemId] as const])),
-  );
-  const rows = yield* queryEach<KnownItem>(
-    'SELECT lane, item_id AS "itemId", run_id AS "runId", until FROM items WHERE lane = $1 AND item_id = $2',
-    asked,
-  );
+  const rows = yield* queryEach<KnownItem>(BY_ITEM, namesIn(requests));
   return new KnownItems(rows.filter((row) => row !== undefined));
 }
+
+/** They find nothing where none of the items is known. */
+export const itemsAmong = (requests: readonly Asked[]): Statement[] => eachOf(BY_ITEM, namesIn(requests));
+
+const BY_ITEM =
+  'SELECT lane, item_id AS "itemId", run_id AS "runId", until FROM items WHERE lane = $1 AND item_id = $2';
+
+const namesIn = (requests: readonly Asked[]): (readonly string[])[] =>
+  requests.flatMap((request) =>
+    request.actions.flatMap(({ itemId }) => (itemId === undefined ? [] : [[laneOf(request), itemId]])),
+  );
 
 export class KnownItems {
   readonly #known = new Map<string, KnownItem>();

@@ -1,9 +1,9 @@
 /** How many runs are open, waiting or running: of all, and of each lane. */
-import { queryEach, queryOne, type Script } from "../../base/store.ts";
+import { eachOf, queryEach, queryOne, type Script, type Statement } from "../../base/store.ts";
 
 /** Of all. */
 export function* openRuns(): Script<number> {
-  return (yield* queryOne<{ n: number }>("SELECT n FROM open_runs"))?.n ?? 0;
+  return (yield* queryOne<{ n: number }>("SELECT n FROM open_runs WHERE one = 1"))?.n ?? 0;
 }
 
 /** By lane; one that is not there has none. */
@@ -14,3 +14,12 @@ export function* openRunsOf(lanes: readonly string[]): Script<Map<string, number
   );
   return new Map(lanes.map((lane, i) => [lane, rows[i]?.n ?? 0]));
 }
+
+/** They find nothing where no more are open: of all, and of each lane. */
+export const moreOpenRuns = (most: number, ofLanes: ReadonlyMap<string, number>): Statement[] => [
+  { text: "SELECT n FROM open_runs WHERE one = 1 AND n > $1", values: [most], wants: "one" },
+  ...eachOf(
+    "SELECT n FROM open_lanes WHERE lane = $1 AND n > CAST($2 AS BIGINT)",
+    [...ofLanes].map(([lane, mostOfLane]) => [lane, `${mostOfLane}`]),
+  ),
+];

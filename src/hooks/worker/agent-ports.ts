@@ -1,6 +1,6 @@
 /** The agent as the worker needs it: its sessions, its events and its heartbeat. */
 import type { Agent } from "../../agent/agent.ts";
-import { enqueueEvent, openEvents } from "../../agent/events.ts";
+import { enqueueEvent, openEvents, supposeEvents } from "../../agent/events.ts";
 import { mainSessionKey } from "../../agent/session-key.ts";
 import type { AgentSettings } from "../../agent/settings.ts";
 import { storeTurn } from "../../agent/turn.ts";
@@ -14,7 +14,7 @@ export interface AgentPortParts {
 
 export type AgentPorts = Pick<
   WorkerPorts,
-  "runTurn" | "storeTurn" | "enqueueEvent" | "openEvents" | "requestHeartbeat"
+  "runTurn" | "storeTurn" | "enqueueEvent" | "openEvents" | "supposeEvents" | "requestHeartbeat"
 >;
 
 export function makeAgentPorts({ agent, heartbeat, settings }: AgentPortParts): AgentPorts {
@@ -29,6 +29,10 @@ export function makeAgentPorts({ agent, heartbeat, settings }: AgentPortParts): 
     openEvents() {
       const { session } = settings();
       return openEvents(mainSessionKey(session), { eventsMax: session.maxEvents });
+    },
+    supposeEvents() {
+      const { session } = settings();
+      return supposeEvents(mainSessionKey(session), { eventsMax: session.maxEvents });
     },
     requestHeartbeat: (reason) => heartbeat.request(reason),
   };

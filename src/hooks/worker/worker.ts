@@ -8,7 +8,7 @@ import type { Logger } from "../../base/log.ts";
 import type { Peers, Topic } from "../../base/peers.ts";
 import { execute, type Script, type Store } from "../../base/store.ts";
 import { runStatus } from "../deliveries/queries.ts";
-import type { Posting } from "../deliveries/posting.ts";
+import type { Posting, SupposedPosting } from "../deliveries/posting.ts";
 import { nextTurnAt } from "../deliveries/claims.ts";
 import { findRun, pendingReplies, replyChannelOf, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
@@ -150,19 +150,27 @@ export class Worker {
     });
   }
 
+  /** For whoever makes runs. */
+  readonly postings = { posting: () => this.posting(), supposedPosting: () => this.supposedPosting() };
+
   /** Posts events of new runs in the transaction that makes these. */
   *posting(): Script<Posting> {
     const events = this.#state === "working" ? yield* this.#events.ofNew() : NOTHING_POSTED;
-    return {
-      ...events,
-      after: (runs, isOver) => {
-        for (const run of runs.filter(isOver)) this.#announce(posted(run));
-        if (runs.every(isOver)) return;
-        this.poke();
-        this.#deps.peers.tell("turns");
-      },
-    };
+    return { ...events, after: this.#afterPosting };
   }
+
+  /** As `posting`, without asking anything; undefined where that cannot be. */
+  supposedPosting(): SupposedPosting | undefined {
+    const events = this.#state === "working" ? this.#events.supposed() : undefined;
+    return events && { ...events, after: this.#afterPosting };
+  }
+
+  readonly #afterPosting: Posting["after"] = (runs, isOver) => {
+    for (const run of runs.filter(isOver)) this.#ended(posted(run)); // nobody watches it yet
+    if (runs.every(isOver)) return;
+    this.poke();
+    this.#deps.peers.tell("turns");
+  };
 
   /** How a run stands, then its news until nothing changes any more but a callback. */
   async *watch(runId: string, signal?: AbortSignal): AsyncGenerator<RunNews> {
@@ -258,8 +266,12 @@ export class Worker {
 
   /** After the commit that made a run final. */
   #announce(run: FinalRun): void {
-    observeEnd(this.#deps.observer, run);
     this.#tell(run.id);
+    this.#ended(run);
+  }
+
+  #ended(run: FinalRun): void {
+    observeEnd(this.#deps.observer, run);
     if (run.action.kind === "agent" && run.action.callbackUrl !== undefined) this.#deps.peers.tell("callbacks");
     if (wantsHeartbeat(run.action)) this.#deps.ports.requestHeartbeat(`hook:${run.id}`);
   }

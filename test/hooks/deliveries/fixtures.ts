@@ -6,7 +6,7 @@ import type { Migration } from "../../../src/base/database.ts";
 import { external } from "../../../src/base/passage.ts";
 import type { Script, Store } from "../../../src/base/store.ts";
 import type { AgentAction, WakeAction } from "../../../src/hooks/action.ts";
-import type { Posting } from "../../../src/hooks/deliveries/posting.ts";
+import type { Posting, SupposedPosting } from "../../../src/hooks/deliveries/posting.ts";
 import type { AcceptRequest } from "../../../src/hooks/deliveries/request.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../../../src/hooks/deliveries/deliveries.ts";
 import { deliveryMigrations } from "../../../src/hooks/deliveries/tables.ts";
@@ -23,6 +23,7 @@ export interface Bench extends AsyncDisposable {
   readonly settings: { -readonly [Key in keyof DeliverySettings]: DeliverySettings[Key] };
   queued: number;
   posting: () => Script<Posting>;
+  supposedPosting: () => SupposedPosting | undefined;
 }
 
 /** Where no worker is. */
@@ -43,6 +44,13 @@ export function makeBench({ path, more = [] }: { path?: string; more?: readonly 
     keysMs: 24 * HOUR_MS,
     retentionMs: 14 * 24 * HOUR_MS,
   };
+  const counted = <P extends Posting>(posting: P): P => ({
+    ...posting,
+    after(...runs: Parameters<Posting["after"]>) {
+      bench.queued++;
+      posting.after(...runs);
+    },
+  });
   const bench: Bench = {
     path: file,
     store,
@@ -50,19 +58,17 @@ export function makeBench({ path, more = [] }: { path?: string; more?: readonly 
     settings,
     queued: 0,
     posting: () => answering(postsNothing),
+    supposedPosting: () => ({ ...postsNothing, unless: () => [] }),
     deliveries: makeDeliveries({
       store,
       settings: () => settings,
       sessionKeyOf: ({ requested, runId }) => (requested ?? `hook:${runId}`).toLowerCase(),
       *posting() {
-        const posting = yield* bench.posting();
-        return {
-          ...posting,
-          after(...runs) {
-            bench.queued++;
-            posting.after(...runs);
-          },
-        };
+        return counted(yield* bench.posting());
+      },
+      supposedPosting() {
+        const posting = bench.supposedPosting();
+        return posting && counted(posting);
       },
       now: () => clock.now,
     }),

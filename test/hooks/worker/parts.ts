@@ -2,7 +2,7 @@
  * The worker's neighbours, small and real: an agent that answers by a script, events, transcripts and replies in tables
  * of the same database, so that what a transaction undoes is undone here too.
  */
-import type { EventBatch } from "../../../src/agent/events.ts";
+import type { EventBatch, SupposedEvents } from "../../../src/agent/events.ts";
 import type { TurnRequest, TurnResult } from "../../../src/agent/turn.ts";
 import type { Migration } from "../../../src/base/database.ts";
 import { AppError } from "../../../src/base/errors.ts";
@@ -73,15 +73,21 @@ export const ok = (text: string): TurnResult =>
   });
 
 function* openEvents(parts: Pick<Parts, "eventsMax">): Script<EventBatch> {
-  let { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM test_events"))!;
+  const { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM test_events"))!;
+  return supposeEvents(parts, n);
+}
+
+function supposeEvents(parts: Pick<Parts, "eventsMax">, n = 0): SupposedEvents {
   const rows: Value[][] = [];
+  const more = "SELECT 1 FROM (SELECT count(*) AS n FROM test_events) AS waiting WHERE n > $1";
   return {
     add(event) {
-      if (n++ >= parts.eventsMax) throw new AppError("busy", "too many events wait");
+      if (n + rows.length >= parts.eventsMax) throw new AppError("busy", "too many events wait");
       rows.push([plain(event.text), event.source, Number(event.isWrapped), Number(event.isDelivered ?? false)]);
       return "queued";
     },
     store: () => insertAll({ table: "test_events", columns: ["text", "source", "wrapped", "delivered"], rows }),
+    unless: () => [{ text: more, values: [parts.eventsMax - rows.length], wants: "one" }],
   };
 }
 
@@ -130,6 +136,7 @@ export function makeParts(store: Store): Parts {
         );
       },
       openEvents: () => openEvents(parts),
+      supposeEvents: () => supposeEvents(parts),
       requestHeartbeat: (reason) => parts.heartbeats.push(reason),
       resolveTarget: () => answering(parts.target),
       fallbackTargets: () => answering([]),
@@ -216,6 +223,7 @@ export function makeWorkerBench(peers: Peers = alone()): WorkerBench {
     },
   };
   bench.posting = () => self.worker.posting();
+  bench.supposedPosting = () => self.worker.supposedPosting();
   self.worker.start();
   return self;
 }
