@@ -134,7 +134,7 @@ test("options.num_gpu: a part of the layers stays until another number is asked 
 
 test("HEARTH_GPU_MEMORY: what does not fit stays on the CPU; a number that does not fit is an error with both sizes", async () => {
   const hearth = await startHearth({
-    env: { ...(await swiftShaderEnv()), HEARTH_BACKEND: "webgpu", HEARTH_GPU_MEMORY: "900kB" },
+    env: { ...(await swiftShaderEnv()), HEARTH_BACKEND: "webgpu", HEARTH_GPU_MEMORY: "1000kB" },
   });
   try {
     await addSmallModel(hearth);
@@ -146,7 +146,7 @@ test("HEARTH_GPU_MEMORY: what does not fit stays on the CPU; a number that does 
     expect(Number(count)).toBeLessThan(3);
     const body = { model: SMALL, prompt: "a", options: { ...GREEDY, num_gpu: 3 }, stream: false };
     const refused = (await (await hearth.post("/api/generate", body)).json()) as { error: string };
-    expect(refused.error).toMatch(/3 of 3 layers on the GPU: (\d+) bytes needed, 900000 are there for a model/);
+    expect(refused.error).toMatch(/3 of 3 layers on the GPU: (\d+) bytes needed, 1000000 are there for a model/);
     expect((await generate(hearth, LETTERS[0]!))["response"]).toBe(answer["response"]);
   } finally {
     await hearth.stop();
