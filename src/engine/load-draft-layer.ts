@@ -40,7 +40,8 @@ export async function withDraftLayer(
     return one;
   };
   try {
-    const own = isWanted && session.verifies ? loadDraftLayer(gguf) : undefined;
+    const mapped = backend.name !== "wasm"; // there each session copies its weights
+    const own = isWanted && mapped && session.verifies ? loadDraftLayer(gguf) : undefined;
     if (!own || (backend.missing?.(own) ?? []).length > 0) return { session, layer: undefined };
     const { dim } = program.states;
     const kept = keepStates(session, { head: await load(headOf(program), HEAD), dim });
