@@ -258,11 +258,11 @@ describe.each(everyLevel)("$level", ({ backend }) => {
       }),
     );
 
+    const products = conformanceCases().filter(
+      ({ name, program }) => /^(gatedMlp|moe): /.test(name) && missingOps(program, { ops, variants }).length === 0,
+    );
     test("of products of every block type, of one to sixteen rows", async () => {
       const slots = 16;
-      const products = conformanceCases().filter(
-        ({ name, program }) => /^(gatedMlp|moe): /.test(name) && missingOps(program, { ops, variants }).length === 0,
-      );
       expect(products.length).toBeGreaterThan(25);
       for (const { name, program } of products) {
         // A step that keeps something: without it, a batch is of whole sequences.
@@ -277,6 +277,24 @@ describe.each(everyLevel)("$level", ({ backend }) => {
         for (const count of [2, 3, 5, 8, 9, 16]) {
           const expected = Float32Array.from(single.slice(0, count).flatMap((each) => [...each]));
           expect(differences(await session.run(steps.slice(0, count)), expected), `${name}, ${count} rows`).toBe(0);
+        }
+        session.close();
+      }
+    }, 60_000);
+
+    test("of products of every block type and a prompt, at once and in chunks", async () => {
+      const count = 14;
+      const tokens = Int32Array.from({ length: count }, (_, i) => i + 1);
+      for (const { name, program } of products) {
+        const session = await backend.load(withAttention(program), rounded);
+        const whole = (await session.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
+        for (const chunk of [2, 4, 6, 12]) {
+          const got: number[] = [];
+          for (let at = 0; at < count; at += chunk) {
+            const some = { slot: 1, start: at, tokens: tokens.subarray(at, at + chunk), logits: "all" } as const;
+            got.push(...(await session.run([some])));
+          }
+          expect(differences(Float32Array.from(got), whole), `${name}, chunks of ${chunk}`).toBe(0);
         }
         session.close();
       }
