@@ -80,7 +80,7 @@ async function throughEngine(turn: number): Promise<Turn> {
   let [open, prefill] = [streams, 0];
   heard = (event) => {
     if (event.kind === "error") return reject(new Error(event.message));
-    if (event.kind === "text") return;
+    if (event.kind !== "done") return;
     const { promptEvalNs, evalNs, evalCount } = event.statistics;
     prefill += promptEvalNs / 1e6;
     if (--open === 0) {
