@@ -142,8 +142,11 @@ export interface Checkpoint {
 
 /** Slots that go on only from where they stand: some step keeps what the last row left. */
 export interface Checkpoints {
-  /** Puts aside what a slot that holds `length` tokens keeps beside keys and values. */
-  save(slot: number, length: number): Checkpoint;
+  /**
+   * Puts aside what a slot that holds `length` tokens keeps beside keys and values.
+   * @param into an earlier one that nobody wants any more, whose memory may be used again
+   */
+  save(slot: number, length: number, into?: Checkpoint): Checkpoint;
   /**
    * Takes a slot back to a checkpoint, of itself or of another slot. The keys and values of the tokens before it must
    * be those that they were: still there, or copied.

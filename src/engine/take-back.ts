@@ -36,14 +36,18 @@ const endOf = ({ checkpoint, tokens }: Guessed): number => checkpoint.length + t
 /** What is known of each slot, by which it is taken back. */
 interface States extends Checkpoints {
   readonly guessed: Map<number, Guessed>;
+  /** Of each slot, the checkpoint that only `guessed` has: tens of megabytes, which the next one may take. */
+  readonly own: Map<number, Checkpoint>;
   /** Tokens that are evaluated again before rows that begin there; the slot is taken back where there are some. */
   takeBack(slot: number, start: number): Int32Array;
 }
 
 function makeStates(checkpoints: Checkpoints): States {
   const guessed: States["guessed"] = new Map();
+  const own: States["own"] = new Map();
   return {
     guessed,
+    own,
     takeBack(slot, start) {
       const before = guessed.get(slot);
       guessed.delete(slot);
@@ -56,6 +60,7 @@ function makeStates(checkpoints: Checkpoints): States {
       const before = guessed.get(slot);
       if (!before || (before.stands && length === endOf(before))) return checkpoints.save(slot, length);
       const { checkpoint } = before;
+      own.delete(slot); // two have it from now on
       const tokens = before.tokens.slice(0, length - checkpoint.length);
       const within: Within = { length, bytes: checkpoint.bytes, before: { checkpoint, tokens, stands: false } };
       return within;
@@ -108,7 +113,9 @@ function makeRun(session: Session, states: States) {
     const { rows, again } = await withRedone(batch, kind, { session, states });
     for (const [i, { slot, start, tokens, drafted }] of rows.entries()) {
       if (!drafted || start === 0 || tokens.length === again[i]! + 1) continue; // nothing of it may be wrong
-      states.guessed.set(slot, { checkpoint: checkpoints.save(slot, start), tokens, stands: true });
+      const checkpoint = checkpoints.save(slot, start, states.own.get(slot));
+      states.own.set(slot, checkpoint);
+      states.guessed.set(slot, { checkpoint, tokens, stands: true });
     }
     try {
       return without(await kind.run(rows), { rows, again, kind });

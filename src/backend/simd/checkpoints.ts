@@ -35,9 +35,10 @@ export function makeSlotStates(kept: readonly Block[], slots: number): SlotState
       for (const { slot, start, tokens } of batch) lengths[slot] = start + tokens.length;
     },
     shifted: (slot, length) => void (lengths[slot] = length),
-    save(slot, length): SimdCheckpoint {
+    save(slot, length, into): SimdCheckpoint {
       assert(lengths[slot] === length, `slot ${slot} holds ${lengths[slot]} tokens, not ${length}`);
-      const values = kept.map((block) => of(block, slot).slice());
+      const { values = kept.map((block) => of(block, slot).slice()) } = (into ?? {}) as Partial<SimdCheckpoint>;
+      if (into) for (const [i, block] of kept.entries()) values[i]!.set(of(block, slot));
       return { length, values, bytes: values.reduce((sum, { byteLength }) => sum + byteLength, 0) };
     },
     restore(slot, checkpoint) {
