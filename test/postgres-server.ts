@@ -85,7 +85,8 @@ export async function startPostgres({ address = "", syncs = true } = {}): Promis
       rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
     },
   };
-  await program("initdb", "-D", data, "-A", "trust", "-U", "hearth", "-E", "UTF8", "--locale=C", "--no-instructions");
+  const form = ["--auth=trust", "--username=hearth", "--encoding=UTF8", "--locale=C"];
+  await program("initdb", "-D", data, ...form, "--no-sync", "--no-instructions"); // of new files; it syncs its own
   if (address !== "") appendFileSync(join(data, "pg_hba.conf"), `host all all ${address}/24 trust\n`);
   await server.start();
   return server;
