@@ -3,7 +3,7 @@
  * under load, and says what became of what they had accepted, and how long a node kept what it held.
  *
  *   bun bench/cluster-kill.ts [--nodes 3] [--kills 100] [--stops 3] [--restarts 20] [--cuts 0] [--every 1000]
- *     [--pause 20] [--turn 40]
+ *     [--senders 4] [--pause 20] [--turn 40]
  *     [--clock SECONDS]… by which a node's is off, the first's, the second's …: `--clock=600 --clock=-600`
  *     [--from COMMIT] nodes begin with that version, whose tables may be older, and are replaced while senders go on
  *
@@ -27,6 +27,7 @@ const { values } = parseArgs({
     from: { type: "string" },
     every: number("1000"),
     pause: number("20"),
+    senders: number("4"),
     turn: number("40"),
   },
 });
@@ -47,6 +48,7 @@ const { kills, stops, cuts, ...report } = await killCluster({
   restarts: Number(values.restarts),
   everyMs: Number(values.every),
   pauseMs: Number(values.pause),
+  senders: Number(values.senders),
   turnMs: Number(values.turn),
   cuts: Number(values.cuts),
   clocks: values.clock.map(Number),

@@ -34,6 +34,8 @@ export interface ClusterPlan {
   readonly older?: string;
   /** Milliseconds between two of these, at most. */
   readonly everyMs: number;
+  /** Requests at once; absent: four. */
+  readonly senders?: number;
   /** How long a sender waits after an answer. */
   readonly pauseMs: number;
   /** What a turn takes at most. */
@@ -83,7 +85,7 @@ export async function killCluster(plan: ClusterPlan): Promise<ClusterReport> {
     );
     const ledger: Ledger = new Map();
     const senders = Array.from(
-      { length: SENDERS },
+      { length: plan.senders ?? SENDERS },
       (_, id) => new Sender(id, { nodes, ledger, pauseMs: plan.pauseMs, turnMs: plan.turnMs ?? TURN_MS }),
     );
     const work = senders.map((sender) => sender.run());
@@ -130,6 +132,7 @@ async function disturb(
   const replace = async (): Promise<void> => {
     const i = replaced++;
     await nodes[i]!.kill();
+    silences.push({ pid: nodes[i]!.pid, at: now() });
     nodes[i] = await restarted(cluster, startOf(plan, i));
   };
   const cut = async (): Promise<void> => {
