@@ -19,7 +19,7 @@ import { testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts";
 const ROOT = join(import.meta.dir, "..");
 const DURATIONS = join(import.meta.dir, "durations.json");
 /** A process takes files for about this long: few enough processes to start, short enough to share the work evenly. */
-const SHARD_SECONDS = 10;
+const SHARD_SECONDS = 15;
 const UNKNOWN_SECONDS = 1;
 /** Of a failure, so many lines are shown beside its shard; all of it comes at the end. */
 const SHOWN_LINES = 40;
