@@ -12,6 +12,10 @@ fn round4(values: vec4<f32>, inverse: f32) -> u32 {
   return pack4xI8Clamp(vec4<i32>(round(values * inverse)));
 }
 
+fn rounded(eight: Eight, inverse: f32) -> vec2<u32> {
+  return vec2<u32>(round4(eight.lo, inverse), round4(eight.hi, inverse));
+}
+
 /// Without the sign, as a number that orders as the value does: what is no number is the largest.
 fn size_of(values: vec4<f32>) -> vec4<u32> {
   return bitcast<vec4<u32>>(values) & vec4<u32>(0x7fffffffu);
@@ -23,17 +27,17 @@ fn dot16(a: vec4<u32>, b: vec4<u32>) -> i32 {
 
 /// The values from `i` of row r of x, which begins at `row`. What is no number makes the scale, and so all sums, none.
 fn round32(sums: ptr<function, Sums>, r: u32, row: u32, i: u32) -> Rounded {
-  let a = x_normed(sums, r, row, i);
-  let b = x_normed(sums, r, row, i + 8u);
-  let c = x_normed(sums, r, row, i + 16u);
-  let d = x_normed(sums, r, row, i + 24u);
-  let left = max(max(size_of(a.lo), size_of(a.hi)), max(size_of(b.lo), size_of(b.hi)));
-  let right = max(max(size_of(c.lo), size_of(c.hi)), max(size_of(d.lo), size_of(d.hi)));
-  let sizes = max(left, right);
+  var eights: array<Eight, 4>;
+  var sizes = vec4<u32>();
+  for (var k = 0u; k < 4u; k++) { // a loop, for compilers that copy what is called
+    let eight = x_normed(sums, r, row, i + 8u * k);
+    sizes = max(sizes, max(size_of(eight.lo), size_of(eight.hi)));
+    eights[k] = eight;
+  }
   let most = bitcast<f32>(max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)));
   let inverse = select(0.0, 127.0 / most, most > 1e-30);
-  let lo = vec4<u32>(round4(a.lo, inverse), round4(a.hi, inverse), round4(b.lo, inverse), round4(b.hi, inverse));
-  let hi = vec4<u32>(round4(c.lo, inverse), round4(c.hi, inverse), round4(d.lo, inverse), round4(d.hi, inverse));
+  let lo = vec4<u32>(rounded(eights[0], inverse), rounded(eights[1], inverse));
+  let hi = vec4<u32>(rounded(eights[2], inverse), rounded(eights[3], inverse));
   let ones = vec4<u32>(0x01010101u);
   return Rounded(lo, hi, most / 127.0, vec2<f32>(f32(dot16(lo, ones)), f32(dot16(hi, ones))));
 }
