@@ -105,7 +105,8 @@ const NEWEST = {
 } satisfies SqlText;
 
 const MORE = "SELECT 1 FROM session_event_counts WHERE session_key = $1 AND n > $2";
-const TWIN = `SELECT 1 FROM (${NEWEST.postgres}) AS newest
+const TWIN = `SELECT 1 FROM (SELECT * FROM session_events WHERE session_key BETWEEN $1 AND $1
+    ORDER BY session_key DESC, seq DESC LIMIT 1) AS newest
   WHERE dedupe_key IS NULL AND text = $2 AND source = $3 AND is_wrapped = $4 AND is_delivered = $5`;
 
 /** A row as it is to be. */

@@ -78,7 +78,7 @@ export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
     log: () => [...err],
     post: (path, body, signal) =>
       fetch(url + path, { method: "POST", body: JSON.stringify(body), ...(signal ? { signal } : {}) }),
-    runnerPids: () => childPids(child.pid),
+    runnerPids: () => startedChildPids(child.pid),
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
@@ -110,6 +110,15 @@ export async function runHearth(
 export async function childPids(pid: number): Promise<number[]> {
   const text = await Bun.file(`/proc/${pid}/task/${pid}/children`).text();
   return text.trim() === "" ? [] : text.trim().split(" ").map(Number);
+}
+
+/** Those that run their own program: a child that was stopped before would hold up its parent, which waits for that. */
+async function startedChildPids(pid: number): Promise<number[]> {
+  const commandOf = (each: number): Promise<string> => readFile(`/proc/${each}/cmdline`, "utf8").catch(() => ""); // gone
+  const own = await commandOf(pid);
+  const pids = await childPids(pid);
+  const commands = await Promise.all(pids.map(commandOf));
+  return pids.filter((_, i) => commands[i] !== own);
 }
 
 /** Whether a process exists and is not a zombie. */

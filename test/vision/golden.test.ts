@@ -11,7 +11,7 @@ import { promptOf } from "../../src/image-diagnostics.ts";
 import { loadTokenizer } from "../../src/tokenizer/load.ts";
 import { openImageEncoder } from "../../src/vision/index.ts";
 import { nmse } from "../backend/compare.ts";
-import { goldenTest, hasGolden } from "../golden.ts";
+import { goldenTest } from "../golden.ts";
 import { goldenPath, readFloats, readPicture, readProjector, type GoldenChunk, type GoldenImage } from "./golden.ts";
 
 /** What the logits may differ by, of our rows and of the reference's own: it rounds, see the README of the data. */
@@ -35,7 +35,7 @@ const TOLERANCES: Readonly<Record<string, { ours: number; text: number }>> = {
 /** A picture of a thousand rows, which takes seconds. */
 const SLOW = "large";
 
-describe.each(hasGolden ? Object.entries(TOLERANCES) : [])("%s", (name, tolerance) => {
+describe.each(Object.entries(TOLERANCES))("%s", (name, tolerance) => {
   goldenTest("its pictures become the rows, sequences and logits of the reference", async () => {
     const { images, text, mmproj, prompt } = readProjector(name);
     const gguf = repairGguf(openGguf(goldenPath(text)));
