@@ -46,7 +46,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   const growth = program.logits && layers.length > 0 ? makeGrowth(layers, shared.kv, memory) : undefined;
   return {
     backend: engine.backend,
-    device: `CPU (${engine.threads} thread${engine.threads === 1 ? "" : "s"}, ${engine.level}${isExact(options) ? ", float32" : ""})`,
+    device: `CPU (${engine.threads} thread${engine.threads === 1 ? "" : "s"}, ${engine.level}${options.precise || options.small ? ", float32" : ""})`,
     bytes: { weights: 0, kv, scratch: memory.bytes - kv },
     ...(slotStates && { checkpoints: slotStates }),
     ...(growth && { growth }),
@@ -124,8 +124,6 @@ function bytesHeld({ layers, kept }: Shared): number {
   return held.reduce((sum, { view }) => sum + view.length, 0);
 }
 
-const isExact = ({ precise, small = false }: LoadOptions): boolean => precise || small;
-
 interface Parts {
   readonly memory: Memory;
   readonly shared: Shared;
@@ -133,7 +131,7 @@ interface Parts {
 }
 
 function makeParts(program: Program, options: LoadOptions, memory: Memory): Parts {
-  const { ctxLen, slots } = options;
+  const { ctxLen, slots, precise } = options;
   const { steps, weights: source } = program;
   const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
   const maxRows = Math.max(PASS_ROWS, slots, encodes ? ctxLen : 0);
@@ -157,7 +155,7 @@ function makeParts(program: Program, options: LoadOptions, memory: Memory): Part
     maxRows,
     ctxLen,
     vectorDim: limits.vectorDim,
-    precise: isExact(options),
+    precise,
     layers: new Map(),
     kept: new Map(),
     ropes: new Map(),
