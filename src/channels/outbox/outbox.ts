@@ -307,15 +307,16 @@ export class Outbox {
   }
 
   /**
-   * Without those that were cancelled, or tried, since they were read. A row that is marked but not being sent is one
-   * whose marking commit failed to reach the disk: it was never sent.
+   * Without those that were cancelled, tried or put off since they were read: an attempt that ended meanwhile was
+   * read as under way, with the time at which it was due. A row that is marked but not being sent is one whose
+   * marking commit failed to reach the disk: it was never sent.
    */
   *#claimRows(rows: readonly OutboxRow[]): Script<OutboxRow[]> {
     const claimed: OutboxRow[] = [];
     for (const [channel, due] of Map.groupBy(rows, (row) => row.channel)) {
       if (!(yield* this.#lease(channel).holds())) continue;
-      for (const { seq, attempts } of due) {
-        const row = yield* queryOne<OutboxRow>(CLAIM, this.#deps.now(), seq, attempts);
+      for (const { seq, attempts, next_at: nextAt } of due) {
+        const row = yield* queryOne<OutboxRow>(CLAIM, this.#deps.now(), seq, attempts, nextAt);
         if (row) claimed.push(row);
       }
     }
@@ -324,4 +325,4 @@ export class Outbox {
 }
 
 const CLAIM = `UPDATE outbox SET state = 'sending', attempts = attempts + 1, sending_at = $1
-  WHERE seq = $2 AND attempts = $3 AND settled_at IS NULL RETURNING *`;
+  WHERE seq = $2 AND attempts = $3 AND next_at = $4 AND settled_at IS NULL RETURNING *`;

@@ -4,11 +4,9 @@ import { AppError } from "../../../src/base/errors.ts";
 import type { Channel, SendRequest } from "../../../src/channels/channel.ts";
 import { pruneOutbox, outboxStats, textMessages, textOutcome } from "../../../src/channels/outbox/messages.ts";
 import type { Outbox, OutboxDeps, Settled } from "../../../src/channels/outbox/outbox.ts";
-import { eventually } from "../../e2e/hearth.ts";
 import { sectionFor, startPlatform } from "../platforms.ts";
 import { channelsFrom, makeBox, scripted, type Box } from "../fixtures.ts";
 import { execute, queryAll } from "../../../src/base/store.ts";
-import { alone, type Lease } from "../../../src/base/peers.ts";
 import { answering, postgresUrl } from "../../stores.ts";
 
 let box: Box;
@@ -65,37 +63,6 @@ test.skipIf(postgresUrl !== undefined)("a message is marked on the disk before i
   ]);
   await put("g", "hello");
   expect(seen).toEqual([{ state: "sending", attempts: 1 }]);
-});
-
-test("a channel that comes here while messages are looked for: what its last node was sending may have arrived", async () => {
-  let sends = 0;
-  let isHeld = false;
-  let tell: Parameters<Lease["onChange"]>[0] = () => {};
-  const lease: Lease = {
-    get isHeld() {
-      return isHeld;
-    },
-    *holds() {
-      yield* [];
-      return isHeld;
-    },
-    onChange: (listener) => void (tell = listener),
-  };
-  const peers = { ...alone(), lease: () => lease };
-  await start([scripted(() => (sends++, { kind: "sent" }))], { peers });
-  const { store, outbox } = box;
-  await store.write(() => outbox.add({ groupId: "g", target: { channel: "scripted", to: "ann" }, text: "x", now: 0 }));
-  await store.write(() => execute("UPDATE outbox SET state = 'sending', attempts = 1, sending_at = 1"));
-  const read = store.read.bind(store);
-  store.read = async (work) => {
-    const result = await read(work);
-    store.read = read;
-    tell((isHeld = true)); // since it was read
-    return result;
-  };
-  outbox.poke();
-  expect(await eventually(async () => (await states("g"))[0] !== "sending")).toBe(true);
-  expect([await states("g"), sends]).toEqual([["unknown"], 0]);
 });
 
 test("a message whose mark did not reach the disk has not left: it is sent once the disk takes marks", async () => {
