@@ -3,7 +3,7 @@
 // A chunk is PANEL_ROWS rows of a matrix. Rows of decode are multiplied in place, those of prompts by panels: the kind of
 // row decides, never how many there are, since the two round differently.
 #pragma once
-#include "../dots.h"
+#include "../several.h"
 #include "../floats.h"
 #include "../interleaved.h"
 #include "../panel.h"
