@@ -1,4 +1,5 @@
 /** As much of an OpenTelemetry collector as takes spans and metrics: OTLP over HTTP, in JSON, on loopback. */
+import { afterTest } from "./cleanups.ts";
 
 export interface Collector {
   readonly url: string;
@@ -11,6 +12,7 @@ export interface Collector {
   stop(): Promise<void>;
 }
 
+/** It stops after the test, if not before. */
 export function startCollector(): Collector {
   const server = Bun.serve({
     port: 0,
@@ -34,5 +36,6 @@ export function startCollector(): Collector {
     status: 200,
     stop: () => server.stop(true),
   };
+  afterTest(collector.stop);
   return collector;
 }

@@ -1,21 +1,11 @@
 /** Spans as a collector gets them: a small receiver of OTLP on loopback. */
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { makeLogger } from "../../src/base/log.ts";
 import { Tracer, type TracerOptions } from "../../src/base/tracer.ts";
 import { parseTraceparent } from "../../src/base/traceparent.ts";
 import { eventually } from "../e2e/hearth.ts";
-import { startCollector, type Collector } from "../otlp-collector.ts";
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
-function collector(): Collector {
-  const started = startCollector();
-  cleanups.push(started.stop);
-  return started;
-}
+import { afterTest } from "../cleanups.ts";
+import { startCollector } from "../otlp-collector.ts";
 
 const PARENT = parseTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")!;
 const UNSAMPLED = { ...PARENT, flags: "00" };
@@ -38,12 +28,12 @@ function tracerTo(url: string, more: Partial<TracerOptions> = {}): { tracer: Tra
     now: () => 1_700_000_000_000.25,
     ...more,
   });
-  cleanups.push(() => tracer.close());
+  afterTest(() => tracer.close());
   return { tracer, logs };
 }
 
 test("a span continues its trace, with its attributes, its times and why it failed", async () => {
-  const { url, spans, requests } = collector();
+  const { url, spans, requests } = startCollector();
   const { tracer } = tracerTo(url);
   tracer.end(tracer.begin(PARENT, 1_700_000_000_000), { ...ONE, error: "no" });
   expect(await eventually(() => spans.length === 1)).toBe(true);
@@ -70,7 +60,7 @@ test("a span continues its trace, with its attributes, its times and why it fail
 });
 
 test("whether a trace is recorded is its sender's decision, or follows from the share", async () => {
-  const { url, spans } = collector();
+  const { url, spans } = startCollector();
   const count = async (sampling: TracerOptions["sampling"], parent: typeof PARENT | undefined): Promise<number> => {
     const before = spans.length;
     const { tracer } = tracerTo(url, { sampling, queueMax: 1000, batchMax: 1000 });
@@ -87,7 +77,7 @@ test("whether a trace is recorded is its sender's decision, or follows from the 
 });
 
 test("what a collector cannot take now is sent again; what does not fit meanwhile is left out", async () => {
-  const receiver = collector();
+  const receiver = startCollector();
   receiver.status = 503;
   const { tracer, logs } = tracerTo(receiver.url);
   for (let i = 0; i < 10; i++) tracer.end(tracer.begin(undefined), { ...ONE, name: `${i}` });
@@ -101,7 +91,7 @@ test("what a collector cannot take now is sent again; what does not fit meanwhil
 });
 
 test("what a collector refuses for good is not sent again", async () => {
-  const receiver = collector();
+  const receiver = startCollector();
   receiver.status = 400;
   const { tracer } = tracerTo(receiver.url);
   tracer.end(tracer.begin(undefined), ONE);

@@ -1,22 +1,12 @@
 /** Metrics as a collector gets them: those of `/metrics`, and when. */
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { makeLogger } from "../../../src/base/log.ts";
 import { MetricExporter, type MetricExporterOptions } from "../../../src/server/metrics/metric-exporter.ts";
 import { makeMetrics, type Metrics } from "../../../src/server/metrics/metrics.ts";
 import { eventually } from "../../e2e/hearth.ts";
-import { startCollector, type Collector } from "../../otlp-collector.ts";
+import { afterTest } from "../../cleanups.ts";
+import { startCollector } from "../../otlp-collector.ts";
 import { makeFakeRuntime } from "../fakes.ts";
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
-function collector(): Collector {
-  const started = startCollector();
-  cleanups.push(started.stop);
-  return started;
-}
 
 const START_MS = 1_700_000_000_000;
 
@@ -37,7 +27,7 @@ function exporterTo(url: string, metrics: Metrics, more: Partial<MetricExporterO
     ...more,
   });
   nowMs += 1000;
-  cleanups.push(() => exporter.close());
+  afterTest(() => exporter.close());
   return { exporter, logs };
 }
 
@@ -88,7 +78,7 @@ function samplesOfText(text: string): Map<string, number> {
 
 for (const dialect of ["hearth", "vllm"] as const)
   test(`dialect ${dialect}: what is sent is what /metrics says`, async () => {
-    const { url, metrics: sent } = collector();
+    const { url, metrics: sent } = startCollector();
     const metrics = busyMetrics(dialect);
     await exporterTo(url, metrics).exporter.close();
     const memory = /^hearth_resident_bytes /;
@@ -100,7 +90,7 @@ for (const dialect of ["hearth", "vllm"] as const)
   });
 
 test("sums and histograms are cumulative since the start, gauges are of now; names, units, resource and scope", async () => {
-  const { url, metrics: sent, requests } = collector();
+  const { url, metrics: sent, requests } = startCollector();
   await exporterTo(url, busyMetrics()).exporter.close();
   const find = (name: string) => sent.find((metric) => metric.name === name);
   const startTimeUnixNano = "1700000000000000000";
@@ -156,7 +146,7 @@ test("sums and histograms are cumulative since the start, gauges are of now; nam
 });
 
 test("what a collector did not take is in the next; its failures are told once", async () => {
-  const receiver = collector();
+  const receiver = startCollector();
   receiver.status = 503;
   const metrics = busyMetrics();
   const { logs } = exporterTo(receiver.url, metrics, { intervalMs: 5 });
@@ -173,7 +163,7 @@ test("what a collector did not take is in the next; its failures are told once",
 
 test("a collector that is away, or says nothing, costs a warning; the end waits no longer than it may", async () => {
   const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<Response>(() => {}) });
-  cleanups.push(() => silent.stop(true));
+  afterTest(() => silent.stop(true));
   for (const url of ["http://127.0.0.1:1", `http://127.0.0.1:${silent.port}`]) {
     const { exporter, logs } = exporterTo(url, busyMetrics(), { timeoutMs: 50 });
     await exporter.close();
