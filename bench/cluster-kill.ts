@@ -7,6 +7,10 @@
  *     [--clock SECONDS]… by which a node's is off, the first's, the second's …: `--clock=600 --clock=-600`
  *     [--from COMMIT] nodes begin with that version, whose tables may be older, and are replaced while senders go on
  *
+ * Lost, twice, disordered and overlaps are to be empty. `repeated` counts turns that were begun again, because their
+ * node went or the database crashed before the answer was stored: a turn is run at least once, its answer stored once.
+ * A kill costs at most as many as a node runs at once, a crash of the database as many as all nodes do.
+ *
  * A cut takes root on Linux, with iproute2; a clock libfaketime.
  */
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";

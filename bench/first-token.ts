@@ -2,7 +2,7 @@
  * Time to the first token of a request for a model that a running server has never loaded, its file in the page cache;
  * what the server writes meanwhile; and the memory that the runner takes afterwards beside its file.
  *
- *   bun bench/first-token.ts FILE.gguf [--rounds 5] [--prompt TEXT] [--settle 5] [--goal 0.3]
+ *   bun bench/first-token.ts FILE.gguf [--rounds 5] [--prompt TEXT] [--settle 5] [--goal 0.3] [--record]
  *
  * Each round is a server of its own, asked once it has run for `--settle` seconds. The phases are those of a load in a
  * process of its own, in processor time of all its threads. `make-model.ts --vocabulary` gives a file of random weights
@@ -11,8 +11,9 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
+import { writeRecord } from "./report/record.ts";
 import { ask, median, withServer } from "./streamed.ts";
 
 const { values: flags, positionals } = parseArgs({
@@ -22,6 +23,7 @@ const { values: flags, positionals } = parseArgs({
     prompt: { type: "string", default: "Hello, who are you?" },
     settle: { type: "string", default: "5" },
     goal: { type: "string" },
+    record: { type: "boolean", default: false },
     phases: { type: "boolean", default: false },
   },
 });
@@ -71,6 +73,18 @@ const goal = Number(flags.goal ?? (fileBytes < 2e9 ? 0.3 : 1));
 console.log(`written to disk beside snapshots of prompts: ${written} bytes (none is wanted)`);
 console.log(`runner beside its file: ${median(besides).toFixed(0)} MB, cache included (at most 150 and the cache)`);
 console.log(`first token: ${median(seconds).toFixed(3)} s (median; at most ${goal} is wanted)`);
+
+if (flags.record) {
+  const shape = fileBytes < 2e9 ? "1.2b" : "8b";
+  const value = (measure: string, unit: string, rounds: readonly number[], atMost: number) =>
+    ({ what: basename(file), measure, unit, ours: rounds, goal: { of: "value", atMost } }) as const;
+  const figures = [
+    value("first token", "s", seconds, goal),
+    value("memory beside the file", "MB", besides, 150),
+    value("written to disk", "bytes", [written], 0),
+  ];
+  writeRecord(`first-token-${shape}`, { title: `A model that was never loaded, ${shape}`, figures });
+}
 
 async function intoPageCache(path: string): Promise<void> {
   for await (const _ of Bun.file(path).stream());

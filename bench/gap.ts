@@ -1,11 +1,12 @@
 /**
  * The time between two tokens of an answer, alone and while a long prompt of another request is read.
  *
- *   bun bench/gap.ts [--model FILE.gguf] [--prompt 4096] [--tokens 400] [--rounds 3]
+ *   bun bench/gap.ts [--model FILE.gguf] [--prompt 4096] [--tokens 400] [--rounds 3] [--record]
  *
  * The goal is a p99 of at most three times the one without the prompt.
  */
 import { parseArgs } from "node:util";
+import { writeRecord } from "./report/record.ts";
 import { ask, median, quantile, withServer, words } from "./streamed.ts";
 
 const { values: flags } = parseArgs({
@@ -14,6 +15,7 @@ const { values: flags } = parseArgs({
     prompt: { type: "string", default: "4096" },
     tokens: { type: "string", default: "400" },
     rounds: { type: "string", default: "3" },
+    record: { type: "boolean", default: false },
   },
 });
 const [prompt, tokens, rounds] = [Number(flags.prompt), Number(flags.tokens), Number(flags.rounds)];
@@ -44,6 +46,12 @@ await withServer(flags.model, async ({ start, model }) => {
     console.log(
       `${round}     ${numbers}  ${ratio.toFixed(2).padStart(8)} ${count} ${(reader.firstMs / 1000).toFixed(1).padStart(12)}`,
     );
+  }
+  if (flags.record) {
+    const measure = "p99 of the time between tokens";
+    const goal = { of: "value", atMost: 3 } as const;
+    const figures = [{ what: `beside a prompt of ${prompt}`, measure, unit: "times idle", ours: ratios, goal }];
+    writeRecord("gap", { title: "Answers beside a long prompt", figures });
   }
   console.log(`p99 beside a prompt: ${median(ratios).toFixed(2)} times that of idle (median; at most 3 is wanted)`);
 });

@@ -3,7 +3,10 @@
  * answered, with and without a model that generates meanwhile.
  *
  *   bun bench/gateway.ts [--seconds 5] [--senders 1,16,64] [--rates 1000] [--rounds 3] [--idle]
- *                        [--stores sqlite,postgres,postgres-2] [--before FOLDER]
+ *                        [--warm-up 3] [--stores sqlite,postgres,postgres-2] [--before FOLDER]
+ *
+ * Before the first round each server takes in wakes of 16 senders for as many seconds as `--warm-up` says: a new
+ * process compiles, and two of them on one database do so twice.
  *
  * Several stores take turns in each round, PostgreSQL as a cluster of the bench's own, on the disk of the temporary
  * folder; each line says how much that is of the first. `--before` is another source tree, which comes first.
@@ -26,12 +29,14 @@ const { values: flags } = parseArgs({
     senders: { type: "string", default: "1,16,64" },
     rates: { type: "string", default: "1000" },
     rounds: { type: "string", default: "3" },
+    "warm-up": { type: "string", default: "3" },
     stores: { type: "string", default: "sqlite" },
     before: { type: "string" },
     idle: { type: "boolean", default: false },
   },
 });
 const TOKEN = "a-hook-token-of-32-characters-xx";
+const WARM_UP_SENDERS = 16;
 /** In `/proc`, of a second. */
 const TICKS = 100;
 const SETTINGS = {
@@ -81,6 +86,7 @@ async function measure(name: string, load: Load): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const servers: { subject: Subject; hearth: Server; idle: Sample[]; busy: Sample[] }[] = [];
   for (const subject of subjects()) servers.push({ subject, hearth: await start(subject, stack), idle: [], busy: [] });
+  for (const { hearth } of servers) await closedLoop(hearth, WARM_UP_SENDERS, Number(flags["warm-up"]));
   for (let round = 0; round < Number(flags.rounds); round++) {
     for (const { hearth, idle, busy } of servers) {
       idle.push(await load(hearth));
@@ -166,9 +172,9 @@ async function wake({ url }: Hearth): Promise<boolean> {
   return response.ok;
 }
 
-async function closedLoop(server: Server, senders: number): Promise<Sample> {
+async function closedLoop(server: Server, senders: number, seconds = Number(flags.seconds)): Promise<Sample> {
   const tally = new Tally(await server.processorSeconds());
-  const until = performance.now() + Number(flags.seconds) * 1000;
+  const until = performance.now() + seconds * 1000;
   const sender = async (): Promise<void> => {
     for (let at = performance.now(); at < until; at = performance.now()) tally.add(at, await wake(server));
   };

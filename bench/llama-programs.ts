@@ -16,6 +16,11 @@ export interface LlamaPrograms {
     file: string,
     options: { tokens: number },
   ): Promise<{ embed(texts: readonly string[]): Promise<number>; stop(): void }>;
+  /** A server with so many streams of `ctxLen` tokens each; `answer` resolves with the tokens of a whole answer. */
+  server(
+    file: string,
+    options: { streams: number; ctxLen: number },
+  ): Promise<{ answer(prompt: string, tokens: number): Promise<number>; stop(): void }>;
 }
 
 const START_TIMEOUT_MS = 30_000;
@@ -32,6 +37,11 @@ export function llamaPrograms(folder: string, threads: number): LlamaPrograms {
     return Bun.spawn(command, { env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   };
   const run = (name: string, given: readonly string[]): Promise<string> => outputOf(start(name, given), name);
+  const serve = (file: string, given: readonly string[]): Promise<Server> => {
+    const port = String(freePort());
+    const child = start("llama-server", ["-m", file, "--host", "127.0.0.1", "--port", port, ...given]);
+    return serverOf(child, `http://127.0.0.1:${port}`);
+  };
   return {
     async bench(file, { prompt, tokens, rounds }) {
       const sizes = ["-p", prompt, "-n", tokens, "-r", rounds, "-o", "json"].map(String);
@@ -52,28 +62,60 @@ export function llamaPrograms(folder: string, threads: number): LlamaPrograms {
       return { prompt: speed_pp, decode: speed_tg };
     },
     async embedder(file, { tokens }) {
-      const url = `http://127.0.0.1:${freePort()}`;
       const room = String(PARALLEL * tokens);
-      const sizes = ["-np", String(PARALLEL), "-c", room, "-b", room, "-ub", room, "--port", new URL(url).port];
-      const server = start("llama-server", ["-m", file, "--embedding", "--host", "127.0.0.1", ...sizes]);
-      const errors = server.stderr.text(); // read, so that the pipe does not fill up
-      void server.stdout.text();
-      const isUp = async (): Promise<boolean> => (await fetch(`${url}/health`).catch(() => undefined))?.ok ?? false;
-      for (const deadline = Date.now() + START_TIMEOUT_MS; !(await isUp()); await Bun.sleep(50)) {
-        if (server.exitCode !== null) throw new Error(`llama-server: ${(await errors).slice(-500)}`);
-        if (Date.now() > deadline) throw new Error(`llama-server: not up within ${START_TIMEOUT_MS} ms`);
-      }
+      const sizes = ["-np", String(PARALLEL), "-c", room, "-b", room, "-ub", room];
+      const { post, stop } = await serve(file, ["--embedding", ...sizes]);
       return {
         async embed(input) {
-          const body = JSON.stringify({ input, model: "bench" });
-          const headers = { "content-type": "application/json" };
-          const reply = await fetch(`${url}/v1/embeddings`, { method: "POST", headers, body });
-          if (!reply.ok) throw new Error(`llama-server: ${reply.status} ${await reply.text()}`);
-          return ((await reply.json()) as { usage: { total_tokens: number } }).usage.total_tokens;
+          const reply = await post("/v1/embeddings", { input, model: "bench" });
+          return (reply as { usage: { total_tokens: number } }).usage.total_tokens; // as its API says
         },
-        stop: () => server.kill(),
+        stop,
       };
     },
+    async server(file, { streams, ctxLen }) {
+      const { post, stop } = await serve(file, ["-np", String(streams), "-c", String(streams * ctxLen)]);
+      return {
+        async answer(prompt, tokens) {
+          const options = {
+            n_predict: tokens,
+            temperature: 1,
+            top_k: 40,
+            seed: 1,
+            ignore_eos: true,
+            cache_prompt: false,
+          };
+          const reply = await post("/completion", { prompt, ...options });
+          return (reply as { tokens_predicted: number }).tokens_predicted; // as its API says
+        },
+        stop,
+      };
+    },
+  };
+}
+
+interface Server {
+  post(path: string, body: object): Promise<unknown>;
+  stop(): void;
+}
+
+/** Resolves when it is up. */
+async function serverOf(child: Bun.Subprocess<"ignore", "pipe", "pipe">, url: string): Promise<Server> {
+  const errors = child.stderr.text(); // read, so that the pipe does not fill up
+  void child.stdout.text();
+  const isUp = async (): Promise<boolean> => (await fetch(`${url}/health`).catch(() => undefined))?.ok ?? false;
+  for (const deadline = Date.now() + START_TIMEOUT_MS; !(await isUp()); await Bun.sleep(50)) {
+    if (child.exitCode !== null) throw new Error(`llama-server: ${(await errors).slice(-500)}`);
+    if (Date.now() > deadline) throw new Error(`llama-server: not up within ${START_TIMEOUT_MS} ms`);
+  }
+  return {
+    async post(path, body) {
+      const headers = { "content-type": "application/json" };
+      const reply = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+      if (!reply.ok) throw new Error(`llama-server: ${reply.status} ${await reply.text()}`);
+      return reply.json();
+    },
+    stop: () => child.kill(),
   };
 }
 

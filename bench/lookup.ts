@@ -2,7 +2,7 @@
  * Guesses from earlier text: tokens per second with them and without, of an answer that repeats its prompt with a word
  * changed here and there, as an answer to "edit this text" does.
  *
- *   bun bench/lookup.ts FILE.gguf [--tokens 400] [--every 25] [--prompt 600] [--rounds 3]
+ *   bun bench/lookup.ts FILE.gguf [--tokens 400] [--every 25] [--prompt 600] [--rounds 3] [--record]
  *
  * The passes are those of the model; what it answers is told to it, since a file of random weights edits nothing: the
  * largest of the logits of each row is made that of the next token of the edited text. With --own the model answers.
@@ -16,6 +16,7 @@ import { simdBackend } from "../src/backend/host/simd.ts";
 import { systemLoop } from "../src/base/event-loop.ts";
 import { mapFile } from "../src/files/map.ts";
 import { SAMPLING_DEFAULTS } from "../src/sampling/options.ts";
+import { writeRecord } from "./report/record.ts";
 import { median } from "./streamed.ts";
 
 const { values: flags, positionals } = parseArgs({
@@ -26,6 +27,7 @@ const { values: flags, positionals } = parseArgs({
     prompt: { type: "string", default: "600" },
     rounds: { type: "string", default: "3" },
     own: { type: "boolean", default: false },
+    record: { type: "boolean", default: false },
   },
 });
 const [file] = positionals;
@@ -117,6 +119,13 @@ for (let round = 0; round < Number(flags.rounds); round++) {
       (same ? "the same tokens" : "OTHER TOKENS"),
   );
 }
-const ratio = median(rates.with.map((rate, i) => rate / rates.without[i]!));
+const ratios = rates.with.map((rate, i) => rate / rates.without[i]!);
+const ratio = median(ratios);
+if (flags.record) {
+  const goal = { of: "value", atLeast: 1.5 } as const;
+  const what = `${tokens} tokens, one of ${every} edited`;
+  const figures = [{ what, measure: "decode", unit: "times that without guesses", ours: ratios, goal }];
+  writeRecord("lookup", { title: "Guesses from the prompt: an edited text", figures });
+}
 console.log(`median: ${ratio.toFixed(2)} times (at least 1.5 is wanted)`);
 process.exit(0);

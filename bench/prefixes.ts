@@ -2,12 +2,13 @@
  * Time to the first token of the turns of several chats at once, more than there are slots, and of the next turn after
  * the server was started again: what is evaluated again, and what is not.
  *
- *   bun bench/prefixes.ts [--model FILE.gguf] [--chats 8] [--turns 10] [--words 60] [--tokens 32]
+ *   bun bench/prefixes.ts [--model FILE.gguf] [--chats 8] [--turns 10] [--words 60] [--tokens 32] [--record]
  *
  * The goals: turn 10 at most 1.3 times turn 1, which has as much new text; after a restart at most 1.5 times.
  */
 import { parseArgs } from "node:util";
 import type { Hearth } from "../test/e2e/hearth.ts";
+import { writeRecord } from "./report/record.ts";
 import { ask, median, withServer, words } from "./streamed.ts";
 
 const { values: flags } = parseArgs({
@@ -17,6 +18,7 @@ const { values: flags } = parseArgs({
     turns: { type: "string", default: "10" },
     words: { type: "string", default: "60" },
     tokens: { type: "string", default: "32" },
+    record: { type: "boolean", default: false },
   },
 });
 const [chats, turns, count, num_predict] = [flags.chats, flags.turns, flags.words, flags.tokens].map(Number) as [
@@ -59,6 +61,17 @@ await withServer(flags.model, async ({ start, model }) => {
   for (let chat = 0; chat < chats; chat++) after.push(await turn(chat, turns + 1));
   console.log(`  restarted ${median(after).toFixed(1).padStart(8)}`);
   const first = firsts[0]!;
+  if (flags.record) {
+    const what = `${chats} chats, ${count} words a turn`;
+    const times = (measure: string, ms: number, atMost: number) =>
+      ({ what, measure, unit: "times turn 1", ours: [ms / first], goal: { of: "value", atMost } }) as const;
+    const figures = [
+      { what, measure: "first token of turn 1", unit: "ms", ours: [first] },
+      times(`first token of turn ${turns}`, firsts.at(-1)!, 1.3),
+      times("after a restart", median(after), 1.5),
+    ];
+    writeRecord("prefixes", { title: "Turns of chats, which keep their prefixes", figures });
+  }
   console.log(
     `turn ${turns}: ${(firsts.at(-1)! / first).toFixed(2)} times turn 1 (at most 1.3 is wanted); ` +
       `after a restart: ${(median(after) / first).toFixed(2)} times (at most 1.5)`,

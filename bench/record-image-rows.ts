@@ -10,16 +10,18 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { writeGguf } from "../src/files/write.ts";
 import { makeResampler, pictureOf, RESAMPLED } from "../test/vision/resampler-model.ts";
+import { programBeside } from "./llama-source.ts";
 
 const [source] = process.argv.slice(2);
 if (source === undefined) throw new Error("expected a folder with the source of llama.cpp");
-const libraries = join(source, "build/bin");
 const folder = await mkdtemp(join(tmpdir(), "hearth-rows-"));
 try {
-  const program = join(folder, "image-rows");
-  const includes = ["include", "ggml/include", "tools/mtmd", "vendor"].map((each) => `-I${join(source, each)}`);
-  const links = [`-L${libraries}`, "-lmtmd", "-lllama", "-lggml", "-lggml-base"];
-  await run(["g++", "-std=c++17", ...includes, join(import.meta.dir, "image-rows.cpp"), ...links, "-o", program]);
+  const run = await programBeside(source, {
+    name: "image-rows",
+    folder,
+    includes: ["include", "ggml/include", "tools/mtmd", "vendor"],
+    libraries: ["mtmd"],
+  });
   const projector = join(folder, "resampler.gguf");
   await writeGguf(projector, makeResampler(3));
   const pictures: string[] = [];
@@ -29,12 +31,7 @@ try {
     pictures.push(`${size.width}x${size.height}=${path}`);
   }
   const out = resolve(import.meta.dir, "../test/vision/rows/resampler.bin");
-  await run([program, projector, out, ...pictures], { LD_LIBRARY_PATH: libraries });
+  await run([projector, out, ...pictures]);
 } finally {
   await rm(folder, { recursive: true });
-}
-
-async function run(command: string[], env: Record<string, string> = {}): Promise<void> {
-  const child = Bun.spawn(command, { env: { ...process.env, ...env }, stdio: ["ignore", "inherit", "inherit"] });
-  if ((await child.exited) !== 0) throw new Error(`${command[0]} failed with ${child.exitCode}`);
 }

@@ -1,7 +1,6 @@
 /**
- * The two sides of the comparison, each in a child process of its own: `bun bench/sides.ts hearth|llama FILE CACHE
- * THREADS` loads the file, measures, and prints one line of JSON. Both read the same tokens and pick the likeliest next
- * one.
+ * The two sides of the comparison, each in a child process of its own: `bun bench/sides.ts hearth|llama FILE THREADS`
+ * loads the file, measures, and prints one line of JSON. Both read the same tokens and pick the likeliest next one.
  */
 import { readFileSync } from "node:fs";
 import type { Token } from "node-llama-cpp";
@@ -23,19 +22,21 @@ const CTX_LEN = 2048;
 /** Tokens that are ordinary in every vocabulary of a thousand or more. */
 const prompt = Int32Array.from({ length: PROMPT_TOKENS }, (_, i) => 300 + ((i * 7919) % 700));
 
-type Side = (options: {
-  file: string;
-  cacheDir: string;
-  threads: number;
-}) => Promise<Omit<Measurement, "peakBytes" | "steadyBytes">>;
+type Side = (options: { file: string; threads: number }) => Promise<Omit<Measurement, "peakBytes" | "steadyBytes">>;
 
-const hearth: Side = async ({ file, cacheDir, threads }) => {
+const hearth: Side = async ({ file, threads }) => {
   const { loadProgram } = await import("../src/arch/index.ts");
   const { openGguf } = await import("../src/files/gguf.ts");
-  const { onnxBackend } = await import("../src/backend/onnx/index.ts");
+  const { simdBackend } = await import("../src/backend/host/simd.ts");
   const startedMs = performance.now();
   const program = loadProgram(openGguf(file));
-  const session = await onnxBackend.load(program, { ctxLen: CTX_LEN, slots: 4, precise: false, threads, cacheDir });
+  const session = await simdBackend.load(program, {
+    ctxLen: CTX_LEN,
+    slots: 4,
+    precise: false,
+    threads,
+    cacheDir: undefined,
+  });
   const loadMs = performance.now() - startedMs;
   const feed = (slot: number, start: number, tokens: Int32Array) => ({ slot, start, tokens, logits: "last" }) as const;
   await session.run([feed(0, 0, prompt.subarray(0, 64))]); // warm-up
@@ -111,10 +112,9 @@ function memory(field: "VmHWM" | "VmRSS"): number {
 }
 
 if (import.meta.main) {
-  const [name, file, cacheDir, threads] = process.argv.slice(2);
-  if (!name || !Object.hasOwn(sides, name) || !file || !cacheDir)
-    throw new Error("usage: sides.ts hearth|llama FILE CACHE THREADS");
-  const result = await sides[name as SideName]({ file, cacheDir, threads: Number(threads) }); // looked up above
+  const [name, file, threads] = process.argv.slice(2);
+  if (!name || !Object.hasOwn(sides, name) || !file) throw new Error("usage: sides.ts hearth|llama FILE THREADS");
+  const result = await sides[name as SideName]({ file, threads: Number(threads) }); // looked up above
   const measured: Measurement = { ...result, peakBytes: memory("VmHWM"), steadyBytes: memory("VmRSS") };
   console.log(JSON.stringify(measured));
   process.exit(0);

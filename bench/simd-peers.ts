@@ -4,18 +4,21 @@
  * Each part can run alone, in less than ten minutes on two idle cores:
  *
  *   files       prompts of 512 and decode, five files; the share of the memory's bandwidth that decode reaches
+ *   large       the same of an 8 B shape
  *   streams     2 to 16 of them, and how many times the rate of one 8 have
+ *   served      answers of 1 and 8 clients through both servers
  *   contexts    whole prompts of 4,096 and 16,384, and decode behind them
  *   avx2        prompts at the AVX2 level, against what llama.cpp has for this CPU
  *   embeddings  256 texts of 128 tokens, BERT base, in one call to a server
  *   busy        decode beside one loop for each core that does nothing else
  *
  *   bun bench/simd-peers.ts --llama FOLDER [--parts files,contexts,…] [--rounds 3] [--threads N] [--out FOLDER]
- *     [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--streams 1,8] [--level vnni] [--json FILE]
+ *     [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--streams 1,8] [--level vnni] [--record]
  *
  * --llama: the folder of llama-bench, llama-batched-bench and llama-server, built for this CPU.
+ * --record: the figures go to bench/records/, of which `bun bench/report.ts` makes the report.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -27,8 +30,10 @@ import { ensureEncoder } from "./encoder-file.ts";
 import { installFile } from "./install-file.ts";
 import { llamaPrograms, median, outputOf, type Rates } from "./llama-programs.ts";
 import { ensureModel, type Mix, type Size } from "./make-model.ts";
+import { ask, withServer, words } from "./streamed.ts";
+import { readBandwidth, writeRecord, type Figure, type Goal } from "./report/record.ts";
 
-const PARTS = { files, streams, contexts, avx2, embeddings, busy };
+const PARTS = { files, large, streams, served, contexts, avx2, embeddings, busy };
 
 const { values: flags } = parseArgs({
   options: {
@@ -43,7 +48,7 @@ const { values: flags } = parseArgs({
     texts: { type: "string", default: "256" },
     streams: { type: "string", default: "1,2,4,8,16" },
     level: { type: "string" },
-    json: { type: "string" },
+    record: { type: "boolean", default: false },
   },
 });
 if (!flags.llama) throw new Error("usage: bun bench/simd-peers.ts --llama FOLDER_OF_LLAMA_BENCH");
@@ -58,49 +63,124 @@ interface Sizes {
   readonly rounds?: number;
   readonly level?: string | undefined;
 }
-interface Row {
-  readonly what: string;
-  readonly ours: Rates;
-  readonly theirs: Rates;
+/** Of llama.cpp's rate. */
+type Goals = Partial<Record<keyof Rates, number>>;
+
+interface Runs {
+  readonly ours: () => Promise<Rates>;
+  readonly theirs: () => Promise<Rates>;
+  /** The program that theirs are of. */
+  readonly peer: string;
   /** Bytes of weights that a token reads. */
   readonly bytes?: number;
+  readonly goals?: Goals;
 }
+
+const TITLES: Readonly<Record<keyof typeof PARTS, string>> = {
+  files: "Prompts and decode, by file",
+  large: "Prompts and decode of an 8 B shape",
+  streams: "Several streams",
+  served: "Several clients, through both servers",
+  contexts: "Long contexts",
+  avx2: "Without AVX-512, beside llama.cpp with it",
+  embeddings: "Embeddings through both servers",
+  busy: "Beside other work",
+};
 
 const begun = Object.entries(PARTS).filter(([name]) => flags.parts.split(",").includes(name));
 if (begun.length === 0) throw new Error(`--parts ${flags.parts}: expected some of ${Object.keys(PARTS).join()}`);
 const bandwidth = await readBandwidth(threads);
 console.log(`${cpus()[0]?.model ?? "a CPU"}, ${threads} threads, which read ${(bandwidth / 1e9).toFixed(1)} GB/s`);
 console.log("tokens per second, ours / llama.cpp: prompt, decode; share of that bandwidth, for one stream's bytes");
-const rows: Row[] = [];
-for (const [, part] of begun) await part();
-if (flags.json) writeFileSync(flags.json, JSON.stringify({ bandwidth, threads, rows }, null, 2));
+let figures: Figure[] = [];
+for (const [name, part] of begun) {
+  figures = [];
+  await part();
+  const title = TITLES[name as keyof typeof PARTS]; // a key of PARTS
+  if (flags.record) writeRecord(name, { title, figures, bandwidth });
+}
 process.exit(0);
 
 async function files(): Promise<void> {
-  for (const [mix, size] of [
-    ["q4_0", "1.2b"],
-    ["q8_0", "1.2b"],
-    ["q4_k_m", "1.2b"],
-    ["q4_0", "moe"],
-    ["q4_k_m", "moe"],
+  for (const [mix, size, decode] of [
+    ["q4_0", "1.2b", 1.1],
+    ["q8_0", "1.2b", 1.1],
+    ["q4_k_m", "1.2b", 1],
+    ["q4_0", "moe", 1],
+    ["q4_k_m", "moe", 1],
   ] as const) {
     const file = await fileOf(mix, size);
-    const bytes = bytesPerToken(file);
-    await compare(`${size} ${mix}`, { ours: () => ours(file, usual), theirs: () => bench(file, usual), bytes });
+    const runs = { ours: () => ours(file, usual), theirs: () => bench(file, usual), peer: "llama-bench" };
+    await compare(`${size} ${mix}`, { ...runs, bytes: bytesPerToken(file), goals: { prompt: 2, decode } });
   }
 }
 
 async function streams(): Promise<void> {
   const file = await fileOf("q4_0");
-  const rates = new Map<number, number>();
+  const rates = new Map<number, readonly number[]>();
   for (const count of flags.streams.split(",").map(Number)) {
     const sizes = { ...usual, prompt: 64, streams: count };
-    const runs = { ours: () => ours(file, sizes), theirs: () => theirs.batched(file, sizes) };
-    const { ours: rate } = await compare(`1.2b q4_0, ${count} streams`, { ...runs, bytes: bytesPerToken(file) });
-    rates.set(count, rate.decode);
+    const peer = "llama-batched-bench";
+    const runs = { ours: () => ours(file, sizes), theirs: () => theirs.batched(file, sizes), peer };
+    const goals = count === 8 ? { decode: 1.3 } : {};
+    const rounds = await compare(`1.2b q4_0, ${count} streams`, { ...runs, goals });
+    rates.set(
+      count,
+      rounds.map(({ decode }) => decode),
+    );
   }
   const [one, eight] = [rates.get(1), rates.get(8)];
-  if (one && eight) console.log(`8 streams: ${(eight / one).toFixed(2)} times the rate of one`);
+  if (!one || !eight) return;
+  const times = eight.map((rate, round) => rate / one[round]!);
+  console.log(`8 streams: ${median(times).toFixed(2)} times the rate of one`);
+  figures.push({
+    what: "8 streams to one",
+    measure: "decode",
+    unit: "times",
+    ours: times,
+    goal: { of: "value", atLeast: 3 },
+  });
+}
+
+async function large(): Promise<void> {
+  const file = await fileOf("q4_0", "8b");
+  const runs = { ours: () => ours(file, usual), theirs: () => bench(file, usual), peer: "llama-bench" };
+  await compare("8b q4_0", { ...runs, bytes: bytesPerToken(file), goals: { prompt: 2, decode: 1 } });
+}
+
+/** Tokens of all clients' answers, over the time until the last was there. */
+async function served(): Promise<void> {
+  const file = await fileOf("q4_0");
+  const [tokens, most] = [64, 8];
+  await withServer(
+    file,
+    async ({ start, model }) => {
+      const hearth = await start();
+      const peer = await theirs.server(file, { streams: most, ctxLen: 512 });
+      const options = { temperature: 1, top_k: 40, seed: 1, num_predict: tokens };
+      const answer = async (prompt: string): Promise<number> =>
+        Number((await ask(hearth, "/api/generate", { model, prompt, raw: true, options })).end["eval_count"]);
+      let asked = 0;
+      const rate = (clients: number, one: (prompt: string) => Promise<number>) => async (): Promise<Rates> => {
+        const prompts = Array.from({ length: clients }, () => `${++asked}: ${words(asked, 12)}`);
+        const startedMs = performance.now();
+        const counts = await Promise.all(prompts.map(one));
+        const sum = counts.reduce((a, b) => a + b, 0);
+        return { prompt: Number.NaN, decode: (sum * 1000) / (performance.now() - startedMs) };
+      };
+      try {
+        await Promise.all([answer("warm"), peer.answer("warm", 4)]);
+        for (const clients of [1, most]) {
+          const runs = { ours: rate(clients, answer), theirs: rate(clients, (prompt) => peer.answer(prompt, tokens)) };
+          const goals = clients === most ? { decode: 1.3 } : {};
+          await compare(`1.2b q4_0, ${clients} clients`, { ...runs, peer: "llama-server", goals });
+        }
+      } finally {
+        peer.stop();
+      }
+    },
+    { HEARTH_NUM_PARALLEL: String(most) },
+  );
 }
 
 /** One round each: a prompt of 16,384 takes minutes. */
@@ -108,8 +188,10 @@ async function contexts(): Promise<void> {
   const file = await fileOf("q4_0");
   for (const prompt of flags.contexts.split(",").map(Number)) {
     const sizes = { ...usual, prompt, streams: 1 };
-    const runs = { ours: () => ours(file, { ...sizes, rounds: 1 }), theirs: () => theirs.batched(file, sizes) };
-    await compare(`1.2b q4_0, ${prompt} positions`, { ...runs, bytes: bytesPerToken(file) }, 1);
+    const peer = "llama-batched-bench";
+    const runs = { ours: () => ours(file, { ...sizes, rounds: 1 }), theirs: () => theirs.batched(file, sizes), peer };
+    const goals = { prompt: 1.5, decode: 1.1 };
+    await compare(`1.2b q4_0, ${prompt} positions`, { ...runs, bytes: bytesPerToken(file), goals }, 1);
   }
 }
 
@@ -117,7 +199,8 @@ async function avx2(): Promise<void> {
   for (const mix of ["q4_0", "q8_0", "q4_k_m"] as const) {
     const file = await fileOf(mix);
     const sizes = { ...usual, level: "avx2" };
-    await compare(`1.2b ${mix}, ours with AVX2`, { ours: () => ours(file, sizes), theirs: () => bench(file, usual) });
+    const runs = { ours: () => ours(file, sizes), theirs: () => bench(file, usual), peer: "llama-bench" };
+    await compare(`1.2b ${mix}, ours with AVX2`, { ...runs, goals: { prompt: 1 } });
   }
 }
 
@@ -128,8 +211,8 @@ async function busy(): Promise<void> {
     Bun.spawn([process.execPath, "-e", "for (;;);"], { stdout: "ignore", stderr: "ignore" }),
   );
   try {
-    const runs = { ours: () => ours(file, sizes), theirs: () => theirs.bench(file, sizes) };
-    await compare(`1.2b q4_0, ${threads} busy loops`, runs);
+    const runs = { ours: () => ours(file, sizes), theirs: () => theirs.bench(file, sizes), peer: "llama-bench" };
+    await compare(`1.2b q4_0, ${threads} busy loops`, { ...runs, goals: { decode: 3 } });
   } finally {
     for (const loop of loops) loop.kill();
   }
@@ -157,6 +240,8 @@ async function embeddings(): Promise<void> {
       await compare(`BERT base ${quant}, ${count} texts`, {
         ours: () => promptRate(() => embed(texts)),
         theirs: () => promptRate(() => peer.embed(texts)),
+        peer: "llama-server",
+        goals: { prompt: 1.5 },
       });
     } finally {
       peer.stop();
@@ -188,26 +273,37 @@ async function ours(file: string, { level = flags.level, ...sizes }: Sizes): Pro
   return { prompt: figures.promptRate, decode: figures.decodeRate };
 }
 
-interface Runs {
-  readonly ours: () => Promise<Rates>;
-  readonly theirs: () => Promise<Rates>;
-  readonly bytes?: number;
-}
-
-async function compare(what: string, runs: Runs, rounds = Number(flags.rounds)): Promise<Row> {
+/** @returns ours of each round */
+async function compare(what: string, runs: Runs, rounds = Number(flags.rounds)): Promise<Rates[]> {
   const [left, right]: [Rates[], Rates[]] = [[], []];
   for (let round = 0; round < rounds; round++) {
     left.push(await runs.ours());
     right.push(await runs.theirs());
   }
-  const row = { what, ours: medians(left), theirs: medians(right), ...(runs.bytes ? { bytes: runs.bytes } : {}) };
-  rows.push(row);
-  print(row);
-  return row;
+  const found = (["prompt", "decode"] as const).flatMap((measure) => figureOf(what, { measure, runs, left, right }));
+  figures.push(...found);
+  print(what, found);
+  return left;
 }
 
-function medians(rates: readonly Rates[]): Rates {
-  return { prompt: median(rates.map(({ prompt }) => prompt)), decode: median(rates.map(({ decode }) => decode)) };
+interface Rounds {
+  readonly measure: keyof Rates;
+  readonly runs: Runs;
+  readonly left: readonly Rates[];
+  readonly right: readonly Rates[];
+}
+
+/** None where a program says nothing of it. */
+function figureOf(what: string, { measure, runs, left, right }: Rounds): Figure[] {
+  const of = (rates: readonly Rates[]): number[] => rates.map((each) => each[measure]);
+  const [ours, rounds] = [of(left), of(right)];
+  if (![...ours, ...rounds].every(Number.isFinite)) return [];
+  const share = measure === "decode" && runs.bytes ? (median(ours) * runs.bytes) / bandwidth : undefined;
+  const least = runs.goals?.[measure];
+  const goal: Goal | undefined = least === undefined ? undefined : { of: "ratio", atLeast: least };
+  const peer = { name: runs.peer, rounds };
+  const usual = { what, measure, unit: "tokens/s", ours, peer };
+  return [{ ...usual, ...(share ? { bandwidthShare: share } : {}), ...(goal ? { goal } : {}) }];
 }
 
 /** Of a mixture only the experts that a token goes to are read. */
@@ -221,35 +317,11 @@ function bytesPerToken(file: string): number {
   return bytes;
 }
 
-/** All threads' together: each reads memory of its own. */
-async function readBandwidth(threads: number): Promise<number> {
-  const source = `const memory = Buffer.alloc(256 * 2 ** 20, 1);
-    let best = 0;
-    self.onmessage = () => {
-      for (let i = 0; i < 6; i++) {
-        const start = Bun.nanoseconds();
-        memory.indexOf(0);
-        best = Math.max(best, memory.length / ((Bun.nanoseconds() - start) / 1e9));
-      }
-      self.postMessage(best);
-    };
-    self.postMessage(0);`;
-  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  const workers = Array.from({ length: threads }, () => new Worker(url));
-  const next = (worker: Worker): Promise<number> =>
-    new Promise((resolve) => void (worker.onmessage = ({ data }) => resolve(data as number))); // it posts numbers
-  await Promise.all(workers.map(next));
-  const rates = workers.map(next);
-  for (const worker of workers) worker.postMessage(0);
-  const all = (await Promise.all(rates)).reduce((sum, rate) => sum + rate, 0);
-  for (const worker of workers) worker.terminate();
-  return all;
-}
-
-function print({ what, ours: a, theirs: b, bytes }: Row): void {
-  const pair = (x: number, y: number): string =>
-    Number.isNaN(x - y) ? "" : `${x.toFixed(1)} / ${y.toFixed(1)} = ${(x / y).toFixed(2)}`;
-  const share = bytes ? `${Math.round((100 * a.decode * bytes) / bandwidth)} %` : "";
-  const cells = [what.padEnd(28), pair(a.prompt, b.prompt).padEnd(26), pair(a.decode, b.decode).padEnd(26), share];
-  console.log(`${cells.join(" ")}  load ${loadavg()[0]!.toFixed(1)}`);
+function print(what: string, found: readonly Figure[]): void {
+  const cells = found.map(({ measure, ours: left, peer, bandwidthShare }) => {
+    const [x, y] = [median(left), median(peer!.rounds)];
+    const share = bandwidthShare ? `, ${Math.round(100 * bandwidthShare)} %` : "";
+    return `${measure} ${x.toFixed(1)} / ${y.toFixed(1)} = ${(x / y).toFixed(2)}${share}`.padEnd(36);
+  });
+  console.log(`${what.padEnd(28)} ${cells.join(" ")} load ${loadavg()[0]!.toFixed(1)}`);
 }

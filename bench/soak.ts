@@ -2,7 +2,7 @@
  * Short generations over three models, a fifth of them aborted at random moments, and what the server and its runners
  * hold before and after: memory, processes, threads, files, slots.
  *
- *   bun bench/soak.ts [--requests 10000] [--clients 16] [--model FILE.gguf]
+ *   bun bench/soak.ts [--requests 10000] [--clients 16] [--model FILE.gguf] [--record]
  *
  * The goal: memory within 10 % of the start, nothing else more than before.
  */
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startHearth } from "../test/e2e/hearth.ts";
 import { heldBy, installCopies, slotsAreFree, soak, type Held } from "../test/hostile/soak.ts";
+import { writeRecord } from "./report/record.ts";
 
 /** Caches are full after so many. */
 const WARM_UP = 1500;
@@ -22,6 +23,7 @@ const { values: flags } = parseArgs({
   options: {
     requests: { type: "string", default: "10000" },
     clients: { type: "string", default: "16" },
+    record: { type: "boolean", default: false },
     model: { type: "string", default: resolve(import.meta.dir, "../models/hearth/hearth.gguf") },
   },
 });
@@ -59,6 +61,18 @@ try {
     `memory ${(after.bytes / before.bytes).toFixed(3)} of the start (within 0.9 … 1.1 is wanted), ` +
       `processes ${before.processes} → ${after.processes}, slots ${free ? "all free" : "LEAKED"}`,
   );
+  if (flags.record) {
+    const what = `${ended + aborted} generations, ${aborted} of them aborted`;
+    const change = { what, measure: "memory at rest", unit: "times that before", ours: [after.bytes / before.bytes] };
+    const failures = { what, measure: "failed", unit: "", ours: [failed], goal: { of: "value", atMost: 0 } } as const;
+    const more = [after.processes - before.processes];
+    const figures = [
+      { ...change, goal: { of: "value", atMost: 1.1 } } as const,
+      { ...failures, measure: "processes more than before", ours: more },
+      failures,
+    ];
+    writeRecord("soak", { title: "Three models for long", figures });
+  }
 } finally {
   await hearth.stop();
 }

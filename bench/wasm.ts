@@ -2,7 +2,7 @@
  * The kernels as WebAssembly: on one thread of this process beside the AVX2 library, and in a page of a headless
  * browser beside wllama (llama.cpp as WebAssembly) on one thread and two. Alternated; medians.
  *
- *   bun install --cwd bench && bun bench/wasm.ts [--rounds 3] [--tokens 48] [--out FOLDER]
+ *   bun install --cwd bench && bun bench/wasm.ts [--rounds 3] [--tokens 48] [--out FOLDER] [--record]
  */
 import { join } from "node:path";
 import { loadavg } from "node:os";
@@ -17,11 +17,13 @@ import { openGguf } from "../src/files/gguf.ts";
 import { SAMPLING_DEFAULTS } from "../src/sampling/options.ts";
 import { sayingsOf, SAID } from "../test/browser/chromium.ts";
 import { ensureModel } from "./make-model.ts";
+import { writeRecord } from "./report/record.ts";
 
 const { values } = parseArgs({
   options: {
     rounds: { type: "string", default: "3" },
     tokens: { type: "string", default: "48" },
+    record: { type: "boolean", default: false },
     out: { type: "string", default: join(import.meta.dir, "out") },
   },
 });
@@ -142,5 +144,18 @@ for (const threads of [1, 2])
   console.log(
     `in a page, ours : wllama, ${threads} = ${ratio(`page, ours, ${threads} threads`, `page, wllama, ${threads} threads`)}`,
   );
+if (values.record) {
+  const against = (what: string, ours: string, theirs: string, name: string) => {
+    const peer = { name, rounds: rates.get(theirs)! };
+    return { what, measure: "decode", unit: "tokens/s", ours: rates.get(ours)!, peer };
+  };
+  const inPages = [1, 2].map((threads) => {
+    const of = (side: string): string => `page, ${side}, ${threads} threads`;
+    return against(`135m q8_0 in a page, threads: ${threads}`, of("ours"), of("wllama"), "wllama");
+  });
+  const inBun = ["process, WebAssembly, 1 thread", "process, AVX2, 1 thread", "Hearth's AVX2"] as const;
+  const figures = [...inPages, against("135m q8_0 in Bun, threads: 1", ...inBun)];
+  writeRecord("wasm", { title: "WebAssembly", figures });
+}
 console.log(`load average ${loadavg()[0]!.toFixed(1)}`);
 process.exit(0);

@@ -146,7 +146,11 @@ async function compile(target: Target, { outfile, scratch }: { outfile: string; 
     entrypoints: entries,
     root: SOURCES,
     external: ["onnxruntime-node", "@sparticuz/chromium"], // the slow binding, and a package for development
-    plugins: [filesInside(files, hash.digest("hex").slice(0, 16)), workersInside, await bakePage()],
+    plugins: [filesInside(files, hash.digest("hex").slice(0, 16)), workersInside, await bakePage(scratch)],
+    // parts that a start does not need stay unread, and those that it needs are not parsed again
+    format: "esm",
+    splitting: true,
+    bytecode: true,
     compile: { target: target.bun, outfile, autoloadDotenv: false, autoloadBunfig: false },
   });
   if (!built.success) throw new Error(built.logs.join("\n"));

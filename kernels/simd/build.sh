@@ -6,12 +6,12 @@ cd "$(dirname "$0")"
 out=${1:-lib}
 mkdir -p "$out"
 [ $# -gt 0 ] || bun -e 'import { layoutHeader } from "./layout.ts"; await Bun.write("layout.h", layoutHeader());'
-flags=(-Os -std=gnu11 -ffreestanding -fno-stack-protector -fno-math-errno -fno-trapping-math -ffp-contract=off
+flags=(-Oz -std=gnu11 -ffreestanding -fno-stack-protector -fno-math-errno -fno-trapping-math -ffp-contract=off
   -fvisibility=hidden -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-ident -Wall -Werror -Wno-unused-function
   -Wno-psabi)
 vnni=(-march=x86-64-v4 -mavx512vnni -mtune=znver4 -mprefer-vector-width=512)
 avx2=(-march=x86-64-v3)
-neon=(-march=armv8.2-a+dotprod+fp16 -mno-outline-atomics)
+neon=(-march=armv8.2-a+dotprod+fp16 -mno-outline-atomics -mno-outline)
 
 compile() { clang-19 "${flags[@]}" "$@" run.c; }
 

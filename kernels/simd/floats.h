@@ -118,7 +118,7 @@ NOINL void fill_floats(f32 *to, int type, const u8 *w, i64 row_bytes, int rows, 
   }
 }
 
-// `count` tokens times the panel: out[token][row]
+// `count` tokens times the panel: out[token][row]. The tokens behind them, which come next, are fetched on the way.
 INL void panel_tile(int count, const f32 *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
   vf acc[FLOAT_TILE][PANEL_REGS];
   const f32 *from[FLOAT_TILE];
@@ -126,12 +126,15 @@ INL void panel_tile(int count, const f32 *panel, int n, const f32 *const *x, vf 
     from[t] = x[t];
     UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
   }
-  _Pragma("clang loop unroll(disable)") for (i64 k = 0; k < n; k++, panel += PANEL_ROWS) {
-    vf w[PANEL_REGS];
-    UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vf, panel + p * W);
-    UNROLL for (int t = 0; t < count; t++) {
-      const vf v = splat(from[t][k]);
-      UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA(w[p], v, acc[t][p]);
+  for (i64 first = 0; first < n; first += 16) {
+    UNROLL for (int t = 0; t < count; t++) __builtin_prefetch(from[t] + (i64)FLOAT_TILE * n + first, 0, 2);
+    _Pragma("clang loop unroll(disable)") for (i64 k = first; k < MIN(first + 16, n); k++, panel += PANEL_ROWS) {
+      vf w[PANEL_REGS];
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vf, panel + p * W);
+      UNROLL for (int t = 0; t < count; t++) {
+        const vf v = splat(from[t][k]);
+        UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA(w[p], v, acc[t][p]);
+      }
     }
   }
   UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) out[t][p] = acc[t][p];
@@ -141,5 +144,12 @@ INL void panel_tile(int count, const f32 *panel, int n, const f32 *const *x, vf 
     panel_tile(count, panel, n, x, out); \
   }
 DEFINE(whole, FLOAT_TILE)
-DEFINE(half, FLOAT_TILE / 2)
+DEFINE(most, FLOAT_TILE * 2 / 3)
+DEFINE(few, FLOAT_TILE / 3)
 #undef DEFINE
+// `count` tokens of x (FLOAT_TILE, the last again where there are fewer).
+INL void multiply_panel(int count, const f32 *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
+  if (count > FLOAT_TILE * 2 / 3) panel_tile_whole(panel, n, x, out);
+  else if (count > FLOAT_TILE / 3) panel_tile_most(panel, n, x, out);
+  else panel_tile_few(panel, n, x, out);
+}

@@ -32,6 +32,9 @@ INL vf vtanh(vf x) {
   return (vf)((vi)size | ((vi)x & 0x80000000));
 }
 
+// Near x for small ones, and within ±cap.
+NOINL vf soft_capped(vf x, f32 cap) { return vtanh(x / cap) * cap; }
+
 // Abramowitz and Stegun 7.1.26: within 1.5e-7
 INL vf verf(vf x) {
   vf a = vabs(x);
@@ -73,7 +76,7 @@ NOINL vf activate(int act, vf x) {
     case ACT_GELU_ERF: return 0.5f * x * (1 + verf(x * 0.7071067812f));
     case ACT_RELU: return vmax(splat(0), x); // the second where x is no number
     case ACT_SIGMOID: return 1 / (1 + vexp(-x));
-    case ACT_TANH: return vtanh(x);
+    case ACT_TANH: return soft_capped(x, 1);
     case ACT_SOFTPLUS: {
       for (int i = 0; i < W; i++) x[i] = softplus(x[i]);
       return x;

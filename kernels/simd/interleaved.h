@@ -1,4 +1,5 @@
-// interleaved: rows of q8_0 eight at a time, word by word, times tokens. WebAssembly only, where weights are copied anyway.
+// interleaved: rows of q8_0 eight at a time, word by word, times tokens: in WebAssembly, where weights are copied anyway,
+// and of small models everywhere.
 //
 // Of eight rows there are the first 16 bits of each, then the second, and so on: eight scales of a block, then 16 times two
 // values of every row. A register holds two values of four rows, so products of 16 bits need no sum across it. Every row
@@ -6,10 +7,17 @@
 #pragma once
 #include "unit.h"
 
-#define INTERLEAVED 256 // is added to the type's number
+// Is added to the type's number: for products of integers, of floats (interleaved_floats.h).
+enum { INTERLEAVED = 256, INTERLEAVED_FLOATS = 512 };
+#define INTERLEAVED_ROWS 8
+
+// Row `row` of a matrix, as blocks one after another.
+INL void interleaved_row(const u8 *w, i64 row, i64 bytes, u8 *to) {
+  const u8 *from = w + row / INTERLEAVED_ROWS * INTERLEAVED_ROWS * bytes + row % INTERLEAVED_ROWS * 2;
+  for (i64 i = 0; i < bytes; i += 2) STORE(to + i, LOAD(u16, from + i * INTERLEAVED_ROWS));
+}
 
 #if defined(__wasm__)
-#define INTERLEAVED_ROWS 8
 #define INTERLEAVED_TOKENS 3
 #define INTERLEAVED_BYTES (34 * INTERLEAVED_ROWS) // of a block of each row
 
@@ -68,11 +76,5 @@ DEFINE(3, 1)
 // Eight rows times `tokens`, INTERLEAVED_TOKENS at most.
 INL void multiply_interleaved(int tokens, const u8 *w, int n, const Packed *x, f32 *y, i64 stride) {
   (tokens == 1 ? interleaved_1 : tokens == 2 ? interleaved_2 : interleaved_3)(w, n, x, y, stride);
-}
-
-// Row `row` of a matrix, as blocks one after another.
-INL void interleaved_row(const u8 *w, i64 row, i64 bytes, u8 *to) {
-  const u8 *from = w + row / INTERLEAVED_ROWS * INTERLEAVED_ROWS * bytes + row % INTERLEAVED_ROWS * 2;
-  for (i64 i = 0; i < bytes; i += 2) STORE(to + i, LOAD(u16, from + i * INTERLEAVED_ROWS));
 }
 #endif

@@ -9,13 +9,16 @@
 typedef struct {
   u8 *words; // (n/4, PANEL_ROWS, 4)
   f32 *s, *m; // (groups, PANEL_ROWS)
-  int shift; // of its type
+  int shift; // sums begin with −2^shift · Σx
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
 INL Panel panel_at(u8 *scratch, int n, TypeInfo t) {
   f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
-  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, t.shift};
+  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, t.shift < 0 ? t.bits - 1 : t.shift};
 }
+// Whether sums begin so: where that is what minimums take off, and where without it 16 bits do not hold them.
+INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
+INL int moves_to_middle(TypeInfo t) { return SHIFTED && NARROW && t.shift < 0 && t.bits > 4; }
 
 // (8 rows, 8 words) to (8 words, 8 rows)
 INL void transpose8(i32x8 v[8]) {
@@ -62,6 +65,7 @@ NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, 
           s[i] = LOAD(i32x8, (f32 *)&u[i].s + half);
           m[i] = LOAD(i32x8, (f32 *)&u[i].m + half);
         }
+        if (moves_to_middle(t)) UNROLL for (int i = 0; i < 8; i++) m[i] = (i32x8)FMA((f32x8)s[i], (f32x8){} - (f32)(1 << to.shift), (f32x8)m[i]);
         transpose8(s);
         transpose8(m);
         UNROLL for (int i = 0; i < 8; i++) {
@@ -76,8 +80,8 @@ NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, 
 INL vs four(const i8 *p) { return (vs)((vi){} + LOAD(i32, p)); }
 // Where the activations of a group begin; word k of it is UNIT_AT(k · 4) further.
 INL const i8 *group_at(const i8 *q, i64 g, int by16) {
-  i64 at = g * (by16 ? 16 : 32);
-  return q + at / UNIT * UNIT + UNIT_AT(at % UNIT);
+  const i64 at = g * (by16 ? 16 : 32);
+  return UNIT_AT(8) == 8 ? q + at : q + at / UNIT * UNIT + UNIT_AT(at % UNIT);
 }
 
 // With AVX-512 two instructions for each product: unrolled, loads that the compiler moves up push sums to memory.
@@ -86,46 +90,45 @@ INL const i8 *group_at(const i8 *q, i64 g, int by16) {
 #else
 #define WORDS UNROLL
 #endif
-// `count` tokens times the panel: out[t][register]. Where it is `shifted`, minimums are scales times 2^shift: sums begin with them.
-INL void tile(int count, int is_signed, int by16, int narrow, int shifted, Panel panel, int n, const Packed *x,
-              vf out[TILE][PANEL_REGS]) {
-  const int group = by16 ? 16 : 32;
+// How sums of a panel are made: in 16 bits over a group, beginning with −2^shift · Σx, with minimums.
+enum { SIGNED = 1, BY16 = 2, SHORT = 4, BEGUN = 8, MINS = 16 };
+// `count` tokens times the panel: out[t][register]
+INL void tile(int count, int how, Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) {
+  const int by16 = (how & BY16) != 0, group = by16 ? 16 : 32;
+#if W == 8 // sixteen registers: sums of a group, and what it is multiplied from
+  vf(*acc)[PANEL_REGS] = out;
+#else
   vf acc[TILE][PANEL_REGS];
+#endif
   UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
   for (i64 g = 0; g < FILLED(n) / group; g++) {
     const u8 *words = panel.words + g * group * PANEL_ROWS;
     vi sums[TILE][PANEL_REGS];
     UNROLL for (int t = 0; t < count; t++) {
-      const vi begin = shifted ? ((vi){} + (by16 ? x[t].less16[g] : x[t].less32[g])) << panel.shift : (vi){};
+      vi begin = {};
+      if (how & BEGUN) begin += by16 ? x[t].less16[g] : x[t].less32[g];
+      if (how & BEGUN) begin = how & SHORT ? (vi)((vh)begin << (i16)panel.shift) : begin << panel.shift;
       UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] = begin;
     }
-    if (NARROW && narrow) {
-      vh short_sums[TILE][PANEL_REGS];
-      UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) short_sums[t][p] = (vh){};
-      WORDS for (int k = 0; k < group / 4; k++) {
-        vu w[PANEL_REGS];
-        UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + (k * PANEL_ROWS + p * W) * 4);
-        UNROLL for (int t = 0; t < count; t++) {
-          vs q = four(group_at(x[t].q, g, by16) + UNIT_AT(k * 4));
-          UNROLL for (int p = 0; p < PANEL_REGS; p++) short_sums[t][p] = dot_narrow(short_sums[t][p], w[p], q);
-        }
-      }
-      UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] += widen(short_sums[t][p]);
-    } else {
-      WORDS for (int k = 0; k < group / 4; k++) {
-        vu w[PANEL_REGS];
-        UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + (k * PANEL_ROWS + p * W) * 4);
-        UNROLL for (int t = 0; t < count; t++) {
-          vs q = four(group_at(x[t].q, g, by16) + UNIT_AT(k * 4));
-          UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] = dot_add(is_signed, sums[t][p], w[p], q);
+    WORDS for (int k = 0; k < group / 4; k++) {
+      vu w[PANEL_REGS];
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + (k * PANEL_ROWS + p * W) * 4);
+      UNROLL for (int t = 0; t < count; t++) {
+        vs q = four(group_at(x[t].q, g, by16) + UNIT_AT(k * 4));
+        UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+          if (how & SHORT) sums[t][p] = (vi)dot_narrow((vh)sums[t][p], w[p], q);
+          else sums[t][p] = dot_add(how & SIGNED, sums[t][p], w[p], q);
+          HOLD(sums[t][p]);
         }
       }
     }
     UNROLL for (int p = 0; p < PANEL_REGS; p++) {
       vf s = LOAD(vf, panel.s + g * PANEL_ROWS + p * W);
-      UNROLL for (int t = 0; t < count; t++)
-        acc[t][p] = FMA(CONVERT(sums[t][p], vf), s * x[t].d[g * group / 32], acc[t][p]);
-      if (is_signed || shifted) continue;
+      UNROLL for (int t = 0; t < count; t++) {
+        const vi sum = how & SHORT ? widen((vh)sums[t][p]) : sums[t][p];
+        acc[t][p] = FMA(CONVERT(sum, vf), s * x[t].d[g * group / 32], acc[t][p]);
+      }
+      if (!(how & MINS)) continue;
       vf m = LOAD(vf, panel.m + g * PANEL_ROWS + p * W);
       UNROLL for (int t = 0; t < count; t++)
         acc[t][p] = FMA(-m, splat(by16 ? x[t].sum16[g] : x[t].sum32[g]), acc[t][p]);
@@ -133,40 +136,46 @@ INL void tile(int count, int is_signed, int by16, int narrow, int shifted, Panel
   }
   UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) out[t][p] = acc[t][p];
 }
-#define DEFINE(name, sgn, by16, narrow, shifted) \
-  NOINL void tile_##name(Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) { \
-    tile(TILE, sgn, by16, narrow, shifted, panel, n, x, out); \
-  } \
-  NOINL void tile_half_##name(Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) { \
-    tile(TILE / 2, sgn, by16, narrow, shifted, panel, n, x, out); \
-  }
-DEFINE(by32, 0, 0, 0, 0)
-DEFINE(by16, 0, 1, 0, 0)
-#if SHIFTED
-DEFINE(shifted32, 0, 0, 0, 1)
-DEFINE(shifted16, 0, 1, 0, 1)
+#if NARROW && SHIFTED
+#define TILES(X) \
+  X(plain32, MINS) X(plain16, MINS | BY16) X(signed, SIGNED) X(short32, SHORT | MINS) X(short16, SHORT | MINS | BY16) \
+  X(begun32, SHORT | BEGUN) X(begun16, SHORT | BEGUN | BY16) X(middle32, SHORT | BEGUN | MINS)
+#elif NARROW
+#define TILES(X) \
+  X(plain32, MINS) X(plain16, MINS | BY16) X(signed, SIGNED) X(short32, SHORT | MINS) X(short16, SHORT | MINS | BY16)
+#elif SHIFTED
+#define TILES(X) X(plain32, MINS) X(plain16, MINS | BY16) X(begun32, BEGUN) X(begun16, BEGUN | BY16)
 #else
-DEFINE(signed, 1, 0, 0, 0)
+#define TILES(X) X(plain32, MINS) X(plain16, MINS | BY16) X(signed, SIGNED)
 #endif
-#if NARROW
-DEFINE(narrow32, 0, 0, 1, 0)
-DEFINE(narrow16, 0, 1, 1, 0)
-#endif
+#define DEFINE(name, how) \
+  NOINL void tile_##name(Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) { \
+    tile(TILE, how, panel, n, x, out); \
+  }
+TILES(DEFINE)
 #undef DEFINE
+#if W == 16
+#define DEFINE(name, how) \
+  NOINL void tile_half_##name(Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) { \
+    tile(TILE / 2, how, panel, n, x, out); \
+  }
+TILES(DEFINE)
+#undef DEFINE
+#define TILE_OF(name) (count <= TILE / 2 ? tile_half_##name : tile_##name)
+#else
+#define TILE_OF(name) tile_##name // a small tile costs little where tokens are few
+#endif
+INL int how_of(TypeInfo t) {
+  if (t.is_signed) return SIGNED;
+  const int by16 = t.by16 ? BY16 : 0, is_short = NARROW && (SHIFTED ? t.bits > 0 : is_narrow(t)) ? SHORT : 0;
+  if (takes_off(t)) return by16 | is_short | BEGUN;
+  return by16 | is_short | MINS | (moves_to_middle(t) ? BEGUN : 0);
+}
 // `count` tokens of x (TILE, the last again where there are fewer).
 INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) {
-  int few = count <= TILE / 2;
-#define RUN(name) (few ? tile_half_##name : tile_##name)(panel, n, x, out)
-#define BY(name) t.by16 ? RUN(name##16) : RUN(name##32)
-#if SHIFTED
-  if (t.shift >= 0) { BY(shifted); return; }
-#else
-  if (t.is_signed) { RUN(signed); return; }
-#endif
-#if NARROW
-  if (t.narrow) { BY(narrow); return; }
-#endif
-  BY(by);
-#undef BY
-#undef RUN
+  switch (how_of(t)) {
+#define CASE(name, how) case how: TILE_OF(name)(panel, n, x, out); break;
+    TILES(CASE)
+#undef CASE
+  }
 }

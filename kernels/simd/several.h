@@ -199,8 +199,8 @@ INL void multiply_beside(TypeInfo t, const Unit *units, i64 stride, i64 count, c
 #define RUN(name) beside_##name(units, stride, count, x, tokens, y)
   if (t.is_signed) RUN(signed);
 #if NARROW
-  else if (t.narrow && t.by16) RUN(narrow16);
-  else if (t.narrow) RUN(narrow32);
+  else if (is_narrow(t) && t.by16) RUN(narrow16);
+  else if (is_narrow(t)) RUN(narrow32);
 #endif
   else if (t.by16) RUN(by16);
   else RUN(by32);

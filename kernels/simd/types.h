@@ -26,19 +26,20 @@
 #include "types/tq1_0.h"
 #include "types/tq2_0.h"
 
-// name, ggml's number, weights and bytes of a block, whether bytes are signed, groups of 16, bytes of 15 at most, and k
-// where, with AVX-512, every minimum is 2^k times its scale, −1 elsewhere
+// name, ggml's number, weights and bytes of a block, whether bytes are signed, groups of 16, how many bits bytes have, 0
+// where products of some add up to more than 16 bits, and k where, on x86-64, every minimum is 2^k times its scale, −1
+// elsewhere
 #define TYPES(X) \
-  X(q4_0, 2, 32, 18, 0, 0, 1, 3) \
-  X(q4_1, 3, 32, 20, 0, 0, 1, -1) \
-  X(q5_0, 6, 32, 22, 0, 0, 0, 4) \
-  X(q5_1, 7, 32, 24, 0, 0, 0, -1) \
+  X(q4_0, 2, 32, 18, 0, 0, 4, 3) \
+  X(q4_1, 3, 32, 20, 0, 0, 4, -1) \
+  X(q5_0, 6, 32, 22, 0, 0, 5, 4) \
+  X(q5_1, 7, 32, 24, 0, 0, 5, -1) \
   X(q8_0, 8, 32, 34, SIGNED_UNITS, 0, 0, 7) \
-  X(q2_k, 10, 256, 84, 0, 1, 1, -1) \
-  X(q3_k, 11, 256, 110, 0, 1, 1, 2) \
-  X(q4_k, 12, 256, 144, 0, 0, 1, -1) \
-  X(q5_k, 13, 256, 176, 0, 0, 0, -1) \
-  X(q6_k, 14, 256, 210, 0, 1, 0, 5) \
+  X(q2_k, 10, 256, 84, 0, 1, 2, -1) \
+  X(q3_k, 11, 256, 110, 0, 1, 3, 2) \
+  X(q4_k, 12, 256, 144, 0, 0, 4, -1) \
+  X(q5_k, 13, 256, 176, 0, 0, 5, -1) \
+  X(q6_k, 14, 256, 210, 0, 1, 6, 5) \
   X(iq2_xxs, 16, 256, 66, 0, 0, 0, -1) \
   X(iq2_xs, 17, 256, 74, 0, 1, 0, -1) \
   X(iq3_xxs, 18, 256, 98, 0, 0, 0, -1) \
@@ -48,34 +49,35 @@
   X(iq2_s, 22, 256, 82, 0, 1, 0, -1) \
   X(iq4_xs, 23, 256, 136, SIGNED_UNITS, 0, 0, 7) \
   X(iq1_m, 29, 256, 56, 0, 1, 0, -1) \
-  X(tq1_0, 34, 256, 54, 0, 1, 1, 0) \
-  X(tq2_0, 35, 256, 66, 0, 1, 1, 0) \
+  X(tq1_0, 34, 256, 54, 0, 1, 2, 0) \
+  X(tq2_0, 35, 256, 66, 0, 1, 2, 0) \
   X(mxfp4, 39, 32, 17, 0, 0, 0, -1) \
   X(nvfp4, 40, 64, 36, 0, 1, 0, -1) \
-  X(q1_0, 41, 128, 18, 0, 0, 1, 0) \
-  X(q2_0, 42, 64, 18, 0, 0, 1, 0)
+  X(q1_0, 41, 128, 18, 0, 0, 2, 0) \
+  X(q2_0, 42, 64, 18, 0, 0, 2, 0)
 
 enum { F32 = 0, F16 = 1, BF16 = 30 };
-#define ENUM(name, number, len, bytes, sgn, by16, narrow, shift) TYPE_##name = number,
+#define ENUM(name, number, len, bytes, sgn, by16, bits, shift) TYPE_##name = number,
 enum { TYPES(ENUM) };
 #undef ENUM
 
 typedef struct {
-  int len, bytes, is_signed, by16, narrow, shift;
+  int len, bytes, is_signed, by16, bits, shift;
 } TypeInfo;
 NOINL TypeInfo type_info(int type) {
   switch (type) {
-#define CASE(name, number, len, bytes, sgn, by16, narrow, shift) \
-  case number: return (TypeInfo){len, bytes, sgn, by16, narrow, shift};
+#define CASE(name, number, len, bytes, sgn, by16, bits, shift) \
+  case number: return (TypeInfo){len, bytes, sgn, by16, bits, shift};
     TYPES(CASE)
 #undef CASE
     default: return (TypeInfo){1, type == F32 ? 4 : 2};
   }
 }
+INL int is_narrow(TypeInfo t) { return t.bits > 0 && t.bits <= 4; }
 INL int is_float(int type) { return type == F32 || type == F16 || type == BF16; }
 #define UNIT_BYTES_MAX 272 // of a type whose blocks are shorter than a unit
 
-#define DEFINE(name, number, len, bytes, sgn, by16, narrow, shift) \
+#define DEFINE(name, number, len, bytes, sgn, by16, bits, shift) \
   NOINL void unpack_units_##name(const u8 *p, i64 count, const i8 *grid, Unit *u) { \
     for (i64 b = 0; b < count; b++) unpack_##name(p + b * (UNIT / len) * bytes, grid, u + b); \
   }
@@ -84,7 +86,7 @@ TYPES(DEFINE)
 
 NOINL void unpack_units(int type, const u8 *p, i64 count, const i8 *grid, Unit *u) {
   switch (type) {
-#define CASE(name, number, len, bytes, sgn, by16, narrow, shift) \
+#define CASE(name, number, len, bytes, sgn, by16, bits, shift) \
   case number: unpack_units_##name(p, count, grid, u); break;
     TYPES(CASE)
 #undef CASE

@@ -125,14 +125,17 @@ INL void finish_signed(Unit *u) {
 }
 #if defined(__AVX512VNNI__)
 #define SIGNED_UNITS 0
-#define SHIFTED 1 // sums of a panel may begin with what minimums take off
 #else
 #define SIGNED_UNITS 1
+#endif
+#if defined(__x86_64__)
+#define SHIFTED 1 // sums of a panel may begin with what minimums take off
+#else
 #define SHIFTED 0
 #endif
 
-// --- activations of one token: q[n] int8, each unit in its order, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16, with
-// AVX-512 i32 −Σq of 32 and of 16, and in WebAssembly q[n] once more, as int16 in order; n filled up to units ---
+// --- activations of one token: q[n] int8, each unit in its order, then f32 d[n/32], f32 d·Σq of 32, f32 d·Σq of 16, on
+// x86-64 −Σq of 32 and of 16, and in WebAssembly q[n] once more, as int16 in order; n filled up to units ---
 
 #if defined(__wasm__)
 #define WIDE 1
@@ -145,7 +148,7 @@ INL void finish_signed(Unit *u) {
 typedef struct {
   const i8 *q;
   const f32 *d, *sum32, *sum16;
-  const i32 *less32, *less16; // where SHIFTED
+  const i32 *less32, *less16; // where SHIFTED; where NARROW two of 16 bits: of values 0, 1 and of 2, 3 of each four
   const i16 *wide; // where WIDE
 } Packed;
 
@@ -154,6 +157,15 @@ INL Packed packed_row(const u8 *base, int n) {
   const f32 *d = (const f32 *)(base + filled);
   const i32 *less = (const i32 *)(d + filled / 8);
   return (Packed){(const i8 *)base, d, d + filled / 32, d + filled / 16, less, less + filled / 32, (const i16 *)less};
+}
+
+// −Σ of 16 values, `total` of them all, as a word of less16.
+INL i32 less_of(const i8 *values, i32 total) {
+  if (!NARROW) return -total;
+  const i16x16 v = CONVERT(LOAD(i8x16, values), i16x16);
+  const i16x8 a = SHUFFLE(v, v, 0, 1, 2, 3, 4, 5, 6, 7) + SHUFFLE(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+  const i32 low = a[0] + a[1] + a[4] + a[5];
+  return (-low & 0xffff) | (u32)(low - total) << 16;
 }
 
 // A value that is no number, or infinite, makes the whole block so.
@@ -197,8 +209,9 @@ NOINL void pack_row(u8 *base, const f32 *x, int n) {
     sum16[2 * b + 1] = scale * sums[1];
     sum32[b] = scale * (sums[0] + sums[1]);
     if (!SHIFTED) continue;
-    less16[2 * b] = -sums[0];
-    less16[2 * b + 1] = -sums[1];
-    less32[b] = -sums[0] - sums[1];
+    typedef i16 pair VEC(4);
+    for (int half = 0; half < 2; half++) less16[2 * b + half] = less_of(values + half * 16, sums[half]);
+    if (NARROW) STORE(less32 + b, LOAD(pair, less16 + 2 * b) + LOAD(pair, less16 + 2 * b + 1));
+    else less32[b] = less16[2 * b] + less16[2 * b + 1];
   }
 }

@@ -38,7 +38,7 @@ typedef float f32;
 #define TILE 6
 #elif defined(__AVX2__)
 #define W 8
-#define PANEL_REGS 1
+#define PANEL_REGS 2
 #define TILE 4
 #elif defined(__wasm__)
 #define W 4
@@ -179,11 +179,32 @@ INL vi dot_add_any(int is_signed, vi acc, vu u, vs x) {
   return dot_add(is_signed, acc, u, x);
 }
 
-// Where a product is two instructions, those of weights up to 15 add up in 16 bits over a group of 32: 8 · 2 · 15 · 127.
+// acc + products of 16-bit words, by twos. WORD_PRODUCTS: a register has twice as many of them as of floats in the same time.
+INL vi dot_words(vi acc, vh a, vh b) {
+#if defined(__AVX512VNNI__)
+  return (vi)_mm512_dpwssd_epi32((__m512i)acc, (__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+  return acc + (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__wasm__)
+  return acc + (vi)wasm_i32x4_dot_i16x8((v128_t)a, (v128_t)b);
+#else
+  return (vi)vmlal_high_s16(vmull_s16(vget_low_s16((int16x8_t)a), vget_low_s16((int16x8_t)b)), (int16x8_t)a, (int16x8_t)b);
+#endif
+}
+#if defined(__x86_64__) || defined(__wasm__)
+#define WORD_PRODUCTS 1
+#else
+#define WORD_PRODUCTS 0
+#endif
+
+// Where a product is two instructions, those of weights up to 15 add up in 16 bits over a group of 32: 8 · 2 · 15 · 127,
+// and those of weights that lie within ±2^k of 2^k where sums begin with −2^k · Σx: 8 · 2 · 16 · 127, 4 · 2 · 32 · 127.
 #if defined(__AVX2__) && !defined(__AVX512VNNI__)
 #define NARROW 1
 INL vh dot_narrow(vh acc, vu u, vs x) { return acc + (vh)_mm256_maddubs_epi16((__m256i)u, (__m256i)x); }
 INL vi widen(vh a) { return (vi)_mm256_madd_epi16((__m256i)a, _mm256_set1_epi16(1)); }
+// Ends a step: the compiler would sum several as a tree, and push half of it to memory.
+#define HOLD(v) __asm__("" : "+x"(v))
 #elif defined(__wasm__)
 #define NARROW 1
 INL vh dot_narrow(vh acc, vu u, vs x) { return acc + (vh)wasm_i16x8_relaxed_dot_i8x16_i7x16((v128_t)x, (v128_t)u); }
@@ -192,6 +213,10 @@ INL vi widen(vh a) { return (vi)wasm_i32x4_extadd_pairwise_i16x8((v128_t)a); }
 #define NARROW 0
 INL vh dot_narrow(vh acc, vu u, vs x) { return acc; }
 INL vi widen(vh a) { return (vi)a; }
+#endif
+
+#if !defined(HOLD)
+#define HOLD(v)
 #endif
 
 #if defined(__AVX512VNNI__)

@@ -10,7 +10,7 @@ import { withoutBias } from "./tensors.ts";
 /** `rms`; `layer` with its bias where there is one; `bare` and `bareRms`: a layer norm, an RMS norm without weights. */
 export type NormKind = "rms" | "layer" | "bare" | "bareRms";
 
-interface DecoderOptions {
+export interface DecoderOptions {
   /** Factor on embeddings; 1. */
   readonly embeddingScale?: number;
   /** What is done to embeddings before the first block. */
@@ -29,8 +29,11 @@ interface DecoderOptions {
   readonly logitCap?: number;
 }
 
+/** What is around the layers of an architecture: those of a model, or those of the one behind them that drafts. */
+export type Frame = (model: Model, options: DecoderOptions) => Step[];
+
 /** Embedding, blocks, the last norm and the logits. */
-export function decoder(model: Model, options: DecoderOptions): Step[] {
+export const decoder: Frame = (model, options) => {
   const { norm = "rms", outputNorm = "output_norm", logitCap = 0, logitScale = 1 } = options;
   const { x, last, logits } = buffersOf(model);
   const toLogits = (): Step => {
@@ -50,7 +53,7 @@ export function decoder(model: Model, options: DecoderOptions): Step[] {
     ...(logitScale === 1 ? [] : [{ op: "scale", x: logits, by: logitScale } as const]),
     ...(logitCap > 0 ? [{ op: "softCap", x: logits, cap: logitCap } as const] : []),
   ];
-}
+};
 
 /** Files may name more than they have layers. */
 const DEEPSTACK_MAX = 64;

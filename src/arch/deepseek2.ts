@@ -15,7 +15,7 @@ const RANK_MAX = 65_536;
 /** Vocabulary and layers of GLM-4.7 Flash, whose first files do not say how experts are scored. */
 const GLM_FLASH = { vocabSize: 154_880, layers: [47, 48] };
 
-export function deepseek2(model: Model): Step[] {
+export function deepseek2(model: Model, frame = decoder): Step[] {
   const { keys, nLayers, vocabSize } = model;
   const { keyDim } = latentSizes(model);
   const rope = latentRope({ ...model, headDim: keyDim });
@@ -24,7 +24,7 @@ export function deepseek2(model: Model): Step[] {
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const isFlash = vocabSize === GLM_FLASH.vocabSize && GLM_FLASH.layers.includes(nLayers);
   const routing = routingOf(model, isFlash ? "sigmoid" : "softmax");
-  return decoder(model, {
+  return frame(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
         attention: attend(layer),

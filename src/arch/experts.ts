@@ -13,6 +13,7 @@ import {
   normSteps,
   parallelBlock,
   sequentialBlock,
+  type Frame,
   type NormKind,
 } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
@@ -42,7 +43,7 @@ interface Options {
 }
 
 /** Experts in all layers but the first few, Llama otherwise. */
-function withExperts(model: Model, options: Options): Step[] {
+function withExperts(model: Model, options: Options, frame = decoder): Step[] {
   const { keys, nLayers } = model;
   const { act = "silu", norm = "rms", scaled = false } = options;
   const { rope: style, sections } = options;
@@ -50,7 +51,7 @@ function withExperts(model: Model, options: Options): Step[] {
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const isDense = options.dense ?? ((layer: number) => layer < leading);
   const routing = options.routing ?? routingOf(model);
-  return decoder(model, {
+  return frame(model, {
     norm,
     block: (layer) =>
       sequentialBlock(model, layer, {
@@ -95,7 +96,8 @@ export function routingOf(model: Model, fallback: Routing["score"] = "softmax"):
 
 export const bailingmoe2 = (model: Model): Step[] => withExperts(model, { rope: "neox" });
 export const dots1 = (model: Model): Step[] => withExperts(model, { rope: "neox" });
-export const glm4moe = (model: Model): Step[] => withExperts(model, { rope: "neox", ffnNorm: "post_attention_norm" });
+export const glm4moe = (model: Model, frame?: Frame): Step[] =>
+  withExperts(model, { rope: "neox", ffnNorm: "post_attention_norm" }, frame);
 export const hunyuanMoe = (model: Model): Step[] =>
   withExperts(model, { rope: "neox", normLast: true, normalize: true });
 export const minimaxM2 = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
@@ -199,13 +201,13 @@ export function mellum(model: Model): Step[] {
 }
 
 /** Hunyuan 3: experts where the file has them. */
-export function hyV3(model: Model): Step[] {
+export function hyV3(model: Model, frame = decoder): Step[] {
   const { keys } = model;
   const rope = ropeOf(model, { style: "neox" });
   const routing = routingOf(model, "sigmoid");
   const normalize = keys.flag("expert_weights_norm", false);
   const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, ...(routing && { routing }) } as const;
-  return decoder(model, {
+  return frame(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
         attention: attention(model, layer, { rope }),

@@ -41,7 +41,9 @@ import {
   qwen3vlmoe,
   smallthinker,
 } from "./experts.ts";
+import type { Frame } from "./decoder.ts";
 import { deepseek2, deepseek2Ocr, minicpm3 } from "./deepseek2.ts";
+import { draftLayer, hasDraftLayer } from "./draft-layer.ts";
 import { gemmaEmbedding } from "./gemma-embedding.ts";
 import { gemma4 } from "./gemma4.ts";
 import {
@@ -104,7 +106,7 @@ import { olmo2 } from "./olmo2.ts";
 import { phi3 } from "./phi3.ts";
 import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
-import { qwen35, qwen35Draft, qwen3next } from "./qwen35.ts";
+import { qwen35, qwen3next } from "./qwen35.ts";
 import { qwen3moe } from "./qwen3moe.ts";
 import { checkAllRead } from "./unread-keys.ts";
 import { talkie } from "./talkie.ts";
@@ -261,20 +263,27 @@ const UNEVEN: ReadonlySet<string> = new Set<keyof typeof archs>([
   "spark2_5",
 ]);
 
-/** Of architectures whose files may have a layer that drafts, the steps of that. */
-const drafts: Readonly<Record<string, Architecture>> = { qwen35: qwen35Draft, qwen35moe: qwen35Draft };
+/** Those whose files may have a layer that drafts, in another frame. */
+const drafts: Readonly<Record<string, (model: Model, frame: Frame) => Step[]>> = {
+  deepseek2,
+  glm4moe,
+  hy_v3: hyV3,
+  qwen35,
+  qwen35moe: qwen35,
+  qwen3next,
+};
 
 /** The layer of a file that drafts, as a program of its own; undefined where it has none that is known. */
 export function loadDraftLayer(gguf: Gguf): Program | undefined {
   const arch = String(gguf.metadata.get("general.architecture"));
   const architecture = Object.entries(drafts).find(([name]) => name === arch)?.[1];
   const keys = keysOf(gguf, arch);
-  if (!architecture || keys.number("nextn_predict_layers", 0) !== 1) return undefined;
+  if (!architecture) return undefined;
   const model = openModel(gguf, keys, { uneven: UNEVEN.has(arch) });
-  if (!model.has(`blk.${model.nLayers}.nextn.eh_proj.weight`)) return undefined;
+  if (!hasDraftLayer(keys, model)) return undefined;
   const { dim, vocabSize } = model;
   const { last: states, logits } = buffersOf(model);
-  const steps = takeRowsEarly(architecture(model));
+  const steps = takeRowsEarly(architecture(model, draftLayer));
   return { shape: { arch, dim, nLayers: 1, vocabSize }, steps, logits, states, weights: gguf };
 }
 

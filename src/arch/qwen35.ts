@@ -4,8 +4,9 @@
  * qwen3next.cpp and delta-net-base.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../backend/step.ts";
+import { decoder, sequentialBlock, type Frame } from "./decoder.ts";
 import { expertFfnDim, LAYERS_MAX, readSsm, sharedFfnDim, type SsmHparams } from "./hparams.ts";
-import { attnOutput, buffersOf, embedding, experts, mlp, output, qkv, type Model } from "./model.ts";
+import { attnOutput, buffersOf, experts, mlp, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 const FULL_ATTENTION_INTERVAL = 4;
@@ -29,14 +30,14 @@ interface Variant {
   readonly scaled: boolean;
 }
 
-export const qwen35 = (model: Model): Step[] => hybrid(model, { project: projectApart, heads: "modulo", scaled: true });
+export const qwen35 = (model: Model, frame?: Frame): Step[] =>
+  hybrid(model, { project: projectApart, heads: "modulo", scaled: true }, frame);
 
-export const qwen3next = (model: Model): Step[] =>
-  hybrid(model, { project: projectTogether, heads: "repeat", scaled: false });
+export const qwen3next = (model: Model, frame?: Frame): Step[] =>
+  hybrid(model, { project: projectTogether, heads: "repeat", scaled: false }, frame);
 
-function hybrid(model: Model, variant: Variant): Step[] {
-  const { dim, nLayers, eps, keys } = model;
-  const { x, h, y, last, logits } = buffersOf(model);
+function hybrid(model: Model, variant: Variant, frame = decoder): Step[] {
+  const { nLayers, keys } = model;
   const interval = keys.count("full_attention_interval", {
     min: 1,
     max: LAYERS_MAX,
@@ -44,64 +45,16 @@ function hybrid(model: Model, variant: Variant): Step[] {
   });
   const flags = keys.find("attention.recurrent_layers");
   const recurs = (layer: number): boolean =>
-    typeof flags === "object" ? Boolean(flags[layer]) : (layer + 1) % interval !== 0;
+    layer < nLayers && (typeof flags === "object" ? Boolean(flags[layer]) : (layer + 1) % interval !== 0);
   const attend = fullAttention(model);
-  const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: 1 }];
-  for (let layer = 0; layer < nLayers; layer++) {
-    const blk = `blk.${layer}`;
-    steps.push(
-      { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.attn_norm`, dim), eps },
-      ...(recurs(layer) ? deltaLayer(model, layer, variant) : attend(layer)),
-      { op: "add", out: x, a: x, b: y, scale: 1 },
-      { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.post_attention_norm`, dim), eps },
-      ...feedForward(model, layer),
-      { op: "add", out: x, a: x, b: y, scale: 1 },
-    );
-  }
-  return [
-    ...steps,
-    { op: "takeRows", out: last, x },
-    { op: "rmsNorm", out: last, x: last, w: model.vector("output_norm", dim), eps },
-    { op: "linear", out: logits, x: last, ...output(model) },
-  ];
-}
-
-/**
- * The layer behind the others, which says what follows the next token: of a row's final hidden state, which is given,
- * and of the token that was chosen after it. (graph_mtp in qwen35.cpp of llama.cpp)
- */
-export function qwen35Draft(model: Model): Step[] {
-  const { dim, nLayers, vocabSize, eps } = model;
-  const { x, h, y, last, logits } = buffersOf(model);
-  const blk = `blk.${nLayers}`;
-  const [given, said] = [
-    { name: "given", dim },
-    { name: "said", dim },
-  ];
-  const both = { name: "said.given", dim: 2 * dim };
-  const own = (name: string): string => `${blk}.nextn.${name}`;
-  const hasOwn = (name: string): boolean => model.has(`${own(name)}.weight`);
-  const shape = { inDim: dim, outDim: vocabSize };
-  const table = hasOwn("embed_tokens") ? model.matrix(own("embed_tokens"), shape) : embedding(model);
-  const head = hasOwn("shared_head_head") ? model.linear(own("shared_head_head"), shape) : output(model);
-  const norm = hasOwn("shared_head_norm") ? own("shared_head_norm") : "output_norm";
-  return [
-    { op: "input", out: given },
-    { op: "embed", out: said, table, scale: 1 },
-    { op: "rmsNorm", out: given, x: given, w: model.vector(own("hnorm"), dim), eps },
-    { op: "rmsNorm", out: said, x: said, w: model.vector(own("enorm"), dim), eps },
-    { op: "join", out: both, a: said, b: given, heads: 1 },
-    { op: "linear", out: x, x: both, ...model.linear(own("eh_proj"), { inDim: 2 * dim, outDim: dim }) },
-    { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.attn_norm`, dim), eps },
-    ...fullAttention(model)(nLayers),
-    { op: "add", out: x, a: x, b: y, scale: 1 },
-    { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.post_attention_norm`, dim), eps },
-    ...feedForward(model, nLayers),
-    { op: "add", out: x, a: x, b: y, scale: 1 },
-    { op: "takeRows", out: last, x },
-    { op: "rmsNorm", out: last, x: last, w: model.vector(norm, dim), eps },
-    { op: "linear", out: logits, x: last, ...head },
-  ];
+  return frame(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        ffnNorm: "post_attention_norm",
+        attention: recurs(layer) ? deltaLayer(model, layer, variant) : attend(layer),
+        ffn: feedForward(model, layer),
+      }),
+  });
 }
 
 /** Attention of h to y: each head of `attn_q` is a query, then a gate. */

@@ -7,7 +7,7 @@ import { chooseAmong, checkAmong, type Choices } from "./choose.ts";
 import { dawn } from "./host/dawn.ts";
 import { findLevel } from "./host/simd-library.ts";
 import type { Offload } from "./offload.ts";
-import { findLibrary } from "./onnx/library.ts";
+import { libraryLacks } from "./onnx/library.ts";
 import { wasmLacks } from "./wasm/lacks.ts";
 import { adapterRefuses } from "./webgpu/adapters.ts";
 
@@ -19,10 +19,7 @@ const backends = {
   },
   simd: { unavailable: slowOnCpu, open: async () => (await import("./host/simd.ts")).simdBackend },
   onnx: {
-    unavailable() {
-      const found = findLibrary();
-      return "reason" in found ? found.reason : undefined;
-    },
+    unavailable: libraryLacks,
     open: async () => (await import("./onnx/index.ts")).onnxBackend,
   },
   wasm: { unavailable: wasmLacks, open: async () => (await import("./host/wasm.ts")).wasmBackend },

@@ -3,8 +3,9 @@
  * too. A reader sees the old file or the new one, never half of one.
  */
 import { constants } from "node:fs";
-import { copyFile, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { copyFile, mkdir, open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { inBlocks } from "./blocks.ts";
 import { AppError } from "./errors.ts";
 
 const TEMPORARY_PREFIX = ".tmp-";
@@ -75,9 +76,25 @@ export async function writeBytes(path: string, bytes: Uint8Array): Promise<void>
   await Bun.write(path, bytes);
 }
 
-/** Copies, sharing the blocks where the file system can. */
-export async function copyBytes(paths: { from: string; to: string }): Promise<void> {
-  await copyFile(paths.from, paths.to, constants.COPYFILE_FICLONE);
+/** Copies to a new file, sharing what the disk holds where the file system can. */
+export async function copyBytes({ from, to }: { from: string; to: string }): Promise<void> {
+  try {
+    await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
+  } catch {
+    await rm(to, { force: true }); // half a try
+    await using file = await open(to, "wx");
+    await writeChunks(file, inBlocks(Bun.file(from).stream()));
+  }
+}
+
+/** Appends all chunks. Returns how many bytes they were. */
+export async function writeChunks(file: FileHandle, chunks: AsyncIterable<Uint8Array>): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    for (let done = 0; done < chunk.length;) done += (await file.write(chunk, done)).bytesWritten;
+    bytes += chunk.length;
+  }
+  return bytes;
 }
 
 async function sync(path: string): Promise<void> {

@@ -28,11 +28,14 @@ export function programFile(path: string): string {
   return shipped ? unpack(shipped, path) : join(SOURCE_TREE, path);
 }
 
+/** Whether a compiled program has a file or folder inside; never unpacks it. */
+export const hasInside = (path: string): boolean => shipped !== undefined && filesOf(shipped, path).length > 0;
+
 /** The folder of a package that we depend on. Throws where it is not installed. */
 export function packageFolder(name: string, from: string = import.meta.dir): string {
   const path = `node_modules/${name}`;
   if (!shipped) return dirname(Bun.resolveSync(`${name}/package.json`, from));
-  if (filesOf(shipped, path).length > 0) return unpack(shipped, path);
+  if (hasInside(path)) return unpack(shipped, path);
   throw new AppError("unsupported", `this program was compiled without the package '${name}'`);
 }
 

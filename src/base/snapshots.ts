@@ -12,7 +12,7 @@ export interface SnapshotInfo {
 export interface SnapshotStore {
   /** What is there. */
   list(): Promise<readonly SnapshotInfo[]>;
-  /** The bytes of a block, whole and as they were; undefined where it is gone or damaged. */
+  /** The bytes of a block as they were, good until the next is read; undefined where it is gone or damaged. */
   read(name: string): Uint8Array | undefined;
   /** Keeps a block, in a while; `parts` make its bytes and do not change any more. */
   write(info: SnapshotInfo, parts: readonly Uint8Array[]): void;

@@ -10,7 +10,7 @@ import type { SnapshotStore } from "../base/snapshots.ts";
 import type { Gguf } from "../gguf/gguf.ts";
 import { openGgufFrom } from "../gguf/read.ts";
 import type { OpenSource } from "../gguf/source.ts";
-import { projectorGguf, repairGguf } from "../gguf/repair/index.ts";
+import { projectorGguf, repairGguf, withDraftBlock } from "../gguf/repair/index.ts";
 import { floatBytes } from "../backend/sequence-state.ts";
 import { getNumber } from "../gguf/keys.ts";
 import type { GrammarCompiler } from "../sampling/grammar.ts";
@@ -147,7 +147,7 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
     void own.lost?.then(options.onLost);
     const draft = opened && (await loadDraft(opened, { ...options, ctxLen, verifies: own.verifies ?? false }));
     const parts = { ...loadOptions, ctxLen, program, session: own, isWanted: !draft?.model };
-    const { session, layer } = await withDraftLayer(gguf, parts);
+    const { session, layer } = await withDraftLayer(withDraftBlock(file), parts);
     const info: EngineInfo = {
       arch,
       ...factsOf(session, draft, layer),

@@ -78,12 +78,11 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
       const deepest = path.at(-1);
       if (deepest) pool.touch(deepest); // others go before it
       for (const node of path) {
-        const bytes = pool.bytesOf(node);
-        if (!bytes) break;
-        blocks.write(slot, { first: node.first, count: node.tokens.length, bytes });
+        const data = pool.read(node);
+        if (!data) break;
+        blocks.write(slot, { first: node.first, count: node.tokens.length, bytes: data.bytes });
         there.push(node);
-        checkpoints.push(...node.checkpoints.flatMap(({ value }) => value ?? []));
-        pool.shrink(); // it may be longer than what is kept
+        checkpoints.push(...data.checkpoints);
       }
       const last = there.at(-1);
       const held = last ? Math.min(length, last.first + last.tokens.length) : 0;
@@ -121,7 +120,9 @@ function saveSlot(
     const [there, shared] = nearest(parent?.children ?? pool.roots, own, { first: 0, limit: own.length });
     const within = checkpoints.filter(({ length }) => length > first && length <= first + own.length);
     if (there && shared === own.length) {
-      if (within.length > there.checkpoints.length) pool.change(there, within.map(keptCheckpoint));
+      if (within.length > there.checkpoints.length) {
+        pool.change(there, within.map(keptCheckpoint), there.bytes ?? blocks.read(slot, first, own.length));
+      }
       parent = there;
       inPath += sizeOf(there);
       continue;

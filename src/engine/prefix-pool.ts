@@ -1,5 +1,5 @@
 /** The nodes of the tree of prefixes, and which of them are in memory. */
-import type { KvBlocks } from "../backend/backend.ts";
+import type { Checkpoint, KvBlocks } from "../backend/backend.ts";
 import type { SnapshotStore } from "../base/snapshots.ts";
 import { attachSnapshots, nodesBelow, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
 
@@ -12,17 +12,23 @@ export interface PoolOptions {
   readonly freeBytes?: (() => number) | undefined;
 }
 
+export interface BlockData {
+  /** Good until the next block is read. */
+  readonly bytes: Uint8Array;
+  readonly checkpoints: readonly Checkpoint[];
+}
+
 export interface Pool {
   readonly roots: Node[];
   readonly bytes: number;
   readonly ready: Promise<void>;
-  /** The bytes of a block, from wherever it is; undefined where it is nowhere any more. */
-  bytesOf(node: Node): Uint8Array | undefined;
+  /** What a block is, from wherever it is; undefined where it is nowhere any more. What was stored stays there. */
+  read(node: Node): BlockData | undefined;
   add(node: Node): void;
   /** Keeps a node where snapshots are kept and not in memory; false where it cannot be. */
   putAside(node: Node): boolean;
-  /** Gives a node other checkpoints. */
-  change(node: Node, checkpoints: readonly KeptCheckpoint[]): void;
+  /** Gives a node other checkpoints. @param bytes of it, in memory from then on */
+  change(node: Node, checkpoints: readonly KeptCheckpoint[], bytes: Uint8Array): void;
   /** Forgets a node and all behind it. */
   drop(node: Node): void;
   touch(last: Node): void;
@@ -56,14 +62,12 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
       return bytes;
     },
     ready: attach(roots, blocks, snapshots),
-    bytesOf(node) {
-      if (node.bytes) return node.bytes;
-      if (!bringBack(node, blocks, node.name === undefined ? undefined : snapshots?.read(node.name))) {
-        drop(node);
-        return undefined;
-      }
-      use(node);
-      return node.bytes;
+    read(node) {
+      const { bytes: kept, checkpoints, name } = node;
+      if (kept) return { bytes: kept, checkpoints: checkpoints.flatMap(({ value }) => value ?? []) };
+      const data = dataOf(node, blocks, name === undefined ? undefined : snapshots?.read(name));
+      if (!data) drop(node);
+      return data;
     },
     add(node) {
       (node.parent?.children ?? roots).push(node);
@@ -77,10 +81,9 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
       letGo(node);
       return true;
     },
-    change(node, checkpoints) {
-      if (!node.bytes) return;
+    change(node, checkpoints, own) {
       unuse(node);
-      node.checkpoints = checkpoints;
+      Object.assign(node, { checkpoints, bytes: own });
       use(node);
       store(node);
     },
@@ -129,15 +132,17 @@ function storeNode(node: Node, { checkpoints: kept }: KvBlocks, snapshots: Snaps
   snapshots.write({ ...info, checkpoints: sizes }, [node.bytes, ...packed]);
 }
 
-/** Gives a node its bytes again; false where what was stored is not them. */
-function bringBack(node: Node, blocks: KvBlocks, stored: Uint8Array | undefined): boolean {
-  let at = blocks.bytesOf(node.tokens.length);
-  const whole = node.checkpoints.reduce((sum, each) => sum + each.bytes, at);
-  if (stored?.length !== whole) return false;
-  const unpack = (length: number, bytes: Uint8Array) => blocks.checkpoints?.unpack(length, bytes);
-  const values = node.checkpoints.map(({ length, bytes }) => unpack(length, stored.subarray(at, (at += bytes))));
-  if (!values.every(Boolean)) return false;
-  for (const [i, checkpoint] of node.checkpoints.entries()) checkpoint.value = values[i];
-  node.bytes = stored.subarray(0, blocks.bytesOf(node.tokens.length));
-  return true;
+/** Undefined where what was stored is not this node. */
+function dataOf(
+  { tokens, checkpoints }: Node,
+  blocks: KvBlocks,
+  stored: Uint8Array | undefined,
+): BlockData | undefined {
+  let at = blocks.bytesOf(tokens.length);
+  const whole = checkpoints.reduce((sum, each) => sum + each.bytes, at);
+  if (stored?.length !== whole) return undefined;
+  const bytes = stored.subarray(0, at);
+  const unpack = (length: number, part: Uint8Array) => blocks.checkpoints?.unpack(length, part) ?? [];
+  const values = checkpoints.flatMap((each) => unpack(each.length, stored.subarray(at, (at += each.bytes))));
+  return values.length === checkpoints.length ? { bytes, checkpoints: values } : undefined;
 }

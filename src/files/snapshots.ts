@@ -3,7 +3,7 @@
  * and bytes, each with a checksum, and is written to a temporary name first. It is not synced: what a crash tears is
  * told by its checksum, and is as good as gone. They hold what people wrote, so that only their owner can read them.
  */
-import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { SnapshotInfo, SnapshotStore } from "../base/snapshots.ts";
@@ -63,6 +63,7 @@ export function openSnapshots({ root, scope, bytesMax }: Options): SnapshotStore
   const pathOf = (name: string): string => join(folder, `${name}.kv`);
   const queue = makeQueue({ root, folder, bytesMax, pathOf });
   const touched = new Map<string, number>();
+  const readBlock = makeReader();
   return {
     async list() {
       const names = await readdir(folder).catch(() => []);
@@ -228,16 +229,31 @@ function parseInfo(name: string, value: unknown): SnapshotInfo | undefined {
 /** Not a Buffer, whose `slice` is no copy. */
 const plain = ({ buffer, byteOffset, length }: Buffer): Uint8Array => new Uint8Array(buffer, byteOffset, length);
 
-function readBlock(path: string): Uint8Array | undefined {
-  try {
-    const bytes = readFileSync(path);
-    const header = bytes.length <= FILE_BYTES_MAX ? headerOf(bytes) : undefined;
-    if (!header) return undefined;
-    const payload = bytes.subarray(PREAMBLE_BYTES + header.length);
-    return BigInt(Bun.hash.xxHash3(payload)) === bytes.readBigUInt64LE(16) ? plain(payload) : undefined;
-  } catch {
-    return undefined; // it is gone
-  }
+/** Reads blocks into the same memory: new pages would take longer to get than what is in them to read. */
+function makeReader(): (path: string) => Uint8Array | undefined {
+  let room = Buffer.alloc(0);
+  const readWhole = (path: string): Buffer | undefined => {
+    const fd = openSync(path, "r");
+    try {
+      const { size } = fstatSync(fd);
+      if (size > FILE_BYTES_MAX) return undefined;
+      if (room.length < size) room = Buffer.alloc(size + PREAMBLE_BYTES + HEADER_BYTES_MAX);
+      return room.subarray(0, readSync(fd, room, 0, size, 0));
+    } finally {
+      closeSync(fd);
+    }
+  };
+  return (path) => {
+    try {
+      const bytes = readWhole(path);
+      const header = bytes && headerOf(bytes);
+      if (!header) return undefined;
+      const payload = bytes.subarray(PREAMBLE_BYTES + header.length);
+      return BigInt(Bun.hash.xxHash3(payload)) === bytes.readBigUInt64LE(16) ? plain(payload) : undefined;
+    } catch {
+      return undefined; // it is gone
+    }
+  };
 }
 
 /** Removes the files used longest ago until the rest has at most so many bytes; how many it has then. */

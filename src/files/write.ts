@@ -3,10 +3,12 @@
  * shape that does not fit its block type, data of another length than the shape says) are asserts, not `AppError`s.
  */
 import { randomBytes } from "node:crypto";
-import { open, rename, rm, type FileHandle } from "node:fs/promises";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import { assert } from "../base/errors.ts";
+import { inBlocks } from "../base/blocks.ts";
 import { alignUp, isPowerOfTwo } from "../base/bytes.ts";
+import { writeChunks } from "../base/durable.ts";
+import { assert } from "../base/errors.ts";
 import type { Quant } from "../quant/quant.ts";
 import type { MetadataArray } from "../gguf/gguf.ts";
 import { ARRAY, BOOL, numberTypes, STRING, type NumberTypeName } from "../gguf/value-types.ts";
@@ -53,32 +55,29 @@ export async function writeGguf(path: string, model: WriteModel): Promise<void> 
 export async function writeNewGguf(path: string, model: WriteModel): Promise<void> {
   const file = await open(path, "wx");
   try {
-    await writeParts(file, model);
+    await writeChunks(file, inBlocks(partsOf(model)));
     await file.sync();
   } finally {
     await file.close();
   }
 }
 
-async function writeParts(file: FileHandle, model: WriteModel): Promise<void> {
+/** All of a file, chunk by chunk. */
+async function* partsOf(model: WriteModel): AsyncGenerator<Uint8Array, void, void> {
   const { header, alignment, byteLengths } = encodeHeader(model);
-  await writeAll(file, header);
+  yield header;
   for (const [i, { name, data }] of model.tensors.entries()) {
     let length = 0;
     for await (const chunk of data instanceof Uint8Array ? [data] : data) {
-      await writeAll(file, chunk);
+      yield chunk;
       length += chunk.length;
     }
     assert(
       length === byteLengths[i],
       `tensor '${name}': data of ${length} bytes where the shape says ${byteLengths[i]}`,
     );
-    await writeAll(file, new Uint8Array(alignUp(length, alignment) - length));
+    yield new Uint8Array(alignUp(length, alignment) - length);
   }
-}
-
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.length;) done += (await file.write(bytes, done)).bytesWritten;
 }
 
 interface EncodedHeader {

@@ -3,9 +3,10 @@
  */
 import { chmod, open, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { inBlocks } from "../base/blocks.ts";
 import { AppError, assert } from "../base/errors.ts";
 import { blobName, digestOf, digestOfFile, parseDigest, type Digest } from "./digest.ts";
-import { copyBytes, writeBytes, writeDurably } from "../base/durable.ts";
+import { copyBytes, writeBytes, writeChunks, writeDurably } from "../base/durable.ts";
 
 /** Where content went. */
 export interface Blob {
@@ -52,7 +53,7 @@ export async function importBlob(root: string, path: string): Promise<Blob> {
 }
 
 /**
- * Streams content into the store, hashed on its way to the disk; no more of it than a chunk is in memory.
+ * Streams content into the store, hashed on its way to the disk; no more of it than a block is in memory.
  * @param expected content of any other digest is not kept
  * Throws `bad_request` on a mismatch, `storage`, and what `chunks` throws; nothing is left behind then.
  */
@@ -64,12 +65,7 @@ export async function receiveBlob(
   let blob: Blob | undefined;
   await writeDurably(join(root, "blobs", "received"), async (temporary) => {
     await using file = await open(temporary, "wx");
-    let size = 0;
-    for await (const chunk of chunks) {
-      hasher.update(chunk);
-      for (let done = 0; done < chunk.length;) done += (await file.write(chunk, done)).bytesWritten;
-      size += chunk.length;
-    }
+    const size = await writeChunks(file, inBlocks(hashed(chunks, hasher)));
     blob = { digest: parseDigest(`sha256:${hasher.digest("hex")}`), size };
     if (expected !== undefined && blob.digest !== expected) {
       throw new AppError("bad_request", `digest mismatch, expected "${expected}", got "${blob.digest}"`);
@@ -78,6 +74,16 @@ export async function receiveBlob(
   });
   assert(blob, "a blob was written without being received");
   return blob;
+}
+
+async function* hashed(
+  chunks: AsyncIterable<Uint8Array>,
+  hasher: Bun.CryptoHasher,
+): AsyncGenerator<Uint8Array, void, void> {
+  for await (const chunk of chunks) {
+    hasher.update(chunk);
+    yield chunk;
+  }
 }
 
 /**

@@ -2,7 +2,7 @@
  * Models that requests have named, kept while their manifests stay as they are: a request costs one `stat`. Blobs are
  * named by their digests, so what a manifest names does not change under it.
  */
-import { stat } from "node:fs/promises";
+import { statSync } from "node:fs";
 
 /** Models that are kept; each has its small layers with it, some kilobytes. */
 const KEPT_MAX = 256;
@@ -16,7 +16,7 @@ interface Kept<T> {
 export function makeResolved<T>(): (manifest: string, read: () => Promise<T>) => Promise<T> {
   const kept = new Map<string, Kept<T>>(); // by path, used last at the end
   return async (manifest, read) => {
-    const stamp = await stampOf(manifest);
+    const stamp = stampOf(manifest);
     const known = kept.get(manifest);
     kept.delete(manifest);
     // read after the stamp was taken: a change meanwhile has another stamp, and is read by the next request
@@ -28,7 +28,11 @@ export function makeResolved<T>(): (manifest: string, read: () => Promise<T>) =>
 }
 
 /** What changes when a file does: a file that is written anew under a temporary name has another inode. */
-async function stampOf(path: string): Promise<string | undefined> {
-  const found = await stat(path, { bigint: true }).catch(() => undefined); // reading it says why
-  return found && `${found.dev}:${found.ino}:${found.size}:${found.mtimeNs}:${found.ctimeNs}`;
+function stampOf(path: string): string | undefined {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+  } catch {
+    return undefined; // reading it says why
+  }
 }

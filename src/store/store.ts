@@ -2,6 +2,7 @@
  * The model store: `manifests/<host>/<namespace>/<model>/<tag>` and `blobs/`, also one made by another server, which is
  * served in place. Reading never writes. What the folders hold is hostile: names are checked, sizes bounded.
  */
+import { statSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/errors.ts";
@@ -200,7 +201,7 @@ async function entries(folder: string): Promise<string[]> {
 
 /** The name as it is spelled in the store, undefined where there is none: the same case if that exists, else any. */
 export async function findName(root: string, name: ModelName): Promise<ModelName | undefined> {
-  if (await isFile(manifestPath(root, name))) return name;
+  if (isFile(manifestPath(root, name))) return name;
   let paths: string[][] = [[]];
   for (const part of manifestSegments(name)) {
     const next: string[][] = [];
@@ -226,11 +227,13 @@ async function isNoFolder(path: string): Promise<boolean> {
   );
 }
 
-async function isFile(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isFile(),
-    () => false,
-  );
+/** At once: a turn of the thread pool takes longer, and every request asks. */
+function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
 
 async function readModel(root: string, name: ModelName): Promise<StoredModel> {

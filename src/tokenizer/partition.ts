@@ -29,6 +29,8 @@ interface Trie {
   readonly edges: Map<number, number>;
   /** (nodes) the token that ends here, or -1 */
   readonly ids: number[];
+  /** (UTF-16 units) 1 where a piece begins with it: most of a text's do not */
+  readonly begins: Uint8Array;
 }
 
 export interface Partition {
@@ -92,8 +94,10 @@ export function makePartition({ pieces, attributes }: Vocabulary, strip: StripRu
 function makeTrie(pieces: readonly string[], tokens: readonly number[]): Trie {
   const edges = new Map<number, number>();
   const ids = [-1];
+  const begins = new Uint8Array(65_536);
   for (const token of tokens) {
     const piece = pieces[token]!;
+    if (piece !== "") begins[piece.charCodeAt(0)] = 1;
     let node = 0;
     for (let i = 0; i < piece.length; i++) {
       const edge = node * 65_536 + piece.charCodeAt(i);
@@ -106,13 +110,14 @@ function makeTrie(pieces: readonly string[], tokens: readonly number[]): Trie {
     }
     ids[node] = token;
   }
-  return { edges, ids };
+  return { edges, ids, begins };
 }
 
 /** Tells of every place where a piece occurs, also where occurrences overlap. */
-function findAll({ edges, ids }: Trie, text: string, found: (id: number, start: number) => void): void {
+function findAll({ edges, ids, begins }: Trie, text: string, found: (id: number, start: number) => void): void {
   if (edges.size === 0) return;
   for (let start = 0; start < text.length; start++) {
+    if (begins[text.charCodeAt(start)] === 0) continue;
     let node = edges.get(text.charCodeAt(start)); // the root is node 0, so its edges are units
     for (let at = start + 1; node !== undefined; at++) {
       if (ids[node]! >= 0) found(ids[node]!, start);

@@ -47,12 +47,12 @@ function servedOnce(build: () => Promise<PageFiles>): () => Promise<ReadonlyMap<
 
 /** The files of the page: those of a compiled program, or built from the sources beside this file. */
 export async function pageFiles(): Promise<PageFiles> {
-  return prebuilt ?? buildPage();
+  return prebuilt?.() ?? buildPage();
 }
 
 /** WebLLM's Worker. Throws `unsupported` where its optional package is not installed. */
 export async function webLlmFiles(): Promise<PageFiles> {
-  if (prebuilt) return prebuilt;
+  if (prebuilt) return prebuilt();
   checkInstalled(WEBLLM_PACKAGE);
   const { scripts } = await buildForBrowser(join(import.meta.dir, "../browser/webllm/worker-main.ts"));
   return { [WEBLLM]: { contentType: JAVASCRIPT, text: scripts[0]!.text } };

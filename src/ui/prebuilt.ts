@@ -11,4 +11,4 @@ export interface Asset {
 /** By the last part of their paths below `/ui/`; `` is the page itself. */
 export type PageFiles = Readonly<Record<string, Asset>>;
 
-export const prebuilt: PageFiles | undefined = undefined as PageFiles | undefined;
+export const prebuilt: (() => PageFiles) | undefined = undefined as (() => PageFiles) | undefined;

@@ -4,8 +4,10 @@ import { eventually } from "../e2e/hearth.ts";
 import { GATEWAY_TOKEN, HOOK_TOKEN, json, startGateway, type GatewayWorld } from "../gateway/world.ts";
 
 const WAIT = { headers: { prefer: "wait=60" } };
-const send = async (world: GatewayWorld, n: number): Promise<string> =>
-  (await json(await world.hook("agent", { message: `question ${n}` }, WAIT))).runId;
+/** Wakes no heartbeat, which would ask the model too. */
+const ALONE = { wakeMode: "next-heartbeat" };
+const send = async (world: GatewayWorld, n: number, more: object = {}): Promise<string> =>
+  (await json(await world.hook("agent", { message: `question ${n}`, ...more }, WAIT))).runId;
 
 const ENDPOINTS: [string, string][] = [
   ["GET", "deliveries"],
@@ -90,7 +92,7 @@ test("POST /hooks-admin/deliveries/:id/replay: a new delivery runs; 404 and 409 
   const world = await startGateway({
     script: (_, i) => ({ text: `answer ${i}`, ...(i === 1 ? { until: open.promise } : {}) }),
   });
-  const runId = await send(world, 1);
+  const runId = await send(world, 1, ALONE);
   const replayed = await json(await world.admin(`deliveries/${runId}/replay`, { method: "POST" }));
   const [again] = replayed.runIds;
   expect((await world.admin(`deliveries/${again}/replay`, { method: "POST" })).status).toBe(409);
@@ -106,7 +108,7 @@ test("POST /hooks-admin/deliveries/:id/replay: 503 with Retry-After where the qu
     settings: { hooks: { queue: { max: 1 } } },
     script: (_, i) => ({ text: "x", ...(i === 1 ? { until: open.promise } : {}) }),
   });
-  const runId = await send(world, 1);
+  const runId = await send(world, 1, ALONE);
   expect((await world.hook("agent", { message: "takes the only place" })).status).toBe(202);
   const full = await world.admin(`deliveries/${runId}/replay`, { method: "POST" });
   expect([full.status, await json(full)]).toEqual([503, { error: "the queue is full" }]);

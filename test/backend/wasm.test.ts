@@ -68,6 +68,11 @@ test("rows of q8_0 lie eight beside each other, and zeros behind the last", () =
   }
 });
 
+test("of a small model they are said to be multiplied as floats", () => {
+  const { matrix } = factorOf(weight(11), blocksOf(11), { precise: false, small: true });
+  expect(matrix.type).toBe(quants.q8_0.ggmlType + 512);
+});
+
 test("rows lie as in the file for precise runs, infinite scales, and parts that eight do not divide", () => {
   const infinite = blocksOf(16);
   infinite[34 * 5 + 1] = 0x7c;

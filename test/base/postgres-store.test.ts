@@ -112,6 +112,27 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await store.close();
   });
 
+  test("plans are kept for scripts of several inputs alone, whatever was undone before", async () => {
+    const store = await open();
+    const mode = (): Script<{ mode: string } | undefined> =>
+      queryOne("SELECT current_setting('plan_cache_mode') || ' ' || current_setting('enable_seqscan') AS mode");
+    function* each(inputs: readonly string[]): Script<readonly string[]> {
+      if (inputs[0] === "fails") yield* put("twice");
+      return [(yield* mode())!.mode];
+    }
+    const one = async () => (await store.write(mode))!.mode;
+    const kept = "force_generic_plan off";
+    const made = "force_custom_plan on";
+    await store.write(() => put("twice"));
+    await expect(store.writeEach(each, "fails")).rejects.toThrow("unique");
+    expect(await store.writeEach(each, "")).toBe(kept);
+    expect(await store.writeEach(each, "")).toBe(kept);
+    await expect(store.write(() => put("twice"))).rejects.toThrow("unique");
+    expect(await one()).toBe(made);
+    expect(await one()).toBe(made);
+    await store.close();
+  });
+
   test("a text that cannot be held, and that is only inserted, is refused alone", async () => {
     const store = await open();
     function* add(inputs: readonly string[]): Script<readonly string[]> {

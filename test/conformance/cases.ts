@@ -60,13 +60,18 @@ export async function runCase(
 
 const quantNames = Object.keys(quants) as QuantName[]; // the keys of a literal are its names
 
-/** The case without its embedding: runs are given other values for each row. */
-function givenInput({ program, batches, ...rest }: Case): Case {
+/** Types of which every byte behind the scales is a weight's. */
+const extremes = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl"] as const;
+
+/** The case without its embedding: runs are given other values for each row, random ones unless told. */
+function givenInput({ program, batches, ...rest }: Case, value?: (row: number, at: number) => number): Case {
   const rng = makeRng(5);
   const [first, ...steps] = program.steps;
   const out = writtenBy(first!); // the embedding
   const give = (rows: Rows): Rows => {
-    return { ...rows, input: Float32Array.from({ length: rows.tokens.length * out.dim }, () => gaussian(rng)) };
+    const length = rows.tokens.length * out.dim;
+    const valueAt = (i: number): number => value?.(Math.floor(i / out.dim), i % out.dim) ?? gaussian(rng);
+    return { ...rows, input: Float32Array.from({ length }, (_, i) => valueAt(i)) };
   };
   return {
     ...rest,
@@ -116,6 +121,15 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
         { dim, ctxLen: 33, batches: evenBatches() },
         (draft) => linear(draft, draft.matrix({ inDim: dim, outDim: 3, quant })),
       );
+    }),
+    ...extremes.map((quant) => {
+      const blocks = Math.max(2, 256 / quants[quant].blockLen); // of a row
+      const bytes = [0x00, 0xff, 0x7f, 0x80].flatMap((byte) => Array<number>(blocks).fill(byte));
+      const dim = blocks * quants[quant].blockLen;
+      const draft = makeCase(`linear: ${quant}, sums as large as they get`, { dim, batches: evenBatches([9]) }, (one) =>
+        linear(one, one.matrix({ inDim: dim, outDim: 8, quant, bytes })),
+      );
+      return givenInput(draft, (row, at) => [1, -1, at % 4 < 2 ? 1 : -1][row % 3]!);
     }),
     ...(
       [

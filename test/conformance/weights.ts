@@ -41,9 +41,16 @@ export function gaussian(rng: Rng): number {
   return Math.sqrt(-2 * Math.log(1 - rng.float())) * Math.cos(2 * Math.PI * rng.float());
 }
 
+interface BlockOptions {
+  readonly size: number;
+  readonly rng: Rng;
+  /** What a block has in place of random bytes, one after the other. */
+  readonly bytes?: readonly number[] | undefined;
+}
+
 /** Packed blocks of `count` random weights of about the wanted size. */
-export function randomBlocks(name: QuantName, count: number, options: { size: number; rng: Rng }): Uint8Array {
-  const { size, rng } = options;
+export function randomBlocks(name: QuantName, count: number, options: BlockOptions): Uint8Array {
+  const { size, rng, bytes: given } = options;
   const quant = quants[name];
   const bytes = new Uint8Array((count / quant.blockLen) * quant.blockBytes);
   const view = new DataView(bytes.buffer);
@@ -56,7 +63,8 @@ export function randomBlocks(name: QuantName, count: number, options: { size: nu
     }
     return bytes;
   }
-  for (let i = 0; i < bytes.length; i++) bytes[i] = rng.uint32();
+  for (let i = 0; i < bytes.length; i++)
+    bytes[i] = given ? given[Math.floor(i / quant.blockBytes) % given.length]! : rng.uint32();
   for (let block = 0; block < bytes.length; block += quant.blockBytes) {
     const scales = HALF_SCALES[name];
     for (const at of scales?.at ?? []) {
@@ -95,6 +103,7 @@ export interface MatrixOptions {
   readonly quant?: QuantName;
   readonly experts?: number;
   readonly size?: number;
+  readonly bytes?: readonly number[];
 }
 
 /** Somewhere to make weights and read them back. */
@@ -107,8 +116,8 @@ export function makeWeightBox(path: string, rng: Rng): WeightBox {
   };
   return {
     source: { path, read: (name) => tensors.get(name)! },
-    matrix: ({ inDim, outDim, quant = "f32", experts = 1, size = 1 / Math.sqrt(inDim) }) => {
-      const name = keep(randomBlocks(quant, inDim * outDim * experts, { size, rng }));
+    matrix: ({ inDim, outDim, quant = "f32", experts = 1, size = 1 / Math.sqrt(inDim), bytes }) => {
+      const name = keep(randomBlocks(quant, inDim * outDim * experts, { size, rng, bytes }));
       return { name, quant: quants[quant], inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
     },
     vector: (len, { mean = 0, size = 0.3 } = {}) => {

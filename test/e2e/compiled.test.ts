@@ -153,6 +153,9 @@ test("serve answers a chat, and has its pages and transforms inside", async () =
     expect((await post("/hooks/skip", { skip: true })).status).toBe(204);
     expect((await post("/hooks/skip", { skip: false })).status).toBeLessThan(300);
     expect(readdirSync(empty!)).toEqual([]);
+    const onnx = new Bun.Glob(".cache/hearth/program-*/node_modules/onnxruntime-node/**");
+    const unpacked = await Array.fromAsync(onnx.scan({ cwd: home, dot: true }));
+    expect(unpacked.length > 0).toBe(levelsHere().length === 0); // only what runs is unpacked
   } finally {
     server.kill("SIGTERM");
     expect(await eventually(() => server.exitCode !== null, 30_000)).toBe(true);

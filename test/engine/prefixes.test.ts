@@ -113,6 +113,26 @@ describe.each([false, true])("snapshots, recurrent: %p", (recurrent) => {
   });
 });
 
+test("what is stored is copied from there to a slot, and takes no memory beside it", async () => {
+  const root = await mkdtemp(join(tmpdir(), "hearth-prefixes-"));
+  const { blocks, slots } = makeBlocks(4);
+  const make = (): PrefixCache => {
+    return makePrefixCache({ blocks, bytesMax: 1e6, snapshots: openSnapshots({ root, scope: "", bytesMax: 1e7 }) });
+  };
+  const tokens = Array.from({ length: 28 }, (_, i) => i % 9);
+  const first = make();
+  save(first, slots, tokens);
+  expect(first.bytes).toBeGreaterThan(0);
+  await first.close();
+  const second = make();
+  await second.ready;
+  slots[1] = [];
+  expect(second.load(second.match(tokens, 28), 1).length).toBe(28);
+  expect(slots[1]).toEqual(tokens);
+  expect(second.bytes).toBe(0);
+  await rm(root, { recursive: true });
+});
+
 test("rows of media stay in the process, whose keys mean nothing in the next", async () => {
   const names: string[] = [];
   const snapshots: SnapshotStore = {

@@ -50,7 +50,10 @@ export interface ClusterReport {
   readonly disordered: readonly string[];
   /** Requests whose turns ran while another of their session did. */
   readonly overlaps: readonly string[];
-  /** Turns that were begun again. */
+  /**
+   * Turns that were begun again: their node was killed, stopped or given up before the answer was stored, or the
+   * database crashed then. Each may cost as many as run at that moment; of each one answer is stored.
+   */
   readonly repeated: number;
   /** Final states and replies, each with its number. */
   readonly outcomes: Readonly<Record<string, number>>;

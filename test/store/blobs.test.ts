@@ -29,6 +29,13 @@ describe("content that is streamed into the store", () => {
     expect(await blobs()).toEqual([blobName(DIGEST)]);
   });
 
+  test("lies there whole where it is longer than what is written at once", async () => {
+    const bytes = new Uint8Array(5_000_000).map((_, i) => i >> 8);
+    const blob = await receiveBlob(root, { chunks: inPieces(bytes, 70_001) });
+    expect(blob).toEqual({ digest: digestOf(bytes), size: bytes.length });
+    expect(digestOf(await Bun.file(blobPath(root, blob.digest)).bytes())).toBe(blob.digest);
+  });
+
   test("may be empty", async () => {
     const empty = digestOf(new Uint8Array());
     await receiveBlob(root, { chunks: inPieces(new Uint8Array(), 1), expected: empty });

@@ -81,6 +81,17 @@ static Matrix random_matrix(int n, int rows, int experts, f32 *out) {
   m.out = (u64)out;
   return m;
 }
+// One of products, which may be interleaved.
+static Matrix random_factor(int n, int rows, int experts, f32 *out) {
+  Matrix m = random_matrix(n, rows, experts, out);
+  if (below(4) || (experts > 1 && rows % INTERLEAVED_ROWS)) return m;
+  const i64 all = ((i64)rows * experts + INTERLEAVED_ROWS - 1) / INTERLEAVED_ROWS * INTERLEAVED_ROWS;
+  m.type = TYPE_q8_0 + INTERLEAVED_FLOATS;
+  m.rowBytes = n / 32 * 34;
+  m.expertBytes = m.rowBytes * rows;
+  m.data = (u64)random_block(m.rowBytes * all);
+  return m;
+}
 
 enum { ROWS_MAX = 20, OPS_MAX = 32, SLOTS = 3 };
 static u8 *records;
@@ -98,7 +109,7 @@ static void dense(Pass *p, int rows) {
   f32 *x = block((i64)rows * n * 4), *y = block((i64)rows * out_dim * 4);
   Embed *embed = add_op(OP_EMBED, 1);
   embed->vocab = 1 + below(40);
-  embed->table = random_matrix(n, embed->vocab, 1, 0);
+  embed->table = random_factor(n, embed->vocab, 1, 0);
   embed->out = (u64)x, embed->dim = n, embed->scale = 1, embed->vectorToken = -1 - below(2), embed->vectorDim = n;
   p->input = (u64)random_floats((i64)rows * n);
   Rope *rope = add_op(OP_ROPE, 1);
@@ -119,7 +130,7 @@ static void dense(Pass *p, int rows) {
   Linear *linear = add_op(OP_LINEAR, 1);
   linear->x = (u64)x, linear->packed = (u64)packed, linear->n = n, linear->count = 1, linear->inputPerRow = 1;
   linear->floats = below(4) == 0;
-  linear->matrices[0] = random_matrix(n, out_dim, 1, y);
+  linear->matrices[0] = random_factor(n, out_dim, 1, y);
 }
 
 // Router scores to experts, rows by expert, their products, and the sum.
@@ -141,7 +152,7 @@ static void experts(int rows) {
   Linear *linear = add_op(OP_LINEAR, used);
   linear->x = (u64)x, linear->packed = (u64)packed, linear->groups = (u64)groups, linear->n = n, linear->count = 1;
   linear->inputPerRow = 1, linear->floats = below(4) == 0;
-  linear->matrices[0] = random_matrix(n, out_dim, count, y);
+  linear->matrices[0] = random_factor(n, out_dim, count, y);
   Combine *combine = add_op(OP_COMBINE, 1);
   combine->x = (u64)y, combine->shares = (u64)shares, combine->dim = out_dim, combine->used = used;
   combine->out = (u64)block((i64)rows * out_dim * 4);
@@ -149,7 +160,8 @@ static void experts(int rows) {
 
 // Keys and values to their places, and attention over them, in every type of cache.
 static void attention(Pass *p, int rows) {
-  const int kv_heads = 1 + below(3), heads = kv_heads * (1 + below(5)), dim = 1 + below(100), value_dim = 1 + below(100);
+  const int kv_heads = 1 + below(3), heads = kv_heads * (1 + below(9)), dim = 1 + below(below(4) ? 100 : 300);
+  const int value_dim = 1 + below(100);
   const int filled = FILLED_HEAD(value_dim), ctx = 32 * (1 + below(20)), start = below(ctx - ROWS_MAX), type = below(3);
   u8 *keys = block((i64)kv_heads * ctx * kv_bytes(type, dim)), *values = block((i64)kv_heads * ctx * kv_bytes(type, filled));
   for (i64 i = 0; i < (i64)kv_heads * ctx * kv_bytes(type, dim); i++) keys[i] = 0;
@@ -158,6 +170,8 @@ static void attention(Pass *p, int rows) {
   const int span = below(2);
   for (int i = 0; i < rows; i++) cells[i] = start + i, ends[i] = start + (span ? rows : i + 1);
   chunk[0] = 0, chunk[1] = rows, chunk[2] = 0, chunk[3] = rows;
+  if (below(4)) p->decodeRows = 0;
+  p->scratch = (u64)block(p->scratchBytes = word_bytes(dim, value_dim));
   p->cells = (u64)cells, p->ends = (u64)ends, p->blocks = (u64)chunk, p->blockCount = 1;
   Store *store = add_op(OP_STORE, 1);
   store->k = (u64)random_floats((i64)rows * kv_heads * dim), store->v = (u64)random_floats((i64)rows * kv_heads * value_dim);
@@ -313,8 +327,7 @@ static void fuzz_round(u32 stamp) {
   i32 *wanted = block(p->wanted * 4);
   for (int i = 0; i < p->wanted; i++) wanted[i] = below(rows);
   p->wantedRows = (u64)wanted;
-  p->scratchBytes = 1 << 20;
-  p->scratch = (u64)aligned_alloc(64, p->scratchBytes);
+  p->scratch = (u64)block(p->scratchBytes = 1 << 20);
   switch (below(7)) {
     case 0: dense(p, rows); break;
     case 1: experts(rows); break;
@@ -326,7 +339,6 @@ static void fuzz_round(u32 stamp) {
   }
   p->ops = (u64)records, p->opCount = op_count;
   hearth_run(p, 0);
-  free(AT(void, p->scratch));
   free(records);
   free(p);
   while (block_count) free(blocks[--block_count]);

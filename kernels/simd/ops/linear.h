@@ -5,7 +5,7 @@
 #pragma once
 #include "../several.h"
 #include "../floats.h"
-#include "../interleaved.h"
+#include "../interleaved_floats.h"
 #include "../panel.h"
 #include "../pass.h"
 
@@ -31,9 +31,12 @@ INL Packed input_at(const Linear *op, Members m, int i) {
   return packed_row(AT(u8, op->packed) + (i64)input_of(op, pair_at(m, i)) * PACKED_BYTES(op->n), op->n);
 }
 
+INL f32 *output_at(const Thread *t, const Matrix *m, Part part, int pair) {
+  return floats_at(t, m->out) + (i64)pair * m->outDim + part.row;
+}
 // out += or = values · scale + bias
 INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part part, int pair, const f32 *values) {
-  f32 *out = floats_at(t, m->out) + (i64)pair * m->outDim + part.row;
+  f32 *out = output_at(t, m, part, pair);
   for (int r = 0; r < part.rows; r += W) {
     const int some = part.rows - r;
     vf v = load_some(values + r, some) * part.scale;
@@ -103,6 +106,19 @@ NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Membe
   }
 }
 
+// What is wanted once `count` tokens are multiplied: where their values go, and their share of the rows that this thread is
+// likely to take next.
+INL void fetch_around(const Thread *t, const Matrix *m, Members members, Part part, int first, int count) {
+  for (int i = 0; i < count; i++) {
+    const f32 *out = output_at(t, m, part, pair_at(members, members.decode + first + i));
+    UNROLL for (int r = 0; r < PANEL_ROWS; r += 16) __builtin_prefetch(out + r, 1);
+  }
+  const i64 bytes = PANEL_ROWS * m->rowBytes;
+  const u8 *next = part.w + t->p.threads * bytes;
+  const i64 end = bytes * (first + count) / members.prompt;
+  for (i64 i = bytes * first / members.prompt; i < end; i += 64) __builtin_prefetch(next + i, 0, 2);
+}
+
 NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   TypeInfo type = type_info(m->type);
   Panel panel = panel_at(t->scratch, op->n, type);
@@ -112,6 +128,7 @@ NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Memb
     Packed x[TILE];
     vf out[TILE][PANEL_REGS];
     for (int i = 0; i < TILE; i++) x[i] = input_at(op, members, members.decode + first + MIN(i, count - 1));
+    fetch_around(t, m, members, part, first, count);
     multiply_tile(type, count, panel, op->n, x, out);
     for (int i = 0; i < count; i++)
       put_values(t, op, m, part, pair_at(members, members.decode + first + i), (f32 *)out[i]);
@@ -156,7 +173,8 @@ NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Membe
     vf out[FLOAT_TILE][PANEL_REGS];
     for (int i = 0; i < FLOAT_TILE; i++)
       x[i] = floats_at(t, op->x) + (i64)input_of(op, pair_at(members, from + MIN(i, count - 1))) * op->n;
-    (count <= FLOAT_TILE / 2 ? panel_tile_half : panel_tile_whole)(panel, op->n, x, out);
+    fetch_around(t, m, members, part, first, count);
+    multiply_panel(count, panel, op->n, x, out);
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, from + i), (f32 *)out[i]);
   }
 }
@@ -177,6 +195,41 @@ NOINL void linear_interleaved(const Thread *t, const Linear *op, const Matrix *m
     }
   }
 #endif
+}
+
+INL const f32 *floats_of(const Thread *t, const Linear *op, Members m, int i) {
+  return floats_at(t, op->x) + (i64)input_of(op, pair_at(m, i)) * op->n;
+}
+
+// One token, in float32.
+NOINL void linear_alone(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
+  const f32 *x = floats_of(t, op, members, 0);
+  f32 out[MAX(8 * ALONE_GROUPS, W)];
+  for (const int end = part.row + part.rows; part.row < end; part.w += part.rows * m->rowBytes, part.row += part.rows) {
+    const int some = end - part.row >= 8 * ALONE_GROUPS;
+    part.rows = some ? 8 * ALONE_GROUPS : MIN(8, end - part.row);
+    (some ? alone_some : alone_one)(part.w, 8 * m->rowBytes, op->n, x, out);
+    put_values(t, op, m, part, pair_at(members, 0), out);
+  }
+}
+
+// Tokens of decode and of prompts alike, in float32, with the bits that each has alone.
+NOINL void linear_pairs(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
+  const int all = members.decode + members.prompt;
+  f32 *panel = (f32 *)t->scratch;
+  for (const int end = part.row + part.rows; part.row < end; part.w += part.rows * m->rowBytes, part.row += part.rows) {
+    part.rows = MIN(PAIRS_ROWS, end - part.row);
+    fill_pairs(panel, part.w, 8 * m->rowBytes, part.rows, op->n);
+    for (int first = 0; first < all; first += FLOAT_TILE) {
+      const int count = MIN(FLOAT_TILE, all - first);
+      const f32 *x[FLOAT_TILE];
+      f32 out[FLOAT_TILE * PAIRS_STRIDE];
+      for (int i = 0; i < FLOAT_TILE; i++) x[i] = floats_of(t, op, members, first + MIN(i, count - 1));
+      for (int r = 0; r < PAIRS_ROWS; r += W)
+        (count <= FLOAT_TILE / 2 ? pairs_half : pairs_whole)(panel + r * (i64)op->n, op->n, x, out + r);
+      for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PAIRS_STRIDE);
+    }
+  }
 }
 
 INL int units_of(const Matrix *m) { return (m->rows + PANEL_ROWS - 1) / PANEL_ROWS; }
@@ -210,7 +263,9 @@ NOINL void linear_chunks(const Thread *t, const Linear *op, int chunk, int count
       if (op->floats) members = (Members){members.pairs, members.decode + members.prompt, 0};
       if (members.decode) float_dots(t, op, m, members, part);
       if (members.prompt) float_panel(t, op, m, members, part);
-    } else if (WIDE && m->type & INTERLEAVED) linear_interleaved(t, op, m, members, part);
+    } else if (m->type & INTERLEAVED_FLOATS)
+      (members.decode + members.prompt == 1 ? linear_alone : linear_pairs)(t, op, m, members, part);
+    else if (WIDE && m->type & INTERLEAVED) linear_interleaved(t, op, m, members, part);
     else {
       if (members.decode) linear_dots(t, op, m, members, part);
       if (members.prompt) linear_panel(t, op, m, members, part);

@@ -23,13 +23,11 @@ INL void embed_row(Thread *t, const Embed *op, i64 row) {
   const i32 known = token < 0 || token >= op->vocab ? 0 : token;
   const u8 *from = AT(u8, op->table.data) + known * op->table.rowBytes;
   int type = op->table.type;
-#if defined(__wasm__)
-  if (type & INTERLEAVED) {
+  if (type & (INTERLEAVED | INTERLEAVED_FLOATS)) {
     interleaved_row(AT(u8, op->table.data), known, op->table.rowBytes, t->scratch);
     from = t->scratch;
-    type -= INTERLEAVED;
+    type &= ~(INTERLEAVED | INTERLEAVED_FLOATS);
   }
-#endif
   unpack_floats(type, from, op->dim, AT(i8, op->table.grid), y);
   const f32 factor = op->scale * (op->table.scales ? *AT(f32, op->table.scales) : 1);
   for (int i = 0; i < op->dim; i++) y[i] *= factor;
@@ -176,7 +174,7 @@ INL void position_scale_row(Thread *t, const PositionScale *op, i64 row) {
 INL void soft_cap_row(Thread *t, const SoftCap *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->n);
   for (int i = 0; i < op->n; i += W)
-    store_some(x + i, vtanh(load_some(x + i, op->n - i) / op->cap) * op->cap, op->n - i);
+    store_some(x + i, soft_capped(load_some(x + i, op->n - i), op->cap), op->n - i);
 }
 INL void scale_row(Thread *t, const Scale *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->n);

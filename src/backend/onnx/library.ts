@@ -6,7 +6,7 @@ import { CString, dlopen, FFIType, linkSymbols, read, type Pointer } from "bun:f
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError, messageOf } from "../../base/errors.ts";
-import { packageFolder } from "../../base/program-files.ts";
+import { hasInside, packageFolder } from "../../base/program-files.ts";
 
 /** Oldest runtime whose function table has every entry that `api.ts` names. */
 const API_VERSION = 25;
@@ -30,6 +30,13 @@ export interface Library {
   readonly version: string;
   /** Address of the `OrtApi` table: one function pointer after another. */
   readonly table: Pointer;
+}
+
+/** Why there is no library for this machine; undefined where there is one. Unpacks nothing. */
+export function libraryLacks(): string | undefined {
+  if (hasInside("node_modules/onnxruntime-node")) return undefined;
+  const found = findLibrary();
+  return "reason" in found ? found.reason : undefined;
 }
 
 /** Where the library should be, or why there is none for this machine. */

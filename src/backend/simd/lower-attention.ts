@@ -9,6 +9,9 @@ import { changed, type Lowering } from "./lowering.ts";
 
 /** As many as `HEAD_MAX` of ops/attend.h. */
 const HEAD_DIM_MAX = 1024;
+/** As in ops/attend-words.h: queries that share keys and values as 16-bit integers, and positions of a block. */
+const SWEEP = 256;
+const SPAN = 128;
 /** Key of the layer whose keys are not kept. */
 const UNKEPT = -1;
 
@@ -125,16 +128,14 @@ type Heads = Pick<
   | "oneWay"
 >;
 
-function attend(
-  step: Heads,
-  { cache, kept, ctxLen }: Place & { ctxLen: number },
-  { list, kv, weights }: Lowering,
-): void {
+function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }, lowering: Lowering): void {
+  const { list, kv, weights } = lowering;
   const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, sinks, alibi } = step;
   const { chunked = false, oneWay = false } = step;
   if (Math.max(headDim, valueDim) > HEAD_DIM_MAX) {
     throw new AppError("unsupported", `attention: expected heads of at most ${HEAD_DIM_MAX}, got ${headDim}`);
   }
+  if (kv.type !== "f32") lowering.scratchFloats = Math.max(lowering.scratchFloats, wordFloats(headDim, valueDim));
   const q = list.get(step.q);
   const y = list.make(step.out, q);
   const slopes = alibi === undefined ? 0 : weights.constant(Float32Array.from(alibiSlopes(nHeads, alibi)));
@@ -158,4 +159,11 @@ function attend(
     sinks: sinks ? weights.vector(sinks) : 0,
     slopes,
   });
+}
+
+/** Room for a sweep: sums, keys and values of a block, of 16 positions as floats, and queries, some past the last. */
+function wordFloats(headDim: number, valueDim: number): number {
+  const wide = Math.ceil(valueDim / 64) * 64;
+  const pairs = Math.ceil(headDim / 2);
+  return SWEEP * (wide + pairs) + SPAN * (pairs + wide / 2) + 16 * (headDim + wide + 1);
 }

@@ -4,6 +4,7 @@ import type { WeightSource } from "../backend.ts";
 import type { GrowingRopeTable } from "../rope.ts";
 import type { Buf, GateLimit, Gating, RopeScaling, Step, Weight } from "../step.ts";
 import { unpackRows } from "../unpack.ts";
+import { hasFloatProducts } from "./interleaved.ts";
 import type { KvLayer, KvShape } from "./kv.ts";
 import type { Block, Memory } from "./memory.ts";
 import type { Activation, Buffers, RecordList } from "./records.ts";
@@ -132,7 +133,8 @@ export function product(
   { accumulate = 0, groups = 0 }: { accumulate?: number; groups?: number } = {},
 ): void {
   const { list, precise } = lowering;
-  const isFloat = ({ type }: MatrixValues): boolean => precise || type === 0 || type === 1 || type === 30;
+  const isFloat = ({ type = 0 }: MatrixValues): boolean =>
+    precise || type === 0 || type === 1 || type === 30 || hasFloatProducts(type);
   const matrices = products.map(({ matrix, out }) => ({ ...matrix, out: out.address }));
   lowering.scratchFloats = Math.max(lowering.scratchFloats, panelFloats(x.dim));
   const last = list.last("linear");

@@ -5,11 +5,8 @@ export interface Memory {
   allocate(bytes: number, what: string): Block;
   /** Where a view lies: as it is, not a copy. It must not go away as long as the memory is used. */
   place(view: Placed): number;
-  /**
-   * Copies rows of 16-bit words, the rows of each eight word by word beside one another, with rows of zeros behind the
-   * last. Left out where views are not copied.
-   */
-  interleave?(view: Uint8Array, rowBytes: number): number;
+  /** Its kernels multiply 8-bit activations with interleaved rows too: where views are copied anyway. */
+  readonly interleaves?: true;
   /** Gives the pages of a range back, which then holds zeros, but for a page at each end; left out: cannot be done. */
   discard?(block: Block, offset: number, bytes: number): void;
   /** Says that placed views may have new contents; left out where they are seen as they are. */

@@ -16,7 +16,8 @@ import type { Buf } from "../step.ts";
 import type { Block, Memory } from "./memory.ts";
 
 /** Activations in 8 bits, of one row, and in 16 for interleaved weights: `PACKED_BYTES` of unit.h. */
-const packedBytes = (n: number, memory: Memory): number => Math.ceil(n / 256) * 256 * (memory.interleave ? 3.5 : 1.875);
+const packedBytes = (n: number, memory: Memory): number =>
+  Math.ceil(n / 256) * 256 * (memory.interleaves ? 3.5 : 1.875);
 
 /** Ops that are split in other ways. All others treat every row by itself: a thread runs several on one row. */
 const CHUNK_KINDS: readonly OpKind[] = [

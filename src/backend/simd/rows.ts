@@ -7,8 +7,6 @@ import { AppError, assert } from "../../base/errors.ts";
 import type { StateRows } from "../backend.ts";
 import { checkBatch, type BatchLimits } from "../check-batch.ts";
 
-/** Rows of one sequence whose attention is one chunk. */
-const BLOCK_ROWS = 16;
 /** Places of a sequence begin at multiples of this. */
 const PLACE_FILL = 32;
 
@@ -17,6 +15,8 @@ export interface RowLimits extends BatchLimits {
   readonly positions: number;
   readonly maxRows: number;
   readonly places: number;
+  /** Rows of one sequence whose attention is one chunk: they share keys and values that were converted once. */
+  readonly blockRows: number;
   /** Values of each row that the caller gives; 0: none. */
   readonly inputDim: number;
 }
@@ -125,7 +125,7 @@ function withoutCut({ spans = [] }: StateRows, from: number, count: number): num
 const fillPlaces = (count: number): number => Math.ceil(count / PLACE_FILL) * PLACE_FILL;
 
 function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
-  const { keeps, places: room } = limits;
+  const { keeps, places: room, blockRows } = limits;
   const count = pieces.reduce((sum, piece) => sum + piece.count, 0);
   const array = (width = 1): Int32Array => new Int32Array(count * width);
   const [tokens, slots, cells, positions, places] = [array(), array(), array(), array(3), array()];
@@ -146,7 +146,7 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
     }
     positions.set(positionsOf(entry, from, rows), row * 3);
     inputs.push(...inputsOf(entry, { from, count: rows, row }, limits));
-    const step = decode ? 1 : BLOCK_ROWS;
+    const step = decode ? 1 : blockRows;
     for (let i = 0; i < rows; i += step) blocks.push(row + i, Math.min(step, rows - i), place, rows);
     for (const at of wantedOf(entry)) {
       if (at < from || at >= from + rows) continue;

@@ -18,12 +18,17 @@ import { makeWeightPlaces } from "./weights.ts";
 
 /** Rows of one pass: enough for weights to be unpacked seldom, few enough for activations to stay in caches. */
 const PASS_ROWS = 512;
+/** Nothing waits for a part of an encoder's run: all of a run's texts share what is unpacked of the weights. */
+const ENCODER_ROWS = 1024;
 /** Places for keys and values of the sequences of an encoder's pass. */
 const PLACES = 8192;
 
+/** So few share the attention of a prompt evenly in large chunks. */
+const FEW_THREADS = 4;
+
 /** Loads a program: lowers it, and starts threads. Nothing of its weights is copied but vectors. */
 export function makeSession(program: Program, options: LoadOptions, engine: Engine): Session {
-  const parts = makeParts(program, options, engine.memory);
+  const parts = makeParts(program, options, engine);
   const { shared, limits, memory } = parts;
   const lowered = makeLowered(program, shared);
   lowered(program.logits ? "logits" : "states");
@@ -130,11 +135,11 @@ interface Parts {
   readonly limits: RowLimits;
 }
 
-function makeParts(program: Program, options: LoadOptions, memory: Memory): Parts {
+function makeParts(program: Program, options: LoadOptions, { memory, threads }: Engine): Parts {
   const { ctxLen, slots, precise } = options;
   const { steps, weights: source } = program;
   const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
-  const maxRows = Math.max(PASS_ROWS, slots, encodes ? ctxLen : 0);
+  const maxRows = Math.max(encodes ? ENCODER_ROWS : PASS_ROWS, slots, encodes ? ctxLen : 0);
   const places = encodes ? Math.max(PLACES, fillContext(ctxLen)) : 0;
   const first = steps[0]!;
   const tables = steps.flatMap((step) => (step.op === "addPosition" ? [step.table.outDim] : []));
@@ -142,6 +147,7 @@ function makeParts(program: Program, options: LoadOptions, memory: Memory): Part
     ...batchLimits(program, { ctxLen, slots, anyRows: true }),
     maxRows,
     places: encodes ? places : Infinity,
+    blockRows: threads > FEW_THREADS ? 32 : 64,
     positions: Math.min(Infinity, ...tables),
     inputDim: first.op === "input" ? first.out.dim : 0,
   };

@@ -6,16 +6,13 @@ import { AppError } from "../../base/errors.ts";
 import type { LoadOptions, WeightSource } from "../backend.ts";
 import type { Weight } from "../step.ts";
 import { unpackRows } from "../unpack.ts";
-import { INTERLEAVED, makeInterleaved, type Tensor } from "./interleaved.ts";
+import { makeInterleaved, type Tensor } from "./interleaved.ts";
 import type { Memory } from "./memory.ts";
 
 export interface WeightPlaces {
   /** A matrix or a stack of them. Throws `runner` where the file has fewer bytes than its shape says. */
   matrix(w: Weight): MatrixValues;
-  /**
-   * A matrix of products, which may lie in an order that only they and `embed` know: `q8_0` where weights are copied
-   * anyway.
-   */
+  /** A matrix of products, which may lie in an order that only they and `embed` know. */
   factor(w: Weight): MatrixValues;
   /** A vector, its factor applied: (outDim · inDim), of each stacked one after another. */
   vector(w: Weight): number;
@@ -23,7 +20,7 @@ export interface WeightPlaces {
   constant(values: Float32Array | Int32Array): number;
 }
 
-/** Of a small model the matrices are unpacked here: in place, float32 products would unpack them for each token. */
+/** Of a small model matrices are interleaved, or unpacked, which float32 products in place would do for each token. */
 export function makeWeightPlaces(
   source: WeightSource,
   memory: Memory,
@@ -33,7 +30,7 @@ export function makeWeightPlaces(
   const tensors = new Map<string, Tensor>();
   const grids = new Map<string, number>();
 
-  const interleaved = precise || small ? undefined : makeInterleaved(source, memory);
+  const interleaved = makeInterleaved(source, { memory, precise, small });
 
   const tensor = (w: Weight): Tensor => {
     const known = tensors.get(w.name);
@@ -50,9 +47,8 @@ export function makeWeightPlaces(
     w.quant.dequantize(view, new Float32Array(out.buffer, out.byteOffset, count));
     return address;
   };
-  const matrix = (w: Weight, { byteLength, address }: Tensor): MatrixValues => {
+  const matrix = (w: Weight, { byteLength, address }: Tensor, quant = small ? f32 : w.quant): MatrixValues => {
     checkBytes(w, byteLength);
-    const quant = small ? f32 : w.quant;
     const rowBytes = rowBytesOf({ quant, inDim: w.inDim });
     const { grid } = quant;
     if (grid && !grids.has(quant.name)) grids.set(quant.name, memory.place(grid));
@@ -76,8 +72,8 @@ export function makeWeightPlaces(
     constant,
     matrix: (w) => matrix(w, tensor(w)),
     factor(w) {
-      const found = interleaved?.(w);
-      return found ? { ...matrix(w, found), type: w.quant.ggmlType + INTERLEAVED } : matrix(w, tensor(w));
+      const found = interleaved(w);
+      return found ? { ...matrix(w, found.tensor, w.quant), type: found.type } : matrix(w, tensor(w));
     },
     vector(w) {
       const known = vectors.get(w);

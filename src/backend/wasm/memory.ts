@@ -5,8 +5,6 @@ import type { Block, Memory, Placed } from "../simd/memory.ts";
 const PAGE_BYTES = 65_536;
 const PAGES_MAX = 65_536; // 4 GiB, what 32 bits address
 const ALIGNMENT = 64;
-/** As kernels/simd/interleaved.h. */
-const INTERLEAVED_ROWS = 8;
 /** What the linker puts at the beginning: constants, and the stack of the first thread. */
 const RESERVED_BYTES = 2 ** 20;
 /** Memory grows by at least this much: each time costs a call into the system. */
@@ -33,6 +31,7 @@ export function makeWasmMemory(): WasmMemory {
     view.set(new Uint8Array(from.buffer, from.byteOffset, from.byteLength));
   return {
     linear,
+    interleaves: true,
     allocate,
     get bytes() {
       return next - RESERVED_BYTES;
@@ -43,12 +42,6 @@ export function makeWasmMemory(): WasmMemory {
       placed.set(view, block);
       return block.address;
     },
-    interleave(view, rowBytes) {
-      const group = rowBytes * INTERLEAVED_ROWS;
-      const block = allocate(Math.ceil(view.byteLength / group) * group, "weights");
-      interleave(wordsOf(view), rowBytes / 2, wordsOf(block.view));
-      return block.address;
-    },
     refresh(views) {
       for (const view of views) {
         const block = placed.get(view);
@@ -57,21 +50,6 @@ export function makeWasmMemory(): WasmMemory {
     },
     release() {}, // the collector's
   };
-}
-
-const wordsOf = (bytes: Uint8Array): Uint16Array =>
-  bytes.byteOffset % 2 === 0
-    ? new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
-    : new Uint16Array(bytes.slice().buffer);
-
-function interleave(from: Uint16Array, width: number, to: Uint16Array): void {
-  for (let first = 0; first < from.length; first += width * INTERLEAVED_ROWS) {
-    for (let row = 0; row < INTERLEAVED_ROWS; row++) {
-      const start = first + row * width;
-      if (start === from.length) return;
-      for (let i = 0; i < width; i++) to[first + i * INTERLEAVED_ROWS + row] = from[start + i]!;
-    }
-  }
 }
 
 function makeLinear(): WebAssembly.Memory {

@@ -37,16 +37,18 @@ const SILENCE = {
 const PLANS = { plan_cache_mode: "force_custom_plan" };
 
 /**
- * For a transaction whose statements find all that they read by an index: they are planned once. A table that has none
- * to offer is read as before, at a cost that no compiler is to be called for.
+ * Says how a session plans from now on, if the transaction that says it is committed. Kept are plans of statements that
+ * find all that they read by an index: a table that has none to offer is read as before. None is worth a compiler.
  */
-export const KEPT_PLANS = [
-  ["plan_cache_mode", "force_generic_plan"],
-  ["enable_seqscan", "off"],
-  ["jit", "off"],
-]
-  .map(([name, value]) => `set_config('${name}', '${value}', true)`)
-  .join(", ");
+export function planStatement(areKept: boolean): string {
+  const settings = {
+    plan_cache_mode: areKept ? "force_generic_plan" : PLANS.plan_cache_mode,
+    enable_seqscan: areKept ? "off" : "on",
+    jit: "off",
+  };
+  const parts = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`);
+  return `SELECT ${parts.join(", ")}`;
+}
 
 /**
  * A pool that connects when it is first used. Throws `bad_request` for an address that is none.

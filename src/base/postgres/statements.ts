@@ -72,8 +72,8 @@ async function answerWhole(line: Line, { part }: Whole): Promise<void> {
 }
 
 /**
- * Sends before it returns, the check first: where that fails, so does the transaction. Throws before it sends anything
- * for a text that PostgreSQL cannot hold.
+ * Sends before it returns, the check with what is inserted or before it: where it fails, so does the transaction.
+ * Throws before it sends anything for a text that PostgreSQL cannot hold.
  */
 function answerSupposed(line: Line, { found, part }: Supposed): Promise<unknown> {
   const values: Value[] = [];
@@ -84,9 +84,13 @@ function answerSupposed(line: Line, { found, part }: Supposed): Promise<unknown>
     return question;
   });
   const isOther = questions.length > 0 ? questions.join(" OR ") : "FALSE";
-  for (const value of values) checkText(value);
-  const checked = line.query(`SELECT CAST(CASE WHEN ${isOther} THEN '${OTHERWISE}' ELSE '1' END AS INTEGER)`, values);
-  return Promise.allSettled([checked, answerOf(line, part)]).then(fulfilled);
+  const check = `SELECT CAST(CASE WHEN ${isOther} THEN '${OTHERWISE}' ELSE '1' END AS INTEGER)`;
+  const messages = messagesOf(statementsOf(part));
+  const [only, ...others] = messages;
+  // it sees nothing of what its own statement inserts
+  if (only && others.length === 0 && kindOf(only[0]!) === "insert") return insertEach(line, only, { check, values });
+  const sent = [query(line, check, values), ...messages.map((message) => answerMessage(line, message))];
+  return Promise.allSettled(sent).then(fulfilled);
 }
 
 /** No number, so that the server says it in an error. */
@@ -137,14 +141,19 @@ const textOf = (text: SqlText): string => (typeof text === "string" ? text : tex
 async function answerMessage(line: Line, message: readonly Statement[]): Promise<unknown[]> {
   if (message.length === 1) return [await answerOne(line, message[0]!)];
   if (kindOf(message[0]!) === "read") return readAll(line, message);
+  await insertEach(line, message, { check: "SELECT 1", values: [] });
+  return message.map(() => undefined);
+}
+
+/** One statement for insertions. @param check a statement that reads, with its parameters */
+function insertEach(
+  line: Line,
+  message: readonly Statement[],
+  { check, values }: { check: string; values: readonly Value[] },
+): Promise<Found> {
   const inserts = message.flatMap((each) => (each.wants === "inserted" ? [insertion(each.insert)] : []));
-  const parts = inserts.map(({ text }, i) => `insert_${i} AS (${shifted(text, i)})`);
-  await query(
-    line,
-    `WITH ${parts.join(", ")} SELECT 1`,
-    inserts.map(({ value }) => value),
-  );
-  return inserts.map(() => undefined);
+  const parts = inserts.map(({ text }, i) => `insert_${i} AS (${shifted(text, values.length + i)})`);
+  return query(line, `WITH ${parts.join(", ")} ${check}`, [...values, ...inserts.map(({ value }) => value)]);
 }
 
 /** A statement whose first parameter is after others. */

@@ -2,13 +2,14 @@
  * Writes of one connection, one transaction after the other, as in SQLite: what comes in while a commit is on its way
  * shares the next. Where the connection breaks before the answer to a commit, the server is asked what became of it.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SQL } from "bun";
 import { AppError } from "../errors.ts";
 import type { Migration } from "../database.ts";
 import type { Script } from "../store.ts";
 import { Line } from "./line.ts";
 import { isOfServer, isRepeatable, problemOf, RETRY_MS } from "./problems.ts";
-import { checkDurable, KEPT_PLANS } from "./server.ts";
+import { checkDurable, planStatement } from "./server.ts";
 import { isOtherwise, runScript, send, type End } from "./statements.ts";
 
 /** Scripts that share a commit: a longer transaction would delay the answers of those at its beginning. */
@@ -82,6 +83,7 @@ interface Begin {
 
 interface Transaction extends Begin {
   readonly until: number;
+  readonly arePlansKept: boolean;
   readonly ends: Map<Pending, Ended>;
   isOver: boolean;
 }
@@ -99,6 +101,8 @@ export class PostgresWriter {
   #pending: Pending[] = [];
   #writing: Promise<void> | undefined;
   #line: Line | undefined;
+  /** Whether its session keeps plans; undefined: it was told in a transaction that has not ended well. */
+  #arePlansKept: boolean | undefined;
   /** Whose commit is on its way. */
   #committing: Line | undefined;
   /** Behind that commit. */
@@ -152,11 +156,16 @@ export class PostgresWriter {
     this.#writing = undefined;
   }
 
-  /** Waits for the lock, while more comes in. */
+  /** Waits for the lock, and while more comes in. */
   async #enter(): Promise<void> {
     if (!this.#line) return;
     this.#beginNext(this.#line);
     await this.#next?.begun.catch(() => {}); // the transaction says so too
+    // a turn of the event loop costs less than another transaction
+    for (let before = -1; before < this.#pending.length && this.#pending.length < BATCH_MAX;) {
+      before = this.#pending.length;
+      await nextTurn();
+    }
   }
 
   async #write(batch: readonly Pending[], until: number): Promise<void> {
@@ -182,8 +191,7 @@ export class PostgresWriter {
     let isTogether = pieces.length === 1;
     for (let tries = 1; ; tries++) {
       try {
-        this.#line ??= await Line.open(this.#sql);
-        return await this.#transact(this.#line, { pieces, isTogether, until });
+        return await this.#transact(await this.#lineOf(), { pieces, isTogether, until });
       } catch (error) {
         await this.#renew();
         if (error instanceof Otherwise) {
@@ -200,6 +208,12 @@ export class PostgresWriter {
     }
   }
 
+  async #lineOf(): Promise<Line> {
+    if (this.#line) return this.#line;
+    this.#arePlansKept = false;
+    return (this.#line = await Line.open(this.#sql));
+  }
+
   /**
    * All scripts in one transaction. One that throws undoes itself alone.
    * @param isTogether there is one script only, whose last statements go with the commit. Throws `FailedTogether` where
@@ -211,10 +225,13 @@ export class PostgresWriter {
   ): Promise<ReadonlyMap<Pending, Ended>> {
     const { begun } = this.#next ?? this.#begin(line);
     this.#next = undefined;
-    const transaction: Transaction = { line, begun, until, ends: new Map(), isOver: false };
     const arePlansKept = pieces.every(({ members }) => members.every(({ keepsPlans }) => keepsPlans));
+    const transaction: Transaction = { line, begun, until, arePlansKept, ends: new Map(), isOver: false };
     const marks: Promise<unknown>[] = [begun];
-    if (arePlansKept) send(line, `SELECT ${KEPT_PLANS}`);
+    if (this.#arePlansKept !== arePlansKept) {
+      this.#arePlansKept = undefined;
+      marks.push(send(line, planStatement(arePlansKept)));
+    }
     const end = isTogether ? this.#endOf(transaction) : undefined;
     for (const { script, members } of pieces) {
       if (!isTogether) marks.push(send(line, "SAVEPOINT piece"));
@@ -262,7 +279,10 @@ export class PostgresWriter {
       if (await this.#isCommitted(begun, until)) return;
       throw error;
     }
-    if (command === "COMMIT") return void (await asked); // which may not have been sent
+    if (command === "COMMIT") {
+      this.#arePlansKept = transaction.arePlansKept;
+      return void (await asked); // which may not have been sent
+    }
     await asked?.catch((error: unknown) => {
       if (isOtherwise(error)) throw new Otherwise();
       throw isOfServer(error) || isRepeatable(error) ? error : new FailedTogether();

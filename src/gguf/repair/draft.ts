@@ -10,8 +10,8 @@ import type { MetadataValue, ModelHeader, TensorInfo } from "../gguf.ts";
 export interface Part {
   readonly info: TensorInfo;
   readonly from: { readonly name: string; readonly start: number };
-  /** Which row of those bytes each of its rows is, where they are in another order; they are copied then. */
-  readonly rows?: Int32Array;
+  /** How its bytes are made of so many of the file's, where they are not those. */
+  readonly made?: { readonly sourceBytes: number; of(source: Uint8Array): Uint8Array };
 }
 
 export class Draft {
@@ -170,7 +170,20 @@ export class Draft {
         `${this.path}: tensor '${from}': expected ${expected}, got (${info.shape.join(", ")}) as ${info.quant.name}`,
       );
     }
-    this.#add(to, { info: { ...info, shape, byteLength }, from: source, rows });
+    const made = { sourceBytes: info.byteLength, of: (bytes: Uint8Array) => gathered(bytes, { rows, rowBytes }) };
+    this.#add(to, { info: { ...info, shape, byteLength }, from: source, made });
+  }
+
+  /** Adds a number to each value of a float32 tensor. */
+  raise(name: string, by: number): void {
+    const part = this.#part(name);
+    const { info } = part;
+    if (info.quant.name !== "f32" || part.made) {
+      throw new AppError("bad_file", `${this.path}: tensor '${name}': expected f32, got ${info.quant.name}`);
+    }
+    const of = (bytes: Uint8Array): Uint8Array =>
+      new Uint8Array(new Float32Array(bytes.slice().buffer).map((value) => value + by).buffer);
+    this.parts.set(name, { ...part, made: { sourceBytes: info.byteLength, of } });
   }
 
   #part(name: string): Part {
@@ -206,13 +219,20 @@ export class Draft {
     };
   }
 
-  #add(name: string, { info, from, rows }: Part): void {
+  #add(name: string, part: Part): void {
+    const { info, from } = part;
     if (this.parts.has(name)) {
       throw new AppError(
         "bad_file",
         `${this.path}: tensor '${from.name}': expected no tensor '${name}' beside it, got one`,
       );
     }
-    this.parts.set(name, { info: { ...info, name }, from, ...(rows ? { rows } : {}) });
+    this.parts.set(name, { ...part, info: { ...info, name } });
   }
+}
+
+function gathered(bytes: Uint8Array, { rows, rowBytes }: { rows: Int32Array; rowBytes: number }): Uint8Array {
+  const made = new Uint8Array(rows.length * rowBytes);
+  for (const [i, row] of rows.entries()) made.set(bytes.subarray(row * rowBytes, (row + 1) * rowBytes), i * rowBytes);
+  return made;
 }

@@ -55,20 +55,23 @@ export function repairGguf(gguf: Gguf): Gguf {
   return draft ? readThrough(gguf, draft) : gguf;
 }
 
+/**
+ * As `repairGguf`, with a layer that drafts behind the other blocks, as llama.cpp's files have it. The file stays open
+ * until it is closed itself.
+ */
+export function withDraftBlock(gguf: Gguf): Gguf {
+  const draft = repair(gguf, { movesDraftLayer: true });
+  return draft ? readThrough(gguf, draft) : gguf;
+}
+
 /** A file as a draft has it. */
 function readThrough(gguf: Gguf, draft: Draft): Gguf {
-  const gathered = new Map<string, Uint8Array>(); // kept, because others keep their addresses
-  const gather = (name: string, { info, from }: Part, rows: Int32Array): Uint8Array => {
-    const made = gathered.get(name) ?? new Uint8Array(info.byteLength);
-    if (!gathered.has(name)) {
-      const rowBytes = info.byteLength / rows.length;
-      const last = rows.reduce((most, row) => Math.max(most, row), 0);
-      const source = gguf.readRange(from.name, from.start, (last + 1) * rowBytes);
-      for (const [i, row] of rows.entries())
-        made.set(source.subarray(row * rowBytes, (row + 1) * rowBytes), i * rowBytes);
-      gathered.set(name, made);
-    }
-    return made;
+  const kept = new Map<string, Uint8Array>(); // because others keep their addresses
+  const make = (name: string, { from, made }: Part): Uint8Array | undefined => {
+    if (!made) return undefined;
+    const bytes = kept.get(name) ?? made.of(gguf.readRange(from.name, from.start, made.sourceBytes));
+    kept.set(name, bytes);
+    return bytes;
   };
   return {
     ...gguf,
@@ -76,12 +79,12 @@ function readThrough(gguf: Gguf, draft: Draft): Gguf {
     read(name) {
       const part = draft.parts.get(name);
       if (!part) return gguf.read(name); // refuses a name that is not there
-      const { info, from, rows } = part;
-      return rows ? gather(name, part, rows) : gguf.readRange(from.name, from.start, info.byteLength);
+      return make(name, part) ?? gguf.readRange(part.from.name, part.from.start, part.info.byteLength);
     },
     readRange(name, start, length) {
       const part = draft.parts.get(name);
-      if (part?.rows) return gather(name, part, part.rows).subarray(start, start + length);
+      const made = part && make(name, part);
+      if (made) return made.subarray(start, start + length);
       const from = part?.from ?? { name, start: 0 }; // a name that is not there is refused
       return gguf.readRange(from.name, from.start + start, length);
     },
@@ -111,10 +114,11 @@ function seeing(header: ModelHeader): Draft | undefined {
   return found && draft;
 }
 
-function repair(header: ModelHeader): Draft | undefined {
+function repair(header: ModelHeader, { movesDraftLayer = false } = {}): Draft | undefined {
   const draft = new Draft(header);
   const applied = REPAIRS.filter((each) => {
     const applies = each.applies(draft);
+    if (applies && movesDraftLayer) each.moveDraftLayer?.(draft);
     if (applies) each.apply(draft);
     return applies;
   });

@@ -20,6 +20,7 @@ export const qwen35: Repair = {
     draft.hide(MEDIA_TENSORS);
     draft.hide(DRAFT_TENSORS);
   },
+  moveDraftLayer,
 };
 
 export const qwen3next: Repair = {
@@ -54,4 +55,28 @@ function repairLinearLayers(draft: Draft): void {
   const kvHeads = draft.numbers("attention.head_count_kv");
   if (kvHeads) draft.set("attention.head_count_kv", Math.max(...kvHeads) || 2);
   draft.rename(STEP_BIAS, ".ssm_dt.bias");
+}
+
+/** Its own norms, which are stored as what they have above one. */
+const DRAFT_NORMS: Readonly<Record<string, string>> = {
+  "mtp.norm": "shared_head_norm",
+  "mtp.pre_fc_norm_embedding": "enorm",
+  "mtp.pre_fc_norm_hidden": "hnorm",
+};
+
+/** Where there is one, and all of its own parts are there. */
+function moveDraftLayer(draft: Draft): void {
+  const parts = ["mtp.fc", ...Object.keys(DRAFT_NORMS)].map((name) => `${name}.weight`);
+  if (!parts.every((name) => draft.hasTensor(name)) || draft.hasTensor(/^mtp\.layers\.[1-9]/)) return;
+  if (draft.number("nextn_predict_layers", 0) > 0) return;
+  const layers = draft.number("block_count");
+  const block = `blk.${layers}`;
+  for (const [name, own] of Object.entries(DRAFT_NORMS)) {
+    draft.raise(`${name}.weight`, 1);
+    draft.rename(new RegExp(`^${RegExp.escape(name)}\\.`), `${block}.nextn.${own}.`);
+  }
+  draft.rename(/^mtp\.fc\./, `${block}.nextn.eh_proj.`);
+  draft.rename(/^mtp\.layers\.0\./, `${block}.`);
+  draft.set("block_count", layers + 1);
+  draft.set("nextn_predict_layers", 1);
 }

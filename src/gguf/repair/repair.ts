@@ -11,6 +11,8 @@ export interface Repair {
   /** Whether the file has the layout: a marker that files in llama.cpp's layout never have. */
   applies(draft: Draft): boolean;
   apply(draft: Draft): void;
+  /** Makes a layer that drafts the block behind the others, where the file has one elsewhere; before `apply`. */
+  moveDraftLayer?(draft: Draft): void;
 }
 
 /** Tensors of image, audio and other parts beside the text model. */

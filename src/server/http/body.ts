@@ -13,6 +13,9 @@ const JSON_BYTES_MAX = 64 * 1024 * 1024;
 /** A client that sends nothing for so long in the middle of a body is gone, or means harm. */
 const BODY_IDLE_MS = 60_000;
 
+/** A body of at most so many bytes comes in few packets, and is waited for as a whole. */
+const SMALL_BYTES = 64 * 1024;
+
 /** Throws `bad_request` with Go's wording, and `too_large`. */
 export async function readRequest<T extends TSchema>(request: Request, schema: T): Promise<Static<T>> {
   const text = await readText(request, JSON_BYTES_MAX);
@@ -23,6 +26,9 @@ export async function readRequest<T extends TSchema>(request: Request, schema: T
 async function readText(request: Request, limit: number): Promise<string> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > limit) throw tooLarge(limit, announced);
+  if (announced > 0 && announced <= SMALL_BYTES && encodingOf(request) === "identity") {
+    return inTime(request.text(), BODY_IDLE_MS);
+  }
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of decoded(request)) {
@@ -33,9 +39,11 @@ async function readText(request: Request, limit: number): Promise<string> {
   return new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
 }
 
+const encodingOf = ({ headers }: Request): string => headers.get("content-encoding")?.toLowerCase() ?? "identity";
+
 /** The body without its compression. */
 function decoded(request: Request): AsyncIterable<Uint8Array> {
-  const encoding = request.headers.get("content-encoding")?.toLowerCase() ?? "identity";
+  const encoding = encodingOf(request);
   if (encoding === "identity") return received(request);
   if (encoding === "zstd") return decompressed(received(request));
   throw new AppError("bad_request", `content-encoding: expected zstd or none, got '${encoding}'`);

@@ -4,6 +4,7 @@
  */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { BLOCK_BYTES } from "../../base/blocks.ts";
 import { AppError } from "../../base/errors.ts";
 import { blobPath } from "../blobs.ts";
 import { digestOfFile } from "../digest.ts";
@@ -14,8 +15,7 @@ import { checkWanted, retry, Transient, type Limits } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 const CONNECTIONS = 8; // each holds a few megabytes at most
-const WRITE_BYTES = 1024 * 1024; // fewer, larger writes
-const WRITE_MS = 250; // on a slow line, what came is not held back for them
+const WRITE_MS = 2000; // on a slow line, what came is not held back for a whole block
 
 interface DownloadParts {
   readonly root: string;
@@ -144,7 +144,7 @@ export class Download {
     ranges.settle(opened.kind === "range");
     const body = bounded(opened.body, { skip: opened.kind === "whole" ? from : 0, length: to - from });
     try {
-      for await (const chunks of batches(body, watch)) {
+      for await (const chunks of batches(body, watch, from)) {
         await file.write(part, chunks);
         release(chunks);
         hash?.advance(file.prefix);
@@ -204,21 +204,37 @@ async function* bounded(
   }
 }
 
-/** Chunks together, about a megabyte at a time; what came before a failure is handed on first. */
-async function* batches(body: AsyncIterable<Uint8Array>, watch: StallWatch): AsyncGenerator<Uint8Array[], void, void> {
+/** Chunks up to the end of a block of the file; what came before a failure is handed on first. */
+async function* batches(
+  body: AsyncIterable<Uint8Array>,
+  watch: StallWatch,
+  from: number,
+): AsyncGenerator<Uint8Array[], void, void> {
   let batch: Uint8Array[] = [];
-  let bytes = 0;
+  let [bytes, room] = [0, BLOCK_BYTES - (from % BLOCK_BYTES)];
   let lastMs = performance.now();
   let failure: { error: unknown } | undefined;
+  const take = (): Uint8Array[] => {
+    const taken = batch;
+    room = room > bytes ? room - bytes : BLOCK_BYTES;
+    [batch, bytes, lastMs] = [[], 0, performance.now()];
+    return taken;
+  };
   try {
-    for await (const chunk of body) {
+    for await (let chunk of body) {
       watch.moved();
+      while (bytes + chunk.length >= room) {
+        const end = room - bytes;
+        const rest = chunk.slice(end); // whoever gets the batch gives its memory back
+        batch.push(chunk.subarray(0, end));
+        bytes = room;
+        yield take();
+        chunk = rest;
+      }
       if (chunk.length === 0) continue;
       batch.push(chunk);
       bytes += chunk.length;
-      if (bytes < WRITE_BYTES && performance.now() - lastMs < WRITE_MS) continue;
-      yield batch;
-      [batch, bytes, lastMs] = [[], 0, performance.now()];
+      if (performance.now() - lastMs >= WRITE_MS) yield take();
     }
   } catch (error) {
     failure = { error };

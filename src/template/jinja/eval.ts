@@ -157,9 +157,24 @@ function runFor(state: State, node: For, scope: Scope): Rendered {
   return { text, flow: "next" };
 }
 
+/** What `loop` is in a body; its fields are made where one is asked for, which most iterations do not. */
 function loopAt(items: readonly Value[], i: number, changed: (value: Value) => boolean): Thing {
+  let fields: Map<string, Value> | undefined;
+  return {
+    kind: "loop",
+    get fields() {
+      return (fields ??= new Map(Object.entries(loopFields(items, i, changed))));
+    },
+  };
+}
+
+function loopFields(
+  items: readonly Value[],
+  i: number,
+  changed: (value: Value) => boolean,
+): Readonly<Record<string, Value>> {
   const { length } = items;
-  const fields: Record<string, Value> = {
+  return {
     index: i + 1,
     index0: i,
     revindex: length - i,
@@ -177,7 +192,6 @@ function loopAt(items: readonly Value[], i: number, changed: (value: Value) => b
     ),
     changed: callable("changed", ({ positional }) => changed(tuple(positional))),
   };
-  return { kind: "loop", fields: new Map(Object.entries(fields)) };
 }
 
 const callable = (name: string, call: (args: Arguments) => Value): Callable => ({ kind: "function", name, call });

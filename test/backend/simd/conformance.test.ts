@@ -14,6 +14,8 @@ import { simdLevels } from "./levels.ts";
 
 /** Rounding to 8 bits leaves 1/256 of a block's largest value, about 1e-5 in the square; a gated MLP multiplies two. */
 const INT8_NMSE_MAX = 1e-3;
+/** Keys and values are half floats; prompts multiply them as integers, of which 4,095 is a vector's largest value. */
+const ATTENTION_NMSE_MAX = 2e-6;
 
 const all = [...conformanceCases(), ...rowCases()];
 const lacks = ({ program }: Case): readonly string[] => missingOps(program, { ops, variants });
@@ -28,6 +30,8 @@ const reference = (each: Case): Promise<Float32Array[]> => {
   expected.set(each, known);
   return known;
 };
+
+const flat = (runs: readonly Float32Array[]): Float32Array => Float32Array.from(runs.flatMap((run) => [...run]));
 
 test("a program with an op that is not lowered is refused at load, with the names of all of them", async () => {
   const [backend] = simdLevels;
@@ -59,11 +63,18 @@ describe.each(simdLevels)("$level", ({ backend }) => {
       for (const each of kvType === "f16" ? cases : cases.filter(keepsKeys)) {
         const got = await runCase(backend, each, { precise: false, kvType });
         const wanted = await reference(each);
-        const flat = (runs: readonly Float32Array[]): Float32Array =>
-          Float32Array.from(runs.flatMap((run) => [...run]));
         expect(nmse(flat(got), flat(wanted)), each.name).toBeLessThan(INT8_NMSE_MAX);
       }
     },
     60_000,
   );
+
+  test("attention alone is as close as half floats are", async () => {
+    const alone = cases.filter(({ name }) => /^\w*[aA]ttention: /.test(name));
+    expect(alone.length).toBeGreaterThan(40);
+    for (const each of alone) {
+      const got = flat(await runCase(backend, each, { precise: false }));
+      expect(nmse(got, flat(await reference(each))), each.name).toBeLessThan(ATTENTION_NMSE_MAX);
+    }
+  }, 60_000);
 });

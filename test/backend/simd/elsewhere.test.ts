@@ -27,8 +27,10 @@ const referenceOf = (one: Case): Promise<Float32Array[]> => {
 async function compare(backend: Backend, some: readonly Case[]): Promise<void> {
   for (const one of some) {
     const expected = await referenceOf(one);
-    const precise = await runCase(backend, one);
-    for (const [run, logits] of precise.entries()) expectClose(logits, expected[run]!, one.tolerance);
+    for (const mode of [{ precise: true }, { precise: false, small: true }]) {
+      const exact = await runCase(backend, one, mode);
+      for (const [run, logits] of exact.entries()) expectClose(logits, expected[run]!, one.tolerance);
+    }
     const rounded = await runCase(backend, one, { precise: false });
     const flat = (runs: readonly Float32Array[]): Float32Array => Float32Array.from(runs.flatMap((run) => [...run]));
     expect(nmse(flat(rounded), flat(expected)), one.name).toBeLessThan(INT8_NMSE_MAX);

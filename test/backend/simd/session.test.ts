@@ -282,6 +282,30 @@ describe.each(everyLevel)("$level", ({ backend }) => {
       }
     }, 60_000);
 
+    test("of a prompt longer than a block of attention, in chunks, beside others, by any number of threads", async () => {
+      const long = conformanceCases().filter(({ name }) => /^attention: a long context, .*(64|65|rotate)/.test(name));
+      expect(long.length).toBeGreaterThan(4);
+      const count = 290;
+      const tokens = Int32Array.from({ length: count }, (_, i) => (i * 7) % 11);
+      for (const { name, program, options } of long) {
+        const load = (threads: number): Promise<Session> => backend.load(program, { ...rounded, threads, ...options });
+        const one = await load(1);
+        const whole = (await one.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
+        one.close();
+        const several = await load(3);
+        for (const chunk of [2, 31, 100, 145]) {
+          const got: number[] = [];
+          for (let at = 0; at < count; at += chunk) {
+            const some = { slot: 1, start: at, tokens: tokens.subarray(at, at + chunk), logits: "all" } as const;
+            const beside = { slot: 2, start: at, tokens: Int32Array.of(3), logits: "none" } as const;
+            got.push(...(await several.run([some, beside])));
+          }
+          expect(differences(Float32Array.from(got), whole), `${name}, chunks of ${chunk}`).toBe(0);
+        }
+        several.close();
+      }
+    });
+
     test("of products of every block type and a prompt, at once and in chunks", async () => {
       const count = 14;
       const tokens = Int32Array.from({ length: count }, (_, i) => i + 1);

@@ -66,6 +66,17 @@ describe("POST /api/pull, states:", () => {
     await expectPulled(name, "m");
   });
 
+  test("a layer of several blocks in parts that begin within one", async () => {
+    const wide = await makePlace({ partBytes: 3_000 * KB });
+    try {
+      const name = publish(front, "m", [noise(7_001 * KB, 5)]);
+      await pullAll(name, wide);
+      await expectPulled(name, "m", wide);
+    } finally {
+      await wide.close();
+    }
+  });
+
   test("what is there already is told as complete and not asked for again", async () => {
     const name = publish(front, "m", [big]);
     await pullAll(name);

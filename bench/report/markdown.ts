@@ -1,0 +1,115 @@
+/** REPORT.md of the records. */
+import type { BenchRecord, Figure, Goal } from "./record.ts";
+
+export const median = (rounds: readonly number[]): number => {
+  const sorted = rounds.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+};
+
+/** Ours to the peer's; undefined where there is none. */
+export function ratioOf({ ours, peer }: Figure): number | undefined {
+  return peer && median(ours) / median(peer.rounds);
+}
+
+/** By the names of their files; others come behind them. */
+const ORDER = [
+  "files",
+  "contexts",
+  "streams",
+  "avx2",
+  "embeddings",
+  "busy",
+  "library",
+  "first-token-1.2b",
+  "first-token-8b",
+];
+
+/** @returns the records in the order of the report */
+export function inOrder(records: ReadonlyMap<string, BenchRecord>): BenchRecord[] {
+  const place = (name: string): number => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
+  return [...records].toSorted(([a], [b]) => place(a) - place(b) || a.localeCompare(b)).map(([, record]) => record);
+}
+
+export function reportOf(records: readonly BenchRecord[]): string {
+  return [
+    "# Benchmarks",
+    "",
+    "Made by `bun bench/report.ts` from `bench/records/`; not edited by hand. Each record is one run of one benchmark with `--record`: Hearth and",
+    "its peer take turns on the same files and cores, each in a process of its own. Figures are medians of the rounds, with the lowest and the",
+    "highest; the peer is llama.cpp's own program of that name, built from source for the CPU it runs on. The models have the shapes of real ones",
+    "and random weights (`bun bench/make-model.ts`). The share is that of the bytes a second that all threads together read plainly of memory in pages of 4 KB;",
+    "files whose pages are larger are read faster. The load is that of the last minute before a benchmark began; one that follows another begins at 2.",
+    "",
+    "![Hearth beside llama.cpp](report.svg)",
+    "",
+    ...records.flatMap(section),
+  ].join("\n");
+}
+
+function section(record: BenchRecord): string[] {
+  const { title, command, commit, date, machine, bandwidth, load, figures } = record;
+  const read = bandwidth ? `, read at ${(bandwidth / 1e9).toFixed(0)} GB/s` : "";
+  return [
+    `## ${title}`,
+    "",
+    `\`${command}\``,
+    "",
+    `Commit ${commit}, ${date}, load ${load[0].toFixed(1)}; ${machine}${read}.`,
+    "",
+    ...table(figures),
+    "",
+  ];
+}
+
+interface Column {
+  readonly title: string;
+  readonly isNumber?: boolean;
+  of(figure: Figure): string;
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "what", of: ({ what }) => what },
+  { title: "measure", of: ({ measure, unit }) => (unit ? `${measure}, ${unit}` : measure) },
+  { title: "Hearth", isNumber: true, of: ({ ours }) => spread(ours) },
+  { title: "peer", isNumber: true, of: ({ peer }) => (peer ? spread(peer.rounds) : "") },
+  { title: "by", of: ({ peer }) => peer?.name ?? "" },
+  { title: "ratio", isNumber: true, of: (figure) => ratioOf(figure)?.toFixed(2) ?? "" },
+  {
+    title: "share",
+    isNumber: true,
+    of: ({ bandwidthShare }) => (bandwidthShare ? `${Math.round(bandwidthShare * 100)} %` : ""),
+  },
+  { title: "goal", of: goalOf },
+];
+
+/** Columns that say nothing are left out. */
+function table(figures: readonly Figure[]): string[] {
+  const columns = COLUMNS.filter(({ of }) => figures.some((figure) => of(figure) !== ""));
+  const rows = [columns.map(({ title }) => title), ...figures.map((figure) => columns.map(({ of }) => of(figure)))];
+  const widths = columns.map((_, i) => Math.max(3, ...rows.map((row) => row[i]!.length)));
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell, i) => (columns[i]!.isNumber ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!))).join(" | ")} |`;
+  const rule = columns.map(({ isNumber }, i) => (isNumber ? `${"-".repeat(widths[i]! - 1)}:` : "-".repeat(widths[i]!)));
+  return [line(rows[0]!), line(rule), ...rows.slice(1).map(line)];
+}
+
+function spread(rounds: readonly number[]): string {
+  const digits = (value: number): string => value.toFixed(median(rounds) < 10 ? 2 : median(rounds) < 100 ? 1 : 0);
+  if (rounds.length === 1) return digits(rounds[0]!);
+  return `${digits(median(rounds))} (${digits(Math.min(...rounds))}–${digits(Math.max(...rounds))})`;
+}
+
+function goalOf(figure: Figure): string {
+  const { goal } = figure;
+  if (!goal) return "";
+  const value = goal.of === "ratio" ? ratioOf(figure)! : median(figure.ours);
+  const sign = goal.atLeast === undefined ? "≤" : "≥";
+  return `${sign} ${goal.atLeast ?? goal.atMost}: ${isMet(goal, value) ? "met" : "missed"}`;
+}
+
+/** Of what is shown: 0.996 is 1.00. */
+function isMet({ atLeast, atMost }: Goal, value: number): boolean {
+  const shown = Number(value.toFixed(2));
+  return shown >= (atLeast ?? -Infinity) && shown <= (atMost ?? Infinity);
+}

@@ -1,0 +1,321 @@
+// attend-words: attention of prompts with products of 16-bit integers, of which a register holds twice as many as floats.
+//
+// Every query, key and value is divided by a scale of its own, those of a position's values being powers of two: shares
+// of values are exponentials to the base of 2, where such a scale is a sum in front. Integer sums are exact, and blocks
+// begin at multiples of SPAN: a row's bits depend on no other row.
+#pragma once
+#include "kv.h"
+
+#define SPAN 128 // positions, or values of a head, whose products add up in 32 bits: 128 · 4095 · 4096 < 2^31
+#define WORD_MAX 4095
+#define VALUE_MAX 4096
+#define SWEEP 256 // queries for which keys and values are made words once
+#define TILE_QUERIES 4
+#if W == 16
+#define WORD_REGS 4
+#define GROUP 8 // queries whose shares are made at once
+#else
+#define WORD_REGS 2
+#define GROUP 4
+#endif
+#define LANES (WORD_REGS * W) // positions whose scores are made at once
+#define LOG2_E 1.44269504f
+#define NO_NUMBER __builtin_nanf("")
+
+typedef struct {
+  f32 key_scales[SPAN];
+  f32 powers[SPAN]; // of two, by which values are divided
+  f32 factors[SPAN]; // 2 to the power of −powers
+  i16 *keys; // (SPAN / LANES, pairs, LANES, 2)
+  i16 *values; // (SPAN / 2, wide, 2)
+  i16 *queries; // (SWEEP, pairs, 2)
+  f32 *sums; // (SWEEP, wide)
+  int pairs; // of values of a head
+  int wide; // values filled up to whole registers
+} Words;
+typedef struct {
+  f32 factor; // makes scores of sums
+  f32 most, total; // so far, to the base of 2
+} Running;
+
+INL int word_width(int filled) { return (filled + LANES - 1) / LANES * LANES; }
+
+#define ROUNDING 12582912.0f
+// Rounds a · x and b · y to the low and high halves of words: where 1.5 · 2^23 is added, the lowest bits are the integer.
+INL vi word_pair(vf a, vf x, vf b, vf y) {
+  vi low = (vi)FMA(a, x, splat(ROUNDING)), high = (vi)FMA(b, y, splat(ROUNDING));
+  return (low & 0xffff) | (high << 16);
+}
+INL void store_words(i16 *to, vf a, vf x) {
+  typedef i16 narrow VEC(2 * W);
+  STORE(to, CONVERT((vi)FMA(a, x, splat(ROUNDING)), narrow));
+}
+INL f32 tree_largest(vf a) {
+  union { vf v; f32x4 quarters[W / 4]; } all = {a};
+  f32x4 v = all.quarters[0];
+#define LARGER(x, y) (f32x4)(((i32x4)x & (i32x4)(x > y)) | ((i32x4)y & ~(i32x4)(x > y)))
+  UNROLL for (int i = 1; i < W / 4; i++) v = LARGER(v, all.quarters[i]);
+  f32x4 w = SHUFFLE(v, v, 2, 3, 0, 1);
+  v = LARGER(v, w);
+  return v[0] > v[1] ? v[0] : v[1];
+#undef LARGER
+}
+
+// 2^x within 3e-6, and 0 below 2^−126. What is no number stays so where it is the sign, the exponent and its highest bit.
+INL vf vexp2(vf x) {
+  vf z = x + ROUNDING;
+  vf r = x - (z - ROUNDING);
+  vf p = FMA(r, splat(9.5828532207e-3f), splat(5.5906426208e-2f));
+  p = FMA(p, r, splat(2.4024098618e-1f));
+  p = FMA(p, r, splat(6.9312419323e-1f));
+  p = FMA(p, r, splat(1.0f));
+  vi value = (vi)p + ((vi)z << 23);
+  return (vf)(value & ~(x <= -126.0f));
+}
+
+// Of each query of a tile, LANES sums of products of x, (steps, x_step), with its pairs of y: to · keep + sums · add; without
+// `goes_on` nothing was there.
+NOINL void word_products(const i16 *x, i64 x_step, const i16 *y, i64 y_step, int steps, f32 *to, i64 to_step, int goes_on,
+                         const f32 *keeps, const f32 *adds) {
+  vi acc[TILE_QUERIES][WORD_REGS];
+  UNROLL for (int i = 0; i < TILE_QUERIES; i++) UNROLL for (int r = 0; r < WORD_REGS; r++) acc[i][r] = (vi){};
+  for (int s = 0; s < steps; s++) {
+    vh v[WORD_REGS];
+    UNROLL for (int r = 0; r < WORD_REGS; r++) v[r] = LOAD(vh, x + s * x_step + r * 2 * W);
+    UNROLL for (int i = 0; i < TILE_QUERIES; i++) {
+      const vh pair = (vh)((vi){} + LOAD(i32, y + i * y_step + 2 * s));
+      UNROLL for (int r = 0; r < WORD_REGS; r++) acc[i][r] = dot_words(acc[i][r], v[r], pair);
+    }
+  }
+  const vi there = (vi){} - goes_on;
+  UNROLL for (int i = 0; i < TILE_QUERIES; i++, to += to_step) {
+    const vf keep = splat(keeps[i]), add = splat(adds[i]);
+    UNROLL for (int r = 0; r < WORD_REGS; r++)
+      STORE(to + r * W, FMA(CONVERT(acc[i][r], vf), add, (vf)(LOAD(vi, to + r * W) & there) * keep));
+  }
+}
+
+// Keys, (dim, 16), and values, (16, filled), of 16 positions as floats; those SPAN behind them are fetched.
+INL void kv_floats(int type, const u8 *keys, int dim, const u8 *values, int filled, i64 at, f32 *k, f32 *v) {
+  const u8 *next = keys + (at + SPAN) * kv_bytes(type, dim);
+  for (int d = 0; d < dim; d++) {
+    __builtin_prefetch(next + (i64)d * 16 * unit_bytes(type));
+    for (int i = 0; i < 16; i += W) STORE(k + d * 16 + i, load_keys(type, keys, dim, at + i, d));
+  }
+  next = values + (at + SPAN) * kv_bytes(type, filled);
+  for (i64 i = 0; i < 16 * kv_bytes(type, filled); i += 64) __builtin_prefetch(next + i);
+  for (int i = 0; i < 16; i++)
+    for (int d = 0; d < filled; d += W) STORE(v + i * filled + d, load_values(type, values, filled, at + i, d));
+}
+#define DEFINE(name, type) \
+  NOINL void floats_##name(const u8 *keys, int dim, const u8 *values, int filled, i64 at, f32 *k, f32 *v) { \
+    kv_floats(type, keys, dim, values, filled, at, k, v); \
+  }
+DEFINE(f16, KV_F16)
+DEFINE(q8_0, KV_Q8_0)
+#undef DEFINE
+
+// Keys of the 16 positions from `at` of a block on.
+NOINL void key_words(const f32 *k, int dim, int at, Words *w) {
+  for (const int end = at + 16; at < end; at += W, k += W) {
+    vi most = {};
+    for (int d = 0; d < dim; d++) most = __builtin_elementwise_max(most, LOAD(vi, k + d * 16) & 0x7fffffff);
+    vi number = most < 0x7f800000, some = (vf)most > SCALED_MIN;
+    vf scale = (vf)((((vi)((vf)most / WORD_MAX)) & number) | ((vi)splat(NO_NUMBER) & ~number));
+    vf inverse = (vf)((vi)(WORD_MAX / (vf)most) & some);
+    STORE(w->key_scales + at, scale);
+    i16 *to = w->keys + ((i64)(at / LANES * LANES) * w->pairs + at % LANES) * 2;
+    for (int d = 0; d < dim; d += 2, to += LANES * 2)
+      STORE(to, word_pair(LOAD(vf, k + d * 16), inverse, d + 1 < dim ? LOAD(vf, k + d * 16 + 16) : (vf){}, inverse));
+  }
+}
+
+INL vi most_of(const f32 *x, int n) {
+  vi most = {};
+  for (int d = 0; d < n; d += W) most = __builtin_elementwise_max(most, LOAD(vi, x + d) & 0x7fffffff);
+  return most;
+}
+#define POWER_MIN -40
+#define POWER_MAX 100
+// The same of values.
+NOINL void value_words(const f32 *v, int filled, int at, Words *w) {
+  for (const int end = at + 16; at < end; at += 2, v += 2 * filled) {
+    for (int i = 0; i < 2; i++) {
+      const i32 exponent = (largest_int(most_of(v + i * filled, filled)) >> 23) - 126;
+      const i32 power = MAX(MIN(exponent, POWER_MAX), POWER_MIN), bits = (127 - power) << 23;
+      w->powers[at + i] = exponent > POWER_MAX ? NO_NUMBER : power;
+      w->factors[at + i] = exponent > POWER_MAX ? NO_NUMBER : LOAD(f32, &bits);
+    }
+    const vf even = splat(w->factors[at] * VALUE_MAX), odd = splat(w->factors[at + 1] * VALUE_MAX);
+    i16 *to = w->values + (i64)at * w->wide;
+    for (int d = 0; d < filled; d += W) STORE(to + 2 * d, word_pair(LOAD(vf, v + d), even, LOAD(vf, v + filled + d), odd));
+  }
+}
+
+NOINL void query_words(const Attend *op, const Query *q, Words *w, i16 *to, Running *run) {
+  const int dim = op->headDim;
+  vi all = {};
+  for (int d = 0; d < dim; d += W) all = __builtin_elementwise_max(all, (vi)load_some(q->q + d, dim - d) & 0x7fffffff);
+  const i32 bits = largest_int(all);
+  const f32 most = LOAD(f32, &bits), scale = bits < 0x7f800000 ? most / WORD_MAX : NO_NUMBER;
+  const vf inverse = splat(most > SCALED_MIN ? WORD_MAX / most : 0);
+  for (int d = 0; d < 2 * w->pairs; d += W) store_words(to + d, d < dim ? load_some(q->q + d, dim - d) : (vf){}, inverse);
+  *run = (Running){scale * op->scale, q->sink ? *q->sink * LOG2_E : -__builtin_inff(),
+                   q->sink ? WORD_MAX : 0};
+}
+
+// What a group of queries gets of positions begin … end of the block at `block`.
+typedef struct {
+  f32 scores[GROUP][SPAN];
+  i16 shares[GROUP][SPAN];
+  f32 factors[2][GROUP]; // of sums so far, and of this block's
+  int block, begin, end;
+} Tile;
+
+// Keys times queries.
+INL void tile_scores(const Words *w, const i16 *queries, Tile *tile) {
+  static const f32 ones[TILE_QUERIES] = {1, 1, 1, 1};
+  for (int at = tile->begin / LANES * LANES; at < tile->end; at += LANES) {
+    for (int pair = 0; pair < w->pairs; pair += SPAN / 2) {
+      const i16 *keys = w->keys + ((i64)at * w->pairs + (i64)pair * LANES) * 2;
+      const int steps = MIN(SPAN / 2, w->pairs - pair), step = 2 * w->pairs;
+      for (int i = 0; i < GROUP; i += TILE_QUERIES)
+        word_products(keys, LANES * 2, queries + (i64)i * step + 2 * pair, step, steps, &tile->scores[i][at], SPAN, pair > 0,
+                      ones, ones);
+    }
+  }
+}
+
+// Scores to the base of 2, with the powers of values added; the largest of each query.
+INL void scale_scores(const Words *w, const Running *run, Tile *tile, f32 *most) {
+  vf all[GROUP];
+  UNROLL for (int i = 0; i < GROUP; i++) all[i] = splat(-__builtin_inff());
+  for (int at = tile->begin / W * W; at < tile->end; at += W) {
+    const vf scale = LOAD(vf, w->key_scales + at) * LOG2_E, power = LOAD(vf, w->powers + at);
+    UNROLL for (int i = 0; i < GROUP; i++) {
+      vf s = FMA(LOAD(vf, &tile->scores[i][at]), scale * run[i].factor, power);
+      all[i] = vmax(all[i], s);
+      STORE(&tile->scores[i][at], s);
+    }
+  }
+  for (int i = 0; i < GROUP; i++) most[i] = tree_largest(all[i]);
+}
+// The same of one query, where some positions are not seen or their distance counts.
+NOINL f32 bend_scores(const Attend *op, const Words *w, const Query *q, const Tile *tile, f32 factor, f32 *scores) {
+  vf all = splat(-__builtin_inff());
+  for (int at = tile->begin / W * W; at < tile->end; at += W) {
+    vf scale = LOAD(vf, w->key_scales + at), power = LOAD(vf, w->powers + at), s;
+    if (op->softCap > 0 || q->slope) {
+      s = LOAD(vf, scores + at) * (scale * factor);
+      if (op->softCap > 0) s = soft_capped(s, op->softCap);
+      if (q->slope) s = less_distance(s, tile->block + at - q->at, q->slope);
+      s = FMA(s, splat(LOG2_E), power);
+    } else s = FMA(LOAD(vf, scores + at), scale * LOG2_E * factor, power);
+    s = mask_scores(s, tile->block + at, q->from, q->to);
+    all = vmax(all, s);
+    STORE(scores + at, s);
+  }
+  return tree_largest(all);
+}
+
+#define LOG2_WORD_MAX 11.999647f
+// Scores to shares, as words, and what the sums so far become beside them.
+NOINL void tile_shares(const Attend *op, const Words *w, const Query *q, Running *run, Tile *tile) {
+  const int begin = tile->begin / W * W, end = tile->end;
+  int plain = !(op->softCap > 0) && !op->slopes;
+  for (int i = 0; i < GROUP; i++)
+    plain &= q[i].from <= tile->block + begin && q[i].to >= tile->block + (end + W - 1) / W * W;
+  f32 most[GROUP], less[GROUP], change[2 * GROUP];
+  if (plain) scale_scores(w, run, tile, most);
+  else for (int i = 0; i < GROUP; i++) most[i] = bend_scores(op, w, q + i, tile, run[i].factor, tile->scores[i]);
+  for (int i = 0; i < GROUP; i++) {
+    const int sees = q[i].from < tile->block + end && q[i].to > tile->block + tile->begin;
+    const f32 now = most[i] > run[i].most ? most[i] : run[i].most;
+    less[i] = sees ? most[i] - LOG2_WORD_MAX : 0;
+    change[i] = sees ? run[i].most - now : 0;
+    change[GROUP + i] = sees ? most[i] - now : -__builtin_inff();
+    if (sees) run[i].most = now;
+  }
+  for (int i = 0; i < 2 * GROUP; i += W) {
+    vf by = vexp2(load_some(change + i, 2 * GROUP - i));
+    store_some(tile->factors[0] + i, by, 2 * GROUP - i);
+  }
+  vf all[GROUP];
+  UNROLL for (int i = 0; i < GROUP; i++) all[i] = (vf){};
+  for (int at = begin; at < end; at += W) {
+    const vf factor = LOAD(vf, w->factors + at);
+    UNROLL for (int i = 0; i < GROUP; i++) {
+      vf e = vexp2(LOAD(vf, &tile->scores[i][at]) - less[i]);
+      all[i] = FMA(e, factor, all[i]);
+      store_words(&tile->shares[i][at], e, splat(1));
+    }
+  }
+  for (int i = 0; i < GROUP; i++)
+    run[i].total = run[i].total * tile->factors[0][i] + sum(all[i]) * tile->factors[1][i];
+}
+
+NOINL void attend_tile(const Attend *op, const Words *w, const Query *q, Running *run, int first, Tile *tile) {
+  tile_scores(w, w->queries + (i64)first * w->pairs * 2, tile);
+  tile_shares(op, w, q, run, tile);
+  const int begin = tile->begin / W * W, steps = (tile->end - begin + 1) / 2;
+  for (int d = 0; d < w->wide; d += LANES) {
+    const i16 *values = w->values + ((i64)begin / 2 * w->wide + d) * 2;
+    for (int i = 0; i < GROUP; i += TILE_QUERIES) {
+      f32 *sums = w->sums + (i64)(first + i) * w->wide + d;
+      word_products(values, 2 * w->wide, &tile->shares[i][begin], SPAN, steps, sums, w->wide, 1, tile->factors[0] + i,
+                    tile->factors[1] + i);
+    }
+  }
+}
+
+// Scratch of a thread; lower-attention.ts says the same.
+INL i64 word_bytes(int dim, int value_dim) {
+  const i64 wide = (value_dim + 63) / 64 * 64, pairs = (dim + 1) / 2;
+  return 4 * (SWEEP * (wide + pairs) + SPAN * (pairs + wide / 2) + 16 * (dim + wide + 1));
+}
+
+// At most SWEEP queries of one KV head, with room for whole tiles.
+NOINL void attend_words(Thread *t, const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
+  const int filled = FILLED_HEAD(op->valueDim), filled_up = (there + GROUP - 1) / GROUP * GROUP;
+  Words w __attribute__((aligned(64)));
+  Running running[SWEEP];
+  Tile tile __attribute__((aligned(64)));
+  w.pairs = (op->headDim + 1) / 2;
+  w.wide = word_width(filled);
+  w.sums = (f32 *)t->scratch;
+  w.keys = (i16 *)(w.sums + (i64)SWEEP * w.wide);
+  w.values = w.keys + (i64)SPAN * w.pairs * 2;
+  f32 *k = (f32 *)(w.values + (i64)SPAN * w.wide), *v = k + (i64)op->headDim * 16;
+  w.queries = (i16 *)(v + (i64)filled * 16);
+  int from = queries[0].from, to = queries[0].to;
+  for (int i = 0; i < filled_up; i++) {
+    if (i >= there) queries[i] = queries[0];
+    from = MIN(from, queries[i].from);
+    to = MAX(to, queries[i].to);
+    query_words(op, &queries[i], &w, w.queries + (i64)i * w.pairs * 2, &running[i]);
+  }
+  for (i64 i = 0; i < (i64)filled_up * w.wide; i += W) STORE(w.sums + i, (vf){});
+  if (filled < w.wide) for (i64 i = 0; i < SPAN * w.wide / 2; i += W) STORE((f32 *)w.values + i, (vf){});
+  for (int block = from / SPAN * SPAN; block < to; block += SPAN) {
+    const int last = MIN(SPAN, (to - block + 15) / 16 * 16);
+    for (int at = 0; at < last; at += 16) {
+      (op->type == KV_F16 ? floats_f16 : floats_q8_0)(keys, op->headDim, values, filled, block + at, k, v);
+      key_words(k, op->headDim, at, &w);
+      value_words(v, filled, at, &w);
+    }
+    for (int i = 0; i < filled_up; i += GROUP) {
+      tile.block = block, tile.begin = SPAN, tile.end = 0;
+      for (int k = i; k < i + GROUP; k++) {
+        tile.begin = MIN(tile.begin, MAX(queries[k].from - block, 0));
+        tile.end = MAX(tile.end, MIN(queries[k].to - block, SPAN));
+      }
+      if (tile.begin < tile.end) attend_tile(op, &w, &queries[i], &running[i], i, &tile);
+    }
+  }
+  for (int i = 0; i < there; i++) {
+    const f32 inverse = 1.0f / VALUE_MAX / running[i].total;
+    const f32 *sums = w.sums + (i64)i * w.wide;
+    for (int d = 0; d < op->valueDim; d += W)
+      store_some(queries[i].out + d, LOAD(vf, sums + d) * inverse, op->valueDim - d);
+  }
+}

@@ -1,0 +1,147 @@
+// kv: where keys and values are kept, and who looks at them.
+//
+// Keys lie in tiles of 16 positions, (positions/16, headDim, 16), so that scores need no sum across a register; values
+// as (positions, headDim filled up to 16). In 8 bits groups of 32 values of a position share a scale: of keys those lie
+// behind each tile, (groups, 16), of values behind each position.
+#pragma once
+#include "../functions.h"
+#include "../pass.h"
+
+#define HEAD_MAX 1024
+#define FILLED_HEAD(headDim) (((headDim) + 15) / 16 * 16)
+#define HALF_MAX 65504.0f
+
+#define KV_GROUP 32
+typedef i8 small VEC(W);
+// Bytes of `n` values of a position.
+INL i64 kv_bytes(int type, i64 n) {
+  return type == KV_F32 ? 4 * n : type == KV_F16 ? 2 * n : n + (n + KV_GROUP - 1) / KV_GROUP * 4;
+}
+// Value d of the keys of W positions from `at` on; `base` is where those of position 0 lie.
+INL vf load_keys(int type, const u8 *base, int dim, i64 at, int d) {
+  const u8 *tile = base + at / 16 * 16 * kv_bytes(type, dim);
+  const i64 i = (i64)d * 16 + at % 16;
+  if (type == KV_F32) return LOAD(vf, tile + 4 * i);
+  if (type == KV_F16) return halves((const u16 *)tile + i);
+  return CONVERT(LOAD(small, tile + i), vf) * LOAD(vf, tile + (i64)dim * 16 + (d / KV_GROUP * 16 + at % 16) * 4);
+}
+// W values from d on of a position's `filled`.
+INL vf load_values(int type, const u8 *base, int filled, i64 at, int d) {
+  const u8 *row = base + at * kv_bytes(type, filled);
+  if (type == KV_F32) return LOAD(vf, row + 4 * d);
+  if (type == KV_F16) return halves((const u16 *)row + d);
+  return CONVERT(LOAD(small, row + d), vf) * splat(LOAD(f32, row + filled + d / KV_GROUP * 4));
+}
+INL vf kept_half(vf v) { return vmax(splat(-HALF_MAX), vmin(splat(HALF_MAX), v)); } // the second where it is no number
+#define SCALED_MIN 1.5e-36f // below, a 127th has too few bits to divide by
+// What makes 8 bits of some values, 0 where they are too small; of those that are no numbers the scale is none either.
+INL f32 scale_of(const f32 *x, int n) {
+  f32 most = 0;
+  for (int i = 0; i < n; i++) {
+    f32 v = x[i] < 0 ? -x[i] : x[i];
+    if (!(v <= most)) most = v;
+    if (v != v) return v;
+  }
+  return most < SCALED_MIN ? 0 : most / 127 + most * 0;
+}
+INL i8 small_of(f32 x, f32 scale) {
+  f32 v = scale > 0 ? x / scale : 0;
+  return (i8)(v < 0 ? v - 0.5f : v + 0.5f);
+}
+// A position's values: in 16 places, `step` apart, from `to` on, and their scales.
+INL void write_kv(int type, u8 *to, u8 *scales, i64 step, const f32 *x, int n) {
+  for (int first = 0; first < n; first += KV_GROUP) {
+    const int end = MIN(first + KV_GROUP, n);
+    const f32 scale = type == KV_Q8_0 ? scale_of(x + first, end - first) : 0;
+    if (type == KV_Q8_0) STORE(scales + first / KV_GROUP * step * 4, scale);
+    for (int i = first; i < end; i += W) {
+      u16 halves[W];
+      if (type == KV_F16) to_halves(halves, kept_half(load_some(x + i, end - i)));
+      if (type == KV_F16 && i + W <= end) {
+        if (step == 1) __builtin_memcpy(to + i * 2, halves, sizeof halves);
+        else UNROLL for (int k = 0; k < W; k++) STORE(to + (i + k) * step * 2, halves[k]);
+        continue;
+      }
+      for (int k = i; k < MIN(i + W, end); k++) {
+        if (type == KV_F32) STORE(to + k * step * 4, x[k]);
+        else if (type == KV_F16) STORE(to + k * step * 2, halves[k - i]);
+        else to[k * step] = (u8)small_of(x[k], scale);
+      }
+    }
+  }
+}
+INL void read_kv(int type, const u8 *from, const u8 *scales, i64 step, f32 *x, int n) {
+  for (int i = 0; i < n; i++) {
+    if (type == KV_F32) x[i] = LOAD(f32, from + i * step * 4);
+    else if (type == KV_F16) x[i] = half(LOAD(u16, from + i * step * 2));
+    else x[i] = (f32)(i8)from[i * step] * LOAD(f32, scales + i / KV_GROUP * step * 4);
+  }
+}
+INL i64 unit_bytes(int type) { return type == KV_F32 ? 4 : type == KV_F16 ? 2 : 1; }
+// Where a position's key begins, and its scales.
+INL u8 *key_place(int type, u8 *base, int dim, i64 at) {
+  return base + at / 16 * 16 * kv_bytes(type, dim) + at % 16 * unit_bytes(type);
+}
+INL u8 *key_scales(int type, u8 *base, int dim, i64 at) {
+  return base + at / 16 * 16 * kv_bytes(type, dim) + (i64)dim * 16 + at % 16 * 4;
+}
+
+// One row's keys and values, to where its position lies.
+INL void store_row(Thread *t, const Store *op, int row) {
+  const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
+  const i64 slot = op->kept ? AT(i32, t->p.slots)[row] : 0;
+  const i64 position = AT(i32, op->kept ? t->p.cells : t->p.places)[row];
+  for (int h = 0; h < op->heads; h++) {
+    const i64 base = (slot * op->heads + h) * op->ctxLen;
+    const f32 *k = AT(f32, op->k) + ((i64)row * op->heads + h) * dim;
+    const f32 *v = AT(f32, op->v) + ((i64)row * op->heads + h) * op->valueStride;
+    u8 *keys = AT(u8, op->keys) + base * kv_bytes(op->type, dim);
+    u8 *values = AT(u8, op->values) + (base + position) * kv_bytes(op->type, filled);
+    write_kv(op->type, key_place(op->type, keys, dim, position), key_scales(op->type, keys, dim, position), 16, k, dim);
+    write_kv(op->type, values, values + filled, 1, v, op->valueDim);
+  }
+}
+
+// One KV head of a slot: what lies behind `keep` + `discard` moves down by `discard`, its keys turned back.
+NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
+  const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), pairs = op->rotaryDim / 2;
+  const i64 base = ((i64)t->p.slot * op->heads + head) * op->ctxLen;
+  const i64 each = kv_bytes(op->type, filled);
+  u8 *keys = AT(u8, op->keys) + base * kv_bytes(op->type, dim), *values = AT(u8, op->values) + base * each;
+  f32 k[HEAD_MAX];
+  for (i64 to = t->p.keep; to < t->p.length - t->p.discard; to++) {
+    i64 from = to + t->p.discard;
+    read_kv(op->type, key_place(op->type, keys, dim, from), key_scales(op->type, keys, dim, from), 16, k, dim);
+    for (i64 i = 0; i < each; i++) values[to * each + i] = values[from * each + i];
+    for (int i = 0; op->cos && i < pairs; i++) {
+      int a = op->neox ? i : 2 * i, b = op->neox ? i + pairs : 2 * i + 1;
+      f32 c = AT(f32, op->cos)[i], s = AT(f32, op->sin)[i], x = k[a], y = k[b];
+      k[a] = x * c - y * s;
+      k[b] = x * s + y * c;
+    }
+    write_kv(op->type, key_place(op->type, keys, dim, to), key_scales(op->type, keys, dim, to), 16, k, dim);
+  }
+}
+
+typedef struct {
+  const f32 *q;
+  f32 *out;
+  int from, to; // positions that it sees
+  int at; // its own
+  f32 slope; // what a position of distance takes off
+  const f32 *sink; // a score that has no value
+} Query;
+
+INL vf mask_scores(vf s, int first, int from, int to) {
+  vi at;
+  UNROLL for (int i = 0; i < W; i++) at[i] = first + i;
+  vi seen = (at >= from) & (at < to);
+  return (vf)(((vi)s & seen) | ((vi)splat(-__builtin_inff()) & ~seen));
+}
+
+// s − slope · distance, where the first lane is `from` away
+INL vf less_distance(vf s, int from, f32 slope) {
+  vf away;
+  UNROLL for (int i = 0; i < W; i++) away[i] = (f32)(from + i);
+  return FMA(vabs(away), splat(-slope), s);
+}
