@@ -112,17 +112,19 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await store.close();
   });
 
-  test("plans are kept for scripts of several inputs alone, whatever was undone before", async () => {
+  test("plans are kept for scripts of several inputs alone, whatever was undone before; none is compiled", async () => {
     const store = await open();
     const mode = (): Script<{ mode: string } | undefined> =>
-      queryOne("SELECT current_setting('plan_cache_mode') || ' ' || current_setting('enable_seqscan') AS mode");
+      queryOne(`SELECT current_setting('plan_cache_mode') || ', seqscan ' || current_setting('enable_seqscan') ||
+        ', jit ' || current_setting('jit') AS mode`);
     function* each(inputs: readonly string[]): Script<readonly string[]> {
       if (inputs[0] === "fails") yield* put("twice");
       return [(yield* mode())!.mode];
     }
     const one = async () => (await store.write(mode))!.mode;
-    const kept = "force_generic_plan off";
-    const made = "force_custom_plan on";
+    const kept = "force_generic_plan, seqscan off, jit off";
+    const made = "force_custom_plan, seqscan on, jit off";
+    expect(await one()).toBe(made);
     await store.write(() => put("twice"));
     await expect(store.writeEach(each, "fails")).rejects.toThrow("unique");
     expect(await store.writeEach(each, "")).toBe(kept);

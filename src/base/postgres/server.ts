@@ -38,7 +38,8 @@ const PLANS = { plan_cache_mode: "force_custom_plan" };
 
 /**
  * Says how a session plans from now on, if the transaction that says it is committed. Kept are plans of statements that
- * find all that they read by an index: a table that has none to offer is read as before. None is worth a compiler.
+ * find all that they read by an index: a table that has none to offer is read as before. None is compiled, which takes
+ * longer than any of them, and happens as soon as a setting makes a plan look expensive.
  */
 export function planStatement(areKept: boolean): string {
   const settings = {

@@ -210,7 +210,7 @@ export class PostgresWriter {
 
   async #lineOf(): Promise<Line> {
     if (this.#line) return this.#line;
-    this.#arePlansKept = false;
+    this.#arePlansKept = undefined; // a new session is told
     return (this.#line = await Line.open(this.#sql));
   }
 
