@@ -24,7 +24,13 @@ typedef float f32;
 
 #define VEC(bytes) __attribute__((vector_size(bytes)))
 #define INL static inline __attribute__((always_inline))
+// On Windows functions that only this library calls pass and keep registers as on other systems: its own convention has
+// each save ten registers of vectors.
+#if defined(_WIN32) && defined(__x86_64__)
+#define NOINL static __attribute__((noinline, sysv_abi))
+#else
 #define NOINL static __attribute__((noinline))
+#endif
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
