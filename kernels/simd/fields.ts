@@ -28,6 +28,8 @@ export const ACTS = {
 export const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2 } as const;
 /** How the KV cache keeps its values. */
 export const KV_TYPES = { f32: 0, f16: 1, q8_0: 2 } as const;
+/** What a processor has beyond that for which a library is built; bits. */
+export const FEATURES = { avxvnni: 1 } as const;
 /** In place of an address: where the result of the pass goes, which the header says. */
 export const RESULT = 1;
 
@@ -77,6 +79,7 @@ export const PASS = {
   keep: "i32",
   discard: "i32",
   length: "i32",
+  features: "i32", // `FEATURES`
   tokens: "u64", // i32 (rows)
   slots: "u64", // i32 (rows)
   cells: "u64", // i32 (rows): where the keys and values of a row lie in its slot

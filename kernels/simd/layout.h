@@ -6,6 +6,7 @@ enum { ROWS_ALL = 0, ROWS_WANTED = 1 };
 enum { ACT_SILU = 0, ACT_GELU = 1, ACT_GELU_ERF = 2, ACT_RELU = 3, ACT_RELU_SQR = 4, ACT_SIGMOID = 5, ACT_TANH = 6, ACT_SWIGLU_OAI = 7, ACT_SOFTPLUS = 8 };
 enum { SCORE_SOFTMAX = 0, SCORE_SIGMOID = 1, SCORE_SOFTMAX_CHOSEN = 2 };
 enum { KV_F32 = 0, KV_F16 = 1, KV_Q8_0 = 2 };
+enum { FEATURE_AVXVNNI = 1 };
 enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_LINEAR = 6, OP_ROPE = 7, OP_STORE = 8, OP_ATTEND = 9, OP_ROUTE = 10, OP_WEIGH = 11, OP_GROUP = 12, OP_COMBINE = 13, OP_MULTIPLY = 14, OP_MULTIPLY_VECTOR = 15, OP_MATCH_LENGTH = 16, OP_KEEP_LARGEST = 17, OP_CLAMP = 18, OP_SLICE = 19, OP_JOIN = 20, OP_HEAD_LINEAR = 21, OP_CAUSAL_CONV = 22, OP_DELTA_RULE = 23, OP_SELECTIVE_SCAN = 24, OP_GATE = 25, OP_ADD = 26, OP_ADD_VECTOR = 27, OP_ADD_GIVEN = 28, OP_ADD_POSITION = 29, OP_POSITION_SCALE = 30, OP_SOFT_CAP = 31, OP_SCALE = 32, OP_TAKE = 33, OP_SHIFT = 34 };
 #define RESULT 1
 #define RECORD_BYTES 320
@@ -14,7 +15,7 @@ typedef struct { u64 data; u64 scales; u64 bias; u64 out; i64 rowBytes; i64 expe
 _Static_assert(sizeof(Matrix) == 72, "Matrix");
 typedef struct { i32 kind; i32 rowSet; i32 perRow; i32 joined; u64 next; u64 done; } Head;
 _Static_assert(sizeof(Head) == 32, "Head");
-typedef struct { u32 stamp; i32 threads; u64 ops; i32 opCount; i32 spin; i32 wake; i32 sleepers; u64 waitOn; u64 wakeAll; u64 scratch; i64 scratchBytes; i32 rows; i32 decodeRows; i32 wanted; i32 wantedDecode; i32 blockCount; i32 slot; i32 keep; i32 discard; i32 length; u64 tokens; u64 slots; u64 cells; u64 starts; u64 ends; u64 positions; u64 places; u64 input; u64 wantedRows; u64 blocks; u64 result; } Pass;
+typedef struct { u32 stamp; i32 threads; u64 ops; i32 opCount; i32 spin; i32 wake; i32 sleepers; u64 waitOn; u64 wakeAll; u64 scratch; i64 scratchBytes; i32 rows; i32 decodeRows; i32 wanted; i32 wantedDecode; i32 blockCount; i32 slot; i32 keep; i32 discard; i32 length; i32 features; u64 tokens; u64 slots; u64 cells; u64 starts; u64 ends; u64 positions; u64 places; u64 input; u64 wantedRows; u64 blocks; u64 result; } Pass;
 _Static_assert(sizeof(Pass) == 192, "Pass");
 typedef struct { Head head; Matrix table; u64 out; i32 dim; i32 vocab; f32 scale; i32 vectorToken; i32 vectorDim; } Embed;
 _Static_assert(sizeof(Embed) == 136, "Embed");

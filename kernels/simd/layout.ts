@@ -5,6 +5,7 @@
  */
 import {
   ACTS,
+  FEATURES,
   HEAD,
   KV_TYPES,
   MATRIX,
@@ -18,7 +19,7 @@ import {
   type Scalar,
 } from "./fields.ts";
 
-export { ACTS, KV_TYPES, RESULT, ROWS, SCORES };
+export { ACTS, FEATURES, KV_TYPES, RESULT, ROWS, SCORES };
 
 export type OpKind = keyof typeof RECORDS;
 /** Kinds are numbered in order, from 1. */
@@ -121,6 +122,7 @@ export function layoutHeader(): string {
     numbers("ACT", ACTS),
     numbers("SCORE", SCORES),
     numbers("KV", KV_TYPES),
+    numbers("FEATURE", FEATURES),
     `enum { ${KINDS.map((kind, i) => `OP_${upper(kind)} = ${i + 1}`).join(", ")} };`,
     `#define RESULT ${RESULT}`,
     `#define RECORD_BYTES ${RECORD_BYTES}`,

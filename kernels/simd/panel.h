@@ -10,11 +10,12 @@ typedef struct {
   u8 *words; // (n/4, PANEL_ROWS, 4)
   f32 *s, *m; // (groups, PANEL_ROWS)
   int shift; // sums begin with −2^shift · Σx
+  int vnni; // whether AVX-VNNI multiplies it: signed words are moved to 0 … 255 then
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
-INL Panel panel_at(u8 *scratch, int n, TypeInfo t) {
+INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int vnni) {
   f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
-  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, t.shift < 0 ? t.bits - 1 : t.shift};
+  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, t.shift < 0 ? t.bits - 1 : t.shift, vnni};
 }
 // Whether sums begin so: where that is what minimums take off, and where without it 16 bits do not hold them.
 INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
@@ -49,13 +50,14 @@ INL int word_at(int i) {
 NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid) {
   TypeInfo t = type_info(type);
   int groups = t.by16 ? 16 : 8;
+  const i32 flip = AVXVNNI && to.vnni && t.is_signed ? 0x80808080 : 0;
   for (int r = 0; r < PANEL_ROWS; r += 8) {
     for (i64 b = 0; b * UNIT < n; b++) {
       Unit u[8];
       for (int i = 0; i < 8; i++) unpack_unit(type, w + MIN(r + i, rows - 1) * row_bytes, b, n, grid, &u[i]);
       for (int j = 0; j < 8; j++) {
         i32x8 v[8];
-        UNROLL for (int i = 0; i < 8; i++) v[i] = LOAD(i32x8, (u8 *)u[i].v + j * 32);
+        UNROLL for (int i = 0; i < 8; i++) v[i] = LOAD(i32x8, (u8 *)u[i].v + j * 32) ^ flip;
         transpose8(v);
         UNROLL for (int i = 0; i < 8; i++) STORE(to.words + ((b * 64 + word_at(j * 8 + i)) * PANEL_ROWS + r) * 4, v[i]);
       }
@@ -171,8 +173,66 @@ INL int how_of(TypeInfo t) {
   if (takes_off(t)) return by16 | is_short | BEGUN;
   return by16 | is_short | MINS | (moves_to_middle(t) ? BEGUN : 0);
 }
-// `count` tokens of x (TILE, the last again where there are fewer).
-INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) {
+#if AVXVNNI
+#define TILE_MAX 6 // so many sums are on their way that none is waited for
+// The same with AVX-VNNI, and with the same bits. The compiler would keep `acc` in registers, and push others to memory.
+#define IN_MEMORY __asm__ volatile("" ::: "memory")
+#define EXACT 0x4b400000 // 1.5 · 2^23: an integer added to its bits is added to the float
+WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Packed *x, vf acc[TILE_MAX][PANEL_REGS]) {
+  const int by16 = (how & BY16) != 0;
+  const i64 filled = FILLED(n), group = by16 ? 16 : 32; // what is packed lies at the same places of each token
+  const i64 d = filled, offsets = d + filled / 8 * (by16 ? 2 : 1), less = offsets + filled * 3 / 8;
+  const vh factor = (vh){} + (i16)(how & BEGUN ? 1 << panel->shift : 0);
+  const u8 *words = panel->words;
+  const i8 *q[TILE_MAX];
+  UNROLL for (int t = 0; t < TILE_MAX; t++) {
+    q[t] = x[t].q;
+    UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
+  }
+  for (i64 g = 0, at = 0; g < filled / group; g++) {
+    vi sums[TILE_MAX][PANEL_REGS];
+    UNROLL for (int t = 0; t < TILE_MAX; t++)
+      sums[t][0] = sums[t][1] = dot_words((vi){} + EXACT, (vh)((vi){} + LOAD(i32, q[t] + less + 4 * g)), factor);
+    _Pragma("clang loop unroll(disable)") for (const i64 end = at + group; at < end; at += 16, words += 4 * PANEL_ROWS * 4) {
+      UNROLL for (int k = 0; k < 4; k++) {
+        vu w[PANEL_REGS];
+        UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + (k * PANEL_ROWS + p * W) * 4);
+        UNROLL for (int t = 0; t < TILE_MAX; t++) {
+          const vs v = four(q[t] + at + k * 4);
+          UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+            sums[t][p] = vnni_add(sums[t][p], w[p], v);
+            HOLD(sums[t][p]);
+          }
+        }
+      }
+    }
+    IN_MEMORY;
+    vf s[PANEL_REGS];
+    UNROLL for (int p = 0; p < PANEL_REGS; p++) s[p] = LOAD(vf, panel->s + g * PANEL_ROWS + p * W);
+    UNROLL for (int t = 0; t < TILE_MAX; t++) {
+      const vf scale = splat(LOAD(f32, q[t] + d + (g >> by16) * 4));
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA((vf)sums[t][p] - 12582912.0f, s[p] * scale, acc[t][p]);
+    }
+    IN_MEMORY;
+    if (!(how & MINS)) continue;
+    UNROLL for (int p = 0; p < PANEL_REGS; p++) s[p] = -LOAD(vf, panel->m + g * PANEL_ROWS + p * W);
+    UNROLL for (int t = 0; t < TILE_MAX; t++) {
+      const vf offset = splat(LOAD(f32, q[t] + offsets + 4 * g));
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA(s[p], offset, acc[t][p]);
+    }
+    IN_MEMORY;
+  }
+}
+INL int tile_tokens(Panel panel) { return panel.vnni ? TILE_MAX : TILE; }
+#else
+#define TILE_MAX TILE
+INL int tile_tokens(Panel panel) { return TILE; }
+#endif
+// `count` tokens of x (tile_tokens, the last again where there are fewer).
+INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, vf out[TILE_MAX][PANEL_REGS]) {
+#if AVXVNNI
+  if (panel.vnni) return tile_vnni(t.is_signed ? BEGUN : how_of(t), &panel, n, x, out);
+#endif
   switch (how_of(t)) {
 #define CASE(name, how) case how: TILE_OF(name)(panel, n, x, out); break;
     TILES(CASE)

@@ -121,13 +121,14 @@ INL void fetch_around(const Thread *t, const Matrix *m, Members members, Part pa
 
 NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   TypeInfo type = type_info(m->type);
-  Panel panel = panel_at(t->scratch, op->n, type);
+  Panel panel = panel_at(t->scratch, op->n, type, t->p.features & FEATURE_AVXVNNI);
   fill_panel(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid);
-  for (int first = 0; first < members.prompt; first += TILE) {
-    const int count = MIN(TILE, members.prompt - first);
-    Packed x[TILE];
-    vf out[TILE][PANEL_REGS];
-    for (int i = 0; i < TILE; i++) x[i] = input_at(op, members, members.decode + first + MIN(i, count - 1));
+  const int tile = tile_tokens(panel);
+  for (int first = 0; first < members.prompt; first += tile) {
+    const int count = MIN(tile, members.prompt - first);
+    Packed x[TILE_MAX];
+    vf out[TILE_MAX][PANEL_REGS];
+    for (int i = 0; i < tile; i++) x[i] = input_at(op, members, members.decode + first + MIN(i, count - 1));
     fetch_around(t, m, members, part, first, count);
     multiply_tile(type, count, panel, op->n, x, out);
     for (int i = 0; i < count; i++)

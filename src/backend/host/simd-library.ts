@@ -1,6 +1,7 @@
 /** Which of our libraries runs on this machine: its platform's, at the best level that the processor has. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { FEATURES } from "../../../kernels/simd/layout.ts";
 import { messageOf } from "../../base/errors.ts";
 import { programFile } from "../../base/program-files.ts";
 
@@ -15,9 +16,13 @@ export interface Level {
   /** For people. */
   readonly title: string;
   readonly file: string;
+  /** What the library may use beyond that for which it is built: `FEATURES`. */
+  readonly features: number;
 }
 
 interface Candidate extends Omit<Level, "file"> {
+  /** Whose library it is, where that is built for less. */
+  readonly library?: string;
   /** Features of the processor, as Linux names them. */
   readonly needs: readonly string[];
 }
@@ -27,10 +32,11 @@ const VNNI = [...AVX2, "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512cd"
 /** Best first. */
 const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
   x64: [
-    { level: "vnni", title: "AVX-512 VNNI", needs: VNNI },
-    { level: "avx2", title: "AVX2", needs: AVX2 },
+    { level: "vnni", title: "AVX-512 VNNI", needs: VNNI, features: 0 },
+    { level: "avxvnni", title: "AVX-VNNI", needs: [...AVX2, "avx_vnni"], library: "avx2", features: FEATURES.avxvnni },
+    { level: "avx2", title: "AVX2", needs: AVX2, features: 0 },
   ],
-  arm64: [{ level: "neon", title: "NEON", needs: ["asimddp", "fphp", "asimdhp"] }],
+  arm64: [{ level: "neon", title: "NEON", needs: ["asimddp", "fphp", "asimdhp"], features: 0 }],
 };
 /** Linux only: other systems have no file that lists the processor's features, and the libraries never ran there. */
 const PLATFORMS: Readonly<Record<string, { name: string; ending: string }>> = {
@@ -51,9 +57,9 @@ export function levelsHere(folder: string = libraryFolder()): Level[] {
   const features = processorFeatures();
   return candidates
     .filter(({ needs }) => needs.every((feature) => features.has(feature)))
-    .map(({ level, title }) => {
-      const parts = [platform.name, process.arch, ...(level === "neon" ? [] : [level])];
-      return { level, title, file: join(folder, `${parts.join("-")}.${platform.ending}`) };
+    .map(({ level, title, library = level, features }) => {
+      const parts = [platform.name, process.arch, ...(library === "neon" ? [] : [library])];
+      return { level, title, features, file: join(folder, `${parts.join("-")}.${platform.ending}`) };
     });
 }
 

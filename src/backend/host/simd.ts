@@ -29,6 +29,7 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
         backend: "simd",
         level: found.title,
         build: buildOf(found.file),
+        features: found.features,
         threads,
         memory: makeNativeMemory(),
         start: (header) => startCrew(found.file, header, threads),

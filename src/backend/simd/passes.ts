@@ -25,6 +25,8 @@ export interface Engine {
   readonly level: string;
   /** Tells one build of the kernels from another. */
   readonly build: string;
+  /** What the kernels may use beyond that for which they are built: `FEATURES`. */
+  readonly features: number;
   readonly threads: number;
   readonly memory: Memory;
   /** @param header address of the header of passes */
@@ -49,13 +51,13 @@ interface Options {
 }
 
 export function makePasses({ memory, shared, limits, engine }: Options): Passes {
-  const { threads } = engine;
+  const { threads, features } = engine;
   const header = memory.allocate(PASS_BYTES, "the header of passes");
   const view = new DataView(header.view.buffer, header.view.byteOffset, PASS_BYTES);
   const stampWord = new Int32Array(header.view.buffer, header.view.byteOffset, 1);
   const scratchBytes = Math.ceil((shared.scratchFloats * 4) / 64) * 64;
   const scratch = memory.allocate(scratchBytes * threads, "scratch");
-  putPass(view, { threads, spin: SPIN, scratch: scratch.address, scratchBytes });
+  putPass(view, { threads, features, spin: SPIN, scratch: scratch.address, scratchBytes });
   let room = limits.maxRows;
   let fill = makeArrays(memory, limits, view);
   const crew = engine.start(header.address);

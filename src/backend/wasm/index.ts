@@ -43,6 +43,7 @@ export function makeWasmBackend({ kernels, startThread, cores }: WasmHost): Back
         backend: "wasm",
         level: "WebAssembly",
         build,
+        features: 0,
         threads,
         memory,
         start: (header) => startWasmCrew(header, { module, memory, threads, startThread }),

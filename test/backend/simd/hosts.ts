@@ -47,7 +47,8 @@ const backendOf = (level: string, memory: () => Memory, run: (header: number) =>
   name: "simd",
   load: async (program, options) => {
     const start = (header: number) => ({ run: () => run(header), dismiss: (gone: () => void) => gone() });
-    return makeSession(program, options, { backend: "simd", level, build: "", threads: 1, memory: memory(), start });
+    const engine = { backend: "simd", level, build: "", features: 0, threads: 1, memory: memory(), start };
+    return makeSession(program, options, engine);
   },
 });
 
