@@ -121,10 +121,13 @@ export const RECORDS = {
   rmsNorm: { ...NORM, sum: "i32" },
   layerNorm: { ...NORM, bias: "u64" },
   pack: { x: "u64", packed: "u64", n: "i32" },
+  /** Rows of prompts as 16-bit integers; those of decode, which are multiplied as floats, are left out. */
+  packWords: { x: "u64", words: "u64", n: "i32" },
   /** y = W · x + b for up to three matrices of one input, or of the experts that `group` has counted. */
   linear: {
     x: "u64",
     packed: "u64",
+    words: "u64", // of float weights; 0: their prompts are multiplied as floats
     groups: "u64",
     n: "i32",
     count: "i32",

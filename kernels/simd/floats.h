@@ -4,6 +4,7 @@
 // gives the same bits as many. In panels, for prompts with float weights: a sum runs value by value.
 #pragma once
 #include "panel.h"
+#include "words.h"
 
 #if W == 16
 #define FLOAT_ROWS 4
@@ -97,22 +98,27 @@ INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, con
 #define FLOAT_TILE 8
 #endif
 
-// to: (n filled up to 8, PANEL_ROWS). Rows behind the last are that one again.
-NOINL void fill_floats(f32 *to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid) {
+// to: (n filled up to 8, PANEL_ROWS). Rows behind the last are that one again. As words: (n / 2 filled up to 8, PANEL_ROWS,
+// 2), and behind the units that they fill, the scales (n / UNIT, PANEL_ROWS).
+NOINL void fill_floats(f32 *to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid, int as_words) {
   const TypeInfo t = type_info(type);
+  f32 *scales = to + FILLED(n) / 2 * PANEL_ROWS;
   for (int r = 0; r < PANEL_ROWS; r += 8) {
     for (int first = 0; first < n; first += UNIT) {
       f32 values[8][UNIT];
-      const int count = MIN(UNIT, n - first);
+      int count = MIN(UNIT, n - first);
       for (int i = 0; i < 8; i++) {
         for (int k = count / 8 * 8; k < UNIT; k++) values[i][k] = 0;
         unpack_floats(type, w + MIN(r + i, rows - 1) * row_bytes + first / t.len * t.bytes, count, grid, values[i]);
+        if (as_words) scales[first / UNIT * PANEL_ROWS + r + i] = unit_words((i16 *)values[i], values[i]);
       }
-      for (int k = 0; k < count; k += 8) {
+      if (as_words) count = (count + 1) / 2;
+      f32 *at = to + (i64)(as_words ? first / 2 : first) * PANEL_ROWS + r;
+      for (int k = 0; k < count; k += 8, at += 8 * PANEL_ROWS) {
         i32x8 v[8];
         UNROLL for (int i = 0; i < 8; i++) v[i] = LOAD(i32x8, values[i] + k);
         transpose8(v);
-        UNROLL for (int i = 0; i < 8; i++) STORE(to + (i64)(first + k + i) * PANEL_ROWS + r, v[i]);
+        UNROLL for (int i = 0; i < 8; i++) STORE(at + i * PANEL_ROWS, v[i]);
       }
     }
   }
@@ -147,9 +153,62 @@ DEFINE(whole, FLOAT_TILE)
 DEFINE(most, FLOAT_TILE * 2 / 3)
 DEFINE(few, FLOAT_TILE / 3)
 #undef DEFINE
-// `count` tokens of x (FLOAT_TILE, the last again where there are fewer).
-INL void multiply_panel(int count, const f32 *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
-  if (count > FLOAT_TILE * 2 / 3) panel_tile_whole(panel, n, x, out);
-  else if (count > FLOAT_TILE / 3) panel_tile_most(panel, n, x, out);
-  else panel_tile_few(panel, n, x, out);
+
+#if WORD_PANELS
+// The same of words: sums of a unit are integers. x: as row_words makes them
+INL void words_tile(int count, const f32 *panel, int n, const u8 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
+  const f32 *scales = panel + FILLED(n) / 2 * PANEL_ROWS;
+  const u8 *from[FLOAT_TILE];
+  UNROLL for (int t = 0; t < count; t++) {
+    from[t] = x[t];
+    UNROLL for (int p = 0; p < PANEL_REGS; p++) out[t][p] = (vf){};
+  }
+  for (i64 first = 0; first < n; first += UNIT, scales += PANEL_ROWS) {
+    vi acc[FLOAT_TILE][PANEL_REGS];
+    UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vi){};
+    const i64 end = 2 * MIN(first + UNIT, n);
+    for (i64 i = 2 * first; i < end; i += 64) {
+      UNROLL for (int t = 0; t < count; t++) __builtin_prefetch(from[t] + FLOAT_TILE * WORD_BYTES(n) + i, 0, 2);
+      _Pragma("clang loop unroll(disable)") for (i64 k = i; k < MIN(i + 64, end); k += 4, panel += PANEL_ROWS) {
+        vh w[PANEL_REGS];
+        UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vh, panel + p * W);
+        UNROLL for (int t = 0; t < count; t++) {
+          const vh pair = (vh)((vi){} + LOAD(i32, from[t] + k));
+          UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = dot_words(acc[t][p], w[p], pair);
+        }
+      }
+    }
+    UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+      const vf s = LOAD(vf, scales + p * W);
+      UNROLL for (int t = 0; t < count; t++) {
+        const f32 d = LOAD(f32, from[t] + FILLED(n) * 2 + first / UNIT * 4);
+        out[t][p] = FMA(CONVERT(acc[t][p], vf) * s, splat(d), out[t][p]);
+      }
+    }
+  }
+}
+#define DEFINE(name, count) \
+  NOINL void words_tile_##name(const f32 *panel, int n, const u8 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) { \
+    words_tile(count, panel, n, x, out); \
+  }
+DEFINE(whole, FLOAT_TILE)
+DEFINE(most, FLOAT_TILE * 2 / 3)
+DEFINE(few, FLOAT_TILE / 3)
+#undef DEFINE
+#endif
+
+// `count` tokens of x (FLOAT_TILE, the last again where there are fewer), as floats or as words.
+INL void multiply_panel(int count, int as_words, const f32 *panel, int n, const u8 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
+#if WORD_PANELS
+  if (as_words) {
+    if (count > FLOAT_TILE * 2 / 3) words_tile_whole(panel, n, x, out);
+    else if (count > FLOAT_TILE / 3) words_tile_most(panel, n, x, out);
+    else words_tile_few(panel, n, x, out);
+    return;
+  }
+#endif
+  const f32 *const *floats = (const f32 *const *)x;
+  if (count > FLOAT_TILE * 2 / 3) panel_tile_whole(panel, n, floats, out);
+  else if (count > FLOAT_TILE / 3) panel_tile_most(panel, n, floats, out);
+  else panel_tile_few(panel, n, floats, out);
 }

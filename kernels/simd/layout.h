@@ -7,7 +7,7 @@ enum { ACT_SILU = 0, ACT_GELU = 1, ACT_GELU_ERF = 2, ACT_RELU = 3, ACT_RELU_SQR 
 enum { SCORE_SOFTMAX = 0, SCORE_SIGMOID = 1, SCORE_SOFTMAX_CHOSEN = 2 };
 enum { KV_F32 = 0, KV_F16 = 1, KV_Q8_0 = 2 };
 enum { FEATURE_AVXVNNI = 1 };
-enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_LINEAR = 6, OP_ROPE = 7, OP_STORE = 8, OP_ATTEND = 9, OP_ROUTE = 10, OP_WEIGH = 11, OP_GROUP = 12, OP_COMBINE = 13, OP_MULTIPLY = 14, OP_MULTIPLY_VECTOR = 15, OP_MATCH_LENGTH = 16, OP_KEEP_LARGEST = 17, OP_CLAMP = 18, OP_SLICE = 19, OP_JOIN = 20, OP_HEAD_LINEAR = 21, OP_CAUSAL_CONV = 22, OP_DELTA_RULE = 23, OP_SELECTIVE_SCAN = 24, OP_GATE = 25, OP_ADD = 26, OP_ADD_VECTOR = 27, OP_ADD_GIVEN = 28, OP_ADD_POSITION = 29, OP_POSITION_SCALE = 30, OP_SOFT_CAP = 31, OP_SCALE = 32, OP_TAKE = 33, OP_SHIFT = 34 };
+enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_PACK_WORDS = 6, OP_LINEAR = 7, OP_ROPE = 8, OP_STORE = 9, OP_ATTEND = 10, OP_ROUTE = 11, OP_WEIGH = 12, OP_GROUP = 13, OP_COMBINE = 14, OP_MULTIPLY = 15, OP_MULTIPLY_VECTOR = 16, OP_MATCH_LENGTH = 17, OP_KEEP_LARGEST = 18, OP_CLAMP = 19, OP_SLICE = 20, OP_JOIN = 21, OP_HEAD_LINEAR = 22, OP_CAUSAL_CONV = 23, OP_DELTA_RULE = 24, OP_SELECTIVE_SCAN = 25, OP_GATE = 26, OP_ADD = 27, OP_ADD_VECTOR = 28, OP_ADD_GIVEN = 29, OP_ADD_POSITION = 30, OP_POSITION_SCALE = 31, OP_SOFT_CAP = 32, OP_SCALE = 33, OP_TAKE = 34, OP_SHIFT = 35 };
 #define RESULT 1
 #define RECORD_BYTES 320
 
@@ -27,8 +27,10 @@ typedef struct { Head head; u64 x; u64 out; u64 weight; u64 packed; i32 n; i32 r
 _Static_assert(sizeof(LayerNorm) == 88, "LayerNorm");
 typedef struct { Head head; u64 x; u64 packed; i32 n; } Pack;
 _Static_assert(sizeof(Pack) == 56, "Pack");
-typedef struct { Head head; u64 x; u64 packed; u64 groups; i32 n; i32 count; i32 accumulate; i32 floats; i32 inputPerRow; Matrix matrices[3]; } Linear;
-_Static_assert(sizeof(Linear) == 296, "Linear");
+typedef struct { Head head; u64 x; u64 words; i32 n; } PackWords;
+_Static_assert(sizeof(PackWords) == 56, "PackWords");
+typedef struct { Head head; u64 x; u64 packed; u64 words; u64 groups; i32 n; i32 count; i32 accumulate; i32 floats; i32 inputPerRow; Matrix matrices[3]; } Linear;
+_Static_assert(sizeof(Linear) == 304, "Linear");
 typedef struct { Head head; u64 x; u64 cos; u64 sin; u64 axes; i32 dim; i32 heads; i32 headDim; i32 rotaryDim; i32 neox; i32 positions; } Rope;
 _Static_assert(sizeof(Rope) == 88, "Rope");
 typedef struct { Head head; u64 k; u64 v; u64 keys; u64 values; i32 heads; i32 headDim; i32 valueDim; i32 valueStride; i32 ctxLen; i32 kept; i32 type; } Store;

@@ -62,6 +62,9 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
     ROW_OP(OP_CLAMP, Clamp, clamp_row)
     ROW_OP(OP_SLICE, Slice, slice_row)
     ROW_OP(OP_JOIN, Join, join_row)
+#if WORD_PANELS
+    ROW_OP(OP_PACK_WORDS, PackWords, pack_words_row)
+#endif
     case OP_PACK: {
       const Pack *pack = (const Pack *)op;
       pack_to(pack->packed, row, row_at(t, pack->x, row, pack->n), pack->n);

@@ -202,6 +202,12 @@ INL vi dot_words(vi acc, vh a, vh b) {
 #else
 #define WORD_PRODUCTS 0
 #endif
+// Whether they are one instruction: then panels of float weights are words too.
+#if defined(__AVX512VNNI__)
+#define WORD_PANELS 1
+#else
+#define WORD_PANELS 0
+#endif
 
 // Where a product is two instructions, those of weights up to 15 add up in 16 bits over a group of 32: 8 · 2 · 15 · 127,
 // and those of weights that lie within ±2^k of 2^k where sums begin with −2^k · Σx: 8 · 2 · 16 · 127, 4 · 2 · 32 · 127.

@@ -102,6 +102,14 @@ static void *add_op(int kind, int per_row) {
   return head;
 }
 
+// Rows of x as words where the level has them; 0 where prompts are to be multiplied as floats.
+static u64 random_words(const f32 *x, int rows, int n) {
+  if (!WORD_PANELS || below(2)) return 0;
+  PackWords *pack = add_op(OP_PACK_WORDS, 1);
+  pack->x = (u64)x, pack->n = n;
+  return pack->words = (u64)block((i64)rows * WORD_BYTES(n));
+}
+
 // Look up, turn, add a position, pack, multiply.
 static void dense(Pass *p, int rows) {
   const int n = 256 * (1 + below(3)), heads = 1 + below(4), dim = n / 4 / heads * 4 / 4, out_dim = 1 + below(70);
@@ -127,8 +135,10 @@ static void dense(Pass *p, int rows) {
   u8 *packed = block((i64)rows * PACKED_BYTES(n));
   Pack *pack = add_op(OP_PACK, 1);
   pack->x = (u64)x, pack->packed = (u64)packed, pack->n = n;
+  const u64 words = random_words(x, rows, n);
   Linear *linear = add_op(OP_LINEAR, 1);
   linear->x = (u64)x, linear->packed = (u64)packed, linear->n = n, linear->count = 1, linear->inputPerRow = 1;
+  linear->words = words;
   linear->floats = below(4) == 0;
   linear->matrices[0] = random_factor(n, out_dim, 1, y);
 }
@@ -149,7 +159,9 @@ static void experts(int rows) {
   route->perExpert = below(2) + 1;
   Group *group = add_op(OP_GROUP, 1);
   group->chosen = (u64)chosen, group->groups = (u64)groups, group->experts = count, group->used = used;
+  const u64 words = random_words(x, rows, n);
   Linear *linear = add_op(OP_LINEAR, used);
+  linear->words = words;
   linear->x = (u64)x, linear->packed = (u64)packed, linear->groups = (u64)groups, linear->n = n, linear->count = 1;
   linear->inputPerRow = 1, linear->floats = below(4) == 0;
   linear->matrices[0] = random_factor(n, out_dim, count, y);

@@ -4,6 +4,7 @@
 // of values are exponentials to the base of 2, where such a scale is a sum in front. Integer sums are exact, and blocks
 // begin at multiples of SPAN: a row's bits depend on no other row.
 #pragma once
+#include "../words.h"
 #include "kv.h"
 
 #define SPAN 128 // positions, or values of a head, whose products add up in 32 bits: 128 · 4095 · 4096 < 2^31
@@ -40,15 +41,10 @@ typedef struct {
 
 INL int word_width(int filled) { return (filled + LANES - 1) / LANES * LANES; }
 
-#define ROUNDING 12582912.0f
-// Rounds a · x and b · y to the low and high halves of words: where 1.5 · 2^23 is added, the lowest bits are the integer.
+// Rounds a · x and b · y to the low and high halves of words.
 INL vi word_pair(vf a, vf x, vf b, vf y) {
   vi low = (vi)FMA(a, x, splat(ROUNDING)), high = (vi)FMA(b, y, splat(ROUNDING));
   return (low & 0xffff) | (high << 16);
-}
-INL void store_words(i16 *to, vf a, vf x) {
-  typedef i16 narrow VEC(2 * W);
-  STORE(to, CONVERT((vi)FMA(a, x, splat(ROUNDING)), narrow));
 }
 INL f32 tree_largest(vf a) {
   union { vf v; f32x4 quarters[W / 4]; } all = {a};

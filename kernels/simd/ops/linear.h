@@ -165,17 +165,20 @@ NOINL void float_dots(const Thread *t, const Linear *op, const Matrix *m, Member
   }
 }
 
+// Prompts with float weights; where the record says so as words.
 NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
+  const int as_words = WORD_PANELS && op->words;
+  const u8 *inputs = as_words ? AT(u8, op->words) : (const u8 *)floats_at(t, op->x);
+  const i64 bytes = as_words ? WORD_BYTES(op->n) : 4 * (i64)op->n;
   f32 *panel = (f32 *)t->scratch;
-  fill_floats(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid);
+  fill_floats(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid, as_words);
   for (int first = 0; first < members.prompt; first += FLOAT_TILE) {
     const int count = MIN(FLOAT_TILE, members.prompt - first), from = members.decode + first;
-    const f32 *x[FLOAT_TILE];
+    const u8 *x[FLOAT_TILE];
     vf out[FLOAT_TILE][PANEL_REGS];
-    for (int i = 0; i < FLOAT_TILE; i++)
-      x[i] = floats_at(t, op->x) + (i64)input_of(op, pair_at(members, from + MIN(i, count - 1))) * op->n;
+    for (int i = 0; i < FLOAT_TILE; i++) x[i] = inputs + input_of(op, pair_at(members, from + MIN(i, count - 1))) * bytes;
     fetch_around(t, m, members, part, first, count);
-    multiply_panel(count, panel, op->n, x, out);
+    multiply_panel(count, as_words, panel, op->n, x, out);
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, from + i), (f32 *)out[i]);
   }
 }

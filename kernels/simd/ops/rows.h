@@ -4,11 +4,18 @@
 #include "../interleaved.h"
 #include "../pass.h"
 #include "../types.h"
+#include "../words.h"
 
 INL f32 *row_at(const Thread *t, u64 address, i64 row, int n) { return floats_at(t, address) + row * n; }
 
 INL void pack_to(u64 packed, i64 row, const f32 *x, int n) {
   if (packed) pack_row(AT(u8, packed) + row * PACKED_BYTES(n), x, n);
+}
+
+// Rows of decode are multiplied as floats.
+INL void pack_words_row(Thread *t, const PackWords *op, i64 row) {
+  if (row < decode_rows_of(t, &op->head)) return;
+  row_words(AT(u8, op->words) + row * WORD_BYTES(op->n), row_at(t, op->x, row, op->n), op->n);
 }
 
 INL void embed_row(Thread *t, const Embed *op, i64 row) {

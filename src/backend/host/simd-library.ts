@@ -15,6 +15,8 @@ export interface Level {
   readonly level: string;
   /** For people. */
   readonly title: string;
+  /** Its kernels multiply prompts with float weights as 16-bit integers: `WORD_PANELS` of vec.h. */
+  readonly words: boolean;
   readonly file: string;
   /** What the library may use beyond that for which it is built: `FEATURES`. */
   readonly features: number;
@@ -32,11 +34,18 @@ const VNNI = [...AVX2, "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512cd"
 /** Best first. */
 const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
   x64: [
-    { level: "vnni", title: "AVX-512 VNNI", needs: VNNI, features: 0 },
-    { level: "avxvnni", title: "AVX-VNNI", needs: [...AVX2, "avx_vnni"], library: "avx2", features: FEATURES.avxvnni },
-    { level: "avx2", title: "AVX2", needs: AVX2, features: 0 },
+    { level: "vnni", title: "AVX-512 VNNI", words: true, needs: VNNI, features: 0 },
+    {
+      level: "avxvnni",
+      title: "AVX-VNNI",
+      words: false,
+      needs: [...AVX2, "avx_vnni"],
+      library: "avx2",
+      features: FEATURES.avxvnni,
+    },
+    { level: "avx2", title: "AVX2", words: false, needs: AVX2, features: 0 },
   ],
-  arm64: [{ level: "neon", title: "NEON", needs: ["asimddp", "fphp", "asimdhp"], features: 0 }],
+  arm64: [{ level: "neon", title: "NEON", words: false, needs: ["asimddp", "fphp", "asimdhp"], features: 0 }],
 };
 /** Linux only: other systems have no file that lists the processor's features, and the libraries never ran there. */
 const PLATFORMS: Readonly<Record<string, { name: string; ending: string }>> = {
@@ -57,9 +66,9 @@ export function levelsHere(folder: string = libraryFolder()): Level[] {
   const features = processorFeatures();
   return candidates
     .filter(({ needs }) => needs.every((feature) => features.has(feature)))
-    .map(({ level, title, library = level, features }) => {
+    .map(({ level, title, words, library = level, features }) => {
       const parts = [platform.name, process.arch, ...(library === "neon" ? [] : [library])];
-      return { level, title, features, file: join(folder, `${parts.join("-")}.${platform.ending}`) };
+      return { level, title, words, features, file: join(folder, `${parts.join("-")}.${platform.ending}`) };
     });
 }
 

@@ -32,6 +32,7 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
         features: found.features,
         threads,
         memory: makeNativeMemory(),
+        words: found.words,
         start: (header) => startCrew(found.file, header, threads),
       });
     },

@@ -27,6 +27,8 @@ export interface Shared {
   /** Values of a row that is given as a vector. */
   readonly vectorDim: number;
   readonly precise: boolean;
+  /** Prompts are multiplied with float weights as 16-bit integers. */
+  readonly words: boolean;
   readonly layers: Map<number, KvLayer>;
   /** What convolutions and recurrences keep, (slots, values of the state). */
   readonly kept: Map<Step, Block>;
@@ -125,6 +127,9 @@ export function expertProducts(
   }
 }
 
+/** ggml's numbers of F32, F16 and BF16. */
+const hasFloats = (type: number): boolean => type === 0 || type === 1 || type === 30;
+
 /** One record for the products, or a part of the record before where that has the same input. */
 export function product(
   x: Activation,
@@ -133,13 +138,13 @@ export function product(
   { accumulate = 0, groups = 0 }: { accumulate?: number; groups?: number } = {},
 ): void {
   const { list, precise } = lowering;
-  const isFloat = ({ type = 0 }: MatrixValues): boolean =>
-    precise || type === 0 || type === 1 || type === 30 || hasFloatProducts(type);
+  const isFloat = ({ type = 0 }: MatrixValues): boolean => precise || hasFloats(type) || hasFloatProducts(type);
   const matrices = products.map(({ matrix, out }) => ({ ...matrix, out: out.address }));
   lowering.scratchFloats = Math.max(lowering.scratchFloats, panelFloats(x.dim));
   const last = list.last("linear");
   const known = last?.values.matrices ?? [];
   const packed = matrices.every(isFloat) ? 0 : list.packed(x);
+  const words = lowering.words && matrices.some(({ type = 0 }) => hasFloats(type)) ? list.words(x) : 0;
   if (
     last &&
     list.last("linear") === last &&
@@ -153,13 +158,15 @@ export function product(
     known.every(({ out }) => out !== x.address)
   ) {
     const all = [...known, ...matrices];
-    last.values = { ...last.values, packed: packed || (last.values.packed ?? 0), count: all.length, matrices: all };
+    const inputs = { packed: packed || (last.values.packed ?? 0), words: words || (last.values.words ?? 0) };
+    last.values = { ...last.values, ...inputs, count: all.length, matrices: all };
     return;
   }
   const rows = products[0]!.out;
   list.add("linear", rows, {
     x: x.address,
     packed,
+    words,
     groups,
     n: x.dim,
     count: matrices.length,

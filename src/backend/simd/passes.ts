@@ -29,6 +29,8 @@ export interface Engine {
   readonly features: number;
   readonly threads: number;
   readonly memory: Memory;
+  /** Its kernels multiply prompts with float weights as 16-bit integers. */
+  readonly words?: boolean;
   /** @param header address of the header of passes */
   start(header: number): Crew;
 }

@@ -19,6 +19,9 @@ import type { Block, Memory } from "./memory.ts";
 const packedBytes = (n: number, memory: Memory): number =>
   Math.ceil(n / 256) * 256 * (memory.interleaves ? 3.5 : 1.875);
 
+/** The same as words of 16 bits: `WORD_BYTES` of words.h. */
+const wordBytes = (n: number): number => Math.ceil(n / 256) * (256 * 2 + 4);
+
 /** Ops that are split in other ways. All others treat every row by itself: a thread runs several on one row. */
 const CHUNK_KINDS: readonly OpKind[] = [
   ...(["linear", "headLinear", "attend", "group"] as const),
@@ -80,7 +83,9 @@ export interface RecordList {
   last<K extends OpKind>(kind: K): Draft<K> | undefined;
   /** Where the packed form of an activation is, made by a record of its own unless the last one can make it along. */
   packed(x: Activation): number;
-  /** Says that an activation was written: its packed form is no longer right. */
+  /** Where the words of an activation are, made by a record of its own. */
+  words(x: Activation): number;
+  /** Says that an activation was written: its packed forms are no longer right. */
   wrote(x: Activation): void;
   finish(): Lowered;
 }
@@ -92,6 +97,7 @@ export function makeRecordList(
   const drafts: Draft[] = [];
   const made = new Map<string, Activation>();
   const packed = new Map<string, number>();
+  const words = new Map<string, number>();
 
   const list: RecordList = {
     make(buf, { rowSet, perRow = 1 }) {
@@ -129,7 +135,18 @@ export function makeRecordList(
       list.add("pack", x, { x: x.address, packed: address, n: x.dim });
       return address;
     },
-    wrote: (x) => void packed.delete(x.name),
+    words(x) {
+      const known = words.get(x.name);
+      if (known !== undefined) return known;
+      const address = buffers.of(`words ${x.name} ${x.dim}`, maxRows * x.perRow * wordBytes(x.dim));
+      words.set(x.name, address);
+      list.add("packWords", x, { x: x.address, words: address, n: x.dim });
+      return address;
+    },
+    wrote({ name }) {
+      packed.delete(name);
+      words.delete(name);
+    },
     finish() {
       const block = memory.allocate(Math.max(1, drafts.length) * RECORD_BYTES, "records");
       const view = new DataView(block.view.buffer, block.view.byteOffset, block.view.byteLength);

@@ -135,8 +135,8 @@ interface Parts {
   readonly limits: RowLimits;
 }
 
-function makeParts(program: Program, options: LoadOptions, { memory, threads }: Engine): Parts {
-  const { ctxLen, slots, precise } = options;
+function makeParts(program: Program, options: LoadOptions, { memory, threads, words = false }: Engine): Parts {
+  const { ctxLen, slots, precise, small = false } = options;
   const { steps, weights: source } = program;
   const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
   const maxRows = Math.max(encodes ? ENCODER_ROWS : PASS_ROWS, slots, encodes ? ctxLen : 0);
@@ -162,6 +162,7 @@ function makeParts(program: Program, options: LoadOptions, { memory, threads }: 
     ctxLen,
     vectorDim: limits.vectorDim,
     precise,
+    words: words && !precise && !small,
     layers: new Map(),
     kept: new Map(),
     ropes: new Map(),
