@@ -1,10 +1,16 @@
 #!/usr/bin/env bun
-/** The program. A runner, of which every model that is loaded starts one, has no use for the command line. */
+/**
+ * The program. A runner, of which every model that is loaded starts one, has no use for the command line: imports are
+ * made when they are wanted.
+ */
+import type { ToRunner } from "./runner/messages.ts";
+
 if (process.argv[2] === "runner") {
   const { startRunnerProcess } = await import("./runner/process.ts");
+  const { fromWire, toWire } = await import("./base/wire.ts");
   startRunnerProcess({
-    send: (message) => process.send?.(message),
-    onMessage: (handle) => process.on("message", handle),
+    send: (message) => process.send?.(toWire(message)),
+    onMessage: (handle) => process.on("message", (received) => handle(fromWire(received as ToRunner))),
     onDisconnect: (handle) => process.on("disconnect", handle),
     exit: (code) => process.exit(code),
   });
@@ -12,4 +18,3 @@ if (process.argv[2] === "runner") {
   const { runCommandLine } = await import("./command-line.ts");
   await runCommandLine(process.env);
 }
-export {}; // its imports are all made when they are wanted

@@ -1,6 +1,7 @@
 /** A runner in a child process: starts it, and tells what its last words were. */
 import { AppError } from "../base/errors.ts";
 import type { FromRunner, LoadMessage } from "../runner/messages.ts";
+import { fromWire, toWire } from "../base/wire.ts";
 import type { StartedRunner } from "./spare-runner.ts";
 import { connect, RunnerClient, type Connected, type ConnectOptions } from "./runner-client.ts";
 
@@ -38,7 +39,7 @@ export class RunnerProcess extends RunnerClient {
         listen(receive);
         ({ pid } = child);
         return {
-          send: (message) => child.send(message),
+          send: (message) => child.send(toWire(message)),
           kill: () => child.kill("SIGKILL"),
           exited: watchExit(child, load.path),
         };
@@ -59,8 +60,8 @@ export function spawnRunner({ command, env }: RunnerCommand): StartedRunner {
     stdin: "ignore",
     stdout: "ignore",
     stderr: "pipe",
-    serialization: "advanced",
-    ipc: (message) => hear(message as FromRunner), // the child is this same program
+    serialization: "json",
+    ipc: (received) => hear(fromWire(received as FromRunner)), // the child is this same program
   });
   return { child, listen: (receive) => void (hear = receive) };
 }

@@ -148,7 +148,7 @@ describe("the end of a runner", () => {
       [
         process.execPath,
         "-e",
-        `const child = Bun.spawn(${JSON.stringify(COMMAND)}, { env: ${JSON.stringify(RUNNER_ENV)}, serialization: "advanced",
+        `const child = Bun.spawn(${JSON.stringify(COMMAND)}, { env: ${JSON.stringify(RUNNER_ENV)}, serialization: "json",
            stdio: ["ignore", "ignore", "ignore"],
            ipc: (message) => { if (message.kind === "ready") { child.send(${JSON.stringify(endless(1))}); console.log(child.pid); } } });
          child.send(${JSON.stringify(LOAD)});`,

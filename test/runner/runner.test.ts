@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import type { FromRunner, LoadMessage, ToRunner } from "../../src/runner/messages.ts";
+import { fromWire, toWire } from "../../src/base/wire.ts";
 import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
@@ -26,10 +27,10 @@ test("told to close while it loads onto a GPU, a runner gives the load up and en
   const child = Bun.spawn([process.execPath, MAIN, "runner"], {
     env: { ...process.env, ...(await swiftShaderEnv()), ORT_DISABLE_TELEMETRY: "1" },
     stdio: ["ignore", "ignore", "inherit"],
-    serialization: "advanced",
-    ipc: (message) => void heard.push(message as FromRunner), // the child is this same program
+    serialization: "json",
+    ipc: (received) => void heard.push(fromWire(received as FromRunner)), // the child is this same program
   });
-  for (const message of [load, { kind: "close" }] satisfies ToRunner[]) child.send(message);
+  for (const message of [load, { kind: "close" }] satisfies ToRunner[]) child.send(toWire(message));
   await child.exited;
   expect(heard).toEqual([{ kind: "failed", code: "cancelled", message: "request canceled" }]);
 }, 120_000);

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import type { SequenceEvent } from "../../src/engine/sequence.ts";
 import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "../../src/runner/messages.ts";
+import { fromWire, toWire } from "../../src/base/wire.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../src/sampling/options.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { TRANSPILED } from "../transpiled.ts";
@@ -48,8 +49,8 @@ export function spawnRunner(): Spawned {
   const child = Bun.spawn(COMMAND, {
     env: RUNNER_ENV,
     stdio: ["ignore", "ignore", "ignore"],
-    serialization: "advanced",
-    ipc: (message) => void heard.push(message as FromRunner), // the child is this same program
+    serialization: "json",
+    ipc: (received) => void heard.push(fromWire(received as FromRunner)), // the child is this same program
   });
   const events = (id: number): SequenceEvent[] =>
     heard.flatMap((message) => (message.kind === "events" ? message.events.filter((event) => event.id === id) : []));
@@ -61,7 +62,7 @@ export function spawnRunner(): Spawned {
   return {
     child,
     heard,
-    send: (...messages) => messages.forEach((message) => child.send(message)),
+    send: (...messages) => messages.forEach((message) => child.send(toWire(message))),
     async hear<T extends FromRunner>(what: (message: FromRunner) => message is T): Promise<T> {
       await wait(() => heard.some(what), "such message");
       return heard.find(what)!;

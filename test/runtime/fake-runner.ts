@@ -4,11 +4,13 @@
  * for one, and puts there what it is asked for, or as many as fit: 6 where nobody says how much room there is.
  */
 import type { FromRunner, ToRunner } from "../../src/runner/messages.ts";
+import { fromWire, toWire } from "../../src/base/wire.ts";
 
 const hasGpu = process.argv[2] === "gpu";
-const send = (message: FromRunner): void => void process.send?.(message);
+const send = (message: FromRunner): void => void process.send?.(toWire(message));
 
-process.on("message", (message: ToRunner) => {
+process.on("message", (received: ToRunner) => {
+  const message = fromWire(received);
   if (message.kind === "load") {
     const bytes = { weights: 3, kv: 2, scratch: 1 };
     const { gpuMemory = 6 } = message;

@@ -2,6 +2,7 @@
 import { appendFileSync } from "node:fs";
 import type { ToRunner } from "../../src/runner/messages.ts";
 import { startRunnerProcess } from "../../src/runner/process.ts";
+import { fromWire, toWire } from "../../src/base/wire.ts";
 
 const path = process.argv[2];
 if (path === undefined) throw new Error("expected the name of a file");
@@ -10,10 +11,11 @@ const note = (kind: string): void => appendFileSync(path, `${kind}\n`);
 startRunnerProcess({
   send: (message) => {
     note(`> ${message.kind}`);
-    process.send?.(message);
+    process.send?.(toWire(message));
   },
   onMessage: (handle) =>
-    process.on("message", (message: ToRunner) => {
+    process.on("message", (received: ToRunner) => {
+      const message = fromWire(received);
       note(message.kind);
       handle(message);
     }),
