@@ -46,6 +46,11 @@ function sizeOf(fields: Fields): number {
   return offsetsOf(fields).size;
 }
 
+/** Of every table, found once: headers are written for each pass. */
+const OFFSETS: ReadonlyMap<Fields, Readonly<Record<string, number>>> = new Map(
+  [MATRIX, HEAD, PASS, ...Object.values(RECORDS)].map((fields: Fields) => [fields, offsetsOf(fields).offsets]),
+);
+const MATRIX_BYTES = sizeOf(MATRIX);
 const HEAD_BYTES = sizeOf(HEAD);
 /** Of every record: a multiple of a cache line. */
 export const RECORD_BYTES =
@@ -67,14 +72,14 @@ export type PassValues = Values<typeof PASS>;
 type AnyValues = Readonly<Record<string, number | MatrixValues | readonly MatrixValues[] | undefined>>;
 
 function put(view: DataView, fields: Fields, base: number, values: AnyValues): void {
-  const { offsets } = offsetsOf(fields);
+  const offsets = OFFSETS.get(fields)!; // it has all tables
   for (const [name, value] of Object.entries(values)) {
     const type = fields[name];
     const at = base + offsets[name]!;
     if (type === undefined || value === undefined) continue;
     if (typeof value !== "number") {
       const list = (Array.isArray(value) ? value : [value]) as readonly MatrixValues[]; // one or several of them
-      for (const [i, each] of list.entries()) put(view, MATRIX, at + i * sizeOf(MATRIX), each);
+      for (const [i, each] of list.entries()) put(view, MATRIX, at + i * MATRIX_BYTES, each);
     } else if (type === "f32") view.setFloat32(at, value, true);
     else if (type === "i32") view.setInt32(at, value, true);
     else if (type === "u32") view.setUint32(at, value, true);

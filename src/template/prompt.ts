@@ -27,6 +27,8 @@ interface JinjaPrompt {
   readonly source: string;
   readonly template: JinjaTemplate;
   readonly tokens: SpecialTokens;
+  /** Whether it wants ids of calls as `withShortIds` makes them. */
+  readonly wantsShortIds: boolean;
   /** Whether it prints system messages; found out by a trial, once. */
   readonly takesSystem: () => boolean;
   /** Whether it prints what a message says only where that is a list of parts; found out by a trial, once. */
@@ -72,7 +74,8 @@ function parseJinjaPrompt(source: string, tokens: SpecialTokens): JinjaPrompt {
   const trial = (messages: readonly PromptMessage[], asParts: () => boolean = parts): string =>
     template.render(jinjaContext({ messages, now: TRIAL_TIME }, { source, tokens, needsParts: asParts }), TRIAL_TIME);
   const system = (): boolean => (takes ??= takesSystem((messages) => trial(messages)));
-  return { kind: "jinja", source, template, tokens, takesSystem: system, needsParts: parts };
+  const found = { wantsShortIds: wantsShortIds(source), takesSystem: system, needsParts: parts };
+  return { kind: "jinja", source, template, tokens, ...found };
 }
 
 const TRIAL_TIME = new Date(0);
@@ -143,9 +146,9 @@ export function renderChat(prompt: PromptTemplate, request: ChatPrompt): string 
 }
 
 function renderJinjaChat(prompt: JinjaPrompt, request: ChatPrompt): string {
-  const { tokens, source } = prompt;
+  const { tokens } = prompt;
   const { addGenerationPrompt = true } = request;
-  const messages = wantsShortIds(source) ? withShortIds(request.messages) : request.messages;
+  const messages = prompt.wantsShortIds ? withShortIds(request.messages) : request.messages;
   const last = messages.at(-1);
   const begun =
     addGenerationPrompt && last?.role === "assistant" && !last.tool_calls?.length ? last.content : undefined;
@@ -201,7 +204,7 @@ function jinjaContext(
     eos_token: tokens.eos ?? "",
     xml_tools: tools && tools.length > 0 ? tools : undefined, // SmolLM3's
     functions: tools && tools.length > 0 ? JSON.stringify(tools, null, 2) : "", // FireFunction's, as is the next
-    datetime: timeText(now),
+    datetime: source.includes("datetime") ? timeText(now) : undefined,
   };
 }
 

@@ -11,6 +11,7 @@ import { readCharsmap } from "./charsmap.ts";
 import { makeByteBpe, makePairMerges, MERGES_KEY } from "./bpe.ts";
 import { makeBytesOf, makeDetokenize } from "./detokenize.ts";
 import { makeSentencePiece, makeTextBpe } from "./code-points.ts";
+import { makeFragmentEncoder } from "./fragment-cache.ts";
 import { makeIdList, pushId } from "./id-list.ts";
 import { makePartition, type StripRules } from "./partition.ts";
 import { findPiece } from "./piece-index.ts";
@@ -159,6 +160,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
   const last = isWordPiece ? separator : addEos ? eos : undefined;
   const addsPrefix = addSpacePrefix && (family === "spm" || family === "ugm");
   const prefix = family === "spm" && addsPrefix ? " " : ""; // Unigram puts its own, where a word begins
+  const encodeFragment = makeFragmentEncoder(encode);
   const encodeText: Tokenizer["encode"] = (text, { addSpecial, parseSpecial }) => {
     const segments = typeof text === "string" ? [{ text, control: true }] : text;
     const out = makeIdList(segments.reduce((sum, segment) => sum + segment.text.length, 0) / 2);
@@ -166,7 +168,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
     let afterSpecial = true;
     for (const fragment of partition(segments, parseSpecial)) {
       if (typeof fragment === "number") pushId(out, fragment);
-      else encode(afterSpecial ? prefix + fragment : fragment, out);
+      else encodeFragment(afterSpecial ? prefix + fragment : fragment, out);
       afterSpecial = typeof fragment === "number";
     }
     if (addSpecial && last !== undefined) pushId(out, last);

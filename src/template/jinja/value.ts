@@ -95,11 +95,11 @@ export function fromJson(json: unknown, depth = 0): Value {
   if (typeof json === "number") return Number.isSafeInteger(json) ? json : float(json);
   if (Array.isArray(json)) return list(json.map((item) => fromJson(item, depth + 1)));
   if (typeof json !== "object") throw fail(`cannot use a ${typeof json} as a value`);
-  return dict(
-    Object.entries(json)
-      .filter(([, value]) => value !== undefined)
-      .map(([key, value]) => [key, fromJson(value, depth + 1)]),
-  );
+  const entries = new Map<Key, Value>();
+  for (const [key, value] of Object.entries(json)) {
+    if (value !== undefined) entries.set(key, fromJson(value, depth + 1));
+  }
+  return { kind: "dict", entries };
 }
 
 export const isObject = (value: Value): value is Exclude<Value, null | boolean | number | string> =>

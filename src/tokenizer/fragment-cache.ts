@@ -1,0 +1,27 @@
+/** Ids of whole texts between special tokens: with every turn of a chat all messages before it come again. */
+import { pushIds } from "./id-list.ts";
+import type { Encode } from "./word-cache.ts";
+
+/** Longer texts are encoded each time. */
+const MAX_FRAGMENT_CHARS = 65_536;
+/** Of all texts: at the limit the cache starts anew. They and their ids take about 6 MB. */
+const MAX_CHARS = 2 ** 20;
+
+/** Encodes texts, remembering each. */
+export function makeFragmentEncoder(encode: Encode): Encode {
+  const known = new Map<string, Int32Array>();
+  let chars = 0;
+  return (text, out) => {
+    const ids = known.get(text);
+    if (ids) return pushIds(out, ids, 0, ids.length);
+    const before = out.length;
+    encode(text, out);
+    if (text.length > MAX_FRAGMENT_CHARS) return;
+    if (chars + text.length > MAX_CHARS) {
+      known.clear();
+      chars = 0;
+    }
+    known.set(text, out.ids.slice(before, out.length));
+    chars += text.length;
+  };
+}
