@@ -12,18 +12,34 @@ interface Kept<T> {
   readonly value: T;
 }
 
-/** Makes a function that reads a manifest anew only where its file was replaced or written to. */
-export function makeResolved<T>(): (manifest: string, read: () => Promise<T>) => Promise<T> {
+export interface Resolved<T> {
+  /** What was read of a manifest; undefined where that was never, or its file was replaced or written to since. */
+  known(manifest: string): T | undefined;
+  /** Reads a manifest, and remembers what it says. */
+  read(manifest: string, read: () => Promise<T>): Promise<T>;
+}
+
+export function makeResolved<T>(): Resolved<T> {
   const kept = new Map<string, Kept<T>>(); // by path, used last at the end
-  return async (manifest, read) => {
-    const stamp = stampOf(manifest);
-    const known = kept.get(manifest);
+  const keep = (manifest: string, entry: Kept<T>): void => {
     kept.delete(manifest);
-    // read after the stamp was taken: a change meanwhile has another stamp, and is read by the next request
-    const value = stamp !== undefined && known?.stamp === stamp ? known.value : await read();
-    if (stamp !== undefined) kept.set(manifest, { stamp, value });
+    kept.set(manifest, entry);
     if (kept.size > KEPT_MAX) kept.delete(kept.keys().next().value!); // not empty
-    return value;
+  };
+  return {
+    known(manifest) {
+      const entry = kept.get(manifest);
+      if (!entry || stampOf(manifest) !== entry.stamp) return undefined;
+      keep(manifest, entry);
+      return entry.value;
+    },
+    async read(manifest, read) {
+      const stamp = stampOf(manifest); // first: a change meanwhile has another, and is read by the next request
+      const value = await read();
+      if (stamp === undefined) kept.delete(manifest);
+      else keep(manifest, { stamp, value });
+      return value;
+    },
   };
 }
 

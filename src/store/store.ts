@@ -121,14 +121,19 @@ export async function openStore(root: string): Promise<Store> {
     const name = await findName(root, parseReference(text));
     return name && readModel(root, name);
   };
-  const remembered = makeResolved<ModelRef>();
+  const resolved = makeResolved<ModelRef>();
   return {
     root,
     find,
     list: (onBad) => listModels(root, onBad),
     resolve: async (text) => {
-      const name = await findName(root, parseReference(text));
-      return name && remembered(manifestPath(root, name), async () => loadRef(root, await readModel(root, name)));
+      const wanted = parseReference(text);
+      const known = resolved.known(manifestPath(root, wanted));
+      if (known) return known;
+      const name = await findName(root, wanted);
+      if (!name) return undefined;
+      const path = manifestPath(root, name);
+      return resolved.known(path) ?? resolved.read(path, async () => loadRef(root, await readModel(root, name)));
     },
     check: async (model) => void (await checkedPaths(root, model)),
     load: async (text) => {

@@ -47,10 +47,11 @@ export type Verdict = { readonly status?: 204 | 403; readonly headers: Readonly<
 export function makeGuard(parts: { origins: readonly string[]; hostname: string }): (request: Request) => Verdict {
   const patterns = [...parts.origins, ...BUILT_IN];
   const loopbackOnly = isLoopback(parts.hostname);
+  const privates = privateAddresses();
   return (request) => {
     const origin = judgeOrigin(request, patterns);
     if (origin.status || !loopbackOnly) return origin;
-    return judgeHost(request) ?? origin;
+    return judgeHost(request, privates) ?? origin;
   };
 }
 
@@ -74,9 +75,9 @@ function matches(pattern: string, origin: string): boolean {
 }
 
 /** undefined: the request goes on. */
-function judgeHost(request: Request): Verdict | undefined {
+function judgeHost(request: Request, privates: BlockList): Verdict | undefined {
   const host = hostWithoutPort(request.headers.get("host") ?? "").toLowerCase();
-  if (isIP(host)) return isOwnAddress(host) ? undefined : { status: 403, headers: {} };
+  if (isIP(host)) return isOwnAddress(host, privates) ? undefined : { status: 403, headers: {} };
   if (!isOwnName(host)) return { status: 403, headers: {} };
   return request.method === "OPTIONS" ? { status: 204, headers: {} } : undefined;
 }
@@ -92,9 +93,9 @@ function isOwnName(host: string): boolean {
 }
 
 /** Loopback, private, unspecified, or an address of this machine. */
-function isOwnAddress(address: string): boolean {
+function isOwnAddress(address: string, privates: BlockList): boolean {
   const family = isIP(address) === 6 ? "ipv6" : "ipv4";
-  if (privateAddresses().check(address, family)) return true;
+  if (privates.check(address, family)) return true;
   return Object.values(networkInterfaces()).some((cards) => cards?.some((card) => card.address === address));
 }
 

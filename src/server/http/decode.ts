@@ -7,10 +7,13 @@ import type { Static, TSchema } from "elysia";
 import { AppError, assert } from "../../base/errors.ts";
 import { decodeBase64 } from "./base64.ts";
 
-/** Where in the request a value stands: the struct that Go would name, and the path from the root. */
+/** Where in the request a value stands; its path is made of it only where something is wrong. */
 interface Place {
+  /** As Go would name it. */
   readonly struct: string;
-  readonly path: string;
+  /** Empty at the root. */
+  readonly name: string;
+  readonly within: Place | undefined;
 }
 
 /** Throws `bad_request`. The schema's `title` is the name of the struct. */
@@ -20,21 +23,31 @@ export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> 
   if (!isObject(value)) {
     throw new AppError("bad_request", `json: cannot unmarshal ${kindOf(value)} into Go value of type api.${struct}`);
   }
-  return decodeStruct(schema, value, { struct, path: "" }) as Static<T>; // every value was checked by its schema
+  const root = { struct, name: "", within: undefined };
+  return decodeStruct(schema, value, root) as Static<T>; // every value was checked by its schema
 }
 
 function decodeStruct(schema: TSchema, value: Record<string, unknown>, place: Place): Record<string, unknown> {
   const properties = schema["properties"] as Record<string, TSchema>; // an object schema
-  const names = new Map(Object.keys(properties).map((name) => [name.toLowerCase(), name]));
   const out: Record<string, unknown> = {};
   for (const [key, item] of Object.entries(value)) {
-    const name = names.get(key.toLowerCase());
-    const property = name === undefined ? undefined : properties[name];
-    if (name === undefined || !property || item === null) continue;
-    out[name] = decodeValue(property, item, { ...place, path: place.path ? `${place.path}.${name}` : name });
+    const name = Object.hasOwn(properties, key) ? key : nameOf(properties, key);
+    if (name === undefined || item === null) continue;
+    out[name] = decodeValue(properties[name]!, item, { struct: place.struct, name, within: place });
   }
   return out;
 }
+
+/** The property that a key in another case stands for. */
+function nameOf(properties: Readonly<Record<string, TSchema>>, key: string): string | undefined {
+  const lower = key.toLowerCase();
+  return Object.keys(properties).find((name) => name.toLowerCase() === lower);
+}
+
+const pathOf = ({ name, within }: Place): string => {
+  const before = within ? pathOf(within) : "";
+  return before === "" ? name : `${before}.${name}`;
+};
 
 function decodeValue(schema: TSchema, value: unknown, place: Place): unknown {
   switch (schema["type"]) {
@@ -58,11 +71,11 @@ function decodeValue(schema: TSchema, value: unknown, place: Place): unknown {
       if (typeof value !== "string") break;
       return schema["contentEncoding"] === "base64" ? decodeBase64(value) : value.toWellFormed();
     default:
-      assert(!schema["anyOf"], `${place.struct}.${place.path}: a schema that decode does not know`);
+      assert(!schema["anyOf"], `${place.struct}.${pathOf(place)}: a schema that decode does not know`);
       return value; // any JSON
   }
   const kind = typeof value === "number" && schema["type"] === "integer" ? `number ${value}` : kindOf(value);
-  const field = `${place.struct}.${place.path}`;
+  const field = `${place.struct}.${pathOf(place)}`;
   throw new AppError(
     "bad_request",
     `json: cannot unmarshal ${kind} into Go struct field ${field} of type ${goType(schema)}`,
