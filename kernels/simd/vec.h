@@ -371,6 +371,30 @@ INL f32 largest(vf a) {
 #define PLUS(a, b) ((a) + (b))
 INL i32 largest_int(vi a) { ACROSS(__builtin_elementwise_max) }
 INL i32 sum_int(vi a) { ACROSS(PLUS) }
+// The closest integers.
+INL vi to_integers(vf x) {
+#if W == 16
+  return (vi)_mm512_cvtps_epi32((__m512)x);
+#elif W == 8
+  return (vi)_mm256_cvtps_epi32((__m256)x);
+#else
+  return CONVERT(__builtin_elementwise_roundeven(x), vi);
+#endif
+}
+// Integers as 16-bit words: four of a, four of b, and so on.
+INL vh pack_words(vi a, vi b) {
+#if W == 16
+  return (vh)_mm512_packs_epi32((__m512i)a, (__m512i)b);
+#elif W == 8
+  return (vh)_mm256_packs_epi32((__m256i)a, (__m256i)b);
+#else
+  return SHUFFLE((vh)a, (vh)b, 0, 2, 4, 6, 8, 10, 12, 14);
+#endif
+}
+#if W == 16
+INL vf fraction(vf x) { return (vf)_mm512_reduce_ps((__m512)x, 1); } // x − ⌊x⌋
+INL vf times_power(vf a, vf x) { return (vf)_mm512_scalef_ps((__m512)a, (__m512)x); } // a · 2^⌊x⌋
+#endif
 // 1 / √x
 INL f32 inverse_root(f32 x) {
 #if defined(__wasm__) || defined(__aarch64__)

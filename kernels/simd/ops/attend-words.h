@@ -7,10 +7,11 @@
 #include "../words.h"
 #include "kv.h"
 
-#define SPAN 128 // positions, or values of a head, whose products add up in 32 bits: 128 · 4095 · 4096 < 2^31
+#define SPAN 128 // positions whose products add up in 32 bits: 128 · 4096 · 4095 < 2^31
 #define WORD_MAX 4095
-#define VALUE_MAX 4096
-#define SWEEP 256 // queries for which keys and values are made words once
+#define VALUE_MAX 4095.5f // below which values lie, before they are rounded
+#define LOG2_SHARE_MAX 12 // a power of two, which vexp2 gives exactly
+#define SWEEP 512 // queries for which keys and values are made words once
 #define TILE_QUERIES 4
 #if W == 16
 #define WORD_REGS 4
@@ -20,6 +21,7 @@
 #define GROUP 4
 #endif
 #define LANES (WORD_REGS * W) // positions whose scores are made at once
+#define PACK (2 * W) // positions whose shares are packed together
 #define LOG2_E 1.44269504f
 #define NO_NUMBER __builtin_nanf("")
 
@@ -28,11 +30,12 @@ typedef struct {
   f32 powers[SPAN]; // of two, by which values are divided
   f32 factors[SPAN]; // 2 to the power of −powers
   i16 *keys; // (SPAN / LANES, pairs, LANES, 2)
-  i16 *values; // (SPAN / 2, wide, 2)
+  i16 *values; // (SPAN / 2, wide, 2), pairs in the order of pack_words
   i16 *queries; // (SWEEP, pairs, 2)
   f32 *sums; // (SWEEP, wide)
   int pairs; // of values of a head
   int wide; // values filled up to whole registers
+  f32 word_max; // of queries and keys: dim · word_max² < 2^31
 } Words;
 typedef struct {
   f32 factor; // makes scores of sums
@@ -57,22 +60,26 @@ INL f32 tree_largest(vf a) {
 #undef LARGER
 }
 
-// 2^x within 3e-6, and 0 below 2^−126. What is no number stays so where it is the sign, the exponent and its highest bit.
+// 2^x within 1.1e-4, 2^0 exactly, and 0 far below 2^−126. What is no number stays so.
 INL vf vexp2(vf x) {
+#if W == 16
+  const vf r = fraction(x);
+  vf p = FMA(r, splat(7.706704207e-2f), splat(2.276449911e-1f));
+  p = FMA(p, r, splat(6.951167864e-1f));
+  return times_power(FMA(p, r, splat(1.0f)), x);
+#else
   vf z = x + ROUNDING;
   vf r = x - (z - ROUNDING);
-  vf p = FMA(r, splat(9.5828532207e-3f), splat(5.5906426208e-2f));
-  p = FMA(p, r, splat(2.4024098618e-1f));
-  p = FMA(p, r, splat(6.9312419323e-1f));
+  vf p = FMA(r, splat(5.500893106e-2f), splat(2.422109594e-1f));
+  p = FMA(p, r, splat(6.932829271e-1f));
   p = FMA(p, r, splat(1.0f));
   vi value = (vi)p + ((vi)z << 23);
   return (vf)(value & ~(x <= -126.0f));
+#endif
 }
 
-// Of each query of a tile, LANES sums of products of x, (steps, x_step), with its pairs of y: to · keep + sums · add; without
-// `goes_on` nothing was there.
-NOINL void word_products(const i16 *x, i64 x_step, const i16 *y, i64 y_step, int steps, f32 *to, i64 to_step, int goes_on,
-                         const f32 *keeps, const f32 *adds) {
+// Of each query of a tile, LANES sums of products of x, (steps, x_step), with its pairs of y. to: (TILE_QUERIES, to_step)
+NOINL void word_products(const i16 *x, i64 x_step, const i16 *y, i64 y_step, int steps, i32 *to, i64 to_step) {
   vi acc[TILE_QUERIES][WORD_REGS];
   UNROLL for (int i = 0; i < TILE_QUERIES; i++) UNROLL for (int r = 0; r < WORD_REGS; r++) acc[i][r] = (vi){};
   for (int s = 0; s < steps; s++) {
@@ -83,12 +90,8 @@ NOINL void word_products(const i16 *x, i64 x_step, const i16 *y, i64 y_step, int
       UNROLL for (int r = 0; r < WORD_REGS; r++) acc[i][r] = dot_words(acc[i][r], v[r], pair);
     }
   }
-  const vi there = (vi){} - goes_on;
-  UNROLL for (int i = 0; i < TILE_QUERIES; i++, to += to_step) {
-    const vf keep = splat(keeps[i]), add = splat(adds[i]);
-    UNROLL for (int r = 0; r < WORD_REGS; r++)
-      STORE(to + r * W, FMA(CONVERT(acc[i][r], vf), add, (vf)(LOAD(vi, to + r * W) & there) * keep));
-  }
+  UNROLL for (int i = 0; i < TILE_QUERIES; i++, to += to_step)
+    UNROLL for (int r = 0; r < WORD_REGS; r++) STORE(to + r * W, acc[i][r]);
 }
 
 // Keys, (dim, 16), and values, (16, filled), of 16 positions as floats; those SPAN behind them are fetched.
@@ -117,8 +120,8 @@ NOINL void key_words(const f32 *k, int dim, int at, Words *w) {
     vi most = {};
     for (int d = 0; d < dim; d++) most = __builtin_elementwise_max(most, LOAD(vi, k + d * 16) & 0x7fffffff);
     vi number = most < 0x7f800000, some = (vf)most > SCALED_MIN;
-    vf scale = (vf)((((vi)((vf)most / WORD_MAX)) & number) | ((vi)splat(NO_NUMBER) & ~number));
-    vf inverse = (vf)((vi)(WORD_MAX / (vf)most) & some);
+    vf scale = (vf)((((vi)((vf)most / w->word_max)) & number) | ((vi)splat(NO_NUMBER) & ~number));
+    vf inverse = (vf)((vi)(w->word_max / (vf)most) & some);
     STORE(w->key_scales + at, scale);
     i16 *to = w->keys + ((i64)(at / LANES * LANES) * w->pairs + at % LANES) * 2;
     for (int d = 0; d < dim; d += 2, to += LANES * 2)
@@ -143,7 +146,9 @@ NOINL void value_words(const f32 *v, int filled, int at, Words *w) {
       w->factors[at + i] = exponent > POWER_MAX ? NO_NUMBER : LOAD(f32, &bits);
     }
     const vf even = splat(w->factors[at] * VALUE_MAX), odd = splat(w->factors[at + 1] * VALUE_MAX);
-    i16 *to = w->values + (i64)at * w->wide;
+    const int pair = at % PACK / 2, half = W / 2; // the words of a quarter of one register lie before those of the other's
+    const int place = pair % half / 2 * 4 + pair / half * 2 + pair % 2;
+    i16 *to = w->values + (i64)(at / PACK * W + place) * w->wide * 2;
     for (int d = 0; d < filled; d += W) STORE(to + 2 * d, word_pair(LOAD(vf, v + d), even, LOAD(vf, v + filled + d), odd));
   }
 }
@@ -153,16 +158,16 @@ NOINL void query_words(const Attend *op, const Query *q, Words *w, i16 *to, Runn
   vi all = {};
   for (int d = 0; d < dim; d += W) all = __builtin_elementwise_max(all, (vi)load_some(q->q + d, dim - d) & 0x7fffffff);
   const i32 bits = largest_int(all);
-  const f32 most = LOAD(f32, &bits), scale = bits < 0x7f800000 ? most / WORD_MAX : NO_NUMBER;
-  const vf inverse = splat(most > SCALED_MIN ? WORD_MAX / most : 0);
+  const f32 most = LOAD(f32, &bits), scale = bits < 0x7f800000 ? most / w->word_max : NO_NUMBER;
+  const vf inverse = splat(most > SCALED_MIN ? w->word_max / most : 0);
   for (int d = 0; d < 2 * w->pairs; d += W) store_words(to + d, d < dim ? load_some(q->q + d, dim - d) : (vf){}, inverse);
   *run = (Running){scale * op->scale, q->sink ? *q->sink * LOG2_E : -__builtin_inff(),
-                   q->sink ? WORD_MAX : 0};
+                   q->sink ? 1 << LOG2_SHARE_MAX : 0};
 }
 
-// What a group of queries gets of positions begin … end of the block at `block`.
+// What a group of queries gets of positions begin … end of the block at `block`, multiples of PACK.
 typedef struct {
-  f32 scores[GROUP][SPAN];
+  i32 sums[GROUP][SPAN]; // of products of keys, then scores as f32, then sums of products of LANES values
   i16 shares[GROUP][SPAN];
   f32 factors[2][GROUP]; // of sums so far, and of this block's
   int block, begin, end;
@@ -170,64 +175,57 @@ typedef struct {
 
 // Keys times queries.
 INL void tile_scores(const Words *w, const i16 *queries, Tile *tile) {
-  static const f32 ones[TILE_QUERIES] = {1, 1, 1, 1};
-  for (int at = tile->begin / LANES * LANES; at < tile->end; at += LANES) {
-    for (int pair = 0; pair < w->pairs; pair += SPAN / 2) {
-      const i16 *keys = w->keys + ((i64)at * w->pairs + (i64)pair * LANES) * 2;
-      const int steps = MIN(SPAN / 2, w->pairs - pair), step = 2 * w->pairs;
-      for (int i = 0; i < GROUP; i += TILE_QUERIES)
-        word_products(keys, LANES * 2, queries + (i64)i * step + 2 * pair, step, steps, &tile->scores[i][at], SPAN, pair > 0,
-                      ones, ones);
-    }
-  }
+  const int step = 2 * w->pairs;
+  for (int at = tile->begin / LANES * LANES; at < tile->end; at += LANES)
+    for (int i = 0; i < GROUP; i += TILE_QUERIES)
+      word_products(w->keys + (i64)at * step, LANES * 2, queries + (i64)i * step, step, w->pairs, &tile->sums[i][at], SPAN);
 }
 
 // Scores to the base of 2, with the powers of values added; the largest of each query.
 INL void scale_scores(const Words *w, const Running *run, Tile *tile, f32 *most) {
   vf all[GROUP];
   UNROLL for (int i = 0; i < GROUP; i++) all[i] = splat(-__builtin_inff());
-  for (int at = tile->begin / W * W; at < tile->end; at += W) {
+  for (int at = tile->begin; at < tile->end; at += W) {
     const vf scale = LOAD(vf, w->key_scales + at) * LOG2_E, power = LOAD(vf, w->powers + at);
     UNROLL for (int i = 0; i < GROUP; i++) {
-      vf s = FMA(LOAD(vf, &tile->scores[i][at]), scale * run[i].factor, power);
+      vf s = FMA(CONVERT(LOAD(vi, &tile->sums[i][at]), vf), scale * run[i].factor, power);
       all[i] = vmax(all[i], s);
-      STORE(&tile->scores[i][at], s);
+      STORE(&tile->sums[i][at], s);
     }
   }
   for (int i = 0; i < GROUP; i++) most[i] = tree_largest(all[i]);
 }
 // The same of one query, where some positions are not seen or their distance counts.
-NOINL f32 bend_scores(const Attend *op, const Words *w, const Query *q, const Tile *tile, f32 factor, f32 *scores) {
+NOINL f32 bend_scores(const Attend *op, const Words *w, const Query *q, const Tile *tile, f32 factor, i32 *sums) {
   vf all = splat(-__builtin_inff());
-  for (int at = tile->begin / W * W; at < tile->end; at += W) {
-    vf scale = LOAD(vf, w->key_scales + at), power = LOAD(vf, w->powers + at), s;
+  for (int at = tile->begin; at < tile->end; at += W) {
+    vf scale = LOAD(vf, w->key_scales + at), power = LOAD(vf, w->powers + at), s = CONVERT(LOAD(vi, sums + at), vf);
     if (op->softCap > 0 || q->slope) {
-      s = LOAD(vf, scores + at) * (scale * factor);
+      s *= scale * factor;
       if (op->softCap > 0) s = soft_capped(s, op->softCap);
       if (q->slope) s = less_distance(s, tile->block + at - q->at, q->slope);
       s = FMA(s, splat(LOG2_E), power);
-    } else s = FMA(LOAD(vf, scores + at), scale * LOG2_E * factor, power);
+    } else s = FMA(s, scale * LOG2_E * factor, power);
     s = mask_scores(s, tile->block + at, q->from, q->to);
     all = vmax(all, s);
-    STORE(scores + at, s);
+    STORE(sums + at, s);
   }
   return tree_largest(all);
 }
 
-#define LOG2_WORD_MAX 11.999647f
 // Scores to shares, as words, and what the sums so far become beside them.
 NOINL void tile_shares(const Attend *op, const Words *w, const Query *q, Running *run, Tile *tile) {
-  const int begin = tile->begin / W * W, end = tile->end;
+  const int begin = tile->begin, end = tile->end;
   int plain = !(op->softCap > 0) && !op->slopes;
   for (int i = 0; i < GROUP; i++)
-    plain &= q[i].from <= tile->block + begin && q[i].to >= tile->block + (end + W - 1) / W * W;
+    plain &= q[i].from <= tile->block + begin && q[i].to >= tile->block + end;
   f32 most[GROUP], less[GROUP], change[2 * GROUP];
   if (plain) scale_scores(w, run, tile, most);
-  else for (int i = 0; i < GROUP; i++) most[i] = bend_scores(op, w, q + i, tile, run[i].factor, tile->scores[i]);
+  else for (int i = 0; i < GROUP; i++) most[i] = bend_scores(op, w, q + i, tile, run[i].factor, tile->sums[i]);
   for (int i = 0; i < GROUP; i++) {
-    const int sees = q[i].from < tile->block + end && q[i].to > tile->block + tile->begin;
+    const int sees = q[i].from < tile->block + end && q[i].to > tile->block + begin;
     const f32 now = most[i] > run[i].most ? most[i] : run[i].most;
-    less[i] = sees ? most[i] - LOG2_WORD_MAX : 0;
+    less[i] = sees ? most[i] - LOG2_SHARE_MAX : 0;
     change[i] = sees ? run[i].most - now : 0;
     change[GROUP + i] = sees ? most[i] - now : -__builtin_inff();
     if (sees) run[i].most = now;
@@ -238,12 +236,12 @@ NOINL void tile_shares(const Attend *op, const Words *w, const Query *q, Running
   }
   vf all[GROUP];
   UNROLL for (int i = 0; i < GROUP; i++) all[i] = (vf){};
-  for (int at = begin; at < end; at += W) {
-    const vf factor = LOAD(vf, w->factors + at);
+  for (int at = begin; at < end; at += PACK) {
+    const vf low = LOAD(vf, w->factors + at), high = LOAD(vf, w->factors + at + W);
     UNROLL for (int i = 0; i < GROUP; i++) {
-      vf e = vexp2(LOAD(vf, &tile->scores[i][at]) - less[i]);
-      all[i] = FMA(e, factor, all[i]);
-      store_words(&tile->shares[i][at], e, splat(1));
+      const vf a = vexp2(LOAD(vf, &tile->sums[i][at]) - less[i]), b = vexp2(LOAD(vf, &tile->sums[i][at + W]) - less[i]);
+      all[i] = FMA(b, high, FMA(a, low, all[i]));
+      STORE(&tile->shares[i][at], pack_words(to_integers(a), to_integers(b)));
     }
   }
   for (int i = 0; i < GROUP; i++)
@@ -253,21 +251,26 @@ NOINL void tile_shares(const Attend *op, const Words *w, const Query *q, Running
 NOINL void attend_tile(const Attend *op, const Words *w, const Query *q, Running *run, int first, Tile *tile) {
   tile_scores(w, w->queries + (i64)first * w->pairs * 2, tile);
   tile_shares(op, w, q, run, tile);
-  const int begin = tile->begin / W * W, steps = (tile->end - begin + 1) / 2;
+  const int steps = (tile->end - tile->begin) / 2;
   for (int d = 0; d < w->wide; d += LANES) {
-    const i16 *values = w->values + ((i64)begin / 2 * w->wide + d) * 2;
-    for (int i = 0; i < GROUP; i += TILE_QUERIES) {
-      f32 *sums = w->sums + (i64)(first + i) * w->wide + d;
-      word_products(values, 2 * w->wide, &tile->shares[i][begin], SPAN, steps, sums, w->wide, 1, tile->factors[0] + i,
-                    tile->factors[1] + i);
+    const i16 *values = w->values + ((i64)tile->begin / 2 * w->wide + d) * 2;
+    for (int i = 0; i < GROUP; i += TILE_QUERIES)
+      word_products(values, 2 * w->wide, &tile->shares[i][tile->begin], SPAN, steps, tile->sums[i], SPAN);
+    f32 *sums = w->sums + (i64)first * w->wide + d;
+    for (int i = 0; i < GROUP; i++, sums += w->wide) {
+      const vf keep = splat(tile->factors[0][i]), add = splat(tile->factors[1][i]);
+      UNROLL for (int r = 0; r < LANES; r += W)
+        STORE(sums + r, FMA(CONVERT(LOAD(vi, tile->sums[i] + r), vf), add, LOAD(vf, sums + r) * keep));
     }
   }
 }
 
-// Scratch of a thread; lower-attention.ts says the same.
+#define QUERY_FLOATS 16 // room for a Query
+_Static_assert(sizeof(Query) <= 4 * QUERY_FLOATS, "a query has room");
+// Scratch of a thread, which begins with the queries; lower-attention.ts says the same.
 INL i64 word_bytes(int dim, int value_dim) {
   const i64 wide = (value_dim + 63) / 64 * 64, pairs = (dim + 1) / 2;
-  return 4 * (SWEEP * (wide + pairs) + SPAN * (pairs + wide / 2) + 16 * (dim + wide + 1));
+  return 4 * (SWEEP * (QUERY_FLOATS + wide + pairs) + SPAN * (pairs + wide / 2) + 16 * (dim + wide + 1));
 }
 
 // At most SWEEP queries of one KV head, with room for whole tiles.
@@ -278,7 +281,9 @@ NOINL void attend_words(Thread *t, const Attend *op, const u8 *keys, const u8 *v
   Tile tile __attribute__((aligned(64)));
   w.pairs = (op->headDim + 1) / 2;
   w.wide = word_width(filled);
-  w.sums = (f32 *)t->scratch;
+  w.word_max = MIN(WORD_MAX, 46340 * inverse_root(2 * w.pairs) - 1);
+  for (int i = 0; i < SPAN; i += W) STORE(w.factors + i, (vf){});
+  w.sums = (f32 *)t->scratch + SWEEP * QUERY_FLOATS;
   w.keys = (i16 *)(w.sums + (i64)SWEEP * w.wide);
   w.values = w.keys + (i64)SPAN * w.pairs * 2;
   f32 *k = (f32 *)(w.values + (i64)SPAN * w.wide), *v = k + (i64)op->headDim * 16;
@@ -305,11 +310,13 @@ NOINL void attend_words(Thread *t, const Attend *op, const u8 *keys, const u8 *v
         tile.begin = MIN(tile.begin, MAX(queries[k].from - block, 0));
         tile.end = MAX(tile.end, MIN(queries[k].to - block, SPAN));
       }
+      tile.begin = tile.begin / PACK * PACK;
+      tile.end = (tile.end + PACK - 1) / PACK * PACK;
       if (tile.begin < tile.end) attend_tile(op, &w, &queries[i], &running[i], i, &tile);
     }
   }
   for (int i = 0; i < there; i++) {
-    const f32 inverse = 1.0f / VALUE_MAX / running[i].total;
+    const f32 inverse = 1 / VALUE_MAX / running[i].total;
     const f32 *sums = w.sums + (i64)i * w.wide;
     for (int d = 0; d < op->valueDim; d += W)
       store_some(queries[i].out + d, LOAD(vf, sums + d) * inverse, op->valueDim - d);

@@ -188,15 +188,16 @@ INL Query query_of(const Thread *t, const Attend *op, const i32 *block, int row,
 
 // One chunk: a KV head and a block of rows of one sequence.
 NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
-  const i32 *block = AT(i32, t->p.blocks) + (i64)(chunk / op->kvHeads) * 4;
-  const int head = chunk % op->kvHeads, dim = op->headDim, first = block[0], end = block[0] + block[1];
+  const int count = t->p.blockCount; // of a KV head, whose keys stay in the cache; the last, which see most, go first
+  const i32 *block = AT(i32, t->p.blocks) + (i64)(count - 1 - chunk % count) * 4;
+  const int head = chunk / count, dim = op->headDim, first = block[0], end = block[0] + block[1];
   const int begin = op->heads * head, shared = op->heads; // heads of this KV head: floor(h · kvHeads / heads) = head
   const i64 slot = op->kept ? AT(i32, t->p.slots)[first] : 0;
   const i64 base = (slot * op->kvHeads + head) * op->ctxLen + (op->kept ? 0 : block[2]);
   const u8 *keys = AT(u8, op->keys) + base * kv_bytes(op->type, dim);
   const u8 *values = AT(u8, op->values) + base * kv_bytes(op->type, FILLED_HEAD(op->valueDim));
   const int is_prompt = WORD_PRODUCTS && op->type != KV_F32 && first >= t->p.decodeRows, most = is_prompt ? SWEEP : QUERIES;
-  Query queries[MAX(SWEEP, QUERIES)];
+  Query few[QUERIES], *queries = is_prompt ? (Query *)t->scratch : few;
   int there = 0;
   for (int row = first; row < end; row++) {
     for (int h = (begin + op->kvHeads - 1) / op->kvHeads; h * op->kvHeads < begin + shared; h++) {

@@ -10,7 +10,8 @@ import { changed, type Lowering } from "./lowering.ts";
 /** As many as `HEAD_MAX` of ops/attend.h. */
 const HEAD_DIM_MAX = 1024;
 /** As in ops/attend-words.h: queries that share keys and values as 16-bit integers, and positions of a block. */
-const SWEEP = 256;
+const SWEEP = 512;
+const QUERY_FLOATS = 16;
 const SPAN = 128;
 /** Key of the layer whose keys are not kept. */
 const UNKEPT = -1;
@@ -161,9 +162,9 @@ function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }
   });
 }
 
-/** Room for a sweep: sums, keys and values of a block, of 16 positions as floats, and queries, some past the last. */
+/** Room for a sweep: queries, sums, keys and values of a block, of 16 positions as floats, words of queries. */
 function wordFloats(headDim: number, valueDim: number): number {
   const wide = Math.ceil(valueDim / 64) * 64;
   const pairs = Math.ceil(headDim / 2);
-  return SWEEP * (wide + pairs) + SPAN * (pairs + wide / 2) + 16 * (headDim + wide + 1);
+  return SWEEP * (QUERY_FLOATS + wide + pairs) + SPAN * (pairs + wide / 2) + 16 * (headDim + wide + 1);
 }

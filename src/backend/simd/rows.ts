@@ -10,6 +10,9 @@ import { checkBatch, type BatchLimits } from "../check-batch.ts";
 /** Places of a sequence begin at multiples of this. */
 const PLACE_FILL = 32;
 
+/** Queries of so many rows always fill tiles. */
+const STEP = 8;
+
 export interface RowLimits extends BatchLimits {
   /** Learned positions that there are. */
   readonly positions: number;
@@ -146,7 +149,7 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
     }
     positions.set(positionsOf(entry, from, rows), row * 3);
     inputs.push(...inputsOf(entry, { from, count: rows, row }, limits));
-    const step = decode ? 1 : blockRows;
+    const step = decode ? 1 : evenStep(rows, blockRows);
     for (let i = 0; i < rows; i += step) blocks.push(row + i, Math.min(step, rows - i), place, rows);
     for (const at of wantedOf(entry)) {
       if (at < from || at >= from + rows) continue;
@@ -172,6 +175,12 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
     targets: Int32Array.from(wanted, (each) => each.target),
     blocks: Int32Array.from(blocks),
   };
+}
+
+/** Rows of a block, where some are split into as few as there may be, which are all about as large. */
+function evenStep(rows: number, blockRows: number): number {
+  const blocks = Math.ceil(rows / blockRows);
+  return Math.min(blockRows, Math.ceil(rows / blocks / STEP) * STEP);
 }
 
 /** What the span that a row is in sees, or the row itself. */

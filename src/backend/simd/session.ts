@@ -147,7 +147,7 @@ function makeParts(program: Program, options: LoadOptions, { memory, threads, wo
     ...batchLimits(program, { ctxLen, slots, anyRows: true }),
     maxRows,
     places: encodes ? places : Infinity,
-    blockRows: threads > FEW_THREADS ? 32 : 64,
+    blockRows: threads > FEW_THREADS ? 32 : 128,
     positions: Math.min(Infinity, ...tables),
     inputDim: first.op === "input" ? first.out.dim : 0,
   };
