@@ -29,7 +29,8 @@ import {
 } from "./cluster-tables.ts";
 import { Line } from "./line.ts";
 import { NewsWire } from "./news.ts";
-import { makePool, type ServerOptions } from "./server.ts";
+import { NodeLease } from "./node-lease.ts";
+import { makePool, planStatement, type ServerOptions } from "./server.ts";
 
 const BEAT_MS = 2500;
 /** After a beat that failed. */
@@ -47,7 +48,7 @@ const LOOK_MS = 100;
 /** A look waits for nobody. */
 const LOOK_SILENT_MS = 5000;
 /** A lock that was free for so long is a dead node's; one that only lost its connection takes it again before. */
-const FREE_MS = 300;
+const FREE_MS = 200;
 /** How long what is under way may take at the end: a connection that leads nowhere does not say so. */
 const LEAVE_MS = 5000;
 /** After the database was away for this node, the others may still be coming back. */
@@ -114,7 +115,7 @@ export class Cluster implements Peers {
   constructor(store: Store, options: ClusterOptions) {
     this.#store = store;
     this.#options = options;
-    this.#sql = makePool({ ...options, connections: 1 });
+    this.#sql = makePool({ ...options, connections: 1 }, { onClose: () => this.#line && this.#lookIn(0) });
     this.#wire = new NewsWire(options);
     this.#wire.listen((topic) => {
       this.#others ||= 1; // who speaks is there, before its lock is looked at
@@ -274,23 +275,38 @@ export class Cluster implements Peers {
   }
 
   #lookIn(ms: number): void {
+    clearTimeout(this.#nextLook);
     if (this.#isOver) return;
     this.#nextLook = setTimeout(() => {
-      this.#looking = this.#look()
-        .catch(() => {
-          this.#line?.close();
-          this.#line = undefined;
-          this.#lockedAs = 0;
-          this.#freeSince.clear();
-          this.#returnedAt = performance.now();
-        })
-        .then(() => this.#lookIn(LOOK_MS));
+      this.#looking = this.#looking
+        .then(() => this.#look())
+        .then(
+          () => this.#lookIn(this.#untilLook()),
+          () => this.#lookIn(this.#hasLostLine() ? 0 : LOOK_MS),
+        );
     }, ms);
+  }
+
+  /** Not later than a lock has been free for long enough. */
+  #untilLook(): number {
+    const left = Math.ceil(Math.min(...this.#freeSince.values()) + FREE_MS - performance.now());
+    return left > 0 ? Math.min(LOOK_MS, left) : LOOK_MS;
+  }
+
+  /** Returns whether there was one: the lock is to be had again at once, before the others miss it. */
+  #hasLostLine(): boolean {
+    const line = this.#line;
+    this.#line = undefined;
+    line?.close();
+    this.#lockedAs = 0;
+    this.#freeSince.clear();
+    this.#returnedAt = performance.now();
+    return line !== undefined;
   }
 
   /** Keeps this node's lock, and finds nodes whose lock nobody keeps. */
   async #look(): Promise<void> {
-    this.#line ??= await Line.open(this.#sql, LOOK_SILENT_MS);
+    this.#line ??= await this.#openLine();
     const space = `${NODE_LOCK} ${this.#options.schema}`;
     if (this.#lockedAs !== this.#number) {
       await this.#line.query("SELECT pg_advisory_unlock_all()");
@@ -303,6 +319,13 @@ export class Cluster implements Peers {
     const free = new Set(rows.filter(({ isFree }) => isFree).map(({ number }) => Number(number)));
     if (free.delete(this.#number)) this.#lockedAs = 0; // its connection broke, and another took its place
     await this.#bury(free);
+  }
+
+  /** Looks are always the same: their plan is kept. */
+  async #openLine(): Promise<Line> {
+    const line = await Line.open(this.#sql, LOOK_SILENT_MS);
+    await line.query(planStatement(true));
+    return line;
   }
 
   async #bury(free: ReadonlySet<number>): Promise<void> {
@@ -345,36 +368,3 @@ const FREE_LOCKS = `
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
   )
   SELECT number, NOT EXISTS (SELECT 1 FROM locks WHERE objid = number::int::oid) AS "isFree" FROM nodes`;
-
-class NodeLease implements Lease {
-  readonly holds: () => Script<boolean>;
-  readonly #listeners: ((isHeld: boolean) => void)[] = [];
-  #isHeld = false;
-  #sureUntil = 0;
-
-  constructor(holds: () => Script<boolean>) {
-    this.holds = holds;
-  }
-
-  get isHeld(): boolean {
-    return this.#isHeld && performance.now() < this.#sureUntil;
-  }
-
-  /** Returns whether that is another. @param sureUntil by `performance.now()` */
-  become(isHeld: boolean, sureUntil: number): boolean {
-    const was = this.#isHeld;
-    this.#sureUntil = sureUntil;
-    this.#isHeld = isHeld;
-    if (was !== isHeld) for (const listener of this.#listeners) listener(isHeld);
-    return was !== isHeld;
-  }
-
-  /** @param now by `performance.now()` */
-  checkTime(now: number): void {
-    if (this.#isHeld && now >= this.#sureUntil) this.become(false, 0);
-  }
-
-  onChange(listener: (isHeld: boolean) => void): void {
-    this.#listeners.push(listener);
-  }
-}

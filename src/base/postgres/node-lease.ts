@@ -1,0 +1,36 @@
+/** What a node knows of a lease of its own, or of one that it wants. */
+import type { Lease } from "../peers.ts";
+import type { Script } from "../store.ts";
+
+export class NodeLease implements Lease {
+  readonly holds: () => Script<boolean>;
+  readonly #listeners: ((isHeld: boolean) => void)[] = [];
+  #isHeld = false;
+  #sureUntil = 0;
+
+  constructor(holds: () => Script<boolean>) {
+    this.holds = holds;
+  }
+
+  get isHeld(): boolean {
+    return this.#isHeld && performance.now() < this.#sureUntil;
+  }
+
+  /** Returns whether that is another. @param sureUntil by `performance.now()` */
+  become(isHeld: boolean, sureUntil: number): boolean {
+    const was = this.#isHeld;
+    this.#sureUntil = sureUntil;
+    this.#isHeld = isHeld;
+    if (was !== isHeld) for (const listener of this.#listeners) listener(isHeld);
+    return was !== isHeld;
+  }
+
+  /** @param now by `performance.now()` */
+  checkTime(now: number): void {
+    if (this.#isHeld && now >= this.#sureUntil) this.become(false, 0);
+  }
+
+  onChange(listener: (isHeld: boolean) => void): void {
+    this.#listeners.push(listener);
+  }
+}
