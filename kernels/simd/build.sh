@@ -15,10 +15,13 @@ no_red_zone=-mno-red-zone # Windows may write below the stack, which functions o
 neon=(-march=armv8.2-a+dotprod+fp16 -mno-outline-atomics -mno-outline)
 
 compile() { clang-19 "${flags[@]}" "$@" run.c; }
+assemble() { compile "$@" -S -o - | bun constants.ts | clang-19 "$@" -Wno-unused-command-line-argument -c -x assembler -; }
 
 linux() { # NAME TARGET FLAGS
-  compile --target="$2-linux-gnu" "${@:3}" -shared -fPIC -nostdlib -fuse-ld=lld-19 -Wl,--build-id=none -Wl,-s \
-    -Wl,--no-undefined -Wl,-z,norelro -Wl,--hash-style=gnu -o "$out/$1.so"
+  local object="$out/$1.o"
+  assemble --target="$2-linux-gnu" "${@:3}" -fPIC -o "$object"
+  ld.lld-19 -shared --build-id=none -s --no-undefined -z norelro --hash-style=gnu -o "$out/$1.so" "$object"
+  rm "$object"
 }
 macos() { # NAME ARCH FLAGS
   local object="$out/$1.o"
@@ -29,7 +32,7 @@ macos() { # NAME ARCH FLAGS
 }
 windows() { # NAME ARCH FLAGS
   local object="$out/$1.o"
-  compile --target="$2-pc-windows-msvc" "${@:3}" -c -mno-stack-arg-probe -o "$object"
+  assemble --target="$2-pc-windows-msvc" "${@:3}" -mno-stack-arg-probe -o "$object"
   lld-link-19 /dll /noentry /brepro /nodefaultlib /nologo "/out:$out/$1.dll" "$object"
   rm -f "$object" "$out/$1.lib"
 }
