@@ -4,6 +4,7 @@
  *
  *   bun constants.ts < IN.s > OUT.s
  */
+import { text } from "node:stream/consumers";
 
 const NAME = /\.LCPI\d+_\d+/;
 
@@ -36,5 +37,5 @@ function withoutCopies(lines: readonly string[]): string[] {
   return out;
 }
 
-const text = await Bun.stdin.text();
-await Bun.write(Bun.stdout, withoutCopies(text.split("\n")).join("\n"));
+const assembly = await text(process.stdin);
+await Bun.write(Bun.stdout, withoutCopies(assembly.split("\n")).join("\n"));
