@@ -2,7 +2,7 @@
 import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
 import { execute, queryOne } from "../../src/base/store.ts";
 import { eventually } from "../e2e/hearth.ts";
@@ -55,6 +55,11 @@ describe.skipIf(!hasPostgres)("servers that do not fit (Debian's postgresql)", (
   }, 60_000);
 
   describe.skipIf(PGBOUNCER === null)("behind a pooler (Debian's pgbouncer)", () => {
+    const running: (() => Promise<void>)[] = [];
+    afterEach(async () => {
+      for (const stop of running.splice(0)) await stop(); // whatever became of the test
+    });
+
     /** @param ignored parameters of connections that it keeps for itself */
     async function startPooler(mode: "session" | "transaction", ignored: string) {
       const folder = mkdtempSync(join(tmpdir(), "hearth-pgbouncer-"));
@@ -73,16 +78,14 @@ ignore_startup_parameters = ${ignored}
       const { uid, gid } = ownerOf();
       for (const path of [folder, file]) if (process.getuid?.() === 0) chownSync(path, uid, gid);
       const child = Bun.spawn(asOwner([PGBOUNCER!, file]), { stdout: "ignore", stderr: "ignore" });
+      running.push(async () => {
+        child.kill("SIGKILL");
+        await child.exited;
+        rmSync(folder, { recursive: true, force: true });
+      });
       const socket = join(folder, ".s.PGSQL.5432");
       expect(await eventually(() => existsSync(socket), WAIT_MS)).toBe(true);
-      return {
-        url: `postgres://hearth@localhost/postgres?host=${folder}`,
-        async stop() {
-          child.kill("SIGKILL");
-          await child.exited;
-          rmSync(folder, { recursive: true, force: true });
-        },
-      };
+      return { url: `postgres://hearth@localhost/postgres?host=${folder}` };
     }
 
     const ALL =
@@ -95,14 +98,12 @@ ignore_startup_parameters = ${ignored}
         code: "storage",
         message: expect.stringMatching(/^the database [^:]*: .*unsupported startup parameter/),
       });
-      await pooler.stop();
     }, 60_000);
 
     test("that lends a session for a transaction", async () => {
       const pooler = await startPooler("transaction", ALL);
       const message = "a session for each connection, got a pooler in transaction mode: use session mode";
       await expect(open(pooler.url)).rejects.toMatchObject(refusal(message));
-      await pooler.stop();
     }, 60_000);
 
     test("that keeps what a connection asks for to itself: refused, unless the role has it", async () => {
@@ -122,10 +123,8 @@ ignore_startup_parameters = ${ignored}
         await store.write(() => execute("INSERT INTO words VALUES ('kept')"));
         expect(await store.read(() => queryOne(`SELECT word FROM ${schema}.words`))).toEqual({ word: "kept" });
         await store.close();
-        await other.stop();
       } finally {
         await server.run("ALTER ROLE hearth RESET ALL");
-        await pooler.stop();
       }
     }, 60_000);
   });

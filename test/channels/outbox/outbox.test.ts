@@ -6,7 +6,7 @@ import { pruneOutbox, outboxStats, textMessages, textOutcome } from "../../../sr
 import type { Outbox, OutboxDeps, Settled } from "../../../src/channels/outbox/outbox.ts";
 import { sectionFor, startPlatform } from "../platforms.ts";
 import { channelsFrom, makeBox, scripted, type Box } from "../fixtures.ts";
-import { execute, queryAll } from "../../../src/base/store.ts";
+import { execute, queryAll, type Script } from "../../../src/base/store.ts";
 import { answering, postgresUrl } from "../../stores.ts";
 
 let box: Box;
@@ -71,9 +71,13 @@ test("a message whose mark did not reach the disk has not left: it is sent once 
   const { store } = box;
   const write = store.write.bind(store);
   const failures: unknown[] = [];
-  store.write = async (work) => {
-    const result = await write(work);
-    const marked = await states("g");
+  store.write = async <T>(work: () => Script<T>) => {
+    let marked: string[] = []; // as this transaction leaves it: another may have marked it since
+    const result = await write(function* () {
+      const done = yield* work();
+      marked = (yield* textMessages("g")).map((row) => row.state);
+      return done;
+    });
     if (failures.length > 0 || marked[0] !== "sending") return result;
     failures.push(marked);
     throw new AppError("storage", "the database cannot be written: EIO");
