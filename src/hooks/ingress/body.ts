@@ -11,7 +11,7 @@ export const READ_MS = 30_000;
 export const UNPROVED_READ_MS = 10_000;
 /** From an address that is locked out: a body that comes with its headers is there. */
 export const LOCKED_READ_MS = 500;
-/** What a body gets at first; it grows as bytes come in, not as they are announced. */
+/** What a body of several chunks gets at first; it grows as bytes come in, not as they are announced. */
 const FIRST_BYTES = 16 * 1024;
 
 export interface ReadOptions {
@@ -38,7 +38,7 @@ export async function readBody({ headers, body }: Message, options: ReadOptions)
   return decode === undefined || received.length === 0 ? received : decode(received, options.limitBytes);
 }
 
-/** One buffer for all chunks: a client chooses how small they are. */
+/** One chunk as it is, which most bodies are; one buffer for several: a client chooses how small they are. */
 async function receive(body: ReadableStream<Uint8Array>, { limitBytes, timeoutMs }: ReadOptions): Promise<Uint8Array> {
   const reader = body.getReader();
   let isLate = false;
@@ -47,7 +47,7 @@ async function receive(body: ReadableStream<Uint8Array>, { limitBytes, timeoutMs
     isLate = true;
     cancel(); // ends the read that waits
   }, timeoutMs);
-  let bytes = new Uint8Array(Math.min(FIRST_BYTES, limitBytes));
+  let bytes: Uint8Array = new Uint8Array();
   let length = 0;
   try {
     for (;;) {
@@ -56,8 +56,11 @@ async function receive(body: ReadableStream<Uint8Array>, { limitBytes, timeoutMs
       if (length + value.length > limitBytes) {
         throw new Refusal("payload_too_large", { headers: (await isDrained(reader)) ? {} : CLOSE });
       }
-      bytes = withRoom(bytes, { length, more: value.length, limitBytes });
-      bytes.set(value, length);
+      if (length === 0) bytes = value;
+      else {
+        bytes = withRoom(bytes, { length, more: value.length, limitBytes });
+        bytes.set(value, length);
+      }
       length += value.length;
     }
   } catch (error) {
@@ -107,11 +110,11 @@ async function isDrained(reader: Reader): Promise<boolean> {
 }
 
 function withRoom(
-  bytes: Uint8Array<ArrayBuffer>,
+  bytes: Uint8Array,
   { length, more, limitBytes }: { length: number; more: number; limitBytes: number },
-): Uint8Array<ArrayBuffer> {
+): Uint8Array {
   if (length + more <= bytes.length) return bytes;
-  const larger = new Uint8Array(Math.min(limitBytes, Math.max(length + more, bytes.length * 2)));
+  const larger = new Uint8Array(Math.min(limitBytes, Math.max(length + more, bytes.length * 2, FIRST_BYTES)));
   larger.set(bytes.subarray(0, length));
   return larger;
 }
