@@ -21,23 +21,6 @@ INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int vnni) {
 INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
 INL int moves_to_middle(TypeInfo t) { return SHIFTED && NARROW && t.shift < 0 && t.bits > 4; }
 
-// (8 rows, 8 words) to (8 words, 8 rows)
-INL void transpose8(i32x8 v[8]) {
-  i32x8 a[8], b[8];
-  UNROLL for (int i = 0; i < 4; i++) {
-    a[2 * i] = SHUFFLE(v[2 * i], v[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    a[2 * i + 1] = SHUFFLE(v[2 * i], v[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  UNROLL for (int h = 0; h < 2; h++) UNROLL for (int i = 0; i < 2; i++) {
-    b[4 * h + 2 * i] = SHUFFLE(a[4 * h + i], a[4 * h + 2 + i], 0, 1, 8, 9, 4, 5, 12, 13);
-    b[4 * h + 2 * i + 1] = SHUFFLE(a[4 * h + i], a[4 * h + 2 + i], 2, 3, 10, 11, 6, 7, 14, 15);
-  }
-  UNROLL for (int i = 0; i < 4; i++) {
-    v[i] = SHUFFLE(b[i], b[4 + i], 0, 1, 2, 3, 8, 9, 10, 11);
-    v[i + 4] = SHUFFLE(b[i], b[4 + i], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-}
-
 // Which word of a unit lies at i.
 INL int word_at(int i) {
 #if defined(__AVX512VNNI__)
@@ -177,7 +160,6 @@ INL int how_of(TypeInfo t) {
 #define TILE_MAX 6 // so many sums are on their way that none is waited for
 // The same with AVX-VNNI, and with the same bits. The compiler would keep `acc` in registers, and push others to memory.
 #define IN_MEMORY __asm__ volatile("" ::: "memory")
-#define EXACT 0x4b400000 // 1.5 · 2^23: an integer added to its bits is added to the float
 WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Packed *x, vf acc[TILE_MAX][PANEL_REGS]) {
   const int by16 = (how & BY16) != 0;
   const i64 filled = FILLED(n), group = by16 ? 16 : 32; // what is packed lies at the same places of each token
@@ -211,7 +193,7 @@ WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Pack
     UNROLL for (int p = 0; p < PANEL_REGS; p++) s[p] = LOAD(vf, panel->s + g * PANEL_ROWS + p * W);
     UNROLL for (int t = 0; t < TILE_MAX; t++) {
       const vf scale = splat(LOAD(f32, q[t] + d + (g >> by16) * 4));
-      UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA((vf)sums[t][p] - 12582912.0f, s[p] * scale, acc[t][p]);
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA(exact_float(sums[t][p]), s[p] * scale, acc[t][p]);
     }
     IN_MEMORY;
     if (!(how & MINS)) continue;

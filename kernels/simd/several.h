@@ -206,4 +206,64 @@ INL void multiply_beside(TypeInfo t, const Unit *units, i64 stride, i64 count, c
   else RUN(by32);
 #undef RUN
 }
+
+#if AVXVNNI
+// With AVX-VNNI a register has a word of each of eight tokens, whose sums need no step across it, and have the same bits. Of
+// each group there are the registers of words, then one of scales, and one of sums, or of `less32` where weights are signed.
+// Eight words of each token: those of a place to `to`, those of the next `step` further, from the fifth on `gap` more.
+NOINL void lay_eight(const i8 *const *tokens, i64 at, u8 *to, i64 step, i64 gap) {
+  i32x8 v[8];
+  UNROLL for (int t = 0; t < 8; t++) v[t] = LOAD(i32x8, tokens[t] + at);
+  transpose8(v);
+  UNROLL for (int i = 0; i < 8; i++) STORE(to + i * step + (i < 4 ? 0 : gap), v[i]);
+}
+NOINL void lay_words(TypeInfo type, const Packed *x, int count, i64 units, u8 *to) {
+  const i8 *q[DOTS_TOKENS];
+  for (int t = 0; t < DOTS_TOKENS; t++) q[t] = x[MIN(t, count - 1)].q;
+  const i64 d = units * UNIT, sum32 = d + d / 8, sum16 = d + d / 4, less32 = d + d / 2;
+  for (i64 b = 0; b < units; b++) {
+    if (type.by16) for (int i = 0; i < 2; i++) {
+      lay_eight(q, d + b * 32, to + 128 + i * 192, 384, 0);
+      lay_eight(q, sum16 + b * 64 + i * 32, to + 160 + i * 8 * 192, 192, 0);
+    } else {
+      lay_eight(q, d + b * 32, to + 256, 320, 0);
+      lay_eight(q, (type.is_signed ? less32 : sum32) + b * 32, to + 288, 320, 0);
+    }
+    for (int g = 0; g < 8; g++, to += type.by16 ? 384 : 320) lay_eight(q, b * UNIT + g * 32, to, 32, type.by16 ? 64 : 0);
+  }
+}
+#define WORDS_ROWS 2 // at once
+// Signed weights to 0 … 255.
+INL void raise_signed(Unit *u, i64 count) {
+  for (; count > 0; count--, u++) UNROLL for (int i = 0; i < 4; i++) u->v[i] ^= 0x80;
+}
+// Units of rows `stride` apart times the eight: y[token · PANEL_ROWS + row].
+WITH_AVXVNNI NOINL void words_times(TypeInfo type, const Unit *units, i64 stride, i64 count, const u8 *x, int tokens, f32 *y) {
+  const int groups = type.by16 ? 16 : 8;
+  vf sums[16][WORDS_ROWS];
+  for (int g = 0; g < groups; g++) UNROLL for (int r = 0; r < WORDS_ROWS; r++) sums[g][r] = (vf){};
+  for (; count > 0; count--, units++) {
+    const u8 *w = (const u8 *)units->v;
+    for (int g = 0; g < groups; g++, x += 64) {
+      vi sum[WORDS_ROWS];
+      sum[0] = (vi){} + EXACT;
+      if (type.is_signed) sum[0] = dot_words(sum[0], LOAD(vh, x + 288), (vh){} + 128);
+      sum[1] = sum[0];
+      for (int k = 0; k < 2 - type.by16; k++, w += 16, x += 128) UNROLL for (int j = 0; j < 4; j++) {
+        const vs v = LOAD(vs, x + j * 32);
+        UNROLL for (int r = 0; r < WORDS_ROWS; r++)
+          sum[r] = vnni_add(sum[r], (vu)((vi){} + LOAD(i32, w + r * stride * sizeof(Unit) + j * 4)), v);
+      }
+      UNROLL for (int r = 0; r < WORDS_ROWS; r++) {
+        const Unit *u = units + r * stride;
+        sums[g][r] = FMA(exact_float(sum[r]), splat(((const f32 *)&u->s)[g]) * LOAD(vf, x), sums[g][r]);
+        if (!type.is_signed) sums[g][r] = FMA(-splat(((const f32 *)&u->m)[g]), LOAD(vf, x + 32), sums[g][r]);
+      }
+    }
+  }
+  for (int half = groups / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) UNROLL for (int r = 0; r < WORDS_ROWS; r++) sums[i][r] += sums[i + half][r];
+  for (int t = 0; t < tokens; t++) UNROLL for (int r = 0; r < WORDS_ROWS; r++) y[t * PANEL_ROWS + r] = sums[0][r][t];
+}
+#endif
 #endif

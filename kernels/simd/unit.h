@@ -168,6 +168,23 @@ INL i32 less_of(const i8 *values, i32 total) {
   return (-low & 0xffff) | (u32)(low - total) << 16;
 }
 
+// (8 rows, 8 words) to (8 words, 8 rows)
+INL void transpose8(i32x8 v[8]) {
+  i32x8 a[8], b[8];
+  UNROLL for (int i = 0; i < 4; i++) {
+    a[2 * i] = SHUFFLE(v[2 * i], v[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    a[2 * i + 1] = SHUFFLE(v[2 * i], v[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  UNROLL for (int h = 0; h < 2; h++) UNROLL for (int i = 0; i < 2; i++) {
+    b[4 * h + 2 * i] = SHUFFLE(a[4 * h + i], a[4 * h + 2 + i], 0, 1, 8, 9, 4, 5, 12, 13);
+    b[4 * h + 2 * i + 1] = SHUFFLE(a[4 * h + i], a[4 * h + 2 + i], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  UNROLL for (int i = 0; i < 4; i++) {
+    v[i] = SHUFFLE(b[i], b[4 + i], 0, 1, 2, 3, 8, 9, 10, 11);
+    v[i + 4] = SHUFFLE(b[i], b[4 + i], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
 // A value that is no number, or infinite, makes the whole block so.
 NOINL void pack_row(u8 *base, const f32 *x, int n) {
   Packed to = packed_row(base, n);

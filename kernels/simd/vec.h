@@ -228,12 +228,15 @@ INL vi widen(vh a) { return (vi)a; }
 #endif
 
 // AVX-VNNI, which a processor of that level may have besides: functions WITH_AVXVNNI are called where the header of passes says
-// so. No Mac has it.
-#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__APPLE__)
+// so. On Linux: no Mac has it, and on Windows nothing looks for it.
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && defined(__linux__)
 #define AVXVNNI 1
 #define WITH_AVXVNNI __attribute__((target("avxvnni")))
 // acc + products of bytes, of any u, in one instruction
 WITH_AVXVNNI INL vi vnni_add(vi acc, vu u, vs x) { return (vi)_mm256_dpbusd_avx_epi32((__m256i)acc, (__m256i)u, (__m256i)x); }
+// An integer below 2^22 added to the bits of 1.5 · 2^23 is added to the float.
+#define EXACT 0x4b400000
+INL vf exact_float(vi v) { return (vf)v - 12582912.0f; }
 #else
 #define AVXVNNI 0
 #endif

@@ -35,6 +35,7 @@ typedef struct {
   f32 *sums; // (SWEEP, wide)
   int pairs; // of values of a head
   int wide; // values filled up to whole registers
+  int vnni; // whether AVX-VNNI multiplies
   f32 word_max; // of queries and keys: dim · word_max² < 2^31
 } Words;
 typedef struct {
@@ -79,7 +80,7 @@ INL vf vexp2(vf x) {
 }
 
 // Of each query of a tile, LANES sums of products of x, (steps, x_step), with its pairs of y. to: (TILE_QUERIES, to_step)
-NOINL void word_products(const i16 *x, i64 x_step, const i16 *y, i64 y_step, int steps, i32 *to, i64 to_step) {
+INL void multiply_words(const i16 *x, i64 x_step, const i16 *y, i64 y_step, int steps, i32 *to, i64 to_step) {
   vi acc[TILE_QUERIES][WORD_REGS];
   UNROLL for (int i = 0; i < TILE_QUERIES; i++) UNROLL for (int r = 0; r < WORD_REGS; r++) acc[i][r] = (vi){};
   for (int s = 0; s < steps; s++) {
@@ -93,6 +94,19 @@ NOINL void word_products(const i16 *x, i64 x_step, const i16 *y, i64 y_step, int
   UNROLL for (int i = 0; i < TILE_QUERIES; i++, to += to_step)
     UNROLL for (int r = 0; r < WORD_REGS; r++) STORE(to + r * W, acc[i][r]);
 }
+
+#define DEFINE(name) \
+  void name(const i16 *x, i64 x_step, const i16 *y, i64 y_step, int steps, i32 *to, i64 to_step) { \
+    multiply_words(x, x_step, y, y_step, steps, to, to_step); \
+  }
+NOINL DEFINE(word_products)
+#if AVXVNNI
+WITH_AVXVNNI NOINL DEFINE(word_products_vnni) // a step is one instruction: the compiler finds it
+#define WORD_PRODUCTS_OF(w) ((w)->vnni ? word_products_vnni : word_products)
+#else
+#define WORD_PRODUCTS_OF(w) word_products
+#endif
+#undef DEFINE
 
 // Keys, (dim, 16), and values, (16, filled), of 16 positions as floats; those SPAN behind them are fetched.
 INL void kv_floats(int type, const u8 *keys, int dim, const u8 *values, int filled, i64 at, f32 *k, f32 *v) {
@@ -178,7 +192,7 @@ INL void tile_scores(const Words *w, const i16 *queries, Tile *tile) {
   const int step = 2 * w->pairs;
   for (int at = tile->begin / LANES * LANES; at < tile->end; at += LANES)
     for (int i = 0; i < GROUP; i += TILE_QUERIES)
-      word_products(w->keys + (i64)at * step, LANES * 2, queries + (i64)i * step, step, w->pairs, &tile->sums[i][at], SPAN);
+      WORD_PRODUCTS_OF(w)(w->keys + (i64)at * step, LANES * 2, queries + (i64)i * step, step, w->pairs, &tile->sums[i][at], SPAN);
 }
 
 // Scores to the base of 2, with the powers of values added; the largest of each query.
@@ -255,7 +269,7 @@ NOINL void attend_tile(const Attend *op, const Words *w, const Query *q, Running
   for (int d = 0; d < w->wide; d += LANES) {
     const i16 *values = w->values + ((i64)tile->begin / 2 * w->wide + d) * 2;
     for (int i = 0; i < GROUP; i += TILE_QUERIES)
-      word_products(values, 2 * w->wide, &tile->shares[i][tile->begin], SPAN, steps, tile->sums[i], SPAN);
+      WORD_PRODUCTS_OF(w)(values, 2 * w->wide, &tile->shares[i][tile->begin], SPAN, steps, tile->sums[i], SPAN);
     f32 *sums = w->sums + (i64)first * w->wide + d;
     for (int i = 0; i < GROUP; i++, sums += w->wide) {
       const vf keep = splat(tile->factors[0][i]), add = splat(tile->factors[1][i]);
@@ -280,6 +294,7 @@ NOINL void attend_words(Thread *t, const Attend *op, const u8 *keys, const u8 *v
   Running running[SWEEP];
   Tile tile __attribute__((aligned(64)));
   w.pairs = (op->headDim + 1) / 2;
+  w.vnni = t->p.features & FEATURE_AVXVNNI;
   w.wide = word_width(filled);
   w.word_max = MIN(WORD_MAX, 46340 * inverse_root(2 * w.pairs) - 1);
   for (int i = 0; i < SPAN; i += W) STORE(w.factors + i, (vf){});

@@ -69,26 +69,40 @@ NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Membe
   Packed x[DOTS_TOKENS + 1];
   for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
   x[count] = x[count - 1];
+  int at_once = DOTS_ROWS;
 #if W < 16
   const i64 stride = FILLED(op->n) / UNIT, bytes = stride * BESIDE_BYTES(type.by16);
   u8 *beside = t->scratch;
-  for (int i = 0; i < count; i += BESIDE_TOKENS)
-    lay_beside(type.by16, x + i, MIN(BESIDE_TOKENS, count - i), stride, beside + i / BESIDE_TOKENS * bytes);
+#if AVXVNNI
+  const int eight = count > BESIDE_TOKENS && t->p.features & FEATURE_AVXVNNI;
+  if (eight) lay_words(type, x, count, stride, beside), at_once = WORDS_ROWS;
+  else
+#endif
+    for (int i = 0; i < count; i += BESIDE_TOKENS)
+      lay_beside(type.by16, x + i, MIN(BESIDE_TOKENS, count - i), stride, beside + i / BESIDE_TOKENS * bytes);
   Unit *units = (Unit *)(beside + (count + BESIDE_TOKENS - 1) / BESIDE_TOKENS * bytes);
 #endif
   for (const int end = part.row + part.rows; part.row < end; part.row += part.rows) {
     part.rows = MIN(PANEL_ROWS, end - part.row);
-    for (int r = 0; r < part.rows; r += DOTS_ROWS, part.w += DOTS_ROWS * m->rowBytes) {
-      const int some = MIN(DOTS_ROWS, part.rows - r); // where it is less than DOTS_ROWS, the row is there twice
+    for (int r = 0; r < part.rows; r += at_once, part.w += at_once * m->rowBytes) {
+      const int some = MIN(at_once, part.rows - r); // where it is less than that, the row is there twice
 #if W == 16
       dots(type, m->type, part.w, some == 1 ? 0 : m->rowBytes, part.grid, x, count, op->n, out + r);
 #else
-      for (int i = 0; i < some; i++)
+      for (int i = 0; i < some; i++) {
         unpack_row(m->type, part.w + i * m->rowBytes, op->n, part.grid, units + i * stride);
-      for (i64 i = 0; i < DOTS_ROWS * m->rowBytes; i += 64) __builtin_prefetch(part.w + DOTS_ROWS * m->rowBytes + i);
-      for (int i = 0; i < count; i += BESIDE_TOKENS)
-        multiply_beside(type, units, some == 1 ? 0 : stride, stride, beside + i / BESIDE_TOKENS * bytes,
-                        MIN(BESIDE_TOKENS, count - i), out + i * PANEL_ROWS + r);
+#if AVXVNNI
+        if (eight && type.is_signed) raise_signed(units + i * stride, stride);
+#endif
+      }
+      for (i64 i = 0; i < at_once * m->rowBytes; i += 64) __builtin_prefetch(part.w + at_once * m->rowBytes + i);
+#if AVXVNNI
+      if (eight) words_times(type, units, some == 1 ? 0 : stride, stride, beside, count, out + r);
+      else
+#endif
+        for (int i = 0; i < count; i += BESIDE_TOKENS)
+          multiply_beside(type, units, some == 1 ? 0 : stride, stride, beside + i / BESIDE_TOKENS * bytes,
+                          MIN(BESIDE_TOKENS, count - i), out + i * PANEL_ROWS + r);
 #endif
     }
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
