@@ -61,7 +61,7 @@ INL f32 tree_largest(vf a) {
 #undef LARGER
 }
 
-// 2^x within 1.1e-4, 2^0 exactly, and 0 far below 2^−126. What is no number stays so.
+// 2^x within 1.1e-4, 2^0 exactly, and 0 below 2^−126. What is no number stays so.
 INL vf vexp2(vf x) {
 #if W == 16
   const vf r = fraction(x);
