@@ -6,6 +6,8 @@
 export interface Crew {
   /** Runs the pass that the header holds. */
   run(): void;
+  /** The same by the calling thread, while the others sleep. */
+  runAlone(): void;
   /** Lets the Workers go; `whenGone` is called when none of them can touch memory any more. */
   dismiss(whenGone: () => void): void;
 }
@@ -26,6 +28,7 @@ export function makeCrew(workers: readonly Worker[], signal: Int32Array, run: ()
       wake((signal[0]! + 1) & 0x3fffffff);
       run();
     },
+    runAlone: run,
     dismiss(whenGone) {
       let left = workers.length;
       const gone = (worker: Worker): void => {

@@ -17,6 +17,14 @@ import type { Crew } from "./crew.ts";
 /** Looks at a counter before a thread sleeps: about 50 µs. */
 const SPIN = 2000;
 
+/**
+ * Of a small model so many steps behind a prompt run on one thread, which loses little: the first token is on its way
+ * to the client through other processes, and with two processors it would wait for these very threads.
+ */
+const STEPS_ALONE = 2;
+/** Rows of such a step. */
+const ROWS_ALONE = 8;
+
 /** What runs passes, and the memory that it sees. */
 export interface Engine {
   /** As sessions name it. */
@@ -50,9 +58,11 @@ interface Options {
   readonly shared: Shared;
   readonly limits: RowLimits & { dim: number };
   readonly engine: Engine;
+  /** See `LoadOptions`. */
+  readonly small: boolean;
 }
 
-export function makePasses({ memory, shared, limits, engine }: Options): Passes {
+export function makePasses({ memory, shared, limits, engine, small }: Options): Passes {
   const { threads, features } = engine;
   const header = memory.allocate(PASS_BYTES, "the header of passes");
   const view = new DataView(header.view.buffer, header.view.byteOffset, PASS_BYTES);
@@ -66,13 +76,15 @@ export function makePasses({ memory, shared, limits, engine }: Options): Passes 
   let unordered: Block | undefined;
   let shiftBy: ReturnType<typeof makeShift> | undefined;
   let stamp = 0;
+  let stepsBehind = 0; // the last prompt
 
-  const go = (values: PassValues): void => {
+  const go = (values: PassValues, isAlone = false): void => {
     Atomics.store(stampWord, 0, 0);
     putPass(view, values);
     stamp = (stamp + 1) | 0 || 1; // 0 says that the header is being written
     Atomics.store(stampWord, 0, stamp);
-    crew.run();
+    if (isAlone) crew.runAlone();
+    else crew.run();
   };
   /** Memory for results that are not in the order of the batch. */
   const aside = (bytes: number): Block => {
@@ -93,7 +105,10 @@ export function makePasses({ memory, shared, limits, engine }: Options): Passes 
       }
       fill(rows);
       const result = out ? out.address : results.address + first * rowBytes;
-      go({ ops: ops + from * RECORD_BYTES, opCount: to - from, ...countsOf(rows), result });
+      const values = { ops: ops + from * RECORD_BYTES, opCount: to - from, ...countsOf(rows), result };
+      const isStep = rows.tokens.length === rows.decodeRows;
+      go(values, small && isStep && rows.decodeRows <= ROWS_ALONE && stepsBehind < STEPS_ALONE);
+      stepsBehind = isStep ? stepsBehind + 1 : 0;
       if (!out) return;
       for (const [i, target] of targets.entries()) {
         results.view.set(out.view.subarray(i * rowBytes, (i + 1) * rowBytes), target * rowBytes);

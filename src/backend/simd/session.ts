@@ -33,7 +33,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   const lowered = makeLowered(program, shared);
   lowered(program.logits ? "logits" : "states");
   const dim = Math.max(program.states.dim, program.logits?.dim ?? 0);
-  const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine });
+  const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine, small: options.small ?? false });
   const kept = [...shared.kept.values()];
   const slotStates = kept.length > 0 ? makeSlotStates(kept, options.slots) : undefined;
   let closed = false;

@@ -46,7 +46,8 @@ function makeBumpMemory(bytes: Uint8Array, { base, from }: { base: number; from:
 const backendOf = (level: string, memory: () => Memory, run: (header: number) => void): Backend => ({
   name: "simd",
   load: async (program, options) => {
-    const start = (header: number) => ({ run: () => run(header), dismiss: (gone: () => void) => gone() });
+    const runPass = (header: number) => ({ run: () => run(header), runAlone: () => run(header) });
+    const start = (header: number) => ({ ...runPass(header), dismiss: (gone: () => void) => gone() });
     const engine = { backend: "simd", level, build: "", features: 0, threads: 1, memory: memory(), start };
     return makeSession(program, options, engine);
   },
