@@ -102,7 +102,7 @@ INL void add_values(int count, int type, const u8 *values, int filled, Span span
   }
 }
 #if QUERIES == 8
-#define ATTENDS(X) X(4, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(8, f16, KV_F16) X(1, q8_0, KV_Q8_0) X(4, q8_0, KV_Q8_0)
+#define ATTENDS(X) X(4, f32, KV_F32) X(8, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(8, f16, KV_F16) X(1, q8_0, KV_Q8_0) X(4, q8_0, KV_Q8_0)
 #else
 #define ATTENDS(X) X(4, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(1, q8_0, KV_Q8_0) X(4, q8_0, KV_Q8_0)
 #endif
@@ -153,7 +153,7 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
 }
 
 INL void attend_some(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
-  if (op->type == KV_F16 && there > 4) {
+  if (QUERIES == 8 && op->type != KV_Q8_0 && there > 4) {
     attend_queries(8, op, keys, values, queries, there);
     return;
   }
