@@ -174,7 +174,10 @@ INL void words_tile(int count, const f32 *panel, int n, const u8 *const *x, vf o
         UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vh, panel + p * W);
         UNROLL for (int t = 0; t < count; t++) {
           const vh pair = (vh)((vi){} + LOAD(i32, from[t] + k));
-          UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = dot_words(acc[t][p], w[p], pair);
+          UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+            acc[t][p] = dot_words(acc[t][p], w[p], pair);
+            HOLD(acc[t][p]);
+          }
         }
       }
     }
@@ -192,19 +195,22 @@ INL void words_tile(int count, const f32 *panel, int n, const u8 *const *x, vf o
     words_tile(count, panel, n, x, out); \
   }
 DEFINE(whole, FLOAT_TILE)
-DEFINE(most, FLOAT_TILE * 2 / 3)
-DEFINE(few, FLOAT_TILE / 3)
+DEFINE(half, FLOAT_TILE / 2)
+#if AVXVNNI
+WITH_AVXVNNI DEFINE(vnni, FLOAT_TILE) // a step is one instruction: the compiler finds it
+#endif
 #undef DEFINE
 #endif
 
 // `count` tokens of x (FLOAT_TILE, the last again where there are fewer), as floats or as words.
-INL void multiply_panel(int count, int as_words, const f32 *panel, int n, const u8 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
+INL void multiply_panel(int count, int as_words, int vnni, const f32 *panel, int n, const u8 *const *x,
+                        vf out[FLOAT_TILE][PANEL_REGS]) {
 #if WORD_PANELS
   if (as_words) {
-    if (count > FLOAT_TILE * 2 / 3) words_tile_whole(panel, n, x, out);
-    else if (count > FLOAT_TILE / 3) words_tile_most(panel, n, x, out);
-    else words_tile_few(panel, n, x, out);
-    return;
+#if AVXVNNI
+    if (vnni) return words_tile_vnni(panel, n, x, out);
+#endif
+    return (count > FLOAT_TILE / 2 ? words_tile_whole : words_tile_half)(panel, n, x, out);
   }
 #endif
   const f32 *const *floats = (const f32 *const *)x;

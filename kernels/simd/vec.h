@@ -202,8 +202,8 @@ INL vi dot_words(vi acc, vh a, vh b) {
 #else
 #define WORD_PRODUCTS 0
 #endif
-// Whether they are one instruction: then panels of float weights are words too.
-#if defined(__AVX512VNNI__)
+// Whether panels of float weights may be words too: where two steps of words cost less than two of floats.
+#if defined(__x86_64__)
 #define WORD_PANELS 1
 #else
 #define WORD_PANELS 0

@@ -192,7 +192,7 @@ NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Membe
     vf out[FLOAT_TILE][PANEL_REGS];
     for (int i = 0; i < FLOAT_TILE; i++) x[i] = inputs + input_of(op, pair_at(members, from + MIN(i, count - 1))) * bytes;
     fetch_around(t, m, members, part, first, count);
-    multiply_panel(count, as_words, panel, op->n, x, out);
+    multiply_panel(count, as_words, t->p.features & FEATURE_AVXVNNI, panel, op->n, x, out);
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, from + i), (f32 *)out[i]);
   }
 }

@@ -38,12 +38,12 @@ const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
     {
       level: "avxvnni",
       title: "AVX-VNNI",
-      words: false,
+      words: true,
       needs: [...AVX2, "avx_vnni"],
       library: "avx2",
       features: FEATURES.avxvnni,
     },
-    { level: "avx2", title: "AVX2", words: false, needs: AVX2, features: 0 },
+    { level: "avx2", title: "AVX2", words: true, needs: AVX2, features: 0 },
   ],
   arm64: [{ level: "neon", title: "NEON", words: false, needs: ["asimddp", "fphp", "asimdhp"], features: 0 }],
 };
