@@ -1,6 +1,6 @@
 /**
- * What the server and a runner say to each other over the spawn channel. Structured-clone values only; ids are the
- * server's.
+ * What the server and a runner say to each other over the spawn channel. Structured-clone values only, which go as JSON
+ * where they can (base/wire.ts); ids are the server's.
  */
 import type { Code } from "../base/errors.ts";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
