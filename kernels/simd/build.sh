@@ -15,7 +15,8 @@ no_red_zone=-mno-red-zone # Windows may write below the stack, which functions o
 neon=(-march=armv8.2-a+dotprod+fp16 -mno-outline-atomics -mno-outline)
 
 compile() { clang-19 "${flags[@]}" "$@" run.c; }
-assemble() { compile "$@" -S -o - | bun constants.ts | clang-19 "$@" -Wno-unused-command-line-argument -c -x assembler -; }
+# The assembler is not told for which function a feature is: it is given all of them.
+assemble() { compile "$@" -S -o - | bun constants.ts | clang-19 "${@/%+fp16/+fp16+i8mm}" -Wno-unused-command-line-argument -c -x assembler -; }
 
 linux() { # NAME TARGET FLAGS
   local object="$out/$1.o"

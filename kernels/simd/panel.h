@@ -10,12 +10,12 @@ typedef struct {
   u8 *words; // (n/4, PANEL_ROWS, 4)
   f32 *s, *m; // (groups, PANEL_ROWS)
   int shift; // sums begin with −2^shift · Σx
-  int vnni; // whether AVX-VNNI multiplies it: signed words are moved to 0 … 255 then
+  int features; // that multiply it: with AVX-VNNI signed words are moved to 0 … 255
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
-INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int vnni) {
+INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
   f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
-  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, t.shift < 0 ? t.bits - 1 : t.shift, vnni};
+  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, t.shift < 0 ? t.bits - 1 : t.shift, features};
 }
 // Whether sums begin so: where that is what minimums take off, and where without it 16 bits do not hold them.
 INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
@@ -33,7 +33,7 @@ INL int word_at(int i) {
 NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid) {
   TypeInfo t = type_info(type);
   int groups = t.by16 ? 16 : 8;
-  const i32 flip = AVXVNNI && to.vnni && t.is_signed ? 0x80808080 : 0;
+  const i32 flip = AVXVNNI && to.features && t.is_signed ? 0x80808080 : 0;
   for (int r = 0; r < PANEL_ROWS; r += 8) {
     for (i64 b = 0; b * UNIT < n; b++) {
       Unit u[8];
@@ -205,15 +205,55 @@ WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Pack
     IN_MEMORY;
   }
 }
-INL int tile_tokens(Panel panel) { return panel.vnni ? TILE_MAX : TILE; }
+#elif I8MM
+#define TILE_MAX 8
+// The same with I8MM, and with the same bits: of two words of each row and of each token a register holds two rows' or tokens'.
+WITH_I8MM NOINL void tile_i8mm(int how, const Panel *panel, int n, const Packed *x, vf acc[TILE_MAX][PANEL_REGS]) {
+  const int by16 = (how & BY16) != 0;
+  const i64 filled = FILLED(n), group = by16 ? 16 : 32;
+  const u8 *words = panel->words;
+  UNROLL for (int t = 0; t < TILE_MAX; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
+  for (i64 g = 0, at = 0; g < filled / group; g++) {
+    vi sums[TILE_MAX / 2][PANEL_ROWS / 2];
+    UNROLL for (int t = 0; t < TILE_MAX / 2; t++) UNROLL for (int r = 0; r < PANEL_ROWS / 2; r++) sums[t][r] = (vi){};
+    _Pragma("clang loop unroll(disable)") for (const i64 end = at + group; at < end; at += 8, words += 2 * PANEL_ROWS * 4) {
+      vu w[PANEL_ROWS / 2];
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+        const vi one = LOAD(vi, words + p * W * 4), next = LOAD(vi, words + (PANEL_ROWS + p * W) * 4);
+        w[2 * p] = (vu)SHUFFLE(one, next, 0, 4, 1, 5);
+        w[2 * p + 1] = (vu)SHUFFLE(one, next, 2, 6, 3, 7);
+      }
+      UNROLL for (int t = 0; t < TILE_MAX / 2; t++) {
+        const i8x8 one = LOAD(i8x8, x[2 * t].q + at), next = LOAD(i8x8, x[2 * t + 1].q + at);
+        const vs tokens = SHUFFLE(one, next, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        UNROLL for (int r = 0; r < PANEL_ROWS / 2; r++) sums[t][r] = i8mm_add(sums[t][r], w[r], tokens);
+      }
+    }
+    UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+      const vf s = LOAD(vf, panel->s + g * PANEL_ROWS + p * W);
+      UNROLL for (int t = 0; t < TILE_MAX; t++) {
+        const vi a = sums[t / 2][2 * p], b = sums[t / 2][2 * p + 1];
+        const vi sum = t % 2 ? SHUFFLE(a, b, 1, 3, 5, 7) : SHUFFLE(a, b, 0, 2, 4, 6);
+        acc[t][p] = FMA(CONVERT(sum, vf), s * x[t].d[g >> by16], acc[t][p]);
+      }
+    }
+    if (how & MINS) UNROLL for (int t = 0; t < TILE_MAX; t++) {
+      const vf offset = splat((by16 ? x[t].sum16 : x[t].sum32)[g]);
+      UNROLL for (int p = 0; p < PANEL_REGS; p++)
+        acc[t][p] = FMA(-LOAD(vf, panel->m + g * PANEL_ROWS + p * W), offset, acc[t][p]);
+    }
+  }
+}
 #else
 #define TILE_MAX TILE
-INL int tile_tokens(Panel panel) { return TILE; }
 #endif
+INL int tile_tokens(Panel panel) { return panel.features ? TILE_MAX : TILE; }
 // `count` tokens of x (tile_tokens, the last again where there are fewer).
 INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, vf out[TILE_MAX][PANEL_REGS]) {
 #if AVXVNNI
-  if (panel.vnni) return tile_vnni(t.is_signed ? BEGUN : how_of(t), &panel, n, x, out);
+  if (panel.features) return tile_vnni(t.is_signed ? BEGUN : how_of(t), &panel, n, x, out);
+#elif I8MM
+  if (panel.features) return tile_i8mm(how_of(t), &panel, n, x, out);
 #endif
   switch (how_of(t)) {
 #define CASE(name, how) case how: TILE_OF(name)(panel, n, x, out); break;

@@ -240,6 +240,15 @@ INL vf exact_float(vi v) { return (vf)v - 12582912.0f; }
 #else
 #define AVXVNNI 0
 #endif
+// The same of I8MM, which processors with the products of NEON may have.
+#if defined(__aarch64__) && defined(__linux__)
+#define I8MM 1
+#define WITH_I8MM __attribute__((target("i8mm")))
+// acc + eight products of each of two rows and two tokens: row 0 with token 0 and 1, then row 1
+WITH_I8MM INL vi i8mm_add(vi acc, vu rows, vs tokens) { return (vi)vmmlaq_s32((int32x4_t)acc, (int8x16_t)rows, (int8x16_t)tokens); }
+#else
+#define I8MM 0
+#endif
 
 #if !defined(HOLD)
 #define HOLD(v)

@@ -25,7 +25,7 @@ const HOUR_MS = 3_600_000;
 const BACKENDS = ["auto", "webgpu", "simd", "onnx", "wasm", "cpu"] as const;
 export type BackendSetting = (typeof BACKENDS)[number];
 /** Instruction sets that the SIMD kernels are built for. */
-const SIMD_LEVELS = ["auto", "vnni", "avxvnni", "avx2", "neon"] as const;
+const SIMD_LEVELS = ["auto", "vnni", "avxvnni", "avx2", "i8mm", "neon"] as const;
 export type SimdSetting = (typeof SIMD_LEVELS)[number];
 
 export interface Setting<T> {

@@ -135,7 +135,7 @@ INL void fetch_around(const Thread *t, const Matrix *m, Members members, Part pa
 
 NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   TypeInfo type = type_info(m->type);
-  Panel panel = panel_at(t->scratch, op->n, type, t->p.features & FEATURE_AVXVNNI);
+  Panel panel = panel_at(t->scratch, op->n, type, t->p.features);
   fill_panel(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid);
   const int tile = tile_tokens(panel);
   for (int first = 0; first < members.prompt; first += tile) {

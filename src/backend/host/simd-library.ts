@@ -31,6 +31,7 @@ interface Candidate extends Omit<Level, "file"> {
 
 const AVX2 = ["avx2", "fma", "f16c", "bmi1", "bmi2", "movbe"];
 const VNNI = [...AVX2, "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512cd", "avx512_vnni"];
+const NEON = ["asimddp", "fphp", "asimdhp"];
 /** Best first. */
 const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
   x64: [
@@ -45,7 +46,17 @@ const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
     },
     { level: "avx2", title: "AVX2", words: true, needs: AVX2, features: 0 },
   ],
-  arm64: [{ level: "neon", title: "NEON", words: false, needs: ["asimddp", "fphp", "asimdhp"], features: 0 }],
+  arm64: [
+    {
+      level: "i8mm",
+      title: "NEON with I8MM",
+      words: false,
+      needs: [...NEON, "i8mm"],
+      library: "neon",
+      features: FEATURES.i8mm,
+    },
+    { level: "neon", title: "NEON", words: false, needs: NEON, features: 0 },
+  ],
 };
 /** Linux only: other systems have no file that lists the processor's features, and the libraries never ran there. */
 const PLATFORMS: Readonly<Record<string, { name: string; ending: string }>> = {

@@ -7,7 +7,7 @@ import { missingOps } from "../../../src/backend/missing.ts";
 import { ops, variants } from "../../../src/backend/simd/lower.ts";
 import { conformanceCases, runCase, type Case } from "../../conformance/cases.ts";
 import { rowCases } from "../../conformance/row-cases.ts";
-import { expectClose, nmse } from "../compare.ts";
+import { differences, expectClose, nmse } from "../compare.ts";
 import { canEmulate, startArm64, type Emulated } from "./hosts.ts";
 
 const INT8_NMSE_MAX = 1e-3;
@@ -51,4 +51,13 @@ describe.skipIf(!canEmulate)("arm64 (qemu-aarch64, clang-19)", () => {
     () => compare(emulated.backend, some),
     240_000,
   );
+
+  test("I8MM gives the same bits", async () => {
+    const chosen = cases.filter(({ name }) => /^(linear|gatedMlp|moe): /.test(name));
+    for (const each of chosen) {
+      const plain = await runCase(emulated.backend, each, { precise: false });
+      const faster = await runCase(emulated.withI8mm, each, { precise: false });
+      for (const [run, logits] of faster.entries()) expect(differences(logits, plain[run]!), each.name).toBe(0);
+    }
+  }, 240_000);
 });

@@ -5,6 +5,7 @@
 import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { FEATURES } from "../../../kernels/simd/layout.ts";
 import type { Backend } from "../../../src/backend/backend.ts";
 import type { Block, Memory, Placed } from "../../../src/backend/simd/memory.ts";
 import { makeSession } from "../../../src/backend/simd/session.ts";
@@ -43,12 +44,16 @@ function makeBumpMemory(bytes: Uint8Array, { base, from }: { base: number; from:
   return memory;
 }
 
-const backendOf = (level: string, memory: () => Memory, run: (header: number) => void): Backend => ({
+const backendOf = (
+  { level, features }: { level: string; features: number },
+  memory: () => Memory,
+  run: (header: number) => void,
+): Backend => ({
   name: "simd",
   load: async (program, options) => {
     const runPass = (header: number) => ({ run: () => run(header), runAlone: () => run(header) });
     const start = (header: number) => ({ ...runPass(header), dismiss: (gone: () => void) => gone() });
-    const engine = { backend: "simd", level, build: "", features: 0, threads: 1, memory: memory(), start };
+    const engine = { backend: "simd", level, build: "", features, threads: 1, memory: memory(), start };
     return makeSession(program, options, engine);
   },
 });
@@ -62,6 +67,8 @@ export const canEmulate: boolean = ["clang-19", "ld.lld-19", "qemu-aarch64"].eve
 
 export interface Emulated {
   readonly backend: Backend;
+  /** The same with I8MM. */
+  readonly withI8mm: Backend;
   stop(): Promise<void>;
 }
 
@@ -92,8 +99,10 @@ export function startArm64(): Emulated {
       if (performance.now() > end || child.exitCode !== null) throw new Error("the emulated processor is gone");
     }
   };
+  const memory = () => makeBumpMemory(bytes, { base: ARM_BASE, from: 4096 });
   return {
-    backend: backendOf("NEON", () => makeBumpMemory(bytes, { base: ARM_BASE, from: 4096 }), run),
+    backend: backendOf({ level: "NEON", features: 0 }, memory, run),
+    withI8mm: backendOf({ level: "NEON with I8MM", features: FEATURES.i8mm }, memory, run),
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
