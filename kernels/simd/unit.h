@@ -4,7 +4,7 @@
 // 0 … 255), and s and m shared by groups of 32 (8 of them, in the low half) or 16. A row that does not fill its last
 // unit is filled up with blocks of zeros, activations with zeros: they add nothing.
 #pragma once
-#include "vec.h"
+#include "products.h"
 
 #define UNIT 256
 typedef struct {

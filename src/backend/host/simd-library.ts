@@ -15,7 +15,7 @@ export interface Level {
   readonly level: string;
   /** For people. */
   readonly title: string;
-  /** Its kernels multiply prompts with float weights as 16-bit integers: `WORD_PANELS` of vec.h. */
+  /** Its kernels multiply prompts with float weights as 16-bit integers: `WORD_PANELS` of products.h. */
   readonly words: boolean;
   readonly file: string;
   /** What the library may use beyond that for which it is built: `FEATURES`. */
