@@ -30,19 +30,18 @@ export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> 
 function decodeStruct(schema: TSchema, value: Record<string, unknown>, place: Place): Record<string, unknown> {
   const properties = schema["properties"] as Record<string, TSchema>; // an object schema
   const out: Record<string, unknown> = {};
+  let inLower: ReadonlyMap<string, string> | undefined; // made once, for the first key that is no property
   for (const [key, item] of Object.entries(value)) {
-    const name = Object.hasOwn(properties, key) ? key : nameOf(properties, key);
+    const name = Object.hasOwn(properties, key) ? key : (inLower ??= lowerNames(properties)).get(key.toLowerCase());
     if (name === undefined || item === null) continue;
     out[name] = decodeValue(properties[name]!, item, { struct: place.struct, name, within: place });
   }
   return out;
 }
 
-/** The property that a key in another case stands for. */
-function nameOf(properties: Readonly<Record<string, TSchema>>, key: string): string | undefined {
-  const lower = key.toLowerCase();
-  return Object.keys(properties).find((name) => name.toLowerCase() === lower);
-}
+/** Properties by their names in lower case, as keys in any case stand for them. */
+const lowerNames = (properties: Readonly<Record<string, TSchema>>): ReadonlyMap<string, string> =>
+  new Map(Object.keys(properties).map((name) => [name.toLowerCase(), name]));
 
 const pathOf = ({ name, within }: Place): string => {
   const before = within ? pathOf(within) : "";
