@@ -71,7 +71,7 @@ async function runs(architecture: string): Promise<boolean> {
 /** Returns once the server listens; throws what is wrong with its configuration, store or address. */
 export async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
-  checkBackend(config.backend); // a backend that cannot run is an error now, not at the first request
+  checkBackend(config.backend, forcedLevel(config)); // what cannot run is an error now, not at the first request
   const log = makeLogger({ write: (line) => process.stderr.write(line), now: Date.now, debug: config.debug });
   for (const warning of config.warnings) log.warn(warning);
   const outlook = outlookOf(options, config, log);
@@ -88,7 +88,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const runtime: Runtime = ownRuntime(options, config, { store, log, loading, spare });
   const gateway = await openGateway(options, config, { ...agentModels(config, { runtime, store }), log, tracer });
   const parts = { runtime, store, library, registry, config, log, version: VERSION, now: () => new Date() };
-  const device = outlook.then(({ gpu }) => gpu ?? cpuDevice(config, log));
+  const device = outlook.then((at) => at.gpu ?? cpuDevice(config, at.backend, log));
   const machine = async (): Promise<Machine> =>
     describeMachine(config, { backend: (await outlook).backend, device: await device, loading });
   const life: Life = { phase: "starting" };
@@ -204,7 +204,7 @@ function ownRuntime(
     pool: {
       backend: config.backend,
       gpuKernels: config.gpuKernels,
-      simdLevel: config.simd === "auto" ? undefined : config.simd,
+      simdLevel: forcedLevel(config),
       kvType: config.kvCacheType,
       ctxLen: config.contextLength,
       numParallel: config.numParallel,
@@ -269,10 +269,13 @@ function describeMachine(config: Config, at: { backend: string; device: string; 
   };
 }
 
+/** The level that the SIMD kernels are told to take; undefined: the best. */
+const forcedLevel = ({ simd }: Config): string | undefined => (simd === "auto" ? undefined : simd);
+
 /** The CPU for people; a warning where the choice was ours and the fastest kernels cannot run. */
-function cpuDevice({ backend }: Config, log: Logger): string {
+function cpuDevice({ backend }: Config, taken: string, log: Logger): string {
   const reason = backend === "auto" ? slowOnCpu() : undefined;
-  if (reason) log.warn("without the SIMD kernels models load and answer more slowly", { reason });
+  if (reason) log.warn(`the SIMD kernels cannot run: backend '${taken}' loads and answers more slowly`, { reason });
   return `CPU (${availableParallelism()} cores)`;
 }
 

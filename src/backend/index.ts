@@ -2,10 +2,11 @@
  * The registry of this process's backends, best first; what they are made of is loaded where one is chosen. Pages have
  * their own: `src/browser/backends.ts`.
  */
+import { AppError } from "../base/errors.ts";
 import type { Backend } from "./backend.ts";
 import { chooseAmong, checkAmong, type Choices } from "./choose.ts";
 import { dawn } from "./host/dawn.ts";
-import { findLevel } from "./host/simd-library.ts";
+import { findLevel, wasmDamage } from "./host/simd-library.ts";
 import type { Offload } from "./offload.ts";
 import { libraryLacks } from "./onnx/library.ts";
 import { wasmLacks } from "./wasm/lacks.ts";
@@ -22,7 +23,10 @@ const backends = {
     unavailable: libraryLacks,
     open: async () => (await import("./onnx/index.ts")).onnxBackend,
   },
-  wasm: { unavailable: wasmLacks, open: async () => (await import("./host/wasm.ts")).wasmBackend },
+  wasm: {
+    unavailable: () => wasmLacks() ?? wasmDamage(),
+    open: async () => (await import("./host/wasm.ts")).wasmBackend,
+  },
   cpu: { unavailable: () => undefined, open: async () => (await import("./cpu.ts")).cpuBackend },
 } as const satisfies Choices;
 
@@ -36,5 +40,10 @@ export function slowOnCpu(): string | undefined {
 export const chooseBackend = (name: string, offload?: Offload): Promise<Backend> =>
   chooseAmong(backends, name, offload);
 
-/** Throws as `checkAmong`. */
-export const checkBackend = (name: string): void => void checkAmong(backends, name);
+/** Throws `unsupported` as `checkAmong`, and where the level that the SIMD kernels are told to take cannot run here. */
+export function checkBackend(name: string, level?: string): void {
+  checkAmong(backends, name);
+  if (level === undefined || (name !== "auto" && name !== "simd")) return;
+  const found = findLevel({ level });
+  if ("reason" in found) throw new AppError("unsupported", `HEARTH_SIMD=${level}: ${found.reason}`);
+}

@@ -96,6 +96,10 @@ export function findLevel({ level, folder = libraryFolder() }: LevelOptions = {}
   return reason === undefined ? found : { reason };
 }
 
+/** Why the kernels as WebAssembly cannot be read; undefined where they can. */
+export const wasmDamage = (folder: string = libraryFolder()): string | undefined =>
+  damageOf(join(folder, "simd.wasm"), folder);
+
 /** What is wrong with a library, as its checksum tells. */
 function damageOf(file: string, folder: string): string | undefined {
   try {

@@ -4,7 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { layoutHeader } from "../../../kernels/simd/layout.ts";
-import { findLevel, levelsHere, libraryFolder } from "../../../src/backend/host/simd-library.ts";
+import { findLevel, levelsHere, libraryFolder, wasmDamage } from "../../../src/backend/host/simd-library.ts";
+import { checkBackend } from "../../../src/backend/index.ts";
 
 const KERNELS = resolve(import.meta.dir, "../../../kernels/simd");
 const BYTES_MAX = 1e6;
@@ -69,4 +70,24 @@ test("a library that is missing or damaged is refused by name", () => {
   writeFileSync(join(damaged, name), bytes);
   const refused = findLevel({ folder: damaged, level: best.level });
   expect(refused).toEqual({ reason: expect.stringContaining(`${name}: damaged: expected SHA-256 `) });
+});
+
+test("a server that is told a level which this machine has not does not start", () => {
+  const elsewhere = process.arch === "x64" ? "neon" : "vnni";
+  const told = new RegExp(`^HEARTH_SIMD=${elsewhere}: no kernels of level '${elsewhere}' here: this machine has `);
+  expect(() => checkBackend("auto", elsewhere)).toThrow(told);
+  if (levelsHere().length > 0) expect(() => checkBackend("simd", elsewhere)).toThrow(told);
+  expect(() => checkBackend("cpu", elsewhere)).not.toThrow();
+  for (const { level } of levelsHere()) expect(() => checkBackend("auto", level)).not.toThrow();
+});
+
+test("kernels as WebAssembly that are missing or damaged are told before a model is loaded", () => {
+  expect(wasmDamage()).toBeUndefined();
+  expect(wasmDamage(join(folder, "nowhere"))).toMatch(/cannot be read/);
+  const damaged = mkdtempSync(join(folder, "damaged-"));
+  writeFileSync(join(damaged, "SHA256SUMS"), readFileSync(join(libraryFolder(), "SHA256SUMS")));
+  const bytes = readFileSync(join(libraryFolder(), "simd.wasm"));
+  bytes[5000]! ^= 1;
+  writeFileSync(join(damaged, "simd.wasm"), bytes);
+  expect(wasmDamage(damaged)).toMatch(/simd\.wasm: damaged: expected SHA-256 /);
 });
