@@ -44,6 +44,12 @@ describe.skipIf(!hasPostgres)("servers that do not fit (Debian's postgresql)", (
     proxy.stop();
   });
 
+  test("with no place for some characters", async () => {
+    await server.run("CREATE DATABASE narrow ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+    const narrow = server.url.replace("/postgres?", "/narrow?");
+    await expect(open(narrow)).rejects.toMatchObject(refusal("a database of encoding UTF8, got LATIN1"));
+  }, 60_000);
+
   test("silent: refused within seconds", async () => {
     const proxy = startProxy(server);
     proxy.isSilent = true;

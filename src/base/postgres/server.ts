@@ -15,6 +15,8 @@ export interface ServerOptions {
 }
 
 const VERSION_MIN = 140_000;
+/** Others have no place for some characters. `SQL_ASCII` keeps bytes as they come. */
+const ENCODINGS: readonly string[] = ["UTF8", "SQL_ASCII"];
 const CONNECT_SECONDS = 5;
 /** What a statement, a lock and a script that does not go on may take; a lock is waited for longer than one is kept. */
 const TIMEOUTS = {
@@ -98,10 +100,12 @@ export async function checkServer(sql: SQL, schema: string): Promise<void> {
   try {
     const [row] = await sql.unsafe(
       `SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS called,
-         current_setting('search_path') AS path, current_setting('lock_timeout') AS "lockTimeout"`,
+         current_setting('search_path') AS path, current_setting('lock_timeout') AS "lockTimeout",
+         current_setting('server_encoding') AS encoding`,
     );
-    const { version, called, path, lockTimeout } = row as Record<string, string> & { version: number };
+    const { version, called, path, lockTimeout, encoding } = row as Record<string, string> & { version: number };
     if (version < VERSION_MIN) throw unfit(`PostgreSQL 14 or later, got ${called}`);
+    if (!ENCODINGS.includes(encoding!)) throw unfit(`a database of encoding UTF8, got ${encoding}`);
     await checkSessions(sql);
     if (path !== quoted(schema) && path !== schema)
       throw unfit(`search_path to be ${quoted(schema)}, got ${path}: ${KEPT}`);
