@@ -18,6 +18,7 @@ import { makeRuntime } from "../../src/runtime/local.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { MAIN, NEVER, settingsOf } from "../agent/parts.ts";
+import type { Store as ModelStore } from "../../src/store/store.ts";
 import { answering, openStore } from "../stores.ts";
 import { installSeeded } from "./seeded-model.ts";
 import { TRANSPILED } from "../transpiled.ts";
@@ -27,19 +28,18 @@ setDefaultTimeout(300_000);
 const ROOT = resolve(import.meta.dir, "../..");
 const home = mkdtempSync(join(tmpdir(), "hearth-agent-"));
 const settings = settingsOf({ defaults: { heartbeat: { every: 0 } } });
+const runtimes: Runtime[] = [];
 let runtime: Runtime;
 let agent: Agent;
 let store: Store;
 
-beforeAll(async () => {
-  // The likeliest answer calls the tool.
-  const models = await installSeeded(join(home, "models"), { parameters: { temperature: 0 } });
+function start(models: ModelStore): { runtime: Runtime; agent: Agent } {
   const spawn = {
     command: [process.execPath, join(ROOT, "src/main.ts"), "runner"],
     env: { PATH: process.env["PATH"], HOME: home, ...TRANSPILED },
     loadTimeoutMs: 120_000,
   };
-  runtime = makeRuntime({
+  const own = makeRuntime({
     store: models,
     pool: {
       backend: "auto",
@@ -54,13 +54,22 @@ beforeAll(async () => {
     },
     now: () => new Date(),
   });
-  store = openStore(agentMigrations, join(home, "gateway.db"));
+  runtimes.push(own);
   const modelNames = async () => (await models.list()).map(({ displayName }) => displayName);
-  agent = makeAgent({ runtime, store, clock: systemClock, settings: () => settings, modelNames });
+  return {
+    runtime: own,
+    agent: makeAgent({ runtime: own, store, clock: systemClock, settings: () => settings, modelNames }),
+  };
+}
+
+beforeAll(async () => {
+  store = openStore(agentMigrations, join(home, "gateway.db"));
+  // The likeliest answer calls the tool.
+  ({ runtime, agent } = start(await installSeeded(join(home, "models"), { parameters: { temperature: 0 } })));
 });
 
 afterAll(async () => {
-  await runtime.close(0);
+  for (const each of runtimes) await each.close(0);
   await store.close();
   rmSync(home, { recursive: true, force: true });
 });
@@ -144,9 +153,10 @@ test("a conversation outgrows the context and goes on", async () => {
 });
 
 test("a heartbeat reads what waits", async () => {
+  const models = await installSeeded(join(home, "steady"), { isSteady: true }); // its prompt names the time
   const heart = new Heartbeat({
     peers: alone(),
-    agent,
+    agent: start(models).agent,
     store,
     clock: systemClock,
     settings: () => settings,
