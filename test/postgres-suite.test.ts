@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { hasPostgres, startPostgres } from "./postgres-server.ts";
+import { testSeed } from "./seed.ts";
 import { importedTests, testFiles } from "./tiers.ts";
 
 /** Those of the gateway that open a store by `stores.ts`; those of one database alone are not among them. */
@@ -28,7 +29,7 @@ async function suite(): Promise<string[]> {
 
 /** Returns what failed, and how many passed. */
 async function run(url: string, files: readonly string[]): Promise<{ failed: string[]; passed: number }> {
-  const child = Bun.spawn([process.execPath, "test", "--timeout", "60000", ...files], {
+  const child = Bun.spawn([process.execPath, "test", `--seed=${testSeed}`, "--timeout", "60000", ...files], {
     cwd: join(import.meta.dir, ".."),
     env: { ...process.env, HEARTH_TEST_POSTGRES: url },
     stdout: "ignore",

@@ -98,11 +98,12 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
       ...settings(undefined, chat.url),
       agents: { defaults: { heartbeat: { every: 0, target: "none" } } },
     };
-    const first = await startGateway(config, { script: () => ({ text: "by the first" }) });
-    const second = await startGateway(config, { script: () => ({ text: "by the second" }) });
     const led = ["callbacks", "channel:telegram", "heartbeat", "housekeeping", "mail"];
     const leadsAll = async (bench: GatewayBench): Promise<boolean> =>
       Bun.deepEquals(Object.keys(await leaders(bench)).toSorted(), led);
+    const first = await startGateway(config, { script: () => ({ text: "by the first" }) });
+    expect(await eventually(() => leadsAll(first), WAIT_MS)).toBe(true);
+    const second = await startGateway(config, { script: () => ({ text: "by the second" }) });
     expect(await eventually(() => leadsAll(second), WAIT_MS)).toBe(true);
     const before = new Set(Object.values(await leaders(second)));
     expect(before.size).toBe(1);

@@ -1,4 +1,5 @@
 /** The process of a runner, with a fake inside that answers at once. */
+import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { messageOf } from "../../src/base/errors.ts";
@@ -54,8 +55,11 @@ test("once loaded, a runner may be silent for longer than the load timeout", asy
 
 test("a runner that closed its channel is killed, and who asks it hears why", async () => {
   const runner = await start(10_000);
+  const files = (): number => readdirSync(`/proc/${runner.pid}/fd`).length;
+  const before = files();
   const first = ask(runner, "hang up").catch(messageOf);
-  await Bun.sleep(300); // time for the channel to close
+  expect(await eventually(() => files() < before)).toBe(true);
+  await Bun.sleep(100); // for this side to hear of it
   const second = ask(runner, "hello").catch(messageOf);
   const why = "model runner has unexpectedly stopped (signal SIGKILL)";
   expect(await Promise.all([first, second])).toEqual([why, why]);
