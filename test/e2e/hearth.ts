@@ -10,7 +10,7 @@ import { installSeeded, modelsFolder } from "./seeded-model.ts";
 import { TRANSPILED } from "../transpiled.ts";
 
 export const MAIN = resolve(import.meta.dir, "../../src/main.ts");
-const START_TIMEOUT_MS = 20_000;
+const START_TIMEOUT_MS = 60_000;
 
 export interface Hearth {
   readonly url: string;
@@ -128,7 +128,7 @@ export async function isAlive(pid: number): Promise<boolean> {
 }
 
 /** Waits until `check` holds, `ms` at most. */
-export async function eventually(check: () => boolean | Promise<boolean>, ms = 5000): Promise<boolean> {
+export async function eventually(check: () => boolean | Promise<boolean>, ms = 20_000): Promise<boolean> {
   const deadline = Date.now() + ms;
   while (Date.now() < deadline) {
     if (await check()) return true;

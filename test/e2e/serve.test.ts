@@ -130,6 +130,9 @@ test("a full context shifts and goes on", async () => {
   await generate({ num_predict: 1 }, { options: { num_ctx: 2048 } });
 });
 
+/** Whether a token is there within a second, on a machine that has time now and then. */
+const isQuick = async (): Promise<boolean> => (await generate({ num_predict: 1 })).total_duration < 1e9;
+
 test("a client that hangs up stops its generation", async () => {
   const abort = new AbortController();
   const reply = await hearth.post("/api/generate", ENDLESS, abort.signal);
@@ -137,9 +140,8 @@ test("a client that hangs up stops its generation", async () => {
   await reader.read();
   abort.abort();
   const line = (): string | undefined => hearth.log().findLast((each) => each.includes("went away"));
-  expect(await eventually(() => line() !== undefined, 2000)).toBe(true);
-  const { total_duration: ns } = await generate({ num_predict: 1 });
-  expect(ns).toBeLessThan(1e9);
+  expect(await eventually(() => line() !== undefined)).toBe(true);
+  expect(await eventually(isQuick)).toBe(true);
 });
 
 test("a runner that is killed mid-answer ends the stream with an error, and the next request gets a fresh one", async () => {
@@ -194,8 +196,7 @@ test("forty requests aborted at random moments leave nothing behind", async () =
       .catch(() => {});
   };
   for (let i = 0; i < 40; i += 8) await Promise.all(Array.from({ length: 8 }, (_, k) => one(i + k)));
-  const { total_duration: ns } = await generate({ num_predict: 1 });
-  expect(ns).toBeLessThan(1e9); // no slot is busy
+  expect(await eventually(isQuick)).toBe(true); // no slot is busy
   expect(await hearth.runnerPids()).toEqual([pid!]);
 });
 

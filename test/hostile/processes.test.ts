@@ -20,7 +20,7 @@ async function startLoaded(env: Record<string, string> = {}): Promise<number> {
 const gone = (pid: number): Promise<boolean> => eventually(async () => !(await isAlive(pid)), 8000);
 
 test("a runner that hangs while it loads is ended by the load timeout, and the next request gets another", async () => {
-  hearth = await startHearth({ env: { HEARTH_LOAD_TIMEOUT: "2s" } });
+  hearth = await startHearth({ env: { HEARTH_LOAD_TIMEOUT: "6s" } });
   const waiting = hearth.post("/api/generate", HI);
   await eventually(async () => (await hearth.runnerPids()).length > 0);
   const [pid] = await hearth.runnerPids();
