@@ -4,19 +4,28 @@
  */
 import { RANK } from "./rank-head.ts";
 import { AppError } from "../base/errors.ts";
-import type { Gguf } from "../gguf/gguf.ts";
+import type { Gguf, Metadata } from "../gguf/gguf.ts";
 
 /** Which tokens make the vector: all by their mean, the first ([CLS]) or the last. */
 export type Pooling = "mean" | "first" | "last";
 
 const POOLINGS: Readonly<Record<number, Pooling>> = { 1: "mean", 2: "first", 3: "last" };
 
+/** What llama.cpp writes where nobody said how: -1, which as 32 bits without a sign is this. */
+const UNSPECIFIED: readonly unknown[] = [-1, 0xffffffff];
+
+/** The value of a file's key; undefined where it says nothing, or that nobody said. */
+export function statedPooling(metadata: Metadata, arch: string): unknown {
+  const type = metadata.get(`${arch}.pooling_type`);
+  return UNSPECIFIED.includes(type) ? undefined : type;
+}
+
 /**
  * How a model's states are pooled. Where the file does not say or says "none": an encoder by the mean, any other model
  * by its last token, the only one that has seen all the others.
  */
 export function poolingOf(gguf: Gguf, { arch, encoder }: { arch: string; encoder: boolean }): Pooling {
-  const type = gguf.metadata.get(`${arch}.pooling_type`) ?? 0;
+  const type = statedPooling(gguf.metadata, arch) ?? 0;
   const fallback = encoder ? "mean" : "last";
   if (type === 0) return fallback;
   const pooling = typeof type === "number" ? POOLINGS[type] : undefined;

@@ -4,6 +4,7 @@
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import { statedPooling } from "../engine/pooling.ts";
 import { RANK } from "../engine/rank-head.ts";
 import type { Metadata, ModelHeader } from "../gguf/gguf.ts";
 import { readHeader } from "../files/header.ts";
@@ -92,7 +93,7 @@ const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
 
 /** In the order in which clients are used to seeing them. */
 function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees: boolean }): string[] {
-  const architecture = String(metadata.get("general.architecture"));
+  const pooling = statedPooling(metadata, String(metadata.get("general.architecture")));
   const { native, capabilities } = effectiveTemplate(entry, metadata);
   const fromTemplate = (["tools", "insert", "thinking"] as const).filter(
     (name) => capabilities[name] || (name === "insert" && canFill(metadata)),
@@ -100,9 +101,9 @@ function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees:
   const found = [
     ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name)),
     ...(native ? fromTemplate : []),
-    metadata.has(`${architecture}.pooling_type`) ? "embedding" : "completion",
+    pooling === undefined ? "completion" : "embedding",
     ...(sees ? ["vision"] : []),
-    ...(metadata.get(`${architecture}.pooling_type`) === RANK ? ["rerank"] : []),
+    ...(pooling === RANK ? ["rerank"] : []),
     ...(native ? [] : fromTemplate),
   ];
   return [...new Set(found)];
