@@ -3,8 +3,10 @@ import { describe, expect, test } from "bun:test";
 import { poolingOf } from "../../src/engine/pooling.ts";
 import type { Gguf, MetadataValue } from "../../src/gguf/gguf.ts";
 
-const file = (pooling?: MetadataValue): Gguf =>
-  ({ path: "m.gguf", metadata: new Map(pooling === undefined ? [] : [["a.pooling_type", pooling]]) }) as Gguf;
+const file = (pooling?: MetadataValue): Gguf => {
+  const metadata = new Map(pooling === undefined ? [] : [["a.pooling_type", pooling]]);
+  return { path: "m.gguf", metadata } as unknown as Gguf;
+};
 
 describe("pooling", () => {
   test.each([1, 2, 3, 4])("is the file's: %p", (value) => {
