@@ -8,14 +8,16 @@
 
 typedef struct {
   u8 *words; // (n/4, PANEL_ROWS, 4)
-  f32 *s, *m; // (groups, PANEL_ROWS)
+  f32 *s, *m; // (groups, PANEL_ROWS); m where `how_of` says MINS
+  Unit *units; // (W), of rows on their way
   int shift; // sums begin with −2^shift · Σx
   int features; // that multiply it: with AVX-VNNI signed words are moved to 0 … 255
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
 INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
   f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
-  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, t.shift < 0 ? t.bits - 1 : t.shift, features};
+  Unit *units = (Unit *)(scratch + PANEL_BYTES(n));
+  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, units, t.shift < 0 ? t.bits - 1 : t.shift, features};
 }
 // Whether sums begin so: where that is what minimums take off, and where without it 16 bits do not hold them.
 INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
@@ -29,34 +31,61 @@ INL int word_at(int i) {
   return i;
 #endif
 }
-// Rows behind the last of the matrix are that one again.
-NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid) {
-  TypeInfo t = type_info(type);
-  int groups = t.by16 ? 16 : 8;
-  const i32 flip = AVXVNNI && to.features && t.is_signed ? 0x80808080 : 0;
-  for (int r = 0; r < PANEL_ROWS; r += 8) {
-    for (i64 b = 0; b * UNIT < n; b++) {
-      Unit u[8];
-      for (int i = 0; i < 8; i++) unpack_unit(type, w + MIN(r + i, rows - 1) * row_bytes, b, n, grid, &u[i]);
-      for (int j = 0; j < 8; j++) {
-        i32x8 v[8];
-        UNROLL for (int i = 0; i < 8; i++) v[i] = LOAD(i32x8, (u8 *)u[i].v + j * 32) ^ flip;
-        transpose8(v);
-        UNROLL for (int i = 0; i < 8; i++) STORE(to.words + ((b * 64 + word_at(j * 8 + i)) * PANEL_ROWS + r) * 4, v[i]);
+// What is fetched to a cache meanwhile: with each step so many 256ths of a byte.
+typedef struct {
+  const u8 *from;
+  i64 each;
+} Ahead;
+INL void fetch_step(Ahead next, i64 i) {
+  const i64 end = (i + 1) * next.each >> 8;
+  for (i64 at = (i * next.each >> 8) & -64; at < end; at += 64) __builtin_prefetch(next.from + at, 0, 2);
+}
+
+// Whole rows of q4_0, whose words are turned before they are unpacked.
+NOINL void fill_q4_0(Panel to, const u8 *w, i64 row_bytes, int n, Ahead next) {
+  for (i64 g = 0; g < n / 32; g++, w += 18) {
+    fetch_step(next, g);
+    for (int r = 0; r < PANEL_ROWS; r += W) {
+      const u8 *p = w + r * row_bytes;
+      u8 *words = to.words + (g * 8 * PANEL_ROWS + r) * 4;
+      u16 d[W];
+      vi v[4];
+      turn_words(p + 2, row_bytes, v);
+      UNROLL for (int i = 0; i < 4; i++) {
+        STORE(words + i * PANEL_ROWS * 4, v[i] & 0x0f0f0f0f);
+        STORE(words + (4 + i) * PANEL_ROWS * 4, v[i] >> 4 & 0x0f0f0f0f);
       }
-      for (int half = 0; half < groups; half += 8) {
-        i32x8 s[8], m[8];
-        UNROLL for (int i = 0; i < 8; i++) {
-          s[i] = LOAD(i32x8, (f32 *)&u[i].s + half);
-          m[i] = LOAD(i32x8, (f32 *)&u[i].m + half);
-        }
-        if (moves_to_middle(t)) UNROLL for (int i = 0; i < 8; i++) m[i] = (i32x8)FMA((f32x8)s[i], (f32x8){} - (f32)(1 << to.shift), (f32x8)m[i]);
-        transpose8(s);
-        transpose8(m);
-        UNROLL for (int i = 0; i < 8; i++) {
-          STORE(to.s + (b * groups + half + i) * PANEL_ROWS + r, s[i]);
-          STORE(to.m + (b * groups + half + i) * PANEL_ROWS + r, m[i]);
-        }
+      UNROLL for (int i = 0; i < W; i++) d[i] = LOAD(u16, p + i * row_bytes);
+      const vf s = halves(d);
+      STORE(to.s + g * PANEL_ROWS + r, s);
+      if (!SHIFTED) STORE(to.m + g * PANEL_ROWS + r, s * 8);
+    }
+  }
+}
+// Rows behind the last of the matrix are that one again. `next`: with each group of a row.
+NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid, Ahead next) {
+  if (type == TYPE_q4_0 && rows == PANEL_ROWS && n % UNIT == 0) return fill_q4_0(to, w, row_bytes, n, next);
+  const TypeInfo t = type_info(type);
+  const i64 line = PANEL_ROWS * 4;
+  const int groups = t.by16 ? 16 : 8, end = takes_off(t) ? 80 : 96; // words of a unit: 64 of values, 16 scales, 16 minimums
+  const i32 flip = AVXVNNI && to.features && t.is_signed ? 0x80808080 : 0;
+  i64 step = 0;
+  next.each *= groups / PANEL_REGS;
+  for (int r = 0; r < PANEL_ROWS; r += W) {
+    for (i64 b = 0; b * UNIT < n; b++) {
+      fetch_step(next, step++);
+      for (int i = 0; i < W; i++) {
+        Unit *u = to.units + i;
+        unpack_unit(type, w + MIN(r + i, rows - 1) * row_bytes, b, n, grid, u);
+        if (moves_to_middle(t)) u->m = FMA(u->s, (f32x16){} - (f32)(1 << to.shift), u->m);
+      }
+      for (int j = 0; j < end; j += 4) {
+        vi v[4];
+        if (j >= 64 && j % 16 >= groups) continue;
+        turn_words((u8 *)to.units + j * 4, sizeof(Unit), v);
+        u8 *at = j < 64 ? to.words + (b * 64 + word_at(j)) * line : (u8 *)(j < 80 ? to.s : to.m) + (b * groups + j % 16) * line;
+        const i64 gap = (j < 64 ? word_at(2) : 2) * line;
+        UNROLL for (int i = 0; i < 4; i++) STORE(at + i / 2 * gap + i % 2 * line + r * 4, j < 64 ? v[i] ^ flip : v[i]);
       }
     }
   }
@@ -78,7 +107,7 @@ INL const i8 *group_at(const i8 *q, i64 g, int by16) {
 // How sums of a panel are made: in 16 bits over a group, beginning with −2^shift · Σx, with minimums.
 enum { SIGNED = 1, BY16 = 2, SHORT = 4, BEGUN = 8, MINS = 16 };
 // `count` tokens times the panel: out[t][register]
-INL void tile(int count, int how, Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) {
+INL void tile(int count, int how, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE][PANEL_REGS]) {
   const int by16 = (how & BY16) != 0, group = by16 ? 16 : 32;
 #if W == 8 // sixteen registers: sums of a group, and what it is multiplied from
   vf(*acc)[PANEL_REGS] = out;
@@ -87,6 +116,7 @@ INL void tile(int count, int how, Panel panel, int n, const Packed *x, vf out[TI
 #endif
   UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
   for (i64 g = 0; g < FILLED(n) / group; g++) {
+    fetch_step(next, g);
     const u8 *words = panel.words + g * group * PANEL_ROWS;
     vi sums[TILE][PANEL_REGS];
     UNROLL for (int t = 0; t < count; t++) {
@@ -134,15 +164,15 @@ INL void tile(int count, int how, Panel panel, int n, const Packed *x, vf out[TI
 #define TILES(X) X(plain32, MINS) X(plain16, MINS | BY16) X(signed, SIGNED)
 #endif
 #define DEFINE(name, how) \
-  NOINL void tile_##name(Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) { \
-    tile(TILE, how, panel, n, x, out); \
+  NOINL void tile_##name(Panel panel, int n, const Packed *x, Ahead next, vf out[TILE][PANEL_REGS]) { \
+    tile(TILE, how, panel, n, x, next, out); \
   }
 TILES(DEFINE)
 #undef DEFINE
 #if W == 16
 #define DEFINE(name, how) \
-  NOINL void tile_half_##name(Panel panel, int n, const Packed *x, vf out[TILE][PANEL_REGS]) { \
-    tile(TILE / 2, how, panel, n, x, out); \
+  NOINL void tile_half_##name(Panel panel, int n, const Packed *x, Ahead next, vf out[TILE][PANEL_REGS]) { \
+    tile(TILE / 2, how, panel, n, x, next, out); \
   }
 TILES(DEFINE)
 #undef DEFINE
@@ -160,7 +190,7 @@ INL int how_of(TypeInfo t) {
 #define TILE_MAX 6 // so many sums are on their way that none is waited for
 // The same with AVX-VNNI, and with the same bits. The compiler would keep `acc` in registers, and push others to memory.
 #define IN_MEMORY __asm__ volatile("" ::: "memory")
-WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Packed *x, vf acc[TILE_MAX][PANEL_REGS]) {
+WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Packed *x, Ahead next, vf acc[TILE_MAX][PANEL_REGS]) {
   const int by16 = (how & BY16) != 0;
   const i64 filled = FILLED(n), group = by16 ? 16 : 32; // what is packed lies at the same places of each token
   const i64 d = filled, offsets = d + filled / 8 * (by16 ? 2 : 1), less = offsets + filled * 3 / 8;
@@ -172,6 +202,7 @@ WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Pack
     UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
   }
   for (i64 g = 0, at = 0; g < filled / group; g++) {
+    fetch_step(next, g);
     vi sums[TILE_MAX][PANEL_REGS];
     UNROLL for (int t = 0; t < TILE_MAX; t++)
       sums[t][0] = sums[t][1] = dot_words((vi){} + EXACT, (vh)((vi){} + LOAD(i32, q[t] + less + 4 * g)), factor);
@@ -208,7 +239,7 @@ WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Pack
 #elif I8MM
 #define TILE_MAX 8
 // The same with I8MM, and with the same bits: of two words of each row and of each token a register holds two rows' or tokens'.
-WITH_I8MM NOINL void tile_i8mm(int how, const Panel *panel, int n, const Packed *x, vf acc[TILE_MAX][PANEL_REGS]) {
+WITH_I8MM NOINL void tile_i8mm(int how, const Panel *panel, int n, const Packed *x, Ahead next, vf acc[TILE_MAX][PANEL_REGS]) {
   const int by16 = (how & BY16) != 0;
   const i64 filled = FILLED(n), group = by16 ? 16 : 32;
   const u8 *words = panel->words;
@@ -249,14 +280,14 @@ WITH_I8MM NOINL void tile_i8mm(int how, const Panel *panel, int n, const Packed 
 #endif
 INL int tile_tokens(Panel panel) { return panel.features ? TILE_MAX : TILE; }
 // `count` tokens of x (tile_tokens, the last again where there are fewer).
-INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, vf out[TILE_MAX][PANEL_REGS]) {
+INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE_MAX][PANEL_REGS]) {
 #if AVXVNNI
-  if (panel.features) return tile_vnni(t.is_signed ? BEGUN : how_of(t), &panel, n, x, out);
+  if (panel.features) return tile_vnni(t.is_signed ? BEGUN : how_of(t), &panel, n, x, next, out);
 #elif I8MM
-  if (panel.features) return tile_i8mm(how_of(t), &panel, n, x, out);
+  if (panel.features) return tile_i8mm(how_of(t), &panel, n, x, next, out);
 #endif
   switch (how_of(t)) {
-#define CASE(name, how) case how: TILE_OF(name)(panel, n, x, out); break;
+#define CASE(name, how) case how: TILE_OF(name)(panel, n, x, next, out); break;
     TILES(CASE)
 #undef CASE
   }

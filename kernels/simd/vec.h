@@ -263,6 +263,38 @@ INL vf times_power(vf a, vf x) {
   return (vf)_mm512_maskz_scalef_ps(large, (__m512)a, (__m512)x);
 }
 #endif
+// Of each four lanes the first two of a and of b in turns, the last two in turns, the first two one after another, the last two.
+#if W == 16
+#define TURNS_LOW(a, b) (vi)_mm512_unpacklo_epi32((__m512i)(a), (__m512i)(b))
+#define TURNS_HIGH(a, b) (vi)_mm512_unpackhi_epi32((__m512i)(a), (__m512i)(b))
+#define BOTH_LOW(a, b) (vi)_mm512_unpacklo_epi64((__m512i)(a), (__m512i)(b))
+#define BOTH_HIGH(a, b) (vi)_mm512_unpackhi_epi64((__m512i)(a), (__m512i)(b))
+#elif W == 8
+#define TURNS_LOW(a, b) SHUFFLE(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define TURNS_HIGH(a, b) SHUFFLE(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define BOTH_LOW(a, b) SHUFFLE(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define BOTH_HIGH(a, b) SHUFFLE(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#else
+#define TURNS_LOW(a, b) SHUFFLE(a, b, 0, 4, 1, 5)
+#define TURNS_HIGH(a, b) SHUFFLE(a, b, 2, 6, 3, 7)
+#define BOTH_LOW(a, b) SHUFFLE(a, b, 0, 1, 4, 5)
+#define BOTH_HIGH(a, b) SHUFFLE(a, b, 2, 3, 6, 7)
+#endif
+// Four words at each of W places, `step` bytes apart, to (4 words, W places).
+INL void turn_words(const void *p, i64 step, vi to[4]) {
+  vi v[4];
+  UNROLL for (int i = 0; i < 4; i++) {
+    union { i32x4 quarters[W / 4]; vi v; } all;
+    UNROLL for (int j = 0; j < W / 4; j++) all.quarters[j] = LOAD(i32x4, (const u8 *)p + (4 * j + i) * step);
+    v[i] = all.v;
+  }
+  const vi low = TURNS_LOW(v[0], v[1]), low2 = TURNS_LOW(v[2], v[3]);
+  const vi high = TURNS_HIGH(v[0], v[1]), high2 = TURNS_HIGH(v[2], v[3]);
+  to[0] = BOTH_LOW(low, low2);
+  to[1] = BOTH_HIGH(low, low2);
+  to[2] = BOTH_LOW(high, high2);
+  to[3] = BOTH_HIGH(high, high2);
+}
 // 1 / √x
 INL f32 inverse_root(f32 x) {
 #if defined(__wasm__) || defined(__aarch64__)

@@ -120,31 +120,32 @@ NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Membe
   }
 }
 
-// What is wanted once `count` tokens are multiplied: where their values go, and their share of the rows that this thread is
-// likely to take next.
-INL void fetch_around(const Thread *t, const Matrix *m, Members members, Part part, int first, int count) {
+// Where values of `count` tokens go is fetched before they are multiplied.
+INL void fetch_out(const Thread *t, const Matrix *m, Members members, Part part, int first, int count) {
   for (int i = 0; i < count; i++) {
     const f32 *out = output_at(t, m, part, pair_at(members, members.decode + first + i));
     UNROLL for (int r = 0; r < PANEL_ROWS; r += 16) __builtin_prefetch(out + r, 1);
   }
+}
+// Of the rows that this thread is likely to take next a share: of `all` parts of the work those from `first`, in some steps.
+INL Ahead share_ahead(const Thread *t, const Matrix *m, Part part, int first, int count, int all, i64 steps) {
   const i64 bytes = PANEL_ROWS * m->rowBytes;
-  const u8 *next = part.w + t->p.threads * bytes;
-  const i64 end = bytes * (first + count) / members.prompt;
-  for (i64 i = bytes * first / members.prompt; i < end; i += 64) __builtin_prefetch(next + i, 0, 2);
+  return (Ahead){part.w + t->p.threads * bytes + bytes * first / all, (bytes * count << 8) / (all * steps)};
 }
 
 NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   TypeInfo type = type_info(m->type);
   Panel panel = panel_at(t->scratch, op->n, type, t->p.features);
-  fill_panel(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid);
-  const int tile = tile_tokens(panel);
+  const int tile = tile_tokens(panel), all = members.prompt + tile; // a panel takes about as long as a tile
+  const i64 steps = FILLED(op->n) / (type.by16 ? 16 : 32);
+  fill_panel(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid, share_ahead(t, m, part, 0, tile, all, steps));
   for (int first = 0; first < members.prompt; first += tile) {
     const int count = MIN(tile, members.prompt - first);
     Packed x[TILE_MAX];
     vf out[TILE_MAX][PANEL_REGS];
     for (int i = 0; i < tile; i++) x[i] = input_at(op, members, members.decode + first + MIN(i, count - 1));
-    fetch_around(t, m, members, part, first, count);
-    multiply_tile(type, count, panel, op->n, x, out);
+    fetch_out(t, m, members, part, first, count);
+    multiply_tile(type, count, panel, op->n, x, share_ahead(t, m, part, tile + first, count, all, steps), out);
     for (int i = 0; i < count; i++)
       put_values(t, op, m, part, pair_at(members, members.decode + first + i), (f32 *)out[i]);
   }
@@ -191,7 +192,8 @@ NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Membe
     const u8 *x[FLOAT_TILE];
     vf out[FLOAT_TILE][PANEL_REGS];
     for (int i = 0; i < FLOAT_TILE; i++) x[i] = inputs + input_of(op, pair_at(members, from + MIN(i, count - 1))) * bytes;
-    fetch_around(t, m, members, part, first, count);
+    fetch_out(t, m, members, part, first, count);
+    fetch_step(share_ahead(t, m, part, first, count, members.prompt, 1), 0);
     multiply_panel(count, as_words, t->p.features & FEATURE_AVXVNNI, panel, op->n, x, out);
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, from + i), (f32 *)out[i]);
   }
