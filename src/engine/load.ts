@@ -23,7 +23,7 @@ import { withDraftLayer } from "./load-draft-layer.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
 import { makeOpenedFiles } from "./opened-files.ts";
-import { poolingOf } from "./pooling.ts";
+import { poolingOf, statedPooling } from "./pooling.ts";
 import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
 import type { SequenceEvent } from "./sequence.ts";
 import { takingBack } from "./take-back.ts";
@@ -154,7 +154,7 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
       ctxLen,
       ctxLenTrained,
       dim: program.states.dim,
-      embedsOnly: encoder || gguf.metadata.has(`${arch}.pooling_type`),
+      embedsOnly: encoder || statedPooling(gguf.metadata, arch) !== undefined,
       canFill: tokenizer.fill !== undefined,
       ranks: rank?.kind,
       media: [], // whoever opens an encoder of images adds it
