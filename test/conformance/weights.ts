@@ -41,6 +41,15 @@ export function gaussian(rng: Rng): number {
   return Math.sqrt(-2 * Math.log(1 - rng.float())) * Math.cos(2 * Math.PI * rng.float());
 }
 
+const single = new Float32Array(1);
+const singleBits = new Uint32Array(single.buffer);
+
+/** Of the nearest float32. */
+function bitsOf(value: number): number {
+  single[0] = value;
+  return singleBits[0]!;
+}
+
 interface BlockOptions {
   readonly size: number;
   readonly rng: Rng;
@@ -59,7 +68,7 @@ export function randomBlocks(name: QuantName, count: number, options: BlockOptio
       const value = size * gaussian(rng);
       if (name === "f32") view.setFloat32(4 * i, value, true);
       else if (name === "f16") view.setUint16(2 * i, floatToHalf(value), true);
-      else view.setUint16(2 * i, new Uint32Array(Float32Array.of(value).buffer)[0]! >>> 16, true);
+      else view.setUint16(2 * i, bitsOf(value) >>> 16, true);
     }
     return bytes;
   }
@@ -106,23 +115,31 @@ export interface MatrixOptions {
   readonly bytes?: readonly number[];
 }
 
-/** Somewhere to make weights and read them back. */
+/** Somewhere to make weights and read them back. They are drawn when the first is read, in the order of their making. */
 export function makeWeightBox(path: string, rng: Rng): WeightBox {
-  const tensors = new Map<string, Uint8Array>();
-  const keep = (bytes: Uint8Array): string => {
-    const name = `w${tensors.size}.weight`;
-    tensors.set(name, bytes);
+  const names: string[] = [];
+  const drawn: Uint8Array[] = [];
+  const draws: (() => Uint8Array)[] = [];
+  const keep = (draw: () => Uint8Array): string => {
+    const name = `w${draws.push(draw) - 1}.weight`;
+    names.push(name);
     return name;
   };
+  const read = (name: string): Uint8Array => {
+    while (drawn.length < draws.length) drawn.push(draws[drawn.length]!());
+    return drawn[names.indexOf(name)]!;
+  };
   return {
-    source: { path, read: (name) => tensors.get(name)! },
+    source: { path, read },
     matrix: ({ inDim, outDim, quant = "f32", experts = 1, size = 1 / Math.sqrt(inDim), bytes }) => {
-      const name = keep(randomBlocks(quant, inDim * outDim * experts, { size, rng, bytes }));
+      const name = keep(() => randomBlocks(quant, inDim * outDim * experts, { size, rng, bytes }));
       return { name, quant: quants[quant], inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
     },
     vector: (len, { mean = 0, size = 0.3 } = {}) => {
-      const values = Float32Array.from({ length: len }, () => mean + size * gaussian(rng));
-      const name = keep(new Uint8Array(values.buffer));
+      const name = keep(() => {
+        const values = Float32Array.from({ length: len }, () => mean + size * gaussian(rng));
+        return new Uint8Array(values.buffer);
+      });
       return { name, quant: quants.f32, inDim: len, outDim: 1, rowStart: 0, tensorRows: 1, experts: 1 };
     },
   };

@@ -24,6 +24,11 @@ const SLOTS = 4;
 const NMSE_MAX = 1e-8;
 const EMBEDDED = resolve(import.meta.dir, "../../../models/hearth/hearth.gguf");
 
+const cases = conformanceCases();
+const products = cases.filter(
+  ({ name, program }) => /^(gatedMlp|moe): /.test(name) && missingOps(program, { ops, variants }).length === 0,
+);
+
 let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-simd-session-"))));
 afterAll(() => rm(folder, { recursive: true }));
@@ -258,9 +263,6 @@ describe.each(everyLevel)("$level", ({ backend }) => {
       }),
     );
 
-    const products = conformanceCases().filter(
-      ({ name, program }) => /^(gatedMlp|moe): /.test(name) && missingOps(program, { ops, variants }).length === 0,
-    );
     test("of products of every block type, of one to sixteen rows", async () => {
       const slots = 16;
       expect(products.length).toBeGreaterThan(25);
@@ -283,7 +285,7 @@ describe.each(everyLevel)("$level", ({ backend }) => {
     }, 60_000);
 
     test("of a prompt longer than a block of attention, in chunks, beside others, by any number of threads", async () => {
-      const long = conformanceCases().filter(({ name }) => /^attention: a long context, .*(64|65|rotate)/.test(name));
+      const long = cases.filter(({ name }) => /^attention: a long context, .*(64|65|rotate)/.test(name));
       expect(long.length).toBeGreaterThan(4);
       const count = 290;
       const tokens = Int32Array.from({ length: count }, (_, i) => (i * 7) % 11);
