@@ -115,7 +115,7 @@ export interface MatrixOptions {
   readonly bytes?: readonly number[];
 }
 
-/** Somewhere to make weights and read them back. They are drawn when the first is read, in the order of their making. */
+/** Somewhere to make weights and read them back. All are drawn when the first is read, in the order of making. */
 export function makeWeightBox(path: string, rng: Rng): WeightBox {
   const names: string[] = [];
   const drawn: Uint8Array[] = [];
