@@ -15,6 +15,7 @@ import { programFile } from "./base/program-files.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import type { OpenParts } from "./gateway/open.ts";
 import { hasSections, readConfig, type Config, type ConfigSources } from "./config.ts";
+import { trimSnapshots } from "./files/snapshots.ts";
 import type { LoadMessage } from "./runner/messages.ts";
 import { askOutlook } from "./runtime/ask-outlook.ts";
 import { tellLoad } from "./runtime/tell-load.ts";
@@ -104,6 +105,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   await gateway?.start();
   collectWhenIdle();
+  void trimSnapshots(cacheOf(config), config.snapshots);
   const servers = [server, hookListener];
   const telemetry = [tracer, exporter];
   stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, life, telemetry });
@@ -211,7 +213,7 @@ function ownRuntime(
       maxLoaded: config.maxLoadedModels === "auto" ? undefined : config.maxLoadedModels,
       maxQueue: config.maxQueue,
       keepAliveMs: config.keepAliveMs,
-      cacheDir: join(config.home, "cache"),
+      cacheDir: cacheOf(config),
       snapshotBytes: config.snapshots,
       freeBytes: availableMemory,
       gpuMemory: config.gpuMemory === "auto" ? undefined : config.gpuMemory,
@@ -268,6 +270,8 @@ function describeMachine(config: Config, at: { backend: string; device: string; 
     loading: [...at.loading.values()].map((fraction) => ({ fraction })),
   };
 }
+
+const cacheOf = ({ home }: Config): string => join(home, "cache");
 
 /** The level that the SIMD kernels are told to take; undefined: the best. */
 const forcedLevel = ({ simd }: Config): string | undefined => (simd === "auto" ? undefined : simd);

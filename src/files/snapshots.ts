@@ -8,6 +8,7 @@ import { mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises
 import { basename, join } from "node:path";
 import type { SnapshotInfo, SnapshotStore } from "../base/snapshots.ts";
 
+const FOLDER = "prefixes";
 const MAGIC = "HSNP0001";
 /** Magic, checksum of the header, checksum of the bytes, bytes of the header. */
 const PREAMBLE_BYTES = 8 + 8 + 8 + 4;
@@ -40,8 +41,13 @@ export function snapshotsOf(
   paths: readonly string[],
   { cacheDir, bytesMax }: { cacheDir: string; bytesMax: number },
 ): (layout: string) => SnapshotStore {
-  const root = join(cacheDir, "prefixes");
+  const root = join(cacheDir, FOLDER);
   return (layout) => openSnapshots({ root, scope: JSON.stringify([layout, ...paths.map(identityOf)]), bytesMax });
+}
+
+/** Removes what there is beyond so many bytes of them, or of none, as where their setting was more before. */
+export async function trimSnapshots(cacheDir: string, bytesMax: number): Promise<void> {
+  await makeRoom(join(cacheDir, FOLDER), bytesMax).catch(() => 0); // they may stay where nothing can be removed
 }
 
 /** A blob's name says what is in it. Other files are taken for the same while nobody writes to them. */
@@ -72,7 +78,7 @@ export function openSnapshots({ root, scope, bytesMax }: Options): SnapshotStore
         const name = file.slice(0, -3);
         const info = file.endsWith(".kv") && NAME.test(name) ? readInfo(pathOf(name), name) : undefined;
         if (info) infos.push(info);
-        else await rm(join(folder, file), { force: true });
+        else await rm(join(folder, file), { force: true }).catch(() => {}); // a folder, or a disk that is read-only
       }
       return infos;
     },

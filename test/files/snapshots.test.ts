@@ -1,10 +1,10 @@
 /** Snapshots of prefixes as files: they come back whole or not at all, and stay within their bound. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtemp, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SnapshotInfo } from "../../src/base/snapshots.ts";
-import { openSnapshots, snapshotsOf } from "../../src/files/snapshots.ts";
+import { openSnapshots, snapshotsOf, trimSnapshots } from "../../src/files/snapshots.ts";
 import { eventually } from "../e2e/hearth.ts";
 
 let root = "";
@@ -72,6 +72,27 @@ test("files that are no snapshots are removed when the folder is read, and names
   const found = await open().list();
   expect(found.map(({ name }) => name).toSorted()).toEqual([infoOf(2).name, infoOf(3).name]);
   expect(await files()).toHaveLength(2);
+});
+
+test("what is no snapshot and cannot be removed is passed over", async () => {
+  const store = open();
+  store.write(infoOf(1), [bytesOf(1)]);
+  await store.flush();
+  const [first] = await files();
+  await mkdir(join(first!, "..", `${infoOf(2).name}.kv`, "x"), { recursive: true });
+  expect((await open().list()).map(({ name }) => name)).toEqual([infoOf(1).name]);
+});
+
+test("a bound that was lowered, or set to nothing, holds without another prompt", async () => {
+  const cacheDir = join(root, "cache");
+  const store = openSnapshots({ root: join(cacheDir, "prefixes"), scope: "a model", bytesMax: 1e6 });
+  for (const n of [1, 2, 3]) store.write(infoOf(n), [bytesOf(n, 4000)]);
+  await store.flush();
+  await trimSnapshots(cacheDir, 9000);
+  expect(await store.list()).toHaveLength(2);
+  await trimSnapshots(cacheDir, 0);
+  expect(await store.list()).toEqual([]);
+  await trimSnapshots(join(root, "nowhere"), 0);
 });
 
 test.each([
