@@ -111,11 +111,19 @@ NOINL void run_chunks(Thread *t, Head *op, int first, int count) {
         for (int i = 0; i <= op->joined; i++) run_row(t, (const Head *)((u8 *)op + i * RECORD_BYTES), row);
   }
 }
-// Long runs first for what streams weights, one chunk at a time for what takes long.
+// Long runs first for what streams weights, one chunk at a time for what takes long. Rows of a prompt that are neighbours
+// store keys to the same cache lines, so each thread takes as many of them at once as it can.
 INL int share_of(Thread *t, const Head *op) {
-  if (op->kind == OP_ATTEND) return 0;
-  if (op->kind == OP_LINEAR && rows_of(t, op) > decode_rows_of(t, op)) return 0;
-  return 2 * t->p.threads;
+  const int is_prompt = rows_of(t, op) > decode_rows_of(t, op);
+  switch (op->kind) {
+    case OP_ATTEND: return 0;
+    case OP_LINEAR: return is_prompt ? 0 : 2 * t->p.threads;
+    case OP_HEAD_LINEAR:
+    case OP_CAUSAL_CONV:
+    case OP_DELTA_RULE:
+    case OP_SELECTIVE_SCAN: return 2 * t->p.threads;
+    default: return is_prompt ? t->p.threads : 2 * t->p.threads;
+  }
 }
 
 // A copy of the header as it was at one moment. Returns 0 while another is being written: who writes it will call again.
