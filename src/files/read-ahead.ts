@@ -12,6 +12,10 @@ const AHEAD = 4;
 /** A file as good as in memory. */
 const ENOUGH = 0.98;
 const MEMORY_SHARE = 0.8;
+/** To look at every page of a large file takes longer than its header does: so many tell as well. */
+const WHOLE_BYTES = 128 * 2 ** 20;
+const SAMPLES = 1024;
+const PAGE_BYTES = 4096;
 const POLL_MS = 5;
 /** Looks at a piece that does not come; then the next is asked for. */
 const LOOKS_MAX = 2000;
@@ -30,7 +34,7 @@ interface Options {
 export async function readAhead(options: Options): Promise<void> {
   const { byteLength, resident, advise, isOpen, onProgress, signal, freeBytes = freemem } = options;
   if (!resident || !advise || byteLength === 0) return;
-  const missing = byteLength - resident(0, byteLength);
+  const missing = byteLength - residentBytes(byteLength, resident);
   if (missing <= (1 - ENOUGH) * byteLength || missing > MEMORY_SHARE * freeBytes()) return;
   const lengthAt = (offset: number): number => Math.min(PIECE_BYTES, byteLength - offset);
   let asked = 0;
@@ -46,4 +50,15 @@ export async function readAhead(options: Options): Promise<void> {
     }
     onProgress(Math.min(1, (offset + lengthAt(offset)) / byteLength));
   }
+}
+
+/** How much of a file is in memory; of a large one about. */
+function residentBytes(byteLength: number, resident: (offset: number, length: number) => number): number {
+  if (byteLength <= WHOLE_BYTES) return resident(0, byteLength);
+  const pages = Math.floor(byteLength / PAGE_BYTES);
+  let there = 0;
+  for (let i = 0; i < SAMPLES; i++) {
+    if (resident(PAGE_BYTES * Math.floor((pages * i) / SAMPLES), PAGE_BYTES) > 0) there++;
+  }
+  return byteLength * (there / SAMPLES);
 }

@@ -77,3 +77,23 @@ test("an abort is heard between pieces that come as soon as they are asked for",
   expect(await reading.catch((error: unknown) => error)).toMatchObject({ code: "cancelled" });
   expect(asked.length).toBeLessThan(13);
 });
+
+test("a large file is looked at here and there", async () => {
+  const lookedAt = async (isThere: (offset: number) => boolean) => {
+    const { asked, options } = makeDisk(2000 * MIB, { looks: 0 });
+    let bytes = 0;
+    const resident = (offset: number, length: number): number => {
+      if (asked.length > 0) return options.resident(offset, length);
+      bytes += length;
+      return isThere(offset) ? length : 0;
+    };
+    const abort = new AbortController();
+    const onProgress = (): void => abort.abort();
+    await readAhead({ ...options, resident, onProgress, signal: abort.signal }).catch(() => {});
+    return { asked: asked.length > 0, bytes };
+  };
+  expect(await lookedAt(() => true)).toEqual({ asked: false, bytes: 4 * MIB });
+  expect(await lookedAt((offset) => offset < 1990 * MIB)).toEqual({ asked: false, bytes: 4 * MIB });
+  expect((await lookedAt((offset) => offset < 1900 * MIB)).asked).toBe(true);
+  expect((await lookedAt((offset) => offset >= 100 * MIB)).asked).toBe(true);
+});
