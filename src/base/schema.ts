@@ -210,7 +210,7 @@ function problemsOf(errors: readonly ValueError[], root: unknown): readonly Sche
 
 function problemsAt(error: ValueError, root: unknown): readonly SchemaProblem[] {
   const path = pathOf(error.path, root);
-  const { type, schema, value } = error;
+  const { type, schema } = error;
   if (isPutIn(error)) return [];
   if (type === ValueErrorType.ObjectAdditionalProperties) {
     const message = unknownKeyMessage(
@@ -220,24 +220,46 @@ function problemsAt(error: ValueError, root: unknown): readonly SchemaProblem[] 
     return [{ path, message, isUnknownKey: true }];
   }
   if (type === ValueErrorType.Union && schema["expected"] === undefined) {
-    const variant = nearestVariant(error);
+    const alternatives = error.errors.map((each) => [...each].filter((one) => !isPutIn(one)));
+    const tag = wrongTag(alternatives, error.path);
+    if (tag) return [{ path: pathOf(tag.at.path, root), message: messageOf(tag.at, tag.expected) }];
+    const variant = nearestVariant(alternatives, error.path);
     if (variant) return problemsOf(variant, root);
   }
-  if (type === ValueErrorType.ObjectRequiredProperty)
-    return [{ path, message: `required: expected ${expectedOf(schema)}` }];
-  return [{ path, message: `expected ${expectedOf(schema)}, got ${gotOf(value)}` }];
+  return [{ path, message: messageOf(error, expectedOf(schema)) }];
 }
+
+const messageOf = ({ type, value }: ValueError, expected: string): string =>
+  type === ValueErrorType.ObjectRequiredProperty
+    ? `required: expected ${expected}`
+    : `expected ${expected}, got ${gotOf(value)}`;
 
 /** Whether a default is put in there once the rest is right. */
 const isPutIn = ({ value, schema }: ValueError): boolean => value === undefined && "default" in schema;
 
+/** Of a key that is to be one of some texts. */
+const isTag = ({ schema }: ValueError): boolean =>
+  "const" in schema || (Array.isArray(schema["anyOf"]) && schema["expected"] !== undefined);
+
+/** The key that tells objects apart, where its value is no alternative's; with the values of all of them. */
+function wrongTag(
+  alternatives: readonly (readonly ValueError[])[],
+  path: string,
+): { at: ValueError; expected: string } | undefined {
+  const tags = alternatives.map((each) => each.find((error) => isTag(error) && error.path.length > path.length));
+  const [at] = tags;
+  if (!at || tags.some((each) => each?.path !== at.path)) return undefined;
+  return { at, expected: tags.map((each) => expectedOf(each!.schema)).join(", ") };
+}
+
 /** Of an alternative that was meant: an object's that has its tag, else the one whose problems lie deepest. */
-function nearestVariant({ errors, path }: ValueError): readonly ValueError[] | undefined {
-  const variants = errors.map((each) => [...each].filter((error) => !isPutIn(error))).filter((each) => each.length > 0);
+function nearestVariant(
+  alternatives: readonly (readonly ValueError[])[],
+  path: string,
+): readonly ValueError[] | undefined {
+  const variants = alternatives.filter((each) => each.length > 0);
   const inner = variants.filter((each) => each.every((error) => error.path.length > path.length));
-  const tagged = inner.filter(
-    (each) => !each.some(({ type }) => type === ValueErrorType.Literal || type === ValueErrorType.Union),
-  );
+  const tagged = inner.filter((each) => !each.some(isTag));
   const [found] = (tagged.length > 0 ? tagged : inner).toSorted((a, b) => a.length - b.length);
   return found;
 }

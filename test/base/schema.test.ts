@@ -64,6 +64,8 @@ describe("what is wrong is told with its place, what was expected, and never the
     [{ name: "a", rate: { burst: "x" } }, ["rate.burst: expected a whole number, got a text of 1 characters"]],
     [{ name: "a", list: [{ kind: "a", size: "x" }] }, ["list.0.size: expected a number, got a text of 1 characters"]],
     [{ name: "a", list: [{ kind: "b", txet: 1 }] }, ["list.0.txet: unknown key; did you mean 'text'?"]],
+    [{ name: "a", list: [{ kind: "c", size: 1 }] }, ['list.0.kind: expected "a", "b", got a text of 1 characters']],
+    [{ name: "a", list: [{ size: 1 }] }, ['list.0.kind: required: expected "a", "b"']],
     [{ name: "a", pair: { from: 2, to: 1 } }, ["pair.to: before from"]],
     [{ name: 5, at: 0, b: 1 }, ["b: unknown key", expect.stringMatching(/^name: /), expect.stringMatching(/^at: /)]],
   ])("%j", (value, wanted) => {
