@@ -264,7 +264,7 @@ test("too many calls are told so, and the others are answered", async () => {
 
 describe("places are handed out fairly:", () => {
   beforeEach(() => {
-    write("loop.ts", "export default () => { for (;;) {} };");
+    write("loop.ts", "export default () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);");
     write("a.ts", "export default () => 1;");
     write("slow.ts", "export default async () => { await Bun.sleep(200); return Date.now() };");
   });
