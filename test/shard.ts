@@ -51,6 +51,8 @@ export async function runShard(files: readonly string[], options: ShardOptions):
       BUN_RUNTIME_TRANSPILER_CACHE_PATH: join(temporary, "transpiled"), // of all, by content
       TMPDIR: temporary,
       HEARTH_TEST_SEED: `${seed}`,
+      // tests make hundreds, and from the fifth on each costs a collection of the whole heap
+      BUN_JSC_maxNumWasmFastMemories: "64",
     },
     stdin: "ignore",
     stdout: "pipe",
