@@ -3,6 +3,7 @@
  * knows nothing of text, sampling, scheduling or HTTP.
  */
 import type { Gguf } from "../gguf/gguf.ts";
+import type { ByteSource } from "../gguf/source.ts";
 import type { KernelChoice } from "../base/kernel-tuning.ts";
 import type { KvCacheType } from "../base/kv-cache-type.ts";
 import type { Offer, OfferLimits, OfferWish } from "../sampling/offer.ts";
@@ -75,8 +76,18 @@ export interface LoadOptions {
   readonly kvType?: KvCacheType | undefined;
   /** Ends the load with `cancelled`, at the next piece of weights, and frees what it took. */
   readonly signal?: AbortSignal | undefined;
+  /** What the backend began before; a session may take it over. */
+  readonly begun?: Begun | undefined;
   /** Called with 0…1 while loading. */
   readonly onProgress?: (fraction: number) => void;
+}
+
+/** What a backend does beside the reading of headers. */
+export interface Begun {
+  /** Tells of a file of the model, once it is open. */
+  opened(source: ByteSource): void;
+  /** Ends what no session has taken over. */
+  end(): void;
 }
 
 /** Options that decide what a token takes in the cache. */
@@ -270,6 +281,8 @@ export interface SlotBytes {
 
 export interface Backend {
   readonly name: string;
+  /** Begins a load while the model's headers are read; left out: there is nothing to begin with. */
+  begin?(options: Pick<LoadOptions, "threads">): Begun;
   /** What it runs of a file, where that is no list of steps: left out, `arch/` says. */
   program?(gguf: Gguf): Program;
   /** The ops of a program, and variants of ops, that it has no kernels for; left out: none. A load refuses them. */

@@ -122,7 +122,16 @@ export interface LoadedEngine {
 
 /** Loads a model. Errors name the file and what is wrong with it. */
 export async function loadEngine(path: string, given: EngineOptions): Promise<LoadedEngine> {
-  const files = makeOpenedFiles(given.open);
+  const begun = given.backend.begin?.(given);
+  try {
+    return await loadBegun(path, { ...given, begun });
+  } finally {
+    begun?.end();
+  }
+}
+
+async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngine> {
+  const files = makeOpenedFiles(given.open, given.begun?.opened);
   const options = { ...given, open: files.open };
   const file = openGgufFrom(options.open, path, { asTexts: TEXT_KEYS });
   const gguf = repairGguf(file);

@@ -10,12 +10,14 @@ interface OpenedFiles {
   changed(): string | undefined;
 }
 
-export function makeOpenedFiles(open: OpenSource): OpenedFiles {
+/** @param onOpen is told of each */
+export function makeOpenedFiles(open: OpenSource, onOpen?: (source: ByteSource) => void): OpenedFiles {
   const sources: ByteSource[] = [];
   return {
     open(path) {
       const source = open(path);
       sources.push(source);
+      onOpen?.(source);
       return source;
     },
     async readAhead({ onProgress, signal }) {

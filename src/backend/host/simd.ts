@@ -9,7 +9,7 @@ import { ops, variants } from "../simd/lower.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
 import { slotBytes } from "../simd/kv.ts";
 import { makeSession } from "../simd/session.ts";
-import { startCrew } from "./simd-workers.ts";
+import { EarlyWorkers, startCrew } from "./simd-workers.ts";
 
 export const simdBackend = makeSimdBackend();
 
@@ -19,12 +19,14 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
     name: "simd",
     missing: (program) => missingOps(program, { ops, variants }),
     slotBytes,
+    begin: ({ threads }) => new EarlyWorkers(threadsOf(threads)),
     async load(program, loadOptions) {
       checkOps(program, { name: "simd", ops, variants });
       const { simdLevel: level = options.level } = loadOptions;
       const found = findLevel({ ...options, level });
       if ("reason" in found) throw new AppError("unsupported", found.reason);
-      const threads = loadOptions.threads > 0 ? loadOptions.threads : physicalCores();
+      const threads = threadsOf(loadOptions.threads);
+      const early = loadOptions.begun instanceof EarlyWorkers ? loadOptions.begun : undefined;
       return makeSession(program, loadOptions, {
         backend: "simd",
         level: found.title,
@@ -33,10 +35,12 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
         threads,
         memory: makeNativeMemory(),
         words: found.words,
-        start: (header) => startCrew(found.file, header, threads),
+        start: (header) => startCrew(found.file, header, { threads, early }),
       });
     },
   };
 }
+
+const threadsOf = (asked: number): number => (asked > 0 ? asked : physicalCores());
 
 const buildOf = (file: string): string => Bun.hash.xxHash3(readFileSync(file)).toString(36);

@@ -45,9 +45,13 @@ export function makeCrew(workers: readonly Worker[], signal: Int32Array, run: ()
   };
 }
 
-/** A Worker's life: its part of each pass, until it is dismissed; then it must send any message. */
-export function takePart(signal: Int32Array, run: () => void): void {
+/**
+ * A Worker's life: its part of each pass, until it is dismissed; then it must send any message.
+ * @param idle does a little of what there is to do before the first pass; false: nothing is left
+ */
+export function takePart(signal: Int32Array, run: () => void, idle: () => boolean = () => false): void {
   let seen = 0;
+  while (Atomics.load(signal, 0) === 0 && idle());
   for (;;) {
     Atomics.wait(signal, 0, seen);
     const now = Atomics.load(signal, 0);
