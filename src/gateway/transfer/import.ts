@@ -2,7 +2,7 @@
  * A gateway's database from an export, into an empty one, in one transaction: all of it, with the counts that the file
  * says, or nothing. Numbers and ids stay. What triggers count, they count as rows come.
  */
-import { AppError } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
 import { execute, type Script, type Store, type Value } from "../../base/store.ts";
 import { badFile, end, fromCell, head, linesOf, readAs, row, type End, type Line, type Row } from "./file.ts";
 import {
@@ -29,8 +29,27 @@ export async function importStore(store: Store, path: string): Promise<Counts> {
       `the database is not empty: it has rows (${there.join(", ")}); import fills a new one`,
     );
   }
-  await store.write(() => importLines(path));
+  const progress: Progress = { line: 1 };
+  try {
+    await store.write(() => importLines(path, progress));
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    throw badFile(path, progress.line, `from there on rows that the tables refuse (${messageOf(error)})`);
+  }
   return countAll(store);
+}
+
+/** Whether a database says that a row does not fit its tables: by SQLite's code, or a class of PostgreSQL's. */
+const isRefusal = (error: unknown): error is Error =>
+  error instanceof Error &&
+  [("code" in error && error.code) || "", ("errno" in error && error.errno) || ""].some((code) =>
+    /^(SQLITE_CONSTRAINT|SQLITE_MISMATCH|2[23][0-9A-Z]{3}$)/.test(String(code)),
+  );
+
+/** How far an import came. */
+interface Progress {
+  /** Of the first row that the last statement stores. */
+  line: number;
 }
 
 interface Target {
@@ -38,7 +57,7 @@ interface Target {
   readonly columns: ReadonlySet<string>;
 }
 
-function* importLines(path: string): Script<void> {
+function* importLines(path: string, progress: Progress): Script<void> {
   const targets = new Map<string, Target>();
   for (const table of TABLES) targets.set(table.name, { table, columns: yield* columnsOf(table) });
   let batch: Batch | undefined;
@@ -56,13 +75,13 @@ function* importLines(path: string): Script<void> {
     const read = readAs(row, line, path);
     const next = batchOf(read, { line, path, target: targets.get(read.table) });
     if (batch && (batch.text !== next.text || batch.rows.length >= batch.max)) {
-      yield* insert(batch);
+      yield* insert(batch, progress);
       batch = undefined;
     }
     if (batch) batch.rows.push(...next.rows);
     else batch = next;
   }
-  if (batch) yield* insert(batch);
+  if (batch) yield* insert(batch, progress);
   if (!last) throw badFile(path, 1, "a file without its last line");
   yield* finish(readAs(end, last, path), path);
 }
@@ -75,6 +94,8 @@ interface Batch {
   readonly text: string;
   readonly rows: Value[][];
   readonly max: number;
+  /** Where the first of them stands. */
+  readonly line: number;
 }
 
 interface At {
@@ -95,6 +116,7 @@ function batchOf({ table, row: cells }: Row, { line, path, target }: At): Batch 
   return {
     text: `INSERT INTO ${target.table.name} (${names.join(", ")}) VALUES `,
     rows: [values],
+    line: line.number,
     max: Math.max(1, Math.min(BATCH_ROWS, Math.floor(BATCH_VALUES_MAX / Math.max(1, names.length)))),
   };
 }
@@ -102,7 +124,8 @@ function batchOf({ table, row: cells }: Row, { line, path, target }: At): Batch 
 /** One database holds U+0000, the other does not. */
 const storable = (value: Value): Value => (typeof value === "string" ? value.replaceAll("\0", "\uFFFD") : value);
 
-function* insert({ text, rows }: Batch): Script<void> {
+function* insert({ text, rows, line }: Batch, progress: Progress): Script<void> {
+  progress.line = line;
   let number = 0;
   const values = rows.map((row) => `(${row.map(() => `$${++number}`).join(", ")})`);
   yield* execute(text + values.join(", "), ...rows.flat());
