@@ -4,9 +4,10 @@
  * string; the tokens behind it are held back with it.
  */
 import { logSoftmaxTop } from "../sampling/logprobs.ts";
-import { makeStopMatcher } from "../sampling/stop.ts";
+import { remembering } from "../base/remembering.ts";
+import { compileStops, makeStopMatcher } from "../sampling/stop.ts";
 import { makeStreamDetokenizer } from "../tokenizer/stream.ts";
-import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import type { StreamDetokenizer, Tokenizer } from "../tokenizer/tokenizer.ts";
 
 /** A token as people read it, and the natural logarithm of its probability. */
 interface TokenText {
@@ -41,13 +42,21 @@ interface Held {
   readonly to: number;
 }
 
-/** @param options.visible texts of control tokens that come out as text */
-export function makeAnswerText(
-  tokenizer: Tokenizer,
-  { stops, visible = [] }: { stops: readonly string[]; visible?: readonly string[] | undefined },
-): AnswerText {
-  const detokenizer = makeStreamDetokenizer(tokenizer, idsOf(tokenizer, visible));
-  const matcher = makeStopMatcher(stops);
+interface AnswerOptions {
+  readonly stops: readonly string[];
+  /** Texts of control tokens that come out as text. */
+  readonly visible?: readonly string[] | undefined;
+}
+
+/** What makes the texts of a model's answers: many requests have the same stop strings. */
+export function makeAnswerTexts(tokenizer: Tokenizer): (options: AnswerOptions) => AnswerText {
+  const idsOfAll = remembering((texts) => idsOf(tokenizer, texts));
+  const compiled = remembering(compileStops);
+  return ({ stops, visible = [] }) =>
+    makeAnswerText(makeStreamDetokenizer(tokenizer, idsOfAll(visible)), makeStopMatcher(compiled(stops)));
+}
+
+function makeAnswerText(detokenizer: StreamDetokenizer, matcher: ReturnType<typeof makeStopMatcher>): AnswerText {
   let held: Held[] = [];
   let seen = 0; // characters that tokens gave
   let out = 0; // characters that were handed on

@@ -5,7 +5,7 @@
  */
 import { assert } from "../base/errors.ts";
 import { admit } from "./admit.ts";
-import { describeToken } from "./answer-text.ts";
+import { describeToken, makeAnswerTexts } from "./answer-text.ts";
 import { discardedTokens } from "./context.ts";
 import { dropMiddle } from "./drop-middle.ts";
 import type { EngineParts } from "./engine-parts.ts";
@@ -38,6 +38,7 @@ export class Engine {
   readonly #parts: EngineParts;
   readonly #slots: Slot[];
   readonly #layOut = makeLayouts();
+  readonly #answerText: ReturnType<typeof makeAnswerTexts>;
   readonly #pace: Pace;
   readonly #sliced: SlicedPrefill;
   /** Undefined: steps of guessed tokens would have other bits. */
@@ -63,6 +64,7 @@ export class Engine {
   constructor(parts: EngineParts) {
     this.#parts = parts;
     this.#slots = makeSlots(parts.slots);
+    this.#answerText = makeAnswerTexts(parts.tokenizer);
     const { chunkAlone, chunkShared } = parts.limits;
     const rowsMax = parts.session.slices?.rowsMax ?? Infinity;
     this.#pace = makePace({ chunkAlone, chunkShared: Math.min(chunkShared, rowsMax) });
@@ -99,7 +101,8 @@ export class Engine {
       if (!this.#preparing.get(request.id)) return grammar?.dispose();
       const { ctxLen, vocabSize, tokenizer } = this.#parts;
       const layout = this.#layOut(request.prompt);
-      this.#waiting.push(makeSequence(request, layout, { ctxLen, vocabSize, tokenizer, grammar }));
+      const own = { ctxLen, vocabSize, tokenizer, grammar, answerText: this.#answerText };
+      this.#waiting.push(makeSequence(request, layout, own));
       this.#wake?.();
     } catch (error) {
       if (this.#preparing.get(request.id)) this.#parts.emit([failureOf(request.id, error)]);

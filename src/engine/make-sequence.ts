@@ -3,7 +3,7 @@ import { AppError } from "../base/errors.ts";
 import type { GrammarMatcher } from "../sampling/grammar.ts";
 import { makeSampler } from "../sampling/sampler.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-import { makeAnswerText } from "./answer-text.ts";
+import type { makeAnswerTexts } from "./answer-text.ts";
 import { answerRoom, keptTokens, tooLong, truncatePrompt } from "./context.ts";
 import type { Layout } from "./prompt.ts";
 import type { Sequence, SequenceRequest } from "./sequence.ts";
@@ -16,13 +16,14 @@ interface Parts {
   readonly vocabSize: number;
   readonly tokenizer: Tokenizer;
   readonly grammar: GrammarMatcher | undefined;
+  readonly answerText: ReturnType<typeof makeAnswerTexts>;
 }
 
 /** Throws `bad_request` where the prompt is empty, or too long and must not be cut. */
 export function makeSequence(
   request: SequenceRequest,
   { ids: prompt, keys, media }: Layout,
-  { ctxLen, vocabSize, tokenizer, grammar }: Parts,
+  { ctxLen, vocabSize, tokenizer, grammar, answerText }: Parts,
 ): Sequence {
   const { options } = request;
   if (prompt.length === 0) throw new AppError("bad_request", "the prompt has no tokens");
@@ -44,8 +45,8 @@ export function makeSequence(
     request,
     sampler,
     grammar,
-    text: makeAnswerText(tokenizer, { stops: options.stop, visible: request.visible }),
-    tokens: tokens.length < prompt.length ? Array.from(tokens) : [...keys],
+    text: answerText({ stops: options.stop, visible: request.visible }),
+    tokens: tokens.length < prompt.length ? Array.from(tokens) : keys.slice(),
     prompt: tokens,
     media,
     keep,

@@ -63,13 +63,15 @@ export function makeLayouts(): (prompt: readonly PromptSegment[]) => Layout {
     return base;
   };
   return (prompt) => {
+    const [only] = prompt;
+    if (prompt.length === 1 && only?.kind === "ids") return layOutIds(only.ids);
     const ids: number[] = [];
     const keys: number[] = [];
     const media: PlacedMedia[] = [];
     for (const segment of prompt) {
       if (segment.kind === "ids") {
         for (const id of segment.ids) {
-          if (id < 0) throw new AppError("bad_request", `prompt: expected ids of the vocabulary, got ${id}`);
+          checkId(id);
           ids.push(id);
           keys.push(id);
         }
@@ -86,6 +88,20 @@ export function makeLayouts(): (prompt: readonly PromptSegment[]) => Layout {
     }
     return { ids: Int32Array.from(ids), keys, media };
   };
+}
+
+/** A prompt of text only. */
+function layOutIds(ids: Int32Array): Layout {
+  const keys: number[] = [];
+  for (let i = 0; i < ids.length; i++) {
+    checkId(ids[i]!);
+    keys.push(ids[i]!);
+  }
+  return { ids: ids.slice(), keys, media: [] };
+}
+
+function checkId(id: number): void {
+  if (id < 0) throw new AppError("bad_request", `prompt: expected ids of the vocabulary, got ${id}`);
 }
 
 /** The longest length up to `length` where a run may begin: not between rows that see each other both ways. */

@@ -169,7 +169,7 @@ function encode(
   const texts = rendered.filter((part) => "text" in part);
   if (texts.length === rendered.length) {
     const ids = tokenizer.encode(texts, { addSpecial, parseSpecial: true });
-    return promptOfParts([...before, idsPart(ids)], rendered);
+    return promptOfParts([...before, { kind: "ids", ids }], rendered);
   }
   assert(images, "an image is in the prompt of a model that takes none");
   const around = encodeAround(tokenizer, rendered, {

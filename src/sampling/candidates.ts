@@ -35,12 +35,13 @@ const MASS_BUCKETS = MASS_NATS * BUCKETS_PER_NAT;
 export interface Scratch {
   readonly float: Float32Array;
   readonly bits: Int32Array;
-  readonly mass: Float64Array;
+  /** Made when it is first wanted. */
+  mass: Float64Array | undefined;
 }
 
 export function makeScratch(): Scratch {
   const float = new Float32Array(1);
-  return { float, bits: new Int32Array(float.buffer), mass: new Float64Array(MASS_BUCKETS) };
+  return { float, bits: new Int32Array(float.buffer), mass: undefined };
 }
 
 export function makeCandidates(): Candidates {
@@ -154,7 +155,7 @@ export function selectAll(c: Candidates, logits: Float32Array): void {
  */
 export function selectNucleus(c: Candidates, logits: Float32Array, options: { topP: number; scratch: Scratch }): void {
   const { scratch, topP } = options;
-  const { mass } = scratch;
+  const mass = (scratch.mass ??= new Float64Array(MASS_BUCKETS));
   const max = logits[argmax(logits)]!;
   mass.fill(0);
   for (let i = 0; i < logits.length; i++) {

@@ -15,8 +15,8 @@ interface StopMatcher {
   end(): string;
 }
 
-/** The automaton: node 0 is the root, a node is a prefix of one or more stop strings. */
-interface Automaton {
+/** An automaton: node 0 is the root, a node is a prefix of one or more stop strings. */
+export interface StopStrings {
   /** Per node: UTF-16 unit → node. */
   readonly next: readonly Map<number, number>[];
   /** Per node: the longest proper suffix that is a node too. */
@@ -31,8 +31,8 @@ interface Automaton {
  * Of all stop strings the one that ends first counts, and of several that end there the longest: so any chunking of a
  * text gives the same result. Empty stop strings are ignored.
  */
-export function makeStopMatcher(stops: readonly string[]): StopMatcher {
-  const automaton = build(stops.filter((stop) => stop !== ""));
+export function makeStopMatcher(stops: readonly string[] | StopStrings): StopMatcher {
+  const automaton = "next" in stops ? stops : compileStops(stops);
   const { depth, match } = automaton;
   let node = 0;
   let held = "";
@@ -62,7 +62,7 @@ export function makeStopMatcher(stops: readonly string[]): StopMatcher {
 }
 
 /** Follows one character; a failure link shortens the prefix, so the steps of a whole text are linear in its length. */
-function step({ next, fail }: Automaton, from: number, unit: number): number {
+function step({ next, fail }: StopStrings, from: number, unit: number): number {
   let node = from;
   for (;;) {
     const to = next[node]!.get(unit);
@@ -72,7 +72,9 @@ function step({ next, fail }: Automaton, from: number, unit: number): number {
   }
 }
 
-function build(stops: readonly string[]): Automaton {
+/** What matchers of the same stop strings can share. Throws `bad_request` where they are too long. */
+export function compileStops(all: readonly string[]): StopStrings {
+  const stops = all.filter((stop) => stop !== "");
   const chars = stops.reduce((sum, stop) => sum + stop.length, 0);
   if (chars > MAX_STOP_CHARS) {
     throw new AppError("bad_request", `option "stop": at most ${MAX_STOP_CHARS} characters in all, got ${chars}`);
@@ -100,7 +102,7 @@ function build(stops: readonly string[]): Automaton {
 }
 
 /** Breadth first, so that every shorter prefix is linked before it is needed. */
-function linkFailures({ next, fail, depth, match }: Automaton): void {
+function linkFailures({ next, fail, depth, match }: StopStrings): void {
   const queue = [...next[0]!.values()];
   for (const node of queue) {
     for (const [unit, child] of next[node]!) {

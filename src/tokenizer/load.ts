@@ -174,6 +174,9 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
     if (addSpecial && last !== undefined) pushId(out, last);
     return out.ids.slice(0, out.length);
   };
+  const newline = (): number | undefined =>
+    isWordPiece ? undefined : encodeText("\n", { addSpecial: false, parseSpecial: false }).at(-1);
+  let newlineId: { readonly id: number | undefined } | undefined; // made at first use
   return {
     family,
     vocabulary,
@@ -189,7 +192,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
     bytesOf,
     detokenize: makeDetokenize(bytesOf, addsPrefix),
     get newlineId() {
-      return family === "wpm" ? undefined : encodeText("\n", { addSpecial: false, parseSpecial: false }).at(-1);
+      return (newlineId ??= { id: newline() }).id;
     },
   };
 }

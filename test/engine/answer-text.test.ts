@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { describeToken, makeAnswerText, type ChosenToken } from "../../src/engine/answer-text.ts";
+import { describeToken, makeAnswerTexts, type ChosenToken } from "../../src/engine/answer-text.ts";
 import { loadTokenizer } from "../../src/tokenizer/load.ts";
 import { bpeMetadata, TYPE } from "../tokenizer/fixtures.ts";
 import { byteTokenizer, END, VOCAB } from "./fakes.ts";
@@ -9,7 +9,7 @@ const chosen = (id: number): ChosenToken => ({ token: String(id), bytes: [id], l
 
 /** Feeds bytes one token each; what came out, and the ids whose log-probabilities came with it. */
 function run(text: string, stops: readonly string[] = []): { text: string; ids: number[] }[] {
-  const answer = makeAnswerText(byteTokenizer, { stops });
+  const answer = makeAnswerTexts(byteTokenizer)({ stops });
   const out: { text: string; ids: number[] }[] = [];
   const add = ({
     text: more,
@@ -59,14 +59,14 @@ test("what is held back at the end comes out with its tokens, half a character t
     { text: "a", ids: [97] },
     { text: "<", ids: [60] },
   ]);
-  const answer = makeAnswerText(byteTokenizer, { stops: [] });
+  const answer = makeAnswerTexts(byteTokenizer)({ stops: [] });
   expect(answer.push(0xc3, chosen(0xc3))).toMatchObject({ text: "", logprobs: undefined });
   expect(answer.end()).toEqual({ text: "\uFFFD", logprobs: [chosen(0xc3)] });
 });
 
 test("a stop string inside a token keeps the token whose beginning was said", () => {
   const words = { ...byteTokenizer, bytesOf: (id: number) => new TextEncoder().encode(["one EN", "D two"][id]) };
-  const answer = makeAnswerText(words, { stops: ["END"] });
+  const answer = makeAnswerTexts(words)({ stops: ["END"] });
   expect(answer.push(0, chosen(0))).toMatchObject({ text: "one ", logprobs: undefined });
   expect(answer.push(1, chosen(1))).toMatchObject({ text: "", logprobs: [chosen(0)], stop: "END" });
 });
@@ -98,10 +98,20 @@ test("control tokens that are asked for come out as text, and can be stop string
   const tokenizer = loadTokenizer(bpeMetadata([], piece), "m.gguf");
   const ids = tokenizer.encode("a<|call|>b<|note|>c", { addSpecial: false, parseSpecial: true });
   const read = (options: { stops: readonly string[]; visible?: readonly string[] }): string => {
-    const answer = makeAnswerText(tokenizer, options);
+    const answer = makeAnswerTexts(tokenizer)(options);
     return Array.from(ids, (id) => answer.push(id).text).join("") + answer.end().text;
   };
   expect(read({ stops: [] })).toBe("abc");
   expect(read({ stops: [], visible: ["<|call|>", "no token"] })).toBe("a<|call|>bc");
   expect(read({ stops: ["<|note|>"], visible: ["<|note|>"] })).toBe("ab");
+});
+
+test("answers with the same stop strings share nothing that one of them has seen", () => {
+  const answers = makeAnswerTexts(byteTokenizer);
+  const [one, other] = [answers({ stops: ["ab"] }), answers({ stops: ["ab"] })];
+  expect(one.push(97)).toMatchObject({ text: "", stop: undefined });
+  expect(other.push(98)).toMatchObject({ text: "b", stop: undefined });
+  expect(one.push(98)).toMatchObject({ text: "", stop: "ab" });
+  expect(other.push(99)).toMatchObject({ text: "c", stop: undefined });
+  expect(answers({ stops: ["b"] }).push(98)).toMatchObject({ stop: "b" });
 });
