@@ -3,6 +3,8 @@ import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { joinCluster } from "../../src/base/postgres/cluster.ts";
+import { clusterMigrations } from "../../src/base/postgres/cluster-tables.ts";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
 import { execute, queryOne } from "../../src/base/store.ts";
 import { eventually } from "../e2e/hearth.ts";
@@ -58,6 +60,22 @@ describe.skipIf(!hasPostgres)("servers that do not fit (Debian's postgresql)", (
       message: expect.stringMatching(/^the database cannot be reached: Connection timeout after 5s/),
     });
     proxy.stop();
+  }, 60_000);
+
+  test("silent once its tables are there: refused with one line that says what is silent", async () => {
+    const options = { url: server.url, schema: `unfit_${++schemas}`, connections: 3, name: "test" };
+    const store = await openPostgres(options, clusterMigrations);
+    const proxy = startProxy(server);
+    proxy.isSilent = true;
+    const none = (): void => {};
+    const log = { debug: none, info: none, warn: none, error: none };
+    const facts = () => ({ name: "test", version: "1", digest: "d" });
+    await expect(joinCluster(store, { ...options, url: proxy.url, facts, log })).rejects.toMatchObject({
+      code: "storage",
+      message: expect.stringMatching(/^the database cannot be reached: Connection timeout after 5s/),
+    });
+    proxy.stop();
+    await store.close();
   }, 60_000);
 
   describe.skipIf(PGBOUNCER === null)("behind a pooler (Debian's pgbouncer)", () => {

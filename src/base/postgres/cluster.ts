@@ -30,6 +30,7 @@ import {
 import { Line } from "./line.ts";
 import { NewsWire } from "./news.ts";
 import { NodeLease } from "./node-lease.ts";
+import { problemOf } from "./problems.ts";
 import { makePool, planStatement, type ServerOptions } from "./server.ts";
 
 const BEAT_MS = 2500;
@@ -82,7 +83,7 @@ export async function joinCluster(store: Store, options: ClusterOptions): Promis
     return cluster;
   } catch (error) {
     await cluster.leave();
-    throw error;
+    throw problemOf(error);
   }
 }
 

@@ -28,7 +28,7 @@ export async function openPostgres(options: ServerOptions, migrations: readonly 
     return new PostgresStore(sql, options.schema);
   } catch (error) {
     await sql.close({ timeout: 0 });
-    throw error;
+    throw problemOf(error);
   }
 }
 
