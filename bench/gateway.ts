@@ -5,8 +5,8 @@
  *   bun bench/gateway.ts [--seconds 5] [--senders 1,16,64] [--rates 1000] [--rounds 3] [--idle]
  *                        [--warm-up 3] [--stores sqlite,postgres,postgres-2] [--before FOLDER]
  *
- * Before the first round each server takes in wakes of 16 senders for as many seconds as `--warm-up` says: a new
- * process compiles, and two of them on one database do so twice.
+ * Before the first round each store takes in wakes of 16 senders for as many seconds as `--warm-up` says, times its
+ * servers: a new process compiles, and two of them on one database do so twice, each with half of the wakes.
  *
  * Several stores take turns in each round, PostgreSQL as a cluster of the bench's own, on the disk of the temporary
  * folder; each line says how much that is of the first. `--before` is another source tree, which comes first.
@@ -55,6 +55,8 @@ interface Sample {
 }
 
 interface Server extends Hearth {
+  /** On one database. */
+  readonly nodes: number;
   /** Seconds that its processes, and those of its database, have had. */
   processorSeconds(): Promise<number>;
 }
@@ -86,7 +88,7 @@ async function measure(name: string, load: Load): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const servers: { subject: Subject; hearth: Server; idle: Sample[]; busy: Sample[] }[] = [];
   for (const subject of subjects()) servers.push({ subject, hearth: await start(subject, stack), idle: [], busy: [] });
-  for (const { hearth } of servers) await closedLoop(hearth, WARM_UP_SENDERS, Number(flags["warm-up"]));
+  for (const { hearth } of servers) await closedLoop(hearth, WARM_UP_SENDERS, Number(flags["warm-up"]) * hearth.nodes);
   for (let round = 0; round < Number(flags.rounds); round++) {
     for (const { hearth, idle, busy } of servers) {
       idle.push(await load(hearth));
@@ -120,6 +122,7 @@ async function start({ store, main }: Subject, stack: AsyncDisposableStack): Pro
   let next = 0;
   return {
     ...servers[0]!,
+    nodes: servers.length,
     get url() {
       return servers[next++ % servers.length]!.url;
     },
