@@ -1,6 +1,6 @@
 /** Workers that start before a session does, and what they do meanwhile. */
 import { expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { ptr } from "bun:ffi";
@@ -11,6 +11,7 @@ import { EarlyWorkers } from "../../../src/backend/host/simd-workers.ts";
 import { openGguf } from "../../../src/files/gguf.ts";
 import { mapFile } from "../../../src/files/map.ts";
 import type { ByteSource } from "../../../src/gguf/source.ts";
+import { eventually } from "../../e2e/hearth.ts";
 
 const MIB = 2 ** 20;
 const EMBEDDED = resolve(import.meta.dir, "../../../models/hearth/hearth.gguf");
@@ -37,9 +38,16 @@ function entered(path: string): number {
   return sizes.reduce((sum, kilobytes) => sum + 1024 * Number(kilobytes ?? 0), 0);
 }
 
-async function until(isSo: () => boolean): Promise<void> {
-  for (let i = 0; i < 500 && !isSo(); i++) await Bun.sleep(10);
-  expect(isSo()).toBe(true);
+/** Threads of this process that are Workers. */
+function workerThreads(): string[] {
+  const isWorker = (thread: string): boolean => {
+    try {
+      return readFileSync(`/proc/self/task/${thread}/comm`, "utf8") === "Worker\n";
+    } catch {
+      return false; // it ended since
+    }
+  };
+  return readdirSync("/proc/self/task").filter(isWorker);
 }
 
 test.if(onLinux)("pages of several ranges are entered, a few with each step, wherever the ranges begin", () =>
@@ -75,7 +83,7 @@ test.if(onLinux)("Workers enter the pages of a large file before a session takes
   withFile(65 * MIB, async (source, path) => {
     const early = new EarlyWorkers(3);
     early.opened(source);
-    await until(() => entered(path) >= 64 * MIB);
+    expect(await eventually(() => entered(path) >= 64 * MIB)).toBe(true);
     expect(early.take(2)).toBeUndefined();
     const workers = early.take(3)!;
     expect(workers).toHaveLength(2);
@@ -121,12 +129,12 @@ test("for small files, copies and one thread none is started", () =>
 
 test.if(onLinux)("Workers that nobody takes are let go", () =>
   withFile(65 * MIB, async (source, path) => {
-    const threads = () => Number(/^Threads:\s+(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))![1]);
-    const before = threads();
+    const before = workerThreads();
+    const started = () => workerThreads().filter((thread) => !before.includes(thread)).length;
     const early = new EarlyWorkers(9);
     early.opened(source);
-    await until(() => threads() >= before + 8 && entered(path) > 0);
+    expect(await eventually(() => started() === 8 && entered(path) > 0)).toBe(true);
     early.end();
-    await until(() => threads() < before + 8);
+    expect(await eventually(() => started() === 0)).toBe(true);
   }),
 );
