@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { eventually } from "../e2e/hearth.ts";
+import type { Script } from "../agent/scripted-runtime.ts";
 import { json, startGateway, type GatewayWorld } from "../gateway/world.ts";
 import { queryOne } from "../../src/base/store.ts";
 import { afterTest } from "../cleanups.ts";
@@ -20,7 +21,10 @@ async function value(world: GatewayWorld, series: string): Promise<number | unde
 test("GET /metrics: requests by outcome, runs by state, and what waits", async () => {
   const open = Promise.withResolvers<void>();
   const agents = { defaults: { model: "m", maxConcurrent: 1, heartbeat: { every: 0, target: "none" } } };
-  const script = (_: unknown, i: number) => ({ text: "x", ...(i === 1 ? { until: open.promise } : {}) });
+  const script: Script = ({ messages }) => {
+    const holds = JSON.stringify(messages.at(-1)).includes("until it is let go"); // a heartbeat may come before it
+    return { text: "x", ...(holds ? { until: open.promise } : {}) };
+  };
   const world = await startGateway({ settings: { agents }, script });
   await world.hook("agent", { message: "hi" }, { headers: { ...WAIT.headers, "idempotency-key": "k" } });
   await world.hook("agent", { message: "hi" }, { headers: { "idempotency-key": "k" } });
@@ -33,7 +37,7 @@ test("GET /metrics: requests by outcome, runs by state, and what waits", async (
   expect(await value(world, 'hearth_hook_runs_total{kind="agent",state="succeeded"}')).toBe(1);
   expect(await value(world, 'hearth_hook_run_seconds_count{state="succeeded"}')).toBe(1);
   expect(await value(world, "hearth_hook_runs_queued")).toBe(0);
-  const { runId } = await json(await world.hook("agent", { message: "runs" }));
+  const { runId } = await json(await world.hook("agent", { message: "runs until it is let go" }));
   const events = await world.hook(`runs/${runId}/events`);
   for await (const bytes of events.body!) if (new TextDecoder().decode(bytes).includes("running")) break;
   await world.hook("agent", { message: "waits" });
