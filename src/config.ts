@@ -18,6 +18,7 @@ import {
   type Setting,
   type SimdSetting,
 } from "./config/settings.ts";
+import { unknownVariables } from "./config/unknown.ts";
 import { readMetricExport, readTracing, type MetricExportConfig, type TracingConfig } from "./config/telemetry.ts";
 import { parsePath, type Address } from "./config/values.ts";
 
@@ -103,8 +104,10 @@ interface Found {
 
 /** Throws `bad_request` naming the setting, where it was set, what was expected and what was found. */
 export function readConfig(sources: ConfigSources): Config {
-  const file = settingsOf(readConfigFile(sources));
-  const warnings = unusedVariables(sources.env);
+  const document = readConfigFile(sources);
+  const file = settingsOf(document);
+  const known = [...Object.values(SETTINGS).flatMap(({ env }) => env), ...(document?.variables ?? [])];
+  const warnings = [...unusedVariables(sources.env), ...unknownVariables(sources.env, known)];
   const find = (name: string, env: readonly string[]): Found | undefined =>
     findFlag(sources.flags, name) ?? findEnv(sources.env, env) ?? file(name);
   const found = find("home", ["HEARTH_HOME"]);

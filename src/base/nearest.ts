@@ -10,7 +10,7 @@ export function unknownKeyMessage(key: string, known: readonly string[]): string
 }
 
 /** @param known names; undefined: none is near */
-function nearest(name: string, known: readonly string[]): string | undefined {
+export function nearest(name: string, known: readonly string[]): string | undefined {
   const near = known.map((each) => ({ each, edits: editsBetween(name.toLowerCase(), each.toLowerCase()) }));
   const [best] = near.toSorted((a, b) => a.edits - b.edits);
   return best && best.edits <= Math.min(EDITS_MAX, Math.floor(name.length / 2)) ? best.each : undefined;

@@ -32,6 +32,8 @@ export interface Document {
   readonly repeated: readonly Repeated[];
   /** `file:line` of a value, or of the nearest thing around it. */
   where(path: Path): string;
+  /** Names of the environment variables that texts ask for. */
+  readonly variables: ReadonlySet<string>;
   /** Whether a text came, at least in part, from the environment. */
   hasVariable(path: Path): boolean;
 }
@@ -42,7 +44,6 @@ interface Repeated {
 }
 
 interface Reading {
-  readonly env: Readonly<Record<string, string | undefined>>;
   /** Folder that includes stay in, symbolic links followed. */
   readonly folder: string;
   readonly files: string[];
@@ -50,16 +51,22 @@ interface Reading {
 }
 
 /** Throws `bad_request` naming file and line. An error of the file system keeps its code as `cause`. */
-export function readDocument(path: string, env: Reading["env"]): Document {
+export function readDocument(path: string, env: Readonly<Record<string, string | undefined>>): Document {
   const text = readText(path);
-  const reading: Reading = { env, folder: realpathSync(dirname(path)), files: [], repeated: [] };
-  const root = substitute(readNode({ path, text, reading, chain: [] }), env, []);
+  const reading: Reading = { folder: realpathSync(dirname(path)), files: [], repeated: [] };
+  const variables = new Set<string>();
+  const lookUp = (name: string): string | undefined => {
+    variables.add(name);
+    return env[name];
+  };
+  const root = substitute(readNode({ path, text, reading, chain: [] }), lookUp, []);
   if (root.kind !== "object") {
     throw new AppError("bad_request", `${path}: expected an object of settings, got ${JSON.stringify(valueOf(root))}`);
   }
   return {
     root: valueOf(root) as Record<string, unknown>, // an object, as was just checked
     files: reading.files,
+    variables,
     repeated: reading.repeated,
     where: (keys) => describePlace(findNode(root, keys).at),
     hasVariable: (keys) => {
@@ -182,12 +189,12 @@ function merge(under: Node, over: Node): Node {
 }
 
 /** `${NAME}` in texts; `$${` stands for `${`. An unset or empty variable is an error. */
-function substitute(node: Node, env: Reading["env"], path: Path): Node {
+function substitute(node: Node, lookUp: (name: string) => string | undefined, path: Path): Node {
   if (node.kind === "array") {
-    return { ...node, items: node.items.map((item, i) => substitute(item, env, [...path, i])) };
+    return { ...node, items: node.items.map((item, i) => substitute(item, lookUp, [...path, i])) };
   }
   if (node.kind === "object") {
-    const entries = [...node.entries].map(([key, inner]) => [key, substitute(inner, env, [...path, key])] as const);
+    const entries = [...node.entries].map(([key, inner]) => [key, substitute(inner, lookUp, [...path, key])] as const);
     return { ...node, entries: new Map(entries) };
   }
   if (typeof node.value !== "string") return node;
@@ -195,7 +202,7 @@ function substitute(node: Node, env: Reading["env"], path: Path): Node {
     /\$(\$)?\{([A-Z_][A-Z0-9_]*)\}/g,
     (all, escaped: string | undefined, name: string) => {
       if (escaped) return all.slice(1);
-      const found = env[name];
+      const found = lookUp(name);
       if (found) return found;
       const where = `${describePlace(node.at)}: ${describePath(path)}`;
       throw new AppError("bad_request", `${where}: the environment variable ${name} is not set`);
