@@ -3,7 +3,7 @@ import { nearest } from "../base/nearest.ts";
 
 const PREFIX = "HEARTH_";
 
-/** Settings without a row in `SETTINGS`, what the command line reads, and where the repository's tests find their data. */
+/** Settings without a row in `SETTINGS`, what the command line reads, and where tests of the repository find data. */
 const READ_ELSEWHERE = [
   "HEARTH_CONFIG",
   "HEARTH_HOME",
