@@ -17,6 +17,8 @@ const UPLOAD_LOCATION = "docker-upload-location";
 const READ_BYTES = 1024 * 1024;
 const ANSWER_BYTES_MAX = 64 * 1024;
 const RESTARTS_MAX = 3;
+/** Names of repositories as the distribution project's registry reads them. */
+const REPOSITORY = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/;
 /** What a registry answers when it does not know the upload any more, or not as far as we do. */
 const LOST = [400, 404, 409, 416];
 
@@ -107,9 +109,17 @@ async function begin(
   const what = `upload of ${blob.digest}`;
   const { status, headers } = await client.exchange(
     { method: "POST", url, headers: { "content-length": "0" } },
-    { what, bytesMax: ANSWER_BYTES_MAX },
+    { what, bytesMax: ANSWER_BYTES_MAX, messages: refusals(client.address) },
   );
   return status === 201 ? undefined : nextLocation(headers, { from: url, address: client.address });
+}
+
+/** What a registry means by 404 for a name that its grammar cannot read; some take more names than that. */
+function refusals({ base, name: { namespace, model } }: Address): Readonly<Record<number, string>> {
+  if (REPOSITORY.test(`${namespace}/${model}`)) return {};
+  const rule = "lowercase letters and digits, single '.', '_' or '-' between them";
+  const what = `${base.host} takes no model '${namespace}/${model}': registries expect names of ${rule}`;
+  return { 404: `${what}; give it such a name with 'hearth cp', and push that` };
 }
 
 /** `Docker-Upload-Location` where there is one: `Location` may be rewritten on its way. */

@@ -164,6 +164,27 @@ describe("how blobs go:", () => {
     });
   });
 
+  test("a name that a registry cannot read ends in the rule for names; one that takes it gets it", async () => {
+    const name = `${front.host}/Library/My.Model`;
+    await putModel(name, [small]);
+    const sent: string[] = [];
+    front.behaviour.interfere = (seen) => {
+      sent.push(seen.method);
+      return new Response("404 page not found\n", { status: 404 });
+    };
+    await expect(pushAll(name)).rejects.toMatchObject({
+      code: "registry",
+      message:
+        `${front.host} takes no model 'Library/My.Model': registries expect names of lowercase letters and digits, ` +
+        "single '.', '_' or '-' between them; give it such a name with 'hearth cp', and push that",
+    });
+    expect(sent).toEqual(["HEAD", "POST"]);
+    await putModel(`${front.host}/library/m`, [small]);
+    await expect(pushAll(`${front.host}/library/m`)).rejects.toThrow("404 page not found");
+    front.behaviour.interfere = () => undefined;
+    expect(statuses(await pushAll(name)).at(-1)).toBe("success");
+  });
+
   test("nobody at the other end is told after as many tries as for a pull; later trouble gets more", async () => {
     const name = `${front.host}/library/m`;
     await putModel(name, [small, big]);
@@ -210,6 +231,8 @@ test.skipIf(!DOCKER_REGISTRY)(
       await putModel(`${registry.host}/someone/copy`, [big], name); // mounted
       expect(statuses(await pushAll(`${registry.host}/someone/copy`)).at(-1)).toBe("success");
       await expectSameElsewhere(`${registry.host}/someone/copy`);
+      await putModel(`${registry.host}/someone/Model`, [big]);
+      await expect(pushAll(`${registry.host}/someone/Model`)).rejects.toThrow("expect names of lowercase letters");
     } finally {
       await registry.stop();
     }
