@@ -19,6 +19,9 @@ import { mailMigrations } from "../hooks/mail/position.ts";
 import { VERSION } from "../version.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
+/** In the home folder. */
+export const DATABASE_FILE = "gateway.db";
+
 export interface Storage {
   readonly store: Store;
   readonly peers: Peers;
@@ -50,7 +53,7 @@ async function openFiles({ home, clock }: StorageParts): Promise<Storage> {
   const lock = takeLock(join(home, "gateway.lock"), `the gateway in '${home}'`);
   try {
     const migrations = [...agentMigrations, ...outboxMigrations, ...deliveryMigrations, ...mailMigrations];
-    const store = new SqliteStore(openDatabase(join(home, "gateway.db"), migrations));
+    const store = new SqliteStore(openDatabase(join(home, DATABASE_FILE), migrations));
     return {
       store,
       peers: alone(),

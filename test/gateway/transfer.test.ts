@@ -1,5 +1,5 @@
 /** A gateway's state as a file, and from there into another database: all of it or nothing. */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
@@ -165,9 +165,25 @@ test("while a gateway runs on the database nothing is exported or imported", asy
 
 test("hearth migrate makes the tables of a home that has none", async () => {
   const folder = tempFolder();
-  expect(await migrateGateway(sourcesOf(folder))).toBe(`'${folder}'`);
+  expect(await migrateGateway(sourcesOf(folder))).toBe(`the gateway's tables in '${folder}' are up to date`);
   expect(await exportGateway(sourcesOf(folder), join(folder, "none"))).toEqual({});
 });
+
+test("where no gateway is configured and none was, nothing is made, migrated or exported", async () => {
+  const home = tempFolder();
+  const folder = join(home, ".hearth");
+  const sources = { env: {}, flags: {}, home };
+  const none = `no gateway is configured in '${folder}/hearth.json5', and there is no gateway.db in '${folder}'`;
+  expect(await migrateGateway(sources)).toBe(`${none}: nothing to migrate`);
+  await expect(exportGateway(sources, join(home, "x"))).rejects.toThrow(`${none}: nothing to export`);
+  expect(readdirSync(home)).toEqual([]);
+  const told = await runHearth(["migrate"], { home, env: { HEARTH_HOME: folder } });
+  expect([told.code, told.stderr]).toEqual([0, ""]);
+  expect(told.stdout).toEndWith("nothing to migrate\n");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "gateway.db"), "");
+  expect(await migrateGateway(sources)).toBe(`the gateway's tables in '${folder}' are up to date`);
+}, 30_000);
 
 test("the commands say how many rows went, and fail with one line", async () => {
   const { folder } = await usedGateway();
@@ -212,7 +228,9 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     ];
     const config = onServer("moved");
     const counts = await exportGateway(sourcesOf(folder), first);
-    expect(await migrateGateway(sourcesOf(folder, config))).toBe("schema 'moved' of PostgreSQL");
+    expect(await migrateGateway(sourcesOf(folder, config))).toBe(
+      "the gateway's tables in schema 'moved' of PostgreSQL are up to date",
+    );
     expect(await importGateway(sourcesOf(folder, config), first)).toEqual(counts);
     await exportGateway(sourcesOf(folder, config), second);
     expect(contentOf(second)).toEqual(storable(contentOf(first)));

@@ -36,7 +36,7 @@ export function addGatewayCommands(program: Command, parts: CliParts): void {
     .action(
       failing(parts, async (terminal, flags: { config?: string }) => {
         const { migrateGateway } = await transfer();
-        terminal.write(`the gateway's tables in ${await migrateGateway(sources(flags))} are up to date\n`);
+        terminal.write(`${await migrateGateway(sources(flags))}\n`);
       }),
     );
 }

@@ -1,25 +1,29 @@
 /** What `hearth gateway export` and `import` and `hearth migrate` do: to the configured database, without a server. */
-import { dirname } from "node:path";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { systemClock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { makeLogger } from "../../base/log.ts";
-import { configPath, readConfig, type ConfigSources } from "../../config.ts";
+import { configPath, hasSections, readConfig, type ConfigSources } from "../../config.ts";
 import { VERSION } from "../../version.ts";
 import { readSnapshot } from "../read.ts";
 import { makeSnapshot, type GatewaySnapshot } from "../snapshot.ts";
-import { openStorage, type Storage } from "../storage.ts";
+import { DATABASE_FILE, openStorage, type Storage } from "../storage.ts";
 import { exportStore } from "./export.ts";
 import { importStore } from "./import.ts";
 import type { Counts } from "./tables.ts";
 
-/** Throws `conflict` while a gateway runs on the database. */
-export const exportGateway = (sources: ConfigSources, path: string): Promise<Counts> =>
-  withStorage(sources, async (storage) => {
+/** Throws `conflict` while a gateway runs on the database, `not_found` where there is none. */
+export async function exportGateway(sources: ConfigSources, path: string): Promise<Counts> {
+  const absence = absenceOf(sources);
+  if (absence !== undefined) throw new AppError("not_found", `${absence}: nothing to export`);
+  return withStorage(sources, async (storage) => {
     await checkAlone(storage);
     const counts = await exportStore(storage.store, path, { version: VERSION });
     await checkAlone(storage); // nor has one come meanwhile
     return counts;
   });
+}
 
 /** As `exportGateway`; throws `conflict` too where something is in the database, and `bad_file`. */
 export const importGateway = (sources: ConfigSources, path: string): Promise<Counts> =>
@@ -35,14 +39,28 @@ async function checkAlone({ store, peers }: Storage): Promise<void> {
   throw new AppError("conflict", `the database is in use by ${names}: stop them first`);
 }
 
-/** Brings the tables up to date, also while gateways run. Returns where they are. */
+/** Brings the tables up to date, also while gateways run. Returns what was done, for a person. */
 export async function migrateGateway(sources: ConfigSources): Promise<string> {
+  const absence = absenceOf(sources);
+  if (absence !== undefined) return `${absence}: nothing to migrate`;
+  return `the gateway's tables in ${await migrateTables(sources)} are up to date`;
+}
+
+/** Returns where the tables are. */
+async function migrateTables(sources: ConfigSources): Promise<string> {
   const { url, schema } = settingsOf(sources).snapshot.database;
   if (url === undefined) return withStorage(sources, async ({ folder }) => `'${folder}'`);
   const { openPostgres } = await import("../../base/postgres/postgres-store.ts");
   const { postgresMigrations } = await import("../postgres-migrations.ts");
   await (await openPostgres({ url, schema, connections: 3, name: "hearth migrate" }, postgresMigrations)).close();
   return `schema '${schema}' of PostgreSQL`;
+}
+
+/** Why there is no database and nobody wants one; undefined: there is, or the next start makes it. */
+function absenceOf(sources: ConfigSources): string | undefined {
+  const { home } = settingsOf(sources);
+  if (hasSections(sources) || existsSync(join(home, DATABASE_FILE))) return undefined;
+  return `no gateway is configured in '${configPath(sources).path}', and there is no ${DATABASE_FILE} in '${home}'`;
 }
 
 function settingsOf(sources: ConfigSources): { home: string; snapshot: GatewaySnapshot } {
