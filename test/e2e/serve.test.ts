@@ -130,18 +130,42 @@ test("a full context shifts and goes on", async () => {
   await generate({ num_predict: 1 }, { options: { num_ctx: 2048 } });
 });
 
-/** Whether a token is there within a second, on a machine that has time now and then. */
-const isQuick = async (): Promise<boolean> => (await generate({ num_predict: 1 })).total_duration < 1e9;
+/** Sequences that a model decodes at once. */
+const SLOTS = 4;
+/** What the others get while a slot goes from who hung up to who waits: some twenty tokens, or thousands in a few seconds. */
+const TOKENS_MAX = 400;
 
-test("a client that hangs up stops its generation", async () => {
+/** A request that ends by itself after minutes only. */
+async function hold() {
   const abort = new AbortController();
-  const reply = await hearth.post("/api/generate", ENDLESS, abort.signal);
-  const reader = reply.body!.getReader();
-  await reader.read();
-  abort.abort();
-  const line = (): string | undefined => hearth.log().findLast((each) => each.includes("went away"));
-  expect(await eventually(() => line() !== undefined)).toBe(true);
-  expect(await eventually(isQuick)).toBe(true);
+  const options = { ...ENDLESS.options, num_predict: 1_000_000 };
+  const reply = await hearth.post("/api/generate", { ...ENDLESS, options }, abort.signal);
+  const first = Promise.withResolvers<void>();
+  const held = { tokens: 0, hangUp: () => abort.abort() };
+  const ended = (async () => {
+    for await (const line of ndjson(reply)) {
+      if (line["done"] !== false) throw new Error(`it ended: ${JSON.stringify(line)}`);
+      held.tokens++;
+      first.resolve();
+    }
+  })();
+  ended.catch((error: unknown) => first.reject(error));
+  await first.promise;
+  return held;
+}
+
+test("a client that hangs up stops its generation, and who waits has its place", async () => {
+  const held = await Promise.all(Array.from({ length: SLOTS }, hold));
+  const waiting = generate({ num_predict: 1 });
+  const metrics = async (): Promise<string> => (await fetch(`${hearth.url}/metrics/vllm`)).text();
+  expect(await eventually(async () => /^vllm:num_requests_waiting\S* 1$/m.test(await metrics()))).toBe(true);
+  const [gone, ...others] = held;
+  const before = others[0]!.tokens;
+  gone!.hangUp();
+  expect((await waiting).done).toBe(true);
+  expect(others[0]!.tokens - before).toBeLessThan(TOKENS_MAX);
+  expect(await eventually(() => hearth.log().some((each) => each.includes("went away")))).toBe(true);
+  for (const each of others) each.hangUp();
 });
 
 test("a runner that is killed mid-answer ends the stream with an error, and the next request gets a fresh one", async () => {
@@ -196,7 +220,11 @@ test("forty requests aborted at random moments leave nothing behind", async () =
       .catch(() => {});
   };
   for (let i = 0; i < 40; i += 8) await Promise.all(Array.from({ length: 8 }, (_, k) => one(i + k)));
-  expect(await eventually(isQuick)).toBe(true); // no slot is busy
+  const held = [await hold()];
+  const before = held[0]!.tokens;
+  while (held.length < SLOTS) held.push(await hold()); // no slot is busy
+  expect(held[0]!.tokens - before).toBeLessThan(TOKENS_MAX);
+  for (const each of held) each.hangUp();
   expect(await hearth.runnerPids()).toEqual([pid!]);
 });
 

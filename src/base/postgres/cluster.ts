@@ -10,7 +10,7 @@ import type { SQL } from "bun";
 import type { Logger } from "../log.ts";
 import { messageOf } from "../errors.ts";
 import type { Lease, NewsListener, Peers, Spent, Topic } from "../peers.ts";
-import type { Script, Store } from "../store.ts";
+import { queryAll, type Script, type Store } from "../store.ts";
 import {
   beginPause,
   databaseNow,
@@ -61,6 +61,8 @@ const NODE_LOCK = "hearth node";
 export interface ClusterOptions extends ServerOptions {
   readonly facts: () => NodeFacts;
   readonly log: Logger;
+  /** Milliseconds between two looks at the locks of the others; undefined: 100. */
+  readonly lookMs?: number;
 }
 
 /** What a beat found. */
@@ -90,6 +92,7 @@ export async function joinCluster(store: Store, options: ClusterOptions): Promis
 export class Cluster implements Peers {
   readonly #store: Store;
   readonly #options: ClusterOptions;
+  readonly #lookMs: number;
   /** For the lock: writes and reads have the store's connections. */
   readonly #sql: SQL;
   readonly #wire: NewsWire;
@@ -116,6 +119,7 @@ export class Cluster implements Peers {
   constructor(store: Store, options: ClusterOptions) {
     this.#store = store;
     this.#options = options;
+    this.#lookMs = options.lookMs ?? LOOK_MS;
     this.#sql = makePool({ ...options, connections: 1 }, { onClose: () => this.#line && this.#lookIn(0) });
     this.#wire = new NewsWire(options);
     this.#wire.listen((topic) => {
@@ -142,7 +146,7 @@ export class Cluster implements Peers {
     await this.#look();
     await this.#wire.open();
     this.#beatIn(0);
-    this.#lookIn(LOOK_MS);
+    this.#lookIn(this.#lookMs);
     this.#timeCheck = setInterval(() => this.#checkTime(), LOOK_MS);
     this.#wire.tell("all");
   }
@@ -241,6 +245,7 @@ export class Cluster implements Peers {
         was: before,
         node: number,
       });
+      this.#lookIn(0); // its lock is to be had
       this.#lose();
     }
     const isNews = [...this.#leases].filter(([name, lease]) => {
@@ -283,7 +288,7 @@ export class Cluster implements Peers {
         .then(() => this.#look())
         .then(
           () => this.#lookIn(this.#untilLook()),
-          () => this.#lookIn(this.#hasLostLine() ? 0 : LOOK_MS),
+          () => this.#lookIn(this.#hasLostLine() ? 0 : this.#lookMs),
         );
     }, ms);
   }
@@ -291,7 +296,7 @@ export class Cluster implements Peers {
   /** Not later than a lock has been free for long enough. */
   #untilLook(): number {
     const left = Math.ceil(Math.min(...this.#freeSince.values()) + FREE_MS - performance.now());
-    return left > 0 ? Math.min(LOOK_MS, left) : LOOK_MS;
+    return left > 0 ? Math.min(this.#lookMs, left) : this.#lookMs;
   }
 
   /** Returns whether there was one: the lock is to be had again at once, before the others miss it. */
@@ -315,11 +320,12 @@ export class Cluster implements Peers {
       await this.#line.query(lock, [space, this.#number]);
       this.#lockedAs = this.#number;
     }
+    const begun = performance.now();
     const rows = (await this.#line.query(FREE_LOCKS, [space])) as unknown as { number: unknown; isFree: boolean }[];
     this.#others = rows.filter(({ number }) => Number(number) !== this.#number).length;
     const free = new Set(rows.filter(({ isFree }) => isFree).map(({ number }) => Number(number)));
     if (free.delete(this.#number)) this.#lockedAs = 0; // its connection broke, and another took its place
-    await this.#bury(free);
+    await this.#bury(free, begun);
   }
 
   /** Looks are always the same: their plan is kept. */
@@ -329,14 +335,15 @@ export class Cluster implements Peers {
     return line;
   }
 
-  async #bury(free: ReadonlySet<number>): Promise<void> {
-    const now = performance.now();
+  /** @param lookedAt when the look began: an answer that was late says nothing of the time that it took */
+  async #bury(free: ReadonlySet<number>, lookedAt: number): Promise<void> {
     for (const number of this.#freeSince.keys()) if (!free.has(number)) this.#freeSince.delete(number);
-    for (const number of free) if (!this.#freeSince.has(number)) this.#freeSince.set(number, now);
+    for (const number of free) if (!this.#freeSince.has(number)) this.#freeSince.set(number, performance.now());
     if (this.#isReturning) return;
-    const dead = [...this.#freeSince].filter(([, since]) => now - since >= FREE_MS).map(([number]) => number);
+    const dead = [...this.#freeSince].filter(([, since]) => lookedAt - since >= FREE_MS).map(([number]) => number);
     if (dead.length === 0) return;
-    const removed = await this.#store.write(() => removeAll(dead));
+    const space = `${NODE_LOCK} ${this.#options.schema}`;
+    const removed = await this.#store.write(() => removeFree(dead, space));
     if (removed.length > 0) this.#told(removed);
   }
 
@@ -355,9 +362,12 @@ export class Cluster implements Peers {
   }
 }
 
-function* removeAll(numbers: readonly number[]): Script<number[]> {
+/** Removes those of the nodes whose locks are still free. */
+function* removeFree(numbers: readonly number[], space: string): Script<number[]> {
+  const rows = yield* queryAll<{ number: number; isFree: boolean }>(FREE_LOCKS, space);
+  const free = new Set(rows.flatMap(({ number, isFree }) => (isFree ? number : [])));
   const removed: number[] = [];
-  for (const number of numbers) if (yield* removeNode(number)) removed.push(number);
+  for (const number of numbers) if (free.has(number) && (yield* removeNode(number))) removed.push(number);
   return removed;
 }
 
