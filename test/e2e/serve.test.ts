@@ -132,7 +132,7 @@ test("a full context shifts and goes on", async () => {
 
 /** Sequences that a model decodes at once. */
 const SLOTS = 4;
-/** What the others get while a slot goes from who hung up to who waits: some twenty tokens, or thousands in a few seconds. */
+/** What others get while a slot goes from who hung up to who waits: some twenty tokens, or thousands in seconds. */
 const TOKENS_MAX = 400;
 
 /** A request that ends by itself after minutes only. */
