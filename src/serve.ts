@@ -30,6 +30,7 @@ import type { Life } from "./server/life.ts";
 import { startHookListener } from "./server/http/hook-listener.ts";
 import { startServer, type RunningServer } from "./server/http/serve.ts";
 import { MetricExporter } from "./server/metrics/metric-exporter.ts";
+import type { CheckModel } from "./store/architecture.ts";
 import { installEmbedded } from "./store/install.ts";
 import { makeLibrary, type Library } from "./store/library.ts";
 import { isFileFormat } from "./store/formats.ts";
@@ -68,6 +69,9 @@ async function runs(architecture: string): Promise<boolean> {
   const { archs } = await import("./arch/index.ts");
   return Object.hasOwn(archs, architecture) || isFileFormat(architecture);
 }
+
+/** Nothing of the architectures is loaded before a model is made of files. */
+const checkModel: CheckModel = async (file) => (await import("./runtime/check-model.ts")).checkModel(file);
 
 /** Returns once the server listens; throws what is wrong with its configuration, store or address. */
 export async function serve(options: ServeOptions): Promise<void> {
@@ -156,6 +160,7 @@ function makeTransfers(
     root: own.root,
     others: others.map(({ root }) => root),
     runs,
+    checkModel,
     importDirs: config.importDirs,
     noPrune: config.noPrune,
     log,

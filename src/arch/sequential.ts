@@ -4,6 +4,7 @@
  * llama.cpp's src/models.
  */
 import type { Activation, RopeScaling, Step } from "../backend/step.ts";
+import { AppError } from "../base/errors.ts";
 import { attention } from "./attention.ts";
 import { decoder, feedForward, moe, sequentialBlock, type NormKind } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
@@ -93,7 +94,9 @@ export const orion = (model: Model): Step[] => sequential(model, { rope: "neox",
 
 /** Its files have factors for a rotation that it does not do. There are none with experts. */
 export function refact(model: Model): Step[] {
-  model.keys.count("expert_count", { min: 0, max: 0, fallback: 0 });
+  if (model.nExperts > 0) {
+    throw new AppError("unsupported", `${model.path}: 'refact.expert_count': expected none, got ${model.nExperts}`);
+  }
   const alibi = model.keys.number("attention.max_alibi_bias", 0) || ALIBI;
   model.values("rope_freqs", model.headDim / 2);
   return sequential(model, { rope: null, alibi, bareResult: true, bareMlp: true });

@@ -7,6 +7,9 @@ import { repairHeader } from "../gguf/repair/index.ts";
 /** Whether models of an architecture can be run here. */
 export type Runs = (architecture: string) => boolean | Promise<boolean>;
 
+/** Throws `unsupported` for a file whose architecture can be run here, and which has what cannot. */
+export type CheckModel = (file: { readonly label: string; readonly path: string }) => Promise<void>;
+
 /** Of the arrays, those that repairs look at: one number for every layer. */
 export const HEADER_ARRAY_ITEMS_MAX = 4096;
 

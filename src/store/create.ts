@@ -180,9 +180,9 @@ function checkTexts({ template, parameters, extras }: CreateRequest): void {
   }
 }
 
-/** Throws `unsupported` where the weights are of an architecture that nothing here can run. */
+/** Throws `unsupported` where nothing here can run the weights: for their architecture, or for what a file has. */
 async function checkRuns(
-  { root, runs }: CreateParts,
+  { root, runs, checkModel }: CreateParts,
   base: Base | undefined,
   files: readonly InspectedSource[],
 ): Promise<void> {
@@ -194,6 +194,7 @@ async function checkRuns(
     const architecture = await readArchitecture(path);
     if (!(await runs(architecture))) throw new AppError("unsupported", unsupportedText(label, architecture));
   }
+  for (const file of files.filter(({ kind, part }) => kind === "model" && !part)) await checkModel?.(file);
 }
 
 /** Throws `bad_request` unless base, files and folder together have one model, a split one counted once. */

@@ -1,6 +1,6 @@
 /** What a creation is asked for, what it works with, and what it tells on the way. */
 import type { ModelFolder } from "../convert/folder.ts";
-import type { Runs } from "./architecture.ts";
+import type { CheckModel, Runs } from "./architecture.ts";
 import type { Digest } from "./digest.ts";
 import type { ConfigExtras } from "./image.ts";
 import type { Manifest } from "./manifest.ts";
@@ -66,6 +66,7 @@ export interface CreateParts {
   readonly others: readonly string[];
   /** Whether an architecture can be run here; absent: whatever it is. */
   readonly runs?: Runs | undefined;
+  readonly checkModel?: CheckModel | undefined;
   readonly publish: Publish;
   /** Runs one conversion or quantization after the other, for each takes what cores there are. */
   readonly inTurn: InTurn;

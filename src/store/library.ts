@@ -6,7 +6,7 @@ import { rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { AppError, shuttingDown } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import type { Runs } from "./architecture.ts";
+import type { CheckModel, Runs } from "./architecture.ts";
 import { findBlob, writeBlob } from "./blobs.ts";
 import { createModel } from "./create.ts";
 import { type CreateParts, type CreateRequest, type Progress, type Publish } from "./creation.ts";
@@ -56,6 +56,8 @@ interface LibraryParts {
   readonly others?: readonly string[];
   /** Whether an architecture can be run here; absent: whatever it is. */
   readonly runs?: Runs;
+  /** Looks at a model that is being made of files; absent: its first request tells what is wrong. */
+  readonly checkModel?: CheckModel;
   readonly importDirs: readonly string[];
   /** Leave blobs that no model refers to any more. */
   readonly noPrune: boolean;
@@ -65,7 +67,7 @@ interface LibraryParts {
 }
 
 export function makeLibrary(parts: LibraryParts): Library {
-  const { root, others = [], importDirs, noPrune, log, runs, lock = makeStoreLock(root) } = parts;
+  const { root, others = [], importDirs, noPrune, log, runs, checkModel, lock = makeStoreLock(root) } = parts;
   const inTurn = makeQueue(() => lock.claim());
   const held = new Set<readonly Digest[]>();
   const sweep = async (digests: readonly Digest[]): Promise<void> => {
@@ -120,7 +122,7 @@ export function makeLibrary(parts: LibraryParts): Library {
         await sweep(digests);
         return true;
       }),
-    ...makeCreator({ root, others, runs, publish, discard }, lock),
+    ...makeCreator({ root, others, runs, checkModel, publish, discard }, lock),
     adopt: (name, bytes) =>
       inTurn(async () => {
         await checkBlobs(root, parseManifest(bytes, fullName(name)));

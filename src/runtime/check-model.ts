@@ -1,0 +1,48 @@
+/** Whether a file's model can be run here, told by its headers before anything is stored. */
+import { closeSync, openSync, readSync } from "node:fs";
+import { archs, loadProgram } from "../arch/index.ts";
+import { AppError } from "../base/errors.ts";
+import { readHeader } from "../files/header.ts";
+import type { Gguf, ModelHeader } from "../gguf/gguf.ts";
+import { repairGguf } from "../gguf/repair/index.ts";
+import { HEADER_ARRAY_ITEMS_MAX, type CheckModel } from "../store/architecture.ts";
+
+/** Of a tensor whose values say what a model's steps are, such as the factors of a rotation. */
+const TENSOR_BYTES_MAX = 2 ** 20;
+
+/**
+ * Throws `unsupported`, in the words of a load, for a variant of an architecture that nothing here computes. Of files
+ * that are damaged or incomplete their load tells.
+ */
+export const checkModel: CheckModel = async ({ label, path }) => {
+  try {
+    const header = await readHeader(path, { arrayItemsMax: HEADER_ARRAY_ITEMS_MAX });
+    const gguf = repairGguf(readable({ ...header, path: label }, path));
+    const architecture = gguf.metadata.get("general.architecture");
+    if (Object.hasOwn(archs, String(architecture))) loadProgram(gguf);
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code === "unsupported") throw error;
+  }
+};
+
+/** A header whose tensors are read one by one: this process maps no file that may be truncated. */
+function readable(header: ModelHeader, path: string): Gguf {
+  const readRange = (name: string, start: number, length: number): Uint8Array => {
+    const tensor = header.tensors.get(name);
+    if (!tensor || length > TENSOR_BYTES_MAX) throw new AppError("bad_file", `${path}: tensor '${name}' is not read`);
+    const bytes = new Uint8Array(length);
+    const fd = openSync(path, "r");
+    try {
+      readSync(fd, bytes, 0, length, tensor.offset + start);
+    } finally {
+      closeSync(fd);
+    }
+    return bytes;
+  };
+  return {
+    ...header,
+    read: (name) => readRange(name, 0, header.tensors.get(name)?.byteLength ?? 0),
+    readRange,
+    close() {},
+  };
+}

@@ -1,0 +1,84 @@
+/** What a model's headers say of whether it can be run here, before it is stored. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { writeGguf, type WriteModel, type WriteValue } from "../../src/files/write.ts";
+import { checkModel } from "../../src/runtime/check-model.ts";
+import { makeLibrary } from "../../src/store/library.ts";
+import { encoders, makeEncoder } from "../arch/encoders.ts";
+import { makeModel, modelNames } from "../arch/models.ts";
+import { fields, silent, statusesOf } from "../store/creating.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "hearth-check-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function put({ metadata, tensors }: WriteModel, keys: Record<string, WriteValue> = {}): Promise<string> {
+  const path = join(folder, `${crypto.randomUUID()}.gguf`);
+  await writeGguf(path, { metadata: { ...metadata, ...keys }, tensors });
+  return path;
+}
+
+const check = async (path: string): Promise<string> => {
+  try {
+    await checkModel({ label: "m.gguf", path });
+    return "no error";
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+/** A model that says to be of another architecture. */
+function renamed({ metadata, tensors }: WriteModel, to: string): WriteModel {
+  const from = `${String(metadata["general.architecture"])}.`;
+  const keys = Object.entries(metadata).map(
+    ([key, value]) => [key.startsWith(from) ? `${to}.${key.slice(from.length)}` : key, value] as const,
+  );
+  return { metadata: { ...Object.fromEntries(keys), "general.architecture": to }, tensors };
+}
+
+test("what can be run passes: every architecture that is made in code, and encoders", async () => {
+  const wrong: string[] = [];
+  const models = [
+    ...modelNames.map((name) => [name, makeModel(name)] as const),
+    ...Object.entries(encoders).map(([name, spec]) => [name, makeEncoder(spec)] as const),
+  ];
+  expect(models.length).toBeGreaterThan(30);
+  for (const [name, model] of models) {
+    const path = await put(model);
+    const said = await check(path);
+    rmSync(path);
+    if (said !== "no error") wrong.push(`${name}: ${said}`);
+  }
+  expect(wrong).toEqual([]);
+}, 30_000);
+
+describe("a variant that nothing here computes is refused in the words of its load", () => {
+  const experts = { "refact.expert_count": { u32: 2 }, "refact.expert_used_count": { u32: 1 } };
+  test.each([
+    ["experts", renamed(makeModel("llama"), "refact"), experts, "'refact.expert_count': expected none, got 2"],
+    [
+      "a scaling",
+      makeModel("llama"),
+      { "llama.rope.scaling.type": "dynamic" },
+      "'llama.rope.scaling.type': expected one of none, linear, yarn, longrope, got 'dynamic'",
+    ],
+  ])("%s", async (_, model, keys, words) => {
+    const path = await put(model, keys);
+    expect(await check(path)).toBe(`m.gguf: ${words}`);
+    const root = join(folder, crypto.randomUUID());
+    const library = makeLibrary({ root, importDirs: [], noPrune: false, log: silent, runs: () => true, checkModel });
+    const create = statusesOf(library.create(fields({ sources: [{ label: "m.gguf", path }] })));
+    await expect(create).rejects.toMatchObject({ code: "unsupported", message: `m.gguf: ${words}` });
+    expect(readdirSync(root, { recursive: true }).filter((name) => String(name).includes("sha256"))).toEqual([]);
+  });
+});
+
+test("of damaged, incomplete and other files their load tells", async () => {
+  const path = await put({ metadata: { "general.architecture": "llama" }, tensors: [] });
+  expect(await check(path)).toBe("no error");
+  expect(await check(await put({ metadata: { "general.architecture": "nobody" }, tensors: [] }))).toBe("no error");
+  expect(await check(join(folder, "nowhere"))).toBe("no error");
+  writeFileSync(path, "GGUF");
+  expect(await check(path)).toBe("no error");
+});
