@@ -5,13 +5,15 @@ import { AppError } from "../base/errors.ts";
 import { readHeader } from "../files/header.ts";
 import type { Gguf, ModelHeader } from "../gguf/gguf.ts";
 import { repairGguf } from "../gguf/repair/index.ts";
+import { checkTokenizer } from "../tokenizer/load.ts";
 import { HEADER_ARRAY_ITEMS_MAX, type CheckModel } from "../store/architecture.ts";
 
 /** Of a tensor whose values say what a model's steps are, such as the factors of a rotation. */
 const TENSOR_BYTES_MAX = 2 ** 20;
 
 /**
- * Throws `unsupported`, in the words of a load, for a variant of an architecture that nothing here computes. Of files
+ * Throws `unsupported`, in the words of a load, for a variant of an architecture that nothing here computes, or a
+ * tokenizer that nobody knows here. Of files
  * that are damaged or incomplete their load tells.
  */
 export const checkModel: CheckModel = async ({ label, path }) => {
@@ -19,7 +21,9 @@ export const checkModel: CheckModel = async ({ label, path }) => {
     const header = await readHeader(path, { arrayItemsMax: HEADER_ARRAY_ITEMS_MAX });
     const gguf = repairGguf(readable({ ...header, path: label }, path));
     const architecture = gguf.metadata.get("general.architecture");
-    if (Object.hasOwn(archs, String(architecture))) loadProgram(gguf);
+    if (!Object.hasOwn(archs, String(architecture))) return;
+    loadProgram(gguf);
+    checkTokenizer(gguf.metadata, label);
   } catch (error) {
     if (!(error instanceof AppError) || error.code === "unsupported") throw error;
   }

@@ -63,7 +63,17 @@ export const blobSource = (root: string, { label, digest }: { label: string; dig
  */
 export async function inspectSource(source: Source): Promise<InspectedSource> {
   checkMagic(source);
-  const { metadata, tensors } = await readSound(source);
+  const header = await readSound(source);
+  try {
+    return { ...source, ...tellFrom(header) };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError("bad_request", `${source.label}: ${error.message}`, { cause: error });
+  }
+}
+
+/** Throws `bad_file` where a key has another type than it should. */
+function tellFrom({ metadata, tensors }: Header): Omit<InspectedSource, keyof Source> {
   const type = getString(metadata, "general.type", "model");
   const details = describeGguf({ metadata, tensors });
   const projects = type === "projector" || type === "mmproj" || details.family === "clip";
@@ -72,7 +82,7 @@ export async function inspectSource(source: Source): Promise<InspectedSource> {
   const part = count > 1 ? { part: { index: getNumber(metadata, "split.no", 0), count } } : {};
   const template = getString(metadata, "tokenizer.chat_template", "");
   const format = findChatFormat(template);
-  return { ...source, kind, details, hasTemplate: template !== "", ...part, ...(format ? { format } : {}) };
+  return { kind, details, hasTemplate: template !== "", ...part, ...(format ? { format } : {}) };
 }
 
 function checkMagic({ label, path, digest }: Source): void {

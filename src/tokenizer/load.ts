@@ -61,17 +61,32 @@ export function loadTokenizer(metadata: Metadata, path: string, texts: ListsOfTe
   try {
     const model = getString(metadata, "tokenizer.ggml.model");
     if (WITHOUT.includes(model)) return makeWithout(metadata, path);
-    const load = Object.hasOwn(FAMILIES, model) ? FAMILIES[model] : undefined;
-    if (load === undefined) {
-      const known = [...Object.keys(FAMILIES), ...WITHOUT].join(", ");
-      throw new AppError("unsupported", `metadata 'tokenizer.ggml.model': expected one of ${known}; got '${model}'`);
-    }
-    const family = load(metadata, texts);
+    const family = familyOf(model)(metadata, texts);
     return makeTokenizer(family, stripRules(metadata, family.vocabulary));
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     throw new AppError(error.code, `${path}: ${error.message}`, { cause: error });
   }
+}
+
+/** Throws `unsupported`, as `loadTokenizer` does, for a tokenizer or a pre-tokenizer that nobody knows here. */
+export function checkTokenizer(metadata: Metadata, path: string): void {
+  const model = getString(metadata, "tokenizer.ggml.model", "none");
+  if (WITHOUT.includes(model)) return;
+  try {
+    familyOf(model);
+    if (model === "gpt2") findPreTokenizer(getString(metadata, "tokenizer.ggml.pre", "default"));
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError(error.code, `${path}: ${error.message}`, { cause: error });
+  }
+}
+
+function familyOf(model: string): (typeof FAMILIES)[string] {
+  const load = Object.hasOwn(FAMILIES, model) ? FAMILIES[model] : undefined;
+  if (load) return load;
+  const known = [...Object.keys(FAMILIES), ...WITHOUT].join(", ");
+  throw new AppError("unsupported", `metadata 'tokenizer.ggml.model': expected one of ${known}; got '${model}'`);
 }
 
 function loadBpe(metadata: Metadata, texts: ListsOfTexts, pre: string): Family {

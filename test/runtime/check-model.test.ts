@@ -63,6 +63,12 @@ describe("a variant that nothing here computes is refused in the words of its lo
       { "llama.rope.scaling.type": "dynamic" },
       "'llama.rope.scaling.type': expected one of none, linear, yarn, longrope, got 'dynamic'",
     ],
+    [
+      "a tokenizer",
+      makeModel("llama"),
+      { "tokenizer.ggml.model": "rwkv" },
+      "metadata 'tokenizer.ggml.model': expected one of gpt2, gemma4, llama, bert, t5, none, no_vocab, test; got 'rwkv'",
+    ],
   ])("%s", async (_, model, keys, words) => {
     const path = await put(model, keys);
     expect(await check(path)).toBe(`m.gguf: ${words}`);
@@ -72,6 +78,15 @@ describe("a variant that nothing here computes is refused in the words of its lo
     await expect(create).rejects.toMatchObject({ code: "unsupported", message: `m.gguf: ${words}` });
     expect(readdirSync(root, { recursive: true }).filter((name) => String(name).includes("sha256"))).toEqual([]);
   });
+});
+
+test("a pre-tokenizer that nobody knows is refused, and one that is known passes", async () => {
+  const withPre = (pre: string) =>
+    put(makeModel("llama"), { "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre });
+  expect(await check(await withPre("llama-bpe"))).toBe("no error");
+  expect(await check(await withPre("of-tomorrow"))).toStartWith(
+    "m.gguf: metadata 'tokenizer.ggml.pre': expected a pre",
+  );
 });
 
 test("of damaged, incomplete and other files their load tells", async () => {

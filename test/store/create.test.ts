@@ -218,8 +218,10 @@ describe("from files", () => {
     const text = (await writeBlob(root, new TextEncoder().encode("GGUG, nearly"))).digest;
     const torn = (await writeBlob(root, new TextEncoder().encode("GGUF\x03"))).digest;
     const adapter = await putGguf({ "general.type": "adapter" });
+    const typeless = await putGguf({ "general.type": { u32: 1 } });
     const missing = `sha256:${"a".repeat(64)}` as Digest;
     for (const [digest, code, message] of [
+      [typeless, "bad_request", /^x\.gguf: metadata 'general\.type': expected a string, got the number 1$/],
       [text, "bad_request", /^supplied file was not in GGUF format$/],
       [torn, "bad_request", /^x\.gguf: /],
       [adapter, "bad_request", /^expected one GGUF model to build upon, got none$/],
