@@ -1,11 +1,12 @@
 /** A PostgreSQL server as the gateway needs it: reachable, writable, durable, and a session for each connection. */
 import { SQL } from "bun";
 import { AppError } from "../errors.ts";
+import { ADDRESS_EXPECTED, parsePostgresAddress } from "../postgres-address.ts";
 import { Line, STATEMENT_SECONDS } from "./line.ts";
 import { problemOf, RETRY_MS } from "./problems.ts";
 
 export interface ServerOptions {
-  /** `postgres://user:password@host:port/database`; a socket's folder as `?host=/run/postgresql`. */
+  /** See `postgres-address.ts`. */
   readonly url: string;
   /** Where the tables are; made where it is not there. */
   readonly schema: string;
@@ -61,8 +62,10 @@ export function makePool(
   { url, schema, connections, name }: ServerOptions,
   { onClose }: { onClose?: () => void } = {},
 ): SQL {
+  const address = parsePostgresAddress(url);
+  if (!address) throw new AppError("bad_request", `database.url: ${ADDRESS_EXPECTED}`);
   return new SQL({
-    ...addressOf(url),
+    ...address,
     adapter: "postgres",
     max: connections,
     bigint: true,
@@ -71,25 +74,6 @@ export function makePool(
     ...(onClose && { onclose: onClose }),
     connection: { ...TIMEOUTS, ...SILENCE, ...PLANS, search_path: quoted(schema), application_name: name },
   });
-}
-
-/** Bun's client takes the path of a socket, not its folder. */
-function addressOf(
-  url: string,
-): { url: string } | { path: string; username: string; password: string; database: string } {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (!parsed || !/^postgres(ql)?:$/.test(parsed.protocol)) {
-    throw new AppError("bad_request", "database.url: expected postgres://user:password@host:port/database");
-  }
-  const folder = parsed.searchParams.get("host");
-  if (folder === null) return { url };
-  const { username, password, pathname, port } = parsed;
-  return {
-    path: `${folder}/.s.PGSQL.${port || "5432"}`,
-    username: decodeURIComponent(username),
-    password: decodeURIComponent(password),
-    database: decodeURIComponent(pathname.slice(1)),
-  };
 }
 
 /** A name as SQL takes it, whatever is in it. */

@@ -1,0 +1,59 @@
+/** What `database.url` may be. */
+import { describe, expect, test } from "bun:test";
+import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
+import { parsePostgresAddress } from "../../src/base/postgres-address.ts";
+import { queryOne } from "../../src/base/store.ts";
+import { startProxy } from "../postgres-proxy.ts";
+import { hasPostgres, startPostgres } from "../postgres-server.ts";
+
+test.each([
+  ["postgres://u:p@h:5433/db", { url: "postgres://u:p@h:5433/db", database: "db" }],
+  ["postgresql://u@[::1]/db?sslmode=require", { url: "postgresql://u@[::1]/db?sslmode=require", database: "db" }],
+  ["postgres://u:p%25%40@h/a%2Fb", { url: "postgres://u:p%25%40@h/a%2Fb", database: "a/b" }],
+  ["postgres://u@h", { url: "postgres://u@h/" }],
+  ["postgres://h/db?user=u&password=p%40", { url: "postgres://u:p%40@h/db", database: "db" }],
+  ["postgres://u@/db?host=h.example&port=1", { url: "postgres://u@h.example:1/db", database: "db" }],
+])("%s is of a host", (text, expected) => {
+  expect(parsePostgresAddress(text)).toEqual(expected);
+});
+
+test.each([
+  ["postgres://u:p%40@localhost:77/db?host=/run/pg", ["/run/pg/.s.PGSQL.77", "u", "p@", "db"]],
+  ["postgres://u:p@/db?host=/cloudsql/a:b:c", ["/cloudsql/a:b:c/.s.PGSQL.5432", "u", "p", "db"]],
+  ["postgres:///db?host=/run/pg&port=77&user=u&password=p", ["/run/pg/.s.PGSQL.77", "u", "p", "db"]],
+  ["postgres://u:p@%2Frun%2Fpg:77/db", ["/run/pg/.s.PGSQL.77", "u", "p", "db"]],
+])("%s is of a socket", (text, [path, username, password, database]) => {
+  expect(parsePostgresAddress(text)).toEqual({
+    path: path!,
+    username: username!,
+    password: password!,
+    database: database!,
+  });
+});
+
+test.each(["", "mysql://h/db", "host=h dbname=db", "postgres:/h/db", "postgres://a,b/db", "postgres://a:1,b:2/db"])(
+  "'%s' is no address",
+  (text) => {
+    expect(parsePostgresAddress(text)).toBeUndefined();
+  },
+);
+
+describe.skipIf(!hasPostgres)("an address and the environment (Debian's postgresql)", () => {
+  test("a database that PGDATABASE names is not meant where the address names one", async () => {
+    const server = await startPostgres({ syncs: false });
+    const proxy = startProxy(server);
+    const before = process.env["PGDATABASE"];
+    process.env["PGDATABASE"] = "template1";
+    try {
+      const store = await openPostgres({ url: proxy.url, schema: "named", connections: 3, name: "test" }, []);
+      const named = await store.read(() => queryOne("SELECT current_database() AS name"));
+      expect(named).toEqual({ name: "postgres" });
+      await store.close();
+    } finally {
+      if (before === undefined) delete process.env["PGDATABASE"];
+      else process.env["PGDATABASE"] = before;
+      proxy.stop();
+      await server.remove();
+    }
+  }, 120_000);
+});
