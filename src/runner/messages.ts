@@ -191,6 +191,8 @@ export type FromRunner =
   | { readonly kind: "failed"; readonly code: Code; readonly message: string }
   | { readonly kind: "events"; readonly events: readonly SequenceEvent[] }
   | EmbedEvent
+  /** The process ends in a moment: nothing new can be asked of it. */
+  | { readonly kind: "leaving" }
   /** What became of the images of a prompt. */
   | { readonly kind: "image"; readonly how: "encoded" | "reused" }
   | Reply;

@@ -204,6 +204,7 @@ async function endAfter(error: Error, channel: Channel): Promise<void> {
 
 /** Ends once what was said is out. */
 async function leave(channel: Channel): Promise<void> {
+  channel.send({ kind: "leaving" });
   await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
   channel.exit(1);
 }

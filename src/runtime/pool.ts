@@ -83,7 +83,7 @@ export class Pool {
     for (;;) {
       this.#checkWanted(request.signal);
       const entry = this.#entries.get(weightsKey(model));
-      if (entry && !entry.expiring && compatible(entry, wanted, request.options)) {
+      if (entry && stays(entry) && compatible(entry, wanted, request.options)) {
         return this.#lease(entry, request);
       }
       const lease = await this.#inTurn(model, request.signal, () => this.#load(model, wanted, request));
@@ -101,8 +101,8 @@ export class Pool {
 
   /** Models in memory, the one that expires last first. */
   loaded(): LoadedModel[] {
-    const stays = (entry: Entry): boolean => entry.users > 0 || !entry.expiring; // not one that is about to end
-    const ready = [...this.#entries.values()].filter((entry) => entry.runner?.alive && stays(entry));
+    const isShown = (entry: Entry): boolean => entry.users > 0 || !entry.expiring; // not one that is about to end
+    const ready = [...this.#entries.values()].filter((entry) => entry.runner?.alive && isShown(entry));
     return ready.toSorted((a, b) => b.expiresAtMs - a.expiresAtMs).map(describe);
   }
 
@@ -248,7 +248,7 @@ export class Pool {
   /** Makes room and loads; undefined where another request loaded the model in the meantime. */
   async #load(model: PoolModel, wanted: LoadMessage, request: LeaseRequest): Promise<Lease<RunnerProcess> | undefined> {
     const present = this.#entries.get(weightsKey(model));
-    if (present && !present.expiring && compatible(present, wanted, request.options)) return undefined;
+    if (present && stays(present) && compatible(present, wanted, request.options)) return undefined;
     await model.check?.();
     if (present) await this.#retire(present, request.signal);
     await this.#makeRoom(model, request.signal);
@@ -337,6 +337,9 @@ function hasLayers({ load, runner }: Entry, { gpuLayers: wanted }: LoadMessage):
   if (there) return Math.min(wanted, there.all) === there.count;
   return runner !== undefined && (wanted === 0 || load.gpuLayers !== 0); // no GPU, or none that can
 }
+
+/** Whether new requests may come to a model: it is not about to end, nor its process. */
+const stays = ({ expiring, runner }: Entry): boolean => !expiring && runner?.alive !== false;
 
 /** Whether a loaded model serves a request: load options that the request leaves open match anything. */
 function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOptions): boolean {

@@ -20,6 +20,7 @@ import {
   type ToRunner,
 } from "../runner/messages.ts";
 import type { TemplateFacts } from "../template/facts.ts";
+import { makeWatchdog } from "./watchdog.ts";
 
 /** How long a runner may take to close before it is killed. */
 const CLOSE_GRACE_MS = 2000;
@@ -46,8 +47,13 @@ export interface Connected {
   readonly load: LoadMessage;
   readonly ready: Ready;
   readonly listeners: Map<number, Listener>;
-  readonly heard: { count: number };
+  readonly heard: Heard;
   readonly images: ImageCounts;
+}
+
+interface Heard {
+  count: number;
+  isLeaving: boolean;
 }
 
 /** What became of the images of prompts: made rows of, or known already. */
@@ -90,7 +96,7 @@ export async function connect(
   signal.throwIfAborted();
   const listeners = new Map<number, Listener>();
   const ready = Promise.withResolvers<Ready>();
-  const heard = { count: 0 };
+  const heard: Heard = { count: 0, isLeaving: false };
   const images = { encoded: 0, reused: 0 };
   const watchdog = makeWatchdog(options.loadTimeoutMs, () =>
     ready.reject(new AppError("runner", `timed out waiting for the model runner to load ${load.path}`)),
@@ -104,6 +110,7 @@ export async function connect(
     else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
     else if (message.kind === "embedded") listeners.get(message.id)?.embedded?.(message);
     else if (message.kind === "embedFailed") listeners.get(message.id)?.fail(toError(message));
+    else if (message.kind === "leaving") heard.isLeaving = true;
     else if (message.kind === "image") images[message.how]++;
     else listeners.get(message.id)?.reply?.(message);
   });
@@ -131,7 +138,7 @@ export class RunnerClient {
   readonly #listeners: Map<number, Listener>;
   /** By choice, used last at the end. */
   readonly #templates = new Map<string, { readonly number: number; readonly reply: Promise<TemplateReply> }>();
-  readonly #heard: { count: number };
+  readonly #heard: Heard;
   /** Tokens of each generation, prompt and answer: what its slot keeps. */
   readonly #kept = new Map<number, number>();
   #nextId = 1;
@@ -153,9 +160,9 @@ export class RunnerClient {
     });
   }
 
-  /** False once it has ended. */
+  /** False once it has ended, or said that it is about to. */
   get alive(): boolean {
-    return !this.#dead;
+    return !this.#dead && !this.#heard.isLeaving;
   }
 
   /** Resolves, with why, when it has ended. */
@@ -322,9 +329,9 @@ export class RunnerClient {
    * @param why the error of its unfinished requests
    */
   async close(why?: AppError): Promise<void> {
-    if (!this.alive) return;
+    if (this.#dead) return;
     this.#why ??= why;
-    this.#send({ kind: "close" });
+    if (this.alive) this.#send({ kind: "close" });
     const timer = setTimeout(() => this.kill(), CLOSE_GRACE_MS);
     await this.#transport.exited;
     clearTimeout(timer);
@@ -355,24 +362,6 @@ const keyOf = ({ go, prefersGo, renderer = "", parser = "" }: TemplateChoice): s
 
 function toError(event: { code: Code; message: string }): AppError {
   return new AppError(event.code, event.message);
-}
-
-/** Calls `expire` when it was not touched for `ms`; 0 or Infinity: never. Stopped, it stays so. */
-function makeWatchdog(ms: number, expire: () => void): { touch(): void; stop(): void } {
-  if (!(ms > 0) || ms === Infinity) return { touch() {}, stop() {} };
-  let timer = setTimeout(expire, ms);
-  let stopped = false;
-  return {
-    touch() {
-      if (stopped) return;
-      clearTimeout(timer);
-      timer = setTimeout(expire, ms);
-    },
-    stop() {
-      stopped = true;
-      clearTimeout(timer);
-    },
-  };
 }
 
 /** Events in order, handed to one reader; a failure comes after what was said before it. */

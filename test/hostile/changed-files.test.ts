@@ -52,6 +52,17 @@ test.each(["cut", "written to"])(
   },
 );
 
+test("the request that comes while the runner says goodbye is answered by a fresh one", async () => {
+  const name = names[0]!;
+  expect((await ask(name)).status).toBe(200);
+  const blob = await blobOf(name);
+  const whole = await readFile(blob);
+  await truncate(blob, 100_000);
+  expect((await ask(name)).body["error"]).toContain("changed while the model was loaded");
+  await writeFile(blob, whole);
+  expect((await ask(name)).body["error"]).toBeUndefined();
+});
+
 test("a file that is cut while an answer is made ends that answer with one error, and no other model's", async () => {
   const [, , other, name] = names as [string, string, string, string];
   await ask(other);
