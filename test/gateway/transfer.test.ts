@@ -122,6 +122,22 @@ test("an export is whole and private; imported into an empty home, the same rows
   });
 });
 
+test("a folder or a pipe is not replaced by an export", async () => {
+  const folder = tempFolder();
+  const sources = sourcesOf(folder);
+  await migrateGateway(sources);
+  const pipe = join(folder, "pipe");
+  Bun.spawnSync(["mkfifo", pipe]);
+  for (const [path, is] of [
+    [folder, "a folder"],
+    [pipe, "a device or a pipe"],
+  ] as const) {
+    const message = `cannot export to '${path}': expected a file, got ${is}`;
+    await expect(exportGateway(sources, path)).rejects.toMatchObject({ code: "bad_request", message });
+  }
+  expect(statSync(pipe).isFIFO()).toBe(true);
+});
+
 test("a file that is cut, changed or not one of ours leaves the database as empty as it was", async () => {
   const { folder } = await usedGateway();
   const path = join(folder, "all.ndjson");

@@ -1,5 +1,6 @@
 /** A gateway's database as a file, row by row: memory holds a page of them. */
-import { open, type FileHandle } from "node:fs/promises";
+import { open, stat, type FileHandle } from "node:fs/promises";
+import { AppError } from "../../base/errors.ts";
 import { queryAll, type Script, type Store, type Value } from "../../base/store.ts";
 import { writeDurably } from "../../base/durable.ts";
 import { FORMAT, toCell, type End, type Head, type Row } from "./file.ts";
@@ -8,10 +9,18 @@ import { isNumbered, lastNumber, TABLES, type Counts, type TransferTable } from 
 /** Rows of one page: a webhook's body may have megabytes. */
 const PAGE_ROWS = 50;
 
-/** Nobody may write to the store meanwhile. The file is there whole, for its owner's eyes alone, or not at all. */
+/**
+ * Nobody may write to the store meanwhile. The file is there whole, for its owner's eyes alone, or not at all. Throws
+ * `bad_request` where a folder or a device is, whose place a file must not take.
+ */
 export async function exportStore(store: Store, path: string, { version }: { version: string }): Promise<Counts> {
   const counts: Record<string, number> = {};
   const last: Record<string, number> = {};
+  const before = await stat(path).catch(() => undefined);
+  if (before && !before.isFile()) {
+    const is = before.isDirectory() ? "a folder" : "a device or a pipe";
+    throw new AppError("bad_request", `cannot export to '${path}': expected a file, got ${is}`);
+  }
   await writeDurably(path, async (temporary) => {
     const file = await open(temporary, "wx", 0o600);
     try {
