@@ -198,13 +198,13 @@ function cacheMemoryOnGpu({ path, projector, gpuMemory = 0 }: LoadMessage, open:
 
 /** Ends the process, whose next request then gets a fresh one; the failures of what ran go out before. */
 async function endAfter(error: Error, channel: Channel): Promise<void> {
+  channel.send({ kind: "leaving" });
   console.error(error.message);
   await leave(channel);
 }
 
 /** Ends once what was said is out. */
 async function leave(channel: Channel): Promise<void> {
-  channel.send({ kind: "leaving" });
   await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
   channel.exit(1);
 }
