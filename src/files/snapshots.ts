@@ -22,6 +22,8 @@ const SETTLE_MS = 500;
 const FLUSH_MS = 1000;
 /** A file is marked as used at most so often. */
 const TOUCH_MS = 10 * 60_000;
+/** And so much later, as an answer begins meanwhile that waits for what is in it. */
+const TOUCH_AFTER_MS = 250;
 /** Where there are too many bytes, so much of them stays. */
 const KEPT_SHARE = 0.9;
 const BLOB = /^sha256-[0-9a-f]{64}$/;
@@ -69,6 +71,12 @@ export function openSnapshots({ root, scope, bytesMax }: Options): SnapshotStore
   const pathOf = (name: string): string => join(folder, `${name}.kv`);
   const queue = makeQueue({ root, folder, bytesMax, pathOf });
   const touched = new Map<string, number>();
+  const markUsed = async (due: readonly (readonly [depth: number, name: string])[], now: number): Promise<void> => {
+    for (const [depth, name] of due) {
+      const when = new Date(now - depth); // the first block goes last
+      await utimes(pathOf(name), when, when).catch(() => {});
+    }
+  };
   const readBlock = makeReader();
   return {
     async list() {
@@ -93,12 +101,9 @@ export function openSnapshots({ root, scope, bytesMax }: Options): SnapshotStore
     },
     touch(names) {
       const now = Date.now();
-      for (const [depth, name] of names.entries()) {
-        if (now - (touched.get(name) ?? 0) < TOUCH_MS) continue;
-        touched.set(name, now);
-        const when = new Date(now - depth); // the first block goes last
-        void utimes(pathOf(name), when, when).catch(() => {});
-      }
+      const due = [...names.entries()].filter(([, name]) => now - (touched.get(name) ?? 0) >= TOUCH_MS);
+      for (const [, name] of due) touched.set(name, now);
+      if (due.length > 0) setTimeout(() => void markUsed(due, now), TOUCH_AFTER_MS).unref();
     },
     flush: queue.flush,
   };

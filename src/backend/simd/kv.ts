@@ -131,8 +131,12 @@ export function makeKvBlocks(
   const { ctxLen, slots, type } = shape;
   const isLong = layers.some(({ rope }) => rope?.freqFactorsLong && ctxLen > rope.ctxLenOrig);
   const heads = layers.map(({ kvHeads, headDim, valueDim }) => `${kvHeads}x${headDim}+${valueDim}`);
-  const bytesOf = (count: number): number =>
-    [...pieces(layers, shape, { slot: 0, first: 0, count })].reduce((sum, { length }) => sum + length, 0);
+  const tokenBytes = layers.reduce(
+    (sum, { kvHeads, headDim, valueDim }) =>
+      sum + kvHeads * (kvBytes(type, headDim) + kvBytes(type, fillHead(valueDim))),
+    0,
+  );
+  const bytesOf = (count: number): number => fillContext(count) * tokenBytes;
   const check = (slot: number, first: number, count: number): void => {
     const inside = first + count <= ctxLen && slot >= 0 && slot < slots;
     assert(inside && count > 0 && count <= BLOCK_LENGTH, `block of ${count} at ${first} of slot ${slot}`);
