@@ -4,7 +4,7 @@
  * told by its checksum, and is as good as gone. They hold what people wrote, so that only their owner can read them.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
-import { mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, stat, statfs, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { SnapshotInfo, SnapshotStore } from "../base/snapshots.ts";
 
@@ -26,6 +26,8 @@ const TOUCH_MS = 10 * 60_000;
 const TOUCH_AFTER_MS = 250;
 /** Where there are too many bytes, so much of them stays. */
 const KEPT_SHARE = 0.9;
+/** Of what the disk would have free without them: the rest is for models, deliveries and other programs. */
+const DISK_SHARE = 1 / 2;
 const BLOB = /^sha256-[0-9a-f]{64}$/;
 const NAME = /^[0-9a-f-]{36}$/;
 
@@ -34,9 +36,19 @@ interface Options {
   readonly root: string;
   /** What the blocks belong to: other blocks never meet. */
   readonly scope: string;
-  /** Most bytes of all files below `root`. */
+  /** Most bytes of all files below `root`; fewer where the disk has little left. */
   readonly bytesMax: number;
+  /** What a folder's disk has free, in bytes; absent: as the system says. */
+  readonly freeBytes?: FreeBytes;
 }
+
+type FreeBytes = (folder: string) => Promise<number>;
+
+/** Infinity where the system does not say. */
+const freeOnDisk: FreeBytes = async (folder) => {
+  const found = await statfs(folder).catch(() => undefined);
+  return found ? found.bavail * found.bsize : Infinity;
+};
 
 /** Snapshots of prefixes of a model that is made of these files; told what else their bytes depend on. */
 export function snapshotsOf(
@@ -66,10 +78,10 @@ interface Waiting {
   readonly bytes: number;
 }
 
-export function openSnapshots({ root, scope, bytesMax }: Options): SnapshotStore {
+export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }: Options): SnapshotStore {
   const folder = join(root, new Bun.CryptoHasher("sha256").update(scope).digest("hex").slice(0, 32));
   const pathOf = (name: string): string => join(folder, `${name}.kv`);
-  const queue = makeQueue({ root, folder, bytesMax, pathOf });
+  const queue = makeQueue({ root, folder, bytesMax, freeBytes, pathOf });
   const touched = new Map<string, number>();
   const markUsed = async (due: readonly (readonly [depth: number, name: string])[], now: number): Promise<void> => {
     for (const [depth, name] of due) {
@@ -122,8 +134,9 @@ function makeQueue({
   root,
   folder,
   bytesMax,
+  freeBytes,
   pathOf,
-}: Omit<Options, "scope"> & { folder: string; pathOf: (name: string) => string }): Queue {
+}: Omit<Required<Options>, "scope"> & { folder: string; pathOf: (name: string) => string }): Queue {
   const waiting = new Map<string, Waiting>();
   let waitingBytes = 0;
   let writing: Promise<void> | undefined;
@@ -142,9 +155,12 @@ function makeQueue({
       await mkdir(folder, { recursive: true, mode: 0o700 });
       for (const name of waiting.keys()) {
         const next = remove(name)!; // it is one of the keys
+        total ??= await makeRoom(root, bytesMax);
+        const most = Math.min(bytesMax, (total + (await freeBytes(folder))) * DISK_SHARE);
+        if (next.bytes > most * KEPT_SHARE) continue;
+        if (total + next.bytes > most) total = await makeRoom(root, most * KEPT_SHARE - next.bytes);
         await writeBlock(pathOf(name), next);
-        total = (total ?? (await makeRoom(root, bytesMax))) + next.bytes;
-        if (total > bytesMax) total = await makeRoom(root, bytesMax * KEPT_SHARE);
+        total += next.bytes;
       }
     } catch {
       waiting.clear(); // a full or read-only disk: prefixes are evaluated again, that is all

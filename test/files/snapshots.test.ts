@@ -74,6 +74,36 @@ test("files that are no snapshots are removed when the folder is read, and names
   expect(await files()).toHaveLength(2);
 });
 
+test("they take at most half of what the disk has for them, and nothing of a full one", async () => {
+  let used = 0;
+  const freeBytes = async (): Promise<number> => {
+    const sizes = await Promise.all((await files()).map(async (path) => (await stat(path)).size));
+    return Math.max(0, 20_000 - used - sizes.reduce((sum, size) => sum + size, 0));
+  };
+  const make = () => openSnapshots({ root, scope: "a model", bytesMax: 1e6, freeBytes });
+  let store = make();
+  const writeAll = async (from: number, count: number): Promise<void> => {
+    for (let i = from; i < from + count; i++) {
+      store.write(infoOf(i), [bytesOf(i, 1000)]);
+      await store.flush();
+      await Bun.sleep(2); // another time of use
+    }
+  };
+  await writeAll(1, 30);
+  expect((await files()).length).toBeWithin(6, 10);
+  expect(store.read(infoOf(30).name)).toEqual(bytesOf(30, 1000));
+  expect(store.read(infoOf(1).name)).toBeUndefined();
+  used = 16_000; // by somebody else: what is here is half of what there is now
+  await writeAll(31, 1);
+  expect((await files()).length).toBeWithin(1, 5);
+  await rm(root, { recursive: true });
+  await mkdir(root);
+  used = 20_000;
+  store = make();
+  await writeAll(32, 1);
+  expect(await files()).toEqual([]);
+});
+
 test("what is no snapshot and cannot be removed is passed over", async () => {
   const store = open();
   store.write(infoOf(1), [bytesOf(1)]);

@@ -219,6 +219,14 @@ describe("every setting reaches the runtime", () => {
     expect(asked().options).toEqual({ num_predict: 64 });
   });
 
+  test("a schema is found where it was before output_config too", async () => {
+    const schema = { type: "object", properties: { a: { type: "string" } } };
+    await post({ output_format: { type: "json_schema", schema } });
+    expect(asked().format).toEqual(schema);
+    const response = await post({ output_format: { type: "yaml" } });
+    expect(await response.text()).toContain('output_format.type: expected \\"json_schema\\", got \\"yaml\\"');
+  });
+
   test("tools and a schema for the answer", async () => {
     const schema = { type: "object", properties: { a: { type: "string" } } };
     await post({ tools: TOOLS, output_config: { format: { type: "json_schema", schema } } });

@@ -27,7 +27,8 @@ export function readMessagesRequest(body: MessagesBody): Wanted {
   const { tools, left } = readTools(body.tools ?? []);
   const output = optional(readFields)(body.output_config, "output_config") ?? {};
   const think = readThinking(body.thinking, output);
-  const format = readFormat(output);
+  const format =
+    readFormat(output["format"], "output_config.format") ?? readFormat(body.output_format, "output_format");
   return {
     messages,
     left,
@@ -85,9 +86,9 @@ function readThinking(value: unknown, output: Fields): Think | undefined {
   }
 }
 
-function readFormat(output: Fields): Format | undefined {
-  const format = optional(readFields)(output["format"], "output_config.format");
+function readFormat(value: unknown, path: string): Format | undefined {
+  const format = optional(readFields)(value, path);
   if (!format) return undefined;
-  if (format["type"] !== "json_schema") throw unexpected("output_config.format.type", '"json_schema"', format["type"]);
-  return { ...readFields(format["schema"], "output_config.format.schema") };
+  if (format["type"] !== "json_schema") throw unexpected(`${path}.type`, '"json_schema"', format["type"]);
+  return { ...readFields(format["schema"], `${path}.schema`) };
 }

@@ -20,6 +20,7 @@ export const MessagesBody = t.Object(
     tool_choice: t.Optional(t.Unknown()),
     thinking: t.Optional(t.Unknown()),
     output_config: t.Optional(t.Unknown()),
+    output_format: t.Optional(t.Unknown()), // where the format was before output_config
   },
   { title: "MessagesRequest" },
 );
