@@ -53,6 +53,23 @@ export function clientAddress(parts: {
   return address;
 }
 
+/**
+ * The address that a sender wrote: behind a proxy that is trusted, with the scheme and the host that it says it was
+ * asked by. Senders that sign the address sign that one.
+ */
+export function publicUrl(parts: { url: URL; headers: Headers; peer: string | undefined; trusted: Networks }): string {
+  const { url, headers, peer, trusted } = parts;
+  const isTrusted = peer === UNIX_PEER || isWithin(trusted, parseAddress(peer ?? "") ?? "");
+  if (!isTrusted) return url.href;
+  const scheme = firstOf(headers.get("x-forwarded-proto"))?.toLowerCase();
+  const host = firstOf(headers.get("x-forwarded-host")) ?? url.host;
+  const origin = `${scheme === "https" ? scheme : url.protocol.slice(0, -1)}://${host}`;
+  return URL.canParse(origin) ? new URL(origin).origin + url.pathname + url.search : url.href;
+}
+
+/** Of proxies in a row the one that the client asked says it first. */
+const firstOf = (values: string | null): string | undefined => values?.split(",")[0]?.trim() || undefined;
+
 /** What failures are counted by: an IPv6 client has a whole /64 to itself. */
 export function failureKey(address: string): string {
   if (isIP(address) !== 6) return address;

@@ -21,6 +21,8 @@ export interface Visitor {
   readonly requestId: string;
   readonly method: string;
   readonly url: URL;
+  /** The address as its sender wrote it, before proxies. */
+  readonly signedUrl: () => string;
   readonly headers: Headers;
   readonly address: string;
   /** Relative to the ingress, without slashes at its ends. */
@@ -75,9 +77,9 @@ export class Door {
     visitor: Visitor,
     rawBody: Uint8Array,
   ): Pass | { readonly reason: string } {
-    const { method, url, nowMs } = visitor;
+    const { method, nowMs } = visitor;
     const headers = Object.fromEntries(visitor.headers);
-    const verdict = verifySignature(config, { rawBody, headers, url: url.href, method, nowMs });
+    const verdict = verifySignature(config, { rawBody, headers, url: visitor.signedUrl(), method, nowMs });
     if (!verdict.ok) return verdict;
     this.#throttle.clear(failureKey(visitor.address));
     const auth: Auth = { kind: "signature", id };

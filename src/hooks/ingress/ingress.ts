@@ -9,7 +9,7 @@ import type { GatewayConfig, HooksConfig } from "../config.ts";
 import { hearsGet } from "../handshake.ts";
 import { trimSlashes } from "../mappings/request.ts";
 import { describeIngress, type IngressDescription } from "../openapi/describe.ts";
-import { clientAddress, parseNetworks, type Networks } from "./address.ts";
+import { clientAddress, publicUrl, parseNetworks, type Networks } from "./address.ts";
 import { dismiss } from "./body.ts";
 import { Door } from "./door.ts";
 import { answerEarly } from "./early-handshake.ts";
@@ -73,9 +73,11 @@ export function makeIngress(deps: IngressDeps): Ingress {
   const begin = (request: HookRequest, settings: IngressSettings, heard: Pick<Visit, "note" | "tell">): Visit => {
     const { id: requestId, method, url, headers, peer } = request;
     const forwardedFor = headers.get("x-forwarded-for");
-    const address = clientAddress({ peer, forwardedFor, trusted: trusted(settings.gateway) });
+    const proxies = trusted(settings.gateway);
+    const address = clientAddress({ peer, forwardedFor, trusted: proxies });
+    const signedUrl = (): string => publicUrl({ url, headers, peer, trusted: proxies });
     const path = pathBelow(url, settings.hooks);
-    const visitor = { requestId, method, url, headers, address, path, nowMs: deps.now() };
+    const visitor = { requestId, method, url, signedUrl, headers, address, path, nowMs: deps.now() };
     return { settings, request, visitor, ...heard };
   };
 

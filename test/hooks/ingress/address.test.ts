@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { clientAddress, failureKey, isNetwork, parseNetworks } from "../../../src/hooks/ingress/address.ts";
+import { clientAddress, failureKey, isNetwork, parseNetworks, publicUrl } from "../../../src/hooks/ingress/address.ts";
 
 const trusted = parseNetworks(["127.0.0.1", "10.0.0.0/8", "fd00::/8", "not a network", "10.0.0.0/99"]);
 const from = (peer: string | undefined, forwardedFor: string | null = null): string =>
@@ -61,4 +61,26 @@ test.each([
   ["", false],
 ])("%p is a network: %p", (text, expected) => {
   expect(isNetwork(text)).toBe(expected);
+});
+
+describe("the address that was asked:", () => {
+  const asked = (peer: string | undefined, headers: Record<string, string>): string =>
+    publicUrl({ url: new URL("http://inside:9000/hooks/a?q=1"), headers: new Headers(headers), peer, trusted });
+  const https = { "x-forwarded-proto": "https" };
+
+  test.each([
+    ["127.0.0.1", https, "https://inside:9000/hooks/a?q=1"],
+    ["unix", { ...https, "x-forwarded-host": "hooks.example.org" }, "https://hooks.example.org/hooks/a?q=1"],
+    ["::ffff:10.1.2.3", { "x-forwarded-host": "a.example:8443, b.example" }, "http://a.example:8443/hooks/a?q=1"],
+    ["fd00::1", { "x-forwarded-proto": "HTTPS, http" }, "https://inside:9000/hooks/a?q=1"],
+    ["127.0.0.1", {}, "http://inside:9000/hooks/a?q=1"],
+    ["127.0.0.1", { "x-forwarded-proto": "gopher", "x-forwarded-host": "a b" }, "http://inside:9000/hooks/a?q=1"],
+    ["127.0.0.1", { "x-forwarded-host": "u:p@a.example/x" }, "http://a.example/hooks/a?q=1"],
+  ] as const)("a proxy at %p that is trusted says %p: %s", (peer, headers, expected) => {
+    expect(asked(peer, headers)).toBe(expected);
+  });
+
+  test.each(["9.9.9.9", undefined, "nonsense"])("%p is not believed", (peer) => {
+    expect(asked(peer, { ...https, "x-forwarded-host": "a.example" })).toBe("http://inside:9000/hooks/a?q=1");
+  });
 });
