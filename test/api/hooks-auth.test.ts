@@ -162,6 +162,23 @@ describe("the throttle", () => {
   });
 });
 
+test("a sender that signs the address it asks is known behind a proxy that speaks TLS for this server", async () => {
+  const secrets = "0123456789abcdef0123456789abcdef";
+  const auth = { scheme: "hmac", header: "x-signature", signedContent: "{method}{url}{body}", secrets };
+  const mappings = [{ match: { path: "signed" }, action: "wake", textTemplate: "x", auth }];
+  const signed = new Bun.CryptoHasher("sha256", secrets).update("POSThttps://hooks.example.org/hooks/signed?a=1{}");
+  const headers = {
+    "x-signature": signed.digest("hex"),
+    "x-forwarded-proto": "https",
+    "x-forwarded-host": "hooks.example.org",
+  };
+  const statuses = [["127.0.0.0/8"], []].map(async (trustedProxies) => {
+    const api = await startHooks({ trustedProxies, hooks: { mappings } });
+    return (await api.send("/hooks/signed?a=1", {}, { headers })).status;
+  });
+  expect(await Promise.all(statuses)).toEqual([200, 401]);
+});
+
 test("nothing that is stored holds a token; bodies are kept only where the configuration says so", async () => {
   const rows = async (keepBodies: boolean): Promise<Record<string, unknown>[]> => {
     const api = await startHooks({ hooks: { queue: { keepBodies } } });
