@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { AppError } from "../base/errors.ts";
 import { describePath, type Document } from "../config/document.ts";
+import type { Path } from "../config/positions.ts";
 import { makeMappings } from "../hooks/mappings/index.ts";
 import { TransformPool } from "../hooks/transforms/pool.ts";
 import { pathOf, type Finding } from "./report.ts";
@@ -24,7 +25,7 @@ export async function auditFiles(snapshot: GatewaySnapshot, document: Document):
         severity: "error",
         message: "everyone on this machine may change it",
       });
-    } else if (mode & OTHERS_READ && holdsSecrets(snapshot, document)) {
+    } else if (mode & OTHERS_READ && holdsSecrets(document)) {
       const message = "everyone on this machine may read its tokens: chmod 600";
       findings.push({ ...at, id: "file-readable", severity: "warn", message });
     }
@@ -33,14 +34,27 @@ export async function auditFiles(snapshot: GatewaySnapshot, document: Document):
   return [...findings, ...(await Promise.all(more)).flat()];
 }
 
-function holdsSecrets({ hooks, gateway }: GatewaySnapshot, document: Document): boolean {
-  const literal = (path: readonly string[]): boolean => !document.hasVariable(path);
-  return (
-    (hooks.token !== undefined && literal(["hooks", "token"])) ||
-    (hooks.mail?.password !== undefined && literal(["hooks", "mail", "password"])) ||
-    (gateway.token !== undefined && literal(["gateway", "token"]))
-  );
+/** Settings whose values nobody else may know, wherever they stand. */
+const SECRET_KEYS = /^(token|botToken|accessToken|password|appPassword|secret|secrets|key|apiKeys)$/;
+
+/** Whether a secret is written into a file, not named as a variable of the environment. */
+function holdsSecrets({ root, hasVariable }: Document): boolean {
+  const isHeld = (value: unknown, path: Path, isSecret: boolean): boolean => {
+    if (typeof value === "string") return isSecret && value !== "" && !hasVariable(path);
+    if (Array.isArray(value)) return value.some((item, i) => isHeld(item, [...path, i], isSecret));
+    if (typeof value !== "object" || value === null) return false;
+    const isPublic = (value as { scheme?: unknown }).scheme === "discord"; // what its senders are known by is no secret
+    return Object.entries(value).some(([name, item]) => {
+      const inside = isSecret ? name === "value" : SECRET_KEYS.test(name) && !isPublic;
+      return isHeld(item, [...path, name], inside || isAddressWithPassword(name, item));
+    });
+  };
+  return isHeld(root, [], false);
 }
+
+/** `database.url`, and what is written like it. */
+const isAddressWithPassword = (name: string, value: unknown): boolean =>
+  name === "url" && typeof value === "string" && /^\w+:\/\/[^/?#]*:[^/?#]+@|[?&]password=/.test(value);
 
 async function auditTransforms({ hooks, folder }: GatewaySnapshot, document: Document): Promise<Finding[]> {
   if (hooks.transformsDir === undefined) return [];

@@ -248,6 +248,30 @@ describe("files", () => {
     expect(await idsOf("{ hooks: { token: 'secret' } }", 0o666)).toEqual(["file-writable"]);
   });
 
+  test.each([
+    "gateway: { token: 'sesame' }",
+    "hooks: { tokens: [{ id: 'a', token: 'sesame' }] }",
+    "hooks: { presets: ['github'], presetSettings: { github: { secrets: ['${HOOKS_TOKEN}', { value: 'sesame' }] } } }",
+    "hooks: { mappings: [{ auth: { scheme: 'github', secrets: 'sesame' } }] }",
+    "hooks: { callbacks: { secret: 'sesame' } }",
+    "channels: { slack: { botToken: 'xoxb-1' } }",
+    "database: { url: 'postgres://u:sesame@h/db' }",
+    "database: { url: 'postgres://h/db?user=u&password=sesame' }",
+  ])("whose secrets everyone may read: %s", async (settings) => {
+    expect(await idsOf(`{ ${settings} }`, 0o644)).toEqual(["file-readable"]);
+  });
+
+  test.each([
+    "gateway: { token: '${HOOKS_TOKEN}' }, hooks: { token: '${HOOKS_TOKEN}' }",
+    "hooks: { presets: ['github'], presetSettings: { github: { secrets: ['${HOOKS_TOKEN}'] } } }",
+    `hooks: { mappings: [{ auth: { scheme: 'discord', secrets: '${"0f".repeat(32)}' }, sessionKey: 'a' }] }`,
+    "channels: { telegram: { tokenFile: 'telegram-token' } }",
+    "database: { url: 'postgres://u@h/db' }",
+    "database: { url: 'postgres://u:${HOOKS_TOKEN}@h/db' }",
+  ])("without a secret in them: %s", async (settings) => {
+    expect(await idsOf(`{ ${settings} }`, 0o644)).toEqual([]);
+  });
+
   test("a folder of transforms that is missing, or that everyone may write to", async () => {
     const text = "{ hooks: { transformsDir: 'transforms' } }";
     expect(await idsOf(text)).toEqual(["transforms-missing"]);
