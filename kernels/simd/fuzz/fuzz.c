@@ -323,13 +323,13 @@ static void shift(Pass *p) {
   if (below(4)) shift->cos = (u64)random_floats(pairs), shift->sin = (u64)random_floats(pairs);
 }
 
-// What the processor has beyond the level of the build.
-static int features_here(void) {
+// Some of what the processor has beyond the level of the build.
+static int some_features(void) {
+  int features = below(2) ? FEATURE_HALVES : 0;
 #if AVXVNNI
-  return __builtin_cpu_supports("avxvnni") ? FEATURE_AVXVNNI : 0;
-#else
-  return 0;
+  if (__builtin_cpu_supports("avxvnni") && below(2)) features |= FEATURE_AVXVNNI;
 #endif
+  return features;
 }
 
 static void fuzz_round(u32 stamp) {
@@ -343,7 +343,7 @@ static void fuzz_round(u32 stamp) {
   for (int i = 0; i < rows; i++) tokens[i] = hostile_index(40), slots[i] = 0;
   for (int i = 0; i < rows * 3; i++) positions[i] = hostile_index(40);
   p->tokens = (u64)tokens, p->positions = (u64)positions, p->slots = (u64)slots;
-  p->stamp = stamp, p->threads = 1, p->spin = 10, p->features = features_here() * below(2), p->rows = rows, p->decodeRows = below(rows + 1);
+  p->stamp = stamp, p->threads = 1, p->spin = 10, p->features = some_features(), p->rows = rows, p->decodeRows = below(rows + 1);
   p->wanted = 1 + below(rows), p->wantedDecode = below(p->wanted + 1);
   i32 *wanted = block(p->wanted * 4);
   for (int i = 0; i < p->wanted; i++) wanted[i] = below(rows);

@@ -44,7 +44,8 @@ function makeBumpMemory(bytes: Uint8Array, { base, from }: { base: number; from:
   return memory;
 }
 
-const backendOf = (
+/** The backend with kernels that `run` runs, one thread, and features of the processor as they are told. */
+export const backendOf = (
   { level, features }: { level: string; features: number },
   memory: () => Memory,
   run: (header: number) => void,

@@ -16,6 +16,7 @@ import { writeGguf } from "../../../src/files/write.ts";
 import { makeModel, VOCAB } from "../../arch/models.ts";
 import { conformanceCases } from "../../conformance/cases.ts";
 import { differences, nmse } from "../compare.ts";
+import { withAttention } from "./keeping.ts";
 import { everyLevel } from "./levels.ts";
 
 const CTX_LEN = 48;
@@ -355,15 +356,4 @@ async function journey(session: Session): Promise<Float32Array> {
     }
   }
   return Float32Array.from(all);
-}
-
-/** The program behind an attention of one layer, over what its embedding gives. */
-function withAttention(program: Program): Program {
-  const [embed, ...rest] = program.steps;
-  if (embed?.op !== "embed") throw new Error("invariant: a case begins with an embedding");
-  const { out: x } = embed;
-  const out = { name: "attended", dim: x.dim };
-  const heads = { nHeads: 1, nKvHeads: 1, headDim: x.dim, scale: 1, window: 0, softCap: 0, rope: undefined };
-  const attention = { op: "attention", out, q: x, k: x, v: x, layer: 0, ...heads } as const;
-  return { ...program, steps: [embed, attention, { op: "add", out: x, a: x, b: out, scale: 0 }, ...rest] };
 }
