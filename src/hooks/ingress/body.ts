@@ -11,6 +11,8 @@ export const READ_MS = 30_000;
 export const UNPROVED_READ_MS = 10_000;
 /** From an address that is locked out: a body that comes with its headers is there. */
 export const LOCKED_READ_MS = 500;
+/** A body of at most so many bytes comes in few packets, and is waited for as a whole: buffers of a stream are more. */
+const SMALL_BYTES = 64 * 1024;
 /** What a body of several chunks gets at first; it grows as bytes come in, not as they are announced. */
 const FIRST_BYTES = 16 * 1024;
 
@@ -27,16 +29,38 @@ const CLOSE = { connection: "close" };
 interface Message {
   readonly headers: Headers;
   readonly body: ReadableStream<Uint8Array> | null;
+  /** All of it, in place of `body`: as many bytes as were announced. Absent: there is only the stream. */
+  bytes?(): Promise<Uint8Array>;
 }
 
 /** The bytes as the sender wrote them, before compression. Throws a `Refusal`. */
-export async function readBody({ headers, body }: Message, options: ReadOptions): Promise<Uint8Array> {
+export async function readBody(message: Message, options: ReadOptions): Promise<Uint8Array> {
+  const { headers } = message;
   const decode = decoderOf(headers.get("content-encoding"));
   const declared = Number(headers.get("content-length") ?? 0);
   if (declared > options.limitBytes) throw new Refusal("payload_too_large"); // the rest: see `dismiss`
-  const received = body === null ? new Uint8Array() : await receive(body, options);
+  const isSmall = declared > 0 && declared <= SMALL_BYTES;
+  const received =
+    isSmall && message.bytes ? await inTime(message.bytes(), options.timeoutMs) : await stream(message.body, options);
   return decode === undefined || received.length === 0 ? received : decode(received, options.limitBytes);
 }
+
+/** Throws a `Refusal`. What comes later is nobody's: its connection is closed with the answer. */
+async function inTime(bytes: Promise<Uint8Array>, timeoutMs: number): Promise<Uint8Array> {
+  const tooLate = Promise.withResolvers<never>();
+  const timer = setTimeout(() => tooLate.reject(late()), timeoutMs);
+  const whole = bytes.catch((error: unknown): never => {
+    throw new Refusal("client_gone", { cause: error });
+  });
+  try {
+    return await Promise.race([whole, tooLate.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const stream = async (body: Message["body"], options: ReadOptions): Promise<Uint8Array> =>
+  body === null ? new Uint8Array() : receive(body, options);
 
 /** One chunk as it is, which most bodies are; one buffer for several: a client chooses how small they are. */
 async function receive(body: ReadableStream<Uint8Array>, { limitBytes, timeoutMs }: ReadOptions): Promise<Uint8Array> {

@@ -47,6 +47,8 @@ export interface HookRequest {
   readonly url: URL;
   readonly headers: Headers;
   readonly body: ReadableStream<Uint8Array> | null;
+  /** All of the body, in place of the stream. */
+  bytes(): Promise<Uint8Array>;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
   /** The address at the other end of the socket. */

@@ -63,9 +63,21 @@ async function answer(
   { hooks, label, record, count, spans }: HookParts & { hooks: Ingress; label: (route: string) => string },
 ): Promise<Response> {
   const startedMs = performance.now();
-  const { method, body, signal } = request;
+  const { method, signal } = request;
   const headers = spans?.headersOf(request) ?? request.headers; // what is stored leads back to the span of this request
-  const reply = await hooks.receive({ id: makeRequestId(), method, url, headers, body, signal, peer });
+  const reply = await hooks.receive({
+    id: makeRequestId(),
+    method,
+    url,
+    headers,
+    // a stream is made when it is asked for
+    get body() {
+      return request.body;
+    },
+    bytes: () => request.bytes(),
+    signal,
+    peer,
+  });
   const ms = Math.round((performance.now() - startedMs) * 10) / 10;
   const route = label(`hooks/${reply.route}`);
   count(route, reply.notes);

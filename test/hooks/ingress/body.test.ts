@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readBody } from "../../../src/hooks/ingress/body.ts";
 
 const LIMITS = { limitBytes: 100_000, timeoutMs: 60_000 };
@@ -28,4 +28,37 @@ test("a body of one chunk is that chunk; one of many is whole, and leaves the ch
   }
   const problem = readBody(messageOf([chunk, chunk]), { ...LIMITS, limitBytes: 599 });
   await expect(problem).rejects.toMatchObject({ problem: "payload_too_large" });
+});
+
+describe("a small body of a known length", () => {
+  const announced = (bytes: number, received: Promise<Uint8Array>) => ({
+    headers: new Headers({ "content-length": `${bytes}` }),
+    get body(): never {
+      throw new Error("a stream was made");
+    },
+    bytes: () => received,
+  });
+
+  test("is read without a stream", async () => {
+    const whole = Uint8Array.of(1, 2, 3);
+    expect(await readBody(announced(3, Promise.resolve(whole)), LIMITS)).toBe(whole);
+    const tooLong = readBody(announced(4, Promise.resolve(whole)), { ...LIMITS, limitBytes: 3 });
+    await expect(tooLong).rejects.toMatchObject({ problem: "payload_too_large" });
+  });
+
+  test("that does not come in time, or whose sender is gone, is refused", async () => {
+    const { promise, reject } = Promise.withResolvers<Uint8Array>();
+    const late = readBody(announced(3, promise), { ...LIMITS, timeoutMs: 10 });
+    await expect(late).rejects.toMatchObject({ problem: "body_timeout", headers: { connection: "close" } });
+    reject(new Error("closed")); // nobody waits for it any more
+    const gone = readBody(announced(3, Promise.reject(new Error("closed"))), LIMITS);
+    await expect(gone).rejects.toMatchObject({ problem: "client_gone" });
+  });
+
+  test("is a stream where it is not small", async () => {
+    const chunk = new Uint8Array(70_000).fill(7);
+    const message = { ...messageOf([chunk]), headers: new Headers({ "content-length": "70000" }) };
+    const bytes = () => Promise.reject(new Error("all at once"));
+    expect((await readBody({ ...message, bytes }, LIMITS)).buffer).toBe(chunk.buffer);
+  });
 });
