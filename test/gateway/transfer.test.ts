@@ -285,6 +285,15 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(await eventually(() => isDone(bench, run), WAIT_MS)).toBe(true);
   }, 60_000);
 
+  test("a node that was killed a moment ago holds up no export", async () => {
+    const [folder, config] = [tempFolder(), onServer("killed")];
+    await migrateGateway(sourcesOf(folder, config));
+    const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    const columns = "(name, version, digest, digest_at, started_at, seen_at)";
+    await server.run(`INSERT INTO killed.nodes ${columns} SELECT 'killed', '1', 'd', ${now}, ${now}, ${now}`);
+    expect(await exportGateway(sourcesOf(folder, config), join(folder, "export"))).toEqual({});
+  }, 60_000);
+
   test("every table there is transferred, or known to stay", async () => {
     const bench = await startGateway(onServer("tables"));
     const rows = await bench.gateway.store.read(() =>

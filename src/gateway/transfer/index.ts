@@ -32,11 +32,21 @@ export const importGateway = (sources: ConfigSources, path: string): Promise<Cou
     return importStore(storage.store, path);
   });
 
+/** Who was killed is found gone within this time; who runs stays. */
+const GONE_MS = 2000;
+const LOOK_MS = 50;
+
 async function checkAlone({ store, peers }: Storage): Promise<void> {
-  const others = (await store.read(() => peers.nodes())).filter(({ name, number }) => `${name}#${number}` !== peers.me);
-  if (others.length === 0) return;
-  const names = others.map(({ name, number }) => `${name}#${number}`).join(", ");
-  throw new AppError("conflict", `the database is in use by ${names}: stop them first`);
+  const until = performance.now() + GONE_MS;
+  for (;;) {
+    const all = (await store.read(() => peers.nodes())).map(({ name, number }) => `${name}#${number}`);
+    const others = all.filter((name) => name !== peers.me);
+    if (others.length === 0) return;
+    if (performance.now() > until) {
+      throw new AppError("conflict", `the database is in use by ${others.join(", ")}: stop them first`);
+    }
+    await Bun.sleep(LOOK_MS);
+  }
 }
 
 /** Brings the tables up to date, also while gateways run. Returns what was done, for a person. */
