@@ -13,7 +13,7 @@ const NOTHING = new Uint8Array(0);
  * Makes `bytesOf`. Ids outside of the vocabulary have no bytes: models pad their logits. Do not write to what it
  * returns.
  */
-export function makeBytesOf({ pieces, attributes, escapesSpaces }: Vocabulary): Tokenizer["bytesOf"] {
+export function makeBytesOf({ pieces, attributes, escapesSpaces, isVerbatim }: Vocabulary): Tokenizer["bytesOf"] {
   const utf8 = new TextEncoder();
   const byteOf = bytesOfCharacters();
   const known: (Uint8Array | undefined)[] = [];
@@ -22,7 +22,8 @@ export function makeBytesOf({ pieces, attributes, escapesSpaces }: Vocabulary): 
   const make = (id: number): Uint8Array => {
     const piece = pieces[id]!;
     const attribute = attributes[id]!;
-    if (attribute & (CONTROL | UNKNOWN | USER_DEFINED)) return utf8.encode(piece);
+    const isPlain = isVerbatim && (attribute & BYTE) === 0;
+    if (isPlain || attribute & (CONTROL | UNKNOWN | USER_DEFINED)) return utf8.encode(piece);
     if (attribute & NORMAL) return escapesSpaces ? utf8.encode(piece.replaceAll(SPACE, " ")) : spell(piece);
     const byte = attribute & BYTE ? /^<0x([0-9A-Fa-f]{2})>$/.exec(piece) : null;
     return byte === null ? NOTHING : Uint8Array.of(parseInt(byte[1]!, 16));

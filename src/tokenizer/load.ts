@@ -15,6 +15,7 @@ import { makeFragmentEncoder } from "./fragment-cache.ts";
 import { makeIdList, pushId } from "./id-list.ts";
 import { makePartition, type StripRules } from "./partition.ts";
 import { findPiece } from "./piece-index.ts";
+import { makePlamo } from "./plamo.ts";
 import { findPreTokenizer } from "./pretokenize.ts";
 import { CONTROL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
 import type { Tokenizer } from "./tokenizer.ts";
@@ -43,6 +44,7 @@ const FAMILIES: Readonly<Record<string, (metadata: Metadata, texts: ListsOfTexts
   llama: loadSentencePiece,
   bert: loadWordPiece,
   t5: loadUnigram,
+  plamo2: loadPlamo,
 };
 const SCORES_KEY = "tokenizer.ggml.scores";
 /** Models that are fed ids: llama.cpp's names for "no tokenizer", and that of its test models. */
@@ -146,6 +148,20 @@ function loadUnigram(metadata: Metadata): Family {
   const removeExtraSpaces = getBool(metadata, "tokenizer.ggml.remove_extra_whitespaces", false);
   const encode = makeUnigram(vocabulary, { scores, normalize: readCharsmap(metadata), removeExtraSpaces });
   return { family: "ugm", vocabulary, encode };
+}
+
+/** Nothing is put around its texts, whatever the file says, as in llama.cpp. */
+function loadPlamo(metadata: Metadata): Family {
+  const vocabulary = readVocabulary(metadata, {
+    ids: { bos_token_id: 1, eos_token_id: 2, unknown_token_id: 0 },
+    addBos: false,
+    addSpacePrefix: false,
+    escapesSpaces: true,
+  });
+  const count = vocabulary.pieces.length;
+  const scores = Float32Array.from(readPerPiece(metadata, SCORES_KEY, count) ?? new Float32Array(count));
+  const plain = { ...vocabulary, addBos: false, addEos: false, isVerbatim: true };
+  return { family: "plamo", vocabulary: plain, encode: makePlamo(plain, scores) };
 }
 
 /** Which special tokens swallow white space, by the model's name, since GGUF does not say. */

@@ -25,7 +25,7 @@ export interface FillTokens {
 }
 
 export interface Tokenizer {
-  readonly family: "bpe" | "spm" | "wpm" | "ugm" | "none";
+  readonly family: "bpe" | "spm" | "wpm" | "ugm" | "plamo" | "none";
   readonly vocabSize: number;
   readonly bos: number | undefined;
   readonly eos: number | undefined;

@@ -31,6 +31,8 @@ export interface Vocabulary {
   readonly addSpacePrefix: boolean;
   /** Pieces spell a space as `▁`, and unknown characters as `<0xNN>` bytes. */
   readonly escapesSpaces: boolean;
+  /** Pieces are text as they stand, but for bytes. */
+  readonly isVerbatim?: boolean;
   readonly endOfGeneration: ReadonlySet<number>;
   /** Markers for filling in the middle. */
   readonly fill: FillTokens | undefined;

@@ -67,7 +67,7 @@ describe("a variant that nothing here computes is refused in the words of its lo
       "a tokenizer",
       makeModel("llama"),
       { "tokenizer.ggml.model": "rwkv" },
-      "metadata 'tokenizer.ggml.model': expected one of gpt2, gemma4, llama, bert, t5, none, no_vocab, test; got 'rwkv'",
+      "metadata 'tokenizer.ggml.model': expected one of gpt2, gemma4, llama, bert, t5, plamo2, none, no_vocab, test; got 'rwkv'",
     ],
   ])("%s", async (_, model, keys, words) => {
     const path = await put(model, keys);
