@@ -4,8 +4,7 @@
 #include "vec.h"
 
 // Cephes, expf. NaN stays NaN.
-INL vf vexp(vf x) {
-  vf y = vmin(vmax(x, splat(-87.3f)), splat(88.0f));
+INL vf exp_within(vf y) {
   vf n = __builtin_elementwise_roundeven(y * 1.44269504f);
   vf r = FMA(n, splat(2.12194440e-4f), FMA(n, splat(-0.693359375f), y));
   vf p = FMA(r, splat(1.9875691500e-4f), splat(1.3981999507e-3f));
@@ -14,10 +13,15 @@ INL vf vexp(vf x) {
   p = FMA(p, r, splat(1.6666665459e-1f));
   p = FMA(p, r, splat(5.0000001201e-1f));
   p = FMA(p * r, r, r) + 1.0f;
-  vf value = p * (vf)((CONVERT(n, vi) + 127) << 23);
+  return p * (vf)((CONVERT(n, vi) + 127) << 23);
+}
+INL vf vexp(vf x) {
+  vf value = exp_within(vmin(vmax(x, splat(-87.3f)), splat(88.0f)));
   vi number = x == x;
   return (vf)(((vi)value & number) | ((vi)x & ~number));
 }
+// The same of what is not above 0; no number stays none.
+INL vf exp_below(vf x) { return exp_within(vmax(splat(-87.3f), x)); }
 
 // Small arguments by a series: 1 − e^x would lose their digits.
 INL vf vtanh(vf x) {

@@ -24,8 +24,8 @@ typedef struct {
 typedef f32 Scores[QUERIES][BLOCK];
 typedef f32 ValueSums[QUERIES][HEAD_MAX];
 
-// Keys times `count` queries. Keys and values are fetched ahead, as weights are.
-INL void make_scores(int count, int type, const u8 *keys, int dim, const Query *queries, Span span, Scores scores) {
+// Keys times queries, (dim, count). Keys and values are fetched ahead, as weights are.
+INL void make_scores(int count, int type, const u8 *keys, int dim, const f32 *queries, Span span, Scores scores) {
   enum { REGS = POSITIONS / W };
   for (int at = span.first; at < span.end; at += POSITIONS) {
     vf acc[QUERIES][REGS];
@@ -36,7 +36,7 @@ INL void make_scores(int count, int type, const u8 *keys, int dim, const Query *
       vf k[REGS];
       UNROLL for (int r = 0; r < REGS; r++) k[r] = load_keys(type, keys, dim, at + r * W, d);
       UNROLL for (int i = 0; i < count; i++) {
-        vf q = splat(queries[i].q[d]);
+        vf q = splat(queries[d * count + i]);
         UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = FMA(k[r], q, acc[i][r]);
       }
     }
@@ -48,15 +48,18 @@ INL void make_scores(int count, int type, const u8 *keys, int dim, const Query *
 // Scores of one query to shares of its values; their largest so far and their sum go along.
 NOINL void soften(const Attend *op, const Query *q, Span span, f32 *scores, f32 *most, f32 *total, f32 *sums, int filled) {
   vf m = splat(-__builtin_inff());
+  const int plain = !(op->softCap > 0) && !q->slope && q->from <= span.first && q->to >= span.last;
   for (int at = span.first; at < span.last; at += W) {
     vf s = LOAD(vf, scores + at - span.block) * op->scale;
-    if (op->softCap > 0) s = soft_capped(s, op->softCap);
-    if (q->slope) s = less_distance(s, at - q->at, q->slope);
-    if (at < q->from || at + W > q->to) s = mask_scores(s, at, q->from, q->to);
+    if (!plain) {
+      if (op->softCap > 0) s = soft_capped(s, op->softCap);
+      if (q->slope) s = less_distance(s, at - q->at, q->slope);
+      s = mask_scores(s, at, q->from, q->to);
+    }
     STORE(scores + at - span.block, s);
     m = vmax(m, s);
   }
-  f32 now = largest(m);
+  f32 now = tree_largest(m);
   if (now == -__builtin_inff()) { // sees nothing of this block
     for (int at = span.first; at < span.last; at += W) STORE(scores + at - span.block, (vf){});
     return;
@@ -66,7 +69,7 @@ NOINL void soften(const Attend *op, const Query *q, Span span, f32 *scores, f32 
   vf all = {};
   for (int at = span.first; at < span.last; at += W) {
     vf x = LOAD(vf, scores + at - span.block) - now;
-    vf e = (vf)((vi)vexp(x) & ~(x <= -87.0f));
+    vf e = (vf)((vi)exp_below(x) & ~(x <= -87.0f));
     all += e;
     STORE(scores + at - span.block, e);
   }
@@ -86,7 +89,8 @@ INL void add_values(int count, int type, const u8 *values, int filled, Span span
       for (int at = span.first; at < span.end; at++) {
         vf v[VALUE_REGS_MAX];
         const u8 *ahead = values + at * kv_bytes(type, filled) + AHEAD;
-        if (d == 0) for (i64 i = 0; i < kv_bytes(type, filled); i += 64) __builtin_prefetch(ahead + i);
+        if (type == KV_F32) UNROLL for (int r = 0; r < regs_at_once; r++) __builtin_prefetch(ahead + (d + r * W) * 4);
+        else if (d == 0) for (i64 i = 0; i < kv_bytes(type, filled); i += 64) __builtin_prefetch(ahead + i);
         UNROLL for (int r = 0; r < regs_at_once; r++) v[r] = load_values(type, values, filled, at, d + r * W);
         UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
           acc[i][r] = FMA(v[r], splat(scores[i][at - span.block]), acc[i][r]);
@@ -107,7 +111,7 @@ INL void add_values(int count, int type, const u8 *values, int filled, Span span
 #define ATTENDS(X) X(4, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(1, q8_0, KV_Q8_0) X(4, q8_0, KV_Q8_0)
 #endif
 #define DEFINE(count, name, type) \
-  NOINL void scores_##count##_##name(const u8 *keys, int dim, const Query *queries, Span span, Scores scores) { \
+  NOINL void scores_##count##_##name(const u8 *keys, int dim, const f32 *queries, Span span, Scores scores) { \
     make_scores(count, type, keys, dim, queries, span, scores); \
   } \
   NOINL void values_##count##_##name(const u8 *values, int filled, Span span, const Scores scores, ValueSums sums) { \
@@ -121,7 +125,7 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
   Scores scores __attribute__((aligned(64)));
   ValueSums sums __attribute__((aligned(64)));
-  f32 most[QUERIES], total[QUERIES];
+  f32 most[QUERIES], total[QUERIES], each[HEAD_MAX * QUERIES]; // values of queries side by side
   int from = queries[0].from, to = queries[0].to;
   for (int i = 0; i < count; i++) {
     if (i >= there) queries[i] = queries[0];
@@ -130,11 +134,12 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
     most[i] = queries[i].sink ? *queries[i].sink : -__builtin_inff();
     total[i] = queries[i].sink ? 1 : 0;
     for (int d = 0; d < filled; d += W) STORE(&sums[i][d], (vf){});
+    for (int d = 0; d < dim; d++) each[d * count + i] = queries[i].q[d];
   }
   for (int block = from / BLOCK * BLOCK; block < to; block += BLOCK) {
     Span span = {block, MAX(block, from / POSITIONS * POSITIONS), MIN(block + BLOCK, to)};
     span.last = (span.end + POSITIONS - 1) / POSITIONS * POSITIONS;
-#define CASE(n, name, kind) if (count == n && op->type == kind) scores_##n##_##name(keys, dim, queries, span, scores);
+#define CASE(n, name, kind) if (count == n && op->type == kind) scores_##n##_##name(keys, dim, each, span, scores);
     ATTENDS(CASE)
 #undef CASE
     for (int i = 0; i < there; i++) soften(op, &queries[i], span, scores[i], &most[i], &total[i], sums[i], filled);
