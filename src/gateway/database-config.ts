@@ -1,6 +1,6 @@
 /** The section `database` of the configuration: where the gateway keeps what it must not lose. */
 import { Type } from "@sinclair/typebox";
-import { ADDRESS_EXPECTED, parsePostgresAddress } from "../base/postgres-address.ts";
+import { ADDRESS_EXPECTED, parsePostgresAddress } from "../base/database-address.ts";
 import { reader, refined, strictObject } from "../base/schema.ts";
 
 /** One writes, two are for the check of the server at the start, and reads share what is left. */

@@ -1,12 +1,12 @@
 /** A PostgreSQL server as the gateway needs it: reachable, writable, durable, and a session for each connection. */
 import { SQL } from "bun";
 import { AppError } from "../errors.ts";
-import { ADDRESS_EXPECTED, parsePostgresAddress } from "../postgres-address.ts";
+import { ADDRESS_EXPECTED, parsePostgresAddress } from "../database-address.ts";
 import { Line, STATEMENT_SECONDS } from "./line.ts";
 import { problemOf, RETRY_MS } from "./problems.ts";
 
 export interface ServerOptions {
-  /** See `postgres-address.ts`. */
+  /** See `database-address.ts`. */
   readonly url: string;
   /** Where the tables are; made where it is not there. */
   readonly schema: string;

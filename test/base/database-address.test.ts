@@ -1,7 +1,7 @@
 /** What `database.url` may be. */
 import { describe, expect, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
-import { parsePostgresAddress } from "../../src/base/postgres-address.ts";
+import { parsePostgresAddress } from "../../src/base/database-address.ts";
 import { queryOne } from "../../src/base/store.ts";
 import { startProxy } from "../postgres-proxy.ts";
 import { hasPostgres, startPostgres } from "../postgres-server.ts";
