@@ -19,7 +19,7 @@ import { testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts";
 const ROOT = join(import.meta.dir, "..");
 const DURATIONS = join(import.meta.dir, "durations.json");
 /** A process takes files for about this long: few enough processes to start, short enough to share the work evenly. */
-const SHARD_SECONDS = 15;
+const SHARD_SECONDS: Readonly<Record<Tier, number>> = { unit: 30, process: 15, gpu: 15, soak: 15 };
 const UNKNOWN_SECONDS = 1;
 /** Of a failure, so many lines are shown beside its shard; all of it comes at the end. */
 const SHOWN_LINES = 40;
@@ -61,7 +61,7 @@ function shardsOf(tiers: ReadonlyMap<string, Tier>, durations: Readonly<Record<s
     const files = ofTier.filter((file) => WAITING.includes(file) === waits);
     let open: Shard | undefined;
     for (const file of files.toSorted((a, b) => seconds(b) - seconds(a))) {
-      if (!open || open.seconds + seconds(file) > SHARD_SECONDS)
+      if (!open || open.seconds + seconds(file) > SHARD_SECONDS[tier])
         shards.push((open = { tier, waits, files: [], seconds: 0 }));
       open.files.push(file);
       open.seconds += seconds(file);
