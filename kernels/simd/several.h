@@ -8,7 +8,6 @@
 // Two rows at once, whose units stay in registers, and pairs of tokens: a register has the sums of both where groups are
 // of 32, of one where they are of 16.
 #define DOTS_ROWS 2
-#define DOTS_FEW 2 // tokens that are faster one by one
 typedef f32x16 PairSums[2 * DOTS_ROWS];
 
 // Adds unit b of the rows times some pairs of tokens.
@@ -97,7 +96,6 @@ INL void dots(TypeInfo t, int type, const u8 *w, i64 stride, const i8 *grid, con
 #else
 #define DOTS_ROWS 2
 #endif
-#define DOTS_FEW 1
 #define BESIDE_TOKENS (W / 2)
 #define BESIDE_PAIRS(by16) ((by16) ? 8 : 4) // of a unit
 #define BESIDE_BYTES(by16) (4 * W * ((by16) ? 48 : 40)) // of a unit

@@ -49,17 +49,15 @@ INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part par
 // Some tokens of decode, each by itself.
 NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
-  Packed x[DOTS_TOKENS];
+  Packed x[DOTS_FEW];
   f32 out[DOTS_TOKENS * PANEL_ROWS];
   for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
-  for (const int end = part.row + part.rows; part.row < end; part.row += part.rows) {
-    part.rows = MIN(count == 1 ? DOTS_TOKENS * PANEL_ROWS : PANEL_ROWS, end - part.row);
-    const int some = count == 1 ? part.rows : 1; // so that a row is in a cache for the next token
-    const int halves = t->p.features & FEATURE_HALVES && some % 2 == 0;
-    for (int r = 0; r < part.rows; r += some, part.w += some * m->rowBytes)
-      for (int i = 0; i < count; i++)
-        dot(type, m->type, part.w, m->rowBytes, some, halves, part.grid, x + i, op->n, out + i * PANEL_ROWS + r);
-    for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
+  const int most = DOTS_TOKENS * PANEL_ROWS / count;
+  for (const int end = part.row + part.rows; part.row < end; part.row += part.rows, part.w += part.rows * m->rowBytes) {
+    part.rows = MIN(most, end - part.row);
+    const int halves = t->p.features & FEATURE_HALVES && part.rows % 2 == 0;
+    dot(type, m->type, part.w, m->rowBytes, part.rows, halves, part.grid, x, count, op->n, out, most);
+    for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * most);
   }
 }
 
