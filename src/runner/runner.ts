@@ -214,9 +214,9 @@ function refuseChanged({ model }: Loaded, { kind, id }: GenerateMessage | EmbedM
   const message = model.changed();
   if (message === undefined) return false;
   const failure = { id, code: "bad_file", message } as const;
+  void endAfter(new Error(message), channel); // says so first: whoever hears of the failure may ask again at once
   if (kind === "embed") channel.send({ kind: "embedFailed", ...failure });
   else channel.send({ kind: "events", events: [{ kind: "error", ...failure }] });
-  void endAfter(new Error(message), channel);
   return true;
 }
 

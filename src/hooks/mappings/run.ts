@@ -138,7 +138,8 @@ async function transformed(
   if (timeoutMs <= 0) throw late();
   const { path, query, headers, payload, item, index } = view;
   const input = { path, query, headers, payload, ...(index === undefined ? {} : { item, index }) };
-  const settings = { ...config.transform, lane: id, folder: parts.transformsDir, timeoutMs };
+  const limits = { timeoutMs, limitMs: parts.transformTimeoutMs };
+  const settings = { ...config.transform, lane: id, folder: parts.transformsDir, ...limits };
   const output = await parts.transforms.run(settings, input, signal).catch((error: unknown) => {
     // an item waits for others of its list: the list is too long for its time
     const isLate = index !== undefined && error instanceof AppError && error.code === "busy";

@@ -23,6 +23,8 @@ export interface TransformSettings {
   readonly export?: string | undefined;
   /** With the time that a call waits for its turn. */
   readonly timeoutMs: number;
+  /** The time of which that is left, as an error names it; left out: `timeoutMs`. */
+  readonly limitMs?: number;
 }
 
 interface Idle {
@@ -81,7 +83,7 @@ export class TransformPool implements AsyncDisposable {
       try {
         this.#checkOpen();
         const leftMs = Math.max(1, timeoutMs - Math.floor(performance.now() - startedMs));
-        return await this.#callNow({ ...settings, timeoutMs: leftMs }, input, signal);
+        return await this.#callNow({ limitMs: timeoutMs, ...settings, timeoutMs: leftMs }, input, signal);
       } finally {
         this.#places.leave(lane);
       }
@@ -98,7 +100,7 @@ export class TransformPool implements AsyncDisposable {
   }
 
   async #callNow(
-    { module, export: name, timeoutMs, folder }: TransformSettings,
+    { module, export: name, timeoutMs, limitMs = timeoutMs, folder }: TransformSettings,
     input: TransformInput | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Extract<TransformReply, { kind: "done" }>> {
@@ -107,7 +109,7 @@ export class TransformPool implements AsyncDisposable {
     const reply = await this.#use(process, async () => {
       await process.ready;
       const call = { module: Bun.pathToFileURL(file).href, export: name, ...(input ? { input } : {}) };
-      return process.call(call, { timeoutMs, signal });
+      return process.call(call, { timeoutMs, limitMs, signal });
     });
     if (reply.kind === "failed") {
       process.kill(); // a module that failed to load stays failed in its process

@@ -16,6 +16,8 @@ const START_TIMEOUT_MS = 30_000;
 
 export interface CallLimits {
   readonly timeoutMs: number;
+  /** The time of which `timeoutMs` is left, as an error names it; left out: `timeoutMs`. */
+  readonly limitMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -87,11 +89,11 @@ export class TransformProcess {
     if (line !== READY) throw this.#end(new AppError("runner", "its process said something else than expected"));
   }
 
-  async #nextLine({ timeoutMs, signal }: CallLimits, send: () => void): Promise<string> {
+  async #nextLine({ timeoutMs, limitMs = timeoutMs, signal }: CallLimits, send: () => void): Promise<string> {
     if (this.#problem) throw this.#problem;
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const cancel = (): void => void this.#end(new AppError("cancelled", "request canceled"));
-    const timer = setTimeout(() => this.#end(new AppError("timeout", `it took more than ${timeoutMs} ms`)), timeoutMs);
+    const timer = setTimeout(() => this.#end(new AppError("timeout", `it took more than ${limitMs} ms`)), timeoutMs);
     signal?.addEventListener("abort", cancel, { once: true });
     this.#onLine = resolve;
     this.#fail = reject;

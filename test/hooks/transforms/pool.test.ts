@@ -212,6 +212,18 @@ describe("what a module does wrong ends with its process", () => {
     PATIENCE_MS,
   );
 
+  test(
+    "a module that took the time which another of its mapping left is told the whole of it",
+    async () => {
+      write("a.ts", "export default () => Bun.sleep(100);");
+      write("b.ts", "export default () => { for (;;) {} };");
+      const first = run("a.ts", { lane: "one" });
+      expect(run("b.ts", { lane: "one", timeoutMs: 400 })).rejects.toThrow("it took more than 400 ms");
+      await first;
+    },
+    PATIENCE_MS,
+  );
+
   test("a process that somebody kills between two calls costs one call at most", async () => {
     write("a.ts", "export default () => process.pid;");
     process.kill(Number(await run("a.ts")), "SIGKILL");
