@@ -27,6 +27,8 @@ setDefaultTimeout(300_000);
 
 const ROOT = resolve(import.meta.dir, "../..");
 const home = mkdtempSync(join(tmpdir(), "hearth-agent-"));
+/** Prompts name the time, and the likeliest answer depends on all that is in them. */
+const clock = { ...systemClock, now: () => Date.UTC(2026, 0, 5, 12) };
 const settings = settingsOf({ defaults: { heartbeat: { every: 0 } } });
 const runtimes: Runtime[] = [];
 let runtime: Runtime;
@@ -58,7 +60,7 @@ function start(models: ModelStore): { runtime: Runtime; agent: Agent } {
   const modelNames = async () => (await models.list()).map(({ displayName }) => displayName);
   return {
     runtime: own,
-    agent: makeAgent({ runtime: own, store, clock: systemClock, settings: () => settings, modelNames }),
+    agent: makeAgent({ runtime: own, store, clock, settings: () => settings, modelNames }),
   };
 }
 

@@ -87,20 +87,28 @@ export async function soak(
 /** Whether every slot of every model is free: as many long answers as there are slots all begin before one ends. */
 export async function slotsAreFree(hearth: Hearth, models: readonly string[], slots: number): Promise<boolean> {
   if (!(await eventually(async () => /hearth_requests_running 0\b/.test(await metrics(hearth)), 10_000))) return false;
-  for (const model of models) {
+  for (const model of models) if (!(await answersAtOnce(hearth, model, slots))) return false;
+  return true;
+}
+
+/** Whether so many answers begin before any of them ends; draws others where one is over with its first words. */
+async function answersAtOnce(hearth: Hearth, model: string, slots: number): Promise<boolean> {
+  for (let seed = 0; seed < 10 * slots; seed += slots) {
     const abort = new AbortController();
     const begun = Array.from({ length: slots }, async (_, i) => {
-      const options = { num_predict: 100_000, temperature: 1, seed: i, stop: [] };
+      const options = { num_predict: 100_000, temperature: 1, seed: seed + i, stop: [] };
       const body = { model, prompt: `slot ${i}`, raw: true, stream: true, options };
       const reply = await hearth.post("/api/generate", body, abort.signal);
       const first = await reply.body!.getReader().read();
-      return reply.ok && !/"done":true/.test(new TextDecoder().decode(first.value));
+      if (!reply.ok) return "refused";
+      return /"done":true/.test(new TextDecoder().decode(first.value)) ? "over" : "goes on";
     });
-    const all = await Promise.race([Promise.all(begun), Bun.sleep(20_000).then(() => [false])]);
+    const all = await Promise.race([Promise.all(begun), Bun.sleep(20_000).then(() => ["waits"])]);
     abort.abort();
-    if (!all.every(Boolean)) return false;
+    if (all.every((each) => each === "goes on")) return true;
+    if (!all.includes("over") || all.includes("refused")) return false;
   }
-  return true;
+  return false;
 }
 
 const metrics = async (hearth: Hearth): Promise<string> => (await fetch(`${hearth.url}/metrics`)).text();
