@@ -188,6 +188,7 @@ export class Outbox {
   async #claim(): Promise<void> {
     const { store, now, channels } = this.#deps;
     const heads = await store.read(dueHeads);
+    if (!this.#isRunning) return; // it was stopped meanwhile, and takes nothing new
     if (this.#hasStrays) {
       this.#isDirty = true; // a channel came here meanwhile: first what its last node was sending
       return;

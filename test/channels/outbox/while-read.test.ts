@@ -63,16 +63,22 @@ test("an attempt that ends while messages are looked for is not followed by anot
   const ended = Promise.withResolvers<void>();
   const write = store.write.bind(store);
   store.write = (work) => write(work).finally(() => setImmediate(ended.resolve)); // once the outbox has heard of it
+  const done = Promise.withResolvers<void>();
   const read = store.read.bind(store);
-  store.read = async (work) => {
+  const readNext: typeof read = (work) => {
     store.read = read;
+    done.resolve(); // with what the first found: it looks again
+    return read(work);
+  };
+  store.read = async (work) => {
+    store.read = readNext;
     const result = await read(work);
     outcome.resolve({ kind: "retry", reason: "the platform answered 502" }); // since it was read
     await ended.promise;
     return result;
   };
   outbox.poke();
-  await ended.promise;
+  await done.promise;
   await outbox.stop();
   const { state, attempts } = await row();
   expect([state, attempts, sends]).toEqual(["queued", 1, 1]);
