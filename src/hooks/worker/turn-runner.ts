@@ -80,11 +80,12 @@ export class TurnRunner {
     return this.#running.has(runId) || this.#unstored.has(runId);
   }
 
-  /** Begins turns that are due; resolves once they have begun. */
-  async begin(): Promise<void> {
+  /** Begins turns that are due; resolves once they have begun. @param mayBegin asked when it is known that some are */
+  async begin(mayBegin: () => boolean): Promise<void> {
     const { store, now, settings, peers } = this.#deps;
     const limits = settings();
     if (this.#running.size >= limits.maxConcurrent || !(await store.read(() => hasDueTurn(now())))) return;
+    if (!mayBegin()) return;
     const claimed = await store.write(() =>
       claimTurns({
         owner: peers.me,

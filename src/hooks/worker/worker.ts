@@ -228,8 +228,9 @@ export class Worker {
     this.#state = "stopped";
     clearTimeout(this.#wakeAt);
     this.#stopListening();
+    const callbacksStopped = this.#callbacks.stop(); // before the round goes on, which would send some
     await this.#round;
-    await Promise.all([this.#turns.stop(graceMs), this.#callbacks.stop()]);
+    await Promise.all([this.#turns.stop(graceMs), callbacksStopped]);
     if (this.#registeredAs !== undefined) await this.#dismiss(this.#registeredAs);
     this.#deps.peers.tell("turns");
   }
@@ -293,7 +294,8 @@ export class Worker {
     await this.#recover();
     await this.#postEvents();
     const areRepliesStuck = await this.#settleReplies();
-    if (this.#state === "working" && !this.isPaused) await this.#turns.begin();
+    const mayBegin = (): boolean => this.#state === "working" && !this.isPaused;
+    if (mayBegin()) await this.#turns.begin(mayBegin);
     await this.#callbacks.send();
     const turnAt = this.isPaused ? undefined : await store.read(() => nextTurnAt(now()));
     const at = Math.min(turnAt ?? Infinity, (await this.#callbacks.nextAt()) ?? Infinity);

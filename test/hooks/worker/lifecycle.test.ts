@@ -47,6 +47,51 @@ test("stop lets turns finish within the grace, and begins none", async () => {
   expect(model.begun()).toEqual([first]);
 });
 
+/** Holds back the answer of the next read that finds what `isIt` says. `found`: it has come; `tell` lets it go on. */
+function holdRead({ bench: { store } }: WorkerBench, isIt: (found: unknown) => boolean) {
+  const found = Promise.withResolvers<void>();
+  const told = Promise.withResolvers<void>();
+  const read = store.read.bind(store);
+  store.read = async (script) => {
+    const result = await read(script);
+    if (!isIt(result)) return result;
+    store.read = read;
+    found.resolve();
+    await told.promise;
+    return result;
+  };
+  return { found: found.promise, tell: told.resolve };
+}
+
+test("stop begins no turn that is found due meanwhile", async () => {
+  await using at = makeWorkerBench();
+  await at.settled(await send(at, agent("first"))); // what else there was to do at the start is done
+  const held = holdRead(at, (found) => found === true);
+  const second = await send(at, agent("second"));
+  await held.found;
+  const stopped = at.worker.stop(60_000);
+  held.tell();
+  await stopped;
+  expect(at.parts.turns).toHaveLength(1);
+  expect(await at.deliveries.run(second)).toMatchObject({ state: "queued", attempts: 0 });
+});
+
+test("stop sends no callback that is found due meanwhile", async () => {
+  await using at = makeWorkerBench();
+  const { callbacks } = at.settings;
+  let begun = 0;
+  Object.defineProperty(at.settings, "callbacks", { get: () => (begun++, callbacks) }); // each one asks
+  const isDue = (found: unknown): boolean => Array.isArray(found) && found.some((each) => "createdAt" in each);
+  const held = holdRead(at, isDue);
+  const runId = await send(at, agent("x", { callbackUrl: "http://127.0.0.1:9/done" }));
+  await held.found;
+  const stopped = at.worker.stop(60_000);
+  held.tell();
+  await stopped;
+  expect(begun).toBe(0);
+  expect((await at.deliveries.run(runId))?.callback).toBe("pending");
+});
+
 test("stop gives back what does not finish in time, and the next worker runs it", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
