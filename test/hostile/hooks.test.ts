@@ -188,14 +188,15 @@ describe("slow senders:", () => {
   });
 
   test("a sender that hangs up in the middle of its body is noticed, and forgotten", async () => {
-    const before = harness.logs.length;
+    const path = "/hooks/agent"; // of this test alone: what others asked for may be logged late
+    const noted = () => harness.logs.find((line) => line["path"] === path);
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
-    socket.write(`${head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Content-Length: 100")}{`, () => {
+    socket.write(`${head(path, `Authorization: Bearer ${TOKEN}`, "Content-Length: 100")}{`, () => {
       setTimeout(() => socket.destroy(), 20);
     });
-    while (harness.logs.length === before) await Bun.sleep(5);
-    expect(harness.logs.at(-1)).toMatchObject({ msg: "request", path: "/hooks/wake" });
-    expect([408, 499]).toContain(harness.logs.at(-1)?.["status"] as number);
+    while (!noted()) await Bun.sleep(5);
+    expect(noted()).toMatchObject({ msg: "request" });
+    expect([408, 499]).toContain(noted()?.["status"] as number);
   });
 });
 
