@@ -23,7 +23,7 @@ import {
   type LoadMessage,
 } from "./messages.ts";
 import type { Images } from "./images.ts";
-import { openImages, type DecodeImage } from "./open-images.ts";
+import type { DecodeImage, openImages } from "./open-images.ts";
 import { endOf, imagesOf, promptOf, textOf, type HeldPrompts, type Prompt } from "./prompt.ts";
 import { makeTemplates, type Templates } from "./templates.ts";
 import { detokenize, textOfIds, tokenize } from "./tokens.ts";
@@ -122,6 +122,9 @@ export function startRunner(channel: Channel, host: RunnerHost): void {
   });
 }
 
+/** What encodes images is loaded with a model that has a projector. */
+const openSight: typeof openImages = async (parts) => (await import("./open-images.ts")).openImages(parts);
+
 async function load(
   message: LoadMessage,
   { channel, host, signal }: { channel: Channel; host: RunnerHost; signal: AbortSignal },
@@ -148,9 +151,9 @@ async function load(
     const templates = makeTemplates(model.chatTemplate);
     const template = templates.define(LOADED_TEMPLATE, message.template);
     const onImage = (how: "encoded" | "reused"): void => channel.send({ kind: "image", how });
-    const sight =
-      decode &&
-      (await openImages({ backend, model, decode, onImage, pause: () => host.loop.nextTurn(), message, signal }));
+    const pause = (): Promise<void> => host.loop.nextTurn();
+    const sees = decode !== undefined && model.projector !== undefined;
+    const sight = sees ? await openSight({ backend, model, decode, onImage, pause, message, signal }) : undefined;
     channel.send({
       kind: "ready",
       info: sight ? { ...model.info, ...sight.info } : model.info,

@@ -4,27 +4,12 @@
  */
 import { AppError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import { statedPooling } from "../engine/pooling.ts";
-import { RANK } from "../engine/rank-head.ts";
-import type { Metadata, ModelHeader } from "../gguf/gguf.ts";
-import { readHeader } from "../files/header.ts";
-import { projectorHeader, repairHeader } from "../gguf/repair/index.ts";
-import { describeGguf, type GgufDetails } from "../store/details.ts";
 import { layersOf } from "../store/manifest.ts";
-import type { ModelEntry, Store, StoredModel } from "../store/store.ts";
-import { canFill } from "../tokenizer/fill-in-the-middle.ts";
-import { projectorKind } from "../vision/clip.ts";
-import { hasProjector } from "../vision/projectors/index.ts";
-import { effectiveTemplate } from "./ollama/effective-template.ts";
+import type { Store, StoredModel } from "../store/store.ts";
+import type { ModelFacts } from "./model-facts.ts";
 
 /** Models that are remembered; each costs about a kilobyte. */
 export const KNOWN_MAX = 1024;
-
-export interface ModelFacts {
-  readonly gguf: GgufDetails;
-  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. What nothing here can do, no model claims. */
-  readonly capabilities: readonly string[];
-}
 
 /** undefined where the model's files cannot be read: it can be listed, but nothing more is known. */
 export type Inspect = (model: StoredModel) => Promise<ModelFacts | undefined>;
@@ -64,47 +49,8 @@ export function modelDetails(model: StoredModel, facts: ModelFacts | undefined) 
   };
 }
 
+/** What reads model files and templates is loaded with the first model that somebody asks about. */
 async function inspect(store: Store, model: StoredModel): Promise<ModelFacts> {
-  const entry = await store.load(model.displayName);
-  const file = await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens });
-  const header = repairHeader(file);
-  const sees = await seesImages(entry, file);
-  return { gguf: describeGguf(header), capabilities: capabilitiesOf(entry, header.metadata, { sees }) };
-}
-
-/** Whether a runner of the model would take images: by a projector file, or by what lies in the model's own. */
-async function seesImages({ paths: { projectors } }: ModelEntry, file: ModelHeader): Promise<boolean> {
-  const [path] = projectors;
-  const header = path === undefined ? file : await readHeader(path, { arrayItemsMax: 0 });
-  try {
-    const projector = projectorHeader(header);
-    return projector !== undefined && hasProjector(projectorKind(projector.metadata));
-  } catch (error) {
-    if (error instanceof AppError && error.code === "bad_file") return false; // its text may be sound
-    throw error;
-  }
-}
-
-/** Models that can fill in the middle are known by their tokens. */
-const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
-
-/** What a configuration may say and only the files can tell: clients offer by it what may be refused. */
-const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
-
-/** In the order in which clients are used to seeing them. */
-function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees: boolean }): string[] {
-  const pooling = statedPooling(metadata, String(metadata.get("general.architecture")));
-  const { native, capabilities } = effectiveTemplate(entry, metadata);
-  const fromTemplate = (["tools", "insert", "thinking"] as const).filter(
-    (name) => capabilities[name] || (name === "insert" && canFill(metadata)),
-  );
-  const found = [
-    ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name)),
-    ...(native ? fromTemplate : []),
-    pooling === undefined ? "completion" : "embedding",
-    ...(sees ? ["vision"] : []),
-    ...(pooling === RANK ? ["rerank"] : []),
-    ...(native ? [] : fromTemplate),
-  ];
-  return [...new Set(found)];
+  const { readFacts } = await import("./model-facts.ts");
+  return readFacts(await store.load(model.displayName));
 }

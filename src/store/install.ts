@@ -12,7 +12,6 @@ import { imageConfig } from "./image.ts";
 import { CONFIG_TYPE, mediaType, writeManifest, type Layer, type LayerKind } from "./manifest.ts";
 import { decodeModelfile, parseModelfile, type Modelfile } from "./modelfile.ts";
 import { parseName } from "./name.ts";
-import { describeBlob } from "./sources.ts";
 import { manifestPath, type Store, type StoredModel } from "./store.ts";
 
 const LEFTOVER_AGE_MS = 3600_000; // long enough for any copy that is still going on
@@ -50,6 +49,7 @@ async function install(store: Store, dir: string): Promise<"installed" | "presen
   const blob = await importBlob(store.root, weights);
   const layers: Layer[] = [layerOf("model", blob)];
   for (const [kind, text] of textLayers(file)) layers.push(layerOf(kind, await writeText(store, text)));
+  const { describeBlob } = await import("./sources.ts"); // later starts read no model file
   const details = await describeBlob(store.root, blob.digest);
   const config = imageConfig({ details, layers, extras: { hearth_embedded: source } });
   await writeManifest(manifestPath(store.root, parseName(EMBEDDED_NAME)), {

@@ -8,8 +8,7 @@ import { AppError, shuttingDown } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { CheckModel, Runs } from "./architecture.ts";
 import { findBlob, writeBlob } from "./blobs.ts";
-import { createModel } from "./create.ts";
-import { type CreateParts, type CreateRequest, type Progress, type Publish } from "./creation.ts";
+import type { CreateParts, CreateRequest, Progress, Publish } from "./creation.ts";
 import type { Digest } from "./digest.ts";
 import { removeFile, writeBytes, writeDurably } from "../base/durable.ts";
 import { encodeManifest, parseManifest, readManifest, readManifestBytes, type Manifest } from "./manifest.ts";
@@ -154,7 +153,7 @@ function makeCreator(
     create: (request, { signal } = {}) =>
       untilClosed(closing.signal, signal, (ends) => {
         lock.claim();
-        return createModel({ ...parts, inTurn, signal: ends }, request);
+        return createdModel({ ...parts, inTurn, signal: ends }, request);
       }),
     close: async () => {
       closing.abort(shuttingDown());
@@ -162,6 +161,12 @@ function makeCreator(
       lock.release();
     },
   };
+}
+
+/** What reads weights of every type and templates of both kinds is loaded with the first model that is made. */
+async function* createdModel(parts: CreateParts, request: CreateRequest): AsyncGenerator<Progress, void, void> {
+  const { createModel } = await import("./create.ts");
+  yield* createModel(parts, request);
 }
 
 /** Runs one piece of work after the other, in the order in which they came. @param before may throw for a piece */

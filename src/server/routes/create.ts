@@ -3,7 +3,6 @@ import { Elysia } from "elysia";
 import type { CreateRequest, Progress } from "../../store/creation.ts";
 import { parseAddress } from "../../store/registry/address.ts";
 import { readRequest } from "../http/body.ts";
-import { createRequest } from "../ollama/create-request.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { progressReply } from "../http/progress.ts";
@@ -24,6 +23,7 @@ export const createRoutes = (deps: RouteDeps) =>
 async function create(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
   const body = await readRequest(request, CreateBody);
   note({ model: body.model || body.name });
+  const { createRequest } = await import("../ollama/create-request.ts"); // reads model files
   const wanted = await createRequest(body, deps.library);
   return progressReply(withBase(deps, { wanted, insecure: body.insecure === true, signal }), body);
 }

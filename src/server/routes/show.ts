@@ -2,13 +2,12 @@
 import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import { AppError } from "../../base/errors.ts";
-import { readHeader } from "../../files/header.ts";
 import { parseOptions } from "../../sampling/options.ts";
 import { displayName, parseReference } from "../../store/name.ts";
 import type { ModelEntry } from "../../store/store.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "../deps.ts";
-import { effectiveTemplate, type EffectiveTemplate } from "../ollama/effective-template.ts";
+import type { EffectiveTemplate } from "../ollama/effective-template.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { requireModel } from "../find-model.ts";
 import { modelDetails } from "../inspect.ts";
@@ -89,8 +88,10 @@ interface FileFields {
   readonly tensors: readonly object[];
 }
 
-/** What stands in the GGUF files. */
+/** What stands in the GGUF files. What reads them is loaded with the first that is shown. */
 async function fileFields(entry: ModelEntry, verbose: boolean): Promise<FileFields> {
+  const { readHeader } = await import("../../files/header.ts");
+  const { effectiveTemplate } = await import("../ollama/effective-template.ts");
   const options = verbose ? {} : { arrayItemsMax: ARRAY_ITEMS_MAX };
   const header = await readHeader(entry.paths.model, options);
   const [projector] = entry.paths.projectors;

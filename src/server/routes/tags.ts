@@ -3,7 +3,8 @@ import { Elysia } from "elysia";
 import { formatTime } from "../../base/duration.ts";
 import type { StoredModel } from "../../store/store.ts";
 import type { RouteDeps } from "../deps.ts";
-import { modelDetails, type ModelFacts } from "../inspect.ts";
+import { modelDetails } from "../inspect.ts";
+import type { ModelFacts } from "../model-facts.ts";
 import { describe } from "../schema/describe.ts";
 
 export const tagsRoutes = (deps: RouteDeps) =>

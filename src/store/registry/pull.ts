@@ -16,7 +16,6 @@ import type { RegistryClient } from "./client.ts";
 import type { Download } from "./download.ts";
 import type { Downloads, Ticket } from "./downloads.ts";
 import type { Runs } from "../architecture.ts";
-import { checkRunnable } from "./runnable.ts";
 import { checkWanted, pause } from "./retry.ts";
 
 const PROGRESS_MS = 60;
@@ -46,6 +45,7 @@ export async function* pullModel(
   const tickets: Ticket[] = [];
   try {
     const missing = await missingBlobs(library.root, manifest);
+    const { checkRunnable } = await import("./runnable.ts"); // reads headers of model files
     await checkRunnable(client, { manifest, missing, runs });
     await makeRoom?.(missing.reduce((sum, { size }) => sum + size, 0));
     for (const blob of blobsOf(manifest)) {

@@ -1,0 +1,64 @@
+/** What the files of a model say of it, and what a runner of it could do. */
+import { AppError } from "../base/errors.ts";
+import { statedPooling } from "../engine/pooling.ts";
+import { RANK } from "../engine/rank-head.ts";
+import { readHeader } from "../files/header.ts";
+import type { Metadata, ModelHeader } from "../gguf/gguf.ts";
+import { projectorHeader, repairHeader } from "../gguf/repair/index.ts";
+import { describeGguf, type GgufDetails } from "../store/details.ts";
+import type { ModelEntry } from "../store/store.ts";
+import { canFill } from "../tokenizer/fill-in-the-middle.ts";
+import { projectorKind } from "../vision/clip.ts";
+import { hasProjector } from "../vision/projectors/index.ts";
+import { effectiveTemplate } from "./ollama/effective-template.ts";
+
+export interface ModelFacts {
+  readonly gguf: GgufDetails;
+  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. What nothing here can do, no model claims. */
+  readonly capabilities: readonly string[];
+}
+
+/** Throws `bad_file` where the files cannot be read, `not_found` where they are gone. */
+export async function readFacts(entry: ModelEntry): Promise<ModelFacts> {
+  const file = await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens });
+  const header = repairHeader(file);
+  const sees = await seesImages(entry, file);
+  return { gguf: describeGguf(header), capabilities: capabilitiesOf(entry, header.metadata, { sees }) };
+}
+
+/** Whether a runner of the model would take images: by a projector file, or by what lies in the model's own. */
+async function seesImages({ paths: { projectors } }: ModelEntry, file: ModelHeader): Promise<boolean> {
+  const [path] = projectors;
+  const header = path === undefined ? file : await readHeader(path, { arrayItemsMax: 0 });
+  try {
+    const projector = projectorHeader(header);
+    return projector !== undefined && hasProjector(projectorKind(projector.metadata));
+  } catch (error) {
+    if (error instanceof AppError && error.code === "bad_file") return false; // its text may be sound
+    throw error;
+  }
+}
+
+/** Models that can fill in the middle are known by their tokens. */
+const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? Infinity : 0);
+
+/** What a configuration may say and only the files can tell: clients offer by it what may be refused. */
+const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
+
+/** In the order in which clients are used to seeing them. */
+function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees: boolean }): string[] {
+  const pooling = statedPooling(metadata, String(metadata.get("general.architecture")));
+  const { native, capabilities } = effectiveTemplate(entry, metadata);
+  const fromTemplate = (["tools", "insert", "thinking"] as const).filter(
+    (name) => capabilities[name] || (name === "insert" && canFill(metadata)),
+  );
+  const found = [
+    ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name)),
+    ...(native ? fromTemplate : []),
+    pooling === undefined ? "completion" : "embedding",
+    ...(sees ? ["vision"] : []),
+    ...(pooling === RANK ? ["rerank"] : []),
+    ...(native ? [] : fromTemplate),
+  ];
+  return [...new Set(found)];
+}

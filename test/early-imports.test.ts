@@ -1,0 +1,31 @@
+/** What a process imports before it is asked for anything: the time that it takes to start is mostly that. */
+import { expect, test } from "bun:test";
+import { Transpiler } from "bun";
+import { join, normalize } from "node:path";
+
+const SRC = join(import.meta.dir, "../src");
+
+/** The sources that an entry imports at once, itself included, as paths below `src/`. */
+async function earlyOf(entry: string): Promise<string[]> {
+  const transpiler = new Transpiler({ loader: "ts" });
+  const found = new Set([entry]);
+  for (const path of found) {
+    for (const { path: from, kind } of transpiler.scanImports(await Bun.file(join(SRC, path)).text())) {
+      if (kind === "import-statement" && from.endsWith(".ts") && from.startsWith("."))
+        found.add(normalize(join(path, "..", from)));
+    }
+  }
+  return [...found].filter((path) => !path.startsWith("..")); // kernels
+}
+
+test("a server starts without what reads model files, templates and images", async () => {
+  const early = await earlyOf("serve.ts");
+  expect(early).toContain("server/routes/show.ts");
+  expect(early.filter((path) => /^(arch|gguf|quant|tokenizer|vision|template\/(go|jinja))\//.test(path))).toEqual([]);
+});
+
+test("a runner starts without what encodes images", async () => {
+  const early = await earlyOf("runner/process.ts");
+  expect(early).toContain("arch/index.ts");
+  expect(early.filter((path) => path.startsWith("vision/projectors/"))).toEqual([]);
+});
