@@ -119,7 +119,7 @@ export function readConfig(sources: ConfigSources): Config {
     if (!found) return row.initial(home);
     const tolerated = toleratedValue(row, found, row.initial(home));
     if (tolerated?.warning) warnings.push(`${found.where}='${String(found.value)}': ${tolerated.warning}`);
-    return tolerated ? tolerated.value : checked(row.parse(found.value), { name, found, expected: row.expected });
+    return tolerated ? tolerated.value : checked(row.parse(found.value), { name, found, ...row });
   };
   return {
     home,
@@ -241,9 +241,16 @@ function findEnv(env: ConfigSources["env"], names: readonly string[]): Found | u
   return undefined;
 }
 
-function checked<T>(value: T | undefined, at: { name: string; found: Found; expected: string }): T {
+interface At extends Pick<Setting<unknown>, "expected" | "instead"> {
+  readonly name: string;
+  readonly found: Found;
+}
+
+function checked<T>(value: T | undefined, at: At): T {
   if (value !== undefined) return value;
   const shown = ["apiKeys", "modelsKey"].includes(at.name) ? "(not shown)" : `'${String(at.found.value)}'`;
   const setting = `${at.found.where}: setting '${keyOf(at.name)}'`;
-  throw new AppError("bad_request", `${setting}: expected ${at.expected}, got ${shown}`);
+  const instead = at.instead?.[String(at.found.value)];
+  const hint = instead === undefined ? "" : `; ${instead}`;
+  throw new AppError("bad_request", `${setting}: expected ${at.expected}, got ${shown}${hint}`);
 }

@@ -171,6 +171,11 @@ describe("what cannot be understood is an error naming setting, place, value and
     ["HEARTH_SNAPSHOTS", "some", "setting 'snapshots': expected 'off', or bytes such as '4GiB'"],
     ["HEARTH_GPU_MEMORY", "6 apples", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
     ["HEARTH_SIMD", "mmx", "setting 'simd': expected auto, vnni, avxvnni, avx2, i8mm, neon, got 'mmx'"],
+    [
+      "HEARTH_SIMD",
+      "wasm",
+      "setting 'simd': expected auto, vnni, avxvnni, avx2, i8mm, neon, got 'wasm'; HEARTH_BACKEND=wasm",
+    ],
     ["HEARTH_GPU_KERNELS", "threads=48", "setting 'gpuKernels': expected auto, fast, plain, or some of threads=32"],
     ["HEARTH_GPU_MEMORY", "-1", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
     ["HEARTH_NUM_PARALLEL", "0", "setting 'numParallel': expected a whole number from 1 to 256, got '0'"],

@@ -35,6 +35,8 @@ export interface Setting<T> {
   readonly env: readonly string[];
   /** What the value looks like, for the error message. */
   readonly expected: string;
+  /** Values of another setting that people write here, and what to write instead. */
+  readonly instead?: Readonly<Record<string, string>>;
   /** The value, or undefined where it is none. Texts come from anywhere, other types from the file. */
   readonly parse: (value: unknown) => T | undefined;
   readonly initial: (home: string) => T;
@@ -113,6 +115,7 @@ export const SETTINGS = {
   simd: setting<SimdSetting>({
     env: ["HEARTH_SIMD"],
     expected: SIMD_LEVELS.join(", "),
+    instead: { wasm: "HEARTH_BACKEND=wasm runs these kernels as WebAssembly" },
     parse: (value) => SIMD_LEVELS.find((level) => level === value),
     initial: () => "auto",
   }),
