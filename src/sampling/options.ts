@@ -4,9 +4,11 @@
  * are the field's.)
  */
 import { AppError } from "../base/errors.ts";
+import { parseLogitBias, type LogitBias } from "./logit-bias.ts";
 
 /**
- * Sampling options, complete. Order of use: penalties, top-k, tail-free, typical-p, top-p, min-p, temperature, draw.
+ * Sampling options, complete. Order of use: biases, penalties, top-k, tail-free, typical-p, top-p, min-p,
+ * temperature, draw.
  */
 export interface SamplingOptions {
   /** −1: a random seed. */
@@ -37,6 +39,8 @@ export interface SamplingOptions {
   readonly mirostat_tau: number;
   readonly mirostat_eta: number;
   readonly stop: readonly string[];
+  /** Added to the logits of tokens first of all; empty: none. */
+  readonly logit_bias: LogitBias;
   /** Most tokens that a draft model guesses at once; 0: none, negative: as many as pay. Answers stay the same. */
   readonly draft_num_predict: number;
 }
@@ -60,6 +64,7 @@ export const SAMPLING_DEFAULTS: SamplingOptions = {
   mirostat_tau: 5,
   mirostat_eta: 0.1,
   stop: [],
+  logit_bias: {},
   draft_num_predict: -1,
 };
 
@@ -77,7 +82,7 @@ export interface LoadingOptions {
 export type Options = Partial<SamplingOptions> & LoadingOptions;
 
 /** What JSON must give for an option, in the words of the error message. */
-type Kind = "integer" | "float32" | "boolean" | "array";
+type Kind = "integer" | "float32" | "boolean" | "array" | "object";
 
 /** Options that other servers once took; accepted, checked and without effect here. */
 type Retired = "numa" | "low_vram" | "f16_kv" | "logits_all" | "vocab_only" | "use_mlock";
@@ -101,6 +106,7 @@ const KINDS: Readonly<Record<keyof Required<Options> | Retired, Kind>> = {
   mirostat_tau: "float32",
   mirostat_eta: "float32",
   stop: "array",
+  logit_bias: "object",
   num_ctx: "integer",
   num_batch: "integer",
   num_gpu: "integer",
@@ -165,6 +171,8 @@ function parseOption(key: string, { kind, given }: { kind: Kind; given: unknown 
     case "array":
       if (Array.isArray(given)) return parseStrings(key, given);
       break;
+    case "object":
+      return parseLogitBias(given);
     default:
       return kind satisfies never;
   }

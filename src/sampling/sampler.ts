@@ -1,5 +1,5 @@
 /**
- * Chooses the next token: penalties, then either top-k → tail-free → typical-p → top-p → min-p → temperature, or
+ * Chooses the next token: biases, penalties, then top-k → tail-free → typical-p → top-p → min-p → temperature, or
  * temperature → mirostat, then one draw. The order is llama.cpp's default chain (`common/sampling.cpp`). One sampler
  * belongs to one sequence and shares nothing: its draws depend on its seed and on how many came before, whatever else
  * runs.
@@ -20,6 +20,7 @@ import {
   type Candidates,
   type Scratch,
 } from "./candidates.ts";
+import { makeLogitBias } from "./logit-bias.ts";
 import { drawMirostat, type Mirostat } from "./mirostat.ts";
 import type { Offer, OfferLimits, OfferWish } from "./offer.ts";
 import type { SamplingOptions } from "./options.ts";
@@ -62,17 +63,20 @@ interface SamplerParts {
 
 /** What choosing changes. */
 interface State {
+  readonly addBias: ((logits: Float32Array) => void) | undefined;
   readonly penalties: Penalties | undefined;
   readonly rng: Rng;
   readonly mirostat: Mirostat | undefined;
 }
 
+/** Throws `bad_request` where a bias is of a token that the model has not. */
 export function makeSampler(options: SamplingOptions, parts: SamplerParts): Sampler {
   checkVocabulary(parts.vocabSize);
   return makeChain(makeState(options, parts), { options, parts });
 }
 
 const makeState = (options: SamplingOptions, parts: SamplerParts): State => ({
+  addBias: makeLogitBias(options.logit_bias, parts.vocabSize),
   penalties: makePenalties(options, parts),
   rng: makeRng(options.seed < 0 ? randomSeed() : options.seed),
   mirostat: makeMirostat(options),
@@ -82,7 +86,7 @@ function makeChain(
   state: State,
   { options, parts }: { readonly options: SamplingOptions; readonly parts: SamplerParts },
 ): Sampler {
-  const { penalties, rng, mirostat } = state;
+  const { addBias, penalties, rng, mirostat } = state;
   const candidates = makeCandidates();
   const scratch = makeScratch();
 
@@ -92,6 +96,7 @@ function makeChain(
     return candidates.ids[draw(candidates, rng.float())]!;
   };
   const sample = (logits: Float32Array, mask?: Int32Array): number => {
+    addBias?.(logits);
     penalties?.apply(logits);
     if (mask) applyMask(logits, mask);
     if (options.temperature <= 0) return argmax(logits);
@@ -105,7 +110,7 @@ function makeChain(
   const top = topOf(options);
   const k = Math.min(top, parts.vocabSize);
   const wish = (limits: OfferLimits): OfferWish | undefined => {
-    if (top === Infinity || k > limits.k) return undefined;
+    if (addBias || top === Infinity || k > limits.k) return undefined;
     const apart = penalties?.held() ?? NO_IDS;
     return apart.length > limits.apart ? undefined : { k, apart };
   };

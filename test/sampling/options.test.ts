@@ -56,6 +56,15 @@ test.each([
   [{ use_mmap: 1 }, 'option "use_mmap" must be of type boolean'],
   [{ numa: "yes" }, 'option "numa" must be of type boolean'],
   [{ stop: "end" }, 'option "stop" must be of type array'],
+  [{ logit_bias: [[5, 1]] }, 'option "logit_bias": expected an object, got an array'],
+  [{ logit_bias: { "-1": 1 } }, 'option "logit_bias": expected ids of tokens as keys, got "-1"'],
+  [{ logit_bias: { "1": "2" } }, 'option "logit_bias": expected numbers from -100 to 100, got "2" for token 1'],
+  [
+    {
+      logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [id, 1])),
+    },
+    'option "logit_bias": expected at most 1024 tokens, got 1025',
+  ],
   [{ stop: ["a", 1] }, 'option "stop" must be of an array of strings'],
 ])("%j is refused with the words that clients know", (options, message) => {
   expect(failure(options)).toEqual({ code: "bad_option", message });

@@ -44,6 +44,31 @@ test("without any cut, tokens come as often as the softmax says", () => {
   expectShares(shares({}, logitsOf(0.5, 0.25, 0.15, 0.1)), [0.5, 0.25, 0.15, 0.1]);
 });
 
+test("biases are added first of all: they forbid a token, choose one, or change how often it comes", () => {
+  const logits = logitsOf(0.5, 0.25, 0.25);
+  expectShares(shares({ logit_bias: { "0": -100 } }, logits), [0, 0.5, 0.5]);
+  expectShares(shares({ logit_bias: { "1": Math.log(3) } }, logits), [1 / 3, 1 / 2, 1 / 6]);
+  expectShares(shares({ logit_bias: { "2": 100 }, top_k: 1 }, logits), [0, 0, 1]);
+  expect(samplerOf({ temperature: 0, logit_bias: { "2": 100 } }, 3).sample(logits.slice())).toBe(2);
+  expect(samplerOf({ temperature: 0, mirostat: 2, logit_bias: { "2": 100 } }, 3).sample(logits.slice())).toBe(2);
+});
+
+test("a device that gives only its likeliest tokens is asked for all where there are biases", () => {
+  const limits = { k: 64, apart: 64 };
+  expect(samplerOf({ temperature: 0 }, 3).wish(limits)).toBeDefined();
+  expect(samplerOf({ temperature: 0, logit_bias: { "1": 1 } }, 3).wish(limits)).toBeUndefined();
+});
+
+test("what chooses ahead has the biases too", () => {
+  const ahead = samplerOf({ temperature: 0, logit_bias: { "2": 100 } }, 3).ahead();
+  ahead.begin();
+  expect(ahead.next(logitsOf(0.5, 0.25, 0.25))).toBe(2);
+});
+
+test("a bias of a token that the model has not is a bad request", () => {
+  expect(() => samplerOf({ logit_bias: { "3": 1 } }, 3)).toThrow("logit_bias: expected ids below 3, got token 3");
+});
+
 test("top-k keeps the k likeliest, the lower id among equals", () => {
   expectShares(shares({ top_k: 2 }, logitsOf(0.1, 0.6, 0.1, 0.2)), [0, 0.75, 0, 0.25]);
   expectShares(shares({ top_k: 2 }, logitsOf(0.2, 0.2, 0.2, 0.4)), [1 / 3, 0, 0, 2 / 3]);

@@ -23,6 +23,8 @@ export const settingsFields = {
   top_p: t.Optional(t.Number()),
   frequency_penalty: t.Optional(t.Number()),
   presence_penalty: t.Optional(t.Number()),
+  /** Numbers by token id. */
+  logit_bias: t.Optional(t.Unknown()),
   reasoning_effort: t.Optional(t.String()),
 
   // not in the OpenAI API
@@ -63,8 +65,12 @@ export function toOptions(settings: Settings, maxTokens: number | undefined): { 
     ...Object.fromEntries(named),
     ...(maxTokens === undefined ? {} : { num_predict: maxTokens }),
     ...(stop ? { stop } : {}),
+    ...(isEmpty(settings.logit_bias) ? {} : { logit_bias: settings.logit_bias }),
   });
 }
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
 
 /** `stop` of a request. Throws `bad_request`. */
 function toStop(value: unknown): string[] | undefined {
