@@ -69,6 +69,10 @@ export interface TurnResult {
   readonly error?: string;
   /** Whether the same turn may succeed later: a busy or crashed model, not a bad request. */
   readonly isTemporary?: boolean;
+  /** Whether no model began it, as the server of models is away or takes no requests: nothing speaks against the turn. */
+  readonly isUntried?: boolean;
+  /** When that server wants to be asked again, if it said. */
+  readonly retryAfterMs?: number;
   /** Whether the answer ends where the context or the limit did. */
   readonly isTruncated: boolean;
   readonly usage: TurnUsage;
@@ -105,7 +109,14 @@ export function failedTurn(error: unknown, progress = noProgress()): TurnResult 
   if (error instanceof AppError && error.code === "cancelled") {
     return { ...failed, status: "cancelled", error: "the turn was cancelled" };
   }
-  return { ...failed, status: "error", error: messageOf(error), isTemporary: isTemporary(error) };
+  return {
+    ...failed,
+    status: "error",
+    error: messageOf(error),
+    isTemporary: isTemporary(error),
+    isUntried: error instanceof AppError && error.isUntried && progress.usage.toolCalls === 0,
+    ...(error instanceof AppError && error.retryAfterMs !== undefined ? { retryAfterMs: error.retryAfterMs } : {}),
+  };
 }
 
 /** Never rejects: whatever goes wrong is a status. A turn that does not stop when told is over without it. */

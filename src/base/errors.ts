@@ -29,11 +29,14 @@ export class AppError extends Error {
   readonly code: Code;
   /** When a repeat may succeed, if known. */
   readonly retryAfterMs: number | undefined;
+  /** Whether nothing was begun: whoever was asked is away, or took no requests. */
+  readonly isUntried: boolean;
 
-  constructor(code: Code, message: string, options?: { cause?: unknown; retryAfterMs?: number }) {
+  constructor(code: Code, message: string, options?: { cause?: unknown; retryAfterMs?: number; isUntried?: boolean }) {
     super(message, options);
     this.code = code;
     this.retryAfterMs = options?.retryAfterMs;
+    this.isUntried = options?.isUntried ?? false;
   }
 }
 

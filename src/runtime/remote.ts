@@ -122,7 +122,11 @@ async function open(options: RemoteOptions, server: string, asked: Asked): Promi
     const why = ending.signal.aborted
       ? `said nothing for ${silenceMs / 1000} s`
       : `cannot be reached: ${causeOf(error)}`;
-    return error instanceof AppError ? error : new AppError("upstream", `${server} ${why}`, { cause: error });
+    if (error instanceof AppError) return error;
+    return new AppError("upstream", `${server} ${why}`, {
+      cause: error,
+      isUntried: NOT_CONNECTED.has(causeOf(error)),
+    });
   };
   const close = (): void => {
     clearTimeout(timer);
@@ -202,6 +206,19 @@ const CODES: Readonly<Record<number, Code>> = {
   503: "busy",
 };
 
+/** A server that takes no request now, and a proxy that finds none behind it. */
+const TAKES_NONE: ReadonlySet<number> = new Set([429, 502, 503]);
+/** Codes of errors before a request could be sent. */
+const NOT_CONNECTED: ReadonlySet<string> = new Set([
+  "ConnectionRefused",
+  "FailedToOpenSocket",
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
+
 async function refusal(exchange: Exchange, server: string, path: string): Promise<AppError> {
   const { status, headers } = exchange.response;
   const text = await textOf(exchange, server, ERROR_LENGTH_MAX).catch(() => "");
@@ -216,7 +233,8 @@ async function refusal(exchange: Exchange, server: string, path: string): Promis
   const retryAfterMs = code === "busy" ? Number(headers.get("retry-after")) * 1000 || RETRY_MS : undefined;
   const why = code === "forbidden" ? `refuses the key (${status})` : `answered ${status}`;
   const message = `${server} ${why}${said === undefined ? "" : `: ${said}`}`;
-  return new AppError(code, message, retryAfterMs === undefined ? {} : { retryAfterMs });
+  const isUntried = TAKES_NONE.has(status);
+  return new AppError(code, message, retryAfterMs === undefined ? { isUntried } : { retryAfterMs, isUntried });
 }
 
 function errorIn(text: string): string | undefined {

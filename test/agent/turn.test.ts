@@ -109,6 +109,14 @@ describe("a turn that fails", () => {
     expect(await turn({})).toMatchObject({ status: "error", isTemporary });
   });
 
+  test("that no model began says so, and when to ask again; one whose tools were called was begun", async () => {
+    const error = new AppError("busy", "full", { isUntried: true, retryAfterMs: 7000 });
+    const { turn } = testAgent(() => ({ error }));
+    expect(await turn({})).toMatchObject({ status: "error", isUntried: true, retryAfterMs: 7000 });
+    const calling = testAgent((_, i) => (i === 0 ? { calls: [call("current_time")] } : { error }));
+    expect(await calling.turn({ tools: ["current_time"] })).toMatchObject({ status: "error", isUntried: false });
+  });
+
   test("for lack of its model, its agent or a tool names it", async () => {
     const settings = settingsOf({ defaults: { models: { "hearth:latest": {} } } });
     const { turn, runtime } = testAgent(() => ({ text: "yes" }), { settings });

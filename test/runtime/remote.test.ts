@@ -42,13 +42,13 @@ const asking = (more: Partial<ChatRequest> = {}): ChatRequest => ({
   ...more,
 });
 
-const failure = async (work: Promise<unknown>): Promise<{ code: string; message: string }> => {
+const failure = async (work: Promise<unknown>): Promise<Pick<AppError, "code" | "message" | "isUntried">> => {
   const error = await work.then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
   if (!(error instanceof AppError)) throw new Error(`expected an AppError, got ${String(error)}`);
-  return { code: error.code, message: error.message };
+  return { code: error.code, message: error.message, isUntried: error.isUntried };
 };
 const all = (runtime: RemoteRuntime, request = asking()): Promise<InferenceEvent[]> =>
   Array.fromAsync(runtime.chat(request));
@@ -195,4 +195,22 @@ test("a server that is not there, and one that says nothing for too long, are fa
   const { url } = answering(() => new Promise<Response>(() => {}));
   const silent = await failure(all(to(url, { silenceMs: 50 })));
   expect([silent.code, silent.message]).toEqual(["upstream", expect.stringContaining("said nothing for 0.05 s")]);
+});
+
+test("nothing was begun where the server is away or takes no requests; else it may have been the request's doing", async () => {
+  expect((await failure(all(to("http://127.0.0.1:1")))).isUntried).toBe(true);
+  expect((await failure(all(to("http://no-such-host.invalid")))).isUntried).toBe(true);
+  for (const [status, isUntried] of [
+    [429, true],
+    [502, true],
+    [503, true],
+    [500, false],
+    [504, false],
+    [400, false],
+  ] as const) {
+    const { url } = answering(() => new Response("", { status }));
+    expect([status, (await failure(all(to(url)))).isUntried]).toEqual([status, isUntried]);
+  }
+  const { url } = answering(() => new Response('{"message":{"content":"a"}}\n'));
+  expect((await failure(all(to(url)))).isUntried).toBe(false);
 });

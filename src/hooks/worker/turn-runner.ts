@@ -14,6 +14,7 @@ import type { Outcome } from "../deliveries/state.ts";
 import { MAX_AGE_MS, retryDelayMs } from "./backoff.ts";
 import { concludeTurn, sourceOf } from "./conclude.ts";
 import { LEASE_MS } from "./crashes.ts";
+import { ModelOutage } from "./model-outage.ts";
 import type { WorkerPorts } from "./ports.ts";
 
 const RENEW_MS = 10_000;
@@ -60,12 +61,14 @@ export class TurnRunner {
   readonly #running = new Map<string, Running>();
   /** Turns that ended and could not be stored: their runs begin again when their leases are over. */
   readonly #unstored = new Set<string>();
+  readonly #outage: ModelOutage;
   readonly #renewal: Timer;
   #isDraining = false;
 
   /** Keeps a timer until `stop`. */
   constructor(deps: TurnRunnerDeps) {
     this.#deps = deps;
+    this.#outage = new ModelOutage(deps.log);
     this.#renewal = setInterval(() => void this.#renew(), RENEW_MS);
   }
 
@@ -139,9 +142,10 @@ export class TurnRunner {
 
   /** Never rejects. */
   async #turn(run: TurnRun, running: Running): Promise<void> {
-    const { ports, onText } = this.#deps;
+    const { ports, onText, now } = this.#deps;
     const request = requestOf(run, { signal: running.controller.signal, onText: (text) => onText(run.id, text) });
     const result = await Promise.try(ports.runTurn, request).catch((error: unknown) => failedTurn(error));
+    this.#outage.note(result, now());
     const after = await this.#stored(run, running, result);
     if (this.#running.get(run.id) === running) this.#running.delete(run.id); // else it began again under another lease
     this.#deps.onEnded(run.id, after);
@@ -187,8 +191,12 @@ export class TurnRunner {
     if (why === "cancel" || result.status === "cancelled") return yield* ending("cancelled", "cancelled while it ran");
     if (result.status === "timeout") return yield* ending("timeout", error);
     if (!result.isTemporary) return yield* ending("error", error);
-    if (run.attempts - run.crashes >= settings().maxAttempts || now - run.createdAt > MAX_AGE_MS)
-      return yield* ending("dead", error);
+    const isTooOld = now - run.createdAt > MAX_AGE_MS;
+    if (result.isUntried && !isTooOld) {
+      const nextAt = now + this.#outage.delayMs(result, { nowMs: now, random: random() });
+      return yield* moveRun(run, "retry", now, { nextAt, attempts: run.attempts - 1, reason: error });
+    }
+    if (isTooOld || run.attempts - run.crashes >= settings().maxAttempts) return yield* ending("dead", error);
     return yield* moveRun(run, "retry", now, { nextAt: now + retryDelayMs(run.attempts, random), reason: error });
   }
 

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
+import { nextTurnAt } from "../../../src/hooks/deliveries/claims.ts";
 import { agent, START, wake } from "../deliveries/fixtures.ts";
 import { ended, makeWorkerBench, ok, send } from "./parts.ts";
 import { queryAll } from "../../../src/base/store.ts";
@@ -155,6 +156,39 @@ test("a turn that fails for now is tried again, later each time, and is dead aft
   }
   expect(await at.settled(runId)).toMatchObject({ state: "dead", attempts: 3, reason: "the model crashed" });
   expect((await at.parts.events()).at(-1)).toBe("Hook CI (error): the model crashed");
+});
+
+test("while no model takes turns a run waits, as long as that lasts, and loses none of its attempts", async () => {
+  await using at = makeWorkerBench();
+  const away = "the model server at http://m cannot be reached: ConnectionRefused";
+  at.parts.answer = async () => ended({ status: "error", error: away, isTemporary: true, isUntried: true });
+  const runId = await send(at, agent("x"));
+  const waited: number[] = [];
+  for (let turn = 1; turn <= 9; turn++) {
+    const status = await at.until(runId, (each) => each.state === "queued" && at.parts.turns.length === turn);
+    expect(status).toMatchObject({ attempts: 0, reason: away });
+    waited.push((await at.bench.store.read(() => nextTurnAt(at.bench.clock.now)))! - at.bench.clock.now);
+    at.bench.clock.now += waited.at(-1)!;
+    if (turn === 9) at.parts.answer = async () => ok("there");
+    at.worker.poke();
+  }
+  expect(waited).toEqual([1000, 1000, 1000, 1500, 2250, 3375, 5063, 7594, 11_391]);
+  expect(await at.settled(runId)).toMatchObject({ state: "succeeded", attempts: 1, answer: "there", reason: null });
+  const told = at.logged.filter((line) => line.includes("models take turns") || line.includes("no model takes"));
+  expect(told).toEqual([expect.stringContaining("no model takes turns"), expect.stringContaining('"seconds":34')]);
+});
+
+test("a server that is away says when to ask again, and what waits for it for a day is given up", async () => {
+  await using at = makeWorkerBench();
+  const failed = { status: "error", error: "full", isTemporary: true, isUntried: true, retryAfterMs: 20_000 } as const;
+  at.parts.answer = async () => ended(failed);
+  const runId = await send(at, agent("x"));
+  await at.until(runId, (each) => each.state === "queued" && at.parts.turns.length === 1);
+  const askAt = at.bench.clock.now + 20_000;
+  expect(await at.bench.store.read(() => nextTurnAt(at.bench.clock.now))).toBe(askAt);
+  at.bench.clock.now += 24 * 60 * MINUTE_MS + 1;
+  at.worker.poke();
+  expect(await at.settled(runId)).toMatchObject({ state: "dead", reason: "full" });
 });
 
 test.each([
