@@ -69,7 +69,7 @@ export interface TurnResult {
   readonly error?: string;
   /** Whether the same turn may succeed later: a busy or crashed model, not a bad request. */
   readonly isTemporary?: boolean;
-  /** Whether no model began it, as the server of models is away or takes no requests: nothing speaks against the turn. */
+  /** Whether no model began it, as their server is away or takes no requests: nothing speaks against the turn. */
   readonly isUntried?: boolean;
   /** When that server wants to be asked again, if it said. */
   readonly retryAfterMs?: number;

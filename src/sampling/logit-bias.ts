@@ -24,8 +24,8 @@ export function parseLogitBias(given: unknown): LogitBias {
 }
 
 /**
- * What adds biases to logits (vocabSize), in place; undefined where there are none. Throws `bad_request` where the model
- * has no such token.
+ * What adds biases to logits (vocabSize), in place; undefined where there are none. Throws `bad_request` where the
+ * model has no such token.
  */
 export function makeLogitBias(biases: LogitBias, vocabSize: number): ((logits: Float32Array) => void) | undefined {
   const entries = Object.entries(biases).map(([id, bias]) => ({
