@@ -1,3 +1,4 @@
+import { SQL } from "bun";
 import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { NewsWire } from "../../src/base/postgres/news.ts";
 import { eventually } from "../e2e/hearth.ts";
@@ -39,6 +40,27 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     expect(own).toEqual(["all "]);
     await Promise.all([first.close(), second.close()]);
   });
+
+  test("who spoke while the server was away listens once when it is back", async () => {
+    const proxy = startProxy(server);
+    const wire = makeWire(proxy.url);
+    let returns = 0;
+    wire.listen((topic) => (returns += Number(topic === "all")));
+    await wire.open();
+    await server.stop("immediate");
+    const speaking = setInterval(() => wire.tell("turns"), 10); // on a connection of its own, which fails too
+    await Bun.sleep(1500); // for several tries to come back
+    await server.start();
+    expect(await eventually(() => returns > 1, WAIT_MS)).toBe(true);
+    clearInterval(speaking);
+    await Bun.sleep(600); // for others that would come back
+    await using sql = new SQL({ adapter: "postgres", path: server.socket, username: "hearth", database: "postgres" });
+    const listening = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
+    expect([...(await sql.unsafe(listening))]).toEqual([{ n: 1 }]);
+    await wire.close();
+    expect(await eventually(async () => (await sql.unsafe(listening))[0].n === 0, WAIT_MS)).toBe(true);
+    proxy.stop();
+  }, 180_000);
 
   test("a listener whose server crashed, or whose line fell silent, listens again, and the terminal hears nothing", async () => {
     const warned = spyOn(console, "warn");

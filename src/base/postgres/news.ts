@@ -72,26 +72,22 @@ export class NewsWire {
     try {
       await sql.listen(this.#channel, (payload) => this.#hear(payload));
     } catch (error) {
-      this.#sql = undefined;
-      void sql.close({ timeout: 0 });
+      this.#broken(sql);
       throw error;
     }
     this.#heardAt = performance.now();
     this.say("all");
   }
 
-  /** The driver would make its connection again by itself, and tell the terminal of each try. */
+  /**
+   * Makes another one soon, once for each, however many of its connections say that they broke. The driver would make
+   * its connection again by itself, and tell the terminal of each try.
+   */
   #broken(sql: SQL): void {
     if (this.#isOver || this.#sql !== sql) return;
     this.#sql = undefined;
     void sql.close({ timeout: 0 });
-    this.#connectSoon();
-  }
-
-  #connectSoon(): void {
-    this.#again = setTimeout(() => {
-      if (!this.#isOver) this.#connect().catch(() => this.#connectSoon()); // the store says why
-    }, AGAIN_MS);
+    this.#again = setTimeout(() => void this.#connect().catch(() => {}), AGAIN_MS); // the store says why
   }
 
   #checkLine(): void {

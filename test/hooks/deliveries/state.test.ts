@@ -6,7 +6,7 @@ import { openRuns } from "../../../src/hooks/deliveries/open-runs.ts";
 import { claimTurns, leasedRuns } from "../../../src/hooks/deliveries/claims.ts";
 import { dueEvents, findRun, moveRun, type Run } from "../../../src/hooks/deliveries/runs.ts";
 import { FINAL, isFinal, nextState, type Outcome, type RunEvent } from "../../../src/hooks/deliveries/state.ts";
-import { answering, postgresUrl } from "../../stores.ts";
+import { answering } from "../../stores.ts";
 import { agent, makeBench, postsNothing, request, START, wake } from "./fixtures.ts";
 
 const EVENTS: readonly RunEvent[] = ["claim", "release", "retry", "store", "succeed", "fail", "exhaust", "cancel"];
@@ -158,6 +158,6 @@ test("whatever happens in whatever order: one turn per session, in order, and a 
       });
       await expect(tried).rejects.toBe(undo);
     }),
-    { numRuns: postgresUrl === undefined ? 300 : 20 },
+    { numRuns: 300 },
   );
 }, 120_000);
