@@ -2,7 +2,6 @@
  * Writes of one connection, one transaction after the other, as in SQLite: what comes in while a commit is on its way
  * shares the next. Where the connection breaks before the answer to a commit, the server is asked what became of it.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SQL } from "bun";
 import { AppError } from "../errors.ts";
 import type { Migration } from "../database.ts";
@@ -156,16 +155,11 @@ export class PostgresWriter {
     this.#writing = undefined;
   }
 
-  /** Waits for the lock, and while more comes in. */
+  /** Waits for the lock. */
   async #enter(): Promise<void> {
     if (!this.#line) return;
     this.#beginNext(this.#line);
     await this.#next?.begun.catch(() => {}); // the transaction says so too
-    // a turn of the event loop costs less than another transaction
-    for (let before = -1; before < this.#pending.length && this.#pending.length < BATCH_MAX;) {
-      before = this.#pending.length;
-      await nextTurn();
-    }
   }
 
   async #write(batch: readonly Pending[], until: number): Promise<void> {
