@@ -2,13 +2,14 @@
 /**
  * Runs the tests in several processes at once, all of them or those of some tiers, and adds up what they say.
  *
- *   bun test/run.ts [unit|process|gpu|soak …] [--jobs N] [--record]
+ *   bun test/run.ts [unit|process|gpu|soak …] [--jobs N] [--record] [--programs FILE]
  *
  * Files share a process until they fill it by the durations of the last recorded run; the longest go first, and more
  * at once while they leave processors idle. Each process has a home and caches of its own; what Bun transpiled is
- * shared. `--record` writes the durations of this run.
+ * shared. `--record` writes the durations of this run. Files that start programs wait until FILE is there: who installs
+ * those programs meanwhile makes it.
  */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -26,9 +27,12 @@ const SHOWN_LINES = 40;
 
 /** So many more than `--jobs` at once, where those that run mostly wait. */
 const MORE_MAX = 3;
-/** How often idle processors are looked for, and how many are enough to start one more. */
-const LOOK_MS = 1000;
-const IDLE_ENOUGH = 0.5;
+/** How often idle processors are looked for, and how much of one is enough to start one more. */
+const LOOK_MS = 500;
+const IDLE_ENOUGH = 0.25;
+
+/** Their files start none of the programs that may still be installed. */
+const WITHOUT_PROGRAMS: readonly Tier[] = ["unit", "gpu"];
 
 /** They mostly wait, for clocks, disks and servers: first beside those that compute. */
 const WAITING = [
@@ -70,11 +74,18 @@ function shardsOf(tiers: ReadonlyMap<string, Tier>, durations: Readonly<Record<s
   return shards.toSorted((a, b) => b.seconds - a.seconds);
 }
 
+interface Taking {
+  readonly jobs: number;
+  readonly isIdle: boolean;
+  /** Of the shards that may start. */
+  readonly tiers: readonly Tier[];
+}
+
 /**
  * The next shard to start, if any: `jobs` that compute run at once, of them one on the GPU while there are others, and
  * beside them one that waits. Where processors are idle, one more.
  */
-function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle }: { jobs: number; isIdle: boolean }) {
+function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle, tiers }: Taking): Shard | undefined {
   const computing = running.filter(({ waits }) => !waits);
   const onGpu = computing.some(({ tier }) => tier === "gpu");
   const wishes: ((shard: Shard) => boolean)[] = [];
@@ -84,22 +95,25 @@ function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle }: { jo
   }
   if (isIdle || computing.length === running.length) wishes.push(({ waits }) => waits);
   if (isIdle) wishes.push(({ tier }) => tier !== "gpu");
-  const next = wishes.map((wish) => shards.findIndex(wish)).find((index) => index >= 0);
+  const mayStart = wishes.map((wish) => (shard: Shard) => tiers.includes(shard.tier) && wish(shard));
+  const next = mayStart.map((wish) => shards.findIndex(wish)).find((index) => index >= 0);
   return next === undefined ? undefined : shards.splice(next, 1)[0];
 }
 
-/** Tells, each second, whether processors were idle since the last time. */
+/** What this machine's processors did until now, in milliseconds of all of them. */
+function readProcessors(): { idle: number; all: number; atMs: number } {
+  const times = cpus().map((each) => each.times);
+  const sum = (list: readonly number[]): number => list.reduce((total, ms) => total + ms, 0);
+  const all = sum(times.flatMap((each) => Object.values(each)));
+  return { idle: sum(times.map(({ idle }) => idle)), all, atMs: performance.now() };
+}
+
+/** Tells, now and then, whether processors were idle since the last time. */
 function idleWatch(): () => boolean {
-  const read = () => {
-    const times = cpus().map((each) => each.times);
-    const sum = (list: readonly number[]): number => list.reduce((total, ms) => total + ms, 0);
-    const all = sum(times.flatMap((each) => Object.values(each)));
-    return { idle: sum(times.map(({ idle }) => idle)), all, atMs: performance.now() };
-  };
-  let last = read();
+  let last = readProcessors();
   return () => {
     if (performance.now() - last.atMs < LOOK_MS) return false;
-    const [before, now] = [last, (last = read())];
+    const [before, now] = [last, (last = readProcessors())];
     return cpus().length * (now.idle - before.idle) > IDLE_ENOUGH * (now.all - before.all);
   };
 }
@@ -112,7 +126,10 @@ const plus = (a: Counts, b: Counts): Counts => ({
 const inWords = ({ passed, failed, skipped }: Counts): string =>
   `${passed} passed, ${failed} failed, ${skipped} skipped`;
 
-async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResult[]> {
+async function runAll(
+  shards: readonly Shard[],
+  { jobs, programs }: { jobs: number; programs: string | undefined },
+): Promise<ShardResult[]> {
   const temporary = mkdtempSync(join(tmpdir(), "hearth-tests-"));
   chmodSync(temporary, 0o755); // servers that give up their rights find what is theirs
   const groups = new Set<number>();
@@ -139,7 +156,8 @@ async function runAll(shards: readonly Shard[], jobs: number): Promise<ShardResu
     const watch = idleWatch();
     while (left.length + running.size > 0) {
       const isIdle = watch() && running.size < jobs + MORE_MAX;
-      const next = take(left, [...running.keys()], { jobs, isIdle });
+      const tiers = programs === undefined || existsSync(programs) ? TIERS : WITHOUT_PROGRAMS;
+      const next = take(left, [...running.keys()], { jobs, isIdle, tiers });
       if (next) start(next);
       else await Promise.race([...running.values(), Bun.sleep(LOOK_MS)]);
     }
@@ -160,7 +178,7 @@ function tell(result: ShardResult, at: string): void {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { jobs: { type: "string" }, record: { type: "boolean" } },
+  options: { jobs: { type: "string" }, record: { type: "boolean" }, programs: { type: "string" } },
 });
 const unknown = positionals.find((name) => !TIERS.includes(name as Tier));
 if (unknown !== undefined) throw new Error(`tier: expected one of ${TIERS.join(", ")}, got '${unknown}'`);
@@ -172,8 +190,8 @@ const wanted = new Map([...all].filter(([, tier]) => positionals.length === 0 ||
 const known = (await Bun.file(DURATIONS)
   .json()
   .catch(() => ({}))) as Record<string, number>; // none yet
-const startedMs = performance.now();
-const results = await runAll(shardsOf(wanted, known), jobs);
+const atStart = readProcessors();
+const results = await runAll(shardsOf(wanted, known), { jobs, programs: values.programs });
 
 if (values.record) {
   const measured = { ...known, ...Object.assign({}, ...results.map(({ durations }) => durations)) };
@@ -193,7 +211,9 @@ if (failures.length > 0)
   console.log(`\nHEARTH_TEST_SEED=${testSeed} bun test --seed=${testSeed} FILE repeats a failure`);
 const total = results.reduce<Counts>(plus, { passed: 0, failed: 0, skipped: 0 });
 const cpuSeconds = results.reduce((sum, result) => sum + result.cpuSeconds, 0).toFixed(0);
-const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
-console.log(`${seconds} s, ${cpuSeconds} s of processors, ${jobs} processes at once, more while they wait`);
+const atEnd = readProcessors();
+const seconds = ((atEnd.atMs - atStart.atMs) / 1000).toFixed(0);
+const busy = (100 * (1 - (atEnd.idle - atStart.idle) / (atEnd.all - atStart.all))).toFixed(0);
+console.log(`${seconds} s, ${cpuSeconds} s of processors, which were busy for ${busy} %`);
 console.log(inWords(total));
 process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
