@@ -140,21 +140,27 @@ class ModelCache {
     }
   }
 
-  /** Removes what was used longest ago until there is room. Throws `storage` where what is in use leaves none. */
+  /**
+   * Removes what was used longest ago until there is room. Throws `storage`, and removes nothing, where what is in use
+   * leaves none.
+   */
   async #makeRoom(wanted: ModelName, bytes: number): Promise<void> {
     const { bytesMax, library, log, inUse } = this.#parts;
     const model = displayName(wanted);
     const limit = `models.cacheBytes allows ${bytesMax}`;
     if (bytes > bytesMax) throw new AppError("storage", `model '${model}' takes ${bytes} bytes, and ${limit}`);
     let cached = bytesMax === Infinity ? [] : await this.#list();
-    const busy = new Set(inUse());
-    while (bytesOf(cached) + this.#coming + bytes > bytesMax) {
-      const [oldest] = cached.filter(({ name }) => !busy.has(displayName(name)));
-      if (!oldest) {
-        const held = bytesOf(cached) + this.#coming;
-        const why = `${held} bytes are of models in memory or on their way, and ${limit}`;
-        throw new AppError("storage", `no room for model '${model}' of ${bytes} bytes: ${why}`, { retryAfterMs: 5000 });
-      }
+    const names = new Set(inUse());
+    const busy = cached.filter(({ name }) => names.has(displayName(name)));
+    const held = bytesOf(busy);
+    if (held + this.#coming + bytes > bytesMax) {
+      const why = `${held + this.#coming} bytes are of models in memory or on their way, and ${limit}`;
+      throw new AppError("storage", `no room for model '${model}' of ${bytes} bytes: ${why}`, { retryAfterMs: 5000 });
+    }
+    // a model whose bytes are those of models that stay gives none
+    const idle = cached.filter((each) => !busy.includes(each) && bytesOf([...busy, each]) > held);
+    for (const oldest of idle) {
+      if (bytesOf(cached) + this.#coming + bytes <= bytesMax) break;
       log.info("a model goes to make room for another", { model: displayName(oldest.name), for: model });
       await library.remove(oldest.name);
       await rm(this.#marker(oldest.name), { force: true });

@@ -155,6 +155,24 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect(blobs.filter((name) => !named.includes(name)).length).toBe(1); // the configuration, which all have
   });
 
+  test("nothing goes in vain: not where there will be no room, and not what shares its bytes with what stays", async () => {
+    const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
+    let inUse: string[] = [];
+    let nowMs = 0;
+    const maker = await node();
+    const text = (name: string): string => name.repeat(TEXT_BYTES);
+    await putModel(maker.root, "twice", { texts: [["system", text("tw")]] });
+    await putModel(maker.root, "like-m", { texts: [["system", text("m")]] });
+    for (const name of ["twice", "like-m"]) await maker.push(name);
+    const at = await node({ bytesMax, inUse: () => inUse, now: () => (nowMs += 1000) });
+    for (const name of ["like-m", "m", "n"]) await at.store.resolve(name);
+    inUse = ["m:latest"];
+    await expect(at.store.resolve("twice")).rejects.toMatchObject({ code: "storage" });
+    expect(await at.names()).toEqual(["like-m:latest", "m:latest", "n:latest"]);
+    await at.store.resolve("o");
+    expect(await at.names()).toEqual(["like-m:latest", "m:latest", "o:latest"]);
+  });
+
   test("the order of use outlives the server; a model that never fits is refused before it comes", async () => {
     const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
     const root = join(folder, "again", "models");
