@@ -21,6 +21,7 @@ const proof = { "x-hub-signature-256": `sha256=${createHmac("sha256", auth.secre
 const mappings = [
   { match: { path: "open" }, action: "wake", textTemplate: "{{payload}}" },
   { match: { path: "signed" }, action: "wake", textTemplate: "x", auth },
+  { match: { path: "cut-off" }, action: "wake", textTemplate: "x" },
 ];
 
 let harness: Harness;
@@ -188,7 +189,7 @@ describe("slow senders:", () => {
   });
 
   test("a sender that hangs up in the middle of its body is noticed, and forgotten", async () => {
-    const path = "/hooks/agent"; // of this test alone: what others asked for may be logged late
+    const path = "/hooks/cut-off"; // of this test alone: what others asked for may be logged late
     const noted = () => harness.logs.find((line) => line["path"] === path);
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     socket.write(`${head(path, `Authorization: Bearer ${TOKEN}`, "Content-Length: 100")}{`, () => {
