@@ -4,17 +4,33 @@ import { AppError } from "../../base/errors.ts";
 import type { Backend } from "../backend.ts";
 import { physicalCores } from "../onnx/threads.ts";
 import { checkOps, missingOps } from "../missing.ts";
-import { findLevel, type LevelOptions } from "./simd-library.ts";
+import { findLevel, type Level, type LevelOptions } from "./simd-library.ts";
 import { ops, variants } from "../simd/lower.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
 import { slotBytes } from "../simd/kv.ts";
 import { makeSession } from "../simd/session.ts";
 import { EarlyWorkers, startCrew } from "./simd-workers.ts";
 
+interface Library extends Level {
+  /** Tells one build of the kernels from another. */
+  readonly build: string;
+}
+
 export const simdBackend = makeSimdBackend();
 
 /** The backend at a level: the best of this machine unless told. */
 export function makeSimdBackend(options: LevelOptions = {}): Backend {
+  /** By level: a library that was loaded from stays as it was then, so it is read and checked once. */
+  const libraries = new Map<string | undefined, Library>();
+  const libraryOf = (level: string | undefined): Library => {
+    const known = libraries.get(level);
+    if (known) return known;
+    const found = findLevel({ ...options, level });
+    if ("reason" in found) throw new AppError("unsupported", found.reason);
+    const library = { ...found, build: buildOf(found.file) };
+    libraries.set(level, library);
+    return library;
+  };
   return {
     name: "simd",
     missing: (program) => missingOps(program, { ops, variants }),
@@ -23,19 +39,18 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
     async load(program, loadOptions) {
       checkOps(program, { name: "simd", ops, variants });
       const { simdLevel: level = options.level } = loadOptions;
-      const found = findLevel({ ...options, level });
-      if ("reason" in found) throw new AppError("unsupported", found.reason);
+      const { title, build, features, words, file } = libraryOf(level);
       const threads = threadsOf(loadOptions.threads);
       const early = loadOptions.begun instanceof EarlyWorkers ? loadOptions.begun : undefined;
       return makeSession(program, loadOptions, {
         backend: "simd",
-        level: found.title,
-        build: buildOf(found.file),
-        features: found.features,
+        level: title,
+        build,
+        features,
         threads,
         memory: makeNativeMemory(),
-        words: found.words,
-        start: (header) => startCrew(found.file, header, { threads, early }),
+        words,
+        start: (header) => startCrew(file, header, { threads, early }),
       });
     },
   };

@@ -16,7 +16,10 @@ import { checkFinite, makeRuns } from "./runs.ts";
 import { makeSlices, SLICED_ROWS, type SliceOptions } from "./slices.ts";
 import { makeWeightPlaces } from "./weights.ts";
 
-/** Rows of one pass: enough for weights to be unpacked seldom, few enough for activations to stay in caches. */
+/**
+ * Rows of one pass: enough for weights to be unpacked seldom, few enough for activations to stay in caches. Fewer where
+ * all slots together hold fewer.
+ */
 const PASS_ROWS = 512;
 /** Nothing waits for a part of an encoder's run: all of a run's texts share what is unpacked of the weights. */
 const ENCODER_ROWS = 1024;
@@ -139,7 +142,9 @@ function makeParts(program: Program, options: LoadOptions, { memory, threads, wo
   const { ctxLen, slots, precise, small = false } = options;
   const { steps, weights: source } = program;
   const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
-  const maxRows = Math.max(encodes ? ENCODER_ROWS : PASS_ROWS, slots, encodes ? ctxLen : 0);
+  const maxRows = encodes
+    ? Math.max(ENCODER_ROWS, slots, ctxLen)
+    : Math.max(slots, Math.min(PASS_ROWS, slots * ctxLen));
   const places = encodes ? Math.max(PLACES, fillContext(ctxLen)) : 0;
   const first = steps[0]!;
   const tables = steps.flatMap((step) => (step.op === "addPosition" ? [step.table.outDim] : []));
