@@ -3,7 +3,7 @@ import { makeRng } from "../../src/base/rng.ts";
 import type { Gguf } from "../../src/gguf/gguf.ts";
 import type { WriteModel, WriteTensor } from "../../src/files/write.ts";
 import { quants, type QuantName } from "../../src/quant/index.ts";
-import { gaussian } from "../conformance/weights.ts";
+import { gaussians } from "../conformance/weights.ts";
 
 const EMBEDDING = "token_embd.weight";
 const OUTPUT = "output.weight";
@@ -55,7 +55,7 @@ export function makeAdapter(model: Shapes, { rank, alpha, seed, targets = /./ }:
   const rng = makeRng(seed);
   const tensor = (name: string, shape: readonly number[], size: number): WriteTensor => {
     const count = shape.reduce((a, b) => a * b, 1);
-    const values = Float32Array.from({ length: count }, () => size * gaussian(rng));
+    const values = gaussians(count, rng, (normal) => size * normal);
     return { name, shape, quant: quants.f32, data: new Uint8Array(values.buffer) };
   };
   const size = 0.7 / Math.sqrt(rank) / factorOf({ rank, alpha });

@@ -11,7 +11,7 @@ import type { Session } from "../../src/backend/backend.ts";
 import { cpuBackend } from "../../src/backend/cpu.ts";
 import { openGguf } from "../../src/files/gguf.ts";
 import { writeGguf } from "../../src/files/write.ts";
-import { nmse } from "../backend/compare.ts";
+import { joined, nmse } from "../backend/compare.ts";
 import { golden, goldenTest } from "../golden.ts";
 import { archOf, CTX_LEN, makeModel, modelNames, RECORDED, TOKENS, VOCAB } from "./models.ts";
 
@@ -66,7 +66,7 @@ async function runChunks(session: Session, tokens: Int32Array): Promise<Float32A
     const vocabSize = logits.length / (end - start + 1);
     parts.push(i % 2 === 0 ? logits.slice(vocabSize) : logits.slice(0, logits.length - vocabSize));
   }
-  return Float32Array.from(parts.flatMap((part) => [...part]));
+  return joined(parts);
 }
 
 const readFloats = async (path: string): Promise<Float32Array> => new Float32Array(await Bun.file(path).arrayBuffer());

@@ -5,7 +5,7 @@
 import { makeRng } from "../../src/base/rng.ts";
 import type { WriteModel, WriteTensor } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
-import { gaussian } from "../conformance/weights.ts";
+import { gaussians } from "../conformance/weights.ts";
 import { makeModel, VOCAB } from "./models.ts";
 
 /** What its file has of its own: an embedding and a head too, a last norm, or neither. */
@@ -30,7 +30,7 @@ export function makeDraftModel(name: keyof typeof OWN): WriteModel {
   const floats = (part: string, shape: readonly number[], mean: number): WriteTensor => {
     const count = shape.reduce((a, b) => a * b, 1);
     const spread = mean === 0 ? 1 / Math.sqrt(shape[0]!) : 0.3;
-    const values = Float32Array.from({ length: count }, () => mean + spread * gaussian(rng));
+    const values = gaussians(count, rng, (normal) => mean + spread * normal);
     return { name: `${to}nextn.${part}.weight`, shape, quant: quants.f32, data: new Uint8Array(values.buffer) };
   };
   const shapes: Readonly<Record<string, readonly number[]>> = {

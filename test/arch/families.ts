@@ -5,7 +5,7 @@
 import { makeRng } from "../../src/base/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
-import { gaussian } from "../conformance/weights.ts";
+import { gaussians } from "../conformance/weights.ts";
 import {
   VOCAB,
   DIM,
@@ -302,7 +302,7 @@ export function makeFamily(name: string, vocabulary: Readonly<Record<string, Wri
   const add = (tensor: string, shape: readonly number[]): void => {
     const count = shape.reduce((a, b) => a * b, 1);
     const draw = valueOf(tensor, shape);
-    const values = Float32Array.from({ length: count }, () => draw(gaussian(rng)));
+    const values = gaussians(count, rng, draw);
     tensors.push({ name: fullName(tensor), shape, quant: quants.f32, data: new Uint8Array(values.buffer) });
   };
   add("token_embd", [DIM, VOCAB]);

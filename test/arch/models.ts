@@ -5,7 +5,7 @@
 import { makeRng } from "../../src/base/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../src/files/write.ts";
 import { quants } from "../../src/quant/index.ts";
-import { gaussian } from "../conformance/weights.ts";
+import { gaussians } from "../conformance/weights.ts";
 import { families, makeFamily } from "./families.ts";
 
 export const VOCAB = 64;
@@ -195,7 +195,7 @@ function makeTensors(name: string, spec: Full): WriteTensor[] {
   const add = (tensor: string, shape: readonly number[], options: { mean?: number; size?: number } = {}): void => {
     const { mean = 0, size = 1 / Math.sqrt(shape[0]!) } = options;
     const count = shape.reduce((a, b) => a * b, 1);
-    const values = Float32Array.from({ length: count }, () => mean + size * gaussian(rng));
+    const values = gaussians(count, rng, (normal) => mean + size * normal);
     tensors.push({ name: tensor, shape, quant: quants.f32, data: new Uint8Array(values.buffer) });
   };
   const norm = (tensor: string, len: number): void => add(`${tensor}.weight`, [len], { mean: 1, size: 0.2 });

@@ -5,7 +5,8 @@ import { expect } from "bun:test";
 export function nmse(got: Float32Array, expected: Float32Array): number {
   expect(got.length).toBe(expected.length);
   let [error, power] = [0, 0];
-  for (const [i, value] of expected.entries()) {
+  for (let i = 0; i < expected.length; i++) {
+    const value = expected[i]!;
     error += (got[i]! - value) ** 2;
     power += value ** 2;
   }
@@ -15,16 +16,31 @@ export function nmse(got: Float32Array, expected: Float32Array): number {
 /** Fails with the place and both values of the worst of those that are further apart than abs + rel · |expected|. */
 export function expectClose(got: Float32Array, expected: Float32Array, options: { abs: number; rel: number }): void {
   expect(got.length).toBe(expected.length);
-  let worst = { excess: 0, text: "" };
-  for (const [i, value] of expected.entries()) {
-    const excess = Math.abs(got[i]! - value) / (options.abs + options.rel * Math.abs(value));
-    if (!(excess <= worst.excess)) worst = { excess, text: `at ${i}: ${got[i]}, expected ${value}` };
+  const { abs, rel } = options;
+  let [worst, at] = [0, -1];
+  for (let i = 0; i < expected.length && !Number.isNaN(worst); i++) {
+    const value = expected[i]!;
+    const excess = Math.abs(got[i]! - value) / (abs + rel * Math.abs(value));
+    if (!(excess <= worst)) [worst, at] = [excess, i];
   }
-  expect(worst.excess, worst.text).toBeLessThanOrEqual(1);
+  expect(worst, `at ${at}: ${got[at]}, expected ${expected[at]}`).toBeLessThanOrEqual(1);
 }
 
 /** How many values are not the same number. */
 export function differences(got: Float32Array, expected: Float32Array): number {
   expect(got.length).toBe(expected.length);
-  return expected.reduce((count, value, i) => count + (value === got[i] ? 0 : 1), 0);
+  let count = 0;
+  for (let i = 0; i < expected.length; i++) if (expected[i] !== got[i]) count++;
+  return count;
+}
+
+/** Values of several runs, one after another. */
+export function joined(parts: readonly Float32Array[]): Float32Array {
+  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
 }

@@ -41,6 +41,13 @@ export function gaussian(rng: Rng): number {
   return Math.sqrt(-2 * Math.log(1 - rng.float())) * Math.cos(2 * Math.PI * rng.float());
 }
 
+/** `count` of them, each as `value` makes it. */
+export function gaussians(count: number, rng: Rng, value: (normal: number) => number): Float32Array<ArrayBuffer> {
+  const values = new Float32Array(count);
+  for (let i = 0; i < count; i++) values[i] = value(gaussian(rng));
+  return values;
+}
+
 const single = new Float32Array(1);
 const singleBits = new Uint32Array(single.buffer);
 
@@ -137,7 +144,7 @@ export function makeWeightBox(path: string, rng: Rng): WeightBox {
     },
     vector: (len, { mean = 0, size = 0.3 } = {}) => {
       const name = keep(() => {
-        const values = Float32Array.from({ length: len }, () => mean + size * gaussian(rng));
+        const values = gaussians(len, rng, (normal) => mean + size * normal);
         return new Uint8Array(values.buffer);
       });
       return { name, quant: quants.f32, inDim: len, outDim: 1, rowStart: 0, tensorRows: 1, experts: 1 };

@@ -9,7 +9,7 @@ import { kvStates } from "../../../src/backend/sequence-state.ts";
 import { ops, variants } from "../../../src/backend/simd/lower.ts";
 import { conformanceCases, runCase, type Case } from "../../conformance/cases.ts";
 import { rowCases } from "../../conformance/row-cases.ts";
-import { expectClose, nmse } from "../compare.ts";
+import { expectClose, joined, nmse } from "../compare.ts";
 import { simdLevels } from "./levels.ts";
 
 /** Rounding to 8 bits leaves 1/256 of a block's largest value, about 1e-5 in the square; a gated MLP multiplies two. */
@@ -30,8 +30,6 @@ const reference = (each: Case): Promise<Float32Array[]> => {
   expected.set(each, known);
   return known;
 };
-
-const flat = (runs: readonly Float32Array[]): Float32Array => Float32Array.from(runs.flatMap((run) => [...run]));
 
 test("a program with an op that is not lowered is refused at load, with the names of all of them", async () => {
   const [backend] = simdLevels;
@@ -63,7 +61,7 @@ describe.each(simdLevels)("$level", ({ backend }) => {
       for (const each of kvType === "f16" ? cases : cases.filter(keepsKeys)) {
         const got = await runCase(backend, each, { precise: false, kvType });
         const wanted = await reference(each);
-        expect(nmse(flat(got), flat(wanted)), each.name).toBeLessThan(INT8_NMSE_MAX);
+        expect(nmse(joined(got), joined(wanted)), each.name).toBeLessThan(INT8_NMSE_MAX);
       }
     },
     60_000,
@@ -73,8 +71,8 @@ describe.each(simdLevels)("$level", ({ backend }) => {
     const alone = cases.filter(({ name }) => /^\w*[aA]ttention: /.test(name));
     expect(alone.length).toBeGreaterThan(40);
     for (const each of alone) {
-      const got = flat(await runCase(backend, each, { precise: false }));
-      expect(nmse(got, flat(await reference(each))), each.name).toBeLessThan(ATTENTION_NMSE_MAX);
+      const got = joined(await runCase(backend, each, { precise: false }));
+      expect(nmse(got, joined(await reference(each))), each.name).toBeLessThan(ATTENTION_NMSE_MAX);
     }
   }, 60_000);
 });

@@ -8,7 +8,7 @@ import type { Rows, Session } from "../../../src/backend/backend.ts";
 import { openGguf } from "../../../src/files/gguf.ts";
 import { writeGguf } from "../../../src/files/write.ts";
 import { makeModel, VOCAB } from "../../arch/models.ts";
-import { differences } from "../compare.ts";
+import { differences, joined } from "../compare.ts";
 import { simdLevels } from "./levels.ts";
 
 const CTX_LEN = 320;
@@ -32,7 +32,7 @@ const DRAFTED = { logits: "all", drafted: true } as const;
 async function oneByOne(session: Session, slot: number, start: number, count: number): Promise<Float32Array> {
   const all: Float32Array[] = [];
   for (let i = 0; i < count; i++) all.push((await session.run([rows(slot, start + i, 1)])).slice());
-  return Float32Array.from(all.flatMap((logits) => [...logits]));
+  return joined(all);
 }
 
 describe.each(simdLevels)("$level", ({ backend }) => {
