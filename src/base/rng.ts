@@ -28,7 +28,8 @@ export function makeRng(seed: number): Rng {
 }
 
 /** xoshiro128** from a given state of four words, not all zero; takes the array over. */
-export function makeXoshiro128(s: Uint32Array): Rng {
+export function makeXoshiro128(state: Uint32Array): Rng {
+  const s = new Int32Array(state.buffer, state.byteOffset, 4); // the same words: signed ones are never floats
   const uint32 = (): number => {
     const result = Math.imul(rotl(Math.imul(s[1]!, 5), 7), 9) >>> 0;
     const t = s[1]! << 9;
@@ -45,7 +46,7 @@ export function makeXoshiro128(s: Uint32Array): Rng {
     const low = uint32() >>> 6; // 26 bits
     return (high * 2 ** 26 + low) / 2 ** 53;
   };
-  return { uint32, float, follow: (other) => s.set(other.state), state: s };
+  return { uint32, float, follow: (other) => state.set(other.state), state };
 }
 
 /** A seed from the system's source of randomness, 0 … 2³² − 1. */
