@@ -228,6 +228,7 @@ export interface Session {
   /** Device name for people, e.g. "CPU (2 threads)". */
   readonly device: string;
   readonly bytes: {
+    /** Mapped ones count too, each tensor once. */
     readonly weights: number;
     readonly kv: number;
     readonly scratch: number;

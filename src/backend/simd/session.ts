@@ -55,7 +55,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   return {
     backend: engine.backend,
     device: `CPU (${engine.threads} thread${engine.threads === 1 ? "" : "s"}, ${engine.level}${options.precise || options.small ? ", float32" : ""})`,
-    bytes: { weights: 0, kv, scratch: memory.bytes - kv },
+    bytes: { weights: shared.weights.mappedBytes(), kv, scratch: memory.bytes - kv },
     ...(slotStates && { checkpoints: slotStates }),
     ...(growth && { growth }),
     verifies: !!program.logits,

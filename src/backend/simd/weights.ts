@@ -18,6 +18,8 @@ export interface WeightPlaces {
   vector(w: Weight): number;
   /** Numbers of ours. */
   constant(values: Float32Array | Int32Array): number;
+  /** Of tensors that kernels read where the file is mapped. */
+  mappedBytes(): number;
 }
 
 /** Of a small model matrices are interleaved, or unpacked, which float32 products in place would do for each token. */
@@ -29,6 +31,7 @@ export function makeWeightPlaces(
   const vectors = new Map<Weight, number>();
   const tensors = new Map<string, Tensor>();
   const grids = new Map<string, number>();
+  const mapped = makeMapped(memory);
 
   const interleaved = makeInterleaved(source, { memory, precise, small });
 
@@ -37,7 +40,7 @@ export function makeWeightPlaces(
     if (known) return known;
     const view = source.read(w.name);
     checkBytes(w, view.byteLength);
-    const found = { byteLength: view.byteLength, address: small ? unpack(w, view) : memory.place(view) };
+    const found = { byteLength: view.byteLength, address: small ? unpack(w, view) : mapped.place(view) };
     tensors.set(w.name, found);
     return found;
   };
@@ -70,6 +73,7 @@ export function makeWeightPlaces(
   };
   return {
     constant,
+    mappedBytes: () => mapped.bytes,
     matrix: (w) => matrix(w, tensor(w)),
     factor(w) {
       const found = interleaved(w);
@@ -86,6 +90,22 @@ export function makeWeightPlaces(
       const address = constant(values);
       vectors.set(w, address);
       return address;
+    },
+  };
+}
+
+/** Places views, and counts the bytes of those that lie where the file is mapped: there are memories that copy. */
+function makeMapped(memory: Memory): { readonly place: (view: Uint8Array) => number; readonly bytes: number } {
+  let bytes = 0;
+  return {
+    place(view) {
+      const before = memory.bytes;
+      const address = memory.place(view);
+      bytes += view.byteLength - Math.min(view.byteLength, memory.bytes - before);
+      return address;
+    },
+    get bytes() {
+      return bytes;
     },
   };
 }

@@ -58,7 +58,7 @@ function rows(slot: number, start: number, count: number, logits: Rows["logits"]
   return { slot, start, tokens: Int32Array.from({ length: count }, (_, i) => tokenOf(slot, start + i)), logits };
 }
 
-describe.each(everyLevel)("$level", ({ backend }) => {
+describe.each(everyLevel)("$level", ({ level, backend }) => {
   /** Does the same to a session of the reference and one of ours, and compares what each of the runs gives. */
   async function compare(name: string, use: (session: Session) => AsyncGenerator<Float32Array>): Promise<void> {
     await withProgram(name, async (program) => {
@@ -327,6 +327,20 @@ describe.each(everyLevel)("$level", ({ backend }) => {
       }
     }, 60_000);
   });
+
+  test("weights count once: where the file is mapped, or as the copies that are made of them", () =>
+    withProgram(EMBEDDED, async (program) => {
+      const size = Bun.file(EMBEDDED).size;
+      const [mapped, copied] = [
+        await backend.load(program, rounded),
+        await backend.load(program, { ...rounded, small: true }),
+      ];
+      const copies = level === "wasm" ? size : 0;
+      expect(mapped.bytes.weights + copies).toBeWithin(0.9 * size, size + 1);
+      expect(copied.bytes.weights).toBeLessThan(0.1 * size);
+      expect(copied.bytes.scratch).toBeGreaterThan(0.9 * size);
+      for (const session of [mapped, copied]) session.close();
+    }));
 
   test(
     "more threads than cores, several sessions at once: every pass ends and gives the same bits",
