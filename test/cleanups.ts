@@ -7,3 +7,12 @@ export const afterTest = (cleanup: () => unknown): number => cleanups.push(clean
 export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 }
+
+const endings: (() => unknown)[] = [];
+
+/** Runs after the last test of the process. */
+export const afterLastTest = (ending: () => unknown): number => endings.push(ending);
+
+export async function end(): Promise<void> {
+  for (const ending of endings.splice(0)) await ending();
+}

@@ -4,10 +4,10 @@
  *
  *   bun test/run.ts [unit|process|gpu|soak …] [--jobs N] [--record] [--programs FILE]
  *
- * Files share a process until they fill it by the durations of the last recorded run; the longest go first, and more
- * at once while they leave processors idle. Each process has a home and caches of its own; what Bun transpiled is
- * shared. `--record` writes the durations of this run. Files that start programs wait until FILE is there: who installs
- * those programs meanwhile makes it.
+ * Files share a process until they fill it by the durations of the last recorded run, and those that share a device
+ * are all in one; the longest go first, and more at once while they leave processors idle. Each process has a home and
+ * caches of its own; what Bun transpiled is shared. `--record` writes the durations of this run. Files that start
+ * programs wait until FILE is there: who installs those programs meanwhile makes it.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { testSeed } from "./seed.ts";
 import { killGroup, runShard, type Counts, type ShardResult } from "./shard.ts";
-import { testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts";
+import { deviceSharers, testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const DURATIONS = join(import.meta.dir, "durations.json");
@@ -56,16 +56,27 @@ interface Shard {
   seconds: number;
 }
 
+interface ShardRules {
+  readonly durations: Readonly<Record<string, number>>;
+  /** Files that share a device. */
+  readonly sharers: ReadonlySet<string>;
+}
+
 /** Shards of files of one tier, the longest first. */
-function shardsOf(tiers: ReadonlyMap<string, Tier>, durations: Readonly<Record<string, number>>): Shard[] {
+function shardsOf(tiers: ReadonlyMap<string, Tier>, { durations, sharers }: ShardRules): Shard[] {
   const shards: Shard[] = [];
   const seconds = (file: string): number => durations[file] ?? UNKNOWN_SECONDS;
-  for (const [tier, waits] of TIERS.flatMap((each) => [[each, false] as const, [each, true] as const])) {
+  const kinds = TIERS.flatMap((tier) => [
+    { tier, waits: false, shares: false, secondsMax: SHARD_SECONDS[tier] },
+    { tier, waits: true, shares: false, secondsMax: SHARD_SECONDS[tier] },
+    { tier, waits: false, shares: true, secondsMax: Infinity },
+  ]);
+  for (const { tier, waits, shares, secondsMax } of kinds) {
     const ofTier = [...tiers].filter(([, other]) => other === tier).map(([file]) => file);
-    const files = ofTier.filter((file) => WAITING.includes(file) === waits);
+    const files = ofTier.filter((file) => WAITING.includes(file) === waits && sharers.has(file) === shares);
     let open: Shard | undefined;
     for (const file of files.toSorted((a, b) => seconds(b) - seconds(a))) {
-      if (!open || open.seconds + seconds(file) > SHARD_SECONDS[tier])
+      if (!open || open.seconds + seconds(file) > secondsMax)
         shards.push((open = { tier, waits, files: [], seconds: 0 }));
       open.files.push(file);
       open.seconds += seconds(file);
@@ -191,7 +202,8 @@ const known = (await Bun.file(DURATIONS)
   .json()
   .catch(() => ({}))) as Record<string, number>; // none yet
 const atStart = readProcessors();
-const results = await runAll(shardsOf(wanted, known), { jobs, programs: values.programs });
+const sharers = await deviceSharers([...wanted.keys()]);
+const results = await runAll(shardsOf(wanted, { durations: known, sharers }), { jobs, programs: values.programs });
 
 if (values.record) {
   const measured = { ...known, ...Object.assign({}, ...results.map(({ durations }) => durations)) };

@@ -1,10 +1,10 @@
 /**
  * Runs before the tests of a process: gives fast-check and child processes the seed of the run, and prints it.
- * After each test, what its fixtures left to be done.
+ * After each test, and after the last, what fixtures left to be done.
  */
-import { afterEach } from "bun:test";
+import { afterAll, afterEach } from "bun:test";
 import fc from "fast-check";
-import { cleanUp } from "./cleanups.ts";
+import { cleanUp, end } from "./cleanups.ts";
 import { SEED_VARIABLE, testSeed } from "./seed.ts";
 
 /** What is found with SQLite is not looked for again. */
@@ -12,4 +12,5 @@ const onPostgres = process.env["HEARTH_TEST_POSTGRES"] !== undefined;
 fc.configureGlobal({ seed: testSeed, ...(onPostgres ? { numRuns: 10 } : {}) });
 process.env[SEED_VARIABLE] = `${testSeed}`;
 afterEach(cleanUp);
+afterAll(end); // of all files
 console.error(`${SEED_VARIABLE}=${testSeed} replays what these tests draw`);

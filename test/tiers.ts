@@ -11,6 +11,7 @@ export type Tier = (typeof TIERS)[number];
 const ROOT = join(import.meta.dir, "..");
 const SOAK = /^test\/hostile\/|\bkill\.test\.ts$/;
 const GPU = /\bswiftShaderEnv\b|\bbrowserPath\b/;
+const SHARED_DEVICE = /\bsharedWebGpu\b/;
 const PROCESS =
   /\bBun\.(spawn|spawnSync|serve|listen)\(|\bspawnRunner\b|\bRunnerProcess\.start\b|\bnew Worker\(\s*new URL/;
 
@@ -34,6 +35,12 @@ export async function tiersOf(files: readonly string[]): Promise<Map<string, Tie
     return all.some((text) => PROCESS.test(text)) ? "process" : "unit";
   };
   return new Map(await Promise.all(files.map(async (file) => [file, await tierOf(file)] as const)));
+}
+
+/** The files that compute on a device which all files of a process share. */
+export async function deviceSharers(files: readonly string[]): Promise<Set<string>> {
+  const texts = await Promise.all(files.map((file) => readTest(file)));
+  return new Set(files.filter((_, i) => SHARED_DEVICE.test(texts[i]!)));
 }
 
 const readTest = (path: string): Promise<string> => Bun.file(join(ROOT, path)).text();

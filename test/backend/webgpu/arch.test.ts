@@ -12,9 +12,9 @@ import { cosine, embedOn } from "../../arch/embed-on.ts";
 import { encoders, makeEncoder, RECORDED_TEXTS } from "../../arch/encoders.ts";
 import { CTX_LEN, makeModel, specs, TOKENS } from "../../arch/models.ts";
 import { golden, goldenTest } from "../../golden.ts";
-import { startWebGpu, type BackendChild } from "../child.ts";
+import type { BackendChild } from "../child.ts";
 import { nmse } from "../compare.ts";
-import { swiftShaderEnv } from "./swiftshader.ts";
+import { sharedWebGpu } from "./shared.ts";
 
 const NMSE_MAX = 1e-5;
 const GOLDEN = (
@@ -26,11 +26,10 @@ const GOLDEN_TOKENS = Int32Array.from({ length: 32 }, (_, i) => (i * 37 + 11) % 
 let gpu: BackendChild;
 let folder = "";
 beforeAll(async () => {
-  gpu = startWebGpu(await swiftShaderEnv());
+  gpu = await sharedWebGpu();
   folder = await mkdtemp(join(tmpdir(), "hearth-webgpu-arch-"));
 });
 afterAll(async () => {
-  await gpu.stop();
   await rm(folder, { recursive: true });
 });
 

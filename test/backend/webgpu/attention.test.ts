@@ -1,17 +1,16 @@
 /** Attention on a software adapter: the bits of a row, and what is dispatched. conformance.test.ts has the numbers. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { splitsOf } from "../../../kernels/wgsl/splits.ts";
 import type { Rows, Session } from "../../../src/backend/backend.ts";
 import { replay, type Counts, type Recorded } from "../../../src/backend/webgpu/record.ts";
 import { conformanceCases } from "../../conformance/cases.ts";
 import { attention, linear, makeCase } from "../../conformance/draft.ts";
-import { startWebGpu, type BackendChild } from "../child.ts";
+import type { BackendChild } from "../child.ts";
 import { expectClose } from "../compare.ts";
-import { swiftShaderEnv } from "./swiftshader.ts";
+import { sharedWebGpu } from "./shared.ts";
 
 let gpu: BackendChild;
-beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
-afterAll(() => gpu.stop());
+beforeAll(async () => void (gpu = await sharedWebGpu()));
 
 const cases = conformanceCases();
 /** Tokens of a slot: others for each. */

@@ -12,9 +12,9 @@ import { writeGguf } from "../../../src/files/write.ts";
 import { CTX_LEN, makeModel, TOKENS } from "../../arch/models.ts";
 import { runCase } from "../../conformance/cases.ts";
 import { runnableCases } from "./chosen-cases.ts";
-import { startWebGpu, type BackendChild } from "../child.ts";
+import type { BackendChild } from "../child.ts";
 import { expectClose, nmse } from "../compare.ts";
-import { swiftShaderEnv } from "./swiftshader.ts";
+import { sharedWebGpu } from "./shared.ts";
 
 /** Rounding to 11 bits moves a value by up to 5e-4 of itself; a score adds up those of a head. */
 const TOLERANCE = { abs: 3e-3, rel: 3e-3 };
@@ -23,11 +23,10 @@ const NMSE_MAX = 1e-5;
 let gpu: BackendChild;
 let folder = "";
 beforeAll(async () => {
-  gpu = startWebGpu(await swiftShaderEnv());
+  gpu = await sharedWebGpu();
   folder = await mkdtemp(join(tmpdir(), "hearth-webgpu-cache-"));
 });
 afterAll(async () => {
-  await gpu.stop();
   await rm(folder, { recursive: true });
 });
 

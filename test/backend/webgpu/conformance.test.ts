@@ -9,11 +9,11 @@ import { runCase, type Case } from "../../conformance/cases.ts";
 import { startWebGpu, type BackendChild } from "../child.ts";
 import { expectClose } from "../compare.ts";
 import { chosenCases, choiceOfRun } from "./chosen-cases.ts";
+import { sharedWebGpu } from "./shared.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
 
 let gpu: BackendChild;
-beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
-afterAll(() => gpu.stop());
+beforeAll(async () => void (gpu = await sharedWebGpu()));
 
 const choice = choiceOfRun();
 const cases = chosenCases(choice);

@@ -1,5 +1,5 @@
 /** What goes wrong on a device: what does not fit, numbers that are none, a device that is lost or silent. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { allocate } from "../../../src/backend/webgpu/allocate.ts";
 import { adapterFacts, adapterRefusal } from "../../../src/backend/webgpu/adapters.ts";
 import { Device } from "../../../src/backend/webgpu/device.ts";
@@ -9,12 +9,11 @@ import type { LoadOptions } from "../../../src/backend/backend.ts";
 import type { Step } from "../../../src/backend/step.ts";
 import { quants } from "../../../src/quant/index.ts";
 import { conformanceCases } from "../../conformance/cases.ts";
-import { startWebGpu, type BackendChild } from "../child.ts";
-import { swiftShaderEnv } from "./swiftshader.ts";
+import type { BackendChild } from "../child.ts";
+import { sharedWebGpu } from "./shared.ts";
 
 let gpu: BackendChild;
-beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
-afterAll(() => gpu.stop());
+beforeAll(async () => void (gpu = await sharedWebGpu()));
 
 const cases = conformanceCases();
 const caseOf = (name: string) => cases.find((each) => each.name === name)!;

@@ -1,5 +1,5 @@
 /** Candidates that a device chooses, against a sort of the very same logits. What becomes of them: test/sampling. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import type { OfferRows, Program, Session } from "../../../src/backend/backend.ts";
 import { searchStages } from "../../../kernels/wgsl/candidates.ts";
 import { makeRng, type Rng } from "../../../src/base/rng.ts";
@@ -7,12 +7,11 @@ import { quants } from "../../../src/quant/index.ts";
 import type { Offer, OfferWish } from "../../../src/sampling/offer.ts";
 import { gaussian } from "../../conformance/weights.ts";
 import { offerOf } from "../../sampling/offers.ts";
-import { startWebGpu, type BackendChild } from "../child.ts";
-import { swiftShaderEnv } from "./swiftshader.ts";
+import type { BackendChild } from "../child.ts";
+import { sharedWebGpu } from "./shared.ts";
 
 let gpu: BackendChild;
-beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
-afterAll(() => gpu.stop());
+beforeAll(async () => void (gpu = await sharedWebGpu()));
 
 /** Kinds of logits: all different, few values, all equal, both zeros, rising, the largest and smallest floats. */
 const KINDS: readonly ((rng: Rng, id: number) => number)[] = [

@@ -14,10 +14,10 @@ import { makeAdapter, quantizedTo, recordedAdapters } from "../../arch/adapters.
 import { encoders, makeEncoder } from "../../arch/encoders.ts";
 import { makeModel, TOKENS, VOCAB } from "../../arch/models.ts";
 import { offerOf } from "../../sampling/offers.ts";
-import { startOnnx, startWebGpu, type BackendChild } from "../child.ts";
+import { startOnnx, type BackendChild } from "../child.ts";
 import { nmse } from "../compare.ts";
 import { encode, journey, options } from "../journey.ts";
-import { swiftShaderEnv } from "./swiftshader.ts";
+import { sharedWebGpu } from "./shared.ts";
 
 const NMSE_MAX = 1e-5;
 
@@ -25,13 +25,13 @@ let [gpu, onnx]: BackendChild[] = [];
 let folder = "";
 const open: Gguf[] = [];
 beforeAll(async () => {
-  gpu = startWebGpu(await swiftShaderEnv());
+  gpu = await sharedWebGpu();
   onnx = startOnnx();
   folder = await mkdtemp(join(tmpdir(), "hearth-webgpu-split-"));
 });
 afterAll(async () => {
   for (const gguf of open) gguf.close();
-  await Promise.all([gpu?.stop(), onnx?.stop()]);
+  await onnx?.stop();
   await rm(folder, { recursive: true });
 });
 

@@ -2,23 +2,22 @@
  * Variants of the matrix kernels against the reference: sizes of workgroups, products of bytes, float16 tiles. Each on
  * awkward shapes, for few rows and for many.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { PACKED } from "../../../kernels/wgsl/sources.ts";
 import { parseKernels, type Tuning } from "../../../src/base/kernel-tuning.ts";
 import type { Backend, LoadOptions, Rows } from "../../../src/backend/backend.ts";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
 import { quants, type QuantName } from "../../../src/quant/index.ts";
 import { attention, gatedMlp, linear, makeCase, moe, type Case, type Draft } from "../../conformance/draft.ts";
-import { startWebGpu, type BackendChild } from "../child.ts";
+import type { BackendChild } from "../child.ts";
 import { differences, expectClose, nmse } from "../compare.ts";
-import { swiftShaderEnv } from "./swiftshader.ts";
+import { sharedWebGpu } from "./shared.ts";
 
 /** Of sums of products with values of x that were rounded to 8 bits. */
 const PACKED_NMSE_MAX = 1e-4;
 
 let gpu: BackendChild;
-beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
-afterAll(() => gpu.stop());
+beforeAll(async () => void (gpu = await sharedWebGpu()));
 
 const tuningOf = (text: string): Tuning => parseKernels(text) as Tuning; // never "auto" here
 
