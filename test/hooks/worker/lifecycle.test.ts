@@ -65,15 +65,17 @@ function holdRead({ bench: { store } }: WorkerBench, isIt: (found: unknown) => b
 
 test("stop begins no turn that is found due meanwhile", async () => {
   await using at = makeWorkerBench();
-  await at.settled(await send(at, agent("first"))); // what else there was to do at the start is done
+  at.settings.maxConcurrent = 0; // nobody looks for turns
+  const runId = await send(at, agent("x"));
   const held = holdRead(at, (found) => found === true);
-  const second = await send(at, agent("second"));
+  at.settings.maxConcurrent = 1;
+  at.worker.poke();
   await held.found;
   const stopped = at.worker.stop(60_000);
   held.tell();
   await stopped;
-  expect(at.parts.turns).toHaveLength(1);
-  expect(await at.deliveries.run(second)).toMatchObject({ state: "queued", attempts: 0 });
+  expect(at.parts.turns).toEqual([]);
+  expect(await at.deliveries.run(runId)).toMatchObject({ state: "queued", attempts: 0 });
 });
 
 test("stop sends no callback that is found due meanwhile", async () => {
@@ -82,7 +84,7 @@ test("stop sends no callback that is found due meanwhile", async () => {
   let begun = 0;
   Object.defineProperty(at.settings, "callbacks", { get: () => (begun++, callbacks) }); // each one asks
   const isDue = (found: unknown): boolean => Array.isArray(found) && found.some((each) => "createdAt" in each);
-  const held = holdRead(at, isDue);
+  const held = holdRead(at, isDue); // before anybody has read
   const runId = await send(at, agent("x", { callbackUrl: "http://127.0.0.1:9/done" }));
   await held.found;
   const stopped = at.worker.stop(60_000);
