@@ -206,7 +206,7 @@ async function avx2(): Promise<void> {
 
 async function busy(): Promise<void> {
   const file = await fileOf("q4_0");
-  const sizes = { prompt: 0, tokens: 8, rounds: 1 };
+  const sizes = { prompt: 0, tokens: usual.tokens, rounds: 1 };
   const loops = Array.from({ length: threads }, () =>
     Bun.spawn([process.execPath, "-e", "for (;;);"], { stdout: "ignore", stderr: "ignore" }),
   );
