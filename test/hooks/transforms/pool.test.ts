@@ -36,10 +36,15 @@ const run = (
     more.signal,
   );
 
-/** Of a transform that wrote it down, so that it runs now. */
-async function pidIn(file: string): Promise<number> {
+/** A module that writes down its process, then never ends. */
+const loopAfterPid = (file: string): string =>
+  `export default () => { require('fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); for (;;) {} };`;
+
+/** Of a transform that wrote it down, so that it runs now. Throws what a call that never got there says. */
+async function pidIn(file: string, call: Promise<unknown>): Promise<number> {
   const read = (): number => (existsSync(file) ? Number(readFileSync(file, "utf8")) : 0);
-  expect(await eventually(() => read() > 0, PATIENCE_MS)).toBe(true);
+  const early = call.then((end) => Promise.reject(new Error(`it ended before it ran: ${JSON.stringify(end)}`)));
+  expect(await Promise.race([early, eventually(() => read() > 0, PATIENCE_MS)])).toBe(true);
   return read();
 }
 
@@ -215,11 +220,19 @@ describe("what a module does wrong ends with its process", () => {
   test(
     "a module that took the time which another of its mapping left is told the whole of it",
     async () => {
-      write("a.ts", "export default () => Bun.sleep(100);");
+      await using narrow = new TransformPool({ concurrency: 1 });
+      const file = join(home, "pid");
+      write("a.ts", loopAfterPid(file));
       write("b.ts", "export default () => { for (;;) {} };");
-      const first = run("a.ts", { lane: "one" });
-      expect(run("b.ts", { lane: "one", timeoutMs: 400 })).rejects.toThrow("it took more than 400 ms");
-      await first;
+      const abort = new AbortController();
+      const settings = { lane: "one", folder };
+      const first = narrow.run({ ...settings, module: "a.ts", timeoutMs: GENEROUS_MS }, INPUT, abort.signal);
+      await pidIn(file, first);
+      const second = narrow.run({ ...settings, module: "b.ts", timeoutMs: 400 }, INPUT);
+      Bun.sleepSync(20);
+      abort.abort();
+      await expect(first).rejects.toThrow("request canceled");
+      await expect(second).rejects.toThrow("it took more than 400 ms");
     },
     PATIENCE_MS,
   );
@@ -244,13 +257,10 @@ describe("what a module does wrong ends with its process", () => {
 describe("a caller that goes away", () => {
   test("ends its transform", async () => {
     const file = join(home, "pid");
-    write(
-      "a.ts",
-      `export default () => { require('fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); for (;;) {} };`,
-    );
+    write("a.ts", loopAfterPid(file));
     const abort = new AbortController();
     const call = run("a.ts", { signal: abort.signal }).catch((error: { code: string }) => error.code);
-    const pid = await pidIn(file);
+    const pid = await pidIn(file, call);
     abort.abort();
     expect(await call).toBe("cancelled");
     expect(await eventually(() => !isRunning(pid))).toBe(true);
@@ -316,12 +326,9 @@ describe("places are handed out fairly:", () => {
 
 test("a stopped pool leaves no process and takes no calls", async () => {
   const file = join(home, "pid");
-  write(
-    "a.ts",
-    `export default () => { require('fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); for (;;) {} };`,
-  );
+  write("a.ts", loopAfterPid(file));
   const call = run("a.ts").catch(({ code }: { code: string }) => code);
-  const pid = await pidIn(file);
+  const pid = await pidIn(file, call);
   await pool[Symbol.asyncDispose]();
   expect(await call).toBe("cancelled");
   expect(isRunning(pid)).toBe(false);
