@@ -74,7 +74,7 @@ export interface Peers {
   nodes(): Script<readonly NodeStatus[]>;
   /** Whether no node begins turns. */
   readonly isPaused: boolean;
-  /** Until it is said again; where the database is this process's alone, until its end. */
+  /** Until it is said again, also after the end of all processes. Rejects with `storage` where that cannot be kept. */
   setPaused(isPaused: boolean): Promise<void>;
   /** Takes part in leading something. The same name is the same lease. */
   lease(name: string): Lease;
@@ -97,18 +97,26 @@ function* held(): Script<boolean> {
 
 const thisProcess = (): string => [hostname(), process.pid, performance.timeOrigin].join("/");
 
+/** A pause as it was found, and what keeps each change of it. */
+export interface KeptPause {
+  readonly isPaused: boolean;
+  keep(isPaused: boolean): Promise<unknown>;
+}
+
 /**
  * A process that has its database for itself: every other process that held something in it has ended. No process
  * number is looked at, which in containers come again.
+ * @param pause absent: a pause is over with the process
  */
-export function alone(): Peers {
+export function alone(pause?: KeptPause): Peers {
   const own = `${thisProcess()}/`;
-  let isPaused = false;
+  let isPaused = pause?.isPaused ?? false;
   return {
     get isPaused() {
       return isPaused;
     },
     async setPaused(given) {
+      await pause?.keep(given);
       isPaused = given;
     },
     me: `${own}${crypto.randomUUID()}`,

@@ -7,8 +7,9 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { agentMigrations } from "../agent/tables.ts";
 import type { Clock } from "../base/clock.ts";
-import { openDatabase } from "../base/database.ts";
+import { openDatabase, type Migration } from "../base/database.ts";
 import type { Logger } from "../base/log.ts";
+import { beginPause, endPause, isPaused, pauseMigrations } from "../base/pauses.ts";
 import { alone, type Peers } from "../base/peers.ts";
 import { takeLock } from "../base/process-lock.ts";
 import { SqliteStore } from "../base/sqlite-store.ts";
@@ -21,6 +22,14 @@ import type { GatewaySnapshot } from "./snapshot.ts";
 
 /** In the home folder. */
 export const DATABASE_FILE = "gateway.db";
+
+const sqliteMigrations: readonly Migration[] = [
+  ...agentMigrations,
+  ...outboxMigrations,
+  ...deliveryMigrations,
+  ...mailMigrations,
+  ...pauseMigrations,
+];
 
 export interface Storage {
   readonly store: Store;
@@ -52,11 +61,13 @@ export function openStorage(parts: StorageParts): Promise<Storage> {
 async function openFiles({ home, clock }: StorageParts): Promise<Storage> {
   const lock = takeLock(join(home, "gateway.lock"), `the gateway in '${home}'`);
   try {
-    const migrations = [...agentMigrations, ...outboxMigrations, ...deliveryMigrations, ...mailMigrations];
-    const store = new SqliteStore(openDatabase(join(home, DATABASE_FILE), migrations));
+    const store = new SqliteStore(openDatabase(join(home, DATABASE_FILE), sqliteMigrations));
     return {
       store,
-      peers: alone(),
+      peers: alone({
+        isPaused: await store.read(isPaused),
+        keep: (given) => store.write(() => (given ? beginPause(clock.now()) : endPause())),
+      }),
       clock,
       folder: home,
       async close() {

@@ -21,7 +21,6 @@ const LEFT_TABLES = [
   "nodes",
   "leases",
   "rate_buckets",
-  "pauses", // of the nodes that are there
   "server_lives", // of the database's processes
 ];
 const WAIT_MS = 60_000;

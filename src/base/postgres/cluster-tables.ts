@@ -132,15 +132,6 @@ export function* listNodes(): Script<NodeStatus[]> {
   }));
 }
 
-export function* isPaused(): Script<boolean> {
-  return (yield* queryOne("SELECT 1 FROM pauses")) !== undefined;
-}
-
-export const beginPause = (now: number): Script<number> =>
-  execute("INSERT INTO pauses (since) VALUES ($1) ON CONFLICT DO NOTHING", now);
-
-export const endPause = (): Script<number> => execute("DELETE FROM pauses");
-
 /** Buckets that nobody used for so long are full, or of a former configuration. */
 const BUCKET_MS = 24 * 3_600_000;
 

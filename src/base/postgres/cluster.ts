@@ -9,15 +9,13 @@
 import type { SQL } from "bun";
 import type { Logger } from "../log.ts";
 import { messageOf } from "../errors.ts";
+import { beginPause, endPause, isPaused } from "../pauses.ts";
 import type { Lease, NewsListener, Peers, Spent, Topic } from "../peers.ts";
 import { queryAll, type Script, type Store } from "../store.ts";
 import {
-  beginPause,
   databaseNow,
-  endPause,
   enterNode,
   holdsLease,
-  isPaused,
   listNodes,
   nodeNumbers,
   removeNode,

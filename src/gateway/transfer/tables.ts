@@ -22,6 +22,7 @@ export const TABLES: readonly TransferTable[] = [
   { name: "outbox", key: ["seq"] },
   { name: "mail_positions", key: ["mailbox"] },
   { name: "mail_handled", key: ["mailbox", "id_hash"] },
+  { name: "pauses", key: ["since"], derived: ["is_one"] },
 ];
 
 /** Whether its rows are numbered, and no number is given again. */

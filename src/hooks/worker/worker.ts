@@ -105,6 +105,7 @@ export class Worker {
       peers.onLost(() => this.#turns.loseAll()),
     ];
     this.#stopListening = () => ends.forEach((end) => end());
+    if (this.isPaused) this.#deps.log.warn("hooks: paused before this start: no turn begins until it is resumed");
     this.poke();
   }
 

@@ -1,0 +1,26 @@
+/** Whether no turn begins, as the database keeps it: the table has a row, or none. */
+import type { Migration } from "./database.ts";
+import { execute, queryOne, type Script } from "./store.ts";
+
+/** For SQLite; the nodes of PostgreSQL have theirs among their own tables. */
+export const pauseMigrations: readonly Migration[] = [
+  {
+    name: "pauses",
+    sql: `
+      CREATE TABLE pauses (
+        is_one INTEGER PRIMARY KEY DEFAULT 1 CHECK (is_one = 1),
+        since INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID;
+    `,
+  },
+];
+
+export function* isPaused(): Script<boolean> {
+  return (yield* queryOne("SELECT 1 FROM pauses")) !== undefined;
+}
+
+/** @param now epoch milliseconds; of two beginnings the first counts */
+export const beginPause = (now: number): Script<number> =>
+  execute("INSERT INTO pauses (since) VALUES ($1) ON CONFLICT DO NOTHING", now);
+
+export const endPause = (): Script<number> => execute("DELETE FROM pauses");
