@@ -134,7 +134,9 @@ class ModelCache {
       if (!(await isFile(manifestPath(library.root, name)))) await rm(this.#marker(name), { force: true });
       if (error instanceof AppError && error.cause === 404) return false;
       if (!(error instanceof AppError) || error.code !== "registry") throw error;
-      throw new AppError("registry", `model '${model}' is not here, and its source fails: ${messageOf(error)}`);
+      const { retryAfterMs } = error;
+      const why = `model '${model}' is not here, and its source fails: ${messageOf(error)}`;
+      throw new AppError("registry", why, retryAfterMs === undefined ? {} : { retryAfterMs });
     } finally {
       this.#coming -= reserved;
     }

@@ -53,7 +53,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     const home = join(root, "..");
     await ensureKey(home);
     const limits = { ...LIMITS, backoffMs: 1 };
-    const moving = makeRegistry({ library, home, version: "1", limits, source: new URL(source) });
+    const moving = makeRegistry({ library, home, version: "1", limits, source: new URL(source), now });
     const pulls: string[] = [];
     const watched = {
       pull: (transfer: Parameters<typeof moving.pull>[0]) => (
@@ -190,5 +190,61 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
       /'m:latest' takes \d+ bytes, and models.cacheBytes allows 1000/,
     );
     expect(await small.names()).toEqual([]);
+  });
+
+  /** The file in which the registry keeps the first layer with a text of a model. */
+  async function blobFile(name: string): Promise<string> {
+    const at = await node();
+    const layer = (await at.store.resolve(name))!.layers.find(({ mediaType }) => mediaType.endsWith(".system"))!;
+    const hex = layer.digest.replace("sha256:", "");
+    return join(folder, "registry/data/docker/registry/v2/blobs/sha256", hex.slice(0, 2), hex, "data");
+  }
+
+  test("a blob that is damaged there is asked for again after longer and longer, and costs no other model then", async () => {
+    const path = await blobFile("o");
+    const good = await Bun.file(path).bytes();
+    const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
+    let nowMs = 0;
+    const at = await node({ bytesMax, now: () => nowMs });
+    const ask = (name: string, atMs: number): Promise<unknown> => ((nowMs = atMs), at.store.resolve(name));
+    const asked = async (atMs: number, message: RegExp): Promise<void> => {
+      await expect(ask("o", atMs)).rejects.toMatchObject({ code: "registry", message: expect.stringMatching(message) });
+    };
+    await Bun.write(
+      path,
+      good.map((byte) => byte ^ 1),
+    );
+    try {
+      await asked(0, /'o:latest' is not here, and its source fails: digest mismatch/);
+      await ask("m", 1000);
+      await ask("n", 2000);
+      await asked(20_000, /blob sha256:\w+ came once with other content .* asked for again in 40 s$/);
+      await asked(61_000, /digest mismatch/);
+      await asked(62_000, /came 2 times .* again in 119 s$/);
+      await asked(182_000, /digest mismatch/);
+      expect(await at.names()).toEqual(["m:latest", "n:latest"]);
+    } finally {
+      await Bun.write(path, good);
+    }
+    await asked(183_000, /came 3 times .* again in 239 s$/);
+    await ask("o", 422_001);
+    expect(await at.names()).toEqual(["n:latest", "o:latest"]);
+  });
+
+  test("no model goes for one whose blobs are missing or cut short there", async () => {
+    const path = await blobFile("o");
+    const good = await Bun.file(path).bytes();
+    const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
+    const at = await node({ bytesMax });
+    for (const name of ["m", "n"]) await at.store.resolve(name);
+    try {
+      await Bun.write(path, good.subarray(1));
+      await expect(at.store.resolve("o")).rejects.toThrow(`expected ${good.length} bytes`);
+      await rm(path);
+      await expect(at.store.resolve("o")).rejects.toThrow("the registry has no such blob");
+      expect(await at.names()).toEqual(["m:latest", "n:latest"]);
+    } finally {
+      await Bun.write(path, good);
+    }
   });
 });

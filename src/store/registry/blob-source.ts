@@ -62,16 +62,16 @@ function refusal(response: Response, { blob, host, watch }: Context & { watch: S
   return failureOf(response, { what: `${host}: blob ${blob.digest}`, watch });
 }
 
+export const wrongSize = ({ digest, size }: Blob, { host, found }: { host: string; found: string }): AppError =>
+  new AppError("registry", `${host}: blob ${digest}: expected ${size} bytes, as its manifest says, got ${found}`);
+
 /** Whether what comes is what was asked for. Throws `registry`, `Transient` where another try may bring it. */
 function checkHeaders(response: Response, { from, blob, host }: Context & { from: number }): Opened["kind"] {
   const encoding = response.headers.get("content-encoding") ?? "identity";
   if (encoding !== "identity") throw new AppError("registry", `${host}: expected content as it is, got ${encoding}`);
   const expectSize = (found: string | undefined): void => {
     if (found === undefined || Number(found) === blob.size) return;
-    throw new AppError(
-      "registry",
-      `${host}: blob ${blob.digest}: expected ${blob.size} bytes, as its manifest says, got ${found}`,
-    );
+    throw wrongSize(blob, { host, found });
   };
   if (response.status === 200) {
     expectSize(response.headers.get("content-length") ?? undefined);

@@ -9,6 +9,7 @@ import { AppError } from "../../base/errors.ts";
 import { blobPath } from "../blobs.ts";
 import { digestOfFile } from "../digest.ts";
 import type { BlobSource } from "./blob-source.ts";
+import type { BrokenBlobs } from "./broken-blobs.ts";
 import { PartFile, type Part } from "./part-file.ts";
 import { PrefixHash } from "./prefix-hash.ts";
 import { checkWanted, retry, Transient, type Limits } from "./retry.ts";
@@ -21,6 +22,8 @@ interface DownloadParts {
   readonly root: string;
   readonly source: BlobSource;
   readonly limits: Limits;
+  /** Is told how it ends. */
+  readonly broken: BrokenBlobs;
 }
 
 /** Starts by itself. Whoever makes one awaits `stored`; `cancel` ends it early. */
@@ -31,11 +34,13 @@ export class Download {
   #state: "receiving" | "received" | "stored" | { readonly error: unknown } = "receiving";
   readonly #root: string;
   readonly #limits: Limits;
+  readonly #broken: BrokenBlobs;
   readonly #stop = new AbortController();
   #file: PartFile | undefined;
 
-  constructor({ root, source, limits }: DownloadParts) {
+  constructor({ root, source, limits, broken }: DownloadParts) {
     this.source = source;
+    this.#broken = broken;
     this.#root = root;
     this.#limits = limits;
     this.stored = this.#run();
@@ -89,9 +94,13 @@ export class Download {
     this.#state = "received";
     const found = hash ? await hash.finish(size) : await digestOfFile(file.path);
     checkWanted(this.#stop.signal);
-    if (found === digest) return await file.install(blobPath(this.#root, digest));
+    const place = { host: this.source.host, digest };
+    if (found === digest) {
+      this.#broken.forget(place);
+      return await file.install(blobPath(this.#root, digest));
+    }
     await file.discard();
-    throw new AppError("registry", `digest mismatch, file must be downloaded again: want ${digest}, got ${found}`);
+    throw this.#broken.note(place, found);
   }
 
   async #receive(file: PartFile, hash: PrefixHash | undefined): Promise<void> {
@@ -189,7 +198,7 @@ class RangesIgnored extends Error {}
 const isCancelled = (error: unknown): boolean => error instanceof AppError && error.code === "cancelled";
 
 /** `length` bytes after the first `skip`. */
-async function* bounded(
+export async function* bounded(
   body: AsyncIterable<Uint8Array>,
   { skip, length }: { skip: number; length: number },
 ): AsyncGenerator<Uint8Array, void, void> {

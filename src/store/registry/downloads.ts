@@ -6,6 +6,7 @@ import { AppError } from "../../base/errors.ts";
 import { findBlob } from "../blobs.ts";
 import type { Digest } from "../digest.ts";
 import type { BlobSource } from "./blob-source.ts";
+import type { BrokenBlobs } from "./broken-blobs.ts";
 import { Download } from "./download.ts";
 import type { Limits } from "./retry.ts";
 
@@ -27,12 +28,18 @@ interface Shared {
   users: number;
 }
 
+interface DownloadsParts {
+  readonly root: string;
+  readonly limits: Limits;
+  readonly broken: BrokenBlobs;
+}
+
 /** `join` throws `busy` where too many are going on. */
-export function makeDownloads({ root, limits }: { root: string; limits: Limits }): Downloads {
+export function makeDownloads({ root, limits, broken }: DownloadsParts): Downloads {
   const all = new Map<Digest, Shared>();
   const start = (source: BlobSource): Shared => {
     if (all.size >= DOWNLOADS_MAX) throw new AppError("busy", `${all.size} downloads are going on; try again later`);
-    const shared: Shared = { download: new Download({ root, source, limits }), users: 0 };
+    const shared: Shared = { download: new Download({ root, source, limits, broken }), users: 0 };
     const end = (): void => void all.delete(source.blob.digest);
     all.set(source.blob.digest, shared);
     shared.download.stored.then(end, end);

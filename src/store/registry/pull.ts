@@ -12,10 +12,12 @@ import { fullName } from "../name.ts";
 import { digestsOf } from "../references.ts";
 import { repositoryUrl } from "./address.ts";
 import { makeBlobSource } from "./blob-source.ts";
+import type { BrokenBlobs } from "./broken-blobs.ts";
 import type { RegistryClient } from "./client.ts";
 import type { Download } from "./download.ts";
 import type { Downloads, Ticket } from "./downloads.ts";
 import type { Runs } from "../architecture.ts";
+import { checkOffered } from "./offered.ts";
 import { checkWanted, pause } from "./retry.ts";
 
 const PROGRESS_MS = 60;
@@ -25,7 +27,8 @@ interface PullParts {
   /** Whether an architecture can be run here; absent: whatever it is. */
   readonly runs?: Runs | undefined;
   readonly downloads: Downloads;
-  /** Called with the bytes that are to come, before they do. */
+  readonly broken: BrokenBlobs;
+  /** Called with the bytes that are to come, before they do, and where the registry has them. */
   readonly makeRoom?: ((bytes: number) => Promise<void>) | undefined;
 }
 
@@ -34,7 +37,7 @@ interface PullParts {
  * changes the store, and `cancelled` once the client's signal is aborted.
  */
 export async function* pullModel(
-  { library, downloads, runs, makeRoom }: PullParts,
+  { library, downloads, broken, runs, makeRoom }: PullParts,
   client: RegistryClient,
 ): AsyncGenerator<Progress, void, void> {
   library.claim();
@@ -47,7 +50,10 @@ export async function* pullModel(
     const missing = await missingBlobs(library.root, manifest);
     const { checkRunnable } = await import("./runnable.ts"); // reads headers of model files
     await checkRunnable(client, { manifest, missing, runs });
-    await makeRoom?.(missing.reduce((sum, { size }) => sum + size, 0));
+    if (makeRoom) {
+      await checkOffered(client, { missing, broken });
+      await makeRoom(missing.reduce((sum, { size }) => sum + size, 0));
+    }
     for (const blob of blobsOf(manifest)) {
       const ticket = await downloads.join(makeBlobSource(client, blob));
       if (ticket) tickets.push(ticket);

@@ -6,6 +6,7 @@ import type { Library } from "../library.ts";
 import { isHostless } from "../name.ts";
 import { untilClosed } from "../until-closed.ts";
 import type { Address } from "./address.ts";
+import { makeBrokenBlobs } from "./broken-blobs.ts";
 import { makeClient, type RegistryClient } from "./client.ts";
 import { makeDownloads } from "./downloads.ts";
 import { readKey } from "./key.ts";
@@ -18,7 +19,7 @@ export interface Transfer {
   readonly address: Address;
   /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
-  /** Of a pull: called with the bytes that are to come, before they do. */
+  /** Of a pull that nobody asked for by hand: called with the bytes that are to come, before they do. */
   readonly makeRoom?: (bytes: number) => Promise<void>;
 }
 
@@ -41,10 +42,14 @@ interface RegistryParts {
   readonly limits?: Limits;
   /** The registry of names without a host; absent: the public one. */
   readonly source?: URL | undefined;
+  /** Milliseconds. */
+  readonly now?: () => number;
 }
 
-export function makeRegistry({ library, home, version, runs, limits = LIMITS, source }: RegistryParts): Registry {
-  const downloads = makeDownloads({ root: library.root, limits });
+export function makeRegistry(parts: RegistryParts): Registry {
+  const { library, home, version, runs, limits = LIMITS, source, now = Date.now } = parts;
+  const broken = makeBrokenBlobs(now);
+  const downloads = makeDownloads({ root: library.root, limits, broken });
   const closing = new AbortController();
   const userAgent = `hearth/${version} (${arch()} ${platform()})`;
   /** A transfer ends with its generator, also where that is left early. */
@@ -66,7 +71,7 @@ export function makeRegistry({ library, home, version, runs, limits = LIMITS, so
     untilClosed(closing.signal, signal, (ends) => run({ address: meant(address), signal: ends }, steps));
   return {
     pull: (transfer) =>
-      open(transfer, (client) => pullModel({ library, downloads, runs, makeRoom: transfer.makeRoom }, client)),
+      open(transfer, (client) => pullModel({ library, downloads, broken, runs, makeRoom: transfer.makeRoom }, client)),
     push: (transfer) => open(transfer, (client) => pushModel({ library }, client)),
     close: () => closing.abort(shuttingDown()),
   };
