@@ -26,8 +26,6 @@ export interface FakeRuntime extends Runtime {
   readonly embedRequests: EmbedRequest[];
   /** Generators that have not ended. */
   running(): number;
-  /** When the last generator ended, in `performance.now()` time. */
-  endedMs(): number;
   /** Replaces what the next requests get. */
   script: Script;
   /** Replaces what the next embedding requests get. */
@@ -118,7 +116,6 @@ function loadedModel({ model, keepAliveMs = 300_000 }: GenerateRequest | ChatReq
 
 export function makeFakeRuntime(script: Script = hello): FakeRuntime {
   let running = 0;
-  let endedMs = 0;
   async function* run(request: GenerateRequest | ChatRequest): AsyncGenerator<InferenceEvent, void, void> {
     const { ref, ...asked } = request;
     fake.requests.push(asked);
@@ -132,7 +129,6 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
     } finally {
       running--;
       if (request.keepAliveMs === 0) fake.models = [];
-      endedMs = performance.now();
     }
   }
   const fake: FakeRuntime = {
@@ -141,7 +137,6 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
     embedRequests: [],
     embedding: threeValues,
     running: () => running,
-    endedMs: () => endedMs,
     script,
     models: [],
     activities: [],

@@ -16,14 +16,16 @@ afterEach(() => void (harness.runtime.script = hello));
 const BODY = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
 const PLAIN = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }], stream: false });
 
-/** Milliseconds from now until every generator of the runtime has ended. */
+/** What the server may answer to others, one after the other, before it has heard that a client hung up. */
+const EXCHANGES_MAX = 20;
+
+/** Resolves once every generator of the runtime has ended, with the exchanges of another client until then. */
 async function untilIdle(): Promise<number> {
-  const startedMs = performance.now();
-  while (harness.runtime.running() > 0) {
-    if (performance.now() - startedMs > 3000) throw new Error("the generator never ended");
-    await Bun.sleep(1);
+  for (let exchanges = 0; ; exchanges++) {
+    if (harness.runtime.running() === 0) return exchanges;
+    if (exchanges === 10_000) throw new Error("the generator never ended");
+    await (await fetch(`${url}/api/version`)).text();
   }
-  return Math.max(0, harness.runtime.endedMs() - startedMs);
 }
 
 /** A raw connection that has sent a chat request and reads only when asked to. */
@@ -40,7 +42,7 @@ async function untilRunning(): Promise<void> {
   while (harness.runtime.running() === 0) await Bun.sleep(1);
 }
 
-describe("a client that hangs up stops the model within 200 ms", () => {
+describe("a client that hangs up stops the model before others have asked much", () => {
   test("while it reads a stream", async () => {
     harness.runtime.script = endless(5);
     const logged = harness.logs.length;
@@ -48,7 +50,7 @@ describe("a client that hangs up stops the model within 200 ms", () => {
     const response = await fetch(`${url}/api/chat`, { method: "POST", body: BODY, signal: gone.signal });
     await response.body!.getReader().read();
     gone.abort();
-    expect(await untilIdle()).toBeLessThan(200);
+    expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
     const line = () => harness.logs.slice(logged).find(({ msg }) => msg === "request");
     await eventually(() => line() !== undefined);
     expect(line()).toMatchObject({ status: 499, error: "the client went away" });
@@ -63,7 +65,7 @@ describe("a client that hangs up stops the model within 200 ms", () => {
     const response = await fetch(`${url}/api/chat`, { method: "POST", body: BODY, signal: gone.signal });
     await response.body!.getReader().read();
     gone.abort();
-    expect(await untilIdle()).toBeLessThan(200);
+    expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
   });
 
   test("while the model loads, before any answer", async () => {
@@ -72,7 +74,7 @@ describe("a client that hangs up stops the model within 200 ms", () => {
     const answer = fetch(`${url}/api/chat`, { method: "POST", body: BODY, signal: gone.signal }).catch(() => "aborted");
     await untilRunning();
     gone.abort();
-    expect(await untilIdle()).toBeLessThan(200);
+    expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
     expect(await answer).toBe("aborted");
   });
 
@@ -84,7 +86,7 @@ describe("a client that hangs up stops the model within 200 ms", () => {
     );
     await untilRunning();
     gone.abort();
-    expect(await untilIdle()).toBeLessThan(200);
+    expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
     await answer;
   });
 
@@ -99,7 +101,7 @@ describe("a client that hangs up stops the model within 200 ms", () => {
     void reader.read();
     await Bun.sleep(5);
     await reader.cancel();
-    expect(await untilIdle()).toBeLessThan(200);
+    expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
   });
 
   test("by resetting or half-closing its connection", async () => {
@@ -108,7 +110,7 @@ describe("a client that hangs up stops the model within 200 ms", () => {
       const socket = await openRaw(BODY);
       await new Promise((resolve) => socket.once("data", resolve));
       socket[hangUp]();
-      expect(await untilIdle()).toBeLessThan(200);
+      expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
       socket.destroy();
     }
   });
@@ -132,7 +134,7 @@ test("a client that stalls holds back the model instead of filling memory", asyn
   expect(await eventually(hasStopped)).toBe(true);
   expect(produced).toBeLessThan(5000); // 50 MB: what sockets and pipes may hold, and far less than 300 ms of yielding
   socket.destroy();
-  expect(await untilIdle()).toBeLessThan(200);
+  expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
 });
 
 test("each piece is sent when it is there, not when the next one is", async () => {
