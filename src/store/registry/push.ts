@@ -13,6 +13,7 @@ import { findIn } from "../others.ts";
 import { manifestPath } from "../store.ts";
 import { repositoryUrl } from "./address.ts";
 import type { RegistryClient } from "./client.ts";
+import { makeFindMount } from "./mounts.ts";
 import { blobsOf } from "./pull.ts";
 import { checkWanted, pause } from "./retry.ts";
 import { uploadBlob } from "./upload.ts";
@@ -42,9 +43,10 @@ export async function* pushModel({ library }: PushParts, client: RegistryClient)
   const release = library.hold(digestsOf(manifest)); // the model may be deleted meanwhile
   try {
     for (const blob of blobsOf(manifest)) await checkBlob(root, blob);
+    const findMount = makeFindMount(client, [library.root, ...library.others]);
     for (const [i, blob] of blobsOf(manifest).entries()) {
       const tries = i === 0 ? CONTACT_TRIES : client.limits.tries;
-      yield* upload(blob, { root, client, tries: Math.min(tries, client.limits.tries) });
+      yield* upload(blob, { root, client, findMount, tries: Math.min(tries, client.limits.tries) });
     }
     yield { status: "pushing manifest" };
     await client.exchange(
@@ -74,7 +76,7 @@ async function checkBlob(root: string, { digest, size }: Layer): Promise<void> {
 /** What is shown never goes back, though bytes may have to be sent again. */
 async function* upload(
   blob: Layer,
-  { root, client, tries }: { root: string; client: RegistryClient; tries: number },
+  { root, client, findMount, tries }: Omit<Parameters<typeof uploadBlob>[0], "blob" | "onProgress">,
 ): AsyncGenerator<Progress, void, void> {
   const { digest, size: total } = blob;
   const progress = (completed: number): Progress => ({
@@ -86,7 +88,7 @@ async function* upload(
   let [sent, shown] = [0, 0];
   let outcome: "uploaded" | { readonly error: unknown } | undefined;
   yield progress(0);
-  uploadBlob({ root, client, blob, tries, onProgress: (completed) => void (sent = completed) }).then(
+  uploadBlob({ root, client, blob, findMount, tries, onProgress: (completed) => void (sent = completed) }).then(
     () => void (outcome = "uploaded"),
     (error: unknown) => void (outcome = { error }),
   );

@@ -6,9 +6,9 @@ import { open, type FileHandle } from "node:fs/promises";
 import { AppError, messageOf } from "../../base/errors.ts";
 import { blobPath } from "../blobs.ts";
 import type { Layer } from "../manifest.ts";
-import { parseName } from "../name.ts";
 import { repositoryUrl, type Address } from "./address.ts";
 import { failureOf, isRedirect, locationOf, type RegistryClient } from "./client.ts";
+import type { FindMount } from "./mounts.ts";
 import { checkWanted, retry, Transient } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
@@ -26,6 +26,7 @@ interface UploadParts {
   readonly root: string;
   readonly client: RegistryClient;
   readonly blob: Layer;
+  readonly findMount: FindMount;
   /** Called with all bytes that the registry has so far; less than before where some must be sent again. */
   readonly onProgress: (completed: number) => void;
   /** How often to ask whether the registry has the blob; as often as anything else where absent. */
@@ -50,11 +51,12 @@ class UploadLost extends Error {}
 
 /** Throws `registry`, `bad_file` where the blob cannot be read, `cancelled`. */
 export async function uploadBlob(parts: UploadParts): Promise<void> {
-  const { root, client, blob, onProgress, tries } = parts;
+  const { root, client, blob, findMount, onProgress, tries } = parts;
   if (await isThere(client, blob, tries)) return onProgress(blob.size);
+  const mountFrom = await findMount(blob);
   await using file = await openBlob(blobPath(root, blob.digest));
   for (let restarts = 0; ; restarts++) {
-    const location = await begin(client, { blob, mountFrom: mountSource(blob, client.address) });
+    const location = await begin(client, { blob, mountFrom: restarts === 0 ? mountFrom : undefined });
     if (!location) return onProgress(blob.size);
     try {
       return await sendAll({ ...parts, file }, { location, offset: 0, chunks: [] });
@@ -85,17 +87,6 @@ async function isThere(client: RegistryClient, { digest }: Layer, tries = client
   return retry(ask, { limits: { ...client.limits, tries }, signal: client.signal });
 }
 
-/** The repository that a layer says it came from, where that is on the same registry. */
-function mountSource({ from }: Layer, { name }: Address): string | undefined {
-  if (from === undefined) return undefined;
-  try {
-    const { host, namespace, model } = parseName(from);
-    return host === name.host ? `${namespace}/${model}` : undefined;
-  } catch {
-    return undefined; // a path
-  }
-}
-
 /** Where to send the blob; undefined where the registry had it in the other repository. */
 async function begin(
   client: RegistryClient,
@@ -107,11 +98,25 @@ async function begin(
     url.searchParams.set("from", mountFrom);
   }
   const what = `upload of ${blob.digest}`;
-  const { status, headers } = await client.exchange(
+  const asked = client.exchange(
     { method: "POST", url, headers: { "content-length": "0" } },
     { what, bytesMax: ANSWER_BYTES_MAX, messages: refusals(client.address) },
   );
+  if (mountFrom !== undefined && !(await succeeds(asked, client))) {
+    return begin(client, { blob, mountFrom: undefined }); // a registry that may not read there, or knows no mounts
+  }
+  const { status, headers } = await asked;
   return status === 201 ? undefined : nextLocation(headers, { from: url, address: client.address });
+}
+
+/** Throws `cancelled`. */
+async function succeeds(exchange: Promise<unknown>, { signal }: RegistryClient): Promise<boolean> {
+  const isDone = await exchange.then(
+    () => true,
+    () => false,
+  );
+  checkWanted(signal);
+  return isDone;
 }
 
 /** What a registry means by 404 for a name that its grammar cannot read; some take more names than that. */

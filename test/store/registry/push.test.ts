@@ -5,8 +5,11 @@ import { digestOf } from "../../../src/store/digest.ts";
 import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../../src/store/manifest.ts";
 import { parseName } from "../../../src/store/name.ts";
 import { manifestPath } from "../../../src/store/store.ts";
+import { parseAddress } from "../../../src/store/registry/address.ts";
+import { makeClient, type RegistryClient } from "../../../src/store/registry/client.ts";
+import { makeFindMount } from "../../../src/store/registry/mounts.ts";
 import { LIMITS } from "../../../src/store/registry/retry.ts";
-import { DOCKER_REGISTRY, startDockerRegistry } from "./docker-registry.ts";
+import { DOCKER_REGISTRY, startDockerRegistry, type RunningRegistry } from "./docker-registry.ts";
 import { startFront, type Front } from "./front.ts";
 import { KB, makePlace, noise, type Place } from "./place.ts";
 
@@ -238,3 +241,83 @@ test.skipIf(!DOCKER_REGISTRY)(
     }
   },
 );
+
+test("the public registry hears no names that merely have no host; one that is set as the source does", async () => {
+  for (const model of ["secret", "b"]) await putModel(model, [small]);
+  const address = parseAddress("b", { insecure: false });
+  const asked: string[] = [];
+  const askedBy = async (base: URL): Promise<string[]> => {
+    const readKey = () => Promise.reject(new Error("no key"));
+    const { signal } = new AbortController();
+    const client: RegistryClient = {
+      ...makeClient({ address: { ...address, base }, readKey, userAgent: "test", limits: LIMITS, signal }),
+      send: async ({ url }) => (asked.push(url.pathname), new Response(null, { status: 404 })),
+    };
+    const blob = { mediaType: mediaType("model"), digest: digestOf(small), size: small.length };
+    expect(await makeFindMount(client, [place.root])(blob)).toBeUndefined();
+    return asked;
+  };
+  expect(await askedBy(address.base)).toEqual([]);
+  expect(await askedBy(new URL("http://127.0.0.1:1/"))).toEqual([`/v2/library/secret/blobs/${digestOf(small)}`]);
+});
+
+describe.skipIf(!DOCKER_REGISTRY)("docker-registry: a second name for the same weights", () => {
+  let registry: RunningRegistry;
+  let proxy: Bun.Server<undefined>;
+  let seen: string[];
+  /** Answers in place of the registry. */
+  let interfere: (asked: string) => Response | undefined;
+  beforeEach(async () => {
+    registry = await startDockerRegistry(`${place.home}/registry`);
+    seen = [];
+    interfere = () => undefined;
+    proxy = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      async fetch(request) {
+        const { pathname, search } = new URL(request.url);
+        const mount = search.includes("mount=") ? " mount" : "";
+        const asked = `${request.method}${mount} ${pathname.replace(/sha256:.*|uploads\/.*/, "")}`;
+        seen.push(asked);
+        const headers = new Headers(request.headers);
+        headers.delete("host");
+        const { method } = request;
+        const body = await request.bytes();
+        return (
+          interfere(asked) ??
+          fetch(`http://${registry.host}${pathname}${search}`, { method, headers, redirect: "manual", body })
+        );
+      },
+    });
+  }, 60_000);
+  afterEach(async () => {
+    await proxy.stop(true);
+    await registry.stop();
+  });
+  const name = (model: string): string => `127.0.0.1:${proxy.port}/someone/${model}`;
+  const sends = (): string[] => seen.splice(0).filter((line) => /PATCH|mount/.test(line));
+
+  test("is mounted from the first, and what no other name has is sent", async () => {
+    await putModel(name("a"), [big]);
+    await pushAll(name("a"));
+    expect(sends().length).toBeGreaterThan(0);
+    await putModel(name("b"), [big, small]);
+    expect(statuses(await pushAll(name("b"))).at(-1)).toBe("success");
+    const mount = "POST mount /v2/someone/b/blobs/";
+    expect(sends()).toEqual([mount, "PATCH /v2/someone/b/blobs/", mount]); // weights, the new layer, the configuration
+    await expectSameElsewhere(name("b"));
+  });
+
+  test("is sent where the first is not there, and where the registry refuses to mount", async () => {
+    await putModel(name("a"), [small]);
+    await putModel(name("b"), [small]);
+    await pushAll(name("b"));
+    expect(sends()).toEqual(["PATCH /v2/someone/b/blobs/", "PATCH /v2/someone/b/blobs/"]);
+    interfere = (asked) => (asked.includes("mount") ? new Response("no", { status: 403 }) : undefined);
+    await putModel(name("c"), [small]);
+    await pushAll(name("c"));
+    const [mount, patch] = ["POST mount /v2/someone/c/blobs/", "PATCH /v2/someone/c/blobs/"];
+    expect(sends()).toEqual([mount, patch, mount, patch]);
+    await expectSameElsewhere(name("c"));
+  });
+});

@@ -1,0 +1,81 @@
+/**
+ * Which other repository of the same registry has a blob, so that it need not be sent: that a layer says it came from,
+ * or that of another model here whose name is of that registry. The public registry is asked for no names that merely
+ * have no host: most of those never leave this machine.
+ */
+import { join } from "node:path";
+import type { Digest } from "../digest.ts";
+import { readManifest, type Layer } from "../manifest.ts";
+import { isHostless, makeName, parseName, type ModelName } from "../name.ts";
+import { digestsOf } from "../references.ts";
+import { manifestFiles } from "../store.ts";
+import { repositoryUrl, type Address } from "./address.ts";
+import { isRedirect, type RegistryClient } from "./client.ts";
+import { checkWanted } from "./retry.ts";
+import { StallWatch } from "./stall-watch.ts";
+
+/** Repositories that are asked for one blob. */
+const ASKED_MAX = 4;
+
+/** The repository to mount a blob from, as `namespace/model`; undefined where none is known. Throws `cancelled`. */
+export type FindMount = (blob: Layer) => Promise<string | undefined>;
+
+/** @param roots stores with the models of this machine */
+export function makeFindMount(client: RegistryClient, roots: readonly string[]): FindMount {
+  let known: Promise<Map<Digest, ModelName[]>> | undefined;
+  return async (blob) => {
+    const from = mountSource(blob, client.address);
+    if (from !== undefined) return from;
+    known ??= namesByBlob(roots, client.address);
+    const names = (await known).get(blob.digest) ?? [];
+    for (const name of names.slice(0, ASKED_MAX)) if (await hasBlob(client, { name, blob })) return repositoryOf(name);
+    return undefined;
+  };
+}
+
+/** The repository that a layer says it came from, where that is on the same registry. */
+function mountSource({ from }: Layer, { name }: Address): string | undefined {
+  if (from === undefined) return undefined;
+  try {
+    const found = parseName(from);
+    return found.host === name.host ? repositoryOf(found) : undefined;
+  } catch {
+    return undefined; // a path
+  }
+}
+
+const repositoryOf = ({ namespace, model }: ModelName): string => `${namespace}/${model}`;
+
+/** A name of every other repository of the registry that a model here is called by, for each of the model's blobs. */
+async function namesByBlob(roots: readonly string[], { base, name }: Address): Promise<Map<Digest, ModelName[]>> {
+  const found = new Map<Digest, ModelName[]>();
+  if (isHostless(name) && base.host === name.host) return found;
+  for (const root of roots) {
+    for (const segments of await manifestFiles(root).catch(() => [])) {
+      const [host = "", namespace = "", model = "", tag = ""] = segments;
+      if (host !== name.host || `${namespace}/${model}` === repositoryOf(name)) continue;
+      const manifest = await readManifest(join(root, "manifests", ...segments)).catch(() => undefined);
+      if (!manifest) continue; // deleted meanwhile, or none
+      for (const digest of new Set(digestsOf(manifest))) {
+        const names = found.get(digest) ?? [];
+        if (names.some((one) => one.namespace === namespace && one.model === model)) continue;
+        found.set(digest, [...names, makeName({ host, namespace, model, tag })]);
+      }
+    }
+  }
+  return found;
+}
+
+/** One try: where it fails, the blob is sent. */
+async function hasBlob(client: RegistryClient, { name, blob }: { name: ModelName; blob: Layer }): Promise<boolean> {
+  const { limits, signal, address } = client;
+  const url = repositoryUrl({ ...address, name }, `blobs/${blob.digest}`);
+  using watch = new StallWatch({ stallMs: limits.stallMs, wanted: signal });
+  try {
+    const { ok, status } = await client.send({ method: "HEAD", url }, watch);
+    return ok || isRedirect(status);
+  } catch {
+    checkWanted(signal);
+    return false;
+  }
+}
