@@ -34,6 +34,7 @@ import { LiveMail } from "./live-mail.ts";
 import type { Finding } from "./report.ts";
 import { makeOnSettle } from "./main-messages.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
+import { newerTables } from "./newer.ts";
 import { differences } from "./nodes.ts";
 import { makeTracedAgent } from "./traced.ts";
 import { openStorage, type Storage } from "./storage.ts";
@@ -160,7 +161,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     deliveries,
     cancel: (runId) => worker.cancel(runId),
     worker,
-    findings: async () => [...((await parts.findings?.()) ?? []), ...differences(await nodes(), now())],
+    findings: async () => [...((await parts.findings?.()) ?? []), ...(await sharedFindings(storage))],
     nodes,
     mail: () => mail.status,
   });
@@ -223,6 +224,12 @@ async function stopParts(
   await Promise.all([outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }), transforms[Symbol.asyncDispose]()]);
   await close();
 }
+
+/** What is found of those who share the database. */
+const sharedFindings = async ({ store, peers, clock, newerMigrations }: Storage): Promise<Finding[]> => [
+  ...differences(await store.read(() => peers.nodes()), clock.now()),
+  ...newerTables(await newerMigrations()),
+];
 
 type ReplyPorts = Pick<
   WorkerPorts,

@@ -18,6 +18,7 @@ import { outboxMigrations } from "../channels/outbox/tables.ts";
 import { deliveryMigrations } from "../hooks/deliveries/tables.ts";
 import { mailMigrations } from "../hooks/mail/position.ts";
 import { VERSION } from "../version.ts";
+import { newerMessage, newerMigrations } from "./newer.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 /** In the home folder. */
@@ -40,6 +41,8 @@ export interface Storage {
   readonly folder: string | undefined;
   /** Rejects with `storage` where the server is away, or cannot keep what is promised; absent: there is none. */
   readonly checkServer?: () => Promise<void>;
+  /** Names of steps that a newer version ran on the tables. Rejects with `storage`. */
+  newerMigrations(): Promise<readonly string[]>;
   /** Resolves once all that was to be written is. */
   close(): Promise<void>;
 }
@@ -52,10 +55,13 @@ export interface StorageParts {
   readonly log: Logger;
 }
 
-/** Throws `storage`, or `conflict` where another process has the files. */
-export function openStorage(parts: StorageParts): Promise<Storage> {
+/** Throws `storage`, or `conflict` where another process has the files. Warns of tables of a newer version. */
+export async function openStorage(parts: StorageParts): Promise<Storage> {
   const { url } = parts.snapshot().database;
-  return url === undefined ? openFiles(parts) : openServer(parts, url);
+  const storage = await (url === undefined ? openFiles(parts) : openServer(parts, url));
+  const newer = await storage.newerMigrations().catch(() => []); // whoever works on it hears why
+  if (newer.length > 0) parts.log.warn(newerMessage(newer));
+  return storage;
 }
 
 async function openFiles({ home, clock }: StorageParts): Promise<Storage> {
@@ -70,6 +76,7 @@ async function openFiles({ home, clock }: StorageParts): Promise<Storage> {
       }),
       clock,
       folder: home,
+      newerMigrations: () => store.read(() => newerMigrations(sqliteMigrations)),
       async close() {
         await store.close();
         lock.release();
@@ -85,6 +92,7 @@ async function openFiles({ home, clock }: StorageParts): Promise<Storage> {
 async function openServer({ snapshot, clock, log }: StorageParts, url: string): Promise<Storage> {
   const { openPostgres } = await import("../base/postgres/postgres-store.ts");
   const { joinCluster } = await import("../base/postgres/cluster.ts");
+  const { writerMigrations } = await import("../base/postgres/writer.ts");
   const { postgresMigrations } = await import("./postgres-migrations.ts");
   const name = hostname();
   const { schema, connections } = snapshot().database;
@@ -98,7 +106,16 @@ async function openServer({ snapshot, clock, log }: StorageParts, url: string): 
       await store.close();
     };
     const shared = { ...clock, now: () => cluster.now() };
-    return { store, peers: cluster, clock: shared, folder: undefined, checkServer: () => store.check(), close };
+    const known = [...writerMigrations, ...postgresMigrations];
+    return {
+      store,
+      peers: cluster,
+      clock: shared,
+      folder: undefined,
+      checkServer: () => store.check(),
+      newerMigrations: () => store.read(() => newerMigrations(known)),
+      close,
+    };
   } catch (error) {
     await store.close();
     throw error;
