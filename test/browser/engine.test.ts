@@ -3,9 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { parseKernels } from "../../src/base/kernel-tuning.ts";
 import { buildForBrowser, type BrowserBuild } from "../../src/browser/build.ts";
 import type { FromWorker, ToWorker } from "../../src/browser/worker.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
+import { QUICK_KERNELS } from "../backend/webgpu/swiftshader.ts";
 import { generate, isOf, LOAD, spawnRunner } from "../runner/spawned.ts";
 import { browserRefusal, SAID, sayingsOf } from "./chromium.ts";
 import { ranged } from "./ranged.ts";
@@ -150,7 +152,8 @@ const refusal = await browserRefusal();
 describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refusal ? ` (${refusal})` : ""}`, () => {
   test("WebGPU gives the server's greedy tokens", async () => {
     const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
-    const said = await sayings([memory, { ...load, backend: "webgpu", slots: ALL.length }, ALL]);
+    const gpuKernels = parseKernels(QUICK_KERNELS);
+    const said = await sayings([memory, { ...load, backend: "webgpu", slots: ALL.length, gpuKernels }, ALL]);
     expect(readyOf(said)).toMatchObject([{ backend: "webgpu" }]);
     expect(tokensOf(said)).toEqual(await serverTokens());
   }, 240_000); // a GPU in software; its steps take as long for four answers as for one

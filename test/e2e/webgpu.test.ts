@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { readFile } from "node:fs/promises";
 import { digestOf } from "../../src/store/digest.ts";
 import { makeModel } from "../arch/models.ts";
-import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+import { QUICK_KERNELS, swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
 import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
 import { eventually, startHearth, type Hearth } from "./hearth.ts";
 
@@ -23,7 +23,7 @@ const SMALL = "small";
 
 let [gpu, cpu]: Hearth[] = [];
 beforeAll(async () => {
-  const env = await swiftShaderEnv();
+  const env = { ...(await swiftShaderEnv()), HEARTH_GPU_KERNELS: QUICK_KERNELS };
   gpu = await startHearth({ env: { ...env, HEARTH_BACKEND: "webgpu", HEARTH_MAX_LOADED_MODELS: "1" } });
   cpu = await startHearth({ env: { HEARTH_BACKEND: "cpu" } });
   await Promise.all([addSmallModel(gpu), addSmallModel(cpu)]);

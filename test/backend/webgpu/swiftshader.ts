@@ -14,6 +14,13 @@ import {
 } from "../../../src/backend/host/software-driver.ts";
 
 /**
+ * Sizes of kernels, as `HEARTH_GPU_KERNELS` names them, with which SwiftShader answers with the embedded model in about
+ * half of the time: its rows are too short for 64 threads. For tests of what is around the kernels; plain ones answer
+ * in a page that loses its GPU (test/ui) and in `logits` (test/e2e/webgpu-anywhere.test.ts).
+ */
+export const QUICK_KERNELS = "threads=32,columns=8";
+
+/**
  * Environment of a process that is to find the driver, extracted on first use and kept between runs. Another software
  * driver that is installed takes its place where HEARTH_TEST_VULKAN_DRIVER names its file.
  */
