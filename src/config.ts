@@ -39,6 +39,7 @@ export interface Config {
   readonly modelsKey: string | undefined;
   /** The registry of names without a host, from which models come at their first use; undefined: nothing does. */
   readonly modelsSource: URL | undefined;
+  readonly modelsSourceLogin: string | undefined;
   /** Bytes of disk that these models may take. */
   readonly modelsCacheBytes: number;
   readonly backend: BackendSetting;
@@ -128,6 +129,7 @@ export function readConfig(sources: ConfigSources): Config {
     modelsUrl: value("modelsUrl", SETTINGS.modelsUrl),
     modelsKey: value("modelsKey", SETTINGS.modelsKey),
     modelsSource: value("modelsSource", SETTINGS.modelsSource),
+    modelsSourceLogin: value("modelsSourceLogin", SETTINGS.modelsSourceLogin),
     modelsCacheBytes: value("modelsCacheBytes", SETTINGS.modelsCacheBytes),
     backend: value("backend", SETTINGS.backend),
     gpuMemory: value("gpuMemory", SETTINGS.gpuMemory),
@@ -246,9 +248,13 @@ interface At extends Pick<Setting<unknown>, "expected" | "instead"> {
   readonly found: Found;
 }
 
+/** An address as it may be shown. */
+const withoutPassword = (text: string): string => text.replace(/\/\/[^/]*@/, "//(not shown)@");
+
 function checked<T>(value: T | undefined, at: At): T {
   if (value !== undefined) return value;
-  const shown = ["apiKeys", "modelsKey"].includes(at.name) ? "(not shown)" : `'${String(at.found.value)}'`;
+  const isSecret = ["apiKeys", "modelsKey", "modelsSourceLogin"].includes(at.name);
+  const shown = isSecret ? "(not shown)" : `'${withoutPassword(String(at.found.value))}'`;
   const setting = `${at.found.where}: setting '${keyOf(at.name)}'`;
   const instead = at.instead?.[String(at.found.value)];
   const hint = instead === undefined ? "" : `; ${instead}`;

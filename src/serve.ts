@@ -166,8 +166,8 @@ function makeTransfers(
     log,
     lock,
   });
-  const { home, modelsSource: source } = config;
-  const registry = makeRegistry({ library, home, version: VERSION, runs, source });
+  const { home, modelsSource: source, modelsSourceLogin: login } = config;
+  const registry = makeRegistry({ library, home, version: VERSION, runs, source, login });
   return { library, registry };
 }
 

@@ -43,6 +43,7 @@ test("nothing set gives the documented defaults", () => {
     modelsUrl: undefined,
     modelsKey: undefined,
     modelsSource: undefined,
+    modelsSourceLogin: undefined,
     modelsCacheBytes: Infinity,
     origins: [],
     apiKeys: [],
@@ -192,9 +193,12 @@ describe("what cannot be understood is an error naming setting, place, value and
   });
 
   test("but a bad key is never printed", () => {
-    for (const name of ["HEARTH_API_KEYS", "HEARTH_MODELS_KEY"]) {
+    for (const name of ["HEARTH_API_KEYS", "HEARTH_MODELS_KEY", "HEARTH_MODELS_SOURCE_LOGIN"]) {
       expect(() => withEnv({ [name]: "top secret" })).toThrow("got (not shown)");
     }
+    expect(() => withEnv({ HEARTH_MODELS_SOURCE: "http://anna:p@ss@r.internal" })).toThrow(
+      "no password ('models.sourceLogin'), got 'http://(not shown)@r.internal'",
+    );
   });
 
   test("an unknown setting in the file", async () => {

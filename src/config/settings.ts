@@ -79,12 +79,19 @@ export const SETTINGS = {
   modelsSource: setting<URL | undefined>({
     key: "models.source",
     env: ["HEARTH_MODELS_SOURCE"],
-    expected: "the address of a registry: http:// or https://, a host and no path",
+    expected: "the address of a registry: http:// or https://, a host, no path and no password ('models.sourceLogin')",
     parse: (value) => {
       const address = parseWebAddress(value);
       const url = address === undefined ? undefined : new URL(address);
       return url?.pathname === "/" ? url : undefined;
     },
+    initial: () => undefined,
+  }),
+  modelsSourceLogin: setting<string | undefined>({
+    key: "models.sourceLogin",
+    env: ["HEARTH_MODELS_SOURCE_LOGIN"],
+    expected: "a user and a password with a colon between them",
+    parse: (value) => (typeof value === "string" && /^[^\s:]+:[^\r\n]+$/.test(value) ? value : undefined),
     initial: () => undefined,
   }),
   modelsCacheBytes: setting<number>({

@@ -39,6 +39,9 @@ export function parseChallenge(header: string | null, base: URL): Challenge {
   return { realm, service: fields.get("service"), scopes };
 }
 
+/** @param header WWW-Authenticate */
+export const isBasic = (header: string | null): boolean => /^basic\b/i.test(header ?? "");
+
 /** The request that asks for a token, and the header that signs it. */
 export function tokenRequest(
   { realm, service, scopes }: Challenge,

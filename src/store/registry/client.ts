@@ -4,7 +4,7 @@
  */
 import { AppError } from "../../base/errors.ts";
 import type { Address } from "./address.ts";
-import { parseChallenge, parseToken, tokenRequest } from "./auth.ts";
+import { isBasic, parseChallenge, parseToken, tokenRequest } from "./auth.ts";
 import type { RegistryKey } from "./key.ts";
 import { retry, Transient, type Limits } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
@@ -17,6 +17,8 @@ const RETRY_AFTER_S_MAX = 60;
 interface ClientParts {
   readonly address: Address;
   readonly readKey: () => Promise<RegistryKey>;
+  /** `user:password`, where the registry knows us by that. */
+  readonly login?: string | undefined;
   readonly userAgent: string;
   readonly limits: Limits;
   readonly signal: AbortSignal;
@@ -62,15 +64,15 @@ export function makeClient(parts: ClientParts): RegistryClient {
   const tokens = makeTokens(parts);
   const send: RegistryClient["send"] = async (request, watch) => {
     const ours = request.url.origin === address.base.origin; // the token is for the registry alone
-    const token = ours ? tokens.current() : undefined;
-    const response = await rawSend(request, { parts, watch, authorization: token && `Bearer ${token}` });
+    const used = ours ? tokens.current() : undefined;
+    const response = await rawSend(request, { parts, watch, authorization: used });
     if (response.status !== 401 || !ours) return response;
     await discard(response);
-    const renewed = await tokens.renew({ used: token, challenge: response.headers.get("www-authenticate"), watch });
-    const again = await rawSend(request, { parts, watch, authorization: `Bearer ${renewed}` });
+    const renewed = await tokens.renew({ used, challenge: response.headers.get("www-authenticate"), watch });
+    const again = await rawSend(request, { parts, watch, authorization: renewed });
     if (again.status !== 401) return again;
     await discard(again);
-    throw new AppError("registry", "unauthorized: access denied");
+    throw new AppError("registry", `unauthorized: access denied${parts.login ? " with models.sourceLogin" : ""}`);
   };
   const follow: RegistryClient["follow"] = async (request, watch) => {
     let url = request.url;
@@ -131,22 +133,28 @@ async function rawSend({ method, url, headers, body }: RegistryRequest, options:
   }
 }
 
-/** The token in use. Those who find it expired at the same time share one request for the next. */
+/** The authorization in use. Those who find it expired at the same time share one request for the next. */
 function makeTokens(parts: ClientParts) {
   const { base } = parts.address;
+  const basic = parts.login && `Basic ${Buffer.from(parts.login).toString("base64")}`;
   let token: string | undefined;
   let renewal: Promise<string> | undefined;
   const request = async (header: string | null, watch: StallWatch): Promise<string> => {
+    if (isBasic(header)) {
+      if (basic) return (token = basic);
+      const where = "'models.sourceLogin' where it is 'models.source'";
+      throw new AppError("registry", `unauthorized: ${base.host} wants a user and a password: ${where}`);
+    }
     const challenge = parseChallenge(header, base);
     const { url, authorization } = tokenRequest(challenge, { key: await parts.readKey(), nowMs: Date.now() });
-    const response = await rawSend({ method: "GET", url }, { parts, watch, authorization });
+    const response = await rawSend({ method: "GET", url }, { parts, watch, authorization: basic ?? authorization });
     if (isTransient(response.status)) throw await failureOf(response, { what: `token from ${base.host}`, watch });
     if (!response.ok) {
       await discard(response);
-      throw new AppError("registry", "unauthorized: access denied");
+      throw new AppError("registry", `unauthorized: access denied${parts.login ? " with models.sourceLogin" : ""}`);
     }
     const body = await readBody(response, { bytesMax: TOKEN_BYTES_MAX, watch, host: base.host });
-    return (token = parseToken(new TextDecoder().decode(body), base.host));
+    return (token = `Bearer ${parseToken(new TextDecoder().decode(body), base.host)}`);
   };
   return {
     current: () => token,

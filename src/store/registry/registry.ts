@@ -42,12 +42,14 @@ interface RegistryParts {
   readonly limits?: Limits;
   /** The registry of names without a host; absent: the public one. */
   readonly source?: URL | undefined;
+  /** `user:password` at the source, for nobody else. */
+  readonly login?: string | undefined;
   /** Milliseconds. */
   readonly now?: () => number;
 }
 
 export function makeRegistry(parts: RegistryParts): Registry {
-  const { library, home, version, runs, limits = LIMITS, source, now = Date.now } = parts;
+  const { library, home, version, runs, limits = LIMITS, source, login, now = Date.now } = parts;
   const broken = makeBrokenBlobs(now);
   const downloads = makeDownloads({ root: library.root, limits, broken });
   const closing = new AbortController();
@@ -60,7 +62,9 @@ export function makeRegistry(parts: RegistryParts): Registry {
     const left = new AbortController();
     const wanted = AbortSignal.any([signal, left.signal]);
     try {
-      yield* steps(makeClient({ address, readKey: () => readKey(home), userAgent, limits, signal: wanted }));
+      const known = address.base.origin === source?.origin ? login : undefined;
+      const client = { address, readKey: () => readKey(home), userAgent, limits, signal: wanted, login: known };
+      yield* steps(makeClient(client));
     } finally {
       left.abort();
     }

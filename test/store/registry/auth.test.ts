@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import { parseChallenge, parseToken } from "../../../src/store/registry/auth.ts";
 import { parseAddress } from "../../../src/store/registry/address.ts";
+import { putModel } from "../fixture.ts";
+import { DOCKER_REGISTRY, startDockerRegistry } from "./docker-registry.ts";
 import { startFront, type Front } from "./front.ts";
 import { KB, makePlace, noise, publish, type Place } from "./place.ts";
 
@@ -129,5 +131,70 @@ describe("POST /api/pull and /api/push, insecure:", () => {
   ];
   test.each(refused)("%j with insecure %p", (text, insecure, message) => {
     expect(() => parseAddress(text, { insecure })).toThrow(message);
+  });
+});
+
+describe("a user and a password", () => {
+  const login = "anna:s3:cret";
+  beforeEach(() => void (front.behaviour.tokensFor = undefined));
+  const pullWith = async (source: string, more: { login?: string }): Promise<string> => {
+    const own = await makePlace({}, true, { source: new URL(source), ...more });
+    try {
+      return (await Array.fromAsync(own.pull(publish(front, "m", [noise(3 * KB, 2)])))).at(-1)!.status;
+    } finally {
+      await own.close();
+    }
+  };
+  const basic = `Basic ${btoa(login)}`;
+
+  test("go to the source that asks for them and to no other registry", async () => {
+    front.behaviour.redirectBlobs = true;
+    front.behaviour.interfere = ({ at, authorization }) =>
+      at === "registry" && authorization !== basic
+        ? new Response(null, { status: 401, headers: { "www-authenticate": 'Basic realm="x"' } })
+        : undefined;
+    expect(await pullWith(`http://${front.host}`, { login })).toBe("success");
+    expect(front.seen.filter(({ at }) => at === "storage").map((seen) => seen.authorization)).not.toContain(basic);
+    const wrong = pullWith(`http://${front.host}`, { login: "anna:wrong" });
+    await expect(wrong).rejects.toThrow(/^unauthorized: access denied with models.sourceLogin$/);
+    await expect(pullWith(`http://${front.host}`, {})).rejects.toThrow("wants a user and a password");
+    front.seen.length = 0;
+    await expect(pullWith("http://127.0.0.1:1", { login })).rejects.toThrow("wants a user and a password");
+    expect(front.seen.map(({ authorization }) => authorization)).toEqual([null]);
+  });
+
+  test("get a token where the registry wants one", async () => {
+    front.behaviour.interfere = ({ path, authorization }) => {
+      if (path === "/token") {
+        return authorization === basic ? Response.json({ token: "t" }) : new Response(null, { status: 401 });
+      }
+      const challenge = `Bearer realm="http://${front.host}/token",service="front"`;
+      const isKnown = authorization === "Bearer t";
+      return isKnown ? undefined : new Response(null, { status: 401, headers: { "www-authenticate": challenge } });
+    };
+    expect(await pullWith(`http://${front.host}`, { login })).toBe("success");
+    const wrong = pullWith(`http://${front.host}`, { login: "anna:wrong" });
+    await expect(wrong).rejects.toThrow(/^unauthorized: access denied with models.sourceLogin$/);
+  });
+
+  test.skipIf(!DOCKER_REGISTRY)("docker-registry with htpasswd: pushed and pulled; refused without", async () => {
+    const registry = await startDockerRegistry(`${place.home}/registry`, "anna:secret");
+    const [from, to, wrong] = await Promise.all(
+      ["secret", "secret", "wrong"].map((password) =>
+        makePlace({}, true, { source: new URL(`http://${registry.host}`), login: `anna:${password}` }),
+      ),
+    );
+    try {
+      await putModel(from!.root, "m");
+      expect((await Array.fromAsync(from!.push("m"))).at(-1)!.status).toBe("success");
+      expect((await Array.fromAsync(to!.pull("m"))).at(-1)!.status).toBe("success");
+      const denied = "unauthorized: access denied with models.sourceLogin";
+      await expect(Array.fromAsync(wrong!.pull("m"))).rejects.toThrow(denied);
+      await putModel(wrong!.root, "n");
+      await expect(Array.fromAsync(wrong!.push("n"))).rejects.toThrow(denied);
+    } finally {
+      await registry.stop();
+      for (const each of [from, to, wrong]) await each?.close();
+    }
   });
 });

@@ -11,17 +11,21 @@ export interface RunningRegistry {
   stop(): Promise<void>;
 }
 
-export async function startDockerRegistry(folder: string): Promise<RunningRegistry> {
+/** @param login `user:password` that it wants */
+export async function startDockerRegistry(folder: string, login?: string): Promise<RunningRegistry> {
   if (!DOCKER_REGISTRY) throw new Error("docker-registry is not installed");
   const host = `127.0.0.1:${await freePort()}`;
   await mkdir(folder, { recursive: true });
   const config = join(folder, "config.yml");
+  const users = join(folder, "htpasswd");
+  if (login) await writeFile(users, await htpasswd(login));
   await writeFile(
     config,
     `version: 0.1
 log: {level: error, accesslog: {disabled: true}}
 storage: {filesystem: {rootdirectory: ${JSON.stringify(join(folder, "data"))}}, maintenance: {uploadpurging: {enabled: false}}}
 http: {addr: "${host}", relativeurls: true}
+${login ? `auth: {htpasswd: {realm: test, path: ${JSON.stringify(users)}}}` : ""}
 `,
   );
   const child = Bun.spawn([DOCKER_REGISTRY, "serve", config], { stdout: "ignore", stderr: "ignore" });
@@ -32,13 +36,18 @@ http: {addr: "${host}", relativeurls: true}
   for (const deadline = Date.now() + 30_000; Date.now() < deadline; await Bun.sleep(20)) {
     if (child.exitCode !== null) throw new Error(`docker-registry ended with code ${child.exitCode}`);
     const isUp = await fetch(`http://${host}/v2/`).then(
-      (response) => response.ok,
+      ({ status }) => status === 200 || status === 401,
       () => false,
     );
     if (isUp) return { host, stop };
   }
   await stop();
   throw new Error("docker-registry did not start");
+}
+
+async function htpasswd(login: string): Promise<string> {
+  const [user, password = ""] = login.split(":");
+  return `${user}:${await Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 })}\n`;
 }
 
 function freePort(): Promise<number> {
