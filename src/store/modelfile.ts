@@ -98,14 +98,9 @@ export function parseModelfile(text: string): Modelfile {
   if (requires !== undefined && !SEMVER.test(requires)) {
     throw new AppError("bad_request", `requires must be a valid semver (e.g. 0.14.0), got '${requires.slice(0, 40)}'`);
   }
-  const adapters = all("adapter");
-  if (adapters.length > 1) {
-    const how = "create a model with the first, and one FROM that model with the next";
-    throw new AppError("bad_request", `expected one ADAPTER, got ${adapters.length}; ${how}`);
-  }
   return {
     from: all("from"),
-    adapters,
+    adapters: all("adapter").slice(-1),
     drafts: all("draft"),
     ...(isFiller ? {} : last("template")),
     ...last("system"),

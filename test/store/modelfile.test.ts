@@ -79,10 +79,6 @@ describe("errors carry the line", () => {
     ["FROM m\nPARAMETER top_p x", "invalid float value [x]"],
     ["FROM m\nPARAMETER use_mmap yes", "invalid bool value [yes]"],
     ["FROM m\nREQUIRES banana", "requires must be a valid semver (e.g. 0.14.0), got 'banana'"],
-    [
-      "FROM m\nADAPTER a.gguf\nADAPTER b.gguf",
-      "expected one ADAPTER, got 2; create a model with the first, and one FROM",
-    ],
     ["FROM m\nSYSTEM", "(line 2): unexpected EOF"],
     ['FROM m\nSYSTEM """a\nb', '(line 2): unexpected EOF: the quote """ is never closed'],
   ])("%p", (text, message) => expect(() => parseModelfile(text)).toThrow(message));
