@@ -10,7 +10,7 @@ import { selfCommand } from "./base/program-files.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
 import { addCommands } from "./cli/index.ts";
 import { withThinkValue } from "./cli/think.ts";
-import { readConfig } from "./config.ts";
+import { readSettings } from "./config.ts";
 import type { ModelRun } from "./diagnostics.ts";
 import { API_VERSION, VERSION } from "./version.ts";
 
@@ -158,7 +158,7 @@ function addDevices(program: Command, env: Env): void {
       const { showDevices, showKernels, showOutlook } = await diagnostics();
       if (backend !== undefined) return showOutlook(backend);
       if (!tune) return showDevices({ json });
-      const { home } = readConfig({ env, flags: {}, home: homedir() });
+      const { home } = readSettings({ env, flags: {}, home: homedir() });
       await showKernels({ json, cacheDir: join(home, "cache") });
       process.exit(); // an open device waits for work
     });
@@ -207,8 +207,10 @@ async function withoutTelemetry(env: Env, work: () => Promise<void>): Promise<vo
 
 /** Where the server would run a model, for what flags leave open. */
 function serverSettings(env: Env): Pick<ModelRun, "backend" | "kernels" | "gpuMemory"> {
-  const { backend, gpuKernels, gpuMemory } = readConfig({ env, flags: {}, home: homedir() });
-  return { backend, kernels: gpuKernels, gpuMemory: gpuMemory === "auto" ? undefined : gpuMemory };
+  const { setting } = readSettings({ env, flags: {}, home: homedir() });
+  const gpuMemory = setting("gpuMemory");
+  const kernels = setting("gpuKernels");
+  return { backend: setting("backend"), kernels, gpuMemory: gpuMemory === "auto" ? undefined : gpuMemory };
 }
 
 function kernels(text: string): KernelChoice {

@@ -9,7 +9,7 @@ import { AppError, messageOf } from "./base/errors.ts";
 import { ownValue } from "./base/own-value.ts";
 import type { KernelChoice } from "./base/kernel-tuning.ts";
 import type { KvCacheType } from "./base/kv-cache-type.ts";
-import { readDocument, type Document } from "./config/document.ts";
+import { readDocument, readPartly, type Document } from "./config/document.ts";
 import { isForeign, unusedVariables, type Tolerated } from "./config/foreign.ts";
 import {
   SETTINGS,
@@ -103,25 +103,29 @@ interface Found {
   readonly where: string;
 }
 
+/** Each by its name in `SETTINGS`. */
+type Values = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]["initial"]> };
+
+/**
+ * For those who need a few settings: the others may be wrong, or ask for variables that are not set. Both throw
+ * `bad_request` as `readConfig` does, `setting` where it is asked for one that is wrong.
+ */
+export function readSettings(sources: ConfigSources): {
+  readonly home: string;
+  setting<Name extends keyof Values>(name: Name): Values[Name];
+} {
+  const { home, value } = valuesOf(sources, readConfigPart(sources), []);
+  const setting = <Name extends keyof Values>(name: Name): Values[Name] =>
+    value(name, SETTINGS[name] as unknown as Setting<Values[Name]>);
+  return { home, setting };
+}
+
 /** Throws `bad_request` naming the setting, where it was set, what was expected and what was found. */
 export function readConfig(sources: ConfigSources): Config {
   const document = readConfigFile(sources);
-  const file = settingsOf(document);
   const known = [...Object.values(SETTINGS).flatMap(({ env }) => env), ...(document?.variables ?? [])];
   const warnings = [...unusedVariables(sources.env), ...unknownVariables(sources.env, known)];
-  const find = (name: string, env: readonly string[]): Found | undefined =>
-    findFlag(sources.flags, name) ?? findEnv(sources.env, env) ?? file(name);
-  const found = find("home", ["HEARTH_HOME"]);
-  const home = found
-    ? checked(parsePath(found.value), { name: "home", found, expected: "the path of a folder" })
-    : join(sources.home, ".hearth");
-  const value = <T>(name: string, row: Setting<T>): T => {
-    const found = find(name, row.env);
-    if (!found) return row.initial(home);
-    const tolerated = toleratedValue(row, found, row.initial(home));
-    if (tolerated?.warning) warnings.push(`${found.where}='${String(found.value)}': ${tolerated.warning}`);
-    return tolerated ? tolerated.value : checked(row.parse(found.value), { name, found, ...row });
-  };
+  const { home, value } = valuesOf(sources, document, warnings);
   return {
     home,
     host: value("host", SETTINGS.host),
@@ -159,6 +163,31 @@ export function readConfig(sources: ConfigSources): Config {
   };
 }
 
+type ValueOf = <T>(name: string, row: Setting<T>) => T;
+
+/** @param warnings get one for each value that is tolerated */
+function valuesOf(
+  sources: ConfigSources,
+  document: Document | undefined,
+  warnings: string[],
+): { home: string; value: ValueOf } {
+  const file = settingsOf(document);
+  const find = (name: string, env: readonly string[]): Found | undefined =>
+    findFlag(sources.flags, name) ?? findEnv(sources.env, env) ?? file(name);
+  const found = find("home", ["HEARTH_HOME"]);
+  const home = found
+    ? checked(parsePath(found.value), { name: "home", found, expected: "the path of a folder" })
+    : join(sources.home, ".hearth");
+  const value: ValueOf = (name, row) => {
+    const found = find(name, row.env);
+    if (!found) return row.initial(home);
+    const tolerated = toleratedValue(row, found, row.initial(home));
+    if (tolerated?.warning) warnings.push(`${found.where}='${String(found.value)}': ${tolerated.warning}`);
+    return tolerated ? tolerated.value : checked(row.parse(found.value), { name, found, ...row });
+  };
+  return { home, value };
+}
+
 /** Where Ollama keeps its models, for a person and as a service; `OLLAMA_MODELS` replaces the usual places. */
 function otherStores({ env, home }: ConfigSources): string[] {
   if (findEnv(env, ["OLLAMA_MODELS"])) return [];
@@ -175,10 +204,15 @@ function toleratedValue<T>(row: Setting<T>, { value, where }: Found, initial: T)
  * The configuration file: the one that was asked for, else the one in the user's home, which may be missing.
  * Throws `bad_request`.
  */
-export function readConfigFile(sources: ConfigSources): Document | undefined {
+export const readConfigFile = (sources: ConfigSources): Document | undefined => readFile(sources, readDocument);
+
+/** As `readConfigFile`; whoever uses a value calls its `checkSet` before. */
+export const readConfigPart = (sources: ConfigSources): Document | undefined => readFile(sources, readPartly);
+
+function readFile(sources: ConfigSources, read: typeof readDocument): Document | undefined {
   const { path, askedBy } = configPath(sources);
   try {
-    return readDocument(path, sources.env);
+    return read(path, sources.env);
   } catch (error) {
     if (error instanceof AppError) throw error;
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT"; // node:fs throws nothing else
@@ -203,7 +237,7 @@ export function configPath({ env, flags, home }: ConfigSources): { path: string;
 function settingsOf(file: Document | undefined): (name: string) => Found | undefined {
   if (!file) return () => undefined;
   const known = ["home", ...Object.keys(SETTINGS).map(keyOf)];
-  const found = new Map<string, Found>();
+  const found = new Map<string, Found & { readonly path: readonly string[] }>();
   for (const path of Object.keys(file.root).flatMap((name) => pathsBelow(file.root, name))) {
     const key = path.join(".");
     if (SECTIONS.includes(key)) continue;
@@ -212,9 +246,13 @@ function settingsOf(file: Document | undefined): (name: string) => Found | undef
       const all = [...known, ...SECTIONS].join(", ");
       throw new AppError("bad_request", `${file.where(path)}: unknown setting '${key}'; known: ${all}`);
     }
-    found.set(place, { value: ownValue(file.root, path), where: file.where(path) });
+    found.set(place, { value: ownValue(file.root, path), where: file.where(path), path });
   }
-  return (name) => found.get(keyOf(name));
+  return (name) => {
+    const one = found.get(keyOf(name));
+    if (one) file.checkSet(one.path);
+    return one;
+  };
 }
 
 /** Of a setting, in the file. */

@@ -3,7 +3,7 @@
  * else it is the address that a server here would listen on.
  */
 import { AppError } from "../base/errors.ts";
-import { readConfig, type ConfigSources } from "../config.ts";
+import { readSettings, type ConfigSources } from "../config.ts";
 import type { ServerAddress } from "./client.ts";
 
 /** Throws `bad_request` where a setting is not what it should be. */
@@ -12,13 +12,14 @@ export function clientSettings(sources: ConfigSources): { server: ServerAddress;
   const apiKey = env["HEARTH_API_KEY"]?.trim() || undefined;
   const asked = (env["HEARTH_HOST"] || env["OLLAMA_HOST"])?.trim() ?? "";
   if (!/^https?:\/\/[^/]*\/.|^https:/.test(asked)) {
-    const { host, home } = readConfig(sources);
+    const { home, setting } = readSettings(sources);
+    const host = setting("host");
     return { server: { url: `http://${reachable(host.hostname)}:${host.port}`, apiKey }, home };
   }
   if (!URL.canParse(asked)) {
     throw new AppError("bad_request", `HEARTH_HOST: expected an address or a URL, got '${asked}'`);
   }
-  const { home } = readConfig({ ...sources, env: { ...env, HEARTH_HOST: undefined, OLLAMA_HOST: undefined } });
+  const { home } = readSettings(sources);
   return { server: { url: asked.replace(/\/+$/, ""), apiKey }, home };
 }
 

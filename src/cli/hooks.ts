@@ -1,6 +1,7 @@
 /** `hearth hooks`: its commands, with their flags. */
 import type { Command } from "commander";
-import { readConfigFile, type ConfigSources } from "../config.ts";
+import { readConfigPart, type ConfigSources } from "../config.ts";
+import type { Document } from "../config/document.ts";
 import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
 import { cancelHook, listHooks, replayHook, showHook, testMapping, type ListOptions } from "./commands/hooks.ts";
@@ -145,11 +146,13 @@ function addMailCommands(hooks: Command, { remote, local, wholeNumber }: MailPar
 function adminContext(sources: ConfigSources, terminal: CliContext["terminal"]): CliContext {
   const { server, home } = clientSettings(sources);
   const fromEnv = sources.env["HEARTH_GATEWAY_TOKEN"]?.trim() || undefined;
-  const apiKey = fromEnv ?? tokenOf(readConfigFile(sources)?.root["gateway"]);
+  const apiKey = fromEnv ?? tokenIn(readConfigPart(sources));
   return { client: new Client({ ...server, apiKey }), terminal, home, nowMs: Date.now, interruptible };
 }
 
-function tokenOf(section: unknown): string | undefined {
+function tokenIn(document: Document | undefined): string | undefined {
+  document?.checkSet(["gateway", "token"]);
+  const section = document?.root["gateway"];
   if (typeof section !== "object" || section === null || !Object.hasOwn(section, "token")) return undefined;
   const { token } = section as { token: unknown };
   return typeof token === "string" ? token.trim() : undefined;

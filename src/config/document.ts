@@ -36,6 +36,8 @@ export interface Document {
   readonly variables: ReadonlySet<string>;
   /** Whether a text came, at least in part, from the environment. */
   hasVariable(path: Path): boolean;
+  /** Throws `bad_request` where a text there, or below, asks for a variable that is not set. */
+  checkSet(path: Path): void;
 }
 
 interface Repeated {
@@ -50,14 +52,27 @@ interface Reading {
   readonly repeated: Repeated[];
 }
 
+type Env = Readonly<Record<string, string | undefined>>;
+
 /** Throws `bad_request` naming file and line. An error of the file system keeps its code as `cause`. */
-export function readDocument(path: string, env: Readonly<Record<string, string | undefined>>): Document {
+export function readDocument(path: string, env: Env): Document {
+  const document = readPartly(path, env);
+  document.checkSet([]);
+  return document;
+}
+
+/**
+ * As `readDocument`, for those who need a part of it: texts that ask for a variable which is not set stay as they are,
+ * and whoever uses one calls `checkSet` before.
+ */
+export function readPartly(path: string, env: Env): Document {
   const text = readText(path);
   const reading: Reading = { folder: realpathSync(dirname(path)), files: [], repeated: [] };
-  const variables = new Set<string>();
-  const lookUp = (name: string): string | undefined => {
+  const [variables, unset] = [new Set<string>(), [] as Unset[]];
+  const lookUp = (name: string, at: Omit<Unset, "name">): string | undefined => {
     variables.add(name);
-    return env[name];
+    if (!env[name]) unset.push({ ...at, name });
+    return env[name] || undefined;
   };
   const root = substitute(readNode({ path, text, reading, chain: [] }), lookUp, []);
   if (root.kind !== "object") {
@@ -73,7 +88,20 @@ export function readDocument(path: string, env: Readonly<Record<string, string |
       const node = findNode(root, keys);
       return node.kind === "scalar" && node.hasVariable === true;
     },
+    checkSet: (keys) => {
+      const found = unset.find((each) => keys.every((key, i) => each.path[i] === key));
+      if (!found) return;
+      const where = `${describePlace(found.place)}: ${describePath(found.path)}`;
+      throw new AppError("bad_request", `${where}: the environment variable ${found.name} is not set`);
+    },
   };
+}
+
+/** A variable that is not set or empty, and the text that asks for it. */
+interface Unset {
+  readonly name: string;
+  readonly path: Path;
+  readonly place: Place;
 }
 
 function readText(path: string): string {
@@ -188,8 +216,10 @@ function merge(under: Node, over: Node): Node {
   return { ...over, entries };
 }
 
-/** `${NAME}` in texts; `$${` stands for `${`. An unset or empty variable is an error. */
-function substitute(node: Node, lookUp: (name: string) => string | undefined, path: Path): Node {
+type LookUp = (name: string, at: { path: Path; place: Place }) => string | undefined;
+
+/** `${NAME}` in texts; `$${` stands for `${`. What is not found stays. */
+function substitute(node: Node, lookUp: LookUp, path: Path): Node {
   if (node.kind === "array") {
     return { ...node, items: node.items.map((item, i) => substitute(item, lookUp, [...path, i])) };
   }
@@ -200,13 +230,8 @@ function substitute(node: Node, lookUp: (name: string) => string | undefined, pa
   if (typeof node.value !== "string") return node;
   const value = node.value.replace(
     /\$(\$)?\{([A-Z_][A-Z0-9_]*)\}/g,
-    (all, escaped: string | undefined, name: string) => {
-      if (escaped) return all.slice(1);
-      const found = lookUp(name);
-      if (found) return found;
-      const where = `${describePlace(node.at)}: ${describePath(path)}`;
-      throw new AppError("bad_request", `${where}: the environment variable ${name} is not set`);
-    },
+    (all, escaped: string | undefined, name: string) =>
+      escaped ? all.slice(1) : (lookUp(name, { path, place: node.at }) ?? all),
   );
   return { ...node, value, hasVariable: value !== node.value };
 }
