@@ -76,7 +76,8 @@ export async function makeChooser(
   for (const { kernel } of stages) await device.pipeline(kernel); // what is refused is refused before buffers are made
   const buffers = await makeBuffers(device, program, { searches, stages, rows });
   const ways = new Map<Pass, Way>();
-  for (const pass of [plan.few, plan.many]) ways.set(pass, await bindWay(device, pass, { searches, stages, buffers }));
+  for (const pass of new Set([plan.few, plan.many]))
+    ways.set(pass, await bindWay(device, pass, { searches, stages, buffers }));
   await device.flush(); // a bind group that the device refuses shows here
   const words = new Uint32Array(WISH_WORDS * rows);
   return {

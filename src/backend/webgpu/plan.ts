@@ -33,8 +33,9 @@ const UPLOAD_SHARE = 0.9;
 const FEW_ROWS = 4;
 
 export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches" | "cacheType"> {
-  /** For runs of at most `few` rows. */
+  /** For runs of at most `fewRows` rows. */
   readonly few: Pass;
+  /** For other runs; the same one where the context is too short for those. */
   readonly many: Pass;
   readonly fewRows: number;
   readonly capacity: Capacity;
@@ -70,7 +71,7 @@ function draftPlan(device: Device, program: Program, options: LoadOptions, tunin
   const capacity = capacityOf(program, options);
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
   const cacheType = cacheTypeOf(program.steps, options);
-  const [few, many] = [FEW_ROWS, Infinity].map((rowsMax): PassParts => {
+  const passFor = (rowsMax: number): PassParts => {
     const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
     const many = rowsMax === Infinity;
     const lowered = lower(program.steps, { ctxLen: options.ctxLen, cacheType, many, piecesOf, tuning });
@@ -78,7 +79,9 @@ function draftPlan(device: Device, program: Program, options: LoadOptions, tunin
     checkGrid(dispatches, rows, program);
     const results = resultsOf(program, dispatches);
     return { dispatches, results, allocation: allocate(dispatches, { results, capacity: rows }) };
-  }) as [PassParts, PassParts]; // as many as went in
+  };
+  const few = passFor(FEW_ROWS);
+  const many = capacity.all > FEW_ROWS ? passFor(Infinity) : few; // a short context has no other runs
   const memory = planMemory(device, {
     program,
     options,
@@ -106,10 +109,12 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
       onProgress: (fraction) => options.onProgress?.(UPLOAD_SHARE * fraction),
     });
     try {
+      const made = { memory, weights, tuning, signal };
+      const fewPass = await recordPass(device, few, { ...made, first: 0 });
       const first = few.dispatches.length;
       return planOf({
-        few: await recordPass(device, few, { memory, weights, tuning, signal, first: 0 }),
-        many: await recordPass(device, many, { memory, weights, tuning, signal, first }),
+        few: fewPass,
+        many: many === few ? fewPass : await recordPass(device, many, { ...made, first }),
         capacity,
         memory,
         weights,

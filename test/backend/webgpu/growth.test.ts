@@ -4,13 +4,14 @@ import { readFile } from "node:fs/promises";
 import type { LoadOptions } from "../../../src/backend/backend.ts";
 import { conformanceCases } from "../../conformance/cases.ts";
 import { startWebGpu, type BackendChild } from "../child.ts";
+import { expectClose } from "../compare.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
 
 const GROWTH_MAX = 1.1;
 const CTX_LEN = 128;
 const options: LoadOptions = { ctxLen: CTX_LEN, slots: 4, precise: true, threads: 1, cacheDir: undefined };
 
-const { program } = conformanceCases().find(({ name }) => name === "attention: 4 heads on 4 of 16")!;
+const { program, tolerance } = conformanceCases().find(({ name }) => name === "attention: 4 heads on 4 of 16")!;
 let gpu: BackendChild;
 beforeAll(async () => void (gpu = startWebGpu(await swiftShaderEnv())));
 afterAll(() => gpu.stop());
@@ -81,3 +82,19 @@ onLinux(
   },
   300_000,
 );
+
+test("a context too short for a run of many rows has no kernels for one, and computes what a longer one does", async () => {
+  const ask = async (ctxLen: number) => {
+    const before = await gpu.tally();
+    const session = await gpu.backend.load(program, { ...options, ctxLen });
+    const objects = (await gpu.tally()).objects - before.objects;
+    const rows = (slot: number) => ({ slot, start: 0, tokens: Int32Array.of(slot, 9 - slot), logits: "all" }) as const;
+    const logits = (await session.run([rows(0), rows(1), rows(2), rows(3)])).slice();
+    session.close();
+    return { objects, logits };
+  };
+  (await gpu.backend.load(program, options)).close(); // compiles its kernels, and the child counts from here on
+  const [long, short] = [await ask(5), await ask(4)];
+  expect(short.objects).toBeLessThan(0.8 * long.objects);
+  expectClose(short.logits, long.logits, tolerance);
+}, 60_000);
