@@ -174,6 +174,7 @@ function twoTabs(world: () => World): void {
     expect(await other.locator("#composer").inputValue()).toBe("And me?"); // it was not sent
     await other.locator(".message.assistant").last().locator(".markdown > *").first().waitFor(); // what was kept of it
     await page.close();
+    await other.getByText("The page was closed before this answer was over.").waitFor(); // it hears of that by itself
     await other.reload();
     await other.getByText("The page was closed before this answer was over.").waitFor();
     await keepShot(other, "closed-1280");

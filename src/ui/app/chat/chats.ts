@@ -4,9 +4,9 @@
  */
 import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { makeId } from "../base/ids.ts";
-import { ServerGone } from "../base/api.ts";
 import type { AnswerEvent, Answerer } from "./answers.ts";
 import type { ChatDatabase } from "./database.ts";
+import { asInterrupted, endOf, explain, withoutEnd } from "./ends.ts";
 import { makeLive, nextFrame, type Live } from "./live.ts";
 import {
   leafUnder,
@@ -79,6 +79,8 @@ export class Chats {
   readonly #running = signal<ReadonlyMap<string, Running>>(new Map());
   /** Those that are looked at, or answered. */
   readonly #held = new Map<string, OpenChat>();
+  /** Those that another tab answers, which may be closed. */
+  readonly #followed = new Set<string>();
 
   constructor(parts: ChatParts) {
     this.#parts = parts;
@@ -254,12 +256,29 @@ export class Chats {
     const chat =
       this.#list.peek().find((each) => each.id === id) ?? (await this.#parts.db.chats()).find((each) => each.id === id);
     if (!chat) return undefined;
-    const [messages, busy] = await Promise.all([this.#parts.db.messages(id), this.#isAnsweredElsewhere(id)]);
-    const settled = busy ? messages : messages.map(asInterrupted);
-    const byId = new Map(settled.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map((each) => [each.id, each]));
-    const open = this.#held.get(id) ?? { chat: signal(chat), messages: signal<Messages>(byId) };
+    const messages = await this.#read(id);
+    const open = this.#held.get(id) ?? { chat: signal(chat), messages: signal(messages) };
     this.#held.set(id, open);
     return open;
+  }
+
+  async #read(id: string): Promise<Messages> {
+    const [messages, busy] = await Promise.all([this.#parts.db.messages(id), this.#isAnsweredElsewhere(id)]);
+    if (busy) void this.#follow(id);
+    const settled = busy ? messages : messages.map(asInterrupted);
+    return new Map(settled.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map((each) => [each.id, each]));
+  }
+
+  /** A tab that is closed says nothing: once no tab has a chat's lock, an answer of which no end is kept is over. */
+  async #follow(id: string): Promise<void> {
+    const { locks } = this.#parts;
+    if (!locks || this.#followed.has(id)) return;
+    this.#followed.add(id);
+    await locks.request(lockName(id), { mode: "shared" }, () => {}).finally(() => this.#followed.delete(id));
+    const held = this.#held.get(id);
+    if (!held || this.#isBusy(id)) return;
+    const messages = await this.#read(id);
+    if (!this.#isBusy(id)) held.messages.value = messages;
   }
 
   async #isAnsweredElsewhere(id: string): Promise<boolean> {
@@ -357,30 +376,10 @@ export class Chats {
     held.chat.value = chat;
     const { db } = this.#parts;
     const changed = news.messages ? await db.some(news.messages) : await db.messages(news.id);
+    if (changed.some(({ state }) => state === "running")) void this.#follow(news.id);
     const kept = news.messages ? held.messages.peek() : [];
     held.messages.value = new Map([...kept, ...changed.map((each) => [each.id, each] as const)]);
   }
-}
-
-function endOf({ reason, stats }: Live): Partial<Message> {
-  if (reason === undefined) return { state: "failed", error: "The answer ended without saying why." };
-  return { ...(stats ? { stats } : {}), ...(reason === "length" ? { state: "length" as const } : {}) };
-}
-
-function withoutEnd(message: Message): Message {
-  const { state: _, error: __, stats: ___, ...rest } = message;
-  return rest;
-}
-
-/** An answer that nobody makes any more. */
-const asInterrupted = (message: Message): Message =>
-  message.state === "running"
-    ? { ...message, state: "failed", error: "The page was closed before this answer was over." }
-    : message;
-
-function explain(error: unknown): string {
-  if (error instanceof ServerGone) return `${error.message}. What came before that is kept; go on once it is back.`;
-  return error instanceof Error ? error.message : String(error);
 }
 
 const notSaved = (error: unknown): string =>
