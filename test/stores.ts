@@ -1,9 +1,10 @@
 /** Stores for tests: in SQLite, or where HEARTH_TEST_POSTGRES names a server there, each in a schema of its own. */
+import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { agentMigrations as agentInPostgres } from "../src/agent/postgres-tables.ts";
 import { agentMigrations } from "../src/agent/tables.ts";
-import { openDatabase, type Migration } from "../src/base/database.ts";
+import { openDatabase, SETTINGS, type Migration } from "../src/base/database.ts";
 import { openPostgres, type PostgresStore } from "../src/base/postgres/postgres-store.ts";
 import { SqliteStore } from "../src/base/sqlite-store.ts";
 import { execute, queryOne, type Script, type Store } from "../src/base/store.ts";
@@ -18,8 +19,22 @@ export const postgresUrl = process.env["HEARTH_TEST_POSTGRES"];
 
 /** @param path the same for stores over one database; absent: in memory, of this store alone */
 export function openStore(migrations: readonly Migration[], path = ":memory:"): Store {
-  if (postgresUrl === undefined) return new SqliteStore(openDatabase(path, migrations));
+  if (postgresUrl === undefined)
+    return new SqliteStore(path === ":memory:" ? openInMemory(migrations) : openDatabase(path, migrations));
   return new LaterStore(openInPostgres(postgresUrl, { migrations: inPostgres(migrations), path }));
+}
+
+/** By their migrations: databases that these have just made. */
+const made = new Map<string, Uint8Array>();
+
+/** A copy of one that was made before: to make the tables takes longer than most tests. */
+function openInMemory(migrations: readonly Migration[]): Database {
+  const kind = JSON.stringify(migrations);
+  const bytes = made.get(kind) ?? openDatabase(":memory:", migrations).serialize();
+  made.set(kind, bytes);
+  const db = Database.deserialize(bytes, { strict: true });
+  db.run(SETTINGS);
+  return db;
 }
 
 /** For the settings of a gateway: where its database is, the same for the same folder. */

@@ -17,10 +17,11 @@ export interface Migration {
 }
 
 /**
- * Normal: a commit that was not synced may be lost with the power, never half; `Writer` syncs before it resolves.
- * In memory: what undoes one piece of a commit, which would else be written to a temporary file.
+ * What a connection begins with. Normal: a commit that was not synced may be lost with the power, never half; `Writer`
+ * syncs before it resolves. In memory: what undoes one piece of a commit, which would else be written to a temporary
+ * file.
  */
-const SETTINGS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
+export const SETTINGS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
   PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000`;
 
 /**
