@@ -7,6 +7,7 @@ import type { toOpenAPISchema } from "@elysiajs/openapi";
 import { Elysia } from "elysia";
 import { AppError } from "../../base/errors.ts";
 import { packageFolder } from "../../base/program-files.ts";
+import type { IngressDescription } from "../../hooks/openapi/describe.ts";
 import type { RouteDeps } from "../deps.ts";
 import { describe } from "../schema/describe.ts";
 
@@ -38,8 +39,15 @@ type Described = Parameters<typeof toOpenAPISchema>[0];
 /** @param app gives the application once all its routes are there */
 export const openapiRoutes = ({ answer, version, gateway }: RouteDeps, app: () => Described) => {
   let described: Promise<Description> | undefined;
-  const description = async (): Promise<object> =>
-    withIngress(await (described ??= describeApi(app(), version)), gateway);
+  let last: { readonly ingress: IngressDescription | undefined; readonly json: Blob } | undefined;
+  /** Its text is long, and is written anew only where a changed configuration changed it. */
+  const description = async (): Promise<Blob> => {
+    const api = await (described ??= describeApi(app(), version));
+    const ingress = gateway?.ingress.describe();
+    if (!last || last.ingress !== ingress)
+      last = { ingress, json: new Blob([JSON.stringify(withIngress(api, ingress))]) };
+    return last.json;
+  };
   return new Elysia()
     .get("/openapi.json", ({ request }) => answer(request, async () => ({ kind: "json", body: await description() })), {
       detail: describe({ api: "server", summary: "This description", reply: "json" }),
@@ -70,8 +78,7 @@ const SECURITY_SCHEMES = {
 type Description = Awaited<ReturnType<typeof describeApi>>;
 
 /** Webhooks come in beside the routes, wherever the configuration says now. */
-function withIngress(description: Description, gateway: RouteDeps["gateway"]): object {
-  const ingress = gateway?.ingress.describe();
+function withIngress(description: Description, ingress: IngressDescription | undefined): object {
   if (!ingress) return description;
   const securitySchemes = { ...description.components.securitySchemes, ...ingress.securitySchemes };
   return { ...description, paths: { ...description.paths, ...ingress.paths }, components: { securitySchemes } };
