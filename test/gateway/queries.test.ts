@@ -8,7 +8,7 @@ import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
 /** Of one row, or one for each migration or crash since the last start. */
-const SMALL = ["open_runs", "migrations", "workers"];
+const SMALL = ["open_runs", "migrations", "workers", "pauses"];
 
 let stopRecording = (): void => {};
 afterEach(() => stopRecording());
