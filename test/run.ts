@@ -13,6 +13,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { SHORT_LIVED } from "./bun-env.ts";
 import { testSeed } from "./seed.ts";
 import { killGroup, runShard, type Counts, type ShardResult } from "./shard.ts";
 import { deviceSharers, testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts";
@@ -153,7 +154,8 @@ async function runAll(
   const [left, results]: [Shard[], ShardResult[]] = [[...shards], []];
   const running = new Map<Shard, Promise<void>>();
   const start = (shard: Shard): void => {
-    const options = { root: ROOT, temporary, seed: testSeed };
+    const env = shard.tier === "soak" ? {} : SHORT_LIVED; // what is soaked runs as users run it
+    const options = { root: ROOT, temporary, seed: testSeed, env };
     const onStart = (pid: number): void => void groups.add(pid);
     const onEnd = (pid: number): void => void groups.delete(pid);
     const run = runShard(shard.files, { ...options, onStart, onEnd }).then((result) => {

@@ -31,13 +31,15 @@ export interface ShardOptions {
   /** A folder for the temporary files of this run. */
   readonly temporary: string;
   readonly seed: number;
+  /** More variables. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly onStart?: (pid: number) => void;
   readonly onEnd?: (pid: number) => void;
 }
 
 /** Runs the files in a process with a home of its own. Whatever it leaves running is killed. */
 export async function runShard(files: readonly string[], options: ShardOptions): Promise<ShardResult> {
-  const { root, temporary, seed } = options;
+  const { root, temporary, seed, env } = options;
   const home = mkdtempSync(join(temporary, "home-"));
   const report = join(home, "report.xml");
   const flags = [`--seed=${seed}`, `--timeout=${TEST_MS_MAX}`, "--reporter=junit", `--reporter-outfile=${report}`];
@@ -53,6 +55,7 @@ export async function runShard(files: readonly string[], options: ShardOptions):
       HEARTH_TEST_SEED: `${seed}`,
       // tests make hundreds, and from the fifth on each costs a collection of the whole heap
       BUN_JSC_maxNumWasmFastMemories: "64",
+      ...env,
     },
     stdin: "ignore",
     stdout: "pipe",

@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { installSeeded, modelsFolder } from "./seeded-model.ts";
-import { TRANSPILED } from "../transpiled.ts";
+import { BUN_ENV } from "../bun-env.ts";
 
 export const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const START_TIMEOUT_MS = 60_000;
@@ -35,7 +35,7 @@ export function isolatedEnv(home: string, more: Record<string, string> = {}): Re
     HOME: home,
     HEARTH_HOST: "127.0.0.1:0",
     HEARTH_HOME: join(home, ".hearth"),
-    ...TRANSPILED,
+    ...BUN_ENV,
     HEARTH_SPARE_RUNNER: "false", // it would be one child more
     ...more,
   };

@@ -11,7 +11,7 @@ import { systemLoop } from "../../src/base/event-loop.ts";
 import type { WriteValue } from "../../src/files/write.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
-import { TRANSPILED } from "../transpiled.ts";
+import { BUN_ENV } from "../bun-env.ts";
 import { writeEdited, type Edit } from "./edited.ts";
 
 setDefaultTimeout(20_000);
@@ -117,7 +117,7 @@ function startRunner(backend: string): Promise<RunnerProcess> {
   } as const;
   const spawn = {
     command: [process.execPath, MAIN, "runner"],
-    env: { PATH: process.env["PATH"], ...TRANSPILED },
+    env: { PATH: process.env["PATH"], ...BUN_ENV },
     loadTimeoutMs: 15_000,
   };
   return RunnerProcess.start({ ...load, cacheDir: undefined }, spawn, forever);

@@ -5,11 +5,11 @@ import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "../../s
 import { fromWire, toWire } from "../../src/base/wire.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../src/sampling/options.ts";
 import { eventually } from "../e2e/hearth.ts";
-import { TRANSPILED } from "../transpiled.ts";
+import { BUN_ENV } from "../bun-env.ts";
 
 const WAIT_MS = 60_000;
 export const COMMAND = [process.execPath, resolve(import.meta.dir, "../../src/main.ts"), "runner"];
-export const RUNNER_ENV = { PATH: process.env["PATH"] ?? "", ORT_DISABLE_TELEMETRY: "1", ...TRANSPILED };
+export const RUNNER_ENV = { PATH: process.env["PATH"] ?? "", ORT_DISABLE_TELEMETRY: "1", ...BUN_ENV };
 export const LOAD: LoadMessage = {
   kind: "load",
   path: resolve(import.meta.dir, "../../models/hearth/hearth.gguf"),

@@ -11,7 +11,7 @@ import { CONFIG_TYPE, mediaType, readManifest, writeManifest } from "../../src/s
 import { parseName } from "../../src/store/name.ts";
 import { manifestPath, type Store } from "../../src/store/store.ts";
 import { installSeeded } from "../e2e/seeded-model.ts";
-import { TRANSPILED } from "../transpiled.ts";
+import { BUN_ENV } from "../bun-env.ts";
 
 setDefaultTimeout(60_000);
 
@@ -25,7 +25,7 @@ let pids: number[] = [];
 beforeAll(async () => {
   store = await installSeeded(join(folder, "models"));
   const command = [process.execPath, resolve(import.meta.dir, "noting-runner.ts"), notes];
-  const spawn = { command, env: { PATH: process.env["PATH"], ...TRANSPILED }, loadTimeoutMs: 30_000 };
+  const spawn = { command, env: { PATH: process.env["PATH"], ...BUN_ENV }, loadTimeoutMs: 30_000 };
   runtime = makeRuntime({
     store,
     now: () => new Date(0),

@@ -13,7 +13,7 @@ import { openGguf } from "../../src/files/gguf.ts";
 import { makeAdapter, shapesOf } from "../arch/adapters.ts";
 import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
 import { eventually, isAlive } from "../e2e/hearth.ts";
-import { TRANSPILED } from "../transpiled.ts";
+import { BUN_ENV } from "../bun-env.ts";
 
 setDefaultTimeout(30_000);
 
@@ -42,7 +42,7 @@ function makePool(options: Partial<PoolOptions> & { command?: string[]; loadTime
   const command = options.command ?? [process.execPath, MAIN, "runner"];
   const spawn = {
     command,
-    env: { PATH: process.env["PATH"], ...TRANSPILED },
+    env: { PATH: process.env["PATH"], ...BUN_ENV },
     loadTimeoutMs: options.loadTimeoutMs ?? 20_000,
   };
   const pool = new Pool({
