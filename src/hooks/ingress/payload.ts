@@ -58,10 +58,20 @@ const looksLikeJson = (text: string): boolean => /^\s*[[{]/.test(text);
 function parseJson(text: string): unknown {
   if (nestsDeeper(text, DEPTH_MAX)) throw new Refusal("too_deep");
   try {
-    return JSON.parse(text);
+    return LONG_NUMBER.test(text) ? JSON.parse(text, exactly) : JSON.parse(text);
   } catch {
     throw new Refusal("invalid_json");
   }
+}
+
+/** Digits or an exponent that no float64 may hold. */
+const LONG_NUMBER = /\d{16}|\d[eE]\+?\d{3}/;
+
+/** A whole number beyond 2^53, and one without end, is text as it was written: an id must not become its neighbour. */
+function exactly(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
+  if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+  const source = context?.source ?? "";
+  return !Number.isFinite(value) || /^-?\d+$/.test(source) ? source : value;
 }
 
 /** Undefined where the text is no JSON after all. Throws where it nests too deep. */

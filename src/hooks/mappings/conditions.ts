@@ -29,11 +29,17 @@ export function makeQuestion(condition: Condition, depth = 0): Question {
   return makeTest(condition);
 }
 
+/** Numbers that bodies have as text, see `ingress/payload.ts`. */
+const isLong = (wanted: unknown): boolean => typeof wanted === "number" && Math.abs(wanted) > Number.MAX_SAFE_INTEGER;
+
 /** All that a test says must hold; one that says nothing asks whether there is a value. */
 function makeTest({ at, equals, in: among, matches, exists }: ConditionTest): Question {
   const path = parsePath(at);
   const isSame = (value: unknown, wanted: unknown): boolean =>
-    value === wanted || (isAlwaysText(path) && typeof value === "string" && value === String(wanted));
+    value === wanted ||
+    (typeof value === "string" &&
+      ((isAlwaysText(path) && value === String(wanted)) ||
+        (isLong(wanted) && value !== "" && Number(value) === wanted)));
   const asks: ((value: unknown) => boolean)[] = [];
   if (equals !== undefined) asks.push((value) => isSame(value, equals));
   if (among) asks.push((value) => among.some((each) => isSame(value, each)));

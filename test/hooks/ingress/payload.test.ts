@@ -44,6 +44,24 @@ describe("a body", () => {
     expect(parse(body, contentType)).toEqual(expected);
   });
 
+  test.each([
+    ["an id beyond 2^53", '{"id":9007199254740993}', { id: "9007199254740993" }],
+    ["a negative one", "[-12345678901234567890]", ["-12345678901234567890"]],
+    ["a number without end", '{"a":{"b":1e400}}', { a: { b: "1e400" } }],
+    ["the last whole number that is exact", "[9007199254740991, 1.5, 1e21]", [9_007_199_254_740_991, 1.5, 1e21]],
+    ["a long fraction", "[0.12345678901234567890]", JSON.parse("[0.12345678901234567890]")],
+    ["long digits in a text", '{"a":"9007199254740993","b":1}', { a: "9007199254740993", b: 1 }],
+    [
+      "names that objects have anyway",
+      '{"__proto__":{"id":9007199254740993}}',
+      JSON.parse('{"__proto__":{"id":"9007199254740993"}}'),
+    ],
+  ])("with %s keeps it as it was written", (_, body, expected) => {
+    const value = parse(body, JSON_TYPE);
+    expect(JSON.stringify(value)).toBe(JSON.stringify(expected));
+    expect(Object.getPrototypeOf(value)).toBe(Array.isArray(value) ? Array.prototype : Object.prototype);
+  });
+
   test("of names that objects have anyway becomes fields, not prototypes", () => {
     const value = parse('{"__proto__":{"message":"x"},"constructor":1}', JSON_TYPE) as Record<string, unknown>;
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);

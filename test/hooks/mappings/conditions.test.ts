@@ -6,7 +6,15 @@ import { makeView } from "./view.ts";
 const view = makeView({
   headers: { "x-event": "push", "x-count": "5" },
   query: { env: "prod" },
-  payload: { action: "opened", number: 5, draft: false, none: null, user: { login: "ada" }, tags: ["a"] },
+  payload: {
+    action: "opened",
+    number: 5,
+    draft: false,
+    none: null,
+    id: "9007199254740993",
+    user: { login: "ada" },
+    tags: ["a"],
+  },
 });
 
 describe("a test of one value", () => {
@@ -15,6 +23,9 @@ describe("a test of one value", () => {
     [{ at: "action", equals: "closed" }, false],
     [{ at: "number", equals: 5 }, true],
     [{ at: "number", equals: "5" }, false],
+    [{ at: "id", equals: "9007199254740993" }, true],
+    [{ at: "id", equals: 9_007_199_254_740_992 }, true],
+    [{ at: "id", equals: 9_007_199_254_740_996 }, false],
     [{ at: "draft", equals: false }, true],
     [{ at: "none", equals: null }, true],
     [{ at: "nope", equals: null }, false],
