@@ -55,6 +55,13 @@ export const hearsGet = (kind: Kind | undefined): boolean => kind === "meta";
 /** Whether a check of this kind comes without the credentials that deliveries have. */
 export const precedesCredentials = (kind: Kind): boolean => kind === "meta" || kind === "microsoft";
 
+/**
+ * Slack's commands and clicks come as forms, are taken for failed by any other status than 200, and may show the one
+ * who gave them what the answer says. Undefined: the sender takes every 2xx.
+ */
+export const acknowledgement = (kind: Kind | undefined, contentType: string | null): HandshakeReply | undefined =>
+  kind === "slack" && /^application\/x-www-form-urlencoded\b/i.test(contentType ?? "") ? text("") : undefined;
+
 export function answerHandshake(kind: Kind, request: HandshakeRequest): HandshakeReply | undefined {
   return HANDSHAKES[kind](request);
 }

@@ -10,7 +10,7 @@ const github = { scheme: "github", secrets: "github-secret" } as const;
 const standard = { scheme: "standard-webhooks", secrets: "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=" } as const;
 const wake = { action: "wake", textTemplate: "{{payload}}" } as const;
 
-type Signature = typeof github | typeof standard;
+type Signature = typeof github | typeof standard | { readonly scheme: "slack"; readonly secrets: string };
 
 /** The headers of an honest sender. */
 function signed(auth: Signature, body: string, { id = "d1", nowMs = Date.now() } = {}): Record<string, string> {
@@ -137,6 +137,31 @@ describe("mappings that share a path", () => {
 });
 
 describe("handshakes:", () => {
+  test("slack: commands and clicks hear 200 and nothing to show, whatever becomes of them; events 202", async () => {
+    const auth = { scheme: "slack", secrets: "slack-signing-secret-of-tests" } as const;
+    const mappings = [{ match: { path: "s" }, auth, handshake: "slack", transform: { module: "t.ts" } }];
+    const api = await startHooks({ hooks: { mappings } });
+    let made: unknown = { message: "x" };
+    api.world.transform = () => made;
+    const send = async (body: string, type: string): Promise<unknown> => {
+      const headers = { ...signed(auth, body), "content-type": type };
+      const response = await api.send("/hooks/s", body, { headers });
+      return [response.status, await response.text()];
+    };
+    const form = "application/x-www-form-urlencoded; charset=utf-8";
+    expect(await send("command=%2Fask&text=hi", form)).toEqual([200, ""]);
+    expect(await send(`payload=${encodeURIComponent('{"type":"block_actions"}')}`, form)).toEqual([200, ""]);
+    expect(await send('{"type":"event_callback"}', "application/json")).toEqual([
+      202,
+      expect.stringContaining("runId"),
+    ]);
+    made = null;
+    expect(await send("command=%2Fask&text=nothing", form)).toEqual([200, ""]);
+    made = { kind: "wake", text: "x" };
+    expect(await send("command=%2Fask&text=wake", form)).toEqual([200, ""]);
+    expect(await api.world.actions()).toHaveLength(4);
+  });
+
   test("slack: a signed challenge is given back; unsigned it is 401", async () => {
     const mappings = [{ match: { path: "s" }, auth: github, handshake: "slack", ...wake }];
     const api = await startHooks({ hooks: { mappings } });

@@ -5,7 +5,7 @@
 import { AppError } from "../../base/errors.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import type { HookAction } from "../action.ts";
-import { answerHandshake } from "../handshake.ts";
+import { acknowledgement, answerHandshake } from "../handshake.ts";
 import { type Mapping, type MappingOutcome, type MappingRequest, repeatId, runMapping } from "../mappings/index.ts";
 import { failureKey } from "./address.ts";
 import { LOCKED_READ_MS, READ_MS, readBody, UNPROVED_READ_MS } from "./body.ts";
@@ -63,7 +63,10 @@ export async function answerMapped(
   tell(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
   const reply = await answerProved(deps, visit, { mapping, asked, pass, rawBody });
-  return { ...reply, headers: { ...reply.headers, ...pass.headers } };
+  const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // somebody waited for it
+  const plain = isOutcome ? undefined : acknowledgement(mapping.config.handshake, contentType);
+  const { status, headers, body } = plain ? textReply(plain, {}) : reply;
+  return { ...reply, status, body, headers: { ...reply.headers, ...headers, ...pass.headers } };
 }
 
 /** Throws a `Refusal` where a condition cannot tell: another mapping may trust more. */
