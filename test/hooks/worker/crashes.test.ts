@@ -65,10 +65,22 @@ class Servers {
     const end = clock.now + Math.ceil(ms);
     while (clock.now < end) {
       if (!(yield* this.#step(owner))) return false;
-      const next = this.#begun.size > 0 ? clock.now + STEP_MS : ((yield* nextTurnAt(clock.now)) ?? end);
-      clock.now = Math.min(end, next);
+      clock.now = Math.min(end, yield* this.#nextStep(end));
     }
     return true;
+  }
+
+  /** When to look again: a step before the next one at which anything can change, then at that one. */
+  *#nextStep(end: number): Script<number> {
+    const { now } = this.#bench.clock;
+    const dueAt = (yield* nextTurnAt(now)) ?? end;
+    if (this.#begun.size === 0) return dueAt;
+    const ends = [...this.#begun].map(([runId, at]) => {
+      const { needsMs, killsAfterMs = Infinity } = this.#jobs.get(runId)!;
+      return at + Math.min(needsMs, killsAfterMs);
+    });
+    const steps = Math.ceil((Math.min(end, dueAt, ...ends) - now) / STEP_MS);
+    return now + STEP_MS * Math.max(1, steps - 1);
   }
 
   /** Servers that nobody kills, until every run is over; throws where that takes more than so many. */
