@@ -212,6 +212,22 @@ describe("run at a terminal", () => {
     await run(["rm", "talk"]);
   });
 
+  test("quotes of several lines in /set system, quoted stop texts, levels of thinking, lines typed ahead", async () => {
+    const person = sitDown(["run", "hearth", "--format", '{ "type": "integer" }']);
+    expect(await person.sees(">>> ")).toBe(true);
+    await person.types('/set system """You are\r', "... ");
+    await person.types('a fox.\r"""\r', /Set system message\.[^]*>>> /);
+    await person.types('/set parameter stop "the end" STOP\r', /Set parameter 'stop'[^]*>>> /);
+    await person.types("/set think hot\r", /Error: expected one of true, [^]*got 'hot'[^]*>>> /);
+    await person.types("How many?\r/set quiet\r/save ahead\r", /\d\r\n[^]*Set 'quiet'[^]*Created new model 'ahead'/);
+    person.child.terminal!.write("\x04");
+    await person.child.exited;
+    const saved = (await run(["show", "ahead", "--modelfile"])).stdout;
+    expect(saved).toContain('SYSTEM "You are\na fox."\n');
+    expect(saved).toContain("PARAMETER stop the end\nPARAMETER stop STOP\n");
+    await run(["rm", "ahead"]);
+  });
+
   test("Ctrl+C stops an answer and the conversation goes on; Ctrl+D leaves", async () => {
     const person = sitDown(["run", "hearth", "--nohistory"]);
     expect(await person.sees(">>> ")).toBe(true);

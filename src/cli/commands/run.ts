@@ -34,7 +34,7 @@ export async function run(context: CliContext, model: string, words: readonly st
     model,
     system: undefined,
     options: {},
-    format: options.format,
+    format: options.format === undefined ? undefined : parseFormat(options.format),
     think: parseThink(options.think),
     keepAlive: options.keepalive,
     hideThinking: options.hidethinking ?? false,
@@ -87,7 +87,7 @@ async function generate(context: CliContext, question: Question, settings: ChatS
     ...common(settings),
     prompt,
     ...(images.length > 0 ? { images } : {}),
-    ...(format === undefined ? {} : { format: parseFormat(format) }),
+    ...(format === undefined ? {} : { format }),
     ...(think === undefined ? {} : { think }),
   };
   if (prompt === "" && images.length === 0) return load(context, settings);

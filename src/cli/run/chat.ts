@@ -11,7 +11,8 @@ export interface ChatSettings {
   model: string;
   system: string | undefined;
   options: Record<string, unknown>;
-  format: string | undefined;
+  /** `json`, or a JSON schema; undefined: any text. */
+  format: unknown;
   think: string | boolean | undefined;
   keepAlive: string | undefined;
   hideThinking: boolean;

@@ -3,6 +3,7 @@ import { parseModelfile } from "../../store/modelfile.ts";
 import { list } from "../commands/list.ts";
 import { describe } from "../commands/show.ts";
 import type { CliContext } from "../context.ts";
+import { THINK_VALUES } from "../think.ts";
 import { canSee, type Chat } from "./chat.ts";
 import type { PromptLines } from "./prompt-lines.ts";
 
@@ -147,18 +148,25 @@ function set(desk: Desk, rest: string): void {
       chat.settings.format = value;
       return say("Set format to 'json' mode.");
     case "think":
-      chat.settings.think = value === "" ? true : value;
+      chat.settings.think = thinkLevel(value);
       return say(`Set 'think' mode${value === "" ? "" : ` to '${value}'`}.`);
     default:
       throw new Error(`unknown command '/set ${rest}'; type /? set for help`);
   }
 }
 
+function thinkLevel(value: string): boolean | string {
+  if (value === "" || value === "true") return true;
+  if (value === "false") return false;
+  if (THINK_VALUES.has(value)) return value;
+  throw new Error(`expected one of ${[...THINK_VALUES].join(", ")}, got '${value}'`);
+}
+
 const unquoted = (text: string): string => /^("""|")([\s\S]*)\1$/.exec(text)?.[2] ?? text;
 
-/** Typed as a Modelfile types it; several words are several stop texts. */
+/** Typed as a Modelfile types it; several words are several stop texts, and what stands in quotes is one. */
 function setParameter(chat: Chat, rest: string): string {
-  const [name = "", ...values] = rest.split(/\s+/);
+  const [name = "", ...values] = rest.match(/"[^"]*"(?!\S)|\S+/g) ?? [];
   if (name === "" || values.length === 0) throw new Error("usage: /set parameter <name> <value>");
   const lines = name === "stop" ? values : [values.join(" ")];
   const text = ["FROM x", ...lines.map((value) => `PARAMETER ${name} ${value}`)].join("\n");

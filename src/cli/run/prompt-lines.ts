@@ -1,6 +1,6 @@
 /**
  * Lines that a person types: edited with the keys of every shell, remembered from one day to the next. Lines between
- * `"""` and lines of one paste are one prompt.
+ * `"""` and lines of one paste are one prompt, and so is `/set system """` up to its closing quote.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -11,6 +11,8 @@ const PROMPT = ">>> ";
 const CONTINUATION = "... ";
 const PLACEHOLDER = "Send a message (/? for help)";
 const HISTORY_MAX = 1000;
+/** A command whose text may go on over several lines, up to the quote. */
+const QUOTING_COMMAND = /^\s*\/set\s+system\s+(?=""")/;
 const PASTES = { start: "\x1b[?2004h", end: "\x1b[?2004l" };
 
 interface PromptLinesOptions {
@@ -26,7 +28,8 @@ export class PromptLines {
   #isPasting = false;
   #isEmpty = true;
   #held: string[] = [];
-  #isQuoted = false;
+  /** Lines that came in one piece with the one before them, while nobody was waiting for a prompt. */
+  readonly #ahead: string[] = [];
   #wanted: ((prompt: string | undefined) => void) | undefined;
   #isClosed = false;
   keepsHistory = true;
@@ -57,6 +60,7 @@ export class PromptLines {
     this.#wanted = resolve;
     this.#lines.resume();
     this.#ask();
+    for (const line of this.#ahead.splice(0)) this.#onLine(line); // what no prompt takes is put back
     return promise;
   }
 
@@ -87,9 +91,12 @@ export class PromptLines {
   }
 
   #onLine(line: string): void {
-    if (!this.#wanted) return;
     if (this.#isPasting) {
       this.#held.push(line);
+      return;
+    }
+    if (!this.#wanted) {
+      this.#ahead.push(line);
       return;
     }
     const prompt = this.#complete(line);
@@ -101,16 +108,13 @@ export class PromptLines {
   #complete(line: string): string | undefined {
     this.#held.push(line);
     const text = this.#held.join("\n");
-    const isOpen = text.trimStart().startsWith('"""') || this.#isQuoted;
-    if (isOpen) {
-      const body = text.trimStart().slice(3);
-      const end = body.trimEnd().endsWith('"""');
-      if (!end) return undefined;
+    const command = QUOTING_COMMAND.exec(text)?.[0] ?? "";
+    const quoted = text.slice(command.length).trim();
+    if (quoted.startsWith('"""')) {
+      if (quoted.length < 6 || !quoted.endsWith('"""')) return undefined;
       this.#held = [];
-      return body
-        .trimEnd()
-        .slice(0, -3)
-        .replace(/^\n|\n$/g, "");
+      const body = quoted.slice(3, -3).replace(/^\n|\n$/g, "");
+      return command === "" ? body : `${command}"""${body}"""`;
     }
     this.#held = [];
     return text;
