@@ -193,6 +193,23 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     }
   });
 
+  test.each(["default_transaction_read_only = on", "synchronous_commit = off"])(
+    "ALTER DATABASE … SET %s, and back: sessions that began meanwhile are not kept",
+    async (setting) => {
+      const store = await open();
+      await server.run(`ALTER DATABASE postgres SET ${setting}`);
+      await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test'");
+      await expect(store.write(() => put("meanwhile"))).rejects.toMatchObject({ code: "storage" });
+      await expect(store.check()).rejects.toMatchObject({ code: "storage" });
+      await server.run(`ALTER DATABASE postgres RESET ${setting.split(" ")[0]}`);
+      for (let session = 1; session <= 4; session++) await store.write(() => put("again")).catch(() => {});
+      expect(await store.write(() => put("after"))).toBe(1);
+      await store.check();
+      await store.close();
+    },
+    30_000,
+  );
+
   test.each([
     ["mysql://root@localhost/x", "bad_request", /^database\.url: expected postgres:/],
     ["postgres://hearth@127.0.0.1:1/postgres", "storage", /^the database cannot be reached: /],

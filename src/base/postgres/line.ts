@@ -4,7 +4,7 @@
  */
 import type { ReservedSQL, SQL } from "bun";
 import { AppError } from "../errors.ts";
-import { RETRY_MS } from "./problems.ts";
+import { isReadOnly, RETRY_MS } from "./problems.ts";
 
 /** What the server gives a statement. */
 export const STATEMENT_SECONDS = 10;
@@ -23,6 +23,8 @@ export class Line {
   #deadline: Timer | undefined;
   #isSilent = false;
   #isClosed = false;
+  /** Whether its session may stay as it is when the database no longer is: it is for nobody else. */
+  #isSpent = false;
 
   private constructor(connection: ReservedSQL, silentMs: number) {
     this.#connection = connection;
@@ -54,9 +56,23 @@ export class Line {
     return this.#heard(this.#connection<unknown>(template).execute());
   }
 
+  /**
+   * Where its database or role said so at its beginning, a session may not write, or does not wait for the disk, for as
+   * long as it lives: a new one finds out what they say now.
+   */
+  get isSpent(): boolean {
+    return this.#isSpent;
+  }
+
   /** To the pool, for the next one. */
   release(): void {
-    if (!this.#isClosed) this.#connection.release();
+    if (this.#isSpent) this.close();
+    else if (!this.#isClosed) this.#connection.release();
+  }
+
+  /** What was found without an error: see `isSpent`. */
+  spend(): void {
+    this.#isSpent = true;
   }
 
   /** For good: what is on its way fails. */
@@ -72,6 +88,7 @@ export class Line {
     try {
       return (await answer) as T;
     } catch (error) {
+      this.#isSpent ||= isReadOnly(error);
       if (!this.#isSilent) throw error;
       throw new AppError("storage", "the database does not answer", { cause: error, retryAfterMs: RETRY_MS });
     } finally {

@@ -8,6 +8,8 @@ const OF_THE_SERVER = /^(08|53|57|58|25006|XX)/;
 /** How soon another try makes sense. */
 export const RETRY_MS = 5000;
 
+const READ_ONLY = "25006";
+
 /** SQLSTATE; undefined where the error is not the server's. */
 function stateOf(error: unknown): string | undefined {
   const { errno } = error as { errno?: unknown };
@@ -19,6 +21,9 @@ const isConnection = (error: unknown): boolean => {
   const { code } = error as { code?: unknown };
   return typeof code === "string" && code.startsWith("ERR_POSTGRES_") && stateOf(error) === undefined;
 };
+
+/** Whether a session was not allowed to write. */
+export const isReadOnly = (error: unknown): boolean => stateOf(error) === READ_ONLY;
 
 export const isRepeatable = (error: unknown): boolean => REPEATABLE.test(stateOf(error) ?? "");
 
@@ -38,7 +43,7 @@ function reasonOf(error: unknown): string {
   const state = stateOf(error);
   const message = messageOf(error).split("\n")[0] ?? "";
   if (state === undefined) return isConnection(error) ? `cannot be reached: ${message}` : `failed: ${message}`;
-  if (state === "25006") return "is read-only";
+  if (state === READ_ONLY) return "is read-only";
   if (state === "57014" || state === "55P03") return `is too slow: ${message}`;
   if (state.startsWith("53")) return `has no room: ${message}`;
   if (state.startsWith("57")) return `is going away: ${message}`;

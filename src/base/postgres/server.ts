@@ -113,6 +113,7 @@ export async function checkWritable(sql: SQL): Promise<void> {
       "SELECT current_setting('transaction_read_only') AS readonly, current_setting('synchronous_commit') AS durable",
     );
     const { readonly, durable } = row as Record<string, string>;
+    if (readonly === "on" || durable === "off") line.spend();
     if (readonly === "on") throw unfit("a database that can be written, got one that is read-only");
     checkDurable(durable!);
   } finally {

@@ -259,6 +259,7 @@ export class PostgresWriter {
   async #finish(transaction: Transaction, sendLast?: () => Promise<unknown>): Promise<void> {
     const { line, until } = transaction;
     const begun = await transaction.begun;
+    if (begun.durable === "off") line.spend();
     checkDurable(begun.durable);
     if (begun.life === null) send(line, NAME_LIFE);
     const asked = sendLast?.();
@@ -329,10 +330,12 @@ export class PostgresWriter {
     this.#next = undefined;
     try {
       await line?.command("ROLLBACK");
+      if (!line?.isSpent) return;
     } catch {
-      this.#line = undefined;
-      line?.close();
+      // it is closed
     }
+    this.#line = undefined;
+    line?.close();
   }
 }
 
