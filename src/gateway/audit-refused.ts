@@ -2,6 +2,7 @@
  * Mappings whose every request is refused, because of what the configuration says elsewhere or does not say at all.
  * Only settings without templates can be looked at before a request.
  */
+import { urlProblem } from "../hooks/callback.ts";
 import { hooksMayRun } from "../hooks/ingress/checks.ts";
 import type { Mapping } from "../hooks/mappings/index.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
@@ -14,12 +15,14 @@ export function auditRefused(
   { hooks, agents }: GatewaySnapshot,
   report: (id: string, key: string, message: string) => void,
 ): void {
-  const { action, agentId, model, transform } = config;
+  const { action, agentId, model, transform, callbackUrl } = config;
   const key = action === "wake" ? "textTemplate" : "messageTemplate";
   if (config[key] === undefined && !preset && !transform) {
     report("no-text", key, `not set, and nothing else makes a text: every ${REFUSED}`);
   }
   if (action === "wake") return;
+  const problem = callbackUrl && urlProblem(callbackUrl, { allowPrivate: hooks.callbacks.allowPrivateAddresses });
+  if (problem) report("callback-impossible", "callbackUrl", `${problem}: no run of this mapping is told of`);
   if (!hooksMayRun({ hooks, agents }, agentId)) {
     report("agent-not-allowed", "agentId", `no such agent, or hooks.allowedAgentIds leaves it out: every ${REFUSED}`);
   }

@@ -18,7 +18,9 @@ export function auditSignature(
   { auth, dedupeBody }: { auth: SignatureConfig; dedupeBody?: boolean | undefined },
   { path, report }: Omit<AtMapping, "parts">,
 ): void {
-  if (auth.scheme !== "hmac" || dedupeBody) return;
+  if (auth.scheme !== "hmac") return;
+  auditForm(auth, { path: [...path, "auth"], report });
+  if (dedupeBody) return;
   const { timestampHeader, idHeader, signedContent } = auth;
   if (timestampHeader !== undefined && !signedContent.includes("{timestamp}")) {
     const message =
@@ -32,5 +34,29 @@ export function auditSignature(
   if (timestampHeader === undefined && idHeader === undefined) {
     const message = "neither an id nor a time is signed: every replay counts, unless dedupeBody is set";
     report("info", "replayable", { path: [...path, "auth"], message });
+  }
+}
+
+/** What is signed by these names is the request's; anything else in braces is text. */
+const SIGNED = ["id", "timestamp", "body", "url", "method"];
+/** RFC 9110, `token`. */
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+
+function auditForm(auth: Extract<SignatureConfig, { scheme: "hmac" }>, { path, report }: Omit<AtMapping, "parts">) {
+  const { signedContent } = auth;
+  const strange = [...signedContent.matchAll(/\{(\w+)\}/g)].find(([, name]) => !SIGNED.includes(name!))?.[0];
+  const at = [...path, "signedContent"];
+  if (strange !== undefined) {
+    const names = SIGNED.map((name) => `{${name}}`).join(", ");
+    report("warn", "signed-unknown", { path: at, message: `${strange} stands for nothing; known: ${names}` });
+  }
+  if (!signedContent.includes("{body}")) {
+    const message = "has no {body}: whoever has seen one signature can send any body with it";
+    report("error", "body-unsigned", { path: at, message });
+  }
+  for (const key of ["header", "timestampHeader", "idHeader"] as const) {
+    if (HEADER_NAME.test(auth[key] ?? "absent")) continue;
+    const message = "no header has this name: every request of this mapping is refused";
+    report("error", "header-impossible", { path: [...path, key], message });
   }
 }

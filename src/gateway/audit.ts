@@ -6,6 +6,7 @@ import { THINKING_LEVELS } from "../agent/config.ts";
 import { parseThinking } from "../agent/thinking.ts";
 import { describePath } from "../config/document.ts";
 import type { Path } from "../config/positions.ts";
+import { PRESETS } from "../hooks/config.ts";
 import { isCredentialHeader } from "../hooks/credentials.ts";
 import { makeMappings, type Mapping, RESERVED } from "../hooks/mappings/index.ts";
 import { asRequested, trimSlashes } from "../hooks/mappings/request.ts";
@@ -41,6 +42,7 @@ export function audit(parts: AuditParts): readonly Finding[] {
   }
   auditFallback(snapshot.hooks.fallbackChannels, { path: ["hooks"], parts, report });
   auditPlans(all, report);
+  auditUnused(snapshot.hooks, report);
   auditHeartbeat(snapshot, report);
   auditMail(snapshot, document, report);
   return findings;
@@ -124,6 +126,15 @@ function auditPlans(all: readonly Mapping[], report: Report): void {
     if (preset === undefined || presets[preset].scheme === undefined || config.auth) continue;
     const message = `not set: ${config.name} signs what it sends, and cannot send the hook token but in the address`;
     report("warn", "preset-unsigned", { path: ["hooks", "presetSettings", preset, "secrets"], message });
+  }
+}
+
+/** Settings of presets that nothing asks for: their senders get 404. */
+function auditUnused({ presets: wanted, presetSettings }: GatewaySnapshot["hooks"], report: Report): void {
+  for (const name of PRESETS) {
+    if (presetSettings[name] === undefined || wanted.includes(name)) continue;
+    const message = `have no effect: add '${name}' to hooks.presets`;
+    report("warn", "preset-unused", { path: ["hooks", "presetSettings", name], message });
   }
 }
 

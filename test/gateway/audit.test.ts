@@ -33,6 +33,9 @@ const findings = (text: string, more: Partial<AuditParts> = {}) =>
 
 const mapping = (text: string) => `{ hooks: { ${SAFE}, mappings: [\n${text}] } }`;
 
+const hmac = (form: string) =>
+  `{ match: { path: 'a' }, messageTemplate: 'x', auth: { scheme: 'hmac', secrets: '\${HOOKS_TOKEN}', ${form} } }`;
+
 test("a careful configuration has no findings", () => {
   const careful = "{ match: { path: 'a' }, messageTemplate: 'x' }, { match: { path: 'b' }, messageTemplate: 'x' }";
   expect(findings(mapping(careful))).toEqual([]);
@@ -53,6 +56,34 @@ describe("findings name key, line and what to do", () => {
       "warn",
       "hooks.mappings[0].allowUnsafeExternalContent",
     ],
+    [
+      mapping(hmac("header: 'x-sig', signedContent: '{id}.{bdy}'")),
+      "signed-unknown",
+      "warn",
+      "hooks.mappings[0].auth.signedContent",
+    ],
+    [
+      mapping(hmac("header: 'x-sig', signedContent: '{timestamp}', timestampHeader: 'x-time'")),
+      "body-unsigned",
+      "error",
+      "hooks.mappings[0].auth.signedContent",
+    ],
+    [mapping(hmac("header: 'x sig'")), "header-impossible", "error", "hooks.mappings[0].auth.header"],
+    [mapping(hmac("header: 'x', idHeader: 'id:'")), "header-impossible", "error", "hooks.mappings[0].auth.idHeader"],
+    [
+      `{ hooks: { ${SAFE}, presetSettings: { github: { secrets: '\${HOOKS_TOKEN}' } } } }`,
+      "preset-unused",
+      "warn",
+      "hooks.presetSettings.github",
+    ],
+    ...["http://a.example/x", "ftp://a.example", "https://10.0.0.1/", "https://me:pw@a.example/"].map(
+      (url): [string, string, string, string] => [
+        mapping(`{ match: { path: 'a' }, messageTemplate: 'x', callbackUrl: '${url}' }`),
+        "callback-impossible",
+        "error",
+        "hooks.mappings[0].callbackUrl",
+      ],
+    ),
     [
       mapping("{ messageTemplate: 'x {{ headers.Authorization }}' }"),
       "credential-template",
