@@ -24,7 +24,13 @@ export interface TensorSource {
   readonly pairedHeads: number;
   /** Added to every weight. */
   readonly shift: number;
+  /** The file has the matrix with rows and columns exchanged; at most `HEAD_BYTES_MAX` bytes, which are read at once. */
+  readonly isTransposed?: boolean;
 }
+
+/** The slowest-varying dimension first, after rows and columns have changed places where they do. */
+export const shapeOf = ({ tensor, isTransposed }: TensorSource): readonly number[] =>
+  isTransposed ? tensor.shape.toReversed() : tensor.shape;
 
 /** Throws `unsupported` for types that are not plain floats. */
 export function sourceType({ name, dtype }: SafeTensor, label: string): Quant {
@@ -35,9 +41,13 @@ export function sourceType({ name, dtype }: SafeTensor, label: string): Quant {
 }
 
 /** Throws `bad_file` where the rows cannot be dealt out to the heads. */
-export function checkHeads({ tensor, pairedHeads }: TensorSource, label: string): void {
+export function checkHeads(source: TensorSource, label: string): void {
+  const { tensor, pairedHeads, isTransposed } = source;
+  if (isTransposed && tensor.byteLength > HEAD_BYTES_MAX) {
+    throw new AppError("too_large", `${label}: tensor '${tensor.name}': a matrix of ${tensor.byteLength} bytes`);
+  }
   if (pairedHeads === 0) return;
-  const rows = tensor.shape[0] ?? 0;
+  const rows = shapeOf(source)[0] ?? 0;
   const headDim = rows / pairedHeads;
   if (!Number.isInteger(headDim) || headDim % 2 !== 0) {
     const expected = `${pairedHeads} heads of an even number of rows`;
@@ -51,20 +61,34 @@ export function checkHeads({ tensor, pairedHeads }: TensorSource, label: string)
 
 /** Weights as `to`. Throws `bad_file` where the file ends early, `unsupported` where one does not fit. */
 export async function* tensorData(source: TensorSource, to: Quant, label: string): AsyncGenerator<Uint8Array> {
-  const { tensor, pairedHeads, shift } = source;
+  const { tensor, pairedHeads, shift, isTransposed = false } = source;
   const from = sourceType(tensor, label);
   const headBytes = pairedHeads > 0 ? tensor.byteLength / pairedHeads : 0;
-  const pieceBytes = headBytes > 0 ? headBytes * Math.max(1, Math.floor(PIECE_BYTES / headBytes)) : PIECE_BYTES;
+  const heads = headBytes > 0 ? headBytes * Math.max(1, Math.floor(PIECE_BYTES / headBytes)) : PIECE_BYTES;
+  const pieceBytes = isTransposed ? tensor.byteLength : heads;
   await using file = await open(tensor.path, "r");
   for (let done = 0; done < tensor.byteLength; done += pieceBytes) {
     const length = Math.min(pieceBytes, tensor.byteLength - done);
-    const bytes = await readPiece(file, { tensor, offset: done, length, label });
+    const read = await readPiece(file, { tensor, offset: done, length, label });
+    const bytes = isTransposed ? transposed(read, tensor.shape, from.blockBytes) : read;
     if (headBytes > 0) {
-      const rowBytes = tensor.byteLength / tensor.shape[0]!; // heads have rows
+      const rowBytes = tensor.byteLength / shapeOf(source)[0]!; // heads have rows
       for (let at = 0; at < length; at += headBytes) pairRows(bytes.subarray(at, at + headBytes), rowBytes);
     }
     yield from === to && shift === 0 ? bytes : roundTo(bytes, { from, to, shift, what: `${label}: '${tensor.name}'` });
   }
+}
+
+function transposed(bytes: Uint8Array, [rows = 0, columns = 0]: readonly number[], itemBytes: number): Uint8Array {
+  const out = new Uint8Array(bytes.length);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      const from = (row * columns + column) * itemBytes;
+      const to = (column * rows + row) * itemBytes;
+      for (let i = 0; i < itemBytes; i++) out[to + i] = bytes[from + i]!; // inside: both have rows * columns items
+    }
+  }
+  return out;
 }
 
 interface Piece {

@@ -83,6 +83,62 @@ test("a rank-stabilized adapter's alpha makes up for the root", async () => {
   gguf.close();
 });
 
+/** A matrix of a file, and the same with rows and columns exchanged. */
+const exchanged = ([rows = 0, columns = 0]: number[], numbers: Float32Array<ArrayBuffer>) =>
+  Float32Array.from({ length: rows * columns }, (_, i) => numbers[(i % rows) * columns + Math.floor(i / rows)]!);
+
+test("MLX's adapters, whose matrices are the other way round, are those of PEFT", async () => {
+  const layer = "model.layers.0.self_attn.k_proj";
+  const [a, b] = [values(4 * 64, 6), values(32 * 4, 5)];
+  const plainOf = (shape: number[], numbers: Float32Array<ArrayBuffer>): PlainTensor => ({
+    dtype: "F32",
+    shape,
+    data: new Uint8Array(numbers.buffer),
+  });
+  const peft = await convert({
+    [`base_model.model.${layer}.lora_A.weight`]: plainOf([4, 64], a),
+    [`base_model.model.${layer}.lora_B.weight`]: plainOf([32, 4], b),
+  });
+  const folder = await writeFolder(join(root, crypto.randomUUID()), {
+    "adapter_config.json": {
+      fine_tune_type: "lora",
+      num_layers: 2,
+      lora_parameters: { rank: 4, scale: 2, dropout: 0, keys: ["self_attn.k_proj"] },
+    },
+    "adapters.safetensors": encodeSafetensors({
+      [`${layer}.lora_a`]: plainOf([64, 4], exchanged([4, 64], a)),
+      [`${layer}.lora_b`]: plainOf([4, 32], exchanged([32, 4], b)),
+    }),
+  });
+  const to = join(root, `${crypto.randomUUID()}.gguf`);
+  await convertAdapter({ folder: { ...folder, label: "folder" }, base: BASE, to });
+  const mlx = openGguf(to);
+  for (const name of ["blk.0.attn_k.weight.lora_a", "blk.0.attn_k.weight.lora_b"]) {
+    expect(mlx.tensors.get(name)!.shape).toEqual(peft.tensors.get(name)!.shape);
+    expect(mlx.read(name)).toEqual(peft.read(name));
+  }
+  expect(mlx.metadata.get("adapter.lora.alpha")).toBe(8); // as in CONFIG: twice the rank
+  peft.close();
+  mlx.close();
+});
+
+test("of the embedding, A has a row for every token; the base's own weight beside it is passed over", async () => {
+  const embedding = "base_model.model.model.embed_tokens";
+  const gguf = await convert({
+    [`${embedding}.lora_embedding_A`]: plain([4, 100], 1),
+    [`${embedding}.lora_embedding_B`]: plain([64, 4], 2),
+    [`${embedding}.base_layer.weight`]: plain([100, 64], 3),
+  });
+  expect([...gguf.tensors.values()].map(({ name, shape }) => `${name} ${shape}`).sort()).toEqual([
+    "token_embd.weight.lora_a 4,100",
+    "token_embd.weight.lora_b 4,64",
+  ]);
+  const read = (name: string) => new Float32Array(gguf.read(name).slice().buffer);
+  expect(read("token_embd.weight.lora_a")).toEqual(exchanged([4, 100], values(400, 1)));
+  expect(read("token_embd.weight.lora_b")).toEqual(values(256, 2));
+  gguf.close();
+});
+
 const half = Object.fromEntries(Object.entries(PAIR).slice(0, 1));
 test.each<[string, Record<string, PlainTensor>, { config?: object; base?: typeof BASE }, string]>([
   ["an unknown base", PAIR, { base: { ...BASE, arch: "bloom" } }, "expected an adapter for a base of bert, gemma2, "],
@@ -100,6 +156,7 @@ test.each<[string, Record<string, PlainTensor>, { config?: object; base?: typeof
     "'alpha_pattern': expected one alpha for all weights",
   ],
   ["no alpha", PAIR, { config: { lora_alpha: null } }, "'lora_alpha': expected a number, got nothing"],
+  ["MLX's DoRA", PAIR, { config: { fine_tune_type: "dora" } }, "'fine_tune_type': expected lora, which is all"],
   ["A without B", half, {}, "adapter of 'blk.1.ffn_up.weight': expected a matrix A and a matrix B, got only A"],
   [
     "two ranks",
