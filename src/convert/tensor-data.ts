@@ -24,7 +24,7 @@ export interface TensorSource {
   readonly pairedHeads: number;
   /** Added to every weight. */
   readonly shift: number;
-  /** The file has the matrix with rows and columns exchanged; at most `HEAD_BYTES_MAX` bytes, which are read at once. */
+  /** The file has the matrix with rows and columns exchanged; all of its bytes are read at once. */
   readonly isTransposed?: boolean;
 }
 

@@ -129,11 +129,14 @@ describe("POST /api/create with adapters", () => {
     expect([await say("hearth"), await say("laid")]).not.toContain(own);
     await create({ model: "read", modelfile: `FROM hearth\nADAPTER ${join(home, "peft")}` });
     expect(await say("read")).toBe(own);
-    writeFileSync(join(home, "Modelfile"), "FROM hearth\nADAPTER ./peft\n");
-    const args = ["create", "typed", "-f", join(home, "Modelfile")];
-    const { code, stderr } = await runHearth(args, { home, env: { HEARTH_HOST: hearth.url } });
-    expect([code, stderr.trimEnd().split("\n").at(-1)]).toEqual([0, "success"]);
-    expect(await say("typed")).toBe(own);
+    for (const adapter of ["./peft", "./peft/adapter_model.safetensors"]) {
+      writeFileSync(join(home, "Modelfile"), `FROM hearth\nADAPTER ${adapter}\n`);
+      const args = ["create", "typed", "-f", join(home, "Modelfile")];
+      const { code, stderr } = await runHearth(args, { home, env: { HEARTH_HOST: hearth.url } });
+      expect([code, stderr.trimEnd().split("\n").at(-1)]).toEqual([0, "success"]);
+      expect(await say("typed")).toBe(own);
+      await runHearth(["rm", "typed"], { home, env: { HEARTH_HOST: hearth.url } });
+    }
   });
 
   test("a second adapter is laid beside the first", async () => {

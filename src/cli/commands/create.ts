@@ -95,9 +95,11 @@ async function uploadAll(
 
 const looksLikePath = (value: string): boolean => /^(\.{0,2}\/|~|[A-Za-z]:\\)/.test(value);
 
-/** A folder's model, or a file with the other parts of a split one. */
+/** A folder's model, or a file with the other parts of a split one; one of safetensors stands for its folder. */
 async function filesAt(path: string, isFolder: boolean): Promise<readonly ModelFile[]> {
   if (isFolder) return modelFiles(path);
+  const beside = /\.safetensors$/i.test(path) ? await modelFiles(dirname(path)).catch(() => []) : [];
+  if (beside.some(({ name }) => name === basename(path))) return beside;
   const split = /^(.+-)(\d{5})-of-(\d{5})\.gguf$/.exec(basename(path));
   if (!split) return [{ path, name: basename(path) }];
   const [, stem, , count = ""] = split;
