@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,6 +21,7 @@ import { HOOK, MAIN } from "./parts.ts";
 
 let store: Store;
 beforeEach(() => void (store = openStore(agentMigrations)));
+afterEach(() => store.close());
 
 const put = (text: string, more: Partial<NewEvent> = {}, max = 100) =>
   store.write(() =>

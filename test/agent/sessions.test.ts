@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { enqueueEvent } from "../../src/agent/events.ts";
 import {
   append,
@@ -18,6 +18,7 @@ import { HOOK, MAIN } from "./parts.ts";
 
 let store: Store;
 beforeEach(() => void (store = openStore(agentMigrations)));
+afterEach(() => store.close());
 
 const said = (content: string, role = "user"): EntryBody => ({ kind: "message", message: { role, content } });
 const put = (runId: string, entries: readonly EntryBody[], more: { key?: string; now?: number } = {}) =>

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { append } from "../../../src/agent/sessions.ts";
 import { agentMigrations } from "../../../src/agent/tables.ts";
@@ -10,6 +10,7 @@ import { HOOK, MAIN, NEVER } from "../parts.ts";
 const NOW = Date.UTC(2026, 0, 5, 23, 30);
 let store: Store;
 beforeEach(() => void (store = openStore(agentMigrations)));
+afterEach(() => store.close());
 
 const run = (name: string, args: Record<string, unknown> = {}, allowed: readonly string[] = Object.keys(TOOLS)) =>
   callTool(
