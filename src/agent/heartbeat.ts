@@ -120,7 +120,8 @@ export class Heartbeat {
     const { every } = this.#config;
     if (every === 0 || this.#stopping.signal.aborted || !this.#lease.isHeld) return;
     const { clock } = this.#parts;
-    this.#cancelTick = clock.after(Math.max(0, this.#tickedAt + every - clock.now()), () => this.#tick());
+    const tickedAt = Math.min(this.#tickedAt, clock.now()); // a clock may be set back
+    this.#cancelTick = clock.after(Math.max(0, tickedAt + every - clock.now()), () => this.#tick());
   }
 
   /** Calls with every status; returns what stops that. */

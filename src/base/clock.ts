@@ -28,3 +28,18 @@ export const systemClock: Clock = {
 
 /** Nanoseconds since some moment before: for durations. */
 export const nowNs = (): number => Math.round(performance.now() * 1e6);
+
+/** Less is the uncertainty of a clock that is another machine's. */
+const SET_BACK_MS = 1000;
+
+/** Makes a question: whether a clock was set back since it was asked before. */
+export function setBackDetector(now: () => number): () => boolean {
+  const offset = (): number => now() - performance.now();
+  let before = offset();
+  return () => {
+    const is = offset();
+    const isSetBack = is < before - SET_BACK_MS;
+    before = is;
+    return isSetBack;
+  };
+}

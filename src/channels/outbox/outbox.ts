@@ -3,6 +3,7 @@
  * channel is one node's. Everything it knows of a message is on the disk; it keeps in memory only to whom it is sending
  * at the moment.
  */
+import { setBackDetector } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Lease, Peers } from "../../base/peers.ts";
@@ -70,8 +71,11 @@ export class Outbox {
   #isDirty = false;
   #isRunning = false;
 
+  readonly #isSetBack: () => boolean;
+
   constructor(deps: OutboxDeps) {
     this.#deps = deps;
+    this.#isSetBack = setBackDetector(deps.now);
     this.#outages = new Outages(deps);
   }
 
@@ -193,6 +197,7 @@ export class Outbox {
       this.#isDirty = true; // a channel came here meanwhile: first what its last node was sending
       return;
     }
+    if (this.#isSetBack()) for (const times of [this.#spaced, this.#paused]) times.clear();
     this.#forgetPast(now());
     const due: OutboxRow[] = [];
     const load = new Map<string, number>();
@@ -201,7 +206,8 @@ export class Outbox {
     if (this.#outages.any) this.#outages.keep(new Set(heads.map(({ lane }) => lane)));
     for (const row of heads) {
       if (this.#busy.has(row.lane) || !this.#lease(row.channel).isHeld) continue;
-      const at = Math.max(row.next_at, this.#spaced.get(row.lane) ?? 0, this.#paused.get(row.channel) ?? 0);
+      const planned = row.created_at > now() ? 0 : row.next_at; // by a clock that was set back since
+      const at = Math.max(planned, this.#spaced.get(row.lane) ?? 0, this.#paused.get(row.channel) ?? 0);
       const running = load.get(row.channel) ?? 0;
       if (at > now()) wakeAt = Math.min(wakeAt, at);
       else if (running < PER_CHANNEL_MAX) {

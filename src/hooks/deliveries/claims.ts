@@ -3,7 +3,7 @@
  * run. Statements that are asked in every round name their index: without statistics SQLite's planner takes another,
  * and reads all that waits.
  */
-import { placeholders, queryAll, queryOne, together, type Script, type SqlText } from "../../base/store.ts";
+import { execute, placeholders, queryAll, queryOne, together, type Script, type SqlText } from "../../base/store.ts";
 import { asTurn, COLUMNS, fromRow, moveRun, type Row, type Run, type TurnRun } from "./runs.ts";
 
 /** After so many crashes of its process a run is begun alone, so that the next crash tells whether it is the cause. */
@@ -108,6 +108,18 @@ const DUE: SqlText = {
  */
 const sorts = (are: "on" | "off"): Script<unknown> =>
   queryOne({ sqlite: "SELECT $1", postgres: "SELECT set_config('enable_sort', $1, true)" }, are);
+
+/**
+ * After the clock was set back: what bears a time that is still to come was put off by a clock that was wrong, maybe for
+ * days, and is due now.
+ */
+export function* dueAfterSetBack(now: number): Script<void> {
+  yield* execute(
+    `UPDATE runs SET next_at = $1 WHERE ${WAITING} AND next_at > $1 AND (created_at > $1 OR started_at > $1)`,
+    now,
+  );
+  yield* execute("UPDATE callbacks SET next_at = $1 WHERE state = 'pending' AND created_at > $1", now);
+}
 
 /** Whether a turn may be due; those of sessions that are busy count too. */
 export function* hasDueTurn(now: number): Script<boolean> {

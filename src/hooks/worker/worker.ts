@@ -3,13 +3,14 @@
  * replies, begin turns, send callbacks. Everything it decides is committed before it acts on it, so that it can be
  * killed at any moment and the next process goes on; a turn is run again only if its answer was not stored.
  */
+import { setBackDetector } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Peers, Topic } from "../../base/peers.ts";
 import { execute, type Script, type Store } from "../../base/store.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { Posting, SupposedPosting } from "../deliveries/posting.ts";
-import { nextTurnAt } from "../deliveries/claims.ts";
+import { dueAfterSetBack, nextTurnAt } from "../deliveries/claims.ts";
 import { findRun, pendingReplies, replyChannelOf, type Run } from "../deliveries/runs.ts";
 import { isFinal } from "../deliveries/state.ts";
 import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
@@ -73,9 +74,11 @@ export class Worker {
   #registeredAs: string | undefined;
   #wakeAt: Timer | undefined;
   #stopListening = (): void => {};
+  readonly #isSetBack: () => boolean;
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
+    this.#isSetBack = setBackDetector(deps.now);
     this.#events = new EventPoster(deps);
     this.#turns = new TurnRunner({
       ...deps,
@@ -293,6 +296,7 @@ export class Worker {
   async #oneRound(): Promise<void> {
     const { store, now } = this.#deps;
     await this.#recover();
+    if (this.#isSetBack()) await store.write(() => dueAfterSetBack(now()));
     await this.#postEvents();
     const areRepliesStuck = await this.#settleReplies();
     const mayBegin = (): boolean => this.#state === "working" && !this.isPaused;
@@ -327,7 +331,9 @@ export class Worker {
   }
 
   *#takeUp(me: string): Script<Run[]> {
-    yield* registerWorker(me, this.#deps.now());
+    const now = this.#deps.now();
+    yield* registerWorker(me, now);
+    yield* dueAfterSetBack(now); // while nothing ran here
     return yield* recover(this.#recovery());
   }
 
