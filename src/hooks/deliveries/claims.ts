@@ -110,8 +110,8 @@ const sorts = (are: "on" | "off"): Script<unknown> =>
   queryOne({ sqlite: "SELECT $1", postgres: "SELECT set_config('enable_sort', $1, true)" }, are);
 
 /**
- * After the clock was set back: what bears a time that is still to come was put off by a clock that was wrong, maybe for
- * days, and is due now.
+ * After the clock was set back: what bears a time that is still to come was put off by a clock that was wrong, maybe
+ * for days, and is due now.
  */
 export function* dueAfterSetBack(now: number): Script<void> {
   yield* execute(
