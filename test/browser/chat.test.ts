@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { join, resolve } from "node:path";
 import { buildForBrowser } from "../../src/browser/build.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
+import { RUNNER } from "../program.ts";
 import { COUNT, NAME, request, textOf, type ChatSaid } from "./chat-page.ts";
 import { browserRefusal, sayingsOf } from "./chromium.ts";
 import { ranged } from "./ranged.ts";
@@ -67,6 +68,5 @@ function startServers(): Promise<RunnerProcess> {
     precise: false,
     cacheDir: undefined,
   } as const;
-  const command = [process.execPath, join(ROOT, "src/main.ts"), "runner"];
-  return RunnerProcess.start(load, { command, env: process.env, loadTimeoutMs: 60_000 }, new AbortController().signal);
+  return RunnerProcess.start(load, { command: RUNNER, env: process.env, loadTimeoutMs: 60_000 }, new AbortController().signal);
 }

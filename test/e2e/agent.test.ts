@@ -21,6 +21,7 @@ import { MAIN, NEVER, settingsOf } from "../agent/parts.ts";
 import type { Store as ModelStore } from "../../src/store/store.ts";
 import { answering, openStore } from "../stores.ts";
 import { installSeeded } from "./seeded-model.ts";
+import { RUNNER } from "../program.ts";
 import { BUN_ENV } from "../bun-env.ts";
 
 setDefaultTimeout(300_000);
@@ -37,7 +38,7 @@ let store: Store;
 
 function start(models: ModelStore): { runtime: Runtime; agent: Agent } {
   const spawn = {
-    command: [process.execPath, join(ROOT, "src/main.ts"), "runner"],
+    command: RUNNER,
     env: { PATH: process.env["PATH"], HOME: home, ...BUN_ENV },
     loadTimeoutMs: 120_000,
   };

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { eventually, isolatedEnv, runHearth, startHearth, type Hearth } from "./hearth.ts";
+import { HEARTH } from "../program.ts";
 
 setDefaultTimeout(120_000);
 
-const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const GGUF = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 const home = mkdtempSync(join(tmpdir(), "hearth-cli-"));
 let hearth: Hearth;
@@ -155,7 +155,7 @@ test("no server: one line that says what to do", async () => {
 
 test("a reader that has read enough ends the command quietly", async () => {
   const env = isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host });
-  const child = Bun.spawn(["bash", "-c", `'${process.execPath}' '${MAIN}' show hearth --verbose | head -1`], {
+  const child = Bun.spawn(["bash", "-c", `'${HEARTH.join("' '")}' show hearth --verbose | head -1`], {
     env,
     stdin: "ignore",
     stdout: "pipe",
@@ -168,7 +168,7 @@ test("a reader that has read enough ends the command quietly", async () => {
 function sitDown(args: string[]) {
   let screen = "";
   const decoder = new TextDecoder();
-  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+  const child = Bun.spawn([...HEARTH, ...args], {
     env: isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host, TERM: "xterm" }),
     terminal: { cols: 80, rows: 24, data: (_, bytes) => void (screen += decoder.decode(bytes, { stream: true })) },
   });

@@ -5,11 +5,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { installSeeded, modelsFolder } from "./seeded-model.ts";
+import { fromSource, HEARTH } from "../program.ts";
 import { BUN_ENV } from "../bun-env.ts";
 
-export const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const START_TIMEOUT_MS = 60_000;
 
 export interface Hearth {
@@ -58,7 +58,7 @@ export interface StartOptions {
 export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
   const home = options.home ?? mkdtempSync(join(tmpdir(), "hearth-test-"));
   if (!options.isBare) await installSeeded(modelsFolder(home, options.env), options);
-  const child = Bun.spawn([process.execPath, options.main ?? MAIN, "serve"], {
+  const child = Bun.spawn([...(options.main ? fromSource(options.main) : HEARTH), "serve"], {
     env: isolatedEnv(home, options.env),
     stdin: "ignore",
     stdout: "pipe",
@@ -92,7 +92,7 @@ export async function runHearth(
   args: string[],
   options: { env?: Record<string, string>; home: string; stdin?: string },
 ): Promise<{ code: number; stdout: string; stderr: string }> {
-  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+  const child = Bun.spawn([...HEARTH, ...args], {
     env: isolatedEnv(options.home, options.env),
     stdin: new Blob([options.stdin ?? ""]),
     stdout: "pipe",

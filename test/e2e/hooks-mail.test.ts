@@ -7,7 +7,8 @@ import { join } from "node:path";
 import JSON5 from "json5";
 import { hasDovecot, PASSWORD, startDovecot, USER, type Dovecot } from "../hooks/mail/dovecot.ts";
 import { testRng } from "../seed.ts";
-import { eventually, isolatedEnv, MAIN, runHearth, startHearth, type Hearth } from "./hearth.ts";
+import { eventually, isolatedEnv, runHearth, startHearth, type Hearth } from "./hearth.ts";
+import { HEARTH } from "../program.ts";
 
 setDefaultTimeout(600_000); // 15 s alone
 const WAIT_MS = 60_000;
@@ -147,7 +148,7 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
 
   test("setup asks a person at a terminal; the password is not shown", async () => {
     let shown = "";
-    const child = Bun.spawn([process.execPath, MAIN, "hooks", "mail", "setup", ...here()], {
+    const child = Bun.spawn([...HEARTH, "hooks", "mail", "setup", ...here()], {
       env: { ...isolatedEnv(home), TERM: "xterm" },
       terminal: { cols: 100, rows: 40, data: (_, bytes) => void (shown += new TextDecoder().decode(bytes)) },
     });

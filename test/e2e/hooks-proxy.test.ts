@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eventually, isolatedEnv, MAIN, startHearth, type Hearth } from "./hearth.ts";
+import { eventually, isolatedEnv, startHearth, type Hearth } from "./hearth.ts";
+import { HEARTH } from "../program.ts";
 import { hasNginx, startNginx } from "./nginx.ts";
 import { rawRequest, type RawRequest } from "./raw-request.ts";
 
@@ -213,7 +214,7 @@ describe("a listener of the hooks' own", () => {
 
 /** What a server says that does not start. */
 async function refusalOf(home: string): Promise<string> {
-  const child = Bun.spawn([process.execPath, MAIN, "serve"], {
+  const child = Bun.spawn([...HEARTH, "serve"], {
     env: isolatedEnv(home),
     stdin: "ignore",
     stdout: "ignore",

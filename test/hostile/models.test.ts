@@ -11,12 +11,12 @@ import { systemLoop } from "../../src/base/event-loop.ts";
 import type { WriteValue } from "../../src/files/write.ts";
 import { RunnerProcess } from "../../src/runtime/runner-process.ts";
 import { SAMPLING_DEFAULTS } from "../../src/sampling/options.ts";
+import { RUNNER } from "../program.ts";
 import { BUN_ENV } from "../bun-env.ts";
 import { writeEdited, type Edit } from "./edited.ts";
 
 setDefaultTimeout(20_000);
 
-const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const forever = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), "hearth-hostile-"));
 const path = join(folder, "broken.gguf");
@@ -116,7 +116,7 @@ function startRunner(backend: string): Promise<RunnerProcess> {
     gpuMemory: undefined,
   } as const;
   const spawn = {
-    command: [process.execPath, MAIN, "runner"],
+    command: RUNNER,
     env: { PATH: process.env["PATH"], ...BUN_ENV },
     loadTimeoutMs: 15_000,
   };

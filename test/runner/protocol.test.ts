@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { resolve } from "node:path";
 import type { FromRunner, LoadMessage, ToRunner } from "../../src/runner/messages.ts";
 import { eventually, isAlive } from "../e2e/hearth.ts";
-import { COMMAND, endless, generate, isOf, LOAD, RUNNER_ENV, spawnRunner, textOf, type Spawned } from "./spawned.ts";
+import { RUNNER } from "../program.ts";
+import { endless, generate, isOf, LOAD, RUNNER_ENV, spawnRunner, textOf, type Spawned } from "./spawned.ts";
 
 setDefaultTimeout(120_000);
 
@@ -148,7 +149,7 @@ describe("the end of a runner", () => {
       [
         process.execPath,
         "-e",
-        `const child = Bun.spawn(${JSON.stringify(COMMAND)}, { env: ${JSON.stringify(RUNNER_ENV)}, serialization: "json",
+        `const child = Bun.spawn(${JSON.stringify(RUNNER)}, { env: ${JSON.stringify(RUNNER_ENV)}, serialization: "json",
            stdio: ["ignore", "ignore", "ignore"],
            ipc: (message) => { if (message.kind === "ready") { child.send(${JSON.stringify(endless(1))}); console.log(child.pid); } } });
          child.send(${JSON.stringify(LOAD)});`,

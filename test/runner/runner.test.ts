@@ -4,8 +4,8 @@ import { resolve } from "node:path";
 import type { FromRunner, LoadMessage, ToRunner } from "../../src/runner/messages.ts";
 import { fromWire, toWire } from "../../src/base/wire.ts";
 import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+import { RUNNER } from "../program.ts";
 
-const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const load: LoadMessage = {
   kind: "load",
   path: resolve(import.meta.dir, "../../models/hearth/hearth.gguf"),
@@ -24,7 +24,7 @@ const load: LoadMessage = {
 
 test("told to close while it loads onto a GPU, a runner gives the load up and ends", async () => {
   const heard: FromRunner[] = [];
-  const child = Bun.spawn([process.execPath, MAIN, "runner"], {
+  const child = Bun.spawn([...RUNNER], {
     env: { ...process.env, ...(await swiftShaderEnv()), ORT_DISABLE_TELEMETRY: "1" },
     stdio: ["ignore", "ignore", "inherit"],
     serialization: "json",

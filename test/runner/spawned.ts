@@ -5,10 +5,10 @@ import type { FromRunner, GenerateMessage, LoadMessage, ToRunner } from "../../s
 import { fromWire, toWire } from "../../src/base/wire.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../src/sampling/options.ts";
 import { eventually } from "../e2e/hearth.ts";
+import { RUNNER } from "../program.ts";
 import { BUN_ENV } from "../bun-env.ts";
 
 const WAIT_MS = 60_000;
-export const COMMAND = [process.execPath, resolve(import.meta.dir, "../../src/main.ts"), "runner"];
 export const RUNNER_ENV = { PATH: process.env["PATH"] ?? "", ORT_DISABLE_TELEMETRY: "1", ...BUN_ENV };
 export const LOAD: LoadMessage = {
   kind: "load",
@@ -46,7 +46,7 @@ export const isOf =
 
 export function spawnRunner(): Spawned {
   const heard: FromRunner[] = [];
-  const child = Bun.spawn(COMMAND, {
+  const child = Bun.spawn([...RUNNER], {
     env: RUNNER_ENV,
     stdio: ["ignore", "ignore", "ignore"],
     serialization: "json",

@@ -13,11 +13,11 @@ import { openGguf } from "../../src/files/gguf.ts";
 import { makeAdapter, shapesOf } from "../arch/adapters.ts";
 import { encodeGguf, type MemoryModel } from "../gguf/fixture.ts";
 import { eventually, isAlive } from "../e2e/hearth.ts";
+import { RUNNER } from "../program.ts";
 import { BUN_ENV } from "../bun-env.ts";
 
 setDefaultTimeout(30_000);
 
-const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 const folder = mkdtempSync(join(tmpdir(), "hearth-pool-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 function makePool(options: Partial<PoolOptions> & { command?: string[]; loadTimeoutMs?: number } = {}): Pool {
-  const command = options.command ?? [process.execPath, MAIN, "runner"];
+  const command = options.command ?? RUNNER;
   const spawn = {
     command,
     env: { PATH: process.env["PATH"], ...BUN_ENV },
