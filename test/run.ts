@@ -7,15 +7,17 @@
  * Files share a process until they fill it by the durations of the last recorded run, and those that share a device
  * are all in one; the longest go first, and more at once while they leave processors idle. Each process has a home and
  * caches of its own; what Bun transpiled is shared. `--record` writes the durations of this run. Files that start
- * programs wait until FILE is there: who installs those programs meanwhile makes it.
+ * programs wait until FILE is there: who installs those programs meanwhile makes it. Hearth is compiled once, and files
+ * that start it start that program.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SHORT_LIVED } from "./bun-env.ts";
+import { PROGRAM_VARIABLE } from "./program.ts";
 import { testSeed } from "./seed.ts";
-import { killGroup, runShard, type Counts, type ShardResult } from "./shard.ts";
+import { compileHearth, killGroup, runShard, type Counts, type ShardOptions, type ShardResult } from "./shard.ts";
 import { deviceSharers, testFiles, tiersOf, TIERS, type Tier } from "./tiers.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -50,9 +52,17 @@ const WAITING = [
   "test/server/http/idle.test.ts",
 ];
 
+/**
+ * Their subject is the command line and the server themselves: they start Hearth from its sources, as `bun test FILE`
+ * does for every file. So both ways are tested.
+ */
+const FROM_SOURCE = ["test/e2e/cli.test.ts", "test/e2e/command-line.test.ts", "test/e2e/serve.test.ts"];
+
 interface Shard {
   readonly tier: Tier;
   readonly waits: boolean;
+  /** Whether Hearth is started from its sources. */
+  readonly fromSource: boolean;
   readonly files: string[];
   seconds: number;
 }
@@ -68,17 +78,21 @@ function shardsOf(tiers: ReadonlyMap<string, Tier>, { durations, sharers }: Shar
   const shards: Shard[] = [];
   const seconds = (file: string): number => durations[file] ?? UNKNOWN_SECONDS;
   const kinds = TIERS.flatMap((tier) => [
-    { tier, waits: false, shares: false, secondsMax: SHARD_SECONDS[tier] },
-    { tier, waits: true, shares: false, secondsMax: SHARD_SECONDS[tier] },
-    { tier, waits: false, shares: true, secondsMax: Infinity },
+    { tier, waits: false, shares: false, fromSource: false, secondsMax: SHARD_SECONDS[tier] },
+    { tier, waits: false, shares: false, fromSource: true, secondsMax: SHARD_SECONDS[tier] },
+    { tier, waits: true, shares: false, fromSource: false, secondsMax: SHARD_SECONDS[tier] },
+    { tier, waits: false, shares: true, fromSource: false, secondsMax: Infinity },
   ]);
-  for (const { tier, waits, shares, secondsMax } of kinds) {
+  for (const { tier, waits, shares, fromSource, secondsMax } of kinds) {
     const ofTier = [...tiers].filter(([, other]) => other === tier).map(([file]) => file);
-    const files = ofTier.filter((file) => WAITING.includes(file) === waits && sharers.has(file) === shares);
+    const files = ofTier.filter(
+      (file) =>
+        WAITING.includes(file) === waits && sharers.has(file) === shares && FROM_SOURCE.includes(file) === fromSource,
+    );
     let open: Shard | undefined;
     for (const file of files.toSorted((a, b) => seconds(b) - seconds(a))) {
       if (!open || open.seconds + seconds(file) > secondsMax)
-        shards.push((open = { tier, waits, files: [], seconds: 0 }));
+        shards.push((open = { tier, waits, fromSource, files: [], seconds: 0 }));
       open.files.push(file);
       open.seconds += seconds(file);
     }
@@ -89,15 +103,14 @@ function shardsOf(tiers: ReadonlyMap<string, Tier>, { durations, sharers }: Shar
 interface Taking {
   readonly jobs: number;
   readonly isIdle: boolean;
-  /** Of the shards that may start. */
-  readonly tiers: readonly Tier[];
+  readonly mayStart: (shard: Shard) => boolean;
 }
 
 /**
  * The next shard to start, if any: `jobs` that compute run at once, of them one on the GPU while there are others, and
  * beside them one that waits. Where processors are idle, one more.
  */
-function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle, tiers }: Taking): Shard | undefined {
+function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle, mayStart }: Taking): Shard | undefined {
   const computing = running.filter(({ waits }) => !waits);
   const onGpu = computing.some(({ tier }) => tier === "gpu");
   const wishes: ((shard: Shard) => boolean)[] = [];
@@ -107,8 +120,8 @@ function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle, tiers 
   }
   if (isIdle || computing.length === running.length) wishes.push(({ waits }) => waits);
   if (isIdle) wishes.push(({ tier }) => tier !== "gpu");
-  const mayStart = wishes.map((wish) => (shard: Shard) => tiers.includes(shard.tier) && wish(shard));
-  const next = mayStart.map((wish) => shards.findIndex(wish)).find((index) => index >= 0);
+  const found = wishes.map((wish) => shards.findIndex((shard) => mayStart(shard) && wish(shard)));
+  const next = found.find((index) => index >= 0);
   return next === undefined ? undefined : shards.splice(next, 1)[0];
 }
 
@@ -138,10 +151,11 @@ const plus = (a: Counts, b: Counts): Counts => ({
 const inWords = ({ passed, failed, skipped }: Counts): string =>
   `${passed} passed, ${failed} failed, ${skipped} skipped`;
 
-async function runAll(
-  shards: readonly Shard[],
-  { jobs, programs }: { jobs: number; programs: string | undefined },
-): Promise<ShardResult[]> {
+/** Whether files of a shard may start the compiled program. */
+const startsCompiled = ({ tier, fromSource }: Shard): boolean => tier !== "unit" && !fromSource;
+
+/** Whatever runs is killed where this process is told to end. */
+function shardOptions(): ShardOptions {
   const temporary = mkdtempSync(join(tmpdir(), "hearth-tests-"));
   chmodSync(temporary, 0o755); // servers that give up their rights find what is theirs
   const groups = new Set<number>();
@@ -151,31 +165,54 @@ async function runAll(
     process.exit(130);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
+  const onStart = (pid: number): void => void groups.add(pid);
+  const onEnd = (pid: number): void => void groups.delete(pid);
+  return { root: ROOT, temporary, seed: testSeed, onStart, onEnd };
+}
+
+async function runAll(
+  shards: readonly Shard[],
+  { jobs, programs }: { jobs: number; programs: string | undefined },
+): Promise<ShardResult[]> {
+  const options = shardOptions();
   const [left, results]: [Shard[], ShardResult[]] = [[...shards], []];
   const running = new Map<Shard, Promise<void>>();
+  const program = join(options.temporary, "hearth");
+  let isCompiled = false;
+  const compile = async (): Promise<void> => {
+    const result = await compileHearth(program, options);
+    results.push(result);
+    tell(result, "compiled      ");
+    isCompiled = result.failed === 0;
+    if (!isCompiled) left.splice(0, left.length, ...left.filter((shard) => !startsCompiled(shard)));
+  };
   const start = (shard: Shard): void => {
-    const env = shard.tier === "soak" ? {} : SHORT_LIVED; // what is soaked runs as users run it
-    const options = { root: ROOT, temporary, seed: testSeed, env };
-    const onStart = (pid: number): void => void groups.add(pid);
-    const onEnd = (pid: number): void => void groups.delete(pid);
-    const run = runShard(shard.files, { ...options, onStart, onEnd }).then((result) => {
+    const env = {
+      [PROGRAM_VARIABLE]: shard.fromSource ? "" : program,
+      ...(shard.tier === "soak" ? {} : SHORT_LIVED), // what is soaked runs as users run it
+    };
+    const run = runShard(shard.files, { ...options, env }).then((result) => {
       running.delete(shard);
       results.push(result);
-      tell(result, `${results.length}/${shards.length} ${shard.tier.padEnd(7)}`);
+      tell(result, `${shards.length - left.length - running.size}/${shards.length} ${shard.tier.padEnd(7)}`);
     });
     running.set(shard, run);
   };
+  const mayStart = (shard: Shard): boolean =>
+    (WITHOUT_PROGRAMS.includes(shard.tier) || programs === undefined || existsSync(programs)) &&
+    (isCompiled || !startsCompiled(shard));
   try {
+    const compiling = left.some(startsCompiled) ? compile() : undefined;
     const watch = idleWatch();
     while (left.length + running.size > 0) {
       const isIdle = watch() && running.size < jobs + MORE_MAX;
-      const tiers = programs === undefined || existsSync(programs) ? TIERS : WITHOUT_PROGRAMS;
-      const next = take(left, [...running.keys()], { jobs, isIdle, tiers });
+      const next = take(left, [...running.keys()], { jobs, isIdle, mayStart });
       if (next) start(next);
       else await Promise.race([...running.values(), Bun.sleep(LOOK_MS)]);
     }
+    await compiling;
   } finally {
-    rmSync(temporary, { recursive: true, force: true });
+    rmSync(options.temporary, { recursive: true, force: true });
   }
   return results;
 }

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runShard, type ShardResult } from "./shard.ts";
+import { compileHearth, runShard, type ShardResult } from "./shard.ts";
 
 const root = mkdtempSync(join(tmpdir(), "hearth-shard-"));
 mkdirSync(join(root, "test"));
@@ -54,4 +54,18 @@ test("each shard has the seed and a home of its own, which is gone after it", as
   expect(temporary).toBe(root);
   expect(home).toStartWith(`${root}/home-`);
   expect(await Bun.file(join(home!, "report.xml")).exists()).toBe(false);
+});
+
+test("a program that cannot be compiled is one failure, with what the compiler said", async () => {
+  mkdirSync(join(root, "packaging"));
+  writeFileSync(
+    join(root, "packaging/compile.ts"),
+    "console.error(`no room for ${process.argv[3]}`); process.exit(3);",
+  );
+  const { passed, failed, failures } = await compileHearth(join(root, "hearth"), { root, temporary: root });
+  expect([passed, failed, failures]).toEqual([
+    0,
+    1,
+    [`packaging/compile.ts ended with code 3:\n\nno room for ${join(root, "hearth")}`],
+  ]);
 });

@@ -81,6 +81,38 @@ export async function runShard(files: readonly string[], options: ShardOptions):
   return judge({ files, ended, output: texts.join("\n"), xml, seconds, cpuSeconds });
 }
 
+/** Compiles Hearth into one program. The result has no tests: what failed is the compiler, if anything. */
+export async function compileHearth(out: string, options: Omit<ShardOptions, "seed">): Promise<ShardResult> {
+  const { root, temporary } = options;
+  const script = "packaging/compile.ts";
+  const startedMs = performance.now();
+  const child = Bun.spawn([process.execPath, script, "--out", out], {
+    cwd: root,
+    env: { ...process.env, TMPDIR: temporary, ...options.env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    detached: true,
+  });
+  options.onStart?.(child.pid);
+  const texts = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const code = await child.exited;
+  options.onEnd?.(child.pid);
+  const ended = child.signalCode ?? `code ${code}`;
+  const failures = code === 0 ? [] : [`${script} ended with ${ended}:\n${tail(texts.join("\n"))}`];
+  return {
+    files: [script],
+    seconds: (performance.now() - startedMs) / 1000,
+    cpuSeconds: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6,
+    passed: 0,
+    failed: failures.length,
+    skipped: 0,
+    failures,
+    skips: [],
+    durations: {},
+  };
+}
+
 /** A process and all that it started, if any of them is left. */
 export function killGroup(pid: number): void {
   try {

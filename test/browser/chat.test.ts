@@ -68,5 +68,9 @@ function startServers(): Promise<RunnerProcess> {
     precise: false,
     cacheDir: undefined,
   } as const;
-  return RunnerProcess.start(load, { command: RUNNER, env: process.env, loadTimeoutMs: 60_000 }, new AbortController().signal);
+  return RunnerProcess.start(
+    load,
+    { command: RUNNER, env: process.env, loadTimeoutMs: 60_000 },
+    new AbortController().signal,
+  );
 }

@@ -1,7 +1,7 @@
 /** Turns of the agent on the embedded model, through the real runtime. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { makeAgent, type Agent } from "../../src/agent/agent.ts";
 import { countEvents, enqueueEvent } from "../../src/agent/events.ts";
@@ -26,7 +26,6 @@ import { BUN_ENV } from "../bun-env.ts";
 
 setDefaultTimeout(300_000);
 
-const ROOT = resolve(import.meta.dir, "../..");
 const home = mkdtempSync(join(tmpdir(), "hearth-agent-"));
 /** Prompts name the time, and the likeliest answer depends on all that is in them. */
 const clock = { ...systemClock, now: () => Date.UTC(2026, 0, 5, 12) };

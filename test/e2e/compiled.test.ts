@@ -1,13 +1,14 @@
 /** The program compiled into one file, run in an empty folder with a home as its only variable. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { levelsHere } from "../../src/backend/host/simd-library.ts";
 import { writeGguf } from "../../src/files/write.ts";
 import { VERSION } from "../../src/version.ts";
 import { makeModel } from "../arch/models.ts";
 import { swiftShaderEnv } from "../backend/webgpu/swiftshader.ts";
+import { COMPILED } from "../program.ts";
 import { eventually } from "./hearth.ts";
 
 setDefaultTimeout(120_000); // a compiler, and a CPU that plays a GPU
@@ -23,6 +24,11 @@ beforeAll(async () => {
   model = join(folder, "model.gguf");
   mkdirSync(empty);
   await writeGguf(model, makeModel("llama"));
+  if (COMPILED) {
+    mkdirSync(dirname(program));
+    linkSync(COMPILED, program);
+    return;
+  }
   const built = Bun.spawnSync([process.execPath, join(ROOT, "packaging/compile.ts"), "--out", program], {
     cwd: ROOT,
     stderr: "inherit",

@@ -1,7 +1,7 @@
 /** Model files that someone broke on purpose, loaded as a server loads them: an error that names file and field. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { AppError, messageOf } from "../../src/base/errors.ts";
 import { chooseBackend } from "../../src/backend/index.ts";
