@@ -53,10 +53,16 @@ const WAITING = [
 ];
 
 /**
- * Their subject is the command line and the server themselves: they start Hearth from its sources, as `bun test FILE`
- * does for every file. So both ways are tested.
+ * They start Hearth from its sources, as `bun test FILE` does for every file: those whose subject is the command line
+ * and the server themselves, so that both ways are tested; and models in ONNX files, for which a compiled program lacks
+ * the package.
  */
-const FROM_SOURCE = ["test/e2e/cli.test.ts", "test/e2e/command-line.test.ts", "test/e2e/serve.test.ts"];
+const FROM_SOURCE = [
+  "test/e2e/cli.test.ts",
+  "test/e2e/command-line.test.ts",
+  "test/e2e/serve.test.ts",
+  "test/e2e/onnx.test.ts",
+];
 
 interface Shard {
   readonly tier: Tier;

@@ -7,6 +7,8 @@ const SHARD_MS_MAX = 20 * 60_000;
 /** Of tests that name no limit of their own: other processes take turns with theirs. */
 const TEST_MS_MAX = 60_000;
 const TAIL_LINES = 60;
+/** Of the program's files: compressing them as much as for users takes longer than all else of compiling it. */
+const LEVEL = "3";
 
 export interface Counts {
   readonly passed: number;
@@ -86,7 +88,7 @@ export async function compileHearth(out: string, options: Omit<ShardOptions, "se
   const { root, temporary } = options;
   const script = "packaging/compile.ts";
   const startedMs = performance.now();
-  const child = Bun.spawn([process.execPath, script, "--out", out], {
+  const child = Bun.spawn([process.execPath, script, "--out", out, "--level", LEVEL], {
     cwd: root,
     env: { ...process.env, TMPDIR: temporary, ...options.env },
     stdin: "ignore",
