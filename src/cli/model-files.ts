@@ -1,6 +1,6 @@
 /**
  * Which files of a folder are a model: weights of one kind, and the JSON, template and tokenizer beside them. Symbolic
- * links that lead out of the folder are refused.
+ * links that lead out of the folder are refused, but for those that Hugging Face's cache is made of.
  */
 import { glob, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -23,6 +23,9 @@ const WEIGHTS = [
 ];
 const BESIDE = ["*.json", "*/*.json", "chat_template.jinja", "tokenizer.model", "merges.txt"];
 
+/** A model in Hugging Face's cache: the files of a snapshot are links to `blobs` beside all snapshots. */
+const CACHED = /^(.*[\\/]models--[^\\/]+)[\\/]snapshots[\\/][^\\/]+$/;
+
 /** Throws where the folder holds no weights, or a link leads out of it. */
 export async function modelFiles(folder: string): Promise<readonly ModelFile[]> {
   for (const patterns of WEIGHTS) {
@@ -44,7 +47,8 @@ async function matching(folder: string, patterns: readonly string[]): Promise<st
 async function insideOf(folder: string, name: string): Promise<ModelFile> {
   const path = await realpath(join(folder, name));
   const root = await realpath(folder);
-  if (!path.startsWith(root + sep)) {
+  const cached = CACHED.exec(root)?.[1];
+  if (!path.startsWith(root + sep) && !(cached && path.startsWith(join(cached, "blobs") + sep))) {
     throw new Error(`insecure path: ${name} leads out of '${folder}'; copy the files to a folder of their own`);
   }
   return { path, name: name.replaceAll(sep, "/") };

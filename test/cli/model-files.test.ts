@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { modelFiles, resolvePath } from "../../src/cli/model-files.ts";
@@ -48,6 +48,18 @@ test("a folder without weights is named", async () => {
 test("a link that leads out of the folder is refused", async () => {
   symlinkSync("/etc/hostname", join(folder, "model.safetensors"));
   await expect(modelFiles(folder)).rejects.toThrow("insecure path: model.safetensors");
+});
+
+test("links of Hugging Face's cache lead to the blobs beside its snapshots, and nowhere else", async () => {
+  make("models--a--b/blobs/0a", "models--c--d/blobs/0b");
+  const snapshot = join(folder, "models--a--b/snapshots/9f");
+  mkdirSync(snapshot, { recursive: true });
+  symlinkSync("../../blobs/0a", join(snapshot, "model.safetensors"));
+  expect(await modelFiles(snapshot)).toEqual([
+    { path: join(realpathSync(folder), "models--a--b/blobs/0a"), name: "model.safetensors" },
+  ]);
+  symlinkSync("../../../models--c--d/blobs/0b", join(snapshot, "config.json"));
+  await expect(modelFiles(snapshot)).rejects.toThrow("insecure path: config.json");
 });
 
 test("paths start at the Modelfile, and ~ is home", () => {
