@@ -121,6 +121,28 @@ test("an export is whole and private; imported into an empty home, the same rows
   });
 });
 
+test("an empty database that is paused takes an import, paused or not, and stays paused", async () => {
+  const from = tempFolder();
+  const bench = await startGateway(settings, { folder: from });
+  await bench.post("wake", { text: "disk full", mode: "next-heartbeat" });
+  await bench.stop();
+  const file = join(from, "from.ndjson");
+  for (const isPaused of [false, true]) {
+    if (isPaused) await pause(from);
+    const exported = await exportGateway(sourcesOf(from), file);
+    expect(exported["pauses"]).toBe(isPaused ? 1 : undefined);
+    const to = tempFolder();
+    await pause(to);
+    expect(await importGateway(sourcesOf(to), file)).toEqual({ ...exported, pauses: 1 });
+  }
+});
+
+async function pause(folder: string): Promise<void> {
+  const bench = await startGateway(settings, { folder });
+  await bench.gateway.worker.setPaused(true);
+  await bench.stop();
+}
+
 test("a folder or a pipe is not replaced by an export", async () => {
   const folder = tempFolder();
   const sources = sourcesOf(folder);

@@ -3,7 +3,8 @@
  * says, or nothing. Numbers and ids stay. What triggers count, they count as rows come.
  */
 import { AppError, messageOf } from "../../base/errors.ts";
-import { execute, type Script, type Store, type Value } from "../../base/store.ts";
+import { beginPause, endPause } from "../../base/pauses.ts";
+import { execute, queryOne, type Script, type Store, type Value } from "../../base/store.ts";
 import { badFile, end, fromCell, head, linesOf, readAs, row, type End, type Line, type Row } from "./file.ts";
 import {
   columnsOf,
@@ -22,7 +23,8 @@ const BATCH_VALUES_MAX = 30_000;
 
 /** Throws `conflict` where something is in the database, `bad_file` where the file is not whole or does not fit it. */
 export async function importStore(store: Store, path: string): Promise<Counts> {
-  const there = Object.entries(await countAll(store)).map(([table, n]) => `${n} in ${table}`);
+  const { pauses: _, ...rows } = await countAll(store); // which a new one may have been told before
+  const there = Object.entries(rows).map(([table, n]) => `${n} in ${table}`);
   if (there.length > 0) {
     throw new AppError(
       "conflict",
@@ -31,7 +33,7 @@ export async function importStore(store: Store, path: string): Promise<Counts> {
   }
   const progress: Progress = { line: 1 };
   try {
-    await store.write(() => importLines(path, progress));
+    await store.write(() => keepingPause(() => importLines(path, progress)));
   } catch (error) {
     if (!isRefusal(error)) throw error;
     throw badFile(path, progress.line, `from there on rows that the tables refuse (${messageOf(error)})`);
@@ -45,6 +47,14 @@ const isRefusal = (error: unknown): error is Error =>
   [("code" in error && error.code) || "", ("errno" in error && error.errno) || ""].some((code) =>
     /^(SQLITE_CONSTRAINT|SQLITE_MISMATCH|2[23][0-9A-Z]{3}$)/.test(String(code)),
   );
+
+/** A pause of the database stays, and is none of the rows that are counted. */
+function* keepingPause(work: () => Script<void>): Script<void> {
+  const pause = yield* queryOne<{ since: number }>("SELECT since FROM pauses");
+  yield* endPause();
+  yield* work();
+  if (pause) yield* beginPause(pause.since);
+}
 
 /** How far an import came. */
 interface Progress {

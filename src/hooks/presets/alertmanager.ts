@@ -1,6 +1,6 @@
 /** Prometheus Alertmanager: a group of alerts. Payload: prometheus.io, "Alerting, configuration, webhook_config". */
-import { type Fields, fieldsOf } from "./fields.ts";
-import { BODY_CHARS_MAX, lines, type Preset, summary } from "./preset.ts";
+import { type Fields, fieldsOf, jsonText } from "./fields.ts";
+import { BODY_CHARS_MAX, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
 const alertLine = (alert: Fields): string =>
   [
@@ -14,12 +14,15 @@ const alertLine = (alert: Fields): string =>
     .filter((part) => part !== "")
     .join(", ");
 
+/** As Alertmanager says it, and as Grafana does. */
+const RESOLVED = ["resolved", "ok"];
+
 export const alertmanager: Preset = {
   mapping: { match: { path: "alertmanager" }, name: "Alertmanager" },
   deliveryIdAt: [], // a group is sent again under the same key for as long as it fires
   describe: ({ payload }) => {
     const group = fieldsOf(payload);
-    const isResolved = group.text("status") === "resolved";
+    const isResolved = RESOLVED.includes(group.text("status") || group.text("state"));
     const text = lines(
       ["Group", group.text("groupLabels.alertname", "commonLabels.alertname", "groupKey")],
       ["Severity", group.text("commonLabels.severity")],
@@ -28,8 +31,10 @@ export const alertmanager: Preset = {
       Number(group.text("truncatedAlerts")) > 0 ? `and ${group.text("truncatedAlerts")} that were not sent` : "",
       group.text("externalURL"),
     );
-    if (text === "") return undefined;
+    const isEmpty = typeof payload !== "object" || payload === null || Object.keys(payload).length === 0;
+    if (text === "" && isEmpty) return undefined;
     const about = isResolved ? "Alerts of the monitoring were resolved." : "Alerts of the monitoring are firing.";
-    return summary(`${about} Tell what is affected, and what to look at first.`, text.slice(0, BODY_CHARS_MAX));
+    const told = text === "" ? jsonText(payload, OTHER_CHARS_MAX) : text; // Grafana's own alerts before its version 8
+    return summary(`${about} Tell what is affected, and what to look at first.`, told.slice(0, BODY_CHARS_MAX));
   },
 };
