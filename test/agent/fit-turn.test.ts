@@ -94,7 +94,7 @@ describe("a conversation that outgrows the context", () => {
         let at = 0;
         let asked = 0;
         const call = { id: "c", function: { name: "current_time", arguments: {} } };
-        const { turn, runtime } = testAgent(
+        const { store, turn, runtime } = testAgent(
           (request) => {
             if (isSummary(request)) return { text: "before" };
             return asked++ < steps[at]!.calls ? { calls: [call] } : { text: "ok" };
@@ -106,6 +106,7 @@ describe("a conversation that outgrows the context", () => {
           await turn({ prompt: wordy("q", steps[at]!.words), tools: ["current_time"] });
         }
         for (const { messages } of turnsOf(runtime.requests)) checkPairs(messages);
+        await store.close(); // the next one's
       }),
       { numRuns: 40 },
     );

@@ -39,6 +39,8 @@ const env = () => (hearth ? { HEARTH_HOST: new URL(hearth.url).host } : {});
 const mail = (...args: string[]) => runHearth(["hooks", "mail", ...args], { home, env: env(), stdin: `${PASSWORD}\n` });
 const here = () => ["--host", "127.0.0.1", "--port", `${server.tlsPort}`, "--ca-file", server.caFile];
 const setup = (...more: string[]) => mail("setup", "--user", USER, ...here(), "--password-file", "-", ...more);
+const health = async (): Promise<any> => (await fetch(`${hearth!.url}/health`)).json();
+const mailHealth = async (): Promise<{ state: string } | undefined> => (await health()).gateway.mail;
 const letter = (n: number | string): string =>
   `From: ada@example.org\r\nSubject: Lamp ${n}\r\nMessage-ID: <${n}@example.org>\r\n\r\nPlease look.\r\n`;
 
@@ -171,10 +173,12 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
     };
     settings.agents = { defaults: { heartbeat: { every: 0, target: "none" } } };
     writeFileSync(file("hearth.json5"), JSON.stringify(settings), { mode: 0o600 });
-    const isListening = async (): Promise<boolean> =>
-      JSON.parse((await mail("status", "--json")).stdout || "{}").state === "connected";
+    const expectListening = async (): Promise<void> => {
+      expect(await eventually(async () => (await mailHealth())?.state === "connected", WAIT_MS)).toBe(true);
+      expect(JSON.parse((await mail("status", "--json")).stdout)).toMatchObject({ state: "connected" });
+    };
     hearth = await startHearth({ home, isSteady: true });
-    expect(await eventually(isListening, WAIT_MS)).toBe(true);
+    await expectListening();
     const rng = testRng("e2e/hooks-mail");
     let mails = 0;
     for (let kill = 0; kill < KILLS; kill++) {
@@ -197,9 +201,8 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
 
     const { stdout } = await mail("status");
     expect(stdout).toMatch(/^mailbox +Kill of joe at 127\.0\.0\.1\nstate +connected, since .*\nlast mail +.*\n/);
-    const health = (await (await fetch(`${hearth.url}/health`)).json()) as any;
-    expect(health.gateway.mail).toMatchObject({ state: "connected" });
-    expect(JSON.stringify(health)).not.toContain("joe");
+    expect(await mailHealth()).toMatchObject({ state: "connected" });
+    expect(JSON.stringify(await health())).not.toContain("joe");
     const metrics = await (await fetch(`${hearth.url}/metrics`)).text();
     expect(metrics).toContain("hearth_mail_connected 1\n");
     expect(metrics).toMatch(/hearth_mails_total\{outcome="accepted"\} [1-9]/);
@@ -209,10 +212,11 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
     writeFileSync(file("mail-password"), "wrong\n", { mode: 0o600 });
     await hearth.stop();
     hearth = await startHearth({ home, isSteady: true });
-    const auditFinds = async () =>
-      (await runHearth(["hooks", "audit"], { home, env: env() })).stdout.includes("mail-down");
-    expect(await eventually(auditFinds, WAIT_MS)).toBe(true);
+    expect(await eventually(async () => /^(down|refused)$/.test((await mailHealth())?.state ?? ""), WAIT_MS)).toBe(
+      true,
+    );
+    expect((await runHearth(["hooks", "audit"], { home, env: env() })).stdout).toContain("mail-down");
     writeFileSync(file("mail-password"), `${PASSWORD}\n`, { mode: 0o600 });
-    expect(await eventually(isListening, WAIT_MS)).toBe(true); // without a restart
+    await expectListening(); // without a restart
   });
 });
