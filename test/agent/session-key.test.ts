@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { agentOf, hookSession, mainSessionKey } from "../../src/agent/session-key.ts";
 import { AppError } from "../../src/base/errors.ts";
+import { anyCharacter } from "../characters.ts";
 
 const session = { mainKey: "main" };
 const keyOf = (requested: string | undefined, more: { agentId?: string; mainKey?: string } = {}): string =>
@@ -63,7 +64,7 @@ describe("a session key", () => {
     const key = fc.oneof(
       fc.string(),
       fc.array(part).map((parts) => parts.join("")),
-      fc.string({ unit: "binary" }),
+      fc.string({ unit: anyCharacter }),
     );
     fc.assert(
       fc.property(key, (requested) => {

@@ -8,6 +8,7 @@ import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { UNPROVED_READS_MAX, UNPROVED_SHARE } from "../../src/hooks/ingress/ingress.ts";
+import { anyCharacter } from "../characters.ts";
 import { makeWorld, TOKEN } from "../hooks/ingress/fixtures.ts";
 import { type Harness, makeHarness } from "../server/harness.ts";
 
@@ -296,10 +297,10 @@ describe("property:", () => {
     fc
       .dictionary(
         fc.constantFrom("text", "message", "name", "sessionKey", "channel", "to", "model", "thinking", "deliver"),
-        fc.oneof(fc.string({ unit: "binary" }), fc.jsonValue()),
+        fc.oneof(fc.string({ unit: anyCharacter }), fc.jsonValue()),
       )
       .map(jsonOf),
-    fc.string({ unit: "binary" }),
+    fc.string({ unit: anyCharacter }),
     fc.constantFrom(
       '{"__proto__":{}}',
       '{"text":"\\ud800"}',

@@ -7,6 +7,7 @@ import { AppError } from "../../src/base/errors.ts";
 import { parseGoTemplate } from "../../src/template/go/go-template.ts";
 import { goFrom } from "../../src/template/go/value.ts";
 import { parseJinja } from "../../src/template/jinja.ts";
+import { anyCharacter } from "../characters.ts";
 import { cpuMs } from "../cpu-time.ts";
 
 const now = new Date(2026, 10, 21);
@@ -50,7 +51,7 @@ const soup = (pieces: string): fc.Arbitrary<string> =>
       fc.oneof(
         { weight: 12, arbitrary: fc.constantFrom(...pieces.split(/\s+/)) },
         { weight: 4, arbitrary: fc.constantFrom(" ", "\n") },
-        { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 2 }) },
+        { weight: 1, arbitrary: fc.string({ unit: anyCharacter, maxLength: 2 }) },
       ),
       { maxLength: 40 },
     )

@@ -12,6 +12,7 @@ import {
   verifySignature,
   type SignedRequest,
 } from "../../../src/hooks/signatures/index.ts";
+import { anyCharacter } from "../../characters.ts";
 
 const NOW = 1_614_265_330_000;
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -158,7 +159,7 @@ describe("every scheme", () => {
     const { receiver, sender, body } = pairOf(scheme);
     const names = Object.keys(signRequest(sender, { ...request(body, {}), id: "del-1" }));
     fc.assert(
-      fc.property(fc.array(fc.string({ unit: "binary" }), { minLength: 3, maxLength: 3 }), (values) => {
+      fc.property(fc.array(fc.string({ unit: anyCharacter }), { minLength: 3, maxLength: 3 }), (values) => {
         const headers = Object.fromEntries(names.map((name, i) => [name, values[i % 3]!]));
         expect(verifySignature(receiver, request(body, headers)).ok).toBe(false);
       }),
