@@ -52,7 +52,7 @@ const MODES: [string, LoadOptions][] = [
   ["8-bit activations", rounded],
   ["float32, as small models have", { ...rounded, small: true }],
 ];
-/** Lets threads of sessions that were closed leave: those that stay keep memory, which the collector looks for in vain. */
+/** Lets threads of closed sessions leave: those that stay keep memory, which the collector looks for in vain. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const tokenOf = (slot: number, position: number): number => (slot * 17 + position * 5 + 3) % VOCAB;
 
