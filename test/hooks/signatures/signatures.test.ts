@@ -218,3 +218,16 @@ test("a generic sender may sign the method and the address, in any encoding", ()
     expect(verifySignature(settings, request("{}", headers, { method: "PUT" })).ok).toBe(false);
   }
 });
+
+test("gitlab: an id that events share counts with their bodies, a delivery's own alone", () => {
+  const settings = config({ scheme: "gitlab", secrets: "gitlab-secret" });
+  const idOf = (body: string, more: Record<string, string>): unknown => {
+    const verdict = verifySignature(settings, request(body, { "x-gitlab-token": "gitlab-secret", ...more }));
+    return verdict.ok && verdict.deliveryId;
+  };
+  const shared = { "x-gitlab-event-uuid": "u1" };
+  expect(idOf("{}", shared)).toBe(idOf("{}", shared));
+  expect(idOf("{}", shared)).not.toBe(idOf("[]", shared));
+  expect(idOf("{}", shared)).not.toBe(idOf("{}", { "x-gitlab-event-uuid": "u2" }));
+  for (const body of ["{}", "[]"]) expect(idOf(body, { ...shared, "idempotency-key": "k1" })).toBe("k1");
+});
