@@ -17,7 +17,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
     .command("create")
     .description("make a model from a Modelfile")
     .argument("<model>")
-    .option("-f, --file <file>", "Modelfile (default: Modelfile)")
+    .option("-f, --file <file>", "Modelfile (default: Modelfile); - is standard input")
     .option("-q, --quantize <type>", "quantize to this type, such as q4_K_M")
     .option("--draft-quantize <type>", "quantize the draft model to this type")
     .option(...INSECURE)

@@ -1,8 +1,9 @@
 /** The commands that talk to a server, against a real one, as separate processes. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { encodeGguf } from "../gguf/fixture.ts";
 import { eventually, isolatedEnv, runHearth, startHearth, type Hearth } from "./hearth.ts";
 import { HEARTH } from "../program.ts";
 
@@ -100,6 +101,22 @@ describe("create", () => {
     }
   });
 
+  test("from a Modelfile on standard input, and from two files of one name", async () => {
+    const projector = encodeGguf({
+      metadata: { "general.architecture": "clip", "general.type": "mmproj" },
+      tensors: [],
+    });
+    for (const [name, bytes] of Object.entries({ text: readFileSync(GGUF), image: projector })) {
+      mkdirSync(join(home, name));
+      writeFileSync(join(home, name, "model.gguf"), bytes);
+    }
+    const stdin = `FROM ${join(home, "image/model.gguf")}\nFROM ${join(home, "text/model.gguf")}\n`;
+    const { code, stderr } = await run(["create", "two", "-f", "-"], { stdin });
+    expect([code, stderr.trimEnd().split("\n").at(-1)]).toEqual([0, "success"]);
+    expect((await run(["show", "two", "--modelfile"])).stdout.match(/^FROM /gm)).toHaveLength(2);
+    await run(["rm", "two"]);
+  });
+
   test("says which line or file is wrong", async () => {
     writeFileSync(join(home, "Bad"), "FROM hearth\nFLAVOUR sweet\n");
     expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toContain(
@@ -108,6 +125,11 @@ describe("create", () => {
     writeFileSync(join(home, "Bad"), "FROM ./nothing.gguf\n");
     expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toBe(
       `Error: no such file: ${join(home, "nothing.gguf")}\n`,
+    );
+    writeFileSync(join(home, "x-00001-of-00002.gguf"), "GGUF");
+    writeFileSync(join(home, "Bad"), "FROM ./x-00001-of-00002.gguf\n");
+    expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toBe(
+      `Error: no such file: ${join(home, "x-00002-of-00002.gguf")}, a part of ${join(home, "x-00001-of-00002.gguf")}\n`,
     );
     expect((await run(["create", "bad", "-f", join(home, "none")])).stderr).toContain("no Modelfile");
     writeFileSync(join(home, "Bad"), "FROM hearth\n");

@@ -37,6 +37,9 @@ export async function create(context: CliContext, model: string, options: Create
 
 /** A folder of weights without a Modelfile is a model as it stands. */
 async function readModelfile(given: string | undefined): Promise<{ file: Modelfile; folder: string }> {
+  if (given === "-") {
+    return { file: parseModelfile(decodeModelfile(await Bun.stdin.bytes())), folder: process.cwd() };
+  }
   const path = resolve(given ?? "Modelfile");
   if (await Bun.file(path).exists()) {
     return { file: parseModelfile(decodeModelfile(await Bun.file(path).bytes())), folder: dirname(path) };
@@ -87,10 +90,18 @@ async function uploadAll(
     if (!found && (mustExist || looksLikePath(value))) throw new Error(`no such file: ${path}`);
     if (!found) from = value;
     for (const entry of found ? await filesAt(path, found.isDirectory()) : []) {
-      files[entry.name] = await uploadFile(entry, upload);
+      const digest = await uploadFile(entry, upload);
+      files[freeName(entry.name, { files, digest })] = digest;
     }
   }
   return { ...(from === undefined ? {} : { from }), files };
+}
+
+/** Files of two folders may have one name: those of GGUF say themselves what they are, and get names of their own. */
+function freeName(name: string, { files, digest }: { files: Record<string, string>; digest: string }): string {
+  if ((files[name] ?? digest) === digest) return name;
+  if (/\.gguf$/i.test(name)) return `${Object.keys(files).length}-${name}`;
+  throw new Error(`expected files of different names, got two called '${name}'`);
 }
 
 const looksLikePath = (value: string): boolean => /^(\.{0,2}\/|~|[A-Za-z]:\\)/.test(value);
@@ -103,10 +114,14 @@ async function filesAt(path: string, isFolder: boolean): Promise<readonly ModelF
   const split = /^(.+-)(\d{5})-of-(\d{5})\.gguf$/.exec(basename(path));
   if (!split) return [{ path, name: basename(path) }];
   const [, stem, , count = ""] = split;
-  return Array.from({ length: Math.min(Number(count), 9999) }, (_, i) => {
+  const parts = Array.from({ length: Math.min(Number(count), 9999) }, (_, i) => {
     const name = `${stem}${String(i + 1).padStart(5, "0")}-of-${count}.gguf`;
     return { path: join(dirname(path), name), name };
   });
+  for (const part of parts) {
+    if (!(await Bun.file(part.path).exists())) throw new Error(`no such file: ${part.path}, a part of ${path}`);
+  }
+  return parts;
 }
 
 /** Its digest, once the server has it. */
