@@ -78,23 +78,29 @@ fn main(
   let rows = min(ROWS, select(batch[0].x, batch[0].y, p.wanted == 1u) - row);
   let r = thread.t / COLUMNS;
   let c = thread.t % COLUMNS;
+  var sums = Sums();
+  var column = index * COLUMNS;
   if (index < second) {
-    let first = index * COLUMNS;
-    let column = first + c;
-    let total = product(row, rows, p.first + first, p.row_bytes, p.count - first, thread);
-    if (r >= rows || column >= p.count) { return; }
-    y[(row + r) * p.count + column] = finished(total, inverse_of(r, thread), p.factor, p.has_bias, column);
+    sums = partial(row, rows, p.first + column, p.row_bytes, p.count - column, thread);
   } else if (index < third) {
-    let first = (index - second) * COLUMNS;
-    let column = first + c;
-    let total = product_2(row, rows, p.first_2 + first, p.row_bytes_2, p.count_2 - first, thread);
-    if (r >= rows || column >= p.count_2) { return; }
-    y_2[(row + r) * p.count_2 + column] = finished(total, inverse_of(r, thread), p.factor_2, p.has_bias_2, column);
+    column -= second * COLUMNS;
+    sums = partial_2(row, rows, p.first_2 + column, p.row_bytes_2, p.count_2 - column, thread);
   } else {
-    let first = (index - third) * COLUMNS;
-    let column = first + c;
-    let total = product_3(row, rows, p.first_3 + first, p.row_bytes_3, p.count_3 - first, thread);
-    if (r >= rows || column >= p.count_3) { return; }
-    y_3[(row + r) * p.count_3 + column] = finished(total, inverse_of(r, thread), p.factor_3, p.has_bias_3, column);
+    column -= third * COLUMNS;
+    sums = partial_3(row, rows, p.first_3 + column, p.row_bytes_3, p.count_3 - column, thread);
+  }
+  let total = sum_all(&sums, rows, thread); // once for all three: a third of the code to compile
+  column += c;
+  if (r >= rows) { return; }
+  let inverse = inverse_of(r, thread);
+  if (index < second) {
+    if (column >= p.count) { return; }
+    y[(row + r) * p.count + column] = finished(total, inverse, p.factor, p.has_bias, column);
+  } else if (index < third) {
+    if (column >= p.count_2) { return; }
+    y_2[(row + r) * p.count_2 + column] = finished(total, inverse, p.factor_2, p.has_bias_2, column);
+  } else {
+    if (column >= p.count_3) { return; }
+    y_3[(row + r) * p.count_3 + column] = finished(total, inverse, p.factor_3, p.has_bias_3, column);
   }
 }
