@@ -1,15 +1,16 @@
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { historyOf } from "../../src/agent/sessions.ts";
 import { agentMigrations } from "../../src/agent/tables.ts";
 import { queryAll, queryOne } from "../../src/base/store.ts";
+import { bundled } from "../bundled.ts";
 import { testRng } from "../seed.ts";
 import { openStore } from "../stores.ts";
 import { MAIN } from "./parts.ts";
 
-const PROGRAM = resolve(import.meta.dir, "killable.ts");
+const PROGRAM = await bundled(join(import.meta.dir, "killable.ts"));
 const KILLS = 30;
 
 test("killed at any moment: every event is seen by one stored turn, and every turn's reply is kept once", async () => {

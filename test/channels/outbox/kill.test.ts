@@ -3,9 +3,11 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bundled } from "../../bundled.ts";
 import { testRng } from "../../seed.ts";
 import { startPlatform } from "../platforms.ts";
 
+const PROGRAM = await bundled(join(import.meta.dir, "child.ts"));
 const KILLS = 40;
 const TEXTS = 120; // each two messages, for each of five recipients
 
@@ -40,7 +42,7 @@ test(`killed ${KILLS} times: no message arrives twice, and none is lost where th
   slowly(discord, onTaken);
 
   const spawn = () =>
-    Bun.spawn([process.execPath, join(import.meta.dir, "child.ts"), path, telegram.url, discord.url, String(TEXTS)], {
+    Bun.spawn([process.execPath, PROGRAM, path, telegram.url, discord.url, String(TEXTS)], {
       stdout: "pipe",
       stderr: "inherit",
     });

@@ -3,8 +3,10 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bundled } from "../../bundled.ts";
 import { testRng } from "../../seed.ts";
 
+const PROGRAM = await bundled(join(import.meta.dir, "killable.ts"));
 const KILLS = 50;
 const PER_LIFE = 6;
 
@@ -16,16 +18,11 @@ interface Child {
 }
 
 function start(folder: string, life: number): Child {
-  const child = Bun.spawn(
-    [
-      process.execPath,
-      join(import.meta.dir, "killable.ts"),
-      join(folder, "gateway.db"),
-      join(folder, "log"),
-      `${life}`,
-    ],
-    { stdin: "pipe", stdout: "pipe", stderr: "inherit" },
-  );
+  const child = Bun.spawn([process.execPath, PROGRAM, join(folder, "gateway.db"), join(folder, "log"), `${life}`], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
   const lines = (async function* () {
     let rest = "";
     for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
