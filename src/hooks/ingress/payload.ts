@@ -22,7 +22,7 @@ export function parsePayload(bytes: Uint8Array, { contentType, isMapped, isStric
   if (isStrict && kind !== "json" && !(contentType === null && bytes.length === 0)) {
     throw new Refusal("unsupported_media_type");
   }
-  const text = decodeUtf8(bytes);
+  const text = decode(bytes, contentType);
   if (text.trim() === "") return {};
   if (kind === "form" && !looksLikeJson(text)) return parseForm(text);
   if (kind === "lines" && isMapped) return parseLines(text);
@@ -44,12 +44,21 @@ function kindOf(contentType: string | null): Kind {
   return KINDS.find(([pattern]) => pattern.test(type))?.[1] ?? "other";
 }
 
-function decodeUtf8(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes); // leaves out a byte order mark
-  } catch (error) {
-    throw new Refusal("invalid_utf8", { cause: error });
+const CHARSET = /;\s*charset\s*=\s*"?([\w.:-]{1,40})/i;
+
+/** UTF-8 whatever is declared, as most bodies are; else what is declared. A byte order mark is left out. */
+function decode(bytes: Uint8Array, contentType: string | null): string {
+  const declared = CHARSET.exec(contentType ?? "")?.[1]?.toLowerCase() ?? "utf-8";
+  const labels = /^utf-?16/.test(declared) ? [declared] : ["utf-8", declared];
+  let cause: unknown;
+  for (const label of labels) {
+    try {
+      return new TextDecoder(label as "utf-8", { fatal: true }).decode(bytes);
+    } catch (error) {
+      cause = error; // an encoding that is not known, or not what the bytes are
+    }
   }
+  throw new Refusal("invalid_utf8", { cause });
 }
 
 const looksLikeJson = (text: string): boolean => /^\s*[[{]/.test(text);

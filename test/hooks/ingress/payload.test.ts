@@ -45,6 +45,21 @@ describe("a body", () => {
   });
 
   test.each([
+    ["Latin-1 that says so", Uint8Array.of(0x61, 0x3d, 0xe9), `${FORM}; charset=ISO-8859-1`, { a: "é" }],
+    ["JSON in Latin-1", Buffer.from('{"a":"\u00e9"}', "latin1"), `${JSON_TYPE};charset="latin1"`, { a: "é" }],
+    ["UTF-8 that says it is Latin-1", '{"a":"é"}', `${JSON_TYPE}; charset=iso-8859-1`, { a: "é" }],
+    ["UTF-8 of an unknown charset", '{"a":"é"}', `${JSON_TYPE}; charset=klingon`, { a: "é" }],
+    ["UTF-16", Buffer.from('\ufeff{"a":"é"}', "utf16le"), `${JSON_TYPE}; charset=UTF-16`, { a: "é" }],
+  ])("in %s is read", (_, body, contentType, expected) => expect(parse(body, contentType)).toEqual(expected));
+
+  test("in an unknown charset that is no UTF-8 is refused", () => {
+    for (const charset of ["klingon", "utf-8"]) {
+      const body = Uint8Array.of(0x22, 0xe9, 0x22);
+      expect(problemOf(() => parse(body, `${JSON_TYPE}; charset=${charset}`))).toBe("invalid_utf8");
+    }
+  });
+
+  test.each([
     ["an id beyond 2^53", '{"id":9007199254740993}', { id: "9007199254740993" }],
     ["a negative one", "[-12345678901234567890]", ["-12345678901234567890"]],
     ["a number without end", '{"a":{"b":1e400}}', { a: { b: "1e400" } }],
