@@ -4,7 +4,15 @@ import { readConfigPart, type ConfigSources } from "../config.ts";
 import type { Document } from "../config/document.ts";
 import { clientSettings } from "./address.ts";
 import { Client } from "./client.ts";
-import { cancelHook, listHooks, replayHook, showHook, testMapping, type ListOptions } from "./commands/hooks.ts";
+import {
+  cancelHook,
+  listHooks,
+  pauseHooks,
+  replayHook,
+  showHook,
+  testMapping,
+  type ListOptions,
+} from "./commands/hooks.ts";
 import { nodes } from "./commands/nodes.ts";
 import type { LocalContext, SignOptions } from "./commands/hooks-local.ts";
 import { interruptible, type CliContext } from "./context.ts";
@@ -58,6 +66,16 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
   onOne("show", "show all that is known of a delivery", showHook);
   onOne("replay", "run a delivery again", replayHook);
   onOne("cancel", "end the runs of a delivery", cancelHook);
+  for (const [name, about] of [
+    ["pause", "begin no turn, on any server of the database, until 'resume'; webhooks are taken, and wait"],
+    ["resume", "begin turns again"],
+  ] as const) {
+    hooks
+      .command(name)
+      .description(about)
+      .option(...JSON_FLAG)
+      .action(remote((context, options: { json?: boolean }) => pauseHooks(context, name === "pause", options)));
+  }
   hooks
     .command("test")
     .description("show what a mapping would make of a request; nothing is dispatched")

@@ -158,3 +158,17 @@ test("nodes: who has its database alone says so", async () => {
   expect(await nodes()).toMatchObject({ code: 0, stderr: "the gateway's database is this server's alone\n" });
   expect(JSON.parse((await nodes("--json")).stdout)).toEqual({ nodes: [] });
 });
+
+test("pause and resume: turns wait in between", async () => {
+  expect(await hooks("pause", "--json")).toMatchObject({ code: 0, stdout: '{\n  "paused": true\n}\n' });
+  const body = JSON.stringify({ message: "hello", deliver: false, wakeMode: "next-heartbeat" });
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const { runId } = (await (await fetch(`${hearth.url}/hooks/agent`, { method: "POST", headers, body })).json()) as any;
+  const state = async (): Promise<string> =>
+    ((await (await fetch(`${hearth.url}/hooks/runs/${runId}`, { headers })).json()) as any).run.state;
+  await Bun.sleep(300);
+  expect(await state()).toBe("queued");
+  const resumed = await hooks("resume");
+  expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining("resumed") });
+  expect(await eventually(async () => (await state()) !== "queued", 60_000)).toBe(true);
+});

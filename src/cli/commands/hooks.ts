@@ -1,4 +1,4 @@
-/** `hearth hooks list`, `show`, `replay`, `cancel` and `test`: what operators do with deliveries and mappings. */
+/** `hearth hooks list`, `show`, `replay`, `cancel`, `pause`, `resume` and `test`: what operators do with deliveries and mappings. */
 import { messageOf } from "../../base/errors.ts";
 import { oneLine, TURNS } from "../../agent/boundary/index.ts";
 import { readBodyFile } from "../body-file.ts";
@@ -104,6 +104,21 @@ export async function cancelHook({ client, terminal }: CliContext, id: string, {
       ["RUN", "RESULT"],
       (runs as Json[]).map(({ runId, result }) => [runId, result]),
     ),
+  );
+}
+
+/** Of all nodes, until it is taken back. */
+export async function pauseHooks(
+  { client, terminal }: CliContext,
+  isToPause: boolean,
+  { json }: AsJson,
+): Promise<void> {
+  const answer = await client.post(`/hooks-admin/${isToPause ? "pause" : "resume"}`, {});
+  if (json) return terminal.write(asText(answer));
+  terminal.write(
+    answer["paused"]
+      ? "paused: no turn begins, also after a restart, until 'hearth hooks resume'; what comes in waits\n"
+      : "resumed: turns begin\n",
   );
 }
 

@@ -104,7 +104,7 @@ const gatewayRoutes = (answer: (at: Peer, work: Work) => Promise<Response>) =>
     .post("/hooks-admin/pause", (at) => answer(at, (admin) => paused(admin, true)), {
       parse: "none",
       detail: operation(
-        "Begin no turn, on any server of the database, until `resume`, or a restart where it is this one's alone",
+        "Begin no turn, on any server of the database, until `resume`, whatever is restarted meanwhile",
         pausedSchema,
         {
           body: NoBody,
