@@ -32,6 +32,19 @@ States of a run:
   cancelled  somebody ended it
 `;
 
+function addPause(hooks: Command, remote: Remote): void {
+  for (const [name, about] of [
+    ["pause", "begin no turn, on any server of the database, until 'resume'; webhooks are taken, and wait"],
+    ["resume", "begin turns again"],
+  ] as const) {
+    hooks
+      .command(name)
+      .description(about)
+      .option(...JSON_FLAG)
+      .action(remote((context, options: { json?: boolean }) => pauseHooks(context, name === "pause", options)));
+  }
+}
+
 /** @param wholeNumber parses a flag's number */
 export function addHooksCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
   const hooks = program
@@ -66,16 +79,7 @@ export function addHooksCommands(program: Command, parts: CliParts, wholeNumber:
   onOne("show", "show all that is known of a delivery", showHook);
   onOne("replay", "run a delivery again", replayHook);
   onOne("cancel", "end the runs of a delivery", cancelHook);
-  for (const [name, about] of [
-    ["pause", "begin no turn, on any server of the database, until 'resume'; webhooks are taken, and wait"],
-    ["resume", "begin turns again"],
-  ] as const) {
-    hooks
-      .command(name)
-      .description(about)
-      .option(...JSON_FLAG)
-      .action(remote((context, options: { json?: boolean }) => pauseHooks(context, name === "pause", options)));
-  }
+  addPause(hooks, remote);
   hooks
     .command("test")
     .description("show what a mapping would make of a request; nothing is dispatched")
