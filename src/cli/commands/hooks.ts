@@ -1,4 +1,7 @@
-/** `hearth hooks list`, `show`, `replay`, `cancel`, `pause`, `resume` and `test`: what operators do with deliveries and mappings. */
+/**
+ * `hearth hooks list`, `show`, `replay`, `cancel`, `pause`, `resume` and `test`: what operators do with deliveries and
+ * mappings.
+ */
 import { messageOf } from "../../base/errors.ts";
 import { oneLine, TURNS } from "../../agent/boundary/index.ts";
 import { readBodyFile } from "../body-file.ts";
