@@ -148,8 +148,16 @@ export const modelNames: readonly string[] = [...Object.keys(specs), ...Object.k
 /** The architecture of a model. */
 export const archOf = (name: string): string => (specs[name] ?? families[name])!.arch;
 
-/** A model as a file would have it. */
+const made = new Map<string, WriteModel>();
+
+/** A model as a file would have it. Its tensors are drawn once in a process, and not to be written to. */
 export function makeModel(name: string): WriteModel {
+  const known = made.get(name) ?? drawModel(name);
+  made.set(name, known);
+  return { metadata: { ...known.metadata }, tensors: [...known.tensors] };
+}
+
+function drawModel(name: string): WriteModel {
   if (Object.hasOwn(families, name)) return makeFamily(name, vocabulary());
   const spec = specs[name]!;
   const { arch, nLayers, dim = 64, nHeads = 4, nKvHeads = 2, headDim = 16, ffnDim = 96, experts = 0 } = spec;
