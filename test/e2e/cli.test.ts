@@ -1,5 +1,5 @@
 /** The commands that talk to a server, against a real one, as separate processes. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
@@ -132,6 +132,16 @@ describe("create", () => {
       `Error: no such file: ${join(home, "x-00002-of-00002.gguf")}, a part of ${join(home, "x-00001-of-00002.gguf")}\n`,
     );
     expect((await run(["create", "bad", "-f", join(home, "none")])).stderr).toContain("no Modelfile");
+    expect((await run(["create", "bad", "-f", GGUF])).stderr).toBe(
+      `Error: expected a Modelfile, got the weights ${GGUF}: a Modelfile with the line 'FROM ${GGUF}' names them\n`,
+    );
+    Bun.spawnSync(["mkfifo", join(home, "pipe.gguf")]);
+    writeFileSync(join(home, "Bad"), "FROM ./pipe.gguf\n");
+    expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toBe(
+      `Error: expected a file, got a pipe or a device: ${join(home, "pipe.gguf")}\n`,
+    );
+    truncateSync(join(home, "Bad"), 17 * 1024 * 1024);
+    expect((await run(["create", "bad", "-f", join(home, "Bad")])).stderr).toContain("at most 16777216 bytes");
     writeFileSync(join(home, "Bad"), "FROM hearth\n");
     const undrafted = await run(["create", "bad", "-f", join(home, "Bad"), "--draft-quantize", "q8_0"]);
     expect(undrafted.stderr).toBe("Error: --draft-quantize requires a DRAFT model\n");

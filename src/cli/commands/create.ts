@@ -4,7 +4,7 @@
  */
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { decodeModelfile, parseModelfile, type Modelfile } from "../../store/modelfile.ts";
+import { decodeModelfile, MODELFILE_BYTES_MAX, parseModelfile, type Modelfile } from "../../store/modelfile.ts";
 import type { CliContext } from "../context.ts";
 import { makeProgress, type Progress } from "../progress.ts";
 import { modelFiles, resolvePath, type ModelFile } from "../model-files.ts";
@@ -42,12 +42,27 @@ async function readModelfile(given: string | undefined): Promise<{ file: Modelfi
   }
   const path = resolve(given ?? "Modelfile");
   if (await Bun.file(path).exists()) {
+    await checkText(path);
     return { file: parseModelfile(decodeModelfile(await Bun.file(path).bytes())), folder: dirname(path) };
   }
   const folder = given === undefined ? process.cwd() : dirname(path);
   const hasWeights = given === undefined && (await modelFiles(folder).catch(() => [])).length > 0;
   if (!hasWeights) throw new Error(`no Modelfile or safetensors files found${given ? ` at '${given}'` : ""}`);
   return { file: parseModelfile("FROM ."), folder };
+}
+
+/** Throws for weights where a Modelfile is expected, before all of them are read. */
+async function checkText(path: string): Promise<void> {
+  const found = await stat(path);
+  if (!found.isFile()) return; // a pipe: `-f <(…)`
+  if ((await Bun.file(path).slice(0, 4).text()) === "GGUF") {
+    throw new Error(
+      `expected a Modelfile, got the weights ${path}: a Modelfile with the line 'FROM ${path}' names them`,
+    );
+  }
+  if (found.size > MODELFILE_BYTES_MAX) {
+    throw new Error(`${path}: expected a Modelfile of at most ${MODELFILE_BYTES_MAX} bytes, got ${found.size}`);
+  }
 }
 
 interface Upload {
@@ -127,6 +142,7 @@ async function filesAt(path: string, isFolder: boolean): Promise<readonly ModelF
 /** Its digest, once the server has it. */
 async function uploadFile({ path, name }: ModelFile, upload: Upload): Promise<string> {
   const { client } = upload.context;
+  if (!(await stat(path)).isFile()) throw new Error(`expected a file, got a pipe or a device: ${path}`); // it is read twice
   const total = Bun.file(path).size;
   const hasher = new Bun.CryptoHasher("sha256");
   const show = (what: string, digest: string, completed: number): void =>
