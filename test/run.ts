@@ -25,6 +25,8 @@ const DURATIONS = join(import.meta.dir, "durations.json");
 /** A process takes files for about this long: few enough processes to start, short enough to share the work evenly. */
 const SHARD_SECONDS: Readonly<Record<Tier, number>> = { unit: 30, process: 15, gpu: 15, soak: 15 };
 const UNKNOWN_SECONDS = 1;
+/** What took more than ten times as long as it is known to take, and a slow machine's beginning, hangs. */
+const shardMsMax = (seconds: number): number => 240_000 + 10_000 * seconds;
 /** Of a failure, so many lines are shown beside its shard; all of it comes at the end. */
 const SHOWN_LINES = 40;
 
@@ -197,7 +199,8 @@ async function runAll(
       [PROGRAM_VARIABLE]: shard.fromSource ? "" : program,
       ...(shard.tier === "soak" ? {} : SHORT_LIVED), // what is soaked runs as users run it
     };
-    const run = runShard(shard.files, { ...options, env }).then((result) => {
+    const msMax = shardMsMax(shard.seconds);
+    const run = runShard(shard.files, { ...options, env, msMax }).then((result) => {
       running.delete(shard);
       results.push(result);
       tell(result, `${shards.length - left.length - running.size}/${shards.length} ${shard.tier.padEnd(7)}`);

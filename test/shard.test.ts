@@ -9,7 +9,7 @@ mkdirSync(join(root, "test"));
 afterAll(() => rmSync(root, { recursive: true }));
 
 /** Runs files whose tests have these bodies, by name; a file without bodies has no test. */
-function run(files: Record<string, readonly string[]>): Promise<ShardResult> {
+function run(files: Record<string, readonly string[]>, more: { msMax?: number } = {}): Promise<ShardResult> {
   const paths = Object.entries(files).map(([name, bodies]) => {
     const tests = bodies.map((body, i) => `test("${name} ${i}", () => { ${body} });`);
     writeFileSync(
@@ -18,7 +18,7 @@ function run(files: Record<string, readonly string[]>): Promise<ShardResult> {
     );
     return `test/${name}.test.ts`;
   });
-  return runShard(paths, { root, temporary: root, seed: 7 });
+  return runShard(paths, { root, temporary: root, seed: 7, ...more });
 }
 
 test("passes, failures and skips are counted, and a failure is told with its output", async () => {
@@ -36,6 +36,25 @@ test.each([
   expect(result.failed).toBe(1);
   expect(result.failures).toEqual([expect.stringContaining(why)]);
 });
+
+test("one that hangs is killed, and its threads are told", async () => {
+  const result = await run({ hangs: ["console.log('so far'); for (;;);"] }, { msMax: 2000 });
+  expect(result.failed).toBe(1);
+  expect(result.failures[0]).toMatch(/ended with SIGKILL after 2 s, its threads [^]*bun\S* R \d{3,} [^]*so far/);
+});
+
+test("a process that outlives its shard with the shard's output does not hold it up", async () => {
+  const body = `const child = Bun.spawn(["sleep", "60"], { stdout: "inherit", detached: true });
+    child.unref();
+    console.log("stray " + child.pid);
+    expect(1).toBe(2);`;
+  const startedMs = performance.now();
+  const result = await run({ leaves: [body] });
+  const pid = Number(/stray (\d+)/.exec(result.failures.join())?.[1]);
+  expect(performance.now() - startedMs).toBeLessThan(40_000);
+  process.kill(pid, "SIGKILL"); // it was there until now
+  expect(result).toMatchObject({ passed: 0, failed: 1 });
+}, 60_000);
 
 test("a file of which no test runs, and an error outside of tests, fail their shard", async () => {
   const empty = await run({ some: ["expect(1).toBe(1)"], none: [] });

@@ -1,9 +1,11 @@
 /** One process of `bun test` over some files: what it is started with, and what its output, report and end say. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 /** Longer than any shard takes on a slow machine: one that hangs must not hold up the run for ever. */
 const SHARD_MS_MAX = 20 * 60_000;
+/** What is left of the output arrives within this time after the end, unless a stray process keeps the pipe open. */
+const OUTPUT_MS_MAX = 4000;
 /** Of tests that name no limit of their own: other processes take turns with theirs. */
 const TEST_MS_MAX = 60_000;
 const TAIL_LINES = 60;
@@ -35,13 +37,15 @@ export interface ShardOptions {
   readonly seed: number;
   /** More variables. */
   readonly env?: Readonly<Record<string, string>>;
+  /** When it is killed. */
+  readonly msMax?: number;
   readonly onStart?: (pid: number) => void;
   readonly onEnd?: (pid: number) => void;
 }
 
 /** Runs the files in a process with a home of its own. Whatever it leaves running is killed. */
 export async function runShard(files: readonly string[], options: ShardOptions): Promise<ShardResult> {
-  const { root, temporary, seed, env } = options;
+  const { root, temporary, seed, env, msMax = SHARD_MS_MAX } = options;
   const home = mkdtempSync(join(temporary, "home-"));
   const report = join(home, "report.xml");
   const flags = [`--seed=${seed}`, `--timeout=${TEST_MS_MAX}`, "--reporter=junit", `--reporter-outfile=${report}`];
@@ -65,15 +69,21 @@ export async function runShard(files: readonly string[], options: ShardOptions):
     detached: true, // a process group of its own, which ends with it
   });
   options.onStart?.(child.pid);
-  const timer = setTimeout(() => killGroup(child.pid), SHARD_MS_MAX);
+  let late = "";
+  const timer = setTimeout(() => {
+    late = ` after ${msMax / 1000} s, its threads with their milliseconds of processor: ${threadsOf(child.pid)}`;
+    killGroup(child.pid);
+  }, msMax);
   const code = child.exited.finally(() => {
     clearTimeout(timer);
     killGroup(child.pid);
     options.onEnd?.(child.pid);
   });
-  const texts = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const outputs = [collect(child.stdout), collect(child.stderr)];
   const exitCode = await code;
-  const ended = child.signalCode === null ? `code ${exitCode}` : `${child.signalCode}`;
+  await Promise.race([Promise.all(outputs.map(({ done }) => done)), Bun.sleep(OUTPUT_MS_MAX)]);
+  const texts = outputs.map(({ text }) => text());
+  const ended = (child.signalCode === null ? `code ${exitCode}` : `${child.signalCode}`) + late;
   const xml = await Bun.file(report)
     .text()
     .catch(() => "");
@@ -81,6 +91,32 @@ export async function runShard(files: readonly string[], options: ShardOptions):
   const seconds = (performance.now() - startedMs) / 1000;
   const cpuSeconds = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6;
   return judge({ files, ended, output: texts.join("\n"), xml, seconds, cpuSeconds });
+}
+
+/** Reads all of a stream; `text` is what has come so far. */
+function collect(stream: ReadableStream<Uint8Array>): { text: () => string; done: Promise<void> } {
+  const chunks: Uint8Array[] = [];
+  const read = async (): Promise<void> => {
+    for await (const chunk of stream) chunks.push(chunk);
+  };
+  return { text: () => Buffer.concat(chunks).toString(), done: read() };
+}
+
+/** Who computes in a process that does not end, and in what the others wait. Linux only. */
+function threadsOf(pid: number): string {
+  try {
+    const folder = `/proc/${pid}/task`;
+    const threads = readdirSync(folder).map((id) => {
+      const stat = readFileSync(join(folder, id, "stat"), "utf8");
+      const [state, ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      const ticks = Number(fields[10]) + Number(fields[11]); // of a hundredth of a second
+      const place = readFileSync(join(folder, id, "wchan"), "utf8");
+      return `${stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"))} ${state} ${ticks * 10} ${place}`;
+    });
+    return threads.join("; ");
+  } catch {
+    return "not known";
+  }
 }
 
 /** Compiles Hearth into one program. The result has no tests: what failed is the compiler, if anything. */

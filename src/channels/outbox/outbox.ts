@@ -206,7 +206,8 @@ export class Outbox {
     if (this.#outages.any) this.#outages.keep(new Set(heads.map(({ lane }) => lane)));
     for (const row of heads) {
       if (this.#busy.has(row.lane) || !this.#lease(row.channel).isHeld) continue;
-      const planned = row.created_at > now() ? 0 : row.next_at; // by a clock that was set back since
+      const isFromAhead = (row.sending_at ?? row.created_at) > now(); // planned by a clock that was set back since
+      const planned = isFromAhead ? 0 : row.next_at;
       const at = Math.max(planned, this.#spaced.get(row.lane) ?? 0, this.#paused.get(row.channel) ?? 0);
       const running = load.get(row.channel) ?? 0;
       if (at > now()) wakeAt = Math.min(wakeAt, at);

@@ -111,14 +111,16 @@ const sorts = (are: "on" | "off"): Script<unknown> =>
 
 /**
  * After the clock was set back: what bears a time that is still to come was put off by a clock that was wrong, maybe
- * for days, and is due now.
+ * for days, and is due now. Callbacks do not say when they were tried last.
+ * @param isSeen the clock was seen to be set back: then all of them are due.
  */
-export function* dueAfterSetBack(now: number): Script<void> {
+export function* dueAfterSetBack(now: number, { isSeen }: { isSeen: boolean }): Script<void> {
   yield* execute(
     `UPDATE runs SET next_at = $1 WHERE ${WAITING} AND next_at > $1 AND (created_at > $1 OR started_at > $1)`,
     now,
   );
-  yield* execute("UPDATE callbacks SET next_at = $1 WHERE state = 'pending' AND created_at > $1", now);
+  const whose = isSeen ? "next_at > $1" : "created_at > $1";
+  yield* execute(`UPDATE callbacks SET next_at = $1 WHERE state = 'pending' AND ${whose}`, now);
 }
 
 /** Whether a turn may be due; those of sessions that are busy count too. */

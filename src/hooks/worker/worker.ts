@@ -296,7 +296,7 @@ export class Worker {
   async #oneRound(): Promise<void> {
     const { store, now } = this.#deps;
     await this.#recover();
-    if (this.#isSetBack()) await store.write(() => dueAfterSetBack(now()));
+    if (this.#isSetBack()) await store.write(() => dueAfterSetBack(now(), { isSeen: true }));
     await this.#postEvents();
     const areRepliesStuck = await this.#settleReplies();
     const mayBegin = (): boolean => this.#state === "working" && !this.isPaused;
@@ -333,7 +333,7 @@ export class Worker {
   *#takeUp(me: string): Script<Run[]> {
     const now = this.#deps.now();
     yield* registerWorker(me, now);
-    yield* dueAfterSetBack(now); // while nothing ran here
+    yield* dueAfterSetBack(now, { isSeen: false }); // while nothing ran here
     return yield* recover(this.#recovery());
   }
 

@@ -1,5 +1,6 @@
 /** A clock that was ahead, and is set right: what was accepted meanwhile does not wait until that time has come. */
 import { expect, test } from "bun:test";
+import { eventually } from "../../e2e/hearth.ts";
 import { alone } from "../../../src/base/peers.ts";
 import { agent } from "../deliveries/fixtures.ts";
 import { ended, makeWorkerBench, ok, send } from "./parts.ts";
@@ -41,4 +42,26 @@ test("set back while nothing ran: the next start takes them up", async () => {
   at.worker = at.anotherWorker(alone());
   at.worker.start();
   expect((await at.settled(runId)).state).toBe("succeeded");
+});
+
+test("a callback that was tried while it was ahead is tried again", async () => {
+  await using at = makeWorkerBench();
+  let tries = 0;
+  using server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => new Response(null, { status: tries++ < 2 ? 503 : 204 }),
+  });
+  const runId = await send(at, agent("x", { callbackUrl: `http://127.0.0.1:${server.port}/done` }));
+  expect(await eventually(() => tries === 1)).toBe(true);
+  at.bench.clock.now += DAY_MS / 2;
+  at.worker.poke();
+  expect(await eventually(() => tries === 2)).toBe(true);
+  at.bench.clock.now -= DAY_MS / 2;
+  const isSent = async (): Promise<boolean> => {
+    at.bench.clock.now += 1000;
+    at.worker.poke();
+    return (await at.deliveries.run(runId))?.callback === "sent";
+  };
+  expect(await eventually(isSent)).toBe(true);
 });
