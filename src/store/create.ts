@@ -79,6 +79,7 @@ async function* makeModel(
     if (request.shape === "fields") yield { status: "parsing GGUF" };
     inspected.push(await inspectSource(source));
   }
+  yield* warnOfTemplates(request, inspected);
   checkOneModel(base, inspected, folder);
   await checkRuns(parts, base, inspected);
   if (folder) {
@@ -98,6 +99,18 @@ async function* makeModel(
     inspected.push(yield* quantizeDraft(parts, { draft, type: request.draftQuantize, made }));
   }
   yield* storeModel(parts, { base, inspected, files, request });
+}
+
+/** A model whose template does not parse is made all the same: it can complete texts. */
+function* warnOfTemplates(
+  { template, extras }: CreateRequest,
+  inspected: readonly InspectedSource[],
+): Generator<Progress, void, void> {
+  if (template || extras["renderer"]) return;
+  for (const { label, templateError } of inspected) {
+    if (templateError === undefined) continue;
+    yield { status: `warning: ${label}: ${templateError}: chats will fail unless the model gets a TEMPLATE` };
+  }
 }
 
 interface Inspected {

@@ -19,6 +19,7 @@ import {
   parseReference,
   type ModelName,
 } from "./name.ts";
+import type { Address } from "./registry/address.ts";
 import type { Registry } from "./registry/registry.ts";
 import { blobsOf } from "./registry/pull.ts";
 import { manifestPath, type Store } from "./store.ts";
@@ -32,7 +33,7 @@ const FOLDER = "cached";
 
 export interface SourceParts {
   readonly store: Store;
-  readonly registry: Pick<Registry, "pull">;
+  readonly registry: Pick<Registry, "pull" | "has">;
   readonly library: Pick<Library, "root" | "remove">;
   /** Of all models that came from there; Infinity: all the disk there is. */
   readonly bytesMax: number;
@@ -65,6 +66,7 @@ export function withSource(parts: SourceParts): Store {
   };
   return {
     ...store,
+    isOffered: async (name) => isHostless(name) && cache.isOffered(lowered(name)),
     async resolve(text) {
       const found = await store.resolve(text);
       if (found) {
@@ -80,6 +82,9 @@ export function withSource(parts: SourceParts): Store {
 /** As registries have names: in lower case, but for tags. */
 const lowered = ({ host, namespace, model, tag }: ModelName): ModelName =>
   makeName({ host, namespace: namespace.toLowerCase(), model: model.toLowerCase(), tag });
+
+/** Where the source is, the registry knows. */
+const addressOf = (name: ModelName): Address => ({ name, base: new URL("https://source/"), insecure: false });
 
 /** A model that came from the source. */
 interface Cached {
@@ -111,6 +116,10 @@ class ModelCache {
     if (isDue) await utimes(this.#marker(name), at, at).catch(() => {}); // one that did not come from the source
   }
 
+  async isOffered(name: ModelName): Promise<boolean> {
+    return this.#parts.registry.has({ address: addressOf(name), signal: new AbortController().signal });
+  }
+
   /** False where the source has none of that name. */
   async pull(name: ModelName): Promise<boolean> {
     const { registry, log, library } = this.#parts;
@@ -125,9 +134,8 @@ class ModelCache {
     const model = displayName(name);
     log.info("a model is pulled from the source", { model });
     try {
-      const address = { name, base: new URL("https://source/"), insecure: false }; // where that is, the registry knows
       const { signal } = new AbortController(); // who asked first may leave: others wait too
-      for await (const _ of registry.pull({ address, signal, makeRoom }));
+      for await (const _ of registry.pull({ address: addressOf(name), signal, makeRoom }));
       await this.use(name);
       return true;
     } catch (error) {

@@ -11,6 +11,7 @@ import { readPart } from "../files/header.ts";
 import { mergeShards } from "../files/merge.ts";
 import type { Header } from "../gguf/parse.ts";
 import { findChatFormat, type ChatFormat } from "../template/detect.ts";
+import { parseJinja } from "../template/jinja.ts";
 import { blobPath, findBlob, importBlob, receiveBlob, touchBlob, type Blob } from "./blobs.ts";
 import { describeGguf, type GgufDetails } from "./details.ts";
 import { blobName, type Digest } from "./digest.ts";
@@ -36,6 +37,8 @@ export interface InspectedSource extends Source {
   readonly format?: ChatFormat;
   /** It has a chat template. */
   readonly hasTemplate: boolean;
+  /** Why that template does not parse. */
+  readonly templateError?: string;
   /** Which part of a split model it is, from 0. */
   readonly part?: { readonly index: number; readonly count: number };
 }
@@ -82,7 +85,19 @@ function tellFrom({ metadata, tensors }: Header): Omit<InspectedSource, keyof So
   const part = count > 1 ? { part: { index: getNumber(metadata, "split.no", 0), count } } : {};
   const template = getString(metadata, "tokenizer.chat_template", "");
   const format = findChatFormat(template);
-  return { kind, details, hasTemplate: template !== "", ...part, ...(format ? { format } : {}) };
+  const templateError = template === "" ? undefined : parseFailure(template);
+  const found = { ...(format ? { format } : {}), ...(templateError === undefined ? {} : { templateError }) };
+  return { kind, details, hasTemplate: template !== "", ...part, ...found };
+}
+
+function parseFailure(template: string): string | undefined {
+  try {
+    parseJinja(template);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return error.message;
+  }
 }
 
 function checkMagic({ label, path, digest }: Source): void {

@@ -27,7 +27,8 @@ export interface JinjaTemplate {
    * @param context names and JSON values; a name that is undefined is not defined in the template
    * @param now what `strftime_now` tells
    * @param options.mayShrink lists of the template's own may lose items, which jinja2's sandbox forbids
-   * @throws AppError `bad_request`: the text of `raise_exception`, or why an expression has no value; `too_large`
+   * @throws AppError `bad_request`: the text of `raise_exception`, or why an expression has no value; `too_large`: a
+   * longer text than the limit; `bad_file`: more steps than the limit
    */
   render(context: Readonly<Record<string, unknown>>, now: Date, options?: { mayShrink?: boolean }): string;
 }
@@ -52,7 +53,7 @@ function makeBudget({ outputLength, steps }: JinjaLimits): Budget {
   let left = steps;
   const spend = (amount: number): void => {
     left -= amount;
-    if (left < 0) throw new AppError("too_large", `chat template: expected to finish within ${steps} steps`);
+    if (left < 0) throw new AppError("bad_file", `the model's chat template did not finish within ${steps} steps`);
   };
   const check = (length: number): void => {
     if (length <= outputLength) return;

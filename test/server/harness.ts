@@ -12,7 +12,7 @@ import { startServer } from "../../src/server/http/serve.ts";
 import { makeLibrary } from "../../src/store/library.ts";
 import { makeRegistry, type Registry, type Transfer } from "../../src/store/registry/registry.ts";
 import { LIMITS } from "../../src/store/registry/retry.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
 import { putModel, tempFolder } from "../store/fixture.ts";
 import { makeFakeRuntime, type FakeRuntime } from "./fakes.ts";
 
@@ -33,10 +33,18 @@ export interface Harness {
   close(): Promise<void>;
 }
 
+interface HarnessParts {
+  readonly hooks?: (log: Logger) => Ingress;
+  readonly gateway?: ServedGateway;
+  readonly life?: Life;
+  /** Absent: the store has no source. */
+  readonly isOffered?: Store["isOffered"];
+}
+
 /** The store has one model, `m:latest`. */
 export async function makeHarness(
   config: Partial<AppDeps["config"] & Pick<Config, "importDirs" | "noPrune"> & { others: readonly string[] }> = {},
-  { hooks, gateway, life }: { hooks?: (log: Logger) => Ingress; gateway?: ServedGateway; life?: Life } = {},
+  { hooks, gateway, life, isOffered }: HarnessParts = {},
 ): Promise<Harness> {
   const folder = await tempFolder();
   const root = join(folder, "models");
@@ -48,7 +56,7 @@ export async function makeHarness(
   const library = makeLibrary({ root, importDirs: [], noPrune: false, log, ...config });
   const app = makeApp({
     runtime,
-    store: await openStore(root),
+    store: { ...(await openStore(root)), ...(isOffered ? { isOffered } : {}) },
     library,
     registry: onThisMachine(makeRegistry({ library, home: folder, version: "1.2.3", limits: QUICK })),
     config: { home: folder, host: address, origins: [], apiKeys: [], metricsDialect: "hearth", ...config },

@@ -186,6 +186,41 @@ MESSAGE user hi
     expect((await show({ model: "m" }))["modelfile"]).not.toContain("TEMPLATE");
   });
 
+  test("says where a model is that is not here", async () => {
+    const sourced = await makeHarness({}, { isOffered: async ({ model }) => model === "there" });
+    const said = async (model: string): Promise<unknown> => {
+      const response = await sourced.post("/api/show", { model });
+      return [response.status, ((await response.json()) as { error: string }).error];
+    };
+    expect(await said("nowhere")).toEqual([404, "model 'nowhere:latest' not found"]);
+    expect(await said("there")).toEqual([
+      404,
+      "model 'there:latest' not found here: it is at the source of models, from where a pull or its first use brings it",
+    ]);
+    await sourced.close();
+  });
+
+  test("says that a template does not parse", async () => {
+    await putModel(harness.root, "broken", { gguf: { "tokenizer.chat_template": "{% if messages %}" } });
+    const reply = await show({ model: "broken" });
+    expect(reply).toMatchObject({ template: "{% if messages %}", template_error: expect.stringContaining("template") });
+    expect(await show({ model: "m" })).not.toHaveProperty("template_error");
+  });
+
+  test("prints a Modelfile that keeps every adapter of a model with several", async () => {
+    await putModel(harness.root, "stacked");
+    const bytes = (seed: number): Uint8Array => new Uint8Array(8).fill(seed);
+    await addLayer(harness.root, { name: "stacked", kind: "adapter", bytes: bytes(1) });
+    const { paths } = await (await openStore(harness.root)).load("stacked");
+    expect((await show({ model: "stacked" }))["modelfile"]).toContain(
+      `FROM ${paths.model}\nADAPTER ${paths.adapters[0]}\n`,
+    );
+    await addLayer(harness.root, { name: "stacked", kind: "adapter", bytes: bytes(2) });
+    const { modelfile } = await show({ model: "stacked" });
+    expect(modelfile).toContain("\nFROM stacked:latest\n"); // which brings both
+    expect(modelfile).not.toContain("ADAPTER");
+  });
+
   test("echoes another system message and other options", async () => {
     const reply = await show({ model: "m", system: "Other.", options: { top_k: 1 } });
     expect(reply["system"]).toBe("Other.");

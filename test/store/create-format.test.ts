@@ -60,3 +60,16 @@ test("stops or a template of the request, or of a base, win", async () => {
   await create({ base: "base", sources: [] });
   expect((await entry()).parameters).toEqual({});
 });
+
+test("a chat template that does not parse is told of, unless a template of the request stands in for it", async () => {
+  const path = join(folder, "broken.gguf");
+  await writeTinyGguf(path, { "tokenizer.chat_template": "{% if messages %}" });
+  const { digest } = await importBlob(root, path);
+  const sources = [blobSource(root, { label: "broken.gguf", digest })];
+  const warning = /^warning: broken\.gguf: chat template: .+: chats will fail unless the model gets a TEMPLATE$/;
+  const warnings = (statuses: string[]): string[] => statuses.filter((status) => status.startsWith("warning"));
+  expect(warnings(await create({ sources }))).toEqual([expect.stringMatching(warning)]);
+  expect(warnings(await create({ sources, shape: "modelfile" }))).toHaveLength(1);
+  expect(warnings(await create({ sources, template: "{{ .Prompt }}" }))).toEqual([]);
+  expect(warnings(await create({}))).toEqual([]);
+});

@@ -8,6 +8,7 @@ import { ensureKey } from "../../src/store/registry/key.ts";
 import { makeRegistry } from "../../src/store/registry/registry.ts";
 import { LIMITS } from "../../src/store/registry/retry.ts";
 import { withSource } from "../../src/store/source.ts";
+import { parseReference } from "../../src/store/name.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { silent } from "./creating.ts";
 import { putModel, tempFolder } from "./fixture.ts";
@@ -60,6 +61,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
         pulls.push(transfer.address.name.model),
         moving.pull(transfer)
       ),
+      has: moving.has,
     };
     const store: Store = withSource({
       store: await openStore(root),
@@ -94,6 +96,14 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect(await systemOf(at, "m")).toBe("mmm");
     expect(at.pulls).toEqual(["m"]);
     expect(await at.names()).toEqual(["m:latest"]);
+  });
+
+  test("a model that only the source has can be told from one that nobody has, without a pull", async () => {
+    const at = await node();
+    const names = ["m", "M:latest", "nobody", "m:none", `${registry.host}/library/m`];
+    const offered = await Promise.all(names.map((name) => at.store.isOffered!(parseReference(name))));
+    expect(offered).toEqual([true, true, false, false, false]);
+    expect([at.pulls, await at.names()]).toEqual([[], []]);
   });
 
   test("what the source has not is no model, and is asked for again only after a while", async () => {

@@ -127,6 +127,17 @@ describe("a template that would run or grow without end is refused", () => {
   }
 });
 
+test("a template that runs out of steps is the model's fault, not the request's", () => {
+  const endless = [
+    runJinja("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"),
+    runGo("{{ range 1000000000 }}{{ end }}"),
+  ];
+  for (const error of endless) {
+    expect(error).toMatchObject({ code: "bad_file" });
+    expect(String(error)).toMatch(/the model's (chat )?template did not finish within 1000000 steps/);
+  }
+});
+
 test("text that nobody prints is bounded too", () => {
   const tight = { outputLength: 1000, steps: 1e9 };
   const go = parseGoTemplate(`{{ $x := "ab" }}${twice("{{ $x = print $x $x }}", 20)}`);

@@ -24,6 +24,7 @@ export function describe(reply: Json, verbose: boolean): string {
   const sections: [string, readonly (readonly string[])[]][] = [
     ["Model", modelRows(reply)],
     ["Projector", projectorRows(reply)],
+    ["Template", reply["template_error"] ? [["does not parse", String(reply["template_error"])]] : []],
     ["Capabilities", (reply["capabilities"] ?? []).map((name: string) => [name])],
     ["Parameters", parameterRows(reply["parameters"] ?? "")],
     ...(verbose ? verboseSections(reply) : []),

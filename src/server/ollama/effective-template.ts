@@ -12,6 +12,8 @@ export interface EffectiveTemplate {
   /** The Jinja template of the file is in force. */
   readonly native: boolean;
   readonly capabilities: Capabilities;
+  /** Why no prompt can be made with it. */
+  readonly problem?: string;
 }
 
 const NO_CAPABILITIES: Capabilities = { tools: false, thinking: false, insert: false };
@@ -29,6 +31,6 @@ export function effectiveTemplate(entry: ModelEntry, metadata: Metadata): Effect
     return { text: prompt.source, native: prompt.kind === "jinja", capabilities };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    return { text: go ?? jinja ?? "", native: go === undefined, capabilities: NO_CAPABILITIES };
+    return { text: go ?? jinja ?? "", native: go === undefined, capabilities: NO_CAPABILITIES, problem: error.message };
   }
 }

@@ -21,14 +21,17 @@ const textsIn = ({ renderer, parser, requires }: ModelConfig): Partial<Modelfile
 });
 
 /**
- * A Modelfile that would make this model again, with a note on how to build upon it.
+ * A Modelfile that would make this model again, with a note on how to build upon it. Where files alone would not do, it
+ * builds upon the model by its name, and adapters come with that: of several ADAPTER lines only the last counts, and
+ * files have names in the manifest alone.
  * @param template what to print as TEMPLATE; none where the template in force stands in the GGUF file
  */
 export function modelfileText(entry: ModelEntry, template: string | undefined): string {
+  const { files, adapters, model, projectors } = entry.paths;
+  const isByName = files.length > 0 || adapters.length > 1;
   const commands = printModelfile({
-    // files have names in the manifest alone
-    from: entry.paths.files.length > 0 ? [entry.displayName] : [entry.paths.model, ...entry.paths.projectors],
-    adapters: entry.paths.adapters,
+    from: isByName ? [entry.displayName] : [model, ...projectors],
+    adapters: isByName ? [] : adapters,
     drafts: entry.paths.drafts,
     ...(template === undefined ? {} : { template }),
     ...(entry.system === undefined ? {} : { system: entry.system }),

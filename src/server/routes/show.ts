@@ -50,7 +50,7 @@ async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: 
   const name = requireModel(body.model || body.name);
   note({ model: name });
   const stored = await deps.store.find(name);
-  if (!stored) throw new AppError("not_found", `model '${displayName(parseReference(name))}' not found`);
+  if (!stored) throw await notFound(deps, name);
   const entry = withOverrides(await deps.store.load(stored.displayName), body);
   const facts = await deps.inspect(stored);
   const { template, model_info: info, ...rest } = await fileFields(entry, body.verbose ?? false);
@@ -59,6 +59,7 @@ async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: 
     modelfile: modelfileText(entry, template.native ? undefined : template.text),
     parameters: parameterLines(entry.parameters),
     template: template.text,
+    ...(template.problem === undefined ? {} : { template_error: template.problem }),
     ...(entry.system ? { system: entry.system } : {}),
     details: modelDetails(stored, facts),
     ...(stored.config.requires ? { requires: stored.config.requires } : {}),
@@ -69,6 +70,15 @@ async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: 
     modified_at: formatTime(stored.modifiedAt.getTime()),
   };
   return encodeJson(reply, signal);
+}
+
+/** Says where else the model is, if anywhere: to show it would be to pull it. Throws `registry`. */
+async function notFound({ store }: RouteDeps, name: string): Promise<AppError> {
+  const reference = parseReference(name);
+  const text = `model '${displayName(reference)}' not found`;
+  const isOffered = (await store.isOffered?.(reference)) ?? false;
+  const hint = ": it is at the source of models, from where a pull or its first use brings it";
+  return new AppError("not_found", isOffered ? `${text} here${hint}` : text);
 }
 
 /** A client that takes the base name for the name of the model. */

@@ -73,6 +73,17 @@ export async function* pullModel(
   }
 }
 
+/** Throws `registry` where the answer is neither a manifest nor that there is none. */
+export async function hasManifest(client: RegistryClient): Promise<boolean> {
+  try {
+    await fetchManifest(client);
+    return true;
+  } catch (error) {
+    if (error instanceof AppError && error.cause === 404) return false;
+    throw error;
+  }
+}
+
 async function fetchManifest(client: RegistryClient): Promise<{ bytes: Uint8Array; manifest: Manifest }> {
   const { address } = client;
   const url = repositoryUrl(address, `manifests/${address.name.tag}`);

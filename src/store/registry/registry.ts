@@ -11,7 +11,7 @@ import { makeClient, type RegistryClient } from "./client.ts";
 import { makeDownloads } from "./downloads.ts";
 import { readKey } from "./key.ts";
 import type { Runs } from "../architecture.ts";
-import { pullModel } from "./pull.ts";
+import { hasManifest, pullModel } from "./pull.ts";
 import { pushModel } from "./push.ts";
 import { LIMITS, type Limits } from "./retry.ts";
 
@@ -26,6 +26,8 @@ export interface Transfer {
 export interface Registry {
   /** See `pullModel`. */
   pull(transfer: Transfer): AsyncGenerator<Progress, void, void>;
+  /** Whether there is a manifest of that name. Throws `registry`. */
+  has(transfer: Transfer): Promise<boolean>;
   /** See `pushModel`. */
   push(transfer: Transfer): AsyncGenerator<Progress, void, void>;
   /** Ends all transfers, and lets none begin. What came of a download is kept. */
@@ -76,6 +78,14 @@ export function makeRegistry(parts: RegistryParts): Registry {
   return {
     pull: (transfer) =>
       open(transfer, (client) => pullModel({ library, downloads, broken, runs, makeRoom: transfer.makeRoom }, client)),
+    has: async (transfer) => {
+      let isThere = false;
+      const look = async function* (client: RegistryClient): ReturnType<typeof run> {
+        isThere = await hasManifest(client);
+      };
+      for await (const _ of open(transfer, look));
+      return isThere;
+    },
     push: (transfer) => open(transfer, (client) => pushModel({ library }, client)),
     close: () => closing.abort(shuttingDown()),
   };

@@ -296,7 +296,7 @@ function write(state: State, text: string): void {
 function spend(state: State, steps: number): void {
   state.steps += steps;
   if (state.steps > state.limits.steps) {
-    throw new AppError("too_large", `template: expected to finish within ${state.limits.steps} steps`);
+    throw new AppError("bad_file", `the model's template did not finish within ${state.limits.steps} steps`);
   }
 }
 
