@@ -73,14 +73,14 @@ export async function* pullModel(
   }
 }
 
-/** Throws `registry` where the answer is neither a manifest nor that there is none. */
-export async function hasManifest(client: RegistryClient): Promise<boolean> {
+/** Gives one value: whether there is one. Throws `registry` where the answer tells neither. */
+export async function* hasManifest(client: RegistryClient): AsyncGenerator<boolean, void, void> {
   try {
     await fetchManifest(client);
-    return true;
+    yield true;
   } catch (error) {
-    if (error instanceof AppError && error.cause === 404) return false;
-    throw error;
+    if (!(error instanceof AppError) || error.cause !== 404) throw error;
+    yield false;
   }
 }
 

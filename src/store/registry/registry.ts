@@ -57,10 +57,10 @@ export function makeRegistry(parts: RegistryParts): Registry {
   const closing = new AbortController();
   const userAgent = `hearth/${version} (${arch()} ${platform()})`;
   /** A transfer ends with its generator, also where that is left early. */
-  const run = async function* (
+  const run = async function* <T>(
     { address, signal }: Transfer,
-    steps: (client: RegistryClient) => AsyncGenerator<Progress, void, void>,
-  ): AsyncGenerator<Progress, void, void> {
+    steps: (client: RegistryClient) => AsyncGenerator<T, void, void>,
+  ): AsyncGenerator<T, void, void> {
     const left = new AbortController();
     const wanted = AbortSignal.any([signal, left.signal]);
     try {
@@ -73,17 +73,17 @@ export function makeRegistry(parts: RegistryParts): Registry {
   };
   const meant = (address: Address): Address =>
     source && isHostless(address.name) ? { ...address, base: source, insecure: source.protocol === "http:" } : address;
-  const open = ({ address, signal }: Transfer, steps: Parameters<typeof run>[1]): ReturnType<typeof run> =>
+  const open = <T>(
+    { address, signal }: Transfer,
+    steps: (client: RegistryClient) => AsyncGenerator<T, void, void>,
+  ): AsyncGenerator<T, void, void> =>
     untilClosed(closing.signal, signal, (ends) => run({ address: meant(address), signal: ends }, steps));
   return {
     pull: (transfer) =>
       open(transfer, (client) => pullModel({ library, downloads, broken, runs, makeRoom: transfer.makeRoom }, client)),
     has: async (transfer) => {
       let isThere = false;
-      const look = async function* (client: RegistryClient): ReturnType<typeof run> {
-        isThere = await hasManifest(client);
-      };
-      for await (const _ of open(transfer, look));
+      for await (const found of open(transfer, (client) => hasManifest(client))) isThere = found;
       return isThere;
     },
     push: (transfer) => open(transfer, (client) => pushModel({ library }, client)),
