@@ -20,7 +20,7 @@ export function parseTracestate(text: string | null | undefined): string | undef
   if (!text || text.length > STATE_READ_MAX) return undefined;
   const members = text
     .split(",")
-    .map((member) => member.replace(/^[ \t]+|[ \t]+$/g, ""))
+    .map((member) => member.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, ""))
     .filter((member) => member !== "");
   if (members.length > MEMBERS_MAX || !members.every(isMember)) return undefined;
   if (new Set(members.map(keyOf)).size < members.length) return undefined;

@@ -14,8 +14,9 @@ const CONTROL_TOKEN = "[[TOKEN_SANITIZED]]";
 const spaced = (word: string): string => [...word].join("[^\\p{L}\\p{N}]{0,3}");
 const WORDS = ["external", "untrusted", "content"];
 const GAP = "[^\\p{L}\\p{N}]{0,8}";
+/** Brackets are looked at from the first of a run on: to begin at each of them takes time by the square of the run. */
 const MARKERS = new RegExp(
-  `(?:<+${GAP})?(?<end>${spaced("end")}${GAP})?${WORDS.map(spaced).join(GAP)}(?:[^<>\\n]{0,80}>+)?`,
+  `(?:(?<!<)<+${GAP})?(?<end>${spaced("end")}${GAP})?${WORDS.map(spaced).join(GAP)}(?:[^<>\\n]{0,80}>+)?`,
   "gu",
 );
 

@@ -4,17 +4,18 @@
  */
 import { fold } from "./fold.ts";
 
+/** Each takes time in proportion to the text. */
 const PATTERNS: Readonly<Record<string, RegExp>> = {
   "ignore previous instructions":
     /\b(ignore|disregard|forget)\b.{0,40}\b(previous|prior|above|earlier|all)\b.{0,20}\b(instructions?|rules?)\b/,
   "new role": /\byou are now (an? |the )?\w+/,
   "new instructions": /\bnew (system )?instructions?\s*:/,
-  "system prompt": /\bsystem\s*:?\s*(prompt|override|command)\b/,
-  "command execution": /\bexec\b.{0,40}\bcommand\s*=|\brm\s+-[a-z]*r[a-z]*f/,
+  "system prompt": /\bsystem\s*(?::\s*)?(prompt|override|command)\b/,
+  "command execution": /\bexec\b.{0,40}\bcommand\s*=|\brm\s+-[a-qs-z]*r[a-eg-z]*f/,
   elevation: /\belevated\s*=\s*true\b/,
   deletion: /\bdelete (all|every|the)\b.{0,20}\b(e-?mails?|files?|data|messages?)\b/,
   "role tag": /<\/?(system|assistant|user|developer)>|\[(system|assistant)( message)?\]/,
-  "role line": /(^|\n)\s*(system|assistant|developer)\s*:/,
+  "role line": /(^|\n)[^\S\n]*(system|assistant|developer)\s*:/,
   secrets: /\b(reveal|print|send|show)\b.{0,40}\b(system prompt|api keys?|tokens?|passwords?|secrets?)\b/,
 };
 

@@ -94,7 +94,7 @@ const tidy = (text: string): string =>
   text
     .replace(/\r\n?/g, "\n")
     .replace(/[^\P{Cc}\n\t]/gu, "")
-    .replace(/[^\S\n]+\n/g, "\n")
+    .replace(/(?<![^\S\n])[^\S\n]+\n/g, "\n") // from the first blank of a gap on, which may be as long as the mail
     .replace(/\n{3,}/g, "\n\n")
     .toWellFormed()
     .trim();

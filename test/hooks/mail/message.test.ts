@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { htmlText } from "../../../src/hooks/mail/html-text.ts";
 import { parseMail } from "../../../src/hooks/mail/message.ts";
+import { cpuMs } from "../../cpu-time.ts";
 
 const ALL = { includeBody: true, maxBytes: 20_000, isCut: false };
 const read = (source: string | Uint8Array, options = ALL) =>
@@ -112,6 +113,17 @@ describe("a hostile mail becomes bounded text:", () => {
       subject: "s",
       body: "(The parts of this mail nest too deep to be read.)",
     });
+  });
+
+  test("gaps as long as the mail take no longer than their length", async () => {
+    const startedMs = cpuMs();
+    const { body } = await read(`${HEAD}\r\na${" ".repeat(200_000)}b\r\n`, { ...ALL, maxBytes: 1 });
+    expect(body).toBe("a…");
+    expect(cpuMs() - startedMs).toBeLessThan(2000); // by the square of it: 12 s
+  });
+
+  test("gaps before the ends of lines go, others stay", async () => {
+    expect((await read(`${HEAD}\r\na  b \t \r\n\t \r\n  c \r\nd`)).body).toBe("a  b\n\n  c\nd");
   });
 
   test("any bytes", async () => {
