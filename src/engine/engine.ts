@@ -4,6 +4,7 @@
  * It knows nothing of processes, HTTP or prompts as text.
  */
 import { assert } from "../base/errors.ts";
+import type { GrammarMatcher } from "../sampling/grammar.ts";
 import { admit } from "./admit.ts";
 import { describeToken, makeAnswerTexts } from "./answer-text.ts";
 import { discardedTokens } from "./context.ts";
@@ -96,8 +97,9 @@ export class Engine {
   /** Queues a request. Everything that follows, failure too, arrives as events. */
   async submit(request: SequenceRequest): Promise<void> {
     this.#preparing.set(request.id, true);
+    let grammar: GrammarMatcher | undefined;
     try {
-      const grammar = request.format ? await (await this.#parts.grammars()).matcher(request.format) : undefined;
+      grammar = request.format ? await (await this.#parts.grammars()).matcher(request.format) : undefined;
       if (!this.#preparing.get(request.id)) return grammar?.dispose();
       const { ctxLen, vocabSize, tokenizer } = this.#parts;
       const layout = this.#layOut(request.prompt);
@@ -105,6 +107,7 @@ export class Engine {
       this.#waiting.push(makeSequence(request, layout, own));
       this.#wake?.();
     } catch (error) {
+      grammar?.dispose();
       if (this.#preparing.get(request.id)) this.#parts.emit([failureOf(request.id, error)]);
     } finally {
       this.#preparing.delete(request.id);

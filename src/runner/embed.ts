@@ -54,7 +54,8 @@ export function encodeInput(
 ): Int32Array {
   const bare = tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
   const before = wanted(tokenizer.before, bare[0]);
-  const after = wanted(tokenizer.after, bare.at(-1));
+  const isLong = bare.length > limit - before.length;
+  const after = wanted(tokenizer.after, isLong ? undefined : bare.at(-1)); // that of a long text is cut off
   const room = limit - before.length - after.length;
   if (bare.length > room) {
     if (!truncate) throw new AppError("bad_request", "the input length exceeds the context length");

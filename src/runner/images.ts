@@ -159,6 +159,7 @@ function makeKept(): {
       return media;
     },
     set(hash, media) {
+      bytes -= bytesOf(kept.get(hash) ?? []); // an encoding that was given up may have ended all the same
       kept.set(hash, media);
       bytes += bytesOf(media);
       for (const [oldest, rows] of kept) {

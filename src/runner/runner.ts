@@ -230,6 +230,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     const { kind: _, asked, holds = false, ...request } = message;
     loaded.seeing.set(message.id, abort);
     if (imagesOf(asked).length > 0) await readImages(loaded, asked);
+    if (abort.signal.aborted) return; // whoever asked has told to forget its prompt, too
     const prompt = promptOf(loaded, asked, message);
     if (holds) loaded.held.set(message.id, prompt.rendered);
     const { rows, wasCut } = prompt;

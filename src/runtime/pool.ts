@@ -180,10 +180,16 @@ export class Pool {
     entry.users--;
     assert(entry.users >= 0, `runner of ${entry.model.name} released too often`);
     if (entry.users > 0) return;
-    if (!entry.runner) return entry.abort.abort(); // no request waits for this load any more
+    if (!entry.runner) return this.#giveUp(entry);
     if (entry.expiring || entry.keepAliveMs <= 0) return void this.#end(entry);
     this.#touch(entry);
     this.#expireInTime(entry);
+  }
+
+  /** No request waits for this load any more; those that come from here on wait for the next. */
+  #giveUp(entry: Entry): void {
+    entry.expiring = true;
+    entry.abort.abort();
   }
 
   #expireInTime(entry: Entry): void {
@@ -276,6 +282,7 @@ export class Pool {
         entry.runner = runner;
         this.#events.load++;
         void runner.exited.then(() => this.#forget(entry));
+        if (entry.abort.signal.aborted) void this.#end(entry); // it was ready before it heard of that
       },
       () => this.#forget(entry),
     );

@@ -287,3 +287,25 @@ test("messages get their turn after every step, on the event loop that the engin
   await engine.close();
   expect(turns).toBe(session.runs.length);
 });
+
+test("a grammar is given back whatever becomes of its request, also where that is refused after it was made", async () => {
+  const open = new Set<number>();
+  let made = 0;
+  const matcher = async () => {
+    const own = made++;
+    open.add(own);
+    const mask = async () => undefined;
+    return { mask, accept: () => true, terminated: false, dispose: () => void open.delete(own) };
+  };
+  const { engine, ask } = makeBench({ ctxLen: 32, grammars: async () => ({ matcher, dispose() {} }) });
+  const format = "json";
+  expect((await ask("hello", {}, { format })).end).toMatchObject({ kind: "done" });
+  const unknown = await ask("hello", { logit_bias: { "999": 1 } }, { format });
+  expect(unknown.end).toMatchObject({ kind: "error", code: "bad_request" });
+  const none = await ask("", {}, { format });
+  expect(none.end).toMatchObject({ kind: "error", code: "bad_request" });
+  const long = await ask(LONG, {}, { format, truncate: false });
+  expect(long.end).toMatchObject({ kind: "error", code: "bad_request" });
+  expect([made, open.size]).toEqual([4, 0]);
+  await engine.close();
+});

@@ -19,6 +19,7 @@ import type { SnapshotStore } from "../../src/base/snapshots.ts";
 import { Embedder, type EmbedEvent } from "../../src/engine/embedder.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { SequenceEvent, SequenceRequest } from "../../src/engine/sequence.ts";
+import type { GrammarCompiler } from "../../src/sampling/grammar.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../src/sampling/options.ts";
 import type { Tokenizer } from "../../src/tokenizer/tokenizer.ts";
 import { offerOf } from "../sampling/offers.ts";
@@ -312,6 +313,7 @@ export function makeBench(
     kvBytes?: number;
     freeBytes?: () => number;
     snapshots?: SnapshotStore;
+    grammars?: () => Promise<GrammarCompiler>;
     /** What a draft model has otherwise than the model. */
     draft?: Partial<FakeOptions>;
   } = {},
@@ -352,7 +354,7 @@ export function makeBench(
     loop,
     embedder: new Embedder({ session, pooling: "last", dim: 2, encoder: false, emit }),
     tokenizer: byteTokenizer,
-    grammars: () => Promise.reject(new Error("no grammar in these tests")),
+    grammars: options.grammars ?? (() => Promise.reject(new Error("no grammar in these tests"))),
     vocabSize: VOCAB,
     ctxLen,
     slots,

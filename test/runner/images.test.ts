@@ -148,3 +148,40 @@ test("rows are kept up to a limit, those used last", async () => {
   }
   expect(log.filter((line) => line.startsWith("encode "))).toEqual(["encode 1", "encode 2", "encode 3", "encode 2"]);
 });
+
+test("what is kept counts once, also where an encoding was given up and ended all the same", async () => {
+  const waiting: (() => void)[] = [];
+  let encoded = 0;
+  const images = makeImages({
+    encoder: {
+      layout: ({ width }) => [{ kind: "rows", rows: width, positions: width }],
+      async encode({ width }) {
+        encoded++;
+        await new Promise<void>((resolve) => waiting.push(resolve));
+        return [{ kind: "rows", rows: width, vectors: new Float32Array((100 * MIB) / 4), isTwoWay: false }];
+      },
+      close() {},
+    },
+    decode: async (bytes) => ({ width: bytes[6]!, height: 1, data: new Uint8Array() }),
+    onImage() {},
+  });
+  const go = async (): Promise<void> => {
+    while (waiting.length === 0) await Bun.sleep(0);
+    waiting.shift()!();
+  };
+  const [one, two] = [file(1), file(2)];
+  await images.read([one, two]);
+  const abort = new AbortController();
+  const lost = images.encode([one], abort.signal); // its encoder looks at no signal
+  while (waiting.length === 0) await Bun.sleep(0);
+  abort.abort();
+  const again = images.encode([one], never);
+  await go();
+  await go();
+  await Promise.all([lost, again]);
+  const other = images.encode([two], never);
+  await go();
+  await other;
+  await images.encode([one], never); // both have room
+  expect(encoded).toBe(3);
+});

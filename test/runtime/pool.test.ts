@@ -295,6 +295,55 @@ test("the last client to leave a load ends it; while another waits, it goes on",
   (await acquire(pool, second)).release(); // and the model can still be loaded
 });
 
+test("who comes while a load that nobody waits for any more still ends waits for a load of its own", async () => {
+  let loads = 0;
+  const fake = {
+    command: [process.execPath, resolve(import.meta.dir, "fake-runner.ts")],
+    env: {},
+    loadTimeoutMs: 20_000,
+  };
+  const pool = makePool({
+    start: async (load, signal) => {
+      if (loads++ > 0) return RunnerProcess.start(load, fake, new AbortController().signal);
+      await new Promise((done) => signal.addEventListener("abort", done));
+      await Bun.sleep(50); // as while another model leaves the GPU for it
+      throw new AppError("cancelled", "request canceled");
+    },
+  });
+  const abort = new AbortController();
+  const gone = failureOf(acquire(pool, first, { signal: abort.signal }));
+  await Bun.sleep(5);
+  abort.abort();
+  await Bun.sleep(5);
+  const next = acquire(pool, first);
+  expect((await gone).code).toBe("cancelled");
+  (await next).release();
+  expect(loads).toBe(2);
+});
+
+test("a load that ends well after the last who waited for it has gone leaves no runner behind", async () => {
+  const runners: RunnerProcess[] = [];
+  const fake = {
+    command: [process.execPath, resolve(import.meta.dir, "fake-runner.ts")],
+    env: {},
+    loadTimeoutMs: 20_000,
+  };
+  const pool = makePool({
+    start: async (load, signal) => {
+      await new Promise((done) => signal.addEventListener("abort", done));
+      runners.push(await RunnerProcess.start(load, fake, new AbortController().signal)); // it hears of it too late
+      return runners[0]!;
+    },
+  });
+  const abort = new AbortController();
+  const gone = failureOf(acquire(pool, first, { signal: abort.signal }));
+  await Bun.sleep(5);
+  abort.abort();
+  expect((await gone).code).toBe("cancelled");
+  expect(await eventually(() => runners.length === 1 && !runners[0]!.alive)).toBe(true);
+  expect(pool.loaded()).toEqual([]);
+});
+
 test("closing refuses at once those that wait for a load or for a busy model, and lets the others finish", async () => {
   const pool = makePool({ maxLoaded: 1, command: [process.execPath, resolve(import.meta.dir, "fake-runner.ts")] });
   const busy = await acquire(pool, first);

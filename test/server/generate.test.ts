@@ -52,6 +52,15 @@ describe("an answer", () => {
     expect((await generate({ stream: null })).headers.get("content-type")).toBe("application/x-ndjson");
   });
 
+  test("streams for images or a suffix alone too, which are no loading", async () => {
+    for (const body of [{ images: ["aGk="] }, { suffix: "end" }]) {
+      const response = await generate({ ...body, prompt: "" });
+      expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+      await response.text();
+    }
+    expect((await generate({ prompt: "", images: [], suffix: "" })).headers.get("content-type")).toContain("charset");
+  });
+
   test("has no context where the runtime gives none", async () => {
     harness.runtime.script = play([{ kind: "done", reason: "length" }]);
     const [last] = await linesOf(await generate({ raw: true }));

@@ -63,6 +63,7 @@ export function makeAnswer(parts: { log: Logger; record: Recorder; hidePaths: Hi
     const note: Exchange["note"] = (fields) => void Object.assign(notes, fields);
     const gone = new AbortController();
     request.signal.addEventListener("abort", () => gone.abort(), { once: true });
+    if (request.signal.aborted) gone.abort();
     const onEnd = (error?: unknown): void => end(isCancelled(error) ? statusOf(error) : 200, error);
     try {
       const reply = await handler({ request, requestId, signal: gone.signal, note });

@@ -57,6 +57,7 @@ function body<T>(parts: {
     values.return().catch(() => {}); // already reported as gone
   };
   gone.signal.addEventListener("abort", hangUp, { once: true });
+  if (gone.signal.aborted) hangUp(); // while the first value was waited for: nobody reads this body
   /** The next piece of text; undefined at the end. */
   const next = async (): Promise<string | undefined> => {
     const before = opening;

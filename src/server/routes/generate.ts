@@ -37,7 +37,8 @@ async function generate(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   }
   const events = answerEvents(deps, request, { note: exchange.note });
   const at = { model, now: deps.now };
-  if (body.stream !== false && request.prompt !== "") return { kind: "stream", values: chunks(events, at) };
+  const isAsked = request.prompt !== "" || request.suffix !== undefined || (request.images?.length ?? 0) > 0;
+  if (body.stream !== false && isAsked) return { kind: "stream", values: chunks(events, at) };
   return { kind: "json", body: await whole(events, at) };
 }
 

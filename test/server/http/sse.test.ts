@@ -122,3 +122,23 @@ describe("a model that says nothing for long", () => {
     expect(ends).toEqual([expect.objectContaining({ code: "cancelled" })]);
   });
 });
+
+test("a client that has gone before the first frame ends the producer of that", async () => {
+  const gone = new AbortController();
+  let hasEnded = false;
+  const ends: unknown[] = [];
+  const frames = async function* (): AsyncGenerator<Frame, void, void> {
+    try {
+      gone.abort(); // it looks at no signal
+      yield { data: "first" };
+      yield { data: "second" };
+    } finally {
+      hasEnded = true;
+    }
+  };
+  const response = await streamed(frames(), sse(failed), { gone, onEnd: (error) => void ends.push(error) });
+  await Bun.sleep(1);
+  expect([hasEnded, ends.length]).toEqual([true, 1]);
+  expect(ends[0]).toMatchObject({ code: "cancelled" });
+  await response.body?.cancel();
+});

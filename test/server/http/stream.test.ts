@@ -78,6 +78,15 @@ describe("a client that hangs up stops the model before others have asked much",
     expect(await answer).toBe("aborted");
   });
 
+  test("before its request is looked at", async () => {
+    harness.runtime.script = endless(5);
+    const request = new Request("http://localhost/api/chat", { method: "POST", body: BODY });
+    Object.defineProperty(request, "signal", { value: AbortSignal.abort() });
+    const response = await harness.app.handle(request);
+    expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
+    await response.body?.cancel();
+  });
+
   test("while it waits for a whole answer", async () => {
     harness.runtime.script = endless(5);
     const gone = new AbortController();
