@@ -1,11 +1,43 @@
 /** `database.url` as people write it: an address of a PostgreSQL server, in the forms that its own programs take. */
 
-export const ADDRESS_EXPECTED = "expected postgres://user:password@host:port/database, of one host";
+const ADDRESS_EXPECTED = "expected postgres://user:password@host:port/database, of one host";
+/** Of `sslmode`, as the client takes them. */
+const SSL_MODES: readonly string[] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+/** Settings that name files; `system` names the certificates of this machine. */
+const FILES = ["sslrootcert", "sslcert", "sslkey"];
 
 /** For Bun's client, which takes the path of a socket, not its folder. */
 export type PostgresAddress =
   | { readonly url: string; readonly database?: string }
   | { readonly path: string; readonly username: string; readonly password: string; readonly database: string };
+
+/** What is wrong with an address; undefined: nothing that can be told from it alone. */
+export function addressProblem(text: string): string | undefined {
+  if (!parsePostgresAddress(text)) return ADDRESS_EXPECTED;
+  const mode = settingsOf(text).get("sslmode");
+  if (mode === null || SSL_MODES.includes(mode)) return undefined;
+  return `sslmode: expected one of ${SSL_MODES.join(", ")}, got '${mode}'`;
+}
+
+/** The files that an address names, each with its setting. */
+export function filesOf(text: string): [setting: string, path: string][] {
+  const settings = settingsOf(text);
+  return FILES.flatMap((name) => {
+    const path = settings.get(name);
+    return path === null || path === "" || path === "system" ? [] : [[name, path]];
+  });
+}
+
+/** Where an address leads, without who goes there. */
+export function placeOf(text: string): string {
+  const address = parsePostgresAddress(text);
+  if (!address) return "";
+  if ("path" in address) return address.path;
+  const { hostname, port } = new URL(address.url);
+  return `${decoded(hostname)}:${port || "5432"}`;
+}
+
+const settingsOf = (text: string): URLSearchParams => new URLSearchParams(/\?([^#]*)/.exec(text)?.[1] ?? "");
 
 /** Undefined for what is none. */
 export function parsePostgresAddress(text: string): PostgresAddress | undefined {

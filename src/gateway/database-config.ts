@@ -1,13 +1,12 @@
 /** The section `database` of the configuration: where the gateway keeps what it must not lose. */
 import { Type } from "@sinclair/typebox";
-import { ADDRESS_EXPECTED, parsePostgresAddress } from "../base/database-address.ts";
+import { addressProblem } from "../base/database-address.ts";
 import { reader, refined, strictObject } from "../base/schema.ts";
 
 /** One writes, two are for the check of the server at the start, and reads share what is left. */
 const CONNECTIONS = { minimum: 3, maximum: 100, default: 8 };
 
-const url = () =>
-  refined(Type.String(), (given) => (parsePostgresAddress(given) === undefined ? ADDRESS_EXPECTED : undefined));
+const url = () => refined(Type.String(), addressProblem);
 
 const section = {
   /** PostgreSQL; absent: a file of SQLite in HEARTH_HOME. */

@@ -1,7 +1,7 @@
 /** What `database.url` may be. */
 import { describe, expect, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
-import { parsePostgresAddress } from "../../src/base/database-address.ts";
+import { addressProblem, parsePostgresAddress, placeOf } from "../../src/base/database-address.ts";
 import { queryOne } from "../../src/base/store.ts";
 import { startProxy } from "../postgres-proxy.ts";
 import { hasPostgres, startPostgres } from "../postgres-server.ts";
@@ -37,6 +37,35 @@ test.each(["", "mysql://h/db", "host=h dbname=db", "postgres:/h/db", "postgres:/
     expect(parsePostgresAddress(text)).toBeUndefined();
   },
 );
+
+test.each([
+  ["mysql://h/db", /^expected postgres:/],
+  ["postgres://h/db?sslmode=on", /^sslmode: expected one of disable, .*, verify-full, got 'on'$/],
+  ["postgres://h/db?sslmode=verify-full", undefined],
+  ["postgres:///db?host=/run/pg", undefined],
+])("what is wrong with %s", (text, expected) => {
+  const problem = addressProblem(text);
+  if (expected) expect(problem).toMatch(expected);
+  else expect(problem).toBeUndefined();
+});
+
+test.each([
+  ["postgres://u:secret@h/db", "h:5432"],
+  ["postgres://u:secret@[::1]:77/db", "[::1]:77"],
+  ["postgres://u:secret@/db?host=/run/pg", "/run/pg/.s.PGSQL.5432"],
+])("%s leads to %s", (text, place) => {
+  expect(placeOf(text)).toBe(place);
+});
+
+test("a server that is not there is named by its place, without a password, and so is a file that is missing", async () => {
+  const open = (url: string) => openPostgres({ url, schema: "named", connections: 3, name: "test" }, []);
+  await expect(open("postgres://u:secret@127.0.0.1:1/db")).rejects.toThrow(
+    /^the database cannot be reached: [^:]* \(127\.0\.0\.1:1\)$/,
+  );
+  await expect(open("postgres://u@127.0.0.1:1/db?sslmode=verify-ca&sslrootcert=/nowhere/ca.pem")).rejects.toThrow(
+    /^database\.url: sslrootcert: expected a file, there is none at '\/nowhere\/ca\.pem'$/,
+  );
+});
 
 describe.skipIf(!hasPostgres)("an address and the environment (Debian's postgresql)", () => {
   test("a database that PGDATABASE names is not meant where the address names one", async () => {

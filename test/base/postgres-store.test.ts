@@ -1,3 +1,4 @@
+import { SQL } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
 import type { ServerOptions } from "../../src/base/postgres/server.ts";
@@ -234,6 +235,32 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(await store.write(() => put("next"))).toBe(1);
     expect(store.failure).toBeUndefined();
     await store.close();
+  }, 60_000);
+
+  test("a lock, rights and tables that were taken away, and a refused password are the database's, for reads too", async () => {
+    const schema = `test_${schemas + 1}`;
+    await server.run("CREATE ROLE guest LOGIN; GRANT CREATE ON DATABASE postgres TO guest");
+    const store = await open({ url: server.url.replace("hearth@", "guest@") });
+    const expectRefused = async (message: RegExp): Promise<void> => {
+      const refused = { code: "storage", retryAfterMs: 5000, message: expect.stringMatching(message) };
+      const asked = [store.read(words), store.write(() => put("refused"))];
+      await Promise.all(asked.map((each) => expect(each).rejects.toMatchObject(refused)));
+    };
+    const holder = new SQL({ adapter: "postgres", path: server.socket, username: "hearth", database: "postgres" });
+    await using held = await holder.reserve();
+    await held.unsafe(`BEGIN; LOCK TABLE ${schema}.words IN ACCESS EXCLUSIVE MODE`).simple();
+    await expectRefused(/^the database is too slow: .* lock timeout$/);
+    await held.unsafe("ROLLBACK");
+    await server.run(`REVOKE ALL ON ${schema}.words FROM guest`);
+    await expectRefused(/^the database failed: permission denied for table words/);
+    await server.run(`ALTER TABLE ${schema}.words RENAME TO others`);
+    await expectRefused(/^the database failed: relation "words" does not exist/);
+    await server.run("ALTER ROLE guest NOLOGIN");
+    await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'");
+    await Promise.allSettled(Array.from({ length: 4 }, () => store.read(words))); // lines that broke say so
+    await expectRefused(/^the database lets nobody in: /);
+    await store.close();
+    await holder.close({ timeout: 0 });
   }, 60_000);
 
   test("while the server is away writes and reads fail; what was promised before a crash is there after it", async () => {

@@ -5,12 +5,13 @@
  * have connections of their own, and see what is committed.
  */
 import type { SQL } from "bun";
+import { placeOf } from "../database-address.ts";
 import type { Migration } from "../database.ts";
 import type { AppError } from "../errors.ts";
 import type { Script, Store } from "../store.ts";
 import { migrate } from "./migrate.ts";
 import { Line } from "./line.ts";
-import { isOfServer, problemOf } from "./problems.ts";
+import { isOfServer, isRepeatable, problemOf, startProblem } from "./problems.ts";
 import { checkServer, checkWritable, makePool, type ServerOptions } from "./server.ts";
 import { runScript } from "./statements.ts";
 import { NAME_LIFE, PostgresWriter, writerMigrations, type Pending } from "./writer.ts";
@@ -28,7 +29,7 @@ export async function openPostgres(options: ServerOptions, migrations: readonly 
     return new PostgresStore(sql, options.schema);
   } catch (error) {
     await sql.close({ timeout: 0 });
-    throw problemOf(error);
+    throw startProblem(error, placeOf(options.url));
   }
 }
 
@@ -70,15 +71,15 @@ class PostgresStore implements Store {
   }
 
   async read<T>(script: () => Script<T>): Promise<T> {
+    const line = await Line.open(this.#sql).catch((error: unknown) => {
+      throw problemOf(error); // also what forbids to connect, and certificates
+    });
     try {
-      const line = await Line.open(this.#sql);
-      try {
-        return await runScript(line, script());
-      } finally {
-        line.release();
-      }
+      return await runScript(line, script());
     } catch (error) {
-      throw isOfServer(error) ? problemOf(error) : error;
+      throw isOfServer(error) || isRepeatable(error) ? problemOf(error) : error;
+    } finally {
+      line.release();
     }
   }
 

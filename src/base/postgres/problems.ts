@@ -3,8 +3,11 @@ import { AppError, messageOf } from "../errors.ts";
 
 /** Another try of the same transaction may succeed: a serialization failure, a deadlock, a lock that was not free. */
 const REPEATABLE = /^(40001|40P01|55P03)$/;
-/** The server or the connection, not the statement: connections, resources, interventions, system errors, internals. */
-const OF_THE_SERVER = /^(08|53|57|58|25006|XX)/;
+/**
+ * The server or the connection, not the statement: connections, resources, interventions, system errors, internals, and
+ * tables that are not there or whose rights were taken away while statements are what they always were.
+ */
+const OF_THE_SERVER = /^(08|53|57|58|25006|3F000|42501|42P01|XX)/;
 /** How soon another try makes sense. */
 export const RETRY_MS = 5000;
 
@@ -37,6 +40,14 @@ export const isOfServer = (error: unknown): boolean => {
 export function problemOf(error: unknown): AppError {
   if (error instanceof AppError) return error;
   return new AppError("storage", `the database ${reasonOf(error)}`, { cause: error, retryAfterMs: RETRY_MS });
+}
+
+/** As `problemOf`, of a server that nobody has reached yet: it says where it was looked for. */
+export function startProblem(error: unknown, place: string): AppError {
+  const problem = problemOf(error);
+  const { cause } = problem;
+  if (cause === undefined || stateOf(cause) !== undefined || problem.message.includes(place)) return problem;
+  return new AppError("storage", `${problem.message} (${place})`, { cause, retryAfterMs: RETRY_MS });
 }
 
 function reasonOf(error: unknown): string {

@@ -1,7 +1,8 @@
 /** A PostgreSQL server as the gateway needs it: reachable, writable, durable, and a session for each connection. */
+import { existsSync } from "node:fs";
 import { SQL } from "bun";
 import { AppError } from "../errors.ts";
-import { ADDRESS_EXPECTED, parsePostgresAddress } from "../database-address.ts";
+import { addressProblem, filesOf, parsePostgresAddress } from "../database-address.ts";
 import { Line, STATEMENT_SECONDS } from "./line.ts";
 import { problemOf, RETRY_MS } from "./problems.ts";
 
@@ -55,17 +56,17 @@ export function planStatement(areKept: boolean): string {
 }
 
 /**
- * A pool that connects when it is first used. Throws `bad_request` for an address that is none.
+ * A pool that connects when it is first used. Throws `bad_request` for an address that is none, or names no file.
  * @param onClose is called whenever a connection is gone, or could not be made
  */
 export function makePool(
   { url, schema, connections, name }: ServerOptions,
   { onClose }: { onClose?: () => void } = {},
 ): SQL {
-  const address = parsePostgresAddress(url);
-  if (!address) throw new AppError("bad_request", `database.url: ${ADDRESS_EXPECTED}`);
+  const problem = addressProblem(url) ?? fileProblem(url);
+  if (problem !== undefined) throw new AppError("bad_request", `database.url: ${problem}`);
   return new SQL({
-    ...address,
+    ...parsePostgresAddress(url)!,
     adapter: "postgres",
     max: connections,
     bigint: true,
@@ -74,6 +75,12 @@ export function makePool(
     ...(onClose && { onclose: onClose }),
     connection: { ...TIMEOUTS, ...SILENCE, ...PLANS, search_path: quoted(schema), application_name: name },
   });
+}
+
+/** The driver says only that some file cannot be had. */
+function fileProblem(url: string): string | undefined {
+  const [missing] = filesOf(url).filter(([, path]) => !existsSync(path));
+  return missing && `${missing[0]}: expected a file, there is none at '${missing[1]}'`;
 }
 
 /** A name as SQL takes it, whatever is in it. */
