@@ -10,7 +10,9 @@ import { selfCommand } from "./base/program-files.ts";
 import { KERNELS_EXPECTED, parseKernels, type KernelChoice } from "./base/kernel-tuning.ts";
 import { addCommands } from "./cli/index.ts";
 import { withThinkValue } from "./cli/think.ts";
+import { nearest } from "./base/nearest.ts";
 import { readSettings } from "./config.ts";
+import { reachHereDirectly } from "./config/proxies.ts";
 import type { ModelRun } from "./diagnostics.ts";
 import { API_VERSION, VERSION } from "./version.ts";
 
@@ -21,6 +23,7 @@ const BACKENDS = "auto, simd, webgpu, onnx, wasm or cpu";
 
 /** Does what the words after the program's name say. Ends the process with code 1 where that fails. */
 export async function runCommandLine(env: Env): Promise<void> {
+  reachHereDirectly(env);
   const program = new Command("hearth")
     .description("Runs language models on this machine and serves them over HTTP")
     .version(`hearth ${VERSION} (speaks the API of Ollama ${API_VERSION})`, "-v, --version")
@@ -183,8 +186,11 @@ function addQuantize(program: Command): void {
 /** Without this, a word that is no command is an argument too many of the default one. */
 function refuseUnknown(program: Command, word: string | undefined): void {
   if (word === undefined || word.startsWith("-") || word === "help") return;
-  const isKnown = program.commands.some((command) => command.name() === word || command.aliases().includes(word));
-  if (!isKnown) program.error(`error: unknown command '${word}': see hearth --help`);
+  const names = program.commands.flatMap((command) => [command.name(), ...command.aliases()]);
+  if (names.includes(word)) return;
+  const meant = nearest(word, names);
+  const hint = meant === undefined ? "see hearth --help" : `did you mean '${meant}'? See hearth --help`;
+  program.error(`error: unknown command '${word}': ${hint}`);
 }
 
 /** What prints numbers, for people and other programs to compare. */

@@ -67,6 +67,10 @@ test("flags win over the environment, the environment over the file", async () =
   expect(read()).toMatchObject({ backend: "onnx", numParallel: 3, maxQueue: 7, apiKeys: ["a", "b"] });
 });
 
+test("a port alone is not taken for a host", () => {
+  expect(() => withEnv({ HEARTH_HOST: "8080" })).toThrow("a port alone is ':11434', got '8080'");
+});
+
 test("HEARTH_CONFIG names the file, else hearth.json5 in the home folder is read if it is there", async () => {
   const { path } = await withFile("{ maxQueue: 9 }");
   expect(readConfig({ env: { HEARTH_CONFIG: path }, flags: {}, home }).maxQueue).toBe(9);

@@ -50,7 +50,7 @@ const setting = <T>(row: Setting<T>): Setting<T> => row;
 export const SETTINGS = {
   host: setting<Address>({
     env: ["HEARTH_HOST", "OLLAMA_HOST"],
-    expected: "[http://]host[:port], with a port from 0 to 65535",
+    expected: "[http://]host[:port], with a port from 0 to 65535; a port alone is ':11434'",
     parse: parseAddress,
     tolerates: ({ text }) => tolerateAddress(text),
     initial: () => ({ hostname: "127.0.0.1", port: PORT_DEFAULT }),

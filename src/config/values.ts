@@ -9,10 +9,11 @@ export interface Address {
   readonly port: number;
 }
 
-/** `[http://]host[:port]`; a missing host is loopback, IPv6 stands in brackets. */
+/** `[http://]host[:port]`; a missing host is loopback, IPv6 stands in brackets. Digits alone were meant as a port. */
 export function parseAddress(value: unknown): Address | undefined {
   const match = /^(http:\/\/)?(\[[0-9a-fA-F:.]+\]|[^:/\s[\]]*)(?::(\d{1,5}))?\/?$/.exec(String(value));
   if (!match || match[0] === "") return bareIpv6(value);
+  if (/^\d{1,5}$/.test(match[0])) return undefined;
   const port = match[3] === undefined ? (match[1] ? 80 : PORT_DEFAULT) : Number(match[3]);
   if (port > 65535) return undefined;
   return { hostname: match[2]?.replace(/^\[|\]$/g, "") || "127.0.0.1", port };

@@ -77,6 +77,12 @@ test("the version names the API too; words from elsewhere have an answer; no wor
   expect((await run(["--help"])).stdout).toContain("Without a command, hearth serves");
 });
 
+test("a proxy for the web, which is elsewhere, is not asked for the server of this machine", async () => {
+  for (const name of ["HTTP_PROXY", "http_proxy"]) {
+    expect(await run(["list"], { env: { [name]: "http://127.0.0.1:9" } })).toMatchObject({ code: 0, stderr: "" });
+  }
+});
+
 describe("create", () => {
   test("from a model, with all that a Modelfile says", async () => {
     const text = 'FROM hearth\nSYSTEM """You are\na fox."""\nPARAMETER stop one\nPARAMETER stop two\nMESSAGE user hi\n';

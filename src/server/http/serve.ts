@@ -84,9 +84,19 @@ function listen(options: Place & Handlers): Server<undefined> {
     if (code === "EADDRINUSE") {
       throw new AppError("conflict", `cannot listen on ${shown}: the address is already in use`);
     }
-    throw new AppError("bad_request", `cannot listen on ${shown}: ${messageOf(error)}`, { cause: error });
+    const why = ("unix" in options ? undefined : REFUSALS[code ?? ""]) ?? messageOf(error);
+    throw new AppError("bad_request", `cannot listen on ${shown}: ${why}`, { cause: error });
   }
 }
+
+const NO_ADDRESS = "no address of this machine has that name or number";
+
+/** What is wrong with a host and port, by the system's code; a name that nobody knows has either of the first two. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  ENOENT: NO_ADDRESS,
+  EADDRNOTAVAIL: NO_ADDRESS,
+  EACCES: "ports below 1024 need a privilege that this process has not",
+};
 
 /** Throws `bad_request` for a target that a proxy in front could have read as another path. */
 function checked(request: Request, segments: readonly string[] | undefined): Request {

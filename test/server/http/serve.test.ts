@@ -22,6 +22,12 @@ test("an address of another machine is one clear line", () => {
   expect(() => startServer(harness.app, { host })).toThrow("cannot listen on 192.0.2.1:0: ");
 });
 
+test("what is wrong with an address is said without the system's words", () => {
+  const listenOn = (hostname: string) => () => startServer(harness.app, { host: { hostname, port: 0 } });
+  expect(listenOn("192.0.2.1")).toThrow("cannot listen on 192.0.2.1:0: no address of this machine has that name");
+  expect(listenOn("nobody.invalid")).toThrow("cannot listen on nobody.invalid:0: no address of this machine has");
+});
+
 test("IPv6 addresses stand in brackets in the URL", async () => {
   const server = startServer(harness.app, { host: { hostname: "::1", port: 0 } });
   expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
