@@ -5,6 +5,7 @@
  */
 import { messageOf } from "../base/errors.ts";
 import { ownValue } from "../base/own-value.ts";
+import { parseRetryAfter } from "../base/retry-after.ts";
 import type { Health, SendOutcome } from "./channel.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -166,15 +167,6 @@ async function readJson(response: Response): Promise<unknown> {
   } catch {
     return undefined;
   }
-}
-
-/** Seconds, or a date (RFC 9110, 10.2.3). */
-function parseRetryAfter(value: string | null): number | undefined {
-  if (value === null) return undefined;
-  const seconds = Number(value);
-  if (Number.isFinite(seconds)) return boundedWait(seconds * 1000);
-  const date = Date.parse(value);
-  return Number.isNaN(date) ? undefined : boundedWait(date - Date.now());
 }
 
 /** A field of an answer, at any depth; undefined where there is none. */

@@ -8,11 +8,13 @@ import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
 import { messageOf } from "../base/errors.ts";
+import { parseRetryAfter } from "../base/retry-after.ts";
 import { isPublicAddress } from "./public-address.ts";
 import { childTrace, type TraceHeaders } from "./trace.ts";
 import { standardWebhooks } from "./signatures/standard-webhooks.ts";
 
 const TIMEOUT_MS = 10_000;
+const RETRY_AFTER_MS_MAX = 86_400_000;
 
 /** With the trace of the request that asked for it. */
 export interface Callback extends TraceHeaders {
@@ -123,6 +125,6 @@ function outcomeOf({ status, retryAfter }: Answer): CallbackOutcome {
   if (status >= 200 && status < 300) return { kind: "sent", status };
   const reason = `callbackUrl answered ${status}`;
   if (status !== 408 && status !== 425 && status !== 429 && status < 500) return { kind: "failed", reason };
-  const seconds = Number(retryAfter);
-  return { kind: "retry", reason, ...(seconds > 0 ? { afterMs: Math.min(seconds, 86_400) * 1000 } : {}) };
+  const afterMs = parseRetryAfter(retryAfter);
+  return { kind: "retry", reason, ...(afterMs ? { afterMs: Math.min(afterMs, RETRY_AFTER_MS_MAX) } : {}) };
 }

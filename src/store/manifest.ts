@@ -57,6 +57,11 @@ export function manifestBytes({ config, layers }: Manifest): number {
 export function parseManifest(bytes: Uint8Array, path: string): StoredManifest {
   checkSize(bytes.length, path);
   const root = parseJsonObject(new TextDecoder().decode(bytes), path);
+  const { manifests } = root;
+  if (root["config"] === undefined && Array.isArray(manifests)) {
+    const found = `an index of ${manifests.length} manifests`;
+    throw new AppError("bad_file", `${path}: expected the manifest of one model, got ${found}`);
+  }
   const layers = root["layers"] ?? [];
   if (!Array.isArray(layers) || layers.length > LAYERS_MAX) {
     throw bad(path, "layers", `an array of at most ${LAYERS_MAX}`, layers);

@@ -44,6 +44,13 @@ test.each([
   expect(await sendCallback(callback(url))).toEqual(outcome as never);
 });
 
+test("an answer that names a date is tried again then", async () => {
+  const headers = { "retry-after": new Date(Date.now() + 60_000).toUTCString() };
+  const outcome = await sendCallback(callback(listen(() => new Response(null, { status: 429, headers }))));
+  const { afterMs = 0 } = outcome as { afterMs?: number };
+  expect(afterMs).toBeWithin(50_000, 60_001);
+});
+
 test("nobody there, or no answer before the end: to be tried again", async () => {
   expect(await sendCallback(callback("http://127.0.0.1:1/"))).toMatchObject({ kind: "retry" });
   expect(await sendCallback(callback("http://nowhere.invalid/"))).toMatchObject({ kind: "retry" });

@@ -21,14 +21,11 @@ interface Challenge {
  * Throws `registry`.
  */
 export function parseChallenge(header: string | null, base: URL): Challenge {
-  const text = (header ?? "").slice(0, CHALLENGE_CHARS_MAX);
-  if (!/^bearer\s/i.test(text)) throw new AppError("registry", "unauthorized: access denied");
-  const fields = new Map<string, string>();
-  for (const [, key = "", quoted, bare] of text.matchAll(/(\w+)=(?:"([^"]*)"|([^\s,"]+))/g)) {
-    fields.set(key.toLowerCase(), quoted ?? bare ?? "");
-  }
+  const fields = challengesIn(header).get("bearer");
+  if (!fields) throw new AppError("registry", "unauthorized: access denied");
   const realm = URL.parse(fields.get("realm") ?? "");
-  if (!realm) throw new AppError("registry", `${base.host}: expected a realm in ${JSON.stringify(text.slice(0, 200))}`);
+  const shown = JSON.stringify((header ?? "").slice(0, 200));
+  if (!realm) throw new AppError("registry", `${base.host}: expected a realm in ${shown}`);
   if (realm.host !== base.host) {
     throw new AppError("registry", `realm host "${realm.host}" does not match original host "${base.host}"`);
   }
@@ -39,8 +36,23 @@ export function parseChallenge(header: string | null, base: URL): Challenge {
   return { realm, service: fields.get("service"), scopes };
 }
 
-/** @param header WWW-Authenticate */
-export const isBasic = (header: string | null): boolean => /^basic\b/i.test(header ?? "");
+/** Whether a user and a password are wanted, and no token would do. @param header WWW-Authenticate */
+export function wantsLogin(header: string | null): boolean {
+  const challenges = challengesIn(header);
+  return challenges.has("basic") && !challenges.get("bearer")?.has("realm");
+}
+
+/** The fields of each challenge by its scheme, all in lower case but for values: a header may hold several. */
+function challengesIn(header: string | null): Map<string, Map<string, string>> {
+  const challenges = new Map<string, Map<string, string>>();
+  let fields = new Map<string, string>();
+  const pieces = /([\w-]+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))|([A-Za-z][\w-]*)/g;
+  for (const [, key, quoted, bare, scheme] of (header ?? "").slice(0, CHALLENGE_CHARS_MAX).matchAll(pieces)) {
+    if (key !== undefined) fields.set(key.toLowerCase(), quoted ?? bare ?? "");
+    else challenges.set((scheme ?? "").toLowerCase(), (fields = new Map()));
+  }
+  return challenges;
+}
 
 /** The request that asks for a token, and the header that signs it. */
 export function tokenRequest(

@@ -2,9 +2,11 @@
  * HTTP to one registry: the token flow, redirects without the token, failures sorted into those that may pass and those
  * that may not. It contacts the host in the model's name and where that host redirects to, nobody else.
  */
+import { gunzipSync } from "node:zlib";
 import { AppError } from "../../base/errors.ts";
+import { parseRetryAfter } from "../../base/retry-after.ts";
 import type { Address } from "./address.ts";
-import { isBasic, parseChallenge, parseToken, tokenRequest } from "./auth.ts";
+import { wantsLogin, parseChallenge, parseToken, tokenRequest } from "./auth.ts";
 import type { RegistryKey } from "./key.ts";
 import { retry, Transient, type Limits } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
@@ -12,7 +14,7 @@ import { StallWatch } from "./stall-watch.ts";
 const REDIRECTS_MAX = 10;
 const ERROR_BYTES_MAX = 4096;
 const TOKEN_BYTES_MAX = 64 * 1024;
-const RETRY_AFTER_S_MAX = 60;
+const RETRY_AFTER_MS_MAX = 60_000;
 
 interface ClientParts {
   readonly address: Address;
@@ -140,7 +142,7 @@ function makeTokens(parts: ClientParts) {
   let token: string | undefined;
   let renewal: Promise<string> | undefined;
   const request = async (header: string | null, watch: StallWatch): Promise<string> => {
-    if (isBasic(header)) {
+    if (wantsLogin(header)) {
       if (basic) return (token = basic);
       const where = "'models.sourceLogin' where it is 'models.source'";
       throw new AppError("registry", `unauthorized: ${base.host} wants a user and a password: ${where}`);
@@ -195,8 +197,8 @@ export async function failureOf(
   const text = await readStart(response, watch);
   const message = `${what}: ${response.status}: ${saidIn(text) || response.statusText || "no reason given"}`;
   if (!isTransient(response.status)) return new AppError("registry", message);
-  const seconds = Number(response.headers.get("retry-after") ?? 0);
-  return new Transient(message, { afterMs: 1000 * Math.min(Math.max(0, seconds) || 0, RETRY_AFTER_S_MAX) });
+  const afterMs = parseRetryAfter(response.headers.get("retry-after")) ?? 0;
+  return new Transient(message, { afterMs: Math.min(afterMs, RETRY_AFTER_MS_MAX) });
 }
 
 /** The message in a registry's error body, or the text as it is. */
@@ -204,12 +206,15 @@ function saidIn(text: string): string {
   try {
     const { errors, error } = JSON.parse(text) as { errors?: { message?: unknown }[]; error?: unknown }; // or it throws
     const said = error ?? errors?.[0]?.message;
-    if (typeof said === "string") return said;
+    if (typeof said === "string") return plain(said);
   } catch {
     // no JSON, or of another shape
   }
-  return text.replace(/\s+/g, " ").trim().slice(0, 500);
+  return plain(text).slice(0, 500);
 }
+
+/** On one line, without what a terminal would obey. */
+const plain = (text: string): string => text.replace(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim();
 
 async function readStart(response: Response, watch: StallWatch): Promise<string> {
   try {
@@ -237,7 +242,21 @@ async function readBody(
   } catch (error) {
     throw watch.translate(error, host);
   }
-  return Buffer.concat(chunks);
+  return decoded(Buffer.concat(chunks), { encoding: response.headers.get("content-encoding"), bytesMax, host });
+}
+
+/** What some proxies compress though nobody asked for it. Throws `registry` beyond `bytesMax`, and where it cannot be. */
+function decoded(
+  bytes: Uint8Array,
+  { encoding, bytesMax, host }: { encoding: string | null; bytesMax: number; host: string },
+): Uint8Array {
+  if (encoding !== "gzip" || bytes.length === 0) return bytes;
+  try {
+    return gunzipSync(bytes, { maxOutputLength: bytesMax });
+  } catch (error) {
+    const expected = `${host}: expected an answer in gzip of at most ${bytesMax} bytes`;
+    throw new AppError("registry", expected, { cause: error });
+  }
 }
 
 async function discard(response: Response): Promise<void> {

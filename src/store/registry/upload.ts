@@ -214,7 +214,8 @@ async function askOffset({ client }: Upload, session: Session, end: number): Pro
   using watch = watchFor(client);
   const response = await client.send({ method: "GET", url }, watch).catch(() => undefined); // the chunk's failure counts
   const last = Number(/^(?:bytes=)?0-(\d+)$/.exec(response?.headers.get("range") ?? "")?.[1] ?? 0);
-  if (!response?.ok || last < session.offset || last >= end) return session;
+  // `0-0` is what registries say of an upload that has nothing yet
+  if (!response?.ok || last === 0 || last < session.offset || last >= end) return session;
   const address = client.address;
   const location = hasLocation(response.headers) ? nextLocation(response.headers, { from: url, address }) : url;
   return { ...session, location, offset: last + 1 };
