@@ -245,7 +245,7 @@ async function readBody(
   return decoded(Buffer.concat(chunks), { encoding: response.headers.get("content-encoding"), bytesMax, host });
 }
 
-/** What some proxies compress though nobody asked for it. Throws `registry` beyond `bytesMax`, and where it cannot be. */
+/** What some proxies compress unasked. Throws `registry` beyond `bytesMax` and for what is no gzip. */
 function decoded(
   bytes: Uint8Array,
   { encoding, bytesMax, host }: { encoding: string | null; bytesMax: number; host: string },

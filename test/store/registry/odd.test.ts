@@ -1,4 +1,4 @@
-/** Registries, and proxies before them, that answer as few do: what may be read is, the rest is said in a clear line. */
+/** Registries, and proxies before them, that answer as few do: what can be read is, the rest is one clear line. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { blobPath, writeBlob } from "../../../src/store/blobs.ts";
