@@ -103,6 +103,9 @@ const noProgress = (): Progress => ({
   usage: { promptTokens: 0, completionTokens: 0, rounds: 0, toolCalls: 0 },
 });
 
+/** No chat shows U+0000, and not every database can hold it. */
+const withoutNul = (text: string): string => text.replaceAll("\0", "\ufffd");
+
 /** What comes of a turn that an error ended. */
 export function failedTurn(error: unknown, progress = noProgress()): TurnResult {
   const failed = { ...progress, record: NOTHING };
@@ -112,7 +115,7 @@ export function failedTurn(error: unknown, progress = noProgress()): TurnResult 
   return {
     ...failed,
     status: "error",
-    error: messageOf(error),
+    error: withoutNul(messageOf(error)),
     isTemporary: isTemporary(error),
     isUntried: error instanceof AppError && error.isUntried && progress.usage.toolCalls === 0,
     ...(error instanceof AppError && error.retryAfterMs !== undefined ? { retryAfterMs: error.retryAfterMs } : {}),
@@ -303,8 +306,8 @@ async function ask(
   for await (const event of events) {
     switch (event.kind) {
       case "text":
-        progress.text += event.text;
-        onText?.(event.text);
+        progress.text += withoutNul(event.text);
+        onText?.(withoutNul(event.text));
         break;
       case "prompt":
         break;

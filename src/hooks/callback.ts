@@ -53,7 +53,7 @@ export async function sendCallback(callback: Callback): Promise<CallbackOutcome>
 
 /** Why an address cannot be called, before anything is resolved; undefined where it may be. */
 export function urlProblem(text: string, { allowPrivate }: { allowPrivate: boolean }): string | undefined {
-  if (!URL.canParse(text)) return "callbackUrl is no URL";
+  if (!URL.canParse(text) || text.includes("\0")) return "callbackUrl is no URL";
   const { protocol, username, password, hostname } = new URL(text);
   if (protocol !== "https:" && !(allowPrivate && protocol === "http:")) return "callbackUrl must be https";
   if (username || password) return "callbackUrl must not hold a name or password";

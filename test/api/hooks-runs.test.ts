@@ -1,5 +1,6 @@
 /** How a run stands, for its sender: status, events, and answers that wait; through a real socket. */
 import { expect, test } from "bun:test";
+import { AppError } from "../../src/base/errors.ts";
 import { HOOK_TOKEN, json, startGateway } from "../gateway/world.ts";
 
 const gate = () => Promise.withResolvers<void>();
@@ -32,6 +33,30 @@ test("POST {hooks.path}/agent: 202 with the Location of its run, for repeats and
   }
   const waited = await send({ prefer: "wait=60" });
   expect([waited.status, waited.headers.get("location")]).toEqual([200, null]);
+});
+
+test("U+0000 in what models and senders write: answers, errors, keys and ids can be stored in every database", async () => {
+  const callbacks = { allowFromRequest: true, allowPrivateAddresses: true };
+  const mapping = { match: { path: "hooked" }, action: "agent", messageTemplate: "hi" };
+  const world = await startGateway({
+    settings: { hooks: { callbacks, mappings: [mapping], presets: ["stripe"] } },
+    script: (_, i) => (i === 0 ? { text: "one\0two" } : { error: new AppError("bad_request", "bad\0luck") }),
+  });
+  const wait = { headers: { prefer: "wait=60" } };
+  const [good, bad] = [
+    await json(await world.hook("agent", { message: "hi \0", name: "n\0", to: "t\0" }, wait)),
+    await json(await world.hook("agent", { message: "hi" }, wait)),
+  ];
+  expect(good.run).toMatchObject({ state: "succeeded", attempts: 1, answer: "one\ufffdtwo" });
+  expect(bad.run).toMatchObject({ state: "failed", attempts: 1, reason: "bad\ufffdluck" });
+  const keyed = await json(await world.hook("wake", { text: "hi", idempotencyKey: "k\0" }));
+  expect(keyed.warnings).toEqual([expect.stringContaining("without U+0000")]);
+  const urls = await world.hook("agent", { message: "hi", callbackUrl: "https://example.org/\0" });
+  expect((await json(urls)).code).toBe("callback_not_allowed");
+  const event = { id: "evt\0", type: "payout.paid", data: { object: {} } };
+  const answers = [await world.hook("stripe", event), await world.hook("stripe", event)];
+  expect(answers.map(({ status }) => status)).toEqual([202, 202]);
+  expect(answers[1]!.headers.get("idempotency-replayed")).toBe("true");
 });
 
 test("GET {hooks.path}/runs/:id: 401 without the token, 404 for what is no run, 405 for other methods", async () => {

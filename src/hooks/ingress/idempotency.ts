@@ -4,7 +4,7 @@
 import type { Fields } from "./fields.ts";
 import { idempotencyKey, KEY_LENGTH_MAX, type wakeFields } from "./requests.ts";
 
-const UNUSABLE = `expected 1 to ${KEY_LENGTH_MAX} characters; ignored: repeats are not recognised`;
+const UNUSABLE = `expected 1 to ${KEY_LENGTH_MAX} characters without U+0000; ignored: repeats are not recognised`;
 
 /** From the body; a key that cannot be one is a finding. */
 export const idempotencyKeyOf = (fields: Fields<Pick<typeof wakeFields, "idempotencyKey">>): string | undefined =>

@@ -29,6 +29,7 @@ const recipient = (description: string) =>
   );
 
 const key = trimmed({
+  pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", // not every database can hold U+0000
   maxLength: KEY_LENGTH_MAX,
   description: "Makes repeats harmless, as the header Idempotency-Key does",
 });

@@ -10,7 +10,7 @@ import type { Preset } from "../presets/preset.ts";
 import { presets } from "../presets/index.ts";
 import { hasUniqueBodies } from "../signatures/index.ts";
 import { makeQuestion, type Question } from "./conditions.ts";
-import { isMissing, textOf } from "./filters.ts";
+import { isMissing, shortHash, textOf } from "./filters.ts";
 import { parsePath, ROOTS, valueAt } from "./path.ts";
 import { type MappingRequest, trimSlashes, type View, viewOf } from "./request.ts";
 import { makeTemplate, type Rendered } from "./template.ts";
@@ -106,7 +106,8 @@ export function repeatId(
   if (dedupeBody ?? (auth !== undefined && hasUniqueBodies(auth.scheme))) {
     return `sha256:${createHash("sha256").update(rawBody).digest("hex")}`;
   }
-  return signedId ?? deliveryIdOf(mapping, request);
+  const id = signedId ?? deliveryIdOf(mapping, request);
+  return id?.includes("\0") ? shortHash(id) : id; // which not every database can hold
 }
 
 function attempt<T>(work: () => T): { ok: true; value: T } | { ok: false; problem: string } {
