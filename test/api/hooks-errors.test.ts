@@ -1,8 +1,13 @@
 /** The rows of "Gateway Webhook Ingress" for errors and limits, each through a real socket; and idempotency. */
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
+import type { IngressDeps } from "../../src/hooks/ingress/ports.ts";
 import { TOKEN } from "../hooks/ingress/fixtures.ts";
 import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
+
+async function* nothing(): AsyncGenerator<never> {
+  yield* [];
+}
 
 describe("errors", () => {
   test.each(["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s: 405 with Allow, before the token", async (method) => {
@@ -206,6 +211,24 @@ describe("errors", () => {
     const response = await api.post("/hooks/wake", { text: "a" });
     expect(response.headers.get("retry-after")).toBe("30");
     expect(await refusal(response)).toEqual([503, "unavailable"]);
+  });
+
+  test.each(["origin", "status"] as const)("503: how a run stands while the database is away (%s)", async (asked) => {
+    const away = async (): Promise<never> => Promise.reject(new AppError("storage", "the database is away"));
+    const runs: IngressDeps["runs"] = {
+      origin: async () => ({ path: "agent", authKind: "token", authId: "main" }),
+      status: async () => undefined,
+      watch: nothing,
+      [asked]: away,
+    };
+    const api = await startHooks({ deps: { runs } });
+    for (const path of ["/hooks/runs/1", "/hooks/runs/1/events"]) {
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      const response = await api.send(path, undefined, { method: "GET", headers });
+      expect(response.headers.get("retry-after")).toBe("30");
+      expect(await refusal(response)).toEqual([503, "unavailable"]);
+    }
+    expect(api.logs.filter(({ msg }) => msg === "bug")).toEqual([]);
   });
 });
 

@@ -2,7 +2,7 @@
  * The webhook ingress: from a request to its answer. First the method, then the credential, then the body, then its
  * meaning; what comes out is accepted durably before the sender hears of it. Knows no HTTP library.
  */
-import { messageOf } from "../../base/errors.ts";
+import { AppError, messageOf } from "../../base/errors.ts";
 import { parseTraceparent } from "../../base/traceparent.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import type { GatewayConfig, HooksConfig } from "../config.ts";
@@ -30,6 +30,8 @@ export const UNPROVED_READS_MAX = 64;
 export const UNPROVED_SHARE = 16;
 /** Beside them, of addresses that are locked out, which may still have a sender whose signature is right. */
 const LOCKED_READS_MAX = 16;
+/** How soon a sender may come again whose request the database cannot take. */
+const STORE_RETRY_MS = 30_000;
 
 export interface Ingress {
   /** Whether a path is below `hooks.path`, and hooks are on. */
@@ -138,12 +140,15 @@ function routeOf(path: string, mapping: unknown): string {
   return parseRunPath(path) ? "runs" : "other";
 }
 
+/** A refusal is an answer, and so is a database that is away: the request has to be sent again. */
 async function replyTo(request: HookRequest, work: () => Promise<EndpointReply>): Promise<EndpointReply> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof Refusal) return refusalReply(error, request.id);
-    throw error;
+    if (!(error instanceof AppError) || error.code !== "storage") throw error;
+    const options = { headers: retryAfter(STORE_RETRY_MS), reason: messageOf(error), cause: error };
+    return refusalReply(new Refusal("unavailable", options), request.id);
   }
 }
 

@@ -1,4 +1,5 @@
 /** `Prefer: wait=N` (RFC 7240): the answer is the run's outcome if it comes in time, else 202. */
+import { AppError } from "../../base/errors.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
 import { isFinal } from "../deliveries/state.ts";
 import type { Runs } from "./ports.ts";
@@ -14,7 +15,10 @@ export function preferredWait(headers: Headers): number | undefined {
   return seconds > 0 ? seconds : undefined;
 }
 
-/** How all of some runs ended; undefined if one takes longer, or waiting is no longer allowed. */
+/**
+ * How all of some runs ended; undefined if one takes longer, waiting is no longer allowed, or the database does not
+ * say: the runs are accepted whatever becomes of the wait.
+ */
 export async function outcomes(
   { runs, waits }: { readonly runs: Runs; readonly waits: Waits },
   runIds: readonly string[],
@@ -24,13 +28,18 @@ export async function outcomes(
   const timer = setTimeout(() => late.abort(), seconds * 1000);
   const abort = (): void => late.abort();
   gone.addEventListener("abort", abort, { once: true });
+  if (gone.aborted) abort(); // while its request was stored
   const wait = waits.begin(late.signal);
   try {
     if (!wait) return undefined;
     const ended = await Promise.all(runIds.map((id) => endOf(runs, id, wait.signal)));
     const all = ended.filter((status) => status !== undefined);
     return all.length === runIds.length ? all : undefined;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "storage") return undefined;
+    throw error;
   } finally {
+    abort(); // the others, where one failed
     wait?.end();
     clearTimeout(timer);
     gone.removeEventListener("abort", abort);

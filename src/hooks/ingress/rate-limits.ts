@@ -55,7 +55,7 @@ export class RateLimits {
   take(limits: readonly NamedLimit[]): RateHeaders {
     const now = this.#parts.now();
     const states = limits.flatMap(([name, limit]) =>
-      limit ? [{ name, ...stateOf(limit, this.#buckets.get(limit), now) }] : [],
+      limit ? [{ name, ...stateOf(limit, this.#bucketOf(limit, now), now) }] : [],
     );
     const [nearest] = states.toSorted((a, b) => a.tokens / a.burst - b.tokens / b.burst);
     if (!nearest) return {};
@@ -69,6 +69,15 @@ export class RateLimits {
       if (this.#parts.spend) this.#note(state);
     }
     return headersOf({ ...nearest, tokens: nearest.tokens - 1 });
+  }
+
+  /** One of before the clock was set back fills from now on: it would not before its time had come. */
+  #bucketOf(limit: RateLimit, now: number): Bucket | undefined {
+    const bucket = this.#buckets.get(limit);
+    if (!bucket || bucket.atMs <= now) return bucket;
+    const fromNow = { ...bucket, atMs: now };
+    this.#buckets.set(limit, fromNow);
+    return fromNow;
   }
 
   #note({ name, limit, burst, perMs }: State & { readonly name: string }): void {
@@ -116,7 +125,7 @@ function stateOf(limit: RateLimit, bucket: Bucket | undefined, now: number): Sta
   const { count, seconds } = paceOf(limit);
   const { burst = Math.max(1, Math.floor(count)) } = limit;
   const perMs = count / seconds / 1000;
-  const since = bucket ? Math.max(0, now - bucket.atMs) : 0; // a clock may be set back
+  const since = bucket ? now - bucket.atMs : 0;
   return { limit, burst, perMs, tokens: Math.min(burst, (bucket?.tokens ?? burst) + since * perMs) };
 }
 

@@ -47,17 +47,17 @@ export class Throttle {
   }
 
   isLocked(key: string): boolean {
-    return (this.#locked.get(key) ?? 0) > this.#now();
+    return isAhead(this.#locked.get(key), this.#now());
   }
 
   /** Records a failure. One that finds its address locked changes nothing: the lock does not grow. */
   fail(key: string): Failure {
     const now = this.#now();
     const until = this.#locked.get(key);
-    if (until !== undefined && until > now) return locked(until - now);
+    if (until !== undefined && isAhead(until, now)) return locked(until - now);
     if (!this.#hasRoomForLock(now)) return locked(LOCK_MS); // rather than a lock forgotten
     const known = this.#young.get(key) ?? this.#old.get(key);
-    const { endsAt, failures } = known && known.endsAt > now ? known : { endsAt: now + WINDOW_MS, failures: 0 };
+    const { endsAt, failures } = known && isAhead(known.endsAt, now) ? known : { endsAt: now + WINDOW_MS, failures: 0 };
     if (failures + 1 < FAILURES_MAX) {
       this.#count(key, { endsAt, failures: failures + 1 });
       return { remaining: FAILURES_MAX - failures - 1, resetMs: endsAt - now };
@@ -84,11 +84,15 @@ export class Throttle {
 
   #hasRoomForLock(now: number): boolean {
     if (this.#locked.size < ENTRIES_MAX) return true;
-    if (now - this.#sweptAt < SWEEP_MS) return false;
+    if (isAhead(this.#sweptAt + SWEEP_MS, now)) return false;
     this.#sweptAt = now;
-    for (const [key, until] of this.#locked) if (until <= now) this.#locked.delete(key);
+    for (const [key, until] of this.#locked) if (!isAhead(until, now)) this.#locked.delete(key);
     return this.#locked.size < ENTRIES_MAX;
   }
 }
+
+/** Whether a lock or window goes on. One that would for longer than they last is of before the clock was set back. */
+const isAhead = (until: number | undefined, now: number): boolean =>
+  until !== undefined && until > now && until - now <= Math.max(LOCK_MS, WINDOW_MS);
 
 const locked = (ms: number): Failure => ({ lockedForMs: ms, remaining: 0, resetMs: ms });

@@ -1,9 +1,7 @@
 /** One request on its way from the door to its acceptance. */
 import { createHash } from "node:crypto";
-import { AppError, messageOf } from "../../base/errors.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import type { HookAction } from "../action.ts";
-import type { Accepted } from "../deliveries/accept.ts";
 import type { Pass, Visitor } from "./door.ts";
 import { keptHeaders } from "./headers.ts";
 import type { EndpointReply, HookRequest, IngressDeps, IngressSettings } from "./ports.ts";
@@ -11,8 +9,6 @@ import { Refusal } from "./problems.ts";
 import { preferredWait, outcomes } from "./prefer.ts";
 import { acceptedResponse, jsonReply, outcomeResponse } from "./reply.ts";
 import type { Waits } from "./waits.ts";
-
-const STORE_RETRY_MS = 30_000;
 
 export interface Visit {
   /** As of its beginning. */
@@ -34,29 +30,27 @@ export interface Acceptable {
   readonly mappingId?: string;
 }
 
-/** Stores what a request asks for, and answers once it is stored. Throws a `Refusal`. */
+/** Stores what a request asks for, and answers once it is stored. Throws a `Refusal`, or `storage`. */
 export async function acceptVisit(
   { accept, runs, waits }: Pick<IngressDeps, "accept" | "runs"> & { readonly waits: Waits },
   { settings, request, visitor, note }: Visit,
   { pass, rawBody, actions, warnings, idempotencyKey, mappingId }: Acceptable,
 ): Promise<EndpointReply> {
-  const accepted = await stored(
-    accept({
-      requestId: request.id,
-      path: visitor.path,
-      mappingId,
-      auth: pass.auth,
-      idempotencyKey,
-      providerDeliveryId: pass.deliveryId,
-      bodySha256: createHash("sha256").update(rawBody).digest("hex"),
-      bodyBytes: rawBody.length,
-      rawBody: settings.hooks.queue.keepBodies ? rawBody : undefined,
-      headers: keptHeaders(request.headers),
-      actions,
-      now: visitor.nowMs,
-      respond: (runIds) => acceptedResponse(actions, { runIds, requestId: request.id, warnings }),
-    }),
-  );
+  const accepted = await accept({
+    requestId: request.id,
+    path: visitor.path,
+    mappingId,
+    auth: pass.auth,
+    idempotencyKey,
+    providerDeliveryId: pass.deliveryId,
+    bodySha256: createHash("sha256").update(rawBody).digest("hex"),
+    bodyBytes: rawBody.length,
+    rawBody: settings.hooks.queue.keepBodies ? rawBody : undefined,
+    headers: keptHeaders(request.headers),
+    actions,
+    now: visitor.nowMs,
+    respond: (runIds) => acceptedResponse(actions, { runIds, requestId: request.id, warnings }),
+  });
   if (accepted.kind === "conflict") throw new Refusal("idempotency_conflict");
   if (accepted.kind === "too_many") {
     const reason = `${actions.length} in one request, at most ${accepted.limit}`;
@@ -78,18 +72,4 @@ export async function acceptVisit(
   const headers = { ...replayedHeaders, ...(seconds ? { "preference-applied": `wait=${seconds}` } : {}) };
   if (ended) return jsonReply(outcomeResponse(response, ended), { headers });
   return jsonReply(response, { headers: { ...headers, location } });
-}
-
-/** A sender whose request cannot be stored has to send it again. */
-async function stored(work: Promise<Accepted>): Promise<Accepted> {
-  try {
-    return await work;
-  } catch (error) {
-    if (!(error instanceof AppError) || error.code !== "storage") throw error;
-    throw new Refusal("unavailable", {
-      headers: retryAfter(STORE_RETRY_MS),
-      reason: messageOf(error),
-      cause: error,
-    });
-  }
 }

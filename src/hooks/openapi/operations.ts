@@ -169,7 +169,7 @@ export const RUN: Operation = {
   summary: "How a run stands",
   parameters: [],
   answers: { 200: { description: "The run", headers: ASKED, schema: runSchema } },
-  refusals: [...EVERYWHERE, ...DOOR, "rate_limited", "not_found"],
+  refusals: [...EVERYWHERE, ...DOOR, "rate_limited", "not_found", "unavailable"],
 };
 
 export const EVENTS: Operation = {
@@ -178,5 +178,5 @@ export const EVENTS: Operation = {
   description: "`status` with `{run}`, `text` with `{text}` as the model writes, at last `end`.",
   parameters: [],
   answers: { 200: { description: "Events", headers: ASKED, text: "text/event-stream" } },
-  refusals: [...EVERYWHERE, ...DOOR, "rate_limited", "not_found", "too_busy"],
+  refusals: [...EVERYWHERE, ...DOOR, "rate_limited", "not_found", "unavailable", "too_busy"],
 };

@@ -62,6 +62,16 @@ test("of several limits the tightest decides, and a refused request takes from n
   expect(ask(own)).toBe(1);
 });
 
+test("once a clock was set back, tokens come at the pace from then on", () => {
+  const { clock, ask } = start();
+  const limit = { perSecond: 1, burst: 1 };
+  expect([ask(limit), ask(limit)]).toEqual([0, 1]);
+  clock.now -= 3_600_000;
+  expect(ask(limit)).toBe(1);
+  clock.now += 1000;
+  expect([ask(limit), ask(limit)]).toEqual([0, 1]);
+});
+
 test("nodes share what is left: too much that they let in at first, they let in less afterwards", async () => {
   const clock = { now: 1_000_000 };
   const shared = { tokens: 10, refused: 0, reports: 0, isAway: true };

@@ -43,6 +43,16 @@ describe("throttle:", () => {
     expect(throttle.fail("b")).toMatchObject({ remaining: 19 });
   });
 
+  test("locks and windows of before a clock was set back are over", () => {
+    const { throttle, clock, fail } = makeThrottle();
+    fail("locked", FAILURES_MAX);
+    fail("counted", 10);
+    clock.now -= 3_600_000;
+    expect(throttle.isLocked("locked")).toBe(false);
+    expect(throttle.fail("locked")).toEqual({ remaining: 19, resetMs: WINDOW_MS });
+    expect(throttle.fail("counted")).toEqual({ remaining: 19, resetMs: WINDOW_MS });
+  });
+
   test("a correct credential clears failures and locks", () => {
     const { throttle, fail } = makeThrottle();
     fail("a", 19);
@@ -78,5 +88,13 @@ describe("throttle:", () => {
     clock.now += 60_000;
     expect(throttle.fail("new")).toMatchObject({ remaining: 19 });
     expect(throttle.size).toBe(1);
+  }, 60_000);
+
+  test("there is room for locks again once a clock was set back", () => {
+    const { throttle, clock, fail } = makeThrottle();
+    for (let i = 0; i < 10_000; i++) fail(`a${i}`, FAILURES_MAX);
+    expect(throttle.fail("new")).toHaveProperty("lockedForMs");
+    clock.now -= 3_600_000;
+    expect(throttle.fail("new")).toMatchObject({ remaining: 19 });
   }, 60_000);
 });
