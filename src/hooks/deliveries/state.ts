@@ -11,7 +11,7 @@ export type RunEvent =
   | "claim" // a worker took it
   | "release" // its worker stops, or died: it goes back to where it was
   | "retry" // it failed for now
-  | "store" // its turn is over and stored; its event could not be posted yet
+  | "store" // its turn is over, or called off, and stored; its event could not be posted yet
   | "succeed"
   | "fail" // it failed for good
   | "exhaust" // it failed for now too often, or is too old
@@ -19,7 +19,14 @@ export type RunEvent =
 
 /** What stands in no row cannot happen. */
 const TRANSITIONS: Readonly<Record<RunState, Partial<Record<RunEvent, RunState>>>> = {
-  queued: { claim: "running", succeed: "succeeded", fail: "failed", exhaust: "dead", cancel: "cancelled" },
+  queued: {
+    claim: "running",
+    store: "queued",
+    succeed: "succeeded",
+    fail: "failed",
+    exhaust: "dead",
+    cancel: "cancelled",
+  },
   running: {
     release: "queued",
     retry: "queued",

@@ -107,7 +107,7 @@ export function* postEvent(run: Run, context: Context, also: { replyReason?: str
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     if (error.code === "busy") {
-      return run.state === "running" ? yield* moveRun(run, "store", now, { step: "event" }) : run;
+      return run.step === "turn" ? yield* moveRun(run, "store", now, { step: "event" }) : run;
     }
     return yield* close(yield* moveRun(run, "fail", now, { reason: messageOf(error) }), context);
   }

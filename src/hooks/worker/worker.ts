@@ -207,7 +207,7 @@ export class Worker {
       this.#deps.peers.tell("cancel", runId);
     }
     if (typeof result !== "object") return result;
-    observeEnd(this.#deps.observer, result);
+    if (isFinal(result.state)) this.#ended(result);
     this.#changed(runId);
     return "cancelled";
   }

@@ -20,6 +20,29 @@ test("cancel: a run that waits is over at once, and never runs", async () => {
   expect(await at.parts.events()).toEqual(["Hook (cancelled): cancelled before it ran", "Hook: done"]);
 });
 
+test("cancel: a run that waits never runs, also where its event finds no room", async () => {
+  await using at = makeWorkerBench();
+  const model = gate(at);
+  const same = { sessionKey: "hook:order" };
+  const first = await send(at, agent("a", same));
+  const second = await send(at, agent("b", same));
+  const third = await send(at, agent("c", same));
+  await model.begins(first);
+  at.parts.eventsMax = 0;
+  expect(await at.worker.cancel(second)).toBe("cancelled");
+  expect(await at.worker.cancel(second)).toBe("over");
+  model.open(first);
+  await model.begins(third); // the one before it is no turn any more
+  model.open(third);
+  expect(await at.deliveries.run(second)).toMatchObject({ state: "queued", reason: "cancelled before it ran" });
+  at.parts.eventsMax = 10;
+  at.bench.clock.now += 2000;
+  at.worker.poke();
+  expect((await at.settled(second)).state).toBe("cancelled");
+  expect(model.begun()).toEqual([first, third]);
+  expect(await at.parts.events()).toContain("Hook (cancelled): cancelled before it ran");
+});
+
 test("cancel: a model that runs is stopped", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
