@@ -239,7 +239,7 @@ function parseInteger(text: string): number {
 }
 
 function parseFloat64(text: string): number {
-  if (/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) && Number.isFinite(Number(text))) return Number(text);
+  if (/^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(text) && Number.isFinite(Number(text))) return Number(text);
   throw new AppError("bad_request", `invalid float value [${text}]`);
 }
 

@@ -86,7 +86,7 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
       raw`[\r\n]`,
       raw`\s?[${CASED_LETTERS}]+`,
       raw`\s?[!-\/:-\x7E\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3001\u3002]+`,
-      raw`\s+$`,
+      raw`(?<!\s)\s+$`, // from where blanks begin: at each of them it would look for the end again
       CJK,
       raw`\p{N}+`,
     ],

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AppError } from "../../src/base/errors.ts";
 import { decodeModelfile, parseModelfile, printModelfile, type Modelfile } from "../../src/store/modelfile.ts";
+import { cpuMs } from "../cpu-time.ts";
 
 const EMPTY: Modelfile = { from: ["m"], adapters: [], drafts: [], parameters: {}, messages: [], licenses: [] };
 
@@ -89,6 +90,12 @@ test("UTF-16 with a byte order mark is read, a file beyond the limit is not", ()
   expect(parseModelfile(decodeModelfile(bytes)).from).toEqual(["ü"]);
   expect(parseModelfile(decodeModelfile(bytes.swap16())).from).toEqual(["ü"]);
   expect(() => decodeModelfile(new Uint8Array(17 * 1024 * 1024))).toThrow("expected at most 16777216 bytes");
+});
+
+test("a long number that is none is refused in time in proportion to its length", () => {
+  const start = cpuMs();
+  expect(() => parseModelfile(`FROM m\nPARAMETER top_p ${"1".repeat(200_000)}x\n`)).toThrow("invalid float value");
+  expect(cpuMs() - start).toBeLessThan(10_000); // a millisecond; in quadratic time a minute
 });
 
 test("printing quotes only where a bare value would read differently", () => {

@@ -176,3 +176,13 @@ describe("a template reaches nothing but its values", () => {
     });
   }
 });
+
+test("long numbers take time in proportion to their length, whether they are any or not", () => {
+  for (const body of ["1", "1_", "1.", "0x1", "0x1.1"]) {
+    const digits = body + body.slice(-1).repeat(200_000).replaceAll(".", "1");
+    for (const end of ["e", "i", "p", "_x", ""]) runGo(`{{ ${digits}${end} }}`);
+  }
+  const jinja = parseJinja("{{ a | float }}", limits);
+  expect(outcome(() => jinja.render({ a: `${"1".repeat(200_000)}x` }, now))).toBe("0.0");
+  expect(runGo("{{ 0x1p4 }} {{ 0x.8p1 }} {{ 1_0.5 }} {{ 1.e2 }}")).toBe("16 1 10.5 100");
+});

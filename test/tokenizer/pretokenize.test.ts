@@ -13,6 +13,7 @@ const CASES: readonly (readonly [pre: string, text: string, words: string])[] = 
   ["qwen2", "x12 ~~é", "x|1|2| ~~|é"],
   ["qwen35", "e\u0301t 1", "e\u0301t| |1"],
   ["deepseek-llm", "a b\n中文 12", "a| b|\n|中文| |12"],
+  ["deepseek-llm", "a  🙂  7 \u3000", "a|  🙂  |7| \u3000"],
   ["deepseek-coder", "a\u2003中.b", "a|\u2003|中|.|b"],
   ["deepseek-v3", "$abc 1234 中a ~ ~", "$abc| |123|4| |中|a| ~| ~"],
   ["falcon", "a+b 12345", "a|+|b| |123|45"],
@@ -58,6 +59,15 @@ test("60,000 equal characters take no rule long", () => {
     const start = cpuMs();
     for (const unit of hard) cut(unit.repeat(60_000 / unit.length) + "x");
     expect(cpuMs() - start).toBeLessThan(20_000); // 15 texts; a quadratic pattern takes minutes
+  }
+});
+
+test("200,000 blanks take no rule long, whatever stands behind them", () => {
+  for (const rule of PRE_TOKENIZERS) {
+    const cut = makeSplit(rule);
+    const start = cpuMs();
+    for (const end of ["", "7", "a", "漢", "🙂", "\u0301"]) cut(`x${" ".repeat(200_000)}${end}`);
+    expect(cpuMs() - start).toBeLessThan(10_000); // about 0.1 s; a quadratic pattern takes half a minute for one
   }
 });
 

@@ -8,8 +8,8 @@ import { AppError } from "../../base/errors.ts";
 const ESCAPES: Readonly<Record<string, number>> = { a: 7, b: 8, f: 12, n: 10, r: 13, t: 9, v: 11, "\\": 92 };
 const HEX_LENGTH: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 const INT = /^[+-]?(?:0[xX](?:_?[\da-fA-F])+|0[bB](?:_?[01])+|0[oO]?(?:_?[0-7])+|0|[1-9](?:_?\d)*)$/;
-const FLOAT = /^[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?$/;
-const HEX_FLOAT = /^([+-]?)0[xX]([\da-fA-F_]*)\.?([\da-fA-F_]*)[pP]([+-]?\d+)$/;
+const FLOAT = /^[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?$/;
+const HEX_FLOAT = /^([+-]?)0[xX]([\da-fA-F_]*)(?:\.([\da-fA-F_]*))?[pP]([+-]?\d+)$/;
 
 const bad = (message: string): AppError => new AppError("bad_request", message);
 
@@ -79,7 +79,7 @@ export function parseNumber(text: string): bigint | number {
   }
   const hex = HEX_FLOAT.exec(text);
   if (hex && (hex[2] || hex[3])) {
-    const fraction = hex[3]!.replaceAll("_", "");
+    const fraction = (hex[3] ?? "").replaceAll("_", "");
     const mantissa = parseInt(hex[2]!.replaceAll("_", "") + fraction, 16);
     const value = mantissa * 2 ** (Number(hex[4]) - 4 * fraction.length);
     if (Number.isFinite(value)) return hex[1] === "-" ? -value : value;

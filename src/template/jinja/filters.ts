@@ -310,6 +310,6 @@ function parseIntOr(value: Value, fallback: Value, base: number): Value {
 function parseFloatOr(value: Value, fallback: Value): Value {
   const number = numberOf(value);
   if (number !== undefined) return float(number);
-  const isNumber = typeof value === "string" && /^\s*[+-]?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$/.test(value);
+  const isNumber = typeof value === "string" && /^\s*[+-]?(\d[\d_]*(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$/.test(value);
   return isNumber ? float(Number(value.replaceAll("_", ""))) : fallback;
 }
