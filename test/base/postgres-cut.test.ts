@@ -2,7 +2,7 @@
  * Connections to PostgreSQL that break around a commit, through a proxy that cuts them: whoever is told that something
  * is stored finds it there, once.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, setSystemTime, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
 import { insertAll, queryAll, queryOne, whole, type Script } from "../../src/base/store.ts";
 import { startProxy, type Cut, type PostgresProxy } from "../postgres-proxy.ts";
@@ -84,6 +84,23 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     expect(await store.writeEach(note, "after")).toBe("after stored");
     const stored = ["after", "before", ...(told === unknown ? [] : ["lost"]), "of another"];
     expect((await store.read(words)).map(({ word }) => word)).toEqual(stored);
+    await store.close();
+  }, 60_000);
+
+  test("a server that is away afterwards is waited for as long whatever happens to this machine's clock", async () => {
+    const { store, proxy: cutting } = await openThroughProxy();
+    cutting.cuts.push("answer");
+    cutting.afterCut = async () => {
+      cutting.stop();
+      setSystemTime(Date.now() - 3_600_000);
+    };
+    try {
+      const told = store.writeEach(note, "unknown").catch((error: Error) => error.message);
+      const late = Bun.sleep(30_000).then(() => "nothing said");
+      expect(await Promise.race([told, late])).toBe("the database does not say whether a commit was made");
+    } finally {
+      setSystemTime();
+    }
     await store.close();
   }, 60_000);
 

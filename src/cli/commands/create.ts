@@ -4,6 +4,7 @@
  */
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { decodeModelfile, MODELFILE_BYTES_MAX, parseModelfile, type Modelfile } from "../../store/modelfile.ts";
 import type { CliContext } from "../context.ts";
 import { makeProgress, type Progress } from "../progress.ts";
@@ -23,6 +24,8 @@ export async function create(context: CliContext, model: string, options: Create
     const progress = makeProgress(context.terminal);
     try {
       return await requestOf(file, { context, folder, progress, signal });
+    } catch (error) {
+      throw signal.aborted ? new Error("cancelled") : error;
     } finally {
       progress.end();
     }
@@ -169,7 +172,8 @@ function counted(
   let done = 0;
   return stream.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
-      transform(bytes, controller) {
+      async transform(bytes, controller) {
+        await setImmediate(); // reads from the page cache are done at once and would let no timer or signal in between
         done += bytes.length;
         onPiece(bytes, done);
         controller.enqueue(bytes);
