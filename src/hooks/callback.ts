@@ -9,6 +9,7 @@ import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
 import { messageOf } from "../base/errors.ts";
 import { parseRetryAfter } from "../base/retry-after.ts";
+import { abortable } from "../runtime/abortable.ts";
 import { isPublicAddress } from "./public-address.ts";
 import { childTrace, type TraceHeaders } from "./trace.ts";
 import { standardWebhooks } from "./signatures/standard-webhooks.ts";
@@ -29,6 +30,8 @@ export interface Callback extends TraceHeaders {
   readonly signal: AbortSignal;
   /** Whether addresses of this machine and its network, and plain http, are allowed. */
   readonly allowPrivate: boolean;
+  /** Who knows the addresses of hosts; absent: the system. */
+  readonly lookup?: (host: string, options: { all: true }) => Promise<readonly { readonly address: string }[]>;
 }
 
 /** `retry`: the same request may succeed later. */
@@ -37,10 +40,11 @@ export type CallbackOutcome =
   | { readonly kind: "retry"; readonly reason: string; readonly afterMs?: number }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** Never throws. */
-export async function sendCallback(callback: Callback): Promise<CallbackOutcome> {
-  const problem = urlProblem(callback.url, callback);
+/** Never throws. Whatever does not answer, a name server too, is given up in time, and when the signal says so. */
+export async function sendCallback(given: Callback): Promise<CallbackOutcome> {
+  const problem = urlProblem(given.url, given);
   if (problem) return { kind: "failed", reason: problem };
+  const callback = { ...given, signal: AbortSignal.any([given.signal, AbortSignal.timeout(TIMEOUT_MS)]) };
   const url = new URL(callback.url);
   const address = await checkedAddress(url.hostname, callback);
   if ("reason" in address) return address;
@@ -65,11 +69,11 @@ export function urlProblem(text: string, { allowPrivate }: { allowPrivate: boole
 /** Every address that the name has must be public: which one a system picks is not ours to say. */
 async function checkedAddress(
   hostname: string,
-  { allowPrivate }: Callback,
+  { allowPrivate, signal, lookup = resolveHost }: Callback,
 ): Promise<{ address: string } | (CallbackOutcome & { reason: string })> {
   const bare = hostname.replace(/^\[|\]$/g, "");
   try {
-    const found = isIP(bare) === 0 ? await resolveHost(bare, { all: true }) : [{ address: bare }];
+    const found = isIP(bare) === 0 ? await abortable(lookup(bare, { all: true }), [signal]) : [{ address: bare }];
     const [first] = found;
     if (!first) return { kind: "retry", reason: "the host of callbackUrl has no address" };
     if (!allowPrivate && !found.every(({ address }) => isPublicAddress(address))) {
@@ -98,7 +102,7 @@ function post(url: URL, { address, ...callback }: Callback & { address: string }
       ...childTrace(callback),
     },
     timeout: TIMEOUT_MS,
-    signal: AbortSignal.any([callback.signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    signal: callback.signal,
     agent: false, // a connection of its own: none that was opened for a name which pointed elsewhere
     lookup: (_, { all }, done) => {
       const family = isIP(address);

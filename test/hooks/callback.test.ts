@@ -58,6 +58,13 @@ test("nobody there, or no answer before the end: to be tried again", async () =>
   expect(await sendCallback(callback(url, { signal: AbortSignal.timeout(100) }))).toMatchObject({ kind: "retry" });
 });
 
+test("a name server that says nothing holds nobody up who stops", async () => {
+  const lookup = (): Promise<never> => new Promise(() => {});
+  const sent = sendCallback(callback("http://slow.example/", { lookup, signal: AbortSignal.timeout(100) }));
+  const reason = "the host of callbackUrl cannot be resolved";
+  expect(await Promise.race([sent, Bun.sleep(5000)])).toEqual({ kind: "retry", reason });
+});
+
 describe("what strangers may not name", () => {
   test.each([
     "http://example.com/",
