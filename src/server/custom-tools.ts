@@ -3,13 +3,13 @@
  * whose one argument is that text, and calls of the history are shown as calls of that function.
  */
 import type { Tool } from "../runtime/runtime.ts";
-import { optional, readFields, readText, type Fields } from "./fields.ts";
+import { optional, readFields, readName, readText, type Fields } from "./fields.ts";
 
 const ARGUMENT = "input";
 
 /** @param tool `name`, `description` and `format`. Throws `bad_request`. */
 export function readCustomTool(tool: Fields, path: string): Tool["function"] {
-  const name = readText(tool["name"], `${path}.name`);
+  const name = readName(tool["name"], `${path}.name`);
   const said = optional(readText)(tool["description"], `${path}.description`);
   const { rule, pattern } = readFormat(tool["format"], `${path}.format`);
   const description = [said, rule].filter(Boolean).join("\n\n");

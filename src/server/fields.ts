@@ -16,6 +16,13 @@ export const readText: Read<string> = (value, path) => {
   return value.toWellFormed();
 };
 
+/** A text that is not empty. Throws `bad_request`. */
+export const readName: Read<string> = (value, path) => {
+  const name = readText(value, path);
+  if (name === "") throw unexpected(path, "a name", name);
+  return name;
+};
+
 /** Throws `bad_request`. */
 export const readBoolean: Read<boolean> = (value, path) => {
   if (typeof value !== "boolean") throw unexpected(path, "true or false", value);

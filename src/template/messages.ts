@@ -39,12 +39,26 @@ export function mergeNeighbours(messages: readonly PromptMessage[]): PromptMessa
   for (const message of messages) {
     const last = merged.at(-1);
     if (last && last.role === message.role && message.role !== "tool") {
-      merged[merged.length - 1] = { ...last, content: last.content + BLANK_LINE + message.content };
+      merged[merged.length - 1] = joined(last, message);
     } else {
       merged.push(message);
     }
   }
   return merged;
+}
+
+/** What both say, thought, show and call. */
+function joined(first: PromptMessage, second: PromptMessage): PromptMessage {
+  const thinking = [first.thinking, second.thinking].filter(Boolean).join(BLANK_LINE);
+  const calls = [...(first.tool_calls ?? []), ...(second.tool_calls ?? [])];
+  const images = [...(first.images ?? []), ...(second.images ?? [])];
+  return {
+    ...first,
+    content: first.content + BLANK_LINE + second.content,
+    ...(thinking ? { thinking } : {}),
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...(images.length > 0 ? { images } : {}),
+  };
 }
 
 /** Every system message, wherever it stands. */

@@ -111,6 +111,7 @@ test("responses: definitions, in a namespace too, the history and calls", async 
 test.each([
   ["/v1/chat/completions", { tools: [{ type: "custom" }] }, "tools[0].custom: expected an object, got nothing"],
   ["/v1/chat/completions", { tools: [{ type: "custom", custom: {} }] }, "tools[0].custom.name: expected a string"],
+  ["/v1/responses", { tools: [{ type: "custom", name: "" }] }, 'tools.0.name: expected a name, got ""'],
   ["/v1/responses", { tools: [{ type: "custom" }] }, "tools.0.name: expected a string, got nothing"],
   [
     "/v1/responses",

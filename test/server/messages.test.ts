@@ -324,6 +324,7 @@ describe("requests that cannot be answered", () => {
       'tools.1.type: expected "custom" or another tool that the client runs, got "code_execution_20250825"',
     ],
     [{ tools: [{ name: "f" }] }, 400, "tools.0.input_schema: expected an object, got nothing"],
+    [{ tools: [{ name: "", input_schema: {} }] }, 400, 'tools.0.name: expected a name, got ""'],
     [
       { tools: "f" },
       400,

@@ -277,6 +277,22 @@ describe("every setting reaches the runtime", () => {
     expect(output).toMatchObject([{ type: "function_call", name: "find", namespace: "crm" }]);
   });
 
+  test("dots in names of functions and namespaces part them only where the request has them so", async () => {
+    const names = ["fs.read", "fs.write", "a.b.c", "a.x"];
+    harness.runtime.script = play([...names.map((name) => call(name, {})), DONE]);
+    const space = (name: string, own: string) => ({ type: "namespace", name, tools: [fn(own)] });
+    const tools = [fn("fs.read"), space("fs", "write"), space("a", "x"), space("a.b", "c")];
+    const { output } = await whole({ tools });
+    expect(
+      output.map((item) => ["namespace" in item ? item.namespace : undefined, "name" in item && item.name]),
+    ).toEqual([
+      [undefined, "fs.read"],
+      ["fs", "write"],
+      ["a.b", "c"],
+      ["a", "x"],
+    ]);
+  });
+
   test("web search is left out, and the log says so", async () => {
     const { tools } = await whole({ tools: [{ type: "web_search" }, fn("f")] });
     expect(tools.map(({ type }) => type)).toEqual(["function"]);

@@ -192,6 +192,22 @@ describe("one question", () => {
   });
 });
 
+test("neighbours of one role, which a Go template sees as one message, keep their calls and thoughts", () => {
+  const go =
+    "{{ range .Messages }}{{ .Role }}({{ .Thinking }}|{{ .Content }}" +
+    "{{ range .ToolCalls }}|{{ .Function.Name }}{{ end }}){{ end }}";
+  const call = (name: string) => ({ function: { name, arguments: {} } });
+  const messages = [
+    user("both"),
+    { ...assistant("first"), thinking: "one", tool_calls: [call("sum")] },
+    { ...assistant("then"), thinking: "two", tool_calls: [call("product")] },
+    { role: "tool", content: "3" },
+    { role: "tool", content: "2" },
+  ];
+  const text = "user(|both)assistant(one\n\ntwo|first\n\nthen|sum|product)tool(|3)tool(|2)";
+  expect(renderChat(choosePrompt({ go }), { messages, now })).toBe(text);
+});
+
 describe("a Go template of the older way", () => {
   test("without a response gets one at its end", () => {
     const prompt = choosePrompt({ go: "[{{ .Prompt }}]" });

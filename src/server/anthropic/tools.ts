@@ -2,7 +2,7 @@
  * The tools of an Anthropic request, and which of them the model may or must call.
  */
 import type { Tool, ToolChoice } from "../../runtime/runtime.ts";
-import { optional, readBoolean, readFields, readText, unexpected, type Read } from "../fields.ts";
+import { optional, readBoolean, readFields, readName, readText, unexpected, type Read } from "../fields.ts";
 import { isDispensable } from "../server-tools.ts";
 import { knownName, requireTools } from "../tool-choice.ts";
 import { clientTool } from "./client-tools.ts";
@@ -17,7 +17,7 @@ export function readTools(list: readonly unknown[]): { tools: readonly Tool[]; l
 const readTool: Read<Tool> = (value, path) => {
   const tool = readFields(value, path);
   const type = optional(readText)(tool["type"], `${path}.type`) ?? "custom";
-  const name = readText(tool["name"], `${path}.name`);
+  const name = readName(tool["name"], `${path}.name`);
   const known = clientTool(type);
   if (known) return { type: "function", function: { name, ...known } };
   if (type !== "custom") {

@@ -3,7 +3,7 @@
  */
 import type { Tool } from "../../runtime/runtime.ts";
 import { readCustomTool } from "../custom-tools.ts";
-import { optional, readFields, readList, readText, unexpected, type Fields } from "../fields.ts";
+import { optional, readFields, readList, readName, readText, unexpected, type Fields } from "../fields.ts";
 import { isDispensable } from "../server-tools.ts";
 import { chooseTools, type ChoiceShape, type ChosenTools } from "../tool-choice.ts";
 
@@ -38,8 +38,7 @@ function toTools(tool: Fields, path: string, namespace?: string): Tool[] {
   if (type !== "function") {
     throw unexpected(`${path}.type`, '"function" or "custom": a tool that the client runs', type);
   }
-  const name = readText(tool["name"], `${path}.name`);
-  if (name === "") throw unexpected(`${path}.name`, "a name", name);
+  const name = readName(tool["name"], `${path}.name`);
   const description = optional(readText)(tool["description"], `${path}.description`);
   const parameters = optional(readFields)(tool["parameters"], `${path}.parameters`);
   return [
@@ -60,16 +59,23 @@ export const joinedName = (namespace: string | undefined, name: string): string 
 
 /** The two names of a function, from the one that the model knows. */
 export function splitName(name: string, given: readonly Fields[]): { name: string; namespace?: string } {
-  const namespaces = given.filter((tool) => tool["type"] === "namespace").map((tool) => String(tool["name"]));
-  const namespace = namespaces.find((space) => name.startsWith(`${space}.`));
-  return namespace === undefined ? { name } : { name: name.slice(namespace.length + 1), namespace };
+  for (const tool of given) {
+    if (tool["type"] !== "namespace") continue;
+    const space = String(tool["name"]);
+    const own = name.slice(space.length + 1);
+    if (joinedName(space, own) === name && membersOf(tool).some((each) => each["name"] === own))
+      return { name: own, namespace: space };
+  }
+  return { name }; // there may be dots in the name of a function, and in that of a namespace
 }
+
+const membersOf = (namespace: Fields): Fields[] => readList(readFields)(namespace["tools"], "tools");
 
 /** Whether calls of that name, as the model knows it, are texts. */
 export function isCustom(name: string, given: readonly Fields[]): boolean {
   const { name: own, namespace } = splitName(name, given);
   const space = given.find((tool) => tool["type"] === "namespace" && tool["name"] === namespace);
-  const tools = space ? readList(readFields)(space["tools"], "tools") : given;
+  const tools = space ? membersOf(space) : given;
   return tools.some((tool) => tool["type"] === "custom" && tool["name"] === own);
 }
 
