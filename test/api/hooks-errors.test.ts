@@ -213,6 +213,23 @@ describe("errors", () => {
     expect(await refusal(response)).toEqual([503, "unavailable"]);
   });
 
+  test("401: strangers who ask how a run stands, before the database is asked", async () => {
+    const asked: string[] = [];
+    const origin = async (id: string): Promise<undefined> => void asked.push(id);
+    const limited = { id: "ci", token: "token-of-ci-with-24-characters", paths: ["elsewhere"] };
+    const runs: IngressDeps["runs"] = { origin, status: async () => undefined, watch: nothing };
+    const api = await startHooks({ hooks: { tokens: [limited] }, deps: { runs } });
+    const ask = (id: string, token: string): Promise<Response> =>
+      api.send(`/hooks/runs/${id}`, undefined, { method: "GET", headers: { authorization: `Bearer ${token}` } });
+    const stranger = await ask("1", "wrong");
+    expect(stranger.headers.get("ratelimit-remaining")).toBe("19");
+    expect(await refusal(stranger)).toEqual([401, "unauthorized"]);
+    expect(asked).toEqual([]);
+    expect(await refusal(await ask("2", TOKEN))).toEqual([404, "not_found"]);
+    expect(await refusal(await ask("3", limited.token))).toEqual([403, "token_not_for_path"]);
+    expect(asked).toEqual(["2", "3"]);
+  });
+
   test.each(["origin", "status"] as const)("503: how a run stands while the database is away (%s)", async (asked) => {
     const away = async (): Promise<never> => Promise.reject(new AppError("storage", "the database is away"));
     const runs: IngressDeps["runs"] = {

@@ -56,6 +56,15 @@ export class Door {
     return verdict;
   }
 
+  /** As `admit`, where it is not known yet which path counts: a token for any will do. */
+  admitSomewhere(hooks: HooksConfig, visitor: Visitor): void {
+    try {
+      this.admit(hooks, visitor);
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.problem !== "token_not_for_path") throw error;
+    }
+  }
+
   /** The pass of who has a hook token, or why not. Counts nothing. Throws where the token is for other paths. */
   byToken(hooks: HooksConfig, visitor: Visitor): Pass | { readonly reason: string } {
     const { headers, url, path, nowMs } = visitor;

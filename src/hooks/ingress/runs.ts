@@ -41,6 +41,7 @@ export async function answerRun(
   { id, wantsEvents }: AskedRun,
   { settings, visitor, note, tell }: Visit,
 ): Promise<EndpointReply> {
+  door.admitSomewhere(settings.hooks, visitor); // the database is not asked for strangers
   const origin = await runs.origin(id);
   const pass = door.admit(settings.hooks, origin ? { ...visitor, path: origin.path } : visitor);
   note({ auth: pass.auth.id });
