@@ -1,6 +1,7 @@
 /** The rows of "Gateway Webhook Ingress" for errors and limits, each through a real socket; and idempotency. */
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
+import type { RunStatus } from "../../src/hooks/deliveries/run-status.ts";
 import type { IngressDeps } from "../../src/hooks/ingress/ports.ts";
 import { TOKEN } from "../hooks/ingress/fixtures.ts";
 import { type Api, json, refusal, startHooks } from "./hooks-api.ts";
@@ -211,6 +212,21 @@ describe("errors", () => {
     const response = await api.post("/hooks/wake", { text: "a" });
     expect(response.headers.get("retry-after")).toBe("30");
     expect(await refusal(response)).toEqual([503, "unavailable"]);
+  });
+
+  test("events: an error among them where the database goes away, and nothing of its words", async () => {
+    async function* watch(): AsyncGenerator<never> {
+      yield* [];
+      throw new AppError("storage", "the database at 10.0.0.1 is away");
+    }
+    const origin = async () => ({ path: "agent", authKind: "token", authId: "main" });
+    const status = async () => ({ id: "1", state: "running" }) as RunStatus;
+    const api = await startHooks({ deps: { runs: { origin, status, watch } } });
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const response = await api.send("/hooks/runs/1/events", undefined, { method: "GET", headers });
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
+    expect(await response.text()).toBe('event: error\ndata: {"error":"internal error"}\n\n');
+    expect(api.logs.map(({ msg }) => msg)).toEqual(["request"]);
   });
 
   test("401: strangers who ask how a run stands, before the database is asked", async () => {

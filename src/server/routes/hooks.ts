@@ -93,19 +93,26 @@ async function newsResponse(
 ): Promise<Response> {
   const gone = new AbortController();
   signal.addEventListener("abort", () => gone.abort(), { once: true });
-  const encoding = sse(() => [{ event: "error", data: { error: "internal error" } }]);
+  const encoding = sse(() => [FAILED]);
   const response = await streamed(framesOf(news(gone.signal)), encoding, { gone, onEnd: () => {} });
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
   return response;
 }
 
+/** Its status is spent when the first of them is asked for: where they cannot be read, a frame says so. */
 async function* framesOf(news: AsyncGenerator<RunNews>): AsyncGenerator<Frame, void, void> {
   let isEnded = false;
-  for await (const each of news) {
-    if (each.kind === "status") isEnded = isOver(each.status);
-    yield each.kind === "text"
-      ? { event: "text", data: { text: each.text } }
-      : { event: "status", data: { run: each.status } };
+  try {
+    for await (const each of news) {
+      if (each.kind === "status") isEnded = isOver(each.status);
+      yield each.kind === "text"
+        ? { event: "text", data: { text: each.text } }
+        : { event: "status", data: { run: each.status } };
+    }
+  } catch {
+    return yield FAILED; // whoever looks after runs logs why
   }
   if (isEnded) yield { event: "end", data: {} };
 }
+
+const FAILED: Frame = { event: "error", data: { error: "internal error" } };
