@@ -180,27 +180,26 @@ function keyOf(at: { command: Command; rest: string; number: number }): { key: s
 
 /** A value, with the following lines where it opens a quote; `lines` says how many of those it took. */
 function readValue(first: string, at: { source: string[]; at: number }): { value: string; lines: number } {
-  let value = first.trim();
+  const value = first.trim();
   if (value === "") throw new AppError("bad_request", `(line ${at.at + 1}): unexpected EOF`);
   const quote = value.startsWith('"""') ? '"""' : value.startsWith('"') ? '"' : undefined;
   if (quote === undefined) return { value: dropControls(value), lines: 0 };
-  let lines = 0;
-  value = first.trimStart();
-  while (!closes(value, quote)) {
-    lines++;
-    const next = at.source[at.at + lines];
+  const parts = [first.trimStart()];
+  for (let last = value; !closes(last, { quote, isFirst: parts.length === 1 });) {
+    const next = at.source[at.at + parts.length];
     if (next === undefined) {
       throw new AppError("bad_request", `(line ${at.at + 1}): unexpected EOF: the quote ${quote} is never closed`);
     }
-    value += `\n${next}`;
+    parts.push((last = next));
   }
-  const text = value.trimEnd();
-  return { value: dropControls(text.slice(quote.length, text.length - quote.length)), lines };
+  const text = parts.join("\n").trimEnd();
+  return { value: dropControls(text.slice(quote.length, text.length - quote.length)), lines: parts.length - 1 };
 }
 
-function closes(value: string, quote: string): boolean {
-  const text = value.trimEnd();
-  return text.length >= 2 * quote.length && text.endsWith(quote);
+/** Whether a quote ends with this line, which may be the one that opens it. */
+function closes(line: string, { quote, isFirst }: { quote: string; isFirst: boolean }): boolean {
+  const text = line.trimEnd();
+  return text.length >= (isFirst ? 2 : 1) * quote.length && text.endsWith(quote);
 }
 
 /** Control characters other than tab and line feed have no meaning in any value. */
@@ -220,13 +219,19 @@ function commandList(): string {
 
 function parametersOf(lines: readonly Line[]): Record<string, ParameterValue> {
   const parameters: Record<string, ParameterValue> = {};
+  const lists = new Map<string, string[]>();
   for (const { command, key, value } of lines) {
     if (command !== "parameter") continue;
     const parse = PARAMETERS.get(key);
     if (!parse) throw new AppError("bad_request", `unknown parameter '${key}'`);
     const parsed = parse(value);
-    const before = parameters[key];
-    parameters[key] = isList(parsed) && isList(before) ? [...before, ...parsed] : parsed;
+    if (!isList(parsed)) parameters[key] = parsed;
+    else {
+      const list = lists.get(key) ?? [];
+      list.push(...parsed);
+      lists.set(key, list);
+      parameters[key] = list;
+    }
   }
   return parameters;
 }

@@ -98,6 +98,24 @@ test("a long number that is none is refused in time in proportion to its length"
   expect(cpuMs() - start).toBeLessThan(10_000); // a millisecond; in quadratic time a minute
 });
 
+test("many lines take time in proportion to their number: of lists, and of quotes with blanks in them", () => {
+  const start = cpuMs();
+  const stops = parseModelfile(`FROM m\n${"PARAMETER stop a\n".repeat(100_000)}`).parameters["stop"];
+  expect(stops).toHaveLength(100_000);
+  const blank = "\n".repeat(200_000);
+  expect(parseModelfile(`FROM m\nSYSTEM """a${blank}b"""\n`).system).toBe(`a${blank}b`);
+  expect(() => parseModelfile(`FROM m\nSYSTEM """a${blank}`)).toThrow("(line 2): unexpected EOF");
+  expect(cpuMs() - start).toBeLessThan(10_000); // about 0.2 s; in quadratic time half a minute
+});
+
+test("a quote ends at the end of a line, and is not made of two of them", () => {
+  const system = (text: string): string | undefined => parseModelfile(`FROM m\nSYSTEM ${text}\n`).system;
+  expect(system('"""\n"""')).toBe("\n");
+  expect(system('"""a""\n"b"""  ')).toBe('a""\n"b');
+  expect(system('"a\n\n b" \t')).toBe("a\n\n b");
+  expect(system('"\n"')).toBe("\n");
+});
+
 test("printing quotes only where a bare value would read differently", () => {
   const text = printModelfile({
     ...EMPTY,

@@ -59,7 +59,8 @@ function countedRest(rules: Rules, { min, max, role }: { min: number; max: numbe
 /** The pattern to enforce: the given one, unless it looks around and a known format says the same. */
 function patternOf(schema: Schema, path: string): string | undefined {
   const pattern = stringAt(schema, "pattern", path);
-  const format = FORMATS[stringAt(schema, "format", path) ?? ""];
+  const name = stringAt(schema, "format", path) ?? "";
+  const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
   return pattern === undefined || (looksAround(pattern) && format !== undefined) ? format : pattern;
 }
 

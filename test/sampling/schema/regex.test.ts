@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { AppError } from "../../../src/base/errors.ts";
 import { FORMATS } from "../../../src/sampling/schema/formats.ts";
+import { schemaGrammar } from "../../../src/sampling/schema/compile.ts";
 import { patternGrammar } from "../../../src/sampling/schema/regex.ts";
 import { makeBudget } from "../../../src/sampling/schema/budget.ts";
 import { acceptorOf } from "./expressions.ts";
@@ -116,4 +117,11 @@ test.each([
   const accepts = acceptorOf(grammarOf(FORMATS[format]!));
   expect(good.filter((text) => !accepts(text))).toEqual([]);
   expect(bad.filter(accepts)).toEqual([]);
+});
+
+test("formats that nobody knows are annotations, whatever objects inherit under their names", () => {
+  const plain = schemaGrammar({ type: "string" });
+  for (const format of ["constructor", "toString", "__proto__", "valueOf", "hasOwnProperty", "card", ""])
+    expect(schemaGrammar({ type: "string", format })).toEqual(plain);
+  expect(schemaGrammar({ type: "string", format: "date" })).not.toEqual(plain);
 });
