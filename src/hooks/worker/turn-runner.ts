@@ -8,6 +8,7 @@ import { AppError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Peers } from "../../base/peers.ts";
 import type { Script, Store } from "../../base/store.ts";
+import { Trouble } from "../../base/trouble.ts";
 import { claimTurns, hasDueTurn, renewLeases } from "../deliveries/claims.ts";
 import { asTurn, findRun, moveRun, type Run, type TurnRun } from "../deliveries/runs.ts";
 import type { Outcome } from "../deliveries/state.ts";
@@ -154,11 +155,14 @@ export class TurnRunner {
   /** Stores how a turn ended, however long the disk refuses; undefined where it could not, or the run is another's. */
   async #stored(run: Run, running: Running, result: TurnResult): Promise<Run | undefined> {
     const { store, log } = this.#deps;
+    const trouble = new Trouble(`hooks: the end of the turn of run ${run.id} cannot be stored`);
     for (;;) {
       try {
-        return await store.write(() => this.#storeOwn(run.id, running, result));
+        const after = await store.write(() => this.#storeOwn(run.id, running, result));
+        trouble.over(log);
+        return after;
       } catch (error) {
-        log.error("hooks: the end of a turn cannot be stored", { runId: run.id, error: messageOf(error) });
+        trouble.met(error, log);
         const isDisk = error instanceof AppError && error.code === "storage";
         if (!isDisk || this.#isDraining) {
           this.#unstored.add(run.id);

@@ -8,6 +8,7 @@ import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Peers, Topic } from "../../base/peers.ts";
 import { execute, type Script, type Store } from "../../base/store.ts";
+import { Trouble } from "../../base/trouble.ts";
 import { runStatus } from "../deliveries/queries.ts";
 import type { Posting, SupposedPosting } from "../deliveries/posting.ts";
 import { dueAfterSetBack, nextTurnAt } from "../deliveries/claims.ts";
@@ -26,7 +27,6 @@ import { RunWatchers, type RunNews } from "./watch.ts";
 const LOOK_MS = 30_000;
 /** How long to wait after the database could not be written, or the events were full. */
 const STUCK_MS = 1000;
-
 /** How long a node is told a run's text after it asked for that. */
 const WATCHED_MS = 30_000;
 
@@ -75,6 +75,7 @@ export class Worker {
   #wakeAt: Timer | undefined;
   #stopListening = (): void => {};
   readonly #isSetBack: () => boolean;
+  readonly #trouble = new Trouble("hooks: deliveries cannot be worked on");
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
@@ -286,8 +287,9 @@ export class Worker {
       this.#again = false;
       try {
         await this.#oneRound();
+        this.#trouble.over(this.#deps.log);
       } catch (error) {
-        this.#deps.log.error("hooks: deliveries cannot be worked on", { error: messageOf(error) });
+        this.#trouble.met(error, this.#deps.log);
         this.#lookIn(STUCK_MS);
       }
     }

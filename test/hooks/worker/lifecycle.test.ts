@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
 import { agent, START, wake } from "../deliveries/fixtures.ts";
 import { gate, makeWorkerBench, ok, send, type WorkerBench } from "./parts.ts";
+import { AppError } from "../../../src/base/errors.ts";
 import { execute, queryAll } from "../../../src/base/store.ts";
+import { eventually } from "../../e2e/hearth.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -202,6 +204,34 @@ test("a turn whose run another worker has is told to stop, and its answer is not
   model.open(runId);
   await at.settled(await send(at, wake("a round went by")));
   expect((await at.deliveries.run(runId))?.answer).toBe(null);
+});
+
+test("while the database is away the log tells so once, and that it is back", async () => {
+  await using at = makeWorkerBench();
+  const model = gate(at);
+  const runId = await send(at, agent("a"));
+  await model.begins(runId);
+  const { store } = at.bench;
+  const { read, write } = store;
+  const away = (): Promise<never> => Promise.reject(new AppError("storage", "the database is away"));
+  Object.assign(store, { read: away, write: away });
+  model.open(runId);
+  for (let i = 0; i < 50; i++) {
+    at.worker.poke();
+    await Bun.sleep(50); // its end is tried to be stored every second
+  }
+  Object.assign(store, { read: read.bind(store), write: write.bind(store) });
+  expect((await at.settled(runId)).state).toBe("succeeded");
+  at.worker.poke();
+  expect(await eventually(() => at.logged.length >= 4, 10_000)).toBe(true);
+  const [ends, deliveries] = [`the end of the turn of run ${runId} cannot be stored`, "deliveries cannot be worked on"];
+  const problem = '{"error":"the database is away"}';
+  expect(at.logged.toSorted()).toEqual(
+    [
+      ...[ends, deliveries].map((what) => `hooks: ${what} ${problem}`),
+      ...[ends, deliveries].map((what) => `no longer: hooks: ${what} {}`),
+    ].toSorted(),
+  );
 });
 
 test("a run that somebody wanted ended does not come back", async () => {
