@@ -5,7 +5,7 @@ import type { Encoding } from "./stream.ts";
 const line = (value: object): string => `${JSON.stringify(value)}\n`;
 
 export const NDJSON: Encoding<object> = {
-  headers: { "content-type": "application/x-ndjson" },
+  headers: { "content-type": "application/x-ndjson", "x-accel-buffering": "no" }, // else nginx collects lines
   value: line,
   error: (error) => line(errorBody(error)),
 };

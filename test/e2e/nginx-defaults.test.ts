@@ -1,0 +1,44 @@
+/** Behind nginx as it comes, with nothing set but where Hearth is. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eventually, startHearth, type Hearth } from "./hearth.ts";
+import { hasNginx, startNginx } from "./nginx.ts";
+
+describe.skipIf(!hasNginx)("nginx with its defaults:", () => {
+  let hearth: Hearth;
+  let nginx: Awaited<ReturnType<typeof startNginx>>;
+  beforeAll(async () => {
+    hearth = await startHearth();
+    nginx = await startNginx(`location / { proxy_pass ${hearth.url}; }`);
+  }, 60_000);
+  afterAll(async () => {
+    await nginx.stop();
+    await hearth.stop();
+  });
+
+  /** An answer that takes long. */
+  const askLong = (path: string, signal: AbortSignal): Promise<Response> => {
+    const options = { temperature: 100, top_k: 0, top_p: 1, num_predict: 3000, seed: 6 };
+    const messages = [{ role: "user", content: "Go on for ever." }];
+    const body = JSON.stringify({ model: "hearth", messages, options, stream: true, temperature: 2, max_tokens: 3000 });
+    return fetch(`http://127.0.0.1:${nginx.port}${path}`, { method: "POST", signal, body });
+  };
+  const running = async (): Promise<number> =>
+    Number(/^hearth_requests_running (\d+)/m.exec(await (await fetch(`${hearth.url}/metrics`)).text())?.[1]);
+
+  test.each(["/api/chat", "/v1/chat/completions"])(
+    "pieces of %s come as they are made, and a client that leaves ends the work",
+    async (path) => {
+      const leaving = new AbortController();
+      const response = await askLong(path, leaving.signal);
+      const reader = response.body!.getReader();
+      const { value } = await reader.read();
+      // nginx hands on pages of 4 kB, and the end, where it collects
+      expect(value!.length).toBeLessThan(2000);
+      expect(await running()).toBe(1);
+      leaving.abort();
+      await reader.closed.catch(() => {});
+      expect(await eventually(async () => (await running()) === 0)).toBe(true);
+    },
+    60_000,
+  );
+});
