@@ -54,7 +54,7 @@ export function objectGrammar(): GrammarText {
 export function schemaGrammar(schema: Schema): GrammarText {
   const context: Context = { root: schema, rules: makeRules(), refs: new Map(), direct: new Map(), nodes: 0 };
   const place: Place = { path: "$", within: undefined };
-  const root = expressionOf(context, schema, place);
+  const root = rootOf(context, schema, place);
   const ends = new Set<string>();
   for (const ref of context.direct.keys()) checkEnds(context, ref, { trail: new Set(), ends });
   const closes = flatten(context, schema, { place, refs: [] }).every((flat) => {
@@ -62,6 +62,16 @@ export function schemaGrammar(schema: Schema): GrammarText {
     return types?.every((type) => type === "object" || type === "array") === true;
   });
   return { text: textOf(context.rules, root), closes };
+}
+
+/** A reference that has constraints beside it is no rule of its own: one that leads back to itself never ends. */
+function rootOf(context: Context, schema: Schema, place: Place): string {
+  try {
+    return expressionOf(context, schema, place);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return failAt(place.path, "nested too deeply, or a reference with constraints beside it leads back to itself");
+  }
 }
 
 function expressionOf(context: Context, value: unknown, place: Place): string {

@@ -110,11 +110,14 @@ function commonValues(a: readonly unknown[], b: readonly unknown[]): unknown[] |
 }
 
 function mergeMaps(a: unknown, b: unknown): unknown {
-  const out: Record<string, unknown> = { ...(a as object) };
-  for (const [key, value] of Object.entries(b as object))
-    out[key] = Object.hasOwn(out, key) ? both(out[key], value) : value;
+  if (!isMap(a)) return a; // whoever reads the keyword says what is wrong
+  if (!isMap(b)) return b;
+  const out: Record<string, unknown> = { ...a };
+  for (const [key, value] of Object.entries(b)) out[key] = Object.hasOwn(out, key) ? both(out[key], value) : value;
   return out;
 }
+
+const isMap = (value: unknown): value is object => typeof value === "object" && value !== null && !Array.isArray(value);
 
 function mergeTuples(a: unknown, b: unknown): unknown {
   const [left, right] = [toList(a), toList(b)];
