@@ -306,6 +306,18 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(await eventually(() => isDone(bench, run), WAIT_MS)).toBe(true);
   }, 60_000);
 
+  test("the commands end with their work, and say nothing of the node that they are meanwhile", async () => {
+    const home = tempFolder();
+    const { flags } = sourcesOf(home, onServer("quietly"));
+    const file = join(home, "all.ndjson");
+    const gateway = (...args: string[]) =>
+      runHearth(["gateway", ...args, file, "--config", String(flags["config"])], { home, env: { HEARTH_HOME: home } });
+    const begun = performance.now();
+    expect(await gateway("export")).toEqual({ code: 0, stdout: `exported to ${file}: no rows\n`, stderr: "" });
+    expect(performance.now() - begun).toBeLessThan(5000); // what a node gives to what is under way when it leaves
+    expect(await gateway("import")).toEqual({ code: 0, stdout: `imported from ${file}: no rows\n`, stderr: "" });
+  }, 60_000);
+
   test("a node that was killed a moment ago holds up no export", async () => {
     const [folder, config] = [tempFolder(), onServer("killed")];
     await migrateGateway(sourcesOf(folder, config));

@@ -155,7 +155,10 @@ export class Cluster implements Peers {
     clearTimeout(this.#nextBeat);
     clearTimeout(this.#nextLook);
     clearInterval(this.#timeCheck);
-    await Promise.race([Promise.all([this.#beating, this.#looking]), Bun.sleep(LEAVE_MS)]);
+    const given = Promise.withResolvers<void>();
+    const giveUp = setTimeout(given.resolve, LEAVE_MS);
+    await Promise.race([Promise.all([this.#beating, this.#looking]), given.promise]);
+    clearTimeout(giveUp); // a process that has nothing else to do would wait for it
     if (this.#number > 0) {
       await this.#store
         .write(() => removeNode(this.#number))
