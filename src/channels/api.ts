@@ -178,8 +178,8 @@ export function textField(body: unknown, ...path: (string | number)[]): string |
   return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }
 
-/** A field that is a number of seconds, in milliseconds. */
+/** A field that is a number of seconds, in whole milliseconds. */
 export function secondsField(body: unknown, ...path: (string | number)[]): number | undefined {
   const value = field(body, ...path);
-  return typeof value === "number" && value >= 0 ? value * 1000 : undefined;
+  return typeof value === "number" && value >= 0 ? Math.ceil(value * 1000) : undefined;
 }

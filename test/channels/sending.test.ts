@@ -208,6 +208,7 @@ describe("what one platform says in its own way", () => {
       { kind: "failed", reason: "telegram: answered 400: upgraded; the chat's id is now -100777" },
     ],
     ["discord", json(429, { message: "limited", retry_after: 0.25, global: false }), { kind: "retry", afterMs: 250 }],
+    ["discord", json(429, { message: "limited", retry_after: 1.2339999675750732 }), { kind: "retry", afterMs: 1234 }],
     [
       "discord",
       json(403, { message: "Missing Access", code: 50001 }),

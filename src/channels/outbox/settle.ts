@@ -42,6 +42,9 @@ export interface Attempt {
   readonly random: number;
 }
 
+/** Of what a plugin asks for, too: tables keep whole milliseconds. */
+const wholeMs = (ms = 0): number => (Number.isFinite(ms) ? Math.ceil(ms) : 0);
+
 /** The row's next state. */
 export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt): Settlement {
   const none = { messageId: null, nextAt: row.next_at, uncertainAt: row.uncertain_at };
@@ -50,7 +53,7 @@ export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt)
   const { reason } = outcome;
   const end = { ...none, uncertainAt, reason, state: uncertainAt === null ? "failed" : "unknown" } as const;
   if (outcome.kind === "failed") return end;
-  const asked = outcome.kind === "retry" ? (outcome.afterMs ?? 0) : 0;
+  const asked = outcome.kind === "retry" ? wholeMs(outcome.afterMs) : 0;
   const nextAt = now + Math.max(asked, backoffMs(row.attempts, random));
   if (!isRepeatable(uncertainAt, dedupeMs, nextAt)) return end;
   if (row.attempts >= limits.maxAttempts || nextAt - row.created_at > limits.maxAgeMs) {

@@ -12,5 +12,5 @@ export const MAX_AGE_MS = 24 * 3_600_000;
  */
 export function retryDelayMs(failures: number, random: () => number, askedMs = 0): number {
   const full = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(Math.max(0, failures - 1), 20));
-  return Math.max(Math.min(askedMs, MAX_AGE_MS), Math.round(full * (0.5 + random() / 2)));
+  return Math.max(Math.ceil(Math.min(askedMs, MAX_AGE_MS)), Math.round(full * (0.5 + random() / 2)));
 }

@@ -42,6 +42,6 @@ export class ModelOutage {
   delayMs({ retryAfterMs = 0 }: TurnResult, { nowMs, random }: { nowMs: number; random: number }): number {
     const lastedMs = nowMs - (this.#sinceMs ?? nowMs);
     const full = Math.max(SHORTEST_MS, Math.min(LONGEST_MS, lastedMs / 2));
-    return Math.max(Math.min(retryAfterMs, ASKED_MAX_MS), Math.round(full * (0.5 + random / 2)));
+    return Math.max(Math.ceil(Math.min(retryAfterMs, ASKED_MAX_MS)), Math.round(full * (0.5 + random / 2)));
   }
 }

@@ -15,4 +15,5 @@ test("what the other side asked for is respected, up to a day", () => {
   expect(retryDelayMs(1, () => 1, 60_000)).toBe(60_000);
   expect(retryDelayMs(5, () => 1, 1)).toBe(16_000);
   expect(retryDelayMs(1, () => 1, 1e12)).toBe(86_400_000);
+  expect(retryDelayMs(1, () => 1, 1234.5)).toBe(1235); // tables keep whole milliseconds
 });

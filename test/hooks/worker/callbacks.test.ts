@@ -101,6 +101,16 @@ test("callbackUrl: one that fails again and again is told once, and once when it
   ]);
 });
 
+test("callbackUrl: an address may ask for a part of a millisecond", async () => {
+  await using at = makeWorkerBench();
+  const answers = [new Response(null, { status: 503, headers: { "retry-after": "1.2345" } }), new Response("ok")];
+  using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => answers.shift() ?? new Response("again") });
+  const runId = await send(at, agent("x", { callbackUrl: server.url.href }));
+  await callback(at, runId, "sent");
+  expect(answers).toEqual([]);
+  expect(at.logged.join()).not.toContain("cannot be stored");
+});
+
 test("callbackUrl: is tried again with the same id until it is heard", async () => {
   await using at = makeWorkerBench();
   using server = listen(500, 503, 200);

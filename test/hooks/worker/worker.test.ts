@@ -178,6 +178,21 @@ test("while no model takes turns a run waits, as long as that lasts, and loses n
   expect(told).toEqual([expect.stringContaining("no model takes turns"), expect.stringContaining('"seconds":34')]);
 });
 
+test("a server that is away may ask for a part of a millisecond", async () => {
+  await using at = makeWorkerBench();
+  const failed = {
+    status: "error",
+    error: "full",
+    isTemporary: true,
+    isUntried: true,
+    retryAfterMs: 19_999.5,
+  } as const;
+  at.parts.answer = async () => ended(failed);
+  const runId = await send(at, agent("x"));
+  await at.until(runId, (each) => each.state === "queued" && at.parts.turns.length === 1);
+  expect(await at.bench.store.read(() => nextTurnAt(at.bench.clock.now))).toBe(at.bench.clock.now + 20_000);
+});
+
 test("a server that is away says when to ask again, and what waits for it for a day is given up", async () => {
   await using at = makeWorkerBench();
   const failed = { status: "error", error: "full", isTemporary: true, isUntried: true, retryAfterMs: 20_000 } as const;
