@@ -67,7 +67,13 @@ const declaresNothing = (schema: Record<string, unknown>): boolean =>
 /** Keywords whose value is data. */
 const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example"]);
 /** Keywords whose value is a map of schemas, so its keys are no keywords. */
-const MAPS: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs", "definitions"]);
+const MAPS: ReadonlySet<string> = new Set([
+  "properties",
+  "patternProperties",
+  "dependentSchemas",
+  "$defs",
+  "definitions",
+]);
 
 /** A schema whose references point into itself at its new place. */
 function moveRefs(schema: unknown, { base, depth }: { base: string; depth: number }): unknown {

@@ -263,6 +263,20 @@ describe("request", () => {
     expect((await asked({ response_format: { type: "text" } })).format).toBeUndefined();
   });
 
+  test("a strict schema may say only what a grammar holds", async () => {
+    const items = { enum: ["a", "b"] };
+    const ask = (list: object, strict?: boolean | null) => {
+      const schema = { type: "object", properties: { list } };
+      return { response_format: { type: "json_schema", json_schema: { name: "x", strict, schema } } };
+    };
+    const open = { type: "array", items: { type: "string" }, uniqueItems: true };
+    const path = "response_format.json_schema.schema: strict: no grammar holds $.list.uniqueItems";
+    expect(await refusal(ask(open, true))).toBe(`${path}: expected a schema without, or strict false`);
+    for (const strict of [false, null, undefined]) expect((await asked(ask(open, strict))).format).toBeObject();
+    expect((await asked(ask({ ...open, items }, true))).format).toBeObject(); // each order can be listed
+    expect((await asked(ask({ type: "string", pattern: "^a", maxLength: 9 }, true))).format).toBeObject();
+  });
+
   test("logprobs and top_logprobs", async () => {
     expect((await asked({ logprobs: true })).logprobs).toBe(0);
     expect((await asked({ logprobs: true, top_logprobs: 20 })).logprobs).toBe(20);

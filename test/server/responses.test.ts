@@ -335,6 +335,11 @@ describe("requests that cannot be answered", () => {
       400,
       'text.format.type: expected "text", "json_object" or "json_schema", got "xml"',
     ],
+    [
+      { text: { format: { type: "json_schema", name: "n", strict: true, schema: { not: { pattern: "x" } } } } },
+      400,
+      "text.format.schema: strict: no grammar holds $.not: expected a schema without, or strict false",
+    ],
     [{ text: { format: { type: "json_schema" } } }, 400, "text.format.schema: expected an object, got nothing"],
     [item({}), 400, "input.0: input item missing required 'type' field"],
     [item({ type: "hologram" }), 400, 'input.0: unknown input item type: "hologram"'],

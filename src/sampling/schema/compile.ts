@@ -1,58 +1,60 @@
 /**
  * A JSON schema, or "any JSON object", as a grammar (xgrammar's EBNF). What the grammar says is exact for types,
- * properties, `required`, `enum`, `const`, `items`, `anyOf`, `allOf` and local `$ref`; lengths, counts, bounds,
- * patterns and formats hold up to a budget (`budget.ts`). `oneOf` means `anyOf`. Not enforced, as no grammar can:
- * `not`, `if`, `uniqueItems`, `multipleOf`, `contains`, `dependentRequired` and what builds on them.
+ * properties, `required`, `enum`, `const`, `items`, `anyOf`, `allOf`, `dependentRequired` and local `$ref`; lengths,
+ * counts, bounds, patterns and formats hold up to a budget (`budget.ts`). `oneOf` means `anyOf`. `if`, `not`,
+ * `uniqueItems`, `contains` and `multipleOf` hold where what they say is a list of cases (`conditions.ts`, `arrays.ts`,
+ * `multiples.ts`); where it is not, `left` names them.
  *
  * Two choices where JSON Schema leaves freedom, both as llama.cpp's `json-schema-to-grammar.cpp` makes them: properties
  * come in the order of the schema, and an object that declares properties has no others unless `additionalProperties`
  * says so.
  */
+import { AppError } from "../../base/errors.ts";
 import { literal } from "./char-set.ts";
-import { constraintsOf, merge, type Flat } from "./merge.ts";
-import { integerGrammar, numberGrammar, type Bound } from "./number-range.ts";
-import { asSchema, countAt, failAt, listAt, mapAt, numberAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
+import { arrayGrammar } from "./arrays.ts";
+import { CONDITIONS } from "./conditions.ts";
+import { flatten, leave, partsOf, visit, type Context, type Place } from "./flatten.ts";
+import { constraintsOf, EXCLUDED, fittingValues, isOfType, TYPES, type Flat, type Type } from "./merge.ts";
+import { numericGrammar } from "./numbers.ts";
+import { asSchema, countAt, failAt, listAt, mapAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
 import { pay, repeat } from "./budget.ts";
 import { add, choice, define, makeRules, reserve, textOf, use, type Rules } from "./rules.ts";
 import { otherKeyGrammar, stringGrammar } from "./strings.ts";
 
-const MAX_NODES = 20_000; // schemas visited, one reached by two ways counting twice
 const MAX_OPTIONAL = 256; // properties of one object that may be left out; the cost of compiling grows as their square
-const MAX_BRANCHES = 256; // of a union that has constraints beside it
-const MAX_REFS_DEEP = 64; // references followed to merge one schema
+const UNKNOWN = ["$dynamicRef", "$recursiveRef"];
 
 export interface GrammarText {
   /** EBNF whose root rule is `root`. */
   readonly text: string;
+  /** Places of keywords that it does not hold, and that no annotation is. Counts beyond the budget are not among them. */
+  readonly left: readonly string[];
   /** Whether a complete value cannot be continued: true for objects and arrays, false for a bare number. */
   readonly closes: boolean;
-}
-
-interface Context {
-  readonly root: Schema;
-  readonly rules: Rules;
-  /** `$ref` → rule. */
-  readonly refs: Map<string, string>;
-  /** `$ref` → references that it leads to without passing into an object or array. */
-  readonly direct: Map<string, Set<string>>;
-  nodes: number;
-}
-
-/** Where we are: a JSON path, and the reference that we are directly in. */
-interface Place {
-  readonly path: string;
-  readonly within: string | undefined;
 }
 
 /** Any JSON object. */
 export function objectGrammar(): GrammarText {
   const rules = makeRules();
-  return { text: textOf(rules, use(rules, "object")), closes: true };
+  return { text: textOf(rules, use(rules, "object")), left: [], closes: true };
 }
 
-/** Values that fit a schema. Throws `bad_request` naming the JSON path of what cannot be used. */
+/**
+ * Values that fit a schema. Throws `bad_request` naming the JSON path of what cannot be used. Where `if`, `not` and
+ * their kin make it too complex or leave nothing, they are not held.
+ */
 export function schemaGrammar(schema: Schema): GrammarText {
-  const context: Context = { root: schema, rules: makeRules(), refs: new Map(), direct: new Map(), nodes: 0 };
+  try {
+    return grammarOf(schema, true);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return grammarOf(schema, false);
+  }
+}
+
+function grammarOf(schema: Schema, holdsConditions: boolean): GrammarText {
+  const maps = { rules: makeRules(), refs: new Map(), merged: new Map(), direct: new Map(), left: new Set<string>() };
+  const context: Context = { root: schema, ...maps, holdsConditions, nodes: 0, trials: 0, isConditional: false };
   const place: Place = { path: "$", within: undefined };
   const root = rootOf(context, schema, place);
   const ends = new Set<string>();
@@ -61,7 +63,7 @@ export function schemaGrammar(schema: Schema): GrammarText {
     const types = typesOf(flat, place);
     return types?.every((type) => type === "object" || type === "array") === true;
   });
-  return { text: textOf(context.rules, root), closes };
+  return { text: textOf(context.rules, root), left: [...context.left], closes };
 }
 
 /** A reference that has constraints beside it is no rule of its own: one that leads back to itself never ends. */
@@ -75,31 +77,38 @@ function rootOf(context: Context, schema: Schema, place: Place): string {
 }
 
 function expressionOf(context: Context, value: unknown, place: Place): string {
-  if (++context.nodes > MAX_NODES) failAt(place.path, `the schema is too complex: more than ${MAX_NODES} parts`);
+  visit(context, place.path);
   const schema = asSchema(value, place.path);
   if (schema === true) return use(context.rules, "any");
   if (schema === false) return failAt(place.path, "no value fits a schema of false");
   const constraints = constraintsOf(schema);
-  const combined = ["$ref", "allOf", "anyOf", "oneOf"].filter((key) => schema[key] !== undefined);
+  const combined = ["$ref", "allOf", "anyOf", "oneOf", ...CONDITIONS].filter((key) => schema[key] !== undefined);
+  for (const key of UNKNOWN) if (schema[key] !== undefined) leave(context, `${place.path}.${key}`);
   if (combined.length === 0) return valueGrammar(context, constraints, place);
   if (combined.length === 1 && Object.keys(constraints).length === 0) {
     const key = combined[0]!;
     if (key === "$ref") return refRule(context, schema[key], place);
-    const parts = partsOf(schema, key, place.path);
-    if (key !== "allOf" || parts.length === 1) {
+    const parts = CONDITIONS.includes(key) ? [] : partsOf(schema, key, place.path);
+    if (parts.length > 0 && (key !== "allOf" || parts.length === 1)) {
       return choice(
         parts.map((part, i) => expressionOf(context, part, { ...place, path: `${place.path}.${key}[${i}]` })),
       );
     }
   }
-  const branches = flatten(context, schema, { place, refs: [] });
-  if (branches.length === 0) failAt(place.path, "no value fits: its parts contradict each other or cannot be combined");
-  return choice(branches.map((branch) => valueGrammar(context, branch, place)));
+  return mergedRule(context, schema, place);
 }
 
-function partsOf(schema: Schema, key: string, path: string): readonly unknown[] {
-  const parts = listAt(schema, key, path) ?? [];
-  return parts.length > 0 ? parts : failAt(`${path}.${key}`, "expected at least one schema");
+/** The rule of a schema whose parts are merged, made once: what recurs by way of references comes to it again. */
+function mergedRule(context: Context, schema: Schema, place: Place): string {
+  const key = JSON.stringify(schema);
+  const known = context.merged.get(key);
+  if (known !== undefined) return known;
+  const branches = flatten(context, schema, { place, refs: [] });
+  if (branches.length === 0) failAt(place.path, "no value fits: its parts contradict each other or cannot be combined");
+  const name = reserve(context.rules);
+  context.merged.set(key, name);
+  add(context.rules, name, choice(branches.map((branch) => valueGrammar(context, branch, place))));
+  return name;
 }
 
 /** The rule of a reference, made at its first use. */
@@ -129,43 +138,6 @@ function checkEnds(context: Context, ref: string, seen: { trail: Set<string>; en
   ends.add(ref);
 }
 
-/** A schema as alternatives without references and combinators. */
-function flatten(context: Context, value: unknown, at: { place: Place; refs: readonly string[] }): Flat[] {
-  if (++context.nodes > MAX_NODES) failAt(at.place.path, `the schema is too complex: more than ${MAX_NODES} parts`);
-  const schema = asSchema(value, at.place.path);
-  if (schema === true) return [{}];
-  if (schema === false) return [];
-  let out: Flat[] = [constraintsOf(schema)];
-  const { path } = at.place;
-  if (schema["$ref"] !== undefined) {
-    const ref = String(schema["$ref"]);
-    const target = resolvePointer(context.root, schema["$ref"], path);
-    if (at.refs.includes(ref)) failAt(path, `'${ref}' refers to itself without end`);
-    if (at.refs.length >= MAX_REFS_DEEP) failAt(path, `more than ${MAX_REFS_DEEP} references deep`);
-    out = cross(out, flatten(context, target, { place: at.place, refs: [...at.refs, ref] }), path);
-  }
-  for (const part of schema["allOf"] === undefined ? [] : partsOf(schema, "allOf", path)) {
-    out = cross(out, flatten(context, part, at), path);
-  }
-  for (const key of ["anyOf", "oneOf"]) {
-    if (schema[key] === undefined) continue;
-    out = cross(
-      out,
-      partsOf(schema, key, path).flatMap((part) => flatten(context, part, at)),
-      path,
-    );
-  }
-  return out;
-}
-
-function cross(left: readonly Flat[], right: readonly Flat[], path: string): Flat[] {
-  if (left.length * right.length > MAX_BRANCHES) failAt(path, `its unions combine to more than ${MAX_BRANCHES} cases`);
-  return left.flatMap((a) => right.map((b) => merge(a, b))).filter((flat) => flat !== undefined);
-}
-
-const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
-type Type = (typeof TYPES)[number];
-
 const IMPLIED: readonly (readonly [Type, RegExp])[] = [
   ["object", /ropert|^required$/], // properties, additionalProperties, minProperties, propertyNames …
   ["array", /[iI]tems$/],
@@ -191,19 +163,21 @@ function valueGrammar(context: Context, flat: Flat, place: Place): string {
   const types = typesOf(flat, place);
   const values = listAt(flat, "enum", place.path);
   if (values) {
-    const fitting = values.filter((value) => !types || types.some((type) => isOfType(value, type)));
-    if (fitting.length === 0) failAt(`${place.path}.enum`, "no value is listed that has the type");
+    const fitting = fittingValues(flat, types, place.path);
+    if (fitting.length === 0) failAt(`${place.path}.enum`, "no value is listed that has the type and its bounds");
     return define(context.rules, fitting.map((value) => literal(JSON.stringify(value))).join(" | "));
   }
+  if (flat[EXCLUDED] !== undefined && !holdsExcluded(flat, types)) leave(context, `${place.path}.not`);
   if (!types) return use(context.rules, "any");
   return choice(types.map((type) => typeGrammar(context, flat, { type, place })));
 }
 
-function isOfType(value: unknown, type: Type): boolean {
-  if (type === "null") return value === null;
-  if (type === "array") return Array.isArray(value);
-  if (type === "object") return typeof value === "object" && value !== null && !Array.isArray(value);
-  return type === "integer" ? Number.isInteger(value) : typeof value === type;
+/** Whether excluded values are of no type that the value can have, or texts with nothing else that is counted. */
+function holdsExcluded(flat: Flat, types: readonly Type[] | undefined): boolean {
+  const isPlain = ["pattern", "format", "minLength", "maxLength"].every((key) => flat[key] === undefined);
+  const excluded = flat[EXCLUDED] as readonly unknown[]; // a list: `unlistedBy` read it
+  const own = excluded.filter((value) => !types || types.some((type) => isOfType(value, type)));
+  return own.length === 0 || (isPlain && types !== undefined && own.every((value) => typeof value === "string"));
 }
 
 function typeGrammar(context: Context, flat: Flat, { type, place }: { type: Type; place: Place }): string {
@@ -214,11 +188,11 @@ function typeGrammar(context: Context, flat: Flat, { type, place }: { type: Type
       return '("true" | "false")';
     case "integer":
     case "number":
-      return numericGrammar(context.rules, flat, { type, path: place.path });
+      return numericGrammar(context.rules, flat, { type, path: place.path, leave: (at) => leave(context, at) });
     case "string":
       return stringGrammar(context.rules, flat, { path: place.path, role: "value" });
     case "array":
-      return arrayGrammar(context, flat, place);
+      return arrayOf(context, flat, place);
     case "object":
       return objectOf(context, flat, place);
     default:
@@ -226,61 +200,27 @@ function typeGrammar(context: Context, flat: Flat, { type, place }: { type: Type
   }
 }
 
-function numericGrammar(
-  rules: Rules,
-  flat: Flat,
-  { type, path }: { type: "integer" | "number"; path: string },
-): string {
-  const min = boundAt(flat, { closed: "minimum", open: "exclusiveMinimum", path, nearer: Math.max });
-  const max = boundAt(flat, { closed: "maximum", open: "exclusiveMaximum", path, nearer: Math.min });
-  if (!min && !max) return use(rules, type);
-  const grammar = type === "integer" ? integerGrammar({ min, max }) : numberGrammar({ min, max });
-  if (grammar === undefined) failAt(path, `no ${type} is between minimum and maximum`);
-  return pay(rules.budget, "bounds") ? define(rules, grammar) : use(rules, type);
-}
-
-/** The nearer of two bounds; in draft 4 the open one is a flag of the closed one. */
-function boundAt(
-  flat: Flat,
-  keys: { closed: string; open: string; path: string; nearer: (a: number, b: number) => number },
-): Bound | undefined {
-  const closed = numberAt(flat, keys.closed, keys.path);
-  const flag = flat[keys.open];
-  if (typeof flag === "boolean") return closed === undefined ? undefined : { value: closed, open: flag };
-  const open = numberAt(flat, keys.open, keys.path);
-  if (open === undefined) return closed === undefined ? undefined : { value: closed, open: false };
-  return closed !== undefined && keys.nearer(closed, open) !== open
-    ? { value: closed, open: false }
-    : { value: open, open: true };
-}
-
-function arrayGrammar(context: Context, flat: Flat, { path }: Place): string {
+function arrayOf(context: Context, flat: Flat, { path }: Place): string {
   const { rules } = context;
-  const legacy = Array.isArray(flat["items"]);
-  const prefix = listAt(flat, legacy ? "items" : "prefixItems", path) ?? [];
-  const given = flat[legacy ? "additionalItems" : "items"];
-  const others = given ?? prefix.length === 0;
-  const min = countAt(flat, "minItems", path) ?? 0;
-  const max = countAt(flat, "maxItems", path) ?? Infinity;
-  if (min > max) failAt(path, `minItems ${min} is more than maxItems ${max}`);
-  if (others === false && min > prefix.length) failAt(path, `minItems ${min} is more than its ${prefix.length} items`);
-  use(rules, "ws");
-  const inside = (value: unknown, key: string): string =>
-    define(rules, expressionOf(context, value, { path: `${path}.${key}`, within: undefined }));
-  const fixed = prefix
-    .slice(0, Number.isFinite(max) ? max : undefined)
-    .map((each, i) => inside(each, `prefixItems[${i}]`));
-  const room = others === false ? 0 : max - fixed.length;
-  if (fixed.length === 0 && room <= 0) return '"[" ws "]"';
-  const item = room > 0 ? inside(others, "items") : "";
-  const lead = fixed.length > 0 ? fixed : [item];
-  const copies = {
-    min: Math.max(0, min - lead.length),
-    max: Math.max(0, (others === false ? lead.length : max) - lead.length),
-  };
-  const more = item === "" ? '""' : repeat(rules.budget, `"," ws ${item}`, { ...copies, narrow: 1, wide: 0 });
-  const list = `${lead.join(' "," ws ')} ${more} ws`;
-  return define(rules, fixed.length === 0 && min === 0 ? `"[" ws (${list})? "]"` : `"[" ws ${list} "]"`);
+  const placeOf = (key: string): Place => ({ path: `${path}.${key}`, within: undefined });
+  return arrayGrammar(flat, {
+    rules,
+    path,
+    inside: (value, key) => define(rules, expressionOf(context, value, placeOf(key))),
+    valuesOf: (value) => valuesOf(context, value, placeOf("items")),
+    leave: (key) => leave(context, `${path}.${key}`),
+  });
+}
+
+/** All values of a schema, where it lists them. */
+function valuesOf(context: Context, value: unknown, place: Place): readonly unknown[] | undefined {
+  const lists = flatten(context, value, { place, refs: [] }).map((flat) => {
+    const types = typesOf(flat, place);
+    if (flat["enum"] !== undefined) return fittingValues(flat, types, place.path);
+    const isSmall = types?.every((type) => type === "boolean" || type === "null");
+    return isSmall ? types!.flatMap((type) => (type === "null" ? [null] : [true, false])) : undefined;
+  });
+  return lists.includes(undefined) ? undefined : lists.flatMap((list) => list!);
 }
 
 function objectOf(context: Context, flat: Flat, { path }: Place): string {
@@ -292,7 +232,12 @@ function objectOf(context: Context, flat: Flat, { path }: Place): string {
   if (min > max) failAt(path, `minProperties ${min} is more than maxProperties ${max}`);
   use(rules, "ws");
   const names = [...new Set([...Object.keys(declared), ...required])];
-  const valueOf = (name: string): unknown => (Object.hasOwn(declared, name) ? declared[name] : true);
+  const patterns = Object.entries(mapAt(flat, "patternProperties", path));
+  const valueOf = (name: string): unknown => {
+    const own = Object.hasOwn(declared, name) ? declared[name] : true;
+    const fitting = patterns.filter(([pattern]) => fits(pattern, name)).map(([, value]) => value);
+    return fitting.length > 0 && own !== false ? { allOf: [own, ...fitting] } : own;
+  };
   const wanted = names.filter((name) => valueOf(name) !== false || required.has(name));
   const optional = wanted.filter((name) => !required.has(name)).length;
   if (optional > MAX_OPTIONAL) failAt(path, `at most ${MAX_OPTIONAL} optional properties, got ${optional}`);
@@ -317,6 +262,14 @@ function objectOf(context: Context, flat: Flat, { path }: Place): string {
   }
   if (first === undefined) failAt(path, `minProperties ${min}, but no property is allowed`);
   return define(rules, `"{" ws ${first} ws "}"`);
+}
+
+function fits(pattern: string, text: string): boolean {
+  try {
+    return new RegExp(pattern, "u").test(text);
+  } catch {
+    return false; // where it is needed for other keys, `patternGrammar` says what is wrong
+  }
 }
 
 /** An expression for a pair whose key is not declared; undefined where none is allowed. */

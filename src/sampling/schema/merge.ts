@@ -3,6 +3,8 @@
  * Exact for what a grammar can say; an `additionalProperties: false` closes the merged object, not each part of it.
  */
 
+import { listAt } from "./read.ts";
+
 /** A schema without `$ref`, `allOf`, `anyOf` and `oneOf`: constraints on one value. */
 export type Flat = Readonly<Record<string, unknown>>;
 
@@ -35,7 +37,19 @@ const CONSTRAINTS: ReadonlySet<string> = new Set([
   "maximum",
   "exclusiveMinimum",
   "exclusiveMaximum",
+  "multipleOf",
+  "uniqueItems",
+  "contains",
+  "minContains",
+  "maxContains",
+  "unevaluatedItems",
 ]);
+
+/** Values that are not allowed: a `not` with an `enum`. No keyword that a schema can have. */
+export const EXCLUDED = "not in";
+
+export const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
+export type Type = (typeof TYPES)[number];
 
 type Merge = (a: unknown, b: unknown) => unknown;
 
@@ -69,6 +83,13 @@ const MERGES: Readonly<Record<string, Merge>> = {
   exclusiveMaximum: smaller,
   pattern: (a, b) => (a === b ? a : undefined),
   format: (a) => a,
+  multipleOf: (a, b) => commonMultiple(Number(a), Number(b)),
+  uniqueItems: (a, b) => a === true || b === true,
+  contains: (a, b) => ({ allOf: [a, b] }),
+  minContains: larger,
+  maxContains: smaller,
+  unevaluatedItems: both,
+  [EXCLUDED]: (a, b) => [...toList(a), ...toList(b)],
 };
 
 /** One schema for values that fit both; undefined where `a` and `b` contradict each other or cannot be combined. */
@@ -80,7 +101,54 @@ export function merge(a: Flat, b: Flat): Flat | undefined {
     if (merged === undefined) return undefined;
     out[key] = merged;
   }
-  return out;
+  return withoutExcluded(out);
+}
+
+/** Values that are listed and excluded are gone; undefined where all are. */
+function withoutExcluded(flat: Record<string, unknown>): Flat | undefined {
+  const given = toList(flat["type"] ?? []);
+  const isNullOut = toList(flat[EXCLUDED] ?? []).includes(null) && given.length > 1;
+  const types = given.filter((type) => !(isNullOut && type === "null"));
+  const isBoolean = types.length > 0 && types.every((type) => type === "boolean" || type === "null");
+  if (flat[EXCLUDED] === undefined || !(flat["enum"] !== undefined || isBoolean)) {
+    return isNullOut ? { ...flat, type: types } : flat;
+  }
+  const { [EXCLUDED]: excluded, ...rest } = flat;
+  const small = types.flatMap((type) => (type === "null" ? [null] : [true, false]));
+  const texts = new Set(toList(excluded).map((value) => JSON.stringify(value)));
+  const left = toList(rest["enum"] ?? small).filter((value) => !texts.has(JSON.stringify(value)));
+  return left.length > 0 ? { ...rest, enum: left } : undefined;
+}
+
+/** Multiples of the answer are multiples of both, where that is easily told. */
+function commonMultiple(a: number, b: number): number {
+  const [small, large] = a < b ? [a, b] : [b, a];
+  const isWhole = Math.abs(large / small - Math.round(large / small)) < 1e-9;
+  return isWhole || !Number.isInteger(a * b) ? large : a * b;
+}
+
+/** The values of an `enum` that have one of the types, and are within the bounds beside it. */
+export function fittingValues(flat: Flat, types: readonly Type[] | undefined, path: string): readonly unknown[] {
+  const isOfTypes = (value: unknown): boolean => !types || types.some((type) => isOfType(value, type));
+  return (listAt(flat, "enum", path) ?? []).filter((value) => isOfTypes(value) && isWithin(value, flat));
+}
+
+export function isOfType(value: unknown, type: Type): boolean {
+  if (type === "null") return value === null;
+  if (type === "array") return Array.isArray(value);
+  if (type === "object") return typeof value === "object" && value !== null && !Array.isArray(value);
+  return type === "integer" ? Number.isInteger(value) : typeof value === type;
+}
+
+function isWithin(value: unknown, flat: Flat): boolean {
+  const within = (size: number, min: string, max: string): boolean =>
+    !(size < Number(flat[min] ?? -Infinity)) && !(size > Number(flat[max] ?? Infinity));
+  if (typeof value === "string") return within([...value].length, "minLength", "maxLength");
+  if (Array.isArray(value)) return within(value.length, "minItems", "maxItems");
+  if (typeof value !== "number") return true;
+  const { exclusiveMinimum: above, exclusiveMaximum: below } = flat;
+  const isInside = !(typeof above === "number" && value <= above) && !(typeof below === "number" && value >= below);
+  return isInside && within(value, "minimum", "maximum");
 }
 
 /** The constraints of a schema, with `const` as an `enum` of one. */

@@ -3,7 +3,8 @@
  */
 import { ASCII, classOf, ESCAPED, grammarChar, literal, negatedClass, subtract, union } from "./char-set.ts";
 import { FORMATS } from "./formats.ts";
-import { countAt, failAt, stringAt, type Schema } from "./read.ts";
+import { EXCLUDED } from "./merge.ts";
+import { countAt, failAt, listAt, stringAt, type Schema } from "./read.ts";
 import { looksAround, patternGrammar } from "./regex.ts";
 import { affordable, affords, pay } from "./budget.ts";
 import { add, AFTER_KEY, AFTER_VALUE, define, RAW_CHAR, reserve, use, type Rules } from "./rules.ts";
@@ -11,12 +12,16 @@ import { add, AFTER_KEY, AFTER_VALUE, define, RAW_CHAR, reserve, use, type Rules
 type Role = "key" | "value";
 
 /**
- * An expression for a string that fits the constraints. Where there is a pattern or a format, lengths are left to it.
+ * An expression for a string that fits the constraints. Where there is a pattern or a format, lengths are left to it,
+ * but for a pattern that repeats one class.
  */
 export function stringGrammar(rules: Rules, schema: Schema, options: { path: string; role: Role }): string {
   const { path, role } = options;
   const plain = use(rules, role === "key" ? "key" : "string");
-  const pattern = patternOf(schema, path);
+  const min = countAt(schema, "minLength", path) ?? 0;
+  const max = countAt(schema, "maxLength", path) ?? Infinity;
+  if (min > max) failAt(path, `minLength ${min} is more than maxLength ${max}`);
+  const pattern = withLengths(patternOf(schema, path), { min, max });
   if (pattern !== undefined) {
     const paid = pay(rules.budget, "pattern");
     const body = patternGrammar(pattern, { where: path, budget: rules.budget });
@@ -24,11 +29,11 @@ export function stringGrammar(rules: Rules, schema: Schema, options: { path: str
     use(rules, "ws");
     return define(rules, `"\\u0022" ${body} "\\u0022"${role === "key" ? AFTER_KEY : AFTER_VALUE}`);
   }
-  const min = countAt(schema, "minLength", path) ?? 0;
-  const max = countAt(schema, "maxLength", path) ?? Infinity;
-  if (min > max) failAt(path, `minLength ${min} is more than maxLength ${max}`);
   if (max === 0) return literal('""');
-  if (min === 0 && max === Infinity) return plain;
+  if (min === 0 && max === Infinity) {
+    const excluded = (listAt(schema, EXCLUDED, path) ?? []).filter((value) => typeof value === "string");
+    return excluded.length > 0 ? otherGrammar(rules, excluded, role) : plain;
+  }
   const counted = Number.isFinite(max) ? countedRest(rules, { min, max, role }) : undefined;
   if (counted !== undefined) return define(rules, `"\\u0022" ${counted}`);
   const counts = affordable(rules.budget, { min, max: Infinity, narrow: 0, wide: 1 });
@@ -56,6 +61,17 @@ function countedRest(rules: Rules, { min, max, role }: { min: number; max: numbe
   return rest;
 }
 
+/** One class repeated, and nothing else. */
+const REPEATED = /^\^(\[(?:\\.|[^\]\\])+\]|\\[dws])([+*])\$$/;
+
+/** A pattern with the lengths beside it, where those say how often it repeats. */
+function withLengths(pattern: string | undefined, { min, max }: { min: number; max: number }): string | undefined {
+  const [, unit, times] = (pattern && REPEATED.exec(pattern)) || [];
+  if (unit === undefined || (min === 0 && max === Infinity)) return pattern;
+  const least = Math.max(min, times === "+" ? 1 : 0);
+  return least > max ? pattern : `^${unit}{${least},${Number.isFinite(max) ? max : ""}}$`;
+}
+
 /** The pattern to enforce: the given one, unless it looks around and a known format says the same. */
 function patternOf(schema: Schema, path: string): string | undefined {
   const pattern = stringAt(schema, "pattern", path);
@@ -65,12 +81,16 @@ function patternOf(schema: Schema, path: string): string | undefined {
 }
 
 /** A key of an open object: any but the declared names, however they are spelt. */
-export function otherKeyGrammar(rules: Rules, names: readonly string[]): string {
-  if (names.length === 0) return use(rules, "key");
+export const otherKeyGrammar = (rules: Rules, names: readonly string[]): string => otherGrammar(rules, names, "key");
+
+function otherGrammar(rules: Rules, names: readonly string[], role: Role): string {
+  if (names.length === 0) return use(rules, role === "key" ? "key" : "string");
+  const after = role === "key" ? AFTER_KEY : AFTER_VALUE;
+  use(rules, "ws");
   const rest = reserve(rules);
-  add(rules, rest, `("\\u0022" | ${RAW_CHAR} ${rest} | "\\u005c" ["\\\\bfnrt] ${rest})${AFTER_KEY}`);
+  add(rules, rest, `("\\u0022" | ${RAW_CHAR} ${rest} | "\\u005c" ["\\\\bfnrt] ${rest})${after}`);
   const units = names.map(spelt).filter((name) => !name.includes("\\u"));
-  return define(rules, `"\\u0022" ${otherThan(rules, { names: units, rest })}`);
+  return define(rules, `"\\u0022" ${otherThan(rules, { names: units, rest, after })}`);
 }
 
 /** A name as units of JSON text: a character, or an escape of two. One spelling each, as `\u` and `\/` are left out. */
@@ -85,8 +105,11 @@ const rangeOf = (char: string): readonly [number, number] => [char.codePointAt(0
  * A rule for what may follow a prefix that all names share, and that leads to none of them. Each is a state that the
  * budget must pay; once it is spent, other keys do not begin like declared ones.
  */
-function otherThan(rules: Rules, options: { names: readonly (readonly string[])[]; rest: string }): string {
-  const { names, rest } = options;
+function otherThan(
+  rules: Rules,
+  options: { names: readonly (readonly string[])[]; rest: string; after: string },
+): string {
+  const { names, rest, after } = options;
   const next = new Map<string, (readonly string[])[]>();
   for (const [first, ...tail] of names) {
     if (first !== undefined) next.set(first, [...(next.get(first) ?? []), tail]);
@@ -101,7 +124,7 @@ function otherThan(rules: Rules, options: { names: readonly (readonly string[])[
   if (escapes.length > 0)
     parts.push(`"\\u005c" [${escapes.map((c) => grammarChar(c.codePointAt(0)!)).join("")}] ${rest}`);
   for (const [unit, tails] of next) {
-    if (pay(rules.budget, "state")) parts.push(`${literal(unit)} ${otherThan(rules, { names: tails, rest })}`);
+    if (pay(rules.budget, "state")) parts.push(`${literal(unit)} ${otherThan(rules, { ...options, names: tails })}`);
   }
-  return define(rules, `(${parts.join(" | ")})${AFTER_KEY}`);
+  return define(rules, `(${parts.join(" | ")})${after}`);
 }

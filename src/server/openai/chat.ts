@@ -6,6 +6,7 @@ import { readCustomTool } from "../custom-tools.ts";
 import { readFields, readText } from "../fields.ts";
 import { checkTopLogprobs, wantedLogprobs } from "../logprobs.ts";
 import { Int, Tool as ToolBody } from "../schema/message.ts";
+import { checkStrict } from "../strict-schema.ts";
 import { chooseTools, toolFields, type ChoiceShape } from "../tool-choice.ts";
 import { MessageBody, toMessages } from "./messages.ts";
 import { checkCount, settingsFields } from "./settings.ts";
@@ -60,8 +61,12 @@ function toFormat(body: ChatCompletionBody["response_format"]): Format | undefin
     case "json_object":
       return "json";
     case "json_schema": {
-      const schema = isObject(body.json_schema) ? body.json_schema["schema"] : undefined;
-      if (isObject(schema)) return schema;
+      const given = isObject(body.json_schema) ? body.json_schema : {};
+      const { schema, strict } = given;
+      if (isObject(schema)) {
+        checkStrict(schema, { strict, path: "response_format.json_schema.schema" });
+        return schema;
+      }
       throw new AppError("bad_request", "response_format.json_schema.schema: expected a JSON schema");
     }
     default: {

@@ -10,6 +10,7 @@ import { readOptions } from "../request-settings.ts";
 import { checkTopLogprobs } from "../logprobs.ts";
 import { toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
+import { checkStrict } from "../strict-schema.ts";
 import { toolFields } from "../tool-choice.ts";
 import { readInput } from "./input.ts";
 import { readTools, type Tools } from "./tools.ts";
@@ -69,8 +70,11 @@ function readFormat(value: unknown): Format | undefined {
       return undefined;
     case "json_object":
       return "json";
-    case "json_schema":
-      return { ...readFields(format?.["schema"], "text.format.schema") };
+    case "json_schema": {
+      const schema = { ...readFields(format?.["schema"], "text.format.schema") };
+      checkStrict(schema, { strict: format?.["strict"], path: "text.format.schema" });
+      return schema;
+    }
     default:
       throw unexpected("text.format.type", '"text", "json_object" or "json_schema"', format?.["type"]);
   }
