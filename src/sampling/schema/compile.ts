@@ -17,8 +17,8 @@ import { flatten, leave, partsOf, visit, type Context, type Place } from "./flat
 import { constraintsOf, EXCLUDED, fittingValues, isOfType, TYPES, type Flat, type Type } from "./merge.ts";
 import { numericGrammar } from "./numbers.ts";
 import { asSchema, countAt, failAt, listAt, mapAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
-import { pay, repeat } from "./budget.ts";
-import { add, choice, define, makeRules, reserve, textOf, use, type Rules } from "./rules.ts";
+import { repeat } from "./budget.ts";
+import { add, choice, define, makeRules, reserve, textOf, use } from "./rules.ts";
 import { otherKeyGrammar, stringGrammar } from "./strings.ts";
 
 const MAX_OPTIONAL = 256; // properties of one object that may be left out; the cost of compiling grows as their square

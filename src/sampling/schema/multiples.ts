@@ -33,7 +33,7 @@ const decimalsOf = (step: number): number => {
 };
 
 /** All multiples of a range with two ends, where they are few. */
-function listed(step: number, { min, max }: Range, keep = (_: number): boolean => true): string | undefined {
+function listed(step: number, { min, max }: Range, keep?: (value: number) => boolean): string | undefined {
   if (!min || !max) return undefined;
   const from = Math.ceil(min.value / step - 1e-9);
   const to = Math.floor(max.value / step + 1e-9);
@@ -43,7 +43,7 @@ function listed(step: number, { min, max }: Range, keep = (_: number): boolean =
   for (let i = from; i <= to; i++) {
     const value = Number((i * step).toFixed(decimals));
     const isOut = (min.open && value === min.value) || (max.open && value === max.value);
-    if (!isOut && keep(value)) values.push(plain(value, decimals));
+    if (!isOut && keep?.(value) !== false) values.push(plain(value, decimals));
   }
   return values.map((value) => `"${value}"`).join(" | ");
 }

@@ -33,8 +33,9 @@ async function takes(schema: Schema, text: string): Promise<boolean> {
   return fits && ends;
 }
 
+const KEYWORD = ["then"];
 /** `then` of a schema: written as a key, it would make a promise of the object. */
-const so = (schema: object): object => Object.fromEntries([["then", schema]]);
+const so = (schema: object): object => Object.fromEntries(KEYWORD.map((key) => [key, schema]));
 const object = (properties: object, rest: object = {}): Schema => ({ type: "object", properties, ...rest });
 const KIND = { enum: ["card", "bank", "cash"] };
 const LETTERS = { type: "array", items: { enum: ["a", "b", "c"] }, uniqueItems: true };
