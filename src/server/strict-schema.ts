@@ -4,8 +4,12 @@ import { schemaGrammar } from "../sampling/schema/compile.ts";
 import { checkSize } from "../sampling/schema/read.ts";
 
 /** Without one of these, everything is held. */
-const RARE =
-  /"(not|if|contains|uniqueItems|multipleOf|dependentRequired|dependentSchemas|dependencies|\$dynamicRef|\$recursiveRef)":/;
+const RARE = new RegExp(
+  `"(${[
+    ...["not", "if", "contains", "uniqueItems", "multipleOf", "dependentRequired", "dependentSchemas", "dependencies"],
+    ...["\\$dynamicRef", "\\$recursiveRef"],
+  ].join("|")})":`,
+);
 
 /**
  * Throws `bad_request` where a schema that must be held has keywords that no grammar holds.

@@ -27,7 +27,7 @@ const UNKNOWN = ["$dynamicRef", "$recursiveRef"];
 export interface GrammarText {
   /** EBNF whose root rule is `root`. */
   readonly text: string;
-  /** Places of keywords that it does not hold, and that no annotation is. Counts beyond the budget are not among them. */
+  /** Places of keywords that it does not hold, but for annotations and counts beyond the budget. */
   readonly left: readonly string[];
   /** Whether a complete value cannot be continued: true for objects and arrays, false for a bare number. */
   readonly closes: boolean;
