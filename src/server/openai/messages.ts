@@ -24,6 +24,8 @@ export const MessageBody = t.Object(
     reasoning: t.Optional(t.String()),
     /** What other servers call `reasoning`. */
     reasoning_content: t.Optional(t.String()),
+    /** What an answer without content says instead. */
+    refusal: t.Optional(t.String()),
     tool_calls: t.Optional(t.Array(CallBody)),
     tool_call_id: t.Optional(t.String()),
   },
@@ -88,14 +90,16 @@ function tryParse(text: string): unknown {
   }
 }
 
-function contentOf({ content, tool_calls }: MessageBody, place: string): ReturnType<typeof joinParts> {
+function contentOf(body: MessageBody, place: string): ReturnType<typeof joinParts> {
+  const { content, tool_calls, refusal, reasoning, reasoning_content } = body;
   if (typeof content === "string") return { content: content.toWellFormed() };
   if (Array.isArray(content))
     return joinParts(
       content.map((part, i) => readPart(part, `${place}.content[${i}]`)),
       "\n",
     );
-  if (content === undefined && tool_calls && tool_calls.length > 0) return { content: "" };
+  const isSaid = tool_calls?.length || refusal || reasoning || reasoning_content;
+  if (content === undefined && isSaid) return { content: (refusal ?? "").toWellFormed() };
   const found = content === undefined ? "null" : typeof content;
   throw new AppError("bad_request", `invalid message content type: ${place}: expected text or parts, got ${found}`);
 }

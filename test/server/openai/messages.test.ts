@@ -20,6 +20,13 @@ describe("content", () => {
     expect(one({ content: [] })).toEqual({ role: "user", content: "" });
   });
 
+  test("may be missing where an answer refused, or only thought", () => {
+    const answer = { role: "assistant" };
+    expect(one({ ...answer, refusal: "No." })).toEqual({ role: "assistant", content: "No." });
+    expect(one({ ...answer, reasoning_content: "Hm." })).toEqual({ role: "assistant", content: "", thinking: "Hm." });
+    expect(() => one(answer)).toThrow("expected text or parts, got null");
+  });
+
   test("keeps images where they stood", () => {
     const [a, b] = [new Uint8Array([1]), new Uint8Array([2])];
     expect(one({ content: [image([1]), text("what?")] })).toMatchObject({ content: "what?", images: [a] });
