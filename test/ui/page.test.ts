@@ -8,6 +8,7 @@ import { chatCases } from "./chat-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
 import { startWorld, type World } from "./page.ts";
 import { troubleCases } from "./trouble-cases.ts";
+import { typingCases } from "./typing-cases.ts";
 import { viewCases } from "./view-cases.ts";
 import { webLlmCases } from "./webllm-cases.ts";
 
@@ -24,6 +25,6 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
 
   afterEach(() => world.closePages());
 
-  for (const register of [...chatCases, ...inPageCases, ...webLlmCases, ...viewCases, ...troubleCases])
+  for (const register of [...chatCases, ...inPageCases, ...webLlmCases, ...viewCases, ...troubleCases, ...typingCases])
     register(() => world);
 });

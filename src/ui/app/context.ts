@@ -3,6 +3,7 @@ import type { ReadonlySignal, Signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Api } from "./base/api.ts";
+import type { Kept } from "./base/kept.ts";
 import type { Notices } from "./base/notices.ts";
 import type { Prefs } from "./base/prefs.ts";
 import type { Route } from "./base/route.ts";
@@ -26,6 +27,8 @@ export interface App {
   readonly jobs: Jobs;
   readonly notices: Notices;
   readonly prefs: Prefs;
+  /** Kept as long as this tab. */
+  readonly session: Kept;
   readonly route: ReadonlySignal<Route>;
   readonly go: (route: Route) => void;
   /** What stands over the page. */

@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { makeApi } from "./base/api.ts";
+import { makeKept } from "./base/kept.ts";
 import { makeNotices } from "./base/notices.ts";
 import { makePrefs } from "./base/prefs.ts";
 import { makeRoute } from "./base/route.ts";
@@ -19,15 +20,16 @@ import { Shell } from "./shell.tsx";
 
 async function start(): Promise<void> {
   const notices = makeNotices();
-  const db = await openDatabase(indexedDB).catch((error: unknown): ChatDatabase => {
+  const db = await (async () => openDatabase(indexedDB))().catch((error: unknown): ChatDatabase => {
     notices.say(
       `Chats will be lost when this tab closes: this browser keeps nothing for this page (${String(error)}).`,
     );
     return memoryDatabase();
   });
-  const api = makeApi({ storage: sessionStorage });
+  const [kept, session] = [makeKept(() => localStorage), makeKept(() => sessionStorage)];
+  const api = makeApi({ storage: session });
   const models = new Models(api);
-  const prefs = makePrefs(localStorage, document.documentElement);
+  const prefs = makePrefs(kept, document.documentElement);
   const engine = new Engine({ api, backend: () => prefs.backend.value, notify: notices.say });
   const webllm = new WebLlm(api);
   const answerers = { server: serverAnswerer(api), page: engine.answer, webllm: webllm.answer };
@@ -45,12 +47,13 @@ async function start(): Promise<void> {
     chats,
     db,
     models,
-    jobs: new Jobs({ api, storage: localStorage, onDone: () => void models.refresh() }),
+    jobs: new Jobs({ api, storage: kept, onDone: () => void models.refresh() }),
     notices,
+    session,
     prefs,
     engine,
     webllm,
-    admin: new Admin(api, sessionStorage),
+    admin: new Admin(api, session),
     route,
     go,
     over: signal(undefined),

@@ -2,6 +2,7 @@
  * The server as the page asks it: JSON and lines of JSON, with the key that somebody gave for this tab. It knows when
  * the server cannot be reached, and looks for it until it is there again.
  */
+import type { Kept } from "./kept.ts";
 import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { linesOf } from "./lines.ts";
 
@@ -54,7 +55,7 @@ export interface Api {
   hasKey(): boolean;
 }
 
-export function makeApi({ storage }: { storage: Storage }): Api {
+export function makeApi({ storage }: { storage: Kept }): Api {
   const isReachable = signal(true);
   const question = signal<KeyQuestion | undefined>(undefined);
   let asked: Promise<boolean> | undefined;

@@ -36,8 +36,12 @@ export function KeysDialog() {
   );
 }
 
+/** Whether a key belongs to an input method that composes text. Safari has ended that when the last key comes (229). */
+export const isComposing = (event: KeyboardEvent): boolean => event.isComposing || event.keyCode === 229;
+
 /** Keys of the page as a whole; those of a dialog, a menu or a text field are theirs. */
 export function onPageKey({ go, over, chats, isMenuOpen }: App, event: KeyboardEvent): void {
+  if (isComposing(event)) return;
   const isCommand = event.ctrlKey || event.metaKey;
   const key = event.key.toLowerCase();
   if (isCommand && event.shiftKey && key === "o") {

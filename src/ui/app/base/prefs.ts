@@ -1,5 +1,6 @@
 /** What somebody chose for this browser: colours, and what new chats begin with. */
 import { effect, signal, type Signal } from "@preact/signals";
+import type { Kept } from "./kept.ts";
 import { PLACES, type Place } from "../chat/tree.ts";
 
 export const THEMES = ["auto", "light", "dark"] as const;
@@ -14,7 +15,7 @@ export interface Prefs {
   readonly backend: Signal<string>;
 }
 
-export function makePrefs(storage: Storage, root: HTMLElement): Prefs {
+export function makePrefs(storage: Kept, root: HTMLElement): Prefs {
   const kept = <T extends string>(name: string, first: T, allowed?: readonly T[]): Signal<T> => {
     const found = storage.getItem(`hearth-${name}`) as T | null;
     const value = signal<T>(found !== null && (allowed?.includes(found) ?? true) ? found : first);

@@ -2,6 +2,7 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { useApp } from "../context.ts";
+import { isComposing } from "../base/keys.tsx";
 import { Icon } from "../base/icons.tsx";
 import { attach } from "./attachments.ts";
 import type { Draft } from "./chats.ts";
@@ -23,9 +24,9 @@ interface ComposerProps {
 const DRAFT = "hearth-draft-";
 
 export function Composer({ chat, model, place, onModel, onSend, onEditLast }: ComposerProps) {
-  const { chats, notices } = useApp();
+  const { chats, notices, session } = useApp();
   const kept = DRAFT + (chat?.id ?? "new");
-  const content = useSignal(sessionStorage.getItem(kept) ?? "");
+  const content = useSignal(session.getItem(kept) ?? "");
   const pictures = useSignal<readonly Picture[]>([]);
   const files = useSignal<readonly TextFile[]>([]);
   const isOver = useSignal(false);
@@ -47,7 +48,7 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast }: Co
     if (isEmpty || running || model === "") return;
     const draft = { content: content.value, pictures: pictures.value, files: files.value };
     [content.value, pictures.value, files.value] = ["", [], []];
-    sessionStorage.removeItem(kept);
+    session.removeItem(kept);
     void onSend(draft).then((isSent) => {
       if (!isSent) [content.value, pictures.value, files.value] = [draft.content, draft.pictures, draft.files];
     });
@@ -78,7 +79,7 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast }: Co
         onSend={send}
         onFiles={(list) => void take(list)}
         onEditLast={onEditLast}
-        onKeep={() => sessionStorage.setItem(kept, content.value)}
+        onKeep={() => session.setItem(kept, content.value)}
       />
       <div class="composer-row">
         <AttachButton onFiles={(list) => void take(list)} />
@@ -124,7 +125,7 @@ function Writing({ content, onSend, onFiles, onEditLast, onKeep }: WritingProps)
     if (!isTouched()) area.current?.focus();
   }, []);
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     if (event.key === "Enter" && !event.shiftKey && !isTouched()) {
       event.preventDefault();
       onSend();

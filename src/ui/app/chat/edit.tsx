@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { useApp } from "../context.ts";
+import { isComposing } from "../base/keys.tsx";
 import type { Message } from "./tree.ts";
 
 export function EditField({ message, onDone }: { message: Message; onDone: () => void }) {
@@ -27,7 +28,7 @@ export function EditField({ message, onDone }: { message: Message; onDone: () =>
     void chats.ask(message.chat, { content: content.value, pictures, files }, message.parent);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     if (event.key === "Escape") onDone();
     else if (event.key === "Enter" && !event.shiftKey && (isQuestion || event.ctrlKey || event.metaKey)) {
       (isQuestion ? branch : save)();

@@ -1,4 +1,5 @@
 /** The chats of this browser, by day. */
+import { isComposing } from "../base/keys.tsx";
 import { useComputed, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { useApp } from "../context.ts";
@@ -135,6 +136,7 @@ function RenameField({ title, onDone }: { title: string; onDone: (title: string)
         defaultValue={title}
         onBlur={(event) => onDone(event.currentTarget.value)}
         onKeyDown={(event) => {
+          if (isComposing(event)) return;
           if (event.key === "Enter") event.currentTarget.blur();
           if (event.key !== "Escape") return;
           event.stopPropagation();

@@ -5,6 +5,7 @@ import { useApp } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
 import { agoText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
+import { isComposing } from "../base/keys.tsx";
 import { findChats, type Found } from "./search.ts";
 
 export function SearchDialog() {
@@ -29,6 +30,7 @@ export function SearchDialog() {
     go({ view: "chat", id: chat.id });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
+    if (isComposing(event)) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const at = found.value[chosen.value];
     if (step !== undefined) chosen.value = Math.max(0, Math.min(found.value.length - 1, chosen.value + step));

@@ -1,4 +1,5 @@
 /** The gateway as its operator asks it, with the gateway token, which is kept for this tab. */
+import type { Kept } from "../base/kept.ts";
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { Refused, type Api, type Ask } from "../base/api.ts";
 
@@ -9,11 +10,11 @@ export type Access = "unknown" | "open" | "asks" | "refused" | "closed";
 
 export class Admin {
   readonly #api: Api;
-  readonly #storage: Storage;
+  readonly #storage: Kept;
   readonly #access = signal<Access>("unknown");
   readonly #reason = signal("");
 
-  constructor(api: Api, storage: Storage) {
+  constructor(api: Api, storage: Kept) {
     this.#api = api;
     this.#storage = storage;
   }

@@ -1,4 +1,5 @@
 /** Models that are being brought, or made: how far each is, and those that a closed tab left unfinished. */
+import type { Kept } from "../base/kept.ts";
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
 
@@ -28,7 +29,7 @@ const SHOWN_EVERY_MS = 100;
 
 export interface JobParts {
   readonly api: Api;
-  readonly storage: Storage;
+  readonly storage: Kept;
   /** Called when a model is there. */
   readonly onDone: () => void;
 }
@@ -111,7 +112,7 @@ export class Jobs {
 
 const NEW = { status: "Waiting", done: 0, total: 0, rate: 0 } as const;
 
-function unfinished(storage: Storage): string[] {
+function unfinished(storage: Kept): string[] {
   try {
     const names: unknown = JSON.parse(storage.getItem(UNFINISHED) ?? "[]");
     return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];

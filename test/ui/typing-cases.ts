@@ -1,0 +1,112 @@
+/** Input methods, scripts from right to left, and browsers that keep nothing. */
+import { expect, test } from "bun:test";
+import type { Locator, Page } from "playwright-core";
+import { ask, openPage, type World } from "./page.ts";
+
+/** A key that an input method takes: as it comes while text is composed, and as Safari sends the last one. */
+async function pressComposing(place: Locator, key: string): Promise<void> {
+  for (const more of [{ isComposing: true }, { keyCode: 229 }]) {
+    await place.dispatchEvent("keydown", { key, bubbles: true, cancelable: true, ...more });
+  }
+}
+
+/** An answer that does not end by itself. */
+async function beginEndless(page: Page): Promise<void> {
+  await page.route("**/api/chat", () => {}); // never answered
+  await page.locator("#composer").fill("Go on.");
+  await page.locator("button[type=submit].send:enabled").click();
+  await page.getByRole("button", { name: "Stop" }).waitFor();
+}
+
+function composing(world: () => World): void {
+  test("keys that compose text neither send, open, rename nor stop", async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    await ask(page, "Who are you?");
+    await page.locator("#composer").fill("にほん");
+    await pressComposing(page.locator("#composer"), "Enter");
+    expect(await page.locator("#composer").inputValue()).toBe("にほん");
+
+    await page.getByRole("button", { name: /^More about/ }).click();
+    await page.getByRole("menuitem", { name: "Rename" }).click();
+    const name = page.getByRole("textbox", { name: "Name of the chat" });
+    await pressComposing(name, "Enter");
+    await pressComposing(name, "Escape");
+    expect(await name.isVisible()).toBe(true);
+    await name.press("Escape");
+
+    await page.keyboard.press("Control+k");
+    const search = page.getByRole("combobox", { name: "Search in chats" });
+    await page.locator("#found-0").waitFor();
+    await pressComposing(search, "Enter");
+    expect(await search.isVisible()).toBe(true);
+    await search.press("Escape");
+
+    await beginEndless(page);
+    await pressComposing(page.locator("#composer"), "Escape");
+    await Bun.sleep(100);
+    expect(await page.getByRole("button", { name: "Stop" }).isVisible()).toBe(true);
+    await page.locator("#composer").press("Escape");
+    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+/** Pixels from the left and from the right side of an element to the first line of its text. */
+const margins = (place: Locator): Promise<[number, number]> =>
+  place.evaluate((element) => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const [text, box] = [range.getClientRects()[0]!, element.getBoundingClientRect()];
+    return [text.left - box.left, box.right - text.right];
+  });
+
+function rightToLeft(world: () => World): void {
+  test("a paragraph begins at the side where its script does", async () => {
+    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const content = "שלום עולם\n\nHello there\n\n```\nשלום = 1\n```\n";
+    const lines = [
+      { message: { content }, done: false },
+      { message: {}, done: true, done_reason: "stop" },
+    ];
+    const body = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+    await page.route("**/api/chat", (route) => route.fulfill({ body }));
+    await ask(page, "مرحبا");
+    const [hebrew, english] = [0, 1].map((i) => page.locator(".message.assistant .markdown p").nth(i));
+    const [left, right] = await margins(hebrew!);
+    expect([left > 100, Math.abs(right) < 2]).toEqual([true, true]);
+    expect(Math.abs((await margins(english!))[0])).toBeLessThan(2);
+    expect(Math.abs((await margins(page.locator(".message.assistant .markdown pre code")))[0])).toBeLessThan(2);
+    expect(troubles).toEqual([]);
+  }, 60_000);
+}
+
+function nothingKept(world: () => World): void {
+  test.each(["forbidden", "full"])(
+    "storage that is %s: the page works, and remembers what this tab does",
+    async (how) => {
+      const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+      await page.addInitScript((isForbidden) => {
+        const fail = (): never => {
+          throw new DOMException("no room", isForbidden ? "SecurityError" : "QuotaExceededError");
+        };
+        if (!isForbidden) return void (Storage.prototype.setItem = fail);
+        for (const name of ["localStorage", "sessionStorage", "indexedDB"]) {
+          Object.defineProperty(globalThis, name, { get: fail });
+        }
+      }, how === "forbidden");
+      await page.reload();
+      await ask(page, "Who are you?");
+      expect((await page.locator(".message.assistant .body").innerText()).length).toBeGreaterThan(3);
+      await page.locator("#composer").fill("Not sent yet");
+      await page.getByRole("link", { name: "Models" }).click();
+      await page.goBack();
+      await page.waitForFunction(
+        () => document.querySelector<HTMLTextAreaElement>("#composer")?.value === "Not sent yet",
+      );
+      expect(troubles).toEqual([]);
+    },
+    60_000,
+  );
+}
+
+export const typingCases = [composing, rightToLeft, nothingKept] as const;
