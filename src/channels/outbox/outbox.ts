@@ -8,6 +8,7 @@ import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Lease, Peers } from "../../base/peers.ts";
 import { queryOne, type Script, type Store } from "../../base/store.ts";
+import { Trouble } from "../../base/trouble.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type NewText, type TextOutcome } from "./messages.ts";
 import { dueHeads } from "./heads.ts";
@@ -72,6 +73,7 @@ export class Outbox {
   #isRunning = false;
 
   readonly #isSetBack: () => boolean;
+  readonly #trouble = new Trouble("the outbox cannot be read or written");
 
   constructor(deps: OutboxDeps) {
     this.#deps = deps;
@@ -181,8 +183,9 @@ export class Outbox {
       try {
         if (this.#hasStrays) await this.#recover();
         await this.#claim();
+        this.#trouble.over(this.#deps.log);
       } catch (error) {
-        this.#deps.log.error("the outbox cannot be read or written", { error: messageOf(error) });
+        this.#trouble.met(error, this.#deps.log);
         this.#wake(STORAGE_RETRY_MS);
       }
     }
@@ -269,13 +272,15 @@ export class Outbox {
   /** A send that happened is written down, however long the disk takes; only a stop ends the waiting. */
   async #store(row: OutboxRow, settlement: Settlement): Promise<void> {
     const { store, log } = this.#deps;
+    const trouble = new Trouble(`the outcome of message ${row.key} cannot be written`);
     for (;;) {
       try {
         const isSettled = await store.write(() => this.#settle(row, settlement));
+        trouble.over(log);
         if (isSettled) this.#tell(row.group_id);
         return;
       } catch (error) {
-        log.error("the outcome of a message cannot be written", { key: row.key, error: messageOf(error) });
+        trouble.met(error, log);
         if (this.#stop.signal.aborted || !this.#isRunning) return;
         await Bun.sleep(STORAGE_RETRY_MS);
       }

@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
+import { AppError } from "../../../src/base/errors.ts";
 import { makeLogger } from "../../../src/base/log.ts";
 import { textMessages } from "../../../src/channels/outbox/messages.ts";
 import { Outages } from "../../../src/channels/outbox/outages.ts";
+import { eventually } from "../../e2e/hearth.ts";
 import { makeBox, scripted } from "../fixtures.ts";
 
 function recording() {
@@ -97,4 +99,35 @@ test("a channel that is down for many tries is two lines in the log, and every t
     await box.outbox.stop({ graceMs: 0 });
     await box.remove();
   }
+});
+
+test("a database that is away is told once for what waits for it, and so is its return", async () => {
+  const { log, lines } = recording();
+  const sent = Promise.withResolvers<void>();
+  const box = makeBox([scripted(async () => (await sent.promise, { kind: "sent" }))], { log });
+  const { store, outbox } = box;
+  await outbox.start();
+  const target = { channel: "scripted", to: "ann" };
+  await store.write(() => outbox.add({ groupId: "g", target, text: "x", now: Date.now() }));
+  outbox.poke();
+  const state = async () => (await store.read(() => textMessages("g")))[0]!.state;
+  while ((await state()) !== "sending") await Bun.sleep(5);
+  const { read, write } = store;
+  const away = (): Promise<never> => Promise.reject(new AppError("storage", "the database is away"));
+  Object.assign(store, { read: away, write: away });
+  sent.resolve();
+  for (let i = 0; i < 50; i++) {
+    outbox.poke();
+    await Bun.sleep(50); // the outcome is tried to be written every second
+  }
+  Object.assign(store, { read: read.bind(store), write: write.bind(store) });
+  outbox.poke();
+  expect(await eventually(async () => (await state()) === "sent" && lines.length >= 4, 10_000)).toBe(true);
+  const { key } = (await store.read(() => textMessages("g")))[0]!;
+  const problems = [`the outcome of message ${key} cannot be written`, "the outbox cannot be read or written"];
+  expect(lines.map(({ msg }) => msg).toSorted()).toEqual(
+    [...problems, ...problems.map((problem) => `no longer: ${problem}`)].toSorted(),
+  );
+  await outbox.stop({ graceMs: 0 });
+  await box.remove();
 });
