@@ -98,11 +98,12 @@ function expressionOf(context: Context, value: unknown, place: Place): string {
   return mergedRule(context, schema, place);
 }
 
-/** The rule of a schema whose parts are merged, made once: what recurs by way of references comes to it again. */
+/** The rule of a schema whose parts are merged, made once. Only conditions may lead back to it while it is being made. */
 function mergedRule(context: Context, schema: Schema, place: Place): string {
   const key = JSON.stringify(schema);
   const known = context.merged.get(key);
-  if (known !== undefined) return known;
+  if (known !== undefined && (context.isConditional || context.rules.bodies.get(known) !== "")) return known;
+  if (known !== undefined) failAt(place.path, "a reference with constraints beside it leads back to itself");
   const branches = flatten(context, schema, { place, refs: [] });
   if (branches.length === 0) failAt(place.path, "no value fits: its parts contradict each other or cannot be combined");
   const name = reserve(context.rules);
