@@ -98,7 +98,7 @@ function expressionOf(context: Context, value: unknown, place: Place): string {
   return mergedRule(context, schema, place);
 }
 
-/** The rule of a schema whose parts are merged, made once. Only conditions may lead back to it while it is being made. */
+/** The rule of a schema whose parts are merged, made once. While it is made, only conditions may lead back to it. */
 function mergedRule(context: Context, schema: Schema, place: Place): string {
   const key = JSON.stringify(schema);
   const known = context.merged.get(key);
