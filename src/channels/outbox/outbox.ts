@@ -253,6 +253,7 @@ export class Outbox {
 
   async #attempt(row: OutboxRow, channel: Channel | undefined): Promise<SendOutcome> {
     const at = this.#deps.now();
+    if (this.#stop.signal.aborted) return { kind: "retry", reason: "the process stopped before it was sent" };
     if (!channel) return { kind: "retry", reason: `channel '${row.channel}' is not configured` };
     if (!isRepeatable(row.uncertain_at, channel.dedupeMs, at)) {
       return { kind: "failed", reason: row.reason ?? "it may have arrived before" };

@@ -331,15 +331,17 @@ test("what is found due while it stops is not sent", async () => {
 });
 
 test("after the grace a send is cut off", async () => {
-  const hanging = scripted(
-    ({ signal }) =>
-      new Promise((resolve) =>
-        signal.addEventListener("abort", () => resolve({ kind: "unknown", reason: "stopped" }), { once: true }),
-      ),
-  );
+  const begun = Promise.withResolvers<void>();
+  const hanging = scripted(({ signal }) => {
+    begun.resolve();
+    return new Promise((resolve) =>
+      signal.addEventListener("abort", () => resolve({ kind: "unknown", reason: "stopped" }), { once: true }),
+    );
+  });
   await start([hanging]);
   void put("g", "hello");
-  while ((await states("g"))[0] !== "sending") await Bun.sleep(5);
+  await begun.promise;
+  expect(await states("g")).toEqual(["sending"]);
   await box.outbox.stop({ graceMs: 10 });
   expect(await states("g")).toEqual(["unknown"]);
 });

@@ -83,3 +83,31 @@ test("an attempt that ends while messages are looked for is not followed by anot
   const { state, attempts } = await row();
   expect([state, attempts, sends]).toEqual(["queued", 1, 1]);
 });
+
+test("a message whose mark reaches the disk once the grace is over is not sent, and waits for the next start", async () => {
+  let sends = 0;
+  box = makeBox([scripted(() => (sends++, { kind: "sent" }))]);
+  const { store, outbox } = box;
+  const target = { channel: "scripted", to: "ann" };
+  await store.write(() => outbox.add({ groupId: "g", target, text: "x", now: Date.now() }));
+  const write = store.write.bind(store);
+  const isOver = Promise.withResolvers<void>();
+  const marked = Promise.withResolvers<void>();
+  store.write = async (work) => {
+    const result = await write(work);
+    if ((await row()).state === "sending") {
+      store.write = write;
+      marked.resolve();
+      await isOver.promise;
+    }
+    return result;
+  };
+  await outbox.start();
+  await marked.promise;
+  const stopped = outbox.stop({ graceMs: 1 });
+  await Bun.sleep(20);
+  isOver.resolve();
+  await stopped;
+  const { state, reason } = await row();
+  expect([state, reason, sends]).toEqual(["queued", "the process stopped before it was sent", 0]);
+});
