@@ -148,7 +148,7 @@ export class PostgresWriter {
   async #writeAll(): Promise<void> {
     await Promise.resolve(); // for what else came in with it
     while (this.#pending.length > 0) {
-      const until = Date.now() + TRIES_MS;
+      const until = performance.now() + TRIES_MS;
       await this.#enter();
       await this.#write(this.#pending.splice(0, BATCH_MAX), until);
     }
@@ -189,11 +189,11 @@ export class PostgresWriter {
       } catch (error) {
         await this.#renew();
         if (error instanceof Otherwise) {
-          this.#asksUntil = Date.now() + ASK_MS;
+          this.#asksUntil = performance.now() + ASK_MS;
           continue;
         }
         const isWorthIt = isRepeatable(error) || isOfServer(error) || error instanceof FailedTogether;
-        if (!isWorthIt || tries === TRIES || Date.now() > until) throw error;
+        if (!isWorthIt || tries === TRIES || performance.now() > until) throw error;
         if (error instanceof FailedTogether) {
           pieces = batch.map((pending) => ({ script: pending.script, members: [pending] }));
           isTogether = false;
@@ -251,7 +251,7 @@ export class PostgresWriter {
   #endOf(transaction: Transaction): End {
     return {
       commit: (sendLast) => this.#finish(transaction, sendLast),
-      isSupposing: Date.now() >= this.#asksUntil,
+      isSupposing: performance.now() >= this.#asksUntil,
     };
   }
 
@@ -306,7 +306,7 @@ export class PostgresWriter {
       const found = await this.#statusOf(id).catch(() => undefined); // it is asked again
       const isSame = found?.life === life && life !== null;
       if (found?.status === "aborted" || (found?.status === "committed" && isSame)) return found.status === "committed";
-      if (Date.now() > until || (found && !isSame)) {
+      if (performance.now() > until || (found && !isSame)) {
         const reason = "the database does not say whether a commit was made";
         throw new AppError("storage", reason, { retryAfterMs: RETRY_MS });
       }
