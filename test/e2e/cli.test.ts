@@ -154,6 +154,23 @@ describe("create", () => {
   });
 });
 
+test("Ctrl+C ends a create while a large file is hashed, and the bar moves meanwhile", async () => {
+  const big = join(home, "big.gguf");
+  writeFileSync(big, "GGUF");
+  truncateSync(big, 256 * 2 ** 30); // holes, read faster than any disk
+  writeFileSync(join(home, "Big"), `FROM ${big}\n`);
+  const person = sitDown(["create", "big", "-f", join(home, "Big")]);
+  try {
+    expect(await person.sees(/hashing big\.gguf .+ MB\/274 GB/)).toBe(true);
+    person.child.terminal!.write("\x03");
+    expect(await person.sees("Error: cancelled")).toBe(true);
+    expect(await person.child.exited).toBe(1);
+  } finally {
+    person.child.kill("SIGKILL");
+    rmSync(big);
+  }
+});
+
 describe("run with a prompt", () => {
   test("prints the answer; standard input comes before the words; statistics go to standard error", async () => {
     const { stdout, stderr, code } = await run(["run", "hearth", "--verbose", "who", "are you?"], { stdin: "Hello!" });
