@@ -21,6 +21,9 @@ const LARGE_BYTES = 4 * 1024 * 1024;
 /** Of a header, in one request: the vocabulary makes it some megabytes. */
 const PIECE_BYTES = 1024 * 1024;
 
+/** Of container images, which registries hold beside models. */
+const CONTAINER_LAYER = /^application\/vnd\.(docker\.image\.rootfs|oci\.image\.layer)\./;
+
 /** Throws `unsupported` where the model cannot be run here, with what to do instead where that is known. */
 export async function checkRunnable(
   client: RegistryClient,
@@ -28,6 +31,7 @@ export async function checkRunnable(
 ): Promise<void> {
   const { name } = client.address;
   const what = `model '${displayName(name)}'`;
+  checkKind(manifest, displayName(name));
   if (isSafetensors({ layers: manifest.layers })) throw new AppError("unsupported", safetensorsText(what, name));
   const [weights] = layersOf(missing, "model").filter(({ size }) => size >= LARGE_BYTES);
   if (!weights) return;
@@ -39,6 +43,13 @@ export async function checkRunnable(
   if (architecture !== undefined && !(await runs(architecture))) {
     throw new AppError("unsupported", unsupportedText(what, architecture));
   }
+}
+
+function checkKind({ layers }: Manifest, name: string): void {
+  const [first] = layers;
+  if (!first || !layers.every(({ mediaType }) => CONTAINER_LAYER.test(mediaType))) return;
+  const text = `'${name}' is no model but a container image: its layers are of the type '${first.mediaType.slice(0, 100)}'`;
+  throw new AppError("unsupported", text);
 }
 
 /** What the configuration says; nothing where it is no JSON object, which loading tells. */

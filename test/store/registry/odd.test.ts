@@ -141,3 +141,14 @@ describe("a registry that has nothing of an upload yet", () => {
     expect(Buffer.from(front.blobs.get(digestOf(bytes))!)).toEqual(Buffer.from(bytes));
   });
 });
+
+test.each(["application/vnd.docker.image.rootfs.diff.tar.gzip", "application/vnd.oci.image.layer.v1.tar+gzip"])(
+  "a container image of layers '%s' is refused before a layer is fetched",
+  async (type) => {
+    const layer = { mediaType: type, digest: digestOf(noise(KB, 1)), size: KB };
+    const config = { mediaType: CONFIG_TYPE, digest: digestOf(utf8("{}")), size: 2 };
+    const name = publishText(JSON.stringify({ schemaVersion: 2, config, layers: [layer, layer] }));
+    await expect(lastOf(place.pull(name))).rejects.toThrow(`is no model but a container image: its layers are of`);
+    expect(front.seen.filter(({ path }) => path.includes("/blobs/"))).toEqual([]);
+  },
+);
