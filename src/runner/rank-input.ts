@@ -26,19 +26,19 @@ export function encodePair(
 ): Int32Array {
   const parts = prompt === undefined ? aroundTokens(tokenizer, pair) : aroundPrompt(tokenizer, pair, prompt);
   const document = encodeText(tokenizer, pair.document);
-  const room = limit - parts.before.length - parts.after.length;
+  const taken = parts.reduce((sum, { length }) => sum + length, 0);
+  const room = Math.floor((limit - taken) / Math.max(1, parts.length - 1));
   if (document.length > room && !truncate) {
     throw new AppError("bad_request", `documents[${index}]: the input length exceeds the context length`);
   }
   if (room < 1)
     throw new AppError("bad_request", `query: expected one that leaves room for a document in ${limit} tokens`);
-  return Int32Array.from([...parts.before, ...document.subarray(0, room), ...parts.after]);
+  const shown = document.subarray(0, room);
+  return Int32Array.from(parts.flatMap((part, i) => (i === 0 ? part : [...shown, ...part])));
 }
 
-interface Around {
-  readonly before: readonly number[];
-  readonly after: readonly number[];
-}
+/** What stands in front of the document, between places for it where there are several, and behind it. */
+type Around = readonly (readonly number[])[];
 
 /** What strangers wrote is text, whatever tokens it names. */
 const encodeText = (tokenizer: PairTokenizer, text: string): Int32Array =>
@@ -49,17 +49,14 @@ function aroundTokens(tokenizer: PairTokenizer, { query }: Pair): Around {
   const { before, after, family } = tokenizer;
   const end = after === undefined ? [] : [after];
   const between = family === "wpm" ? end : [...end, ...end];
-  return {
-    before: [...(before === undefined ? [] : [before]), ...encodeText(tokenizer, query), ...between],
-    after: end,
-  };
+  return [[...(before === undefined ? [] : [before]), ...encodeText(tokenizer, query), ...between], end];
 }
 
 function aroundPrompt(tokenizer: PairTokenizer, { query }: Pair, prompt: string): Around {
   const markup = (text: string): Int32Array => tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
-  const [head = "", tail = ""] = prompt.split("{document}", 2);
-  const before = head.split("{query}").flatMap((text, i) => {
-    return [...(i === 0 ? [] : encodeText(tokenizer, query)), ...markup(text)];
-  });
-  return { before, after: [...markup(tail)] };
+  const asked = encodeText(tokenizer, query);
+  const read = (part: string): number[] =>
+    part.split("{query}").flatMap((text, i) => [...(i === 0 ? [] : asked), ...markup(text)]);
+  const parts = prompt.split("{document}").map(read);
+  return parts.length > 1 ? parts : [...parts, []]; // a prompt without a place for it: at the end
 }

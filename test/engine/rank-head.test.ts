@@ -66,6 +66,15 @@ describe("a pair", () => {
     expect(RANK_PROMPT.split("{document}").length).toBe(2);
   });
 
+  test("has its texts wherever the prompt names them", () => {
+    const ask = (prompt: string, limit: number): string =>
+      text(encodePair(tokens("wpm"), pair, { ...limits, prompt, limit }));
+    expect(ask("[{document}|{query}]", 20)).toBe("[cdefgh|ab]");
+    expect(ask("[{document}|{query}|{document}]", 20)).toBe("[cdefgh|ab|cdefgh]");
+    expect(ask("[{document}|{query}|{document}]", 13)).toBe("[cde|ab|cde]");
+    expect(ask("[{query}]", 20)).toBe("[ab]cdefgh");
+  });
+
   test("that does not fit is refused where nothing may be cut, or no document has room", () => {
     const strict = { ...limits, prompt: undefined, truncate: false };
     expect(() => encodePair(tokens("wpm"), pair, strict)).toThrow("documents[0]: the input length exceeds");
