@@ -78,7 +78,7 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
     stopIds.every((id) => id >= 0 && id < vocabSize),
     `stop ids ${stopIds.join()} in a vocabulary of ${vocabSize}`,
   );
-  let library: Promise<Library> | undefined;
+  const library = libraryFor(vocabulary);
   const cache = new Map<string, Promise<Compiled>>();
 
   const release = (compiled: Compiled): void => {
@@ -98,12 +98,12 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
   };
 
   const compile = async (text: GrammarText): Promise<Compiled> => {
-    const { compiler, matcherOf } = await (library ??= openLibrary(vocabulary));
+    const { compiler, matcherOf } = await library.get();
     try {
       const grammar = await compiler.compileGrammar(text.text);
       return { grammar, matcherOf, closes: text.closes, users: 0, cached: true };
     } catch (cause) {
-      library = undefined;
+      library.giveUp();
       throw new AppError("bad_request", "format: the grammar library cannot use this schema", { cause });
     }
   };
@@ -138,11 +138,33 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
     },
     dispose: () => {
       for (const key of cache.keys()) evict(key);
-      void library?.then(({ compiler, tokens }) => {
-        compiler.dispose();
-        tokens.dispose();
-      });
-      library = undefined;
+      library.close();
+    },
+  };
+}
+
+/** The library's objects, opened at the first use, and again where that failed or after they were given up. */
+function libraryFor(vocabulary: GrammarVocabulary) {
+  let library: Promise<Library> | undefined;
+  const giveUp = (): void => void (library = undefined);
+  return {
+    get(): Promise<Library> {
+      if (library) return library;
+      const opening = openLibrary(vocabulary);
+      library = opening;
+      opening.catch(() => library === opening && giveUp()); // a failure is not kept
+      return opening;
+    },
+    giveUp,
+    close(): void {
+      library?.then(
+        ({ compiler, tokens }) => {
+          compiler.dispose();
+          tokens.dispose();
+        },
+        () => undefined, // it never opened, and its request got the error
+      );
+      giveUp();
     },
   };
 }

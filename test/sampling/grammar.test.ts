@@ -181,6 +181,22 @@ test("sequences share a compiled grammar and keep their own place in it", async 
   other.dispose();
 });
 
+test("a library that did not open is opened again for the next request", async () => {
+  let fails = true;
+  const { tokens, ...rest } = vocabulary;
+  const late = makeGrammarCompiler({
+    ...rest,
+    get tokens() {
+      if (fails) throw new Error("no memory");
+      return tokens;
+    },
+  });
+  expect(await late.matcher("json").catch((error: Error) => error.message)).toBe("no memory");
+  fails = false;
+  (await late.matcher("json")).dispose();
+  late.dispose();
+});
+
 test("a grammar that left the cache lives until its last matcher is disposed", async () => {
   const matcher = await compiler.matcher({ type: "array", items: { const: "kept" } });
   for (let i = 0; i < 40; i++) (await compiler.matcher({ const: i })).dispose();
