@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { writeBlob } from "../../src/store/blobs.ts";
+import { mediaType, readManifest, writeManifest } from "../../src/store/manifest.ts";
 import { parseName } from "../../src/store/name.ts";
 import { manifestPath, openStore } from "../../src/store/store.ts";
 import { putModel } from "../store/fixture.ts";
@@ -83,6 +85,16 @@ describe("DELETE /api/delete", () => {
     await remove({ model: "m" });
     expect(harness.runtime.unloaded).toEqual([]);
     await remove({ model: "n" });
+    expect(harness.runtime.unloaded).toEqual([paths.model]);
+  });
+
+  test.each(["projector", "draft"] as const)("so do those that others have with another %s", async (kind) => {
+    const layer = { mediaType: mediaType(kind), ...(await writeBlob(harness.root, new Uint8Array([7]))) };
+    const path = manifestPath(harness.root, parseName("m"));
+    const { config, layers } = await readManifest(path);
+    await writeManifest(manifestPath(harness.root, parseName("n")), { config, layers: [...layers, layer] });
+    const { paths } = await (await openStore(harness.root)).load("m");
+    await remove({ model: "m" });
     expect(harness.runtime.unloaded).toEqual([paths.model]);
   });
 

@@ -34,12 +34,18 @@ async function remove(deps: RouteDeps, { request, note }: Exchange): Promise<{ k
   return { kind: "text", body: "" };
 }
 
-/** Whether two models are the same files to a runner. */
+/** Whether two models are the same files to a runner, which reads one projector and one draft. */
 function sharesWeights(a: StoredModel, b: StoredModel): boolean {
   const digests = ({ layers }: StoredModel): string =>
-    [...layersOf(layers, "model"), ...layersOf(layers, "adapter"), ...fileLayers(layers)]
-      .map(({ digest }) => digest)
-      .join();
+    JSON.stringify(
+      [
+        layersOf(layers, "model"),
+        layersOf(layers, "adapter"),
+        fileLayers(layers),
+        layersOf(layers, "projector").slice(0, 1),
+        layersOf(layers, "draft").slice(0, 1),
+      ].map((group) => group.map(({ digest }) => digest)),
+    );
   return digests(a) === digests(b);
 }
 
