@@ -184,7 +184,7 @@ type Built = Omit<Gateway, "start" | "stop" | "isDraining" | "backInMs"> &
 /** Start and stop, in order: the outbox starts before the worker that fills it, and stops after it. */
 function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" | "backInMs"> {
   const { source, peers, channels, outbox, worker, heartbeat, ingress, mail, clock, log } = parts;
-  let endHousekeeping = (): void => {};
+  let endHousekeeping = (): Promise<void> => Promise.resolve();
   let backAtMs: number | undefined; // set: draining
   let stopped: Promise<void> | undefined;
   return {
@@ -210,19 +210,15 @@ function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" |
       if (stopped) return stopped;
       backAtMs = clock.now() + graceMs + RESTART_MS;
       ingress.drain(graceMs + RESTART_MS);
-      endHousekeeping();
-      return (stopped = stopParts(parts, graceMs));
+      const houseIsLeft = endHousekeeping();
+      return (stopped = Promise.all([stopParts(parts, graceMs), houseIsLeft]).then(parts.close));
     },
   };
 }
 
-async function stopParts(
-  { mail, worker, heartbeat, outbox, transforms, close }: Built,
-  graceMs: number,
-): Promise<void> {
+async function stopParts({ mail, worker, heartbeat, outbox, transforms }: Built, graceMs: number): Promise<void> {
   await Promise.all([mail.stop(), worker.stop(graceMs), heartbeat.stop()]);
   await Promise.all([outbox.stop({ graceMs: Math.min(graceMs, LAST_SENDS_MS) }), transforms[Symbol.asyncDispose]()]);
-  await close();
 }
 
 /** What is found of those who share the database. */

@@ -23,38 +23,43 @@ export interface HousekeepingParts {
   readonly log: Logger;
 }
 
-/** Returns what ends it. */
-export function keepHouse(parts: HousekeepingParts, lease: Lease): () => void {
+/** Returns what ends it, once no round is under way any more. */
+export function keepHouse(parts: HousekeepingParts, lease: Lease): () => Promise<void> {
   let cancel = parts.clock.after(FIRST_MS, round);
-  let isOver = false;
+  const over = new AbortController();
+  let running = Promise.resolve();
   function round(): void {
-    void (lease.isHeld ? tidy(parts) : Promise.resolve())
+    running = (lease.isHeld ? tidy(parts, over.signal) : Promise.resolve())
       .catch((error: unknown) => parts.log.error("what is old cannot be forgotten", { error: messageOf(error) }))
       .then(() => {
-        if (!isOver) cancel = parts.clock.after(EVERY_MS, round);
+        if (!over.signal.aborted) cancel = parts.clock.after(EVERY_MS, round);
       });
   }
   return () => {
-    isOver = true;
+    over.abort();
     cancel();
+    return running;
   };
 }
 
-/** One round. */
-export async function tidy({ store, deliveries, snapshot, clock, log }: HousekeepingParts): Promise<void> {
+/** One round; the signal ends it after the batch that it is at. */
+export async function tidy(parts: HousekeepingParts, signal?: AbortSignal): Promise<void> {
+  const { store, deliveries, snapshot, clock, log } = parts;
   const { hooks, session } = snapshot();
   const now = clock.now();
-  const runs = await deliveries.prune();
-  const messages = await inBatches(() => store.write(() => pruneOutbox(now - hooks.queue.retentionDays * DAY_MS)));
+  const runs = await deliveries.prune(signal);
+  const messages = await inBatches(signal, () =>
+    store.write(() => pruneOutbox(now - hooks.queue.retentionDays * DAY_MS)),
+  );
   const { idleExpiry } = session;
   const idle = { idleSince: now - idleExpiry, keep: [mainSessionKey(session)], limit: BATCH };
-  const sessions = idleExpiry === 0 ? 0 : await inBatches(() => store.write(() => pruneSessions(idle)));
+  const sessions = idleExpiry === 0 ? 0 : await inBatches(signal, () => store.write(() => pruneSessions(idle)));
   if (runs + messages + sessions > 0) log.info("old records are forgotten", { deliveries: runs, messages, sessions });
 }
 
-/** Until nothing goes any more; between two batches others have their turn. */
-async function inBatches(prune: () => Promise<number>): Promise<number> {
+/** Until nothing goes any more, or the signal says so; between two batches others have their turn. */
+async function inBatches(signal: AbortSignal | undefined, prune: () => Promise<number>): Promise<number> {
   let total = 0;
-  for (let gone = await prune(); gone > 0; gone = await prune()) total += gone;
+  for (let gone = 1; gone > 0 && !signal?.aborted; total += gone) gone = await prune();
   return total;
 }

@@ -85,8 +85,44 @@ test("a round a minute after the start, then every hour, whether or not it worke
     clock.advance(round === 1 ? 60_000 : HOUR_MS);
     expect(await eventually(() => rounds.length === round && clock.due.length === 1, WAIT_MS)).toBe(true);
   }
-  end();
+  await end();
   clock.advance(DAY_MS);
   expect(rounds).toEqual([60_000, 60_000 + HOUR_MS, 60_000 + 2 * HOUR_MS]);
   expect(told).toHaveLength(3);
 }, 120_000);
+
+test("a round that runs is waited for at the end, and does nothing more", async () => {
+  const clock = manualClock();
+  const { gateway } = await startGateway({ agents: quiet });
+  const gate = Promise.withResolvers<number>();
+  const signals: (AbortSignal | undefined)[] = [];
+  const deliveries = { prune: (signal?: AbortSignal) => (signals.push(signal), gate.promise) };
+  let writes = 0;
+  const store = { ...gateway.store, write: () => Promise.resolve(writes++ as never) };
+  const end = keepHouse({ ...gateway, store, deliveries, clock, log }, alone().lease("house"));
+  clock.advance(60_000);
+  expect(signals).toHaveLength(1);
+  let isEnded = false;
+  const ended = Promise.resolve(end()).then(() => (isEnded = true));
+  await Bun.sleep(20);
+  expect([isEnded, signals[0]?.aborted]).toEqual([false, true]);
+  gate.resolve(200);
+  await ended;
+  expect([writes, clock.due]).toEqual([0, []]);
+});
+
+test("a gateway that stops leaves its database once the round that runs is over", async () => {
+  const clock = manualClock();
+  const { gateway } = await startGateway({ agents: quiet }, { clock });
+  const gate = Promise.withResolvers<number>();
+  let rounds = 0;
+  Object.assign(gateway.deliveries, { prune: () => (rounds++, gate.promise) });
+  clock.advance(60_000);
+  expect(rounds).toBe(1);
+  let isStopped = false;
+  const stopped = gateway.stop(0).then(() => (isStopped = true));
+  await Bun.sleep(200); // all else is over by then
+  expect([isStopped, await gateway.store.read(() => queryOne("SELECT 1 AS one"))]).toEqual([false, { one: 1 }]);
+  gate.resolve(0);
+  await stopped;
+});

@@ -51,8 +51,8 @@ export interface Deliveries {
   stats(): Promise<QueueStats>;
   /** A run of this lane is over: so fast there is room for others. */
   ended(lane: string): void;
-  /** Forgets what is over and old enough; returns how many deliveries went. */
-  prune(): Promise<number>;
+  /** Forgets what is over and old enough, until the signal ends it; returns how many deliveries went. */
+  prune(signal?: AbortSignal): Promise<number>;
 }
 
 export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
@@ -78,6 +78,6 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
     },
     ended: (lane) => pace.ended(lane),
     stats: () => store.read(() => stats(now())),
-    prune: () => pruneDeliveries(store, { now: now(), retentionMs: settings().retentionMs }),
+    prune: (signal) => pruneDeliveries(store, { now: now(), retentionMs: settings().retentionMs, signal }),
   };
 }

@@ -4,18 +4,16 @@ import { forgetItems } from "./items.ts";
 
 const BATCH = 200;
 
-/** Returns how many went. What is open, has a reply or callback under way, or holds a key, stays. */
+/** Returns how many went; the signal ends it between two transactions. What is open, has a reply or callback under way, or holds a key, stays. */
 export async function pruneDeliveries(
   store: Store,
-  { now, retentionMs }: { now: number; retentionMs: number },
+  { now, retentionMs, signal }: { now: number; retentionMs: number; signal?: AbortSignal | undefined },
 ): Promise<number> {
   let total = 0;
-  for (;;) {
-    const gone = await store.write(() => execute(FORGET, now - retentionMs, now));
-    total += gone;
-    if (gone < BATCH) break;
+  for (let gone = BATCH; gone >= BATCH && !signal?.aborted; total += gone) {
+    gone = await store.write(() => execute(FORGET, now - retentionMs, now));
   }
-  while ((await store.write(() => forgetItems({ now, most: BATCH }))) === BATCH);
+  while (!signal?.aborted && (await store.write(() => forgetItems({ now, most: BATCH }))) === BATCH);
   return total;
 }
 
