@@ -29,6 +29,10 @@ export const systemClock: Clock = {
 /** Nanoseconds since some moment before: for durations. */
 export const nowNs = (): number => Math.round(performance.now() * 1e6);
 
+/** Whether that was less than `spanMs` ago; not where it is ahead of a clock that was set back since. */
+export const isRecent = (atMs: number, nowMs: number, spanMs: number): boolean =>
+  atMs <= nowMs && nowMs - atMs < spanMs;
+
 /** Less is the uncertainty of a clock that is another machine's. */
 const SET_BACK_MS = 1000;
 

@@ -1,4 +1,5 @@
 /** OTLP over HTTP in JSON: what OpenTelemetry's collectors take. */
+import { isRecent } from "./clock.ts";
 import { messageOf } from "./errors.ts";
 import type { Logger } from "./log.ts";
 
@@ -65,7 +66,7 @@ export class OtlpSender {
 
   #failed(why: string, lost?: () => number): void {
     const { log, url, now } = this.#options;
-    const isNews = !this.#isFailing && now() - this.#warnedAt >= WARN_MS;
+    const isNews = !this.#isFailing && !isRecent(this.#warnedAt, now(), WARN_MS);
     this.#isFailing = true;
     if (!isNews) return;
     this.#warnedAt = now();

@@ -33,6 +33,9 @@ describe("authentication", () => {
     await api.send(`/hooks/wake?token=${TOKEN}`, wake);
     expect(api.logs.filter(({ level }) => level === "warn")).toHaveLength(2);
     expect(JSON.stringify(api.logs)).not.toContain(TOKEN);
+    api.world.nowMs -= 3_600_000; // the clock was set back
+    await api.send(`/hooks/wake?token=${TOKEN}`, wake);
+    expect(api.logs.filter(({ level }) => level === "warn")).toHaveLength(3);
   });
 
   test.each(["wake", "ci"])("/hooks/%s: a token that is gone before the body ends counts no longer", async (path) => {

@@ -108,3 +108,22 @@ test("a collector that is away costs nothing but its spans", async () => {
   await tracer.close();
   expect(logs).toHaveLength(1);
 });
+
+test("failures are told again after a minute, and at once where the clock was set back", async () => {
+  const receiver = startCollector();
+  let nowMs = 1_700_000_000_000;
+  const { tracer, logs } = tracerTo(receiver.url, { delayMs: 60_000, now: () => nowMs });
+  const send = async (status: number): Promise<void> => {
+    receiver.status = status;
+    tracer.end(tracer.begin(undefined), ONE);
+    await tracer.close();
+  };
+  const told: number[] = [];
+  for (const passedMs of [0, 59_999, 1, -3_600_000]) {
+    nowMs += passedMs;
+    await send(400);
+    told.push(logs.length);
+    await send(200);
+  }
+  expect(told).toEqual([1, 1, 2, 3]);
+});

@@ -2,6 +2,7 @@
  * Who may come in: hook tokens and signatures of senders. Every failure looks alike and is counted against the
  * client's address; a correct credential always gets in, and forgives the failures before it.
  */
+import { isRecent } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { retryAfter } from "../../base/retry-after.ts";
 import type { HooksConfig, SignatureConfig } from "../config.ts";
@@ -105,7 +106,7 @@ export class Door {
   }
 
   #warn({ requestId, path, nowMs }: Visitor): void {
-    if (nowMs - this.#warnedAtMs < WARN_EVERY_MS) return;
+    if (isRecent(this.#warnedAtMs, nowMs, WARN_EVERY_MS)) return;
     this.#warnedAtMs = nowMs;
     const text = "a hook token came in the address (?token=), which ends up in logs: send it as a bearer token";
     this.#log.warn(text, { request_id: requestId, hook: path });

@@ -259,9 +259,8 @@ export class MailListener {
   /** Waits, but not after the password was changed. */
   async #newPassword(refused: string | undefined, delayMs: number): Promise<void> {
     const { account } = this.#settings;
-    const end = this.#deps.now() + delayMs;
-    while (!this.#stopped.signal.aborted && this.#deps.now() < end) {
-      await this.#sleep(Math.min(PASSWORD_LOOK_MS, end - this.#deps.now()));
+    for (let leftMs = delayMs; leftMs > 0 && !this.#stopped.signal.aborted; leftMs -= PASSWORD_LOOK_MS) {
+      await this.#sleep(Math.min(PASSWORD_LOOK_MS, leftMs));
       const current = await readPassword(account).catch(() => refused); // it may be about to be written
       if (current !== refused) return;
     }
