@@ -4,7 +4,10 @@ import { forgetItems } from "./items.ts";
 
 const BATCH = 200;
 
-/** Returns how many went; the signal ends it between two transactions. What is open, has a reply or callback under way, or holds a key, stays. */
+/**
+ * Returns how many went; the signal ends it between two transactions. What is open, has a reply or callback under way,
+ * or holds a key, stays.
+ */
 export async function pruneDeliveries(
   store: Store,
   { now, retentionMs, signal }: { now: number; retentionMs: number; signal?: AbortSignal | undefined },
