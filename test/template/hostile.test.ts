@@ -127,6 +127,14 @@ describe("a template that would run or grow without end is refused", () => {
   }
 });
 
+describe("reading a long text again and again takes steps:", () => {
+  const reads = ["s[5]", "s[5:6]", "s | length", "s.strip()", "s.isalpha()", "s.find('b')", "s.upper"];
+  test.each(reads)("%s", (read) => {
+    const source = `{% set s = 'a' * 900000 %}{% for i in range(50000) %}{% if ${read} %}{% endif %}{% endfor %}`;
+    expect(String(runJinja(source))).toContain("did not finish within 1000000 steps");
+  });
+});
+
 test("a template that runs out of steps is the model's fault, not the request's", () => {
   const endless = [
     runJinja("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"),

@@ -20,6 +20,7 @@ import {
   isUndefined,
   itemsOf,
   lengthOf,
+  spendOn,
   list,
   numberOf,
   textOf,
@@ -43,7 +44,10 @@ const text = (change: (text: string, args: Arguments, budget: Budget) => string)
   return (value, args, budget) => change(textOf(value, budget), args, budget);
 };
 
-const length: Filter = (value) => lengthOf(value);
+const length: Filter = (value, _, budget) => {
+  if (typeof value === "string") spendOn(value, budget);
+  return lengthOf(value);
+};
 const orDefault: Filter = (value, args) => {
   const missing = isUndefined(value) || (isTrue(argument(args, 1, "boolean") ?? false) && !isTrue(value));
   return missing ? (argument(args, 0, "default_value") ?? "") : value;

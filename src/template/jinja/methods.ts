@@ -19,6 +19,7 @@ import {
   list,
   MAX_DEPTH,
   type Sequence,
+  spendOn,
   textOf,
   tuple,
   typeName,
@@ -30,7 +31,10 @@ type Method<T> = (self: T, args: Arguments, budget: Budget) => Value;
 
 /** The method of that name bound to a value. Undefined: it has none. */
 export function methodOf(self: Value, name: string, budget: Budget): Callable | undefined {
-  if (typeof self === "string") return bind(STRING, self, name, budget);
+  if (typeof self === "string") {
+    spendOn(self, budget);
+    return bind(STRING, self, name, budget);
+  }
   if (isDict(self)) return bind(DICT, self, name, budget);
   return isSequence(self) ? bind(SEQUENCE, self, name, budget) : undefined;
 }

@@ -18,6 +18,7 @@ import {
   type Key,
   numberOf,
   type Sequence,
+  spendOn,
   textOf,
   typeName,
   undefinedOf,
@@ -191,6 +192,7 @@ export function itemOf(object: Value, index: Value, budget: Budget): Value {
 }
 
 function elementAt(object: string | Sequence, index: number, budget: Budget): Value {
+  if (typeof object === "string") spendOn(object, budget);
   const items = typeof object === "string" ? (hasAstral(object) ? itemsOf(object, budget) : object) : object.items;
   const element = items[index < 0 ? items.length + index : index];
   return element ?? undefinedOf(`'${objectName(object)}' has no element ${index}`);
@@ -210,6 +212,7 @@ export function sliceOf(object: Value, bounds: Bounds, budget: Budget): Value {
   if (isUndefined(object)) throw fail(object.reason);
   if (typeof object !== "string" && !isSequence(object))
     throw fail(`'${typeName(object)}' object is not subscriptable`);
+  if (typeof object === "string") spendOn(object, budget);
   const units = typeof object === "string" ? (hasAstral(object) ? [...object] : object) : object.items;
   const { start, stop, step } = clamp(bounds, units.length);
   budget.make(Math.max(0, Math.ceil((stop - start) / step)) + (typeof object === "string" ? 0 : 1));

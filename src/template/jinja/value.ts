@@ -148,6 +148,9 @@ export function lengthOf(value: Value): number {
   throw fail(`object of type '${typeName(value)}' has no len()`);
 }
 
+/** Charges work that reads all of a text, which a loop may do to a long one again and again. */
+export const spendOn = (text: string, budget: Budget): void => budget.spend(text.length >> 6);
+
 /** Whether code points and UTF-16 units differ in number. */
 export const hasAstral = (text: string): boolean => /[\ud800-\udbff]/.test(text);
 
