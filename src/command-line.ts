@@ -2,7 +2,7 @@
  * The command line. Each command imports what it runs when it runs: `hearth serve` needs no terminal, and `hearth list`
  * no kernels, which is most of the time that a process takes to start.
  */
-import { homedir } from "node:os";
+import { constants, homedir } from "node:os";
 import { join } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { AppError, messageOf } from "./base/errors.ts";
@@ -208,7 +208,8 @@ async function withoutTelemetry(env: Env, work: () => Promise<void>): Promise<vo
     env: { ...env, ORT_DISABLE_TELEMETRY: "1" },
     stdio: ["inherit", "inherit", "inherit"],
   });
-  process.exit(child.exitCode);
+  const signal = child.signalCode === undefined ? 0 : constants.signals[child.signalCode as NodeJS.Signals];
+  process.exit(child.exitCode ?? 128 + signal); // as shells say it
 }
 
 /** Where the server would run a model, for what flags leave open. */

@@ -6,7 +6,7 @@ import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeGguf } from "../../src/files/write.ts";
 import { encoders, makeEncoder } from "../arch/encoders.ts";
 import { golden, goldenTest } from "../golden.ts";
-import { runHearth } from "./hearth.ts";
+import { childPids, eventually, runHearth } from "./hearth.ts";
 
 setDefaultTimeout(60_000);
 
@@ -115,4 +115,19 @@ test("bad input is one line on stderr and exit code 1", async () => {
     expect(stderr).toContain(text);
     expect(stderr.trim().split("\n")).toHaveLength(1);
   }
+});
+
+test("a command whose own process is killed fails, as shells say it", async () => {
+  const args = ["generate", "--model", MODEL, "--tokens", "300", "--greedy", "1000", "--backend", "cpu"];
+  const { promise: pid, resolve: onStart } = Promise.withResolvers<number>();
+  const ended = runHearth(args, { home, onStart });
+  let own: number[] = [];
+  const isStarted = async (): Promise<boolean> => {
+    own = await childPids(await pid);
+    const variables = own.map((each) => readFileSync(`/proc/${each}/environ`, "utf8"));
+    return variables.length > 0 && variables.every((text) => text.includes("ORT_DISABLE_TELEMETRY=1"));
+  };
+  expect(await eventually(isStarted)).toBe(true);
+  for (const each of own) process.kill(each, "SIGKILL");
+  expect((await ended).code).toBe(128 + 9);
 });

@@ -90,7 +90,7 @@ export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
 /** Runs the command line to its end. */
 export async function runHearth(
   args: string[],
-  options: { env?: Record<string, string>; home: string; stdin?: string },
+  options: { env?: Record<string, string>; home: string; stdin?: string; onStart?: (pid: number) => void },
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const child = Bun.spawn([...HEARTH, ...args], {
     env: isolatedEnv(options.home, options.env),
@@ -98,6 +98,7 @@ export async function runHearth(
     stdout: "pipe",
     stderr: "pipe",
   });
+  options.onStart?.(child.pid);
   const [stdout, stderr, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
