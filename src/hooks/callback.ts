@@ -9,7 +9,7 @@ import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
 import { messageOf } from "../base/errors.ts";
 import { parseRetryAfter } from "../base/retry-after.ts";
-import { abortable } from "../runtime/abortable.ts";
+import { abortable } from "../base/abortable.ts";
 import { isPublicAddress } from "./public-address.ts";
 import { childTrace, type TraceHeaders } from "./trace.ts";
 import { standardWebhooks } from "./signatures/standard-webhooks.ts";

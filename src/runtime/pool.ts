@@ -6,7 +6,7 @@
 import { AppError, assert, shuttingDown } from "../base/errors.ts";
 import type { LoadMessage } from "../runner/messages.ts";
 import type { LoadingOptions } from "../sampling/options.ts";
-import { abortable, reasonOf } from "./abortable.ts";
+import { abortable, reasonOf } from "../base/abortable.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
 import { startWithRoom } from "./gpu-room.ts";
 import { loadMessage, weightsKey, type PoolModel, type PoolOptions, type PoolWeights } from "./load-message.ts";

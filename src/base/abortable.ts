@@ -1,5 +1,5 @@
 /** Waiting that can be given up, and why it was. */
-import { AppError } from "../base/errors.ts";
+import { AppError } from "./errors.ts";
 
 /** Why waiting ended: the reason given to `close`, or that the client disconnected. */
 export const reasonOf = ({ reason }: AbortSignal): AppError =>
