@@ -305,10 +305,12 @@ async function ask(
   let thinking = "";
   for await (const event of events) {
     switch (event.kind) {
-      case "text":
-        progress.text += withoutNul(event.text);
-        onText?.(withoutNul(event.text));
+      case "text": {
+        const text = withoutNul(event.text);
+        progress.text += text;
+        onText?.(text);
         break;
+      }
       case "prompt":
         break;
       case "thinking":
