@@ -66,7 +66,7 @@ export function withSource(parts: SourceParts): Store {
   };
   return {
     ...store,
-    isOffered: async (name) => isHostless(name) && cache.isOffered(lowered(name)),
+    isOffered: async (name, signal) => isHostless(name) && cache.isOffered(lowered(name), signal),
     async resolve(text) {
       const found = await store.resolve(text);
       if (found) {
@@ -116,8 +116,8 @@ class ModelCache {
     if (isDue) await utimes(this.#marker(name), at, at).catch(() => {}); // one that did not come from the source
   }
 
-  async isOffered(name: ModelName): Promise<boolean> {
-    return this.#parts.registry.has({ address: addressOf(name), signal: new AbortController().signal });
+  isOffered(name: ModelName, signal: AbortSignal): Promise<boolean> {
+    return this.#parts.registry.has({ address: addressOf(name), signal });
   }
 
   /** False where the source has none of that name. */

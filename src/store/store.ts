@@ -110,8 +110,8 @@ export interface Store {
   resolve(name: string): Promise<ModelRef | undefined>;
   /** Throws `bad_file` where a file that a runner loads is missing or of another size than its layer says. */
   check(model: ModelRef): Promise<void>;
-  /** Whether a model that is not here could be pulled from the source, where there is one. Throws `registry`. */
-  isOffered?(name: ModelName): Promise<boolean>;
+  /** Whether a model that is not here could be pulled from the source, if any. Throws `registry`, `cancelled`. */
+  isOffered?(name: ModelName, signal: AbortSignal): Promise<boolean>;
   /** Throws `not_found`, and `bad_file` where a layer is missing or malformed. */
   load(name: string): Promise<ModelEntry>;
 }

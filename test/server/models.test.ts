@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { abortable } from "../../src/base/abortable.ts";
 import { digestOf } from "../../src/store/digest.ts";
 import { parseName } from "../../src/store/name.ts";
 import { manifestPath, openStore } from "../../src/store/store.ts";
@@ -198,6 +199,13 @@ MESSAGE user hi
       "model 'there:latest' not found here: it is at the source of models, from where a pull or its first use brings it",
     ]);
     await sourced.close();
+  });
+
+  test("show of one that is not here is answered soon where the source of models does not answer", async () => {
+    const silent = await makeHarness({}, { isOffered: (_, signal) => abortable(new Promise(() => {}), [signal]) });
+    const reply = await silent.post("/api/show", { model: "nothere" });
+    expect([reply.status, await reply.json()]).toEqual([404, { error: "model 'nothere:latest' not found" }]);
+    await silent.close();
   });
 
   test("says that a template does not parse", async () => {

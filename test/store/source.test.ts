@@ -101,7 +101,9 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
   test("a model that only the source has can be told from one that nobody has, without a pull", async () => {
     const at = await node();
     const names = ["m", "M:latest", "nobody", "m:none", `${registry.host}/library/m`];
-    const offered = await Promise.all(names.map((name) => at.store.isOffered!(parseReference(name))));
+    const offered = await Promise.all(
+      names.map((name) => at.store.isOffered!(parseReference(name), AbortSignal.timeout(20_000))),
+    );
     expect(offered).toEqual([true, true, false, false, false]);
     expect([at.pulls, await at.names()]).toEqual([[], []]);
   });

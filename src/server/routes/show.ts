@@ -17,6 +17,9 @@ import { modelfileText, parameterLines } from "../ollama/model-text.ts";
 import { ShowBody } from "../schema/show.ts";
 import { describe } from "../schema/describe.ts";
 
+/** A client that asks whether a model is here does not wait longer for another machine. */
+const SOURCE_MS_MAX = 3000;
+
 export const showRoutes = (deps: RouteDeps) => {
   const inTurn = makeTurns();
   return new Elysia().post(
@@ -50,7 +53,7 @@ async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: 
   const name = requireModel(body.model || body.name);
   note({ model: name });
   const stored = await deps.store.find(name);
-  if (!stored) throw await notFound(deps, name);
+  if (!stored) throw await notFound(deps, { name, signal });
   const entry = withOverrides(await deps.store.load(stored.displayName), body);
   const facts = await deps.inspect(stored);
   const { template, model_info: info, ...rest } = await fileFields(entry, body.verbose ?? false);
@@ -72,11 +75,18 @@ async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: 
   return encodeJson(reply, signal);
 }
 
-/** Says where else the model is, if anywhere: to show it would be to pull it. Throws `registry`. */
-async function notFound({ store }: RouteDeps, name: string): Promise<AppError> {
+/** Says where else the model is, if that can be told soon: to show it would be to pull it. */
+async function notFound(
+  { store }: RouteDeps,
+  { name, signal }: { name: string; signal: AbortSignal },
+): Promise<AppError> {
   const reference = parseReference(name);
   const text = `model '${displayName(reference)}' not found`;
-  const isOffered = (await store.isOffered?.(reference)) ?? false;
+  const soon = AbortSignal.any([signal, AbortSignal.timeout(SOURCE_MS_MAX)]);
+  const isOffered = await store.isOffered?.(reference, soon).catch((error: unknown) => {
+    if (error instanceof AppError) return false; // a source that does not answer: the model is not here all the same
+    throw error;
+  });
   const hint = ": it is at the source of models, from where a pull or its first use brings it";
   return new AppError("not_found", isOffered ? `${text} here${hint}` : text);
 }
