@@ -3,6 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eventually, startHearth, type Hearth } from "./hearth.ts";
 import { hasNginx, startNginx } from "./nginx.ts";
 
+/** The token that ends an answer of the embedded model. */
+const END = 4095;
+
 describe.skipIf(!hasNginx)("nginx with its defaults:", () => {
   let hearth: Hearth;
   let nginx: Awaited<ReturnType<typeof startNginx>>;
@@ -19,7 +22,8 @@ describe.skipIf(!hasNginx)("nginx with its defaults:", () => {
   const askLong = (path: string, signal: AbortSignal): Promise<Response> => {
     const options = { temperature: 100, top_k: 0, top_p: 1, num_predict: 3000, seed: 6 };
     const messages = [{ role: "user", content: "Go on for ever." }];
-    const body = JSON.stringify({ model: "hearth", messages, options, stream: true, temperature: 2, max_tokens: 3000 });
+    const openai = { temperature: 2, max_tokens: 3000, logit_bias: { [END]: -100 } };
+    const body = JSON.stringify({ model: "hearth", messages, options, stream: true, ...openai });
     return fetch(`http://127.0.0.1:${nginx.port}${path}`, { method: "POST", signal, body });
   };
   const running = async (): Promise<number> =>
@@ -31,9 +35,10 @@ describe.skipIf(!hasNginx)("nginx with its defaults:", () => {
       const leaving = new AbortController();
       const response = await askLong(path, leaving.signal);
       const reader = response.body!.getReader();
-      const { value } = await reader.read();
-      // nginx hands on pages of 4 kB, and the end, where it collects
-      expect(value!.length).toBeLessThan(2000);
+      // nginx hands on pages of 4 kB, and the end, where it collects; pieces may come together beside other work
+      let smallest = Infinity;
+      for (let i = 0; i < 20; i++) smallest = Math.min(smallest, (await reader.read()).value!.length);
+      expect(smallest).toBeLessThan(2000);
       expect(await running()).toBe(1);
       leaving.abort();
       await reader.closed.catch(() => {});
