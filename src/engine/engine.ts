@@ -184,10 +184,12 @@ export class Engine {
       outcomes = await runWork(work, this.#parts);
     } catch (error) {
       const { kind, rows, sequences } = work;
-      if (kind === "decode" && rows.some(({ drafted }) => drafted)) return this.#runWork(withoutGuesses(work), events);
+      const { session } = this.#parts;
+      const guessed = kind === "decode" && rows.some(({ drafted }) => drafted);
+      if (guessed) return this.#runWork(withoutGuesses(work, session), events);
       if (sequences.length === 1) return this.#fail(sequences[0]!, error, events);
       // one broken sequence must not end the others: each once more, alone
-      if (this.#parts.session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
+      if (session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
       for (const [i, sequence] of sequences.entries()) {
         await this.#runWork({ kind, rows: [rows[i]!], sequences: [sequence] }, events);
       }

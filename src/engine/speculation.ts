@@ -5,13 +5,14 @@
  * with. Steps hold as many guesses as measured times and the guesses' record make worth while; none, where none are.
  * Guesses come from earlier text, or, where that is likelier right, from a draft model or a layer of the model's own.
  */
+import type { Session } from "../backend/backend.ts";
 import type { EventLoop } from "../base/event-loop.ts";
 import { makeDecodeCosts, type DecodeCosts } from "./decode-costs.ts";
 import { makeLayerDrafter, type DraftLayer } from "./draft-layer.ts";
 import { makeDrafter, type Drafter, type DraftModel } from "./draft.ts";
 import { DRAFTED, kindOf, makeGuessRecords } from "./guess-records.ts";
 import type { Work } from "./scheduler.ts";
-import type { Sequence } from "./sequence.ts";
+import { startOver, type Sequence } from "./sequence.ts";
 
 /** Most guessed tokens of a sequence in one step. */
 const GUESSED_MAX = 15;
@@ -171,10 +172,20 @@ function counts(
   return chosen;
 }
 
-/** The step without its guesses. */
-export const withoutGuesses = ({ rows, ...work }: Work): Work => ({
-  ...work,
-  rows: rows.map(({ drafted = false, ...each }) =>
-    drafted ? { ...each, tokens: each.tokens.subarray(0, 1), logits: "last" } : each,
-  ),
-});
+/**
+ * A decode step that failed, without its guesses. Sequences that had none start over where a slot goes on only from
+ * where it stands: it may be a step ahead, and nothing put aside says where it was.
+ */
+export function withoutGuesses({ rows, sequences, ...work }: Work, { checkpoints }: Session): Work {
+  const isKept = (_: unknown, i: number): boolean => !checkpoints || rows[i]!.drafted === true;
+  sequences.forEach((sequence, i) => isKept(sequence, i) || startOver(sequence));
+  return {
+    ...work,
+    sequences: sequences.filter(isKept),
+    rows: rows
+      .filter(isKept)
+      .map(({ drafted = false, ...each }) =>
+        drafted ? { ...each, tokens: each.tokens.subarray(0, 1), logits: "last" } : each,
+      ),
+  };
+}
