@@ -76,7 +76,7 @@ function addLogits(program: Command, env: Env): void {
       .command("logits")
       .description("write the logits of every position as little-endian float32")
       .requiredOption("--model <file>", "GGUF file")
-      .option("--adapter <file...>", "LoRA adapters, GGUF", [])
+      .option("--adapter <file...>", "LoRA adapters, GGUF")
       .option("--tokens <ids>", "token ids separated by commas")
       .option(
         "--text <text>",
@@ -124,7 +124,7 @@ function addGenerate(program: Command, env: Env): void {
       .command("generate")
       .description("continue token ids greedily")
       .requiredOption("--model <file>", "GGUF file")
-      .option("--adapter <file...>", "LoRA adapters, GGUF", [])
+      .option("--adapter <file...>", "LoRA adapters, GGUF")
       .requiredOption("--tokens <ids>", "token ids separated by commas")
       .requiredOption("--greedy <n>", "tokens to generate", wholeNumber),
   ).action((options) =>

@@ -33,7 +33,7 @@ const TUNED_DIMS = [1024, 4096];
 
 export interface ModelRun {
   readonly model: string;
-  readonly adapter: readonly string[];
+  readonly adapter?: readonly string[];
   readonly tokens: string;
   readonly backend: string;
   readonly precise: boolean;
@@ -176,7 +176,7 @@ async function withSession<T>(
   const gguf = repairGguf(openGguf(options.model));
   const adapters: Gguf[] = [];
   try {
-    for (const path of options.adapter) adapters.push(openGguf(path));
+    for (const path of options.adapter ?? []) adapters.push(openGguf(path));
     const program = loadProgram(gguf, adapters);
     const tokens = parseTokens(options.tokens, program.shape.vocabSize);
     const backend = await chooseBackend(options.backend, { layers: options.numGpu, memory: options.gpuMemory });

@@ -12,6 +12,11 @@ export interface CliContext {
   interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
+/** Ctrl+C ended the command. */
+export class Interrupted extends Error {
+  override readonly name = "Interrupted";
+}
+
 /** Ctrl+C while work runs aborts it. */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();

@@ -202,6 +202,32 @@ describe("run with a prompt", () => {
   });
 });
 
+test("a reply that ends before its last line is a failure, whatever came", async () => {
+  const answers = {
+    "/api/pull": '{"status":"pulling manifest"}\n',
+    "/api/show": '{"capabilities":["completion"]}',
+    "/api/generate": '{"response":"Once upon","done":false}\n',
+  } as Readonly<Record<string, string>>;
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: ({ url }) => new Response(answers[new URL(url).pathname]),
+  });
+  const env = { HEARTH_HOST: `127.0.0.1:${server.port}` };
+  try {
+    const pulled = await run(["pull", "some"], { env });
+    expect([pulled.code, pulled.stderr]).toEqual([
+      1,
+      expect.stringContaining("Error: the server's reply ended before 'success'\n"),
+    ]);
+    const answered = await run(["run", "some", "go on"], { env });
+    expect([answered.code, answered.stdout]).toEqual([1, "Once upon\n"]);
+    expect(answered.stderr).toContain("Error: the server's reply ended before the answer did\n");
+  } finally {
+    await server.stop(true);
+  }
+});
+
 test("no server: one line that says what to do", async () => {
   const { code, stderr } = await run(["list"], { env: { HEARTH_HOST: "127.0.0.1:1" } });
   const line = "Error: could not connect to a hearth server at http://127.0.0.1:1; start one with 'hearth serve'\n";
@@ -243,6 +269,17 @@ function sitDown(args: string[]) {
 }
 
 describe("run at a terminal", () => {
+  test("Ctrl+C ends an answer to one question with what had come, and 130", async () => {
+    writeFileSync(join(home, "Long"), "FROM hearth\nPARAMETER num_predict 100000\nPARAMETER stop NEVER\n");
+    await run(["create", "long", "-f", join(home, "Long")]);
+    const person = sitDown(["run", "long", "Tell me a story about a fox."]);
+    expect(await person.sees(/[a-z]+ [a-z]+ [a-z]+/)).toBe(true);
+    person.child.terminal!.write("\x03");
+    expect(await person.child.exited).toBe(130);
+    expect(person.screen()).not.toContain("Error");
+    await run(["rm", "long"]);
+  });
+
   test("a conversation: answers, commands, several lines, leaving", async () => {
     const person = sitDown(["run", "hearth"]);
     expect(await person.sees(">>> ")).toBe(true);

@@ -29,8 +29,8 @@ export async function listHooks({ client, terminal, nowMs }: CliContext, options
   const rows = (page["deliveries"] as Json[]).map((each) => [
     each["id"],
     when(each["receivedAt"], nowMs()),
-    `/${each["path"]}`,
-    each["mappingId"] ?? "",
+    oneLine(`/${each["path"]}`, 400),
+    oneLine(each["mappingId"] ?? "", 400),
     formatBytes(each["bodyBytes"]),
     runsInBrief(each["runs"]),
   ]);

@@ -3,7 +3,7 @@
  * pulled first; one that makes embeddings prints them.
  */
 import { ApiError, type Json } from "../client.ts";
-import type { CliContext } from "../context.ts";
+import { Interrupted, type CliContext } from "../context.ts";
 import { showAnswer } from "../run/answer.ts";
 import { canSee, type ChatSettings } from "../run/chat.ts";
 import { readImageWords } from "../run/image-paths.ts";
@@ -71,8 +71,17 @@ const common = ({ model, keepAlive }: ChatSettings): object => ({
   ...(keepAlive === undefined ? {} : { keep_alive: keepAlive }),
 });
 
-async function load(context: CliContext, settings: ChatSettings): Promise<void> {
-  await context.interruptible((signal) => context.client.post("/api/generate", common(settings), signal));
+const load = (context: CliContext, settings: ChatSettings): Promise<void> =>
+  whole(context, (signal) => context.client.post("/api/generate", common(settings), signal));
+
+/** Throws `Interrupted` where Ctrl+C ended the work: what was shown is not all of it. */
+async function whole(context: CliContext, work: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
+  await context.interruptible(async (signal) => {
+    await work(signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    if (signal.aborted) throw new Interrupted();
+  });
 }
 
 interface Question {
@@ -92,7 +101,7 @@ async function generate(context: CliContext, question: Question, settings: ChatS
   };
   if (prompt === "" && images.length === 0) return load(context, settings);
   const options = { path: "/api/generate", body, wordWrap, hideThinking, verbose } as const;
-  await context.interruptible((signal) => showAnswer(context, options, signal));
+  await whole(context, (signal) => showAnswer(context, options, signal));
 }
 
 /** `json`, or a JSON schema as text. */

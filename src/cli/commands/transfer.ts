@@ -1,4 +1,5 @@
 /** `hearth pull` and `push`. */
+import { ApiError, type Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { makeProgress } from "../progress.ts";
 
@@ -16,8 +17,10 @@ export async function follow(
 ): Promise<void> {
   await interruptible(async (signal) => {
     const progress = makeProgress(terminal);
+    let last: Json = {};
     try {
-      for await (const event of client.stream(path, body, signal)) progress.show(event);
+      for await (last of client.stream(path, body, signal)) progress.show(last);
+      if (last["status"] !== "success") throw new ApiError(0, "the server's reply ended before 'success'");
     } catch (error) {
       throw signal.aborted ? new Error("cancelled") : error;
     } finally {

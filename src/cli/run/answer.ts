@@ -2,7 +2,7 @@
  * One answer, shown as it comes: thinking greyed between two lines that say so, text wrapped at words, and the cursor
  * turning while nothing has come yet.
  */
-import type { Json } from "../client.ts";
+import { ApiError, type Json } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { statisticsText } from "./statistics.ts";
 import { WordWrap } from "./word-wrap.ts";
@@ -41,6 +41,7 @@ export async function showAnswer(context: CliContext, options: AnswerOptions, si
       for (const call of event["message"]?.tool_calls ?? []) page.addText(`${JSON.stringify(call.function)}\n`);
       if (event["done"]) done = event;
     }
+    if (!done["done"]) throw new ApiError(0, "the server's reply ended before the answer did");
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {

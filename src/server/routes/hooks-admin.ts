@@ -37,6 +37,9 @@ const filters = () =>
     schema: jsonSchemaOf(schema),
   }));
 
+const NO_GATEWAY =
+  "no gateway is configured: a section hooks, agents, channels or session in the server's configuration file makes one";
+
 interface Peer {
   readonly request: Request;
   readonly server: { requestIP(request: Request): { readonly address: string } | null } | null;
@@ -46,7 +49,7 @@ export function hooksAdminRoutes(deps: RouteDeps) {
   const answer = ({ request, server }: Peer, work: Work): Promise<Response> =>
     deps.answer(request, async (exchange): Promise<Reply> => {
       const { admin } = deps.gateway ?? {};
-      if (!admin) throw new AppError("not_found", "no gateway is configured");
+      if (!admin) throw new AppError("not_found", NO_GATEWAY);
       admin.admit(request.headers.get("authorization"), server?.requestIP(request)?.address);
       return { kind: "json", body: await work(admin, exchange) };
     });
