@@ -22,8 +22,8 @@ if [ "$prefix" != /usr/local ] || [ "$(id -u)" -ne 0 ] || ! [ -d /run/systemd/sy
   exit 0
 fi
 id hearth >/dev/null 2>&1 || useradd --system --home-dir /var/lib/hearth --shell /usr/sbin/nologin hearth
-# GPUs are opened through these groups, where a system has them
-for group in video render; do
+# GPUs are opened, and the models of an Ollama service read, through these groups, where a system has them
+for group in video render ollama; do
   if getent group "$group" >/dev/null; then usermod -a -G "$group" hearth; fi
 done
 mkdir -p /etc/hearth

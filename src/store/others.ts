@@ -20,14 +20,14 @@ export async function openOthers(
   const known = new Set([await realpath(own).catch(() => own)]);
   const found: Store[] = [];
   for (const path of paths) {
-    const root = await realpath(path).catch(() => undefined);
-    if (root === undefined || known.has(root)) continue;
-    known.add(root);
     try {
+      const root = await realpath(path);
+      if (known.has(root)) continue;
+      known.add(root);
       if ((await stat(join(root, "manifests"))).isDirectory()) found.push(await openStore(root));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") continue; // no store, or none yet
-      log.warn("a store of another server cannot be read", { root, error: messageOf(error) });
+      log.warn("a store of another server cannot be read", { path, error: messageOf(error) });
     }
   }
   return found;

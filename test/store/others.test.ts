@@ -102,6 +102,19 @@ describe("what is looked for", () => {
     const paths = [own, join(folder, "alias"), join(folder, "empty"), join(folder, "none"), theirs, theirs];
     expect((await openOthers(paths, { own, log: silent })).map(({ root }) => root)).toEqual([theirs]);
   });
+
+  test("and cannot be read: a warning says so, on the way there or in it; none where there is nothing", async () => {
+    const warned: unknown[] = [];
+    const log = { ...silent, warn: (_: string, fields?: object) => void warned.push(fields) };
+    await symlink(join(folder, "loop"), join(folder, "loop"));
+    await mkdir(join(folder, "closed"));
+    await symlink(join(folder, "loop"), join(folder, "closed", "manifests"));
+    const paths = [join(folder, "loop", "models"), join(folder, "closed"), join(folder, "none", "models"), theirs];
+    expect((await openOthers(paths, { own, log })).map(({ root }) => root)).toEqual([theirs]);
+    expect(warned).toEqual(
+      paths.slice(0, 2).map((path) => ({ path, error: expect.stringContaining("too many symbolic links") })),
+    );
+  });
 });
 
 test("a model of safetensors is left out of the list, and says which tag would do", async () => {
