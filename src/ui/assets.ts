@@ -121,6 +121,7 @@ function served(files: PageFiles): ReadonlyMap<string, ServedAsset> {
   );
 }
 
+/** Its addresses begin beside the page, at `/` or `/ui`, so that a proxy may have it below a path of its own. */
 const htmlOf = ({
   script,
   worker,
@@ -135,16 +136,16 @@ const htmlOf = ({
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover, interactive-widget=resizes-content">
 <meta name="color-scheme" content="light dark">
-<meta name="hearth-worker" content="/ui/${worker}">
-<meta name="hearth-webllm" content="/ui/${WEBLLM}">
+<meta name="hearth-worker" content="ui/${worker}">
+<meta name="hearth-webllm" content="ui/${WEBLLM}">
 <title>Hearth</title>
-<link rel="icon" type="image/svg+xml" href="/ui/icon.svg">
-<link rel="stylesheet" href="/ui/${style}">
-<script type="module" src="/ui/${script}"></script>
+<link rel="icon" type="image/svg+xml" href="ui/icon.svg">
+<link rel="stylesheet" href="ui/${style}">
+<script type="module" src="ui/${script}"></script>
 </head>
 <body>
 <div id="app"></div>
-<noscript>Hearth's page needs JavaScript. The API is described at /docs.</noscript>
+<noscript>Hearth's page needs JavaScript. The API is described at <a href="docs">docs</a>.</noscript>
 </body>
 </html>
 `;

@@ -54,7 +54,7 @@ test("a page learns the digests of its files, and gets each under its digest, fo
 
 test("the page's Worker comes from this server, and from there only when it is asked for", async () => {
   const page = await (await fetch(`${hearth.url}/ui`)).text();
-  expect(page).toContain('<meta name="hearth-webllm" content="/ui/webllm.js">');
+  expect(page).toContain('<meta name="hearth-webllm" content="ui/webllm.js">');
   const script = await fetch(`${hearth.url}/ui/webllm.js`);
   expect(script.headers.get("content-type")).toStartWith("text/javascript");
   expect(script.headers.get("content-security-policy")).toContain("connect-src 'self'");

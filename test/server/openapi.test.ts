@@ -51,7 +51,7 @@ test("the page and its parts come from this server, and name no other", async ()
   expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
   const html = await page.text();
   expect(html).not.toMatch(/https?:\/\//);
-  const parts = [...html.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map((match) => match[1]!);
+  const parts = [...html.matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map((match) => `/${match[1]}`);
   expect(parts.length).toBe(2);
   for (const part of parts) {
     const response = await harness.call("GET", part);

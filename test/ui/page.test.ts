@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { browserRefusal } from "../browser/chromium.ts";
+import { belowPathCases } from "./below-path-cases.ts";
 import { chatCases } from "./chat-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
 import { startWorld, type World } from "./page.ts";
@@ -25,6 +26,6 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
 
   afterEach(() => world.closePages());
 
-  for (const register of [...chatCases, ...inPageCases, ...webLlmCases, ...viewCases, ...troubleCases, ...typingCases])
-    register(() => world);
+  const cases = [chatCases, inPageCases, webLlmCases, viewCases, troubleCases, typingCases, belowPathCases];
+  for (const register of cases.flat()) register(() => world);
 });

@@ -9,7 +9,7 @@ interface Scope {
   onmessage: (event: { readonly data: ToWebLlm }) => void;
   postMessage(message: FromWebLlm): void;
   fetch: typeof fetch;
-  readonly location: { readonly origin: string };
+  readonly location: { readonly href: string; readonly origin: string };
   readonly navigator: { readonly gpu?: unknown };
 }
 
@@ -48,7 +48,9 @@ async function load(scope: Scope, { model, digest, files, headers, ctxLen }: Web
   const base = `${scope.location.origin}/mlc/${digest}/resolve/main/`;
   const library = files.find(({ name }) => name.endsWith(".wasm"));
   if (!library) throw new AppError("bad_file", "the model has no library: expected a file '….wasm'");
-  const get = makeModelFetch({ base, files, headers, fetch: scope.fetch.bind(scope) });
+  const root = new URL("..", scope.location.href); // of the server: this script is one level below
+  const ask = scope.fetch.bind(scope);
+  const get = makeModelFetch({ base, files, headers, fetch: (path, init) => ask(new URL(`.${path}`, root), init) });
   scope.fetch = get as typeof fetch; // asked by the library, with texts and requests
   const record = { model: base, model_id: model, model_lib: base + library.name };
   const engine = new MLCEngine({

@@ -17,6 +17,7 @@ const ASSETS: Readonly<Record<string, string>> = {
   "swagger-ui.css": "text/css; charset=utf-8",
 };
 
+/** Its addresses begin beside it: a proxy may have them below a path of its own. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -24,12 +25,12 @@ const PAGE = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Hearth API</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
 <body>
 <div id="page"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script>SwaggerUIBundle({ url: "/openapi.json", dom_id: "#page", validatorUrl: null, deepLinking: true })</script>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script>SwaggerUIBundle({ url: "openapi.json", dom_id: "#page", validatorUrl: null, deepLinking: true })</script>
 </body>
 </html>
 `;
@@ -95,7 +96,7 @@ async function describeApi(app: Described, version: string) {
       description: "Language models on this machine: the native API, those of OpenAI and Anthropic, and webhooks.",
       license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: "/" }],
+    servers: [{ url: "./" }], // beside this description, wherever a proxy has it
     paths: withNamedRests(paths),
     components: { securitySchemes: SECURITY_SCHEMES },
     security: [{ key: [] }, {}],

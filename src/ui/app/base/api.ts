@@ -55,6 +55,9 @@ export interface Api {
   hasKey(): boolean;
 }
 
+/** Where a path of the server is, whose root is beside the page: a proxy may have both below a path of its own. */
+export const addressOf = (path: string): string => new URL(`.${path}`, document.baseURI).href;
+
 export function makeApi({ storage }: { storage: Kept }): Api {
   const isReachable = signal(true);
   const question = signal<KeyQuestion | undefined>(undefined);
@@ -81,7 +84,7 @@ export function makeApi({ storage }: { storage: Kept }): Api {
   async function send(path: string, ask: Ask): Promise<Response> {
     for (;;) {
       const init = initOf(ask, path.startsWith("/hooks-admin") ? {} : headers());
-      const response = await fetch(path, init).catch((error: unknown) => {
+      const response = await fetch(addressOf(path), init).catch((error: unknown) => {
         if (ask.signal?.aborted) throw error;
         lookForServer(isReachable);
         throw new ServerGone("the server cannot be reached");
@@ -149,7 +152,7 @@ function lookForServer(isReachable: Signal<boolean>): void {
   if (!isReachable.peek()) return;
   isReachable.value = false;
   const look = (): void => {
-    fetch("/api/version", { cache: "no-store" }).then(
+    fetch(addressOf("/api/version"), { cache: "no-store" }).then(
       () => (isReachable.value = true),
       () => setTimeout(look, LOOK_MS),
     );

@@ -5,7 +5,7 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { PageRuntime, PageRuntimeOptions, PageWait } from "../../../browser/runtime.ts";
 import type { Kept } from "../../../browser/kept.ts";
-import type { Api } from "../base/api.ts";
+import { addressOf, type Api } from "../base/api.ts";
 import { bytesText } from "../base/format.ts";
 import type { Answerer, AnswerEvent, Question } from "../chat/answers.ts";
 import { startWorker } from "./script.ts";
@@ -74,7 +74,7 @@ export class Engine {
   async #isGone({ of, digest }: Kept, digests: ReadonlySet<string>): Promise<boolean> {
     if (of === "webllm") return !digests.has(digest);
     const headers = { ...this.#parts.api.headers() };
-    return (await fetch(`/api/blobs/sha256:${digest}`, { method: "HEAD", headers })).status === 404;
+    return (await fetch(addressOf(`/api/blobs/sha256:${digest}`), { method: "HEAD", headers })).status === 404;
   }
 
   /** Chats on it. */

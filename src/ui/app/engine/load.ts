@@ -5,6 +5,7 @@ import type { InferenceEvent, Message } from "../../../runtime/runtime.ts";
 import { parseOptions } from "../../../sampling/options.ts";
 import type { AnswerEvent, Question } from "../chat/answers.ts";
 import type { WireMessage } from "../chat/tree.ts";
+import { addressOf } from "../base/api.ts";
 import { pushed } from "./queue.ts";
 
 interface RuntimeSettings extends Omit<PageRuntimeOptions, "locate" | "threads"> {
@@ -15,7 +16,7 @@ export const makeRuntime = ({ headers, ...rest }: RuntimeSettings): PageRuntime 
   makePageRuntime({
     ...rest,
     threads: 0,
-    locate: (digest) => ({ url: `/api/blobs/${digest}`, headers: headers() }),
+    locate: (digest) => ({ url: addressOf(`/api/blobs/${digest}`), headers: headers() }),
   });
 
 interface Asking {

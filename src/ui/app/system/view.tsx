@@ -60,10 +60,10 @@ export function SystemView() {
   return (
     <div class="view">
       <ViewHead title="System">
-        <a class="button" href="/docs" target="_blank" rel="noopener">
+        <a class="button" href="docs" target="_blank" rel="noopener">
           API
         </a>
-        <a class="button" href="/metrics" target="_blank" rel="noopener">
+        <a class="button" href="metrics" target="_blank" rel="noopener">
           Metrics
         </a>
       </ViewHead>

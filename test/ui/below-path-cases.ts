@@ -1,0 +1,37 @@
+/** The page where a proxy has Hearth below a path of its own. */
+import { expect, test } from "bun:test";
+import { hasNginx, startNginx } from "../e2e/nginx.ts";
+import { ask, openPage, type World } from "./page.ts";
+
+function belowPath(world: () => World): void {
+  test.skipIf(!hasNginx)(
+    "below a path of nginx it loads, answers, runs models and shows the API as at the root",
+    async () => {
+      const { hearth, browser } = world();
+      const nginx = await startNginx(`location /hearth/ { proxy_pass ${hearth.url}/; }`);
+      try {
+        const root = `http://127.0.0.1:${nginx.port}/hearth/`;
+        const { page, context, troubles } = await openPage(browser, root);
+        const asked: string[] = [];
+        context.on("response", (response) => asked.push(`${response.status()} ${new URL(response.url()).pathname}`));
+        await page.goto(`${root}ui`);
+        await page.evaluate(() => localStorage.setItem("hearth-backend", "wasm"));
+        await page.reload();
+        await ask(page, "Hello! Who are you?");
+        await page.getByRole("combobox", { name: "Where it runs" }).selectOption("page");
+        await ask(page, "Tell me a story.");
+        expect(await page.locator(".about").last().innerText()).toContain("in this page");
+        expect(asked.some((each) => /^20\d \/hearth\/api\/blobs\//.test(each))).toBe(true);
+        await page.goto(`${root}docs`);
+        await page.getByText("/api/chat").first().waitFor();
+        expect(asked.filter((each) => !/^(20\d|304) \/hearth\//.test(each))).toEqual([]);
+        expect(troubles).toEqual([]);
+      } finally {
+        await nginx.stop();
+      }
+    },
+    60_000,
+  );
+}
+
+export const belowPathCases = [belowPath];
