@@ -3,7 +3,7 @@ import { READ_MS, readBody } from "./body.ts";
 import { readDirect } from "./direct.ts";
 import type { Door } from "./door.ts";
 import { headerKey } from "./idempotency.ts";
-import { parsePayload } from "./payload.ts";
+import { readPayload } from "./payload.ts";
 import type { EndpointReply, IngressDeps } from "./ports.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { acceptVisit, type Visit } from "./visit.ts";
@@ -25,7 +25,7 @@ export async function answerFixed(
   note({ bytes: rawBody.length });
   if (deps.settings().hooks !== hooks) deps.door.admit(deps.settings().hooks, visitor); // its token may be gone
   const contentType = request.headers.get("content-type");
-  const payload = parsePayload(rawBody, { contentType, isMapped: false, isStrict: hooks.strict });
+  const payload = await readPayload(rawBody, { contentType, isMapped: false, isStrict: hooks.strict });
   const direct = await readDirect(endpoint, { payload, settings: hooks, checks: deps.checks });
   const header = headerKey(request.headers);
   const reply = await acceptVisit(deps, visit, {

@@ -13,7 +13,7 @@ import { checkAction } from "./checks.ts";
 import type { Door, Pass } from "./door.ts";
 import { handshakeRequest } from "./early-handshake.ts";
 import { headerKey } from "./idempotency.ts";
-import { parsePayload } from "./payload.ts";
+import { readPayload } from "./payload.ts";
 import type { EndpointReply, IngressDeps } from "./ports.ts";
 import { type ProblemName, Refusal } from "./problems.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -50,7 +50,7 @@ export async function answerMapped(
     path: visitor.path,
     query: Object.fromEntries(request.url.searchParams),
     headers: Object.fromEntries(request.headers),
-    payload: parsePayload(rawBody, { contentType, isMapped: true, isStrict: hooks.strict }),
+    payload: await readPayload(rawBody, { contentType, isMapped: true, isStrict: hooks.strict }),
     now: visitor.nowMs,
   };
   const mapping = ownerOf(asked, candidates);

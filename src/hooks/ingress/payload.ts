@@ -3,6 +3,7 @@
  * looks like an object or a list is read as JSON first.
  */
 import { nestsDeeper } from "../../base/json-depth.ts";
+import { isMultipart, parseMultipart } from "./multipart.ts";
 import { Refusal } from "./problems.ts";
 
 /** Deeper than any sender nests, and shallow enough for every function that recurses over a payload. */
@@ -14,6 +15,14 @@ export interface PayloadOptions {
   readonly isMapped: boolean;
   /** Only JSON, said to be JSON. */
   readonly isStrict: boolean;
+}
+
+/** As `parsePayload`, and `multipart/form-data`, whose files are told by name, type and size. Throws a `Refusal`. */
+export async function readPayload(bytes: Uint8Array, options: PayloadOptions): Promise<unknown> {
+  const { contentType, isStrict } = options;
+  const isJson = bytes.length === 0 || looksLikeJson(new TextDecoder().decode(bytes.subarray(0, 64)));
+  if (isStrict || isJson || !isMultipart(contentType)) return parsePayload(bytes, options);
+  return fieldsOf(await parseMultipart(bytes, contentType));
 }
 
 /** An empty body is an empty object. Throws a `Refusal`. */
@@ -103,19 +112,19 @@ function parseLines(text: string): unknown[] {
     .map(parseJson);
 }
 
+const parseForm = (text: string): unknown => fieldsOf([...new URLSearchParams(text)]);
+
 /** Fields as texts, repeated ones as lists; the JSON itself where a sender puts all of it into a field `payload`. */
-function parseForm(text: string): unknown {
-  const form = new URLSearchParams(text);
-  const wrapped = form.get("payload");
-  if (wrapped !== null && looksLikeJson(wrapped)) {
+function fieldsOf(form: readonly (readonly [name: string, value: unknown])[]): unknown {
+  const wrapped = form.find(([name]) => name === "payload")?.[1];
+  if (typeof wrapped === "string" && looksLikeJson(wrapped)) {
     const found = tryJson(wrapped);
     if (found) return found.value;
   }
-  const names = [...new Set(form.keys())];
   const all = Map.groupBy(form, ([name]) => name);
   return Object.fromEntries(
-    names.map((name) => {
-      const values = (all.get(name) ?? []).map(([, value]) => value);
+    [...all].map(([name, found]) => {
+      const values = found.map(([, value]) => value);
       return [name, values.length === 1 ? values[0] : values];
     }),
   );

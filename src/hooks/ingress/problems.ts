@@ -39,6 +39,7 @@ const PROBLEMS = {
   invalid_encoding: problem(400, "bad_request", "the body is not what its content encoding says"),
   invalid_utf8: problem(400, "bad_request", "the body is not UTF-8"),
   invalid_json: problem(400, "bad_request", "invalid JSON"),
+  invalid_form: problem(400, "bad_request", "invalid multipart/form-data"),
   too_deep: problem(400, "bad_request", "the body nests too deep"),
   invalid_body: problem(400, "bad_request", "expected a JSON object"),
   text_required: problem(400, "bad_request", "text required"),

@@ -48,6 +48,7 @@ const READING = [
   "invalid_encoding",
   "invalid_utf8",
   "invalid_json",
+  "invalid_form",
   "too_deep",
 ] as const;
 const STORING = ["rate_limited", "idempotency_conflict", "queue_full", "unavailable"] as const;
@@ -102,7 +103,7 @@ const OUTCOME: Answer = {
   schema: outcomeSchema,
 };
 
-const FORMS = ["application/json", "application/x-www-form-urlencoded"];
+const FORMS = ["application/json", "application/x-www-form-urlencoded", "multipart/form-data"];
 
 export const WAKE: Operation = {
   operationId: "hooksWake",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { parsePayload } from "../../../src/hooks/ingress/payload.ts";
+import { parsePayload, readPayload } from "../../../src/hooks/ingress/payload.ts";
 import { Refusal } from "../../../src/hooks/ingress/problems.ts";
 
 const JSON_TYPE = "application/json";
@@ -123,5 +123,55 @@ describe("a body", () => {
     for (const type of [null, "", "text/plain", FORM, "application/x-ndjson", "application/jsonp", "json"]) {
       expect([type, problemOf(() => parse("{}", type, strict))]).toEqual([type, "unsupported_media_type"]);
     }
+  });
+});
+
+describe("a body of multipart/form-data", () => {
+  const MULTIPART = "multipart/form-data; boundary=";
+  const read = (body: Uint8Array, contentType: string, isStrict = false): Promise<unknown> =>
+    readPayload(body, { contentType, isMapped: true, isStrict });
+
+  async function sent(form: FormData): Promise<[Uint8Array, string]> {
+    const request = new Request("http://localhost", { method: "POST", body: form });
+    const contentType = request.headers.get("content-type")!;
+    return [await request.bytes(), contentType];
+  }
+
+  test("has fields, repeated ones as lists, and files by name, type and size", async () => {
+    const form = new FormData();
+    form.append("from", "Zoë <z@example.org>");
+    form.append("to", "a@example.org");
+    form.append("to", "b@example.org");
+    form.append("__proto__", "own");
+    form.append("attachment1", new File(["%PDF"], "bill.pdf", { type: "application/pdf" }));
+    const payload = await read(...(await sent(form)));
+    expect(payload).toEqual({
+      from: "Zoë <z@example.org>",
+      to: ["a@example.org", "b@example.org"],
+      ["__proto__"]: "own",
+      attachment1: { filename: "bill.pdf", type: "application/pdf", size: 4 },
+    });
+    expect(Object.getPrototypeOf(payload)).toBe(Object.prototype);
+  });
+
+  test("is the JSON of its field payload, beside a picture", async () => {
+    const form = new FormData();
+    form.append("payload", '{"event":"media.play","id":12345678901234567890}');
+    form.append("thumb", new File([Uint8Array.of(0xff, 0xd8)], "thumb.jpg", { type: "image/jpeg" }));
+    expect(await read(...(await sent(form)))).toEqual({ event: "media.play", id: "12345678901234567890" });
+  });
+
+  test("that is cut off, has another boundary or none is refused; strict takes none at all", async () => {
+    const form = new FormData();
+    form.append("a", "1");
+    const [body, contentType] = await sent(form);
+    const problem = async (...args: Parameters<typeof read>): Promise<unknown> =>
+      read(...args).catch((error: Refusal) => error.problem);
+    expect(await problem(body.slice(0, -10), contentType)).toBe("invalid_form");
+    expect(await problem(body, `${MULTIPART}other`)).toBe("invalid_form");
+    expect(await problem(body, "multipart/form-data")).toBe("invalid_form");
+    expect(await problem(body, contentType, true)).toBe("unsupported_media_type");
+    expect(await read(new Uint8Array(), contentType)).toEqual({});
+    expect(await read(new TextEncoder().encode('{"a":1}'), contentType)).toEqual({ a: 1 });
   });
 });
