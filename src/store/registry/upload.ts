@@ -17,6 +17,10 @@ const UPLOAD_LOCATION = "docker-upload-location";
 const READ_BYTES = 1024 * 1024;
 const ANSWER_BYTES_MAX = 64 * 1024;
 const RESTARTS_MAX = 3;
+/** A chunk that is refused as too large is halved, to no less than this. */
+const CHUNK_BYTES_MIN = 16 * 1024;
+/** A registry that answers no HEAD has not said that it has the blob: it is sent. */
+const NOT_THERE = [404, 405, 501];
 /** Names of repositories as the distribution project's registry reads them. */
 const REPOSITORY = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/;
 /** What a registry answers when it does not know the upload any more, or not as far as we do. */
@@ -42,12 +46,17 @@ interface Session {
   /** Where the next chunk goes. */
   readonly location: URL;
   readonly offset: number;
+  /** Most bytes of the next one: a proxy on the way may take less than the registry. */
+  readonly chunkBytes: number;
   /** MD5 of every chunk so far: object stores that take chunks want the digest at the end. */
   readonly chunks: readonly Uint8Array[];
 }
 
 /** The registry has lost the thread; the upload starts over. Never leaves this file. */
 class UploadLost extends Error {}
+
+/** Somebody on the way takes no chunk as large. */
+class ChunkTooLarge extends AppError {}
 
 /** Throws `registry`, `bad_file` where the blob cannot be read, `cancelled`. */
 export async function uploadBlob(parts: UploadParts): Promise<void> {
@@ -59,7 +68,8 @@ export async function uploadBlob(parts: UploadParts): Promise<void> {
     const location = await begin(client, { blob, mountFrom: restarts === 0 ? mountFrom : undefined });
     if (!location) return onProgress(blob.size);
     try {
-      return await sendAll({ ...parts, file }, { location, offset: 0, chunks: [] });
+      const { chunkBytes } = client.limits;
+      return await sendAll({ ...parts, file }, { location, offset: 0, chunkBytes, chunks: [] });
     } catch (error) {
       if (!(error instanceof UploadLost)) throw error;
       if (restarts >= RESTARTS_MAX) throw new AppError("registry", error.message, { cause: error });
@@ -81,7 +91,7 @@ async function isThere(client: RegistryClient, { digest }: Layer, tries = client
     using watch = watchFor(client);
     const response = await client.send({ method: "HEAD", url }, watch);
     if (response.ok || isRedirect(response.status)) return true; // it redirects to what it has
-    if (response.status === 404) return false;
+    if (NOT_THERE.includes(response.status)) return false;
     throw await failureOf(response, { what: `blob ${digest}`, watch });
   };
   return retry(ask, { limits: { ...client.limits, tries }, signal: client.signal });
@@ -155,10 +165,13 @@ async function sendAll(upload: Upload, start: Session): Promise<void> {
   onProgress(blob.size);
 }
 
-/** Where a chunk fails half-way, the registry is asked how far it came. */
+/**
+ * Where a chunk fails half-way, the registry is asked how far it came. One that is too large leaves the session where
+ * it was, for smaller ones.
+ */
 async function sendChunk(upload: Upload, session: Session): Promise<Session> {
   const { client, blob } = upload;
-  const end = Math.min(session.offset + client.limits.chunkBytes, blob.size);
+  const end = Math.min(session.offset + session.chunkBytes, blob.size);
   let at = session;
   const send = async (): Promise<Session> => {
     const redirect = await patch(upload, at, end).catch(async (error: unknown) => {
@@ -167,12 +180,16 @@ async function sendChunk(upload: Upload, session: Session): Promise<Session> {
     });
     if (!("target" in redirect)) return redirect;
     const md5 = await put(upload, { target: redirect.target, from: at.offset, to: end });
-    return { location: redirect.next, offset: end, chunks: [...at.chunks, md5] };
+    return { ...at, location: redirect.next, offset: end, chunks: [...at.chunks, md5] };
   };
   return retry(async () => (at.offset >= end ? at : send()), {
     limits: client.limits,
     signal: client.signal,
     progress: () => at.offset,
+  }).catch((error: unknown) => {
+    const half = Math.ceil((end - at.offset) / 2);
+    if (!(error instanceof ChunkTooLarge) || half < CHUNK_BYTES_MIN) throw error;
+    return { ...at, chunkBytes: half };
   });
 }
 
@@ -190,7 +207,7 @@ async function patch(upload: Upload, session: Session, to: number): Promise<Sess
     return { target: locationOf(response.headers, at), next };
   }
   if (!response.ok) throw await chunkFailure(response, { blob, watch });
-  return { location: nextLocation(response.headers, at), offset: to, chunks: [...chunks, content.md5()] };
+  return { ...session, location: nextLocation(response.headers, at), offset: to, chunks: [...chunks, content.md5()] };
 }
 
 /** Sends a chunk where the registry wants it. @returns its MD5 */
@@ -199,12 +216,22 @@ async function put(upload: Upload, { target, from, to }: { target: URL; from: nu
   const content = makeContent(upload, { from, to, watch });
   const { headers, open: body } = content;
   const response = await upload.client.send({ method: "PUT", url: target, headers, body }, watch);
-  if (!response.ok) throw await failureOf(response, { what: `upload of ${upload.blob.digest}`, watch });
+  if (!response.ok) throw await refusalOf(response, { blob: upload.blob, watch });
   return content.md5();
 }
 
-async function chunkFailure(response: Response, { blob, watch }: { blob: Layer; watch: StallWatch }): Promise<Error> {
+interface Refused {
+  readonly blob: Layer;
+  readonly watch: StallWatch;
+}
+
+async function refusalOf(response: Response, { blob, watch }: Refused): Promise<Error> {
   const error = await failureOf(response, { what: `upload of ${blob.digest}`, watch });
+  return response.status === 413 ? new ChunkTooLarge("registry", error.message, { cause: error }) : error;
+}
+
+async function chunkFailure(response: Response, refused: Refused): Promise<Error> {
+  const error = await refusalOf(response, refused);
   return LOST.includes(response.status) ? new UploadLost(error.message, { cause: error }) : error;
 }
 

@@ -9,6 +9,7 @@ import { parseAddress } from "../../../src/store/registry/address.ts";
 import { makeClient, type RegistryClient } from "../../../src/store/registry/client.ts";
 import { makeFindMount } from "../../../src/store/registry/mounts.ts";
 import { LIMITS } from "../../../src/store/registry/retry.ts";
+import { hasNginx, startNginx } from "../../e2e/nginx.ts";
 import { DOCKER_REGISTRY, startDockerRegistry, type RunningRegistry } from "./docker-registry.ts";
 import { startFront, type Front } from "./front.ts";
 import { KB, makePlace, noise, type Place } from "./place.ts";
@@ -320,4 +321,34 @@ describe.skipIf(!DOCKER_REGISTRY)("docker-registry: a second name for the same w
     expect(sends()).toEqual([mount, patch, mount, patch]);
     await expectSameElsewhere(name("c"));
   });
+});
+
+test.skipIf(!DOCKER_REGISTRY || !hasNginx)(
+  "through a proxy that takes no large bodies chunks become smaller, and the error is its own where none is small enough",
+  async () => {
+    const registry = await startDockerRegistry(`${place.root}/registry`);
+    const proxied = `location / { proxy_pass http://${registry.host}; proxy_set_header Host $http_host; }`;
+    const nginxOf = (most: string) => startNginx(`client_max_body_size ${most}; ${proxied}`);
+    const [narrow, tight] = await Promise.all([nginxOf("70k"), nginxOf("1k")]);
+    try {
+      const name = `127.0.0.1:${narrow.port}/library/m`;
+      await putModel(name, [noise(700 * KB, 21), small]);
+      expect(statuses(await pushAll(name)).at(-1)).toBe("success");
+      await expectSameElsewhere(name);
+      const refused = `127.0.0.1:${tight.port}/library/m`;
+      await putModel(refused, [noise(700 * KB, 22)]);
+      await expect(pushAll(refused)).rejects.toThrow(/upload of sha256:\w+: 413: .*Request Entity Too Large/);
+    } finally {
+      await Promise.all([narrow.stop(), tight.stop()]);
+      await registry.stop();
+    }
+  },
+  30_000,
+);
+
+test("a registry that answers no HEAD is sent what it may have", async () => {
+  const name = `${front.host}/library/m`;
+  await putModel(name, [small]);
+  front.behaviour.interfere = ({ method }) => (method === "HEAD" ? new Response(null, { status: 405 }) : undefined);
+  expect(statuses(await pushAll(name)).at(-1)).toBe("success");
 });
