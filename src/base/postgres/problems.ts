@@ -12,6 +12,8 @@ const OF_THE_SERVER = /^(08|53|57|58|25006|3F000|42501|42P01|XX)/;
 export const RETRY_MS = 5000;
 
 const READ_ONLY = "25006";
+/** lock_not_available */
+const LOCKED = "55P03";
 
 /** SQLSTATE; undefined where the error is not the server's. */
 function stateOf(error: unknown): string | undefined {
@@ -55,7 +57,8 @@ function reasonOf(error: unknown): string {
   const message = messageOf(error).split("\n")[0] ?? "";
   if (state === undefined) return isConnection(error) ? `cannot be reached: ${message}` : `failed: ${message}`;
   if (state === READ_ONLY) return "is read-only";
-  if (state === "57014" || state === "55P03") return `is too slow: ${message}`;
+  if (state === "57014") return `is too slow: ${message}`;
+  if (state === LOCKED) return `is too slow: somebody holds a lock, such as an import or a migration: ${message}`;
   if (state.startsWith("53")) return `has no room: ${message}`;
   if (state.startsWith("57")) return `is going away: ${message}`;
   if (/^(28|3D)/.test(state)) return `lets nobody in: ${message}`;
