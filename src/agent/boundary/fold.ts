@@ -51,14 +51,15 @@ export function fold(original: string): Folded {
   const ends: number[] = [];
   let text = "";
   let at = 0;
+  const known = new Map<string, string>(); // most texts have few different characters
   for (const char of original) {
     const end = at + char.length;
-    for (const piece of foldChar(char)) {
-      text += piece;
-      for (let i = 0; i < piece.length; i++) {
-        starts.push(at);
-        ends.push(end);
-      }
+    let folded = known.get(char);
+    if (folded === undefined) known.set(char, (folded = foldChar(char)));
+    text += folded;
+    for (let i = 0; i < folded.length; i++) {
+      starts.push(at);
+      ends.push(end);
     }
     at = end;
   }
