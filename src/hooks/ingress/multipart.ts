@@ -17,12 +17,14 @@ export async function parseMultipart(
   bytes: Uint8Array,
   contentType: string,
 ): Promise<[name: string, value: string | FormFile][]> {
-  const form = await new Response(bytes as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } })
-    .formData()
-    .catch((cause: unknown) => {
-      throw new Refusal("invalid_form", { cause });
-    });
-  return [...form].map(([name, value]) => [name, typeof value === "string" ? value : fileOf(value)]);
+  try {
+    const form = await new Response(bytes as Uint8Array<ArrayBuffer>, {
+      headers: { "content-type": contentType },
+    }).formData();
+    return [...form].map(([name, value]) => [name, typeof value === "string" ? value : fileOf(value)]);
+  } catch (cause) {
+    throw new Refusal("invalid_form", { cause });
+  }
 }
 
 const fileOf = ({ name, type, size }: File): FormFile => ({ filename: name, type, size });

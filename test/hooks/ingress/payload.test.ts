@@ -170,6 +170,7 @@ describe("a body of multipart/form-data", () => {
     expect(await problem(body.slice(0, -10), contentType)).toBe("invalid_form");
     expect(await problem(body, `${MULTIPART}other`)).toBe("invalid_form");
     expect(await problem(body, "multipart/form-data")).toBe("invalid_form");
+    expect(await problem(body, `${MULTIPART}\0`)).toBe("invalid_form");
     expect(await problem(body, contentType, true)).toBe("unsupported_media_type");
     expect(await read(new Uint8Array(), contentType)).toEqual({});
     expect(await read(new TextEncoder().encode('{"a":1}'), contentType)).toEqual({ a: 1 });
