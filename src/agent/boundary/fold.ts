@@ -40,30 +40,56 @@ const LATIN = new Map(
 
 export interface Folded {
   readonly text: string;
-  /** For each UTF-16 unit of `text`, where its character begins and ends in the original. */
-  readonly starts: readonly number[];
-  readonly ends: readonly number[];
+  /**
+   * Where pieces of `text` come from in the original. @param ranges UTF-16 units of `text`, in order and apart, none
+   * of them empty; the answers go from the first unit's character to the end of the last one's
+   */
+  origins(ranges: readonly Range[]): Range[];
+}
+
+export interface Range {
+  readonly start: number;
+  /** Not a part of it. */
+  readonly end: number;
 }
 
 /** Lower case, without accents and invisible characters, look-alikes replaced. */
 export function fold(original: string): Folded {
-  const starts: number[] = [];
-  const ends: number[] = [];
+  const known = new Map<string, string>();
   let text = "";
+  for (const char of original) text += foldKnown(char, known);
+  return { text, origins: (ranges) => originsIn(original, ranges, known) };
+}
+
+/** Walks the text once more, which few texts need. */
+function originsIn(original: string, ranges: readonly Range[], known: Map<string, string>): Range[] {
+  const origins: Range[] = [];
+  let start = 0;
   let at = 0;
-  const known = new Map<string, string>(); // most texts have few different characters
+  let folded = 0;
   for (const char of original) {
+    const next = folded + foldKnown(char, known).length;
     const end = at + char.length;
-    let folded = known.get(char);
-    if (folded === undefined) known.set(char, (folded = foldChar(char)));
-    text += folded;
-    for (let i = 0; i < folded.length; i++) {
-      starts.push(at);
-      ends.push(end);
+    for (let range = ranges[origins.length]; range && range.start < next; range = ranges[origins.length]) {
+      if (folded <= range.start) start = at;
+      if (range.end > next) break;
+      origins.push({ start, end });
     }
+    if (origins.length === ranges.length) break;
+    folded = next;
     at = end;
   }
-  return { text, starts, ends };
+  return origins;
+}
+
+/** Each character is looked up once. */
+function foldKnown(char: string, known: Map<string, string>): string {
+  let folded = known.get(char);
+  if (folded === undefined) {
+    folded = foldChar(char);
+    known.set(char, folded);
+  }
+  return folded;
 }
 
 function foldChar(char: string): string {

@@ -40,12 +40,13 @@ export const neutralize = (text: string): string => withoutMarkers(text).replace
 /** Text that forges no marker is given back unchanged, byte for byte. */
 function withoutMarkers(text: string): string {
   const folded = fold(text);
+  const forged = [...folded.text.matchAll(MARKERS)];
+  if (forged.length === 0) return text;
+  const origins = folded.origins(forged.map(({ index, 0: { length } }) => ({ start: index, end: index + length })));
   let out = "";
   let at = 0;
-  for (const match of folded.text.matchAll(MARKERS)) {
-    const start = folded.starts[match.index] ?? 0;
-    const end = folded.ends[match.index + match[0].length - 1] ?? text.length;
-    out += text.slice(at, Math.max(at, start)) + (match.groups?.["end"] ? FORGED_END : FORGED_START);
+  for (const [i, { start, end }] of origins.entries()) {
+    out += text.slice(at, Math.max(at, start)) + (forged[i]?.groups?.["end"] ? FORGED_END : FORGED_START);
     at = end;
   }
   return out + text.slice(at);

@@ -11,7 +11,7 @@ import { queryOne, type Script, type Store } from "../../base/store.ts";
 import { Trouble } from "../../base/trouble.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type NewText, type TextOutcome } from "./messages.ts";
-import { dueHeads } from "./heads.ts";
+import { dueHeads, type Head } from "./heads.ts";
 import { Outages } from "./outages.ts";
 import {
   isRepeatable,
@@ -202,7 +202,7 @@ export class Outbox {
     }
     if (this.#isSetBack()) for (const times of [this.#spaced, this.#paused]) times.clear();
     this.#forgetPast(now());
-    const due: OutboxRow[] = [];
+    const due: Head[] = [];
     const load = new Map<string, number>();
     for (const { channel } of this.#busy.values()) load.set(channel, (load.get(channel) ?? 0) + 1);
     let wakeAt = Infinity;
@@ -325,7 +325,7 @@ export class Outbox {
    * read as under way, with the time at which it was due. A row that is marked but not being sent is one whose
    * marking commit failed to reach the disk: it was never sent.
    */
-  *#claimRows(rows: readonly OutboxRow[]): Script<OutboxRow[]> {
+  *#claimRows(rows: readonly Head[]): Script<OutboxRow[]> {
     const claimed: OutboxRow[] = [];
     for (const [channel, due] of Map.groupBy(rows, (row) => row.channel)) {
       if (!(yield* this.#lease(channel).holds())) continue;

@@ -51,7 +51,8 @@ export class MailListener {
   #ended: Promise<void> = Promise.resolve();
   #status: Omit<MailStatus, "account" | "mailbox" | "mails">;
   #failures = 0;
-  #downSince: number;
+  /** By `performance.now()`: no matter of how clocks are set. */
+  #downSince = performance.now();
   /** The mail that could not be fetched last, and on how many connections. */
   #unreadable = { uid: 0, tries: 0 };
   /** Ends a wait. */
@@ -63,8 +64,7 @@ export class MailListener {
     this.#settings = settings;
     this.#name = `${user} at ${host}`;
     this.#key = JSON.stringify([host.toLowerCase(), user.toLowerCase(), mailbox]);
-    this.#downSince = deps.now();
-    this.#status = { state: "connecting", since: this.#downSince };
+    this.#status = { state: "connecting", since: deps.now() };
   }
 
   start(): void {
@@ -119,7 +119,7 @@ export class MailListener {
         await box.news(this.#settings.mail.pollSeconds * 1000);
       }
     } finally {
-      this.#downSince = this.#deps.now();
+      this.#downSince = performance.now();
       await box.close();
     }
   }
@@ -240,7 +240,7 @@ export class MailListener {
     const fields = { account: this.#name, error: error.message, retryMs: delayMs };
     if (isNew) log.warn("the mailbox cannot be listened to", fields);
     else log.debug("the mailbox still cannot be listened to", fields);
-    if (isRefused || now() - this.#downSince >= DOWN_TOLD_MS) await this.#tell(error.message);
+    if (isRefused || performance.now() - this.#downSince >= DOWN_TOLD_MS) await this.#tell(error.message);
     if (isRefused) await this.#newPassword(password, delayMs);
     else await this.#sleep(delayMs);
   }

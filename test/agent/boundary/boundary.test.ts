@@ -186,6 +186,13 @@ describe("suspicions", () => {
     ["rm -xrvfq /", "command execution"],
   ])("%p shows %p, with blanks and flags between", (text, name) => expect(suspicions(text)).toContain(name));
 
+  test("a character that stands for eighteen is looked up once", () => {
+    const startedMs = cpuMs();
+    const text = "\ufdfa".repeat(100_000);
+    expect(neutralize(text)).toBe(text);
+    expect(cpuMs() - startedMs).toBeLessThan(150); // looked up each time: 300 to 600 ms
+  });
+
   test("a bracket of a run belongs to the marker behind it", () => {
     expect(neutralize("<<<<END_EXTERNAL_UNTRUSTED_CONTENT>>>x<<EXTERNAL_UNTRUSTED_CONTENT")).toBe(
       "[[END_MARKER_SANITIZED]]x[[MARKER_SANITIZED]]",

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from "bun:test";
 import { alone, type Lease } from "../../../src/base/peers.ts";
 import { execute } from "../../../src/base/store.ts";
 import type { Channel, SendOutcome } from "../../../src/channels/channel.ts";
+import { dueHeads } from "../../../src/channels/outbox/heads.ts";
 import { textMessages } from "../../../src/channels/outbox/messages.ts";
 import type { OutboxDeps } from "../../../src/channels/outbox/outbox.ts";
 import { eventually } from "../../e2e/hearth.ts";
@@ -110,4 +111,13 @@ test("a message whose mark reaches the disk once the grace is over is not sent, 
   await stopped;
   const { state, reason } = await row();
   expect([state, reason, sends]).toEqual(["queued", "the process stopped before it was sent", 0]);
+});
+
+test("what is looked for are messages without their texts", async () => {
+  const { store, outbox } = await start([]);
+  const target = { channel: "scripted", to: "ann" };
+  await store.write(() => outbox.add({ groupId: "g", target, text: "x", now: Date.now() }));
+  const heads = await store.read(dueHeads);
+  expect(heads).toHaveLength(1);
+  expect(heads[0]).not.toHaveProperty("text");
 });

@@ -50,3 +50,21 @@ test("a refused password is tried again after a minute, though the clock was set
   expect(await eventually(() => logins.length === 2, 20_000)).toBe(true);
   expect(logins).toEqual([0, 60_000 / LOOK_MS]);
 });
+
+test("a mailbox that is away for a moment is no long outage because the clock was set ahead", async () => {
+  let nowMs = systemClock.now();
+  let told = 0;
+  const deps = { store: openStore([]), log: silent, random: () => 0, mails: noMails(), now: () => (nowMs += HOUR_MS) };
+  const accept = () => Promise.resolve({ kind: "full", retryAfterMs: (told++, 1) });
+  const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
+  const { port } = closed;
+  closed.stop(true);
+  const address = { host: "127.0.0.1", port, mailbox: "INBOX", caFile: undefined };
+  const account = { ...address, user: "ann", security: "none", password: { value: "secret" } } as const;
+  const mail = { pollSeconds: 60, includeBody: false, maxBytes: 1000 };
+  const listener = new MailListener({ ...deps, accept } as unknown as ListenerDeps, { account, mail });
+  listener.start();
+  afterTest(() => listener.stop());
+  expect(await eventually(() => listener.status.state === "down", 20_000)).toBe(true);
+  expect(told).toBe(0);
+});
