@@ -4,6 +4,7 @@
  */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { mapAtOnce } from "../base/at-once.ts";
 import { messageOf } from "../base/errors.ts";
 import { blobPath } from "./blobs.ts";
 import type { Digest } from "./digest.ts";
@@ -25,14 +26,14 @@ export function digestsOf({ config, layers }: Manifest): Digest[] {
 export async function readReferences(root: string): Promise<References> {
   const digests = new Set<Digest>();
   const unreadable: { path: string; reason: string }[] = [];
-  for (const segments of await manifestFiles(root)) {
+  await mapAtOnce(await manifestFiles(root), async (segments) => {
     const path = join(root, "manifests", ...segments);
     try {
       for (const digest of digestsOf(await readManifest(path))) digests.add(digest);
     } catch (error) {
       if (!isNoManifest(error)) unreadable.push({ path, reason: messageOf(error) });
     }
-  }
+  });
   return { digests, unreadable };
 }
 

@@ -4,9 +4,6 @@
  */
 import { statSync } from "node:fs";
 
-/** Models that are kept; each has its small layers with it, some kilobytes. */
-const KEPT_MAX = 256;
-
 interface Kept<T> {
   readonly stamp: string;
   readonly value: T;
@@ -19,12 +16,13 @@ export interface Resolved<T> {
   read(manifest: string, read: () => Promise<T>): Promise<T>;
 }
 
-export function makeResolved<T>(): Resolved<T> {
+/** @param keptMax manifests at most; those that were asked for last stay */
+export function makeResolved<T>(keptMax: number): Resolved<T> {
   const kept = new Map<string, Kept<T>>(); // by path, used last at the end
   const keep = (manifest: string, entry: Kept<T>): void => {
     kept.delete(manifest);
     kept.set(manifest, entry);
-    if (kept.size > KEPT_MAX) kept.delete(kept.keys().next().value!); // not empty
+    if (kept.size > keptMax) kept.delete(kept.keys().next().value!); // not empty
   };
   return {
     known(manifest) {

@@ -5,6 +5,7 @@
 import { statSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { mapAtOnce } from "../base/at-once.ts";
 import { AppError, messageOf } from "../base/errors.ts";
 import type { NamedFile } from "../base/named-file.ts";
 import { parseOptions, type Options } from "../sampling/options.ts";
@@ -20,12 +21,16 @@ import {
 } from "./manifest.ts";
 import { fileLayers, fileName } from "./model-files.ts";
 import { isSafetensors, safetensorsText } from "./safetensors.ts";
-import { makeResolved } from "./resolved.ts";
+import { makeResolved, type Resolved } from "./resolved.ts";
 import { displayName, makeName, manifestSegments, parseReference, type ModelName } from "./name.ts";
 
 export const CONFIG_BYTES_MAX = 16 * 1024 * 1024;
 export const TEXT_BYTES_MAX = 16 * 1024 * 1024; // the longest template seen is 2 MB
 const MODELS_MAX = 100_000;
+/** Models that requests named which are kept: each has its small layers with it, some kilobytes. */
+const RESOLVED_MAX = 256;
+/** Models of the list that are kept, about a kilobyte each. */
+const LISTED_MAX = 10_000;
 
 /** What the configuration blob says, as far as it says it. */
 export interface ModelConfig {
@@ -123,11 +128,12 @@ export async function openStore(root: string): Promise<Store> {
     const name = await findName(root, parseReference(text));
     return name && readModel(root, name);
   };
-  const resolved = makeResolved<ModelRef>();
+  const resolved = makeResolved<ModelRef>(RESOLVED_MAX);
+  const listed = makeResolved<StoredModel>(LISTED_MAX);
   return {
     root,
     find,
-    list: (onBad) => listModels(root, onBad),
+    list: (onBad) => listModels(root, listed, onBad),
     resolve: async (text) => {
       const wanted = parseReference(text);
       const known = resolved.known(manifestPath(root, wanted));
@@ -161,18 +167,24 @@ async function checkFolder(path: string): Promise<void> {
   }
 }
 
-async function listModels(root: string, onBad?: (path: string, reason: string) => void): Promise<StoredModel[]> {
-  const models: StoredModel[] = [];
-  for (const path of await manifestFiles(root)) {
-    const [host = "", namespace = "", model = "", tag = ""] = path;
+async function listModels(
+  root: string,
+  listed: Resolved<StoredModel>,
+  onBad?: (path: string, reason: string) => void,
+): Promise<StoredModel[]> {
+  const models = await mapAtOnce(await manifestFiles(root), async (segments) => {
+    const [host = "", namespace = "", model = "", tag = ""] = segments;
+    const path = join(root, "manifests", ...segments);
     try {
-      const found = await readModel(root, makeName({ host, namespace, model, tag }));
-      if (!isSafetensors(found)) models.push(found);
+      const name = makeName({ host, namespace, model, tag });
+      const found = listed.known(path) ?? (await listed.read(path, () => readModel(root, name)));
+      return isSafetensors(found) ? [] : [found];
     } catch (error) {
-      onBad?.(join(root, "manifests", ...path), messageOf(error));
+      onBad?.(path, messageOf(error));
+      return [];
     }
-  }
-  return models.sort((a, b) => b.modifiedAt.getTime() - a.modifiedAt.getTime() || compare(a, b));
+  });
+  return models.flat().sort((a, b) => b.modifiedAt.getTime() - a.modifiedAt.getTime() || compare(a, b));
 }
 
 const compare = (a: StoredModel, b: StoredModel): number => (a.displayName < b.displayName ? -1 : 1);
@@ -181,14 +193,12 @@ const compare = (a: StoredModel, b: StoredModel): number => (a.displayName < b.d
 export async function manifestFiles(root: string): Promise<string[][]> {
   let paths: string[][] = [[]];
   for (let depth = 0; depth < 4; depth++) {
-    const next: string[][] = [];
-    for (const path of paths) {
-      for (const entry of await entries(join(root, "manifests", ...path))) {
-        if (!entry.startsWith(".")) next.push([...path, entry]);
-      }
-      if (next.length > MODELS_MAX) throw new AppError("bad_file", `${root}: more than ${MODELS_MAX} manifests`);
-    }
-    paths = next;
+    const below = await mapAtOnce(paths, async (path) => {
+      const names = await entries(join(root, "manifests", ...path));
+      return names.filter((name) => !name.startsWith(".")).map((name) => [...path, name]);
+    });
+    paths = below.flat();
+    if (paths.length > MODELS_MAX) throw new AppError("bad_file", `${root}: more than ${MODELS_MAX} manifests`);
   }
   return paths;
 }

@@ -53,6 +53,23 @@ describe("a store of another server", () => {
     expect(await tree(root)).toEqual(before);
   });
 
+  test("is listed as it is now: replaced, written to, mended, gone, and new ones", async () => {
+    const store = await openStore(root);
+    const types = async (): Promise<object> =>
+      Object.fromEntries((await store.list()).map(({ displayName, config }) => [displayName, config.model_type]));
+    const put = (name: string, type: string) => putModel(root, name, { config: { model_type: type } });
+    await put("a", "1");
+    await put("b", "1");
+    expect(await types()).toEqual({ "a:latest": "1", "b:latest": "1" });
+    await put("a", "2");
+    await put("c", "1");
+    await writeFile(manifestPath(root, parseName("b")), "{");
+    expect(await types()).toEqual({ "a:latest": "2", "c:latest": "1" });
+    await put("b", "3");
+    await rm(manifestPath(root, parseName("c")));
+    expect(await types()).toEqual({ "a:latest": "2", "b:latest": "3" });
+  });
+
   test("has its broken manifests left out, and named", async () => {
     await putModel(root, "good");
     await mkdir(join(root, "manifests/registry.ollama.ai/library/bad"), { recursive: true });
