@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { joinCluster } from "../../src/base/postgres/cluster.ts";
 import { clusterMigrations } from "../../src/base/postgres/cluster-tables.ts";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
+import type { Script, Store } from "../../src/base/store.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 
@@ -34,7 +35,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
    */
   async function join(name: string, said: string[] = [], more: { lookMs?: number } = {}) {
     const options = { url: server.url, schema: SCHEMA, connections: 3, name: "test", ...more };
-    const store = await openPostgres(options, clusterMigrations);
+    const store = setAhead(await openPostgres(options, clusterMigrations));
     const note = (message: string): void => void said.push(message);
     const log = { debug: note, info: note, warn: note, error: note };
     const cluster = await joinCluster(store, { ...options, facts: () => ({ name, version: "1", digest: "d" }), log });
@@ -117,4 +118,38 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     expect(rows.map(({ number }) => Number(number))).toEqual([node.number]);
     await node.leave();
   }, 120_000);
+
+  test("a database's clock that is set ahead makes no node silent, and no lease free", async () => {
+    const said: string[] = [];
+    const nodes = [await join("one", said), await join("two", said)];
+    const numbers = nodes.map(({ number }) => number);
+    const duties = nodes.map(({ cluster }) => cluster.lease("duty"));
+    expect(await eventually(() => duties.some(({ isHeld }) => isHeld), WAIT_MS)).toBe(true);
+    const before = duties.map(({ isHeld }) => isHeld);
+    aheadMs = 60_000;
+    await Bun.sleep(9000); // several beats of each, after which who is silent is removed again
+    expect(nodes.map(({ number }) => number)).toEqual(numbers);
+    expect(duties.map(({ isHeld }) => isHeld)).toEqual(before);
+    for (const node of nodes) await node.leave();
+    aheadMs = 0;
+  }, 120_000);
 });
+
+let aheadMs = 0;
+
+/** The database as if its clock were ahead. */
+function setAhead(store: Store): Store {
+  const write = store.write.bind(store);
+  store.write = (work) => write(() => asked(work()));
+  return store;
+}
+
+function* asked<T>(script: Script<T>): Script<T> {
+  let step = script.next();
+  while (!step.done) {
+    const answer = yield step.value;
+    const isClock = JSON.stringify(step.value).includes("clock_timestamp");
+    step = script.next(isClock ? { now: (answer as { now: number }).now + aheadMs } : answer);
+  }
+  return step.value;
+}

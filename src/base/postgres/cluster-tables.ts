@@ -92,10 +92,13 @@ export function* nodeNumbers(): Script<Set<number>> {
   return new Set(rows.map(({ number }) => number));
 }
 
-/** Makes a node's leases last until then, and takes those that are free; returns the names that it has now. */
+/**
+ * Makes a node's leases last until then, and takes those that are free; returns the names that it has now.
+ * @param overAt leases of others that lasted until then are free
+ */
 export function* takeLeases(
   names: readonly string[],
-  { node, now, until }: { node: number; now: number; until: number },
+  { node, now, overAt, until }: { node: number; now: number; overAt: number; until: number },
 ): Script<string[]> {
   const taken: string[] = [];
   for (const name of names) {
@@ -104,11 +107,12 @@ export function* takeLeases(
        ON CONFLICT (name) DO UPDATE SET node = excluded.node, until = excluded.until,
          generation = leases.generation + CASE WHEN leases.node = excluded.node THEN 0 ELSE 1 END,
          since = CASE WHEN leases.node = excluded.node THEN leases.since ELSE excluded.since END
-       WHERE leases.node = excluded.node OR leases.until <= excluded.since`,
+       WHERE leases.node = excluded.node OR leases.until <= $5`,
       name,
       node,
       now,
       until,
+      overAt,
     );
     if (changed > 0) taken.push(name);
   }

@@ -53,6 +53,9 @@ const LEAVE_MS = 5000;
 /** After the database was away for this node, the others may still be coming back. */
 const RETURN_MS = 3000;
 
+/** A database's clock that goes ahead by more was set: the others were not silent for as long as it says. */
+const SET_AHEAD_MS = 2000;
+
 /** First of the two numbers of a node's lock, with the schema; the other is the node's. */
 const NODE_LOCK = "hearth node";
 
@@ -107,6 +110,8 @@ export class Cluster implements Peers {
   #isLost = false;
   #isPaused = false;
   #returnedAt = -Infinity;
+  /** When the database's clock was found set ahead. */
+  #setAheadAt = -Infinity;
   #isOver = false;
   #beating: Promise<void> = Promise.resolve();
   #looking: Promise<void> = Promise.resolve();
@@ -264,9 +269,12 @@ export class Cluster implements Peers {
     const facts = this.#options.facts();
     const isKnown = this.#number > 0 && (yield* seeNode(this.#number, facts.digest, now));
     const number = isKnown ? this.#number : yield* enterNode(facts, now);
-    const removed = this.#isReturning ? [] : yield* silentNodes(now - SILENT_MS);
+    if (this.#number > 0 && offset - this.#clockOffset > SET_AHEAD_MS) this.#setAheadAt = performance.now();
+    const isSetAhead = performance.now() - this.#setAheadAt < RETURN_MS;
+    const removed = this.#isReturning || isSetAhead ? [] : yield* silentNodes(now - SILENT_MS);
     for (const silent of removed) yield* removeNode(silent);
-    const taken = yield* takeLeases([...this.#leases.keys()], { node: number, now, until: now + LEASE_MS });
+    const times = { now, overAt: isSetAhead ? 0 : now, until: now + LEASE_MS };
+    const taken = yield* takeLeases([...this.#leases.keys()], { node: number, ...times });
     return { number, taken, removed, offset, isPaused: yield* isPaused() };
   }
 
