@@ -154,7 +154,9 @@ export function readConfig(sources: ConfigSources): Config {
     importDirs: value("importDirs", SETTINGS.importDirs),
     metricsDialect: value("metricsDialect", SETTINGS.metricsDialect),
     noPrune: value("noPrune", SETTINGS.noPrune),
-    otherStores: value("otherStores", SETTINGS.otherStores) ? otherStores(sources) : [],
+    otherStores: value("otherStores", SETTINGS.otherStores)
+      ? otherStores(sources, value("models", SETTINGS.models))
+      : [],
     spareRunner: value("spareRunner", SETTINGS.spareRunner),
     debug: value("debug", SETTINGS.debug),
     tracing: readTracing(sources.env),
@@ -188,9 +190,13 @@ function valuesOf(
   return { home, value };
 }
 
-/** Where Ollama keeps its models, for a person and as a service; `OLLAMA_MODELS` replaces the usual places. */
-function otherStores({ env, home }: ConfigSources): string[] {
-  if (findEnv(env, ["OLLAMA_MODELS"])) return [];
+/**
+ * Where Ollama keeps its models, for a person and as a service; `OLLAMA_MODELS` replaces the usual places.
+ * @param own the store that is ours, which may be that one
+ */
+function otherStores({ env, home }: ConfigSources, own: string): string[] {
+  const theirs = parsePath(findEnv(env, ["OLLAMA_MODELS"])?.value);
+  if (theirs !== undefined) return theirs === own ? [] : [theirs];
   return [join(home, ".ollama", "models"), "/usr/share/ollama/.ollama/models"];
 }
 

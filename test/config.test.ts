@@ -140,6 +140,8 @@ describe("what Ollama starts with, this server starts with, and says what it too
 test("models of another server are looked for, unless somebody said where they are or that they are not wanted", () => {
   expect(withEnv({ HEARTH_MODELS: "/m" }).otherStores.length).toBe(2);
   expect(withEnv({ OLLAMA_MODELS: "/m" }).otherStores).toEqual([]);
+  expect(withEnv({ OLLAMA_MODELS: "/m", HEARTH_MODELS: "/h" }).otherStores).toEqual(["/m"]);
+  expect(withEnv({ OLLAMA_MODELS: "/m", HEARTH_MODELS: "/m" }).otherStores).toEqual([]);
   expect(withEnv({ HEARTH_OTHER_STORES: "false" }).otherStores).toEqual([]);
 });
 
