@@ -29,7 +29,7 @@ const decoders: Readonly<Record<ImageHeader["format"], (job: DecodeJob) => Promi
     await initPng(await moduleOf(pngWasm));
     return decodePng(bytes.buffer).catch(unreadable);
   },
-  JPEG: async ({ bytes }) => decodeJpeg(bytes),
+  JPEG: async ({ bytes, ...size }) => decodeJpeg(bytes, size),
   WebP: async ({ bytes }) => {
     await initWebp(await moduleOf(webpWasm));
     return decodeWebp(bytes.buffer).catch(unreadable);

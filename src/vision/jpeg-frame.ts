@@ -1,5 +1,6 @@
 /** The parts of a JPEG file: tables, components and scans (ITU-T T.81, annex B). Nothing of it is decoded here. */
 import { AppError } from "../base/errors.ts";
+import { sizeText, type Size } from "./image.ts";
 
 /** Coefficients in the order in which they are stored. */
 export const ZIGZAG = zigzag();
@@ -78,9 +79,10 @@ export const broken = (what: string): AppError => new AppError("bad_request", wh
 
 /**
  * Reads the segments in order.
+ * @param size what its frame is to have: no other is allocated
  * @param onScan decodes a scan and returns where it ended
  */
-export function readJpeg(bytes: Uint8Array, onScan: (frame: Frame, scan: Scan) => number): Jpeg {
+export function readJpeg(bytes: Uint8Array, size: Size, onScan: (frame: Frame, scan: Scan) => number): Jpeg {
   const quantization: (Uint16Array | undefined)[] = [];
   const dcTables: (HuffmanTable | undefined)[] = [];
   const acTables: (HuffmanTable | undefined)[] = [];
@@ -106,7 +108,7 @@ export function readJpeg(bytes: Uint8Array, onScan: (frame: Frame, scan: Scan) =
       transform = segment[11];
     else if ([0xc0, 0xc1, 0xc2].includes(marker.code)) {
       if (frame) throw broken("two frames");
-      frame = readFrame(segment, { isProgressive: marker.code === 0xc2 });
+      frame = readFrame(segment, { isProgressive: marker.code === 0xc2, size });
     } else if (marker.code === 0xda) {
       if (!frame) throw broken("a scan before its frame");
       if (++scans > SCANS_MAX) throw broken(`more than ${SCANS_MAX} scans`);
@@ -183,12 +185,13 @@ function huffmanTable(counts: Uint8Array, symbols: Uint8Array): HuffmanTable {
   return { ends, offsets, symbols };
 }
 
-function readFrame(segment: Uint8Array, { isProgressive }: { isProgressive: boolean }): Frame {
+function readFrame(segment: Uint8Array, { isProgressive, size }: { isProgressive: boolean; size: Size }): Frame {
   const view = new DataView(segment.buffer, segment.byteOffset, segment.byteLength);
   const count = segment[5] ?? 0;
   if (segment.length < 6 + 3 * count || ![1, 3, 4].includes(count)) throw broken(`${count} components`);
   if (segment[0] !== 8) throw broken(`${segment[0]} bits to a sample, not 8`);
   const [height, width] = [view.getUint16(1), view.getUint16(3)];
+  if (width !== size.width || height !== size.height) throw broken(`a frame of ${sizeText({ width, height })}`);
   const read = Array.from({ length: count }, (_, i) => {
     const [id, sampling, table] = [segment[6 + 3 * i]!, segment[7 + 3 * i]!, segment[8 + 3 * i]!];
     const [h, v] = [sampling >> 4, sampling & 15];

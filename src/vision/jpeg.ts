@@ -2,13 +2,17 @@
  * JPEG to pixels with the arithmetic of stb_image, by which the reference decodes: libraries that decode with libjpeg's
  * differ by up to three levels, and then nothing behind them can be compared. Baseline and progressive, 8 bits.
  */
-import type { RgbImage } from "./image.ts";
+import type { RgbImage, Size } from "./image.ts";
+import { readImageHeader } from "./image-header.ts";
 import { broken, readJpeg, type Component, type Frame, type Jpeg } from "./jpeg-frame.ts";
 import { decodeScan } from "./jpeg-scan.ts";
 
-/** Throws `bad_request`, saying what is wrong. */
-export function decodeJpeg(bytes: Uint8Array): RgbImage {
-  const jpeg = readJpeg(bytes, (frame, scan) => decodeScan(bytes, frame, scan));
+/**
+ * Throws `bad_request`, saying what is wrong.
+ * @param size that was checked; a frame of another is refused before anything is allocated for it
+ */
+export function decodeJpeg(bytes: Uint8Array, size: Size = readImageHeader(bytes)): RgbImage {
+  const jpeg = readJpeg(bytes, size, (frame, scan) => decodeScan(bytes, frame, scan));
   const { frame } = jpeg;
   const { width, height, components } = frame;
   const lines = components.map((component) => upsampler(component, samplesOf(component, jpeg), frame));

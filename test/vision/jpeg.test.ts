@@ -74,3 +74,13 @@ function sizeOf(bytes: Uint8Array): number {
   const { width, height } = readImageHeader(bytes);
   return width * height;
 }
+
+test("a frame of another size than the header's, however it is hidden, is refused before memory is taken for it", () => {
+  const whole = bytesOf(pictures[0]![2]);
+  const frame = [0xff, 0xc0, 0, 17, 8, 0xff, 0xf0, 0xff, 0xf0, 3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1];
+  const segment = [0xff, 0, 0, 2 + frame.length, ...frame]; // who reads 00 as a marker passes it by
+  const hiding = Uint8Array.of(...whole.subarray(0, 2), ...segment, ...whole.subarray(2));
+  expect(readImageHeader(hiding)).toMatchObject({ width: 21, height: 13 });
+  expect(() => decodeJpeg(hiding)).toThrow("a frame of 65520×65520");
+  expect(() => decodeJpeg(whole, { width: 20, height: 13 })).toThrow("a frame of 21×13");
+});
