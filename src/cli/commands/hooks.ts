@@ -38,9 +38,9 @@ export async function listHooks({ client, terminal, nowMs }: CliContext, options
   if (page["next"]) terminal.note(`more: --before ${page["next"]}`);
 }
 
-/** `succeeded, sent`; of many: how many of each. */
+/** `succeeded, reply sent`; of many: how many of each. */
 function runsInBrief(runs: readonly Json[]): string {
-  const brief = runs.map(({ state, reply }) => (reply === "none" ? state : `${state}, ${reply}`));
+  const brief = runs.map(({ state, reply }) => (reply === "none" ? state : `${state}, reply ${reply}`));
   const groups = Map.groupBy(brief, (text) => text);
   return [...groups].map(([text, { length }]) => (length === 1 ? text : `${length} × ${text}`)).join("; ");
 }

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "../../../src/cli/client.ts";
-import { showHook, testMapping } from "../../../src/cli/commands/hooks.ts";
+import { listHooks, showHook, testMapping } from "../../../src/cli/commands/hooks.ts";
 import type { CliContext } from "../../../src/cli/context.ts";
 
 const EVIL = "bell\u0007 \u001b[31mred \u202eback \u2067on";
@@ -32,6 +32,20 @@ test("show: an answer moves no cursor and turns no line around", async () => {
   const run = { id: "r", kind: "agent", state: "succeeded", attempts: 1, startedAt: 0, finishedAt: 1, answer: EVIL };
   const text = await printed({ ...delivery, runs: [run] }, (context) => showHook(context, "d", {}));
   expect(text).toContain("bell [31mred back on");
+  expect(text).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e\u2066-\u2069]/u);
+});
+
+test("list: nor does a path; what became of the run and of its reply are told apart", async () => {
+  const delivery = { id: "d", receivedAt: 0, path: EVIL, bodyBytes: 1 };
+  const runs = [
+    { state: "succeeded", reply: "failed" },
+    { state: "succeeded", reply: "failed" },
+    { state: "failed", reply: "none" },
+  ];
+  const none = { state: undefined, path: undefined, mapping: undefined, limit: undefined, before: undefined };
+  const text = await printed({ deliveries: [{ ...delivery, runs }] }, (context) => listHooks(context, none));
+  expect(text).toContain("/bell [31mred back on");
+  expect(text).toContain("2 × succeeded, reply failed; failed");
   expect(text).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e\u2066-\u2069]/u);
 });
 
