@@ -20,9 +20,9 @@ export interface PayloadOptions {
 /** As `parsePayload`, and `multipart/form-data`, whose files are told by name, type and size. Throws a `Refusal`. */
 export async function readPayload(bytes: Uint8Array, options: PayloadOptions): Promise<unknown> {
   const { contentType, isStrict } = options;
+  if (isStrict || !isMultipart(contentType)) return parsePayload(bytes, options);
   const isJson = bytes.length === 0 || looksLikeJson(new TextDecoder().decode(bytes.subarray(0, 64)));
-  if (isStrict || isJson || !isMultipart(contentType)) return parsePayload(bytes, options);
-  return fieldsOf(await parseMultipart(bytes, contentType));
+  return isJson ? parsePayload(bytes, options) : fieldsOf(await parseMultipart(bytes, contentType));
 }
 
 /** An empty body is an empty object. Throws a `Refusal`. */
