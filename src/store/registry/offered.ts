@@ -3,6 +3,7 @@
  * short or damaged there would cost the models that had to go. A request each tells, but for damage: a blob that was
  * found damaged before is read once without being kept.
  */
+import { mapAtOnce } from "../../base/at-once.ts";
 import { AppError } from "../../base/errors.ts";
 import { parseDigest, type Digest } from "../digest.ts";
 import type { Layer } from "../manifest.ts";
@@ -27,9 +28,7 @@ export async function checkOffered(
 ): Promise<void> {
   const { host } = client.address.base;
   const known = missing.filter(({ digest }) => broken.check({ host, digest }));
-  for (let i = 0; i < missing.length; i += AT_ONCE) {
-    await Promise.all(missing.slice(i, i + AT_ONCE).map((blob) => checkOne(client, blob)));
-  }
+  await mapAtOnce(missing, (blob) => checkOne(client, blob), AT_ONCE);
   for (const blob of known) {
     const place = { host, digest: blob.digest };
     const found = await digestThere(client, blob);
