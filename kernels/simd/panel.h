@@ -11,13 +11,14 @@ typedef struct {
   f32 *s, *m; // (groups, PANEL_ROWS); m where `how_of` says MINS
   Unit *units; // (W), of rows on their way
   int shift; // sums begin with −2^shift · Σx
-  int features; // that multiply it: with AVX-VNNI signed words are moved to 0 … 255
+  int dots; // the feature that multiplies it, AVX-VNNI or I8MM, or 0: for AVX-VNNI signed words are moved to 0 … 255
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
 INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
   f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
   Unit *units = (Unit *)(scratch + PANEL_BYTES(n));
-  return (Panel){scratch, s, s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS, units, t.shift < 0 ? t.bits - 1 : t.shift, features};
+  f32 *m = s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS;
+  return (Panel){scratch, s, m, units, t.shift < 0 ? t.bits - 1 : t.shift, features & (FEATURE_AVXVNNI | FEATURE_I8MM)};
 }
 // Whether sums begin so: where that is what minimums take off, and where without it 16 bits do not hold them.
 INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
@@ -68,7 +69,7 @@ NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, 
   const TypeInfo t = type_info(type);
   const i64 line = PANEL_ROWS * 4;
   const int groups = t.by16 ? 16 : 8, end = takes_off(t) ? 80 : 96; // words of a unit: 64 of values, 16 scales, 16 minimums
-  const i32 flip = AVXVNNI && to.features && t.is_signed ? 0x80808080 : 0;
+  const i32 flip = AVXVNNI && to.dots && t.is_signed ? 0x80808080 : 0;
   i64 step = 0;
   next.each *= groups / PANEL_REGS;
   for (int r = 0; r < PANEL_ROWS; r += W) {
@@ -278,13 +279,13 @@ WITH_I8MM NOINL void tile_i8mm(int how, const Panel *panel, int n, const Packed 
 #else
 #define TILE_MAX TILE
 #endif
-INL int tile_tokens(Panel panel) { return panel.features ? TILE_MAX : TILE; }
+INL int tile_tokens(Panel panel) { return panel.dots ? TILE_MAX : TILE; }
 // `count` tokens of x (tile_tokens, the last again where there are fewer).
 INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE_MAX][PANEL_REGS]) {
 #if AVXVNNI
-  if (panel.features) return tile_vnni(t.is_signed ? BEGUN : how_of(t), &panel, n, x, next, out);
+  if (panel.dots) return tile_vnni(t.is_signed ? BEGUN : how_of(t), &panel, n, x, next, out);
 #elif I8MM
-  if (panel.features) return tile_i8mm(how_of(t), &panel, n, x, next, out);
+  if (panel.dots) return tile_i8mm(how_of(t), &panel, n, x, next, out);
 #endif
   switch (how_of(t)) {
 #define CASE(name, how) case how: TILE_OF(name)(panel, n, x, next, out); break;

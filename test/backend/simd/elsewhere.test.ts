@@ -1,5 +1,6 @@
-/** The kernels on processors that this machine is not: WebAssembly in Bun, and arm64 under qemu where that is there. */
+/** The kernels on processors that this machine is not: WebAssembly in Bun, others under qemu where that is there. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { FEATURES } from "../../../kernels/simd/layout.ts";
 import type { Backend } from "../../../src/backend/backend.ts";
 import { cpuBackend } from "../../../src/backend/cpu.ts";
 import { wasmBackend } from "../../../src/backend/host/wasm.ts";
@@ -8,7 +9,7 @@ import { ops, variants } from "../../../src/backend/simd/lower.ts";
 import { conformanceCases, runCase, type Case } from "../../conformance/cases.ts";
 import { rowCases } from "../../conformance/row-cases.ts";
 import { differences, expectClose, nmse } from "../compare.ts";
-import { canEmulate, startArm64, type Emulated } from "./hosts.ts";
+import { canEmulate, startEmulated, type Emulated } from "./hosts.ts";
 
 const INT8_NMSE_MAX = 1e-3;
 
@@ -39,25 +40,40 @@ async function compare(backend: Backend, some: readonly Case[]): Promise<void> {
 
 test("WebAssembly: every step agrees with the reference", async () => compare(wasmBackend, cases), 240_000);
 
-describe.skipIf(!canEmulate)("arm64 (qemu-aarch64, clang-19)", () => {
+// It takes a tenth of a second for each pass, so: products of every block type, and some of all others.
+const some = cases.filter(({ name }, i) => name.startsWith("linear: ") || i % 5 === 0);
+const products = cases.filter(({ name }) => /^(linear|gatedMlp|moe): /.test(name));
+
+async function expectSameBits(plain: Backend, faster: Backend): Promise<void> {
+  for (const each of products) {
+    const expected = await runCase(plain, each, { precise: false });
+    const got = await runCase(faster, each, { precise: false });
+    for (const [run, logits] of got.entries()) expect(differences(logits, expected[run]!), each.name).toBe(0);
+  }
+}
+
+describe.skipIf(!canEmulate("arm64"))("arm64 (qemu-aarch64, clang-19)", () => {
   let emulated: Emulated;
-  beforeAll(() => void (emulated = startArm64()), 60_000);
+  beforeAll(() => void (emulated = startEmulated("arm64")), 60_000);
   afterAll(() => emulated.stop());
 
-  // It takes a tenth of a second for each pass, so: products of every block type, and some of all others.
-  const some = cases.filter(({ name }, i) => name.startsWith("linear: ") || i % 5 === 0);
   test(
     "products of every block type, and every fifth case, agree with the reference",
-    () => compare(emulated.backend, some),
+    () => compare(emulated.backend(0), some),
     240_000,
   );
 
-  test("I8MM gives the same bits", async () => {
-    const chosen = cases.filter(({ name }) => /^(linear|gatedMlp|moe): /.test(name));
-    for (const each of chosen) {
-      const plain = await runCase(emulated.backend, each, { precise: false });
-      const faster = await runCase(emulated.withI8mm, each, { precise: false });
-      for (const [run, logits] of faster.entries()) expect(differences(logits, plain[run]!), each.name).toBe(0);
-    }
-  }, 240_000);
+  test("I8MM gives the same bits", () => expectSameBits(emulated.backend(0), emulated.backend(FEATURES.i8mm)), 240_000);
+});
+
+describe.skipIf(!canEmulate("x64"))("x64 with AVX2 and nothing beyond (qemu-x86_64, clang-19)", () => {
+  let emulated: Emulated;
+  beforeAll(() => void (emulated = startEmulated("x64")), 60_000);
+  afterAll(() => emulated.stop());
+
+  test(
+    "two halves of rows in turns, as on older processors of Intel, give the same bits",
+    () => expectSameBits(emulated.backend(0), emulated.backend(FEATURES.halves)),
+    240_000,
+  );
 });

@@ -1,11 +1,10 @@
 /**
- * The SIMD backend on a processor that this machine is not: arm64 under qemu, which shares the memory with this
- * process by a file. One thread.
+ * The SIMD backend on a processor that this machine is not, under qemu, which shares the memory with this process by a
+ * file. One thread.
  */
 import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { FEATURES } from "../../../kernels/simd/layout.ts";
 import type { Backend } from "../../../src/backend/backend.ts";
 import type { Block, Memory, Placed } from "../../../src/backend/simd/memory.ts";
 import { makeSession } from "../../../src/backend/simd/session.ts";
@@ -59,36 +58,47 @@ export const backendOf = (
   },
 });
 
-/** As in arm64.c. */
-const ARM_BASE = 0x10_0000_0000;
-const ARM_BYTES = 512 * 2 ** 20;
+/** As in emulated.c. */
+const BASE = 0x10_0000_0000;
+const BYTES = 512 * 2 ** 20;
 const HEADER_AT = 8;
 
-export const canEmulate: boolean = ["clang-19", "ld.lld-19", "qemu-aarch64"].every((name) => Bun.which(name) !== null);
+/** Flags that the kernels of a library are compiled with, and what emulates its processor. */
+const EMULATED = {
+  arm64: {
+    target: "--target=aarch64-linux-gnu -march=armv8.2-a+dotprod+fp16 -mno-outline-atomics",
+    emulator: "qemu-aarch64",
+  },
+  /** Has no AVX-VNNI and no AVX-512, as Intel's processors from Haswell to Comet Lake. */
+  x64: { target: "--target=x86_64-linux-gnu -march=x86-64-v3", emulator: "qemu-x86_64" },
+} as const;
+type Arch = keyof typeof EMULATED;
+
+export const canEmulate = (arch: Arch): boolean =>
+  ["clang-19", "ld.lld-19", EMULATED[arch].emulator].every((name) => Bun.which(name) !== null);
 
 export interface Emulated {
-  readonly backend: Backend;
-  /** The same with I8MM. */
-  readonly withI8mm: Backend;
+  /** @param features as `FEATURES` */
+  backend(features: number): Backend;
   stop(): Promise<void>;
 }
 
-/** Compiles the kernels to a program for arm64 that runs a pass whenever the first word of the shared file says so. */
-export function startArm64(): Emulated {
-  const folder = mkdtempSync(join(tmpdir(), "hearth-arm64-"));
+/** Compiles the kernels to a program for an emulator: it runs a pass whenever the shared file's first word says so. */
+export function startEmulated(arch: Arch): Emulated {
+  const { target, emulator } = EMULATED[arch];
+  const folder = mkdtempSync(join(tmpdir(), `hearth-${arch}-`));
   const [program, file] = [join(folder, "kernels"), join(folder, "memory")];
-  const target = "--target=aarch64-linux-gnu -march=armv8.2-a+dotprod+fp16 -mno-outline-atomics";
   const more =
-    "-Os -std=gnu11 -ffreestanding -fno-stack-protector -ffp-contract=off -fno-math-errno -nostdlib -static".split(" ");
-  const source = join(import.meta.dir, "arm64.c");
-  const command = ["clang-19", ...target.split(" "), ...more, "-fuse-ld=lld-19", `-I${KERNELS}`, source, "-o", program];
-  const built = Bun.spawnSync(command, { stdio: ["ignore", "ignore", "pipe"] });
+    "-Os -std=gnu11 -ffreestanding -fno-stack-protector -ffp-contract=off -fno-math-errno -Wno-psabi -nostdlib -static";
+  const source = join(import.meta.dir, "emulated.c");
+  const flags = `${target} ${more} -fuse-ld=lld-19 -I${KERNELS}`.split(" ");
+  const built = Bun.spawnSync(["clang-19", ...flags, source, "-o", program], { stdio: ["ignore", "ignore", "pipe"] });
   if (built.exitCode !== 0) throw new Error(built.stderr.toString());
   const descriptor = openSync(file, "w+");
-  ftruncateSync(descriptor, ARM_BYTES);
+  ftruncateSync(descriptor, BYTES);
   closeSync(descriptor);
   const bytes = Bun.mmap(file, { shared: true });
-  const child = Bun.spawn(["qemu-aarch64", "-cpu", "max", program, file], { stdio: ["ignore", "inherit", "inherit"] });
+  const child = Bun.spawn([emulator, "-cpu", "max", program, file], { stdio: ["ignore", "inherit", "inherit"] });
   const word = new Int32Array(bytes.buffer, bytes.byteOffset, 1);
   const header = new BigUint64Array(bytes.buffer, bytes.byteOffset + HEADER_AT, 1);
   const run = (address: number): void => {
@@ -100,10 +110,9 @@ export function startArm64(): Emulated {
       if (performance.now() > end || child.exitCode !== null) throw new Error("the emulated processor is gone");
     }
   };
-  const memory = () => makeBumpMemory(bytes, { base: ARM_BASE, from: 4096 });
+  const memory = () => makeBumpMemory(bytes, { base: BASE, from: 4096 });
   return {
-    backend: backendOf({ level: "NEON", features: 0 }, memory, run),
-    withI8mm: backendOf({ level: "NEON with I8MM", features: FEATURES.i8mm }, memory, run),
+    backend: (features) => backendOf({ level: arch, features }, memory, run),
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
