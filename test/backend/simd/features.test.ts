@@ -40,9 +40,9 @@ test.skipIf(process.arch !== "x64").each(plainLevels)(
     const withFeatures = (features: number): Backend =>
       backendOf({ level, features }, makeNativeMemory, (header) => kernels.run(header, 0));
     const one = (start: number) => [{ slot: 0, start, tokens: Int32Array.of(7 * start + 1), logits: "last" as const }];
-    // A prompt too: a processor with this feature may have none of those that multiply prompts.
+    // A prompt too, of whose rows all are wanted: it takes nothing that comes with another feature.
     const prompt = Int32Array.from({ length: 12 }, (_, i) => (5 * i + 2) % 16);
-    const batches = [one(0), one(1), one(2), [{ slot: 0, start: 3, tokens: prompt, logits: "last" as const }]];
+    const batches = [one(0), one(1), one(2), [{ slot: 0, start: 3, tokens: prompt, logits: "all" as const }]];
     for (const quant of Object.keys(quants) as QuantName[]) {
       // Rows of two turns and a part of one, which ends with a part of a unit where blocks are shorter.
       const ffnDim = 2304 + (quants[quant].blockLen % 256);
