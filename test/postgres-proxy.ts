@@ -1,8 +1,11 @@
 /** A line to a PostgreSQL server that a test cuts, silences, or changes what is said on it. */
 import type { PostgresServer } from "./postgres-server.ts";
 
-/** `request`: a commit does not reach the server; `answer`: its answer does not come back. */
-export type Cut = "request" | "answer";
+/**
+ * `request`: a commit does not reach the server; `answer`: its answer does not come back; `late`: the same, and the
+ * client is told before the server has done anything.
+ */
+export type Cut = "request" | "answer" | "late";
 
 export interface PostgresProxy {
   /** For `database.url`. */
@@ -18,19 +21,21 @@ export interface PostgresProxy {
 
 interface Line {
   isDead: boolean;
-  /** The client's name of the statement, once it has been prepared. */
-  commit?: string | undefined;
+  /** The client's names of statements that commit, once they have been prepared. */
+  readonly commits: Set<string>;
   server?: Bun.Socket<unknown>;
   readonly waiting: Uint8Array[];
 }
 
-/** Whether data prepares a commit, or runs one. */
-function asksToCommit(line: Line, data: Buffer): boolean {
+/** Whether data runs a commit, or a statement that commits by itself. */
+function asksToCommit({ commits }: Line, data: Buffer): boolean {
   const text = data.toString("latin1");
-  line.commit ??= /P.{4}([^\0]+)\0COMMIT\0/s.exec(text)?.[1];
-  const isRun = line.commit !== undefined && new RegExp(`B.{4}\\0${line.commit}\\0`, "s").test(text);
-  return isRun || text.includes("COMMIT\0");
+  for (const [, name] of text.matchAll(/P.{4}([^\0]+)\0(?:COMMIT\0|WITH begun AS)/gs)) commits.add(name!);
+  return [...commits].some((name) => new RegExp(`B.{4}\\0${RegExp.escape(name)}\\0`, "s").test(text));
 }
+
+/** What a server says of a commit that was made, and of a statement that committed. */
+const COMMITTED = ["COMMIT\0", "SELECT 1\0"];
 
 /** @param change what the server says, before it is passed on */
 export function startProxy(
@@ -54,7 +59,7 @@ export function startProxy(
     port: 0,
     socket: {
       open(client) {
-        client.data = { isDead: proxy.isSilent, waiting: [] };
+        client.data = { isDead: proxy.isSilent, waiting: [], commits: new Set() };
         clients.add(client);
         if (client.data.isDead) return;
         const connect = (): Promise<unknown> =>
@@ -66,7 +71,7 @@ export function startProxy(
                 for (const data of client.data.waiting) socket.write(data);
               },
               data(_, data) {
-                if (underway === "answer" && data.includes("COMMIT\0")) cut(client);
+                if (underway === "answer" && COMMITTED.some((said) => data.includes(said))) cut(client);
                 else if (!isDead(client)) client.write(change(data));
               },
               close() {
@@ -81,12 +86,17 @@ export function startProxy(
         if (isDead(client)) return;
         if (asksToCommit(client.data, data)) underway = proxy.cuts.shift();
         if (underway === "request") cut(client);
-        else if (client.data.server) client.data.server.write(data);
+        else if (underway === "late") {
+          underway = undefined;
+          client.data.server?.write(data);
+          client.data.isDead = true; // and its server goes on
+          client.end();
+        } else if (client.data.server) client.data.server.write(data);
         else client.data.waiting.push(data);
       },
       close(client) {
         clients.delete(client);
-        client.data.server?.end();
+        if (!client.data.isDead) client.data.server?.end();
       },
       error: () => {},
     },

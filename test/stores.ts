@@ -7,7 +7,7 @@ import { agentMigrations } from "../src/agent/tables.ts";
 import { openDatabase, SETTINGS, type Migration } from "../src/base/database.ts";
 import { openPostgres, type PostgresStore } from "../src/base/postgres/postgres-store.ts";
 import { SqliteStore } from "../src/base/sqlite-store.ts";
-import { execute, queryAll, queryOne, type Script, type Store } from "../src/base/store.ts";
+import { execute, queryAll, queryOne, type Script, type Store, type Suppose } from "../src/base/store.ts";
 import { outboxMigrations as outboxInPostgres } from "../src/channels/outbox/postgres-tables.ts";
 import { outboxMigrations } from "../src/channels/outbox/tables.ts";
 import { postgresMigrations } from "../src/gateway/postgres-migrations.ts";
@@ -128,7 +128,7 @@ const MANY = 300;
 function* emptying(): Script<string> {
   const tables = yield* queryAll<{ name: string }>(
     `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = current_schema()
-       AND tablename NOT IN ('migrations', 'open_runs', 'server_lives')`,
+       AND tablename NOT IN ('migrations', 'open_runs', 'session_event_parts', 'server_lives')`,
   );
   const sequences = yield* queryAll<{ name: string }>(
     "SELECT quote_literal(quote_ident(sequencename)) AS name FROM pg_sequences WHERE schemaname = current_schema()",
@@ -142,7 +142,7 @@ const closing = (store: Store, end: () => Promise<void>): Store => {
   let closed: Promise<void> | undefined;
   return {
     write: (script) => store.write(script),
-    writeEach: (script, input) => store.writeEach(script, input),
+    writeEach: (script, input, suppose) => store.writeEach(script, input, suppose),
     read: (script) => store.read(script),
     get failure() {
       return store.failure;
@@ -166,8 +166,11 @@ class LaterStore implements Store {
 
   write = async <T>(script: () => Script<T>): Promise<T> => (await this.#opened).write(script);
 
-  writeEach = async <I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> =>
-    (await this.#opened).writeEach(script, input);
+  writeEach = async <I, O>(
+    script: (inputs: readonly I[]) => Script<readonly O[]>,
+    input: I,
+    suppose?: Suppose<I, O>,
+  ): Promise<O> => (await this.#opened).writeEach(script, input, suppose);
 
   read = async <T>(script: () => Script<T>): Promise<T> => (await this.#opened).read(script);
 

@@ -68,7 +68,29 @@ const EVENTS = `
     FOR EACH STATEMENT EXECUTE FUNCTION session_events_count();
 `;
 
+/** Rows that connections have for themselves: who adds events at the same time does not wait for the others. */
+const EVENT_COUNTS = `
+  ALTER TABLE session_event_counts RENAME TO session_event_parts;
+  ALTER TABLE session_event_parts DROP CONSTRAINT session_event_counts_pkey,
+    ADD part BIGINT NOT NULL DEFAULT 0, ADD PRIMARY KEY (session_key, part);
+  CREATE VIEW session_event_counts AS
+    SELECT session_key, CAST(sum(n) AS BIGINT) AS n FROM session_event_parts GROUP BY session_key;
+  CREATE OR REPLACE FUNCTION session_events_count() RETURNS trigger LANGUAGE plpgsql AS $$
+  DECLARE sign BIGINT := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
+  BEGIN
+    INSERT INTO session_event_parts AS parts (session_key, part, n)
+      SELECT session_key, pg_backend_pid() % 16, sign * count(*) FROM changed GROUP BY session_key
+      ON CONFLICT (session_key, part) DO UPDATE SET n = parts.n + excluded.n;
+    IF sign < 0 THEN
+      DELETE FROM session_event_parts WHERE session_key IN (
+        SELECT session_key FROM session_event_counts WHERE n = 0 AND session_key IN (SELECT session_key FROM changed));
+    END IF;
+    RETURN NULL;
+  END $$;
+`;
+
 export const agentMigrations: readonly Migration[] = [
   { name: "agent: sessions", sql: SESSIONS },
   { name: "agent: events", sql: EVENTS },
+  { name: "agent: events counted by connections", sql: EVENT_COUNTS },
 ];

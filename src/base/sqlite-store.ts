@@ -1,7 +1,7 @@
 /** A store in a SQLite file: scripts run without a pause, writes share commits. */
 import { Writer, type Database } from "./database.ts";
 import { AppError } from "./errors.ts";
-import type { Ask, Insert, Script, Store, Value } from "./store.ts";
+import { isList, type Ask, type Insert, type Script, type Store, type Value } from "./store.ts";
 
 /** Statements that stay prepared; texts with lists have many forms. */
 const PREPARED_MAX = 256;
@@ -97,8 +97,6 @@ export class SqliteStore implements Store {
   #answer(ask: Ask): unknown {
     if (isList(ask)) return ask.map((each) => this.#answer(each));
     if (ask.wants === "whole") return this.#whole(ask.part);
-    if (ask.wants === "supposing") return false; // what it would hear costs nothing
-    if (ask.wants === "supposed") throw new TypeError("nothing is supposed of a database that answers at once");
     if (ask.wants === "inserted") return this.#insert(ask.insert);
     if (ask.wants === "one of each") {
       const prepared = this.#prepare(ask.text);
@@ -150,5 +148,3 @@ export class SqliteStore implements Store {
     return prepared;
   }
 }
-
-const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);

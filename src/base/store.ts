@@ -32,24 +32,13 @@ export interface Insert {
 }
 
 /** A statement, several that do not depend on one another's answers, or what is done wholly or not at all. */
-export type Ask = Statement | readonly Ask[] | Whole | Supposed | IsSupposing;
+export type Ask = Statement | readonly Ask[] | Whole;
 
 /** Made by `whole`. */
 export interface Whole {
   readonly part: Ask;
   readonly isLast: boolean;
   readonly wants: "whole";
-}
-
-/** Made by `storeUnless`. */
-export interface Supposed {
-  readonly found: readonly Statement[];
-  readonly part: Ask;
-  readonly wants: "supposed";
-}
-
-interface IsSupposing {
-  readonly wants: "supposing";
 }
 
 /** A transaction, or a part of one. Whoever runs it answers each statement as it asks to be, and a list with a list. */
@@ -128,21 +117,43 @@ export function* whole(part: Script<void>, { isLast }: { isLast: boolean }): Scr
 }
 
 /**
- * Whether the script does better to suppose what it would hear than to ask: each answer is a journey, and what is
- * supposed can be checked on the way.
+ * What many ask at the same moment, as it is where all is as usual: each answer of a database may be a journey, and
+ * what is supposed is checked where it is stored.
  */
-export function* isSupposing(): Script<boolean> {
-  return (yield { wants: "supposing" }) as boolean;
+export interface Supposition<O> {
+  /** They find nothing where all is as was supposed. */
+  readonly unless: readonly Statement[];
+  /** What is stored then. A row that is there already by a unique key is not as was supposed either. */
+  readonly inserts: readonly Insert[];
+  /** Whether others for which this is so may be stored at the same moment. */
+  readonly isBesideOthers: boolean;
+  /** Finds a row once all of it is stored, and only then. @param at of an input */
+  readonly proofOf: (at: number) => Statement;
+  /** Of the inputs, in order. */
+  readonly results: readonly O[];
 }
 
-/**
- * Stores what a part asks at once, which is all that it asks, and commits, where none of these statements finds a row;
- * else the script begins anew and hears that it is not supposing. Only for one that is.
- */
-export function* storeUnless(found: readonly Statement[], part: Script<void>): Script<void> {
+/** Undefined: what is to be stored depends on what has to be asked. */
+export type Suppose<I, O> = (inputs: readonly I[]) => Supposition<O> | undefined;
+
+/** What a part of a script inserts; undefined where it asks for something else, or not at once. */
+export function insertsOf(part: Script<void>): readonly Insert[] | undefined {
   const step = part.next();
-  if (!step.done) yield { found, part: step.value, wants: "supposed" };
+  if (step.done) return [];
+  const isAll = part.next(unanswered(step.value)).done;
+  return isAll ? insertsIn(step.value) : undefined;
 }
+
+function insertsIn(ask: Ask): readonly Insert[] | undefined {
+  if (!isList(ask)) return ask.wants === "inserted" ? [ask.insert] : undefined;
+  const all = ask.map(insertsIn);
+  return all.every((each) => each !== undefined) ? all.flat() : undefined;
+}
+
+/** What whoever inserts is answered. */
+const unanswered = (ask: Ask): unknown => (isList(ask) ? ask.map(unanswered) : undefined);
+
+export const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);
 
 /** Where the whole transaction is undone already, what did that is thrown. */
 function* undo(cause: unknown): Script<void> {
@@ -169,8 +180,14 @@ export interface Store {
    * As `write`, for what many ask at the same moment: the script may be given several inputs that wait, and returns as
    * many results, in order. Where it throws for several, it is run for each alone. Its statements may be planned once
    * and for all: each finds what it reads by an index, whatever is in the tables.
+   * @param suppose the same without asking, for a database whose answers are journeys: the script runs where it is not
+   *   so, or where nobody can say whether it was stored. Both store under one unique key what they store once
    */
-  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O>;
+  writeEach<I, O>(
+    script: (inputs: readonly I[]) => Script<readonly O[]>,
+    input: I,
+    suppose?: Suppose<I, O>,
+  ): Promise<O>;
   /** Runs a script that changes nothing. What it sees may not be durable yet. */
   read<T>(script: () => Script<T>): Promise<T>;
   /** Why the last commit failed; undefined where it did not. */

@@ -2,15 +2,26 @@
  * Connections to PostgreSQL that break around a commit, through a proxy that cuts them: whoever is told that something
  * is stored finds it there, once.
  */
+import { SQL } from "bun";
 import { afterAll, afterEach, beforeAll, describe, expect, setSystemTime, test } from "bun:test";
 import { openPostgres } from "../../src/base/postgres/postgres-store.ts";
-import { insertAll, queryAll, queryOne, whole, type Script } from "../../src/base/store.ts";
+import {
+  insertAll,
+  queryAll,
+  queryEach,
+  queryOne,
+  whole,
+  type Insert,
+  type Script,
+  type Store,
+  type Suppose,
+} from "../../src/base/store.ts";
 import { startProxy, type Cut, type PostgresProxy } from "../postgres-proxy.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../postgres-server.ts";
 
 const WAIT_MS = 60_000;
-const TABLE = { name: "notes", sql: "CREATE TABLE notes (word TEXT)" };
+const TABLE = { name: "notes", sql: "CREATE TABLE notes (word TEXT); CREATE TABLE kept (word TEXT PRIMARY KEY)" };
 const words = (): Script<{ word: string; n: number }[]> =>
   queryAll("SELECT word, count(*) AS n FROM notes GROUP BY word ORDER BY word");
 
@@ -21,6 +32,37 @@ function* note(inputs: readonly string[]): Script<readonly string[]> {
   yield* whole(insertAll({ table: "notes", columns: ["word"], rows }), { isLast: true });
   return inputs.map((word) => `${word} stored`);
 }
+
+const keeping = (words: readonly string[]): Insert => ({
+  table: "kept",
+  columns: ["word"],
+  rows: words.map((word) => [word]),
+});
+
+/** Stores what has a key, and would find out before what it can suppose. */
+function* keep(words: readonly string[]): Script<readonly string[]> {
+  yield* whole(insertAll(keeping(words)), { isLast: true });
+  return words.map((word) => `${word} kept`);
+}
+
+/** As `keep`, for what may be there: who sends it again is answered as before. */
+function* find(words: readonly string[]): Script<readonly string[]> {
+  const found = yield* queryEach(
+    "SELECT 1 AS found FROM kept WHERE word = $1",
+    words.map((word) => [word]),
+  );
+  return found.some((row) => row) ? words.map((word) => `${word} found`) : yield* keep(words);
+}
+
+const supposeKept: Suppose<string, string> = (words) => ({
+  unless: [],
+  inserts: [keeping(words)],
+  isBesideOthers: false,
+  proofOf: (at) => ({ text: "SELECT 1 FROM kept WHERE word = $1", values: [words[at]!], wants: "one" }),
+  results: words.map((word) => `${word} supposed`),
+});
+
+const kept = (): Script<{ word: string }[]> => queryAll("SELECT word FROM kept WHERE word LIKE 'word %' ORDER BY word");
 
 describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgresql)", () => {
   let server: PostgresServer;
@@ -66,6 +108,69 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     });
     await Promise.all(senders);
     expect(await store.read(words)).toEqual(all.map((word) => ({ word, n: 1 })));
+    await store.close();
+  }, 60_000);
+
+  /** Resolves once what is supposed is stored without asking: there is a connection for it. */
+  async function supposing(store: Store): Promise<void> {
+    let n = 0;
+    const isSupposing = async (): Promise<boolean> =>
+      /supposed$/.test(await store.writeEach(keep, `before ${n++}`, supposeKept));
+    expect(await eventually(isSupposing, WAIT_MS)).toBe(true);
+  }
+
+  test.each<Cut>(["request", "answer"])(
+    "the %s of what is supposed is lost: it is stored once",
+    async (cut) => {
+      const { store, cuts } = await openThroughProxy();
+      await supposing(store);
+      const ends = ["word 1", "word 2", "word 3"].map(async (word) => {
+        if (word === "word 3") await Promise.resolve(); // another batch
+        return store.writeEach(find, word, supposeKept);
+      });
+      cuts.push(cut);
+      const heard = cut === "answer" ? /^word \d supposed$/ : /^word \d kept$/;
+      for (const end of await Promise.all(ends.slice(0, 2))) expect(end).toMatch(heard);
+      await ends[2];
+      expect(cuts).toEqual([]);
+      expect(await store.read(kept)).toEqual([{ word: "word 1" }, { word: "word 2" }, { word: "word 3" }]);
+      await store.close();
+    },
+    60_000,
+  );
+
+  test("what the server does later than its client hears is stored once, whoever is first", async () => {
+    const { store, cuts, schema } = await openThroughProxy();
+    await supposing(store);
+    const other = new SQL(server.url, { max: 1 });
+    const session = await other.reserve();
+    const lock = `${7_205_102}, ${Bun.hash.crc32(schema) | 0}`; // of those that write
+    await session.unsafe(`SELECT pg_advisory_lock(${lock})`);
+    cuts.push("late");
+    const told = store.writeEach(keep, "word 1", supposeKept);
+    const waiting = `SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+    const asked = eventually(() => session.unsafe(waiting).then(([row]) => row.n === 2), WAIT_MS); // it, and the script
+    expect(await asked).toBe(true);
+    await session.unsafe(`SELECT pg_advisory_unlock(${lock})`);
+    expect(await told).toBe("word 1 supposed");
+    expect(await store.read(kept)).toEqual([{ word: "word 1" }]);
+    session.release();
+    await other.close();
+    await store.close();
+  }, 60_000);
+
+  test("connections of a busy store that supposes break one after the other: all is stored once", async () => {
+    const { store, cuts } = await openThroughProxy();
+    await supposing(store);
+    const all = Array.from({ length: 90 }, (_, i) => `word ${100 + i}`);
+    const senders = Array.from({ length: 6 }, async (_, sender) => {
+      for (let i = sender; i < all.length; i += 6) {
+        if (i % 15 === 0) cuts.push((["answer", "request", "late"] as const)[(i / 15) % 3], undefined, undefined);
+        expect(await store.writeEach(keep, all[i]!, supposeKept)).toMatch(`${all[i]} `);
+      }
+    });
+    await Promise.all(senders);
+    expect((await store.read(kept)).map(({ word }) => word)).toEqual(all);
     await store.close();
   }, 60_000);
 

@@ -3,6 +3,7 @@ import { Glob } from "bun";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { makePool } from "../../src/base/postgres/server.ts";
+import { execute, queryAll } from "../../src/base/store.ts";
 import { makeMetrics } from "../../src/server/metrics/metrics.ts";
 import { eventually } from "../e2e/hearth.ts";
 import { request, wake } from "../hooks/deliveries/fixtures.ts";
@@ -144,4 +145,44 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     },
     120_000,
   );
+
+  test("events are counted for all who add them at the same time, and whoever takes them away", async () => {
+    const bench = await startGateway(settings("counted"));
+    const sql = makePool({ url: server.url, schema: "counted", connections: 3, name: "test" });
+    const add = `INSERT INTO session_events (session_key, text, is_wrapped, source, wants_heartbeat, is_delivered, count,
+      created_at, last_at) SELECT $1, 'text ' || n, 0, 'test', 0, 0, 1, n, n FROM generate_series(1, $2::int) AS n`;
+    const counts = () => sql.unsafe("SELECT session_key AS key, n::int AS n FROM session_event_counts ORDER BY 1");
+    const [one, other] = [await sql.reserve(), await sql.reserve()];
+    await one.unsafe("BEGIN");
+    await one.unsafe(add, ["main", 3]);
+    await other.unsafe(add, ["main", 2]); // and is not held up
+    expect(await counts()).toEqual([{ key: "main", n: 2 }]);
+    await one.unsafe("COMMIT");
+    await other.unsafe(add, ["else", 1]);
+    expect([...(await counts())]).toEqual([
+      { key: "else", n: 1 },
+      { key: "main", n: 5 },
+    ]);
+    await one.unsafe("DELETE FROM session_events WHERE session_key = 'main' AND created_at < 3");
+    expect([...(await counts())]).toEqual([
+      { key: "else", n: 1 },
+      { key: "main", n: 1 },
+    ]);
+    await other.unsafe("DELETE FROM session_events");
+    expect(await sql.unsafe("SELECT * FROM session_event_parts")).toHaveLength(0);
+    one.release();
+    other.release();
+    await sql.close();
+    await bench.stop();
+  }, 60_000);
+
+  test("runs go with their delivery", async () => {
+    const bench = await startGateway(settings("gone"));
+    const accepted = await bench.gateway.deliveries.accept(request({ now: Date.now() }));
+    expect(await bench.gateway.store.read(() => queryAll("SELECT id FROM runs"))).toHaveLength(1);
+    await bench.gateway.store.write(() => execute("DELETE FROM deliveries"));
+    expect(accepted.kind).toBe("accepted");
+    expect(await bench.gateway.store.read(() => queryAll("SELECT id FROM runs"))).toHaveLength(0);
+    await bench.stop();
+  }, 60_000);
 });

@@ -15,6 +15,7 @@ import { quiet, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
 const LEFT_TABLES = [
   "migrations",
   "session_event_counts",
+  "session_event_parts",
   "open_runs",
   "open_lanes",
   "workers",

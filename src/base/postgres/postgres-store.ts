@@ -8,9 +8,10 @@ import type { SQL } from "bun";
 import { placeOf } from "../database-address.ts";
 import type { Migration } from "../database.ts";
 import type { AppError } from "../errors.ts";
-import type { Script, Store } from "../store.ts";
+import type { Script, Store, Suppose } from "../store.ts";
 import { migrate } from "./migrate.ts";
 import { Line } from "./line.ts";
+import { Pipeline, type SupposingWrite } from "./pipeline.ts";
 import { isOfServer, isRepeatable, problemOf, startProblem } from "./problems.ts";
 import { checkServer, checkWritable, makePool, type ServerOptions } from "./server.ts";
 import { runScript } from "./statements.ts";
@@ -36,11 +37,30 @@ export async function openPostgres(options: ServerOptions, migrations: readonly 
 class PostgresStore implements Store {
   readonly #sql: SQL;
   readonly #writer: PostgresWriter;
+  readonly #pipeline: Pipeline;
+  #nodes: () => number = () => 1;
 
   constructor(sql: SQL, schema: string) {
     this.#sql = sql;
-    const lock = `pg_advisory_xact_lock(${WRITE_LOCK}, ${Bun.hash.crc32(schema) | 0})`;
-    this.#writer = new PostgresWriter(sql, lock);
+    const numbers = `(${WRITE_LOCK}, ${Bun.hash.crc32(schema) | 0})`;
+    const lock = {
+      exclusive: `pg_advisory_xact_lock${numbers}`,
+      shared: `pg_advisory_xact_lock_shared${numbers}`,
+    };
+    const writer = new PostgresWriter(sql, lock.exclusive);
+    this.#writer = writer;
+    this.#pipeline = new Pipeline({
+      sql,
+      lock,
+      nodes: () => this.#nodes(),
+      ask: (write) => writer.add(write),
+      committed: () => writer.recovered(),
+    });
+  }
+
+  /** @param nodes how many processes write; before it is known, one */
+  shareWith(nodes: () => number): void {
+    this.#nodes = nodes;
   }
 
   write<T>(script: () => Script<T>): Promise<T> {
@@ -50,23 +70,29 @@ class PostgresStore implements Store {
     return this.#write(alone, undefined, { keepsPlans: false });
   }
 
-  writeEach<I, O>(script: (inputs: readonly I[]) => Script<readonly O[]>, input: I): Promise<O> {
-    return this.#write(script, input, { keepsPlans: true });
+  writeEach<I, O>(
+    script: (inputs: readonly I[]) => Script<readonly O[]>,
+    input: I,
+    suppose?: Suppose<I, O>,
+  ): Promise<O> {
+    return this.#write(script, input, { keepsPlans: true, suppose });
   }
 
   #write<I, O>(
     script: (inputs: readonly I[]) => Script<readonly O[]>,
     input: I,
-    { keepsPlans }: Pick<Pending, "keepsPlans">,
+    { keepsPlans, suppose }: Pick<Pending, "keepsPlans"> & { suppose?: Suppose<I, O> | undefined },
   ): Promise<O> {
     const { promise, resolve, reject } = Promise.withResolvers<O>();
-    this.#writer.add({
+    const write = {
       script: script as Pending["script"],
       input,
       keepsPlans,
       resolve: resolve as Pending["resolve"],
       reject,
-    });
+    };
+    if (suppose) this.#pipeline.add({ ...write, suppose: suppose as SupposingWrite["suppose"] });
+    else this.#writer.add(write);
     return promise;
   }
 
@@ -95,6 +121,7 @@ class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
+    await this.#pipeline.close();
     await this.#writer.close();
     await this.#sql.close();
   }

@@ -30,6 +30,9 @@ const isConnection = (error: unknown): boolean => {
 /** Whether a session was not allowed to write. */
 export const isReadOnly = (error: unknown): boolean => stateOf(error) === READ_ONLY;
 
+/** Whether a row was there already, by a unique key. */
+export const isTaken = (error: unknown): boolean => stateOf(error) === "23505";
+
 export const isRepeatable = (error: unknown): boolean => REPEATABLE.test(stateOf(error) ?? "");
 
 /** Whether the transaction is lost whatever its script says: not a statement that was refused. */

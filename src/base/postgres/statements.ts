@@ -1,33 +1,35 @@
 /** Scripts over a line to PostgreSQL: what one asks at once is sent at once; numbers as JavaScript has them. */
-import { AppError, messageOf } from "../errors.ts";
-import type { Ask, Insert, Script, SqlText, Statement, Supposed, Value, Whole } from "../store.ts";
+import { AppError } from "../errors.ts";
+import {
+  isList,
+  type Ask,
+  type Insert,
+  type Script,
+  type SqlText,
+  type Statement,
+  type Value,
+  type Whole,
+} from "../store.ts";
 import type { Found, Line } from "./line.ts";
 
 type Row = Record<string, unknown>;
 
-/** The end of a transaction that is one script's. */
-export interface End {
-  /** Sends what the script asks last, and commits. What it throws ends the script. */
-  commit(sendLast: () => Promise<unknown>): Promise<void>;
-  /** Whether the script is to suppose what it would hear. */
-  readonly isSupposing: boolean;
-}
+/**
+ * Sends what a script that has a transaction for itself asks last, and commits. What it throws ends the script.
+ */
+export type Commit = (sendLast: () => Promise<unknown>) => Promise<void>;
 
 /**
  * Runs a script to its end. What a statement throws is thrown into the script.
- * @param end absent: others go on with the transaction
+ * @param commit absent: others go on with the transaction
  */
-export async function runScript<T>(line: Line, script: Script<T>, end?: End): Promise<T> {
+export async function runScript<T>(line: Line, script: Script<T>, commit?: Commit): Promise<T> {
   let step = script.next();
   while (!step.done) {
     const ask = step.value;
-    if (isSupposingAsk(ask)) {
-      step = script.next(end?.isSupposing ?? false);
-      continue;
-    }
-    if (end && ((isWhole(ask) && ask.isLast) || isSupposed(ask))) {
+    if (commit && isWhole(ask) && ask.isLast) {
       checkTexts(ask.part); // before anything is sent
-      await end.commit(() => (isSupposed(ask) ? answerSupposed(line, ask) : answerOf(line, ask.part)));
+      await commit(() => answerOf(line, ask.part));
       step = script.next();
       continue;
     }
@@ -50,10 +52,7 @@ export function send(line: Line, text: string): Promise<unknown> {
   return sent;
 }
 
-const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);
 const isWhole = (ask: Ask): ask is Whole => !isList(ask) && ask.wants === "whole";
-const isSupposed = (ask: Ask): ask is Supposed => !isList(ask) && ask.wants === "supposed";
-const isSupposingAsk = (ask: Ask): boolean => !isList(ask) && ask.wants === "supposing";
 
 /** Sends before it returns. The connection answers in the order in which statements are sent. */
 async function answerOf(line: Line, ask: Ask): Promise<unknown> {
@@ -71,33 +70,6 @@ async function answerWhole(line: Line, { part }: Whole): Promise<void> {
   fulfilled(ends);
 }
 
-/**
- * Sends before it returns, the check with what is inserted or before it: where it fails, so does the transaction.
- * Throws before it sends anything for a text that PostgreSQL cannot hold.
- */
-function answerSupposed(line: Line, { found, part }: Supposed): Promise<unknown> {
-  const values: Value[] = [];
-  const questions = found.map((statement) => {
-    const { text, values: own } = plain(statement);
-    const question = `EXISTS (${shifted(text, values.length)})`;
-    values.push(...own);
-    return question;
-  });
-  const isOther = questions.length > 0 ? questions.join(" OR ") : "FALSE";
-  const check = `SELECT CAST(CASE WHEN ${isOther} THEN '${OTHERWISE}' ELSE '1' END AS INTEGER)`;
-  const messages = messagesOf(statementsOf(part));
-  const [only, ...others] = messages;
-  // it sees nothing of what its own statement inserts
-  if (only && others.length === 0 && kindOf(only[0]!) === "insert") return insertEach(line, only, { check, values });
-  const sent = [query(line, check, values), ...messages.map((message) => answerMessage(line, message))];
-  return Promise.allSettled(sent).then(fulfilled);
-}
-
-/** No number, so that the server says it in an error. */
-const OTHERWISE = "hearth: it is not as supposed";
-
-export const isOtherwise = (error: unknown): boolean => messageOf(error).includes(OTHERWISE);
-
 /** Throws the first error. */
 function fulfilled<T>(ends: readonly PromiseSettledResult<T>[]): T[] {
   return ends.map((end) => {
@@ -109,7 +81,6 @@ function fulfilled<T>(ends: readonly PromiseSettledResult<T>[]): T[] {
 const statementsOf = (ask: Ask): Statement[] => {
   if (isList(ask)) return ask.flatMap(statementsOf);
   if (isWhole(ask)) return statementsOf(ask.part);
-  if (ask.wants === "supposed" || ask.wants === "supposing") throw new TypeError("what is supposed is asked by itself");
   return [ask];
 };
 
@@ -141,23 +112,32 @@ const textOf = (text: SqlText): string => (typeof text === "string" ? text : tex
 async function answerMessage(line: Line, message: readonly Statement[]): Promise<unknown[]> {
   if (message.length === 1) return [await answerOne(line, message[0]!)];
   if (kindOf(message[0]!) === "read") return readAll(line, message);
-  await insertEach(line, message, { check: "SELECT 1", values: [] });
+  const inserts = message.flatMap((each) => (each.wants === "inserted" ? [insertion(each.insert)] : []));
+  await query(line, `WITH ${insertParts(inserts, 0).join(", ")} SELECT 1`, inserts.flatMap(valuesOf));
   return message.map(() => undefined);
 }
 
-/** One statement for insertions. @param check a statement that reads, with its parameters */
-function insertEach(
-  line: Line,
-  message: readonly Statement[],
-  { check, values }: { check: string; values: readonly Value[] },
-): Promise<Found> {
-  const inserts = message.flatMap((each) => (each.wants === "inserted" ? [insertion(each.insert)] : []));
-  const parts = inserts.map(({ text }, i) => `insert_${i} AS (${shifted(text, values.length + i)})`);
-  return query(line, `WITH ${parts.join(", ")} ${check}`, [...values, ...inserts.map(({ value }) => value)]);
+/** Of a statement for several insertions, what stands behind its `WITH`. @param before parameters that come first */
+export function insertParts(inserts: readonly Text[], before: number): string[] {
+  let first = before;
+  return inserts.map(({ text, values }, i) => {
+    const part = `insert_${i} AS (${shifted(text, first)})`;
+    first += values.length;
+    return part;
+  });
 }
 
+/** A statement with its parameters. */
+export interface Text {
+  readonly text: string;
+  readonly values: readonly Value[];
+}
+
+const valuesOf = ({ values }: Text): readonly Value[] => values;
+
 /** A statement whose first parameter is after others. */
-const shifted = (text: string, by: number): string => text.replaceAll(/\$(\d+)/g, (_, n) => `$${Number(n) + by}`);
+export const shifted = (text: string, by: number): string =>
+  text.replaceAll(/\$(\d+)/g, (_, n) => `$${Number(n) + by}`);
 
 /** Rows of all, as JSON. */
 async function readAll(line: Line, message: readonly Statement[]): Promise<unknown[]> {
@@ -177,7 +157,7 @@ async function readAll(line: Line, message: readonly Statement[]): Promise<unkno
 }
 
 /** A statement that reads, and its parameters. */
-function plain(statement: Statement): { text: string; values: readonly Value[] } {
+export function plain(statement: Statement): Text {
   if (statement.wants === "inserted") throw new TypeError("an insertion reads nothing");
   if (statement.wants !== "one of each") return { text: textOf(statement.text), values: statement.values };
   return { text: firstOfEach(statement.text), values: [jsonOf(statement.rows)] };
@@ -194,7 +174,8 @@ async function answerOne(line: Line, statement: Statement): Promise<unknown> {
   return statement.wants === "one" ? rows[0] : rows;
 }
 
-function query(line: Line, text: string, values: readonly Value[]): Promise<Found> {
+/** Sends before it returns. Throws before it sends anything for a text that PostgreSQL cannot hold. */
+export function query(line: Line, text: string, values: readonly Value[]): Promise<Found> {
   for (const value of values) checkText(value);
   return line.query(text, values);
 }
@@ -215,19 +196,32 @@ function inPlaces(rows: readonly Row[], length: number): (Row | undefined)[] {
 
 const hasBytes = (row: readonly Value[]): boolean => row.some((value) => value instanceof Uint8Array);
 
-/** All rows in one statement; bytes are none of JSON's. */
-function insertion({ table, columns, rows, ending = "" }: Insert): { text: string; value: string } {
+/**
+ * All rows in one statement; bytes are none of JSON's. What is the same in all of them is sent, and read, once. Throws
+ * for a text that PostgreSQL cannot hold.
+ * @param behind a part of the same statement, of one row, that is to be there before
+ */
+export function insertion({ table, columns, rows, ending = "" }: Insert, behind?: string): Text {
   const names = columns.join(", ");
+  const common = `json_populate_record(NULL::${table}, $1::text::json)`;
   const text = `INSERT INTO ${table} (${names})
-    SELECT ${names} FROM json_populate_recordset(NULL::${table}, $1::text::json) ${ending}`;
-  return { text, value: jsonOf(rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])))) };
+    SELECT ${names} FROM ${behind === undefined ? "" : `${behind}, `}json_populate_recordset(${common}, $2::text::json)
+    ${ending}`;
+  const [first] = rows;
+  const differs = columns.map((_, i) => rows.some((row) => row[i] !== first![i]));
+  const partOf = (row: readonly Value[], differing: boolean): Record<string, Value> => {
+    const part: Record<string, Value> = {};
+    for (let i = 0; i < columns.length; i++) if (differs[i] === differing) part[columns[i]!] = row[i]!;
+    return part;
+  };
+  return { text, values: [jsonOf(partOf(first!, false)), jsonOf(rows.map((row) => partOf(row, true)))] };
 }
 
 /** Sends before it returns: one statement for all rows, or where they have bytes, one for each. */
 async function insert(line: Line, all: Insert): Promise<void> {
   if (!all.rows.some(hasBytes)) {
-    const { text, value } = insertion(all);
-    await query(line, text, [value]);
+    const { text, values } = insertion(all);
+    await query(line, text, values);
     return;
   }
   const places = all.columns.map((_, i) => `$${i + 1}`).join(", ");

@@ -9,16 +9,14 @@ import type { Script } from "../store.ts";
 import { Line } from "./line.ts";
 import { isOfServer, isRepeatable, problemOf, RETRY_MS } from "./problems.ts";
 import { checkDurable, planStatement } from "./server.ts";
-import { isOtherwise, runScript, send, type End } from "./statements.ts";
+import { runScript, send } from "./statements.ts";
 
 /** Scripts that share a commit: a longer transaction would delay the answers of those at its beginning. */
-const BATCH_MAX = 64;
+export const BATCH_MAX = 64;
 const TRIES = 5;
 /** No other try begins later. */
 const TRIES_MS = 5000;
 const TRY_AGAIN_MS = 20;
-/** Where a script supposed what is not so, all ask for so long: another journey would cost more. */
-const ASK_MS = 10_000;
 
 /** How long a server is waited for that is to say what became of a commit. */
 const STATUS_MS = 3000;
@@ -87,9 +85,6 @@ interface Transaction extends Begin {
   isOver: boolean;
 }
 
-/** What a script supposed is not so: it is to ask. */
-class Otherwise extends Error {}
-
 /** Scripts failed together: each is run alone, and finds out for itself. */
 class FailedTogether extends Error {}
 
@@ -107,7 +102,6 @@ export class PostgresWriter {
   /** Behind that commit. */
   #next: Begin | undefined;
   #failure: AppError | undefined;
-  #asksUntil = 0;
 
   /** @param lock an expression that each transaction begins with: what it asks and stores is what came in until then */
   constructor(sql: SQL, lock: string) {
@@ -137,6 +131,11 @@ export class PostgresWriter {
   /** Why the last commit failed; undefined where it did not. */
   get failure(): AppError | undefined {
     return this.#failure;
+  }
+
+  /** Another connection to the same server has committed. */
+  recovered(): void {
+    this.#failure = undefined;
   }
 
   /** Resolves once all that was to be written is. */
@@ -188,10 +187,6 @@ export class PostgresWriter {
         return await this.#transact(await this.#lineOf(), { pieces, isTogether, until });
       } catch (error) {
         await this.#renew();
-        if (error instanceof Otherwise) {
-          this.#asksUntil = performance.now() + ASK_MS;
-          continue;
-        }
         const isWorthIt = isRepeatable(error) || isOfServer(error) || error instanceof FailedTogether;
         if (!isWorthIt || tries === TRIES || performance.now() > until) throw error;
         if (error instanceof FailedTogether) {
@@ -226,16 +221,20 @@ export class PostgresWriter {
       this.#arePlansKept = undefined;
       marks.push(send(line, planStatement(arePlansKept)));
     }
-    const end = isTogether ? this.#endOf(transaction) : undefined;
+    const commit = (sendLast: () => Promise<unknown>): Promise<void> => this.#finish(transaction, sendLast);
     for (const { script, members } of pieces) {
       if (!isTogether) marks.push(send(line, "SAVEPOINT piece"));
       try {
-        const results = await runScript(line, script(members.map(({ input }) => input)), end);
+        const results = await runScript(
+          line,
+          script(members.map(({ input }) => input)),
+          isTogether ? commit : undefined,
+        );
         for (const [i, member] of members.entries()) transaction.ends.set(member, { result: results[i] });
         if (!isTogether) marks.push(send(line, "RELEASE SAVEPOINT piece"));
       } catch (error) {
         await Promise.all(marks); // which may say what came first
-        const isWhole = transaction.isOver || error instanceof FailedTogether; // not this script's alone
+        const isWhole = transaction.isOver || line.isSpent || error instanceof FailedTogether; // not its alone
         if (isWhole || isOfServer(error) || isRepeatable(error)) throw error;
         if (members.length > 1) throw new FailedTogether();
         transaction.ends.set(members[0]!, { error });
@@ -246,13 +245,6 @@ export class PostgresWriter {
     await Promise.all(marks);
     if (!transaction.isOver) await this.#finish(transaction);
     return transaction.ends;
-  }
-
-  #endOf(transaction: Transaction): End {
-    return {
-      commit: (sendLast) => this.#finish(transaction, sendLast),
-      isSupposing: performance.now() >= this.#asksUntil,
-    };
   }
 
   /** Commits. Throws where that was not done, or nobody says whether it was. @param sendLast what goes with it */
@@ -279,7 +271,6 @@ export class PostgresWriter {
       return void (await asked); // which may not have been sent
     }
     await asked?.catch((error: unknown) => {
-      if (isOtherwise(error)) throw new Otherwise();
       throw isOfServer(error) || isRepeatable(error) ? error : new FailedTogether();
     });
     throw new AppError("storage", "the database undid what was to be committed");

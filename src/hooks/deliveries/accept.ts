@@ -5,11 +5,11 @@
  */
 import {
   insertAll,
-  isSupposing,
-  storeUnless,
+  insertsOf,
   together,
   type Script,
   type Statement,
+  type Supposition,
   type Value,
 } from "../../base/store.ts";
 import type { HookResponse } from "./answer.ts";
@@ -61,41 +61,41 @@ export interface Acceptance {
   readonly after: () => void;
 }
 
-/** @param requests in the order in which they came */
-export function* acceptDeliveries(
-  requests: readonly AcceptRequest[],
-  options: AcceptOptions,
-): Script<readonly Acceptance[]> {
-  const isUsual = options.isAlone && requests.every(isSelfContained) && (yield* isSupposing());
-  return (isUsual ? yield* acceptUsual(requests, options) : undefined) ?? (yield* acceptAsking(requests, options));
-}
-
-/** Whether all of it can be stored at once. */
-const isSelfContained = ({ alongside, rawBody }: AcceptRequest): boolean =>
-  alongside === undefined && rawBody === undefined;
-
 /**
  * Supposes that none of the requests came before, that there is room for all, and that nothing is ahead of their
  * events. Undefined where it cannot be decided so.
  */
-function* acceptUsual(
+export function supposeAccepted(
   requests: readonly AcceptRequest[],
   options: AcceptOptions,
-): Script<readonly Acceptance[] | undefined> {
-  const posting = options.supposedPosting?.();
+): Supposition<Acceptance> | undefined {
+  const posting = requests.every(isSelfContained) ? options.supposedPosting?.() : undefined;
   if (!posting) return undefined;
   const known = { earlier: new EarlierAnswers(new Map(), new Map()), items: new KnownItems([]), open: 0 };
   const group = new Group({ ...known, openLanes: new Map(), posting }, options);
   const accepted = requests.map((request) => group.decide(request));
   const unless = posting.unless();
   const isUsual = accepted.every(({ kind }) => kind === "accepted") && !known.earlier.isForgetful;
-  if (!isUsual || !unless) return undefined;
-  const others = [...earlierAmong(requests), ...itemsAmong(requests), ...group.unlessFull()];
-  yield* storeUnless([...others, ...unless], group.insert());
-  return accepted.map((each) => ({ accepted: each, after: () => group.after(each) }));
+  const inserts = isUsual && unless ? insertsOf(group.insert()) : undefined;
+  if (!unless || !inserts) return undefined;
+  return {
+    unless: [...earlierAmong(requests), ...itemsAmong(requests), ...group.unlessFull(), ...unless],
+    inserts,
+    isBesideOthers: group.isOver,
+    proofOf: (at) => group.deliveryAt(at),
+    results: accepted.map((each) => ({ accepted: each, after: () => group.after(each) })),
+  };
 }
 
-function* acceptAsking(requests: readonly AcceptRequest[], options: AcceptOptions): Script<readonly Acceptance[]> {
+/** Whether all of it can be stored at once. */
+const isSelfContained = ({ alongside, rawBody }: AcceptRequest): boolean =>
+  alongside === undefined && rawBody === undefined;
+
+/** @param requests in the order in which they came */
+export function* acceptDeliveries(
+  requests: readonly AcceptRequest[],
+  options: AcceptOptions,
+): Script<readonly Acceptance[]> {
   const mapped = requests.filter(({ mappingId }) => mappingId !== undefined).map(laneOf);
   const [earlier, items, open, openLanes, posting] = yield* together(
     findEarlier(requests),
@@ -154,7 +154,8 @@ class Group {
     const full = this.#full(fresh.length, lane, request.mappingId);
     if (full) return full;
     const { sessionKeyOf, keysMs } = this.#options;
-    const [deliveryId, keysUntil] = [Bun.randomUUIDv7(), request.now + keysMs];
+    const { deliveryId = Bun.randomUUIDv7() } = request;
+    const keysUntil = request.now + keysMs;
     const response = request.respond(runs.map(({ id }) => id));
     const mappingId = request.mappingId ?? null;
     const added = newRuns({ deliveryId, lane, mappingId, runs: fresh, sessionKeyOf, now: request.now });
@@ -186,11 +187,21 @@ class Group {
     return moreOpenRuns(this.#mostOpen, this.#mostOpenOf);
   }
 
-  /** All that is new, at once. */
+  /** All that is new, at once: nothing of it is known. */
   *insert(): Script<void> {
     const { items, posting } = this.#known;
     const runs = insertRuns(this.#runs, this.#isOver);
-    yield* together(items.store(), this.#insertDeliveries(), runs, posting.store());
+    yield* together(items.storeNew(), this.#insertDeliveries(), runs, posting.store());
+  }
+
+  /** Whether all that is new is done: none of it waits behind another. */
+  get isOver(): boolean {
+    return this.#runs.every(this.#isOver);
+  }
+
+  /** Finds a new delivery once it is stored. */
+  deliveryAt(at: number): Statement {
+    return { text: "SELECT 1 FROM deliveries WHERE id = $1", values: [this.#deliveries[at]!.id], wants: "one" };
   }
 
   #insertDeliveries(): Script<void> {

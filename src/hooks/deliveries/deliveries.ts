@@ -3,7 +3,7 @@
  * forgetting them when they are old. Every promise resolves after its commit is durable.
  */
 import type { Script, Store } from "../../base/store.ts";
-import { acceptDeliveries, type Accepted } from "./accept.ts";
+import { acceptDeliveries, supposeAccepted, type Accepted, type AcceptOptions } from "./accept.ts";
 import type { Posting, SupposedPosting } from "./posting.ts";
 import type { AcceptRequest } from "./request.ts";
 import { Pace } from "./pace.ts";
@@ -59,11 +59,15 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
   const { store, settings, sessionKeyOf, posting, supposedPosting, now, nodes } = deps;
   const pace = new Pace(now, nodes);
   const msUntil = (count: number, lane?: string): number => pace.msUntil(count, lane);
-  const acceptAll = (requests: readonly AcceptRequest[]) =>
-    acceptDeliveries(requests, { ...settings(), sessionKeyOf, msUntil, posting, supposedPosting, isAlone: true });
+  const options = (): AcceptOptions => {
+    return { ...settings(), sessionKeyOf, msUntil, posting, supposedPosting, isAlone: true };
+  };
+  const acceptAll = (requests: readonly AcceptRequest[]) => acceptDeliveries(requests, options());
+  const supposeAll = (requests: readonly AcceptRequest[]) => supposeAccepted(requests, options());
   return {
     async accept(request) {
-      const { accepted, after } = await store.writeEach(acceptAll, request);
+      const known = { ...request, deliveryId: Bun.randomUUIDv7() };
+      const { accepted, after } = await store.writeEach(acceptAll, known, supposeAll);
       after();
       return accepted;
     },
@@ -71,8 +75,8 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
     find: (id) => store.read(() => findDelivery(id)),
     run: (id) => store.read(() => runStatus(id)),
     async replay(id) {
-      const options = { maxQueued: settings().maxQueued, sessionKeyOf, msUntil, posting };
-      const { replayed, after } = await store.write(() => replayDelivery(id, { now: now(), ...options }));
+      const replaying = { maxQueued: settings().maxQueued, sessionKeyOf, msUntil, posting };
+      const { replayed, after } = await store.write(() => replayDelivery(id, { now: now(), ...replaying }));
       after();
       return replayed;
     },

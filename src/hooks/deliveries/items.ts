@@ -2,7 +2,7 @@
  * Items of lists that were acted on: a sender whose requests overlap, as watchers of mailboxes do, gets the run that an
  * item already has.
  */
-import { eachOf, execute, insertAll, queryEach, type Script, type Statement } from "../../base/store.ts";
+import { eachOf, execute, insertAll, queryEach, type Insert, type Script, type Statement } from "../../base/store.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptRequest } from "./request.ts";
 import { laneOf } from "./lane.ts";
@@ -84,13 +84,20 @@ export class KnownItems {
     }
   }
 
+  /** In the place of those whose time is over. */
   store(): Script<void> {
-    return insertAll({
-      table: "items",
-      columns: ["lane", "item_id", "run_id", "until"],
-      rows: [...this.#added.values()].map(({ lane, itemId, runId, until }) => [lane, itemId, runId, until]),
-      ending: "ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until",
-    });
+    const ending = "ON CONFLICT (lane, item_id) DO UPDATE SET run_id = excluded.run_id, until = excluded.until";
+    return insertAll({ ...this.#rows(), ending });
+  }
+
+  /** Fails where one of them is there. */
+  storeNew(): Script<void> {
+    return insertAll(this.#rows());
+  }
+
+  #rows(): Insert {
+    const rows = [...this.#added.values()].map(({ lane, itemId, runId, until }) => [lane, itemId, runId, until]);
+    return { table: "items", columns: ["lane", "item_id", "run_id", "until"], rows };
   }
 }
 

@@ -153,6 +153,16 @@ const CALLBACKS = `
 
 const WORKERS = "CREATE TABLE workers (owner TEXT PRIMARY KEY, started_at BIGINT NOT NULL);";
 
+/** A run is stored with its delivery, and goes with it. To look for that, and to note it there, costs every new run. */
+const FORGET_RUNS = `
+  ALTER TABLE runs DROP CONSTRAINT runs_delivery_id_fkey;
+  CREATE FUNCTION deliveries_forget() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    DELETE FROM runs WHERE delivery_id = OLD.id;
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER deliveries_gone AFTER DELETE ON deliveries FOR EACH ROW EXECUTE FUNCTION deliveries_forget();
+`;
+
 export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: deliveries", sql: DELIVERIES },
   { name: "hooks: runs", sql: RUNS },
@@ -160,4 +170,5 @@ export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: open runs", sql: OPEN_RUNS },
   { name: "hooks: callbacks", sql: CALLBACKS },
   { name: "hooks: workers", sql: WORKERS },
+  { name: "hooks: runs go with their delivery", sql: FORGET_RUNS },
 ];

@@ -5,6 +5,8 @@ import type { HookResponse } from "./answer.ts";
 
 /** A request that is authentic and valid. */
 export interface AcceptRequest {
+  /** Made before it is stored, so that it is stored once however often that is tried; absent: it is tried once. */
+  readonly deliveryId?: string;
   readonly requestId: string;
   /** Relative to the ingress, normalized. */
   readonly path: string;
