@@ -114,6 +114,12 @@ describe("channel", () => {
   });
 });
 
+/** A body as it is read: a whole number beyond 2^53 is text. */
+const asRead = (body: unknown): unknown =>
+  JSON.parse(JSON.stringify(body), (_, value: unknown) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(`${value}`) ? `${value}` : value,
+  );
+
 test("whatever fields a body has: it is described, or refused, or warned of; and never a 5xx", async () => {
   const api = await startHooks({ hooks: { callbacks: { allowFromRequest: true } } });
   const { paths } = await json(await fetch(`${api.url}/openapi.json`));
@@ -137,7 +143,7 @@ test("whatever fields a body has: it is described, or refused, or warned of; and
     const response = await api.post(`/hooks/${endpoint}`, body);
     const answer = await json(response.clone());
     if (response.ok) {
-      if (answer.warnings === undefined) expect(schemaProblems(schemaOf(endpoint), body)).toBe("");
+      if (answer.warnings === undefined) expect(schemaProblems(schemaOf(endpoint), asRead(body))).toBe("");
     } else {
       expect((await refusal(response))[0]).toBeWithin(400, 500);
     }
