@@ -137,19 +137,26 @@ function* emptying(): Script<string> {
   return `WITH ${deletions.join(", ")} SELECT ${sequences.map(({ name }) => `setval(${name}, 1, FALSE)`).join(", ")}`;
 }
 
-/** A store that somebody else has too. */
-const closing = (store: Store, end: () => Promise<void>): Store => {
+/** A store that somebody else has too. What its user still writes when it closes is not the next one's. */
+function closing(store: Store, end: () => Promise<void>): Store {
+  const underway = new Set<Promise<unknown>>();
+  const noted = <T>(written: Promise<T>): Promise<T> => {
+    underway.add(written);
+    const over = (): void => void underway.delete(written);
+    written.then(over, over);
+    return written;
+  };
   let closed: Promise<void> | undefined;
   return {
-    write: (script) => store.write(script),
-    writeEach: (script, input, suppose) => store.writeEach(script, input, suppose),
+    write: (script) => noted(store.write(script)),
+    writeEach: (script, input, suppose) => noted(store.writeEach(script, input, suppose)),
     read: (script) => store.read(script),
     get failure() {
       return store.failure;
     },
-    close: () => (closed ??= end()),
+    close: () => (closed ??= Promise.allSettled(underway).then(end)),
   };
-};
+}
 
 /** A store whose server answers later, for tests that open it in passing. */
 class LaterStore implements Store {
