@@ -20,7 +20,9 @@ export interface Logger {
 export function makeLogger(parts: { write: (line: string) => void; now: () => number; debug: boolean }): Logger {
   const line = (level: string) => (msg: string, fields?: LogFields) => {
     const event = { time: new Date(parts.now()).toISOString(), level, msg, ...fields };
-    parts.write(`${JSON.stringify(event, shortened)}\n`);
+    const whole = JSON.stringify(event);
+    // a line that is shorter than a text may be has none to shorten
+    parts.write(`${whole.length <= TEXT_CHARS_MAX ? whole : JSON.stringify(event, shortened)}\n`);
   };
   return {
     debug: parts.debug ? line("debug") : () => {},

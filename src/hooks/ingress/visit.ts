@@ -1,5 +1,4 @@
 /** One request on its way from the door to its acceptance. */
-import { createHash } from "node:crypto";
 import { retryAfter } from "../../base/retry-after.ts";
 import type { HookAction } from "../action.ts";
 import type { Pass, Visitor } from "./door.ts";
@@ -43,7 +42,7 @@ export async function acceptVisit(
     auth: pass.auth,
     idempotencyKey,
     providerDeliveryId: pass.deliveryId,
-    bodySha256: createHash("sha256").update(rawBody).digest("hex"),
+    bodySha256: Bun.CryptoHasher.hash("sha256", rawBody, "hex"),
     bodyBytes: rawBody.length,
     rawBody: settings.hooks.queue.keepBodies ? rawBody : undefined,
     headers: keptHeaders(request.headers),
